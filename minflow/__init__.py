@@ -125,6 +125,24 @@ from .core.functions.typed import set_default_tensor_type as set_default_tensor_
 from .core.tensor import Size as Size, Tensor as Tensor
 from . import amp as amp, autograd as autograd, cuda as cuda, env as env, linalg as linalg
 from . import nn as nn, optim as optim
+from .nn.functional import (
+    adaptive_avg_pool1d as adaptive_avg_pool1d,
+    adaptive_avg_pool2d as adaptive_avg_pool2d,
+    adaptive_avg_pool3d as adaptive_avg_pool3d,
+    avg_pool1d as avg_pool1d,
+    conv1d as conv1d,
+    conv2d as conv2d,
+    conv3d as conv3d,
+    conv_transpose1d as conv_transpose1d,
+    conv_transpose2d as conv_transpose2d,
+    conv_transpose3d as conv_transpose3d,
+    group_norm as group_norm,
+    instance_norm as instance_norm,
+    max_pool1d as max_pool1d,
+    max_pool2d as max_pool2d,
+    max_pool3d as max_pool3d,
+    rms_norm as rms_norm,
+)
 from . import job as _job
 from . import addresses as _addresses
 from .accepted.jit import compile as compile

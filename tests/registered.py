@@ -12,6 +12,7 @@ import numpy as np
 import minflow as flow
 from minflow import nn
 from minflow.nn.modules.loss import Loss
+from tests.registered_images import IMAGE_BASES as IMAGE_BASES
 from tests.registered_images import IMAGE_LAYERS
 
 IMAGES, ROWS = (4, 6, 8, 8), (4, 6)
@@ -44,8 +45,6 @@ def one_device(module: nn.Module) -> nn.Module:
 
 
 LAYERS = {  # name -> (what makes one, the shape of its input, or its input)
-    "AdaptiveAvgPool2d": [(lambda: nn.AdaptiveAvgPool2d(3), IMAGES)],
-    "AvgPool2d": [(lambda: nn.AvgPool2d(3, 2, 1), IMAGES)],
     "BatchNorm1d": [(lambda: nn.BatchNorm1d(6), ROWS)],
     "BatchNorm2d": [
         (lambda: nn.BatchNorm2d(6), IMAGES),
@@ -71,7 +70,6 @@ LAYERS = {  # name -> (what makes one, the shape of its input, or its input)
     "LeakyReLU": [(lambda: nn.LeakyReLU(inplace=True), ROWS)],
     "Linear": [(lambda: nn.Linear(6, 3), ROWS), (lambda: nn.Linear(8, 3), IMAGES)],
     "LogSoftmax": [(lambda: nn.LogSoftmax(-1), IMAGES)],
-    "MaxPool2d": [(lambda: nn.MaxPool2d(2), IMAGES)],
     "ReLU6": [(lambda: nn.ReLU6(inplace=True), ROWS)],
     "Sequential": [
         (lambda: nn.Sequential(nn.Conv2d(6, 4, 3), nn.BatchNorm2d(4), nn.ReLU(inplace=True), nn.Dropout(0.1),

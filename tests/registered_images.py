@@ -3,6 +3,10 @@
 from minflow import nn
 
 SPACE = {1: (2, 4, 7), 2: (2, 4, 5, 6), 3: (2, 4, 3, 4, 4)}  # axes of space -> a shape with four channels
+IMAGE_BASES = set(  # what these layers inherit, and nobody makes
+    "AdaptiveMaxPool AdaptivePool AvgPool ConstantPad Conv ConvTranspose Convolution FusedBatchNorm InstanceNorm LPPool "
+    "MaxPool MaxUnpool Pad Pool".split()
+)
 IMAGE_LAYERS: dict[str, list[tuple]] = {}
 
 
@@ -35,3 +39,23 @@ IMAGE_LAYERS |= {
     "LocalResponseNorm": [(lambda: nn.LocalResponseNorm(3), SPACE[2])],
     "CrossMapLRN2d": [(lambda: nn.CrossMapLRN2d(2), SPACE[2])],
 }
+
+
+class Unpooled(nn.Module):
+    """A pool and its way back, so that it takes one input."""
+
+    def __init__(self, n):
+        super().__init__()
+        self.pool = getattr(nn, f"MaxPool{n}d")(2, return_indices=True)
+        self.back = getattr(nn, f"MaxUnpool{n}d")(2)
+
+    def forward(self, x):
+        return self.back(*self.pool(x), output_size=x.shape)
+
+
+add("MaxPool{}d", lambda c: c(3, 2, 1), lambda c: c(2, 1, dilation=2, ceil_mode=True))
+add("AvgPool{}d", lambda c: c(3, 2, 1, count_include_pad=False))
+add("LPPool{}d", lambda c: c(2, 2))
+add("AdaptiveAvgPool{}d", lambda c: c(2))
+add("AdaptiveMaxPool{}d", lambda c: c(3))
+IMAGE_LAYERS |= {f"MaxUnpool{n}d": [(lambda n=n: Unpooled(n), shape)] for n, shape in SPACE.items()}

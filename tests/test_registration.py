@@ -65,10 +65,11 @@ NO_FUNCTION |= {"cauchy_like", "fill_diagonal", "geometric_like", "in_top_k", "l
                 "unfold"}
 NO_IN_PLACE = {"clone", "logaddexp", "logaddexp2", "maximum", "minimum"}  # as in PyTorch
 NO_IN_PLACE |= {"softplus"}
-BASES = {"InPlace", "Loss", "Weighted", "BatchNorm", "Pool2d", "LRScheduler", "Optimizer"}  # what others inherit
-BASES |= {"Convolution", "Conv", "ConvTranspose", "Pad", "ConstantPad", "InstanceNorm", "FusedBatchNorm"}  # of images
+BASES = {"InPlace", "Loss", "Weighted", "BatchNorm", "LRScheduler", "Optimizer"}  # what others inherit
 BASES |= {"Moments"}  # of optimizers
 BASES |= {"Margin", "Shown"}
+BASES |= {"Margin"}
+BASES |= registered.IMAGE_BASES
 FUNCTIONS, METHODS, FACE = "core/functions/__init__.py", "core/methods/", "minflow/__init__.py"
 
 

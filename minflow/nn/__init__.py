@@ -43,7 +43,6 @@ from .modules.norm import LayerNorm as LayerNorm
 from . import parallel as parallel
 from .parallel import DataParallel as DataParallel
 from .parameter import Parameter as Parameter
-from .modules.pooling import AdaptiveAvgPool2d as AdaptiveAvgPool2d
 from .modules.pooling import AvgPool2d as AvgPool2d
 from .modules.pooling import MaxPool2d as MaxPool2d
 from .modules.shape import Flatten as Flatten
@@ -104,5 +103,21 @@ from .modules.group_norm import RMSNorm as RMSNorm
 from .modules.instance_norm import InstanceNorm1d as InstanceNorm1d
 from .modules.instance_norm import InstanceNorm2d as InstanceNorm2d
 from .modules.instance_norm import InstanceNorm3d as InstanceNorm3d
+from .modules.pooling import AvgPool1d as AvgPool1d
+from .modules.pooling import AvgPool3d as AvgPool3d
+from .modules.pooling import LPPool1d as LPPool1d
+from .modules.pooling import LPPool2d as LPPool2d
+from .modules.pooling import LPPool3d as LPPool3d
+from .modules.pooling import MaxPool1d as MaxPool1d
+from .modules.pooling import MaxPool3d as MaxPool3d
+from .modules.adaptive_pooling import AdaptiveAvgPool1d as AdaptiveAvgPool1d
+from .modules.adaptive_pooling import AdaptiveAvgPool2d as AdaptiveAvgPool2d
+from .modules.adaptive_pooling import AdaptiveAvgPool3d as AdaptiveAvgPool3d
+from .modules.adaptive_pooling import AdaptiveMaxPool1d as AdaptiveMaxPool1d
+from .modules.adaptive_pooling import AdaptiveMaxPool2d as AdaptiveMaxPool2d
+from .modules.adaptive_pooling import AdaptiveMaxPool3d as AdaptiveMaxPool3d
+from .modules.adaptive_pooling import MaxUnpool1d as MaxUnpool1d
+from .modules.adaptive_pooling import MaxUnpool2d as MaxUnpool2d
+from .modules.adaptive_pooling import MaxUnpool3d as MaxUnpool3d
 
 __getattr__ = _name_hints("flow.nn", globals())

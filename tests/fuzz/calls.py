@@ -1222,6 +1222,7 @@ UNCALLED |= more_calls.UNCALLED
 
 
 CALLS |= image_calls.CALLS
+CALLS |= {name: CALLS[f"F.{name}"] for name in ("conv2d", "max_pool2d", "adaptive_avg_pool2d")}
 LAYERS |= image_calls.LAYERS
 LAYERS |= sequences.LAYERS
 CALLS |= sequences.CALLS

@@ -162,8 +162,62 @@ def normal_layer(call, n: int):
     return make
 
 
+def pooling(n: int, kind: str, layer: bool = False):
+    """max, avg, lp; the options, or with the input before them."""
+    def make(d: Draw):
+        x = signal(d, n)
+        args, kw = [window(d, n)], {}
+        if d.chance(0.5):
+            kw["stride"] = d.of("None 1 2 0" if d.chance(0.1) else "None 1 2")
+        if d.chance(0.4) and kind != "lp":
+            kw["padding"] = near(d, n, 0, 1)
+        kw |= some(d, ceil_mode="True False")
+        if kind == "max":
+            kw |= some(d, dilation="1 2", return_indices="True False")
+        if kind == "avg":
+            kw |= some(d, count_include_pad="True False") | (some(d, divisor_override="3 -2 None") if n > 1 else {})
+        if kind == "lp":
+            args.insert(0, d.of("1 2 2.0 3 inf 0.5"))
+        return (args, kw, x) if layer else ([str(x), *args], kw)
+
+    return make
+
+
+def adaptive(n: int, kind: str, layer: bool = False):
+    def make(d: Draw):
+        x = signal(d, n)
+        args = [d.one("1", "2", "3", "7" if n == 1 else "4", str(tuple(d.one(1, 2, 3, None) for _ in range(n))))]
+        kw = some(d, return_indices="True False") if kind == "max" else {}
+        return (args, kw, x) if layer else ([str(x), *args], kw)
+
+    return make
+
+
+def unpooling(n: int, layer: bool = False):
+    def make(d: Draw):
+        x = signal(d, n, profile="distinct" if d.chance(0.3) else None)
+        kernel = d.one("2", "3", str((2,) * n))
+        kw = some(d, stride="2 1" if kernel == "2" else "3 2")
+        pooled = ", ".join([str(x), kernel, *[f"{k}={v}" for k, v in kw.items()], "return_indices=True"])
+        d.lines.append(f"y, i = L.nn.functional.max_pool{n}d({pooled})")
+        if layer:
+            return [kernel], kw, "y, i"
+        size = {} if d.chance(0.4) else {"output_size": str(list(x.shape[-n:])) if d.chance(0.9) else "[5]"}
+        return ["y", "i", kernel], kw | size
+
+    return make
+
+
 CALLS, LAYERS = {}, {}
-CALLS |= {f"F.{f.__name__}": f for f in (group_norm, instance_norm, rms_norm, local_response_norm)}
+for n in (1, 2, 3):
+    old = {"max_pool2d", "avg_pool2d", "adaptive_avg_pool2d"}
+    CALLS |= {f"{k}_pool{n}d": pooling(n, k) for k in ("max", "avg", "lp") if f"{k}_pool{n}d" not in old}
+    CALLS |= {f"adaptive_{k}_pool{n}d": adaptive(n, k) for k in ("max", "avg") if f"adaptive_{k}_pool{n}d" not in old}
+    CALLS |= {f"max_unpool{n}d": unpooling(n)}
+    LAYERS |= {f"{k}Pool{n}d": pooling(n, k.lower(), True) for k in ("Max", "Avg", "LP")}
+    LAYERS |= {f"Adaptive{k}Pool{n}d": adaptive(n, k.lower(), True) for k in ("Max", "Avg")}
+    LAYERS |= {f"MaxUnpool{n}d": unpooling(n, True)}
+CALLS |= {f.__name__: f for f in (group_norm, instance_norm, rms_norm, local_response_norm)}
 LAYERS |= {
     "GroupNorm": lambda d: ((x := some_numbers(d)) and [d.of("1 2"), str(x[1])], some(d, eps=EPS, affine="True False"),
                             x[0]),
@@ -177,7 +231,7 @@ LAYERS |= {
     **{f"InstanceNorm{n}d": norm_layer(n) for n in (1, 2, 3)},
 }
 for n in (1, 2, 3):
-    CALLS |= {f"F.conv_transpose{n}d": convolution(n, True)} | ({f"F.conv{n}d": convolution(n)} if n != 2 else {})
+    CALLS |= {f"conv_transpose{n}d": convolution(n, True)} | ({f"conv{n}d": convolution(n)} if n != 2 else {})
     LAYERS |= {f"Conv{n}d": conv_layer(n), f"ConvTranspose{n}d": conv_layer(n, True)}
     LAYERS |= {f"{kind}Pad{n}d": padded(n) for kind in ("Zero", "Reflection", "Replication", "Circular")}
     LAYERS |= {f"ConstantPad{n}d": padded(n, True)}

@@ -68,6 +68,21 @@ from .group_norm import group_norm as group_norm
 from .group_norm import instance_norm as instance_norm
 from .group_norm import local_response_norm as local_response_norm
 from .group_norm import rms_norm as rms_norm
+from .pools import avg_pool1d as avg_pool1d
+from .pools import avg_pool3d as avg_pool3d
+from .pools import max_pool1d as max_pool1d
+from .pools import max_pool3d as max_pool3d
+from .adaptive_pools import adaptive_avg_pool1d as adaptive_avg_pool1d
+from .adaptive_pools import adaptive_avg_pool3d as adaptive_avg_pool3d
+from .adaptive_pools import adaptive_max_pool1d as adaptive_max_pool1d
+from .adaptive_pools import adaptive_max_pool2d as adaptive_max_pool2d
+from .adaptive_pools import adaptive_max_pool3d as adaptive_max_pool3d
+from .unpooling import lp_pool1d as lp_pool1d
+from .unpooling import lp_pool2d as lp_pool2d
+from .unpooling import lp_pool3d as lp_pool3d
+from .unpooling import max_unpool1d as max_unpool1d
+from .unpooling import max_unpool2d as max_unpool2d
+from .unpooling import max_unpool3d as max_unpool3d
 
 __getattr__ = _name_hints("flow.nn.functional", globals())
 _public_functions(__path__[0])

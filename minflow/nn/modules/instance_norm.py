@@ -34,10 +34,10 @@ class InstanceNorm(BatchNorm):
         self.check_input(input)
         single = input.spec.ndim < self.axes[-1]
         by_input = self.training or not self.track_running_stats
+        momentum, x = 0.0 if self.momentum is None else self.momentum, input.unsqueeze(0) if single else input
         out = F.instance_norm(
-            input.unsqueeze(0) if single else input, self.running_mean, self.running_var, self.weight, self.bias,
-            by_input, 0.0 if self.momentum is None else self.momentum, self.eps,
-        )  # fmt: skip
+            x, self.running_mean, self.running_var, self.weight, self.bias, by_input, momentum, self.eps
+        )
         return out.squeeze(0) if single else out
 
     def check_input(self, input: Tensor) -> None:

@@ -1,49 +1,53 @@
-"""Layers: MaxPool2d, AvgPool2d, AdaptiveAvgPool2d. They have no parameters.
+"""Layers that pool: the largest, the mean or the p-norm of windows. They have no parameters.
 
-Read next: `../functional/pooling.py`.
+Read next: `../functional/pooling.py`, `../functional/pools.py`; `adaptive_pooling.py`.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...core.tensor import Tensor
 from .. import functional as F
+from ..functional.arguments import sizes
 from ..module import Module
 
-Size2 = int | tuple[int, int]
+Sizes = int | tuple[int, ...]
 
 
-class Pool2d(Module):
+class Pool(Module):
     """What the pools of windows share: their size, how far they are apart, and the edge."""
 
-    def __init__(self, kernel_size: Size2, stride: Size2 | None, padding: Size2, ceil_mode: bool):
+    def __init__(self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0):
         super().__init__()
         self.kernel_size, self.stride, self.padding = kernel_size, kernel_size if stride is None else stride, padding
-        self.ceil_mode = ceil_mode
 
     def extra_repr(self) -> str:
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
-class MaxPool2d(Pool2d):
-    """The largest number in each window of kernel_size pixels, a step of `stride` apart (kernel_size if None).
+class MaxPool(Pool):
+    """The largest number in each window of kernel_size, a step of `stride` apart (kernel_size if None).
 
-    x: float (N, C, H, W) or (C, H, W). return_indices: also int64 positions in the flattened H * W of each maximum.
+    return_indices: also int64 positions in the flattened space of each maximum, which MaxUnpool takes.
     """
+
+    function = "max_pool2d"
 
     def __init__(
         self,
-        kernel_size: Size2,
-        stride: Size2 | None = None,
-        padding: Size2 = 0,
-        dilation: Size2 = 1,
+        kernel_size: Sizes,
+        stride: Sizes | None = None,
+        padding: Sizes = 0,
+        dilation: Sizes = 1,
         return_indices: bool = False,
         ceil_mode: bool = False,
     ):
-        super().__init__(kernel_size, stride, padding, ceil_mode)
-        self.dilation, self.return_indices = dilation, return_indices
+        super().__init__(kernel_size, stride, padding)
+        self.dilation, self.return_indices, self.ceil_mode = dilation, return_indices, ceil_mode
 
-    def forward(self, input: Tensor) -> Tensor | tuple[Tensor, Tensor]:
-        return F.max_pool2d(
+    def forward(self, input: Tensor) -> Any:
+        return getattr(F, self.function)(
             input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices
         )
 
@@ -51,26 +55,74 @@ class MaxPool2d(Pool2d):
         return f"{super().extra_repr()}, dilation={self.dilation}, ceil_mode={self.ceil_mode}"
 
 
-class AvgPool2d(Pool2d):
-    """The mean of each window of kernel_size pixels, a step of `stride` apart (kernel_size if None).
+class MaxPool1d(MaxPool):
+    __doc__ = f"x: float (N, C, L) or (C, L). {MaxPool.__doc__}"
+    function = "max_pool1d"
 
-    x: float (N, C, H, W) or (C, H, W). count_include_pad: zeros of the padding count. divisor_override: divide by this.
+
+class MaxPool2d(MaxPool):
+    __doc__ = f"x: float (N, C, H, W) or (C, H, W). {MaxPool.__doc__}"
+
+
+class MaxPool3d(MaxPool):
+    __doc__ = f"x: float (N, C, D, H, W) or (C, D, H, W). {MaxPool.__doc__}"
+    function = "max_pool3d"
+
+
+class AvgPool1d(Pool):
+    """The mean of each window of kernel_size numbers, a step of `stride` apart (kernel_size if None).
+
+    x: float (N, C, L) or (C, L). count_include_pad: zeros of the padding count.
     """
 
     def __init__(
         self,
-        kernel_size: Size2,
-        stride: Size2 | None = None,
-        padding: Size2 = 0,
+        kernel_size: Sizes,
+        stride: Sizes | None = None,
+        padding: Sizes = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+    ):
+        kernel, step, pad = (
+            sizes("AvgPool1d", name, value, least, 1)
+            for name, value, least in (
+                ("kernel_size", kernel_size, 1),
+                ("stride", kernel_size if stride is None else stride, 1),
+                ("padding", padding, 0),
+            )
+        )
+        super().__init__(kernel, step, pad)
+        self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.avg_pool1d(
+            input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad
+        )
+
+
+class AvgPool(Pool):
+    """The mean of each window of kernel_size, a step of `stride` apart (kernel_size if None).
+
+    count_include_pad: zeros of the padding count. divisor_override: divide by this.
+    """
+
+    function = "avg_pool2d"
+
+    def __init__(
+        self,
+        kernel_size: Sizes,
+        stride: Sizes | None = None,
+        padding: Sizes = 0,
         ceil_mode: bool = False,
         count_include_pad: bool = True,
         divisor_override: int | None = None,
     ):
-        super().__init__(kernel_size, stride, padding, ceil_mode)
-        self.count_include_pad, self.divisor_override = count_include_pad, divisor_override
+        super().__init__(kernel_size, stride, padding)
+        self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
+        self.divisor_override = divisor_override
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.avg_pool2d(
+        return getattr(F, self.function)(
             input,
             self.kernel_size,
             self.stride,
@@ -81,15 +133,41 @@ class AvgPool2d(Pool2d):
         )
 
 
-class AdaptiveAvgPool2d(Module):
-    """Means of as many windows as give output_size (H, W): an int, a pair, or None for an axis that stays as it is."""
+class AvgPool2d(AvgPool):
+    __doc__ = f"x: float (N, C, H, W) or (C, H, W). {AvgPool.__doc__}"
 
-    def __init__(self, output_size: int | None | tuple[int | None, int | None]):
+
+class AvgPool3d(AvgPool):
+    __doc__ = f"x: float (N, C, D, H, W) or (C, D, H, W). {AvgPool.__doc__}"
+    function = "avg_pool3d"
+
+
+class LPPool(Module):
+    """(sum of x**p over each window)**(1/p), p = norm_type: the sum where p is 1, the largest where it is infinity."""
+
+    function = "lp_pool2d"
+
+    def __init__(self, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None, ceil_mode: bool = False):
         super().__init__()
-        self.output_size = output_size
+        self.norm_type, self.kernel_size, self.stride, self.ceil_mode = norm_type, kernel_size, stride, ceil_mode
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.adaptive_avg_pool2d(input, self.output_size)
+        return getattr(F, self.function)(input, self.norm_type, self.kernel_size, self.stride, self.ceil_mode)
 
     def extra_repr(self) -> str:
-        return f"output_size={self.output_size}"
+        return (f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, "
+                f"ceil_mode={self.ceil_mode}")
+
+
+class LPPool1d(LPPool):
+    __doc__ = f"x: float (N, C, L) or (C, L). {LPPool.__doc__}"
+    function = "lp_pool1d"
+
+
+class LPPool2d(LPPool):
+    __doc__ = f"x: float (N, C, H, W) or (C, H, W). {LPPool.__doc__}"
+
+
+class LPPool3d(LPPool):
+    __doc__ = f"x: float (N, C, D, H, W) or (C, D, H, W). {LPPool.__doc__}"
+    function = "lp_pool3d"

@@ -1,0 +1,110 @@
+"""Pools that give a size: the means and the largest of as many windows as are wanted.
+
+Window i of m over n numbers goes from floor(i*n/m) to ceil((i+1)*n/m). For the largest, the numbers of all windows are
+laid side by side (a short window repeats its last one), and max_pool2d sees equal windows. Read next: `pools.py`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...core.functions.creation import from_numpy
+from ...core.ops import pool
+from ...core.ops.index import take
+from ...core.spec import float16, float32
+from ...core.tensor import Tensor
+from .arguments import composite, sizes
+from .pools import batched, given, largest, through
+
+Sizes = int | None | tuple[int | None, ...]
+
+
+def wanted(name: str, n: int, x: Tensor, output_size: Sizes) -> tuple[int, ...]:
+    """The size of the result; None stands for the input's."""
+    every = isinstance(output_size, tuple | list)
+    asked = tuple(output_size) if every else (output_size,) * n  # type: ignore[arg-type]
+    have = x.spec.shape[2:]
+    filled = tuple(m if a is None else a for a, m in zip(asked, have)) if len(asked) == n else asked
+    return sizes(name, "output_size", filled, 1, n)
+
+
+def laid_out(n: int, m: int) -> np.ndarray:
+    """(m, k): the positions of each window, its last one repeated up to the longest."""
+    starts, stops = np.arange(m) * n // m, -(-(np.arange(m) + 1) * n // m)
+    return np.minimum(starts[:, None] + np.arange((stops - starts).max()), stops[:, None] - 1)
+
+
+def largest_of(x: Tensor, size: tuple[int, int]) -> tuple[Tensor, Tensor]:
+    """The largest of the windows of images, and where in H * W each stood."""
+    kernel = []
+    places = [laid_out(n, m) for n, m in zip(x.spec.shape[2:], size)]
+    y = x
+    for axis, place in enumerate(places, 2):
+        kernel.append(place.shape[1])
+        if place.shape[1] > 1 or len(place) != x.spec.shape[axis]:
+            y = take(y, from_numpy(place.reshape(-1)), axis=axis)
+    attrs = dict(kernel_size=tuple(kernel), stride=tuple(kernel), padding=(0, 0), dilation=(1, 1), ceil_mode=False)
+    y, indices = largest(y, attrs)
+    width = places[1].size
+    row, column = [take(from_numpy(p.reshape(-1)), i, axis=0)
+                   for p, i in zip(places, (indices // width, indices % width))]
+    return y, row * x.spec.shape[3] + column
+
+
+@composite("adaptive_max_pool1d")
+def adaptive_max_pool1d(input: Tensor, output_size: Sizes, return_indices: bool = False):
+    """The largest of as many windows as give output_size. input: float (N, C, L) or (C, L).
+
+    return_indices: also where in L each one stood, int64.
+    """
+    x = batched("adaptive_max_pool1d", input, 1)
+    size = wanted("adaptive_max_pool1d", 1, x, output_size)
+    y, indices = largest_of(x.unsqueeze(2), (1, *size))
+    return given(y.squeeze(2), indices.squeeze(2), input, return_indices)
+
+
+@composite("adaptive_max_pool2d")
+def adaptive_max_pool2d(input: Tensor, output_size: Sizes, return_indices: bool = False):
+    """The largest of as many windows as give output_size: an int, a pair, or None for an axis that stays as it is.
+
+    input: float (N, C, H, W) or (C, H, W). return_indices: also where in H * W each one stood, int64.
+    """
+    x = batched("adaptive_max_pool2d", input, 2)
+    size = wanted("adaptive_max_pool2d", 2, x, output_size)
+    return given(*largest_of(x, size), input, return_indices)  # type: ignore[arg-type]
+
+
+@composite("adaptive_max_pool3d")
+def adaptive_max_pool3d(input: Tensor, output_size: Sizes, return_indices: bool = False):
+    """The largest of as many windows as give output_size. input: float (N, C, D, H, W) or (C, D, H, W).
+
+    return_indices: also where in D * H * W each one stood, int64.
+    """
+    x = batched("adaptive_max_pool3d", input, 3)
+    depth, rows, columns = wanted("adaptive_max_pool3d", 3, x, output_size)
+    result = through(x, lambda y: largest_of(y, (rows, columns)), lambda y: largest_of(y, (depth, y.spec.shape[3])))
+    return given(*result, input, return_indices)
+
+
+@composite("adaptive_avg_pool1d")
+def adaptive_avg_pool1d(input: Tensor, output_size: Sizes) -> Tensor:
+    """The mean of as many windows as give output_size. input: float (N, C, L) or (C, L)."""
+    x = batched("adaptive_avg_pool1d", input, 1)
+    size = wanted("adaptive_avg_pool1d", 1, x, output_size)
+    y = pool.adaptive_avg_pool2d(x.unsqueeze(2), output_size=(1, *size)).squeeze(2)
+    return y if x is input else y.squeeze(0)
+
+
+@composite("adaptive_avg_pool3d")
+def adaptive_avg_pool3d(input: Tensor, output_size: Sizes) -> Tensor:
+    """The mean of as many windows as give output_size. input: float (N, C, D, H, W) or (C, D, H, W)."""
+    x = batched("adaptive_avg_pool3d", input, 3)
+    m, rows, columns = wanted("adaptive_avg_pool3d", 3, x, output_size)
+    half = x.spec.dtype is float16
+    x = x.to(float32) if half else x  # rounded once, not between the two passes
+    n, c, depth, h, w = x.spec.shape
+    y = pool.adaptive_avg_pool2d(x.reshape(n, c * depth, h, w), output_size=(rows, columns))
+    y = y.reshape(n, c, depth, rows * columns).transpose(2, 3).reshape(n, c * rows * columns, 1, depth)
+    y = pool.adaptive_avg_pool2d(y, output_size=(1, m)).reshape(n, c, rows, columns, m).movedim(4, 2)
+    y = y.to(float16) if half else y
+    return y if input.spec.ndim == 5 else y.squeeze(0)

@@ -1,0 +1,101 @@
+"""Layers that pool to a size, and those that put the largest back. Read next: `../functional/adaptive_pools.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...core.tensor import Tensor
+from .. import functional as F
+from ..functional.arguments import sizes
+from ..module import Module
+from .pooling import Pool, Sizes
+
+Wanted = int | None | tuple[int | None, ...]
+
+
+class AdaptivePool(Module):
+    """As many windows as give output_size: an int, one for each axis, or None for an axis that stays as it is."""
+
+    function = ""
+
+    def __init__(self, output_size: Wanted):
+        super().__init__()
+        self.output_size = output_size
+
+    def forward(self, input: Tensor) -> Any:
+        return getattr(F, self.function)(input, self.output_size)
+
+    def extra_repr(self) -> str:
+        return f"output_size={self.output_size}"
+
+
+class AdaptiveAvgPool1d(AdaptivePool):
+    __doc__ = f"Means. x: float (N, C, L) or (C, L). {AdaptivePool.__doc__}"
+    function = "adaptive_avg_pool1d"
+
+
+class AdaptiveAvgPool2d(AdaptivePool):
+    __doc__ = f"Means. x: float (N, C, H, W) or (C, H, W). {AdaptivePool.__doc__}"
+    function = "adaptive_avg_pool2d"
+
+
+class AdaptiveAvgPool3d(AdaptivePool):
+    __doc__ = f"Means. x: float (N, C, D, H, W) or (C, D, H, W). {AdaptivePool.__doc__}"
+    function = "adaptive_avg_pool3d"
+
+
+class AdaptiveMaxPool(AdaptivePool):
+    __doc__ = f"{AdaptivePool.__doc__}\n    return_indices: also where each maximum stood.\n    "
+
+    def __init__(self, output_size: Wanted, return_indices: bool = False):
+        super().__init__(output_size)
+        self.return_indices = return_indices
+
+    def forward(self, input: Tensor) -> Any:
+        return getattr(F, self.function)(input, self.output_size, self.return_indices)
+
+
+class AdaptiveMaxPool1d(AdaptiveMaxPool):
+    __doc__ = f"The largest. x: float (N, C, L) or (C, L). {AdaptiveMaxPool.__doc__}"
+    function = "adaptive_max_pool1d"
+
+
+class AdaptiveMaxPool2d(AdaptiveMaxPool):
+    __doc__ = f"The largest. x: float (N, C, H, W) or (C, H, W). {AdaptiveMaxPool.__doc__}"
+    function = "adaptive_max_pool2d"
+
+
+class AdaptiveMaxPool3d(AdaptiveMaxPool):
+    __doc__ = f"The largest. x: float (N, C, D, H, W) or (C, D, H, W). {AdaptiveMaxPool.__doc__}"
+    function = "adaptive_max_pool3d"
+
+
+class MaxUnpool(Pool):
+    """Zeros, and each number at the place that a pool of the largest says: layer(x, indices, output_size=None)."""
+
+    axes = 2
+
+    def __init__(self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0):
+        name, n = type(self).__name__, self.axes
+        kernel = sizes(name, "kernel_size", kernel_size, 1, n)
+        step = kernel if stride is None else sizes(name, "stride", stride, 1, n)
+        super().__init__(kernel, step, sizes(name, "padding", padding, 0, n))
+
+    def forward(self, input: Tensor, indices: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
+        function = getattr(F, f"max_unpool{self.axes}d")
+        return function(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+
+
+class MaxUnpool1d(MaxUnpool):
+    __doc__ = f"x: float (N, C, L') or (C, L'). {MaxUnpool.__doc__}"
+    axes = 1
+
+
+class MaxUnpool2d(MaxUnpool):
+    __doc__ = f"x: float (N, C, H', W') or (C, H', W'). {MaxUnpool.__doc__}"
+
+
+class MaxUnpool3d(MaxUnpool):
+    __doc__ = f"x: float (N, C, D', H', W') or (C, D', H', W'). {MaxUnpool.__doc__}"
+    axes = 3

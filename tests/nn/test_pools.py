@@ -1,0 +1,105 @@
+"""Pools of signals and volumes, adaptive ones, and their way back: ties, NaN, -inf, positions, and errors."""
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow import nn
+from minflow.nn import functional as F
+from tests.pytorch import needs_torch, torch
+
+NAN, INF = float("nan"), float("inf")
+SPACE = {1: (9,), 2: (7, 8), 3: (5, 6, 4)}
+
+
+def tied(*shape):
+    rng = np.random.default_rng(1)
+    x = rng.integers(0, 3, shape).astype("float32")
+    x[rng.random(shape) < 0.08] = NAN
+    x[rng.random(shape) < 0.3] = -INF
+    return x
+
+
+@needs_torch
+@pytest.mark.parametrize("n", SPACE)
+@pytest.mark.parametrize("options", [dict(kernel_size=2), dict(kernel_size=3, stride=2, padding=1, ceil_mode=True),
+                                     dict(kernel_size=2, stride=1, dilation=2)], ids=str)
+def test_positions_as_in_pytorch(n, options):
+    x = tied(2, 3, *SPACE[n])
+    mine = getattr(F, f"max_pool{n}d")(flow.tensor(x), **options, return_indices=True)
+    theirs = getattr(torch.nn.functional, f"max_pool{n}d")(torch.tensor(x), **options, return_indices=True)
+    for a, b in zip(mine, theirs, strict=True):
+        assert np.array_equal(a.numpy(), b.numpy(), equal_nan=True)
+
+
+@needs_torch
+@pytest.mark.parametrize("n", SPACE)
+@pytest.mark.parametrize("size", [1, 2, 3, 10])
+def test_adaptive_positions_as_in_pytorch(n, size):
+    x = tied(2, 3, *SPACE[n])
+    x[x == -INF] = 1.0
+    mine = getattr(F, f"adaptive_max_pool{n}d")(flow.tensor(x), size, True)
+    theirs = getattr(torch.nn.functional, f"adaptive_max_pool{n}d")(torch.tensor(x), size, True)
+    for a, b in zip(mine, theirs, strict=True):
+        assert np.array_equal(a.numpy(), b.numpy(), equal_nan=True)
+
+
+def test_by_hand():
+    x = flow.tensor([[[1.0, 5.0, 5.0, 2.0, 0.0]]], requires_grad=True)
+    y, i = F.max_pool1d(x, 3, 1, return_indices=True)
+    assert y.tolist() == [[[5.0, 5.0, 5.0]]] and i.tolist() == [[[1, 1, 2]]]
+    y.sum().backward()
+    assert x.grad.tolist() == [[[0.0, 2.0, 1.0, 0.0, 0.0]]]
+    assert F.avg_pool1d(x, 2, padding=1).tolist() == [[[0.5, 5.0, 1.0]]]
+    assert F.adaptive_avg_pool1d(x, 2).detach().numpy() == pytest.approx(np.array([[[11 / 3, 7 / 3]]]))
+    assert F.lp_pool1d(x, 1, 5).tolist() == [[[13.0]]] and F.lp_pool1d(x, INF, 5).tolist() == [[[5.0]]]
+    volume = flow.arange(8.0).reshape(1, 2, 2, 2)
+    assert F.avg_pool3d(volume, 2, divisor_override=4).tolist() == [[[[7.0]]]]
+    assert F.adaptive_max_pool3d(volume, 1, True)[1].tolist() == [[[[7]]]]
+
+
+@pytest.mark.parametrize("n", SPACE)
+def test_the_way_back(n):
+    x = flow.randn(2, 3, *SPACE[n])
+    y, i = getattr(F, f"max_pool{n}d")(x, 2, return_indices=True)
+    y = y.detach().requires_grad_()
+    back = getattr(F, f"max_unpool{n}d")(y, i, 2, output_size=x.shape)
+    assert back.shape == x.shape and np.array_equal(back.detach().numpy(), np.where(back.numpy() != 0, x.numpy(), 0))
+    assert back.sum().item() == pytest.approx(y.sum().item(), rel=1e-4)
+    back.sum().backward()
+    assert np.array_equal(y.grad.numpy(), np.ones(y.shape))
+
+
+def test_positions_that_meet_are_not_added():
+    x = flow.tensor([[[1.0, 9.0, 2.0]]])
+    y, i = F.max_pool1d(x, 2, 1, return_indices=True)
+    assert F.max_unpool1d(y, i, 2, 1).tolist() == [[[0.0, 9.0, 0.0]]]
+
+
+def test_a_root_of_nothing_has_no_gradient():
+    x = flow.zeros(1, 1, 4, requires_grad=True)
+    F.lp_pool1d(x, 2, 2).sum().backward()
+    assert x.grad.tolist() == [[[0.0] * 4]]
+
+
+ONES = flow.ones
+WRONG = [
+    (lambda: F.max_pool1d(ONES(4), 2), r"1 axes, wanted \(N, C, L\) or \(C, L\)"),
+    (lambda: F.max_pool3d(ONES(1, 2, 3, 3, 3).long(), 2), "max_pool3d: the input is int64"),
+    (lambda: F.max_pool1d(ONES(2, 4), 2, padding=2), "padding 2 is more than half of the window of 2"),
+    (lambda: F.avg_pool3d(ONES(1, 2, 2, 2), (3, 1, 1)), r"a window of \(3, 1, 1\).*does not fit into \(2, 2, 2\)"),
+    (lambda: F.avg_pool3d(ONES(1, 2, 2, 2), 2, divisor_override=0), "divisor_override is 0"),
+    (lambda: F.avg_pool1d(ONES(2, 0, 3), 2), r"nothing is left to pool in \[2, 0, 3\]"),
+    (lambda: F.adaptive_max_pool2d(ONES(1, 3, 3), (1, 2, 3)), r"output_size is \(1, 2, 3\)"),
+    (lambda: F.lp_pool2d(ONES(1, 4, 4), 0, 2), "norm_type is 0"),
+    (lambda: F.max_unpool1d(ONES(1, 2), flow.tensor([[0, 9]]), 2), "index 9.* size 4"),
+    (lambda: F.max_unpool1d(ONES(1, 2), flow.tensor([[0]]), 2), r"the input has shape \(1, 2\), the indices"),
+    (lambda: F.max_unpool2d(ONES(1, 2, 2), ONES(1, 2, 2).long(), 2, output_size=(9, 9)), r"output_size is \(9, 9\)"),
+    (lambda: nn.MaxUnpool2d((2, 2, 2)), r"kernel_size is \(2, 2, 2\)"),
+]
+
+
+@pytest.mark.parametrize(("call", "match"), WRONG)
+def test_errors(call, match):
+    with pytest.raises(flow.MinflowError, match=match):
+        call()

@@ -4,8 +4,8 @@ from minflow import nn
 
 SPACE = {1: (2, 4, 7), 2: (2, 4, 5, 6), 3: (2, 4, 3, 4, 4)}  # axes of space -> a shape with four channels
 IMAGE_BASES = set(  # what these layers inherit, and nobody makes
-    "AdaptiveMaxPool AdaptivePool AvgPool ConstantPad Conv ConvTranspose Convolution FusedBatchNorm InstanceNorm LPPool "
-    "MaxPool MaxUnpool Pad Pool".split()
+    "AdaptiveMaxPool AdaptivePool AvgPool ConstantPad Conv ConvTranspose Convolution FusedBatchNorm InstanceNorm "
+    "LPPool MaxPool MaxUnpool Pad Pool".split()
 )
 IMAGE_LAYERS: dict[str, list[tuple]] = {}
 

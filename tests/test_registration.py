@@ -68,7 +68,6 @@ NO_IN_PLACE |= {"softplus"}
 BASES = {"InPlace", "Loss", "Weighted", "BatchNorm", "LRScheduler", "Optimizer"}  # what others inherit
 BASES |= {"Moments"}  # of optimizers
 BASES |= {"Margin", "Shown"}
-BASES |= {"Margin"}
 BASES |= registered.IMAGE_BASES
 FUNCTIONS, METHODS, FACE = "core/functions/__init__.py", "core/methods/", "minflow/__init__.py"
 

@@ -112,6 +112,19 @@ TARGETS = {  # of a loss that takes another target than numbers, or several
     "TripletMarginWithDistanceLoss": (OTHERS, SIGNS),
 }
 SEQUENCE = (4, 2, 6)
+
+
+class Repeated(nn.Module):
+    """A layer of several inputs, each of which is the one that is given."""
+
+    def __init__(self, layer, times):
+        super().__init__()
+        self.layer, self.times = layer, times
+
+    def forward(self, x):
+        return self.layer(*[x] * self.times)
+
+
 LAYERS |= {  # over sequences
     "RNN": [(lambda: nn.RNN(6, 3, nonlinearity="relu"), SEQUENCE)],
     "LSTM": [
@@ -122,6 +135,17 @@ LAYERS |= {  # over sequences
     "RNNCell": [(lambda: nn.RNNCell(6, 3), ROWS)],
     "LSTMCell": [(lambda: nn.LSTMCell(6, 3), ROWS)],
     "GRUCell": [(lambda: nn.GRUCell(6, 3), ROWS)],
+    "MultiheadAttention": [
+        (lambda: Repeated(nn.MultiheadAttention(6, 2, 0.4), 3), SEQUENCE),
+        (lambda: Repeated(nn.MultiheadAttention(6, 2, add_bias_kv=True, add_zero_attn=True, batch_first=True), 3),
+         SEQUENCE),
+    ],
+    "TransformerEncoderLayer": [(lambda: nn.TransformerEncoderLayer(6, 2, 5, norm_first=True), SEQUENCE)],
+    "TransformerDecoderLayer": [(lambda: Repeated(nn.TransformerDecoderLayer(6, 2, 5, 0.0, "gelu"), 2), SEQUENCE)],
+    "TransformerEncoder": [(lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer(6, 2, 5), 2), SEQUENCE)],
+    "TransformerDecoder": [
+        (lambda: Repeated(nn.TransformerDecoder(nn.TransformerDecoderLayer(6, 2, 5), 1), 2), SEQUENCE)],
+    "Transformer": [(lambda: Repeated(nn.Transformer(6, 2, 1, 1, 5, batch_first=True), 2), SEQUENCE)],
 }
 LOSSES = {  # name -> options to try besides each reduction
     "CrossEntropyLoss": [{"weight": flow.tensor([1.0, 2.0, 0.5]), "ignore_index": 1, "label_smoothing": 0.1}],

@@ -119,5 +119,10 @@ from .modules.adaptive_pooling import AdaptiveMaxPool3d as AdaptiveMaxPool3d
 from .modules.adaptive_pooling import MaxUnpool1d as MaxUnpool1d
 from .modules.adaptive_pooling import MaxUnpool2d as MaxUnpool2d
 from .modules.adaptive_pooling import MaxUnpool3d as MaxUnpool3d
+from .modules.attention import MultiheadAttention as MultiheadAttention
+from .modules.transformer import (Transformer as Transformer, TransformerDecoder as TransformerDecoder,
+                                  TransformerDecoderLayer as TransformerDecoderLayer,
+                                  TransformerEncoder as TransformerEncoder,
+                                  TransformerEncoderLayer as TransformerEncoderLayer)
 
 __getattr__ = _name_hints("flow.nn", globals())

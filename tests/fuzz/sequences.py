@@ -96,7 +96,50 @@ def unpadded(d: Draw):
     return [str(x), d.one("L.tensor([3, 1])", "L.tensor([2, 2])", "L.tensor([1, 3])")], {}
 
 
+# ---- attention -----------------------------------------------------------------------------------------------------
+
+
+def attention(d: Draw):
+    heads = d.one((), (2,), (1, 2))
+    x = d.tensor((*heads, 2, 4), d.dtype_of(*FLOATS))
+    args = [str(x), given(d, *heads, 3, 4), given(d, *heads, 3, d.one(4, 2))]
+    kw = some(d, scale="0.5 None 0.0", enable_gqa="False True" if heads else "False")
+    if d.chance(0.3):
+        kw["is_causal"] = "True"
+    if d.chance(0.5) and "is_causal" not in kw:
+        kw["attn_mask"] = given(d, 2, 3, dtype=d.one("bool", x.dtype), grad=False, profile="plain")
+    return args, kw
+
+
+def looked_at(d: Draw, count: int, *shapes: tuple) -> str:
+    """Several tensors of one shape, the first of which is x."""
+    shape = d.choice(shapes)
+    d.tensor(shape, d.dtype_of(*FLOATS))
+    return ", ".join([str(d.x), *[given(d, *shape) for _ in range(count - 1)]])
+
+
+def multi_head(d: Draw):
+    inputs = looked_at(d, 3, (2, 1, 4), (3, 2, 4), (3, 4)).split(", ")
+    biases = [given(d, 12, grad=False), "None", "None"] if d.chance(0.7) else ["None"] * 3
+    zeros = d.of("True False False")
+    last = [given(d, 4, 4, profile="unit"), given(d, 4) if d.chance(0.7) else "None"]
+    kw = some(d, need_weights="True False", average_attn_weights="True False", training="False True")
+    return [*inputs, "4", d.of("2 1 4"), given(d, 12, 4, profile="unit"), *biases, zeros, "0.0", *last], kw
+
+
+BLOCK = dict(activation="'relu' 'gelu' 'x'", norm_first="True False", batch_first="True False", bias="True False")
 LAYERS = {
+    "MultiheadAttention": lambda d: (
+        ["4", d.of("2 1 4 3")],
+        some(d, bias="True False", add_bias_kv="True False", add_zero_attn="True False", batch_first="True False"),
+        looked_at(d, 3, (2, 1, 4), (3, 2, 4), (3, 4))),
+    "TransformerEncoderLayer": lambda d: (["4", "2", "3", "0.0"], some(d, **BLOCK), looked_at(d, 1, (2, 1, 4), (3, 4))),
+    "TransformerDecoderLayer": lambda d: (["4", "2", "3", "0.0"], some(d, **BLOCK), looked_at(d, 2, (2, 1, 4), (3, 4))),
+    "TransformerEncoder": lambda d: (["L.nn.TransformerEncoderLayer(4, 2, 3, 0.0)", d.of("1 2")], {},
+                                     looked_at(d, 1, (2, 1, 4), (3, 4))),
+    "TransformerDecoder": lambda d: (["L.nn.TransformerDecoderLayer(4, 2, 3, 0.0)", d.of("1 2")], {},
+                                     looked_at(d, 2, (2, 1, 4), (3, 4))),
+    "Transformer": lambda d: (["4", "2", "1", "1", "3", "0.0"], some(d, **BLOCK), looked_at(d, 2, (2, 1, 4), (3, 4))),
     "RNN": recurrent(nonlinearity="'tanh' 'relu' 'x'"),
     "LSTM": recurrent(proj_size="0 1"),
     "GRU": recurrent(),
@@ -105,6 +148,8 @@ LAYERS = {
     "GRUCell": cell(),
 }
 CALLS = {
+    "F.scaled_dot_product_attention": attention,
+    "F.multi_head_attention_forward": multi_head,
     "lstm": layers(4),
     "gru": layers(3),
     **dict.fromkeys(("rnn_tanh", "rnn_relu"), layers(1)),

@@ -83,6 +83,8 @@ from .unpooling import lp_pool3d as lp_pool3d
 from .unpooling import max_unpool1d as max_unpool1d
 from .unpooling import max_unpool2d as max_unpool2d
 from .unpooling import max_unpool3d as max_unpool3d
+from .attention import (multi_head_attention_forward as multi_head_attention_forward,
+                        scaled_dot_product_attention as scaled_dot_product_attention)
 
 __getattr__ = _name_hints("flow.nn.functional", globals())
 _public_functions(__path__[0])

@@ -1,0 +1,183 @@
+"""Attention: each query takes the mean of the values, weighted by how well it fits their keys.
+
+All of it runs in one scope, `.../scaled_dot_product_attention`, by which views, passes and exporters know it.
+Read next: `../modules/attention.py`. Source: Vaswani et al. 2017 (arXiv:1706.03762), sections 3.2.1 and 3.2.2.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ...core.base.errors import DTypeError, ShapeError
+from ...core.functions import cat, matmul, repeat_interleave, where
+from ...core.functions.arguments import in_float32
+from ...core.functions.creation import ones, zeros
+from ...core.spec import bool_
+from ...core.tensor import Tensor
+from ...core.where import fail
+from .activation import softmax
+from .arguments import check_tensor, composite
+from .dropout import dropout
+from .linear import linear
+from .shape import pad
+
+
+def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None,
+                                 dropout_p: float = 0.0, is_causal: bool = False, scale: float | None = None,
+                                 enable_gqa: bool = False) -> Tensor:
+    """softmax(query @ key.mT * scale + attn_mask) @ value; scale is 1 / sqrt(E) by default.
+
+    query: float (..., L, E).  key: (..., S, E).  value: (..., S, V).  Returns (..., L, V). attn_mask: bool (..., L, S),
+    True where a query may look; or float, added to the scores. A query that may look nowhere gets 0. is_causal: query i
+    looks at keys 0 to i. dropout_p: weights become 0 with this probability, always. enable_gqa: heads of keys and
+    values (axis -3) serve several heads of queries. Raises ShapeError where sizes differ, DTypeError of integers.
+    """
+    name = "scaled_dot_product_attention"
+    for argument, x in (("query", query), ("key", key), ("value", value)):
+        check_tensor(name, x, argument)
+        if not x.spec.floating:
+            fail(DTypeError, f"{name}: {argument} must be floating, it is {x.dtype.name}", "x.float()", **{argument: x})
+        if x.spec.ndim < 2:
+            fail(ShapeError, f"{name}: {argument} has {x.spec.ndim} axes, where (..., steps, features) are wanted",
+                 "x.unsqueeze(0)", **{argument: x})
+    q, k, v = (x.spec.shape for x in (query, key, value))
+    if q[-1] != k[-1] or k[-2] != v[-2]:
+        what = (f"{name}: queries have {q[-1]} features, keys {k[-1]}" if q[-1] != k[-1] else
+                f"{name}: there are {k[-2]} keys and {v[-2]} values")
+        fail(ShapeError, what, "query (..., L, E), key (..., S, E), value (..., S, V)", query=query, key=key,
+             value=value)
+    if is_causal and attn_mask is not None:
+        fail(ShapeError, f"{name}: attn_mask stands beside is_causal=True", "one of the two: is_causal is the mask "
+             "flow.ones(L, S, dtype=flow.bool).tril()", attn_mask=attn_mask)
+    if enable_gqa:
+        if len(q) < 3 or len(k) < 3 or len(v) < 3 or not k[-3] or q[-3] % k[-3] or q[-3] % v[-3]:
+            fail(ShapeError, f"{name}: enable_gqa=True shares heads (axis -3) of keys among those of queries",
+                 "a number of query heads that is a multiple of that of key heads", query=query, key=key, value=value)
+        key, value = (repeat_interleave(x, q[-3] // x.spec.shape[-3], -3) for x in (key, value))
+    if is_causal:
+        attn_mask = ones(q[-2], k[-2], dtype=bool_).tril()
+    elif attn_mask is not None:
+        check_mask(name, "attn_mask", attn_mask)
+    return attend(query, key, value, attn_mask, float(dropout_p), scale, not is_causal and attn_mask is not None)[0]
+
+
+def check_mask(name: str, argument: str, mask: Any) -> None:
+    check_tensor(name, mask, argument)
+    if mask.dtype is not bool_ and not mask.spec.floating:
+        fail(DTypeError, f"{name}: {argument} is {mask.dtype.name}, where bool or floats are wanted",
+             f"{argument}.bool()", **{argument: mask})
+
+
+@composite("scaled_dot_product_attention")
+@in_float32
+def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout_p: float, scale: float | None,
+           may_look_nowhere: bool) -> tuple[Tensor, Tensor]:
+    """(means, weights). mask: bool, True where a query may look, or float. may_look_nowhere: such rows become 0."""
+    features = query.spec.shape[-1]
+    factor = (1 / math.sqrt(features) if features else 1.0) if scale is None else scale
+    scores = matmul(query * factor, key.transpose(-2, -1))
+    if mask is not None:
+        scores = where(mask, scores, -math.inf) if mask.dtype is bool_ else scores + mask.to(scores.dtype)
+    if may_look_nowhere:
+        nowhere = (scores == -math.inf).all(-1, keepdim=True)
+        weights = softmax(scores.masked_fill(nowhere, 0.0), -1).masked_fill(nowhere, 0.0)
+    else:
+        weights = softmax(scores, -1)
+    weights = dropout(weights, dropout_p)
+    return matmul(weights, value), weights
+
+
+def added(name: str, argument: str, mask: Tensor | None, like: Tensor) -> Tensor | None:
+    """A mask as floats to add: -inf where a bool mask says True, which here is to look away."""
+    if mask is None:
+        return None
+    check_mask(name, argument, mask)
+    if mask.dtype is not bool_:
+        return mask.to(like.dtype)
+    return zeros(*mask.spec.shape, dtype=like.dtype).masked_fill(mask, -math.inf)
+
+
+def projected(query: Tensor, key: Tensor, value: Tensor, weight: Tensor | None, bias: Tensor | None,
+              separate: tuple[Tensor, Tensor, Tensor] | None) -> list[Tensor]:
+    """Queries, keys and values of all heads; where all three are one tensor, by one product."""
+    if separate is None and query is key and key is value:
+        return list(linear(query, weight, bias).chunk(3, -1))
+    weights = separate or weight.chunk(3)
+    biases = (None,) * 3 if bias is None else bias.chunk(3)
+    return [linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases)]
+
+
+def multi_head_attention_forward(
+    query: Tensor, key: Tensor, value: Tensor, embed_dim_to_check: int, num_heads: int, in_proj_weight: Tensor | None,
+    in_proj_bias: Tensor | None, bias_k: Tensor | None, bias_v: Tensor | None, add_zero_attn: bool, dropout_p: float,
+    out_proj_weight: Tensor, out_proj_bias: Tensor | None, training: bool = True,
+    key_padding_mask: Tensor | None = None, need_weights: bool = True, attn_mask: Tensor | None = None,
+    use_separate_proj_weight: bool = False, q_proj_weight: Tensor | None = None, k_proj_weight: Tensor | None = None,
+    v_proj_weight: Tensor | None = None, static_k: Tensor | None = None, static_v: Tensor | None = None,
+    average_attn_weights: bool = True, is_causal: bool = False,
+) -> tuple[Tensor, Tensor | None]:
+    """What `nn.MultiheadAttention` computes with its weights: (output (L, N, E), weights (N, L, S) or None).
+
+    query: float (L, N, E).  key, value: (S, N, ...), or all without N. Each of num_heads looks by
+    `scaled_dot_product_attention` at its part of the features; out_proj mixes what they saw. In the masks True means to
+    look away: key_padding_mask (N, S), attn_mask (L, S) or (N * num_heads, L, S); floats are added to the scores.
+    static_k, static_v: (N * num_heads, S, E / num_heads), used in place of the projected keys and values.
+    Raises ShapeError where sizes differ. Source: Vaswani et al. 2017, section 3.2.2.
+    """
+    name = "multi_head_attention_forward"
+    for argument, x in (("query", query), ("key", key), ("value", value)):
+        check_tensor(name, x, argument)
+    batched = query.spec.ndim == 3
+    if query.spec.ndim not in (2, 3) or not query.spec.ndim == key.spec.ndim == value.spec.ndim:
+        fail(ShapeError, f"{name}: query, key and value have {query.spec.ndim}, {key.spec.ndim} and {value.spec.ndim} "
+             "axes", "all (steps, N, features), or all (steps, features)", query=query, key=key, value=value)
+    if not batched:
+        same = query is key is value
+        query = query.unsqueeze(1)
+        key, value = (query, query) if same else (key.unsqueeze(1), value.unsqueeze(1))
+        key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
+    (length, batch, width), (steps, others) = query.spec.shape, key.spec.shape[:2]
+    if width != embed_dim_to_check or width % num_heads:
+        fail(ShapeError, f"{name}: the query has {width} features, embed_dim is {embed_dim_to_check} for {num_heads} "
+             "heads", "embed_dim is the last axis of the query, and a multiple of num_heads", query=query)
+    if value.spec.shape[:2] != (steps, others) or others != batch:
+        fail(ShapeError, f"{name}: query, key and value do not fit together", "query (L, N, E), key and value "
+             "(S, N, ...); with batch_first=True N comes first", query=query, key=key, value=value)
+    if is_causal and attn_mask is None:
+        fail(ShapeError, f"{name}: is_causal=True is a hint about attn_mask, and there is none",
+             "attn_mask=nn.Transformer.generate_square_subsequent_mask(L)", query=query)
+    separate = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else None
+    q, k, v = projected(query, key, value, in_proj_weight, in_proj_bias, separate)
+    mask, away = added(name, "attn_mask", attn_mask, q), added(name, "key_padding_mask", key_padding_mask, q)
+    for argument, m, shapes in (("attn_mask", mask, [(length, steps), (batch * num_heads, length, steps)]),
+                                ("key_padding_mask", away, [(batch, steps)])):
+        if m is not None and m.spec.shape not in shapes:
+            fail(ShapeError, f"{name}: {argument} has shape {list(m.spec.shape)}, where "
+                 f"{' or '.join(str(list(s)) for s in shapes)} is wanted", "one number for each query and key",
+                 **{argument: m})
+    heads = lambda x: x.reshape(x.spec.shape[0], batch, num_heads, -1).permute(1, 2, 0, 3)  # noqa: E731
+    more = 0  # keys behind those of the sequence, which no mask covers
+    if bias_k is not None and bias_v is not None:
+        k, v = (cat([x, bias.expand(1, batch, width)]) for x, bias in ((k, bias_k), (v, bias_v)))
+        more += 1
+    features = width // num_heads
+    q, k, v = heads(q), heads(k), heads(v)
+    k = k if static_k is None else static_k.reshape(batch, num_heads, -1, features)
+    v = v if static_v is None else static_v.reshape(batch, num_heads, -1, features)
+    if add_zero_attn:
+        k, v = (cat([x, zeros(batch, num_heads, 1, features, dtype=x.dtype)], 2) for x in (k, v))
+        more += 1
+    if mask is not None:
+        mask = pad(mask, (0, more)) if more else mask
+        mask = mask.reshape(batch, num_heads, length, -1) if mask.spec.ndim == 3 else mask
+    if away is not None:
+        away = (pad(away, (0, more)) if more else away).reshape(batch, 1, 1, -1)
+        mask = away if mask is None else mask + away
+    out, weights = attend(q, k, v, mask, dropout_p if training else 0.0, None, not need_weights and mask is not None)
+    out = linear(out.permute(2, 0, 1, 3).reshape(length, batch, width), out_proj_weight, out_proj_bias)
+    out = out if batched else out.squeeze(1)
+    if not need_weights:
+        return out, None
+    weights = weights.mean(1) if average_attn_weights else weights
+    return out, weights if batched else weights.squeeze(0)

@@ -1,0 +1,219 @@
+"""Layers: Transformer and its parts. Source: Vaswani et al. 2017 (arXiv:1706.03762), section 3; norm_first: Xiong et
+al. 2020 (arXiv:2002.04745), which puts each norm before its block.
+
+Read next: `attention.py`.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from typing import Any
+
+from ...core.base.errors import OutOfRangeError, ShapeError
+from ...core.functions.creation import full
+from ...core.spec import Device, DType
+from ...core.tensor import Tensor
+from ...core.where import fail
+from .. import functional as F
+from .. import init
+from ..containers import ModuleList
+from ..module import Module
+from .attention import MultiheadAttention
+from .dropout import Dropout
+from .linear import Linear
+from .norm import LayerNorm
+
+Activation = str | Callable[[Tensor], Tensor]
+
+
+def activation_of(layer: str, activation: Activation) -> Callable[[Tensor], Tensor]:
+    if isinstance(activation, str) and activation not in ("relu", "gelu"):
+        fail(OutOfRangeError, f"{layer}: activation is {activation!r}", 'activation="relu", "gelu", or a function')
+    return getattr(F, activation) if isinstance(activation, str) else activation
+
+
+class TransformerEncoderLayer(Module):
+    """x = norm1(x + attention(x));  x = norm2(x + linear2(activation(linear1(x)))).
+
+    src: float (S, N, d_model), (N, S, d_model) with batch_first, or (S, d_model); the result is like it. src_mask and
+    src_key_padding_mask: as attn_mask and key_padding_mask of MultiheadAttention. norm_first: x + block(norm(x)).
+    dropout: of the attention's weights, after the activation, and at the end of each block.
+    """
+
+    def __init__(self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
+                 activation: Activation = F.relu, layer_norm_eps: float = 1e-5, batch_first: bool = False,
+                 norm_first: bool = False, bias: bool = True, device: Device | str | None = None,
+                 dtype: DType | None = None):
+        super().__init__()
+        place: dict[str, Any] = dict(device=device, dtype=dtype)
+        self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, **place)
+        self.linear1 = Linear(d_model, dim_feedforward, bias, **place)
+        self.dropout = Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, bias, **place)
+        self.norm_first = norm_first
+        self.norm1 = LayerNorm(d_model, layer_norm_eps, bias=bias, **place)
+        self.norm2 = LayerNorm(d_model, layer_norm_eps, bias=bias, **place)
+        self.dropout1 = Dropout(dropout)
+        self.dropout2 = Dropout(dropout)
+        self.activation = activation_of("TransformerEncoderLayer", activation)
+
+    def forward(self, src: Tensor, src_mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None,
+                is_causal: bool = False) -> Tensor:
+        def attention(x: Tensor) -> Tensor:
+            seen, _ = self.self_attn(x, x, x, src_key_padding_mask, False, src_mask, is_causal=is_causal)
+            return self.dropout1(seen)
+
+        def feed_forward(x: Tensor) -> Tensor:
+            return self.dropout2(self.linear2(self.dropout(self.activation(self.linear1(x)))))
+
+        if self.norm_first:
+            x = src + attention(self.norm1(src))
+            return x + feed_forward(self.norm2(x))
+        x = self.norm1(src + attention(src))
+        return self.norm2(x + feed_forward(x))
+
+
+class TransformerDecoderLayer(Module):
+    """x = norm1(x + attention(x));  x = norm2(x + attention(x, memory));  x = norm3(x + feed_forward(x)).
+
+    feed_forward(x) = linear2(activation(linear1(x))). tgt: float (T, N, d_model), (N, T, d_model) with batch_first, or
+    (T, d_model); the result is like it. memory: what the encoder gave, (S, N, d_model). Masks: as of
+    MultiheadAttention, tgt_... of the first attention, memory_... of the second. norm_first: x + block(norm(x)).
+    """
+
+    def __init__(self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
+                 activation: Activation = F.relu, layer_norm_eps: float = 1e-5, batch_first: bool = False,
+                 norm_first: bool = False, bias: bool = True, device: Device | str | None = None,
+                 dtype: DType | None = None):
+        super().__init__()
+        place: dict[str, Any] = dict(device=device, dtype=dtype)
+        self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, **place)
+        self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, **place)
+        self.linear1 = Linear(d_model, dim_feedforward, bias, **place)
+        self.dropout = Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, bias, **place)
+        self.norm_first = norm_first
+        self.norm1 = LayerNorm(d_model, layer_norm_eps, bias=bias, **place)
+        self.norm2 = LayerNorm(d_model, layer_norm_eps, bias=bias, **place)
+        self.norm3 = LayerNorm(d_model, layer_norm_eps, bias=bias, **place)
+        self.dropout1 = Dropout(dropout)
+        self.dropout2 = Dropout(dropout)
+        self.dropout3 = Dropout(dropout)
+        self.activation = activation_of("TransformerDecoderLayer", activation)
+
+    def forward(self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None,
+                tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None,
+                tgt_is_causal: bool = False, memory_is_causal: bool = False) -> Tensor:
+        def attention(x: Tensor) -> Tensor:
+            seen, _ = self.self_attn(x, x, x, tgt_key_padding_mask, False, tgt_mask, is_causal=tgt_is_causal)
+            return self.dropout1(seen)
+
+        def look_up(x: Tensor) -> Tensor:
+            seen, _ = self.multihead_attn(x, memory, memory, memory_key_padding_mask, False, memory_mask,
+                                          is_causal=memory_is_causal)
+            return self.dropout2(seen)
+
+        def feed_forward(x: Tensor) -> Tensor:
+            return self.dropout3(self.linear2(self.dropout(self.activation(self.linear1(x)))))
+
+        if self.norm_first:
+            x = tgt + attention(self.norm1(tgt))
+            x = x + look_up(self.norm2(x))
+            return x + feed_forward(self.norm3(x))
+        x = self.norm1(tgt + attention(tgt))
+        x = self.norm2(x + look_up(x))
+        return self.norm3(x + feed_forward(x))
+
+
+class TransformerEncoder(Module):
+    """num_layers copies of encoder_layer one after the other, then norm if there is one.
+
+    enable_nested_tensor, mask_check: accepted; there are no nested tensors, and padded places are computed like others.
+    is_causal: a hint that mask is causal.
+    """
+
+    def __init__(self, encoder_layer: TransformerEncoderLayer, num_layers: int, norm: Module | None = None,
+                 enable_nested_tensor: bool = True, mask_check: bool = True):
+        super().__init__()
+        self.layers = ModuleList([copy.deepcopy(encoder_layer) for _ in range(num_layers)])
+        self.num_layers, self.norm = num_layers, norm
+        self.enable_nested_tensor, self.mask_check = enable_nested_tensor, mask_check
+
+    def forward(self, src: Tensor, mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None,
+                is_causal: bool | None = None) -> Tensor:
+        for layer in self.layers:
+            src = layer(src, mask, src_key_padding_mask, bool(is_causal))
+        return src if self.norm is None else self.norm(src)
+
+
+class TransformerDecoder(Module):
+    """num_layers copies of decoder_layer one after the other, then norm if there is one."""
+
+    def __init__(self, decoder_layer: TransformerDecoderLayer, num_layers: int, norm: Module | None = None):
+        super().__init__()
+        self.layers = ModuleList([copy.deepcopy(decoder_layer) for _ in range(num_layers)])
+        self.num_layers, self.norm = num_layers, norm
+
+    def forward(self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None,
+                tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None,
+                tgt_is_causal: bool | None = None, memory_is_causal: bool = False) -> Tensor:
+        for layer in self.layers:
+            tgt = layer(tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask,
+                        bool(tgt_is_causal), memory_is_causal)
+        return tgt if self.norm is None else self.norm(tgt)
+
+
+class Transformer(Module):
+    """decoder(tgt, encoder(src)): stacks of num_encoder_layers and num_decoder_layers layers, a LayerNorm behind each.
+
+    src: float (S, N, d_model), tgt: (T, N, d_model); with batch_first N comes first; or both without N. The result is
+    like tgt. Masks: as of the layers. Weights start by Glorot & Bengio's rule. custom_encoder, custom_decoder: used in
+    place of the stacks.
+    """
+
+    def __init__(self, d_model: int = 512, nhead: int = 8, num_encoder_layers: int = 6, num_decoder_layers: int = 6,
+                 dim_feedforward: int = 2048, dropout: float = 0.1, activation: Activation = F.relu,
+                 custom_encoder: Any = None, custom_decoder: Any = None, layer_norm_eps: float = 1e-5,
+                 batch_first: bool = False, norm_first: bool = False, bias: bool = True,
+                 device: Device | str | None = None, dtype: DType | None = None):
+        super().__init__()
+        place: dict[str, Any] = dict(device=device, dtype=dtype)
+        options = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias)
+        norm = lambda: LayerNorm(d_model, layer_norm_eps, bias=bias, **place)  # noqa: E731
+        self.encoder = custom_encoder or TransformerEncoder(TransformerEncoderLayer(*options, **place),
+                                                            num_encoder_layers, norm())
+        self.decoder = custom_decoder or TransformerDecoder(TransformerDecoderLayer(*options, **place),
+                                                            num_decoder_layers, norm())
+        self._reset_parameters()
+        self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
+
+    def _reset_parameters(self) -> None:
+        """Draw all matrices anew."""
+        for weight in self.parameters():
+            if weight.spec.ndim > 1:
+                init.xavier_uniform_(weight)
+
+    def forward(self, src: Tensor, tgt: Tensor, src_mask: Tensor | None = None, tgt_mask: Tensor | None = None,
+                memory_mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None,
+                tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None,
+                src_is_causal: bool | None = None, tgt_is_causal: bool | None = None, memory_is_causal: bool = False
+                ) -> Tensor:
+        axis = 0 if self.batch_first else 1
+        if src.spec.ndim == 3 and src.spec.shape[axis] != tgt.spec.shape[axis]:
+            fail(ShapeError, f"Transformer: src has a batch of {src.spec.shape[axis]}, tgt of {tgt.spec.shape[axis]} "
+                 f"(axis {axis})", "batch_first=True where the batch is axis 0", src=src, tgt=tgt)
+        if not src.spec.shape[-1] == tgt.spec.shape[-1] == self.d_model:
+            fail(ShapeError, f"Transformer: src and tgt have {src.spec.shape[-1]} and {tgt.spec.shape[-1]} features, "
+                 f"d_model is {self.d_model}", "nn.Embedding(words, d_model) before it", src=src, tgt=tgt)
+        memory = self.encoder(src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal)
+        return self.decoder(tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask,
+                            tgt_key_padding_mask=tgt_key_padding_mask, memory_key_padding_mask=memory_key_padding_mask,
+                            tgt_is_causal=tgt_is_causal, memory_is_causal=memory_is_causal)
+
+    @staticmethod
+    def generate_square_subsequent_mask(sz: int, device: Device | str | None = None, dtype: DType | None = None
+                                        ) -> Tensor:
+        """Float (sz, sz): -inf above the diagonal, 0 elsewhere, so that place i looks at places 0 to i."""
+        return full((sz, sz), -math.inf, dtype=dtype, device=device).triu(1)

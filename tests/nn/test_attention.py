@@ -1,0 +1,131 @@
+"""Attention and transformers: against the formula, with masks, as one scope, and mistakes."""
+
+import math
+
+import numpy as np
+import pytest
+
+import minflow as flow
+import minflow.nn.functional as F
+from minflow import nn
+from minflow.core.trace import trace
+
+
+def numbers(*shape, seed=0):
+    return flow.tensor(np.random.default_rng(seed).standard_normal(shape))
+
+
+def formula(q, k, v, mask=0.0):
+    scores = np.einsum("...le,...se->...ls", q, k) / math.sqrt(q.shape[-1]) + mask
+    weights = np.exp(scores)
+    weights /= weights.sum(-1, keepdims=True)
+    return weights @ v
+
+
+def test_it_is_the_mean_of_the_values_by_how_well_the_keys_fit():
+    q, k, v = numbers(2, 3, 4), numbers(2, 5, 4, seed=1), numbers(2, 5, 6, seed=2)
+    arrays = [x.numpy() for x in (q, k, v)]
+    np.testing.assert_allclose(F.scaled_dot_product_attention(q, k, v).numpy(), formula(*arrays), rtol=1e-12)
+    mask = np.random.default_rng(3).standard_normal((3, 5))
+    got = F.scaled_dot_product_attention(q, k, v, flow.tensor(mask)).numpy()
+    np.testing.assert_allclose(got, formula(*arrays, mask), rtol=1e-12)
+    got = F.scaled_dot_product_attention(q, k, v, flow.tensor(mask > 0)).numpy()
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_allclose(got, np.nan_to_num(formula(*arrays, np.where(mask > 0, 0, -np.inf))), rtol=1e-12)
+    got = F.scaled_dot_product_attention(q, k, v, is_causal=True).numpy()
+    np.testing.assert_allclose(got, formula(*arrays, np.where(np.tri(3, 5) > 0, 0, -np.inf)), rtol=1e-12)
+    twice = F.scaled_dot_product_attention(q, k, v, scale=1.0).numpy()
+    np.testing.assert_allclose(twice, formula(2 * arrays[0], *arrays[1:]), rtol=1e-12)
+
+
+def test_who_may_look_nowhere_gets_0_and_no_gradient():
+    q, k, v = (numbers(3, 4, seed=s).requires_grad_() for s in range(3))
+    mask = flow.tensor([[True, True, False], [False, False, False], [False, True, True]])
+    out = F.scaled_dot_product_attention(q, k, v, mask)
+    out.sum().backward()
+    assert out[1].tolist() == [0.0] * 4 and q.grad[1].tolist() == [0.0] * 4
+    assert all(np.isfinite(x.grad.numpy()).all() for x in (q, k, v))
+
+
+def test_heads_of_keys_serve_several_heads_of_queries():
+    q, k, v = numbers(4, 3, 4), numbers(2, 5, 4, seed=1), numbers(2, 5, 4, seed=2)
+    got = F.scaled_dot_product_attention(q, k, v, enable_gqa=True)
+    want = formula(q.numpy(), *[x.numpy().repeat(2, 0) for x in (k, v)])
+    np.testing.assert_allclose(got.numpy(), want, rtol=1e-12)
+
+
+def test_half_precision_computes_in_single_and_dropout_drops():
+    q, k, v = (numbers(3, 4, seed=s) for s in range(3))
+    half = F.scaled_dot_product_attention(q.half(), k.half(), v.half())
+    assert half.dtype is flow.float16
+    np.testing.assert_allclose(half.numpy(), formula(q.numpy(), k.numpy(), v.numpy()), atol=5e-3)
+    assert F.scaled_dot_product_attention(q, k, v, dropout_p=1.0).tolist() == [[0.0] * 4] * 3
+
+
+@pytest.mark.parametrize("need_weights", [False, True])
+def test_it_is_one_scope_in_a_graph(need_weights):
+    """Passes and exporters know it by the last part of its scope."""
+
+    layer = nn.MultiheadAttention(4, 2)
+    graph, _ = trace(lambda x: layer(x, x, x, need_weights=need_weights)[0], [flow.rand(3, 2, 4)])
+    scope = "MultiheadAttention/scaled_dot_product_attention"
+    inside = [node.op.name for node in graph.nodes if node.scope == scope]
+    assert inside.count("matmul") == 2 and "softmax" in inside
+    assert sum(node.op.name == "matmul" for node in graph.nodes) == 4  # and of the projections
+
+
+def test_one_product_gives_queries_keys_and_values():
+    layer, x = nn.MultiheadAttention(4, 2, batch_first=True), flow.rand(2, 3, 4)
+    got, weights = layer(x, x, x)
+    want, _ = layer(x, x * 1, x * 1)
+    np.testing.assert_allclose(got.detach().numpy(), want.detach().numpy(), rtol=1e-5, atol=1e-6)
+    assert weights.shape == (2, 3, 3)
+    np.testing.assert_allclose(weights.sum(-1).detach().numpy(), 1.0, rtol=1e-5)
+    assert layer(x, x, x, average_attn_weights=False)[1].shape == (2, 2, 3, 3)
+    assert flow.summary(layer, x, x, x).record.macs == 6 * 4 * 12 + 2 * (2 * 2 * 3 * 3 * 2) + 6 * 4 * 4
+
+
+def test_padding_and_causal_masks_mean_what_shorter_sequences_are():
+    layer = nn.TransformerEncoderLayer(4, 2, 8, 0.0, batch_first=True).double()
+    x = numbers(2, 5, 4)
+    away = flow.tensor([[False] * 5, [False] * 3 + [True] * 2])
+    np.testing.assert_allclose(layer(x, src_key_padding_mask=away)[1, :3].detach().numpy(),
+                               layer(x[1:, :3])[0].detach().numpy(), rtol=1e-10)
+    mask = nn.Transformer.generate_square_subsequent_mask(5, dtype=flow.float64)
+    seen = layer(x, src_mask=mask, is_causal=True)
+    for n in range(1, 6):
+        short = layer(x[:, :n], mask[:n, :n])
+        np.testing.assert_allclose(short.detach().numpy(), seen[:, :n].detach().numpy(), rtol=1e-10)
+
+
+def test_names_of_weights():
+    names = [name for name, _ in nn.MultiheadAttention(4, 2, kdim=3, add_bias_kv=True).named_parameters()]
+    assert names == ["q_proj_weight", "k_proj_weight", "v_proj_weight", "in_proj_bias", "bias_k", "bias_v",
+                     "out_proj.weight", "out_proj.bias"]
+    names = [name for name, _ in nn.Transformer(4, 2, 1, 1, 8).named_parameters()]
+    assert names[0] == "encoder.layers.0.self_attn.in_proj_weight" and names[-1] == "decoder.norm.bias"
+    assert nn.TransformerEncoderLayer(4, 2, activation=flow.tanh).activation is flow.tanh
+
+
+@pytest.mark.parametrize(("call", "words"), [
+    (lambda x: F.scaled_dot_product_attention(x, x[..., :2], x), "queries have 4 features, keys 2"),
+    (lambda x: F.scaled_dot_product_attention(x, x, x[:, :1]), "3 keys and 1 values"),
+    (lambda x: F.scaled_dot_product_attention(x, x, x.long()), "value must be floating, it is int64"),
+    (lambda x: F.scaled_dot_product_attention(x[0, 0], x, x), "query has 1 axes"),
+    (lambda x: F.scaled_dot_product_attention(x, x, x, flow.ones(3, 3), is_causal=True), "beside is_causal"),
+    (lambda x: F.scaled_dot_product_attention(x, x, x, flow.ones(3, 3).long()), "attn_mask is int64"),
+    (lambda x: F.scaled_dot_product_attention(x[:1], x, x, enable_gqa=True), "enable_gqa"),
+    (lambda x: nn.MultiheadAttention(4, 3), "embed_dim is 4, and num_heads 3"),
+    (lambda x: nn.MultiheadAttention(6, 3)(x, x, x), "the query has 4 features, embed_dim is 6"),
+    (lambda x: nn.MultiheadAttention(4, 2)(x, x[:, :1], x), "do not fit together"),
+    (lambda x: nn.MultiheadAttention(4, 2)(x, x[0], x[0]), "3, 2 and 2 axes"),
+    (lambda x: nn.MultiheadAttention(4, 2)(x, x, x, is_causal=True), "a hint about attn_mask"),
+    (lambda x: nn.MultiheadAttention(4, 2)(x, x, x, attn_mask=flow.ones(3, 3)), r"\[3, 3\], where \[2, 2\] or"),
+    (lambda x: nn.MultiheadAttention(4, 2)(x, x, x, flow.ones(2, 3)), r"\[2, 3\], where \[3, 2\]"),
+    (lambda x: nn.TransformerEncoderLayer(4, 2, activation="x"), "activation is 'x'"),
+    (lambda x: nn.Transformer(4, 2, 1, 1, 8)(x, x[:, :1]), "a batch of 3, tgt of 1"),
+    (lambda x: nn.Transformer(8, 2, 1, 1, 8)(x, x), "4 and 4 features, d_model is 8"),
+])
+def test_mistakes(call, words):
+    with pytest.raises(flow.MinflowError, match=f"(?s){words}"):
+        call(flow.rand(2, 3, 4))

@@ -124,9 +124,9 @@ def main() -> int:
         print("\n\n".join(wrong[:400]))
         print(f"{len(wrong)} recorded cases differ from PyTorch {torch.__version__}")
         return 1 if wrong else 0
-    known = store.read() if options.only else {}
-    names = [n for n in called_names() if not options.only or n in options.only.split(",")]
-    cases = {n: c for n, c in known.items() if n in called_names()} | {name: cases_of(name, torch) for name in names}
+    known, public = store.read() if options.only else {}, called_names()
+    names = [n for n in public if not options.only or n in options.only.split(",")]
+    cases = {n: c for n, c in known.items() if n in public} | {name: cases_of(name, torch) for name in names}
     store.write(cases)
     print(f"{sum(map(len, cases.values()))} cases of {len(cases)} names, {store.FILE.stat().st_size:,} bytes")
     return 0

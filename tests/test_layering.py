@@ -25,6 +25,7 @@ CORE = [
     "base.placement",
     "base.display",
     "base.two_meanings",
+    "base.out",
     "spec",
     "ir",
     "mode",

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .base.errors import CallError, DTypeError, InternalError
+from .base.out import run_into, wants_out
 from .door import apply
 from .infer import data_dependent
 from .where import describe, fail, here
@@ -51,9 +52,8 @@ class Op:
                 self.rules[places[0]] = rule, asks
             else:
                 self.groups.append((places, sum(1 << i for i in places), rule, asks))
-        self.differentiable = sum(1 << i for i in self.rules) | sum(mask for _, mask, _, _ in self.groups)
-        if self.variadic and rules:
-            self.differentiable = -1
+        masks = [*[1 << i for i in self.rules], *[mask for _, mask, _, _ in self.groups]]
+        self.differentiable = -1 if self.variadic and rules else sum(masks)
         self.saves = SavedSlots(self)
         self.kernel: Callable | None = None
         self.takes_out = False
@@ -65,10 +65,8 @@ class Op:
             return "g", None
         if name in self.inputs:
             return "saved", self.inputs.index(name)
-        if name == "out":
-            return "saved", ~0
-        if name[:3] == "out" and name[3:].isdigit() and int(name[3:]) < len(self.outputs):
-            return "saved", ~int(name[3:])
+        if name == "out" or name[:3] == "out" and name[3:].isdigit() and int(name[3:]) < len(self.outputs):
+            return "saved", ~int(name[3:] or 0)
         if name.endswith("_spec") and name[:-5] in self.inputs:
             return "spec", self.inputs.index(name[:-5])
         if name in self.attrs:
@@ -82,6 +80,8 @@ class Op:
         if len(inputs) != len(self.inputs) and not self.variadic:
             inputs = self.named(inputs, attrs)
         if attrs and not self.attrs:
+            if wants_out(self.name, attrs):
+                return run_into(self.name, self, inputs, attrs)
             self.unknown(attrs)
         return apply(self, *inputs, **attrs)
 

@@ -52,6 +52,7 @@ from ..ops.elementwise import square as square
 from ..ops.elementwise import tan as tan
 from ..ops.elementwise import tanh as tanh
 from ..ops.elementwise import trunc as trunc
+from . import out as out  # runs the calls with out=
 from .arguments import axis_of as axis_of
 from .arguments import need_axes as need_axes
 from .arguments import numpy_names as numpy_names
@@ -202,7 +203,8 @@ from ..ops.pairs import (
     xlogy as xlogy,
 )
 from ..ops.special import (
-    digamma as digamma, erfc as erfc, erfinv as erfinv, i0 as i0, lgamma as lgamma,
+    digamma as digamma, erfc as erfc, erfinv as erfinv, i0 as i0, igamma as igamma, igammac as igammac,
+    lgamma as lgamma,
 )
 from .elementary import (
     clamp_max as clamp_max, clamp_min as clamp_min, clone as clone, deg2rad as deg2rad, detach as detach,
@@ -212,7 +214,7 @@ from .elementary import (
     logit as logit, nan_to_num as nan_to_num, positive as positive, rad2deg as rad2deg, sinc as sinc,
 )
 from .special import (
-    igamma as igamma, igammac as igammac, mvlgamma as mvlgamma, polygamma as polygamma,
+    mvlgamma as mvlgamma, polygamma as polygamma,
 )
 from .stacking import (
     atleast_1d as atleast_1d, atleast_2d as atleast_2d, atleast_3d as atleast_3d, block_diag as block_diag,

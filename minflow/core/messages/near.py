@@ -14,6 +14,7 @@ from types import FunctionType, ModuleType
 from typing import Any, TypeVar
 
 from ..base.errors import CallError, MinflowError, MissingNameError
+from ..base.out import run_into, wants_out
 from ..base.two_meanings import BUILDING, SHARED, other_meaning
 from .refused import reason
 from .wrong_arguments import spoken as spoken_words
@@ -239,9 +240,11 @@ def with_hints(function: FunctionType, spoken: str, module: str = "", method: bo
         try:
             return function(*args, **kwargs)
         except (*RAW, MinflowError) as error:
-            if (better := explained(error, function, args, kwargs, spoken, method)) is not error:
-                raise better  # noqa: B904 (its cause is set)
-            raise
+            if not wants_out(spoken, kwargs):
+                if (better := explained(error, function, args, kwargs, spoken, method)) is not error:
+                    raise better  # noqa: B904 (its cause is set)
+                raise
+        return run_into(spoken, calling, args, kwargs)
 
     return named(calling, spoken, module) if module else calling
 
@@ -282,7 +285,10 @@ def choosing(function: Callable, spoken: str, module: str) -> Callable:
                 return function(*args, **kwargs)
             except (*RAW, MinflowError) as error:
                 other = other_meaning(spoken, args, kwargs) if kwargs else None
-                if other is None:
+                if other is None and wants_out(spoken, kwargs):
+                    other = functools.partial(run_into, spoken, calling, args)
+                    args, kwargs = (kwargs,), {}
+                elif other is None:
                     if type(function) is FunctionType:  # an op says what is wrong itself
                         if (better := explained(error, function, args, kwargs, spoken)) is not error:
                             raise better  # noqa: B904 (its cause is set)

@@ -22,7 +22,7 @@ UNARY = {
     "cosh": (np.cosh, X), "erf": (special.erf, X), "erfc": (special.erfc, X), "exp": (np.exp, X),
     "expm1": (np.expm1, X),
     "floor": (np.floor, X), "gelu": (lambda x: x * special.ndtr(x), X), "log": (np.log, POSITIVE),
-    "log1p": (np.log1p, INNER),
+    "lgamma": (special.gammaln, POSITIVE), "log1p": (np.log1p, INNER),
     "log_sigmoid": (lambda x: -np.logaddexp(0, -x), X), "negative": (np.negative, X),
     "reciprocal": (np.reciprocal, POSITIVE),
     "reciprocal_no_nan": (lambda x: np.where(x == 0, 0, 1 / np.where(x == 0, 1, x)), np.where(X > 0, X, np.float32(0))),

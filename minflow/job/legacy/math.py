@@ -16,7 +16,7 @@ from ...core.functions.arguments import axes_of, axis_of, in_float32, operand, t
 from ...core.op import Op
 from ...core.ops import elementwise as e
 from ...core.ops import reduce as r
-from ...core.spec import float64, int8, int32
+from ...core.spec import int8, int32
 from ...core.messages.near import missing_names
 from .op_name import folded, public, takes_name
 from .segments import add_n as add_n
@@ -67,18 +67,20 @@ def comparison(name: str, op: Op, symbol: str) -> Callable:
 
 abs = of_one("abs", F.abs)
 acos = of_one("acos", F.acos)
-acosh = of_one("acosh", e.acosh)
+acosh = of_one("acosh", F.acosh)
 asin = of_one("asin", F.asin)
-asinh = of_one("asinh", e.asinh)
+asinh = of_one("asinh", F.asinh)
 atan = of_one("atan", F.atan)
-atanh = of_one("atanh", e.atanh)
+atanh = of_one("atanh", F.atanh)
 ceil = of_one("ceil", F.ceil)
 cos = of_one("cos", F.cos)
-cosh = of_one("cosh", e.cosh)
+cosh = of_one("cosh", F.cosh)
 erf = of_one("erf", F.erf)
+erfc = of_one("erfc", F.erfc)
 exp = of_one("exp", F.exp)
 expm1 = of_one("expm1", F.expm1)
 floor = of_one("floor", F.floor)
+lgamma = of_one("lgamma", F.lgamma)
 log = of_one("log", F.log)
 log1p = of_one("log1p", F.log1p)
 negative = of_one("negative", F.neg)
@@ -91,7 +93,7 @@ sigmoid = of_one("sigmoid", F.sigmoid)
 sigmoid_v2 = of_one("sigmoid_v2", F.sigmoid)
 sign = of_one("sign", F.sign)
 sin = of_one("sin", F.sin)
-sinh = of_one("sinh", e.sinh)
+sinh = of_one("sinh", F.sinh)
 softplus = of_one("softplus", e.softplus)
 sqrt = of_one("sqrt", F.sqrt)
 square = of_one("square", F.square)
@@ -110,7 +112,7 @@ maximum = of_two("maximum", F.maximum)
 minimum = of_two("minimum", F.minimum)
 atan2 = of_two(
     "atan2",
-    e.atan2,
+    F.atan2,
     "The angle of the point with height x and width y, in radians from -pi to pi; atan(x / y) where y > 0.",
 )
 
@@ -150,12 +152,6 @@ def xlogy(x, y, name: str | None = None):
     x, y = tensor_of(x), tensor_of(y)
     zero = F.eq(x, 0)
     return e.where(zero, 0.0, F.mul(x, F.log(e.where(zero, 1, y))))
-
-
-@folded
-def erfc(x, name: str | None = None):
-    """1 - erf(x), taken in float64 so that its small values keep their digits."""
-    return to(1.0 - F.erf(to(x, float64)), x.dtype)
 
 
 @folded

@@ -124,7 +124,6 @@ MATH = {
     "softmax": "flow.nn.softmax",
     **{name: f"flow.{name}" for name in """matmul cast where argsort sort concat log2 logical_or logical_not
         logical_xor cumsum isnan isfinite""".split()},
-    "lgamma": "scipy.special.gammaln on the arrays, before the call",
     "fused_scale_tril_softmax_mask_scale": "flow.nn.softmax(flow.math.fused_scale_tril(x, ...)) * mask * scale",
     "tanh_grad": "dy * (1 - y * y)",
 }  # fmt: skip

@@ -1,12 +1,13 @@
 """Special functions by the names of `flow.special`. What they compute stands in `core/functions/special.py`."""
 
 from .core.functions import (
-    digamma as digamma, erf as erf, erfc as erfc, erfinv as erfinv, exp2 as exp2, expm1 as expm1, i0 as i0, lgamma,
+    digamma as digamma, erf as erf, erfc as erfc, erfinv as erfinv, exp2 as exp2, expm1 as expm1, i0 as i0, igamma,
+    igammac, lgamma,
     log1p as log1p, logit as logit, logsumexp as logsumexp, polygamma as polygamma, round as round, sigmoid,
     sinc as sinc, xlogy as xlogy,
 )
 from .core.functions.special import (
-    gammainc as gammainc, gammaincc as gammaincc, multigammaln as multigammaln, ndtr as ndtr, zeta as zeta,
+    multigammaln as multigammaln, ndtr as ndtr,
 )
 from .core.messages.near import name_hints as _name_hints
 from .core.ops.pairs import xlog1py as xlog1py
@@ -15,11 +16,12 @@ from .core.ops.special import (
     entr as entr, erfcx as erfcx, i0e as i0e, i1 as i1, i1e as i1e, log_ndtr as log_ndtr,
     modified_bessel_k0 as modified_bessel_k0, modified_bessel_k1 as modified_bessel_k1, ndtri as ndtri,
     scaled_modified_bessel_k0 as scaled_modified_bessel_k0, scaled_modified_bessel_k1 as scaled_modified_bessel_k1,
-    spherical_bessel_j0 as spherical_bessel_j0,
+    spherical_bessel_j0 as spherical_bessel_j0, zeta as zeta,
 )
 from .nn.functional import log_softmax as log_softmax, softmax as softmax
 
 expit, gammaln, psi, modified_bessel_i0, modified_bessel_i1 = sigmoid, lgamma, digamma, i0, i1
-del lgamma, sigmoid
+gammainc, gammaincc = igamma, igammac
+del igamma, igammac, lgamma, sigmoid
 
 __getattr__ = _name_hints("flow.special", globals())

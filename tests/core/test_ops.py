@@ -29,7 +29,8 @@ from tests.core.oracles import FREE_GRADIENT, IN_LINE, ORACLES, TOLERANCE
 
 CASES = [pytest.param(op, i, id=f"{op.name}-{i}") for op in OPS.values() for i in range(len(op.examples))]
 # only the engine calls them: test_inplace.py, test_tensor.py, test_graph.py
-BY_DESIGN = {"unrecorded", "strided_look", "recompute", "no_slope"}
+BY_DESIGN = {"unrecorded", "strided_look", "recompute"}
+NO_FORMULA = {"igamma", "igammac", "zeta"}  # for the slope in their first input: backward is refused
 
 
 def example(op, i: int):
@@ -184,7 +185,8 @@ GRADIENTS = [p for p in CASES if differentiable(*p.values)]
 
 def wanting(op, arrays) -> list[int]:
     floating = [a.__class__ not in NUMBERS and a.dtype.kind == "f" for a in arrays]
-    return [k for k, is_float in enumerate(floating) if is_float and op.differentiable >> k & 1]
+    return [k for k, is_float in enumerate(floating) if is_float and op.differentiable >> k & 1
+            and (k or op.name not in NO_FORMULA)]
 
 
 def outputs(op, inputs, attrs) -> list:
@@ -305,6 +307,8 @@ def test_a_wrong_sign_in_any_gradient_rule_is_noticed(monkeypatch):
             with monkeypatch.context() as patch:
                 patch.setattr(op, field, rules)
                 found = [(got, want) for i in indices for name, got, want in first_order(op, i) if name == op.inputs[k]]
+            if k == 0 and op.name in NO_FORMULA:
+                continue
             if all(math.isclose(got, want, rel_tol=1e-5, abs_tol=1e-7) for got, want in found):
                 unnoticed.append(f"{op.name}: {op.inputs[k]}")
     assert not unnoticed

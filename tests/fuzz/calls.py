@@ -39,6 +39,8 @@ ARGUMENTS = {
     **dict.fromkeys("k chunks num_classes n m repeats".split(), lambda d: d.count()),
     "element": lambda d: d.number(),
     "exponent": lambda d: d.partner(0.6),
+    "values": lambda d: d.partner(0.0),
+    **dict.fromkeys(("nan", "posinf", "neginf"), lambda d: d.one("None", d.small(), d.number())),
     "weight": lambda d: d.partner(0.5),
     "correction": lambda d: d.of("0 1 2 0.5 10"),
     "dtype": lambda d: "None" if d.chance(0.15) else d.dtype(),
@@ -995,6 +997,10 @@ CALLS = {
     "repeat_interleave": repeat_interleaved,
     "gather": indexed(False),
     **dict.fromkeys(("scatter", "scatter_add"), indexed(True)),
+    **dict.fromkeys(("atan2", "arctan2"), lambda d: ([str(d.first()), str(d.partner())], {})),
+    **dict.fromkeys(("mvlgamma", "multigammaln"), lambda d: ([str(d.first()), d.of("1 2 3 0 5")], {})),
+    **dict.fromkeys(("logit", "special.logit"), lambda d: ([str(d.first(profile="unit" if d.chance(0.4) else None))],
+                                                          options(d, eps="1e-6 0.25 None 0.0 0.5"))),
     "index_select": rows(),
     "index_add": rows("tensor"),
     "index_copy": rows("tensor"),
@@ -1189,6 +1195,7 @@ UNCALLED = {
     "Tensor.__round__": "PyTorch has none; round(x) is what a reader expects to work",
     "expand": "PyTorch has it as a method, which is called",
     "one_hot": "PyTorch has it as F.one_hot, which is called",
+    "dropout": "PyTorch wants p and train by place; F.dropout is called",
     **{
         f"nn.{n}": CLASS
         for n in "Module ModuleDict ModuleList Parameter ParameterDict ParameterList Sequential Graph".split()
@@ -1237,6 +1244,7 @@ def faces() -> dict:
         "nn.": flow.nn,
         "optim.": flow.optim,
         "linalg.": flow.linalg,
+        "special.": flow.special,
         "init.": flow.nn.init,
         "nn.utils.": flow.nn.utils,
         "nn.utils.rnn.": flow.nn.utils.rnn,
@@ -1252,6 +1260,7 @@ PATHS = {
     "nn.": "L.nn.",
     "optim.": "L.optim.",
     "linalg.": "L.linalg.",
+    "special.": "L.special.",
     "init.": "L.nn.init.",
     "nn.utils.": "L.nn.utils.",
     "nn.utils.rnn.": "L.nn.utils.rnn.",
@@ -1276,6 +1285,8 @@ OPERATORS = {
             eq="==",
             ne="!=",
             xor="^",
+            lshift="<<",
+            rshift=">>",
         ).items()
     },
     "__and__": "{0} & {1}",
@@ -1283,7 +1294,8 @@ OPERATORS = {
     **{
         f"__r{n}__": f"{{1}} {s} {{0}}"
         for n, s in dict(
-            add="+", sub="-", mul="*", truediv="/", pow="**", floordiv="//", mod="%", matmul="@", xor="^", or_="|"
+            add="+", sub="-", mul="*", truediv="/", pow="**", floordiv="//", mod="%", matmul="@", xor="^", or_="|",
+            lshift="<<", rshift=">>",
         ).items()
     },
     "__rand__": "{1} & {0}",
@@ -1304,7 +1316,8 @@ OPERATORS = {
 }
 INPLACE_OPERATORS = {
     f"__i{n}__": s
-    for n, s in dict(add="+=", sub="-=", mul="*=", truediv="/=", pow="**=", floordiv="//=", mod="%=", xor="^=").items()
+    for n, s in dict(add="+=", sub="-=", mul="*=", truediv="/=", pow="**=", floordiv="//=", mod="%=", xor="^=",
+                     lshift="<<=", rshift=">>=").items()
 }
 INPLACE_OPERATORS |= {"__iand__": "&=", "__ior__": "|="}
 

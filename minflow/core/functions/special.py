@@ -11,7 +11,7 @@ from ..base.errors import OutOfRangeError
 from ..ops import elementwise as e
 from ..ops import special as s
 from ..where import fail
-from .arguments import in_float32, integer, is_tensor, operand
+from .arguments import in_float32, integer
 from .elementary import floats
 
 
@@ -39,49 +39,10 @@ def mvlgamma(input, p: int):
     return e.add(total, p * (p - 1) / 4 * math.log(math.pi))
 
 
-def igamma(input, other):
-    """The regularised lower incomplete gamma function: the part of gamma(input) that lies below `other`, 0 to 1.
-
-    Its slope in `other` is there; the one in input is refused.
-    """
-    return s.igamma(without_slope("igamma", input), other)
-
-
-def igammac(input, other):
-    """The regularised upper incomplete gamma function, 1 - igamma: the part of gamma(input) above `other`, 0 to 1.
-
-    Its slope in `other` is there; the one in input is refused.
-    """
-    return s.igammac(without_slope("igammac", input), other)
-
-
-def zeta(input, other):
-    """The sum of (other + k)**-input over k = 0, 1, 2, ...; its slope in input is refused."""
-    return s.zeta(without_slope("zeta", input), other)
-
-
-def without_slope(name: str, x):
-    """x, whose gradient through `name` is refused in backward."""
-    x = operand(x)
-    if is_tensor(x) and x.spec.floating:
-        return s.no_slope(x, name=name, hint=f"{name}(x.detach(), y): the slope in the second argument is there")
-    return x
-
-
 @in_float32
 def ndtr(input):
     """The share of the standard normal distribution that lies below x."""
     return e.mul(s.erfc(e.mul(floats(input), -math.sqrt(0.5))), 0.5)
-
-
-def gammainc(input, other):
-    """igamma, by the name it has in `flow.special`."""
-    return igamma(input, other)
-
-
-def gammaincc(input, other):
-    """igammac, by the name it has in `flow.special`."""
-    return igammac(input, other)
 
 
 def multigammaln(input, p: int):

@@ -257,10 +257,10 @@ class Mathematics:
         return in_place(pairs.bitwise_right_shift, self, other)
 
     def igamma_(self, other):
-        return overwrite(F.igamma, self, other)
+        return in_place(s.igamma, self, other)
 
     def igammac_(self, other):
-        return overwrite(F.igammac, self, other)
+        return in_place(s.igammac, self, other)
 
     def float_power_(self, exponent):
         return overwrite(F.float_power, self, exponent)

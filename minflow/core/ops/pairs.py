@@ -92,6 +92,8 @@ def product_or_zero(op, ufunc: str) -> None:
     @kernel(op)
     @single
     def _(xp, a, b, out=None):
+        dtype = (a if hasattr(a, "dtype") else b).dtype
+        a, b = xp.asarray(a, dtype), xp.asarray(b, dtype)
         with xp.errstate(all="ignore"):
             zero = xp.logical_and(xp.equal(a, 0), xp.logical_not(xp.isnan(b)))
             return xp.multiply(a, xp.where(zero, 0, getattr(xp, ufunc)(b)), out=out)

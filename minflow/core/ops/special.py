@@ -89,6 +89,15 @@ def _(xp, x, n, out=None):
         return xp.multiply(special.zeta(x.dtype.type(n + 1), x), x.dtype.type(factor), out=out)
 
 
+def no_formula(name: str):
+    """The rule of an input in which the slope has no formula: backward is refused there."""
+
+    def rule(g):
+        fail(GradError, f"{name}: its slope in the first argument has no formula", f"{name}(x.detach(), y)", gradient=g)
+
+    return rule
+
+
 def power_of_gamma(a, b, sign: int):
     """The slope of igamma (sign 1) and igammac (-1) in b: b**(a-1) * exp(-b) / gamma(a)."""
     return sign * exp((a - 1) * log(b) - b - lgamma(a))
@@ -97,30 +106,19 @@ def power_of_gamma(a, b, sign: int):
 POSITIVE = [case(positive(3, 4), positive(4)), case(positive(()), positive(3)), case(positive(0, 3), positive(3)),
             case(strided(4, 5, low=0.3, high=3.0), positive(5)), case(ints(3, low=1), ints(3, low=1))]
 igamma = by_scipy(
-    pair("igamma", dict(b=lambda g, a, b: g * power_of_gamma(a, b, 1)), "The part of gamma(a) that lies below b.",
-         examples=POSITIVE), "gammainc")
+    pair("igamma", dict(a=no_formula("igamma"), b=lambda g, a, b: g * power_of_gamma(a, b, 1)),
+         "The part of gamma(a) that lies below b, 0 to 1; it has a slope in b alone.", examples=POSITIVE), "gammainc")
 igammac = by_scipy(
-    pair("igammac", dict(b=lambda g, a, b: g * power_of_gamma(a, b, -1)), "The part of gamma(a) that lies above b.",
-         examples=POSITIVE), "gammaincc")
+    pair("igammac", dict(a=no_formula("igammac"), b=lambda g, a, b: g * power_of_gamma(a, b, -1)),
+         "The part of gamma(a) that lies above b, 1 - igamma; it has a slope in b alone.", examples=POSITIVE),
+    "gammaincc")
 ABOVE_ONE = [case(floats(3, 4, low=1.3, high=4.0), positive(4)), case(floats((), low=1.5, high=4.0), positive(3)),
              case(floats(0, 3), positive(3)), case(2.5, positive(3)),
              case(strided(4, 5, low=1.5, high=3.0), positive(5)), case(ints(3, low=2), ints(3, low=1))]
 zeta = by_scipy(
-    pair("zeta", dict(b=lambda g, a, b: g * (-a * zeta(a + 1, b))),
+    pair("zeta", dict(a=no_formula("zeta"), b=lambda g, a, b: g * (-a * zeta(a + 1, b))),
          "The sum of (b + k)**-a over k = 0, 1, 2, ...; Riemann's zeta(a) where b is 1.", examples=ABOVE_ONE), "zeta")
 
-
-def refuse(g, name, hint):
-    fail(GradError, f"{name}: its slope in the first argument has no formula here", hint, gradient=g)
-
-
-no_slope = define(
-    "no_slope(x; name, hint)",
-    lambda x, name, hint: x,
-    refuse,
-    doc="x itself; backward is refused there in the words of the function `name`.",
-)
-kernel(no_slope, lambda xp, x, name, hint: x.copy())
 
 # ---- the functions of Bessel and Airy ----------------------------------------------------------------------------
 
@@ -164,5 +162,6 @@ def _(xp, x, out=None):
 @kernel(spherical_bessel_j0)
 @single
 def _(xp, x, out=None):
-    with xp.errstate(all="ignore"):
-        return settle(xp, xp.where(xp.equal(x, 0), x.dtype.type(1), xp.sin(x) / x), out)
+    from scipy import special
+
+    return settle(xp, special.spherical_jn(0, x).astype(x.dtype), out)

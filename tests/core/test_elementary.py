@@ -1,0 +1,142 @@
+"""Elementary and special functions: methods, forms in place, aliases, graphs, and what they refuse and say."""
+
+import math
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow.core.base.errors import DTypeError, GradError, OutOfRangeError, ShapeError
+from minflow.core.trace import trace
+
+from programs import planned
+
+X, Y = flow.tensor([0.25, 0.5, 0.75]), flow.tensor([0.5, 0.125, 2.0])
+ONE = """acos acosh asin asinh atan atanh cosh sinh digamma erfc erfinv exp2 frac i0 lgamma log10 sinc deg2rad rad2deg
+logit nan_to_num""".split()
+TWO = """atan2 copysign float_power heaviside hypot igamma igammac ldexp nextafter xlogy""".split()
+ALIASES = """arccos=acos arccosh=acosh arcsin=asin arcsinh=asinh arctan=atan arctan2=atan2 arctanh=atanh fix=trunc
+sgn=sign less=lt less_equal=le greater=gt greater_equal=ge not_equal=ne""".split()
+SPECIAL = "expit=sigmoid gammaln=lgamma psi=digamma gammainc=igamma gammaincc=igammac".split()
+
+
+@pytest.mark.parametrize("name", ONE)
+def test_of_one(name):
+    want, inner = getattr(flow, name)(X), X.clone()
+    assert getattr(X, name)().numpy().tobytes() == want.numpy().tobytes()
+    assert getattr(inner, f"{name}_")() is inner and inner.numpy().tobytes() == want.numpy().tobytes()
+    graph, kept = trace(getattr(flow, name), [X])
+    assert planned(graph, kept, [X.array])[0].tobytes() == want.numpy().tobytes()
+    half = getattr(flow, name)(X.half())
+    assert half.dtype is flow.float16
+    np.testing.assert_allclose(half.numpy(), want.half().numpy(), rtol=2e-3)
+
+
+@pytest.mark.parametrize("name", TWO)
+def test_of_two(name):
+    want, inner = getattr(flow, name)(X, Y), X.clone()
+    assert getattr(X, name)(Y).numpy().tobytes() == want.numpy().tobytes()
+    assert getattr(inner, f"{name}_")(Y) is inner and inner.equal(want.float())
+    graph, kept = trace(getattr(flow, name), [X, Y])
+    assert planned(graph, kept, [X.array, Y.array])[0].tobytes() == want.numpy().tobytes()
+
+
+@pytest.mark.parametrize("pair", ALIASES + SPECIAL)
+def test_other_names(pair):
+    other, name = pair.split("=")
+    holder = flow if pair in ALIASES else flow.special
+    more = (Y,) if name in ("atan2", "igamma", "igammac", "lt", "le", "gt", "ge", "ne") else ()
+    want = getattr(flow, name)(X, *more).numpy().tobytes()
+    assert getattr(holder, other)(X, *more).numpy().tobytes() == want
+    if pair in ALIASES:
+        assert getattr(X, other)(*more).numpy().tobytes() == want
+
+
+def test_numbers_have_names():
+    assert (flow.pi, flow.e, flow.inf, flow.newaxis) == (math.pi, math.e, math.inf, None) and math.isnan(flow.nan)
+    assert X[:, flow.newaxis].shape == (3, 1)
+
+
+def test_comparisons_in_place_keep_the_dtype():
+    x = flow.tensor([1.0, 2.0, 3.0])
+    assert x.clone().ge_(2).tolist() == [0.0, 1.0, 1.0] and x.clone().not_equal_(2).tolist() == [1.0, 0.0, 1.0]
+    assert x.clone().less_(x).dtype is flow.float32
+
+
+def test_shifts_and_divmod():
+    x = flow.tensor([5, -3])
+    assert (x << 2).tolist() == [20, -12] and (x >> 1).tolist() == [2, -2] and (1 << flow.tensor([3])).tolist() == [8]
+    assert (64 >> flow.tensor([3])).tolist() == [8] and (np.array([1]) << flow.tensor([3])).tolist() == [8]
+    y = x
+    y <<= 1
+    y >>= 2
+    assert y is x and x.tolist() == [2, -2]
+    quotient, rest = divmod(flow.tensor([7, -7]), 3)
+    assert quotient.tolist() == [2, -3] and rest.tolist() == [1, 2]
+    assert [t.tolist() for t in divmod(7, flow.tensor([2.0]))] == [[3.0], [1.0]]
+
+
+def test_parts_of_a_float():
+    x = flow.tensor([0.0, -3.0, 0.1, math.inf])
+    mantissa, exponent = flow.frexp(x)
+    assert exponent.dtype is flow.int32 and exponent.tolist() == [0, 2, -3, 0]
+    assert flow.ldexp(mantissa, exponent).equal(x)
+    assert flow.signbit(flow.tensor([-0.0, 0.0, -1.0])).tolist() == [True, False, True]
+    assert flow.nextafter(flow.tensor(1.0), flow.tensor(2.0)).item() == 1 + 2**-23
+
+
+def test_questions():
+    x = flow.tensor([1.0, math.inf, -math.inf, math.nan])
+    assert flow.isposinf(x).tolist() == [False, True, False, False]
+    assert flow.isneginf(x).tolist() == [False, False, True, False] and flow.isreal(x).all()
+    assert flow.is_nonzero(flow.tensor([2])) is True and flow.is_floating_point(x) and not flow.is_signed(x.byte())
+    assert flow.is_same_size(x, x + 1) and not x.is_same_size(x[:2])
+
+
+def test_gcd_and_lcm():
+    assert flow.gcd(flow.tensor([12, -8, 0]), flow.tensor([18, 12, 5])).tolist() == [6, 4, 5]
+    assert flow.tensor([4, 6]).lcm_(flow.tensor(6)).tolist() == [12, 6]
+
+
+@pytest.mark.parametrize("name", "ndtr ndtri log_ndtr entr erfcx i0e i1 i1e xlog1py zeta multigammaln".split())
+def test_special_functions_have_gradients(name):
+    x = flow.tensor([0.25, 0.5, 0.75], dtype=flow.float64, requires_grad=True)
+    function = getattr(flow.special, name)
+    call = {"multigammaln": lambda x: function(x + 1, 2), "zeta": lambda x: function(2.5, x),
+            "xlog1py": lambda x: function(x, x)}.get(name, function)
+    assert flow.autograd.gradcheck(call, (x,))
+
+
+def test_polygamma_and_mvlgamma():
+    x = flow.tensor([0.5, 2.0], dtype=flow.float64, requires_grad=True)
+    assert flow.autograd.gradcheck(lambda x: flow.polygamma(2, x), (x,))
+    assert math.isclose(flow.polygamma(1, flow.tensor(1.0, dtype=flow.float64)).item(), math.pi**2 / 6)
+    assert flow.polygamma(0, x).equal(flow.digamma(x))
+    want = math.log(math.pi) / 2 + math.lgamma(3) + math.lgamma(2.5)
+    assert math.isclose(flow.tensor(3.0, dtype=flow.float64).mvlgamma(2).item(), want)
+
+
+@pytest.mark.parametrize(("kind", "call", "words"), [
+    (OutOfRangeError, lambda: flow.polygamma(-1, X), "polygamma: n is -1"),
+    (OutOfRangeError, lambda: flow.mvlgamma(X, 0), "mvlgamma: p is 0"),
+    (DTypeError, lambda: flow.frac(flow.tensor([1])), "frac: input must be floating, it is int64"),
+    (DTypeError, lambda: flow.frexp(flow.tensor([1])), "frexp: x must be floating, it is int64"),
+    (DTypeError, lambda: flow.gcd(X, X), "gcd: bits of floats are not defined, float32"),
+    (DTypeError, lambda: X << 1, "bitwise_left_shift: bits of floats are not defined, float32"),
+    (DTypeError, lambda: flow.heaviside(X, X.double()), "heaviside: input is float32, values are float64"),
+    (DTypeError, lambda: flow.positive(X > 0), "positive: not defined for bool"),
+    (DTypeError, lambda: flow.nextafter(flow.tensor([1]), 2), "nextafter: a must be floating, it is int64"),
+    (ShapeError, lambda: flow.hypot(X, flow.ones(2)), "hypot: sizes differ, 3 .axis 0 of a. and 2 .axis 0 of b."),
+    (ShapeError, lambda: flow.is_nonzero(X), "3 numbers has no single answer"),
+    (GradError, lambda: flow.igamma(X.clone().requires_grad_(), Y).sum().backward(), "igamma: its slope in the first"),
+    (GradError, lambda: flow.special.zeta((X + 1).requires_grad_(), Y).sum().backward(), "zeta: its slope in the f"),
+])  # fmt: skip
+def test_refused(kind, call, words):
+    with pytest.raises(kind, match=words):
+        call()
+
+
+def test_scipy_is_imported_by_the_first_kernel_that_needs_it():
+    x = flow.tensor(1.0)
+    assert flow.lgamma(x).item() == 0.0 and math.isclose(flow.special.ndtr(x).item(), 0.8413447, rel_tol=1e-6)
+    assert math.isclose(flow.special.modified_bessel_k0(x).item(), 0.42102444, rel_tol=1e-6)

@@ -327,7 +327,7 @@ def name_hints(room: str, names: dict[str, Any]) -> Callable[[str], Any]:
     own, start = names["__name__"], room.removeprefix("flow.")
     mine = {name: it for name, it in names.items() if name[:1] != "_"}
     # of names that stand elsewhere; errors only say that they stand here
-    face = not any(getattr(it, "__module__", "") == own for it in mine.values() if not is_error(it))
+    face = room == "flow" or not any(getattr(it, "__module__", "") == own for it in mine.values() if not is_error(it))
     for name, it in mine.items():
         if f"{room}.{name}" in SHARED:
             names[name] = choosing(it, f"{start}.{name}", own)

@@ -88,6 +88,10 @@ LAYERS |= {
     "Dropout1d": [(lambda: nn.Dropout1d(0.4), SIGNALS)],
     "Dropout2d": [(lambda: nn.Dropout2d(0.4), IMAGES)],
     "Dropout3d": [(lambda: nn.Dropout3d(0.4), VOLUMES)],
+    "EmbeddingBag": [
+        (lambda: nn.EmbeddingBag(5, 3, mode="max"), IDS),
+        (lambda: Meeting(nn.EmbeddingBag(5, 3, padding_idx=0), lambda x: flow.tensor([0, 3])), IDS.reshape(-1)),
+    ],
     "FeatureAlphaDropout": [(lambda: nn.FeatureAlphaDropout(0.4), IMAGES)],
     "PReLU": [(nn.PReLU, ROWS), (lambda: nn.PReLU(6), IMAGES)],
     "PairwiseDistance": [(lambda: Meeting(nn.PairwiseDistance()), ROWS)],

@@ -86,6 +86,8 @@ from .modules.activation_pieces import (CELU as CELU, ELU as ELU, GLU as GLU, Ha
                                         RReLU as RReLU, SELU as SELU, Softmax2d as Softmax2d, Softmin as Softmin,
                                         Softplus as Softplus, Softshrink as Softshrink, Softsign as Softsign,
                                         SquareReLU as SquareReLU, Tanhshrink as Tanhshrink, Threshold as Threshold)
+from .parameter import Buffer as Buffer
+from .modules.embedding import EmbeddingBag as EmbeddingBag
 from .modules.distance import (Bilinear as Bilinear, CosineSimilarity as CosineSimilarity,
                                PairwiseDistance as PairwiseDistance)
 from .modules.dropout import (AlphaDropout as AlphaDropout, Dropout1d as Dropout1d, Dropout2d as Dropout2d,

@@ -33,6 +33,8 @@ class Hooks:
     def __init__(self) -> None:
         self.before, self.after = OrderedDict(), OrderedDict()
         self.backward_before, self.backward_after = OrderedDict(), OrderedDict()
+        self.state_before, self.state_after = OrderedDict(), OrderedDict()
+        self.load_before, self.load_after = OrderedDict(), OrderedDict()
 
     def add(
         self, kind: str, hook: Callable, prepend: bool, with_kwargs: bool = False, always_call: bool = False
@@ -76,6 +78,11 @@ class Hooks:
                 if always and key not in done:
                     hook(module, args, kwargs, None) if with_kwargs else hook(module, args, None)
             raise
+
+    def each(self, kind: str, *args: Any) -> None:
+        """Call the hooks of state_dict and load_state_dict."""
+        for hook, *_ in list(getattr(self, kind).values()):
+            hook(*args)
 
     def pair(self, changed: Any) -> tuple[tuple, dict]:
         if not isinstance(changed, tuple) or len(changed) != 2:

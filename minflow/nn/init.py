@@ -6,14 +6,16 @@ use.
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 
 from ..core.messages.near import name_hints as _name_hints
 from ..core.grad.modes import no_grad
 from ..core.base.errors import DTypeError, ShapeError
 from ..core.functions.creation import eye, normal, rand, zeros
 from ..core.tensor import Tensor
-from ..core.where import fail
+from ..core.where import fail, warn
 
 GAINS = {
     "linear": 1.0,
@@ -231,6 +233,23 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator=None) 
             tensor[randperm(rows, generator=generator)[:zeros], column] = 0.0
     return tensor
 
+
+def old_name(function: Callable) -> Callable:
+    """PyTorch's name of before, without the underscore; it says so once."""
+    name = function.__name__
+
+    @functools.wraps(function)
+    def older(*args, **options):
+        warn(f"init.{name[:-1]} is the old name of init.{name}", f"init.{name}(tensor, ...)")
+        return function(*args, **options)
+
+    older.__name__ = older.__qualname__ = name[:-1]
+    return older
+
+
+constant, dirac, sparse, orthogonal = map(old_name, (constant_, dirac_, sparse_, orthogonal_))
+xavier_uniform, xavier_normal = map(old_name, (xavier_uniform_, xavier_normal_))
+kaiming_uniform, kaiming_normal = map(old_name, (kaiming_uniform_, kaiming_normal_))
 
 __all__ = ["calculate_gain", "constant_", "dirac_", "eye_", "kaiming_normal_", "kaiming_uniform_", "normal_", "ones_",
            "orthogonal_", "sparse_", "trunc_normal_", "uniform_", "xavier_normal_", "xavier_uniform_", "zeros_"]

@@ -19,7 +19,7 @@ from ..core.base.errors import ModuleError
 from ..core.mode import MODE, touch
 from ..core.spec import DType
 from ..core.tensor import Tensor
-from ..core.where import MODULE_CALL, caller, fail
+from ..core.where import MODULE_CALL, caller, fail, warn
 from ..views.text.listing import clean
 from ..views.text.trees import outer_lines
 from . import messages
@@ -27,8 +27,8 @@ from .hooks import Handle, Hooks
 from .loading import Writes, write
 from ..diagnosis.creation_site import ATTRIBUTE, CreationSite
 from .nesting import LEVELS, call_deeper, levels_below
-from .parameter import Parameter
-from .state import Incompatible, checked, state_of
+from .parameter import Buffer, Parameter
+from .state import Incompatible, after_load, before_load, checked, state_of
 
 PLAIN = (bool, int, float, str, type(None))
 LEVEL: ContextVar = ContextVar("level", default=0)  # of the module whose repr is written
@@ -116,6 +116,10 @@ class Module(Display):
             self._modules[name] = value
             touch()
             value.rename(self.child_name(name))
+        elif isinstance(value, Buffer):
+            self.registries(name)
+            self.discard(name, keep="_buffers")
+            self.register_buffer(name, value, value.persistent)
         elif name in own.get("_parameters", ()):
             if value is not None:
                 messages.not_a_parameter(self, name, value)
@@ -141,6 +145,8 @@ class Module(Display):
             result = own.get(registry)
             if result is not None and name in result:
                 return result[name]
+        if name in own.get("_computed", ()):  # `utils/weight_norms.py`
+            return own["_computed"][name].weight(self)
         raise messages.no_attribute(self, name)
 
     def __delattr__(self, name: str) -> None:
@@ -155,7 +161,7 @@ class Module(Display):
 
     def __dir__(self) -> list[str]:
         own = self.__dict__
-        names = [*own.get("_parameters", ()), *own.get("_buffers", ()), *own.get("_modules", ())]
+        names = [name for held in ("_parameters", "_buffers", "_modules", "_computed") for name in own.get(held, ())]
         return sorted({*super().__dir__(), *(n for n in names if n.isidentifier())})
 
     def registries(self, name: str) -> None:
@@ -339,6 +345,16 @@ class Module(Display):
                 )
         return module
 
+    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
+        """Put a module into the place at a dotted path, `"features.0"`. strict: there must be one already."""
+        path, _, name = target.rpartition(".")
+        holder = self.get_submodule(path)
+        if not name or strict and not isinstance(holder._modules.get(name), Module):
+            raise messages.no_attribute(holder, name or target, f"there is no module {target!r} to replace")
+        if not isinstance(module, Module):
+            messages.not_a_module(holder, name, module)
+        setattr(holder, name, module)
+
     def get_parameter(self, target: str) -> Parameter:
         """The Parameter at a dotted path, `"features.0.weight"`."""
         return self.get_tensor(target, "_parameters", "a Parameter")
@@ -464,6 +480,21 @@ class Module(Display):
         """All floating parameters and buffers as float16."""
         return self.convert(lambda t: t.half() if t.spec.floating else t)
 
+    def type(self, dst_type: Any) -> Module:
+        """All parameters and buffers as `dst_type`: a dtype, or its name."""
+        return self.convert(lambda t: t.type(dst_type))
+
+    def to_empty(self, *, device: Any, recurse: bool = True) -> Module:
+        """Move to a device without promising the numbers; here they stay."""
+        return self.to(device)
+
+    def share_memory(self) -> Module:
+        """Itself: threads of one process share all memory."""
+        return self
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Nothing: nn.Graph is what compiles here, and a module runs as it is."""
+
     def cpu(self) -> Module:
         return self.to("cpu")
 
@@ -489,9 +520,10 @@ class Module(Display):
         Weights of a PyTorch model, saved by `safetensors.torch.save_file(model.state_dict(), path)`:
         `model.load_state_dict(flow.load(path))`; from an npz file: `model.load_state_dict(np.load(path))`.
         """
-        writes, incompatible = checked(self, state_dict, strict, assign)
+        entries = before_load(self, state_dict, strict)
+        writes, incompatible = checked(self, entries, strict, assign)
         write(writes)
-        return incompatible
+        return after_load(self, incompatible)
 
     def checked_state(self, state_dict: Mapping[str, Any], strict: bool = True) -> Writes:
         """What loading would write; see `loading.py`."""
@@ -528,6 +560,30 @@ class Module(Display):
         """`hook(module, grad_input, grad_output)` when the gradients of the module's inputs are there; what it returns
         replaces grad_input. Both are tuples, with None where no gradient flows."""
         return self.hooks().add("backward_after", hook, prepend)
+
+    def register_backward_hook(self, hook: Callable) -> Handle:
+        """The old name of register_full_backward_hook."""
+        new = "register_full_backward_hook"
+        warn(f"register_backward_hook is the old name of {new}", f"module.{new}(hook)")
+        return self.register_full_backward_hook(hook)
+
+    def register_state_dict_pre_hook(self, hook: Callable) -> Handle:
+        """`hook(module, prefix, keep_vars)` before this module's part of state_dict() is made."""
+        return self.hooks().add("state_before", hook, False)
+
+    def register_state_dict_post_hook(self, hook: Callable) -> Handle:
+        """`hook(module, state_dict, prefix, local_metadata)` after this module's part of state_dict() was made; it may
+        change the dict."""
+        return self.hooks().add("state_after", hook, False)
+
+    def register_load_state_dict_pre_hook(self, hook: Callable) -> Handle:
+        """`hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)` before
+        anything is loaded. It may change the dict, a copy of that which is given; the lists are not looked at."""
+        return self.hooks().add("load_before", hook, False)
+
+    def register_load_state_dict_post_hook(self, hook: Callable) -> Handle:
+        """`hook(module, incompatible_keys)` after loading; it may clear the two lists."""
+        return self.hooks().add("load_after", hook, False)
 
     # ---- text -------------------------------------------------------------------------------------------------------
 

@@ -30,3 +30,16 @@ class Parameter(Tensor):
         self.cell = cell_of(source)
         if requires_grad:
             self.requires_grad_()
+
+
+class Buffer(Tensor):
+    """A tensor that a Module registers as a buffer when it is assigned to an attribute: state that is not trained.
+
+    persistent: whether it is part of state_dict.
+    """
+
+    def __init__(self, data: Any = (), *, persistent: bool = True):
+        source = as_tensor(data).detach()
+        super().__init__(source.array, source.spec)
+        self.cell = cell_of(source)
+        self.persistent = persistent

@@ -43,15 +43,38 @@ def state_of(module: Any, entries: dict, prefix: str, keep_vars: bool, plain: An
     stack: list[tuple[str, Any, Any]] = [(prefix, module, plain)]
     while stack:
         prefix, part, method = stack.pop()
+        if method is None:  # its children are there
+            part._hooks.each("state_after", part, entries, prefix, {})
+            continue
         if method is not plain:  # of a class with a state_dict of its own
             part.state_dict(destination=entries, prefix=prefix, keep_vars=keep_vars)
             continue
+        if part._hooks is not None:
+            part._hooks.each("state_before", part, prefix, keep_vars)
+            stack.append((prefix, part, None))
         for name, tensor in {**part._parameters, **part._buffers}.items():
             if tensor is not None and name not in part._transient:
                 entries[prefix + name] = tensor if keep_vars else tensor.detach()
         children = [(name, child) for name, child in part._modules.items() if child is not None]
         stack += [(f"{prefix}{name}.", child, type(child).state_dict) for name, child in reversed(children)]
     return entries
+
+
+def before_load(module: Any, entries: Any, strict: bool) -> Any:
+    """What is loaded, once the hooks before it have run: they get a copy."""
+    hooked = [(path, part) for path, part in module.named_modules() if part._hooks and part._hooks.load_before]
+    if hooked and isinstance(entries, Mapping):
+        entries = dict(entries)
+        for path, part in hooked:
+            part._hooks.each("load_before", part, entries, f"{path}." if path else "", {}, strict, [], [], [])
+    return entries
+
+
+def after_load(module: Any, incompatible: Incompatible) -> Incompatible:
+    """The names that did not fit, once the hooks after loading have run, children first."""
+    for part in reversed([part for part in module.modules() if part._hooks]):
+        part._hooks.each("load_after", part, incompatible)
+    return incompatible
 
 
 def checked(module: Any, entries: Mapping[str, Any], strict: bool, assign: bool) -> tuple[Writes, Incompatible]:

@@ -1179,6 +1179,14 @@ UNCALLED = {
         "a context: tests/core/test_autograd.py, tests/test_amp.py",
     ),
     **dict.fromkeys("Tensor Size device dtype MinflowError MinflowWarning".split(), CLASS),
+    "nn.Buffer": CLASS,
+    **{
+        f"nn.utils.{n}": "changes or makes modules: tests/nn/test_layer_names.py"
+        for n in (
+            "weight_norm remove_weight_norm spectral_norm remove_spectral_norm skip_init fuse_conv_bn_eval "
+            "fuse_conv_bn_weights fuse_linear_bn_eval fuse_linear_bn_weights clip_grad_norm clip_grads_with_norm_"
+        ).split()
+    },
     **dict.fromkeys(("load", "save", "from_dlpack"), "reads or writes what is no tensor"),
     **dict.fromkeys(
         (

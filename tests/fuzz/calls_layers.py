@@ -196,6 +196,17 @@ def channel_dropouts(*shapes, layer: bool = False):
     return make
 
 
+def bags(d: Draw):
+    n, size = d.one(3, 4), d.one(1, 2, 5)
+    kw = some(d, mode="'sum' 'mean' 'max'", padding_idx="0 1 -1", max_norm="1.0 2.0")
+    if d.chance(0.5):
+        index, offsets = d.labels((size,), n), f"L.tensor({sorted([0, d.randrange(size + 1)])})"
+    else:
+        index, offsets = d.labels((d.one(1, 2), size), n), "None"
+    weight = d.tensor((n, 2), d.dtype_of("float32", "float64"), grad="max_norm" not in kw)
+    return [str(index), str(weight), offsets], kw
+
+
 def met(args: list, make):
     """A layer of two inputs: those are given as a text."""
 
@@ -221,6 +232,7 @@ CALLS |= {
     "rrelu": lambda d: ([str(d.floats())], some(d, lower="0.1 0.25", upper="0.5 1.0")),
     **{f"F.{n}_": one() for n in "relu leaky_relu elu selu celu hardtanh".split()},
     "F.rrelu_": one(), "F.threshold_": thresholds,
+    "F.embedding_bag": bags,
     "bilinear": bilinears, "F.bilinear": bilinears,
     "cosine_similarity": two(*COSINES, dim="1 0 -1 5", eps="1e-8 0.1 0.0"),
     "pairwise_distance": two(*DISTANCES, p=ORDER, eps="1e-6 0.0 0.1", keepdim="True False"),
@@ -250,6 +262,8 @@ LAYERS: dict = {
     "FeatureAlphaDropout": channel_dropouts((2, 3, 2), (2, 3), layer=True),
     "Bilinear": lambda d: (["3", "2", "2"], some(d, bias="True False"),
                            f"{d.floats((2, 3))}, {d.tensor((2, 2), d.x.dtype)}"),
+    "EmbeddingBag": lambda d: (["4", "2"], some(d, mode="'sum' 'mean' 'max'", padding_idx="0 -1 4"),
+                               d.labels(d.one((2, 2), (1, 3)), 4)),
     "CosineSimilarity": met([], two(*COSINES)),
     "PairwiseDistance": met([], two(*DISTANCES)),
 }

@@ -40,6 +40,7 @@ from .shape import pad as pad
 from .conv_transpose import conv_transpose1d as conv_transpose1d
 from .conv_transpose import conv_transpose2d as conv_transpose2d
 from .conv_transpose import conv_transpose3d as conv_transpose3d
+from .embedding import embedding_bag as embedding_bag
 from .dropout_channels import (alpha_dropout as alpha_dropout, dropout1d as dropout1d, dropout2d as dropout2d,
                                dropout3d as dropout3d, feature_alpha_dropout as feature_alpha_dropout)
 from .distance import bilinear as bilinear

@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
+
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
-from ...core.functions import where
-from ...core.functions.arguments import integer
+from ...core.functions import index_add, norm, where
+from ...core.functions.arguments import in_float32, integer
+from ...core.functions.creation import arange, from_numpy, ones, zeros
+from ...core.grad.function import Function
+from ...core.grad.modes import no_grad
 from ...core.ops.index import take
 from ...core.tensor import Tensor
-from ...core.where import fail
-from .arguments import check_tensor
+from ...core.where import fail, warn
+from .arguments import check_tensor, composite
 
 
-def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None) -> Tensor:
+def embedding(
+    input: Tensor,
+    weight: Tensor,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
     """out[...] = weight[input[...]].
 
     input: int (...), each in [0, V).  weight: float (V, D).  Returns float (..., D). Row padding_idx gets no gradient.
+    max_norm: rows that are asked for and whose norm of order norm_type is larger are first scaled down to it, in
+    place. scale_grad_by_freq: the gradient of a row is divided by how often input asks for it.
+    sparse: gradients are dense all the same, and one notice says so.
     Raises DTypeError unless input holds integers, OutOfRangeError for an index outside [0, V).
     """
     check_tensor("embedding", input)
@@ -37,8 +55,108 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None) -> 
     if padding_idx is not None and not -rows <= integer(padding_idx, "padding_idx") < rows:
         what = f"embedding: padding_idx is {padding_idx}, and the weight has {rows} rows"
         fail(OutOfRangeError, what, f"padding_idx from {-rows} to {rows - 1}", weight=weight)
+    if sparse:
+        warn("embedding: sparse gradients are asked for, and all gradients are dense here", "sparse=False")
+    if max_norm is not None:
+        shorten(input, weight, float(max_norm), norm_type)
     out = take(weight, input, axis=0, by="embedding")
+    if scale_grad_by_freq and out.requires_grad:
+        out = Shared.apply(out, how_often(input, rows, weight)[input].unsqueeze(-1))
     if padding_idx is not None and out.requires_grad:
         kept = (input != padding_idx % rows).unsqueeze(-1)
         out = where(kept, out, out.detach())
     return out
+
+
+def how_often(input: Tensor, rows: int, weight: Tensor) -> Tensor:
+    """How often each of the rows is asked for, in the dtype of the weight."""
+    flat = input.reshape(-1)
+    return index_add(zeros(rows, dtype=weight.dtype), 0, flat, ones(flat.spec.size, dtype=weight.dtype))
+
+
+def shorten(input: Tensor, weight: Tensor, max_norm: float, norm_type: float) -> None:
+    """Scale down the rows that are asked for and too long."""
+    with no_grad():
+        size = norm(weight, norm_type, 1, keepdim=True)
+        long = (size > max_norm) & (how_often(input, weight.spec.shape[0], weight) > 0).unsqueeze(-1)
+        weight.copy_(where(long, weight * (max_norm / (size + 1e-7)), weight))
+
+
+class Shared(Function):
+    """The identity, whose gradient is divided by `count`."""
+
+    @staticmethod
+    def forward(ctx, rows: Tensor, count: Tensor) -> Tensor:
+        ctx.save_for_backward(count)
+        return rows.clone()
+
+    @staticmethod
+    def backward(ctx, grad: Tensor) -> tuple:
+        return grad / ctx.saved_tensors[0], None
+
+
+# ---- bags --------------------------------------------------------------------------------------------------------
+
+
+def embedding_bag(
+    input: Tensor,
+    weight: Tensor,
+    offsets: Tensor | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Tensor:
+    """The mean (sum, max) of the rows that each bag asks for: float (B, D); zeros for a bag that holds none.
+
+    input: int (B, N), or all bags one after another (n,) with offsets (B,), where each begins (with
+    include_last_offset also where the last one ends). per_sample_weights: factors of input's shape, for mode="sum".
+    padding_idx: the row that does not count. The rest is that of embedding.
+    """
+    name, given = "embedding_bag", dict(input=input, weight=weight)
+    for argument, x in given.items():
+        check_tensor(name, x, argument)
+    if mode not in ("sum", "mean", "max"):
+        fail(ShapeError, f"{name}: mode is {mode!r}", 'mode="sum", "mean" or "max"', **given)
+    if per_sample_weights is not None and (mode != "sum" or per_sample_weights.spec.shape != input.spec.shape):
+        what = f"{name}: per_sample_weights of shape {list(per_sample_weights.spec.shape)} with mode={mode!r}"
+        fail(ShapeError, what, f'mode="sum", and weights of the shape {list(input.spec.shape)}', **given)
+    ndim, size = input.spec.ndim, input.spec.size
+    if ndim not in (1, 2) or (ndim == 1) == (offsets is None) or offsets is not None and offsets.spec.ndim != 1:
+        what = f"{name}: input has {ndim} axes, offsets {'are not given' if offsets is None else offsets.spec}"
+        fail(ShapeError, what, "input (B, N) without offsets, or input (n,) with offsets (B,)", **given)
+    if offsets is None:
+        bags = input.spec.shape[0]
+        place = from_numpy(np.repeat(np.arange(bags), input.spec.shape[1]))
+    else:
+        starts = offsets[:-1] if include_last_offset else offsets
+        bags = starts.spec.size
+        if offsets.array is not None and bags and offsets.array[0]:
+            what = f"{name}: offsets begin with {offsets.array[0]}, and the first bag begins at 0"
+            fail(OutOfRangeError, what, "offsets[0] == 0", **given, offsets=offsets)
+        place = (arange(size).unsqueeze(1) >= starts).sum(1) - 1
+    flat = input.reshape(size)
+    rows = embedding(flat, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights.reshape(size, 1).to(rows.dtype)
+    counts = ones(size, dtype=rows.dtype)
+    if padding_idx is not None:
+        counts = (flat != padding_idx % weight.spec.shape[0]).to(rows.dtype)
+    return gathered(rows, place, counts, bags, mode)
+
+
+@composite("embedding_bag")
+@in_float32
+def gathered(rows: Tensor, place: Tensor, counts: Tensor, bags: int, mode: str) -> Tensor:
+    many = index_add(zeros(bags, dtype=rows.dtype), 0, place, counts).unsqueeze(1)
+    counted = (counts > 0).unsqueeze(1)
+    if mode == "max":
+        inside = (place == arange(bags).unsqueeze(1)).unsqueeze(2) & counted
+        return where(many > 0, where(inside, rows, -math.inf).amax(1), 0.0) if rows.spec.size else zeros(
+            bags, rows.spec.shape[1], dtype=rows.dtype)
+    total = index_add(zeros(bags, rows.spec.shape[1], dtype=rows.dtype), 0, place, where(counted, rows, 0.0))
+    return total / many.clamp(min=1.0) if mode == "mean" else total

@@ -5,6 +5,8 @@ Read next: `../functional/embedding.py`.
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...core.grad.modes import no_grad
 from ...core.base.errors import OutOfRangeError, ShapeError
 from ...core.spec import Device, DType
@@ -30,18 +32,26 @@ class Embedding(Module):
         num_embeddings: int,
         embedding_dim: int,
         padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
+        _weight: Tensor | None = None,
+        _freeze: bool = False,
         device: Device | str | None = None,
         dtype: DType | None = None,
-        _weight: Tensor | None = None,
     ):
         super().__init__()
-        check_size("Embedding", "num_embeddings", num_embeddings)
-        check_size("Embedding", "embedding_dim", embedding_dim)
+        name = type(self).__name__
+        check_size(name, "num_embeddings", num_embeddings)
+        check_size(name, "embedding_dim", embedding_dim)
+        self.max_norm, self.norm_type = max_norm, norm_type
+        self.scale_grad_by_freq, self.sparse = scale_grad_by_freq, sparse
         if padding_idx is not None:
             if not -num_embeddings <= padding_idx < num_embeddings:
                 fail(
                     OutOfRangeError,
-                    f"Embedding: padding_idx is {padding_idx}, there are {num_embeddings} rows",
+                    f"{name}: padding_idx is {padding_idx}, there are {num_embeddings} rows",
                     f"0 to {num_embeddings - 1}",
                 )
             padding_idx %= num_embeddings
@@ -50,11 +60,19 @@ class Embedding(Module):
             self.weight = Parameter(empty(num_embeddings, embedding_dim, dtype=dtype, device=device))
             self.reset_parameters()
         else:
-            self.weight = Parameter(_weight)
+            if _weight.spec.shape != (num_embeddings, embedding_dim):
+                what = f"{name}: _weight has shape {list(_weight.spec.shape)}"
+                fail(ShapeError, what, f"[{num_embeddings}, {embedding_dim}]", _weight=_weight)
+            self.weight = Parameter(_weight, requires_grad=not _freeze)
 
     @classmethod
-    def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None) -> Embedding:
-        """A layer with the given rows (num_embeddings, embedding_dim), which stay as they are if `freeze`."""
+    def from_pretrained(
+        cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None, **options: Any
+    ) -> Embedding:
+        """A layer with the given rows (num_embeddings, embedding_dim), which stay as they are if `freeze`.
+
+        options: those of the class.
+        """
         if embeddings.spec.ndim != 2:
             fail(
                 ShapeError,
@@ -62,7 +80,7 @@ class Embedding(Module):
                 "embeddings=embeddings",
                 embeddings=embeddings,
             )
-        layer = cls(*embeddings.spec.shape, padding_idx=padding_idx, _weight=embeddings)
+        layer = cls(*embeddings.spec.shape, padding_idx=padding_idx, _weight=embeddings, **options)
         layer.weight.requires_grad_(not freeze)
         return layer
 
@@ -74,8 +92,55 @@ class Embedding(Module):
                 self.weight[self.padding_idx].fill_(0.0)
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.embedding(input, self.weight, self.padding_idx)
+        options = (self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.sparse)
+        return F.embedding(input, self.weight, *options)
 
     def extra_repr(self) -> str:
-        text = f"{self.num_embeddings}, {self.embedding_dim}"
-        return text if self.padding_idx is None else f"{text}, padding_idx={self.padding_idx}"
+        return ", ".join(self.repr_parts())
+
+    def repr_parts(self) -> list[str]:
+        usual: dict[str, Any] = dict(padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False)
+        parts = [f"{name}={getattr(self, name)}" for name, value in usual.items() if getattr(self, name) != value]
+        return [f"{self.num_embeddings}, {self.embedding_dim}", *parts, *["sparse=True"] * self.sparse]
+
+
+class EmbeddingBag(Embedding):
+    """The mean (sum, max) of the rows that each bag of indices asks for: float (B, embedding_dim).
+
+    Called with indices (B, N), or with (n,) and offsets (B,), where each bag begins.
+    """
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = False,
+        _weight: Tensor | None = None,
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+        device: Device | str | None = None,
+        dtype: DType | None = None,
+    ):
+        options: dict[str, Any] = dict(max_norm=max_norm, norm_type=norm_type, scale_grad_by_freq=scale_grad_by_freq)
+        super().__init__(num_embeddings, embedding_dim, padding_idx, **options, sparse=sparse, _weight=_weight,
+                         device=device, dtype=dtype)
+        if mode not in ("sum", "mean", "max"):
+            fail(ShapeError, f"EmbeddingBag: mode is {mode!r}", 'mode="sum", "mean" or "max"')
+        self.mode, self.include_last_offset = mode, include_last_offset
+
+    def forward(
+        self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None
+    ) -> Tensor:
+        return F.embedding_bag(
+            input, self.weight, offsets, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.mode,
+            self.sparse, per_sample_weights, self.include_last_offset, self.padding_idx
+        )
+
+    def repr_parts(self) -> list[str]:
+        parts = super().repr_parts()
+        padding = [part for part in parts if part.startswith("padding_idx")]
+        return [*[part for part in parts if part not in padding], f"mode={self.mode!r}", *padding]

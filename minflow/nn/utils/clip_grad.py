@@ -14,7 +14,7 @@ from ...core.functions.creation import tensor
 from ...core.functions import norm, stack
 from ...core.spec import float16, float32
 from ...core.tensor import Tensor
-from ...core.where import fail
+from ...core.where import fail, warn
 
 EPSILON = 1e-6  # keeps the quotient finite where all gradients are zero
 
@@ -60,11 +60,15 @@ def clip_grad_norm_(
     """
     grads = gradients(parameters)
     total = get_total_norm(grads, norm_type, error_if_nonfinite)
+    scale(grads, max_norm, total)
+    return total
+
+
+def scale(grads: list[Tensor], max_norm: float, total: Tensor) -> None:
     with no_grad():
         factor = (float(max_norm) / (total + EPSILON)).clamp(max=1.0)
         for g in grads:
             g.mul_(factor.to(g.dtype))
-    return total
 
 
 def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float) -> None:
@@ -72,3 +76,16 @@ def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float) -
     with no_grad():
         for g in gradients(parameters):
             g.clamp_(-float(clip_value), float(clip_value))
+
+
+def clip_grads_with_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, total_norm: Tensor) -> None:
+    """Scale all gradients by max_norm / total_norm, where that makes them smaller. total_norm: see get_total_norm."""
+    scale(gradients(parameters), max_norm, total_norm)
+
+
+def clip_grad_norm(
+    parameters: Tensor | Iterable[Tensor], max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False
+) -> Tensor:
+    """The old name of clip_grad_norm_."""
+    warn("clip_grad_norm is the old name of clip_grad_norm_", "nn.utils.clip_grad_norm_(parameters, max_norm)")
+    return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite)

@@ -1,0 +1,78 @@
+"""Batch norm folded into the layer before it, for evaluation; and layers that are made without drawing numbers."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from ...core.base.errors import ModuleError
+from ...core.functions import rsqrt
+from ...core.functions.creation import ones_like, zeros_like
+from ...core.tensor import Tensor
+from ...core.where import fail
+from ..module import Module
+from ..parameter import Parameter
+
+
+def folded(
+    weight: Tensor, bias: Tensor | None, mean: Tensor, var: Tensor, eps: float, scale: Tensor | None,
+    shift: Tensor | None, axis: int = 0
+) -> tuple[Parameter, Parameter]:
+    bias, scale = zeros_like(mean) if bias is None else bias, ones_like(mean) if scale is None else scale
+    shift = zeros_like(mean) if shift is None else shift
+    factor = scale * rsqrt(var + eps)
+    along = [1] * weight.spec.ndim
+    along[axis] = -1
+    new = weight * factor.to(weight.dtype).reshape(*along), ((bias - mean) * factor + shift).to(bias.dtype)
+    return (Parameter(new[0].detach(), requires_grad=weight.requires_grad),
+            Parameter(new[1].detach(), requires_grad=bias.requires_grad))
+
+
+def fuse_conv_bn_weights(
+    conv_w: Tensor, conv_b: Tensor | None, bn_rm: Tensor, bn_rv: Tensor, bn_eps: float, bn_w: Tensor | None,
+    bn_b: Tensor | None, transpose: bool = False
+) -> tuple[Parameter, Parameter]:
+    """(weight, bias) of the convolution that does what a convolution and the batch norm after it do in evaluation.
+
+    bn_rm, bn_rv: the running mean and variance; bn_w, bn_b: weight and bias of the batch norm, or None.
+    """
+    return folded(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, int(transpose))
+
+
+def fuse_linear_bn_weights(
+    linear_w: Tensor, linear_b: Tensor | None, bn_rm: Tensor, bn_rv: Tensor, bn_eps: float, bn_w: Tensor | None = None,
+    bn_b: Tensor | None = None
+) -> tuple[Parameter, Parameter]:
+    """(weight, bias) of the linear layer that does what one and the batch norm after it do in evaluation."""
+    return folded(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b)
+
+
+def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
+    """A convolution that does what `conv` and the batch norm `bn` after it do in evaluation. Both must be in it."""
+    return fused("fuse_conv_bn_eval", conv, bn, int(transpose))
+
+
+def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
+    """A linear layer that does what `linear` and the batch norm `bn` after it do in evaluation. Both must be in it."""
+    if bn.num_features != linear.out_features and bn.num_features != 1:
+        what = f"fuse_linear_bn_eval: {linear.out_features} outputs, {bn.num_features} features of the batch norm"
+        fail(ModuleError, what, "the batch norm that stands after this layer")
+    return fused("fuse_linear_bn_eval", linear, bn, 0)
+
+
+def fused(name: str, layer: Module, bn: Any, axis: int) -> Module:
+    if layer.training or bn.training:
+        fail(ModuleError, f"{name}: both must be in evaluation mode", "layer.eval() and bn.eval() first")
+    if bn.running_mean is None or bn.running_var is None:
+        fail(ModuleError, f"{name}: the batch norm has no running statistics", "track_running_stats=True")
+    new: Any = copy.deepcopy(layer)
+    numbers = (bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias)
+    new.weight, new.bias = folded(new.weight, new.bias, *numbers, axis=axis)
+    return new
+
+
+def skip_init(module_cls: type[Module], *args: Any, **kwargs: Any) -> Any:
+    """The module `module_cls(*args, **kwargs)`, whose numbers are to be replaced: here they are drawn all the same."""
+    if not (isinstance(module_cls, type) and issubclass(module_cls, Module)):
+        fail(ModuleError, f"skip_init: {module_cls!r} is no class of modules", "skip_init(nn.Linear, 3, 2)")
+    return module_cls(*args, **kwargs)

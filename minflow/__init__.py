@@ -27,7 +27,8 @@ from .core.base.errors import (
     CallError as CallError, CheckpointError as CheckpointError, DTypeError as DTypeError, DataError as DataError,
     DeviceError as DeviceError, DivisionError as DivisionError, FormatError as FormatError, GradError as GradError,
     GraphError as GraphError, GraphFormatError as GraphFormatError, InternalError as InternalError,
-    JobError as JobError, LoaderError as LoaderError, MinflowError as MinflowError, MinflowWarning as MinflowWarning,
+    JobError as JobError, LinAlgError as LinAlgError, LoaderError as LoaderError, MinflowError as MinflowError,
+    MinflowWarning as MinflowWarning,
     MissingDependencyError as MissingDependencyError, MissingModuleError as MissingModuleError,
     MissingNameError as MissingNameError, ModuleError as ModuleError,
     NestingError as NestingError, NonFiniteError as NonFiniteError, OptimError as OptimError,
@@ -101,6 +102,14 @@ from .core.functions import (  # shape, order, count
     unsafe_chunk as unsafe_chunk, unsafe_split as unsafe_split, unsafe_split_with_sizes as unsafe_split_with_sizes,
 )
 from .core.functions.creation import broadcast_shapes as broadcast_shapes, new_ones as new_ones
+from .core.functions import (  # matrices
+    addbmm as addbmm, addr as addr, chain_matmul as chain_matmul, cholesky as cholesky,
+    cholesky_inverse as cholesky_inverse, cholesky_solve as cholesky_solve, corrcoef as corrcoef, cov as cov,
+    cross as cross, det as det, dist as dist, inverse as inverse, logdet as logdet, lu_solve as lu_solve,
+    lu_unpack as lu_unpack, matrix_exp as matrix_exp, matrix_power as matrix_power, nuclear_norm as nuclear_norm,
+    pca_lowrank as pca_lowrank, pinverse as pinverse, qr as qr, renorm as renorm, slogdet as slogdet, svd as svd,
+    svd_lowrank as svd_lowrank, triangular_solve as triangular_solve, vdot as vdot,
+)
 from .core.grad.modes import (
     enable_grad as enable_grad, inference_mode as inference_mode, is_grad_enabled as is_grad_enabled,
     no_grad as no_grad, set_grad_enabled as set_grad_enabled,

@@ -1,9 +1,34 @@
-"""Linear algebra by the names of `flow.linalg`. What they compute stands in `core/functions/linear_algebra.py`."""
+"""Linear algebra by the names of `flow.linalg`. What they compute stands in `core/functions/matrices.py`."""
 
-from .core.messages.near import name_hints as _name_hints
+from .core.base.errors import LinAlgError as LinAlgError
+from .core.functions import diagonal as _diagonal
 from .core.functions import matmul as matmul
-from .core.functions import matrix_norm as matrix_norm
-from .core.functions import norm as norm
+from .core.functions import vander as _vander
 from .core.functions import vector_norm as vector_norm
+from .core.functions.matrices import (
+    cholesky as cholesky, det as det, eigh as eigh, eigvalsh as eigvalsh, inverse as _inverse,
+    linalg_svd as _svd, lstsq as lstsq, lu as lu, lu_factor as lu_factor, lu_solve as lu_solve,
+    matrix_rank as matrix_rank, pinv as pinv, qr as qr, slogdet as slogdet, solve as solve,
+    solve_triangular as solve_triangular, svdvals as svdvals,
+)
+from .core.functions.matrix_products import (
+    cond as cond, linalg_cross as _cross, linalg_norm as _norm, matrix_exp as matrix_exp, matrix_norm as matrix_norm,
+    matrix_power as matrix_power, multi_dot as multi_dot, tensorinv as tensorinv, tensorsolve as tensorsolve,
+    vecdot as vecdot,
+)
+from .core.messages.near import name_hints as _name_hints
+
+inv, svd, norm, cross = _inverse, _svd, _norm, _cross
+
+
+def diagonal(A, *, offset: int = 0, dim1: int = -2, dim2: int = -1):
+    """The diagonal of the last two axes; a view."""
+    return _diagonal(A, offset, dim1, dim2)
+
+
+def vander(x, N: int | None = None):
+    """Rows of rising powers: out[..., i, j] = x[..., i] ** j for j from 0 to N - 1 (the length of x by default)."""
+    return _vander(x, N, increasing=True)
+
 
 __getattr__ = _name_hints("flow.linalg", globals())

@@ -120,7 +120,7 @@ CAPS = {
     "core.ops": None,           # an op is one block that is read alone (test_ops_are_short)
     "core.ops.examples": None,  # data that ops are tested with
     "core.functions": 3600,     # a few lines each over the ops; nothing in the engine is understood by them
-    "core.methods": 1200,       # the list of methods: one line each
+    "core.methods": 1350,       # the list of methods: one line each
     "core.messages": 760,       # names, arguments and likely mistakes; runs only then
     "core.backend.fast": 550,   # tuned kernels beside the reference ones, which say what they compute
     "compiler": 120,            # what graphs and jobs share: parts, the cache of plans, names of operations

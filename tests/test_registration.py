@@ -32,6 +32,8 @@ INTERNAL = {
     "at_least": "gaussian_nll_loss and cosine_similarity",
     "ctc": "ctc_loss",
     "pair_distances": "cdist and pdist",
+    "cofactors": "the gradient of det",
+    "lu_permutation": "lu_unpack",
     "max_pool2d_pick": "the second gradient of max_pool2d",
     **dict.fromkeys(("conv2d_input_grad", "conv2d_weight_grad"), "the gradient of conv2d"),
 }
@@ -44,7 +46,8 @@ INTERNAL |= {
 }
 RULES = "minflow.core.ops.update"  # of optimizers, which call them
 # Functions that are no method of Tensor, as in PyTorch: they start from several tensors, or make one.
-NO_METHOD = {"addcdiv", "addcmul", "broadcast_tensors", "cat", "concat", "concatenate", "dropout", "einsum", "hstack",
+NO_METHOD = {"chain_matmul", "lu_unpack", "nuclear_norm", "pca_lowrank", "svd_lowrank",
+             "addcdiv", "addcmul", "broadcast_tensors", "cat", "concat", "concatenate", "dropout", "einsum", "hstack",
              "meshgrid", "one_hot", "randint_like", "repeat_interleave", "result_type", "rsub", "stack", "std_mean",
              "tensordot",
              "var_mean", "vstack"}

@@ -23,6 +23,7 @@ from .methods.creation import Creation
 from .methods.dtypes import DTypes
 from .methods.in_place import InPlace
 from .methods.mathematics import Mathematics
+from .methods.matrices import Matrices
 from .methods.numbers import Numbers
 from .methods.operators import BY_UFUNC, Operators, comparable
 from .methods.picking import Picking
@@ -70,8 +71,8 @@ class Size(tuple):
 
 
 @hint_methods
-class Tensor(Operators, Numbers, Mathematics, Reductions, Shapes, Picking, InPlace, Creation, DTypes, Activations,
-             Display):
+class Tensor(Operators, Numbers, Mathematics, Matrices, Reductions, Shapes, Picking, InPlace, Creation, DTypes,
+             Activations, Display):
     """An n-dimensional array of one dtype that remembers how it was computed.
 
     Make one with `flow.tensor([[1., 2.], [3., 4.]])`; `Tensor(2, 3)` gives uninitialised float32 of that shape.

@@ -6,6 +6,7 @@ from scipy import special
 from minflow.core.spec import promote, spec_of
 from tests.core import oracles_counting, oracles_images, oracles_layers, oracles_math, oracles_nn, oracles_rnn
 from tests.core import oracles_update
+from tests.core import oracles_linalg
 
 
 def met(*arrays, floating: bool = False):
@@ -238,13 +239,14 @@ ORACLES = {
     **oracles_layers.ORACLES,
     **oracles_rnn.ORACLES,
     **oracles_counting.ORACLES,
+    **oracles_linalg.ORACLES,
 }
 
-TOLERANCE: dict[str, float] = {"fmod": 1e-6, "remainder": 1e-6, "pow": 1e-6}
+TOLERANCE: dict[str, float] = {"fmod": 1e-6, "remainder": 1e-6, "pow": 1e-6, **oracles_linalg.TOLERANCE}
 
 # Outputs without gradient to their own: what a rule leaves out because nobody differentiates it.
 FREE_GRADIENT: dict[str, tuple[int, ...]] = {"dropout": (1,), "batch_norm": (1, 2), "lstm": (3, 4),
                                              "lstm_projected": (3, 4), "gru": (2,)}
 
 # Inputs that depend on others: how they are brought in line before gradients are compared.
-IN_LINE = {"batch_norm_grad": oracles_nn.with_batch_statistics}
+IN_LINE = {"batch_norm_grad": oracles_nn.with_batch_statistics, **oracles_linalg.IN_LINE}

@@ -12,6 +12,7 @@ import minflow as flow
 
 from . import calls_layers, image_calls, sequences
 from . import more_calls
+from . import calls_linalg
 from .draw import SHAPES, STRANGERS, Draw, Made, size
 
 REDUCTION = lambda d: d.of("'mean' 'sum' 'none' 'mean' 'batchmean'") if d.chance(0.97) else "'x'"
@@ -1095,8 +1096,6 @@ CALLS = {
         ],
         {},
     ),
-    "matrix_norm": lambda d: ([str(d.floats())], options(d, ord="'fro' 1 inf -1 'nuc' 2", keepdim="True False")),
-    "linalg.norm": lambda d: ([str(d.floats())], options(d, p=ARGUMENTS["p"], dim=Draw.axes, keepdim="True False")),
     "nn.utils.clip_grad_norm_": clipped(
         lambda d: d.of("1.0 0.5 100.0 0.0 -1.0 inf"), lambda d: d.of("2.0 1.0 inf 0.0 3 -1.0")
     ),
@@ -1122,6 +1121,7 @@ CALLS = {
         [d.of("'relu' 'tanh' 'leaky_relu' 'linear' 'sigmoid' 'selu' 'x' 'conv2d'")],
         options(d, param="0.2 None 'x' 1"),
     ),
+    **calls_linalg.CALLS,
 }
 
 # what only has random numbers in common with PyTorch: its shape and dtype are judged
@@ -1359,7 +1359,7 @@ def why_not(name: str) -> str | None:
         return UNCALLED[name]
     if "." not in name and (name in flow.job.FLOW or name in flow.job.GROUPS):
         return JOBS
-    value = getattr(flow, name, None)
+    value = getattr(getattr(flow, name.rpartition(".")[0], flow), name.rpartition(".")[2], None)
     if isinstance(value, type) and issubclass(value, Exception):
         return CLASS
     if getattr(inspect.unwrap(value), "__module__", "").startswith("minflow.accepted."):

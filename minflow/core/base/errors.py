@@ -108,6 +108,10 @@ class DivisionError(MinflowError, ZeroDivisionError):
     """Integers divided by 0."""
 
 
+class LinAlgError(MinflowError, RuntimeError):
+    """A matrix that has no inverse, or no such factors."""
+
+
 class DeviceError(MinflowError, RuntimeError):
     """Tensors on different devices, or a device that is not there."""
 

@@ -112,7 +112,6 @@ from .linear_algebra import ger as ger
 from .linear_algebra import inner as inner
 from .linear_algebra import kron as kron
 from .linear_algebra import matmul as matmul
-from .linear_algebra import matrix_norm as matrix_norm
 from .linear_algebra import mm as mm
 from .linear_algebra import mv as mv
 from .linear_algebra import outer as outer
@@ -253,6 +252,17 @@ from .drawing import (
     log_normal_like as log_normal_like, multinomial as multinomial, poisson as poisson,
 )
 from .judging import in_top_k as in_top_k, nms as nms, roc_auc_score as roc_auc_score
+from .matrices import (
+    cholesky as cholesky, cholesky_inverse as cholesky_inverse, cholesky_solve as cholesky_solve, det as det,
+    inverse as inverse, logdet as logdet, lu_solve as lu_solve, lu_unpack as lu_unpack, pca_lowrank as pca_lowrank,
+    pinverse as pinverse, qr as qr, slogdet as slogdet, svd as svd, svd_lowrank as svd_lowrank,
+    triangular_solve as triangular_solve,
+)
+from .matrix_products import (
+    addbmm as addbmm, addr as addr, chain_matmul as chain_matmul, corrcoef as corrcoef, cov as cov, cross as cross,
+    dist as dist, matrix_exp as matrix_exp, matrix_power as matrix_power, nuclear_norm as nuclear_norm,
+    renorm as renorm, vdot as vdot,
+)
 
 arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh = acos, acosh, asin, asinh, atan, atan2, atanh
 less, less_equal, greater, greater_equal, not_equal, sgn, fix = lt, le, gt, ge, ne, sign, trunc

@@ -14,7 +14,6 @@ from ..ops import shape as s
 from ..spec import promote
 from ..where import fail
 from .arguments import each_axis, integer, several, tensor_of, to
-from .reduction import norm
 
 
 def met(op: str, *tensors):
@@ -206,15 +205,3 @@ def kron(a, b):
     left, right = [(1,) * (ndim - x.spec.ndim) + x.spec.shape for x in (a, b)]
     blocks = a.reshape([k for n in left for k in (n, 1)]) * b.reshape([k for n in right for k in (1, n)])
     return blocks.reshape([n * m for n, m in zip(left, right)])
-
-
-def matrix_norm(input, ord="fro", dim=(-2, -1), keepdim: bool = False):
-    """The Frobenius norm of matrices: the root of the sum of all squares."""
-    if ord != "fro":
-        fail(
-            DTypeError,
-            f"matrix_norm: ord is {ord!r}",
-            'ord="fro"; linalg.vector_norm has the others over all elements',
-            input=input,
-        )
-    return norm(input, 2, dim, keepdim)

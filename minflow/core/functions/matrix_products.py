@@ -1,0 +1,247 @@
+"""Powers, chains and norms of matrices, cross products, covariances. Read next: `einsum.py`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ..base.errors import OutOfRangeError, ShapeError
+from ..ops import elementwise as e
+from ..ops import factor
+from ..ops import shape as s
+from ..spec import default_dtype
+from ..where import fail
+from .arguments import axis_of, each_axis, integer, joined, maybe_to, to
+from .linear_algebra import bmm, checked, dot, matmul, met, outer, scaled_sum
+from .matrices import eye_of, inverse, solve, svdvals
+from .reduction import norm, vector_norm
+
+
+def matrix_power(A, n: int):
+    """A @ A @ ... n times, by repeated squares; the identity for n = 0, powers of the inverse for n < 0."""
+    n = integer(n, "n")
+    if A.spec.ndim < 2 or A.spec.shape[-1] != A.spec.shape[-2]:
+        fail(ShapeError, "matrix_power: the matrix is not square", "A.T @ A is, for any matrix", A=A)
+    if n == 0:
+        return s.clone(s.expand(eye_of(A, A.spec.shape[-1]), shape=A.spec.shape))
+    square, result, n = (inverse(A) if n < 0 else A), None, abs(n)
+    while n:
+        if n & 1:
+            result = square if result is None else matmul(result, square)
+        n >>= 1
+        square = matmul(square, square) if n else square
+    return s.clone(result) if result is A else result
+
+
+def matrix_exp(A):
+    """I + A + A @ A / 2 + A @ A @ A / 6 + ..."""
+    return factor.matrix_exp(A)
+
+
+def multi_dot(tensors: Sequence):
+    """The product of several matrices, in the order that needs the fewest multiplications (Cormen et al., 15.2); the
+    first and the last may be vectors."""
+    tensors = list(tensors)
+    if len(tensors) < 2:
+        fail(ShapeError, f"multi_dot: {len(tensors)} tensors", "at least two")
+    first, last = tensors[0].spec.ndim == 1, tensors[-1].spec.ndim == 1
+    parts = list(tensors)
+    parts[0] = parts[0].unsqueeze(0) if first else parts[0]
+    parts[-1] = parts[-1].unsqueeze(-1) if last else parts[-1]
+    checked("multi_dot", [2] * len(parts), *parts)
+    sizes = [parts[0].spec.shape[0], *[x.spec.shape[1] for x in parts]]
+    cost: dict = {(i, i): (0, i) for i in range(len(parts))}
+    for width in range(1, len(parts)):
+        for i in range(len(parts) - width):
+            j = i + width
+            cost[i, j] = min((cost[i, k][0] + cost[k + 1, j][0] + sizes[i] * sizes[k + 1] * sizes[j + 1], k)
+                             for k in range(i, j))
+
+    def product(i: int, j: int):
+        k = cost[i, j][1]
+        return parts[i] if i == j else matmul(product(i, k), product(k + 1, j))
+
+    result = product(0, len(parts) - 1)
+    result = result.squeeze(0) if first else result
+    return result.squeeze(-1) if last else result
+
+
+def chain_matmul(*matrices):
+    """`multi_dot` by its older name; one matrix is itself."""
+    return matrices[0] if len(matrices) == 1 else multi_dot(matrices)
+
+
+def vecdot(x, y, *, dim: int = -1):
+    """The sum of the products along an axis."""
+    return e.mul(x, y).sum(dim)
+
+
+def vdot(input, other):
+    """The sum of the products of two vectors."""
+    return dot(input, other)
+
+
+def addr(input, vec1, vec2, *, beta=1, alpha=1):
+    """`beta * input + alpha * outer(vec1, vec2)`."""
+    return scaled_sum("addr", input, outer(vec1, vec2), beta, alpha)
+
+
+def addbmm(input, batch1, batch2, *, beta=1, alpha=1):
+    """`beta * input + alpha * the sum of the products of two stacks of matrices`."""
+    return scaled_sum("addbmm", input, bmm(batch1, batch2).sum(0), beta, alpha)
+
+
+def cross(input, other, dim: int | None = None):
+    """The cross product of vectors of 3 numbers along `dim`; None is the first axis of size 3."""
+    x, y = met("cross", input, other)
+    if dim is None:
+        shape = joined("cross", {"input": x, "other": y})
+        dim = next((k for k, n in enumerate(shape) if n == 3), None)
+        if dim is None:
+            fail(ShapeError, f"cross: no axis of {list(shape)} has 3 numbers", "vectors of 3 numbers", input=x, other=y)
+        dim -= len(shape)
+    return linalg_cross(x, y, dim=dim)
+
+
+def linalg_cross(input, other, *, dim: int = -1):
+    """The cross product of vectors of 3 numbers along `dim`."""
+    x, y = met("cross", input, other)
+    axis_x, axis_y = axis_of(dim, x.spec.ndim, x), axis_of(dim, y.spec.ndim, y)
+    for name, z, axis in (("input", x, axis_x), ("other", y, axis_y)):
+        if z.spec.shape[axis] != 3:
+            fail(ShapeError, f"cross: axis {axis} of {name} has {z.spec.shape[axis]} numbers, not 3",
+                 "vectors of 3 numbers along dim", input=x, other=y)
+    ahead, behind = (lambda z, a: z.roll(-1, a)), (lambda z, a: z.roll(1, a))
+    return e.sub(e.mul(ahead(x, axis_x), behind(y, axis_y)), e.mul(behind(x, axis_x), ahead(y, axis_y)))
+
+
+# ---- statistics of rows ----------------------------------------------------------------------------------------------
+
+
+def cov(input, *, correction: int = 1, fweights=None, aweights=None):
+    """The covariances of the rows (each a variable) over the columns (each an observation); fweights: how often each
+    observation counts, aweights: how much."""
+    if input.spec.ndim > 2:
+        fail(ShapeError, f"cov: {input.spec.ndim} axes", "variables as rows, observations as columns", input=input)
+    x = maybe_to(input, None if input.spec.dtype.floating else default_dtype())
+    rows = x.reshape(1, -1) if x.spec.ndim < 2 else x
+    weights = fweights if aweights is None else aweights if fweights is None else e.mul(aweights, fweights)
+    if weights is None:
+        total, centred = rows.spec.shape[1], rows - rows.mean(1, keepdim=True)
+        product, factor_ = matmul(centred, centred.T), total - correction
+    else:
+        weights = to(weights, x.spec.dtype)
+        total = weights.sum()
+        centred = rows - e.div(e.mul(rows, weights).sum(1, keepdim=True), total)
+        product = matmul(e.mul(centred, weights), centred.T)
+        spread = e.mul(weights, aweights).sum() / total if aweights is not None else 1.0
+        factor_ = total - correction * spread
+    factor_ = max(factor_, 0) if isinstance(factor_, int | float) else factor_.clamp(min=0)
+    result = e.div(product, float(factor_) if isinstance(factor_, int) else factor_)
+    return result.reshape(()) if rows.spec.shape[0] == 1 else result
+
+
+def corrcoef(input):
+    """The correlations of the rows, from -1 to 1."""
+    matrix = cov(input)
+    if matrix.spec.ndim == 0:
+        return e.div(matrix, matrix)
+    deviation = e.sqrt(s.diagonal(matrix, offset=0, dim1=0, dim2=1))
+    return e.div(e.div(matrix, deviation.unsqueeze(1)), deviation.unsqueeze(0)).clamp(-1, 1)
+
+
+def dist(input, other, p: float = 2):
+    """The p-norm of the difference."""
+    return norm(e.sub(input, other), p)
+
+
+def renorm(input, p: float, dim: int, maxnorm: float):
+    """Each part along `dim` with a p-norm above maxnorm is scaled down to it."""
+    axis = axis_of(dim, input.spec.ndim, input)
+    if not p > 0 or maxnorm < 0:
+        fail(OutOfRangeError, f"renorm: p is {p}, maxnorm is {maxnorm}", "p > 0 and maxnorm >= 0", input=input)
+    others = tuple(k for k in range(input.spec.ndim) if k != axis)
+    if not others:
+        fail(ShapeError, "renorm: a vector has no parts along an axis", "x.unsqueeze(1)", input=input)
+    size = norm(input, p, others, keepdim=True)
+    large = size > maxnorm
+    return e.where(large, e.mul(input, e.div(maxnorm, e.add(e.where(large, size, 1.0), 1e-7))), input)
+
+
+# ---- norms -----------------------------------------------------------------------------------------------------------
+
+
+def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim: bool = False, *, dtype=None):
+    """A norm of the matrices in two axes. ord: "fro" (the root of all squares), "nuc" (the sum of the singular values),
+    2 or -2 (the largest or smallest of them), 1 or -1 (of the sums of columns), inf or -inf (of the sums of rows)."""
+    A = maybe_to(A, dtype)
+    axes = each_axis(dim, A)
+    if len(axes) != 2:
+        fail(ShapeError, f"matrix_norm: dim {tuple(dim)} names {len(axes)} axes", "two axes, such as (-2, -1)", A=A)
+    if ord == "fro":
+        return norm(A, 2, axes, keepdim)
+    if ord not in ("nuc", 1, -1, 2, -2, math.inf, -math.inf):
+        fail(OutOfRangeError, f"matrix_norm: ord is {ord!r}", '"fro", "nuc", 1, -1, 2, -2, inf or -inf', A=A)
+    if ord in ("nuc", 2, -2):
+        values = svdvals(A.movedim(axes, (-2, -1)))
+        result = values.sum(-1) if ord == "nuc" else values.amax(-1) if ord == 2 else values.amin(-1)
+    else:
+        summed = axes[0] if abs(ord) == 1 else axes[1]
+        sums = e.abs(A).sum(summed, keepdim=True)
+        left = axes[1] if abs(ord) == 1 else axes[0]
+        result = (sums.amax if ord > 0 else sums.amin)(left, keepdim=True).squeeze(tuple(axes))
+    for axis in sorted(axes) if keepdim else ():
+        result = result.unsqueeze(axis)
+    return result
+
+
+def linalg_norm(A, ord=None, dim=None, keepdim: bool = False, *, dtype=None, p=None):
+    """The norm of vectors or matrices: without `ord` the root of all squares; with it a vector has a p-norm, a matrix
+    (two axes, or `dim` of two) the norm of `matrix_norm`."""
+    ord, A = p if ord is None else ord, maybe_to(A, dtype)
+    axes = None if dim is None else each_axis(dim, A)
+    if ord is None or (ord == "fro" and axes is None and A.spec.ndim != 2):
+        return norm(A, 2, dim, keepdim)
+    count = A.spec.ndim if axes is None else len(axes)
+    if count == 2:
+        return matrix_norm(A, ord, (0, 1) if axes is None else axes, keepdim)
+    return vector_norm(A, ord, dim, keepdim)
+
+
+def nuclear_norm(input, dim=(-2, -1), keepdim: bool = False):
+    """The sum of the singular values."""
+    return matrix_norm(input, "nuc", dim, keepdim)
+
+
+def cond(A, p=None):
+    """How much a relative error may grow in solving: norm(A) * norm(inverse(A)); p=None: the largest singular value
+    divided by the smallest."""
+    if p in (None, 2, -2):
+        values = svdvals(A)
+        first, last = values[..., 0], values[..., -1]
+        return e.div(last, first) if p == -2 else e.div(first, last)
+    return e.mul(matrix_norm(A, p), matrix_norm(inverse(A), p))
+
+
+# ---- tensors as matrices ---------------------------------------------------------------------------------------------
+
+
+def tensorinv(A, ind: int = 2):
+    """The inverse of A seen as a matrix of its first `ind` axes against the others."""
+    n = integer(ind, "ind")
+    rows, columns = A.spec.shape[:n], A.spec.shape[n:]
+    if n < 1 or math.prod(rows) != math.prod(columns):
+        fail(ShapeError, f"tensorinv: {math.prod(rows)} rows and {math.prod(columns)} columns",
+             "as many numbers before axis ind as from it on", A=A)
+    return inverse(A.reshape(math.prod(rows), -1)).reshape(*columns, *rows)
+
+
+def tensorsolve(A, B, dims=None):
+    """X where tensordot(A, X, X.ndim) = B."""
+    if dims is not None:
+        A = A.movedim(tuple(dims), tuple(range(A.spec.ndim - len(dims), A.spec.ndim)))
+    shape = A.spec.shape[B.spec.ndim :]
+    if math.prod(shape) != B.spec.size or A.spec.size != B.spec.size**2:
+        fail(ShapeError, f"tensorsolve: {B.spec.size} equations and {math.prod(shape)} unknowns",
+             "A of the shape of B and that of X", A=A, B=B)
+    return solve(A.reshape(B.spec.size, -1), B.reshape(-1)).reshape(*shape)

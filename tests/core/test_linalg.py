@@ -1,0 +1,103 @@
+"""Matrices: what is refused and how it is said, stacks, gradients where a factor is not unique, graphs."""
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow import linalg, nn
+
+REGULAR = flow.tensor([[4.0, 1.0], [2.0, 3.0]], dtype=flow.float64)
+SINGULAR = flow.tensor([[1.0, 2.0], [2.0, 4.0]])
+
+
+@pytest.mark.parametrize("call, kind, texts", [
+    (lambda: linalg.inv(SINGULAR), flow.LinAlgError,
+     ["inverse: the matrix is singular", "float32[2, 2]", "linalg.pinv"]),
+    (lambda: linalg.solve(flow.stack([flow.eye(2), SINGULAR]), flow.ones(2, 2)), flow.LinAlgError,
+     ["is singular", "(matrix 1 of the stack)"]),
+    (lambda: linalg.cholesky(-flow.eye(2)), flow.LinAlgError, ["cholesky: the matrix is not positive definite"]),
+    (lambda: linalg.eigh(flow.tensor([[float("nan")]])), flow.LinAlgError,
+     ["has nan among its numbers (at position (0, 0) of a)"]),
+    (lambda: linalg.det(flow.ones(2, 3)), flow.ShapeError, ["2 rows and 3 columns is not square"]),
+    (lambda: flow.inverse(flow.ones(3)), flow.ShapeError, ["has 1 axes, a matrix has 2"]),
+    (lambda: linalg.svd(flow.ones(2, 2).long()), flow.DTypeError, ["matrices of int64", ".float() first"]),
+    (lambda: linalg.solve(REGULAR, flow.ones(3, 1).double()), flow.ShapeError, ["2 unknowns", "3 rows"]),
+    (lambda: linalg.qr(REGULAR, "all"), flow.OutOfRangeError, ["mode is 'all'", '"reduced"']),
+    (lambda: linalg.norm(REGULAR, "nuclear"), flow.OutOfRangeError, ["ord is 'nuclear'", '"nuc"']),
+    (lambda: flow.cross(flow.ones(2), flow.ones(2)), flow.ShapeError, ["no axis of [2] has 3 numbers"]),
+    (lambda: flow.matrix_power(flow.ones(2, 3), 2), flow.ShapeError, ["not square", "float32[2, 3]"]),
+    (lambda: linalg.multi_dot([REGULAR]), flow.ShapeError, ["1 tensors", "at least two"]),
+    (lambda: flow.renorm(REGULAR, 0, 0, 1.0), flow.OutOfRangeError, ["p is 0"]),
+    (lambda: linalg.lu(flow.ones(3, 2).requires_grad_())[1].sum().backward(), flow.GradError, ["3 rows and 2 columns"]),
+], ids=lambda x: "")
+def test_refused(call, kind, texts):
+    with pytest.raises(kind) as caught:
+        call()
+    assert all(text in str(caught.value) for text in texts), str(caught.value)
+
+
+def test_errors_have_one_name():
+    assert linalg.LinAlgError is flow.LinAlgError and issubclass(flow.LinAlgError, RuntimeError)
+
+
+def test_results_have_names():
+    assert linalg.svd(REGULAR)._fields == ("U", "S", "Vh")
+    assert flow.svd(REGULAR)._fields == ("U", "S", "V")
+    assert linalg.qr(REGULAR).R.shape == (2, 2)
+    assert linalg.slogdet(REGULAR).logabsdet.item() == pytest.approx(np.log(10))
+
+
+def test_a_singular_matrix_has_a_gradient_of_its_determinant():
+    a = SINGULAR.double().requires_grad_()
+    linalg.det(a).backward()
+    np.testing.assert_allclose(a.grad.numpy(), [[4, -2], [-2, 1]], atol=1e-12)
+
+
+def test_norms_of_matrices_are_not_those_of_vectors():
+    """ord=2 is the largest singular value, which the root of all squares is not."""
+    a = flow.tensor([[1.0, 2.0], [3.0, 4.0]])
+    assert linalg.norm(a).item() == pytest.approx(np.sqrt(30))
+    assert linalg.norm(a, 2).item() == pytest.approx(np.linalg.norm(a.numpy(), 2))
+    assert linalg.norm(a, 1).item() == 6 and linalg.norm(a, float("inf")).item() == 7
+    assert linalg.vector_norm(a, 1).item() == 10
+
+
+@pytest.mark.parametrize("function", [linalg.inv, linalg.det, lambda a: linalg.solve(a, a.sum(-1)), linalg.svdvals,
+                                      lambda a: linalg.eigh(a @ a.mT).eigenvalues, lambda a: linalg.cholesky(a @ a.mT),
+                                      lambda a: linalg.qr(a).R, linalg.pinv, flow.matrix_exp])
+def test_a_graph_gives_the_same_bits_and_gradients(function):
+    class Trained(nn.Graph):
+        def __init__(self, model):
+            super().__init__()
+            self.model = model
+            self.add_optimizer(flow.optim.SGD(model.parameters(), lr=0.01))
+
+        def build(self):
+            loss = self.model()
+            loss.backward()
+            return loss
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a = nn.Parameter(flow.stack([REGULAR, REGULAR.T + 1]).float())
+
+        def forward(self):
+            return function(self.a).sum()
+
+    model, twin = Model(), Model()
+    graph, optimizer = Trained(twin), flow.optim.SGD(model.parameters(), lr=0.01)
+    for _ in range(3):
+        loss = model()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        assert graph().item() == pytest.approx(loss.item(), rel=1e-5)
+    np.testing.assert_allclose(twin.a.numpy(), model.a.detach().numpy(), rtol=1e-5)
+
+
+def test_lstsq_of_more_rows_than_columns():
+    a, b = flow.tensor([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]]), flow.tensor([[1.0], [3.0], [4.0]])
+    found = linalg.lstsq(a, b, driver="gelsd")
+    np.testing.assert_allclose(found.solution.numpy(), np.linalg.lstsq(a.numpy(), b.numpy(), rcond=None)[0], rtol=1e-5)
+    assert found.residuals.item() == pytest.approx(1 / 6, rel=1e-4) and found.rank.item() == 2

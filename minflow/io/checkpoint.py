@@ -9,30 +9,34 @@ from __future__ import annotations
 import json
 import os
 import stat
+import tempfile
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, BinaryIO, NoReturn
 
 from ..core.base.errors import CheckpointError
 from ..core.spec import Device, spec_of
 from ..core.tensor import Tensor
 from ..core.where import fail, here
-from . import atomic, container, files, foreign
+from . import atomic, container, files, foreign, streams
 from .tree import Malformed, Reader, Writer
 
 INSIDE = "data.safetensors"  # the file in a folder that `save` made
 VERSION = 1
 
 
-def save(obj: Any, path: str | os.PathLike) -> None:
+def save(obj: Any, path: str | os.PathLike | BinaryIO, *, pickle_module: Any = None, pickle_protocol: Any = None,
+         _use_new_zipfile_serialization: bool = True) -> None:
     """Write tensors, numpy arrays, numbers, texts, bools, None and nested dicts, lists and tuples of them to `path`.
 
-    A path with a suffix (`"model.safetensors"`) is a file; one without (`"checkpoint"`) is a folder that holds it.
+    A path with a suffix (`"model.safetensors"`) is a file; one without (`"checkpoint"`) is a folder that holds it. An
+    open file, or an io.BytesIO, is written into where it stands. The options of PyTorch's pickles are accepted.
     The old file stays until the new one is whole and on the disk. Tensors that share a storage are written once.
     Raises CheckpointError if something in `obj` is not data (it names the place: `state["opt"]["fn"]`), or if the file
     cannot be written; then the old one is as it was.
     """
-    path = files.place(path, "save", 'flow.save(state, "model.safetensors")')
+    stream = path if hasattr(path, "write") else None
+    path = Path() if stream is not None else files.place(path, "save", 'flow.save(state, "model.safetensors")')
     if not isinstance(obj, dict | list | tuple) and hasattr(obj, "state_dict"):
         fail(
             CheckpointError,
@@ -43,6 +47,8 @@ def save(obj: Any, path: str | os.PathLike) -> None:
     tree = writer.encode(obj)
     number_objects(tree, {})
     structure = json.dumps({"version": VERSION, "tree": tree}, separators=(",", ":"), ensure_ascii=False)
+    if stream is not None:
+        return streams.write(stream, lambda out: container.write(out, writer.arrays, structure))
     file = path
     try:
         if not path.suffix:
@@ -89,16 +95,23 @@ def advice(path: Path) -> str:
     return f"look whether {folder} has room (df -h) and may be written"
 
 
-def load(path: str | os.PathLike, map_location: Any = None) -> Any:
+def load(path: str | os.PathLike | BinaryIO, map_location: Any = None, pickle_module: Any = None, *,
+         weights_only: bool | None = None, mmap: bool | None = None, **pickle_load_args: Any) -> Any:
     """What `save` wrote to `path`; or a dict name -> tensor from a safetensors or .npz file of another program.
 
     `model.load_state_dict(flow.load("torch_model.safetensors"))` takes over the weights of a PyTorch model.
-    map_location: the device for the tensors.  Raises CheckpointError if the file is damaged or no such file; pickles
+    path: also an open file or an io.BytesIO.  map_location: the device for the tensors; a dict or a function, of names
+    of devices, is accepted: all tensors lie on the CPU.  weights_only and options of pickles are accepted: no file is
+    ever unpickled.  Raises CheckpointError if the file is damaged or no such file; pickles
     (.pt, .pth) are never read, and the error says how to convert them.
     """
+    if hasattr(path, "read"):
+        with tempfile.TemporaryDirectory(prefix="minflow.") as folder:
+            return load(streams.copy(path, folder), map_location)
     path = file = files.place(path, "load", 'flow.load("model.safetensors")')
-    if map_location is not None:
-        map_location = Device(map_location)
+    if isinstance(map_location, dict):
+        map_location = map_location.get("cpu")
+    map_location = None if map_location is None or callable(map_location) else Device(map_location)
     try:
         result = files.status(path)
         if result is not None and stat.S_ISDIR(result.st_mode):

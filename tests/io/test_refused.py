@@ -64,7 +64,7 @@ def test_save_names_the_place(x, texts, tmp_path):
 def test_paths(tmp_path):
     with pytest.raises(CheckpointError, match="int"):
         flow.save(1, 5)
-    with pytest.raises(CheckpointError, match="model.safetensors"):
+    with pytest.raises(CheckpointError, match="0 bytes are too few"):
         flow.load(io.BytesIO())
     with pytest.raises(CheckpointError, match="there is no file.*weights.safetensors"):
         flow.load(tmp_path / "weights.safetensors")

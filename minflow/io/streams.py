@@ -1,0 +1,39 @@
+"""Open files in the place of paths: `flow.save(state, io.BytesIO())`.
+
+What is read from one goes through a file of its own, so that each check of `load` holds for it. Read next:
+`checkpoint.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from typing import Any, BinaryIO
+
+from ..core.base.errors import CheckpointError
+from ..core.where import here
+
+
+def write(stream: Any, put: Callable[[BinaryIO], None]) -> None:
+    """Write into an open file, where it stands. Raises CheckpointError if it takes no bytes."""
+    try:
+        stream.write(b"")
+        put(stream)
+    except (OSError, TypeError, ValueError) as error:
+        raise CheckpointError("save: the open file cannot be written", values={"file": stream, "reason": error},
+                              where=here(), hint='open("model.safetensors", "wb"), or io.BytesIO()') from error
+
+
+def copy(stream: Any, folder: str) -> str:
+    """The path of a copy, in `folder`, of what the open file holds from where it stands. Raises CheckpointError if it
+    gives no bytes."""
+    name = os.path.basename(str(getattr(stream, "name", ""))) or "stream"
+    path = os.path.join(folder, name if "." in name else f"{name}.safetensors")
+    with open(path, "wb") as file:
+        try:
+            shutil.copyfileobj(stream, file)
+        except (OSError, TypeError, ValueError) as error:
+            raise CheckpointError("load: the open file cannot be read", values={"file": stream, "reason": error},
+                                  where=here(), hint='open("model.safetensors", "rb"), or io.BytesIO(...)') from error
+    return path

@@ -109,7 +109,6 @@ from .core.functions import (  # matrices
     lu_unpack as lu_unpack, matrix_exp as matrix_exp, matrix_power as matrix_power, nuclear_norm as nuclear_norm,
     pca_lowrank as pca_lowrank, pinverse as pinverse, qr as qr, renorm as renorm, slogdet as slogdet, svd as svd,
     svd_lowrank as svd_lowrank, triangular_solve as triangular_solve, vdot as vdot,
-)
 from .core.grad.modes import (
     enable_grad as enable_grad, inference_mode as inference_mode, is_grad_enabled as is_grad_enabled,
     no_grad as no_grad, set_grad_enabled as set_grad_enabled,
@@ -165,6 +164,11 @@ from .accepted.threads import (
     set_float32_matmul_precision as set_float32_matmul_precision, set_flush_denormal as set_flush_denormal,
     set_num_interop_threads as set_num_interop_threads, set_num_threads as set_num_threads,
     use_deterministic_algorithms as use_deterministic_algorithms,
+)
+from .core.functions.layouts import (
+    Layout as layout, channels_last as channels_last, channels_last_3d as channels_last_3d,
+    contiguous_format as contiguous_format, memory_format as memory_format, preserve_format as preserve_format,
+    strided as strided,
 )
 from .amp import autocast as autocast
 from .io import load as load, save as save

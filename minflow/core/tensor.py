@@ -16,6 +16,7 @@ from .base.display import Display
 from .base.errors import DTypeError, GradError, NonFiniteError, OutOfRangeError, ShapeError, TraceError
 from .door import apply, refuse_symbolic
 from .functions.filling import finish
+from .functions.layouts import Layout, lies_as, strided
 from .functions.typed import meant, numbers_or_shape, type_of
 from .ir import LEAF, Source, Value
 from .methods.activations import Activations
@@ -132,8 +133,8 @@ class Tensor(Operators, Numbers, Mathematics, Matrices, Reductions, Shapes, Pick
         return self.spec.nbytes
 
     @property
-    def layout(self) -> str:
-        return "minflow.strided"
+    def layout(self) -> Layout:
+        return strided
 
     is_global = property(lambda self: False)
     is_local = property(lambda self: True)
@@ -184,8 +185,9 @@ class Tensor(Operators, Numbers, Mathematics, Matrices, Reductions, Shapes, Pick
         """Address of the first element."""
         return self.numbers("data_ptr").ctypes.data
 
-    def is_contiguous(self) -> bool:
-        return is_contiguous(self)
+    def is_contiguous(self, memory_format=None) -> bool:
+        view = self if memory_format is None else lies_as(self, memory_format)
+        return view is not None and is_contiguous(view)
 
     def get_device(self) -> int:
         return self.device.index if self.is_cuda else -1
@@ -433,8 +435,10 @@ class Tensor(Operators, Numbers, Mathematics, Matrices, Reductions, Shapes, Pick
 
     # ---- dtype and device ----------------------------------------------------------------------------------------
 
-    def to(self, *args, dtype=None, device=None, copy: bool = False, non_blocking: bool = False) -> Tensor:
-        """To another dtype, device, or those of another tensor. Itself if nothing changes (and not `copy`)."""
+    def to(self, *args, dtype=None, device=None, copy: bool = False, non_blocking: bool = False,
+           memory_format=None) -> Tensor:
+        """To another dtype, device, or those of another tensor. Itself if nothing changes (and not `copy`).
+        non_blocking, memory_format: accepted."""
         for x in args:
             if dtype is not None and isinstance(x, Tensor | DType):
                 second = x.dtype if isinstance(x, Tensor) else x
@@ -471,19 +475,29 @@ class Tensor(Operators, Numbers, Mathematics, Matrices, Reductions, Shapes, Pick
         F.shape_of("type_as", other)  # a tensor
         return self.to(other.dtype)
 
-    def cpu(self) -> Tensor:
+    def cpu(self, memory_format=None) -> Tensor:
         return self.to(device="cpu")
 
-    def cuda(self, device=None) -> Tensor:
+    def cuda(self, device=None, non_blocking: bool = False, memory_format=None) -> Tensor:
         return self.to(device=Device("cuda", device) if device is None or isinstance(device, int) else device)
 
-    def pin_memory(self) -> Tensor:
+    def pin_memory(self, device=None) -> Tensor:
+        """Itself: there is no GPU to copy to."""
         return self
 
-    def clone(self) -> Tensor:
+    def share_memory_(self) -> Tensor:
+        """Itself: a process that gets it gets a copy."""
+        return self
+
+    def is_pinned(self, device=None) -> bool:
+        return False
+
+    is_shared = is_pinned
+
+    def clone(self, *, memory_format=None) -> Tensor:
         return apply(s.clone, self)
 
-    def contiguous(self) -> Tensor:
+    def contiguous(self, memory_format=None) -> Tensor:
         return contiguous(self)
 
     # ---- indexing ------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 Concrete while eager. While tracing, a rule (`zeros`, `randn`) becomes a node, and a tensor made of numbers is a
 constant. What needs no Tensor class stands in `filling.py`; here are the arguments, and what a caller is promised.
+layout, pin_memory and memory_format are accepted: every tensor is strided, in the memory of the machine.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ def is_tensor(x) -> bool:
     return isinstance(x, Tensor)
 
 
-def tensor(data, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+def tensor(data, dtype=None, device=None, requires_grad: bool = False, *, layout=None,
+           pin_memory: bool = False) -> Tensor:
     """A new tensor that copies `data`: a number, nested lists, a numpy array or a tensor.
 
     Floats become the default dtype (float32), integers int64; arrays keep their dtype.
@@ -82,35 +84,41 @@ def from_dlpack(x) -> Tensor:
     return from_numpy(np.from_dlpack(x))
 
 
-def full(size, fill_value, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+def full(size, fill_value, *, dtype=None, device=None, requires_grad: bool = False, layout=None,
+         pin_memory: bool = False) -> Tensor:
     """A tensor of one number. dtype: that of the number if not given."""
     return finish(full_of(size, fill_value, dtype), device, requires_grad)
 
 
 @two_meanings
-def zeros(*shape, size=None, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+def zeros(*shape, size=None, dtype=None, device=None, requires_grad: bool = False, layout=None,
+          pin_memory: bool = False) -> Tensor:
     """A tensor of zeros; `zeros(2, 3)` or `zeros((2, 3))`."""
     return finish(zeros_of(size_of(shape, size), float if dtype is None else dtype), device, requires_grad)
 
 
 @two_meanings
-def ones(*shape, size=None, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+def ones(*shape, size=None, dtype=None, device=None, requires_grad: bool = False, layout=None,
+         pin_memory: bool = False) -> Tensor:
     """A tensor of ones."""
     return finish(ones_of(size_of(shape, size), float if dtype is None else dtype), device, requires_grad)
 
 
-def empty(*shape, size=None, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+def empty(*shape, size=None, dtype=None, device=None, requires_grad: bool = False, layout=None,
+          pin_memory: bool = False, memory_format=None) -> Tensor:
     """A tensor whose numbers are whatever lay in the memory (zeros while tracing)."""
     return finish(empty_of(size_of(shape, size), float if dtype is None else dtype), device, requires_grad)
 
 
 @two_meanings
-def zeros_like(input: Tensor, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+def zeros_like(input: Tensor, dtype=None, device=None, requires_grad: bool = False, *, layout=None,
+               pin_memory: bool = False, memory_format=None) -> Tensor:
     return zeros(input.shape, dtype=input.dtype if dtype is None else dtype, device=device, requires_grad=requires_grad)
 
 
 @two_meanings
-def ones_like(input: Tensor, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+def ones_like(input: Tensor, dtype=None, device=None, requires_grad: bool = False, *, layout=None,
+              pin_memory: bool = False, memory_format=None) -> Tensor:
     return ones(input.shape, dtype=input.dtype if dtype is None else dtype, device=device, requires_grad=requires_grad)
 
 
@@ -130,22 +138,26 @@ def broadcast_shapes(*shapes) -> Size:
              "axes are compared from the right and must be equal or 1", shapes=shapes)
 
 
-def full_like(input: Tensor, fill_value, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+def full_like(input: Tensor, fill_value, *, dtype=None, device=None, requires_grad: bool = False, layout=None,
+              pin_memory: bool = False, memory_format=None) -> Tensor:
     dtype = input.dtype if dtype is None else dtype
     return full(input.shape, fill_value, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
-def empty_like(input: Tensor, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+def empty_like(input: Tensor, *, dtype=None, device=None, requires_grad: bool = False, layout=None,
+               pin_memory: bool = False, memory_format=None) -> Tensor:
     return empty(input.shape, dtype=input.dtype if dtype is None else dtype, device=device, requires_grad=requires_grad)
 
 
-def eye(n: int, m: int | None = None, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+def eye(n: int, m: int | None = None, *, dtype=None, device=None, requires_grad: bool = False, layout=None,
+        pin_memory: bool = False) -> Tensor:
     """`(n, m)`: ones on the diagonal, zeros elsewhere."""
     n, m = integer(n, "n"), m if m is None else integer(m, "m")
     return tensor(np.eye(n, m, dtype=as_dtype(float if dtype is None else dtype).np), None, device, requires_grad)
 
 
-def arange(start=None, end=None, step=1, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+def arange(start=None, end=None, step=1, *, dtype=None, device=None, requires_grad: bool = False, layout=None,
+           pin_memory: bool = False) -> Tensor:
     """Numbers from start (0 if only one is given) up to but without end. Integers if all three are."""
     if start is end is None:
         fail(OutOfRangeError, "arange() needs its end", "arange(10), or arange(1, 10)", start=start, end=end)
@@ -171,7 +183,8 @@ def arange(start=None, end=None, step=1, *, dtype=None, device=None, requires_gr
     return tensor(np.arange(start, end, step), dtype, device, requires_grad)
 
 
-def linspace(start: float, end: float, steps: int, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
+def linspace(start: float, end: float, steps: int, *, dtype=None, device=None, requires_grad: bool = False, layout=None,
+             pin_memory: bool = False) -> Tensor:
     """`steps` numbers from start to end, both included."""
     count("linspace", steps)
     dtype = as_dtype(default_dtype() if dtype is None else dtype)
@@ -193,20 +206,22 @@ def count(name: str, n: int) -> None:
 # ---- random ------------------------------------------------------------------------------------------------------
 
 
-def rand(*shape, size=None, dtype=None, device=None, generator=None, requires_grad: bool = False) -> Tensor:
+def rand(*shape, size=None, dtype=None, device=None, generator=None, requires_grad: bool = False, layout=None,
+         pin_memory: bool = False) -> Tensor:
     """Uniform in [0, 1)."""
     dtype = as_dtype(float if dtype is None else dtype)
     return finish(F.uniform(size_of(shape, size), 0.0, 1.0, dtype, generator), device, requires_grad)
 
 
-def randn(*shape, size=None, dtype=None, device=None, generator=None, requires_grad: bool = False) -> Tensor:
+def randn(*shape, size=None, dtype=None, device=None, generator=None, requires_grad: bool = False, layout=None,
+          pin_memory: bool = False) -> Tensor:
     """Normal with mean 0 and standard deviation 1."""
     dtype = as_dtype(float if dtype is None else dtype)
     return finish(F.normal_of(size_of(shape, size), 0.0, 1.0, dtype, generator), device, requires_grad)
 
 
-def randint(low=0, high=None, size=None, dtype=None, device=None, generator=None,
-            requires_grad: bool = False) -> Tensor:
+def randint(low=0, high=None, size=None, dtype=None, device=None, generator=None, requires_grad: bool = False,
+            *, layout=None, pin_memory: bool = False) -> Tensor:
     """Integers in [low, high); `randint(high, size)` starts at 0."""
     if size is None:
         low, high, size = 0, low, high
@@ -216,13 +231,15 @@ def randint(low=0, high=None, size=None, dtype=None, device=None, generator=None
     return finish(F.randint_of(size_of((size,)), low, high, dtype, generator), device, requires_grad)
 
 
-def randperm(n: int, *, dtype=None, device=None, generator=None, requires_grad: bool = False) -> Tensor:
+def randperm(n: int, *, dtype=None, device=None, generator=None, requires_grad: bool = False, layout=None,
+             pin_memory: bool = False) -> Tensor:
     """0 to n - 1 in random order."""
     count("randperm", n)
     return finish(F.randperm_of(n, as_dtype(int if dtype is None else dtype), generator), device, requires_grad)
 
 
-def normal(mean, std=1.0, size=None, dtype=None, device=None, generator=None, requires_grad: bool = False) -> Tensor:
+def normal(mean, std=1.0, size=None, dtype=None, device=None, generator=None, requires_grad: bool = False,
+           *, layout=None, pin_memory: bool = False) -> Tensor:
     """Normal numbers with mean and std given as numbers (then with a size) or tensors."""
     if isinstance(std, int | float) and not std >= 0:
         fail(OutOfRangeError, f"normal: a standard deviation is 0 or more, not {std}", "std=1.0", std=std)
@@ -243,17 +260,19 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator=None) -> Tenso
     return input.bernoulli(p, generator=generator)
 
 
-def rand_like(input: Tensor, *, dtype=None, device=None, generator=None, requires_grad: bool = False) -> Tensor:
+def rand_like(input: Tensor, *, dtype=None, device=None, generator=None, requires_grad: bool = False, layout=None,
+              pin_memory: bool = False, memory_format=None) -> Tensor:
     return rand(input.shape, dtype=input.dtype if dtype is None else dtype, device=device, generator=generator,
                 requires_grad=requires_grad)
 
 
-def randn_like(input: Tensor, *, dtype=None, device=None, generator=None, requires_grad: bool = False) -> Tensor:
+def randn_like(input: Tensor, *, dtype=None, device=None, generator=None, requires_grad: bool = False, layout=None,
+               pin_memory: bool = False, memory_format=None) -> Tensor:
     return randn(input.shape, dtype=input.dtype if dtype is None else dtype, device=device, generator=generator,
                  requires_grad=requires_grad)
 
 
 def randint_like(input: Tensor, low: int, high=None, dtype=None, device=None, generator=None,
-                 requires_grad: bool = False) -> Tensor:
+                 requires_grad: bool = False, *, layout=None, pin_memory: bool = False, memory_format=None) -> Tensor:
     low, high = (0, low) if high is None else (low, high)
     return randint(low, high, input.shape, input.dtype if dtype is None else dtype, device, generator, requires_grad)

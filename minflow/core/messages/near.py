@@ -304,7 +304,7 @@ def ours(function: Any) -> bool:
 
 
 # Small and often called: what they call itself says what is wrong with an argument.
-QUICK = "reshape view transpose swapaxes swapdims permute unsqueeze mul matmul mul_".split()
+QUICK = "reshape view transpose swapaxes swapdims permute unsqueeze mul matmul mul_ clone contiguous cpu".split()
 
 
 def hint_methods(cls: Kind) -> Kind:

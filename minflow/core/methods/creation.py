@@ -10,17 +10,18 @@ from ..messages.near import hint_methods
 class Creation:
     """New tensors like this one."""
 
-    def new_tensor(self, data, dtype=None, device=None, requires_grad=False):
+    def new_tensor(self, data, dtype=None, device=None, requires_grad=False, *, layout=None, pin_memory=False):
         return finish(copy_of(data, self.dtype if dtype is None else dtype), device, requires_grad)
 
-    def new_full(self, size, fill_value, dtype=None, device=None, requires_grad=False):
+    def new_full(self, size, fill_value, dtype=None, device=None, requires_grad=False, *, layout=None,
+                 pin_memory=False):
         return finish(full_of(size, fill_value, self.dtype if dtype is None else dtype), device, requires_grad)
 
-    def new_zeros(self, *size, dtype=None, device=None, requires_grad=False):
+    def new_zeros(self, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
         return finish(zeros_of(size_of(size), self.dtype if dtype is None else dtype), device, requires_grad)
 
-    def new_ones(self, *size, dtype=None, device=None, requires_grad=False):
+    def new_ones(self, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
         return finish(ones_of(size_of(size), self.dtype if dtype is None else dtype), device, requires_grad)
 
-    def new_empty(self, *size, dtype=None, device=None, requires_grad=False):
+    def new_empty(self, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
         return finish(empty_of(size_of(size), self.dtype if dtype is None else dtype), device, requires_grad)

@@ -1,0 +1,51 @@
+"""How numbers lie in memory, by PyTorch's names. Here they lie row by row, or as a view looks at them.
+
+A memory format is accepted wherever PyTorch takes one: the numbers are the same, and stay where they are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..base.errors import DTypeError
+from ..where import fail
+
+
+class Layout:
+    """`flow.strided`, the layout of every tensor."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"minflow.{self.name}"
+
+    __str__ = __repr__
+
+    def __reduce__(self) -> str:
+        return self.name
+
+
+class memory_format(Layout):
+    """`flow.channels_last` and the others."""
+
+
+strided = Layout("strided")
+contiguous_format, preserve_format = memory_format("contiguous_format"), memory_format("preserve_format")
+channels_last, channels_last_3d = memory_format("channels_last"), memory_format("channels_last_3d")
+LAST = {channels_last: 4, channels_last_3d: 5}  # the number of axes
+
+
+def check_format(name: str, format: Any) -> None:
+    """Refuse what is no memory format."""
+    if not isinstance(format, memory_format | None):
+        fail(DTypeError, f"{name}: memory_format is a {type(format).__name__}", "flow.contiguous_format",
+             memory_format=format)
+
+
+def lies_as(x: Any, format: Any) -> Any:
+    """The view of x that is contiguous where x lies in that format; None where no x of so many axes does."""
+    check_format("is_contiguous", format)
+    if format not in LAST:
+        return x
+    return x.permute(0, *range(2, x.ndim), 1) if x.ndim == LAST[format] else None

@@ -109,6 +109,7 @@ from .core.functions import (  # matrices
     lu_unpack as lu_unpack, matrix_exp as matrix_exp, matrix_power as matrix_power, nuclear_norm as nuclear_norm,
     pca_lowrank as pca_lowrank, pinverse as pinverse, qr as qr, renorm as renorm, slogdet as slogdet, svd as svd,
     svd_lowrank as svd_lowrank, triangular_solve as triangular_solve, vdot as vdot,
+)
 from .core.grad.modes import (
     enable_grad as enable_grad, inference_mode as inference_mode, is_grad_enabled as is_grad_enabled,
     no_grad as no_grad, set_grad_enabled as set_grad_enabled,

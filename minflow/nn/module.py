@@ -443,10 +443,6 @@ class Module(Display):
         touch()
         return self
 
-    def share_memory(self) -> Module:
-        """Itself: a process that gets it gets a copy."""
-        return self
-
     def to(self, *args, **kwargs) -> Module:
         """Move to a device and/or make floating parameters and buffers another dtype: to(device), to(dtype),
         to(device, dtype), to(tensor). Changes this module and returns it.

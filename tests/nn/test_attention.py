@@ -123,6 +123,10 @@ def test_names_of_weights():
     (lambda x: nn.MultiheadAttention(4, 2)(x, x, x, attn_mask=flow.ones(3, 3)), r"\[3, 3\], where \[2, 2\] or"),
     (lambda x: nn.MultiheadAttention(4, 2)(x, x, x, flow.ones(2, 3)), r"\[2, 3\], where \[3, 2\]"),
     (lambda x: nn.TransformerEncoderLayer(4, 2, activation="x"), "activation is 'x'"),
+    (lambda x: nn.TransformerEncoderLayer(4, 2, activation=1), "activation is 1, where a function"),
+    (lambda x: nn.TransformerEncoder(None, 2), "the layer is NoneType"),
+    (lambda x: nn.TransformerDecoder(nn.TransformerDecoderLayer(4, 2), 2, 1), "norm is int"),
+    (lambda x: nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2), -1), "num_layers is -1"),
     (lambda x: nn.Transformer(4, 2, 1, 1, 8)(x, x[:, :1]), "a batch of 3, tgt of 1"),
     (lambda x: nn.Transformer(8, 2, 1, 1, 8)(x, x), "4 and 4 features, d_model is 8"),
 ])

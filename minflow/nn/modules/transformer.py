@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ...core.base.errors import OutOfRangeError, ShapeError
+from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
 from ...core.functions.creation import full
 from ...core.spec import Device, DType
 from ...core.tensor import Tensor
@@ -22,7 +22,7 @@ from ..containers import ModuleList
 from ..module import Module
 from .attention import MultiheadAttention
 from .dropout import Dropout
-from .linear import Linear
+from .linear import Linear, check_size
 from .norm import LayerNorm
 
 Activation = str | Callable[[Tensor], Tensor]
@@ -31,7 +31,19 @@ Activation = str | Callable[[Tensor], Tensor]
 def activation_of(layer: str, activation: Activation) -> Callable[[Tensor], Tensor]:
     if isinstance(activation, str) and activation not in ("relu", "gelu"):
         fail(OutOfRangeError, f"{layer}: activation is {activation!r}", 'activation="relu", "gelu", or a function')
+    if not isinstance(activation, str) and not callable(activation):
+        fail(DTypeError, f"{layer}: activation is {activation!r}, where a function is wanted",
+             'activation="relu", "gelu", or a function such as flow.tanh')
     return getattr(F, activation) if isinstance(activation, str) else activation
+
+
+def copies(stack: str, layer: Any, num_layers: int, norm: Any) -> ModuleList:
+    check_size(stack, "num_layers", num_layers)
+    for name, part in (("the layer", layer), ("norm", norm)):
+        if not isinstance(part, Module) and (name != "norm" or part is not None):
+            fail(DTypeError, f"{stack}: {name} is {type(part).__name__}, where a Module is wanted",
+                 f"nn.{stack}(nn.{stack}Layer(d_model, nhead), num_layers, nn.LayerNorm(d_model))")
+    return ModuleList([copy.deepcopy(layer) for _ in range(num_layers)])
 
 
 class TransformerEncoderLayer(Module):
@@ -137,7 +149,7 @@ class TransformerEncoder(Module):
     def __init__(self, encoder_layer: TransformerEncoderLayer, num_layers: int, norm: Module | None = None,
                  enable_nested_tensor: bool = True, mask_check: bool = True):
         super().__init__()
-        self.layers = ModuleList([copy.deepcopy(encoder_layer) for _ in range(num_layers)])
+        self.layers = copies("TransformerEncoder", encoder_layer, num_layers, norm)
         self.num_layers, self.norm = num_layers, norm
         self.enable_nested_tensor, self.mask_check = enable_nested_tensor, mask_check
 
@@ -153,7 +165,7 @@ class TransformerDecoder(Module):
 
     def __init__(self, decoder_layer: TransformerDecoderLayer, num_layers: int, norm: Module | None = None):
         super().__init__()
-        self.layers = ModuleList([copy.deepcopy(decoder_layer) for _ in range(num_layers)])
+        self.layers = copies("TransformerDecoder", decoder_layer, num_layers, norm)
         self.num_layers, self.norm = num_layers, norm
 
     def forward(self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None,

@@ -1,0 +1,8 @@
+"""Models of other things than images: so far a small GPT, for text. Read next: `gpt.py`."""
+
+from ..core.messages.near import name_hints as _name_hints
+from .gpt import GPT, GPTConfig
+
+__all__ = ["GPT", "GPTConfig"]
+
+__getattr__ = _name_hints("flow.models", globals())

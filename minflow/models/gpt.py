@@ -1,0 +1,158 @@
+"""GPT: a decoder-only transformer, which tells for each place of a text how likely each next token is.
+
+Sources: Radford et al. 2019 (GPT-2), section 2.3; attention as in Vaswani et al. 2017, section 3.2. Parameters have the
+names of nanoGPT. Read next: `../nn/functional/attention.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from .. import nn
+from ..core.base.errors import OutOfRangeError, ShapeError
+from ..core.functions import cat, multinomial, topk
+from ..core.functions.creation import arange
+from ..core.grad.modes import no_grad
+from ..core.tensor import Tensor
+from ..core.where import fail
+from ..nn import functional as F
+
+
+@dataclass
+class GPTConfig:
+    """block_size: the most tokens that it sees.  vocab_size: different tokens.  n_layer blocks, each with n_head heads.
+
+    n_embd: numbers for each token, a multiple of n_head.  bias: do linear layers and norms add one? The defaults are
+    those of GPT-2 (124 million parameters); a model for a lesson has 4 layers of 4 heads and 64 numbers.
+    """
+
+    block_size: int = 1024
+    vocab_size: int = 50257
+    n_layer: int = 12
+    n_head: int = 12
+    n_embd: int = 768
+    dropout: float = 0.0
+    bias: bool = True
+
+
+class CausalSelfAttention(nn.Module):
+    """Each place looks at itself and those before it: float (N, T, n_embd) to the same."""
+
+    def __init__(self, config: GPTConfig):
+        super().__init__()
+        if config.n_embd % config.n_head:
+            fail(ShapeError, f"GPT: n_embd is {config.n_embd}, and n_head {config.n_head} does not divide it",
+                 "each head has n_embd / n_head numbers")
+        self.c_attn = nn.Linear(config.n_embd, 3 * config.n_embd, bias=config.bias)
+        self.c_proj = nn.Linear(config.n_embd, config.n_embd, bias=config.bias)
+        self.resid_dropout = nn.Dropout(config.dropout)
+        self.n_head, self.dropout = config.n_head, config.dropout
+
+    def forward(self, x: Tensor) -> Tensor:
+        n, t, c = x.shape
+        q, k, v = (part.view(n, t, self.n_head, c // self.n_head).transpose(1, 2)
+                   for part in self.c_attn(x).split(c, dim=2))
+        p = self.dropout if self.training else 0.0
+        y = F.scaled_dot_product_attention(q, k, v, dropout_p=p, is_causal=True)
+        return self.resid_dropout(self.c_proj(y.transpose(1, 2).reshape(n, t, c)))
+
+
+class MLP(nn.Module):
+    """Two linear layers with a GELU between: what a block does with each place alone."""
+
+    def __init__(self, config: GPTConfig):
+        super().__init__()
+        self.c_fc = nn.Linear(config.n_embd, 4 * config.n_embd, bias=config.bias)
+        self.gelu = nn.GELU()
+        self.c_proj = nn.Linear(4 * config.n_embd, config.n_embd, bias=config.bias)
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.dropout(self.c_proj(self.gelu(self.c_fc(x))))
+
+
+class Block(nn.Module):
+    """x + attention(norm(x)), then x + mlp(norm(x))."""
+
+    def __init__(self, config: GPTConfig):
+        super().__init__()
+        self.ln_1 = nn.LayerNorm(config.n_embd, bias=config.bias)
+        self.attn = CausalSelfAttention(config)
+        self.ln_2 = nn.LayerNorm(config.n_embd, bias=config.bias)
+        self.mlp = MLP(config)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.attn(self.ln_1(x))
+        return x + self.mlp(self.ln_2(x))
+
+
+class GPT(nn.Module):
+    """Logits of the next token: model(idx, targets) gives (logits, loss).
+
+    idx: int (N, T), T up to block_size.  targets: int (N, T), the tokens that came next, -1 where none counts; then
+    logits are float (N, T, vocab_size) and loss is their mean cross entropy. Without targets: logits (N, 1, vocab_size)
+    of the last place, and None. The head's weight is the embedding of the tokens. Raises ShapeError for longer texts.
+    """
+
+    def __init__(self, config: GPTConfig):
+        super().__init__()
+        self.config = config
+        self.transformer = nn.ModuleDict({
+            "wte": nn.Embedding(config.vocab_size, config.n_embd),
+            "wpe": nn.Embedding(config.block_size, config.n_embd),
+            "drop": nn.Dropout(config.dropout),
+            "h": nn.ModuleList([Block(config) for _ in range(config.n_layer)]),
+            "ln_f": nn.LayerNorm(config.n_embd, bias=config.bias),
+        })
+        self.lm_head = nn.Linear(config.n_embd, config.vocab_size, bias=False)
+        self.transformer.wte.weight = self.lm_head.weight
+        self.apply(self._init_weights)
+        for name, weight in self.named_parameters():
+            if name.endswith("c_proj.weight"):  # 2 * n_layer of these add up in the residual stream
+                nn.init.normal_(weight, 0.0, 0.02 / math.sqrt(2 * config.n_layer))
+
+    def _init_weights(self, module: nn.Module) -> None:
+        if isinstance(module, nn.Linear | nn.Embedding):
+            nn.init.normal_(module.weight, 0.0, 0.02)
+            if isinstance(module, nn.Linear) and module.bias is not None:
+                nn.init.zeros_(module.bias)
+
+    def get_num_params(self, non_embedding: bool = True) -> int:
+        """How many numbers it learns; without those of the places, as is usual, unless non_embedding is False."""
+        count = sum(p.numel() for p in self.parameters())
+        return count - self.transformer.wpe.weight.numel() if non_embedding else count
+
+    def forward(self, idx: Tensor, targets: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
+        t = idx.shape[1]
+        if t > self.config.block_size:
+            fail(ShapeError, f"GPT: the text has {t} tokens, block_size is {self.config.block_size}",
+                 "idx[:, -config.block_size:]", idx=idx)
+        parts = self.transformer
+        x = parts.drop(parts.wte(idx) + parts.wpe(arange(t)))
+        for block in parts.h:
+            x = block(x)
+        x = parts.ln_f(x)
+        if targets is None:
+            return self.lm_head(x[:, -1:]), None
+        logits = self.lm_head(x)
+        return logits, F.cross_entropy(logits.flatten(0, 1), targets.reshape(-1), ignore_index=-1)
+
+    def generate(self, idx: Tensor, max_new_tokens: int, temperature: float = 1.0, top_k: int | None = None) -> Tensor:
+        """idx (N, T) with max_new_tokens more, each drawn from the model's probabilities: int (N, T + max_new_tokens).
+
+        temperature: below 1 prefers likely tokens, above 1 unlikely ones. top_k: only the k likeliest can be drawn.
+        Runs eagerly, without gradients; `model.eval()` before it. Raises OutOfRangeError unless temperature > 0.
+        """
+        if not temperature > 0:
+            fail(OutOfRangeError, f"generate: temperature is {temperature!r}, where a number above 0 is wanted",
+                 "temperature=1.0; top_k=1 takes the likeliest token")
+        with no_grad():
+            for _ in range(max_new_tokens):
+                logits, _ = self(idx[:, -self.config.block_size :])
+                logits = logits[:, -1] / temperature
+                if top_k is not None:
+                    least, _ = topk(logits, min(top_k, logits.shape[-1]))
+                    logits = logits.masked_fill(logits < least[:, -1:], -math.inf)
+                idx = cat([idx, multinomial(F.softmax(logits, dim=-1), num_samples=1)], 1)
+        return idx

@@ -9,6 +9,7 @@ from . import lr_scheduler as lr_scheduler
 from .adam import Adam as Adam
 from .adam import AdamW as AdamW
 from .adaptive import ASGD as ASGD, Adadelta as Adadelta, Adagrad as Adagrad, RMSprop as RMSprop, Rprop as Rprop
+from .lbfgs import LBFGS as LBFGS
 from .moments import LAMB as LAMB, Adamax as Adamax, NAdam as NAdam, RAdam as RAdam
 from .optimizer import Optimizer as Optimizer
 from .sgd import SGD as SGD

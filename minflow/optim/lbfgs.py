@@ -1,0 +1,218 @@
+"""LBFGS: a quasi-Newton method for the whole data at once, whose step calls the closure as often as it needs.
+
+Eager alone: how often that is depends on the numbers. Read next: `optimizer.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core.base.errors import OptimError
+from ..core.functions.creation import from_numpy
+from ..core.grad.modes import enable_grad, no_grad
+from ..core.where import fail
+from .groups import as_number, check_range
+from .optimizer import Optimizer, hyperparameters, rate_of
+
+class Point(NamedTuple):
+    """A place along a direction: how far, the loss there, its gradient, and the slope along the direction."""
+
+    t: float
+    loss: float
+    grad: np.ndarray
+    slope: float
+
+
+def lowest(a: Point, b: Point, least: float, most: float) -> float:
+    """Where the cubic through both points and slopes is lowest between two bounds. Nocedal & Wright 2006, eq. 3.59."""
+    first, last = (a, b) if a.t <= b.t else (b, a)
+    mean = a.slope + b.slope - 3 * (a.loss - b.loss) / (a.t - b.t)
+    square = mean * mean - a.slope * b.slope
+    if not square >= 0:
+        return (least + most) / 2
+    root = np.sqrt(square)
+    share = (last.slope + root - mean) / (last.slope - first.slope + 2 * root)
+    return min(max(last.t - (last.t - first.t) * share, least), most)
+
+
+def strong_wolfe(at: Callable[[float], Point], start: Point, t: float, reach: float, tiny: float, tries: int,
+                 enough: float = 1e-4, flat: float = 0.9) -> tuple[Point, int]:
+    """(a point that is low and flat enough, how often the loss was asked). Nocedal & Wright 2006, algorithms 3.5, 3.6.
+
+    reach: the largest number of the direction.  tiny: a step below it ends the search.  tries: at most so many.
+    """
+    before, point, count, done, bracket = start, at(t), 0, False, None
+    while count < tries:  # go on until a low point lies behind
+        high = point.loss > start.loss + enough * point.t * start.slope or (count > 1 and point.loss >= before.loss)
+        if not high and abs(point.slope) <= -flat * start.slope:
+            return point, count + 1
+        if high or point.slope >= 0:
+            bracket = [before, point]
+            break
+        further = lowest(before, point, point.t + 0.01 * (point.t - before.t), point.t * 10)
+        before, point, count = point, at(further), count + 1
+    bracket = bracket or [start, point]
+    low = 0 if bracket[0].loss <= bracket[1].loss else 1
+    stuck = False
+    while not done and count < tries and abs(bracket[1].t - bracket[0].t) * reach >= tiny:  # halve what lies between
+        left, right = sorted((bracket[0].t, bracket[1].t))
+        t, margin = lowest(*bracket, left, right), 0.1 * (right - left)
+        near = min(right - t, t - left) < margin
+        if near and (stuck or t >= right or t <= left):
+            t, near = right - margin if abs(t - right) < abs(t - left) else left + margin, False
+        stuck = near
+        point, count = at(t), count + 1
+        if point.loss > start.loss + enough * point.t * start.slope or point.loss >= bracket[low].loss:
+            bracket[1 - low] = point
+            low = 0 if bracket[0].loss <= bracket[1].loss else 1
+            continue
+        done = abs(point.slope) <= -flat * start.slope
+        if not done and point.slope * (bracket[1 - low].t - bracket[low].t) >= 0:
+            bracket[1 - low] = bracket[low]
+        bracket[low] = point
+    return bracket[low], count + 1
+
+
+class LBFGS(Optimizer):
+    """p += t * d, where d is the gradient times an estimate of the inverse Hessian from the last `history_size` steps.
+
+    `step(closure)` takes up to max_iter such steps, with at most max_eval calls of the closure (5 / 4 of max_iter),
+    until no gradient is above tolerance_grad or nothing changes by tolerance_change.
+    line_search_fn: None takes t = lr,
+    "strong_wolfe" looks for a t that is low and flat enough.  One group of parameters. A graph refuses it.
+    Source: Liu & Nocedal 1989; Nocedal & Wright 2006, algorithm 7.4.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1.0,
+        max_iter: int = 20,
+        max_eval: int | None = None,
+        tolerance_grad: float = 1e-7,
+        tolerance_change: float = 1e-9,
+        history_size: int = 100,
+        line_search_fn: str | None = None,
+        contiguous_params: bool = False,
+    ):
+        max_eval = int(as_number("LBFGS", "max_iter", max_iter)) * 5 // 4 if max_eval is None else max_eval
+        super().__init__(params, hyperparameters(locals()))
+        if len(self.param_groups) != 1:
+            fail(OptimError, f"LBFGS has one group of parameters, not {len(self.param_groups)}: its steps see them all "
+                 "together", "LBFGS(model.parameters())", groups=len(self.param_groups))
+
+    def check(self, group: Mapping[str, Any]) -> None:
+        for name in ("lr", "tolerance_grad", "tolerance_change", "max_iter", "max_eval", "history_size"):
+            check_range("LBFGS", group, name)
+        if group["line_search_fn"] not in (None, "strong_wolfe"):
+            fail(OptimError, f"LBFGS: there is no line_search_fn {group['line_search_fn']!r}", "None or 'strong_wolfe'",
+                 line_search_fn=group["line_search_fn"])
+
+    def flat(self) -> np.ndarray:
+        """The gradients of all parameters, one after the other; 0 where there is none."""
+        parts = [np.zeros(p.numel(), p.spec.np) if p.grad is None else p.grad.array.reshape(-1)
+                 for p in self.parameters()]
+        return np.concatenate(parts) if parts else np.zeros(0, "f4")
+
+    def moved(self, t: float, d: np.ndarray, start: list[np.ndarray] | None = None) -> None:
+        """Add t * d to the parameters, or to `start`."""
+        offset = 0
+        with no_grad():
+            for i, p in enumerate(self.parameters()):
+                part, base = d[offset : offset + p.numel()].reshape(p.shape), p.array if start is None else start[i]
+                p.copy_(from_numpy(np.asarray(base + p.spec.np.type(t) * part, p.spec.np)))
+                offset += p.numel()
+
+    def direction(self, state: dict[str, Any], grad: np.ndarray) -> np.ndarray:
+        """Downhill, scaled by what the last steps told of the curvature."""
+        if state["n_iter"] == 1:
+            state.update(old_dirs=[], old_stps=[], ro=[], H_diag=1)
+            return -grad
+        y, s = grad - state["prev_flat_grad"], state["d"] * grad.dtype.type(state["t"])
+        curvature, history = y.dot(s), int(self.param_groups[0]["history_size"])
+        if curvature > 1e-10:
+            for name, value in (("old_dirs", y), ("old_stps", s), ("ro", 1.0 / curvature)):
+                state[name] = [*state[name], value][-history:] if history else []
+            state["H_diag"] = curvature / y.dot(y)
+        q, shares = -grad, []
+        pairs = list(zip(state["old_dirs"], state["old_stps"], state["ro"]))
+        for y, s, ro in reversed(pairs):
+            shares.append(s.dot(q) * ro)
+            q = q - shares[-1] * y
+        q = q * state["H_diag"]
+        for (y, s, ro), share in zip(pairs, reversed(shares)):
+            q = q + (share - y.dot(q) * ro) * s
+        return q
+
+    def step(self, closure: Callable[[], Any]) -> Any:  # type: ignore[override]
+        """Take up to max_iter steps. closure: computes the loss anew (zero_grad, forward, backward) and returns it, as
+        this does with the first one."""
+        if not callable(closure):
+            fail(OptimError, "LBFGS.step needs a closure, which it calls several times",
+                 "def closure(): optimizer.zero_grad(); loss = ...; loss.backward(); return loss", closure=closure)
+        group, parameters = self.param_groups[0], self.parameters()
+        if not parameters:
+            fail(OptimError, "LBFGS.step: there are no parameters", "LBFGS(model.parameters())", params=parameters)
+        lr, search = rate_of(self, group), group["line_search_fn"] is not None
+        with enable_grad():
+            first = closure()
+        loss, grad, asked = float(first), self.flat(), 1
+        kept = self.state[parameters[0]]
+        state = {"func_evals": 0, "n_iter": 0, **{name: as_arrays(value) for name, value in kept.items()}}
+        state["func_evals"] += 1
+        flat_enough = largest(grad) <= group["tolerance_grad"]
+        count = 0
+        while count < group["max_iter"] and not flat_enough:
+            count, state["n_iter"] = count + 1, state["n_iter"] + 1
+            state["d"] = d = self.direction(state, grad)
+            state["prev_flat_grad"], state["prev_loss"] = grad, loss
+            state["t"] = t = min(1.0, 1.0 / np.abs(grad).sum()) * lr if state["n_iter"] == 1 else lr
+            slope, last, calls = grad.dot(d), count == group["max_iter"], 0
+            if slope > -group["tolerance_change"]:
+                break
+            if search:
+                start = [p.array.copy() for p in parameters]
+                point, calls = strong_wolfe(lambda t, d=d, start=start: self.at(closure, start, t, d),
+                                            Point(0, loss, grad, slope), t, largest(d), group["tolerance_change"],
+                                            int(group["max_eval"]) - asked)
+                loss, grad, state["t"] = point.loss, point.grad, point.t
+                self.moved(point.t, d, start)
+            else:
+                self.moved(t, d)
+                if not last:
+                    with enable_grad():
+                        loss = float(closure())
+                    grad, calls = self.flat(), 1
+            asked, state["func_evals"] = asked + calls, state["func_evals"] + calls
+            flat_enough = largest(grad) <= group["tolerance_grad"]
+            tiny = group["tolerance_change"]
+            small = largest(d * grad.dtype.type(state["t"])) <= tiny or abs(loss - state["prev_loss"]) < tiny
+            if last or small or asked >= group["max_eval"]:
+                break
+        kept.update({name: as_tensors(value) for name, value in state.items()})
+        return first
+
+    def at(self, closure: Callable[[], Any], start: list[np.ndarray], t: float, d: np.ndarray) -> Point:
+        """The point t along d."""
+        self.moved(t, d, start)
+        with enable_grad():
+            loss = float(closure())
+        grad = self.flat()
+        return Point(t, loss, grad, grad.dot(d))
+
+
+def largest(array: np.ndarray) -> float:
+    return np.abs(array).max() if array.size else 0.0
+
+
+def as_arrays(value: Any) -> Any:
+    return [as_arrays(x) for x in value] if isinstance(value, list) else getattr(value, "array", value)
+
+
+def as_tensors(value: Any) -> Any:
+    if isinstance(value, list):
+        return [as_tensors(x) for x in value]
+    return from_numpy(value) if isinstance(value, np.ndarray) else value.item() if hasattr(value, "item") else value

@@ -209,11 +209,11 @@ _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"minflow\.co
 __version__ = "0.1.0"
 
 if _TYPE_CHECKING:
-    from . import data, library, models, special, typing, utils, vision
+    from . import data, func, library, models, special, typing, utils, vision
     from .accepted import accelerator, backends, comm, distributed, jit
 
 # rooms that many programs do not need: imported at first use
-_LATER = ("data", "library", "models", "special", "typing", "utils", "vision")
+_LATER = ("data", "func", "library", "models", "special", "typing", "utils", "vision")
 _ACCEPTED = ("accelerator", "backends", "comm", "distributed", "jit")  # for programs of other machines
 
 

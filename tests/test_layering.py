@@ -53,6 +53,7 @@ CORE = [
     "methods.*",
     "tensor",
     "functions.creation",
+    "grad.functional",
     "eager",
     "trace",
 ]
@@ -81,6 +82,7 @@ ROOMS = {
     "library": ["core"],
     "typing": ["core", "job"],
     "linalg": ["core"],
+    "func": ["core"],
     "special": ["core", "nn"],
     "cli": ["course", "headless", "doctor"],
     "course": ["io.atomic"],
@@ -117,7 +119,7 @@ MECHANISM = [
 # longest name that fits its module decides.
 CAPS = {
     "mechanism": 2800,
-    "core": 700,                # what stands around the mechanism: creation, grad modes, errors, events, ...
+    "core": 900,                # what stands around the mechanism: creation, grad modes, errors, events, ...
     "core.ops": None,           # an op is one block that is read alone (test_ops_are_short)
     "core.ops.examples": None,  # data that ops are tested with
     "core.functions": 3600,     # a few lines each over the ops; nothing in the engine is understood by them
@@ -147,9 +149,8 @@ CAPS = {
     "face": 1400,               # minflow/__init__.py, the namespaces of one screen each, the command line
     "widgets": 3110,
 }
-FACE = ["", "addresses", "amp", "autograd", "cuda", "env", "library", "typing", "linalg", "special", "cli", "course",
-        "headless",
-        "doctor", "__main__"]
+FACE = ["", "addresses", "amp", "autograd", "cuda", "env", "library", "typing", "linalg", "special", "func", "cli",
+        "course", "headless", "doctor", "__main__"]
 FILES_MOST = 12  # Python files in a folder, `__init__` left out
 MANY_FILES = {   # folders of more, and why
     "core/ops": "one file for each family of ops",

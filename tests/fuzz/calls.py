@@ -1217,7 +1217,7 @@ UNCALLED = {
     **dict.fromkeys(("lr_scheduler.LRScheduler", "autograd.Function", "autograd.Variable"), CLASS),
     **{
         f"autograd.{n}": "a context: tests/core/test_autograd.py"
-        for n in "detect_anomaly enable_grad inference_mode no_grad set_grad_enabled".split()
+        for n in "detect_anomaly set_detect_anomaly enable_grad inference_mode no_grad set_grad_enabled".split()
     },
     **dict.fromkeys(
         ("autograd.backward", "autograd.gradcheck", "autograd.gradgradcheck"),

@@ -5,6 +5,7 @@ Read next: `autograd.py`, whose backward asks such a node for all its gradients 
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,9 @@ class Context:
     def save_for_backward(self, *tensors) -> None:
         self.kept = tensors
 
+    def mark_dirty(self, *tensors) -> None:
+        """Accepted: what forward writes into is known from its version."""
+
     def mark_non_differentiable(self, *tensors) -> None:
         self.differentiable = {id(t): False for t in tensors}
 
@@ -51,13 +55,39 @@ class Context:
         return tuple([mode.revive(self.node, entry) if isinstance(entry, tuple) else entry for entry in self.kept])
 
 
+def once_differentiable(backward):
+    """A backward of numbers alone: a second derivative through it is refused. Stands below `@staticmethod`."""
+
+    @functools.wraps(backward)
+    def wrapped(ctx, *grads):
+        with no_grad():
+            result = backward(ctx, *grads)
+        if not MODE.get().grad or not any(g is not None and g.requires_grad for g in grads):
+            return result
+        places = [i for i, g in enumerate(as_tuple(result)) if g is not None]
+        outs = list(as_tuple(result))
+        last = Last.apply(tuple([outs[i] for i in places]), *[g for g in grads if g is not None])
+        for i, out in zip(places, as_tuple(last)):
+            outs[i] = out
+        return tuple(outs)
+
+    return wrapped
+
+
 class Function:
     """An operation with a gradient of one's own.
 
     Subclass it with static methods `forward(ctx, *args)` and `backward(ctx, *grads)`, and call `Sub.apply(*args)`.
+    Or write `forward(*args)` and `setup_context(ctx, inputs, output)` apart.
     backward returns a gradient (or None) for each argument of forward. It is written on Tensors, so it can itself be
     differentiated.
     """
+
+    FunctionCtx = Context
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple, output: Any) -> Any:
+        """Leave in ctx what backward needs, where forward does not take ctx itself."""
 
     @staticmethod
     def forward(ctx: Any, *args: Any, **kwargs: Any) -> Any:
@@ -74,7 +104,11 @@ class Function:
         tensors = [mode.own(args[i]) for i in places]
         ctx.needs_input_grad = tuple([bool(getattr(x, "needs", False)) for x in args])
         with no_grad():
-            results = cls.forward(ctx, *args)
+            if cls.setup_context is Function.setup_context:
+                results = cls.forward(ctx, *args)
+            else:
+                results = cls.forward(*args)
+                cls.setup_context(ctx, args, results)
         outs = as_tuple(results)
         for i, out in enumerate(outs):
             if not hasattr(out, "spec"):
@@ -82,6 +116,22 @@ class Function:
                      "forward returns a tensor or a tuple of tensors", result=out)
         bound = mode.bind(joint_op(cls, len(outs), places, len(args)), [mode.own(out) for out in outs], tensors, ctx)
         return tuple(bound) if isinstance(results, list | tuple) else bound[0]
+
+
+class Last(Function):
+    """The gradients of a once_differentiable backward: they pass through, and have none of their own."""
+
+    @staticmethod
+    def forward(ctx: Any, gradients: tuple, *grads: Any) -> tuple:
+        return gradients
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        raise GradError("this backward is once_differentiable, so it has no second derivative",
+                        hint="write backward in tensors, without once_differentiable")
+
+
+FunctionCtx = Context
 
 
 def joint_op(cls: type[Function], count: int, places: list[int], arity: int) -> Op:

@@ -125,6 +125,17 @@ def is_grad_enabled() -> bool:
     return MODE.get().grad
 
 
+class set_detect_anomaly(GradMode):
+    """Turn the check of detect_anomaly on or off, at once; as a context, until its end. check_nan: accepted."""
+
+    def __init__(self, mode: bool, check_nan: bool = True) -> None:
+        super().__init__()
+        self.tokens.append(MODE.set(MODE.get().but(anomaly=bool(mode) and check_nan)))
+
+    def __enter__(self) -> set_detect_anomaly:
+        return self
+
+
 class detect_anomaly(GradMode):
     """Within it backward checks every gradient and stops at the first NaN, naming the op and the line that made it."""
 

@@ -1,0 +1,171 @@
+"""Jacobians, Hessians and their products with vectors, of a function of tensors: `flow.autograd.functional`.
+
+Read next: `../autograd.py`, whose `grad` does the work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..autograd import as_tuple, grad
+from ..base.errors import GradError, ShapeError
+from ..functions.creation import ones_like, zeros, zeros_like
+from ..functions.shape import stack
+from ..tensor import Tensor
+from ..where import fail
+from .modes import enable_grad
+
+
+def inputs_of(owner: str, inputs: Any, create_graph: bool) -> tuple[Tensor, ...]:
+    """The inputs, ready to be differentiated by: cut off from what made them, unless the result shall know that."""
+    listed = as_tuple(inputs)
+    for i, x in enumerate(listed):
+        if not isinstance(x, Tensor) or not x.spec.floating:
+            fail(GradError, f"{owner}: input {i} is no floating tensor, so there is nothing to differentiate by",
+                 "flow.tensor([1.0, 2.0])", input=x)
+    return tuple([x.clone() if create_graph and x.requires_grad else x.detach().requires_grad_() for x in listed])
+
+
+def outputs_of(owner: str, outputs: Any) -> tuple[Tensor, ...]:
+    listed = as_tuple(outputs)
+    for i, out in enumerate(listed):
+        if not isinstance(out, Tensor):
+            fail(GradError, f"{owner}: output {i} of the function is a {type(out).__name__}, not a tensor",
+                 "return a tensor or a tuple of tensors", output=out)
+    return listed
+
+
+def vector_for(owner: str, v: Any, like: Sequence[Tensor], of: str) -> tuple[Tensor, ...]:
+    """The vector given for these tensors, or 1 for a single number."""
+    if v is None:
+        if len(like) != 1 or like[0].numel() != 1:
+            fail(GradError, f"{owner}: v is not given, and only a single number has one direction", f"v like {of}",
+                 tensors=len(like), first=like[0])
+        return (ones_like(like[0]),)
+    listed = as_tuple(v)
+    if len(listed) != len(like) or any(tuple(a.shape) != tuple(b.shape) for a, b in zip(listed, like)):
+        fail(ShapeError, f"{owner}: v has other shapes than {of}", f"one tensor for each of {of}, of its shape",
+             v=[tuple(a.shape) for a in listed], wanted=[tuple(b.shape) for b in like])
+    return listed
+
+
+def slopes(owner: str, outputs: Sequence[Tensor], inputs: Sequence[Tensor], v: Any, keep: bool, strict: bool) -> tuple:
+    """Gradients by the inputs: 0 where nothing depends on one; with `strict` a GradError instead."""
+    used = [(out, g) for out, g in zip(outputs, v) if out.requires_grad]
+    found: Sequence = [None] * len(inputs)
+    if used:
+        found = grad([out for out, _ in used], inputs, [g for _, g in used], retain_graph=True, create_graph=keep,
+                     allow_unused=True)
+    if strict and any(g is None for g in found):
+        i = next(i for i, g in enumerate(found) if g is None)
+        fail(GradError, f"{owner}: the outputs do not depend on input {i}", "strict=False gives 0 for it",
+             input=inputs[i])
+    return tuple([zeros_like(x) if g is None else g for g, x in zip(found, inputs)])
+
+
+def like(present: Any, values: Sequence) -> Any:
+    """A tuple where one was given, else its only entry."""
+    return tuple(values) if isinstance(present, list | tuple) else values[0]
+
+
+def done(values: Any, create_graph: bool) -> Any:
+    """The values, cut off from the tape unless that is to be kept."""
+    if isinstance(values, Tensor):
+        return values if create_graph else values.detach()
+    return type(values)([done(x, create_graph) for x in values])
+
+
+def vjp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple:
+    """(func(*inputs), v times its Jacobian). v: like the outputs; left out for a single number."""
+    with enable_grad():
+        xs = inputs_of("vjp", inputs, create_graph)
+        result = func(*xs)
+        outs = outputs_of("vjp", result)
+        v = vector_for("vjp", v, outs, "the outputs")
+        found = slopes("vjp", outs, xs, v, create_graph, strict)
+    return done(result, create_graph), done(like(inputs, found), create_graph)
+
+
+def jvp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple:
+    """(func(*inputs), its Jacobian times v), by two backward passes. v: like the inputs; left out for a single number.
+
+    Source: Townsend 2017, "A new trick for calculating Jacobian vector products".
+    """
+    with enable_grad():
+        xs = inputs_of("jvp", inputs, create_graph)
+        v = vector_for("jvp", v, xs, "the inputs")
+        result = func(*xs)
+        outs = outputs_of("jvp", result)
+        dummies = [zeros_like(out).requires_grad_() for out in outs]
+        back = slopes("jvp", outs, xs, dummies, True, strict)  # linear in the dummies
+        found = slopes("jvp", [g for g in back], dummies, v, create_graph, False)
+    return done(result, create_graph), done(like(result, found), create_graph)
+
+
+def jacobian(func: Callable, inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False,
+             strategy: str = "reverse-mode") -> Any:
+    """d out[i] / d x[j] as a tensor of shape (*out.shape, *x.shape); of several outputs or inputs, tuples of them.
+
+    A backward pass for each number of the outputs. vectorize, strategy: accepted; the numbers are the same.
+    """
+    with enable_grad():
+        xs = inputs_of("jacobian", inputs, create_graph)
+        result = func(*xs)
+        table = []
+        for out in outputs_of("jacobian", result):
+            numbers = out.reshape(-1)
+            rows = [slopes("jacobian", [numbers[i]], xs, [None], create_graph, strict) for i in range(out.numel())]
+            if not rows:
+                rows_of = [zeros((*out.shape, *x.shape), dtype=x.dtype) for x in xs]
+            else:
+                rows_of = [stack(column).reshape(*out.shape, *x.shape) for column, x in zip(zip(*rows), xs)]
+            table.append(like(inputs, rows_of))
+    return done(like(result, table), create_graph)
+
+
+def gradient_of(owner: str, func: Callable, strict: bool) -> Callable:
+    """x -> the gradient of func, which gives a single number, on the tape."""
+
+    def gradient(*xs: Tensor) -> tuple:
+        out, = outputs_of(owner, func(*xs))[:1]
+        if out.numel() != 1:
+            fail(GradError, f"{owner}: the function gives {out.numel()} numbers, where a single one is wanted",
+                 "reduce it: .sum() or .mean()", output=out)
+        return slopes(owner, [out.reshape(())], xs, [None], True, strict)
+
+    return gradient
+
+
+def hessian(func: Callable, inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False,
+            outer_jacobian_strategy: str = "reverse-mode") -> Any:
+    """d2 out / d x[i] d x[j] of a function that gives a single number: shape (*x.shape, *x.shape); of several inputs a
+    tuple of tuples. vectorize, outer_jacobian_strategy: accepted; the numbers are the same."""
+    gradient = gradient_of("hessian", func, strict)
+    if isinstance(inputs, list | tuple):
+        return jacobian(gradient, inputs, create_graph, strict)
+    return jacobian(lambda x: gradient(x)[0], inputs, create_graph, strict)
+
+
+def vhp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple:
+    """(func(*inputs), v times its Hessian); func gives a single number. v: like the inputs."""
+    return product("vhp", func, inputs, v, create_graph, strict)
+
+
+def hvp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple:
+    """(func(*inputs), its Hessian times v): by symmetry the same numbers as vhp, and as cheap."""
+    return product("hvp", func, inputs, v, create_graph, strict)
+
+
+def product(owner: str, func: Callable, inputs: Any, v: Any, create_graph: bool, strict: bool) -> tuple:
+    result: list = []
+
+    def kept(*xs: Tensor) -> Any:
+        result[:] = [func(*xs)]
+        return result[0]
+
+    with enable_grad():
+        xs = inputs_of(owner, inputs, create_graph)
+        v = vector_for(owner, v, xs, "the inputs")
+        found = slopes(owner, gradient_of(owner, kept, strict)(*xs), xs, v, create_graph, False)
+    return done(result[0], create_graph), done(like(inputs, found), create_graph)

@@ -1,0 +1,145 @@
+"""Checkpointing: what a part of a model keeps for backward is computed again there, not held in between.
+
+Source: Chen et al. 2016, "Training deep nets with sublinear memory cost" (arXiv:1604.06174).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..core import autograd
+from ..core.autograd import as_tuple
+from ..core.base.errors import GradError
+from ..core.grad.function import Function
+from ..core.grad.modes import enable_grad
+from ..core.ir import Value, toposort
+from ..core.mode import MODE
+from ..core.random import get_rng_state, set_rng_state
+from ..core.tensor import Tensor
+from ..core.where import fail
+
+
+def checkpoint(function: Callable, *args: Any, use_reentrant: bool | None = None, preserve_rng_state: bool = True,
+               context_fn: Any = None, determinism_check: str = "default", debug: bool = False,
+               early_stop: bool = True, **kwargs: Any) -> Any:
+    """function(*args, **kwargs), of which only the inputs are kept: backward runs it again.
+
+    preserve_rng_state: its random numbers are the same ones again.  The other options are accepted and without effect.
+    It runs twice, so what it does besides (counting, printing) is done twice. Inside a graph it runs straight through:
+    `config.activation_checkpointing` is a graph's way.
+    """
+    mode = MODE.get()
+    if not callable(function):
+        fail(GradError, f"checkpoint: the first argument is a {type(function).__name__}, not a function or module",
+             "checkpoint(layer, x)", function=function)
+    if mode.trace is not None or not mode.grad:
+        return function(*args, **kwargs)
+    again = Again(function, args, kwargs, preserve_rng_state)
+    inputs = [x for x in args if isinstance(x, Tensor)]
+    with enable_grad():
+        result = again.run([x.detach().requires_grad_(x.requires_grad) for x in inputs])
+    outs = as_tuple(result)
+    if not all(isinstance(out, Tensor) for out in outs):
+        fail(GradError, "checkpoint: the function gives something else than tensors", "return a tensor or a tuple",
+             result=result)
+    leaves = leaves_of(outs, {id(x) for x in again.inputs})
+    again.inputs = []
+    kept = Checkpoint.apply(again, tuple([out.detach() for out in outs]), *inputs, *leaves)
+    return kept if isinstance(result, tuple) else list(kept) if isinstance(result, list) else kept[0]
+
+
+def leaves_of(outs: tuple, own: set[int]) -> list[Tensor]:
+    """The leaves that want a gradient and are no inputs: the parameters that the function met."""
+    mode, found = MODE.get(), {}
+    for node in toposort([out.value.node for out in outs if out.requires_grad]):
+        for i, value in enumerate(node.inputs):
+            if value.__class__ is Value and node.needs >> i & 1 and not value.node.needs:
+                leaf = mode.leaf(value)
+                if leaf is not None and id(leaf) not in own:
+                    found[id(leaf)] = leaf
+    return list(found.values())
+
+
+class Again:
+    """One checkpointed call: what is needed to run it again."""
+
+    def __init__(self, function: Callable, args: tuple, kwargs: dict, preserve: bool):
+        self.function, self.kwargs = function, kwargs
+        self.args = [None if isinstance(x, Tensor) else x for x in args]
+        self.places = [i for i, x in enumerate(args) if isinstance(x, Tensor)]
+        self.state = get_rng_state() if preserve else None
+        self.inputs: list[Tensor] = []
+
+    def run(self, inputs: list[Tensor]) -> Any:
+        self.inputs, args = inputs, list(self.args)
+        for place, x in zip(self.places, inputs):
+            args[place] = x
+        return self.function(*args, **self.kwargs)
+
+
+class Checkpoint(Function):
+    """The results, with the function again as their backward."""
+
+    @staticmethod
+    def forward(ctx: Any, again: Again, outs: tuple, *tensors: Tensor) -> tuple:
+        ctx.again = again
+        ctx.save_for_backward(*tensors)
+        ctx.set_materialize_grads(False)
+        for out in outs:
+            if not out.spec.floating:
+                ctx.mark_non_differentiable(out)
+        return outs
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor | None) -> tuple:
+        again, tensors, keep = ctx.again, ctx.saved_tensors, MODE.get().grad
+        count = len(again.places)
+        inputs = [x if keep else x.detach().requires_grad_(x.requires_grad) for x in tensors[:count]]
+        now = get_rng_state()
+        if again.state is not None:
+            set_rng_state(again.state)
+        try:
+            with enable_grad():
+                outs = as_tuple(again.run(inputs))
+        finally:
+            again.inputs = []
+            if again.state is not None:
+                set_rng_state(now)
+        sources = [*inputs, *tensors[count:]]
+        wanted = [i for i, x in enumerate(sources) if x.requires_grad]
+        roots = [(out, g) for out, g in zip(outs, grads) if g is not None and out.requires_grad]
+        results: list = [None] * len(sources)
+        if roots and wanted:
+            found = autograd.grad([out for out, _ in roots], [sources[i] for i in wanted], [g for _, g in roots],
+                                  create_graph=keep, allow_unused=True)
+            for i, g in zip(wanted, found):
+                results[i] = g
+        return None, None, *results
+
+
+def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentrant: bool | None = None,
+                          preserve_rng_state: bool = True, **kwargs: Any) -> Any:
+    """The functions one after the other (a Sequential, or a list), in `segments` parts, all but the last checkpointed.
+    """
+    listed = list(functions.children()) if hasattr(functions, "children") else list(functions)
+    if not isinstance(segments, int) or not 1 <= segments <= len(listed):
+        fail(GradError, f"checkpoint_sequential: {segments} segments of {len(listed)} functions",
+             "at least 1, and at most one for each function", segments=segments)
+    size = len(listed) // segments
+
+    def part(first: int, last: int) -> Callable:
+        def run(x: Any) -> Any:
+            for function in listed[first:last]:
+                x = function(x)
+            return x
+
+        return run
+
+    end = size * (segments - 1)
+    for first in range(0, end, size):
+        input = checkpoint(part(first, first + size), input, preserve_rng_state=preserve_rng_state)
+    return part(end, len(listed))(input)
+
+
+__all__ = ["checkpoint", "checkpoint_sequential"]

@@ -1,0 +1,260 @@
+"""autograd.functional, func, utils.checkpoint and the forms of autograd.Function, against PyTorch's."""
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow import func, nn
+from minflow.core.base.errors import GradError, ShapeError
+from minflow.utils.checkpoint import checkpoint, checkpoint_sequential
+from tests.pytorch import needs_torch, torch
+
+ARRAYS = [np.array([[0.3, -1.2], [2.0, 0.7]]), np.array([1.5, -0.5])]
+
+
+def inputs(L):
+    return tuple(L.tensor(a) for a in ARRAYS)
+
+
+def one(x, y):
+    return (x.exp() @ y).sum() + (y**3).sum() * x.sum()
+
+
+def two(x, y):
+    return x @ y, x.sum() * y
+
+
+def each(x):
+    return x.exp() * x.sum()
+
+
+def nothing(x):
+    return (x * 0).detach() + 1
+
+
+def same(a, b):
+    if isinstance(a, dict):
+        assert a.keys() == b.keys() and all(same(a[k], b[k]) is None for k in a)
+    elif isinstance(a, tuple | list):
+        assert type(a) is type(b) and len(a) == len(b) and all(same(x, y) is None for x, y in zip(a, b))
+    else:
+        assert tuple(a.shape) == tuple(b.shape) and a.requires_grad == b.requires_grad
+        np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), rtol=1e-10)
+
+
+def functional(L):
+    return L.autograd.functional
+
+
+FUNCTIONAL = {
+    "jacobian": lambda L, **o: functional(L).jacobian(each, inputs(L)[0], **o),
+    "jacobian of two": lambda L, **o: functional(L).jacobian(two, inputs(L), **o),
+    "jacobian of what is constant": lambda L, **o: functional(L).jacobian(nothing, inputs(L)[1]),
+    "hessian": lambda L, **o: functional(L).hessian(lambda x: (x**3).sum(), inputs(L)[0], **o),
+    "hessian of two": lambda L, **o: functional(L).hessian(one, inputs(L), **o),
+    "vjp": lambda L, **o: functional(L).vjp(two, inputs(L), (inputs(L)[1],) * 2, **o),
+    "vjp of a number": lambda L, **o: functional(L).vjp(one, inputs(L), **o),
+    "jvp": lambda L, **o: functional(L).jvp(two, inputs(L), inputs(L), **o),
+    "vhp": lambda L, **o: functional(L).vhp(one, inputs(L), inputs(L), **o),
+    "hvp": lambda L, **o: functional(L).hvp(lambda x: (x**3).sum(), inputs(L)[1], inputs(L)[1], **o),
+}
+
+
+@needs_torch
+@pytest.mark.parametrize("create_graph", [False, True])
+@pytest.mark.parametrize("name", FUNCTIONAL)
+def test_functional(name, create_graph):
+    same(*[FUNCTIONAL[name](L, create_graph=create_graph) for L in (flow, torch)])
+
+
+@pytest.mark.parametrize(("call", "text"), [
+    (lambda f, x: f.vjp(each, x), "v is not given"),
+    (lambda f, x: f.jvp(each, x, x[0]), r"v has other shapes than the inputs"),
+    (lambda f, x: f.hessian(each, x), "gives 4 numbers"),
+    (lambda f, x: f.jacobian(nothing, x, strict=True), "do not depend on input 0"),
+    (lambda f, x: f.jacobian(each, 3), "input 0 is no floating tensor"),
+    (lambda f, x: f.jacobian(lambda x: 3, x), "output 0 of the function is a int"),
+])
+def test_functional_refuses(call, text):
+    with pytest.raises((GradError, ShapeError), match=text):
+        call(flow.autograd.functional, inputs(flow)[0])
+
+
+def names_of(L):
+    return func if L is flow else L.func
+
+
+def per_sample(L, model):
+    f = names_of(L)
+    parameters = {name: p.detach() for name, p in model.named_parameters()}
+    loss = lambda p, x: f.functional_call(model, p, (x.unsqueeze(0),)).squeeze()
+    gradients = f.vmap(f.grad(loss), in_dims=(None, 0))(parameters, inputs(L)[0])
+    return gradients, f.functional_call(model, parameters, inputs(L)[0])
+
+
+def pulled(L):
+    out, pull = names_of(L).vjp(each, inputs(L)[0])
+    return out, pull(out)
+
+
+FUNC = {
+    "grad": lambda L, f: f.grad(one, argnums=(0, 1))(*inputs(L)),
+    "grad of grad": lambda L, f: f.grad(f.grad(lambda x: x.sin()))(inputs(L)[1].sum()),
+    "grad around a constant": lambda L, f: f.grad(
+        lambda x: f.grad(lambda y: (x * y * y).sum())(inputs(L)[1]).sum()
+    )(inputs(L)[1]),
+    "grad_and_value": lambda L, f: f.grad_and_value(one, argnums=1)(*inputs(L)),
+    "grad with more": lambda L, f: f.grad(lambda x: (x.sum() ** 2, {"twice": x * 2}), has_aux=True)(inputs(L)[1]),
+    "grad of a tree": lambda L, f: f.grad(lambda p: one(p["x"], p["y"][0]))(
+        {"x": inputs(L)[0], "y": [inputs(L)[1]]}
+    ),
+    "vjp": lambda L, f: pulled(L),
+    "jvp": lambda L, f: f.jvp(two, inputs(L), inputs(L)),
+    "jacrev": lambda L, f: f.jacrev(each)(inputs(L)[0]),
+    "jacfwd": lambda L, f: f.jacfwd(one, argnums=(0, 1))(*inputs(L)),
+    "hessian": lambda L, f: f.hessian(each)(inputs(L)[1]),
+    "hessian of two": lambda L, f: f.hessian(one, argnums=(0, 1))(*inputs(L)),
+    "vmap": lambda L, f: f.vmap(lambda a, b: a * b.sum(), in_dims=(0, None), out_dims=1)(*inputs(L)),
+    "vmap of vmap": lambda L, f: f.vmap(f.vmap(lambda a: a * 2), in_dims=1)(inputs(L)[0]),
+    "vmap of grad": lambda L, f: f.vmap(f.grad(lambda y: (y**3).sum()))(inputs(L)[0]),
+    "vmap of jacrev": lambda L, f: f.vmap(f.jacrev(each))(inputs(L)[0]),
+}
+
+
+@needs_torch
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")
+@pytest.mark.parametrize("name", FUNC)
+def test_func(name):
+    same(*[FUNC[name](L, names_of(L)) for L in (flow, torch)])
+
+
+@needs_torch
+def test_gradients_of_each_sample():
+    ours = nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 1)).double()
+    theirs = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Tanh(), torch.nn.Linear(3, 1)).double()
+    theirs.load_state_dict({name: torch.tensor(x.numpy()) for name, x in ours.state_dict().items()})
+    before = [p for p in ours.parameters()]
+    same(per_sample(flow, ours), per_sample(torch, theirs))
+    assert all(p is q for p, q in zip(ours.parameters(), before))
+
+
+def test_an_ensemble():
+    models = [nn.Linear(2, 1) for _ in range(3)]
+    parameters, buffers = func.stack_module_state(models)
+    x = flow.ones(4, 2)
+    out = func.vmap(lambda p: func.functional_call(models[0], p, (x,)))(parameters)
+    assert out.shape == (3, 4, 1) and buffers == {} and flow.equal(out[2], models[2](x))
+
+
+@pytest.mark.parametrize(("call", "text"), [
+    (lambda x: func.grad(each)(x), "something else than a single number"),
+    (lambda x: func.grad(one, argnums=2)(x, x), "argnums is 2, and there are 2 arguments"),
+    (lambda x: func.grad(lambda x: x)(3), "no floating tensor"),
+    (lambda x: func.vmap(each, in_dims=None)(x), "no argument has an axis of samples"),
+    (lambda x: func.vmap(one)(x, flow.ones(3)), "2, 3 samples, not one number"),
+    (lambda x: func.vmap(lambda x: 3)(x), "gives a int"),
+    (lambda x: func.vmap(one, in_dims=(0,))(x, x), "1 entries for 2 arguments"),
+    (lambda x: func.vmap(each, in_dims="rows")(x), "'rows' does not fit"),
+    (lambda x: func.vmap(each)(x[:0]), "there is no sample"),
+    (lambda x: func.functional_call(nn.Linear(2, 1), {"w": x}, x), "1 names are unknown"),
+    (lambda x: func.jvp(each, x, x), "primals and tangents are tuples"),
+])
+def test_func_refuses(call, text):
+    with pytest.raises((GradError, ShapeError), match=text):
+        call(inputs(flow)[0])
+
+
+# ---- checkpoint --------------------------------------------------------------------------------------------------
+
+
+def gradients(model, through):
+    x = inputs(flow)[0].requires_grad_()
+    inner = x * 2
+    first = flow.autograd.grad(through(lambda k: model(k).exp(), inner).sum(), [x, model[0].weight], create_graph=True)
+    second = flow.autograd.grad((first[0] ** 2).sum(), [x, model[0].weight], retain_graph=True)
+    model.zero_grad()
+    through(model, inner).sum().backward()
+    return first, second, model[0].weight.grad, x.grad
+
+
+def test_checkpoint_changes_no_number():
+    model = nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 1)).double()
+    same(gradients(model, lambda f, *args: f(*args)), gradients(model, checkpoint))
+    x = inputs(flow)[0].requires_grad_()
+    same(checkpoint_sequential(model, 2, x), model(x))
+    assert not checkpoint(model.eval().requires_grad_(False), inputs(flow)[0]).requires_grad
+
+
+def test_checkpoint_draws_the_same_numbers_again():
+    drop, calls = nn.Dropout(0.5), []
+
+    def noisy(x):
+        calls.append(1)
+        return drop(x) * x
+
+    def run(through):
+        flow.manual_seed(3)
+        x = flow.ones(50, requires_grad=True)
+        y, after = through(noisy, x), flow.rand(1)
+        y.sum().backward()
+        return y, x.grad, after, flow.rand(1)
+
+    same(run(lambda f, x: f(x)), run(checkpoint))
+    assert len(calls) == 3
+
+
+def test_checkpoint_in_a_graph_runs_through():
+    model = nn.Linear(2, 2)
+
+    class Run(nn.Graph):
+        def build(self, x):
+            return checkpoint(model, x)
+
+    x = flow.ones(1, 2)
+    assert flow.equal(Run()(x), model(x))
+
+
+def test_checkpoint_refuses():
+    with pytest.raises(GradError, match="the first argument is a int"):
+        checkpoint(3)
+    with pytest.raises(GradError, match="something else than tensors"):
+        checkpoint(lambda x: (x, 3), flow.ones(1))
+    with pytest.raises(GradError, match="3 segments of 2 functions"):
+        checkpoint_sequential([each, each], 3, flow.ones(1))
+
+
+# ---- autograd.Function -------------------------------------------------------------------------------------------
+
+
+class Squared(flow.autograd.Function):
+    @staticmethod
+    def forward(x):
+        return x * x
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    @flow.autograd.function.once_differentiable
+    def backward(ctx, g):
+        assert isinstance(ctx, flow.autograd.Function.FunctionCtx) and ctx.needs_input_grad == (True,)
+        return 2 * ctx.saved_tensors[0] * g
+
+
+def test_a_function_that_keeps_apart():
+    x, scale = flow.tensor([3.0], requires_grad=True), flow.tensor([2.0], requires_grad=True)
+    gradient, = flow.autograd.grad(Squared.apply(x) * scale, [x], create_graph=True)
+    assert gradient.item() == 12.0
+    with pytest.raises(GradError, match="once_differentiable, so it has no second derivative"):
+        gradient.backward()
+
+
+def test_anomaly_is_turned_on_until_it_is_turned_off():
+    from minflow.core.mode import MODE
+
+    with flow.autograd.set_detect_anomaly(True):
+        assert MODE.get().anomaly
+        flow.autograd.set_detect_anomaly(False)
+        assert not MODE.get().anomaly
+    assert not MODE.get().anomaly

@@ -36,6 +36,9 @@ SAME = {
     "nn.modules.module": "nn.module", "nn.modules.container": "nn.containers",
     "nn.parallel.distributed": "nn.parallel",
     "nn.utils.convert_parameters": "nn.utils.convert",
+    "utils.data.dataloader": "utils.data.loader", "utils.data.distributed": "utils.data.sampler",
+    "utils.data._utils": "utils.data", "utils.data._utils.collate": "utils.data.collate",
+    "utils.data._utils.worker": "utils.data.fetch",
 }  # fmt: skip
 VIEWS = {
     **{f"nn.modules.{name}": ("nn", "nn.functional") for name in """activation adaptive batchnorm channelshuffle conv

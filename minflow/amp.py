@@ -36,11 +36,14 @@ class autocast:
 
 
 class GradScaler:
-    """Accepted by its usual methods; gradients in float32 need no scaling, so the scale is 1."""
+    """Accepted by its usual methods; gradients in float32 need no scaling, so the scale is 1.
 
-    def __init__(self, init_scale: float = 65536.0, growth_factor: float = 2.0, backoff_factor: float = 0.5,
-                 growth_interval: int = 2000, enabled: bool = True):
-        self.enabled = enabled
+    device: as PyTorch's torch.amp.GradScaler("cuda", ...); torch.cuda.amp.GradScaler begins with init_scale.
+    """
+
+    def __init__(self, device: str | float = "cuda", init_scale: float = 65536.0, growth_factor: float = 2.0,
+                 backoff_factor: float = 0.5, growth_interval: int = 2000, enabled: bool = True):
+        self.enabled, self.device = enabled, device
 
     def scale(self, outputs):
         """The loss, as it is."""

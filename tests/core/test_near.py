@@ -13,7 +13,6 @@ import minflow as flow
 from minflow import nn
 from minflow.core.base.errors import CallError, MissingNameError
 from minflow.core.messages.near import SPACES, distance, near, of_object
-from minflow.utils.data import DataLoader
 
 F, optim = nn.functional, flow.optim
 flow.vision, flow.utils.data, flow.library  # noqa: B018
@@ -100,8 +99,6 @@ CALLS = [
     (lambda: nn.BatchNorm2d(3, epsilon=1e-3), "nn.BatchNorm2d has no argument 'epsilon'", "did you mean eps?"),
     (lambda: optim.SGD(P, learning_rate=0.1), "optim.SGD has no argument 'learning_rate'", "did you mean lr?"),
     (lambda: optim.Adam(P, 0.1, beta1=0.9), "optim.Adam has no argument 'beta1'", "did you mean betas?"),
-    (lambda: DataLoader([1], multiprocessing_context="fork"), "has no argument 'multiprocessing_context'",
-     "did you mean workers?"),
     (
         lambda: optim.lr_scheduler.StepLR(optim.SGD(P, 0.1), stepsize=2), "StepLR has no argument 'stepsize'",
         "did you mean step_size?"

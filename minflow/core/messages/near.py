@@ -34,7 +34,7 @@ OTHERS = {name: tuple(ours.split()) for name, ours in {
     "pad": "padding",
     "use_bias": "bias", "vocab_size": "num_embeddings", "num_channels": "num_features", "shape": "size",
     "batchsize": "batch_size",
-    "workers": "num_workers", "multiprocessing_context": "workers", "params": "parameters", "parameters": "params",
+    "workers": "num_workers", "params": "parameters", "parameters": "params",
 }.items()}  # fmt: skip
 Kind = TypeVar("Kind", bound=type)
 LONGEST = 100  # letters of a name that is looked for

@@ -48,6 +48,9 @@ class IterableDataset(Dataset):
             "for sample in dataset: ...",
         )
 
+    def __add__(self, other: Dataset) -> ChainDataset:  # type: ignore[override]
+        return ChainDataset([self, other])
+
 
 class TensorDataset(Dataset):
     """Tensors (or arrays) of the same length: sample i is the tuple of their rows i."""
@@ -125,6 +128,49 @@ class ConcatDataset(Dataset):
             )
         part = bisect.bisect_right(self.cumulative_sizes, number)
         return self.datasets[part][number - (self.cumulative_sizes[part - 1] if part else 0)]
+
+
+class ChainDataset(IterableDataset):
+    """Several iterable datasets one after the other."""
+
+    def __init__(self, datasets):
+        self.datasets = list(datasets)
+        for i, each in enumerate(self.datasets):
+            if not isinstance(each, IterableDataset):
+                fail(LoaderError, f"ChainDataset: entry {i} is a {type(each).__name__}, no IterableDataset",
+                     "ConcatDataset for datasets whose samples have numbers", entry=i)
+
+    def __iter__(self) -> Iterator:
+        return itertools.chain.from_iterable(self.datasets)
+
+    def __len__(self) -> int:
+        return sum(len(each) for each in self.datasets)
+
+
+class StackDataset(Dataset):
+    """Datasets of one length side by side: sample i is the tuple of their samples i, or by keywords a dict of them."""
+
+    def __init__(self, *args, **kwargs):
+        if bool(args) == bool(kwargs):
+            fail(LoaderError, "StackDataset takes datasets by place or by name, and at least one",
+                 "StackDataset(images, labels) or StackDataset(image=images, label=labels)")
+        self.datasets = args or kwargs
+        lengths = {len(each) for each in self.parts()}
+        if len(lengths) > 1:
+            counts = ", ".join(map(str, sorted(lengths)))
+            fail(LoaderError, f"StackDataset: the datasets have {counts} samples, not one number",
+                 "one sample of each at every place")
+
+    def parts(self) -> list:
+        return list(self.datasets.values() if isinstance(self.datasets, dict) else self.datasets)
+
+    def __len__(self) -> int:
+        return len(self.parts()[0])
+
+    def __getitem__(self, index):
+        if isinstance(self.datasets, dict):
+            return {name: each[index] for name, each in self.datasets.items()}
+        return tuple(each[index] for each in self.datasets)
 
 
 class Subset(Dataset):

@@ -32,6 +32,7 @@ class DataLoader:
     collate_fn: makes a batch of a list of samples.  worker_init_fn: called with its number in each worker.
     timeout: in seconds, how long a worker may take for a batch; 0 is forever. After that, a process is ended; a thread,
     which nothing can end, goes on with its sample alone, and then ends.
+    pin_memory, pin_memory_device, multiprocessing_context, persistent_workers, in_order: accepted and without effect.
     generator: where order and random transforms come from (by default flow's own, which manual_seed starts again).
 
     Each walk takes one counter of the generator, its epoch, and one more where the order is random. What minflow draws
@@ -52,11 +53,14 @@ class DataLoader:
         drop_last: bool = False,
         timeout: float = 0,
         worker_init_fn: Callable[[int], None] | None = None,
+        multiprocessing_context: Any = None,
+        generator: Generator | None = None,
         *,
         workers: str = "thread",
         prefetch_factor: int | None = None,
-        generator: Generator | None = None,
         persistent_workers: bool = False,
+        pin_memory_device: str = "",
+        in_order: bool = True,
     ):
         self.iterable = isinstance(dataset, IterableDataset)
         if isinstance(dataset, type):

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from ...core.base.errors import LoaderError
+from ...core.random import Generator
 from ...core.where import fail
 from .draw import long_words
 
@@ -116,6 +117,47 @@ class WeightedRandomSampler(Sampler):
 
     def __len__(self) -> int:
         return self.num_samples
+
+
+class DistributedSampler(Sampler):
+    """The part of the samples that process `rank` of `num_replicas` works on: every num_replicas-th of one order.
+
+    The order is a shuffle that all processes know from `seed` and the epoch (`set_epoch(n)` before each one gives
+    another), or that of the dataset. Each gets as many: samples of the beginning come twice, or with drop_last those at
+    the end are left out. Without rank and num_replicas it is one process, and all samples.
+    """
+
+    def __init__(self, dataset, num_replicas: int | None = None, rank: int | None = None, shuffle: bool = True,
+                 seed: int = 0, drop_last: bool = False):
+        super().__init__(dataset)
+        self.dataset, self.shuffle, self.seed, self.drop_last, self.epoch = dataset, shuffle, seed, drop_last, 0
+        self.num_replicas = 1 if num_replicas is None else num_replicas
+        self.rank = 0 if rank is None else rank
+        if not isinstance(self.num_replicas, int) or not isinstance(self.rank, int) \
+                or not 0 <= self.rank < self.num_replicas:
+            fail(LoaderError, f"DistributedSampler: there is no rank {self.rank} of {self.num_replicas} processes",
+                 "0 <= rank < num_replicas", rank=self.rank, num_replicas=self.num_replicas)
+
+    @property
+    def num_samples(self) -> int:
+        count = len(self.dataset)
+        return count // self.num_replicas if self.drop_last else -(-count // self.num_replicas)
+
+    @property
+    def total_size(self) -> int:
+        return self.num_samples * self.num_replicas
+
+    def __iter__(self) -> Iterator[int]:
+        count = len(self.dataset)
+        order = permutation(count, Generator(self.seed + self.epoch)) if self.shuffle else np.arange(count)
+        return iter(np.resize(order, self.total_size)[self.rank :: self.num_replicas].tolist() if count else [])
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+    def set_epoch(self, epoch: int) -> None:
+        """Begin another shuffle at the next walk."""
+        self.epoch = epoch
 
 
 class BatchSampler(Sampler):

@@ -156,6 +156,7 @@ from . import job as _job
 from . import addresses as _addresses
 from .accepted.jit import compile as compile
 from .accepted.threads import (
+    _assert as _assert,
     are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled,
     get_deterministic_debug_mode as get_deterministic_debug_mode,
     get_float32_matmul_precision as get_float32_matmul_precision, get_num_interop_threads as get_num_interop_threads,

@@ -48,12 +48,14 @@ VIEWS = {
     "_C": ("", "nn.functional", "linalg"), "_C._nn": ("nn.functional",), "_VF": ("", "nn.functional"),
     "_oneflow_internal": ("", "nn.functional"), "_utils": ("",), "functional": ("",), "storage": ("",),
     "autograd.variable": ("autograd",), "cuda.amp.autocast_mode": ("amp",), "cuda.amp.grad_scaler": ("amp",),
-    "compatible": ("",), "framework": ("",), "framework.tensor": ("",),
+    "compatible": ("",), "framework": ("",), "framework.tensor": ("",), "framework.dtype": ("",),
     "serialization": ("io",), "torch_version": ("version",),
 }  # fmt: skip
 # What stands elsewhere behind an underscore, or under a name of its own here: base classes for isinstance.
 BEHIND = {
     "_BatchNorm": "nn.modules.norm.BatchNorm", "_NormBase": "nn.modules.norm.BatchNorm",
+    "_InstanceNorm": "nn.modules.instance_norm.InstanceNorm",
+    "binary_cross_entropy_with_logits_loss": "nn.functional.binary_cross_entropy_with_logits",
     "_Loss": "nn.modules.loss.Loss", "_WeightedLoss": "nn.modules.loss.Weighted",
     **{name: f"nn.modules.utils.{name}" for name in "_ntuple _single _pair _triple _quadruple".split()},
 }  # fmt: skip
@@ -117,9 +119,9 @@ def open_to(module: ModuleType, rooms: Sequence[str]) -> None:
         if f"{own}.{name}" in SAME or f"{own}.{name}" in VIEWS:
             return importlib.import_module(f"{module.__name__}.{name}")
         for room in rooms if name not in BEHIND and name[:1] != "_" else ():
-            names = vars(importlib.import_module(name_here(room)))
-            if name in names:
-                return names[name]
+            for names in (vars(importlib.import_module(name_here(room))), near.LATER.get(f"flow{room}", {})):
+                if name in names:
+                    return names[name]
         if name not in BEHIND:
             raise near.no_name(f"flow.{own}", name, __dir__())
         home, _, attribute = BEHIND[name].rpartition(".")

@@ -78,3 +78,21 @@ def test_no_such_module():
     with pytest.raises(MissingNameError, match=r"flow\.nn\.modules\.conv has no Conv9d") as caught:
         flow.nn.modules.conv.Conv9d  # noqa: B018
     assert "Conv2d" in caught.value.hint
+
+
+def test_names_that_model_zoos_take():
+    """What the real flowvision imports; it runs with them, unmodified."""
+    import numpy as np
+    from minflow.framework.dtype import convert_oneflow_dtype_to_numpy_dtype
+    from minflow.nn.init import _calculate_correct_fan, _calculate_fan_in_and_fan_out
+    from minflow.nn.modules.instancenorm import _InstanceNorm
+
+    assert convert_oneflow_dtype_to_numpy_dtype(flow.int64) is np.int64
+    assert _calculate_fan_in_and_fan_out(flow.ones(3, 2, 5, 5)) == (50, 75)
+    assert _calculate_correct_fan(flow.ones(3, 2), "fan_out") == 3 and issubclass(nn.InstanceNorm2d, _InstanceNorm)
+    assert flow._C.cast(flow.ones(2), flow.int64).dtype is flow.int64 and flow.jit._script_if_tracing(len) is len
+    flow._assert(True, "never")
+    with pytest.raises(AssertionError, match="three axes"):
+        flow._assert(False, "three axes")
+    loss = flow._C.binary_cross_entropy_with_logits_loss(flow.zeros(2), flow.ones(2), reduction="sum")
+    assert loss.item() == pytest.approx(2 * np.log(2))

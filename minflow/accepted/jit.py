@@ -52,7 +52,7 @@ def unused(fn: Any) -> Any:
     return fn
 
 
-export = script_if_tracing = interface = unused
+export = script_if_tracing = _script_if_tracing = interface = unused
 
 
 def is_scripting() -> bool:

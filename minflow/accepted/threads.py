@@ -98,3 +98,8 @@ def get_deterministic_debug_mode() -> int:
 def set_flush_denormal(mode: bool) -> bool:
     """False: numpy keeps numbers below 1e-38 as they are."""
     return False
+
+
+def _assert(condition: Any, message: str = "") -> None:
+    """assert condition, message"""
+    assert condition, message

@@ -34,7 +34,8 @@ FLOW = by_module({
         kaiming_initializer""",
     "legacy.arrays": """reshape_like dynamic_reshape expand_dims broadcast_like reverse slice slice_v2 slice_update
         constant constant_scalar constant_like elem_cnt cast identity identity_n cast_to_static_shape
-        amp_white_identity cast_to_current_logical_view parallel_cast count_not_finite multi_count_not_finite assign""",
+        amp_white_identity cast_to_current_logical_view parallel_cast count_not_finite multi_count_not_finite assign
+        convert_oneflow_dtype_to_numpy_dtype""",
     "legacy.picking": "dim_gather gather_nd scatter_nd tensor_scatter_nd_update tensor_scatter_nd_add",
     "legacy.padding": "pad same_padding constant_pad2d zero_pad2d replication_pad2d reflection_pad2d",
     "legacy.losses": "smooth_l1_loss combined_margin_loss",

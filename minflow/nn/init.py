@@ -254,3 +254,11 @@ kaiming_uniform, kaiming_normal = map(old_name, (kaiming_uniform_, kaiming_norma
 __all__ = ["calculate_gain", "constant_", "dirac_", "eye_", "kaiming_normal_", "kaiming_uniform_", "normal_", "ones_",
            "orthogonal_", "sparse_", "trunc_normal_", "uniform_", "xavier_normal_", "xavier_uniform_", "zeros_"]
 __getattr__ = _name_hints("flow.nn.init", globals())
+
+
+def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
+    """fan_in or fan_out, by the name that programs use of PyTorch's and OneFlow's."""
+    return fans(tensor)[mode.lower() == "fan_out"]
+
+
+_calculate_fan_in_and_fan_out = fans

@@ -34,7 +34,6 @@ REFUSED: dict[str, str] = {
            "redistribute", ONE, "Tensor."),
     **rows("to_global to_local to_consistent", ONE, "nn.Module."),
     **rows("init_rdma rdma_is_initialized all_device_placement", ONE, "env."),
-    **rows("SyncBatchNorm", "nn.BatchNorm2d: one process sees the whole batch", "nn."),
     **rows("distributed.rpc distributed.rpc.* distributed.pipeline* distributed.fsdp* distributed.tensor* "
            "distributed.optim* distributed.elastic* distributed.launch distributed.run futures futures.*", ONE),
     **rows("send recv isend irecv", "one process has nobody to send to: an assignment, y = x", "distributed."),

@@ -20,7 +20,7 @@ from ...core.mode import MODE
 from ...core.ops import linalg
 from ...core.ops import reduce as r
 from ...core.ops import shape as s
-from ...core.spec import as_dtype, float32, int32, int64
+from ...core.spec import DType, as_dtype, float32, int32, int64
 from ...core.where import fail
 from .op_name import folded, takes_name
 from .segments import several
@@ -389,3 +389,8 @@ def assign(ref, value, dtype=None, name: str | None = None) -> None:
         from ..current import building
 
         building("flow.assign").assign(ref, value)
+
+
+def convert_oneflow_dtype_to_numpy_dtype(oneflow_dtype: DType):
+    """numpy's type of a dtype: `np.float32` of `flow.float32`."""
+    return as_dtype(oneflow_dtype).np.type

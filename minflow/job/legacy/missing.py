@@ -50,7 +50,6 @@ FLOW = {
     "fixed_placement": "flow.scope.placement(\"cpu\", \"0:0\")",
     "current_global_function_desc": "flow.jobs() lists the jobs",
     "dtypes": "flow.float32, flow.float64, flow.float16, flow.int8, flow.int32, flow.int64, flow.uint8",
-    "convert_oneflow_dtype_to_numpy_dtype": "numpy's name of a dtype: dtype.name, as in np.dtype(flow.float32.name)",
     "char": "flow.int8",
     "empty_initializer": "flow.zeros_initializer()",
     "placement": "flow.scope.placement(\"cpu\", \"0:0\")",

@@ -6,6 +6,7 @@ Read next: `graph.py`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ...core.base.errors import GraphError
@@ -82,15 +83,7 @@ class GraphConfig:
     def __getattr__(self, name: str) -> Any:
         if name[:2] == "__":
             raise AttributeError(f"'GraphConfig' object has no attribute {name!r}")
-        if name not in NO_EFFECT:
-            raise self.unknown(name)
-
-        def accepted(*args: Any, **kwargs: Any) -> None:
-            self.without_effect[name] = (*args, *kwargs.values())
-            hint = "leave it out, or keep it for other machines"
-            warn(f"config.{name}: without effect on a CPU, it is for {NO_EFFECT[name]}", hint)
-
-        return accepted
+        raise self.unknown(name)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in ("training", "accumulation", "static", "gradients", "without_effect"):
@@ -101,7 +94,7 @@ class GraphConfig:
         from .messages import GraphAttributeError
 
         ours = "change", "fingerprint", "unknown"
-        names = [*NO_EFFECT, *[n for n in dir(type(self)) if not n.startswith("_") and n not in ours]]
+        names = [n for n in dir(type(self)) if not n.startswith("_") and n not in ours]
         near = similar(name, names, 1) or similar(f"set_{name}", names, 1)
         hint = "config.set_gradient_accumulation_steps(4), config.static_inputs(True)"
         hint, what = f"config.{near[0]}(...)" if near else hint, f"GraphConfig has no setting {name!r}"
@@ -123,6 +116,23 @@ class GraphConfig:
         for name in self.without_effect:
             extra += f"{name}=(without effect), "
         return f"GraphConfig(training={self.training}, {extra})"
+
+
+def without_effect(name: str, purpose: str) -> Callable[..., None]:
+    """The method of a setting that is accepted."""
+
+    def accepted(self: GraphConfig, *args: Any, **kwargs: Any) -> None:
+        self.without_effect[name] = (*args, *kwargs.values())
+        hint = "leave it out, or keep it for other machines"
+        warn(f"config.{name}: without effect on a CPU, it is for {purpose}", hint)
+
+    accepted.__name__ = accepted.__qualname__ = name
+    accepted.__doc__ = f"Accepted; it is for {purpose}."
+    return accepted
+
+
+for each, purpose in NO_EFFECT.items():
+    setattr(GraphConfig, each, without_effect(each, purpose))
 
 
 class GraphModule:

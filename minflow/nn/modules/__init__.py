@@ -2,3 +2,5 @@
 
 `../module.py` is what they share. Read next: `linear.py`, the shortest.
 """
+
+from . import utils as utils

@@ -129,7 +129,7 @@ CAPS = {
     "compiler": 120,            # what graphs and jobs share: parts, the cache of plans, names of operations
     "views": 4960,
     "diagnosis": 884,
-    "nn": 2150,
+    "nn": 2350,
     "nn.modules": 2200,
     "nn.functional": 2700,
     "nn.graph": 4400,

@@ -35,10 +35,6 @@ FLOW = {
     """.split(), ONE_MACHINE),
     **dict.fromkeys("eager_execution_enabled enable_eager_environment".split(), EAGER),
     **dict.fromkeys("acc pack unpack".split(), "nn.Graph: self.config.set_gradient_accumulation_steps(n)"),
-    "repeat": (
-        "flow.tile(x, (2, 1)) or x.repeat(2, 1); for accumulated gradients nn.Graph: "
-        "self.config.set_gradient_accumulation_steps(n)"
-    ),
     "FixedTensorDef": "x: flow.typing.Numpy.Placeholder((32, 10)) as the annotation of the parameter",
     "MirroredTensorDef": "x: flow.typing.ListNumpy.Placeholder((32, 10)) as the annotation of the parameter",
     "MirroredTensorListDef": "x: flow.typing.ListListNumpy.Placeholder((32, 10)) as the annotation of the parameter",
@@ -94,15 +90,7 @@ NN = {
     "cross_entropy": (
         "flow.nn.sparse_softmax_cross_entropy_with_logits(labels, logits); flow.nn.functional.cross_entropy on tensors"
     ),
-    "GroupNorm": "flow.nn.LayerNorm, or flow.nn.moments over the axes of a group",
-    "InstanceNorm1d": "flow.nn.moments over the axes after the channels",
-    "InstanceNorm2d": "flow.nn.moments over the axes after the channels",
-    "InstanceNorm3d": "flow.nn.moments over the axes after the channels",
     "smooth_l1_loss": "flow.smooth_l1_loss",
-    "BatchNorm3d": "flow.nn.BatchNorm2d, with two of the axes as one",
-    "Conv1d": "flow.nn.Conv2d with an axis of size 1",
-    "Conv3d": "flow.nn.Conv2d over two of the axes",
-    "ConvTranspose2d": "flow.nn.conv2d_transpose, which takes the filters",
     "image": IMAGES,
 }  # fmt: skip
 

@@ -5,7 +5,7 @@ Read next: `optimizer.py`, then `sgd.py`.
 """
 
 from ..core.messages.near import name_hints as _name_hints
-from . import lr_scheduler as lr_scheduler
+from . import lr_scheduler as lr_scheduler, swa_utils as swa_utils
 from .adam import Adam as Adam
 from .adam import AdamW as AdamW
 from .adaptive import ASGD as ASGD, Adadelta as Adadelta, Adagrad as Adagrad, RMSprop as RMSprop, Rprop as Rprop

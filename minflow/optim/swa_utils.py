@@ -1,0 +1,152 @@
+"""Means of the parameters along the way: AveragedModel, the schedule SWALR, and update_bn for its batch norms.
+
+Source: Izmailov et al. 2018, "Averaging weights leads to wider optima and better generalization" (arXiv:1803.05407).
+Read next: `lr_scheduler/base.py`.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from ..core.base.errors import OptimError
+from ..core.functions.creation import tensor
+from ..core.grad.modes import no_grad
+from ..core.messages.near import name_hints as _name_hints
+from ..core.tensor import Tensor
+from ..core.where import fail
+from ..nn.module import Module
+from .groups import check_range
+from .lr_scheduler.base import LRScheduler, check_count
+from .lr_scheduler.cycles import for_each
+from .optimizer import Optimizer
+
+
+def get_swa_avg_fn() -> Callable:
+    """The mean of all: average + (parameter - average) / (count + 1)."""
+    return no_grad()(lambda average, parameter, count: average + (parameter - average) / (float(count) + 1))
+
+
+def get_ema_avg_fn(decay: float = 0.999) -> Callable:
+    """A mean that forgets: decay * average + (1 - decay) * parameter."""
+    check_range("get_ema_avg_fn", {"decay": decay}, "decay", 0.0, 1.0)
+    return no_grad()(lambda average, parameter, count: decay * average + (1 - decay) * parameter)
+
+
+def each_by(function: Callable) -> Callable:
+    """The same for lists, in place: (averages, parameters, count)."""
+
+    @no_grad()
+    def update(averages: Sequence[Tensor], parameters: Sequence[Tensor], count: Any) -> None:
+        for average, parameter in zip(averages, parameters):
+            average.copy_(function(average, parameter, count))
+
+    return update
+
+
+def get_swa_multi_avg_fn() -> Callable:
+    """get_swa_avg_fn for lists, in place."""
+    return each_by(get_swa_avg_fn())
+
+
+def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable:
+    """get_ema_avg_fn for lists, in place."""
+    return each_by(get_ema_avg_fn(decay))
+
+
+class AveragedModel(Module):
+    """A copy of a model whose parameters are the means of what the model's were at each `update_parameters(model)`.
+
+    avg_fn: (average, parameter, count) -> the new average; multi_avg_fn: the same for lists, in place.  use_buffers:
+    buffers are averaged too; else they are the model's last ones. Called, it is the copy; `n_averaged` counts.
+    """
+
+    def __init__(self, model: Module, device: Any = None, avg_fn: Callable | None = None,
+                 multi_avg_fn: Callable | None = None, use_buffers: bool = False):
+        super().__init__()
+        if avg_fn is not None and multi_avg_fn is not None:
+            fail(OptimError, "AveragedModel: avg_fn and multi_avg_fn both say how to average", "one of them")
+        self.module = copy.deepcopy(model)
+        self.register_buffer("n_averaged", tensor(0))
+        self.update = multi_avg_fn or each_by(avg_fn or get_swa_avg_fn())
+        self.use_buffers = use_buffers
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return self.module(*args, **kwargs)
+
+    @no_grad()
+    def update_parameters(self, model: Module) -> None:
+        """Take the model's parameters into the means; the first time they are copied."""
+        ours, theirs = list(self.module.parameters()), list(model.parameters())
+        buffers = list(zip(self.module.buffers(), model.buffers()))
+        if self.use_buffers:
+            ours, theirs = [*ours, *[a for a, _ in buffers]], [*theirs, *[b for _, b in buffers]]
+        if int(self.n_averaged.item()) == 0:
+            for average, parameter in zip(ours, theirs):
+                average.copy_(parameter)
+        else:
+            self.update(ours, theirs, self.n_averaged)
+        if not self.use_buffers:
+            for average, buffer in buffers:
+                average.copy_(buffer)
+        self.n_averaged += 1
+
+
+class SWALR(LRScheduler):
+    """From the present rate to `swa_lr` in `anneal_epochs` steps, along half a cosine or a line; then it stays.
+
+    swa_lr: one, or one for each group.  anneal_strategy: "cos" or "linear".
+    """
+
+    def __init__(self, optimizer: Optimizer, swa_lr: float | Sequence[float], anneal_epochs: int = 10,
+                 anneal_strategy: str = "cos", last_epoch: int = -1):
+        self.goals, self.anneal_epochs = for_each(self, "swa_lr", swa_lr, optimizer), anneal_epochs
+        self.anneal_strategy = anneal_strategy
+        self.check()
+        super().__init__(optimizer, last_epoch)
+
+    def check(self) -> None:
+        check_count(self, "anneal_epochs", 0)
+        if self.anneal_strategy not in ("cos", "linear"):
+            fail(OptimError, f"SWALR: there is no anneal_strategy {self.anneal_strategy!r}", "'cos' or 'linear'",
+                 anneal_strategy=self.anneal_strategy)
+
+    def share(self, step: int) -> float:
+        """How much of the goal the rate is at a step."""
+        part = max(0.0, min(1.0, step / max(1, self.anneal_epochs)))
+        return part if self.anneal_strategy == "linear" else (1 - math.cos(math.pi * part)) / 2
+
+    def get_lr(self) -> list[float]:
+        step = max(self.count - 1, 0 if self.anneal_epochs else 1)
+        before, now = self.share(step - 1), self.share(step)
+        starts = [goal if before == 1 else (rate - before * goal) / (1 - before)
+                  for rate, goal in zip(self.present(), self.goals)]
+        return [goal * now + start * (1 - now) for goal, start in zip(self.goals, starts)]
+
+
+@no_grad()
+def update_bn(loader: Iterable, model: Module, device: Any = None) -> None:
+    """Compute the statistics of all batch norms anew, as the mean over the batches of `loader`.
+
+    A batch that is a list or tuple has the inputs first.
+    """
+    norms = {part: part.momentum for part in model.modules() if hasattr(part, "running_mean")}
+    if not norms:
+        return
+    training = model.training
+    model.train()
+    for part in norms:
+        part.reset_running_stats()
+        part.momentum = None
+    for batch in loader:
+        model(batch[0] if isinstance(batch, list | tuple) else batch)
+    for part, momentum in norms.items():
+        part.momentum = momentum
+    model.train(training)
+
+
+__all__ = ["AveragedModel", "SWALR", "get_ema_avg_fn", "get_ema_multi_avg_fn", "get_swa_avg_fn", "get_swa_multi_avg_fn",
+           "update_bn"]
+__getattr__ = _name_hints("flow.optim.swa_utils", globals())

@@ -376,7 +376,15 @@ neg = define(
     examples=unary(),
     doc="-x.",
 )
-kernel(neg, ufunc="negative")
+
+
+@kernel(neg)
+def _(xp, x, out=None):
+    if out is None or out.flags.c_contiguous:
+        return xp.negative(x, out=out)
+    xp.copyto(out, xp.negative(x))  # NumPy 2.4 reads wrong places where both are strided
+    return out
+
 
 abs = define(
     "abs(x)",
@@ -487,7 +495,7 @@ def _(xp, x, out=None):
 @single
 def _(xp, x, out=None):
     with xp.errstate(all="ignore"):
-        t = xp.exp(xp.negative(x, out=out), out=out)
+        t = xp.exp(xp.multiply(x, x.dtype.type(-1), out=out), out=out)  # not negative(): see neg
         t = xp.add(t, t.dtype.type(1), out=out)
         return xp.reciprocal(t, out=out)
 

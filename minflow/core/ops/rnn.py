@@ -141,7 +141,7 @@ def before(xp, states, first, steps):
 def sigmoid_(xp, x):
     """1 / (1 + exp(-x)), written into x."""
     with xp.errstate(over="ignore"):
-        xp.exp(xp.negative(x, out=x), out=x)
+        xp.exp(xp.multiply(x, -1, out=x), out=x)  # negative() errs on strided arrays: NumPy 2.4
     x += 1
     xp.reciprocal(x, out=x)
 

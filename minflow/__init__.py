@@ -181,7 +181,7 @@ from .nn.functional.rnn import (
     rnn_relu_cell as rnn_relu_cell, rnn_tanh as rnn_tanh, rnn_tanh_cell as rnn_tanh_cell,
 )
 from .nn.functional import (
-    alpha_dropout as alpha_dropout, bilinear as bilinear, embedding as embedding,
+    alpha_dropout as alpha_dropout, bilinear as bilinear,
     feature_alpha_dropout as feature_alpha_dropout,
     celu as celu, celu_ as celu_, cdist as cdist, cosine_similarity as cosine_similarity, gelu as gelu,
     hardshrink as hardshrink, mish as mish, pairwise_distance as pairwise_distance, pdist as pdist, prelu as prelu,

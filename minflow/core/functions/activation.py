@@ -96,7 +96,7 @@ def softplus(input, beta: float = 1.0, threshold: float = 20.0):
 
 def softsign(input):
     """x / (1 + |x|)"""
-    ready("softsign", input, floating=True)
+    ready("softsign", input)
     return softsign_of(input)
 
 
@@ -162,7 +162,7 @@ def prelu(input, weight):
     if w.dtype is not x.dtype:
         what = f"prelu: the input is {x.dtype.name}, the weight is {w.dtype.name}"
         fail(DTypeError, what, f"weight.to(flow.{x.dtype.name})", input=input, weight=weight)
-    return prelu_of(input, weight.reshape(-1, *[1] * (x.ndim - 2)) if w.size > 1 else weight.reshape(()))
+    return prelu_of(input, weight.reshape(()) if w.size == 1 else weight.reshape(w.size, *[1] * (x.ndim - 2)))
 
 
 @composite("prelu")

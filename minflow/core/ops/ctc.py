@@ -134,7 +134,8 @@ def _(xp, grad, log_probs, targets, input_lengths, target_lengths, blank):
     with xp.errstate(all="ignore"):
         alpha = lattice.forward()
         chance = xp.exp(alpha + lattice.backward() - lattice.total(alpha)[:, None])
-        chance = xp.where(grad[:, None] == 0, 0, chance * -grad.astype("float64")[:, None])  # no 0 * NaN
         t, n = xp.ogrid[: chance.shape[0], : chance.shape[1]]
+        counts = ((grad != 0) & (t < lattice.frames))[..., None]  # no 0 * NaN
+        chance = xp.where(counts, chance * -grad.astype("float64")[:, None], 0)
         xp.add.at(found, (t[..., None], n[..., None], lattice.states[None]), chance)
     return found.astype(log_probs.dtype)

@@ -6,9 +6,9 @@ At a kink the slope is PyTorch's: for those that saturate that of outside. Read 
 from __future__ import annotations
 
 from ...core.base.errors import OutOfRangeError, ShapeError
-from ...core.functions import argmax, ge, gt, le, logical_and, lt, one_hot
+from ...core.functions import argmax, ge, gt, le, logical_and, logical_or, lt, one_hot
 from ...core.functions.activation import ready, written
-from ...core.functions.arguments import in_float32, maybe_to
+from ...core.functions.arguments import fitting, in_float32, maybe_to
 from ...core.functions.random import exponential_like, uniform_like
 from ...core.ops import elementwise as e
 from ...core.ops import softmax as s
@@ -31,11 +31,12 @@ def hardtanh(
     inplace: bool = False,
 ) -> Tensor:
     """min(max(x, min_val), max_val); slope 0 at the ends. Raises OutOfRangeError where min_val is above max_val."""
-    ready("hardtanh", input, floating=True)
+    ready("hardtanh", input)
     if not min_val <= max_val:
         what = f"hardtanh: min_val {min_val} is above max_val {max_val}"
         fail(OutOfRangeError, what, "hardtanh(x, -1.0, 1.0)", input=input)
-    return written(hardtanh_of, input, inplace, float(min_val), float(max_val))
+    ends = [fitting("hardtanh", x, input.spec.dtype, input=input) for x in (min_val, max_val)]
+    return written(hardtanh_of, input, inplace, *ends)
 
 
 def hardtanh_of(x: Tensor, low: float, high: float) -> Tensor:
@@ -63,7 +64,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
 @composite("hardswish")
 @in_float32
 def hardswish_of(x: Tensor) -> Tensor:
-    inside = e.where(logical_and(gt(x, -3), lt(x, 3)), x, 0.0)
+    inside = e.where(logical_or(le(x, -3), ge(x, 3)), 0.0, x)  # no square of a large x; NaN stays
     return within(x, -3.0, 3.0, inside * (inside + 3) / 6, x * 0.0, x)
 
 

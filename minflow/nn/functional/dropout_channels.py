@@ -8,7 +8,7 @@ from ...core.base.errors import OutOfRangeError, ShapeError
 from ...core.functions.creation import ones
 from ...core.functions.random import bernoulli_like, dropout as drop
 from ...core.tensor import Tensor
-from ...core.where import fail
+from ...core.where import fail, warn
 from .arguments import check_tensor, composite
 
 LOWEST = -1.7580993408473766  # of selu, where x goes to -infinity
@@ -26,7 +26,10 @@ def channels(name: str, input: Tensor, ranks: tuple[int, int], batched: bool) ->
     shape, ndim = input.spec.shape, input.spec.ndim
     if ndim not in ranks:
         what = f"{name}: the input has {ndim} axes, wanted {ranks[1]}, or {ranks[0]} of one example"
-        fail(ShapeError, what, "F.dropout for single numbers", input=input)
+        if ndim < 2 or name == "dropout1d":
+            fail(ShapeError, what, "F.dropout for single numbers", input=input)
+        warn(f"{what}; axis 1 is taken for the channels", "F.dropout, or nn.Dropout, for single numbers", input=input)
+        batched = True
     outer = 2 if batched or ndim == ranks[1] else 1
     return (*shape[:outer], *[1] * (ndim - outer))
 
@@ -34,6 +37,8 @@ def channels(name: str, input: Tensor, ranks: tuple[int, int], batched: bool) ->
 def whole(name: str, input: Tensor, p: float, training: bool, inplace: bool, ranks: tuple[int, int],
           batched: bool = False) -> Tensor:
     check_rate(name, input, p)
+    if name != "dropout1d" and (not training or p == 0 or not input.spec.size):
+        return input
     shape = channels(name, input, ranks, batched)
     if not training or p == 0:
         return input
@@ -77,7 +82,7 @@ def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
     """alpha_dropout of whole channels of (N, C, ...)."""
     check_rate("feature_alpha_dropout", input, p)
     shape = input.spec.shape
-    if training and len(shape) < 2:
+    if training and 0 < p < 1 and input.spec.size and len(shape) < 2:
         what = f"feature_alpha_dropout: the input has {len(shape)} axes, wanted (N, C, ...)"
         fail(ShapeError, what, "F.alpha_dropout for single numbers", input=input)
     return alpha(input, p, training, inplace, (*shape[:2], *[1] * (len(shape) - 2)))

@@ -92,10 +92,14 @@ def label_margins(input: Tensor, target: Tensor, classes: int, reduction: str) -
 def multilabel_soft_margin_loss(
     input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
 ) -> Tensor:
-    """The mean over classes (the last axis) of the binary cross-entropy of sigmoid(input). target: 0 or 1, float.
+    """The mean over classes (the last axis) of the binary cross-entropy of sigmoid(input). target: 0 or 1.
 
     input, target: (N, C) or (C,).  weight: broadcasts to them.
     """
+    check_tensor("multilabel_soft_margin_loss", input)
+    check_tensor("multilabel_soft_margin_loss", target, "target")
+    if not target.spec.floating and input.spec.floating:
+        target = target.to(input.spec.dtype)
     check_same("multilabel_soft_margin_loss", input, target, reduction)
     return label_entropies(input, target, weight, reduction)
 

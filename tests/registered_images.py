@@ -1,6 +1,8 @@
 """Rows of `LAYERS` (`registered.py`) for the layers of signals, images and volumes."""
 
+import minflow as flow
 from minflow import nn
+from minflow.nn import functional as F
 
 SPACE = {1: (2, 4, 7), 2: (2, 4, 5, 6), 3: (2, 4, 3, 4, 4)}  # axes of space -> a shape with four channels
 IMAGE_BASES = set(  # what these layers inherit, and nobody makes
@@ -59,3 +61,30 @@ add("LPPool{}d", lambda c: c(2, 2))
 add("AdaptiveAvgPool{}d", lambda c: c(2))
 add("AdaptiveMaxPool{}d", lambda c: c(3))
 IMAGE_LAYERS |= {f"MaxUnpool{n}d": [(lambda n=n: Unpooled(n), shape)] for n, shape in SPACE.items()}
+
+
+class Sampled(nn.Module):
+    """A spatial transformer, whose map is trained."""
+
+    def __init__(self, padding_mode):
+        super().__init__()
+        self.theta = nn.Parameter(flow.tensor([[0.7, 0.2, 0.1], [-0.3, 0.9, 0.2]]))
+        self.padding_mode = padding_mode
+
+    def forward(self, x):
+        grid = F.affine_grid(self.theta.expand(x.shape[0], 2, 3), (x.shape[0], x.shape[1], 3, 4), align_corners=False)
+        return F.grid_sample(x, grid, padding_mode=self.padding_mode, align_corners=False)
+
+
+IMAGE_LAYERS |= {
+    "ChannelShuffle": [(lambda: nn.ChannelShuffle(2), SPACE[2])],
+    "Fold": [(lambda: nn.Sequential(nn.Unfold(2), nn.Fold((5, 6), 2)), SPACE[2])],
+    "PixelShuffle": [(lambda: nn.PixelShuffle(2), SPACE[2])],
+    "PixelUnshuffle": [(lambda: nn.PixelUnshuffle(2), (2, 3, 4, 6))],
+    "Unfold": [(lambda: nn.Unfold(2, padding=1), SPACE[2])],
+    "Upsample": [(lambda mode=mode, n=n: nn.Upsample(scale_factor=1.7, mode=mode), SPACE[n])
+                 for n, mode in ((1, "linear"), (2, "bicubic"), (3, "trilinear"), (2, "nearest"), (3, "area"))],
+    "UpsamplingNearest2d": [(lambda: nn.UpsamplingNearest2d(7), SPACE[2])],
+    "UpsamplingBilinear2d": [(lambda: nn.UpsamplingBilinear2d(scale_factor=2), SPACE[2]),
+                             (lambda: Sampled("zeros"), SPACE[2]), (lambda: Sampled("reflection"), SPACE[2])],
+}

@@ -61,7 +61,6 @@ NN = by_module({
     "legacy.losses": """distributed_sparse_softmax_cross_entropy_with_logits sigmoid_cross_entropy_with_logits
         softmax_cross_entropy_with_logits sparse_cross_entropy sparse_softmax_cross_entropy_with_logits""",
 }) | {
-    "PixelShuffle": "legacy.losses.pixel_shuffle_of",
     "PixelShufflev2": "legacy.losses.pixel_shuffle_v2",
 }
 

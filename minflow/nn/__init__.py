@@ -126,5 +126,15 @@ from .modules.transformer import (Transformer as Transformer, TransformerDecoder
                                   TransformerDecoderLayer as TransformerDecoderLayer,
                                   TransformerEncoder as TransformerEncoder,
                                   TransformerEncoderLayer as TransformerEncoderLayer)
+from .modules.resizing import (
+    ChannelShuffle as ChannelShuffle,
+    Fold as Fold,
+    PixelShuffle as PixelShuffle,
+    PixelUnshuffle as PixelUnshuffle,
+    Unfold as Unfold,
+    Upsample as Upsample,
+    UpsamplingBilinear2d as UpsamplingBilinear2d,
+    UpsamplingNearest2d as UpsamplingNearest2d,
+)
 
 __getattr__ = _name_hints("flow.nn", globals())

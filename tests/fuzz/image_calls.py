@@ -208,7 +208,93 @@ def unpooling(n: int, layer: bool = False):
     return make
 
 
-CALLS, LAYERS = {}, {}
+SMOOTH = {1: "'linear'", 2: "'bilinear' 'bicubic'", 3: "'trilinear'"}
+
+
+def sized(d: Draw, n: int) -> dict:
+    each = lambda *options: str(tuple(d.choice(options) for _ in range(n)))
+    if d.chance(0.5):
+        return {"size": d.one("1", "2", "5", each(1, 2, 3, 5)) if d.chance(0.95) else d.of("0 -1 (1,2,3,4) 2.5")}
+    factor = {"scale_factor": d.one("2", "0.5", "1.5", "3.0", each(0.7, 1.0, 2, 1.3)) if d.chance(0.95) else "0"}
+    return factor | some(d, recompute_scale_factor="True False None")
+
+
+def interpolate(d: Draw):
+    n = d.one(1, 2, 3)
+    kw = sized(d, n) | {"mode": d.of(f"'nearest' 'nearest-exact' 'area' {SMOOTH[n]} {SMOOTH[n]}")}
+    if kw["mode"] in SMOOTH[n]:
+        kw |= some(d, align_corners="True False None")
+    return [str(signal(d, n))], kw
+
+
+def upsample_layer(d: Draw):
+    args, kw = interpolate(d)
+    return [], kw, d.x
+
+
+def images_resized(d: Draw):
+    return [str(signal(d, 2))], sized(d, 2) if d.chance(0.5) else {"size": "(3, 4)"}
+
+
+def resized_layer(d: Draw):
+    args, kw = images_resized(d)
+    return [], {k: v for k, v in kw.items() if k != "recompute_scale_factor"}, d.x
+
+
+def grid_sample(d: Draw):
+    n = d.one(2, 2, 3)
+    x = d.floats((d.one(1, 2), d.one(1, 2), *[d.one(2, 3, 1) for _ in range(n)]))
+    profile = d.of("plain kinks unit ties")  # finite: PyTorch may crash on infinite places
+    grid = d.tensor((x.shape[0], *[d.one(1, 2) for _ in range(n)], n if d.chance(0.97) else 1), x.dtype, profile)
+    kw = {"mode": d.of("'bilinear' 'nearest' 'bilinear' 'bicubic'")} if n == 2 or d.chance(0.1) else {}
+    return [str(x), str(grid)], kw | some(d, padding_mode="'zeros' 'border' 'reflection'", align_corners="True False")
+
+
+def affine_grid(d: Draw):
+    n = d.one(2, 2, 3)
+    size = (d.one(1, 2), 2, *[d.one(1, 2, 3) for _ in range(n)])
+    theta = d.floats((size[0], n, n + 1) if d.chance(0.95) else (2, 3))
+    return [str(theta), str(size)], some(d, align_corners="True False")
+
+
+def folds(d: Draw, back: bool):
+    kernel = d.one((2, 2), (1, 2), (3, 1))
+    kw = some(d, dilation="1 2", padding="0 1", stride="1 2")
+    h, w = d.one(3, 4), d.one(3, 4)
+    if not back:
+        x = signal(d, 2)
+        return [str(x), d.one("1", "2", str(kernel))], kw
+    s, p, g = (int(kw.get(k, default)) for k, default in (("stride", 1), ("padding", 0), ("dilation", 1)))
+    counts = [max((n + 2 * p - g * (k - 1) - 1) // s + 1, 1) for n, k in zip((h, w), kernel)]
+    many = counts[0] * counts[1] + d.chance(0.05)
+    shape = (2, 2 * kernel[0] * kernel[1], many)[d.chance(0.2):]
+    return [str(d.tensor(shape, d.dtype_of(*FLOATS))), str((h, w)), str(kernel)], kw
+
+
+def shuffled(d: Draw, shape: tuple):
+    x = d.tensor(shape if d.chance(0.9) else d.choice(SHAPES))
+    return [str(x), d.of("2 2 2 1 3 0" if d.chance(0.2) else "2 2 1")], {}
+
+
+RESIZED = {
+    "interpolate": interpolate,
+    "upsample": lambda d: (lambda a, k: (a, {n: v for n, v in k.items() if n != "recompute_scale_factor"}))(
+        *interpolate(d)),
+    **dict.fromkeys(("upsample_nearest", "upsample_bilinear"), lambda d: (lambda a, k: (
+        a, {n: v for n, v in k.items() if n != "recompute_scale_factor"}))(*images_resized(d))),
+    "grid_sample": grid_sample,
+    "affine_grid": affine_grid,
+    "F.unfold": lambda d: folds(d, False),
+    "fold": lambda d: folds(d, True),
+    "pixel_shuffle": lambda d: shuffled(d, (*[1, 2][: d.one(1, 2)], d.one(4, 8), 2, 3)),
+    "pixel_unshuffle": lambda d: shuffled(d, (*[1, 2][: d.one(1, 2)], 2, 4, 2)),
+    "channel_shuffle": lambda d: shuffled(d, (2, 4, 2, 3)[: d.one(3, 4)]),
+}
+CALLS, LAYERS = dict(RESIZED), {}
+LAYERS |= {name: normal_layer(call, 9) for name, call in (
+    ("PixelShuffle", RESIZED["pixel_shuffle"]), ("PixelUnshuffle", RESIZED["pixel_unshuffle"]),
+    ("ChannelShuffle", RESIZED["channel_shuffle"]), ("Unfold", RESIZED["F.unfold"]), ("Fold", RESIZED["fold"]))}
+LAYERS |= {"Upsample": upsample_layer, "UpsamplingNearest2d": resized_layer, "UpsamplingBilinear2d": resized_layer}
 for n in (1, 2, 3):
     old = {"max_pool2d", "avg_pool2d", "adaptive_avg_pool2d"}
     CALLS |= {f"{k}_pool{n}d": pooling(n, k) for k in ("max", "avg", "lp") if f"{k}_pool{n}d" not in old}

@@ -205,7 +205,7 @@ X, W = flow.zeros(2, 3, 8, 8), flow.zeros(4, 3, 3, 3)
     (lambda: nn.max_pool2d(X, 2, 1, [0, 0, 2, 0]), r"\(2, 2\).*windows of \[2, 2\]"),
     (lambda: nn.conv2d_transpose(X, W, (2, 4, 9, 9), 1), r"output_shape \[2, 4, 9, 9\] asks for \[2, 4, 7, 7\]"),
     (lambda: nn.conv2d_transpose(X, W), "output_shape is None"),
-    (lambda: nn.PixelShuffle(X, 2), "3 channels cannot become 2 x 2"),
+    (lambda: legacy_function("losses.pixel_shuffle_of")(X, 2), "3 channels cannot become 2 x 2"),
 ])  # fmt: skip
 def test_mistakes_with_windows(wrong, told):
     with pytest.raises(ShapeError, match=told):
@@ -471,7 +471,7 @@ def test_reductions_and_variants():
 
 def test_pixel_shuffle():
     x = np.arange(2 * 12 * 2 * 3).reshape(2, 12, 2, 3).astype(float)
-    out = nn.PixelShuffle(t(x), 2).numpy()
+    out = legacy_function("losses.pixel_shuffle_of")(t(x), 2).numpy()
     assert out.shape == (2, 3, 4, 6)
     for c, i, j in itertools.product(range(3), range(4), range(6)):
         assert (out[:, c, i, j] == x[:, c * 4 + (i % 2) * 2 + j % 2, i // 2, j // 2]).all()

@@ -100,6 +100,7 @@ LOSSES = {  # classes of today that were functions: of Blobs, the loss itself
     "flow.nn.L1Loss": "losses.l1_loss",
     "flow.nn.MSELoss": "losses.mse_loss",
     "flow.nn.MarginRankingLoss": "losses.margin_ranking_loss",
+    "flow.nn.PixelShuffle": "losses.pixel_shuffle_of",
     "flow.nn.TripletMarginLoss": "losses.triplet_margin_loss",
 }
 
@@ -122,7 +123,7 @@ def legacy_meaning(name: str, args: tuple, kwargs: Mapping) -> Callable | None:
     Raises DTypeError where keywords of both are passed.
     """
     if name in LOSSES:
-        whole = len(args) > 1 or kwargs.keys() & {"target", "negative"}
+        whole = len(args) > 1 or kwargs.keys() & {"target", "negative", "upscale_factor"}
         first = next(iter((*args, *kwargs.values())), None)
         return legacy_function(LOSSES[name]) if whole and isinstance(first, Blob) else None
     if name not in TABLE:

@@ -86,6 +86,17 @@ from .unpooling import max_unpool2d as max_unpool2d
 from .unpooling import max_unpool3d as max_unpool3d
 from .attention import (multi_head_attention_forward as multi_head_attention_forward,
                         scaled_dot_product_attention as scaled_dot_product_attention)
+from .folding import channel_shuffle as channel_shuffle
+from .folding import fold as fold
+from .folding import pixel_shuffle as pixel_shuffle
+from .folding import pixel_unshuffle as pixel_unshuffle
+from .folding import unfold as unfold
+from .resizing import interpolate as interpolate
+from .resizing import upsample as upsample
+from .resizing import upsample_bilinear as upsample_bilinear
+from .resizing import upsample_nearest as upsample_nearest
+from .grids import affine_grid as affine_grid
+from .grids import grid_sample as grid_sample
 
 __getattr__ = _name_hints("flow.nn.functional", globals())
 _public_functions(__path__[0])

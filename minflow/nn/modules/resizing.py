@@ -1,0 +1,134 @@
+"""Layers that change the size: Upsample, PixelShuffle, Fold, Unfold and their like. They have no parameters.
+
+Read next: `../functional/resizing.py`, `../functional/folding.py`.
+"""
+
+from __future__ import annotations
+
+from ...core.base.two_meanings import BUILDING, other_meaning
+from ...core.tensor import Tensor
+from .. import functional as F
+from ..module import Module
+from .pooling import Sizes
+
+
+class Upsample(Module):
+    """The input in another size, or larger by a factor; see functional.interpolate for the modes.
+
+    x: float (N, C, L), (N, C, H, W) or (N, C, D, H, W).
+    """
+
+    def __init__(
+        self,
+        size: int | tuple[int, ...] | None = None,
+        scale_factor: float | tuple[float, ...] | None = None,
+        mode: str = "nearest",
+        align_corners: bool | None = None,
+        recompute_scale_factor: bool | None = None,
+    ):
+        super().__init__()
+        several = isinstance(scale_factor, tuple | list)
+        self.size, self.mode, self.align_corners = size, mode, align_corners
+        self.scale_factor = tuple(map(float, scale_factor)) if several else scale_factor and float(scale_factor)
+        self.recompute_scale_factor = recompute_scale_factor
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.interpolate(
+            input, self.size, self.scale_factor, self.mode, self.align_corners, self.recompute_scale_factor
+        )
+
+    def extra_repr(self) -> str:
+        how = f"size={self.size!r}" if self.scale_factor is None else f"scale_factor={self.scale_factor!r}"
+        return f"{how}, mode={self.mode!r}"
+
+
+class UpsamplingNearest2d(Upsample):
+    """Upsample with mode "nearest", of images (N, C, H, W)."""
+
+    def __init__(self, size: Sizes | None = None, scale_factor: float | tuple[float, float] | None = None):
+        super().__init__(size, scale_factor, "nearest")
+
+
+class UpsamplingBilinear2d(Upsample):
+    """Upsample with mode "bilinear" and align_corners, of images (N, C, H, W)."""
+
+    def __init__(self, size: Sizes | None = None, scale_factor: float | tuple[float, float] | None = None):
+        super().__init__(size, scale_factor, "bilinear", True)
+
+
+class PixelShuffle(Module):
+    """Channels become pixels: (..., C * r * r, H, W) to (..., C, H * r, W * r). Shi et al. 2016, eq. 4."""
+
+    def __new__(cls, *args, **kwargs):
+        job = cls is PixelShuffle and BUILDING.get() is not None
+        function = other_meaning("flow.nn.PixelShuffle", args, kwargs) if job else None
+        return super().__new__(cls, *args, **kwargs) if function is None else function(*args, **kwargs)
+
+    def __init__(self, upscale_factor: int):
+        super().__init__()
+        self.upscale_factor = upscale_factor
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.pixel_shuffle(input, self.upscale_factor)
+
+    def extra_repr(self) -> str:
+        return f"upscale_factor={self.upscale_factor}"
+
+
+class PixelUnshuffle(Module):
+    """Pixels become channels: (..., C, H * r, W * r) to (..., C * r * r, H, W)."""
+
+    def __init__(self, downscale_factor: int):
+        super().__init__()
+        self.downscale_factor = downscale_factor
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.pixel_unshuffle(input, self.downscale_factor)
+
+    def extra_repr(self) -> str:
+        return f"downscale_factor={self.downscale_factor}"
+
+
+class ChannelShuffle(Module):
+    """Channels dealt out anew: the first of each group, then the second of each. x: (N, C, ...)."""
+
+    def __init__(self, groups: int):
+        super().__init__()
+        self.groups = groups
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.channel_shuffle(input, self.groups)
+
+    def extra_repr(self) -> str:
+        return f"groups={self.groups}"
+
+
+class Unfold(Module):
+    """The windows of images as columns: float (N, C, H, W) to (N, C * KH * KW, L); see functional.unfold."""
+
+    def __init__(self, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1):
+        super().__init__()
+        self.kernel_size, self.dilation, self.padding, self.stride = kernel_size, dilation, padding, stride
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
+
+    def extra_repr(self) -> str:
+        return (f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, "
+                f"stride={self.stride}")
+
+
+class Fold(Unfold):
+    """Columns added up to images of output_size: float (N, C * KH * KW, L) to (N, C, H, W); see functional.fold."""
+
+    def __init__(
+        self, output_size: Sizes, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1
+    ):
+        super().__init__(kernel_size, dilation, padding, stride)
+        self.output_size = output_size
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.fold(input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
+
+    def extra_repr(self) -> str:
+        return f"output_size={self.output_size}, {super().extra_repr()}"

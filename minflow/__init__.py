@@ -217,7 +217,7 @@ if _TYPE_CHECKING:
     from .accepted import accelerator, backends, comm, distributed, jit
 
 # rooms that many programs do not need: imported at first use
-_LATER = ("data", "func", "library", "models", "special", "typing", "utils", "vision")
+_LATER = ("data", "distributions", "func", "library", "models", "special", "typing", "utils", "vision")
 _ACCEPTED = ("accelerator", "backends", "comm", "distributed", "jit")  # for programs of other machines
 
 

@@ -71,6 +71,7 @@ ROOMS = {
     "vision": ["core", "nn", "data", "utils"],
     "models": ["core", "nn"],
     "job": ["core", "compiler", "views", "diagnosis", "nn", "optim", "io", "data", "utils", "vision"],
+    "distributions": ["core"],
     "accepted": ["core"],
     "compat": ["core"],
     # Public namespaces of one screen each: `flow.amp`, `flow.autograd`, ...
@@ -136,6 +137,7 @@ CAPS = {
     "optim": 2400,
     "io": 1150,
     "data": 560,
+    "distributions": 620,
     "utils": 1400,
     "vision": 1900,
     "models": 200,

@@ -1,0 +1,170 @@
+"""Distributions over classes, by probabilities or by logits of any scale."""
+
+from __future__ import annotations
+
+from ..core import functions as F
+from ..core.base.errors import ShapeError
+from ..core.functions.arguments import to
+from ..core.functions.creation import arange
+from ..core.spec import finfo, int64
+from ..core.tensor import Tensor
+from ..core.where import fail
+from .counts import one_of
+from .distribution import Distribution, met
+
+
+class Categorical(Distribution):
+    """One of n classes, 0 to n - 1, as an int64 tensor.
+
+    probs: (..., n) weights >= 0, which are divided by their sum.  logits: (..., n) logarithms of weights.
+    """
+
+    def __init__(self, probs=None, logits=None, validate_args: bool | None = None):
+        one_of(type(self).__name__, probs, logits)
+        self.by_probs = probs is not None
+        (x,) = met(probs if self.by_probs else logits)
+        if x.ndim < 1:
+            fail(ShapeError, f"{type(self).__name__}: weights of no axes", "the last axis counts the classes",
+                 weights=x)
+        super().__init__(x.shape[:-1], (), validate_args)
+        if self.by_probs:
+            self.need("probs", x, (x >= 0) & (x.sum(-1, keepdim=True) > 0), ">= 0, and not all 0")
+        self.parameter = x / x.sum(-1, keepdim=True) if self.by_probs else x - F.logsumexp(x, -1, keepdim=True)
+        self._num_events = x.shape[-1]
+
+    @property
+    def names(self) -> tuple[str, ...]:  # type: ignore[override]
+        return ("probs",) if self.by_probs else ("logits",)
+
+    @property
+    def support(self):  # type: ignore[override]
+        n = self._num_events
+        return f"a class from 0 to {n - 1}", lambda self, value: (value >= 0) & (value < n) & (value == F.floor(value))
+
+    @property
+    def probs(self) -> Tensor:
+        return self.parameter if self.by_probs else F.exp(self.parameter)
+
+    @property
+    def logits(self) -> Tensor:
+        """The logarithms of the probabilities."""
+        if not self.by_probs:
+            return self.parameter
+        eps = finfo(self.parameter.dtype).eps
+        return F.log(self.parameter.clamp(eps, 1 - eps))
+
+    @property
+    def param_shape(self):
+        return self.parameter.shape
+
+    @property
+    def mean(self) -> Tensor:
+        return self.probs[..., 0] * float("nan")
+
+    variance = mean
+
+    @property
+    def mode(self) -> Tensor:
+        return self.probs.argmax(-1)
+
+    def expand(self, batch_shape, _instance=None):
+        made = type(self).__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        made._batch_shape = type(self.batch_shape)(tuple(batch_shape))
+        made.parameter = self.parameter.expand(*batch_shape, self._num_events)
+        return made
+
+    def classes(self, sample_shape) -> Tensor:
+        """Class numbers of shape sample_shape + batch_shape."""
+        shape = (sample_shape,) if isinstance(sample_shape, int) else tuple(sample_shape)
+        count = 1
+        for n in shape:
+            count *= n
+        rows = self.probs.detach().reshape(-1, self._num_events)
+        drawn = F.multinomial(rows, count, True) if count else rows[:, :0].long()
+        return drawn.T.reshape(*shape, *self.batch_shape)
+
+    def sample(self, sample_shape=()) -> Tensor:
+        return self.classes(sample_shape)
+
+    def log_prob(self, value) -> Tensor:
+        value = to(self.checked(value), int64)
+        shape = F.broadcast_tensors(value, self.parameter[..., 0])[0].shape
+        logits = self.logits.expand(*shape, self._num_events)
+        return F.gather(logits, -1, value.expand(*shape).unsqueeze(-1)).squeeze(-1)
+
+    def entropy(self) -> Tensor:
+        logits = self.logits.clamp(min=finfo(self.parameter.dtype).min)  # 0 * log(0) is 0
+        return -(logits * self.probs).sum(-1)
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        values = arange(self._num_events).reshape(-1, *[1] * len(self.batch_shape))
+        return values.expand(self._num_events, *self.batch_shape) if expand else values
+
+
+class OneHotCategorical(Categorical):
+    """A class as a row with one 1. probs, logits: as of Categorical."""
+
+    def __init__(self, probs=None, logits=None, validate_args: bool | None = None):
+        super().__init__(probs, logits, validate_args)
+        self._event_shape = type(self.batch_shape)((self._num_events,))
+
+    support = ("a row with one 1", lambda self, value: ((value == 0) | (value == 1)) & (value.sum(-1, True) == 1))
+
+    @property
+    def mean(self) -> Tensor:
+        return self.probs
+
+    @property
+    def variance(self) -> Tensor:
+        return self.probs * (1 - self.probs)
+
+    @property
+    def mode(self) -> Tensor:
+        return to(F.one_hot(self.probs.argmax(-1), self._num_events), self.parameter.dtype)
+
+    def sample(self, sample_shape=()) -> Tensor:
+        return to(F.one_hot(self.classes(sample_shape), self._num_events), self.parameter.dtype)
+
+    def log_prob(self, value) -> Tensor:
+        return super().log_prob(self.checked(value).argmax(-1)) if not self.validate else Categorical(
+            logits=self.logits, validate_args=False).log_prob(self.checked(value).argmax(-1))
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        n = self._num_events
+        values = to(F.one_hot(arange(n), n), self.parameter.dtype).reshape(n, *[1] * len(self.batch_shape), n)
+        return values.expand(n, *self.batch_shape, n) if expand else values
+
+
+class Multinomial(Categorical):
+    """How often each of n classes is drawn in total_count draws."""
+
+    def __init__(self, total_count: int = 1, probs=None, logits=None, validate_args: bool | None = None):
+        super().__init__(probs, logits, validate_args)
+        self.total_count = total_count
+        self._event_shape = type(self.batch_shape)((self._num_events,))
+
+    support = ("whole numbers >= 0 with the sum total_count", lambda self, value: (value >= 0) & (
+        value == F.floor(value)) & (value.sum(-1, True) == self.total_count))
+
+    @property
+    def mean(self) -> Tensor:
+        return self.probs * self.total_count
+
+    @property
+    def variance(self) -> Tensor:
+        return self.total_count * self.probs * (1 - self.probs)
+
+    def sample(self, sample_shape=()) -> Tensor:
+        shape = (sample_shape,) if isinstance(sample_shape, int) else tuple(sample_shape)
+        drawn = self.classes((self.total_count, *shape))
+        return to(F.one_hot(drawn, self._num_events).sum(0), self.parameter.dtype)
+
+    def log_prob(self, value) -> Tensor:
+        value = self.checked(value)
+        ways = F.lgamma(value.sum(-1) + 1) - F.lgamma(value + 1).sum(-1)
+        logits = F.where((value == 0) & (self.logits == -float("inf")), 0.0, self.logits)
+        return ways + (logits * value).sum(-1)
+
+    def entropy(self) -> Tensor:
+        return self.unknown("entropy")

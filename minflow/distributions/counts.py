@@ -1,0 +1,184 @@
+"""Distributions of counts and of yes or no, by probabilities or by logits (log-odds)."""
+
+from __future__ import annotations
+
+from ..core import functions as F
+from ..core.base.errors import OutOfRangeError
+from ..core.functions import drawing
+from ..core.functions.creation import arange, bernoulli
+from ..core.ops.loss import logit_entropy
+from ..core.spec import finfo
+from ..core.tensor import Tensor
+from ..core.where import fail
+from .distribution import Distribution, met
+from .waiting import fractions
+
+
+def one_of(kind: str, probs, logits) -> None:
+    if (probs is None) == (logits is None):
+        fail(OutOfRangeError, f"{kind}: {'neither' if probs is None else 'both'} of probs and logits given",
+             "one of probs=... and logits=...")
+
+
+class ByOdds(Distribution):
+    """A distribution with one probability, given itself (probs) or as log(p / (1 - p)) (logits)."""
+
+    def __init__(self, probs=None, logits=None, validate_args: bool | None = None):
+        one_of(type(self).__name__, probs, logits)
+        self.by_probs = probs is not None
+        (self.parameter,) = met(probs if self.by_probs else logits)
+        super().__init__(self.parameter.shape, (), validate_args)
+        if self.by_probs:
+            p = self.parameter
+            self.need("probs", p, (p >= 0) & (p <= 1), "from 0 to 1")
+
+    @property
+    def names(self) -> tuple[str, ...]:  # type: ignore[override]
+        return ("probs",) if self.by_probs else ("logits",)
+
+    @property
+    def probs(self) -> Tensor:
+        return self.parameter if self.by_probs else F.sigmoid(self.parameter)
+
+    @property
+    def logits(self) -> Tensor:
+        if not self.by_probs:
+            return self.parameter
+        eps = finfo(self.parameter.dtype).eps
+        inside = self.parameter.clamp(eps, 1 - eps)
+        return F.log(inside) - F.log1p(-inside)
+
+    def expand(self, batch_shape, _instance=None):
+        made = type(self).__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        made._batch_shape = type(self.batch_shape)(tuple(batch_shape))
+        made.parameter = self.parameter.expand(*batch_shape)
+        return made
+
+
+class Bernoulli(ByOdds):
+    """1 with probability probs, else 0."""
+
+    support = ("0 or 1", lambda self, value: (value == 0) | (value == 1))
+
+    @property
+    def mean(self) -> Tensor:
+        return self.probs
+
+    @property
+    def mode(self) -> Tensor:
+        p = self.probs
+        return F.where(p == 0.5, float("nan"), (p >= 0.5).to(p.dtype))
+
+    @property
+    def variance(self) -> Tensor:
+        return self.probs * (1 - self.probs)
+
+    def sample(self, sample_shape=()) -> Tensor:
+        return bernoulli(self.probs.detach().expand(*self.extended(sample_shape)))
+
+    def log_prob(self, value) -> Tensor:
+        logits, value = F.broadcast_tensors(self.logits, self.checked(value).to(self.parameter.dtype))
+        return -logit_entropy(logits, value)
+
+    def entropy(self) -> Tensor:
+        return logit_entropy(self.logits, self.probs)
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        values = arange(2, dtype=self.parameter.dtype).reshape(2, *[1] * len(self.batch_shape))
+        return values.expand(2, *self.batch_shape) if expand else values
+
+
+class Geometric(ByOdds):
+    """How often a trial fails before it first succeeds."""
+
+    support = ("a whole number >= 0", lambda self, value: (value >= 0) & (value == F.floor(value)))
+
+    @property
+    def mean(self) -> Tensor:
+        return 1 / self.probs - 1
+
+    @property
+    def mode(self) -> Tensor:
+        return F.mul(self.probs, 0.0)
+
+    @property
+    def variance(self) -> Tensor:
+        return (1 / self.probs - 1) / self.probs
+
+    def sample(self, sample_shape=()) -> Tensor:
+        p = self.probs.detach()
+        return F.floor(F.log(fractions(self.extended(sample_shape), p)) / F.log1p(-p))
+
+    def log_prob(self, value) -> Tensor:
+        value, p = self.checked(value), self.probs
+        none = (p == 1) & (value == 0)  # 0 * log(0)
+        return value * F.log1p(-F.where(none, 0.0, p)) + F.log(self.probs)
+
+    def entropy(self) -> Tensor:
+        return logit_entropy(self.logits, self.probs) / self.probs
+
+
+class Binomial(ByOdds):
+    """How many of total_count trials succeed."""
+
+    def __init__(self, total_count=1, probs=None, logits=None, validate_args: bool | None = None):
+        super().__init__(probs, logits, validate_args)
+        self.total_count, self.parameter = met(total_count, self.parameter)
+        self._batch_shape = self.parameter.shape
+        count = self.total_count
+        self.need("total_count", count, (count >= 0) & (count == F.floor(count)), "a whole number >= 0")
+
+    support = ("a whole number from 0 to total_count",
+               lambda self, value: (value >= 0) & (value <= self.total_count) & (value == F.floor(value)))
+
+    @property
+    def mean(self) -> Tensor:
+        return self.total_count * self.probs
+
+    @property
+    def mode(self) -> Tensor:
+        return F.floor((self.total_count + 1) * self.probs).clamp(max=self.total_count)
+
+    @property
+    def variance(self) -> Tensor:
+        return self.total_count * self.probs * (1 - self.probs)
+
+    def sample(self, sample_shape=()) -> Tensor:
+        shape = self.extended(sample_shape)
+        return drawing.binomial(self.total_count.expand(*shape), self.probs.detach().expand(*shape))
+
+    def log_prob(self, value) -> Tensor:
+        value, n, logits = self.checked(value), self.total_count, self.logits
+        ways = F.lgamma(n + 1) - F.lgamma(value + 1) - F.lgamma(n - value + 1)
+        spread = n * logits.clamp(min=0) + n * F.log1p(F.exp(-F.abs(logits)))
+        return value * logits + ways - spread
+
+
+class Poisson(Distribution):
+    """How often something happens in one unit of time, where it does so `rate` times on average."""
+
+    names = ("rate",)
+    support = ("a whole number >= 0", lambda self, value: (value >= 0) & (value == F.floor(value)))
+
+    def __init__(self, rate, validate_args: bool | None = None):
+        (self.rate,) = met(rate)
+        super().__init__(self.rate.shape, (), validate_args)
+        self.need("rate", self.rate, self.rate >= 0, ">= 0")
+
+    @property
+    def mean(self) -> Tensor:
+        return self.rate
+
+    variance = mean
+
+    @property
+    def mode(self) -> Tensor:
+        return F.floor(self.rate)
+
+    def sample(self, sample_shape=()) -> Tensor:
+        return drawing.poisson(self.rate.detach().expand(*self.extended(sample_shape)))
+
+    def log_prob(self, value) -> Tensor:
+        value = self.checked(value)
+        return F.xlogy(value, self.rate) - self.rate - F.lgamma(value + 1)

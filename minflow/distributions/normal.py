@@ -1,0 +1,211 @@
+"""The normal distribution, what is made of it, and its form for vectors."""
+
+from __future__ import annotations
+
+import math
+
+from ..core import functions as F
+from ..core.base.errors import ShapeError
+from ..core.functions.arguments import tensor_of
+from ..core.functions.creation import randn
+from ..core.functions.matrices import eye_of, solve_triangular
+from ..core.tensor import Tensor
+from ..core.where import fail
+from .distribution import Distribution, met
+
+LOG_ROOT = math.log(math.sqrt(2 * math.pi))
+
+
+def noise(shape, like: Tensor) -> Tensor:
+    return randn(*shape, dtype=like.dtype, device=like.device)
+
+
+class Normal(Distribution):
+    """loc + scale * a standard normal number.
+
+    loc: the mean.  scale: the standard deviation, > 0; float tensors or numbers that broadcast.
+    """
+
+    has_rsample = True
+    names = ("loc", "scale")
+
+    def __init__(self, loc, scale, validate_args: bool | None = None):
+        self.loc, self.scale = met(loc, scale)
+        super().__init__(self.loc.shape, (), validate_args)
+        self.need("scale", self.scale, self.scale > 0, "> 0")
+
+    @property
+    def mean(self) -> Tensor:
+        return self.loc
+
+    mode = mean
+
+    @property
+    def stddev(self) -> Tensor:
+        return self.scale
+
+    @property
+    def variance(self) -> Tensor:
+        return self.scale.square()
+
+    def rsample(self, sample_shape=()) -> Tensor:
+        return self.loc + noise(self.extended(sample_shape), self.loc) * self.scale
+
+    def log_prob(self, value) -> Tensor:
+        value = self.checked(value)
+        return -((value - self.loc).square() / (2 * self.variance)) - F.log(self.scale) - LOG_ROOT
+
+    def cdf(self, value) -> Tensor:
+        return 0.5 * (1 + F.erf((self.checked(value) - self.loc) / (self.scale * math.sqrt(2))))
+
+    def icdf(self, value) -> Tensor:
+        return self.loc + self.scale * F.erfinv(2 * tensor_of(value) - 1) * math.sqrt(2)
+
+    def entropy(self) -> Tensor:
+        return 0.5 + LOG_ROOT + F.log(self.scale)
+
+
+class LogNormal(Distribution):
+    """exp of a normal number with mean loc and standard deviation scale."""
+
+    has_rsample = True
+    names = ("loc", "scale")
+    support = ("> 0", lambda self, value: value > 0)
+
+    def __init__(self, loc, scale, validate_args: bool | None = None):
+        self.base_dist = Normal(loc, scale, validate_args)
+        self.loc, self.scale = self.base_dist.loc, self.base_dist.scale
+        super().__init__(self.loc.shape, (), validate_args)
+
+    @property
+    def mean(self) -> Tensor:
+        return F.exp(self.loc + self.scale.square() / 2)
+
+    @property
+    def mode(self) -> Tensor:
+        return F.exp(self.loc - self.scale.square())
+
+    @property
+    def variance(self) -> Tensor:
+        square = self.scale.square()
+        return F.expm1(square) * F.exp(2 * self.loc + square)
+
+    def rsample(self, sample_shape=()) -> Tensor:
+        return F.exp(self.loc + noise(self.extended(sample_shape), self.loc) * self.scale)
+
+    def log_prob(self, value) -> Tensor:
+        value = self.checked(value)
+        return Normal(self.loc, self.scale, False).log_prob(F.log(value)) - F.log(value)
+
+    def cdf(self, value) -> Tensor:
+        return Normal(self.loc, self.scale, False).cdf(F.log(self.checked(value)))
+
+    def entropy(self) -> Tensor:
+        return 0.5 + LOG_ROOT + F.log(self.scale) + self.loc
+
+
+class HalfNormal(Distribution):
+    """The size of a normal number with mean 0."""
+
+    has_rsample = True
+    names = ("scale",)
+    support = (">= 0", lambda self, value: value >= 0)
+
+    def __init__(self, scale, validate_args: bool | None = None):
+        (self.scale,) = met(scale)
+        super().__init__(self.scale.shape, (), validate_args)
+        self.need("scale", self.scale, self.scale > 0, "> 0")
+
+    @property
+    def mean(self) -> Tensor:
+        return self.scale * math.sqrt(2 / math.pi)
+
+    @property
+    def mode(self) -> Tensor:
+        return F.mul(self.scale, 0.0)
+
+    @property
+    def variance(self) -> Tensor:
+        return self.scale.square() * (1 - 2 / math.pi)
+
+    def rsample(self, sample_shape=()) -> Tensor:
+        return F.abs(noise(self.extended(sample_shape), self.scale)) * self.scale
+
+    def log_prob(self, value) -> Tensor:
+        value = self.checked(value)
+        return Normal(0.0, self.scale, False).log_prob(value) + math.log(2)
+
+    def cdf(self, value) -> Tensor:
+        return F.erf(self.checked(value) / (self.scale * math.sqrt(2)))
+
+    def icdf(self, value) -> Tensor:
+        return self.scale * F.erfinv(tensor_of(value)) * math.sqrt(2)
+
+    def entropy(self) -> Tensor:
+        return 0.5 * math.log(math.pi / 2) + 0.5 + F.log(self.scale)
+
+
+class MultivariateNormal(Distribution):
+    """Normal vectors. loc: (..., n).  One of covariance_matrix, precision_matrix (its inverse) and scale_tril (its
+    lower Cholesky factor), each (..., n, n)."""
+
+    has_rsample = True
+    names = ("loc", "scale_tril")
+
+    def __init__(self, loc, covariance_matrix=None, precision_matrix=None, scale_tril=None,
+                 validate_args: bool | None = None):
+        choices = {"covariance_matrix": covariance_matrix, "precision_matrix": precision_matrix,
+                   "scale_tril": scale_tril}
+        passed = [name for name, x in choices.items() if x is not None]
+        if len(passed) != 1:
+            fail(ShapeError, f"MultivariateNormal: {' and '.join(passed) or 'no matrix'} given",
+                 "one of covariance_matrix, precision_matrix and scale_tril")
+        matrix = choices[passed[0]]
+        if loc.ndim < 1 or matrix.ndim < 2 or matrix.shape[-2:] != (loc.shape[-1],) * 2:
+            fail(ShapeError, f"MultivariateNormal: loc of shape {list(loc.shape)} and a matrix of {list(matrix.shape)}",
+                 "loc (..., n) and the matrix (..., n, n)", loc=loc, matrix=matrix)
+        if covariance_matrix is not None:
+            tril = F.cholesky(covariance_matrix)
+        elif precision_matrix is not None:  # of P = K @ K.T with K upper, the inverse of K.T is lower
+            upper = F.cholesky(precision_matrix.flip((-2, -1))).flip((-2, -1))
+            tril = solve_triangular(upper.mT, eye_of(upper, loc.shape[-1]), upper=False)
+        else:
+            tril = scale_tril
+        batch = F.broadcast_tensors(loc[..., 0], tril[..., 0, 0])[0].shape
+        n = loc.shape[-1]
+        self.loc, self.scale_tril = loc.expand(*batch, n), tril.expand(*batch, n, n)
+        super().__init__(batch, (n,), validate_args)
+
+    @property
+    def covariance_matrix(self) -> Tensor:
+        return F.matmul(self.scale_tril, self.scale_tril.mT)
+
+    @property
+    def precision_matrix(self) -> Tensor:
+        return F.cholesky_inverse(self.scale_tril)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.loc
+
+    mode = mean
+
+    @property
+    def variance(self) -> Tensor:
+        return self.scale_tril.square().sum(-1)
+
+    def rsample(self, sample_shape=()) -> Tensor:
+        drawn = noise(self.extended(sample_shape), self.loc)
+        return self.loc + F.matmul(self.scale_tril, drawn.unsqueeze(-1)).squeeze(-1)
+
+    def log_size(self) -> Tensor:
+        """Half of the logarithm of the determinant of the covariance."""
+        return F.log(F.diagonal(self.scale_tril, 0, -2, -1)).sum(-1)
+
+    def log_prob(self, value) -> Tensor:
+        away = (self.checked(value) - self.loc).unsqueeze(-1)
+        distance = solve_triangular(self.scale_tril, away, upper=False).square().sum((-2, -1))
+        return -0.5 * distance - self.event_shape[0] * LOG_ROOT - self.log_size()
+
+    def entropy(self) -> Tensor:
+        return self.event_shape[0] * (0.5 + LOG_ROOT) + self.log_size()

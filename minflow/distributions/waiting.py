@@ -1,0 +1,207 @@
+"""Distributions of one number that are drawn by turning their cdf around: uniform, exponential, Laplace, Gumbel, ..."""
+
+from __future__ import annotations
+
+import math
+
+from ..core import functions as F
+from ..core.functions.arguments import tensor_of
+from ..core.functions.creation import rand
+from ..core.tensor import Tensor
+from .distribution import Distribution, met
+
+EULER = 0.5772156649015329
+
+
+def fractions(shape, like: Tensor) -> Tensor:
+    """Uniform numbers in (0, 1), whose logarithms are finite."""
+    tiny = 2.0**-24
+    return rand(*shape, dtype=like.dtype, device=like.device).clamp(tiny, 1 - tiny)
+
+
+class Uniform(Distribution):
+    """Any number from low (included) to high (not included) alike."""
+
+    has_rsample = True
+    names = ("low", "high")
+    support = ("from low to high", lambda self, value: (value >= self.low) & (value <= self.high))
+
+    def __init__(self, low, high, validate_args: bool | None = None):
+        self.low, self.high = met(low, high)
+        super().__init__(self.low.shape, (), validate_args)
+        self.need("high", self.high, self.high > self.low, "greater than low")
+
+    @property
+    def mean(self) -> Tensor:
+        return (self.high + self.low) / 2
+
+    @property
+    def mode(self) -> Tensor:
+        return self.low * float("nan")
+
+    @property
+    def variance(self) -> Tensor:
+        return (self.high - self.low).square() / 12
+
+    def rsample(self, sample_shape=()) -> Tensor:
+        drawn = rand(*self.extended(sample_shape), dtype=self.low.dtype, device=self.low.device)
+        return self.low + drawn * (self.high - self.low)
+
+    def log_prob(self, value) -> Tensor:
+        value = self.checked(value)
+        inside = (value >= self.low) & (value < self.high)
+        return F.log(inside.to(self.low.dtype)) - F.log(self.high - self.low)
+
+    def cdf(self, value) -> Tensor:
+        return ((self.checked(value) - self.low) / (self.high - self.low)).clamp(0, 1)
+
+    def icdf(self, value) -> Tensor:
+        return tensor_of(value) * (self.high - self.low) + self.low
+
+    def entropy(self) -> Tensor:
+        return F.log(self.high - self.low)
+
+
+class Exponential(Distribution):
+    """How long one waits for what happens `rate` times in one unit of time."""
+
+    has_rsample = True
+    names = ("rate",)
+    support = (">= 0", lambda self, value: value >= 0)
+
+    def __init__(self, rate, validate_args: bool | None = None):
+        (self.rate,) = met(rate)
+        super().__init__(self.rate.shape, (), validate_args)
+        self.need("rate", self.rate, self.rate > 0, "> 0")
+
+    @property
+    def mean(self) -> Tensor:
+        return F.reciprocal(self.rate)
+
+    stddev = mean
+
+    @property
+    def mode(self) -> Tensor:
+        return F.mul(self.rate, 0.0)
+
+    @property
+    def variance(self) -> Tensor:
+        return self.rate.pow(-2)
+
+    def rsample(self, sample_shape=()) -> Tensor:
+        return -F.log(fractions(self.extended(sample_shape), self.rate)) / self.rate
+
+    def log_prob(self, value) -> Tensor:
+        return F.log(self.rate) - self.rate * self.checked(value)
+
+    def cdf(self, value) -> Tensor:
+        return 1 - F.exp(-self.rate * self.checked(value))
+
+    def icdf(self, value) -> Tensor:
+        return -F.log1p(-tensor_of(value)) / self.rate
+
+    def entropy(self) -> Tensor:
+        return 1 - F.log(self.rate)
+
+
+class Located(Distribution):
+    """A distribution that is moved by loc and stretched by scale > 0."""
+
+    has_rsample = True
+    names = ("loc", "scale")
+
+    def __init__(self, loc, scale, validate_args: bool | None = None):
+        self.loc, self.scale = met(loc, scale)
+        super().__init__(self.loc.shape, (), validate_args)
+        self.need("scale", self.scale, self.scale > 0, "> 0")
+
+    def rsample(self, sample_shape=()) -> Tensor:
+        return self.icdf(fractions(self.extended(sample_shape), self.loc))
+
+    def away(self, value) -> Tensor:
+        return (self.checked(value) - self.loc) / self.scale
+
+
+class Laplace(Located):
+    """Two exponential distributions back to back at loc, each with the mean scale."""
+
+    @property
+    def mean(self) -> Tensor:
+        return self.loc
+
+    mode = mean
+
+    @property
+    def variance(self) -> Tensor:
+        return 2 * self.scale.square()
+
+    def log_prob(self, value) -> Tensor:
+        return -F.log(2 * self.scale) - F.abs(self.away(value))
+
+    def cdf(self, value) -> Tensor:
+        away = self.away(value)
+        return 0.5 - 0.5 * F.sign(away) * F.expm1(-F.abs(away))
+
+    def icdf(self, value) -> Tensor:
+        centred = tensor_of(value) - 0.5
+        return self.loc - self.scale * F.sign(centred) * F.log1p(-2 * F.abs(centred))
+
+    def entropy(self) -> Tensor:
+        return 1 + F.log(2 * self.scale)
+
+
+class Gumbel(Located):
+    """What the largest of many numbers tends to (Gumbel 1935)."""
+
+    @property
+    def mean(self) -> Tensor:
+        return self.loc + self.scale * EULER
+
+    @property
+    def mode(self) -> Tensor:
+        return self.loc
+
+    @property
+    def variance(self) -> Tensor:
+        return self.scale.square() * (math.pi**2 / 6)
+
+    def log_prob(self, value) -> Tensor:
+        away = self.away(value)
+        return -(away + F.exp(-away)) - F.log(self.scale)
+
+    def cdf(self, value) -> Tensor:
+        return F.exp(-F.exp(-self.away(value)))
+
+    def icdf(self, value) -> Tensor:
+        return self.loc - self.scale * F.log(-F.log(tensor_of(value)))
+
+    def entropy(self) -> Tensor:
+        return F.log(self.scale) + (1 + EULER)
+
+
+class Cauchy(Located):
+    """The ratio of two normal numbers: with so many large ones that it has no mean."""
+
+    @property
+    def mean(self) -> Tensor:
+        return self.loc * float("nan")
+
+    @property
+    def mode(self) -> Tensor:
+        return self.loc
+
+    @property
+    def variance(self) -> Tensor:
+        return F.where(self.scale > 0, math.inf, self.scale)
+
+    def log_prob(self, value) -> Tensor:
+        return -math.log(math.pi) - F.log(self.scale) - F.log1p(self.away(value).square())
+
+    def cdf(self, value) -> Tensor:
+        return F.atan(self.away(value)) / math.pi + 0.5
+
+    def icdf(self, value) -> Tensor:
+        return self.loc + self.scale * F.tan(math.pi * (tensor_of(value) - 0.5))
+
+    def entropy(self) -> Tensor:
+        return math.log(4 * math.pi) + F.log(self.scale)

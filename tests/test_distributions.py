@@ -1,0 +1,184 @@
+"""Distributions: densities against SciPy, samples against moments, gradients through samples, errors, a graph."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import minflow as flow
+from minflow import distributions as D
+from minflow import nn
+
+WIDE = dict(dtype=flow.float64)
+A, B = flow.tensor([0.5, 1.5], **WIDE), flow.tensor([1.0, 2.0], **WIDE)
+P = flow.tensor([[0.2, 0.3, 0.5], [0.6, 0.1, 0.3]], **WIDE)
+TRIL = flow.tensor([[1.5, 0.0], [0.5, 0.8]], **WIDE)
+
+CONTINUOUS = {  # ours, SciPy's, places
+    "Normal": (D.Normal(A, B), stats.norm(A.numpy(), B.numpy()), [-1.0, 0.3]),
+    "LogNormal": (D.LogNormal(A, B), stats.lognorm(B.numpy(), scale=np.exp(A.numpy())), [0.3, 2.0]),
+    "HalfNormal": (D.HalfNormal(B), stats.halfnorm(scale=B.numpy()), [0.0, 2.0]),
+    "Uniform": (D.Uniform(A, A + B), stats.uniform(A.numpy(), B.numpy()), [0.75, 3.0]),
+    "Exponential": (D.Exponential(B), stats.expon(scale=1 / B.numpy()), [0.0, 2.0]),
+    "Laplace": (D.Laplace(A, B), stats.laplace(A.numpy(), B.numpy()), [-1.0, 1.5]),
+    "Gumbel": (D.Gumbel(A, B), stats.gumbel_r(A.numpy(), B.numpy()), [-1.0, 2.0]),
+    "Cauchy": (D.Cauchy(A, B), stats.cauchy(A.numpy(), B.numpy()), [-1.0, 2.0]),
+}
+DISCRETE = {
+    "Bernoulli": (D.Bernoulli(A / 2), stats.bernoulli(A.numpy() / 2), [0.0, 1.0]),
+    "Geometric": (D.Geometric(A / 2), stats.geom(A.numpy() / 2, loc=-1), [0.0, 3.0]),
+    "Binomial": (D.Binomial(5, A / 2), stats.binom(5, A.numpy() / 2), [0.0, 3.0]),
+    "Poisson": (D.Poisson(B), stats.poisson(B.numpy()), [0.0, 3.0]),
+}
+
+
+@pytest.mark.parametrize("name", CONTINUOUS)
+def test_continuous(name):
+    ours, theirs, places = CONTINUOUS[name]
+    x = flow.tensor(places, **WIDE)
+    np.testing.assert_allclose(ours.log_prob(x).numpy(), theirs.logpdf(places), rtol=1e-7)
+    np.testing.assert_allclose(ours.cdf(x).numpy(), theirs.cdf(places), rtol=1e-7, atol=1e-12)
+    np.testing.assert_allclose(ours.entropy().numpy(), theirs.entropy(), rtol=1e-7)
+    if name != "Cauchy":
+        np.testing.assert_allclose(ours.mean.numpy(), theirs.mean(), rtol=1e-7)
+        np.testing.assert_allclose(ours.stddev.numpy(), theirs.std(), rtol=1e-7)
+    if name != "LogNormal":
+        np.testing.assert_allclose(ours.icdf(flow.tensor(0.3, **WIDE)).numpy(), theirs.ppf(0.3), rtol=1e-7)
+
+
+@pytest.mark.parametrize("name", DISCRETE)
+def test_counts(name):
+    ours, theirs, places = DISCRETE[name]
+    x = flow.tensor(places, **WIDE)
+    np.testing.assert_allclose(ours.log_prob(x).numpy(), theirs.logpmf(places), rtol=1e-7)
+    np.testing.assert_allclose(ours.mean.numpy(), theirs.mean(), rtol=1e-7)
+    np.testing.assert_allclose(ours.variance.numpy(), theirs.var(), rtol=1e-7)
+
+
+@pytest.mark.parametrize("name", [*CONTINUOUS, *DISCRETE])
+def test_samples_have_the_distribution(name):
+    """Kolmogorov-Smirnov of the continuous ones, means of the counts; the seed is fixed."""
+    ours, theirs, _ = {**CONTINUOUS, **DISCRETE}[name]
+    drawn = ours.sample((4000,)).numpy()
+    assert drawn.shape == (4000, 2) and not ours.sample().requires_grad
+    for k in range(2):
+        if name in CONTINUOUS:
+            assert stats.kstest(drawn[:, k], lambda x, k=k: theirs.cdf(x[:, None])[:, k]).pvalue > 1e-3
+        else:
+            assert abs(drawn[:, k].mean() - theirs.mean()[k]) < 5 * theirs.std()[k] / math.sqrt(4000)
+
+
+def test_categories():
+    ours = D.Categorical(P)
+    np.testing.assert_allclose(ours.log_prob(flow.tensor([2, 0])).numpy(), np.log([0.5, 0.6]))
+    np.testing.assert_allclose(ours.entropy().numpy(), [stats.entropy(row) for row in P.numpy()])
+    np.testing.assert_allclose(D.Categorical(logits=P.log() + 7).probs.numpy(), P.numpy())
+    drawn = D.OneHotCategorical(P).sample((4000,)).numpy()
+    np.testing.assert_allclose(drawn.mean(0), P.numpy(), atol=0.04)
+    many = D.Multinomial(6, P).sample((3,))
+    assert many.shape == (3, 2, 3) and (many.sum(-1) == 6).all()
+    np.testing.assert_allclose(D.Multinomial(6, P).log_prob(flow.tensor([1.0, 2.0, 3.0])).numpy(),
+                               [stats.multinomial.logpmf([1, 2, 3], 6, row) for row in P.numpy()])
+    assert ours.sample().dtype is flow.int64 and ours.enumerate_support().shape == (3, 2)
+
+
+def test_vectors():
+    covariance = TRIL @ TRIL.mT
+    for ours in (D.MultivariateNormal(A, covariance), D.MultivariateNormal(A, scale_tril=TRIL),
+                 D.MultivariateNormal(A, precision_matrix=flow.linalg.inv(covariance))):
+        theirs = stats.multivariate_normal(A.numpy(), covariance.numpy())
+        np.testing.assert_allclose(ours.log_prob(B).item(), theirs.logpdf(B.numpy()), rtol=1e-9)
+        np.testing.assert_allclose(ours.entropy().item(), theirs.entropy(), rtol=1e-9)
+        np.testing.assert_allclose(ours.covariance_matrix.numpy(), covariance.numpy(), rtol=1e-9)
+    np.testing.assert_allclose(np.cov(ours.sample((4000,)).numpy().T), covariance.numpy(), atol=0.15)
+
+
+PAIRS = [
+    (D.Normal(A, B), D.Normal(B, A)), (D.LogNormal(A, B), D.LogNormal(B, A)), (D.HalfNormal(A), D.HalfNormal(B)),
+    (D.Uniform(A, B + 1), D.Uniform(A - 1, B + 2)), (D.Exponential(A), D.Exponential(B)),
+    (D.Laplace(A, B), D.Laplace(B, A)), (D.Gumbel(A, B), D.Gumbel(B, B)), (D.Bernoulli(A / 2), D.Bernoulli(A / 3)),
+    (D.Binomial(4, A / 2), D.Binomial(4, A / 3)), (D.Geometric(A / 2), D.Geometric(A / 3)),
+    (D.Poisson(A), D.Poisson(B)), (D.Categorical(P), D.Categorical(P.flip(0))),
+    (D.MultivariateNormal(A, scale_tril=TRIL), D.MultivariateNormal(B, scale_tril=TRIL + flow.eye(2))),
+    (D.Independent(D.Normal(A, B), 1), D.Independent(D.Normal(B, B), 1)),
+]
+
+
+@pytest.mark.parametrize("p, q", PAIRS, ids=lambda d: type(d).__name__)
+def test_divergence_is_the_mean_of_the_difference(p, q):
+    x = p.sample((20000,))
+    difference = (p.log_prob(x) - q.log_prob(x)).numpy()
+    error = difference.std(0) / math.sqrt(20000)
+    assert (np.abs(difference.mean(0) - D.kl_divergence(p, q).numpy()) <= 5 * error + 1e-9).all()
+    np.testing.assert_allclose(D.kl_divergence(p, p).numpy(), 0, atol=1e-9)
+
+
+def test_gradients_reach_the_parameters():
+    loc, scale = (flow.tensor([x], requires_grad=True) for x in (0.5, 2.0))
+    x = D.Normal(loc, scale).rsample((3,))
+    x.sum().backward()
+    np.testing.assert_allclose(loc.grad.item(), 3)
+    np.testing.assert_allclose(scale.grad.item(), ((x - loc) / scale).sum().item(), rtol=1e-5)
+    logits = flow.zeros(3, requires_grad=True)
+    D.Categorical(logits=logits).log_prob(flow.tensor(1)).backward()
+    np.testing.assert_allclose(logits.grad.numpy(), [-1 / 3, 2 / 3, -1 / 3], rtol=1e-6)
+
+
+@pytest.mark.parametrize("call, kind, texts", [
+    (lambda: D.Normal(0.0, -1.0), flow.OutOfRangeError, ["Normal: scale must be > 0, one is -1", "validate_args"]),
+    (lambda: D.Bernoulli(flow.tensor([0.5, 1.5])), flow.OutOfRangeError, ["probs must be from 0 to 1, one is 1.5"]),
+    (lambda: D.Bernoulli(), flow.OutOfRangeError, ["neither of probs and logits"]),
+    (lambda: D.Exponential(2.0).log_prob(-1.0), flow.OutOfRangeError, ["value must be >= 0, one is -1"]),
+    (lambda: D.Categorical(P).log_prob(flow.tensor([3, 0])), flow.OutOfRangeError, ["a class from 0 to 2, one is 3"]),
+    (lambda: D.Normal(A, B).log_prob(flow.ones(3)), flow.ShapeError, ["[3]", "[2]"]),
+    (lambda: D.Bernoulli(0.5).rsample(), flow.GradError, ["Bernoulli: a sample has no gradient"]),
+    (lambda: D.Poisson(1.0).entropy(), flow.OutOfRangeError, ["entropy is not known in closed form"]),
+    (lambda: D.kl_divergence(D.Normal(0.0, 1.0), D.Poisson(1.0)), flow.ShapeError, ["Normal and Poisson"]),
+    (lambda: D.MultivariateNormal(A), flow.ShapeError, ["no matrix"]),
+    (lambda: D.Independent(D.Normal(A, B), 2), flow.ShapeError, ["2 axes of a batch of shape [2]"]),
+], ids=lambda x: "")
+def test_mistakes(call, kind, texts):
+    with pytest.raises(kind) as caught:
+        call()
+    assert all(text in str(caught.value) for text in texts), str(caught.value)
+
+
+def test_unchecked_where_asked():
+    assert math.isnan(D.Normal(0.0, -1.0, validate_args=False).log_prob(0.0).item())
+
+
+def test_a_formula_of_ones_own():
+    class Steady(D.Distribution):
+        def log_prob(self, value):
+            return flow.zeros_like(value)
+
+    D.register_kl(Steady, Steady)(lambda p, q: "mine")
+    assert D.kl_divergence(Steady(), Steady()) == "mine"
+
+
+def test_in_a_graph():
+    """Checks that read numbers are left out, the numbers drawn are the generator's."""
+
+    class Policy(nn.Graph):
+        def __init__(self, model):
+            super().__init__()
+            self.model = model
+
+        def build(self, x):
+            policy = D.Categorical(logits=self.model(x))
+            noise = D.Normal(flow.zeros(4), 0.1).rsample()
+            return policy.log_prob(flow.tensor([1, 2, 0, 1])), policy.entropy() + noise
+
+    model, x = nn.Linear(3, 3), flow.randn(4, 3)
+    flow.manual_seed(3)
+    found, _ = Policy(model)(x)
+    np.testing.assert_allclose(found.numpy(), D.Categorical(logits=model(x)).log_prob(
+        flow.tensor([1, 2, 0, 1])).detach().numpy(), rtol=1e-6)
+
+
+def test_expand_and_repr():
+    d = D.Normal(0.0, flow.tensor([1.0, 2.0])).expand((3, 2))
+    assert d.batch_shape == (3, 2) and d.sample((4,)).shape == (4, 3, 2) and d.loc.shape == (3, 2)
+    assert repr(D.Normal(0.0, 1.0)).startswith("Normal(loc: ") and "scale: " in repr(d)
+    assert D.Categorical(P).expand((4, 2)).sample().shape == (4, 2)

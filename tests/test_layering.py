@@ -137,7 +137,7 @@ CAPS = {
     "optim": 2400,
     "io": 1150,
     "data": 560,
-    "distributions": 620,
+    "distributions": 790,
     "utils": 1400,
     "vision": 1900,
     "models": 200,

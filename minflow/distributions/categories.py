@@ -68,11 +68,11 @@ class Categorical(Distribution):
         return self.probs.argmax(-1)
 
     def expand(self, batch_shape, _instance=None):
-        made = type(self).__new__(type(self))
-        made.__dict__.update(self.__dict__)
-        made._batch_shape = type(self.batch_shape)(tuple(batch_shape))
-        made.parameter = self.parameter.expand(*batch_shape, self._num_events)
-        return made
+        larger = type(self).__new__(type(self))
+        larger.__dict__.update(self.__dict__)
+        larger._batch_shape = type(self.batch_shape)(tuple(batch_shape))
+        larger.parameter = self.parameter.expand(*batch_shape, self._num_events)
+        return larger
 
     def classes(self, sample_shape) -> Tensor:
         """Class numbers of shape sample_shape + batch_shape."""

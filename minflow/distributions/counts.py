@@ -49,11 +49,11 @@ class ByOdds(Distribution):
         return F.log(inside) - F.log1p(-inside)
 
     def expand(self, batch_shape, _instance=None):
-        made = type(self).__new__(type(self))
-        made.__dict__.update(self.__dict__)
-        made._batch_shape = type(self.batch_shape)(tuple(batch_shape))
-        made.parameter = self.parameter.expand(*batch_shape)
-        return made
+        larger = type(self).__new__(type(self))
+        larger.__dict__.update(self.__dict__)
+        larger._batch_shape = type(self.batch_shape)(tuple(batch_shape))
+        larger.parameter = self.parameter.expand(*batch_shape)
+        return larger
 
 
 class Bernoulli(ByOdds):

@@ -142,14 +142,14 @@ class Distribution:
 
     def expand(self, batch_shape, _instance=None):
         """The same distribution with parameters of a larger shape."""
-        made = type(self).__new__(type(self))
-        made.__dict__.update(self.__dict__)
-        made._batch_shape = Size(tuple(batch_shape))
+        larger = type(self).__new__(type(self))
+        larger.__dict__.update(self.__dict__)
+        larger._batch_shape = Size(tuple(batch_shape))
         for name in self.names:
             x = getattr(self, name)
             kept = x.shape[len(self.batch_shape) :]
-            made.__dict__[name] = x.expand(*batch_shape, *kept)
-        return made
+            larger.__dict__[name] = x.expand(*batch_shape, *kept)
+        return larger
 
     def __repr__(self) -> str:
         shown = [(name, getattr(self, name)) for name in self.names if hasattr(self, name)]

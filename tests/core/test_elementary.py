@@ -136,6 +136,13 @@ def test_refused(kind, call, words):
         call()
 
 
+@pytest.mark.parametrize("function", [flow.igamma, flow.igammac, flow.xlogy, flow.special.xlog1py, flow.special.zeta])
+@pytest.mark.parametrize("number", [3, 2.5, True])
+def test_a_number_does_not_widen(function, number):
+    for result in (function(X, number), function(number, X + 1)):
+        assert result.array.dtype == "float32" and result.dtype is flow.float32
+
+
 def test_scipy_is_imported_by_the_first_kernel_that_needs_it():
     x = flow.tensor(1.0)
     assert flow.lgamma(x).item() == 0.0 and math.isclose(flow.special.ndtr(x).item(), 0.8413447, rel_tol=1e-6)

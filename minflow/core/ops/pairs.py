@@ -13,7 +13,7 @@ from ..spec import Spec, int32
 from .compare import eq, le, logical_and
 from .elementwise import exp2, log, log1p, nothing, quiet, sigmoid, where
 from .examples import binary, case, floats, ints, strided
-from .rules import SPLIT_2, broadcast, need_floating, single
+from .rules import SPLIT_2, alike, broadcast, need_floating, single
 from .shape import detach
 
 
@@ -92,8 +92,7 @@ def product_or_zero(op, ufunc: str) -> None:
     @kernel(op)
     @single
     def _(xp, a, b, out=None):
-        dtype = (a if hasattr(a, "dtype") else b).dtype
-        a, b = xp.asarray(a, dtype), xp.asarray(b, dtype)
+        a, b = alike(xp, a, b)
         with xp.errstate(all="ignore"):
             zero = xp.logical_and(xp.equal(a, 0), xp.logical_not(xp.isnan(b)))
             return xp.multiply(a, xp.where(zero, 0, getattr(xp, ufunc)(b)), out=out)

@@ -136,6 +136,12 @@ def settle(xp, found, out):
     return out
 
 
+def alike(xp, *inputs):
+    """The inputs as arrays of one dtype: a function that is no ufunc of numpy may take a Python number for float64."""
+    dtype = next(x.dtype for x in inputs if hasattr(x, "dtype"))
+    return [xp.asarray(x, dtype) for x in inputs]
+
+
 def single(function: Callable) -> Callable:
     """A kernel that computes float16 in float32, and rounds its results once."""
 

@@ -15,7 +15,7 @@ from .compare import eq
 from .elementwise import exp, log, reciprocal, sign, smooth, square, where
 from .examples import case, floats, ints, positive, strided
 from .pairs import pair
-from .rules import settle, single
+from .rules import alike, settle, single
 
 
 def by_scipy(op, name: str):
@@ -27,7 +27,7 @@ def by_scipy(op, name: str):
         from scipy import special  # not at import: it takes longer than all of minflow
 
         with xp.errstate(all="ignore"):
-            return getattr(special, name)(*arrays, out=out)
+            return getattr(special, name)(*alike(xp, *arrays), out=out)
 
     op.__module__ = __name__  # where its name stands, for help and pickle
     return op

@@ -64,6 +64,9 @@ from .core.functions import (
     unsqueeze as unsqueeze, var as var, var_mean as var_mean, vstack as vstack, where as where,
 )
 from .core.functions import (
+    ceil_ as ceil_, floor_ as floor_, frac_ as frac_, lerp_ as lerp_, round_ as round_, sin_ as sin_,
+)
+from .core.functions import (
     acosh as acosh, arccos as arccos, arccosh as arccosh, arcsin as arcsin, arcsinh as arcsinh, arctan as arctan,
     arctan2 as arctan2, arctanh as arctanh, asinh as asinh, atan2 as atan2, atanh as atanh,
     bitwise_left_shift as bitwise_left_shift, bitwise_right_shift as bitwise_right_shift, clamp_max as clamp_max,

@@ -211,6 +211,7 @@ from .elementary import (
     is_floating_point as is_floating_point, is_nonzero as is_nonzero, is_same_size as is_same_size,
     is_signed as is_signed, isneginf as isneginf, isposinf as isposinf, isreal as isreal, ldexp as ldexp,
     logit as logit, nan_to_num as nan_to_num, positive as positive, rad2deg as rad2deg, sinc as sinc,
+    ceil_ as ceil_, floor_ as floor_, frac_ as frac_, lerp_ as lerp_, round_ as round_, sin_ as sin_,
 )
 from .special import (
     mvlgamma as mvlgamma, polygamma as polygamma,

@@ -128,12 +128,13 @@ def logit(input, eps: float | None = None):
 def nan_to_num(input, nan: float | None = None, posinf: float | None = None, neginf: float | None = None):
     """input with numbers in the place of NaN (0 if none is said), inf and -inf (the largest and smallest of the
     dtype); there is no gradient there."""
+    nan, posinf, neginf = [None if x is None else float(x) for x in (nan, posinf, neginf)]
     if not input.spec.floating:
         return e.add(input, 0) if input.spec.dtype is not bool_ else c.logical_or(input, False)
     limits = finfo(input.dtype)
-    out = e.where(c.isnan(input), 0.0 if nan is None else float(nan), input)
-    out = e.where(c.eq(input, math.inf), limits.max if posinf is None else float(posinf), out)
-    return e.where(c.eq(input, -math.inf), limits.min if neginf is None else float(neginf), out)
+    out = e.where(c.isnan(input), nan or 0.0, input)
+    out = e.where(c.eq(input, math.inf), limits.max if posinf is None else posinf, out)
+    return e.where(c.eq(input, -math.inf), limits.min if neginf is None else neginf, out)
 
 
 def positive(input):
@@ -185,7 +186,7 @@ def is_same_size(input, other) -> bool:
     return input.spec.shape == other.spec.shape
 
 
-# ---- as methods are, in functions ---------------------------------------------------------------------------------
+# ---- as methods are, in functions --------------------------------------------------------------------------------
 
 
 def clone(input):
@@ -196,3 +197,33 @@ def clone(input):
 def detach(input):
     """The same numbers in the same memory, outside the tape."""
     return input.detach()
+
+
+def ceil_(input):
+    """`ceil`, written into input itself."""
+    return input.ceil_()
+
+
+def floor_(input):
+    """`floor`, written into input itself."""
+    return input.floor_()
+
+
+def frac_(input):
+    """`frac`, written into input itself."""
+    return input.frac_()
+
+
+def lerp_(input, end, weight):
+    """`lerp`, written into input itself."""
+    return input.lerp_(end, weight)
+
+
+def round_(input, *, decimals: int = 0):
+    """`round`, written into input itself."""
+    return input.round_(decimals=decimals)
+
+
+def sin_(input):
+    """`sin`, written into input itself."""
+    return input.sin_()

@@ -30,8 +30,8 @@ def mvlgamma(input, p: int):
     p: the number of dimensions. Meant for x above (p - 1) / 2.
     """
     p = integer(p, "p")
-    if p < 1:
-        fail(OutOfRangeError, f"mvlgamma: p is {p}, where at least 1 is wanted", "mvlgamma(x, p=1)", p=p)
+    if not 1 <= p <= 10_000:
+        fail(OutOfRangeError, f"mvlgamma: p is {p}, where 1 to 10,000 is wanted", "mvlgamma(x, p=1)", p=p)
     input = floats(input)
     total = s.lgamma(input)
     for j in range(1, p):

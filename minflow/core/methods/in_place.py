@@ -168,8 +168,8 @@ class InPlace:
     def t_(self):
         return reshaped(self, F.t)
 
-    def round_(self):
-        return write(self, F.round(self))
+    def round_(self, decimals=0):
+        return write(self, F.round(self, decimals=decimals))
 
     def clamp_(self, min=None, max=None):
         return overwrite(F.clamp, self, min, max)

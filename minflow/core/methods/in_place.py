@@ -168,7 +168,7 @@ class InPlace:
     def t_(self):
         return reshaped(self, F.t)
 
-    def round_(self, decimals=0):
+    def round_(self, *, decimals=0):
         return write(self, F.round(self, decimals=decimals))
 
     def clamp_(self, min=None, max=None):

@@ -217,11 +217,12 @@ __version__ = "0.1.0"
 
 if _TYPE_CHECKING:
     from . import data, func, library, models, special, typing, utils, vision
+    from . import testing
     from .accepted import accelerator, backends, comm, distributed, jit
 
 # rooms that many programs do not need: imported at first use
 _LATER = ("data", "distributions", "func", "library", "models", "special", "typing", "utils", "vision")
-_ACCEPTED = ("accelerator", "backends", "comm", "distributed", "jit")  # for programs of other machines
+_ACCEPTED = ("accelerator", "backends", "comm", "distributed", "jit", "testing")  # for programs of other machines
 
 
 def __getattr__(name: str) -> _Any:

@@ -78,6 +78,7 @@ ROOMS = {
     "amp": ["core"],
     "autograd": ["core"],
     "addresses": ["core"],
+    "testing": ["core"],
     "cuda": ["core"],
     "env": ["core"],
     "library": ["core"],
@@ -151,8 +152,8 @@ CAPS = {
     "face": 1400,               # minflow/__init__.py, the namespaces of one screen each, the command line
     "widgets": 3110,
 }
-FACE = ["", "addresses", "amp", "autograd", "cuda", "env", "library", "typing", "linalg", "special", "func", "cli",
-        "course", "headless", "doctor", "__main__"]
+FACE = ["", "addresses", "testing", "amp", "autograd", "cuda", "env", "library", "typing", "linalg", "special", "func",
+        "cli", "course", "headless", "doctor", "__main__"]
 FILES_MOST = 12  # Python files in a folder, `__init__` left out
 MANY_FILES = {   # folders of more, and why
     "core/ops": "one file for each family of ops",

@@ -10,7 +10,7 @@ from tests.core.programs import Compiled
 def test_one_kind_of_tensor():
     x = flow.zeros(2, 3)
     assert x.is_cpu and not (x.is_meta or x.is_quantized or x.is_mkldnn or x.is_nested or x.is_sparse_csr or x.is_mps)
-    assert not x.is_shared() and x.share_memory_() is x and x.is_shared() and not x.is_pinned()
+    assert x.share_memory_() is x and not x.is_pinned()
     assert x.const_data_ptr() == x.data_ptr() and x.t().dim_order() == (1, 0) and not x.is_inference()
     assert x.is_set_to(x.detach()) and not x.is_set_to(x.t()) and x.is_same_size(flow.ones(2, 3))
     y = flow.ones(2, requires_grad=True) * 2

@@ -53,7 +53,7 @@ def histc(input, bins: int = 100, min: float = 0, max: float = 0):
     return o.histc(s.detach(input), bins=bins, low=float(min), high=float(max))
 
 
-def histogram(input, bins, *, range=None, weight=None, density: bool = False):
+def histogram(input, bins=100, *, range=None, weight=None, density: bool = False):
     """`(hist, bin_edges)`: how many lie in each bin, or the sum of their weights.
 
     bins: how many equal ones in `range` (default: from the smallest to the largest), or a vector of their edges.
@@ -63,7 +63,7 @@ def histogram(input, bins, *, range=None, weight=None, density: bool = False):
         fail(DTypeError, f"histogram: the input must be floating, it is {input.spec.dtype.name}", "input.float()",
              input=input)
     values, dtype = s.detach(input).reshape(-1), input.spec.dtype
-    edges = s.detach(to(bins, dtype)) if is_tensor(bins) else even_edges(values, integer(bins, "bins"), range)
+    edges = s.clone(s.detach(to(bins, dtype))) if is_tensor(bins) else even_edges(values, integer(bins, "bins"), range)
     if weight is not None and weight.spec.shape != input.spec.shape:
         fail(ShapeError, "histogram: one weight for each number is wanted", "weight.expand_as(input)", input=input,
              weight=weight)
@@ -96,7 +96,7 @@ def even_edges(values, bins: int, ends):
     else:
         low, high = [s.full(shape=(), value=end, dtype=values.spec.dtype) for end in (0.0, 1.0)]
     alike = c.eq(low, high)
-    low, high = e.where(alike, low - 1, low), e.where(alike, high + 1, high)
+    low, high = e.where(alike, low - 0.5, low), e.where(alike, high + 0.5, high)
     if MODE.get().trace is None and not math.isfinite(float(low) + float(high)):
         fail(OutOfRangeError, "histogram: the numbers have no finite range", "range=(low, high)", input=values)
     share = tensor_of(np.arange(bins + 1) / bins)
@@ -125,7 +125,8 @@ def distinct(name: str, input, runs: bool, return_inverse: bool, return_counts: 
                          f"are none", "do it before the call; flow.sort and flow.one_hot(x, n).sum(0) have fixed "
                                       "shapes", input=input)
     axis = None if dim is None else axis_of(dim, input.spec.ndim, input)
-    axis = axis if input.spec.ndim else None
+    if dim is not None and not input.spec.ndim:
+        fail(ShapeError, f"{name}: dim {dim} of a tensor without axes", "no dim", input=input)
     group = o.groups(s.detach(input), axis=axis, runs=runs)
     flat = group.reshape(-1)
     result = i.take(input if axis is not None else input.reshape(-1), o.firsts(flat), axis=axis or 0)

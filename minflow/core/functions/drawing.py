@@ -71,11 +71,11 @@ def cauchy_like(input, median: float = 0.0, sigma: float = 1.0, *, generator: Ge
 
 def log_normal_like(input, mean: float = 1.0, std: float = 2.0, *, generator: Generator | None = None):
     """Numbers whose logarithm is normal with this mean and standard deviation."""
+    if not std > 0:
+        fail(OutOfRangeError, f"log_normal_: std is {std}, a standard deviation above 0", "std=2.0", x=input)
     if not input.spec.size:
         return input
     floating("log_normal_", input)
-    if not std > 0:
-        fail(OutOfRangeError, f"log_normal_: std is {std}, a standard deviation above 0", "std=2.0", x=input)
     return e.exp(normal_of(input.spec.shape, mean, std, input.spec.dtype, generator))
 
 

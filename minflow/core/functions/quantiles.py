@@ -41,6 +41,9 @@ def nanmean(input, dim=None, keepdim: bool = False, *, dtype=None):
     if not input.spec.dtype.floating:
         fail(DTypeError, f"nanmean: the input must be floating, it is {input.spec.dtype.name}", "input.float()",
              input=input)
+    if dtype is not None and not as_dtype(dtype).floating:
+        fail(DTypeError, f"nanmean: the dtype must be floating, not {as_dtype(dtype).name}", "dtype=flow.float32",
+             input=input)
     there = sum(c.logical_not(c.isnan(input)), dim, keepdim)
     return nansum(input, dim, keepdim, dtype=dtype) / maybe_to(there, as_dtype(dtype or input.spec.dtype))
 
@@ -143,7 +146,7 @@ def quantiles(name: str, input, q, dim, keepdim: bool, how: str):
     axis = None if dim is None else axis_of(dim, input.spec.ndim, input)
     lead = reduced(input.spec, axes_of(dim, input), keepdim).shape
     whole = flatten(input) if axis is None or not input.spec.ndim else movedim(input, axis, -1)
-    if not whole.spec.shape[-1]:
+    if not whole.spec.size:
         fail(ShapeError, f"{name}: of nothing there is no quantile", "check x.numel() first", input=input)
     values = sort(whole, -1).values
     last, gone = values.spec.shape[-1] - 1, c.isnan(values)

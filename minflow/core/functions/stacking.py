@@ -170,14 +170,15 @@ def narrow_copy(input, dim: int, start: int, length: int):
 
 def block_diag(*tensors):
     """The matrix with these matrices along its diagonal and zeros elsewhere; a vector is a row."""
-    blocks = [wide2(tensor_of(x)) for x in (tensors[0] if len(tensors) == 1 and several(tensors[0]) else tensors)]
+    given = [tensor_of(x) for x in (tensors[0] if len(tensors) == 1 and several(tensors[0]) else tensors)]
+    blocks = [wide2(x) for x in given]
     for k, x in enumerate(blocks):
         if x.spec.ndim > 2:
             fail(ShapeError, f"block_diag: tensor {k} has {x.spec.ndim} axes, a matrix has 2", "a list of its matrices",
                  **{f"tensors[{k}]": x})
     if not blocks:
         return s.full(shape=(1, 0), value=0, dtype=promote(float))
-    dtype, width, before, rows = promote(*[x.spec for x in blocks]), sum([x.spec.shape[1] for x in blocks]), 0, []
+    dtype, width, before, rows = promote(*[x.spec for x in given]), sum([x.spec.shape[1] for x in blocks]), 0, []
     for x in blocks:
         n, m = x.spec.shape
         left, right = [s.full(shape=(n, k), value=0, dtype=dtype) for k in (before, width - before - m)]

@@ -73,7 +73,7 @@ def logspace(start: float, end: float, steps: int, base: float = 10.0, *, dtype=
     steps, dtype = integer(steps, "steps"), as_dtype(default_dtype() if dtype is None else dtype)
     if steps < 0:
         fail(OutOfRangeError, f"logspace: steps is {steps}", "0 or more", steps=steps)
-    powers = np.linspace(start, end, steps) if steps != 1 else np.array([float(start)])
+    powers = np.linspace(float(start), float(end), steps) if steps != 1 else np.array([float(start)])
     with np.errstate(all="ignore"):
         return finish(copy_of(np.power(float(base), powers), dtype), device, requires_grad)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from .. import functions as F
+from ..base.errors import DTypeError
 from ..messages.near import hint_methods
 from ..rebind import overwrite, store
+from ..where import fail
 
 
 @hint_methods
@@ -18,7 +20,10 @@ class Counting:
         return F.cumprod(self, dim, dtype=dtype)
 
     def cumprod_(self, dim, *, dtype=None):
-        return overwrite(F.cumprod, self, dim, dtype=dtype)
+        if dtype is not None and dtype is not self.dtype:
+            fail(DTypeError, f"cumprod_: the tensor is {self.dtype.name} and stays so", "x.cumprod(dim, dtype=...)",
+                 x=self)
+        return overwrite(F.cumprod, self, dim)
 
     @F.numpy_names
     def cummax(self, dim):
@@ -85,7 +90,7 @@ class Counting:
     def histc(self, bins=100, min=0, max=0):
         return F.histc(self, bins, min, max)
 
-    def histogram(self, bins, *, range=None, weight=None, density=False):
+    def histogram(self, bins=100, *, range=None, weight=None, density=False):
         return F.histogram(self, bins, range=range, weight=weight, density=density)
 
     def unique(self, sorted=True, return_inverse=False, return_counts=False, dim=None):

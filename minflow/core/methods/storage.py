@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from .. import functions as F
-from ..base.errors import DTypeError, GradError, ShapeError, TraceError
+from ..base.errors import DTypeError, GradError, OutOfRangeError, ShapeError, TraceError
 from ..functions.filling import empty_of, size_of
 from ..messages.near import hint_methods
 from ..mode import MODE
@@ -32,17 +32,6 @@ class Storage:
     is_sparse_csr = property(lambda self: False)
     is_xpu = property(lambda self: False)
     retains_grad = property(lambda self: self.home().retains is not None)
-
-    def is_pinned(self):
-        return False
-
-    def is_shared(self):
-        return self.is_cuda or "shared" in self.__dict__
-
-    def share_memory_(self):
-        """Accepted: loaders and graphs of one process share memory as it is."""
-        self.shared = True
-        return self
 
     def is_inference(self):
         return False
@@ -84,8 +73,9 @@ class Storage:
         """Look at another tensor's storage from now on, perhaps by an offset, sizes and strides of one's own."""
         if source is None:
             source = empty_of((0,), self.dtype)
-        if not hasattr(source, "spec") or source.dtype is not self.dtype:
-            fail(DTypeError, "set_ takes a tensor of the same dtype; there are no storages apart from tensors",
+        if not hasattr(source, "spec") or source.dtype is not self.dtype or size is None and storage_offset != 0:
+            fail(DTypeError, "set_ takes a tensor of the same dtype, and an offset with a size; there are no "
+                 "storages apart from tensors",
                  "x.set_(y), or x.data = y", x=self, source=source)
         self.data = source if size is None else F.as_strided(source.detach(), size, stride or (1,), storage_offset)
         return self
@@ -111,7 +101,7 @@ def through(target, name: str, function, *others):
              "x.detach(), or an autograd.Function", x=target)
     if not callable(function) and target.numel():
         fail(DTypeError, f"{name}: {type(function).__name__} is no function", "lambda x: x + 1", function=function)
-    arrays = [x.numbers(name) for x in (target, *others)]
+    arrays = [MODE.get().tensor_of(x).numbers(name) for x in (target, *others)]
     try:
         rows = np.broadcast_arrays(*arrays)
     except ValueError:
@@ -120,4 +110,9 @@ def through(target, name: str, function, *others):
         fail(ShapeError, f"{name}: the other tensors do not fit into shape {tuple(target.shape)}", "other.expand_as(x)",
              x=target, **{f"other{k}": x for k, x in enumerate(others)})
     numbers = [function(*row) for row in zip(*[row.reshape(-1).tolist() for row in rows])]
-    return write(target, np.asarray(numbers, arrays[0].dtype).reshape(arrays[0].shape))
+    try:
+        found = np.asarray(numbers, arrays[0].dtype)
+    except OverflowError:
+        fail(OutOfRangeError, f"{name}: the function gives what does not fit into {target.dtype.name}",
+             "x.long() first", x=target)
+    return write(target, found.reshape(arrays[0].shape))

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ..base.errors import OutOfRangeError
+from ..base.errors import OutOfRangeError, ShapeError
 from ..mode import MODE
 from ..op import define, kernel
 from ..spec import Spec
@@ -17,6 +17,9 @@ from .shape import full, permute, reshape, zeros_of
 
 
 def reached(x: Spec, size: tuple[int, ...], stride: tuple[int, ...], offset: int) -> Spec:
+    if len(size) != len(stride) or min((*size, *stride), default=0) < 0:
+        raise ShapeError(f"as_strided: sizes {size} and strides {stride}",
+                         hint="one stride of at least 0 for each size")
     last = offset + sum([(n - 1) * k for n, k in zip(size, stride)])
     if 0 not in size and not 0 <= offset <= last < x.size:
         raise OutOfRangeError(f"as_strided: sizes {size} with strides {stride} from {offset} on reach element {last}, "

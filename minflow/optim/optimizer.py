@@ -437,7 +437,8 @@ class Optimizer:
         places = [(n, group) for saved, group in zip(passed, groups) for n in saved["params"]]
         for (n, group), p in zip(places, self.parameters()):
             if not self.traceable:
-                state[p] = self.own_state(p, states.get(n, {}))
+                if n in states:
+                    state[p] = self.own_state(p, states[n])
                 continue
             for name, value in self.fitting(n, p, group, states.get(n, {})):
                 held = self.state.get(p, {}).get(name)

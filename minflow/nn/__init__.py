@@ -78,8 +78,9 @@ from .modules.loss_margin import (CombinedMarginLoss as CombinedMarginLoss, Cosi
 from .modules.loss_numbers import (CTCLoss as CTCLoss, GaussianNLLLoss as GaussianNLLLoss, HuberLoss as HuberLoss,
                                    KLDivLoss as KLDivLoss, PoissonNLLLoss as PoissonNLLLoss,
                                    SmoothL1Loss as SmoothL1Loss)
-from .modules.rnn import (GRU as GRU, GRUCell as GRUCell, LSTM as LSTM, LSTMCell as LSTMCell, RNN as RNN,
-                          RNNBase as RNNBase, RNNCell as RNNCell, RNNCellBase as RNNCellBase)
+from .modules.rnn import GRU as GRU, LSTM as LSTM, RNN as RNN, RNNBase as RNNBase
+from .modules.rnn_cell import (GRUCell as GRUCell, LSTMCell as LSTMCell, RNNCell as RNNCell,
+                               RNNCellBase as RNNCellBase)
 from .modules.activation_pieces import (CELU as CELU, ELU as ELU, GLU as GLU, Hardshrink as Hardshrink,
                                         Hardsigmoid as Hardsigmoid, Hardswish as Hardswish, Hardtanh as Hardtanh,
                                         LogSigmoid as LogSigmoid, Mish as Mish, PReLU as PReLU, QuickGELU as QuickGELU,

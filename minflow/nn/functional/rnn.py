@@ -1,7 +1,7 @@
 """Recurrent layers and cells as functions of their weights, in PyTorch's order: w_ih, w_hh, b_ih, b_hh, w_hr.
 
 `lstm`, `gru`, `rnn_tanh`, `rnn_relu` run layers over sequences, each one op; a cell is one step, made of ordinary
-operations. Read next: `../../core/ops/rnn.py`.
+operations. Read next: `../../core/ops/rnn.py`, `../../core/ops/lstm.py`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ from typing import Any
 from ...core.base.errors import ShapeError, TraceError
 from ...core.functions import cat, stack
 from ...core.mode import MODE
-from ...core.ops import rnn as ops
+from ...core.ops.gru import gru as gru_layer
+from ...core.ops.lstm import lstm as lstm_layer
+from ...core.ops.lstm import lstm_projected
+from ...core.ops.rnn import rnn as rnn_layer
 from ...core.ops.shape import full
 from ...core.tensor import Tensor
 from ...core.where import fail
@@ -20,8 +23,8 @@ from .arguments import check_tensor, composite, same_dtype
 from .dropout import dropout as drop
 from .linear import linear
 
-KINDS = {"lstm": (ops.lstm, {}), "gru": (ops.gru, {}), "rnn_tanh": (ops.rnn, {"relu": False}),
-         "rnn_relu": (ops.rnn, {"relu": True})}
+KINDS = {"lstm": (lstm_layer, {}), "gru": (gru_layer, {}), "rnn_tanh": (rnn_layer, {"relu": False}),
+         "rnn_relu": (rnn_layer, {"relu": True})}
 
 
 def layers(kind: str, x: Tensor, states: Sequence[Tensor | None], params: Sequence[Tensor], has_biases: bool,
@@ -61,7 +64,7 @@ def one_layer(kind: str, x: Tensor, states: Sequence[Tensor | None], params: Seq
     begin = [zeros(batch, width) if s is None else s for s, width in zip(states, widths)]
     begin, w_hh, biases, w_hr = ([t.to(x.dtype) for t in group] for group in (begin, [w_hh], biases, w_hr))
     biases = biases or [zeros(w_ih.spec.shape[0])] * 2
-    results = (ops.lstm_projected if w_hr else op)(x, *begin, w_ih, *w_hh, *biases, *w_hr, **attrs, sizes=sizes,
+    results = (lstm_projected if w_hr else op)(x, *begin, w_ih, *w_hh, *biases, *w_hr, **attrs, sizes=sizes,
                                                    reverse=reverse)
     return results[0], list(results[1 : 1 + len(states)])
 

@@ -149,7 +149,7 @@ CAPS = {
     "job.look": 240,
     "accepted": 460,            # names for other machines: answered for one process and one CPU, or refused
     "compat": 400,              # programs of OneFlow and PyTorch, unchanged
-    "face": 1400,               # minflow/__init__.py, the namespaces of one screen each, the command line
+    "face": 1500,               # minflow/__init__.py, the namespaces of one screen each, the command line
     "widgets": 3110,
 }
 FACE = ["", "addresses", "testing", "amp", "autograd", "cuda", "env", "library", "typing", "linalg", "special", "func",

@@ -1213,7 +1213,8 @@ UNCALLED = {
     **{n: "OneFlow's: PyTorch has none" for n in ("optim.LAMB", "lr_scheduler.CosineDecayLR", "lr_scheduler.WarmupLR",
                                                   "lr_scheduler.WarmUpLR")},
     "optim.LBFGS": "its step calls a closure: tests/optim/test_lbfgs.py",
-    "nn.DataParallel": SETTING,
+    **dict.fromkeys(("nn.DataParallel", "Tensor.is_pinned"), SETTING),
+    **dict.fromkeys(("layout", "memory_format"), CLASS),
     **dict.fromkeys(("lr_scheduler.LRScheduler", "autograd.Function", "autograd.Variable"), CLASS),
     **{
         f"autograd.{n}": "a context: tests/core/test_autograd.py"

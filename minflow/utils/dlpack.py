@@ -13,4 +13,5 @@ def to_dlpack(tensor: Any) -> Any:
     return tensor.__dlpack__()
 
 
+__all__ = ["from_dlpack", "to_dlpack"]
 __getattr__ = _name_hints("flow.utils.dlpack", globals())

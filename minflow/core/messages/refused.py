@@ -44,6 +44,9 @@ REFUSED: dict[str, str] = {
            "GPTIndexedBinDataReader RawReader OFRecord*", RECORDS, "nn."),
     **rows("CoinFlip CropMirrorNormalize image image.*", IMAGES, "nn."),
     **rows("decode_onerec read_onerec", RECORDS),
+    **rows("deform_conv2d", "F.grid_sample moves the places, F.conv2d filters them", "nn.functional."),
+    **rows("ctc_greedy_decoder", "log_probs.argmax(-1), flow.unique_consecutive, and the blank left out",
+           "nn.functional."),
     # numbers of few bits, and of few entries
     **rows("MinMaxObserver MovingAverageMinMaxObserver FakeQuantization Quantization QatConv1d QatConv2d QatConv3d "
            "quantized quantized.* quantizable qat intrinsic", QUANTISED, "nn."),

@@ -189,6 +189,10 @@ from .nn.functional.rnn import (
 from .nn.functional import (
     alpha_dropout as alpha_dropout, bilinear as bilinear,
     feature_alpha_dropout as feature_alpha_dropout,
+    binary_cross_entropy_with_logits as binary_cross_entropy_with_logits,
+    cosine_embedding_loss as cosine_embedding_loss, ctc_loss as ctc_loss, hinge_embedding_loss as hinge_embedding_loss,
+    kl_div as kl_div, margin_ranking_loss as margin_ranking_loss, poisson_nll_loss as poisson_nll_loss,
+    triplet_margin_loss as triplet_margin_loss,
     celu as celu, celu_ as celu_, cdist as cdist, cosine_similarity as cosine_similarity, gelu as gelu,
     hardshrink as hardshrink, mish as mish, pairwise_distance as pairwise_distance, pdist as pdist, prelu as prelu,
     quick_gelu as quick_gelu, relu_ as relu_, rrelu as rrelu, rrelu_ as rrelu_, selu as selu, selu_ as selu_,

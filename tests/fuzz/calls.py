@@ -1180,6 +1180,13 @@ UNCALLED = {
     ),
     **dict.fromkeys("Tensor Size device dtype MinflowError MinflowWarning".split(), CLASS),
     "nn.Buffer": CLASS,
+    **dict.fromkeys(
+        (
+            "binary_cross_entropy_with_logits cosine_embedding_loss ctc_loss hinge_embedding_loss kl_div "
+            "margin_ranking_loss poisson_nll_loss triplet_margin_loss"
+        ).split(),
+        "the function of nn.functional; PyTorch's takes reduction as a number",
+    ),
     **{
         f"nn.utils.{n}": "changes or makes modules: tests/nn/test_layer_names.py"
         for n in (

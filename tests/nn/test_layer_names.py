@@ -17,6 +17,8 @@ MISTAKES = [
     (lambda: F.huber_loss(X, Y, delta=0), "delta is 0"),
     (lambda: F.mse_loss(X, Y, weight=Y[0]), r"weight has shape \[3\], input has \[2, 3\]"),
     (lambda: F.margin_ranking_loss(X, Y, flow.ones(3)), r"as many axes each are wanted: .*target \[3\]"),
+    (lambda: F.triplet_margin_loss(X, Y, Y, margin=0.0), "margin is 0.0"),
+    (lambda: nn.HuberLoss(None), "reduction is None"),
     (lambda: F.kl_div(X, flow.ones(2, 4)), r"the shapes differ: input \[2, 3\], target \[2, 4\]"),
     (lambda: F.hinge_embedding_loss(X.long(), Y), "input is int64, wanted floating"),
     (lambda: F.cosine_embedding_loss(X, Y, Y), r"target \[2, 3\], where \(N, D\), \(N, D\) and \(N,\) are wanted"),

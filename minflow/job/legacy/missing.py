@@ -51,9 +51,6 @@ FLOW = {
     "placement": "flow.scope.placement(\"cpu\", \"0:0\")",
     "util": "flow.utils",
     "categorical_ordinal_encode": "np.unique(keys, return_inverse=True), before the call",
-    "ctc_loss": (
-        "no alignment loss is here; flow.nn.sparse_softmax_cross_entropy_with_logits takes one label for each place"
-    ),
     "pad_grad": "nothing: gradients of flow.pad are worked out",
     "losses": "flow.optimizer.SGD(flow.optimizer.PiecewiseConstantScheduler([], [0.1])).minimize(loss)",
     "add_loss": "flow.optimizer.SGD(flow.optimizer.PiecewiseConstantScheduler([], [0.1])).minimize(loss)",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...core.base.errors import DTypeError, ShapeError
+from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
 from ...core.functions import eq, minimum, ne
 from ...core.functions.arguments import in_float32
 from ...core.ops import elementwise as e
@@ -147,6 +147,8 @@ def triplet_margin_with_distance_loss(
 def triplets(
     anchor: Tensor, positive: Tensor, negative: Tensor, distance: Callable, margin: float, swap: bool, reduction: str
 ) -> Tensor:
+    if not margin > 0:
+        fail(OutOfRangeError, f"triplet_margin_loss: margin is {margin!r}, a distance above 0", "margin=1.0")
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
         far = minimum(far, distance(positive, negative))

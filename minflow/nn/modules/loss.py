@@ -31,7 +31,7 @@ class Weighted(Loss):
     """A loss with a weight tensor, kept as a buffer."""
 
     def __init__(self, weight: Tensor | None, reduction: str):
-        super().__init__(reduction)
+        super().__init__(reduction=reduction)
         self.register_buffer("weight", weight)
 
 

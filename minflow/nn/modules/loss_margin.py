@@ -16,7 +16,7 @@ class Margin(Loss):
     """What losses share that have one margin."""
 
     def __init__(self, margin: float, reduction: str):
-        super().__init__(reduction)
+        super().__init__(reduction=reduction)
         self.margin = margin
 
 

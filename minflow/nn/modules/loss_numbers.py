@@ -18,7 +18,7 @@ class SmoothL1Loss(Loss):
 
     @old_reduction("self size_average reduce reduction beta")
     def __init__(self, reduction: str = "mean", beta: float = 1.0):
-        super().__init__(reduction)
+        super().__init__(reduction=reduction)
         self.beta = beta
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
@@ -29,7 +29,7 @@ class HuberLoss(Loss):
     """Half the squares of what is nearer than delta, distances of what is farther; the slope is at most delta."""
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0):
-        super().__init__(reduction)
+        super().__init__(reduction=reduction)
         self.delta = delta
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
@@ -44,7 +44,7 @@ class KLDivLoss(Loss):
 
     @old_reduction("self size_average reduce reduction log_target")
     def __init__(self, reduction: str = "mean", log_target: bool = False):
-        super().__init__("mean" if reduction == "batchmean" else reduction)
+        super().__init__(reduction="mean" if reduction == "batchmean" else reduction)
         self.reduction, self.log_target = reduction, log_target
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
@@ -56,7 +56,7 @@ class PoissonNLLLoss(Loss):
 
     @old_reduction("self log_input full size_average eps reduce reduction")
     def __init__(self, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: str = "mean"):
-        super().__init__(reduction)
+        super().__init__(reduction=reduction)
         self.log_input, self.full, self.eps = log_input, full, eps
 
     def forward(self, log_input: Tensor, target: Tensor) -> Tensor:
@@ -68,7 +68,7 @@ class GaussianNLLLoss(Loss):
     """(log(var) + (input - target)**2 / var) / 2, var being at least eps; full adds log(2 pi) / 2."""
 
     def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean"):
-        super().__init__(reduction)
+        super().__init__(reduction=reduction)
         self.full, self.eps = full, eps
 
     def forward(self, input: Tensor, target: Tensor, var: Tensor | float) -> Tensor:
@@ -82,7 +82,7 @@ class CTCLoss(Loss):
     """
 
     def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False):
-        super().__init__(reduction)
+        super().__init__(reduction=reduction)
         if isinstance(blank, bool) or not hasattr(blank, "__index__"):
             fail(ShapeError, f"CTCLoss: blank is {blank!r}, where the number of a class is wanted", "blank=0")
         self.blank, self.zero_infinity = blank, zero_infinity

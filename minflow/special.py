@@ -11,6 +11,20 @@ from .core.functions.special import (
 )
 from .core.messages.near import name_hints as _name_hints
 from .core.ops.pairs import xlog1py as xlog1py
+from .core.ops.polynomials import (
+    chebyshev_polynomial_t as chebyshev_polynomial_t,
+    chebyshev_polynomial_u as chebyshev_polynomial_u,
+    chebyshev_polynomial_v as chebyshev_polynomial_v,
+    chebyshev_polynomial_w as chebyshev_polynomial_w,
+    hermite_polynomial_h as hermite_polynomial_h,
+    hermite_polynomial_he as hermite_polynomial_he,
+    laguerre_polynomial_l as laguerre_polynomial_l,
+    legendre_polynomial_p as legendre_polynomial_p,
+    shifted_chebyshev_polynomial_t as shifted_chebyshev_polynomial_t,
+    shifted_chebyshev_polynomial_u as shifted_chebyshev_polynomial_u,
+    shifted_chebyshev_polynomial_v as shifted_chebyshev_polynomial_v,
+    shifted_chebyshev_polynomial_w as shifted_chebyshev_polynomial_w,
+)
 from .core.ops.special import (
     airy_ai as airy_ai, bessel_j0 as bessel_j0, bessel_j1 as bessel_j1, bessel_y0 as bessel_y0, bessel_y1 as bessel_y1,
     entr as entr, erfcx as erfcx, i0e as i0e, i1 as i1, i1e as i1e, log_ndtr as log_ndtr,

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+from numpy.polynomial import chebyshev, hermite, hermite_e, laguerre, legendre
 from scipy import integrate, special
 
 from minflow.core.spec import promote, spec_of
@@ -36,7 +37,31 @@ def bessel(order, sign):
     return lambda x: integrate.quad(angle, 0, math.pi, (x,), epsabs=1e-13)[0] / math.pi
 
 
+
+def basis(n):
+    return [0] * int(n) + [1]
+
+
+def second(x, n):
+    """U(n), from the derivative of T(n + 1)."""
+    return 0.0 if n < 0 else chebyshev.chebval(x, chebyshev.chebder(basis(n + 1))) / (n + 1)
+
+
+CHEBYSHEV = {
+    "chebyshev_polynomial_t": lambda x, n: chebyshev.chebval(x, basis(n)),
+    "chebyshev_polynomial_u": second,
+    "chebyshev_polynomial_v": lambda x, n: second(x, n) - second(x, n - 1),
+    "chebyshev_polynomial_w": lambda x, n: second(x, n) + second(x, n - 1),
+}
+
+
 ORACLES = {
+    **{name: each(f) for name, f in CHEBYSHEV.items()},
+    **{f"shifted_{name}": each(lambda x, n, f=f: f(2 * x - 1, n)) for name, f in CHEBYSHEV.items()},
+    "hermite_polynomial_h": each(lambda x, n: hermite.hermval(x, basis(n))),
+    "hermite_polynomial_he": each(lambda x, n: hermite_e.hermeval(x, basis(n))),
+    "laguerre_polynomial_l": each(lambda x, n: laguerre.lagval(x, basis(n))),
+    "legendre_polynomial_p": each(lambda x, n: legendre.legval(x, basis(n))),
     "hypot": wide(lambda a, b: np.sqrt(a * a + b * b)),
     "copysign": wide(lambda a, b: np.abs(a) * np.where(b < 0, -1, 1)),
     "logaddexp": wide(lambda a, b: np.log(np.exp(a) + np.exp(b))),

@@ -201,6 +201,7 @@ from ..ops.pairs import (
     gcd as gcd, hypot as hypot, lcm as lcm, logaddexp as logaddexp, logaddexp2 as logaddexp2, nextafter as nextafter,
     xlogy as xlogy,
 )
+from ..ops import polynomials as polynomials  # public in flow.special; a saved graph finds them
 from ..ops.special import (
     digamma as digamma, erfc as erfc, erfinv as erfinv, i0 as i0, igamma as igamma, igammac as igammac,
     lgamma as lgamma,

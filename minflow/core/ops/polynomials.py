@@ -1,0 +1,77 @@
+"""Orthogonal polynomials of degree n at x, by SciPy's recurrences. Without gradients, as in PyTorch.
+
+A degree loses what it has behind the point; below 0 the result is 0, above 1,000 NaN. Read next: `special.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..op import kernel
+from .examples import case, floats, ints, strided
+from .pairs import pair
+from .rules import alike, settle, single
+
+DEGREES = [case(floats(3, 4), ints(4)), case(floats(()), ints(3)), case(floats(0, 3), 2), case(strided(4, 5), 3),
+           case(floats(5, dtype="float32"), ints(5)), case(ints(3), ints(3))]
+LARGEST = 1000  # degree: the recurrences take one step for each
+
+
+def polynomial(name: str, evaluate: Callable, doc: str):
+    """evaluate: of scipy.special, of the degrees, which are integers, and x."""
+    op = pair(name, {}, doc, examples=DEGREES)
+    op.__module__ = __name__  # where its name stands, for help and pickle
+
+    @kernel(op)
+    @single
+    def _(xp, x, n, out=None):
+        from scipy import special
+
+        x, n = alike(xp, x, n)
+        with xp.errstate(all="ignore"):
+            n = xp.trunc(n)
+            right = xp.greater_equal(n, 0)
+            degree = xp.where(right, xp.minimum(n, LARGEST + 1), 0).astype("int64")
+            value = evaluate(special, xp.minimum(degree, LARGEST), x.astype("float64"))
+            value = xp.where(degree > LARGEST, xp.nan, xp.where(right, value, 0))
+            return settle(xp, value.astype(x.dtype), out)
+
+    return op
+
+
+def third(s, n, x):
+    """U(n) - U(n-1): the third kind, cos((n + 1/2) t) / cos(t / 2) where x is cos(t)."""
+    return s.eval_chebyu(n, x) - (n > 0) * s.eval_chebyu(abs(n - 1), x)
+
+
+def fourth(s, n, x):
+    """U(n) + U(n-1): the fourth kind, sin((n + 1/2) t) / sin(t / 2) where x is cos(t)."""
+    return s.eval_chebyu(n, x) + (n > 0) * s.eval_chebyu(abs(n - 1), x)
+
+
+chebyshev_polynomial_t = polynomial("chebyshev_polynomial_t", lambda s, n, x: s.eval_chebyt(n, x),
+                                    "Chebyshev's polynomial of the first kind: cos(n * t) where a is cos(t).")
+chebyshev_polynomial_u = polynomial("chebyshev_polynomial_u", lambda s, n, x: s.eval_chebyu(n, x),
+                                    "Chebyshev's polynomial of the second kind: sin((n + 1) * t) / sin(t).")
+chebyshev_polynomial_v = polynomial("chebyshev_polynomial_v", third, "Chebyshev's polynomial of the third kind.")
+chebyshev_polynomial_w = polynomial("chebyshev_polynomial_w", fourth, "Chebyshev's polynomial of the fourth kind.")
+shifted_chebyshev_polynomial_t = polynomial("shifted_chebyshev_polynomial_t",
+                                            lambda s, n, x: s.eval_chebyt(n, 2 * x - 1),
+                                            "chebyshev_polynomial_t at 2 * a - 1.")
+shifted_chebyshev_polynomial_u = polynomial("shifted_chebyshev_polynomial_u",
+                                            lambda s, n, x: s.eval_chebyu(n, 2 * x - 1),
+                                            "chebyshev_polynomial_u at 2 * a - 1.")
+shifted_chebyshev_polynomial_v = polynomial("shifted_chebyshev_polynomial_v",
+                                            lambda s, n, x: third(s, n, 2 * x - 1),
+                                            "chebyshev_polynomial_v at 2 * a - 1.")
+shifted_chebyshev_polynomial_w = polynomial("shifted_chebyshev_polynomial_w",
+                                            lambda s, n, x: fourth(s, n, 2 * x - 1),
+                                            "chebyshev_polynomial_w at 2 * a - 1.")
+hermite_polynomial_h = polynomial("hermite_polynomial_h", lambda s, n, x: s.eval_hermite(n, x),
+                                  "Hermite's polynomial of physics: 2 * a * H(n-1) - 2 * (n-1) * H(n-2).")
+hermite_polynomial_he = polynomial("hermite_polynomial_he", lambda s, n, x: s.eval_hermitenorm(n, x),
+                                   "Hermite's polynomial of statistics: a * He(n-1) - (n-1) * He(n-2).")
+laguerre_polynomial_l = polynomial("laguerre_polynomial_l", lambda s, n, x: s.eval_laguerre(n, x),
+                                   "Laguerre's polynomial.")
+legendre_polynomial_p = polynomial("legendre_polynomial_p", lambda s, n, x: s.eval_legendre(n, x),
+                                   "Legendre's polynomial.")

@@ -12,14 +12,10 @@ from .core.functions.special import (
 from .core.messages.near import name_hints as _name_hints
 from .core.ops.pairs import xlog1py as xlog1py
 from .core.ops.polynomials import (
-    chebyshev_polynomial_t as chebyshev_polynomial_t,
-    chebyshev_polynomial_u as chebyshev_polynomial_u,
-    chebyshev_polynomial_v as chebyshev_polynomial_v,
-    chebyshev_polynomial_w as chebyshev_polynomial_w,
-    hermite_polynomial_h as hermite_polynomial_h,
-    hermite_polynomial_he as hermite_polynomial_he,
-    laguerre_polynomial_l as laguerre_polynomial_l,
-    legendre_polynomial_p as legendre_polynomial_p,
+    chebyshev_polynomial_t as chebyshev_polynomial_t, chebyshev_polynomial_u as chebyshev_polynomial_u,
+    chebyshev_polynomial_v as chebyshev_polynomial_v, chebyshev_polynomial_w as chebyshev_polynomial_w,
+    hermite_polynomial_h as hermite_polynomial_h, hermite_polynomial_he as hermite_polynomial_he,
+    laguerre_polynomial_l as laguerre_polynomial_l, legendre_polynomial_p as legendre_polynomial_p,
     shifted_chebyshev_polynomial_t as shifted_chebyshev_polynomial_t,
     shifted_chebyshev_polynomial_u as shifted_chebyshev_polynomial_u,
     shifted_chebyshev_polynomial_v as shifted_chebyshev_polynomial_v,

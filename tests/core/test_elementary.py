@@ -153,6 +153,7 @@ def test_polynomials():
     x = flow.tensor([0.25, -0.5, 2.0], dtype=flow.float64)
     legendre = flow.special.legendre_polynomial_p
     np.testing.assert_allclose(legendre(x, 2).numpy(), (3 * x.numpy() ** 2 - 1) / 2)
-    assert legendre(x, -1).tolist() == [0, 0, 0] and legendre(x, 1.9).equal(x) and legendre(x, -0.5).tolist() == [1, 1, 1]
+    assert legendre(x, -1).tolist() == [0, 0, 0] and legendre(x, 1.9).equal(x)
+    assert legendre(x, -0.5).tolist() == [1, 1, 1]
     assert legendre(x, 1001).isnan().all() and legendre(x, 2**62).isnan().all()  # and no loop of so many steps
     np.testing.assert_allclose(flow.special.chebyshev_polynomial_v(x, flow.tensor([0, 1, 2])).numpy(), [1, -2, 11])

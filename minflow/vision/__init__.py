@@ -7,6 +7,7 @@ Pillow is imported only by what needs it. Read next: `datasets/base.py`, `transf
 from ..core.messages.near import missing_names as _missing_names
 from . import datasets as datasets
 from . import models as models
+from . import ops as ops
 from . import transforms as transforms
 
 __getattr__ = _missing_names("flow.vision", globals())

@@ -94,3 +94,9 @@ def test_measures_of_oneflow():
             call()
     with pytest.raises(TraceError):
         Compiled(lambda b, s: flow.nms(b, s, 0.5))(boxes, scores)
+
+
+def test_boxes_are_found_beside_the_models():
+    from minflow.vision import ops
+
+    assert ops.nms(flow.tensor([[0.0, 0.0, 1.0, 1.0]]), flow.tensor([1.0]), 0.5).tolist() == [0]

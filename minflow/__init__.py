@@ -76,7 +76,7 @@ from .core.functions import (
     greater_equal as greater_equal, heaviside as heaviside, hypot as hypot, i0 as i0, igamma as igamma,
     igammac as igammac, is_floating_point as is_floating_point, is_nonzero as is_nonzero,
     is_same_size as is_same_size, is_signed as is_signed, isneginf as isneginf, isposinf as isposinf,
-    isreal as isreal, lcm as lcm, ldexp as ldexp, less as less, less_equal as less_equal, lgamma as lgamma,
+    lcm as lcm, ldexp as ldexp, less as less, less_equal as less_equal, lgamma as lgamma,
     log10 as log10, logaddexp as logaddexp, logaddexp2 as logaddexp2, logit as logit, mvlgamma as mvlgamma,
     nan_to_num as nan_to_num, nextafter as nextafter, not_equal as not_equal, polygamma as polygamma,
     positive as positive, rad2deg as rad2deg, rsub as rsub, sgn as sgn, signbit as signbit, sinc as sinc,
@@ -132,7 +132,11 @@ from .core.base.dtypes import (
     bfloat16 as bfloat16, can_cast as can_cast, complex64 as complex64, complex128 as complex128, int16 as int16,
     promote_types as promote_types,
 )
-from .core.functions import is_complex as is_complex
+from .core.functions import (
+    adjoint as adjoint, angle as angle, complex as complex, conj as conj, imag as imag, is_complex as is_complex,
+    is_conj as is_conj, isreal as isreal, polar as polar, real as real, resolve_conj as resolve_conj,
+    resolve_neg as resolve_neg, view_as_complex as view_as_complex, view_as_real as view_as_real,
+)
 from .core.functions.typed import set_default_tensor_type as set_default_tensor_type, typed as _typed
 from .core.tensor import Size as Size, Tensor as Tensor
 from . import amp as amp, autograd as autograd, cuda as cuda, env as env, linalg as linalg
@@ -178,7 +182,9 @@ from .core.functions.layouts import (
     contiguous_format as contiguous_format, memory_format as memory_format, preserve_format as preserve_format,
     strided as strided,
 )
-from .amp import autocast as autocast
+from .amp import (
+    autocast as autocast, get_autocast_dtype as get_autocast_dtype, is_autocast_enabled as is_autocast_enabled
+)
 from .io import load as load, save as save
 from .diagnosis import ipython as _cards
 from .nn.functional import dropout as dropout, log_softmax as log_softmax, softmax as softmax
@@ -220,12 +226,12 @@ _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"minflow\.co
 __version__ = "0.1.0"
 
 if _TYPE_CHECKING:
-    from . import data, func, library, models, special, typing, utils, vision
+    from . import data, fft, func, library, models, special, typing, utils, vision
     from . import testing
     from .accepted import accelerator, backends, comm, distributed, jit
 
 # rooms that many programs do not need: imported at first use
-_LATER = ("data", "distributions", "func", "library", "models", "special", "typing", "utils", "vision")
+_LATER = ("data", "distributions", "fft", "func", "library", "models", "special", "typing", "utils", "vision")
 _ACCEPTED = ("accelerator", "backends", "comm", "distributed", "jit", "testing")  # for programs of other machines
 
 

@@ -1,30 +1,85 @@
-"""Mixed precision by its usual names. On a CPU float32 stays float32: the names are accepted and say so once."""
+"""Mixed precision by its usual names: autocast gives the dtypes that PyTorch's gives on a CPU, operation by operation.
+
+A CPU has no faster half precision here, so it saves memory and shows what rounding does, and takes longer.
+"""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
+from typing import Any
 
-from .core.base.errors import StateError
+from .core.base.dtypes import HALVES
+from .core.base.errors import DeviceError, DTypeError, StateError
 from .core.messages.near import name_hints as _name_hints
+from .core.mode import MODE, using
+from .core.ops.shape import cast, in_dtype
+from .core.spec import as_dtype, bfloat16, float32
 from .core.where import fail, warn
 
 KEYS = {"scale", "growth_factor", "backoff_factor", "growth_interval", "_growth_tracker"}  # of PyTorch's state
+# Ops, and functions of several ops, that run in the lower dtype: products of matrices, convolutions, LSTM.
+LOWER = set("""matmul conv2d conv2d_input_grad conv1d conv3d conv_transpose1d conv_transpose2d conv_transpose3d lstm
+    scaled_dot_product_attention""".split())
+# Those that run in float32, which the lower dtype would spoil.
+WIDE = set("""prod trace cdist pair_distances quantile nanquantile inverse det slogdet cholesky qr svd eigh solve pinv
+    nll softmax_cross_entropy binary_entropy logit_entropy ctc cross_entropy kl_div mse_loss l1_loss smooth_l1_loss
+    huber_loss binary_cross_entropy binary_cross_entropy_with_logits multi_margin_loss multilabel_margin_loss
+    combined_margin_loss poisson_nll_loss gaussian_nll_loss margin_ranking_loss hinge_embedding_loss soft_margin_loss
+    cosine_embedding_loss triplet_margin_loss ctc_loss""".split())
+
+
+class Casting:
+    """Before the class of a mode: the inputs of an op are cast as the op, or the function that it is part of, asks."""
+
+    def run(self, op, inputs, attrs):
+        if self.low is not None and op is not cast:
+            names = {op.name, self.scope.rpartition("/")[2]}
+            wanted = float32 if names & WIDE else self.low if names & LOWER else None
+            if wanted is not None:
+                inputs = tuple([in_dtype(x, wanted) if hasattr(x, "spec") and is_cast(x.spec.dtype) else x
+                                for x in inputs])
+        return super().run(op, inputs, attrs)
+
+
+def is_cast(dtype) -> bool:
+    return dtype is float32 or dtype in HALVES
+
+
+@functools.cache
+def casting(kind: type) -> type:
+    return type(f"Casting{kind.__name__}", (Casting, kind), {})
 
 
 class autocast:
-    """Accepted as a context or a decorator; without effect on a CPU, which has no faster half precision here."""
+    """A context or a decorator in which products of matrices and convolutions run in `dtype` (bfloat16, or float16),
+    losses and some others in float32, and all else in what it is given. Parameters stay as they are, and so do the
+    dtypes of their gradients. Without effect for "cuda" where there is no GPU, and says so."""
 
     def __init__(self, device_type: str = "cpu", dtype=None, enabled: bool = True, cache_enabled: bool | None = None):
-        self.device_type, self.dtype, self.enabled = device_type, dtype, enabled
+        if device_type not in ("cpu", "cuda"):
+            fail(DeviceError, f"autocast: there is no device type {device_type!r}", '"cpu" or "cuda"')
+        self.device_type, self.enabled = device_type, enabled
+        self.dtype = bfloat16 if dtype is None else as_dtype(dtype)
+        if enabled and self.dtype not in HALVES:
+            fail(DTypeError, f"autocast to {self.dtype.name}, which is not shorter than float32",
+                 "flow.bfloat16 or flow.float16", dtype=self.dtype)
+        self.entered: list = []
 
     def __enter__(self) -> autocast:
-        if self.enabled:
-            warn("autocast: float32 stays float32 on a CPU", "autocast(enabled=False) says so without this warning")
+        on = self.enabled and self.device_type == "cpu"
+        if self.enabled and not on:
+            warn("autocast on a GPU, and there is none: float32 stays float32", 'autocast("cpu")')
+        mode = MODE.get()
+        inner = mode.but(low=self.dtype if on else None if self.device_type == "cpu" else mode.low)
+        if inner.low is not None and not isinstance(mode, Casting):
+            inner.__class__ = casting(type(mode))
+        self.entered.append(using(inner))
+        self.entered[-1].__enter__()
         return self
 
     def __exit__(self, *error) -> None:
-        return None
+        self.entered.pop().__exit__(*error)
 
     def __call__(self, function):
         @functools.wraps(function)
@@ -33,6 +88,21 @@ class autocast:
                 return function(*args, **kwargs)
 
         return wrapped
+
+
+def is_autocast_available(device_type: str) -> bool:
+    """Has autocast an effect on this device type? On "cpu" alone."""
+    return device_type == "cpu"
+
+
+def is_autocast_enabled(device_type: str = "cpu") -> bool:
+    """Are we inside autocast?"""
+    return device_type == "cpu" and MODE.get().low is not None
+
+
+def get_autocast_dtype(device_type: str = "cpu") -> Any:
+    """The dtype of the autocast that we are in; outside, what it would be."""
+    return MODE.get().low or bfloat16
 
 
 class GradScaler:
@@ -75,5 +145,5 @@ class GradScaler:
                  state_dict=state_dict)
 
 
-__all__ = ["GradScaler", "autocast"]
+__all__ = ["GradScaler", "autocast", "get_autocast_dtype", "is_autocast_available", "is_autocast_enabled"]
 __getattr__ = _name_hints("flow.amp", globals())

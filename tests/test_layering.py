@@ -86,6 +86,7 @@ ROOMS = {
     "linalg": ["core"],
     "func": ["core"],
     "special": ["core", "nn"],
+    "fft": ["core"],
     "cli": ["course", "headless", "doctor"],
     "course": ["io.atomic"],
     "headless": [],
@@ -153,7 +154,7 @@ CAPS = {
     "widgets": 3110,
 }
 FACE = ["", "addresses", "testing", "amp", "autograd", "cuda", "env", "library", "typing", "linalg", "special", "func",
-        "cli", "course", "headless", "doctor", "__main__"]
+        "fft", "cli", "course", "headless", "doctor", "__main__"]
 FILES_MOST = 12  # Python files in a folder, `__init__` left out
 MANY_FILES = {   # folders of more, and why
     "core/ops": "one file for each family of ops",

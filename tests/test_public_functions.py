@@ -21,6 +21,7 @@ FACES = {
     "flow.nn.utils": flow.nn.utils,
     "flow.linalg": flow.linalg,
     "flow.special": flow.special,
+    "flow.fft": flow.fft,
     "flow.autograd": flow.autograd,
     "flow.math": flow.math,
     "flow.layers": flow.layers,

@@ -44,6 +44,8 @@ INTERNAL |= {
     **dict.fromkeys(("groups", "firsts"), "unique and unique_consecutive"),
     "windows": "Tensor.unfold",
 }
+COMPLEX = {"complex", "conj", "real", "imag", "view_as_real", "view_as_complex", "fft"}  # tests/core/test_complex.py
+INTERNAL["fft"] = "flow.fft"
 RULES = "minflow.core.ops.update"  # of optimizers, which call them
 # Functions that are no method of Tensor, as in PyTorch: they start from several tensors, or make one.
 NO_METHOD = {"chain_matmul", "lu_unpack", "nuclear_norm", "pca_lowrank", "svd_lowrank",
@@ -56,6 +58,7 @@ NO_METHOD |= {"atleast_1d", "atleast_2d", "atleast_3d", "bartlett_window", "bino
               "hamming_window", "hann_window", "isin", "kaiser_window", "logspace", "poisson", "roc_auc_score",
               "row_stack", "searchsorted", "trapezoid", "trapz", "tril_indices", "triu_indices", "unravel_index",
               "vander"}
+NO_METHOD |= {"complex", "is_complex", "polar", "view_as_complex", "view_as_real"}
 # Those that PyTorch has as methods too and Tensor has not yet.
 METHODS_TO_COME = set[str]()
 # Functions that are methods of Tensor alone, or that methods and other functions call.
@@ -85,7 +88,7 @@ def ops() -> list[str]:
               if name not in names and name not in INTERNAL and not name.endswith("_grad")
               and not op.__module__.startswith(RULES)]
     untested = [f"{name}: a row in tests/core/oracles.py" for name in OPS if name not in oracles.ORACLES
-                and name not in ("unrecorded", "strided_look", "recompute")]
+                and name not in ("unrecorded", "strided_look", "recompute", *COMPLEX)]
     return hidden + untested + [f"{name}: no longer hidden, strike it off INTERNAL" for name in INTERNAL
                                 if name in names]
 

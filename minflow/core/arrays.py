@@ -27,16 +27,18 @@ def array_of(data, dtype: DType | None) -> np.ndarray:
         hint = "every row needs as many numbers as the others"
         fail(ShapeError, "tensor() of lists whose lengths differ", hint, reason=error)
     kind = array.dtype.kind
-    if kind not in "biufO" or kind == "O" and not all(isinstance(x, int | float) for x in array.flat):
+    if kind not in "biufcO" or kind == "O" and not all(isinstance(x, int | float) for x in array.flat):
         hint = "numbers, bools, or nested lists of them"
         fail(DTypeError, f"tensor() cannot hold {type(data).__name__} of {array.dtype}", hint, data=data)
     if dtype is None:
         if not has_arrays(data):
-            dtype = default_dtype() if kind == "f" else bool_ if kind == "b" else int64
+            dtype = {"f": default_dtype(), "c": default_dtype().to_complex(), "b": bool_}.get(kind, int64)
         else:
             dtype = promote(*leaf_specs(data))
     if kind == "O" and any(isinstance(x, float) for x in array.flat):
         dtype, array = dtype if dtype.floating else default_dtype(), array.astype("float64")
+    if kind == "c" and 0 < dtype.rank < 3:
+        fail(DTypeError, f"tensor(): complex numbers do not fit into {dtype.name}", "dtype=flow.complex64", data=data)
     return np.asarray(fitting(array, dtype, "iuOf"), dtype.np, order="C")
 
 
@@ -63,7 +65,9 @@ def untensored(data):
     """The lists with arrays in place of tensors."""
     if isinstance(data, list | tuple):
         return [untensored(x) for x in data]
-    return data.numbers("tensor") if hasattr(data, "spec") else data
+    if isinstance(data, ARRAYS):
+        return np.asarray(data, "float32") if data.dtype.name == "bfloat16" else data
+    return untensored(data.numbers("tensor")) if hasattr(data, "spec") else data
 
 
 def has_arrays(data) -> bool:

@@ -17,9 +17,11 @@ from .base import events
 from .base.errors import GradError, NonFiniteError, ShapeError
 from .door import refuse_symbolic
 from .grad.modes import no_grad
+from .infer import COMPLEX
 from .ir import NUMBERS, Freed, Node, Value, hooks_of, outputs_of, toposort, where_text
 from .messages.notices import Seen, look_at_losses
 from .mode import EPOCH, MODE, Mode
+from .ops.complex import conj
 from .ops.elementwise import add
 from .ops.shape import cast, clone, full, sum_to
 from .rebind import carry, in_place
@@ -80,10 +82,20 @@ def accumulate(grads: dict, value: Value, g) -> None:
 
 def input_gradients(mode: Mode, node: Node, gs: list):
     """(input number, gradient) for each input of a node that wants one."""
-    op, needs, saved = node.op, node.needs, node.saved
+    op = node.op
     if op.joint is not None:
         yield from op.joint(node, gs)
         return
+    turned = node.out_specs[0].dtype.is_complex and op.name not in COMPLEX
+    if turned:  # the gradient is conj(f'(z)) * g, and the rule multiplies by f'(z)
+        gs = [g if g is None else conj(g) for g in gs]
+    for i, g in rule_gradients(mode, node, gs):
+        yield i, conj(g) if turned and g is not None and g.spec.dtype.is_complex else g
+
+
+def rule_gradients(mode: Mode, node: Node, gs: list):
+    """What the rules of the op say."""
+    op, needs, saved = node.op, node.needs, node.saved
     slots = op.saves[needs]
     if op.variadic:
         rule, asks = op.rules[0]
@@ -176,6 +188,9 @@ def seeds_for(outputs: Sequence, gradients: Sequence, verb: str) -> list:
             if out.spec.size != 1:
                 fail(GradError, f"{verb}: only a scalar has one gradient, and this tensor has {out.spec.size} numbers",
                      "reduce it first: .sum() or .mean(); or pass gradient=, a tensor of the same shape", output=out)
+            if out.dtype.is_complex:
+                fail(GradError, f"{verb}: a complex number has no one gradient", ".abs() or .real of it; or pass "
+                     "gradient=, a complex tensor of its shape", output=out)
             g = full(shape=out.spec.shape, value=MODE.get().seed, dtype=out.dtype)
         else:
             g = MODE.get().tensor_of(g)

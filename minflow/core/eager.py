@@ -15,13 +15,14 @@ from .infer import infer
 from .ir import NUMBERS, Cell, Node, Value, new_value, where_text
 from .mode import DEFAULT, Mode
 from .op import Op
-from .ops.shape import cast, view_write
+from .ops.shape import converted, view_write
 from .rebind import bump, carry, cell_of, make_view, new_alias, refresh
 from .spec import spec_of
 from .tensor import Tensor
 from .where import caller, fail
 
 
+REAL = NUMBERS - {complex}  # beside them a tensor keeps its dtype
 new_tensor = object.__new__  # Tensor(...) without the frame of its __init__
 
 
@@ -39,11 +40,6 @@ def quietly(kernel, *arrays, **options):
     """Run a kernel without numpy's warnings of overflow and the like, which would name our lines."""
     with np.errstate(all="ignore"):
         return kernel(*arrays, **options)
-
-
-def to_dtype(x, dtype):
-    """An input in the dtype that the op needs: a visible `cast`."""
-    return cast(x, dtype=dtype) if isinstance(x, Tensor) and x.spec.dtype is not dtype else x
 
 
 class Eager(Mode):
@@ -68,7 +64,11 @@ class Eager(Mode):
                     values.append(x.value)
                 else:
                     values.append(spec)
-            elif x.__class__ in NUMBERS:
+            elif x.__class__ in REAL:
+                arrays.append(x)
+                values.append(x)
+            elif x.__class__ is complex:
+                plain = False
                 arrays.append(x)
                 values.append(x)
             else:
@@ -100,7 +100,7 @@ class Eager(Mode):
             return result
         dtype, specs = infer(op, inputs, attrs)
         if dtype is not None:
-            return self.run(op, tuple([to_dtype(x, dtype) for x in inputs]), attrs)
+            return converted(self, op, inputs, attrs, dtype, specs)
         for array in arrays:
             if array is None:  # some kernels would take it for a number; the others fail, and `apply` sees why
                 refuse_symbolic(inputs)
@@ -142,8 +142,8 @@ class Eager(Mode):
             return x.item()
         if isinstance(x, np.ndarray):
             return self.tensor_of(x)
-        if isinstance(x, bool | int | float):  # a subclass, such as an IntEnum
-            return int(x) if isinstance(x, int) else float(x)
+        if isinstance(x, bool | int | float | complex):  # a subclass, such as an IntEnum
+            return int(x) if isinstance(x, int) else float(x) if isinstance(x, float) else complex(x)
         refuse_input(op, x)
 
     def record(self, op, inputs, values, attrs, specs, needs, results, depth=5):
@@ -152,7 +152,7 @@ class Eager(Mode):
         saved = slots and [save(inputs[s] if s >= 0 else results[~s]) for s in slots]
         node = Node(op, values, attrs, specs, needs, saved, self.scope, caller(depth))
         for i, t in enumerate(results):
-            if t.spec.floating:
+            if t.spec.slope:
                 t.value, t.needs = new_value((node, i, t.spec)), True
 
     # ---- what autograd and rebind ask of a mode ------------------------------------------------------------------
@@ -227,7 +227,7 @@ class Eager(Mode):
             node = Node(op, values, {"ctx": ctx}, tuple([t.spec for t in results]), needs, ("ctx",), self.scope,
                         caller(3))
             for i, t in enumerate(results):
-                if t.spec.floating and flags[i]:
+                if t.spec.slope and flags[i]:
                     t.value, t.needs = new_value((node, i, t.spec)), True
         return results
 
@@ -275,9 +275,12 @@ class Eager(Mode):
 
     def update(self, op: Op, targets, inputs, attrs) -> None:
         """Run an update rule (an optimizer's) into the storage of its targets: no new arrays."""
-        infer(op, inputs, attrs)
         arrays = [t.array if isinstance(t, Tensor) else t for t in inputs]
-        quietly(op.kernel, *arrays, **attrs, out=[t.array for t in targets] if op.many else targets[0].array)
+        if infer(op, inputs, attrs)[0] is None:
+            quietly(op.kernel, *arrays, **attrs, out=[t.array for t in targets] if op.many else targets[0].array)
+        else:  # bfloat16
+            for t, new in zip(targets, self.run(op, inputs, attrs) if op.many else [self.run(op, inputs, attrs)]):
+                np.copyto(t.array, new.array)
         where = caller(3)
         for t in targets:
             bump(t, where)

@@ -12,16 +12,26 @@ from typing import Any
 from .base.errors import DTypeError, MinflowError, TraceError
 from .ir import NUMBERS
 from .mode import MODE
-from .spec import DEPENDS_ON_DEFAULT, Spec, default_dtype, promote
+from .spec import DEPENDS_ON_DEFAULT, Spec, bfloat16, default_dtype, promote
 from .where import explain
 
 INFERRED: dict = {}  # what infer said, bounded; errors are raised each time anew
 INFERRED_LIMIT = 20_000
 DEPENDS_ON_DEFAULT.append(INFERRED.clear)
+# Ops that only move numbers, and so run in bfloat16 itself; besides views.
+MOVES = frozenset("cast cat clone full view_write".split())
+# Ops that take complex numbers and have one complex derivative (or none): `autograd` conjugates around their rules.
+HOLOMORPHIC = frozenset("""add cat clone cos cosh cumsum div exp fft flip full gather index_add index_put log log10 log2
+    matmul mean mul neg pow prod reciprocal roll rsqrt scatter scatter_add sin sinh sqrt square sub sum sum_to take tan
+    tanh tril triu view_write where""".split())
+# Ops that take or give complex numbers, whose rules say themselves what their gradients are.
+COMPLEX = frozenset("""abs all any cast complex conj eq fft_part imag isfinite isinf isnan logical_and logical_not
+    logical_or logical_xor ne nonzero real view_as_complex view_as_real""".split())
 
 
 def infer(op: Any, inputs: Sequence, attrs: Mapping):
-    """The shape rule, or what it said before: (dtype that the inputs must be cast to, or None; output specs)."""
+    """The shape rule, or what it said before: (None, output specs); or (dtype that the inputs must be cast to, None);
+    or (bfloat16, output specs) where the op must be computed in float32. What the last two ask for does `converted`."""
     specs = tuple([x.__class__ if x.__class__ in NUMBERS else x.spec for x in inputs])
     key = (op, specs, tuple(attrs.items())) if attrs else (op, specs)
     try:
@@ -47,12 +57,15 @@ def consult(op: Any, specs: tuple, attrs: Mapping):
         raise DTypeError(what, hint="flow.tensor(...) around a number")
     if op.elementwise:
         dtype = promote(*specs)
-        if op.elementwise == "float" and not dtype.floating:
+        if op.elementwise == "float" and dtype.rank < 2:
             dtype = default_dtype()
         if any(isinstance(s, Spec) and s.dtype is not dtype for s in specs):
             return dtype, None
+    dtypes = [s.dtype for s in specs if isinstance(s, Spec)]
+    if any(d.rank == 3 for d in dtypes) and not (op.is_view or op.name in HOLOMORPHIC or op.name in COMPLEX):
+        raise DTypeError(f"{op.name}: not defined for complex numbers", hint="x.real, x.imag, x.abs() or x.angle()")
     out = op.infer(*specs, **attrs)
-    return None, out if op.many else (out,)
+    return bfloat16 if bfloat16 in dtypes and not (op.is_view or op.name in MOVES) else None, out if op.many else (out,)
 
 
 def data_dependent(*specs, **attrs) -> None:

@@ -21,7 +21,7 @@ from .spec import Spec
 # where a Node of a graph comes from, if not from the program or a gradient
 OPTIMIZER, RECOMPUTE = "optimizer", "recompute"
 Where = tuple[CodeType, int]  # (code, offset of the instruction): a line, without keeping a frame alive
-Literal = bool | int | float  # a Python number among the inputs of a Node stands for itself
+Literal = bool | int | float | complex  # a Python number among the inputs of a Node stands for itself
 
 
 class Node:
@@ -77,7 +77,7 @@ class Value(NamedTuple):
         return f"{self.node.op}.{self.index} {self.spec}" if self.index else f"{self.node.op} {self.spec}"
 
 
-NUMBERS = frozenset({bool, int, float})  # the Python classes that stand for themselves among inputs
+NUMBERS = frozenset({bool, int, float, complex})  # the Python classes that stand for themselves among inputs
 new_value = partial(tuple.__new__, Value)  # Value(...) without the frame of its __new__
 
 

@@ -19,10 +19,12 @@ class Mode:
     entered: where the innermost Module was called from.  trace: the Trace that we are in, or None.
     watch: what hears of every call of a Module (nn.Graph, while it builds).  origin: of Nodes, see `ir.Node`.
     seed: the gradient that backward starts from; 1/n where a graph adds up n gradients.
+    low: the dtype of autocast, or None.
     room: how long `scope` may become before a Module makes sure that Python takes more calls inside each other.
     """
 
     grad, anomaly, scope, entered, trace, watch, origin, seed, room = True, False, "", None, None, None, None, 1, 250
+    low = None
 
     def first(self, value):
         """The Value that the gradient of a leaf is kept under; any other stands for itself."""

@@ -20,6 +20,7 @@ from .functions.layouts import Layout, lies_as, strided
 from .functions.typed import meant, numbers_or_shape, type_of
 from .ir import LEAF, Source, Value
 from .methods.activations import Activations
+from .methods.complex import Complex
 from .methods.creation import Creation
 from .methods.dtypes import DTypes
 from .methods.in_place import InPlace
@@ -35,7 +36,7 @@ from .messages.near import hint_methods
 from .mode import DEFAULT, MODE, touch
 from .ops import shape as s
 from .rebind import cell_of, contiguous, is_contiguous, make_view, phantom, write
-from .spec import Device, DType, Spec, as_dtype, default_dtype, spec_of
+from .spec import Device, DType, Spec, as_dtype, bfloat16, default_dtype, spec_of
 from .where import describe, fail, here
 
 
@@ -73,7 +74,7 @@ class Size(tuple):
 
 @hint_methods
 class Tensor(Operators, Numbers, Mathematics, Matrices, Reductions, Shapes, Picking, InPlace, Creation, DTypes,
-             Activations, Display):
+             Activations, Complex, Display):
     """An n-dimensional array of one dtype that remembers how it was computed.
 
     Make one with `flow.tensor([[1., 2.], [3., 4.]])`; `Tensor(2, 3)` gives uninitialised float32 of that shape.
@@ -223,7 +224,7 @@ class Tensor(Operators, Numbers, Mathematics, Matrices, Reductions, Shapes, Pick
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Say that gradients of this leaf are wanted, or no more."""
-        if requires_grad and not self.spec.floating:
+        if requires_grad and not self.spec.slope:
             fail(GradError, f"only floating tensors can require grad, not {self.dtype.name}", "x.float() first",
                  tensor=self)
         if not requires_grad and not self.is_leaf:
@@ -324,6 +325,8 @@ class Tensor(Operators, Numbers, Mathematics, Matrices, Reductions, Shapes, Pick
         """The numbers as a numpy array that shares this tensor's memory (read-only if it requires grad, unless
         `force`)."""
         array = self.numbers("numpy")
+        if self.spec.dtype is bfloat16:
+            fail(DTypeError, "numpy() of bfloat16, which numpy does not have", "x.float().numpy()", tensor=self)
         if force or not self.requires_grad:
             cell_of(self)  # writes through numpy cannot be seen; views made from here on share the cell all the same
             return array
@@ -347,6 +350,8 @@ class Tensor(Operators, Numbers, Mathematics, Matrices, Reductions, Shapes, Pick
             hint = ".any() or .all()" if verb == "bool" else ".item() of one element, or .tolist()"
             fail(ShapeError, f"{verb}() of a tensor with {self.spec.size} numbers has no single answer", hint,
                  tensor=self)
+        if self.spec.dtype.is_complex and verb in ("float", "int"):
+            fail(DTypeError, f"{verb}() of a complex number", "x.real, x.imag or x.abs()", tensor=self)
         return self.numbers(verb).item()
 
     def __bool__(self) -> bool:
@@ -354,6 +359,9 @@ class Tensor(Operators, Numbers, Mathematics, Matrices, Reductions, Shapes, Pick
 
     def __float__(self) -> float:
         return float(self.one("float"))
+
+    def __complex__(self) -> complex:
+        return complex(self.one("complex"))
 
     def __int__(self) -> int:
         number = self.one("int")

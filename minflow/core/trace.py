@@ -20,7 +20,7 @@ from .infer import infer
 from .ir import CONSTANT, INPUT, NUMBERS, STATE, Graph, Node, Source, Value, outputs_of
 from .mode import MODE, Mode, using
 from .op import Op
-from .ops.shape import cast, clone, derive, detach, unrecorded, view_write
+from .ops.shape import clone, converted, derive, detach, unrecorded, view_write
 from .rebind import Alias, carry, cell_of, contiguous, make_view, refresh, write
 from .spec import Spec, spec_of
 from .tensor import Tensor
@@ -65,10 +65,7 @@ class Trace(Mode):
         inputs = tuple([self.input_of(op, x) for x in inputs])
         dtype, specs = infer(op, inputs, attrs)
         if dtype is not None:
-            return self.run(
-                op, [cast(x, dtype=dtype) if isinstance(x, Tensor) and x.dtype is not dtype else x for x in inputs],
-                attrs
-            )
+            return converted(self, op, inputs, attrs, dtype, specs)
         needs = sum([1 << i for i, x in enumerate(inputs) if isinstance(x, Tensor) and x.needs]) & op.differentiable
         values = [x.value if isinstance(x, Tensor) else x for x in inputs]
         origin = self.origin
@@ -78,7 +75,7 @@ class Trace(Mode):
         self.graph.nodes.append(node)
         if self.watch is not None:
             self.watch.added(node)
-        results = [self.symbol(None, v.spec, v, bool(node.needs) and v.spec.floating) for v in outputs_of(node)]
+        results = [self.symbol(None, v.spec, v, bool(node.needs) and v.spec.slope) for v in outputs_of(node)]
         if op.is_view:
             make_view(self, results[0], inputs[0], op, attrs)
         return results if op.many else results[0]
@@ -205,7 +202,7 @@ class Trace(Mode):
         if self.watch is not None:
             self.watch.added(node)
         flags = [ctx.differentiable.get(id(out), True) for out in outs]
-        return [self.symbol(None, v.spec, v, bool(needs) and v.spec.floating and flag)
+        return [self.symbol(None, v.spec, v, bool(needs) and v.spec.slope and flag)
                 for v, flag in zip(outputs_of(node), flags)]
 
     def apart(self, root: Tensor, by_no_grad: bool) -> Tensor:

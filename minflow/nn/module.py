@@ -495,6 +495,10 @@ class Module(Display):
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Nothing: nn.Graph is what compiles here, and a module runs as it is."""
 
+    def bfloat16(self) -> Module:
+        """All floating parameters and buffers as bfloat16."""
+        return self.convert(lambda t: t.bfloat16() if t.spec.floating else t)
+
     def cpu(self) -> Module:
         return self.to("cpu")
 

@@ -29,7 +29,9 @@ from tests.core.oracles import FREE_GRADIENT, IN_LINE, ORACLES, TOLERANCE
 
 CASES = [pytest.param(op, i, id=f"{op.name}-{i}") for op in OPS.values() for i in range(len(op.examples))]
 # only the engine calls them: test_inplace.py, test_tensor.py, test_graph.py
-BY_DESIGN = {"unrecorded", "strided_look", "recompute"}
+# Complex numbers have tests of their own: test_complex.py.
+COMPLEX = {"complex", "conj", "real", "imag", "view_as_real", "view_as_complex", "fft"}
+BY_DESIGN = {"unrecorded", "strided_look", "recompute", *COMPLEX}
 NO_FORMULA = {"igamma", "igammac", "zeta"}  # for the slope in their first input: backward is refused
 
 

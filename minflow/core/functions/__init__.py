@@ -189,7 +189,11 @@ from .shape import unflatten as unflatten
 from .shape import unsqueeze as unsqueeze
 from .shape import view as view
 from .shape import vstack as vstack
-from .typed import is_complex as is_complex
+from .complex import (
+    adjoint as adjoint, angle as angle, complex as complex, conj as conj, imag as imag, is_complex as is_complex,
+    is_conj as is_conj, isreal as isreal, polar as polar, real as real, resolve_conj as resolve_conj,
+    resolve_neg as resolve_neg, view_as_complex as view_as_complex, view_as_real as view_as_real,
+)
 
 from ..ops.compare import signbit as signbit
 from ..ops.elementwise import (
@@ -210,7 +214,7 @@ from .elementary import (
     clamp_max as clamp_max, clamp_min as clamp_min, clone as clone, deg2rad as deg2rad, detach as detach,
     float_power as float_power, fmax as fmax, fmin as fmin, frac as frac, frexp as frexp, heaviside as heaviside,
     is_floating_point as is_floating_point, is_nonzero as is_nonzero, is_same_size as is_same_size,
-    is_signed as is_signed, isneginf as isneginf, isposinf as isposinf, isreal as isreal, ldexp as ldexp,
+    is_signed as is_signed, isneginf as isneginf, isposinf as isposinf, ldexp as ldexp,
     logit as logit, nan_to_num as nan_to_num, positive as positive, rad2deg as rad2deg, sinc as sinc,
     ceil_ as ceil_, floor_ as floor_, frac_ as frac_, lerp_ as lerp_, round_ as round_, sin_ as sin_,
 )

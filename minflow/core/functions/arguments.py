@@ -14,7 +14,8 @@ from ..ir import NUMBERS
 from ..mode import MODE
 from ..ops.rules import join
 from ..ops.shape import cast, check_fits
-from ..spec import DType, as_dtype, bool_, float16, float32
+from ..base.dtypes import HALVES
+from ..spec import DType, as_dtype, bool_, float32
 from ..where import explain, fail
 
 
@@ -136,26 +137,28 @@ def numpy_names(function: Callable) -> Callable:
 
 
 def in_float32(function: Callable) -> Callable:
-    """Compute what float16 has no room for (squares, exponentials, long sums) in float32, and round once at the end."""
+    """Compute what float16 and bfloat16 have no room for (squares, exponentials, long sums) in float32, and round
+    once at the end."""
 
     def wide(x):
         return cast(x, dtype=float32) if is_half(x) else x
 
-    def narrow(x):
-        return tuple([narrow(y) for y in x]) if isinstance(x, tuple) else cast(x, dtype=float16)
+    def narrow(x, dtype):
+        return tuple([narrow(y, dtype) for y in x]) if isinstance(x, tuple) else cast(x, dtype=dtype)
 
     @functools.wraps(function)
     def wider(*args, **options):
         first = args[0] if args else next(iter(options.values()), None)
         if not is_half(first) or options.get("dtype"):
             return function(*args, **options)
-        return narrow(function(*[wide(x) for x in args], **{name: wide(x) for name, x in options.items()}))
+        result = function(*[wide(x) for x in args], **{name: wide(x) for name, x in options.items()})
+        return narrow(result, first.spec.dtype)
 
     return wider
 
 
 def is_half(x) -> bool:
-    return is_tensor(x) and x.spec.dtype is float16
+    return is_tensor(x) and x.spec.dtype in HALVES
 
 
 def sizes(shape: tuple) -> tuple[int, ...]:

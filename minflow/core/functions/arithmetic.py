@@ -5,6 +5,7 @@ Read next: `reduction.py`.
 
 from __future__ import annotations
 
+from ..base.dtypes import HALVES
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..base.two_meanings import two_meanings
 from ..ir import NUMBERS
@@ -12,7 +13,7 @@ from ..ops import compare as c
 from ..ops import elementwise as e
 from ..ops import reduce as r
 from ..ops.shape import expand
-from ..spec import DType, bool_, float16, float32, float64, iinfo, promote
+from ..spec import DType, bool_, float32, float64, iinfo, promote
 from ..where import fail
 from .arguments import fitting, integer, is_tensor, joined, operand, tensor_of, to
 
@@ -91,7 +92,7 @@ def clamp(input, min=None, max=None):
         dtype = promote(spec, passed.spec if is_tensor(passed) else type(passed))
         if dtype is bool_:
             return e.maximum(input, passed) if max is None else e.minimum(input, passed)
-        low, high = (float("-inf"), float("inf")) if dtype.floating else (iinfo(dtype).min, iinfo(dtype).max)
+        low, high = (float("-inf"), float("inf")) if dtype.rank > 1 else (iinfo(dtype).min, iinfo(dtype).max)
         min, max = (low, max) if min is None else (min, high)
     return e.clamp(input, operand(min), operand(max))
 
@@ -152,12 +153,12 @@ def sum_with(op, input, tensor1, tensor2, value):
     """input + value * op(tensor1, tensor2). Between them int8 and float16 have no room: 100 * 7 would wrap in int8."""
     parts = [tensor_of(x) for x in (input, tensor1, tensor2)]
     dtype = promote(*[x.spec for x in parts])
-    input, tensor1, tensor2 = [to(x, float32 if dtype is float16 else dtype) for x in parts]
+    input, tensor1, tensor2 = [to(x, float32 if dtype in HALVES else dtype) for x in parts]
     shape = joined(f"addc{op.name}", dict(input=input, tensor1=tensor1, tensor2=tensor2))
     if tensor1.spec.shape != shape:  # a gradient is summed over what was broadcast at the end, after the product
         tensor1 = expand(tensor1, shape=shape)
     out = e.add(input, e.mul(op(tensor1, tensor2), value))
-    return to(out, dtype) if dtype is float16 else out
+    return to(out, dtype) if dtype in HALVES else out
 
 
 absolute, negative, multiply, subtract, divide, true_divide = e.abs, e.neg, e.mul, sub, div, div

@@ -157,11 +157,6 @@ def isneginf(input):
     return c.eq(input, -math.inf) if input.spec.floating else never(input)
 
 
-def isreal(input):
-    """Has x no imaginary part? True for each number: there are no complex ones here."""
-    return c.logical_not(never(input))
-
-
 def never(input):
     return full(shape=input.spec.shape, value=False, dtype=bool_)
 

@@ -38,7 +38,7 @@ def full_of(size, number, dtype=None):
     """A tensor of one number, in its own dtype if none is asked for."""
     if is_tensor(number):
         number = number.item()
-    elif not isinstance(number, int | float | np.number | np.bool_):
+    elif not isinstance(number, int | float | complex | np.number | np.bool_):
         what = f"full: fill_value is {number!r}, where a number is wanted"
         fail(DTypeError, what, "full((2, 3), 1.5)", fill_value=number)
     if is_tensor(size) and size.ndim:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..base.two_meanings import two_meanings
 from ..door import apply
+from ..mode import MODE
 from ..ops import elementwise as e
 from ..ops import linalg
 from ..ops import shape as s
@@ -21,7 +22,7 @@ def met(op: str, *tensors):
     tensors = [tensor_of(x) for x in tensors]
     dtype = promote(*[x.spec.but(shape=(1,)) for x in tensors])
     for k, x in enumerate(tensors):
-        if x.spec.dtype.floating is not dtype.floating:
+        if (x.spec.dtype.rank > 1) is not (dtype.rank > 1):
             fail(
                 DTypeError,
                 f"{op}: integers meet floats, {', '.join(y.spec.dtype.name for y in tensors)}",
@@ -149,7 +150,14 @@ def scaled_sum(op: str, input, product, beta, alpha):
     product = product if alpha == 1 else e.mul(product, alpha)
     if beta == 0:
         return product
-    return e.add(input if beta == 1 else e.mul(input, beta), product)
+    return e.add(beside(input if beta == 1 else e.mul(input, beta), product), product)
+
+
+def beside(bias, product):
+    """The bias as it is added to a product: where autocast gave that a shorter dtype, the bias takes it too."""
+    if bias.spec.dtype is not product.spec.dtype and MODE.get().low is not None:
+        return to(bias, product.spec.dtype)
+    return bias
 
 
 def addmm(input, mat1, mat2, *, beta=1, alpha=1):

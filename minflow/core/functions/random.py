@@ -6,6 +6,7 @@ import math
 
 from ..base.errors import OutOfRangeError
 from ..mode import MODE
+from ..ops import complex as c
 from ..ops import random as r
 from ..ops.elementwise import log1p
 from ..ops.shape import full
@@ -35,6 +36,9 @@ def normal_of(shape: tuple[int, ...], mean: float, std: float, dtype: DType, gen
     """Normal numbers."""
     if not std >= 0:
         fail(OutOfRangeError, f"normal: a standard deviation is 0 or more, not {std}", "std=1.0")
+    if dtype.is_complex:  # the variance is that of the distance to the mean, half of it in each part
+        parts = [normal_of(shape, 0.0, std / math.sqrt(2), dtype.to_real(), generator) for _ in range(2)]
+        return c.complex(*parts) + mean
     counter, attrs = draw(generator)
     return r.normal(counter, shape=tuple(shape), mean=float(mean), std=float(std), dtype=dtype, **attrs)
 

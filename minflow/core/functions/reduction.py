@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 
+from ..base.dtypes import HALVES
 from ..base.errors import DTypeError
 from ..base.two_meanings import two_meanings
 from ..door import apply
@@ -16,7 +17,7 @@ from ..ops import reduce as r
 from ..ops.index import gather
 from ..ops.rules import reduced
 from ..ops.shape import clone, detach, reshape
-from ..spec import as_dtype, default_dtype, float16, float32
+from ..spec import as_dtype, default_dtype, float32
 from ..where import fail
 from . import return_types
 from .arguments import axes_of, axis_of, in_float32, is_tensor, maybe_to, numpy_names, to
@@ -36,7 +37,7 @@ def mean(input, dim=None, keepdim: bool = False, *, dtype=None):
     """The mean over `dim`. Raises DTypeError for integers."""
     if dtype is not None:
         dtype = as_dtype(dtype)
-        if dtype is float16:  # of numbers that may be too large for it: only their mean is rounded
+        if dtype in HALVES:  # of numbers that may be too large for it: only their mean is rounded
             return to(mean(input, dim, keepdim, dtype=float32), dtype)
         input = to(input, dtype)
     return r.mean(input, axis=axes_of(dim, input), keepdims=keepdim)
@@ -193,6 +194,7 @@ def root(x):
 def norm(input, p="fro", dim=None, keepdim: bool = False, dtype=None):
     """(sum |x|**p) ** (1/p) over `dim`. p: a number, inf, -inf, 0 (how many are not 0) or "fro" (2)."""
     input = maybe_to(input, dtype)
+    input = e.abs(input) if input.spec.dtype.is_complex else input
     if not input.spec.dtype.floating:
         fail(
             DTypeError, f"norm: the input must be floating, it is {input.spec.dtype.name}", "input.float()", input=input

@@ -39,14 +39,13 @@ class TypedTensor(type):
         return is_tensor(x) and x.spec.dtype is cls.dtype and x.spec.device.type == cls.kind
 
     def __repr__(cls) -> str:
-        return f"<class '{cls.__module__}.{cls.__name__}'>"
+        return f"<class 'minflow.{'' if cls.kind == 'cpu' else cls.kind + '.'}{cls.__name__}'>"
 
 
 def typed(name: str, kind: str = "cpu") -> TypedTensor:
     dtype = as_dtype(BY_NAME[name])
-    place = "minflow" if kind == "cpu" else f"minflow.{kind}"
     doc = f"A {dtype.name} tensor: of numbers, `{name}([1, 2])`, or of a shape, not initialised, `{name}(2, 3)`."
-    return TypedTensor(name, (), {"dtype": dtype, "kind": kind, "__module__": place, "__doc__": doc})
+    return TypedTensor(name, (), {"dtype": dtype, "kind": kind, "__doc__": doc})
 
 
 def numbers_or_shape(name: str, data: tuple, dtype: DType):
@@ -95,8 +94,3 @@ def set_default_tensor_type(t) -> None:
     if kind == "cuda":
         backend_of(Device("cuda"))
     set_default_dtype(dtype)
-
-
-def is_complex(input) -> bool:
-    """Is the dtype complex (complex64 or complex128)?"""
-    return input.is_complex()

@@ -37,6 +37,14 @@ def set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=N
 
 def formatter(array: np.ndarray):
     """How each number is written, all alike and padded to one width, and that width: PyTorch's choice."""
+    if array.dtype.kind == "c":
+        (real, first), (imag, second) = formatter(array.real), formatter(array.imag)
+
+        def pair(x: complex) -> str:
+            part = imag(x.imag).lstrip()
+            return f"{real(x.real)}{'' if part[0] in '+-' else '+'}{part}j"
+
+        return pair, first + second + 1
     if array.dtype.kind != "f":
         width = max((len(str(x)) for x in array.ravel().tolist()), default=1)
         return (lambda x: f"{x!s:>{width}}"), width
@@ -112,7 +120,8 @@ def text(tensor) -> str:
     if tensor.array is None:
         parts += ["...", "is_lazy='True'", f"size={tuple(tensor.spec.shape)}"]
     else:
-        parts.append(numbers(tensor.array, len("tensor(")) if tensor.array.size else "[]")
+        array = tensor.array.astype("float32") if tensor.dtype.name == "bfloat16" else tensor.array
+        parts.append(numbers(array, len("tensor(")) if array.size else "[]")
         if not tensor.array.size and tensor.spec.shape != (0,):
             parts.append(f"size={tuple(tensor.spec.shape)}")
     if tensor.device.type != "cpu":

@@ -139,7 +139,7 @@ def _(xp, a, b, out=None):
     if b.__class__ is int and b == 2:
         return xp.multiply(a, a, out=out)
     dtypes = [x.dtype.kind if hasattr(x, "dtype") else "i" if x.__class__ is int else "f" for x in (a, b)]
-    if "f" not in dtypes and xp.any(xp.less(b, 0)):
+    if not {"f", "c"} & {*dtypes} and xp.any(xp.less(b, 0)):
         fail(
             DTypeError,
             "pow: integers cannot be raised to negative integers",
@@ -388,8 +388,8 @@ def _(xp, x, out=None):
 
 abs = define(
     "abs(x)",
-    same,
-    lambda g, x: g * sign(x),
+    lambda x: same(x).but(dtype=x.dtype.to_real()) if isinstance(x, Spec) else same(x),
+    lambda g, x, out: g * (sign(x) if x.spec.floating else direction(x, out)),
     elementwise="same",
     scalar="abs(x)",
     sbp=SPLIT_1,
@@ -397,6 +397,13 @@ abs = define(
     doc="|x|; slope 0 at 0.",
 )
 kernel(abs, ufunc="absolute")
+
+
+def direction(x, size):
+    """x / |x| of a complex number, 0 at 0."""
+    zero = eq(size, 0)
+    return where(zero, 0.0, x / where(zero, 1.0, size))
+
 
 sign = define(
     "sign(x)",

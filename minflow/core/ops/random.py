@@ -14,7 +14,7 @@ from ..base.errors import DTypeError, OutOfRangeError
 from .examples import case, floats, ints
 from ..op import define, kernel
 from ..random import bits
-from ..spec import DType, Spec, float16, float32, float64, int64
+from ..spec import DType, Spec, bfloat16, float16, float32, float64, int64
 from .checks import check_unit
 from .rules import need_floating
 
@@ -33,7 +33,7 @@ def unit(xp, counter, offset: int, size: int, dtype: DType, start: int = 0):
     if dtype is float64:
         pair = words(xp, counter, offset, 2 * size, 2 * start).reshape(-1, 2).astype("uint64")
         return ((pair[:, 0] << xp.uint64(21)) | (pair[:, 1] >> xp.uint64(11))) * 2.0**-53
-    unused = 21 if dtype is float16 else 8  # what rounds up to 1 in the dtype would not be below 1
+    unused = {float16: 21, bfloat16: 24}.get(dtype, 8)  # what rounds up to 1 in the dtype would not be below 1
     return (
         words(xp, counter, offset, size, start) >> xp.uint32(unused)
     ).astype("float32") * xp.float32(2.0 ** (unused - 32))

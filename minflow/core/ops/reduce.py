@@ -53,7 +53,8 @@ kernel(sum, lambda xp, x, axis, keepdims, out=None: xp.add.reduce(x, axis, dtype
 
 
 def averaged(x: Spec, axis, keepdims: bool) -> Spec:
-    need_floating("mean", x)
+    if not x.dtype.is_complex:
+        need_floating("mean", x)
     return reduced(x, axis, keepdims)
 
 

@@ -122,7 +122,7 @@ def count(shape: tuple[int, ...], axis: tuple[int, ...] | None) -> int:
 
 def counted(x: Spec) -> Spec:
     """Sums and products of integers are int64, as in PyTorch."""
-    return x if x.dtype.floating else x.but(dtype=int64)
+    return x if x.dtype.rank > 1 else x.but(dtype=int64)
 
 
 # ---- kernels -----------------------------------------------------------------------------------------------------

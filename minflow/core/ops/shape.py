@@ -10,11 +10,11 @@ import math
 
 import numpy as np
 
-from ..base.errors import OutOfRangeError, ShapeError
+from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from .examples import case, distinct, floats, ints, strided, unary
 from ..door import apply
 from ..op import define, kernel
-from ..spec import DType, Spec, bool_, float32, float64
+from ..spec import DType, Spec, bfloat16, bool_, finfo, float32, float64, iinfo
 
 
 def derive(x, path):
@@ -53,6 +53,7 @@ cast = define(
 
 @kernel(cast)
 def _(xp, x, dtype: DType, out=None):
+    x = x.real if x.dtype.kind == "c" and 0 < dtype.rank < 3 else x
     with xp.errstate(all="ignore"):  # NaN to integer is undefined, not an error
         if out is None:
             return x.astype(dtype.np, order="C")
@@ -60,14 +61,33 @@ def _(xp, x, dtype: DType, out=None):
         return out
 
 
+def in_dtype(x, dtype: DType):
+    """An input in the dtype that an op needs: a visible `cast`; a number as it is."""
+    return cast(x, dtype=dtype) if hasattr(x, "spec") and x.spec.dtype is not dtype else x
+
+
+def converted(mode, op, inputs, attrs, dtype: DType, specs):
+    """What `infer` asks for: the op run on inputs of another dtype; or, of bfloat16, in float32, and rounded once."""
+    if specs is None:
+        return mode.run(op, tuple([in_dtype(x, dtype) for x in inputs]), attrs)
+    wide = [in_dtype(x, float32) if hasattr(x, "spec") and x.spec.dtype is bfloat16 else x for x in inputs]
+    mode = mode if mode.low is None else mode.but(low=None)  # autocast has had its say
+    results = mode.run(op, tuple(wide), attrs)
+    rounded = [x if s is not None and x.spec.dtype is s.dtype or x.spec.dtype is not float32 else in_dtype(x, bfloat16)
+               for x, s in zip(results if op.many else [results], specs)]
+    return rounded if op.many else rounded[0]
+
+
 def check_fits(value, dtype: DType) -> None:
     """Refuse a number that a dtype cannot hold: NaN and infinities as integers, and what is too large."""
-    if not dtype.rank or not isinstance(value, int | float | np.number) or (
+    if isinstance(value, complex) and 0 < dtype.rank < 3:
+        raise DTypeError(f"{value} does not fit into {dtype.name}, which has no imaginary part", hint="flow.complex64")
+    if dtype.rank in (0, 3) or not isinstance(value, int | float | np.number) or (
         dtype.floating and not math.isfinite(value)
     ):
         return
-    limits = np.finfo(dtype.np) if dtype.floating else np.iinfo(dtype.np)
-    low, high = limits.min.item() if dtype.floating else limits.min, limits.max.item() if dtype.floating else limits.max
+    limits = finfo(dtype) if dtype.floating else iinfo(dtype)
+    low, high = limits.min, limits.max
     if not low <= value <= high:
         raise OutOfRangeError(
             f"{value} does not fit into {dtype.name}, which holds {low} to {high}",

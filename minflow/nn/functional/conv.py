@@ -7,6 +7,7 @@ conv2d adds them up. Read next: `conv_transpose.py`, `../../core/ops/conv.py` fo
 from __future__ import annotations
 
 from ...core.base.errors import ShapeError
+from ...core.functions.linear_algebra import beside
 from ...core.ops.columns import im2col
 from ...core.ops.conv import conv2d as convolve
 from ...core.tensor import Tensor
@@ -51,7 +52,7 @@ def conv2d(
         input.unsqueeze(0) if single else input, weight, stride=strides, padding=pads, dilation=dilations, groups=groups
     )
     if bias is not None:
-        out = out + bias.reshape(1, -1, 1, 1)
+        out = out + beside(bias, out).reshape(1, -1, 1, 1)
     return out.squeeze(0) if single else out
 
 
@@ -90,7 +91,7 @@ def prepared(name: str, n: int, input, weight, bias, stride, padding, dilation, 
 def finished(out: Tensor, bias: Tensor | None, input: Tensor) -> Tensor:
     """With the bias of each filter, and without the axis of examples if the input had none."""
     if bias is not None:
-        out = out + bias.reshape((1, -1) + (1,) * (out.spec.ndim - 2))
+        out = out + beside(bias, out).reshape((1, -1) + (1,) * (out.spec.ndim - 2))
     return out if input.spec.ndim == out.spec.ndim else out.squeeze(0)
 
 

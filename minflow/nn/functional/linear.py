@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from typing import NoReturn
 
+from ...core.base.dtypes import HALVES
 from ...core.base.errors import ShapeError
+from ...core.functions.linear_algebra import beside
 from ...core.ops.linalg import matmul
-from ...core.spec import float16, float32
+from ...core.spec import float32
 from ...core.tensor import Tensor
 from ...core.where import fail, name_of
 from .arguments import check_tensor, same_dtype
@@ -26,17 +28,17 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         explain_shapes(input, weight)
     if x.dtype is not w.dtype:
         input, weight = same_dtype("linear", input, weight)
-    if bias is not None and weight.spec.dtype is float16:  # the product may be too large, and the sum not
-        return linear(*[t.to(float32) for t in (input, weight, bias)]).to(float16)
+    if bias is not None and weight.spec.dtype in HALVES:  # the product may be too large, and the sum not
+        return linear(*[t.to(float32) for t in (input, weight, bias)]).to(weight.spec.dtype)
     if bias is not None and bias.spec.shape != w.shape[:1]:
         return with_bias(linear(input, weight), bias)
     if x.ndim == 2:
         out = matmul(input, weight, ta=False, tb=True)
-        return out if bias is None else out + bias
+        return out if bias is None else out + beside(bias, out)
     flat = matmul(
         input.reshape(math.prod(x.shape[:-1]), w.shape[1]), weight, ta=False, tb=True
     )  # one large product, forward and backward
-    return (flat if bias is None else flat + bias).reshape(*x.shape[:-1], w.shape[0])
+    return (flat if bias is None else flat + beside(bias, flat)).reshape(*x.shape[:-1], w.shape[0])
 
 
 def with_bias(out: Tensor, bias: Tensor) -> Tensor:
@@ -45,7 +47,7 @@ def with_bias(out: Tensor, bias: Tensor) -> Tensor:
     if len(small) > len(have) or any(n not in (1, m) for n, m in zip(small[::-1], have[::-1])):
         what = f"linear: the bias has shape {list(small)}, the result {list(have)}"
         fail(ShapeError, what, "a bias of shape (out_features,)", bias=bias)
-    return out + bias
+    return out + beside(bias, out)
 
 
 def explain_shapes(input: Tensor, weight: Tensor) -> NoReturn:

@@ -6,11 +6,12 @@ Read next: `../../core/ops/norm.py`.
 from __future__ import annotations
 
 from ...core.grad.modes import no_grad
+from ...core.base.dtypes import HALVES
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
 from ...core.ops import elementwise as e
 from ...core.ops import norm
 from ...core.ops.shape import full
-from ...core.spec import float16, float32
+from ...core.spec import float32
 from ...core.tensor import Tensor
 from ...core.where import fail
 from .arguments import check_tensor, composite, one_number, same_dtype
@@ -59,13 +60,13 @@ def batch_norm(
                     f"where one number for each of {x.shape[1]} channels is wanted")
             fail(ShapeError, what, f"nn.BatchNorm1d({x.shape[1]}), BatchNorm2d: axis 1 of the input is the channels",
                  input=input)
-    if x.dtype is float16:  # the squares would overflow; parameters may be float32, as in mixed precision
+    if x.dtype in HALVES:  # the squares would overflow; parameters may be float32, as in mixed precision
         wide = [t if t is None else t.to(float32) for t in (input, weight, bias)]
-        return batch_norm(wide[0], running_mean, running_var, *wide[1:], training, momentum, eps).to(float16)
+        return batch_norm(wide[0], running_mean, running_var, *wide[1:], training, momentum, eps).to(x.dtype)
     if weight is not None and weight.spec.dtype is not x.dtype:
         input, weight = same_dtype("batch_norm", input, weight)
     if not training:
-        if running_mean.spec.dtype is float16:  # PyTorch too works out scale and shift in float32
+        if running_mean.spec.dtype in HALVES:  # PyTorch too works out scale and shift in float32
             running_mean, running_var = running_mean.to(float32), running_var.to(float32)
         return by_statistics(input, running_mean, running_var, weight, bias, eps)
     dtype, channels = input.spec.dtype, x.shape[1:2]
@@ -122,8 +123,8 @@ def layer_norm(
             what = f"layer_norm: the {name} has shape {list(tensor.spec.shape)}, normalized_shape is {list(shape)}"
             fail(ShapeError, what, f"a {name} of normalized_shape", **{name: tensor})
     axes = tuple(range(-len(shape), 0))
-    if input.spec.dtype is float16:  # the squares would overflow; parameters may be float32, as in mixed precision
-        return normalized(input.to(float32), axes, weight, bias, eps).to(float16)
+    if input.spec.dtype in HALVES:  # the squares would overflow; parameters may be float32, as in mixed precision
+        return normalized(input.to(float32), axes, weight, bias, eps).to(input.spec.dtype)
     if weight is not None and weight.spec.dtype is not input.spec.dtype:
         input, weight = same_dtype("layer_norm", input, weight)
     return normalized(input, axes, weight, bias, eps)

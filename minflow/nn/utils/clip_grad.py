@@ -9,10 +9,11 @@ import math
 from collections.abc import Iterable
 
 from ...core.grad.modes import no_grad
+from ...core.base.dtypes import HALVES
 from ...core.base.errors import NonFiniteError
 from ...core.functions.creation import tensor
 from ...core.functions import norm, stack
-from ...core.spec import float16, float32
+from ...core.spec import float32
 from ...core.tensor import Tensor
 from ...core.where import fail, warn
 
@@ -30,17 +31,17 @@ def get_total_norm(tensors: Iterable[Tensor], norm_type: float = 2.0, error_if_n
     tensors, order = list(tensors), float(norm_type)
     if not tensors:
         return tensor(0.0)
-    half = all(t.dtype is float16 for t in tensors)
+    half = tensors[0].dtype if tensors[0].dtype in HALVES and len({t.dtype for t in tensors}) == 1 else None
     with no_grad():
         # whose squares would overflow
-        tensors = [t.to(float32) if t.dtype.rank < 2 or t.dtype is float16 else t for t in tensors]
+        tensors = [t.to(float32) if t.dtype.rank < 2 or t.dtype in HALVES else t for t in tensors]
         if order == math.inf:
             total = stack([t.abs().max() for t in tensors]).max()
         elif order == 2.0:
             total = stack([(t * t).sum() for t in tensors]).sum().sqrt()
         else:
             total = norm(stack([norm(t, order) for t in tensors]), order)
-        total = total.to(float16) if half else total
+        total = total if half is None else total.to(half)
     if error_if_nonfinite and not math.isfinite(float(total)):
         fail(
             NonFiniteError,

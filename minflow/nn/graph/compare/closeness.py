@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 # dtype -> rtol, atol; of others 0
-DEFAULTS = {"float16": (1e-3, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7)}
+DEFAULTS = {"bfloat16": (1.6e-2, 1e-5), "float16": (1e-3, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7)}
 ROUNDED = 8  # units in the last place of the largest number, that a sum in another order may leave
 PROBES = 16  # numbers of an array that are looked at before all of them
 NEAREST = 20  # results whose numbers are all looked at, of those of one shape

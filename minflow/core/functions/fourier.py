@@ -1,0 +1,260 @@
+"""Discrete Fourier transforms, over the one op `fft` along one axis: real ones cut or mirror its spectrum.
+
+norm: by what a transform of n numbers is divided. "backward" (None): the inverse by n; "forward": the other by n;
+"ortho": both by sqrt(n). n, s: to how many numbers an axis is cut, or filled up with zeros, before.
+Read next: `../ops/complex.py`.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..base.dtypes import HALVES
+from ..base.errors import DTypeError, OutOfRangeError, ShapeError
+from ..ops import complex as z
+from ..ops.shape import cat, full
+from ..spec import as_dtype, default_dtype
+from ..where import fail
+from . import index_select, narrow, roll
+from .arguments import axis_of, each_axis, integer, several, tensor_of, to
+from .complex import conj
+from .filling import finish
+
+
+def ready(name: str, input, real: bool = False):
+    """The input in a dtype that has a transform."""
+    input = tensor_of(input)
+    dtype = input.spec.dtype
+    if dtype in HALVES:
+        fail(DTypeError, f"{name}: no transform in {dtype.name}", "x.float()", input=input)
+    if real and dtype.is_complex:
+        fail(DTypeError, f"{name}: the input is {dtype.name}, where real numbers are wanted",
+             "flow.fft.fft(x), or x.real", input=input)
+    return to(input, default_dtype()) if dtype.rank < 2 else input
+
+
+def sized(name: str, input, n, axis: int):
+    """The input with n numbers along an axis: cut, or filled up with zeros."""
+    here = input.spec.shape[axis]
+    n = here if n is None or n == -1 else integer(n, "n")
+    if n < 1:
+        fail(OutOfRangeError, f"{name}: {n} numbers along axis {axis}, where at least 1 is wanted", "n=8", input=input)
+    if n < here:
+        return narrow(input, axis, 0, n)
+    shape = list(input.spec.shape)
+    shape[axis] = n - here
+    return input if n == here else cat(input, full(shape=tuple(shape), value=0, dtype=input.spec.dtype), dim=axis)
+
+
+def scale(name: str, norm, inverse: bool, n: int) -> float:
+    """What a transform of n numbers is multiplied by."""
+    if norm not in (None, "backward", "forward", "ortho"):
+        fail(DTypeError, f"{name}: norm is {norm!r}", '"backward", "forward" or "ortho"', norm=norm)
+    if norm == "ortho":
+        return 1 / math.sqrt(n)
+    return 1 / n if inverse is (norm != "forward") else 1.0
+
+
+def one(name: str, input, n, dim, norm, inverse: bool):
+    """The complex transform along one axis."""
+    input = ready(name, input)
+    axis = axis_of(dim, input.spec.ndim, input) if input.spec.ndim else no_axes(name, input)
+    input = sized(name, input, n, axis)
+    result = z.fft(to(input, input.spec.dtype.to_complex()), axis=axis, inverse=inverse)
+    factor = scale(name, norm, inverse, input.spec.shape[axis])
+    return result if factor == 1 else result * factor
+
+
+def no_axes(name: str, input):
+    fail(ShapeError, f"{name}: a tensor of no axes has nothing to transform along", "x.reshape(1)", input=input)
+
+
+def half(name: str, input, n, dim, norm, inverse: bool = False):
+    """The first half of the spectrum of real numbers, which tells the other: n // 2 + 1 numbers."""
+    result = one(name, ready(name, input, real=True), n, dim, norm, inverse)
+    axis = axis_of(dim, result.spec.ndim)
+    return narrow(result, axis, 0, result.spec.shape[axis] // 2 + 1)
+
+
+def whole(name: str, input, n, dim, norm, inverse: bool = True):
+    """The n real numbers whose spectrum begins with input. Imaginary parts that no real number has are left out."""
+    input = ready(name, input)
+    input = to(input, input.spec.dtype.to_complex())
+    axis = axis_of(dim, input.spec.ndim, input) if input.spec.ndim else no_axes(name, input)
+    n = 2 * (input.spec.shape[axis] - 1) if n is None or n == -1 else integer(n, "n")
+    if n < 1:
+        fail(OutOfRangeError, f"{name}: {n} numbers along axis {axis}, where at least 1 is wanted", "n=8", input=input)
+    first = sized(name, input, n // 2 + 1, axis)
+    mirrored = index_select(first, axis, tensor_of(list(range((n - 1) // 2, 0, -1)))) if n > 2 else None
+    spectrum = first if mirrored is None else cat(first, conj(mirrored), dim=axis)
+    return z.real(one(name, spectrum, n, axis, norm, inverse))
+
+
+def axes_sizes(name: str, input, s, dim) -> tuple[list[int], list]:
+    """Axes and their sizes, None where an axis stays as it is."""
+    ndim = input.spec.ndim
+    if dim is not None:
+        axes = each_axis(dim, input)
+    elif s is not None:
+        axes = list(range(ndim - len(s), ndim))
+    else:
+        axes = list(range(ndim))
+    sizes = [None] * len(axes) if s is None else [*s] if several(s) else [s]
+    if len(sizes) != len(axes) or axes and axes[0] < 0:
+        fail(ShapeError, f"{name}: {len(sizes)} sizes for {len(axes)} axes of a tensor of {ndim} axes",
+             "a size for each axis", input=input, s=s, dim=dim)
+    return axes, sizes
+
+
+def fft(input, n=None, dim: int = -1, norm=None):
+    """out[k] = sum over j of input[j] * exp(-2 pi i j k / n) along `dim`; complex."""
+    return one("fft", input, n, dim, norm, False)
+
+
+def ifft(input, n=None, dim: int = -1, norm=None):
+    """The inverse of fft: out[j] = sum over k of input[k] * exp(2 pi i j k / n), divided by n."""
+    return one("ifft", input, n, dim, norm, True)
+
+
+def rfft(input, n=None, dim: int = -1, norm=None):
+    """fft of real numbers: the first n // 2 + 1 of the spectrum, whose conjugates the others are."""
+    return half("rfft", input, n, dim, norm)
+
+
+def irfft(input, n=None, dim: int = -1, norm=None):
+    """The inverse of rfft: n real numbers; n is 2 * (size - 1) unless it is given."""
+    return whole("irfft", input, n, dim, norm)
+
+
+def hfft(input, n=None, dim: int = -1, norm=None):
+    """The n real numbers that are the fft of the signal whose first half is input, and its conjugate mirrored the
+    other."""
+    return whole("hfft", input, n, dim, norm, False)
+
+
+def ihfft(input, n=None, dim: int = -1, norm=None):
+    """The inverse of hfft: the first n // 2 + 1 numbers of the ifft of real numbers."""
+    return half("ihfft", input, n, dim, norm, True)
+
+
+def fftn(input, s=None, dim=None, norm=None):
+    """fft along several axes: all, those of `dim`, or the last len(s)."""
+    return along("fftn", input, s, dim, norm, False)
+
+
+def ifftn(input, s=None, dim=None, norm=None):
+    """ifft along several axes."""
+    return along("ifftn", input, s, dim, norm, True)
+
+
+def along(name: str, input, s, dim, norm, inverse: bool):
+    input = ready(name, input)
+    axes, sizes = axes_sizes(name, input, s, dim)
+    for axis, n in zip(reversed(axes), reversed(sizes)):
+        input = one(name, input, n, axis, norm, inverse)
+    return to(input, input.spec.dtype.to_complex())
+
+
+def rfftn(input, s=None, dim=None, norm=None):
+    """rfft along the last of several axes, then fft along the others."""
+    input = ready("rfftn", input, real=True)
+    axes, sizes = axes_sizes("rfftn", input, s, dim)
+    input = half("rfftn", input, sizes[-1], axes[-1], norm) if axes else no_axes("rfftn", input)
+    return along("rfftn", input, sizes[:-1], axes[:-1], norm, False) if axes[1:] else input
+
+
+def irfftn(input, s=None, dim=None, norm=None):
+    """The inverse of rfftn: ifft along all but the last of several axes, then irfft along that one."""
+    input = ready("irfftn", input)
+    axes, sizes = axes_sizes("irfftn", input, s, dim)
+    if not axes:
+        no_axes("irfftn", input)
+    input = along("irfftn", input, sizes[:-1], axes[:-1], norm, True) if axes[1:] else input
+    return whole("irfftn", input, sizes[-1], axes[-1], norm)
+
+
+def hfftn(input, s=None, dim=None, norm=None):
+    """fft along all but the last of several axes, then hfft along that one."""
+    input = ready("hfftn", input)
+    axes, sizes = axes_sizes("hfftn", input, s, dim)
+    if not axes:
+        no_axes("hfftn", input)
+    input = along("hfftn", input, sizes[:-1], axes[:-1], norm, False) if axes[1:] else input
+    return hfft(input, sizes[-1], axes[-1], norm)
+
+
+def ihfftn(input, s=None, dim=None, norm=None):
+    """The inverse of hfftn: ihfft along the last of several axes, then ifft along the others."""
+    input = ready("ihfftn", input, real=True)
+    axes, sizes = axes_sizes("ihfftn", input, s, dim)
+    input = ihfft(input, sizes[-1], axes[-1], norm) if axes else no_axes("ihfftn", input)
+    return along("ihfftn", input, sizes[:-1], axes[:-1], norm, True) if axes[1:] else input
+
+
+def fft2(input, s=None, dim=(-2, -1), norm=None):
+    """fftn along the last two axes."""
+    return fftn(input, s, dim, norm)
+
+
+def ifft2(input, s=None, dim=(-2, -1), norm=None):
+    """ifftn along the last two axes."""
+    return ifftn(input, s, dim, norm)
+
+
+def rfft2(input, s=None, dim=(-2, -1), norm=None):
+    """rfftn along the last two axes."""
+    return rfftn(input, s, dim, norm)
+
+
+def irfft2(input, s=None, dim=(-2, -1), norm=None):
+    """irfftn along the last two axes."""
+    return irfftn(input, s, dim, norm)
+
+
+def hfft2(input, s=None, dim=(-2, -1), norm=None):
+    """hfftn along the last two axes."""
+    return hfftn(input, s, dim, norm)
+
+
+def ihfft2(input, s=None, dim=(-2, -1), norm=None):
+    """ihfftn along the last two axes."""
+    return ihfftn(input, s, dim, norm)
+
+
+def fftfreq(n: int, d: float = 1.0, *, dtype=None, device=None, requires_grad: bool = False):
+    """The frequencies of fft's results, for samples d apart: 0, 1, ..., -2, -1, divided by n * d."""
+    n = counted("fftfreq", n)
+    return frequencies([*range((n + 1) // 2), *range(-(n // 2), 0)], n * d, dtype, device, requires_grad)
+
+
+def rfftfreq(n: int, d: float = 1.0, *, dtype=None, device=None, requires_grad: bool = False):
+    """The frequencies of rfft's results, for samples d apart: 0, 1, ..., n // 2, divided by n * d."""
+    n = counted("rfftfreq", n)
+    return frequencies([*range(n // 2 + 1)], n * d, dtype, device, requires_grad)
+
+
+def counted(name: str, n) -> int:
+    if integer(n, "n") < 1:
+        fail(OutOfRangeError, f"{name}: {n} numbers, where at least 1 is wanted", "n=8", n=n)
+    return integer(n, "n")
+
+
+def frequencies(numbers: list, scale: float, dtype, device, requires_grad: bool):
+    dtype = default_dtype() if dtype is None else as_dtype(dtype)
+    return finish(to(tensor_of(numbers), dtype) * (1.0 / scale), device, requires_grad)
+
+
+def shifted(input, dim, sign: int):
+    input = tensor_of(input)
+    axes = list(range(input.spec.ndim)) if dim is None else each_axis(dim, input)
+    return roll(input, [input.spec.shape[a] // 2 * sign for a in axes], axes) if axes else input
+
+
+def fftshift(input, dim=None):
+    """The frequency 0 in the middle: each axis turned by half its size."""
+    return shifted(input, dim, 1)
+
+
+def ifftshift(input, dim=None):
+    """What fftshift did, taken back."""
+    return shifted(input, dim, -1)

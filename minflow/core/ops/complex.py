@@ -1,0 +1,123 @@
+"""Complex numbers: their parts, as views; made of two real tensors; conjugated.
+
+The gradient of a real loss by z = x + iy is dL/dx + i dL/dy, as in PyTorch: the direction in which the loss rises most.
+The rules here say that themselves; those of `add`, `mul`, `exp`, ... multiply by f'(z), and autograd conjugates around
+them. Which ops take complex numbers stands in `../infer.py`. Read next: `../functions/complex.py`.
+"""
+
+from __future__ import annotations
+
+from ..base.errors import DTypeError, ShapeError
+from ..op import define, kernel
+from ..spec import Spec
+from .rules import join, mark
+from .shape import cast
+
+
+def need_complex(op: str, x: Spec) -> Spec:
+    if not x.dtype.is_complex:
+        raise DTypeError(f"{op}: {mark('x')} must be complex, it is {x.dtype.name}", hint="flow.complex(x, y)")
+    return x
+
+
+def paired(real: Spec, imag: Spec) -> Spec:
+    """The shape rule of complex."""
+    for name, x in (("real", real), ("imag", imag)):
+        if x.dtype.name not in ("float32", "float64"):
+            raise DTypeError(f"complex: {mark(name)} must be float32 or float64, it is {x.dtype.name}",
+                             hint=f"{mark(name)}.float()")
+    if real.dtype is not imag.dtype:
+        raise DTypeError(f"complex: dtypes differ, {real.dtype.name} of {{real}} and {imag.dtype.name} of {{imag}}",
+                         hint="{imag}.to({real}.dtype)")
+    return real.but(shape=join("complex", {"real": real.shape, "imag": imag.shape}), dtype=real.dtype.to_complex())
+
+
+complex = define(
+    "complex(real, imag)",
+    paired,
+    dict(real=lambda g: real(g), imag=lambda g: imag(g)),
+    doc="real + i * imag.",
+)
+
+
+@kernel(complex)
+def _(xp, real, imag, out=None):
+    if out is None:
+        out = xp.empty(xp.broadcast_shapes(real.shape, imag.shape), f"c{2 * real.itemsize}")
+    out.real, out.imag = real, imag
+    return out
+
+
+conj = define(
+    "conj(x)",
+    lambda x: x,
+    lambda g: conj(g),
+    alias_safe=True,
+    doc="The complex conjugate: the sign of the imaginary part turned.",
+)
+kernel(conj, ufunc="conjugate")
+
+real = define(
+    "real(x)",
+    lambda x: need_complex("real", x).but(dtype=x.dtype.to_real()),
+    lambda g, x_spec: cast(g, dtype=x_spec.dtype),
+    is_view=True,
+    doc="The real part, a view.",
+)
+kernel(real, lambda xp, x: x.real)
+
+imag = define(
+    "imag(x)",
+    lambda x: need_complex("imag", x).but(dtype=x.dtype.to_real()),
+    lambda g: g * 1j,
+    is_view=True,
+    doc="The imaginary part, a view.",
+)
+kernel(imag, lambda xp, x: x.imag)
+
+view_as_real = define(
+    "view_as_real(x)",
+    lambda x: need_complex("view_as_real", x).but(shape=(*x.shape, 2), dtype=x.dtype.to_real()),
+    lambda g: view_as_complex(g.contiguous()),
+    is_view=True,
+    doc="Real and imaginary part along a new last axis, a view.",
+)
+
+
+@kernel(view_as_real)
+def _(xp, x):
+    part, sized = x.real, xp.lib.stride_tricks.as_strided
+    return sized(part, (*x.shape, 2), (*x.strides, part.itemsize), writeable=x.flags.writeable)
+
+
+def of_pairs(x: Spec) -> Spec:
+    """The shape rule of view_as_complex."""
+    if x.dtype.name not in ("float32", "float64"):
+        raise DTypeError(f"view_as_complex: {{x}} must be float32 or float64, it is {x.dtype.name}", hint="{x}.float()")
+    if x.shape[-1:] != (2,):
+        raise ShapeError(f"view_as_complex: the last axis of {{x}} holds real and imaginary part, and its size is 2, "
+                         f"not {x.shape[-1] if x.ndim else 'none'}", hint="flow.complex(real, imag)")
+    return x.but(shape=x.shape[:-1], dtype=x.dtype.to_complex())
+
+
+view_as_complex = define(
+    "view_as_complex(x)",
+    of_pairs,
+    lambda g: view_as_real(g),
+    is_view=True,
+    doc="Pairs of real and imaginary part along the last axis as complex numbers, a view.",
+)
+kernel(view_as_complex, lambda xp, x: x.view(f"c{2 * x.itemsize}")[..., 0])
+
+
+fft = define(
+    "fft(x; axis, inverse)",
+    lambda x, axis, inverse: need_complex("fft", x),
+    lambda g, axis, inverse: fft(g, axis=axis, inverse=inverse),  # its matrix is symmetric
+    doc="out[k] = sum of x[j] * exp(-2 pi i j k / n) along an axis; inverse: exp(2 pi i j k / n), not divided by n.",
+)
+
+
+@kernel(fft)
+def _(xp, x, axis, inverse):
+    return xp.fft.ifft(x, axis=axis, norm="forward") if inverse else xp.fft.fft(x, axis=axis)

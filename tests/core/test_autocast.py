@@ -1,0 +1,133 @@
+"""autocast gives each operation the dtype that PyTorch's gives it on a CPU; parameters keep theirs."""
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow import DeviceError, DTypeError
+from minflow import nn
+from tests.pytorch import needs_torch, torch
+
+F = nn.functional
+RNG = np.random.RandomState(0)
+X, W, B = (RNG.randn(*shape).astype("float32") for shape in ((4, 6), (5, 6), (5,)))
+IMAGES, KERNEL = RNG.randn(2, 3, 8, 8).astype("float32"), RNG.randn(4, 3, 3, 3).astype("float32")
+LOW, SINGLE = "low", "float32"
+
+# name -> (program, what it gives, as PyTorch 2.13 says); y is a product and so of the lower dtype
+PROGRAMS = {
+    "matmul": (lambda L, p: p.x @ p.w.T, LOW),
+    "mm": (lambda L, p: L.mm(p.x, p.w.T), LOW),
+    "bmm": (lambda L, p: L.bmm(p.images[0], p.images[1].mT), LOW),
+    "linear": (lambda L, p: L.nn.functional.linear(p.x, p.w, p.b), LOW),
+    "addmm": (lambda L, p: L.addmm(p.b, p.x, p.w.T), LOW),
+    "baddbmm": (lambda L, p: L.baddbmm(p.images[0], p.images[0], p.images[1]), LOW),
+    "einsum": (lambda L, p: L.einsum("ij,kj->ik", p.x, p.w), LOW),
+    "tensordot": (lambda L, p: L.tensordot(p.x, p.w, dims=([1], [1])), LOW),
+    "outer": (lambda L, p: L.outer(p.b, p.b), SINGLE),
+    "conv2d": (lambda L, p: L.nn.functional.conv2d(p.images, p.kernel, p.b[:4]), LOW),
+    "conv_transpose2d": (lambda L, p: L.nn.functional.conv_transpose2d(p.images, p.kernel[:3], p.b[:3]), LOW),
+    "softmax": (lambda L, p: p.x.softmax(1), SINGLE),
+    "softmax of a product": (lambda L, p: p.y.softmax(1), LOW),
+    "log_softmax of a product": (lambda L, p: L.nn.functional.log_softmax(p.y, 1), LOW),
+    "layer_norm": (lambda L, p: L.nn.functional.layer_norm(p.x, (6,)), SINGLE),
+    "LayerNorm of a product": (lambda L, p: L.nn.LayerNorm(5)(p.y), LOW),
+    "BatchNorm2d of a convolution": (lambda L, p: L.nn.BatchNorm2d(4)(L.nn.functional.conv2d(p.images, p.kernel)), LOW),
+    "product + float32": (lambda L, p: p.y + p.b, SINGLE),
+    "product * 2": (lambda L, p: p.y * 2, LOW),
+    "exp": (lambda L, p: p.y.exp(), LOW),
+    "sum": (lambda L, p: p.y.sum(), LOW),
+    "mean": (lambda L, p: p.y.mean(), LOW),
+    "prod": (lambda L, p: p.y.prod(), SINGLE),
+    "norm": (lambda L, p: p.y.norm(), LOW),
+    "gelu": (lambda L, p: L.nn.functional.gelu(p.y), LOW),
+    "relu": (lambda L, p: p.y.relu(), LOW),
+    "max_pool2d": (lambda L, p: L.nn.functional.max_pool2d(L.nn.functional.conv2d(p.images, p.kernel), 2), LOW),
+    "mse_loss": (lambda L, p: L.nn.functional.mse_loss(p.y, p.y * 2), SINGLE),
+    "l1_loss": (lambda L, p: L.nn.functional.l1_loss(p.y, p.y * 2), SINGLE),
+    "cross_entropy": (lambda L, p: L.nn.functional.cross_entropy(p.y, L.tensor([0, 1, 2, 3])), SINGLE),
+    "nll_loss": (lambda L, p: L.nn.functional.nll_loss(p.y.log_softmax(1), L.tensor([0, 1, 2, 3])), SINGLE),
+    "bce": (lambda L, p: L.nn.functional.binary_cross_entropy_with_logits(p.y, L.ones(4, 5)), SINGLE),
+    "cat": (lambda L, p: L.cat([p.y, L.ones(4, 5)]), SINGLE),
+    "dropout": (lambda L, p: L.nn.functional.dropout(p.y), LOW),
+    "embedding": (lambda L, p: L.nn.functional.embedding(L.tensor([0]), p.w), SINGLE),
+    "double": (lambda L, p: p.x.double() @ p.w.double().T, "float64"),
+    "integers": (lambda L, p: L.tensor([[1, 2]]) @ L.tensor([[1], [2]]), "int64"),
+    "mixed": (lambda L, p: p.y @ p.y.float().T, LOW),
+}
+
+
+class Arguments:
+    def __init__(self, L):
+        self.x, self.w, self.b, self.images, self.kernel = map(L.tensor, (X, W, B, IMAGES, KERNEL))
+
+    @property
+    def y(self):
+        return self.x @ self.w.T
+
+
+@pytest.mark.parametrize("low", ["bfloat16", "float16"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_dtypes(name, low):
+    program, wanted = PROGRAMS[name]
+    with flow.autocast("cpu", dtype=getattr(flow, low)):
+        assert program(flow, Arguments(flow)).dtype.name == (low if wanted == LOW else wanted)
+
+
+@needs_torch
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_dtypes_and_values_of_pytorch(name):
+    with torch.autocast("cpu"), flow.autocast("cpu"):
+        theirs, ours = (PROGRAMS[name][0](L, Arguments(L)) for L in (torch, flow))
+    assert ours.dtype.name == str(theirs.dtype)[6:]
+    if name != "dropout":
+        np.testing.assert_allclose(ours.float().detach().numpy(), theirs.float().detach().numpy(), 0.03, 0.03)
+
+
+def test_parameters_and_their_gradients_stay_float32():
+    model = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 5))
+    with flow.autocast("cpu", flow.bfloat16):
+        out = model(flow.tensor(X))
+        loss = F.cross_entropy(out, flow.tensor([0, 1, 2, 3]))
+    loss.backward()
+    assert out.dtype is flow.bfloat16 and loss.dtype is flow.float32
+    assert {p.dtype for p in model.parameters()} == {p.grad.dtype for p in model.parameters()} == {flow.float32}
+    exact = F.cross_entropy(model(flow.tensor(X)), flow.tensor([0, 1, 2, 3]))
+    assert exact.item() != loss.item() and abs(exact.item() - loss.item()) < 0.02
+
+
+def test_nested_and_as_a_decorator():
+    x = flow.tensor(X)
+
+    @flow.autocast("cpu")
+    def product():
+        return x @ x.T
+
+    assert product().dtype is flow.bfloat16 and (x @ x.T).dtype is flow.float32
+    with flow.autocast("cpu", dtype=flow.float16):
+        assert flow.is_autocast_enabled("cpu") and flow.get_autocast_dtype("cpu") is flow.float16
+        with flow.autocast("cpu", enabled=False):
+            assert (x @ x.T).dtype is flow.float32 and not flow.is_autocast_enabled("cpu")
+        assert (x @ x.T).dtype is flow.float16
+    assert not flow.is_autocast_enabled("cpu") and flow.get_autocast_dtype("cpu") is flow.bfloat16
+
+
+def test_in_a_graph():
+    class Net(nn.Graph):
+        def build(self, x):
+            with flow.autocast("cpu"):
+                return x @ x.T
+
+    x = flow.tensor(X)
+    with flow.autocast("cpu"):
+        wanted = x @ x.T
+    assert Net()(x).dtype is flow.bfloat16 and Net()(x).tolist() == wanted.tolist()
+
+
+def test_mistakes():
+    with pytest.raises(DTypeError, match="autocast to float64"):
+        flow.autocast("cpu", dtype=flow.float64)
+    with pytest.raises(DeviceError, match="no device type 'tpu'"):
+        flow.autocast("tpu")
+    with pytest.warns(UserWarning, match="there is none"), flow.autocast("cuda"):
+        assert (flow.ones(2, 2) @ flow.ones(2, 2)).dtype is flow.float32

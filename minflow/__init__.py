@@ -156,7 +156,6 @@ from .nn.functional import (
     conv_transpose2d as conv_transpose2d,
     conv_transpose3d as conv_transpose3d,
     group_norm as group_norm,
-    instance_norm as instance_norm,
     max_pool1d as max_pool1d,
     max_pool2d as max_pool2d,
     max_pool3d as max_pool3d,

@@ -88,3 +88,18 @@ IMAGE_LAYERS |= {
     "UpsamplingBilinear2d": [(lambda: nn.UpsamplingBilinear2d(scale_factor=2), SPACE[2]),
                              (lambda: Sampled("zeros"), SPACE[2]), (lambda: Sampled("reflection"), SPACE[2])],
 }
+
+
+def called(layer, shape):
+    """A lazy layer after its first call."""
+    layer(flow.zeros(*shape))
+    return layer
+
+
+IMAGE_BASES |= {"Lazy", "LazyConv", "LazyNorm"}
+IMAGE_LAYERS["LazyLinear"] = [(lambda: called(nn.LazyLinear(3), SPACE[1]), SPACE[1])]
+for n, shape in SPACE.items():
+    for kind, options in (("Conv", (2, 2)), ("ConvTranspose", (2, 2)), ("BatchNorm", ()), ("InstanceNorm", ())):
+        name = f"Lazy{kind}{n}d"
+        make = lambda name=name, options=options, shape=shape: called(getattr(nn, name)(*options), shape)
+        IMAGE_LAYERS[name] = [(make, shape)]

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.functions.creation import as_tensor
-from ..core.base.errors import TraceError
+from ..core.functions.creation import as_tensor, empty
+from ..core.base.errors import ModuleError, TraceError
 from ..core.rebind import cell_of
+from ..core.spec import float16, float32, float64
 from ..core.tensor import Tensor
 from ..core.where import fail
 
@@ -43,3 +44,51 @@ class Buffer(Tensor):
         super().__init__(source.array, source.spec)
         self.cell = cell_of(source)
         self.persistent = persistent
+
+
+class Uninitialized(Tensor):
+    """What a lazy layer has before its first call: no numbers and no shape, but a dtype and a place."""
+
+    @property
+    def shape(self) -> Any:
+        what = f"this {type(self).__name__} has no shape yet: its lazy layer was not called"
+        fail(ModuleError, what, "model(x) once, with an input as in training, then its shape")
+
+    def __deepcopy__(self, memo: dict) -> Uninitialized:
+        new = type(self)(requires_grad=self.requires_grad, device=self.device, dtype=self.dtype)
+        memo[id(self)] = new
+        return new
+
+    def materialize(self, shape: tuple[int, ...], device: Any = None, dtype: Any = None) -> None:
+        """Become a Parameter, or a buffer, of this shape; the numbers are not set yet."""
+        self.data = empty(*shape, dtype=dtype or self.dtype, device=device or self.device)
+        self.__class__ = Parameter if isinstance(self, Parameter) else Tensor
+
+
+class UninitializedParameter(Uninitialized, Parameter):
+    """A Parameter whose shape the first input of its lazy layer decides."""
+
+    def __init__(self, requires_grad: bool = True, device: Any = None, dtype: Any = None):
+        super().__init__(empty(0, device=device, dtype=dtype), requires_grad)
+
+
+class UninitializedBuffer(Uninitialized):
+    """A buffer whose shape the first input of its lazy layer decides."""
+
+    def __init__(self, requires_grad: bool = False, device: Any = None, dtype: Any = None):
+        source = empty(0, device=device, dtype=dtype)
+        super().__init__(source.array, source.spec)
+        self.cell = cell_of(source)
+
+    def to(self, *args: Any, **kwargs: Any) -> UninitializedBuffer:
+        new = super().to(*args, **kwargs)
+        return UninitializedBuffer(device=new.device, dtype=new.dtype)
+
+    def float(self) -> UninitializedBuffer:
+        return self.to(float32)
+
+    def double(self) -> UninitializedBuffer:
+        return self.to(float64)
+
+    def half(self) -> UninitializedBuffer:
+        return self.to(float16)

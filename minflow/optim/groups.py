@@ -17,6 +17,7 @@ from ..core.mode import touch
 from ..core.tensor import Tensor
 from ..core.where import fail
 from ..nn.module import Module
+from ..nn.parameter import Uninitialized
 
 FREE = ("lr", "initial_lr", "max_lr", "min_lr")  # read at each step, never part of a compiled plan
 
@@ -125,6 +126,9 @@ def members(passed: Any, owner: str) -> tuple[list[Tensor], list[str] | None]:
         if not isinstance(p, Tensor):
             hint = "p.parameters() of each module" if isinstance(p, Module) else "model.parameters()"
             fail(OptimError, f"{owner}: parameter {i} is a {type(p).__name__}, not a tensor", hint, parameter=p)
+        if isinstance(p, Uninitialized):
+            what = f"{owner}: parameter {i} has no shape yet, since its lazy layer was not called"
+            fail(OptimError, what, "model(x) once, with an input as in training, then the optimizer")
         if not p.is_leaf:
             fail(
                 OptimError,

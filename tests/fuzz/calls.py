@@ -1215,7 +1215,8 @@ UNCALLED = {
         f"nn.{n}": CLASS
         for n in "Module ModuleDict ModuleList Parameter ParameterDict ParameterList Sequential Graph".split()
     },
-    **{f"nn.{n}": "OneFlow's: PyTorch has none" for n in image_calls.ONEFLOWS},
+    **{name: "OneFlow's: PyTorch has none" for name in image_calls.ONEFLOWS},
+    **{f"nn.Uninitialized{n}": CLASS for n in ("Buffer", "Parameter")},
     "optim.Optimizer": CLASS,
     **{n: "OneFlow's: PyTorch has none" for n in ("optim.LAMB", "lr_scheduler.CosineDecayLR", "lr_scheduler.WarmupLR",
                                                   "lr_scheduler.WarmUpLR")},

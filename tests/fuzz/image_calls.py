@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from .draw import SHAPES, Draw, Made
 
-ONEFLOWS = ("FusedBatchNorm1d", "FusedBatchNorm2d", "FusedBatchNorm3d", "RMSLayerNorm")
+ONEFLOWS = ("nn.FusedBatchNorm1d", "nn.FusedBatchNorm2d", "nn.FusedBatchNorm3d", "nn.RMSLayerNorm",
+            "adaptive_avg_pool2d", "adaptive_avg_pool3d")
 FLOATS = ("float32", "float32", "float64", "float16", "int64")
 
 
@@ -321,3 +322,7 @@ for n in (1, 2, 3):
     LAYERS |= {f"Conv{n}d": conv_layer(n), f"ConvTranspose{n}d": conv_layer(n, True)}
     LAYERS |= {f"{kind}Pad{n}d": padded(n) for kind in ("Zero", "Reflection", "Replication", "Circular")}
     LAYERS |= {f"ConstantPad{n}d": padded(n, True)}
+for n in (1, 2, 3):
+    LAYERS |= {f"LazyConv{n}d": conv_layer(n, lazy=True), f"LazyConvTranspose{n}d": conv_layer(n, True, lazy=True)}
+    LAYERS |= {f"Lazy{kind}Norm{n}d": (lambda d, n=n: ([], *norm_layer(n)(d)[1:])) for kind in ("Batch", "Instance")}
+LAYERS["LazyLinear"] = lambda d: ([d.of("2 1 4")], some(d, bias="True False"), d.floats(d.one((2, 3), (3,), (0, 3))))

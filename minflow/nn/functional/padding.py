@@ -30,7 +30,7 @@ def repeated(input: Tensor, widths: list[int], mode: str, value: float | None) -
     if len(widths) % 2 or not 1 <= axes <= 3 or ndim not in (axes + 1, axes + 2):
         what = f"pad: {len(widths)} widths for {ndim} axes in mode {mode!r}"
         fail(ShapeError, what, "2 widths for (N, C, L), 4 for (N, C, H, W), 6 for (N, C, D, H, W)", input=input)
-    out = input
+    out, shares = input, True
     for i in range(axes):
         axis, before, after = ndim - 1 - i, widths[2 * i], widths[2 * i + 1]
         if mode == "circular" and min(before, after) < 0:  # first cut off, then go round what is left
@@ -44,5 +44,5 @@ def repeated(input: Tensor, widths: list[int], mode: str, value: float | None) -
             fail(ShapeError, what, f"{words} {n} on each side, and something left", input=input)
         if before or after:
             places = MODES[mode](np.arange(-before, n + after), n)
-            out = take(out, from_numpy(places), axis=axis)
-    return out.clone() if out is input else out
+            out, shares = take(out, from_numpy(places), axis=axis), False
+    return out.clone() if shares else out

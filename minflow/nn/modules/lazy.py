@@ -1,0 +1,246 @@
+"""Lazy layers: what they take in is read from their first input, and then they are the layer that they are named after.
+
+Until then weight and bias have no numbers: one call, or a loaded state, comes before the optimizer, and before a graph.
+Read next: `../parameter.py` for UninitializedParameter.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from ...core.base.errors import GraphError, ShapeError
+from ...core.mode import MODE
+from ...core.tensor import Tensor
+from ...core.where import fail
+from ..functional.arguments import check_tensor
+from ..module import Module
+from ..parameter import Uninitialized, UninitializedBuffer, UninitializedParameter
+from .conv import Conv1d, Conv2d, Conv3d
+from .conv_transpose import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
+from .instance_norm import InstanceNorm, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d
+from .linear import Linear
+from .norm import BatchNorm1d, BatchNorm2d, BatchNorm3d
+
+
+def from_state(module: Any, entries: dict, prefix: str, *rest: Any) -> None:
+    """Before a state is loaded: take the shapes of its tensors."""
+    sizes = {name: getattr(entries.get(prefix + name), "shape", None) for name in module.unset()}
+    known = [shape for name, shape in sizes.items() if shape and not isinstance(entries[prefix + name], Uninitialized)]
+    if known and len(known) == len(sizes):
+        module.become(module.size_of(dict(sizes)))
+
+
+class Lazy(Module):
+    """What lazy layers share: parameters without numbers, and how they get them. size: the name of what is unknown."""
+
+    layer: Any = None
+    size = "in_channels"
+
+    def forget(self, *names: str) -> None:
+        """Put parameters and buffers without a shape in the place of those of the constructor."""
+        for name in names:
+            for registry, kind in ((self._parameters, UninitializedParameter), (self._buffers, UninitializedBuffer)):
+                if registry.get(name) is not None:
+                    old = registry[name]
+                    registry[name] = kind(device=old.device, dtype=old.dtype)
+        setattr(self, self.size, 0)
+        self.__dict__["_by_state"] = self.hooks().add("load_before", from_state, False)
+
+    def unset(self) -> list[str]:
+        """The names of what has no shape yet."""
+        return [n for n, t in {**self._parameters, **self._buffers}.items() if isinstance(t, Uninitialized)]
+
+    def has_uninitialized_params(self) -> bool:
+        """Does a parameter or a buffer have no numbers yet?"""
+        return bool(self.unset())
+
+    def reset_parameters(self) -> None:
+        """Nothing, until there is something to draw."""
+
+    def axis(self, ndim: int) -> int:
+        """Where the input has its channels or features."""
+        return -1
+
+    def forward(self, input: Tensor) -> Tensor:
+        name = type(self).__name__
+        check_tensor(name, input)
+        if MODE.get().trace is not None:
+            what = f"{name} has no numbers yet, and a graph cannot make them"
+            fail(GraphError, what, "model(x) once, then the graph", input=input)
+        axis = self.axis(input.spec.ndim)
+        if not -input.spec.ndim <= axis < input.spec.ndim:
+            what = f"{name}: the input has {input.spec.ndim} axes, and no channels"
+            fail(ShapeError, what, f"as nn.{name[4:]} takes", input=input)
+        self.initialize_parameters(input)
+        return self.forward(input)  # of the layer that it is now
+
+    def initialize_parameters(self, input: Tensor) -> None:
+        """Give parameters and buffers the shapes that this input asks for, and their first numbers."""
+        self.become(input.spec.shape[self.axis(input.spec.ndim)])
+
+    def become(self, count: int) -> None:
+        shapes = self.shapes(count)
+        for name in self.unset():
+            {**self._parameters, **self._buffers}[name].materialize(shapes[name])
+        setattr(self, self.size, count)
+        self.__dict__.pop("_by_state").remove()
+        self.__class__ = type(self).layer
+        self.reset_parameters()
+
+    shapes: Any  # of parameters and buffers, for a count
+    size_of: Any  # the count, from such shapes
+
+
+class LazyLinear(Lazy, Linear):
+    """Linear(in_features, out_features), where the first input decides in_features."""
+
+    layer, size = Linear, "in_features"
+
+    def __init__(self, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None):
+        super().__init__(1, out_features, bias, device, dtype)
+        self.forget("weight", "bias")
+
+    def shapes(self, count: int) -> dict[str, tuple[int, ...]]:
+        return {"weight": (self.out_features, count), "bias": (self.out_features,)}
+
+    def size_of(self, shapes: dict) -> int:
+        return shapes["weight"][-1]
+
+
+class LazyConv(Lazy):
+    """A convolution whose first input decides in_channels; its other arguments are those of the layer, in order."""
+
+    axes: int
+    turned: bool
+
+    def __init_subclass__(cls) -> None:
+        first, *others = inspect.signature(cls.layer).parameters.values()
+        cls.__signature__ = inspect.Signature(others)  # type: ignore[attr-defined]
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        groups = inspect.signature(type(self)).bind(*args, **kwargs).arguments.get("groups", 1)
+        super().__init__(groups, *args, **kwargs)
+        self.forget("weight", "bias")
+
+    def axis(self, ndim: int) -> int:
+        return ndim - self.axes - 1
+
+    def shapes(self, count: int) -> dict[str, tuple[int, ...]]:
+        first, second = (count, self.out_channels) if self.turned else (self.out_channels, count)
+        if count < 1 or count % self.groups:
+            what = f"{type(self).__name__}: the input has {count} channels, which groups={self.groups} does not divide"
+            fail(ShapeError, what, "another groups")
+        return {"weight": (first, second // self.groups, *self.kernel_size), "bias": (self.out_channels,)}
+
+    def size_of(self, shapes: dict) -> int:
+        return shapes["weight"][0] if self.turned else shapes["weight"][1] * self.groups
+
+
+class LazyNorm(Lazy):
+    """A norm whose first input decides num_features."""
+
+    size = "num_features"
+    axes: tuple[int, ...]
+
+    def __init__(
+        self,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ):
+        super().__init__(1, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)  # type: ignore[call-arg]
+        self.forget("weight", "bias", "running_mean", "running_var")
+
+    def axis(self, ndim: int) -> int:
+        return ndim - self.axes[0] if issubclass(self.layer, InstanceNorm) else 1
+
+    def shapes(self, count: int) -> dict[str, tuple[int, ...]]:
+        return dict.fromkeys(("weight", "bias", "running_mean", "running_var"), (count,))
+
+    def size_of(self, shapes: dict) -> int:
+        return next(iter(shapes.values()))[0]
+
+    def initialize_parameters(self, input: Tensor) -> None:
+        name = type(self).__name__
+        if input.spec.ndim not in self.axes:
+            what = f"{name}: the input has {input.spec.ndim} axes, wanted {' or '.join(map(str, self.axes))}"
+            fail(ShapeError, what, f"as nn.{name[4:]} takes", input=input)
+        super().initialize_parameters(input)
+
+
+class LazyConv1d(LazyConv, Conv1d):
+    """Conv1d, whose first input decides in_channels."""
+
+    layer = Conv1d
+
+
+class LazyConv2d(LazyConv, Conv2d):
+    """Conv2d, whose first input decides in_channels."""
+
+    layer = Conv2d
+
+
+class LazyConv3d(LazyConv, Conv3d):
+    """Conv3d, whose first input decides in_channels."""
+
+    layer = Conv3d
+
+
+class LazyConvTranspose1d(LazyConv, ConvTranspose1d):
+    """ConvTranspose1d, whose first input decides in_channels."""
+
+    layer = ConvTranspose1d
+
+
+class LazyConvTranspose2d(LazyConv, ConvTranspose2d):
+    """ConvTranspose2d, whose first input decides in_channels."""
+
+    layer = ConvTranspose2d
+
+
+class LazyConvTranspose3d(LazyConv, ConvTranspose3d):
+    """ConvTranspose3d, whose first input decides in_channels."""
+
+    layer = ConvTranspose3d
+
+
+class LazyBatchNorm1d(LazyNorm, BatchNorm1d):
+    """BatchNorm1d, whose first input decides num_features."""
+
+    layer = BatchNorm1d
+
+
+class LazyBatchNorm2d(LazyNorm, BatchNorm2d):
+    """BatchNorm2d, whose first input decides num_features."""
+
+    layer = BatchNorm2d
+
+
+class LazyBatchNorm3d(LazyNorm, BatchNorm3d):
+    """BatchNorm3d, whose first input decides num_features."""
+
+    layer = BatchNorm3d
+
+
+class LazyInstanceNorm1d(LazyNorm, InstanceNorm1d):
+    """InstanceNorm1d, whose first input decides num_features."""
+
+    layer = InstanceNorm1d
+
+
+class LazyInstanceNorm2d(LazyNorm, InstanceNorm2d):
+    """InstanceNorm2d, whose first input decides num_features."""
+
+    layer = InstanceNorm2d
+
+
+class LazyInstanceNorm3d(LazyNorm, InstanceNorm3d):
+    """InstanceNorm3d, whose first input decides num_features."""
+
+    layer = InstanceNorm3d

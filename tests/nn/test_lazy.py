@@ -1,0 +1,76 @@
+"""Lazy layers: what the first input decides, states before and after it, and who refuses them before it."""
+
+import copy
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow import nn
+
+
+def model():
+    return nn.Sequential(nn.LazyConv2d(4, 3, groups=1), nn.LazyBatchNorm2d(), nn.ReLU(), nn.Flatten(), nn.LazyLinear(2))
+
+
+X = np.random.default_rng(0).standard_normal((2, 3, 5, 5)).astype("float32")
+
+
+def test_the_first_input_decides():
+    net, x = model(), flow.tensor(X)
+    parameters = list(net.parameters())
+    assert repr(net[0]) == "LazyConv2d(0, 4, kernel_size=(3, 3), stride=(1, 1))" and net[4].has_uninitialized_params()
+    net(x)
+    assert [type(m).__name__ for m in net] == ["Conv2d", "BatchNorm2d", "ReLU", "Flatten", "Linear"]
+    assert net[0].in_channels == 3 and net[1].num_features == 4 and net[4].in_features == 36
+    assert all(a is b and type(a) is nn.Parameter for a, b in zip(parameters, net.parameters(), strict=True))
+    bound = 1 / np.sqrt(27)
+    assert 0 < net[0].weight.abs().max().item() <= bound and net[1].running_var.shape == (4,)
+    net(x).sum().backward()
+    assert net[0].weight.grad.shape == (4, 3, 3, 3)
+
+
+@pytest.mark.parametrize("change", [lambda m: m, copy.deepcopy, lambda m: m.double()])
+def test_a_state_decides_too(change):
+    net, x = model(), flow.tensor(X)
+    net(x)
+    other = change(model())
+    other.load_state_dict(net.state_dict())
+    assert type(other[0]) is nn.Conv2d and list(other.state_dict()) == list(net.state_dict())
+    dtype = other[0].weight.dtype
+    assert np.allclose(other.eval()(x.to(dtype)).detach().numpy(), net.eval()(x).detach().numpy(), atol=1e-5)
+    assert list(model().state_dict()) == list(net.state_dict())
+
+
+def test_who_refuses_what_has_no_numbers():
+    net = model()
+    with pytest.raises(flow.MinflowError, match="parameter 0 has no shape yet"):
+        flow.optim.SGD(net.parameters(), lr=0.1)
+    with pytest.raises(flow.MinflowError, match="UninitializedParameter has no shape yet"):
+        net[0].weight.shape  # noqa: B018 (it raises)
+
+    class Step(nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.net = net
+
+        def build(self, x):
+            return self.net(x)
+
+    with pytest.raises(flow.MinflowError, match="LazyConv2d has no numbers yet"):
+        Step()(flow.tensor(X))
+    net(flow.tensor(X))
+    assert Step()(flow.tensor(X)).shape == (2, 2)
+
+
+WRONG = [
+    (lambda: nn.LazyConv2d(4, 3, groups=2)(flow.ones(1, 3, 4, 4)), "3 channels, which groups=2 does not divide"),
+    (lambda: nn.LazyBatchNorm1d()(flow.ones(3)), "LazyBatchNorm1d: the input has 1 axes, and no channels"),
+    (lambda: nn.LazyConv2d(4, 3)(flow.ones(3)), "LazyConv2d: the input has 1 axes, and no channels"),
+]
+
+
+@pytest.mark.parametrize(("call", "match"), WRONG)
+def test_errors(call, match):
+    with pytest.raises(flow.MinflowError, match=match):
+        call()

@@ -327,11 +327,13 @@ def name_hints(room: str, names: dict[str, Any]) -> Callable[[str], Any]:
     own, start = names["__name__"], room.removeprefix("flow.")
     mine = {name: it for name, it in names.items() if name[:1] != "_"}
     # of names that stand elsewhere; errors only say that they stand here
-    face = room == "flow" or not any(getattr(it, "__module__", "") == own for it in mine.values() if not is_error(it))
+    at_home = any(getattr(it, "__module__", "") == own for it in mine.values() if not is_error(it))
+    face = room in ("flow", "flow.linalg") or not at_home
     for name, it in mine.items():
         if f"{room}.{name}" in SHARED:
             names[name] = choosing(it, f"{start}.{name}", own)
-        elif ours(it) and (it.__name__ == name or mine.get(it.__name__) is it) and (face or it.__module__ == own):
+        elif (ours(it) and (it.__name__ in (name, f"{start}_{name}") or mine.get(it.__name__) is it)
+              and (face or it.__module__ == own)):
             names[name] = with_hints(it, f"{start}.{name}", own)
         elif isinstance(it, type):
             for kind in it.__mro__:

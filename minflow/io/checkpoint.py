@@ -18,7 +18,7 @@ from ..core.base.errors import CheckpointError
 from ..core.spec import Device, spec_of
 from ..core.tensor import Tensor
 from ..core.where import fail, here
-from . import atomic, container, files, foreign, streams
+from . import atomic, container, files, foreign, streams, torch_zip
 from .tree import Malformed, Reader, Writer
 
 INSIDE = "data.safetensors"  # the file in a folder that `save` made
@@ -119,6 +119,9 @@ def load(path: str | os.PathLike | BinaryIO, map_location: Any = None, pickle_mo
         kind = foreign.kind_of(file)
         if kind == "pickle":
             foreign.refuse_pickle(file)
+        if kind == "torch":
+            result = tensors_of(torch_zip.read(file), {})
+            return result if map_location is None else moved(result, map_location)
         if kind == "npz":
             arrays, structure = foreign.read_npz(file), None
         else:
@@ -138,6 +141,17 @@ def load(path: str | os.PathLike | BinaryIO, map_location: Any = None, pickle_mo
         else rebuild(file, arrays, structure)
     )
     return result if map_location is None else moved(result, map_location)
+
+
+def tensors_of(x: Any, known: dict) -> Any:
+    """The structure of a PyTorch file with tensors of ours; tensors that were one stay one."""
+    if isinstance(x, torch_zip.Found):
+        if x.place not in known:
+            known[x.place] = Tensor(x.array, spec_of(x.array))
+        return known[x.place]
+    if isinstance(x, dict):
+        return {key: tensors_of(value, known) for key, value in x.items()}
+    return type(x)([tensors_of(value, known) for value in x]) if type(x) in (list, tuple) else x
 
 
 def rebuild(file: Path, arrays: dict, structure: str) -> Any:

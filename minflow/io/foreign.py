@@ -18,6 +18,7 @@ import numpy as np
 from ..core.base.errors import CheckpointError
 from ..core.spec import DType
 from ..core.where import here
+from . import torch_zip
 from .container import refuse
 from .files import opened
 
@@ -35,11 +36,14 @@ MSG_PICKLE = """once, where PyTorch is installed and you trust the file:
 
 
 def kind_of(path: Path) -> str:
-    """ "safetensors", "npz" or "pickle", from the first bytes of the file."""
+    """ "safetensors", "npz", "torch" (its zip) or "pickle", from the first bytes of the file."""
     with opened(path) as file:
         start = file.read(16) or b""
     if start[:4] in (ZIP, EMPTY_ZIP):
-        return "npz" if is_npz(path) else "pickle"
+        names = names_in(path)
+        if names is not None and torch_zip.holds_torch(names):
+            return "torch"
+        return "npz" if is_npz(path, names) else "pickle"
     if start[8:9] == b"{":  # a length, and JSON: checked first, because a length may begin like a pickle
         return "safetensors"
     protocol = start[:1] == b"\x80" and start[1:2] in (b"\x01", b"\x02", b"\x03", b"\x04", b"\x05")
@@ -48,11 +52,17 @@ def kind_of(path: Path) -> str:
     return "safetensors"
 
 
-def is_npz(path: Path) -> bool:
+def names_in(path: Path) -> list[str] | None:
+    """The entries of a zip, or None if they cannot be read."""
     try:
         with opened(path) as file, zipfile.ZipFile(file) as archive:
-            names = archive.namelist()
+            return archive.namelist()
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
+        return None
+
+
+def is_npz(path: Path, names: list[str] | None) -> bool:
+    if names is None:
         return path.suffix.lower() not in PICKLE_SUFFIXES
     return all(name.endswith(".npy") for name in names) and (bool(names) or path.suffix.lower() == ".npz")
 

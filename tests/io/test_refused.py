@@ -110,7 +110,7 @@ def test_nothing_is_unpickled(name, data, tmp_path):
     with pytest.raises(CheckpointError) as caught:
         flow.load(tmp_path / name)
     assert "pickl" in str(caught.value)
-    if not name.endswith(".npz"):
+    if not name.endswith(".npz") and "zip" not in name:
         stem = name.rpartition(".")[0]
         assert f'save_file(torch.load("{name}", map_location="cpu", weights_only=True), "{stem}.safetensors")' in str(
             caught.value

@@ -1,0 +1,348 @@
+"""State dicts in PyTorch's own files, the zips that `torch.save` writes: tensors, numbers, texts, lists and dicts.
+
+Inside lies a pickle, a program that can call anything. It is not run: each of its opcodes is looked at here, and the
+few that build such data do it; a name is one of a table or the file is refused, and nothing is ever called. Sizes are
+held against what the file has before memory is taken. Read next: `foreign.py`.
+"""
+
+from __future__ import annotations
+
+import math
+import pickletools
+import warnings
+import zipfile
+import zlib
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+
+from ..core.base.errors import CheckpointError
+from ..core.spec import DType
+from .container import refuse
+from .files import opened
+
+STORAGES = {f"torch {name}Storage": dtype for name, dtype in {
+    "Float": "float32", "Double": "float64", "Half": "float16", "BFloat16": "bfloat16", "Long": "int64",
+    "Int": "int32", "Short": "int16", "Char": "int8", "Byte": "uint8", "Bool": "bool", "ComplexFloat": "complex64",
+    "ComplexDouble": "complex128"}.items()}  # fmt: skip
+STORAGES["torch.storage UntypedStorage"] = "uint8"
+REBUILD = {  # name -> how many of its arguments say what the tensor is
+    "torch._utils _rebuild_tensor": 4,
+    "torch._utils _rebuild_tensor_v2": 4,
+    "torch._utils _rebuild_tensor_v3": 4,
+    "torch._utils _rebuild_parameter": 1,
+}
+ORDERED, SIZE, DEVICE = "collections OrderedDict", "torch Size", "torch device"
+KNOWN = {*STORAGES, *REBUILD, ORDERED, SIZE, DEVICE}
+MARK = object()
+LONGEST = 1 << 24  # bytes of the pickle
+ENTRIES, DEEPEST = 1 << 20, 200  # how many things all lists and dicts may hold, and how deep
+WIDENED = 4  # how many times the bytes of the file all tensors may have: slices of one storage overlap
+CODE = "it holds objects, not only tensors: torch.save(model.state_dict(), path) in PyTorch, and load that"
+
+
+class Name(NamedTuple):
+    """A global that the pickle names: nothing but its text."""
+
+    text: str
+
+
+class Storage(NamedTuple):
+    """Where the numbers of a tensor lie: the entry of the archive."""
+
+    key: str
+    dtype: str
+    size: int
+
+
+class Found(NamedTuple):
+    """A tensor of the file. place: the same for tensors that are one (tied weights)."""
+
+    array: np.ndarray
+    place: tuple
+
+
+class Malformed(Exception):
+    """What the pickle says makes no sense here."""
+
+
+def holds_torch(names: list[str]) -> bool:
+    """Are these the entries of a zip that torch.save wrote?"""
+    return any(name.endswith("/data.pkl") for name in names)
+
+
+def read(path: Path) -> Any:
+    """The structure that was saved, each tensor as a `Found`. Raises CheckpointError for all that is no plain data."""
+    try:
+        with opened(path) as file, zipfile.ZipFile(file) as archive:
+            entries = {info.filename: info for info in archive.infolist()}
+            if len(entries) < len(archive.infolist()):
+                refuse(path, "a name is there twice", names=[info.filename for info in archive.infolist()])
+            root = next(name for name in entries if name.endswith("/data.pkl")).removesuffix("data.pkl")
+            program = content(path, archive, entries[f"{root}data.pkl"])
+            if sum(info.compress_size for info in entries.values()) > path.stat().st_size:
+                refuse(path, "its entries lie one over the other")
+            order = content(path, archive, entries[f"{root}byteorder"]) if f"{root}byteorder" in entries else b"little"
+            storages = Storages(path, archive, entries, root, "<" if order == b"little" else ">")
+            with warnings.catch_warnings():
+                return plain(path, Builder(path, storages).run(program))
+    except CheckpointError:  # a ValueError too
+        raise
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, KeyError, ValueError) as error:
+        refuse(path, "the archive is damaged", reason=error)
+
+
+def content(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
+    if info.file_size > LONGEST:
+        refuse(path, f"{info.filename} has {info.file_size:,} bytes, where names and sizes alone are wanted")
+    return archive.read(info)
+
+
+class Storages:
+    """The numbers of the archive, read when a tensor asks for them; each entry once."""
+
+    def __init__(self, path: Path, archive: zipfile.ZipFile, entries: dict, root: str, order: str):
+        self.path, self.archive, self.entries, self.root, self.order = path, archive, entries, root, order
+        self.arrays: dict[tuple[str, str], np.ndarray] = {}
+        self.tensors: dict[tuple, Found] = {}
+        self.room = WIDENED * path.stat().st_size + (1 << 20)  # bytes that the tensors may still take
+
+    def numbers(self, storage: Storage) -> np.ndarray:
+        key = storage.key, storage.dtype
+        if key not in self.arrays:
+            name = f"{self.root}data/{storage.key}"
+            info, dtype = self.entries.get(name), DType.table[storage.dtype].np
+            if info is None:
+                refuse(self.path, f"the numbers of {storage.key!r} are not in the file", names=list(self.entries))
+            needed = storage.size * dtype.itemsize
+            if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size:
+                refuse(self.path, f"{name} is packed, which torch.save never does")
+            if info.file_size != needed:
+                refuse(self.path, f"{name} has {info.file_size} bytes, {needed} are wanted", dtype=dtype)
+            with self.archive.open(info) as file:
+                raw = np.frombuffer(file.read(), dtype if self.order == "<" else dtype.newbyteorder(">"))
+            if raw.size != storage.size:
+                refuse(self.path, f"{name} ends after {raw.size} of {storage.size} numbers")
+            self.arrays[key] = raw.astype(dtype) if self.order == ">" else raw
+        return self.arrays[key]
+
+    def tensor(self, storage: Any, offset: Any, shape: Any, strides: Any, dtype: str | None = None) -> Found:
+        """A contiguous copy of a view of a storage; the same one for the same view."""
+        whole = isinstance(shape, tuple) and isinstance(strides, tuple) and len(shape) == len(strides) <= 64
+        numbers = (offset, *shape, *strides) if whole else (None,)
+        if not isinstance(storage, Storage) or not all(type(n) is int and 0 <= n < 2**62 for n in numbers):
+            raise Malformed("a tensor without storage, shape and strides")
+        if dtype is not None:
+            wide = DType.table[dtype].itemsize
+            storage = storage._replace(dtype=dtype, size=storage.size // wide)
+        place = (*storage, *numbers)
+        if place not in self.tensors:
+            last = offset + sum((n - 1) * step for n, step in zip(shape, strides))
+            if 0 not in shape and last >= storage.size:
+                refuse(self.path, f"a tensor reaches to number {last} of {storage.size}", shape=shape, strides=strides)
+            self.room -= math.prod(shape) * DType.table[storage.dtype].itemsize
+            if self.room < 0:
+                refuse(self.path, "its tensors are far larger than the file", shape=shape, strides=strides)
+            flat = self.numbers(storage)
+            view = np.empty(shape, flat.dtype) if 0 in shape else np.lib.stride_tricks.as_strided(
+                flat[offset:], shape, [step * flat.itemsize for step in strides])
+            self.tensors[place] = Found(np.array(view, order="C"), place)
+        return self.tensors[place]
+
+
+class Builder:
+    """A machine for the opcodes that plain data needs. It builds, and calls nothing."""
+
+    def __init__(self, path: Path, storages: Storages):
+        self.path, self.storages = path, storages
+        self.stack: list[Any] = []
+        self.memo: dict[int, Any] = {}
+
+    def refuse(self, what: str, hint: str = CODE) -> NoReturn:
+        refuse(self.path, f"{what}, and a pickle can run any program while it is read", hint)
+
+    def run(self, program: bytes) -> Any:
+        try:
+            warnings.simplefilter("ignore", DeprecationWarning)  # of escapes in texts of old protocols
+            for opcode, value, _ in pickletools.genops(program):
+                if opcode.name == "STOP":
+                    (result,) = self.stack
+                    return result
+                step = getattr(self, f"op_{opcode.name.lower()}", None)
+                if step is not None:
+                    step(value)
+                elif opcode.name in PUSHED:
+                    self.stack.append(CONSTANTS.get(opcode.name, value))
+                else:
+                    self.refuse(f"its pickle has a {opcode.name}")
+        except CheckpointError:  # a ValueError too
+            raise
+        except (ValueError, IndexError, KeyError, TypeError, AttributeError, Malformed, OverflowError) as error:
+            refuse(self.path, "the pickle of names and sizes is damaged", reason=f"{type(error).__name__}: {error}")
+        refuse(self.path, "the pickle of names and sizes is damaged", reason="it has no end")
+
+    def since_mark(self) -> list[Any]:
+        at = len(self.stack) - 1 - self.stack[::-1].index(MARK)
+        taken = self.stack[at + 1 :]
+        del self.stack[at:]
+        return taken
+
+    # ---- containers --------------------------------------------------------------------------------------------------
+
+    def op_mark(self, _):
+        self.stack.append(MARK)
+
+    def op_empty_dict(self, _):
+        self.stack.append({})
+
+    def op_empty_list(self, _):
+        self.stack.append([])
+
+    def op_tuple(self, _):
+        self.stack.append(tuple(self.since_mark()))
+
+    def op_list(self, _):
+        self.stack.append(self.since_mark())
+
+    def op_tuple1(self, _):
+        self.stack[-1:] = [tuple(self.stack[-1:])]
+
+    def op_tuple2(self, _):
+        self.stack[-2:] = [tuple(self.stack[-2:])]
+
+    def op_tuple3(self, _):
+        self.stack[-3:] = [tuple(self.stack[-3:])]
+
+    def op_append(self, _):
+        value = self.stack.pop()
+        self.only(list).append(value)
+
+    def op_appends(self, _):
+        values = self.since_mark()
+        self.only(list).extend(values)
+
+    def op_setitem(self, _):
+        value, key = self.stack.pop(), self.stack.pop()
+        self.only(dict)[self.key(key)] = value
+
+    def op_setitems(self, _):
+        pairs = self.since_mark()
+        target = self.only(dict)
+        for key, value in zip(pairs[::2], pairs[1::2], strict=True):
+            target[self.key(key)] = value
+
+    def op_dict(self, _):
+        pairs = self.since_mark()
+        self.stack.append({self.key(k): v for k, v in zip(pairs[::2], pairs[1::2], strict=True)})
+
+    def only(self, kind: type) -> Any:
+        if not isinstance(self.stack[-1], kind):
+            raise Malformed(f"an entry for a {type(self.stack[-1]).__name__}")
+        return self.stack[-1]
+
+    def key(self, key: Any) -> Any:
+        if not isinstance(key, str | int | float | bool | tuple) and key is not None:
+            raise Malformed(f"a {type(key).__name__} as a key")
+        return key
+
+    # ---- what was there before ---------------------------------------------------------------------------------------
+
+    def op_binput(self, place):
+        self.memo[place] = self.stack[-1]
+
+    op_put = op_long_binput = op_binput
+
+    def op_memoize(self, _):
+        self.memo[len(self.memo)] = self.stack[-1]
+
+    def op_binget(self, place):
+        self.stack.append(self.memo[place])
+
+    op_get = op_long_binget = op_binget
+
+    def op_pop(self, _):
+        self.stack.pop()
+
+    def op_proto(self, _):
+        pass
+
+    op_frame = op_proto
+
+    # ---- tensors -----------------------------------------------------------------------------------------------------
+
+    def op_global(self, text):
+        if text not in KNOWN and not (text.startswith("torch ") and text[6:] in DType.table):
+            self.refuse(f"its pickle names {text.replace(' ', '.', 1)!r}")
+        self.stack.append(Name(text))
+
+    def op_stack_global(self, _):
+        name, module = self.stack.pop(), self.stack.pop()
+        self.op_global(f"{module} {name}")
+
+    def op_binpersid(self, _):
+        kind, storage, key, _, size = self.stack.pop()
+        if kind != "storage" or not isinstance(storage, Name) or storage.text not in STORAGES or type(size) is not int:
+            raise Malformed(f"a storage that is {kind!r}")
+        dtype = STORAGES[storage.text]
+        if dtype not in DType.table:
+            refuse(self.path, f"its numbers are {dtype}, which minflow has no dtype for", "tensor.float() in PyTorch")
+        self.stack.append(Storage(str(key), dtype, size))
+
+    def op_reduce(self, _):
+        arguments, name = self.stack.pop(), self.stack.pop()
+        if not isinstance(name, Name) or not isinstance(arguments, tuple):
+            self.refuse("its pickle calls what is no name")
+        if name.text == ORDERED:
+            self.stack.append(OrderedDict(*[[tuple(pair) for pair in pairs] for pairs in arguments]))
+        elif name.text == SIZE:
+            self.stack.append(tuple(*arguments))
+        elif name.text == DEVICE:
+            self.stack.append("".join(str(part) for part in arguments[:1]))
+        elif name.text in REBUILD:
+            self.stack.append(self.tensor(name.text, arguments))
+        else:
+            self.refuse(f"its pickle calls {name.text.replace(' ', '.', 1)!r}")
+
+    def tensor(self, name: str, arguments: tuple) -> Found:
+        described = arguments[: REBUILD[name]]
+        if name.endswith("parameter"):
+            (tensor,) = described
+            if not isinstance(tensor, Found):
+                raise Malformed("a parameter without a tensor")
+            return tensor
+        kind = arguments[6].text.removeprefix("torch ") if name.endswith("v3") else None
+        return self.storages.tensor(*described, dtype=kind)
+
+    def op_build(self, _):
+        """What PyTorch keeps beside a dict, such as versions of modules, is left out."""
+        self.stack.pop()
+        if not isinstance(self.stack[-1], OrderedDict | Found):
+            self.refuse(f"its pickle fills a {type(self.stack[-1]).__name__}")
+
+
+CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False, "EMPTY_TUPLE": ()}
+PUSHED = {*CONSTANTS, "BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT", "BINUNICODE", "SHORT_BINUNICODE"}
+
+
+def plain(path: Path, tree: Any) -> Any:
+    """The tree with dicts as dicts. Refuses one that holds itself, is too deep, or is larger than its file."""
+    left = [ENTRIES]
+
+    def copy(x: Any, depth: int) -> Any:
+        left[0] -= 1
+        if depth > DEEPEST or left[0] < 0:
+            refuse(path, "its lists and dicts hold each other without end", "a flat dict name -> tensor")
+        if isinstance(x, Found) or x is None or isinstance(x, bool | int | float | str | bytes):
+            return x
+        if isinstance(x, Name):
+            if x.text.startswith("torch ") and x.text[6:] in DType.table:
+                return DType.table[x.text[6:]]
+        elif isinstance(x, dict):
+            return {copy(k, depth + 1): copy(v, depth + 1) for k, v in x.items()}
+        elif type(x) in (list, tuple):
+            return type(x)([copy(v, depth + 1) for v in x])
+        refuse(path, f"a {type(x).__name__} stands where a tensor, a number, a text, a list or a dict is wanted", CODE)
+
+    return copy(tree, 0)

@@ -51,7 +51,6 @@ def test_out_of_range(make, text):
     [
         (lambda: flow.tensor("abc"), DTypeError),
         (lambda: flow.tensor([None]), DTypeError),
-        (lambda: flow.tensor(1j), DTypeError),
         (lambda: flow.tensor([[1], [1, 2]]), ShapeError),
         (lambda: flow.zeros(2, -1), ShapeError),
         (lambda: flow.zeros(2.5), DTypeError),

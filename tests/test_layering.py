@@ -144,7 +144,7 @@ CAPS = {
     "vision": 1900,
     "models": 200,
     "job": 2400,
-    "job.legacy": 2450,
+    "job.legacy": 2530,
     "job.train": 650,
     "job.saving": 700,
     "job.look": 240,

@@ -300,7 +300,7 @@ def test_losses_of_the_package():
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
     assert gradcheck(lambda v: flow.combined_margin_loss(v, flow.tensor(label), 1.2, 0.4, 0.1),
                      flow.tensor(cosines.astype("float64"), requires_grad=True))
-    with pytest.raises(ShapeError, match=r"label \(3,\) for x \(2, 3\)"):
+    with pytest.raises(ShapeError, match=r"label \[3\] for x \[2, 3\]"):
         flow.combined_margin_loss(flow.tensor(cosines), flow.tensor([0, 1, 2]))
 
 

@@ -137,7 +137,7 @@ def test_room_is_kept_for_a_rate_that_will_change(front):
 def test_a_sync_job():
     train = job(rates=(0.1, 0.01), boundaries=(1,))
     with watch(train) as curve:
-        losses = [float(train(X)) for _ in range(4)]
+        losses = [train(X).item() for _ in range(4)]
         assert len(curve.data["loss"][1]) == 4, "a step of a sync job is there when its call returns"
     assert curve.data["loss"][1].tolist() == losses
     assert curve.data["lr"][1].tolist() == [0.1, 0.1, 0.01, 0.01]
@@ -147,7 +147,7 @@ def test_an_async_job_is_waited_for():
     train, seen = job(tp.Callback[tp.Numpy]), []
     with watch(train) as curve:
         for _ in range(20):
-            train(X)(lambda loss: seen.append(float(loss)))
+            train(X)(lambda loss: seen.append(loss.item()))
     assert curve.data["loss"][1].tolist() == seen and len(seen) == 20
 
 

@@ -242,6 +242,35 @@ def conv1d(
     )
 
 
+def conv3d(
+    inputs: Tensor,
+    filters: int,
+    kernel_size: Sizes = 1,
+    strides: Sizes = 1,
+    padding: Any = "VALID",
+    data_format: str = "NCDHW",
+    dilation_rate: Sizes | None = None,
+    groups: int = 1,
+    activation: Callable | None = None,
+    use_bias: bool = True,
+    kernel_initializer: Any = None,
+    bias_initializer: Any = None,
+    kernel_regularizer: Any = None,
+    bias_regularizer: Any = None,
+    trainable: bool = True,
+    name: str = "Conv3d",
+    weight_name: str | None = None,
+    bias_name: str | None = None,
+) -> Tensor:
+    """conv2d of volumes. inputs: float (N, C, D, H, W), or (N, D, H, W, C) with "NDHWC"; weight (filters, C / groups,
+    KD, KH, KW)."""
+    return convolution(
+        Layer("conv3d", inputs, name, "Conv3d"), 3, inputs, filters, kernel_size, strides, padding, data_format,
+        dilation_rate, groups, activation, use_bias, kernel_initializer, bias_initializer, kernel_regularizer,
+        bias_regularizer, trainable, weight_name, bias_name,
+    )
+
+
 # ---- norms -------------------------------------------------------------------------------------------------------
 
 
@@ -410,6 +439,6 @@ def upsample_2d(
         return reshape(wide, (n, c, h * height, w * width))
 
 
-__all__ = """batch_normalization batch_normalization_add_relu batch_normalization_relu conv1d conv2d dense layer_norm
-    prelu upsample_2d""".split()
+__all__ = """batch_normalization batch_normalization_add_relu batch_normalization_relu conv1d conv2d conv3d dense
+    layer_norm prelu upsample_2d""".split()
 __getattr__ = missing_names("flow.layers", globals())

@@ -25,7 +25,9 @@ from ...core.where import describe, fail
 from ...nn.functional import binary_cross_entropy as yes_no
 from ...nn.functional import binary_cross_entropy_with_logits as yes_no_logits
 from ...nn.functional import combined_margin_loss as modern_margin
-from ...nn.functional.arguments import check_reduction, check_tensor, reduced
+from ...nn.functional import ctc_loss as modern_ctc
+from ...nn.functional.arguments import check_reduction, check_tensor
+from ...nn.functional.arguments import reduced as to_one_number
 from ...nn.functional.loss_distance import smooth
 from ..current import current
 from .op_name import folded, takes_name
@@ -178,13 +180,20 @@ def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean", name: str |
     return reduced(square(input - target), reduction)
 
 
+def reduced(losses: Tensor, reduction: str) -> Tensor:
+    """The losses, or their mean or sum, one number of shape (1,): that generation had no tensor without axes."""
+    out = to_one_number(losses, reduction)
+    return out if reduction == "none" else reshape(out, (1,))
+
+
 @takes_name
 def bce_loss(
     input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean", name: str | None = None
 ) -> Tensor:
     """-(target * log(input) + (1 - target) * log(1 - input)), reduced. input: probabilities; weight broadcasts to
     it."""
-    return yes_no(input, target, weight, reduction)
+    out = yes_no(input, target, weight, reduction)
+    return out if reduction == "none" else reshape(out, (1,))
 
 
 @takes_name
@@ -197,7 +206,8 @@ def bce_with_logits_loss(
     name: str | None = None,
 ) -> Tensor:
     """Binary cross-entropy of sigmoid(input), reduced. pos_weight: how much more the target 1 counts than 0."""
-    return yes_no_logits(input, target, weight, reduction, pos_weight)
+    out = yes_no_logits(input, target, weight, reduction, pos_weight)
+    return out if reduction == "none" else reshape(out, (1,))
 
 
 @folded
@@ -291,3 +301,20 @@ def combined_margin_loss(
     What comes out goes, scaled, into a cross-entropy. Deng et al. 2019 (arXiv:1801.07698), eq. 4.
     """
     return modern_margin(x, label, m1, m2, m3)
+
+
+@folded
+def ctc_loss(
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Tensor,
+    target_lengths: Tensor,
+    blank: int = 0,
+    reduction: str = "mean",
+    zero_infinity: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """functional.ctc_loss of frames (T, N, C) and targets (N, S); "mean" and "sum" have shape (1,). Graves et al. 2006,
+    section 4."""
+    losses = modern_ctc(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity)
+    return losses if reduction == "none" else reshape(losses, (1,))

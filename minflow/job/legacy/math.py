@@ -204,11 +204,19 @@ def reduction(name: str, compute: Callable, doc: str) -> Callable:
     def function(x, axis=None, keepdims: bool = False, name: str | None = None):
         x = tensor_of(x)
         axes = named_axes(axis, x)
-        return compute(x, axes, keepdims) if axes or not isinstance(axis, Sequence) else x
+        out = compute(x, axes, keepdims) if axes or not isinstance(axis, Sequence) else x
+        return at_least_one_axis(out) if x.spec.ndim else out
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{doc} axis: int, several, or None for all; an empty list gives x back."
+    function.__doc__ = (
+        f"{doc} axis: int, several, or None for all, which gives shape (1,); an empty list gives x back."
+    )
     return takes_name(aliased(function))
+
+
+def at_least_one_axis(x):
+    """That generation had no tensor without axes: one number has shape (1,)."""
+    return x if x.spec.ndim else F.reshape(x, (1,))
 
 
 def aliased(function: Callable) -> Callable:

@@ -83,6 +83,7 @@ ROWS = (
     row("gt", "math.greater", "x y", "gives int8, the modern one bool"),
     row("ge", "math.greater_equal", "x y", "gives int8, the modern one bool"),
     row("logical_and", "math.logical_and", "x y", "gives int8, the modern one bool"),
+    row("ctc_loss", "losses.ctc_loss", "", "gives shape (1,) where the modern one gives (), and takes a name"),
     # constants
     row("zeros", "arrays.zeros", "shape",
         "takes the shape as one list, then the dtype; the modern one takes sizes one by one as well"),
@@ -103,6 +104,12 @@ LOSSES = {  # classes of today that were functions: of Blobs, the loss itself
     "flow.nn.PixelShuffle": "losses.pixel_shuffle_of",
     "flow.nn.TripletMarginLoss": "losses.triplet_margin_loss",
 }
+NORMS = {  # layers of today that were functions: of a Blob, the normalised Blob
+    "flow.nn.GroupNorm": "norms.group_norm",
+    "flow.nn.InstanceNorm1d": "norms.instance_norm1d",
+    "flow.nn.InstanceNorm2d": "norms.instance_norm2d",
+    "flow.nn.InstanceNorm3d": "norms.instance_norm3d",
+}
 
 
 def legacy_function(path: str) -> Callable:
@@ -122,10 +129,10 @@ def legacy_meaning(name: str, args: tuple, kwargs: Mapping) -> Callable | None:
     A keyword that only the modern one has says clearly what is meant, too: `flow.squeeze(blob, dim=0)` is modern.
     Raises DTypeError where keywords of both are passed.
     """
-    if name in LOSSES:
-        whole = len(args) > 1 or kwargs.keys() & {"target", "negative", "upscale_factor"}
+    if name in LOSSES or name in NORMS:
+        whole = name in NORMS or len(args) > 1 or kwargs.keys() & {"target", "negative", "upscale_factor"}
         first = next(iter((*args, *kwargs.values())), None)
-        return legacy_function(LOSSES[name]) if whole and isinstance(first, Blob) else None
+        return legacy_function((LOSSES | NORMS)[name]) if whole and isinstance(first, Blob) else None
     if name not in TABLE:
         return None
     keywords = TABLE[name].keywords & kwargs.keys()

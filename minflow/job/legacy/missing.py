@@ -67,9 +67,6 @@ FLOW = {
 }  # fmt: skip
 
 NN = {
-    "conv3d": "flow.nn.conv2d over two of the axes; three are not here",
-    "avg_pool3d": "flow.nn.avg_pool2d over two of the axes; three are not here",
-    "max_pool3d": "flow.nn.max_pool2d over two of the axes; three are not here",
     "deconv2d": "flow.nn.conv2d_transpose",
     "torch_conv2d_transpose": "flow.nn.conv2d_transpose",
     "batch_normalization_relu": (
@@ -113,7 +110,6 @@ MATH = {
 }  # fmt: skip
 
 LAYERS = {
-    "conv3d": "flow.layers.conv2d over two of the axes; three are not here",
     "layer_norm_grad": "nothing: gradients of flow.layers.layer_norm are worked out",
     "layer_norm_param_grad": "nothing: gradients of flow.layers.layer_norm are worked out",
     "linear": "flow.layers.dense",

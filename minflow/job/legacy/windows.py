@@ -1,4 +1,4 @@
-"""Convolution and pooling of job functions: data formats, and paddings that name what comes out.
+"""Convolution and pooling of job functions in one to three axes: data formats, and paddings that name what comes out.
 
 "SAME" gives ceil(n / stride) positions. The odd pixel of such a padding comes first with "SAME" and "SAME_LOWER", last
 with "SAME_UPPER". The ops know paddings of equal sides only; a padding that they cannot say costs a copy of the image,
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,9 +25,12 @@ from ...core.ops.pool import max_pool2d as pool_max
 from ...core.tensor import Tensor
 from ...core.where import fail
 from ...nn.functional.arguments import check_tensor, same_dtype
+from ...nn.functional.conv import conv3d as convolve_volumes
+from ...nn.functional.pools import avg_pool3d as pool_mean_of_volumes
+from ...nn.functional.pools import max_pool3d as pool_max_of_volumes
 from .op_name import takes_name
 
-FORMATS = {2: ("NCHW", "NHWC"), 1: ("NCW", "NWC")}
+FORMATS = {2: ("NCHW", "NHWC"), 1: ("NCW", "NWC"), 3: ("NCDHW", "NDHWC")}
 PADDINGS = ("VALID", "SAME", "SAME_LOWER", "SAME_UPPER")
 Sizes = int | Sequence[int]
 
@@ -185,8 +189,9 @@ def conv(
         pads = pads if isinstance(pads, str) else [(0, 0), *pads]
     kernel = filters.spec.shape[2:]
     axes = windows(what, x.spec.shape[2:], kernel, stride, dilation, pads)
-    x, sym = fitted(x, axes, kernel, stride, dilation, (math.inf, math.inf))
-    out = convolve(x, filters, stride=stride, padding=sym, dilation=dilation, groups=groups.__index__())
+    x, sym = fitted(x, axes, kernel, stride, dilation, (math.inf,) * len(kernel))
+    over = convolve_volumes if rank == 3 else convolve
+    out = over(x, filters, stride=stride, padding=sym, dilation=dilation, groups=groups.__index__())
     return channels_back(squeeze(out, 2) if rank == 1 else out, last)
 
 
@@ -223,6 +228,22 @@ def conv1d(
 ) -> Tensor:
     """conv2d along one axis. input: float (N, C, W), filters: (F, C / groups, KW); "NWC": (N, W, C) and (F, KW, C)."""
     return conv("nn.conv1d", input, filters, strides, padding, data_format, dilations, groups, 1)
+
+
+@takes_name
+def conv3d(
+    input: Tensor,
+    filters: Tensor,
+    strides: Sizes,
+    padding: Any,
+    data_format: str = "NCDHW",
+    dilations: Sizes | None = None,
+    groups: int = 1,
+    name: str | None = None,
+) -> Tensor:
+    """conv2d of volumes. input: float (N, C, D, H, W), filters: (F, C / groups, KD, KH, KW); "NDHWC": (N, D, H, W, C)
+    and (F, KD, KH, KW, C)."""
+    return conv("nn.conv3d", input, filters, strides, padding, data_format, dilations, groups, 3)
 
 
 @takes_name
@@ -307,30 +328,32 @@ def pooled(
     if rank == 1:
         x, kernel, stride = unsqueeze(x, 2), (1, *kernel), (1, *stride)
         pads = pads if isinstance(pads, str) else [(0, 0), *pads]
-    ones = (1, 1)
+    ones = (1,) * len(kernel)
     pixels = x.spec.shape[2:]
     axes = windows(what, pixels, kernel, stride, ones, pads, bool(ceil_mode))
     most = [k // 2 for k in kernel]
     if kind == "max":
         x, sym = fitted(x, axes, kernel, stride, ones, most, -math.inf)
-        out = pool_max(x, kernel_size=kernel, stride=stride, padding=sym, dilation=ones, ceil_mode=False)[0]
+        options = dict(kernel_size=kernel, stride=stride, padding=sym, dilation=ones, ceil_mode=False)
+        out = pool_max_of_volumes(x, **options) if rank == 3 else pool_max(x, **options)[0]
     else:
+        pool = pool_mean_of_volumes if rank == 3 else pool_mean
         wide, sym = fitted(x, axes, kernel, stride, ones, most)
         options = dict(kernel_size=kernel, stride=stride, padding=sym, ceil_mode=False, count_include_pad=False)
         if wide is x:
-            out = pool_mean(x, divisor_override=None, **options)
+            out = pool(x, divisor_override=None, **options)
         else:  # pixels that were put there do not count in a mean
-            out = pool_mean(wide, divisor_override=1, **options) * shares(pixels, axes, kernel, stride, x.spec.dtype)
+            out = pool(wide, divisor_override=1, **options) * shares(pixels, axes, kernel, stride, x.spec.dtype)
     return channels_back(squeeze(out, 2) if rank == 1 else out, last)
 
 
 def shares(pixels, axes: list[Axis], kernel, stride, dtype) -> Tensor:
-    """1 / (how many pixels of the image each window sees): (OH, OW)."""
+    """1 / (how many pixels of the image each window sees): (OH, OW), or of a volume (OD, OH, OW)."""
     counts = []
     for n, a, k, s in zip(pixels, axes, kernel, stride):
         start = np.arange(a.count) * s - a.before
         counts.append(np.minimum(start + k, n) - np.maximum(start, 0))
-    return from_numpy((1 / np.outer(*counts)).astype(dtype.np))
+    return from_numpy((1 / reduce(np.multiply.outer, counts)).astype(dtype.np))
 
 
 @takes_name
@@ -392,6 +415,35 @@ def avg_pool1d(
 ) -> Tensor:
     """avg_pool2d along one axis. input: float (N, C, W), or (N, W, C) with "NWC"."""
     return pooled("avg", "nn.avg_pool1d", input, ksize, strides, padding, data_format, ceil_mode, 1)
+
+
+@takes_name
+def max_pool3d(
+    input: Tensor,
+    ksize: Sizes,
+    strides: Sizes,
+    padding: Any,
+    data_format: str = "NCDHW",
+    ceil_mode: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """The largest number of each window of a volume. input: float (N, C, D, H, W), or (N, D, H, W, C) with
+    "NDHWC"; the other arguments are max_pool2d's."""
+    return pooled("max", "nn.max_pool3d", input, ksize, strides, padding, data_format, ceil_mode, 3)
+
+
+@takes_name
+def avg_pool3d(
+    input: Tensor,
+    ksize: Sizes,
+    strides: Sizes,
+    padding: Any,
+    data_format: str = "NCDHW",
+    ceil_mode: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """The mean of each window of a volume, of the voxels that it sees; the arguments are max_pool3d's."""
+    return pooled("avg", "nn.avg_pool3d", input, ksize, strides, padding, data_format, ceil_mode, 3)
 
 
 def pixel_shuffle(input: Tensor, height: int, width: int) -> Tensor:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ...core.base.two_meanings import two_meanings
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
 from ...core.functions import eq, isinf, le
 from ...core.functions.arguments import in_float32, tensor_of
@@ -111,6 +112,7 @@ def normal(input: Tensor, target: Tensor, var: Tensor, full: bool, eps: float) -
 # ---- texts -------------------------------------------------------------------------------------------------------
 
 
+@two_meanings
 def ctc_loss(
     log_probs: Tensor,
     targets: Tensor,

@@ -15,9 +15,10 @@ from .. import init
 from ..module import Module
 from ..parameter import Parameter
 from .linear import check_size
+from .once_a_function import OnceAFunction
 
 
-class GroupNorm(Module):
+class GroupNorm(OnceAFunction, Module):
     """out = (x - mean) / sqrt(var + eps) * weight + bias, mean and var of each group of channels of each example.
 
     x: float (N, num_channels, ...). weight, bias: (num_channels,). Wu & He 2018, eq. 1 and 7.

@@ -8,9 +8,10 @@ from ...core.tensor import Tensor
 from ...core.where import fail, warn
 from .. import functional as F
 from .norm import SHAPES, BatchNorm
+from .once_a_function import OnceAFunction
 
 
-class InstanceNorm(BatchNorm):
+class InstanceNorm(OnceAFunction, BatchNorm):
     """out = (x - mean) / sqrt(var + eps) * weight + bias, mean and var of each channel of each example.
 
     With track_running_stats, evaluation mode uses running ones. Ulyanov, Vedaldi & Lempitsky 2016, eq. 1.

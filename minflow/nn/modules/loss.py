@@ -5,20 +5,15 @@ reduction: "mean" of all elements, their "sum", or "none" for all of them.
 
 from __future__ import annotations
 
-from ...core.base.two_meanings import BUILDING, other_meaning
 from ...core.tensor import Tensor
 from .. import functional as F
 from ..functional.arguments import old_reduction
 from ..module import Module
+from .once_a_function import OnceAFunction
 
 
-class Loss(Module):
+class Loss(OnceAFunction, Module):
     """What all losses share: the reduction. In a job function MSELoss(input, target) of Blobs is the loss itself."""
-
-    def __new__(cls, *args, **options):
-        if BUILDING.get() is not None and (function := other_meaning(f"flow.nn.{cls.__name__}", args, options)):
-            return function(*args, **options)
-        return super().__new__(cls, *args, **options)
 
     @old_reduction("self size_average reduce reduction")
     def __init__(self, reduction: str = "mean"):

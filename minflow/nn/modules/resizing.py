@@ -5,10 +5,10 @@ Read next: `../functional/resizing.py`, `../functional/folding.py`.
 
 from __future__ import annotations
 
-from ...core.base.two_meanings import BUILDING, other_meaning
 from ...core.tensor import Tensor
 from .. import functional as F
 from ..module import Module
+from .once_a_function import OnceAFunction
 from .pooling import Sizes
 
 
@@ -56,13 +56,8 @@ class UpsamplingBilinear2d(Upsample):
         super().__init__(size, scale_factor, "bilinear", True)
 
 
-class PixelShuffle(Module):
+class PixelShuffle(OnceAFunction, Module):
     """Channels become pixels: (..., C * r * r, H, W) to (..., C, H * r, W * r). Shi et al. 2016, eq. 4."""
-
-    def __new__(cls, *args, **kwargs):
-        job = cls is PixelShuffle and BUILDING.get() is not None
-        function = other_meaning("flow.nn.PixelShuffle", args, kwargs) if job else None
-        return super().__new__(cls, *args, **kwargs) if function is None else function(*args, **kwargs)
 
     def __init__(self, upscale_factor: int):
         super().__init__()

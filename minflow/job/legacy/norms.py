@@ -1,0 +1,72 @@
+"""GroupNorm, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d of Blobs: that generation's functions by a class's name.
+
+`flow.nn.InstanceNorm2d(blob)` is the normalised Blob, with variables `<name>_gamma` and `<name>_beta`. Read next:
+`meanings.py`, which decides; `layers.py`, the layers whose names are written small.
+"""
+
+from __future__ import annotations
+
+from ...core.base.errors import ShapeError
+from ...core.functions import reshape
+from ...core.tensor import Tensor
+from ...core.where import fail
+from ...nn import functional as modern
+from ...nn.functional.arguments import check_tensor
+from ..current import building
+from .initializers import ones_initializer, zeros_initializer
+
+AXES = {"InstanceNorm1d": 3, "InstanceNorm2d": 4, "InstanceNorm3d": 5}
+
+
+def normalized(kind: str, x: Tensor, groups: int, eps: float, affine: bool, name: str | None) -> Tensor:
+    """Mean 0 and variance 1 over each of so many parts of an example; gamma and beta have a number for each part."""
+    build = building(f"flow.nn.{kind}")
+    parts = reshape(x, (x.spec.shape[0], groups, -1))
+    out = modern.instance_norm(parts, eps=eps)
+    if affine:
+        if name is None:  # the first name that no layer of this job has: another job shares it by its place
+            number = 0
+            while build.name(f"{kind}_{number}_gamma", kind) in build.named:
+                number += 1
+            name = f"{kind}_{number}"
+        fill = dict(gamma=ones_initializer(), beta=zeros_initializer())
+        gamma, beta = [build.variable(build.name(f"{name}_{each}", kind), (1, groups, 1), x.spec.dtype, how,
+                                      what=f"flow.nn.{kind}") for each, how in fill.items()]
+        out = out * gamma + beta
+    return reshape(out, x.spec.shape)
+
+
+def group_norm(
+    x: Tensor, num_groups: int = 32, eps: float = 1e-05, affine: bool = True, name: str | None = None
+) -> Tensor:
+    """(x - mean) / sqrt(var + eps) * gamma + beta, mean and var (biased) of each group of channels of each example.
+
+    x: float (N, C, ...), C a multiple of num_groups. gamma, beta: (1, num_groups, 1), one number for each group, as
+    that generation had it, where the class of today has one for each channel. Wu & He 2018, eq. 1 and 7.
+    """
+    check_tensor("nn.GroupNorm", x)
+    if x.spec.ndim < 3 or num_groups < 1 or x.spec.shape[1] % num_groups:
+        what = f"nn.GroupNorm: num_groups is {num_groups} for shape {list(x.spec.shape)}"
+        fail(ShapeError, what, "(N, C, ...) with C a multiple of num_groups", x=x)
+    return normalized("GroupNorm", x, num_groups, eps, affine, name)
+
+
+def instance(kind: str):
+    def function(x: Tensor, eps: float = 1e-05, affine: bool = True, name: str | None = None) -> Tensor:
+        check_tensor(f"nn.{kind}", x)
+        if x.spec.ndim != AXES[kind]:
+            what = f"nn.{kind}: the input has {x.spec.ndim} axes, wanted {AXES[kind]}"
+            fail(ShapeError, what, f"flow.nn.InstanceNorm{x.spec.ndim - 2}d, or (N, C, ...)", x=x)
+        return normalized(kind, x, x.spec.shape[1], eps, affine, name)
+
+    function.__name__ = function.__qualname__ = kind
+    function.__doc__ = (
+        "(x - mean) / sqrt(var + eps) * gamma + beta, mean and var (biased) of each channel of each example. "
+        f"x: float, {AXES[kind]} axes (N, C, ...). gamma, beta: (1, C, 1). Ulyanov, Vedaldi & Lempitsky 2016, eq. 1."
+    )
+    return function
+
+
+instance_norm1d = instance("InstanceNorm1d")
+instance_norm2d = instance("InstanceNorm2d")
+instance_norm3d = instance("InstanceNorm3d")

@@ -1,0 +1,14 @@
+"""Layers by the names of functions of the job-function generation. Read next: `../../job/legacy/meanings.py`."""
+
+from __future__ import annotations
+
+from ...core.base.two_meanings import BUILDING, other_meaning
+
+
+class OnceAFunction:
+    """While a job function is built, the class called with a Blob is that function, and gives what it gives."""
+
+    def __new__(cls, *args, **options):
+        if BUILDING.get() is not None and (function := other_meaning(f"flow.nn.{cls.__name__}", args, options)):
+            return function(*args, **options)
+        return super().__new__(cls, *args, **options)

@@ -3,11 +3,13 @@
 from types import ModuleType
 
 import pytest
+from IPython.core import completer
 from IPython.core.completer import provisionalcompleter
 from IPython.core.interactiveshell import InteractiveShell
 
 import minflow as flow
 import minflow_widgets
+from minflow.diagnosis import frames, ipython
 
 
 def rooms(module: ModuleType, name: str) -> dict[str, ModuleType]:
@@ -43,9 +45,12 @@ def test_a_public_module_shows_what_is_its_own(name):
 
 
 @pytest.mark.parametrize("use_jedi", [True, False])  # where jedi is not installed both are IPython's own
-def test_the_tab_key_offers_these_names(use_jedi):
+def test_the_tab_key_offers_these_names(use_jedi, monkeypatch):
     shell = InteractiveShell(user_ns={"flow": flow, "nn": flow.nn, "minflow_widgets": minflow_widgets})
     shell.Completer.use_jedi = use_jedi
+    monkeypatch.setattr(completer, "MATCHES_LIMIT", 500)  # as IPython has it
+    monkeypatch.setattr(frames, "ipython", lambda: shell)
+    ipython.install()
     for name, module in [*ROOMS.items(), ("nn", flow.nn)]:
         with provisionalcompleter():
             found = shell.Completer.completions(f"{name}.", len(name) + 1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+import sys
 import traceback
 from collections.abc import Callable, Iterator
 from types import TracebackType
@@ -211,3 +212,6 @@ def install(shows: Callable[[BaseException], list[str]]) -> None:
         shell.InteractiveTB.debugger_cls = at_the_learners_line(shell.InteractiveTB.debugger_cls)
     if shell is not None and getattr(shell, "custom_exceptions", None) == ():
         shell.set_custom_exc((KeyboardInterrupt, AttributeError), caught)
+    completer: Any = sys.modules.get("IPython.core.completer")
+    if shell is not None and completer is not None:  # Tab cuts the names after 500, by the alphabet; `flow.` has more
+        completer.MATCHES_LIMIT = max(getattr(completer, "MATCHES_LIMIT", 0), 2000)

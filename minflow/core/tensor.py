@@ -26,8 +26,9 @@ from .methods.dtypes import DTypes
 from .methods.in_place import InPlace
 from .methods.mathematics import Mathematics
 from .methods.matrices import Matrices
+from .methods.neighbours import Neighbours
 from .methods.numbers import Numbers
-from .methods.operators import BY_UFUNC, Operators, comparable
+from .methods.operators import Operators, comparable
 from .methods.picking import Picking
 from .methods.reductions import Reductions
 from .methods.shapes import Shapes
@@ -74,7 +75,7 @@ class Size(tuple):
 
 @hint_methods
 class Tensor(Operators, Numbers, Mathematics, Matrices, Reductions, Shapes, Picking, InPlace, Creation, DTypes,
-             Activations, Complex, Display):
+             Activations, Complex, Neighbours, Display):
     """An n-dimensional array of one dtype that remembers how it was computed.
 
     Make one with `flow.tensor([[1., 2.], [3., 4.]])`; `Tensor(2, 3)` gives uninitialised float32 of that shape.
@@ -386,30 +387,6 @@ class Tensor(Operators, Numbers, Mathematics, Matrices, Reductions, Shapes, Pick
 
     def __repr__(self, *, tensor_contents=None) -> str:
         return printing.text(self)
-
-    def __array__(self, dtype=None, copy=None) -> np.ndarray:
-        array = self.numpy()
-        if dtype is not None and np.dtype(dtype) != array.dtype:
-            return array.astype(dtype)
-        return array.copy() if copy else array
-
-    def __array_ufunc__(self, ufunc, method, *inputs, out=None, **options):
-        """numpy's operators give tensors (`array * tensor`, `np.float32(2) * tensor`); its other functions give
-        arrays."""
-        op = BY_UFUNC.get(ufunc)
-        if method == "__call__" and op is not None and out is None and not options:
-            lift = MODE.get().tensor_of
-            return op(*[x.item() if isinstance(x, np.generic) else lift(x) if isinstance(x, np.ndarray) else x
-                        for x in inputs])
-        if out is not None:
-            options["out"] = tuple([x.numpy() if isinstance(x, Tensor) else x for x in out])
-        return getattr(ufunc, method)(*[x.numpy() if isinstance(x, Tensor) else x for x in inputs], **options)
-
-    def __dlpack__(self, **options):
-        return self.detach().numbers("dlpack").__dlpack__(**options)
-
-    def __dlpack_device__(self):
-        return self.numbers("dlpack").__dlpack_device__()
 
     def __deepcopy__(self, memo) -> Tensor:
         """A copy of the numbers; tensors that shared an array share its copy. The tape is not copied."""

@@ -81,7 +81,7 @@ def test_numpy_on_the_left():
     for number in (np.float32(2), np.float64(2), np.int64(2)):
         assert isinstance(number * x, flow.Tensor) and (number * x).dtype is flow.float32
     assert isinstance(np.add(x, array), flow.Tensor)
-    assert isinstance(np.exp(x), np.ndarray) and np.stack([x, x]).shape == (2, 3)
+    assert isinstance(np.exp(x), flow.Tensor) and np.stack([x, x]).shape == (2, 3)
     assert np.sum(m()).item() == 10 and np.asarray(x, dtype="float64").dtype == np.float64
     leaf = flow.tensor([1.0], requires_grad=True)
     (np.array([3.0], "float32") * leaf).sum().backward()

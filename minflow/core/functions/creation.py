@@ -79,9 +79,25 @@ strided_look = s.define(
 s.kernel(strided_look, lambda xp, x, shape, strides: xp.lib.stride_tricks.as_strided(x, shape, strides))
 
 
-def from_dlpack(x) -> Tensor:
-    """A tensor that shares the memory of another library's array, through DLPack."""
-    return from_numpy(np.from_dlpack(x))
+class Capsule:
+    """What another library's `to_dlpack` gave, as something that has it."""
+
+    def __init__(self, capsule):
+        self.capsule = capsule
+
+    def __dlpack__(self, **options):
+        return self.capsule
+
+    def __dlpack_device__(self):
+        return 1, 0  # the CPU
+
+
+def from_dlpack(ext_tensor, *, device=None, copy=None) -> Tensor:
+    """A tensor that shares the memory of another library's array, through DLPack; of its own with `copy=True`.
+    ext_tensor: has `__dlpack__`, or is a capsule, which can be used once.  device: the CPU."""
+    theirs = Capsule(ext_tensor) if type(ext_tensor).__name__ == "PyCapsule" else ext_tensor
+    result = from_numpy(np.from_dlpack(theirs))
+    return result.to(device=device, copy=bool(copy))
 
 
 def full(size, fill_value, *, dtype=None, device=None, requires_grad: bool = False, layout=None,

@@ -68,7 +68,7 @@ ROOMS = {
     "io": ["core", "nn"],
     "data": ["core", "diagnosis", "io"],
     "utils": ["core"],
-    "vision": ["core", "nn", "data", "utils"],
+    "vision": ["core", "nn", "io", "data", "utils"],
     "models": ["core", "nn"],
     "job": ["core", "compiler", "views", "diagnosis", "nn", "optim", "io", "data", "utils", "vision"],
     "distributions": ["core"],

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from ... import nn
 from ...core.base.errors import ShapeError
 from ...core.tensor import Tensor
 from ...core.where import fail
 from ...nn.functional.arguments import Unquoted
-from .weights import refuse_pretrained
+from .weights import build
 
 
 class LeNet(nn.Module):
@@ -52,8 +52,6 @@ def refuse_size(x: Tensor) -> NoReturn:
     fail(ShapeError, f"LeNet takes batches of images of 28x28, {what}", hint, x=x, expected=Unquoted(f"x {expected}"))
 
 
-def lenet(pretrained: bool = False, progress: bool = True, **kwargs) -> LeNet:
-    """A LeNet with fresh weights. Raises DataError for pretrained=True."""
-    if pretrained:
-        refuse_pretrained("lenet")
-    return LeNet(**kwargs)
+def lenet(pretrained: bool = False, progress: bool = True, weights: Any = None, **kwargs: Any) -> LeNet:
+    """A LeNet; with pretrained=True with the weights of your file `lenet.safetensors`."""
+    return build("lenet", LeNet, pretrained, weights, **kwargs)

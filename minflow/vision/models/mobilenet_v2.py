@@ -6,12 +6,13 @@ Source: Sandler et al. 2018 (arXiv:1801.04381), table 2 and figure 4.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from ... import nn
 from ...core.base.errors import ShapeError
 from ...core.tensor import Tensor
 from ...core.where import fail
-from .weights import refuse_pretrained
+from .weights import build
 
 # Of each stage: how much the blocks widen inside (t), channels (c), number of blocks (n), stride of the first one (s).
 STAGES = [[1, 16, 1, 1], [6, 24, 2, 2], [6, 32, 3, 2], [6, 64, 4, 2], [6, 96, 3, 1], [6, 160, 3, 2], [6, 320, 1, 1]]
@@ -139,8 +140,6 @@ class MobileNetV2(nn.Module):
         return self.classifier(x.mean((2, 3)))
 
 
-def mobilenet_v2(pretrained: bool = False, progress: bool = True, **kwargs) -> MobileNetV2:
-    """A MobileNetV2 with fresh weights. Raises DataError for pretrained=True."""
-    if pretrained:
-        refuse_pretrained("mobilenet_v2")
-    return MobileNetV2(**kwargs)
+def mobilenet_v2(pretrained: Any = False, progress: bool = True, weights: Any = None, **kwargs: Any) -> MobileNetV2:
+    """A MobileNetV2: 3,504,872 parameters."""
+    return build("mobilenet_v2", MobileNetV2, pretrained, weights, **kwargs)

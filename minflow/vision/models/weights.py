@@ -1,16 +1,171 @@
-"""Why no weights are fetched, and how one's own are loaded."""
+"""Trained weights: which file a model's are in, where it is looked for, and what is said if it is not there.
+
+Nothing is fetched. torchvision's classes of weights are here with the names of its files, so that programs which speak
+of `ResNet18_Weights.DEFAULT` run, given the file. Read next: `../../data/cache.py`, the folder of all such files.
+"""
 
 from __future__ import annotations
 
-from ...core.base.errors import DataError
-from ...core.where import here
+import enum
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ...core.base.errors import DataError, OutOfRangeError
+from ...core.tensor import Tensor
+from ...core.where import fail, here
+from ...data.cache import cache_dir, first_of
+from ...io import load
+from ...nn import Module
+
+ADDRESS = "https://download.pytorch.org/models/"
+MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]  # of the photographs of ImageNet, by channel
+SUFFIXES = (".safetensors", ".pth", ".npz")
+Built = TypeVar("Built", bound=Module)
 
 
-def refuse_pretrained(name: str) -> None:
-    """Say how trained weights get into the model."""
-    raise DataError(
-        f"{name}(pretrained=True): minflow ships no trained weights and fetches none",
-        where=here(),
-        hint=f"model = {name}(); model.load_state_dict(flow.load('weights.safetensors')) - a state_dict of PyTorch, "
-        "written with safetensors.torch.save_file or numpy.savez, has the same names",
-    )
+class Weights(enum.Enum):
+    """Files of trained weights for one model: the value is torchvision's name of the file, without `.pth`."""
+
+    @property
+    def url(self) -> str:
+        return f"{ADDRESS}{self.value}.pth"
+
+    def transforms(self) -> Callable[[Any], Tensor]:
+        """How photographs are prepared for these weights: a crop of 224 x 224 pixels, normalised."""
+        from ..transforms import CenterCrop, Compose, Normalize, Resize, ToTensor
+
+        return Compose([Resize(256), CenterCrop(224), ToTensor(), Normalize(MEAN, STD)])
+
+
+class AlexNet_Weights(Weights):
+    IMAGENET1K_V1 = DEFAULT = "alexnet-owt-7be5be79"
+
+
+class MobileNet_V2_Weights(Weights):
+    IMAGENET1K_V1 = "mobilenet_v2-b0353104"
+    IMAGENET1K_V2 = DEFAULT = "mobilenet_v2-7ebf99e0"
+
+
+class ResNet18_Weights(Weights):
+    IMAGENET1K_V1 = DEFAULT = "resnet18-f37072fd"
+
+
+class ResNet34_Weights(Weights):
+    IMAGENET1K_V1 = DEFAULT = "resnet34-b627a593"
+
+
+class ResNet50_Weights(Weights):
+    IMAGENET1K_V1 = "resnet50-0676ba61"
+    IMAGENET1K_V2 = DEFAULT = "resnet50-11ad3fa6"
+
+
+class ResNet101_Weights(Weights):
+    IMAGENET1K_V1 = "resnet101-63fe2227"
+    IMAGENET1K_V2 = DEFAULT = "resnet101-cd907fc2"
+
+
+class ResNet152_Weights(Weights):
+    IMAGENET1K_V1 = "resnet152-394f9c45"
+    IMAGENET1K_V2 = DEFAULT = "resnet152-f82ba261"
+
+
+class ResNeXt50_32X4D_Weights(Weights):
+    IMAGENET1K_V1 = DEFAULT = "resnext50_32x4d-7cdf4587"
+
+
+class Wide_ResNet50_2_Weights(Weights):
+    IMAGENET1K_V1 = DEFAULT = "wide_resnet50_2-95faca4d"
+
+
+class SqueezeNet1_0_Weights(Weights):
+    IMAGENET1K_V1 = DEFAULT = "squeezenet1_0-b66bff10"
+
+
+class SqueezeNet1_1_Weights(Weights):
+    IMAGENET1K_V1 = DEFAULT = "squeezenet1_1-b8a52dc0"
+
+
+class VGG11_Weights(Weights):
+    IMAGENET1K_V1 = DEFAULT = "vgg11-8a719046"
+
+
+class VGG13_Weights(Weights):
+    IMAGENET1K_V1 = DEFAULT = "vgg13-19584684"
+
+
+class VGG16_Weights(Weights):
+    IMAGENET1K_V1 = DEFAULT = "vgg16-397923af"
+
+
+class VGG19_Weights(Weights):
+    IMAGENET1K_V1 = DEFAULT = "vgg19-dcbb9e9d"
+
+
+class VGG11_BN_Weights(Weights):
+    IMAGENET1K_V1 = DEFAULT = "vgg11_bn-6002323d"
+
+
+class VGG13_BN_Weights(Weights):
+    IMAGENET1K_V1 = DEFAULT = "vgg13_bn-abd245e5"
+
+
+class VGG16_BN_Weights(Weights):
+    IMAGENET1K_V1 = DEFAULT = "vgg16_bn-6c64b313"
+
+
+class VGG19_BN_Weights(Weights):
+    IMAGENET1K_V1 = DEFAULT = "vgg19_bn-c79401a0"
+
+
+class ViT_B_16_Weights(Weights):
+    IMAGENET1K_V1 = DEFAULT = "vit_b_16-c867db91"
+
+
+KNOWN = {kind.__name__.removesuffix("_Weights").lower(): kind for kind in Weights.__subclasses__()}
+
+
+def build(name: str, kind: Callable[..., Built], pretrained: Any, weights: Any, /, *args: Any, **kwargs: Any) -> Built:
+    """kind(*args, **kwargs), with the weights that were asked for. Raises DataError, before anything is computed, where
+    their file is not there.
+
+    pretrained: True for the first ones that were published, as in older programs.  weights: one of the model's
+    `Weights`, its name, such as "DEFAULT", or None for fresh ones.
+    """
+    if not isinstance(pretrained, bool):  # resnet18(ResNet18_Weights.DEFAULT)
+        pretrained, weights = False, pretrained
+    if weights is None and not pretrained:
+        return kind(*args, **kwargs)
+    chosen = choice(name, weights) if name in KNOWN else None
+    stem = chosen.value if chosen else name
+    asked = f"weights={weights!r}" if weights is not None else "pretrained=True"
+    path = wanted(f"{name}({asked})", stem, chosen.url if chosen else "none: they are your own")
+    model = kind(*args, **kwargs)
+    model.load_state_dict(load(path))
+    return model
+
+
+def choice(name: str, weights: Any) -> Weights:
+    """Which of a model's weights are meant. None: the first ones, which older programs' `pretrained=True` means."""
+    members = KNOWN[name].__members__
+    if isinstance(weights, Weights) and weights in members.values():
+        return weights
+    key = "IMAGENET1K_V1" if weights is None else weights.rpartition(".")[2] if isinstance(weights, str) else ""
+    if key not in members:
+        fail(OutOfRangeError, f"{name}: there are no weights {weights!r}",
+             f"one of {', '.join(members)}; or None for fresh ones")
+    return members[key]
+
+
+def wanted(call: str, stem: str, address: str, file: str = "") -> Path:
+    """The file of weights `stem`, in the folder of data files; a DataError says where it comes from and goes to."""
+    path = next((path for end in SUFFIXES if (path := first_of(stem + end, [cache_dir()])) is not None), None)
+    if path is None:
+        raise DataError(
+            f"{call}: minflow ships no trained weights and fetches none, and {file or f'{stem}.pth'} is not here",
+            values={"file": f"{stem}.safetensors or {stem}.pth", "address": address, "folder": cache_dir()},
+            where=here(),
+            hint="put the file into that folder (MINFLOW_DATA names another one), then call this again; or "
+            "model.load_state_dict(flow.load('weights.safetensors')) of any state_dict with these names",
+        )
+    return path

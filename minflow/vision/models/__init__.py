@@ -1,7 +1,8 @@
 """Models for images, with torchvision's parameter names: its weights load by name. Read next: `mobilenet_v2.py`."""
 
 from ...core.messages.near import name_hints as _name_hints
-from . import resnet, vgg
+from . import resnet as resnet
+from . import vgg as vgg
 from .alexnet import AlexNet, alexnet
 from .dcgan import DCGANDiscriminator, DCGANGenerator
 from .lenet import LeNet, lenet
@@ -29,8 +30,8 @@ __all__ = [
     "SqueezeNet1_0_Weights", "SqueezeNet1_1_Weights", "UNet", "VGG", "VGG11_BN_Weights", "VGG11_Weights",
     "VGG13_BN_Weights", "VGG13_Weights", "VGG16_BN_Weights", "VGG16_Weights", "VGG19_BN_Weights", "VGG19_Weights",
     "ViT_B_16_Weights", "VisionTransformer", "Wide_ResNet50_2_Weights", "alexnet", "get_model", "lenet",
-    "list_models", "mobilenet_v2", "neural_style_transfer", "resnet", "resnet101", "resnet152", "resnet18",
-    "resnet34", "resnet50", "resnext50_32x4d", "squeezenet1_0", "squeezenet1_1", "vgg", "vgg11", "vgg11_bn", "vgg13",
+    "list_models", "mobilenet_v2", "neural_style_transfer", "resnet101", "resnet152", "resnet18",
+    "resnet34", "resnet50", "resnext50_32x4d", "squeezenet1_0", "squeezenet1_1", "vgg11", "vgg11_bn", "vgg13",
     "vgg13_bn", "vgg16", "vgg16_bn", "vgg19", "vgg19_bn", "vit_b_16", "vit_tiny", "wide_resnet50_2",
 ]
 

@@ -2,7 +2,7 @@
 
 from .core.messages.near import name_hints as _name_hints
 from .core.autograd import backward as backward
-from .core.autograd import grad as grad
+from .core.grad.gradients import grad as grad
 from .core.grad import functional as functional
 from .core.grad.function import Function as Function
 from .core.grad.modes import detect_anomaly as detect_anomaly

@@ -53,6 +53,7 @@ CORE = [
     "methods.*",
     "tensor",
     "functions.creation",
+    "grad.gradients",
     "grad.functional",
     "eager",
     "trace",

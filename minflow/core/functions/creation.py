@@ -196,7 +196,10 @@ def arange(start=None, end=None, step=1, *, dtype=None, device=None, requires_gr
         if not int(step):
             fail(OutOfRangeError, f"arange: a step of {step} is 0 in int64", "flow.arange(...).long()", step=step)
         start, end, step = int(start), int(end), int(step)
-    return tensor(np.arange(start, end, step), dtype, device, requires_grad)
+    numbers = np.arange(start, end, step)
+    if numbers.dtype.kind == "f":  # NumPy adds up a step that is rounded: -2.8e-14 for 0
+        numbers = start + step * np.arange(len(numbers))
+    return tensor(numbers, dtype, device, requires_grad)
 
 
 def linspace(start: float, end: float, steps: int, *, dtype=None, device=None, requires_grad: bool = False, layout=None,

@@ -1,0 +1,42 @@
+"""grad with all the arguments of PyTorch's; the pass itself is `../autograd.py`. Read next: `functional.py`."""
+
+from __future__ import annotations
+
+from .. import functions as F
+from ..autograd import as_tuple
+from ..autograd import grad as one_pass
+from ..base.errors import GradError
+from ..where import fail
+
+
+def grad(outputs, inputs, grad_outputs=None, retain_graph: bool | None = None, create_graph: bool = False,
+         allow_unused: bool | None = None, is_grads_batched: bool = False, only_inputs: bool = True,
+         materialize_grads: bool = False) -> tuple:
+    """d outputs / d inputs, a tuple with a tensor for each input, without touching any `.grad`.
+
+    grad_outputs: what each output's gradient is multiplied by; ones for an output of one number.
+    retain_graph: keep what backward needs, for another pass; by default where create_graph is.
+    create_graph: record this pass too, for gradients of gradients.
+    allow_unused: give None for an input that the outputs do not depend on (otherwise a GradError names it).
+    materialize_grads: give zeros for it.
+    is_grads_batched: grad_outputs have one axis more in front, a vector each; so have the results.
+    only_inputs: always so, as in PyTorch.
+    """
+    if materialize_grads and allow_unused is False:
+        fail(GradError, "grad: materialize_grads=True gives zeros where allow_unused=False wants an error",
+             "leave out allow_unused")
+    unused = bool(allow_unused or materialize_grads)
+    if is_grads_batched:
+        vectors = list(zip(*as_tuple(grad_outputs if grad_outputs is not None else ())))
+        if not vectors:
+            fail(GradError, "grad: is_grads_batched=True without grad_outputs", "grad_outputs=flow.eye(y.numel())")
+        last = [True] * (len(vectors) - 1) + [create_graph if retain_graph is None else retain_graph]
+        rows = [one_pass(outputs, inputs, g, keep, create_graph, unused) for g, keep in zip(vectors, last)]
+        found = tuple(None if each[0] is None else F.stack(each) for each in zip(*rows))
+        shapes = [(len(vectors), *x.shape) for x in as_tuple(inputs)]
+    else:
+        found = one_pass(outputs, inputs, grad_outputs, retain_graph, create_graph, unused)
+        shapes = [tuple(x.shape) for x in as_tuple(inputs)]
+    if materialize_grads:
+        return tuple(x.new_zeros(shape) if g is None else g for g, x, shape in zip(found, as_tuple(inputs), shapes))
+    return found

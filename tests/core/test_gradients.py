@@ -1,0 +1,46 @@
+"""autograd.grad with all its arguments."""
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow.autograd import grad
+
+
+def leaves():
+    return flow.tensor([1.0, 2.0, 3.0], requires_grad=True), flow.tensor([4.0, 5.0], requires_grad=True)
+
+
+def test_only_inputs_is_accepted():
+    x, _ = leaves()
+    (g,) = grad(outputs=x.square(), inputs=x, grad_outputs=flow.ones(3), create_graph=True, retain_graph=True,
+                only_inputs=True)
+    (second,) = grad(g.sum(), x)
+    assert g.tolist() == [2.0, 4.0, 6.0] and second.tolist() == [2.0, 2.0, 2.0]
+
+
+def test_zeros_for_what_is_not_used():
+    x, other = leaves()
+    g, zero = grad(x.sum(), (x, other), materialize_grads=True)
+    assert g.tolist() == [1.0] * 3 and zero.tolist() == [0.0, 0.0]
+    assert grad(x.sum(), (x, other), allow_unused=True)[1] is None
+    with pytest.raises(flow.GradError, match="do not depend on input 1"):
+        grad(x.sum(), (x, other))
+    with pytest.raises(flow.GradError, match="leave out allow_unused"):
+        grad(x.sum(), (x, other), allow_unused=False, materialize_grads=True)
+
+
+def test_a_batch_of_vectors_gives_the_jacobian():
+    x, other = leaves()
+    y = flow.stack([x.prod(), x.square().sum()])
+    jacobian, unused = grad(y, (x, other), flow.eye(2), is_grads_batched=True, materialize_grads=True)
+    assert np.allclose(jacobian.numpy(), [[6, 3, 2], [2, 4, 6]]) and unused.shape == (2, 2)
+    with pytest.raises(RuntimeError, match="retain_graph"):
+        y.sum().backward()
+    with pytest.raises(flow.GradError, match="without grad_outputs"):
+        grad(x.square(), x, is_grads_batched=True)
+
+
+def test_arange_multiplies_its_step():
+    numbers = flow.arange(-8.0, 8.0, 0.1, dtype=flow.float64)
+    assert numbers.shape == (160,) and numbers[80] == 0 and numbers[155].item() == -8.0 + 155 * 0.1

@@ -55,6 +55,24 @@ def taps(n: int, m: int, factor: float | None, mode: str, align: bool, real: typ
     return [(first.astype("int64"), 1 - part), (np.minimum(first + 1, n - 1).astype("int64"), part)]
 
 
+def smooth_taps(n: int, m: int, factor: float | None, mode: str, align: bool, real: type) -> list[tuple]:
+    """taps() where smaller means a wider kernel, as in PIL: each new number is a mean over all that it covers."""
+    ratio = real(1 / factor) if factor else real(n) / real(m)
+    if align:
+        ratio = real(n - 1) / real(m - 1) if m > 1 else real(0)
+    wide, half = max(ratio, real(1)), 2 if mode == "bicubic" else 1
+    middle = ratio * (np.arange(m, dtype=real) + real(0.5))
+    first = np.maximum(np.trunc(middle - half * wide + real(0.5)), 0)
+    last = np.minimum(np.trunc(middle + half * wide + real(0.5)), n)  # without it
+    each = first + np.arange(int((last - first).max()))[:, None]
+    d = np.abs(each - middle + real(0.5)) / wide
+    near, far = (1.5 * d - 2.5) * d * d + 1, ((2.5 - 0.5 * d) * d - 4) * d + 2  # Keys 1981, eq. 8: slope -0.5
+    weights = np.where(d < 1, near, far) if mode == "bicubic" else 1 - d
+    weights = np.where((d < half) & (each < last), weights, 0)
+    weights = weights / weights.sum(axis=0)
+    return [(np.minimum(p, n - 1).astype("int64"), w) for p, w in zip(each, weights)]
+
+
 def target(input: Tensor, n: int, size, scale_factor) -> tuple[tuple[int, ...], tuple]:
     """(the size of the result, the factor of each axis or None)."""
     if (size is None) == (scale_factor is None):
@@ -96,7 +114,8 @@ def interpolate(
     input: float (N, C, L), (N, C, H, W) or (N, C, D, H, W). mode: "nearest", "nearest-exact", "area" (the mean of what
     a new pixel covers), "linear" (N, C, L), "bilinear", "bicubic" (N, C, H, W), "trilinear" (N, C, D, H, W).
     align_corners: the middles of the outer pixels stay where they are, instead of their outer edges.
-    recompute_scale_factor: the steps are those of the rounded size. antialias: not there; "area" makes smaller well.
+    recompute_scale_factor: the steps are those of the rounded size. antialias: "bilinear" and "bicubic" take
+    the mean of all that a new pixel covers, as PIL does.
     """
     check_tensor("interpolate", input)
     n = input.spec.ndim - 2
@@ -107,8 +126,8 @@ def interpolate(
         wanted_axes = " or ".join(str(a + 2) for a in AXES_OF[mode])
         what = f"interpolate: mode {mode!r} for an input of {n + 2} axes, wanted {wanted_axes}"
         fail(ShapeError, what, " or ".join(map(repr, fits)) or "x.unsqueeze(0): (N, C, ...)", input=input)
-    if antialias:
-        fail(ShapeError, "interpolate: antialias=True is not there", 'mode="area", or F.avg_pool2d before', input=input)
+    if antialias and mode not in ("bilinear", "bicubic"):
+        fail(ShapeError, f"interpolate: antialias for mode {mode!r}", 'mode="bilinear" or "bicubic"', input=input)
     plain = mode in ("nearest", "nearest-exact", "area")
     if plain and align_corners is not None:
         fail(ShapeError, f"interpolate: align_corners={align_corners!r} means nothing for mode {mode!r}",
@@ -130,7 +149,8 @@ def interpolate(
     for axis in range(n + 1, 1, -1):
         have, want, factor = out.spec.shape[axis], wanted[axis - 2], factors[axis - 2]
         if have != want or factor not in (None, 1.0):
-            out = resampled(out, axis, taps(have, want, factor, mode, bool(align_corners), real))
+            kernel = smooth_taps if antialias else taps
+            out = resampled(out, axis, kernel(have, want, factor, mode, bool(align_corners), real))
     out = out.clone() if out is input else out
     return out.to(float16) if half else out
 

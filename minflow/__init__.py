@@ -105,6 +105,7 @@ from .core.functions import (  # shape, order, count
     unsafe_chunk as unsafe_chunk, unsafe_split as unsafe_split, unsafe_split_with_sizes as unsafe_split_with_sizes,
 )
 from .core.functions.creation import broadcast_shapes as broadcast_shapes, new_ones as new_ones
+from .core.functions.matrices import packed_lu as lu
 from .core.functions import (  # matrices
     addbmm as addbmm, addr as addr, chain_matmul as chain_matmul, cholesky as cholesky,
     cholesky_inverse as cholesky_inverse, cholesky_solve as cholesky_solve, corrcoef as corrcoef, cov as cov,

@@ -6,7 +6,8 @@ from .core.functions import matmul as matmul
 from .core.functions import vander as _vander
 from .core.functions import vector_norm as vector_norm
 from .core.functions.matrices import (
-    cholesky as cholesky, det as det, eigh as eigh, eigvalsh as eigvalsh, inverse as _inverse,
+    cholesky as cholesky, det as det, eig as eig, eigh as eigh, eigvals as eigvals, eigvalsh as eigvalsh,
+    inverse as _inverse,
     linalg_svd as _svd, lstsq as lstsq, lu as lu, lu_factor as lu_factor, lu_solve as lu_solve,
     matrix_rank as matrix_rank, pinv as pinv, qr as qr, slogdet as slogdet, solve as solve,
     solve_triangular as solve_triangular, svdvals as svdvals,

@@ -138,7 +138,7 @@ CAPS = {
     "nn.functional": 3400,
     "nn.graph": 4400,
     "optim": 2400,
-    "io": 1150,
+    "io": 1250,
     "data": 560,
     "distributions": 790,
     "utils": 1400,

@@ -49,7 +49,7 @@ INTERNAL["fft"] = "flow.fft"
 RULES = "minflow.core.ops.update"  # of optimizers, which call them
 # Functions that are no method of Tensor, as in PyTorch: they start from several tensors, or make one.
 NO_METHOD = {"chain_matmul", "lu_unpack", "nuclear_norm", "pca_lowrank", "svd_lowrank",
-             "addcdiv", "addcmul", "broadcast_tensors", "cat", "concat", "concatenate", "dropout", "einsum", "hstack",
+             "broadcast_tensors", "cat", "concat", "concatenate", "dropout", "einsum", "hstack",
              "meshgrid", "one_hot", "randint_like", "repeat_interleave", "result_type", "rsub", "stack", "std_mean",
              "tensordot",
              "var_mean", "vstack"}

@@ -64,6 +64,16 @@ def eigen(a):
     return values.astype(a.dtype), vectors.astype(a.dtype)
 
 
+def any_eigen(a):
+    values, vectors = np.linalg.eig(a.astype("complex128"))
+    assert np.allclose(a @ vectors, vectors * values, atol=1e-4)
+    wide = np.result_type(a.dtype, "complex64")
+    order = [int(np.abs(values - x).argmin()) for x in np.linalg.eigvals(a)]
+    scale = vectors[:, order]
+    ours = np.linalg.eig(a)[1]
+    return values[order].astype(wide), (scale * (ours / scale).mean(0)).astype(wide) if a.size else scale.astype(wide)
+
+
 def singular(a, complete):
     u, s, v = np.linalg.svd(a.astype("float64"), complete)
     k = len(s)
@@ -107,6 +117,7 @@ ORACLES = {
     "cholesky": each(lambda a: linalg.cholesky(a, lower=True) if a.size else a),
     "qr": each(gram_schmidt),
     "eigh": each(eigen),
+    "eig": each(any_eigen),
     "svd": each(singular),
     "pinv": each(lambda a, rtol, atol: linalg.pinv(a)),
     "lu": each(packed),

@@ -10,7 +10,7 @@ from ..ops import elementwise as e
 from ..ops import factor
 from ..ops import shape as s
 from ..ops.factor import turned
-from ..spec import finfo
+from ..spec import finfo, int32
 from ..where import fail
 from . import return_types
 from .linear_algebra import matmul, met
@@ -179,6 +179,17 @@ def eigvalsh(A, UPLO: str = "L"):
     return eigh(A, UPLO)[0]
 
 
+def eig(A):
+    """(eigenvalues, eigenvectors) of any square matrix, complex and in no order; the vectors are columns. Without
+    gradient: `eigh` of a symmetric matrix has one."""
+    return return_types.eig(*factor.eig(A))
+
+
+def eigvals(A):
+    """The eigenvalues of any square matrix, complex and in no order. Without gradient."""
+    return eig(A)[0]
+
+
 def linalg_svd(A, full_matrices: bool = True, *, driver=None):
     """(U, S, Vh) with A = U @ diag(S) @ Vh; S falls. full_matrices: U and Vh are square.
 
@@ -230,6 +241,12 @@ def lu_unpack(LU_data, LU_pivots, unpack_data: bool = True, unpack_pivots: bool 
     if unpack_pivots:
         P = factor.lu_permutation(LU_pivots, size=m, dtype=dtype)
     return return_types.lu_unpack(P, L, U)
+
+
+def packed_lu(A, pivot: bool = True, get_infos: bool = False):
+    """(LU, pivots) as `lu_factor` gives them, by the older name flow.lu; get_infos: and a 0 for each matrix."""
+    found = lu_factor(A, pivot=pivot)
+    return (*found, s.full(shape=A.spec.shape[:-2], value=0, dtype=int32)) if get_infos else tuple(found)
 
 
 def lu(A, *, pivot: bool = True):

@@ -23,6 +23,10 @@ from ..messages.near import hint_methods
 class DTypes:
     """The same numbers in another dtype; itself where it is that dtype."""
 
+    def cast(self, dtype):
+        """OneFlow's name of `to(dtype)`."""
+        return self.to(dtype)
+
     def float(self):
         return self.to(float32)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from .. import functions as F
 from ..functions import matrices as m
 from ..messages.near import hint_methods
+from ..rebind import store
 
 
 @hint_methods
@@ -45,8 +46,7 @@ class Matrices:
         return F.svd(self, some, compute_uv)
 
     def lu(self, pivot: bool = True, get_infos: bool = False):
-        packed, pivots = m.lu_factor(self, pivot=pivot)
-        return (packed, pivots, pivots.new_zeros(self.spec.shape[:-2])) if get_infos else (packed, pivots)
+        return m.packed_lu(self, pivot, get_infos)
 
     def lu_solve(self, LU_data, LU_pivots):
         return F.lu_solve(LU_data, LU_pivots, self)
@@ -74,6 +74,15 @@ class Matrices:
 
     def addr(self, vec1, vec2, *, beta=1, alpha=1):
         return F.addr(self, vec1, vec2, beta=beta, alpha=alpha)
+
+    def renorm_(self, p: float, dim: int, maxnorm: float):
+        return store(self, F.renorm(self, p, dim, maxnorm))
+
+    def addr_(self, vec1, vec2, *, beta=1, alpha=1):
+        return store(self, F.addr(self, vec1, vec2, beta=beta, alpha=alpha))
+
+    def addbmm_(self, batch1, batch2, *, beta=1, alpha=1):
+        return store(self, F.addbmm(self, batch1, batch2, beta=beta, alpha=alpha))
 
     def addbmm(self, batch1, batch2, *, beta=1, alpha=1):
         return F.addbmm(self, batch1, batch2, beta=beta, alpha=alpha)

@@ -20,6 +20,12 @@ class Numbers:
     def sub(self, other, *, alpha=1):
         return F.sub(self, other, alpha=alpha)
 
+    def addcmul(self, tensor1, tensor2, *, value=1):
+        return F.addcmul(self, tensor1, tensor2, value=value)
+
+    def addcdiv(self, tensor1, tensor2, *, value=1):
+        return F.addcdiv(self, tensor1, tensor2, value=value)
+
     def mul(self, other):
         return apply(e.mul, self, other)
 

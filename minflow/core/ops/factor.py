@@ -384,6 +384,24 @@ def _(xp, a):
     return values, vectors
 
 
+eig = define(
+    "eig(a) -> values, vectors",
+    lambda a: tuple(s.but(dtype=a.dtype.to_complex()) for s in (square("eig", a).but(shape=a.shape[:-1]), a)),
+    examples=[regular(3, 3), floats(2, 4, 4), regular(2, 2, dtype="float32"), floats(0, 0)],
+    doc="The complex eigenvalues, in no order, and the eigenvectors as columns, of any square a. It has no gradient.",
+)
+
+
+@kernel(eig)
+def _(xp, a):
+    wide = xp.result_type(a.dtype, "complex64")
+    if not a.size:
+        return xp.zeros(a.shape[:-1], wide), a.astype(wide)
+    need_finite(xp, "eig", a)
+    values, vectors = factored(xp, "eig", "has eigenvalues that were not found", "linalg.svd of it", xp.linalg.eig, a)
+    return values.astype(wide), vectors.astype(wide)
+
+
 def decomposed(a: Spec, complete: bool) -> tuple[Spec, Spec, Spec]:
     matrices("svd", a)
     *batch, m, n = a.shape

@@ -1,0 +1,136 @@
+"""`python -m tests.names.coverage`: write docs/coverage.md, which of OneFlow's and PyTorch's public names are there.
+
+A name is there, there with a difference (a row of docs/differences.md is about it), refused (`refused.py` of the
+package says what to use), or missing. Nothing here needs PyTorch: `collect.py` wrote down its names.
+"""
+
+from __future__ import annotations
+
+import importlib
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import NamedTuple
+
+import minflow
+from minflow.core.messages import refused
+from minflow.core.messages.near import of_object
+from tests.fuzz import differences
+
+HERE = Path(__file__).parent
+PAGE = HERE.parents[1] / "docs" / "coverage.md"
+LISTS = {"OneFlow 1.0": "oneflow-1.0.tsv", "PyTorch 2.13": "torch.tsv"}
+OBJECTS = {"Tensor": minflow.ones(1), "nn.Module": minflow.nn.Linear(1, 1)}  # whose attributes are asked for
+MOST = 12  # names that a pattern of differences.md may fit and still be about some names only
+SHORT = {"nn.functional.": "F.", "nn.init.": "init."}  # how docs/differences.md writes a namespace
+
+
+class Name(NamedTuple):
+    page: str
+    name: str  # below the root: `nn.Linear`
+    status: str  # there | different | refused | missing
+    reason: str = ""
+
+
+def listed(file: str) -> list[tuple[str, str]]:
+    """(page, name) of each line; the root of the library is left out."""
+    lines = (HERE / file).read_text(encoding="utf-8").splitlines()
+    rows = [line.split("\t") for line in lines]
+    return [(page, name.removeprefix("oneflow.")) for page, name in rows]
+
+
+def kernels() -> list[str]:
+    lines = (HERE / "kernels.txt").read_text(encoding="utf-8").splitlines()
+    return [line.split("\t")[0] for line in lines if not line.startswith("#")]
+
+
+def heard(name: str) -> str | None:
+    """What a program hears that asks for this name: None where it is there, as an attribute or as a module that can be
+    imported; else the hint of the error."""
+    it, steps = minflow, name.split(".")
+    for i, step in enumerate(steps, 1):
+        try:
+            it = getattr(OBJECTS.get(".".join(steps[: i - 1]), it), step)
+        except AttributeError as error:
+            try:
+                it = importlib.import_module("minflow." + ".".join(steps[:i]))
+            except ImportError:
+                return getattr(error, "hint", "") or of_object(error)
+    return None
+
+
+def differing() -> list[tuple[str, str]]:
+    """(pattern of a public name, reason) of the rows that tell of other numbers or refusals, for some names only: that
+    minflow accepts more is no difference that a program meets, and a row for most names is a rule of its own."""
+    names = [short_name(name) for file in LISTS.values() for _, name in listed(file)]
+    rows = [(call, row.reason) for row in differences.read() if set(row.kinds) != {"accepted"} for call in row.calls]
+    return [(call, reason) for call, reason in rows
+            if "*" not in call or sum(fnmatchcase(name, call) for name in names) <= MOST]
+
+
+def short_name(name: str) -> str:
+    for long, abbreviation in SHORT.items():
+        name = name.replace(long, abbreviation)
+    return name
+
+
+def status(page: str, name: str, rows: list[tuple[str, str]]) -> Name:
+    if (hint := heard(name)) is not None:
+        return Name(page, name, "refused", hint) if refused.reason(name) else Name(page, name, "missing")
+    reasons = [reason for pattern, reason in rows if fnmatchcase(short_name(name), pattern)]
+    return Name(page, name, "different", "; ".join(dict.fromkeys(reasons))) if reasons else Name(page, name, "there")
+
+
+def coverage(library: str) -> list[Name]:
+    """The names of one library, those of its kernels left out."""
+    rows, kernel = differing(), kernels()
+    called = [(page, name) for page, name in listed(LISTS[library]) if not any(
+        fnmatchcase(text, pattern) for pattern in kernel for text in (name.rpartition(".")[2], f"{page}.{name}"))]
+    return [status(page, name, rows) for page, name in called]
+
+
+def counts(names: list[Name]) -> dict[str, int]:
+    return {kind: sum(name.status == kind for name in names) for kind in ("there", "different", "refused", "missing")}
+
+
+def row(cells) -> str:
+    return "| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |"
+
+
+def section(library: str, names: list[Name]) -> list[str]:
+    """The totals of each page, then the names of each status."""
+    pages = {page: counts([n for n in names if n.page == page]) for page in dict.fromkeys(n.page for n in names)}
+    lines = ["", f"## {library}", "",
+             row(["page", "there", "with a difference", "refused by name", "missing"]), row(["---"] * 5)]
+    lines += [row([f"`{page}`", *count.values()]) for page, count in pages.items()]
+    lines += [row(["all", *counts(names).values()])]
+    for page in pages:
+        mine = {kind: [n for n in names if n.page == page and n.status == kind] for kind in counts(names)}
+        lines += ["", f"### {library}: `{page}`"]
+        for kind, title in (("there", "There"), ("missing", "Missing")):
+            if mine[kind]:
+                lines += ["", f"{title}: {', '.join(f'`{n.name}`' for n in mine[kind])}."]
+        if mine["different"]:
+            lines += ["", row(["with a difference", "why"]), row(["---"] * 2)]
+            lines += [row([f"`{n.name}`", n.reason]) for n in mine["different"]]
+        if mine["refused"]:
+            lines += ["", row(["refused", "why, and what to use"]), row(["---"] * 2)]
+            lines += [row([f"`{n.name}`", n.reason]) for n in mine["refused"]]
+    return lines
+
+
+def page() -> str:
+    every = {library: coverage(library) for library in LISTS}
+    lines = ["# Which names are there", "",
+             "The public names of OneFlow and PyTorch, and whether minflow has them. A name *with a difference* has a",
+             "row in [differences.md](differences.md); a name that is *refused* raises an error that says what to use.",
+             "Of PyTorch, names of kernels that nobody calls are left out (`tests/names/kernels.txt`). Made by",
+             "`python -m tests.names.coverage`; a test compares.", "",
+             row(["library", "names", "there", "with a difference", "refused by name", "missing"]), row(["---"] * 6)]
+    lines += [row([library, len(names), *counts(names).values()]) for library, names in every.items()]
+    for library, names in every.items():
+        lines += section(library, names)
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

@@ -118,6 +118,7 @@ from .core.grad.modes import (
     enable_grad as enable_grad, inference_mode as inference_mode, is_grad_enabled as is_grad_enabled,
     no_grad as no_grad, set_grad_enabled as set_grad_enabled,
 )
+from .core.messages.docs import inherit_docs as _inherit_docs
 from .core.messages.notices import notices as notices
 from .core.messages.printing import set_printoptions as set_printoptions
 from .core.random import (
@@ -248,5 +249,6 @@ def __dir__() -> list[str]:
 
 
 _missing = _near.name_hints("flow", globals())  # what the __getattr__ above asks
+_inherit_docs(Tensor, globals(), vars(nn.functional), vars(linalg))
 _addresses.install()
 _cards.install()  # in a notebook, errors of models, graphs and jobs are also shown as cards

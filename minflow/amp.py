@@ -130,12 +130,15 @@ class GradScaler:
         """The scale stays 1."""
 
     def get_scale(self) -> float:
+        """The factor of the loss: 1."""
         return 1.0
 
     def is_enabled(self) -> bool:
+        """False: nothing is scaled."""
         return False
 
     def state_dict(self) -> dict:
+        """Nothing is kept."""
         return {}
 
     def load_state_dict(self, state_dict: dict) -> None:

@@ -27,6 +27,7 @@ class Switches:
     is_built = is_available
 
     def version(self) -> Any:
+        """The number of the library's version."""
         return self.number
 
     @contextmanager

@@ -32,9 +32,11 @@ class Work:
     """What an asynchronous collective gives back: it is done."""
 
     def wait(self, timeout: Any = None) -> bool:
+        """True: nothing is waited for."""
         return True
 
     def is_completed(self) -> bool:
+        """True: nothing is waited for."""
         return True
 
     is_success = is_completed
@@ -46,9 +48,11 @@ class Group:
     WORLD: Any = None
 
     def rank(self) -> int:
+        """The number of this process: 0."""
         return 0
 
     def size(self) -> int:
+        """How many processes there are: 1."""
         return 1
 
 

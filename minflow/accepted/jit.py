@@ -92,8 +92,8 @@ class Attribute(tuple):
     def __new__(cls, value: Any, type: Any = None):
         return super().__new__(cls, (value, type))
 
-    value = property(lambda self: self[0])
-    type = property(lambda self: self[1])
+    value = property(lambda self: self[0], doc="Its value.")
+    type = property(lambda self: self[1], doc="Its type, as annotated.")
 
 
 Final = Any

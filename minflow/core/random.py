@@ -74,6 +74,7 @@ class Generator:
         return self.seed_
 
     def initial_seed(self) -> int:
+        """The seed that it was given last."""
         return self.seed_
 
     def take(self, n: int = 1) -> int:

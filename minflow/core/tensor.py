@@ -112,37 +112,44 @@ class Tensor(Operators, Numbers, Mathematics, Matrices, Reductions, Shapes, Pick
 
     @property
     def shape(self) -> Size:
+        """The sizes of all axes."""
         return Size(self.spec.shape)
 
     @property
     def dtype(self) -> DType:
+        """The type of its numbers."""
         return self.spec.dtype
 
     @property
     def device(self) -> Device:
+        """Where its numbers lie."""
         return self.spec.device
 
     @property
     def ndim(self) -> int:
+        """How many axes it has."""
         return self.spec.ndim
 
     @property
     def itemsize(self) -> int:
+        """Bytes of one number."""
         return self.spec.dtype.itemsize
 
     @property
     def nbytes(self) -> int:
+        """Bytes of all numbers."""
         return self.spec.nbytes
 
     @property
     def layout(self) -> Layout:
+        """How its numbers lie: `flow.strided`, always."""
         return strided
 
-    is_global = property(lambda self: False)
-    is_local = property(lambda self: True)
-    is_cuda = property(lambda self: self.spec.device.type == "cuda")
-    is_sparse = property(lambda self: False)
-    is_lazy = property(lambda self: self.array is None)
+    is_global = property(lambda self: False, doc="False: it lies in one process.")
+    is_local = property(lambda self: True, doc="True: it lies in one process.")
+    is_cuda = property(lambda self: self.spec.device.type == "cuda", doc="Does it lie on a GPU?")
+    is_sparse = property(lambda self: False, doc="False: all tensors are dense.")
+    is_lazy = property(lambda self: self.array is None, doc="Does it stand for what a graph will compute?")
     @property
     def is_leaf(self) -> bool:
         """Was it not computed, or does it want no gradient?"""
@@ -151,12 +158,14 @@ class Tensor(Operators, Numbers, Mathematics, Matrices, Reductions, Shapes, Pick
         return self.array is None and MODE.get().leaf(self.value) is self
 
     def size(self, dim: int | None = None):
+        """The sizes of all axes, or that of one."""
         if dim is None:
             return self.shape
         F.need_axes("size", self)
         return self.spec.shape[F.axis_of(dim, self.ndim, self)]
 
     def dim(self) -> int:
+        """How many axes it has."""
         return self.spec.ndim
 
     ndimension = dim
@@ -167,6 +176,7 @@ class Tensor(Operators, Numbers, Mathematics, Matrices, Reductions, Shapes, Pick
     nelement = numel
 
     def element_size(self) -> int:
+        """Bytes of one number."""
         return self.spec.dtype.itemsize
 
     def stride(self, dim: int | None = None):
@@ -179,6 +189,7 @@ class Tensor(Operators, Numbers, Mathematics, Matrices, Reductions, Shapes, Pick
         return strides[F.axis_of(dim, self.ndim, self)]
 
     def storage_offset(self) -> int:
+        """Elements between the first of its storage and its first."""
         base = self.alias.base if self.alias else self
         mine, first = (phantom(x).__array_interface__["data"][0] for x in (self, base))
         return (mine - first) // self.itemsize
@@ -188,10 +199,12 @@ class Tensor(Operators, Numbers, Mathematics, Matrices, Reductions, Shapes, Pick
         return self.numbers("data_ptr").ctypes.data
 
     def is_contiguous(self, memory_format=None) -> bool:
+        """Do its numbers lie in the order of their indices, or, with `memory_format`, in that one?"""
         view = self if memory_format is None else lies_as(self, memory_format)
         return view is not None and is_contiguous(view)
 
     def get_device(self) -> int:
+        """The number of its GPU; -1 on the CPU."""
         return self.device.index if self.is_cuda else -1
 
     def __len__(self) -> int:
@@ -217,6 +230,7 @@ class Tensor(Operators, Numbers, Mathematics, Matrices, Reductions, Shapes, Pick
 
     @property
     def requires_grad(self) -> bool:
+        """Is its gradient wanted, because it was asked for or because it was computed from such a tensor?"""
         return MODE.get().own(self).needs if self.alias is not None else self.needs
 
     @requires_grad.setter
@@ -347,6 +361,7 @@ class Tensor(Operators, Numbers, Mathematics, Matrices, Reductions, Shapes, Pick
         return self.numbers("tolist").tolist()
 
     def one(self, verb: str):
+        """Its one number, asked for by `verb`, or the ShapeError of more."""
         if self.spec.size != 1 and self.array is not None:
             hint = ".any() or .all()" if verb == "bool" else ".item() of one element, or .tolist()"
             fail(ShapeError, f"{verb}() of a tensor with {self.spec.size} numbers has no single answer", hint,
@@ -457,13 +472,16 @@ class Tensor(Operators, Numbers, Mathematics, Matrices, Reductions, Shapes, Pick
         return self.to(dtype, device=kind or None)
 
     def type_as(self, other: Tensor) -> Tensor:
+        """In the dtype of another tensor."""
         F.shape_of("type_as", other)  # a tensor
         return self.to(other.dtype)
 
     def cpu(self, memory_format=None) -> Tensor:
+        """On the CPU; itself if it is there."""
         return self.to(device="cpu")
 
     def cuda(self, device=None, non_blocking: bool = False, memory_format=None) -> Tensor:
+        """On a GPU: a DeviceError without one."""
         return self.to(device=Device("cuda", device) if device is None or isinstance(device, int) else device)
 
     def pin_memory(self, device=None) -> Tensor:
@@ -475,14 +493,17 @@ class Tensor(Operators, Numbers, Mathematics, Matrices, Reductions, Shapes, Pick
         return self
 
     def is_pinned(self, device=None) -> bool:
+        """False: there is no memory that a GPU reads by itself."""
         return False
 
     is_shared = is_pinned
 
     def clone(self, *, memory_format=None) -> Tensor:
+        """A copy, with its gradient."""
         return apply(s.clone, self)
 
     def contiguous(self, memory_format=None) -> Tensor:
+        """Its numbers in the order of their indices; itself if they lie so."""
         return contiguous(self)
 
     # ---- indexing ------------------------------------------------------------------------------------------------

@@ -38,11 +38,13 @@ class Categorical(Distribution):
 
     @property
     def support(self):  # type: ignore[override]
+        """The values that can be drawn, in words, and what tells which are."""
         n = self._num_events
         return f"a class from 0 to {n - 1}", lambda self, value: (value >= 0) & (value < n) & (value == F.floor(value))
 
     @property
     def probs(self) -> Tensor:
+        """The probability of each class."""
         return self.parameter if self.by_probs else F.exp(self.parameter)
 
     @property
@@ -55,6 +57,7 @@ class Categorical(Distribution):
 
     @property
     def param_shape(self):
+        """The shape of the parameter: batch_shape and the number of classes."""
         return self.parameter.shape
 
     @property

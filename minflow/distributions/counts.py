@@ -38,10 +38,12 @@ class ByOdds(Distribution):
 
     @property
     def probs(self) -> Tensor:
+        """The probability p."""
         return self.parameter if self.by_probs else F.sigmoid(self.parameter)
 
     @property
     def logits(self) -> Tensor:
+        """log(p / (1 - p))."""
         if not self.by_probs:
             return self.parameter
         eps = finfo(self.parameter.dtype).eps

@@ -80,6 +80,7 @@ class Distribution:
         return value
 
     def extended(self, sample_shape) -> tuple[int, ...]:
+        """The shape of a sample of this `sample_shape`."""
         shape = (sample_shape,) if isinstance(sample_shape, int) else tuple(sample_shape)
         return (*shape, *self.batch_shape, *self.event_shape)
 
@@ -93,9 +94,11 @@ class Distribution:
             return self.rsample(sample_shape).detach()
 
     def sample_n(self, n: int) -> Tensor:
+        """`n` values, without gradient."""
         return self.sample((n,))
 
     def unknown(self, what: str) -> Any:
+        """Raise the error of what this distribution does not know."""
         fail(OutOfRangeError, f"{type(self).__name__}: {what} is not known in closed form",
              "an average over samples of it")
 
@@ -120,22 +123,27 @@ class Distribution:
         return self.unknown("a list of all values")
 
     def perplexity(self) -> Tensor:
+        """e to the power of the entropy."""
         return F.exp(self.entropy())
 
     @property
     def mean(self) -> Tensor:
+        """The expected value."""
         return self.unknown("mean")
 
     @property
     def mode(self) -> Tensor:
+        """The most probable value."""
         return self.unknown("mode")
 
     @property
     def variance(self) -> Tensor:
+        """The expected squared distance from the mean."""
         return self.unknown("variance")
 
     @property
     def stddev(self) -> Tensor:
+        """The root of the variance."""
         return F.sqrt(self.variance)
 
     names: tuple[str, ...] = ()  # parameters, as they are shown and expanded
@@ -197,6 +205,7 @@ class Independent(Distribution):
         return self.base_dist.rsample(sample_shape)
 
     def summed(self, x: Tensor) -> Tensor:
+        """Summed over the axes that count as one event."""
         n = self.reinterpreted_batch_ndims
         return x.sum(tuple(range(-n, 0))) if n else x
 

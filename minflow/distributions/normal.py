@@ -178,10 +178,12 @@ class MultivariateNormal(Distribution):
 
     @property
     def covariance_matrix(self) -> Tensor:
+        """scale_tril @ scale_tril.mT"""
         return F.matmul(self.scale_tril, self.scale_tril.mT)
 
     @property
     def precision_matrix(self) -> Tensor:
+        """The inverse of the covariance."""
         return F.cholesky_inverse(self.scale_tril)
 
     @property

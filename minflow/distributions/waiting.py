@@ -119,6 +119,7 @@ class Located(Distribution):
         return self.icdf(fractions(self.extended(sample_shape), self.loc))
 
     def away(self, value) -> Tensor:
+        """How far a value is from `loc`, in units of `scale`."""
         return (self.checked(value) - self.loc) / self.scale
 
 

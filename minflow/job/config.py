@@ -138,6 +138,7 @@ class FunctionConfig:
         super().__setattr__(name, value)
 
     def record(self, name: str, *args: Any) -> None:
+        """Keep a setting that has no effect here."""
         self.without_effect[name] = args
 
     def __getattr__(self, name: str) -> Any:

@@ -50,6 +50,7 @@ class Run:
 
     @property
     def state(self) -> str:
+        """What it does now: "running", "paused", "done", "stopped" or "failed"."""
         if self.over.opened:
             return "failed" if self.error is not None else "stopped" if self.stopping else "done"
         return "running" if self.going.opened else "paused"
@@ -99,6 +100,7 @@ class Run:
     # ---- the loop, on its thread -------------------------------------------------------------------------------------
 
     def ending(self) -> bool:
+        """Is no further call of the job taken?"""
         return self.stopping or self.error is not None
 
     def failed(self, error: BaseException) -> None:
@@ -108,6 +110,7 @@ class Run:
         self.going.open()
 
     def loop(self) -> None:
+        """What the thread of the run does: one call after the other."""
         step: Step | None = None
         submitted, self.caller = 0, STREAM.callers.number
         LOOP.set(self)

@@ -86,10 +86,12 @@ def mirrored_view() -> View:
 
 
 def consistent_view_enabled() -> bool:
+    """Is the view of this place the consistent one?"""
     return view_now() == "consistent"
 
 
 def mirrored_view_enabled() -> bool:
+    """Is the view of this place the mirrored one?"""
     return view_now() == "mirrored"
 
 
@@ -123,6 +125,7 @@ def full_name(name: str) -> str:
 
 
 def current_scope() -> str:
+    """The names of the scopes around this place, joined by "-"."""
     return "-".join(NAMES.get())
 
 

@@ -62,12 +62,14 @@ class Indexed(Module):
         self.renumber(list(self._modules.values()))
 
     def renumber(self, modules: list[Module]) -> None:
+        """Take these modules in place of those held, under the names "0", "1", ..."""
         for key in list(self._modules):
             delattr(self, key)
         for i, module in enumerate(modules):
             self.add_module(str(i), module)
 
     def part(self, items: list[tuple[str, Module]]) -> Any:
+        """A container of this kind with some of the modules."""
         return type(self)([module for _, module in items])
 
     def append(self, module: Module) -> Any:
@@ -185,12 +187,15 @@ class Named(Module):
         return key in self.keys()
 
     def keys(self):
+        """The names, in order."""
         return vars(self)[self._held].keys()
 
     def values(self):
+        """The values, in order."""
         return vars(self)[self._held].values()
 
     def items(self):
+        """The (name, value) pairs, in order."""
         return vars(self)[self._held].items()
 
     def pop(self, key: str) -> Any:
@@ -222,6 +227,7 @@ class ModuleDict(Uncalled, Named):
         self._add(modules)
 
     def clear(self) -> None:
+        """Remove all modules."""
         for key in list(self._modules):
             del self[key]
 
@@ -248,6 +254,7 @@ class ParameterList(Module):
         self.extend(values or ())
 
     def key(self, index: int) -> str:
+        """The name of the parameter at an index; negative ones count from the end."""
         position = operator.index(index)
         if not -self.size <= position < self.size:
             fail(
@@ -312,6 +319,7 @@ class ParameterDict(Named):
         setattr(self, key, as_parameter(value))
 
     def get(self, key: str, default: Any = None) -> Any:
+        """The parameter of this name, or the default."""
         return self._parameters.get(key, default)
 
     def update(self, parameters: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
+from inspect import Parameter as Argument, Signature
 from typing import Any
 
 from ..core.grad.modes import no_grad
@@ -50,6 +51,9 @@ class Module(Display):
         module = super().__new__(cls)
         module.__dict__[ATTRIBUTE] = CreationSite(caller() or ())  # half a microsecond; for the card of an error
         return module
+
+    # what help(nn.ReLU) shows; a class with an `__init__` of its own shows that
+    __new__.__signature__ = Signature([Argument("cls", Argument.POSITIONAL_ONLY)])  # type: ignore[attr-defined]
 
     def __init__(self) -> None:
         own = dict(_parameters={}, _buffers={}, _modules={}, _transient=set(), _hooks=None, _name="")
@@ -200,6 +204,7 @@ class Module(Display):
         return name
 
     def rename(self, name: str) -> None:
+        """Give it the name by which its parent knows it."""
         self.__dict__["_name"] = name
 
     # ---- registering ------------------------------------------------------------------------------------------------
@@ -240,6 +245,7 @@ class Module(Display):
     register_module = add_module
 
     def check_name(self, name: str, registry: str, kind: str) -> None:
+        """Raise a ModuleError where `name` cannot be that of a parameter, buffer or module, or is taken."""
         if not isinstance(name, str) or not name or "." in name:
             fail(
                 ModuleError,
@@ -294,12 +300,14 @@ class Module(Display):
                 yield name, module
 
     def children(self) -> Iterator[Module]:
+        """The modules that it holds itself."""
         for _, module in self.named_children():
             yield module
 
     def named_tensors(
         self, registry: str, prefix: str, recurse: bool, remove_duplicate: bool
     ) -> Iterator[tuple[str, Tensor]]:
+        """The (name, tensor) pairs of a registry, `_parameters` or `_buffers`."""
         seen: set[int] = set()
         pairs = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
         for path, module in pairs:
@@ -328,9 +336,11 @@ class Module(Display):
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
+        """The (name, buffer) pairs of this module and, with `recurse`, of those in it."""
         return self.named_tensors("_buffers", prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
+        """The buffers of this module and, with `recurse`, of those in it."""
         for _, buffer in self.named_buffers(recurse=recurse):
             yield buffer
 
@@ -364,6 +374,7 @@ class Module(Display):
         return self.get_tensor(target, "_buffers", "a buffer")
 
     def get_tensor(self, target: str, registry: str, kind: str) -> Any:
+        """The parameter or buffer of a path such as `layers.0.weight`."""
         path, _, name = target.rpartition(".")
         module = self.get_submodule(path)
         tensor = module.__dict__[registry].get(name)
@@ -500,9 +511,11 @@ class Module(Display):
         return self.convert(lambda t: t.bfloat16() if t.spec.floating else t)
 
     def cpu(self) -> Module:
+        """Move parameters and buffers to the CPU; itself."""
         return self.to("cpu")
 
     def cuda(self, device: int | str | None = None) -> Module:
+        """Move parameters and buffers to a GPU: a DeviceError without one."""
         return self.to(f"cuda:{device}" if isinstance(device, int) else device or "cuda")
 
     # ---- state ------------------------------------------------------------------------------------------------------
@@ -536,6 +549,7 @@ class Module(Display):
     # ---- hooks ------------------------------------------------------------------------------------------------------
 
     def hooks(self) -> Hooks:
+        """Its hooks, created at the first."""
         if self.__dict__.get("_hooks") is None:
             self.registries("hook")
             self.__dict__["_hooks"] = Hooks()

@@ -28,6 +28,7 @@ class Moments(Optimizer):
         return ("exp_avg", "exp_avg_sq", "step")
 
     def common(self, group: Mapping[str, Any]) -> dict[str, Any]:
+        """The attributes that all ops of this family take."""
         beta1, beta2 = group["betas"]
         return {"beta1": float(beta1), "beta2": float(beta2), "eps": float(group["eps"]),
                 "weight_decay": float(group["weight_decay"]), "maximize": bool(group["maximize"])}

@@ -184,6 +184,7 @@ class Optimizer:
         return type(self).rule is not Optimizer.rule
 
     def refuse_trace(self, why: str = OWN_STEP) -> None:
+        """Raise the GraphError of an optimizer that cannot be part of a graph."""
         name = type(self).__name__
         fail(GraphError, f"{name} cannot be part of a graph: {why}, which a graph would not run at each call",
              "train eagerly: loss.backward(), optimizer.step(); or give the optimizer a rule (CONTRIBUTING.md, "
@@ -254,6 +255,7 @@ class Optimizer:
         return tuple([rate_of(self, group) for group in self.param_groups if "lr" in group])
 
     def warn_mixed(self, p: Tensor) -> None:
+        """Warn that a gradient is used twice, with another backward added to it."""
         warn(
             f"{type(self).__name__}.step: a step has used this gradient already, "
             "and then backward() added a further one to it",
@@ -344,6 +346,7 @@ class Optimizer:
         return self.registered(self.post_hooks, hook)
 
     def registered(self, hooks: OrderedDict[int, Callable], hook: Callable) -> Handle:
+        """Add a hook; what removes it again."""
         if not callable(hook):
             fail(OptimError, f"{type(self).__name__}: a hook is called, and a {type(hook).__name__} cannot be",
                  "def hook(optimizer, args, kwargs): ...", hook=hook)

@@ -37,14 +37,17 @@ class DType:
 
     @property
     def is_floating_point(self) -> bool:
+        """Has it a fraction?"""
         return self.floating
 
     @property
     def is_complex(self) -> bool:
+        """Has it an imaginary part?"""
         return self.rank == 3
 
     @property
     def is_signed(self) -> bool:
+        """Has it numbers below 0?"""
         return self.rank > 0 and self.name != "uint8"
 
     def to_real(self) -> DType:

@@ -129,12 +129,14 @@ def empty(*shape, size=None, dtype=None, device=None, requires_grad: bool = Fals
 @two_meanings
 def zeros_like(input: Tensor, dtype=None, device=None, requires_grad: bool = False, *, layout=None,
                pin_memory: bool = False, memory_format=None) -> Tensor:
+    """Zeros of the shape, dtype and device of `input`."""
     return zeros(input.shape, dtype=input.dtype if dtype is None else dtype, device=device, requires_grad=requires_grad)
 
 
 @two_meanings
 def ones_like(input: Tensor, dtype=None, device=None, requires_grad: bool = False, *, layout=None,
               pin_memory: bool = False, memory_format=None) -> Tensor:
+    """Ones of the shape, dtype and device of `input`."""
     return ones(input.shape, dtype=input.dtype if dtype is None else dtype, device=device, requires_grad=requires_grad)
 
 
@@ -156,12 +158,14 @@ def broadcast_shapes(*shapes) -> Size:
 
 def full_like(input: Tensor, fill_value, *, dtype=None, device=None, requires_grad: bool = False, layout=None,
               pin_memory: bool = False, memory_format=None) -> Tensor:
+    """One number, of the shape, dtype and device of `input`."""
     dtype = input.dtype if dtype is None else dtype
     return full(input.shape, fill_value, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
 def empty_like(input: Tensor, *, dtype=None, device=None, requires_grad: bool = False, layout=None,
                pin_memory: bool = False, memory_format=None) -> Tensor:
+    """Whatever lies in the memory, of the shape, dtype and device of `input`."""
     return empty(input.shape, dtype=input.dtype if dtype is None else dtype, device=device, requires_grad=requires_grad)
 
 
@@ -281,17 +285,20 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator=None) -> Tenso
 
 def rand_like(input: Tensor, *, dtype=None, device=None, generator=None, requires_grad: bool = False, layout=None,
               pin_memory: bool = False, memory_format=None) -> Tensor:
+    """Uniform numbers in [0, 1) of the shape, dtype and device of `input`."""
     return rand(input.shape, dtype=input.dtype if dtype is None else dtype, device=device, generator=generator,
                 requires_grad=requires_grad)
 
 
 def randn_like(input: Tensor, *, dtype=None, device=None, generator=None, requires_grad: bool = False, layout=None,
                pin_memory: bool = False, memory_format=None) -> Tensor:
+    """Normal numbers of the shape, dtype and device of `input`."""
     return randn(input.shape, dtype=input.dtype if dtype is None else dtype, device=device, generator=generator,
                  requires_grad=requires_grad)
 
 
 def randint_like(input: Tensor, low: int, high=None, dtype=None, device=None, generator=None,
                  requires_grad: bool = False, *, layout=None, pin_memory: bool = False, memory_format=None) -> Tensor:
+    """Integers in [low, high) of the shape, dtype and device of `input`; `randint_like(input, high)` starts at 0."""
     low, high = (0, low) if high is None else (low, high)
     return randint(low, high, input.shape, input.dtype if dtype is None else dtype, device, generator, requires_grad)

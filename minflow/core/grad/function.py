@@ -91,14 +91,17 @@ class Function:
 
     @staticmethod
     def forward(ctx: Any, *args: Any, **kwargs: Any) -> Any:
+        """Yours: the results, computed from the arguments."""
         raise GradError("this Function has no forward", hint="@staticmethod def forward(ctx, x): ...")
 
     @staticmethod
     def backward(ctx: Any, *args: Any, **kwargs: Any) -> Any:
+        """Yours: the gradients of the arguments of `forward`, of those of its results."""
         raise GradError("this Function has no backward", hint="@staticmethod def backward(ctx, grad): ...")
 
     @classmethod
     def apply(cls, *args: Any) -> Any:
+        """Run `forward` on the arguments, with `backward` as its gradient."""
         mode, ctx = MODE.get(), Context()
         places = [i for i, x in enumerate(args) if hasattr(x, "spec")]
         tensors = [mode.own(args[i]) for i in places]

@@ -51,6 +51,7 @@ class GradMode:
         return wrapped
 
     def clone(self):
+        """Another that does the same, as a decorator needs for each call."""
         twin = type(self).__new__(type(self))
         twin.wanted, twin.tokens = self.wanted, []
         return twin
@@ -115,6 +116,7 @@ class set_grad_enabled(GradMode):
         return super().__call__(function)
 
     def clone(self):
+        """Another that does the same, as a decorator needs for each call."""
         twin = GradMode()
         twin.wanted = self.wanted
         return twin
@@ -148,4 +150,5 @@ class detect_anomaly(GradMode):
         return self
 
     def clone(self):
+        """Another that does the same, as a decorator needs for each call."""
         return detect_anomaly(self.check)

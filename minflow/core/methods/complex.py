@@ -12,6 +12,7 @@ class Complex:
 
     @property
     def real(self):
+        """Its real part, of the same memory; itself where it is real."""
         return F.real(self)
 
     @real.setter
@@ -20,6 +21,7 @@ class Complex:
 
     @property
     def imag(self):
+        """Its imaginary part, of the same memory."""
         return F.imag(self)
 
     @imag.setter

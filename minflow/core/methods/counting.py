@@ -103,6 +103,7 @@ class Counting:
         return F.multinomial(self, num_samples, replacement, generator=generator)
 
     def in_top_k(self, predictions, k):
+        """Is the class of each row among the `k` largest of its scores?"""
         return F.in_top_k(self, predictions, k)
 
     def nms(self, scores, iou_threshold):
@@ -154,6 +155,7 @@ class Counting:
         return F.movedim(self, source, destination)
 
     def sum_to_size(self, *size):
+        """Summed to a shape that broadcasts to its own."""
         return F.sum_to_size(self, *size)
 
     # ---- products ---------------------------------------------------------------------------------------------------

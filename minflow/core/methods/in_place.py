@@ -198,6 +198,7 @@ class InPlace:
         return write(self, F.masked_fill(self, mask, value))
 
     def copy_(self, other, non_blocking=False):
+        """The numbers of another tensor, broadcast, in place."""
         if len(getattr(other, "shape", ())) > self.spec.ndim:
             fail(ShapeError, f"copy_: {tuple(other.shape)} does not fit into {tuple(self.shape)}, which has fewer axes",
                  "other.reshape(x.shape)", x=self, other=other)
@@ -207,6 +208,7 @@ class InPlace:
         return write(self, apply(s.clone, other) if recorded else other)
 
     def fill_(self, value):
+        """Filled with one number."""
         if getattr(value, "shape", ()) or isinstance(value, list | tuple):
             what = f"fill_: one number is wanted, not {tuple(getattr(value, 'shape', ())) or value!r}"
             fail(ShapeError, what, "copy_(...), or value.item()", value=value)
@@ -219,6 +221,7 @@ class InPlace:
         return self
 
     def zero_(self):
+        """Filled with zeros."""
         return self.fill_(0)
 
     def scatter_(self, dim, index, src):
@@ -237,9 +240,11 @@ class InPlace:
         return write(self, F.index_fill(self, dim, index, value))
 
     def uniform_(self, low=0.0, high=1.0, *, generator=None):
+        """Filled with uniform numbers in [low, high)."""
         return write(self, F.uniform_like(self, low, high, generator=generator))
 
     def normal_(self, mean=0.0, std=1.0, *, generator=None):
+        """Filled with normal numbers of a mean and a standard deviation."""
         return write(self, F.normal_like(self, mean, std, generator=generator))
 
     def bernoulli_(self, p=0.5, *, generator=None):
@@ -252,6 +257,7 @@ class InPlace:
         return write(self, F.randint_like(self, low, high, generator=generator))
 
     def exponential_(self, lambd=1.0, *, generator=None):
+        """Filled with numbers of the exponential distribution of rate `lambd`."""
         return write(self, F.exponential_like(self, lambd, generator=generator))
 
 

@@ -69,6 +69,7 @@ class Placing:
         return F.batch_gather(self, indices)
 
     def fill_diagonal_(self, fill_value, wrap=False):
+        """The diagonal filled with one number, in place; with `wrap`, again below the end of a tall matrix."""
         return write(self, F.fill_diagonal(self, fill_value, wrap))
 
     def as_strided(self, size, stride, storage_offset=None):
@@ -80,10 +81,13 @@ class Placing:
     # ---- random numbers ---------------------------------------------------------------------------------------------
 
     def geometric_(self, p, *, generator=None):
+        """Filled with how often one draws until a success of probability `p`."""
         return write(self, F.geometric_like(self, p, generator=generator))
 
     def cauchy_(self, median=0.0, sigma=1.0, *, generator=None):
+        """Filled with numbers of the Cauchy distribution."""
         return write(self, F.cauchy_like(self, median, sigma, generator=generator))
 
     def log_normal_(self, mean=1.0, std=2.0, *, generator=None):
+        """Filled with e to the power of normal numbers."""
         return write(self, F.log_normal_like(self, mean, std, generator=generator))

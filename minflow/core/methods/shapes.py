@@ -20,6 +20,7 @@ class Shapes(Storage):
         return F.reshape(self, *shape)
 
     def view(self, *shape):
+        """Another shape of the same memory; -1 stands for what is left."""
         if shape and isinstance(shape[0], DType):
             if len(shape) > 1 or shape[0] is not self.dtype:
                 fail(DTypeError, f"view: there is no look at the bits of {self.dtype.name} as {shape[0].name}",
@@ -28,9 +29,11 @@ class Shapes(Storage):
         return F.view(self, one_or_many(shape))
 
     def reshape_as(self, other):
+        """In the shape of another tensor."""
         return F.reshape(self, F.shape_of("reshape_as", other))
 
     def view_as(self, other):
+        """In the shape of another tensor, of the same memory."""
         return F.view(self, F.shape_of("view_as", other))
 
     def ravel(self):
@@ -59,8 +62,9 @@ class Shapes(Storage):
     def t(self):
         return F.t(self)
 
-    T = property(lambda self: apply(s.permute, self, dims=tuple(range(self.spec.ndim - 1, -1, -1))))
-    mT = property(lambda self: F.transpose(self, -2, -1))
+    T = property(lambda self: apply(s.permute, self, dims=tuple(range(self.spec.ndim - 1, -1, -1))),
+                 doc="Its axes in the reverse order.")
+    mT = property(lambda self: F.transpose(self, -2, -1), doc="Its last two axes swapped.")
 
     def movedim(self, source, destination):
         return F.movedim(self, source, destination)
@@ -69,6 +73,7 @@ class Shapes(Storage):
         return F.expand(self, one_or_many(sizes))
 
     def expand_as(self, other):
+        """Expanded to the shape of another tensor."""
         return F.expand_as(self, other)
 
     def broadcast_to(self, size):

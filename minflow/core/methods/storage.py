@@ -23,20 +23,22 @@ from ..where import fail
 class Storage:
     """What kind of tensor it is, and its storage."""
 
-    is_cpu = property(lambda self: self.device.type == "cpu")
-    is_meta = property(lambda self: False)
-    is_mkldnn = property(lambda self: False)
-    is_mps = property(lambda self: False)
-    is_nested = property(lambda self: False)
-    is_quantized = property(lambda self: False)
-    is_sparse_csr = property(lambda self: False)
-    is_xpu = property(lambda self: False)
-    retains_grad = property(lambda self: self.home().retains is not None)
+    is_cpu = property(lambda self: self.device.type == "cpu", doc="Does it lie in the memory of the CPU?")
+    is_meta = property(lambda self: False, doc="False: it has numbers.")
+    is_mkldnn = property(lambda self: False, doc="False: its numbers lie as NumPy's.")
+    is_mps = property(lambda self: False, doc="False: Apple's GPUs are not used.")
+    is_nested = property(lambda self: False, doc="False: all rows have one length.")
+    is_quantized = property(lambda self: False, doc="False: its numbers are not quantised.")
+    is_sparse_csr = property(lambda self: False, doc="False: all tensors are dense.")
+    is_xpu = property(lambda self: False, doc="False: Intel's GPUs are not used.")
+    retains_grad = property(lambda self: self.home().retains is not None, doc="Was `retain_grad()` called?")
 
     def is_inference(self):
+        """False: inference mode makes tensors as others."""
         return False
 
     def is_distributed(self):
+        """False: it lies in one process."""
         return False
 
     def is_set_to(self, tensor):
@@ -45,6 +47,7 @@ class Storage:
         return (mine["data"][0], self.shape, self.stride()) == (its["data"][0], tensor.shape, tensor.stride())
 
     def const_data_ptr(self):
+        """Address of the first element, for reading."""
         return self.data_ptr()
 
     def dim_order(self):
@@ -67,6 +70,7 @@ class Storage:
         return self
 
     def resize_as_(self, tensor, memory_format=None):
+        """The shape of another tensor, in place; see `resize_`."""
         return self.resize_(*tensor.shape)
 
     def set_(self, source=None, storage_offset=0, size=None, stride=None):

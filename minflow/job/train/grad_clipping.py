@@ -21,6 +21,7 @@ class ClipGradientConf:
     """Base class: a subclass gives `clipped(gradients)`, the gradients of all variables of one optimizer anew."""
 
     def clipped(self, gradients: Sequence[Tensor]) -> list[Tensor]:
+        """The gradients, clipped."""
         raise NotImplementedError
 
 

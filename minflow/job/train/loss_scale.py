@@ -27,6 +27,7 @@ class LossScalePolicy:
     """Base class: `scale(build)` is the factor of this step; `advance` decides whether the step counts."""
 
     def scale(self, build: Any) -> float | Tensor:
+        """The factor of the loss in this call."""
         raise NotImplementedError
 
     def advance(self, build: Any, gradients: list[Tensor]) -> Tensor | None:

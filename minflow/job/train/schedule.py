@@ -73,6 +73,7 @@ class LrScheduler(Declared):
     )
 
     def decayed(self, t: int) -> float:
+        """The learning rate of step `t`, before warm-up."""
         raise NotImplementedError
 
     def rate(self, t: int) -> float:
@@ -223,6 +224,7 @@ class Exponential(Decay):
     decay_rate, staircase = real(low=0), flag(False)
 
     def passed(self, t: int) -> float:
+        """How many times the rate has decayed after `t` steps."""
         return t // self.steps if self.staircase else t / self.steps
 
 

@@ -150,9 +150,9 @@ class RunningGraph(Members, Display):
     config = property(lambda self: self._config, doc="The settings: see GraphConfig.")
     training = property(lambda self: bool(self._optimizers), doc="Was an optimizer added?")
     is_compiled = property(lambda self: self._last is not None, doc="Was it called, so that there is a plan?")
-    optimizers = property(lambda self: self._optimizers)
+    optimizers = property(lambda self: self._optimizers, doc="Its optimizers, in the order they were added.")
     _last = property(lambda self: self._plans.last, doc="The plan that was used last, or None.")
-    kept = property(lambda self: self._kept)
+    kept = property(lambda self: self._kept, doc="The names of the values that it keeps of each call.")
     passes = property(
         lambda self: self._passes, doc="Functions from a Graph to a Graph, in order; edit the list to change them."
     )

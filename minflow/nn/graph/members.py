@@ -43,6 +43,7 @@ class Members:
         return list(seen.values())
 
     def module_paths(self: Any) -> dict[int, str]:
+        """The path of each module, by its id."""
         return {id(module): path for path, module in self.all_modules()}
 
     def named_tensors(self: Any, met: Any = ()) -> Iterator[tuple[Tensor, str]]:

@@ -31,6 +31,7 @@ class Convolution(Module):
     def set_up(
         self, in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, *place
     ):
+        """Check the options, and create weight and bias."""
         name, n = type(self).__name__, self.axes
         for argument, value in (("in_channels", in_channels), ("out_channels", out_channels), ("groups", groups)):
             check_size(name, argument, value, 1)

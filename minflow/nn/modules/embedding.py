@@ -99,6 +99,7 @@ class Embedding(Module):
         return ", ".join(self.repr_parts())
 
     def repr_parts(self) -> list[str]:
+        """What its repr says of the options."""
         usual: dict[str, Any] = dict(padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False)
         parts = [f"{name}={getattr(self, name)}" for name, value in usual.items() if getattr(self, name) != value]
         return [f"{self.num_embeddings}, {self.embedding_dim}", *parts, *["sparse=True"] * self.sparse]

@@ -47,6 +47,7 @@ class GroupNorm(OnceAFunction, Module):
         self.register_parameter("bias", numbers(zeros, affine and bias))
 
     def reset_parameters(self) -> None:
+        """Weights 1, biases 0."""
         if self.weight is not None:
             init.ones_(self.weight)
         if self.bias is not None:
@@ -80,6 +81,7 @@ class RMSNorm(Module):
         self.register_parameter("weight", weight)
 
     def reset_parameters(self) -> None:
+        """Weights 1."""
         if self.weight is not None:
             init.ones_(self.weight)
 

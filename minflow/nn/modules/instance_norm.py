@@ -42,6 +42,7 @@ class InstanceNorm(OnceAFunction, BatchNorm):
         return out.squeeze(0) if single else out
 
     def check_input(self, input: Tensor) -> None:
+        """Raise where the input has not the axes of this layer."""
         name, wanted = type(self).__name__, SHAPES[self.axes[-1]]
         F.arguments.check_tensor(name, input)
         shape = input.spec.shape

@@ -80,6 +80,7 @@ class Lazy(Module):
         self.become(input.spec.shape[self.axis(input.spec.ndim)])
 
     def become(self, count: int) -> None:
+        """Create the parameters for this many features of the input."""
         shapes = self.shapes(count)
         for name in self.unset():
             {**self._parameters, **self._buffers}[name].materialize(shapes[name])
@@ -102,9 +103,11 @@ class LazyLinear(Lazy, Linear):
         self.forget("weight", "bias")
 
     def shapes(self, count: int) -> dict[str, tuple[int, ...]]:
+        """The shapes of parameters for this many features of the input."""
         return {"weight": (self.out_features, count), "bias": (self.out_features,)}
 
     def size_of(self, shapes: dict) -> int:
+        """How many features of the input parameters of these shapes take."""
         return shapes["weight"][-1]
 
 
@@ -127,6 +130,7 @@ class LazyConv(Lazy):
         return ndim - self.axes - 1
 
     def shapes(self, count: int) -> dict[str, tuple[int, ...]]:
+        """The shapes of parameters and buffers for this many channels of the input."""
         first, second = (count, self.out_channels) if self.turned else (self.out_channels, count)
         if count < 1 or count % self.groups:
             what = f"{type(self).__name__}: the input has {count} channels, which groups={self.groups} does not divide"
@@ -134,6 +138,7 @@ class LazyConv(Lazy):
         return {"weight": (first, second // self.groups, *self.kernel_size), "bias": (self.out_channels,)}
 
     def size_of(self, shapes: dict) -> int:
+        """How many channels of the input parameters of these shapes take."""
         return shapes["weight"][0] if self.turned else shapes["weight"][1] * self.groups
 
 
@@ -161,9 +166,11 @@ class LazyNorm(Lazy):
         return ndim - self.axes[0] if issubclass(self.layer, InstanceNorm) else 1
 
     def shapes(self, count: int) -> dict[str, tuple[int, ...]]:
+        """The shapes of parameters and buffers for this many channels of the input."""
         return dict.fromkeys(("weight", "bias", "running_mean", "running_var"), (count,))
 
     def size_of(self, shapes: dict) -> int:
+        """How many channels of the input parameters of these shapes take."""
         return next(iter(shapes.values()))[0]
 
     def initialize_parameters(self, input: Tensor) -> None:

@@ -61,6 +61,7 @@ class BatchNorm(Module):
             self.num_batches_tracked.zero_()
 
     def reset_parameters(self) -> None:
+        """Weights 1, biases 0, and the running statistics from the start."""
         self.reset_running_stats()
         if self.affine:
             init.ones_(self.weight)
@@ -88,6 +89,7 @@ class BatchNorm(Module):
         )
 
     def check_input(self, input: Tensor) -> None:
+        """Raise where the input has not the axes of this layer."""
         name = type(self).__name__
         F.arguments.check_tensor(name, input)
         shape = input.spec.shape
@@ -161,6 +163,7 @@ class LayerNorm(Module):
         self.register_parameter("bias", Parameter(zeros(*shape, dtype=dtype, device=device)) if has_bias else None)
 
     def reset_parameters(self) -> None:
+        """Weights 1, biases 0."""
         if self.weight is not None:
             init.ones_(self.weight)
         if self.bias is not None:

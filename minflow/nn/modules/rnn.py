@@ -116,6 +116,7 @@ class RNNBase(Module):
         return y.transpose(0, 1) if self.batch_first else y, tuple(finals)
 
     def layers(self, x: Tensor, states: tuple, sizes: tuple) -> tuple:
+        """The output and the last states of all layers."""
         name = type(self).__name__
         if x.spec.shape[-1] != self.input_size:
             fail(ShapeError, f"{name}: the input has {x.spec.shape[-1]} features (its last axis), input_size is "

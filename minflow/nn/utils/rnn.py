@@ -54,21 +54,27 @@ class PackedSequence(Packed):
         return self if data is self.data else type(self)(data, *self[1:])
 
     def float(self) -> PackedSequence:
+        """In float32."""
         return self.to(float32)
 
     def double(self) -> PackedSequence:
+        """In float64."""
         return self.to(float64)
 
     def half(self) -> PackedSequence:
+        """In float16."""
         return self.to(float16)
 
     def long(self) -> PackedSequence:
+        """In int64."""
         return self.to(int64)
 
     def int(self) -> PackedSequence:
+        """In int32."""
         return self.to(int32)
 
     def cpu(self) -> PackedSequence:
+        """On the CPU."""
         return self.to("cpu")
 
     def pin_memory(self) -> PackedSequence:
@@ -77,6 +83,7 @@ class PackedSequence(Packed):
 
     @property
     def is_cuda(self) -> bool:
+        """Does it lie on a GPU?"""
         return self.data.is_cuda
 
 

@@ -114,6 +114,7 @@ class LRScheduler:
         self.move(epoch)
 
     def move(self, epoch: int | None) -> None:
+        """Set the learning rates of the next epoch, or of this one."""
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         rates = self.get_lr() if epoch is None else self.closed_form()
         for group, rate in zip(self.optimizer.param_groups, rates):

@@ -85,6 +85,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             check_number(self, name)
 
     def move(self, epoch: float | None) -> None:  # type: ignore[override]
+        """Set the learning rates of the next epoch, or of this one, which may have a fraction."""
         if epoch is None:
             self.T_cur = max(self.T_cur, self.last_epoch) + 1 if self.initial else self.T_cur + 1
             if self.T_cur >= self.T_i:

@@ -43,6 +43,7 @@ class Cycle(LRScheduler):
         return "betas" if "betas" in defaults else "momentum"
 
     def set_momentum(self, group: Any, momentum: float) -> None:
+        """Write the momentum where the optimizer of the group keeps it."""
         group[self.key] = (momentum, *group["betas"][1:]) if self.key == "betas" else momentum
 
 
@@ -115,6 +116,7 @@ class OneCycleLR(Cycle):
         return [first, (last, "top", "last")]
 
     def between(self, start: float, end: float, part: float) -> float:
+        """The value at this part, 0 to 1, of the way from `start` to `end`."""
         if self.anneal_strategy == "linear":
             return (end - start) * part + start
         return end + (start - end) / 2 * (math.cos(math.pi * part) + 1)

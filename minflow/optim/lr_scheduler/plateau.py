@@ -89,6 +89,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.rates = self.present()
 
     def reduce(self) -> None:
+        """Multiply the learning rates by `factor`, down to `min_lr`."""
         groups = self.optimizer.param_groups
         floors = self.min_lrs if len(self.min_lrs) == len(groups) else [self.min_lrs[0]] * len(groups)
         for group, low in zip(groups, floors):

@@ -225,6 +225,7 @@ class ChainedScheduler(Several):
         self.last_epoch, self.rates = self.schedulers[-1].last_epoch, self.present()
 
     def move(self, epoch: int | None) -> None:
+        """Let each scheduler set its learning rates, in order."""
         for scheduler in self.schedulers:
             scheduler.move(epoch)
         self.last_epoch, self.rates = self.schedulers[-1].last_epoch, self.present()

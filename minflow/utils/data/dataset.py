@@ -162,6 +162,7 @@ class StackDataset(Dataset):
                  "one sample of each at every place")
 
     def parts(self) -> list:
+        """The datasets, in order."""
         return list(self.datasets.values() if isinstance(self.datasets, dict) else self.datasets)
 
     def __len__(self) -> int:

@@ -153,6 +153,7 @@ class DataLoader:
         return self.ahead(recipe, batches) if self.num_workers else self.in_loop(recipe, batches)
 
     def in_loop(self, recipe: Recipe, batches: Iterator) -> Iterator[Any]:
+        """The batches, fetched when they are asked for."""
         started = perf_counter()
         for number, indices in enumerate(batches):
             try:
@@ -165,6 +166,7 @@ class DataLoader:
         self.passed(started)
 
     def ahead(self, recipe: Recipe, batches: Iterator) -> Iterator[Any]:
+        """The batches, fetched by workers before they are asked for."""
         count = 1 if self.iterable else self.num_workers
         crew, finished, started = None, False, perf_counter()
         try:

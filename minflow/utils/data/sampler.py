@@ -52,6 +52,7 @@ class RandomSampler(Sampler):
 
     @property
     def num_samples(self) -> int:
+        """How many indices are drawn."""
         return len(self.data_source) if self.wanted is None else self.wanted
 
     def __iter__(self) -> Iterator[int]:
@@ -140,11 +141,13 @@ class DistributedSampler(Sampler):
 
     @property
     def num_samples(self) -> int:
+        """How many indices this process takes."""
         count = len(self.dataset)
         return count // self.num_replicas if self.drop_last else -(-count // self.num_replicas)
 
     @property
     def total_size(self) -> int:
+        """How many indices all processes take."""
         return self.num_samples * self.num_replicas
 
     def __iter__(self) -> Iterator[int]:
@@ -173,6 +176,7 @@ class BatchSampler(Sampler):
         return self.batches(iter(self.sampler))  # the inner sampler draws now, not at the first batch
 
     def batches(self, numbers: Iterator) -> Iterator[list]:
+        """The indices, in lists of `batch_size`."""
         batch = []
         for number in numbers:
             batch.append(number)

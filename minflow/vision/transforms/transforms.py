@@ -34,6 +34,7 @@ class Transform:
         return f"{type(self).__name__}({self.text()})"
 
     def text(self) -> str:
+        """Its options, as its repr shows them."""
         return ""
 
 
@@ -66,6 +67,7 @@ class Compose(Transform):
 
     @property
     def many(self) -> Callable | None:
+        """What transforms a whole batch at once, where each step can."""
         steps = [getattr(t, "many", None) for t in self.transforms]
         if not steps or None in steps:
             return None
@@ -88,6 +90,7 @@ class ToTensor(Transform):
         return F.to_tensor(image)
 
     def many(self, images: np.ndarray) -> Tensor:
+        """A whole batch at once."""
         planes = images[:, None] if images.ndim == 3 else images.transpose(0, 3, 1, 2)
         return from_numpy(np.divide(planes, np.float32(255), dtype="float32", order="C"))
 
@@ -121,6 +124,7 @@ class Normalize(Transform):
         return F.normalize(image, self.mean, self.std, self.inplace)
 
     def many(self, images: Tensor) -> Tensor:
+        """A whole batch at once."""
         return F.normalize(images, self.mean, self.std, self.inplace)
 
     def text(self) -> str:

@@ -30,6 +30,7 @@ class GraphListing(GraphAccessors, GraphReports):
         switch(self, v_level, ranks, max_py_stack_depth, other)
 
     def observer(self, build: Build) -> BuildLog:
+        """What records a build for the listing."""
         return BuildLog(self, build)
 
     def __repr__(self: Any) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Sequence
-from importlib.machinery import ModuleSpec, PathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import ModuleType
 from typing import Any
 
@@ -85,6 +85,8 @@ class Addresses:
     @staticmethod
     def find_spec(name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         room, _, inner = name.partition(".")
+        if room == "einops":
+            return for_einops(name, path)
         if room != ROOT:
             return None
         if inner not in SAME and inner not in VIEWS:
@@ -109,6 +111,24 @@ class Addresses:
         else:
             module.__doc__ = f"The names of {', '.join(map(name_here, VIEWS[name]))}, by another address."
             open_to(module, VIEWS[name])
+
+
+class Einops(SourceFileLoader):
+    """einops's list of libraries, to which ours is added; and our layers, where it has those of each library."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        if module.__name__ == "einops._backends":
+            super().exec_module(module)
+            importlib.import_module(name_here("compat.einops_backend"))
+        else:
+            sys.modules[module.__name__] = importlib.import_module(name_here("compat.einops"))
+
+
+def for_einops(name: str, path: Any) -> ModuleSpec | None:
+    spec = PathFinder.find_spec(name, path) if name == "einops._backends" else None
+    if spec is not None and spec.origin is not None:
+        spec.loader = Einops(name, spec.origin)
+    return ModuleSpec(name, Einops(name, "")) if name == "einops.layers.minflow" else spec
 
 
 def open_to(module: ModuleType, rooms: Sequence[str]) -> None:
@@ -149,6 +169,8 @@ def opened(room: str, name: str) -> Any:
 def install() -> None:
     """Once, when the package is imported. The files of layers are opened too: Flatten stands in another in PyTorch."""
     sys.meta_path.insert(0, Addresses)  # type: ignore[arg-type]
+    if "einops._backends" in sys.modules:  # imported before us
+        importlib.import_module(name_here("compat.einops_backend"))
     near.OPENED[:] = [opened]
     for name in {name_here(name.rpartition(".")[0]) for name in (*SAME, *VIEWS)} & {*sys.modules}:
         vars(sys.modules[name]).setdefault("__path__", [])

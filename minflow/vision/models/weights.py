@@ -27,8 +27,13 @@ Built = TypeVar("Built", bound=Module)
 class Weights(enum.Enum):
     """Files of trained weights for one model: the value is torchvision's name of the file, without `.pth`."""
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.__doc__ = f"Files of trained weights for {cls.__name__.removesuffix('_Weights')}; DEFAULT is the best."
+
     @property
     def url(self) -> str:
+        """Where torchvision keeps the file."""
         return f"{ADDRESS}{self.value}.pth"
 
     def transforms(self) -> Callable[[Any], Tensor]:

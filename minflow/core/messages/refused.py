@@ -23,6 +23,7 @@ OFFLOAD = "there is no GPU memory to free: tensors lie in the memory of the mach
 EXPORT = "flow.save(model.state_dict(), \"model.safetensors\"), which PyTorch and ONNX tools read as safetensors"
 WATCH = "flow.watch and the curves of a notebook; or write the numbers into a list and plot it with matplotlib"
 FETCH = "nothing is downloaded: fetch the file, flow.load(\"weights.safetensors\"), then model.load_state_dict(state)"
+POLICIES = "a policy of one's own: transforms.RandomChoice of RandomAffine, RandomRotation, ColorJitter, GaussianBlur"
 RUN = "there is no compiled program to save: flow.save(model.state_dict(), path); nn.Graph compiles where it runs"
 STREAMS = "there are no CUDA streams: time.perf_counter() measures, and what is called has been computed"
 
@@ -87,6 +88,8 @@ REFUSED: dict[str, str] = {
     **rows("Stream Event", STREAMS), **rows("record_stream", STREAMS, "Tensor."),
     **rows("comm comm.* nccl nccl.* sparse sparse.*", ONE, "cuda."),
     **rows("tensorrt contrib.*", "it is for one kind of device: leave it out"),
+    # vision
+    **rows("AutoAugment AutoAugmentPolicy RandAugment TrivialAugmentWide AugMix", POLICIES, "vision.transforms."),
     # other programs
     **rows("onnx onnx.* export export.* fx fx.* package package.* backends.onnx", EXPORT),
     **rows("save load freeze ScriptModule ScriptFunction RecursiveScriptModule optimize_for_inference", RUN, "jit."),

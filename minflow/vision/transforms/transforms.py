@@ -1,7 +1,7 @@
 """Transforms: small objects that are called with an image and give an image or a tensor.
 
 Random ones draw from the sample's own generator: inside a DataLoader the same sample of the same epoch is treated in
-the same way, whoever loads it; elsewhere from flow's default generator. Read next: `functional.py`.
+the same way, whoever loads it; elsewhere from flow's default generator. Read next: `images.py`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ...core.base.errors import DTypeError, LoaderError, OutOfRangeError, ShapeE
 from ...core.tensor import Tensor
 from ...core.where import fail
 from ...utils.data.draw import below, chance, words
-from . import functional as F
+from . import images as F
 
 
 class Transform:
@@ -80,7 +80,7 @@ class Compose(Transform):
         return all_steps
 
     def __repr__(self) -> str:
-        return "Compose(\n" + "".join(f"    {t}\n" for t in self.transforms) + ")"
+        return f"{type(self).__name__}(\n" + "".join(f"    {t}\n" for t in self.transforms) + ")"
 
 
 class ToTensor(Transform):
@@ -132,22 +132,23 @@ class Normalize(Transform):
 
 
 class Resize(Transform):
-    """Another size: (height, width), or one number for the shorter side."""
+    """Another size: (height, width), or one number for the shorter side; see `functional.resize`."""
 
     def __init__(
         self,
         size: int | Sequence[int],
-        interpolation: int | str = "bilinear",
+        interpolation: Any = "bilinear",
         max_size: int | None = None,
-        antialias: bool = True,
+        antialias: bool | None = True,
     ):
-        self.size, self.interpolation = size, interpolation
+        self.size, self.interpolation, self.max_size, self.antialias = size, interpolation, max_size, antialias
         F.two("Resize", size)
-        if max_size is not None:
-            fail(OutOfRangeError, "Resize: max_size is not supported", "Resize((height, width))")
+        if max_size is not None and not (isinstance(size, int) and size < max_size):
+            fail(OutOfRangeError, f"Resize: max_size is {max_size}, with the size {size}",
+                 "one number for the shorter side, and a larger max_size for the longer one")
 
     def __call__(self, image: Any) -> Any:
-        return F.resize(image, self.size, self.interpolation)
+        return F.resize(image, self.size, self.interpolation, self.max_size)
 
     def text(self) -> str:
         return f"size={self.size}, interpolation={self.interpolation}"
@@ -192,8 +193,14 @@ class RandomCrop(Transform):
         if h < height or w < width:
             fail(ShapeError, f"RandomCrop: a part of {height}x{width} pixels does not fit into an image of {h}x{w}",
                  "padding=..., or pad_if_needed=True")
+        return F.crop(image, *self.get_params(image, self.size))
+
+    @staticmethod
+    def get_params(img: Any, output_size: Sequence[int]) -> tuple[int, int, int, int]:
+        """A random place: (top, left, height, width), for who crops two images alike."""
+        (height, width), (h, w) = output_size, F.image_size(img)
         first, second, _, _ = words()
-        return F.crop(image, below(h - height + 1, first), below(w - width + 1, second), height, width)
+        return below(h - height + 1, first), below(w - width + 1, second), height, width
 
     def text(self) -> str:
         return f"size={self.size}, padding={self.padding}"

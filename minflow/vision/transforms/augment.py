@@ -1,0 +1,259 @@
+"""Random changes of colours and places: what makes many training images of one. Read next: `warps.py`, `colours.py`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from ...core.base.errors import DTypeError, OutOfRangeError
+from ...core.functions.creation import randn
+from ...core.tensor import Tensor
+from ...core.where import fail
+from ...utils.data.draw import below, chance, words
+from . import colours, warps
+from .images import check_image, image_size, mode_number, two
+from .transforms import Transform
+
+
+def between(low: float, high: float, word: int) -> float:
+    """A 32-bit word as a number in [low, high)."""
+    return low + (high - low) * word / 2.0**32
+
+
+def probability(name: str, p: float) -> float:
+    if not 0 <= p <= 1:
+        fail(OutOfRangeError, f"{name}: p is {p}, a probability lies in [0, 1]", "p=0.5")
+    return p
+
+
+def pair(name: str, what: str, value: Any, low: float = -math.inf, high: float = math.inf) -> tuple[float, float]:
+    """(smallest, largest) of one number n, which is (-n, n), or of two in order."""
+    ends = (-value, value) if isinstance(value, int | float) else tuple(value)
+    if len(ends) != 2 or not low <= ends[0] <= ends[1] <= high:
+        fail(OutOfRangeError, f"{name}: {what} is {value}", f"a number, or (smallest, largest), from {low} to {high}")
+    return ends
+
+
+class ColorJitter(Transform):
+    """Brightness, contrast, saturation and hue changed at random, in random order.
+
+    brightness, contrast, saturation: factors from [1 - b, 1 + b], or (smallest, largest).  hue: turns from [-h, h], or
+    (smallest, largest), within [-0.5, 0.5].
+    """
+
+    def __init__(self, brightness: Any = 0, contrast: Any = 0, saturation: Any = 0, hue: Any = 0):
+        self.brightness = self.factors("brightness", brightness)
+        self.contrast = self.factors("contrast", contrast)
+        self.saturation = self.factors("saturation", saturation)
+        self.hue = pair("ColorJitter", "hue", hue, -0.5, 0.5)
+
+    @staticmethod
+    def factors(what: str, value: Any) -> tuple[float, float]:
+        if isinstance(value, int | float):
+            if value < 0:
+                fail(OutOfRangeError, f"ColorJitter: {what} is {value}", "a number from 0 on, or (smallest, largest)")
+            value = max(0.0, 1.0 - value), 1.0 + value
+        return pair("ColorJitter", what, value, 0)
+
+    def __call__(self, image: Any) -> Any:
+        check_image("ColorJitter", image)
+        steps: list[Any] = [(colours.adjust_brightness, self.brightness), (colours.adjust_contrast, self.contrast),
+                            (colours.adjust_saturation, self.saturation), (colours.adjust_hue, self.hue)]
+        factors, order = words(), words()
+        left = [(function, between(*ends, word), ends) for (function, ends), word in zip(steps, factors)]
+        for word in order:
+            function, factor, ends = left.pop(below(len(left), word))
+            if ends not in ((1.0, 1.0), (0, 0)):
+                image = function(image, factor)
+        return image
+
+    def text(self) -> str:
+        return f"brightness={self.brightness}, contrast={self.contrast}, saturation={self.saturation}, hue={self.hue}"
+
+
+class Grayscale(Transform):
+    """Without colours, in num_output_channels channels: 1 or 3."""
+
+    def __init__(self, num_output_channels: int = 1):
+        self.num_output_channels = num_output_channels
+
+    def __call__(self, image: Any) -> Any:
+        return colours.rgb_to_grayscale(image, self.num_output_channels)
+
+    def text(self) -> str:
+        return f"num_output_channels={self.num_output_channels}"
+
+
+class RandomGrayscale(Transform):
+    """Without colours with probability p; the number of channels stays."""
+
+    def __init__(self, p: float = 0.1):
+        self.p = probability("RandomGrayscale", p)
+
+    def __call__(self, image: Any) -> Any:
+        channels = warps.get_dimensions(image)[0]
+        return colours.rgb_to_grayscale(image, channels) if chance(self.p, words()[0]) else image
+
+    def text(self) -> str:
+        return f"p={self.p}"
+
+
+class GaussianBlur(Transform):
+    """Blurred with a random sigma, in pixels, from (smallest, largest) or always the same one; see
+    `functional.gaussian_blur`."""
+
+    def __init__(self, kernel_size: int | Sequence[int], sigma: float | Sequence[float] = (0.1, 2.0)):
+        self.kernel_size = (kernel_size,) * 2 if isinstance(kernel_size, int) else tuple(kernel_size)
+        self.sigma = pair("GaussianBlur", "sigma", (sigma, sigma) if isinstance(sigma, int | float) else sigma, 1e-9)
+
+    def __call__(self, image: Any) -> Any:
+        return warps.gaussian_blur(image, self.kernel_size, between(*self.sigma, words()[0]))
+
+    def text(self) -> str:
+        return f"kernel_size={self.kernel_size}, sigma={self.sigma}"
+
+
+class RandomRotation(Transform):
+    """Rotated by random degrees from [-d, d], or (smallest, largest); see `functional.rotate`."""
+
+    def __init__(self, degrees: float | Sequence[float], interpolation: Any = "nearest", expand: bool = False,
+                 center: Sequence[float] | None = None, fill: Any = 0):
+        self.degrees = pair("RandomRotation", "degrees", degrees)
+        self.interpolation, self.expand, self.center, self.fill = interpolation, expand, center, fill
+        mode_number("RandomRotation", interpolation)
+
+    @staticmethod
+    def get_params(degrees: Sequence[float]) -> float:
+        """A random angle."""
+        return between(*degrees, words()[0])
+
+    def __call__(self, image: Any) -> Any:
+        angle = self.get_params(self.degrees)
+        return warps.rotate(image, angle, self.interpolation, self.expand, self.center, self.fill)
+
+    def text(self) -> str:
+        return f"degrees={list(self.degrees)}, interpolation={self.interpolation}, expand={self.expand}"
+
+
+class RandomAffine(Transform):
+    """Rotated, moved, scaled and sheared at random about the middle; see `functional.affine`.
+
+    degrees: from [-d, d], or (smallest, largest).  translate: the most, as parts of (width, height).  scale: (smallest,
+    largest).  shear: degrees along x, from [-s, s] or (smallest, largest); four numbers for x and y.
+    """
+
+    def __init__(
+        self,
+        degrees: float | Sequence[float],
+        translate: Sequence[float] | None = None,
+        scale: Sequence[float] | None = None,
+        shear: float | Sequence[float] | None = None,
+        interpolation: Any = "nearest",
+        fill: Any = 0,
+        center: Sequence[float] | None = None,
+    ):
+        self.degrees = pair("RandomAffine", "degrees", degrees)
+        self.translate = (0.0, 0.0) if translate is None else tuple(translate)
+        if len(self.translate) != 2 or not all(0 <= t <= 1 for t in self.translate):
+            fail(OutOfRangeError, f"RandomAffine: translate is {translate}", "two numbers from 0 to 1: (0.1, 0.1)")
+        self.scale = pair("RandomAffine", "scale", (1.0, 1.0) if scale is None else scale, 1e-9)
+        shears = (0.0, 0.0) if shear is None else (-shear, shear) if isinstance(shear, int | float) else tuple(shear)
+        self.shear = (pair("RandomAffine", "shear", shears[:2]), pair("RandomAffine", "shear", shears[2:] or (0, 0)))
+        self.interpolation, self.fill, self.center = interpolation, fill, center
+
+    def __call__(self, image: Any) -> Any:
+        check_image("RandomAffine", image)
+        (h, w), (a, x, y, s), (sx, sy, *_) = image_size(image), words(), words()
+        across, down = self.translate[0] * w, self.translate[1] * h
+        moved = round(between(-across, across, x)), round(between(-down, down, y))
+        shear = between(*self.shear[0], sx), between(*self.shear[1], sy)
+        return warps.affine(image, between(*self.degrees, a), moved, between(*self.scale, s), shear,
+                            self.interpolation, self.fill, self.center)
+
+    def text(self) -> str:
+        return f"degrees={list(self.degrees)}, translate={self.translate}, scale={self.scale}, shear={self.shear}"
+
+
+class RandomResizedCrop(Transform):
+    """A random part of the image, at a fixed size.
+
+    scale: what part of the image's area, (smallest, largest).  ratio: width / height of the part. Szegedy et al. 2015
+    (arXiv:1409.4842), section 6. After ten parts that do not fit, the largest in the middle is taken.
+    """
+
+    def __init__(self, size: int | Sequence[int], scale: Sequence[float] = (0.08, 1.0),
+                 ratio: Sequence[float] = (3 / 4, 4 / 3), interpolation: Any = "bilinear",
+                 antialias: bool | None = True):
+        self.size = two("RandomResizedCrop", size)
+        self.scale = pair("RandomResizedCrop", "scale", scale, 0)
+        self.ratio = pair("RandomResizedCrop", "ratio", ratio, 1e-9)
+        self.interpolation, self.antialias = interpolation, antialias
+        mode_number("RandomResizedCrop", interpolation)
+
+    @staticmethod
+    def get_params(img: Any, scale: Sequence[float], ratio: Sequence[float]) -> tuple[int, int, int, int]:
+        """A random part: (top, left, height, width)."""
+        h, w = image_size(img)
+        for _ in range(10):
+            first, second, third, fourth = words()
+            area = h * w * between(*scale, first)
+            shape = math.exp(between(math.log(ratio[0]), math.log(ratio[1]), second))
+            width, height = round(math.sqrt(area * shape)), round(math.sqrt(area / shape))
+            if 0 < width <= w and 0 < height <= h:
+                return below(h - height + 1, third), below(w - width + 1, fourth), height, width
+        width, height = min(w, round(h * ratio[1])), min(h, round(w / ratio[0]))
+        return (h - height) // 2, (w - width) // 2, height, width
+
+    def __call__(self, image: Any) -> Any:
+        check_image("RandomResizedCrop", image)
+        part = self.get_params(image, self.scale, self.ratio)
+        return warps.resized_crop(image, *part, self.size, self.interpolation)
+
+    def text(self) -> str:
+        return f"size={self.size}, scale={self.scale}, ratio={self.ratio}, interpolation={self.interpolation}"
+
+
+class RandomErasing(Transform):
+    """A random rectangle of a tensor [..., C, H, W] overwritten, with probability p.
+
+    scale: its part of the area.  ratio: height / width.  value: a number, one per channel, or "random" for normal ones.
+    Zhong et al. 2017 (arXiv:1708.04896).
+    """
+
+    takes_arrays = False
+
+    def __init__(self, p: float = 0.5, scale: Sequence[float] = (0.02, 0.33), ratio: Sequence[float] = (0.3, 3.3),
+                 value: Any = 0, inplace: bool = False):
+        self.p, self.value, self.inplace = probability("RandomErasing", p), value, inplace
+        self.scale = pair("RandomErasing", "scale", scale, 0, 1)
+        self.ratio = pair("RandomErasing", "ratio", ratio, 1e-9)
+        if isinstance(value, str) and value != "random":
+            fail(OutOfRangeError, f"RandomErasing: value is {value!r}", "a number, one per channel, or 'random'")
+
+    def __call__(self, image: Any) -> Any:
+        if not isinstance(image, Tensor) or image.ndim < 3:
+            kind = f"tensor {list(image.shape)}" if isinstance(image, Tensor) else type(image).__name__
+            fail(DTypeError, f"RandomErasing takes a tensor [C, H, W], not a {kind}", "ToTensor() comes first")
+        if not chance(self.p, words()[0]):
+            return image
+        channels, h, w = image.shape[-3:]
+        for _ in range(10):
+            first, second, third, fourth = words()
+            area = h * w * between(*self.scale, first)
+            shape = math.exp(between(math.log(self.ratio[0]), math.log(self.ratio[1]), second))
+            height, width = round(math.sqrt(area * shape)), round(math.sqrt(area / shape))
+            if height < h and width < w:
+                top, left = below(h - height + 1, third), below(w - width + 1, fourth)
+                return warps.erase(image, top, left, height, width, self.filling(image, height, width), self.inplace)
+        return image
+
+    def filling(self, image: Tensor, height: int, width: int) -> Any:
+        if self.value == "random":
+            return randn(image.shape[-3], height, width).to(image.dtype)
+        if isinstance(self.value, int | float):
+            return self.value
+        return image.new_tensor(self.value).reshape(-1, 1, 1)
+
+    def text(self) -> str:
+        return f"p={self.p}, scale={self.scale}, ratio={self.ratio}, value={self.value}, inplace={self.inplace}"

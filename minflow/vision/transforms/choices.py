@@ -1,0 +1,119 @@
+"""Transforms of transforms, chosen at random; crops in several places; other dtypes. Read next: `transforms.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...core.base.errors import OutOfRangeError
+from ...core.spec import DType
+from ...core.tensor import Tensor
+from ...core.where import fail
+from ...utils.data.draw import below, chance, words
+from . import images, warps
+from .augment import between, probability
+from .transforms import Compose, Transform
+
+
+class RandomApply(Compose):
+    """All of the transforms, one after the other, with probability p; else none of them."""
+
+    many = None  # type: ignore[assignment]
+
+    def __init__(self, transforms: Sequence[Callable], p: float = 0.5):
+        super().__init__(transforms)
+        self.p = probability("RandomApply", p)
+
+    def __call__(self, image: Any) -> Any:
+        return super().__call__(image) if chance(self.p, words()[0]) else image
+
+
+class RandomOrder(Compose):
+    """All of the transforms, in random order."""
+
+    many = None  # type: ignore[assignment]
+
+    def __call__(self, image: Any) -> Any:
+        left = list(self.transforms)
+        while left:
+            image = left.pop(below(len(left), words()[0]))(image)
+        return image
+
+
+class RandomChoice(Compose):
+    """One of the transforms. p: how likely each is; equally by default."""
+
+    many = None  # type: ignore[assignment]
+
+    def __init__(self, transforms: Sequence[Callable], p: Sequence[float] | None = None):
+        super().__init__(transforms)
+        self.p = [1.0] * len(self.transforms) if p is None else [float(v) for v in p]
+        if not self.p or len(self.p) != len(self.transforms) or min(self.p) < 0 or sum(self.p) <= 0:
+            fail(OutOfRangeError, f"RandomChoice: p is {p}, of {len(self.transforms)} transforms",
+                 "one number from 0 on for each of at least one transform")
+
+    def __call__(self, image: Any) -> Any:
+        left = between(0, sum(self.p), words()[0])
+        for transform, weight in zip(self.transforms, self.p):
+            if left < weight:
+                break
+            left -= weight
+        return transform(image)
+
+
+class Pad(Transform):
+    """A border: padding pixels on all sides, (left and right, top and bottom), or (left, top, right, bottom)."""
+
+    def __init__(self, padding: int | Sequence[int], fill: float = 0, padding_mode: str = "constant"):
+        self.padding, self.fill, self.padding_mode = padding, fill, padding_mode
+        images.four(padding)
+
+    def __call__(self, image: Any) -> Any:
+        return images.pad(image, self.padding, self.fill, self.padding_mode)
+
+    def text(self) -> str:
+        return f"padding={self.padding}, fill={self.fill}, padding_mode={self.padding_mode}"
+
+
+class FiveCrop(Transform):
+    """The four corners and the middle of an image, a tuple: what follows is `Lambda(lambda crops: stack(...))`."""
+
+    def __init__(self, size: int | Sequence[int]):
+        self.size = images.two("FiveCrop", size)
+
+    def __call__(self, image: Any) -> tuple:
+        return warps.five_crop(image, self.size)
+
+    def text(self) -> str:
+        return f"size={self.size}"
+
+
+class TenCrop(FiveCrop):
+    """FiveCrop of an image and of its mirror image."""
+
+    def __init__(self, size: int | Sequence[int], vertical_flip: bool = False):
+        super().__init__(size)
+        self.vertical_flip = vertical_flip
+
+    def __call__(self, image: Any) -> tuple:
+        return warps.ten_crop(image, self.size, self.vertical_flip)
+
+
+class PILToTensor(Transform):
+    """A PIL image or an array as a tensor [C, H, W] with the same numbers: bytes stay bytes."""
+
+    def __call__(self, image: Any) -> Tensor:
+        return warps.pil_to_tensor(image)
+
+
+class ConvertImageDtype(Transform):
+    """A tensor's colours in another dtype: floats reach from 0 to 1, bytes from 0 to 255."""
+
+    def __init__(self, dtype: DType):
+        self.dtype = dtype
+
+    def __call__(self, image: Tensor) -> Tensor:
+        return warps.convert_image_dtype(image, self.dtype)
+
+    def text(self) -> str:
+        return f"dtype={self.dtype}"

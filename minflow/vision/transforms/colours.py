@@ -1,0 +1,160 @@
+"""Colours of an image changed: brightness, contrast, saturation, hue, grey.
+
+A PIL image, or an array of bytes `[H, W]` or `[H, W, 3]`, goes through pillow; a tensor `[..., C, H, W]` of bytes, or
+of floats in [0, 1], is computed here by the same formulas in floats. Read next: `images.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError, need
+from ...core.functions.creation import from_numpy
+from ...core.where import fail
+from .images import check_image, is_pil, pillow, to_array, to_pil_image
+
+LUMA = np.array([0.2989, 0.587, 0.114], "float32").reshape(3, 1, 1)  # how bright red, green, blue seem: ITU-R 601
+
+
+def by_kind(name: str, image: Any, pil: Callable, planes: Callable[[np.ndarray], np.ndarray]) -> Any:
+    """The image through `pil`, a function of a PIL image, or `planes`, one of an array `[..., C, H, W]`."""
+    check_image(name, image)
+    if is_pil(image):
+        return pil(image)
+    if isinstance(image, np.ndarray):
+        if image.dtype != np.uint8:
+            fail(DTypeError, f"{name} takes an array of bytes, not of {image.dtype}",
+                 "transforms.ToTensor() first: tensors may be floats", image=image)
+        out = to_array(pil(to_pil_image(image)))
+        return out[:, :, None] if image.ndim == 3 and out.ndim == 2 else out
+    if image.ndim < 3 or image.shape[-3] not in (1, 3):
+        fail(ShapeError, f"{name}: the image has the shape {list(image.shape)}",
+             "a tensor [C, H, W] of 1 or 3 channels", image=image)
+    return from_numpy(np.ascontiguousarray(planes(image.detach().numpy())))
+
+
+def check_factor(name: str, factor: float, low: float = 0, high: float = float("inf")) -> float:
+    if not low <= factor <= high:
+        fail(OutOfRangeError, f"{name}: the factor is {factor}", f"a number from {low} to {high}")
+    return float(factor)
+
+
+def mixed(image: np.ndarray, other: Any, factor: float) -> np.ndarray:
+    """factor * image + (1 - factor) * other, within the range of its dtype; bytes lose what is behind the point."""
+    top = 1.0 if image.dtype.kind == "f" else 255.0
+    work = image.astype("float32") if image.dtype.kind != "f" else image
+    return np.clip(factor * work + (1 - factor) * np.asarray(other, work.dtype), 0, top).astype(image.dtype)
+
+
+def luma(planes: np.ndarray) -> np.ndarray:
+    """One channel `[..., 1, H, W]`: how bright each pixel is."""
+    if planes.shape[-3] == 1:
+        return planes
+    return (planes * LUMA).sum(-3, keepdims=True, dtype=np.result_type(planes, "float32")).astype(planes.dtype)
+
+
+def enhanced(kind: str, name: str, factor: float) -> Callable:
+    def through(image: Any) -> Any:
+        return getattr(need("PIL.ImageEnhance", name, "pillow"), kind)(image).enhance(factor)
+
+    return through
+
+
+def adjust_brightness(img: Any, brightness_factor: float) -> Any:
+    """0 is black, 1 the image itself, 2 twice as bright."""
+    f = check_factor("adjust_brightness", brightness_factor)
+    pil = enhanced("Brightness", "adjust_brightness", f)
+    return by_kind("adjust_brightness", img, pil, lambda planes: mixed(planes, 0, f))
+
+
+def adjust_contrast(img: Any, contrast_factor: float) -> Any:
+    """0 is the mean grey everywhere, 1 the image itself."""
+    f = check_factor("adjust_contrast", contrast_factor)
+
+    def planes(x: np.ndarray) -> np.ndarray:
+        return mixed(x, luma(x).mean((-3, -2, -1), keepdims=True, dtype=np.result_type(x, "float32")), f)
+
+    return by_kind("adjust_contrast", img, enhanced("Contrast", "adjust_contrast", f), planes)
+
+
+def adjust_saturation(img: Any, saturation_factor: float) -> Any:
+    """0 is without colours, 1 the image itself."""
+    f = check_factor("adjust_saturation", saturation_factor)
+    pil = enhanced("Color", "adjust_saturation", f)
+    return by_kind("adjust_saturation", img, pil, lambda x: x if x.shape[-3] == 1 else mixed(x, luma(x), f))
+
+
+def adjust_hue(img: Any, hue_factor: float) -> Any:
+    """All colours moved round the circle of hues by hue_factor turns, from -0.5 to 0.5. Grey stays grey."""
+    f = check_factor("adjust_hue", hue_factor, -0.5, 0.5)
+
+    def pil(image: Any) -> Any:
+        if image.mode in ("L", "1", "I", "F"):
+            return image
+        hsv = np.array(image.convert("HSV"))
+        hsv[:, :, 0] += np.array(f * 255).astype("int32").astype("uint8")  # 256 steps are a turn
+        return pillow("adjust_hue").frombytes("HSV", image.size, hsv.tobytes()).convert(image.mode)
+
+    def planes(x: np.ndarray) -> np.ndarray:
+        if x.shape[-3] == 1:
+            return x
+        work = x if x.dtype.kind == "f" else x.astype("float32") / np.float32(255)
+        out = turned(work, f)
+        return out if x.dtype.kind == "f" else (out * np.float32(255.999)).astype(x.dtype)
+
+    return by_kind("adjust_hue", img, pil, planes)
+
+
+def turned(rgb: np.ndarray, turn: float) -> np.ndarray:
+    """Red, green, blue in [0, 1] with the hue moved. Smith 1978, "Color gamut transform pairs"."""
+    r, g, b = np.moveaxis(rgb, -3, 0)
+    v, low = rgb.max(-3), rgb.min(-3)
+    span = v - low
+    safe = np.where(span == 0, 1, span)
+    hue = np.where(v == r, (g - b) / safe, np.where(v == g, 2 + (b - r) / safe, 4 + (r - g) / safe)) / 6 + turn
+    k = (np.array([5, 3, 1]).reshape(3, *[1] * hue.ndim) + hue % 1 * 6) % 6
+    return np.moveaxis(v - span * np.clip(np.minimum(k, 4 - k), 0, 1), 0, -3).astype(rgb.dtype)
+
+
+def adjust_gamma(img: Any, gamma: float, gain: float = 1) -> Any:
+    """gain * img ** gamma, of colours in [0, 1]: above 1 the dark parts become darker."""
+    g = check_factor("adjust_gamma", gamma)
+
+    def planes(x: np.ndarray) -> np.ndarray:
+        if x.dtype.kind == "f":
+            return np.clip(gain * x**g, 0, 1).astype(x.dtype)
+        return (np.clip(gain * (x / np.float32(255)) ** g, 0, 1) * np.float32(255.999)).astype(x.dtype)
+
+    def pil(image: Any) -> Any:
+        table = [int(min(255 * gain * (i / 255) ** g, 255)) for i in range(256)]
+        return image.point(table * len(image.getbands()))
+
+    return by_kind("adjust_gamma", img, pil, planes)
+
+
+def invert(img: Any) -> Any:
+    """The negative: white becomes black."""
+    return by_kind("invert", img, lambda image: image.point([255 - i for i in range(256)] * len(image.getbands())),
+                   lambda x: (1 if x.dtype.kind == "f" else np.uint8(255)) - x)
+
+
+def rgb_to_grayscale(img: Any, num_output_channels: int = 1) -> Any:
+    """Without colours, in one channel or in three equal ones."""
+    n = num_output_channels
+    if n not in (1, 3):
+        fail(OutOfRangeError, f"rgb_to_grayscale: num_output_channels is {n}", "1 or 3")
+
+    def planes(x: np.ndarray) -> np.ndarray:
+        return np.repeat(luma(x), n, -3)
+
+    def pil(image: Any) -> Any:
+        grey = image.convert("L")
+        return grey if n == 1 else to_pil_image(np.repeat(np.array(grey)[:, :, None], 3, 2))
+
+    return by_kind("rgb_to_grayscale", img, pil, planes)
+
+
+to_grayscale = rgb_to_grayscale  # its name for PIL images

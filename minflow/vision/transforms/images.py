@@ -1,0 +1,286 @@
+"""What an image is, and the simplest that is done to one: cropped, mirrored, resized, made a tensor.
+
+An image is a PIL image, an array `[H, W]` or `[H, W, C]`, or a tensor `[..., H, W]`; each function gives back the
+kind it got. Only `resize` and `to_pil_image` need pillow, for arrays and tensors too. Read next: `transforms.py`.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.functions.creation import from_numpy
+from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError, need
+from ...core.tensor import Tensor
+from ...core.where import fail
+
+# pillow's numbers; its nearest is the one that is called exact elsewhere
+MODES = {"nearest": 0, "lanczos": 1, "bilinear": 2, "bicubic": 3, "box": 4, "hamming": 5, "nearest-exact": 0}
+
+
+class InterpolationMode(enum.Enum):
+    """How pixels between pixels are computed, as torchvision names it; the texts do as well."""
+
+    NEAREST = "nearest"
+    NEAREST_EXACT = "nearest-exact"
+    BILINEAR = "bilinear"
+    BICUBIC = "bicubic"
+    BOX = "box"
+    HAMMING = "hamming"
+    LANCZOS = "lanczos"
+
+
+def is_pil(image: Any) -> bool:
+    return type(image).__module__.partition(".")[0] == "PIL"
+
+
+def pillow(what_for: str):
+    """PIL.Image, or the error that says how to get it."""
+    return need("PIL.Image", what_for, "pillow")
+
+
+def check_image(name: str, image: Any) -> None:
+    """Refuse what is no image."""
+    if is_pil(image):
+        return
+    if not isinstance(image, Tensor | np.ndarray):
+        fail(
+            DTypeError,
+            f"{name} takes an image (PIL, array or tensor), not {type(image).__name__}",
+            "the transform goes on the images of a dataset: transform=...",
+            image=image,
+        )
+    if image.ndim < 2 or (isinstance(image, np.ndarray) and image.ndim > 3):
+        fail(
+            ShapeError,
+            f"{name}: an image has a height and a width, this has the shape {list(image.shape)}",
+            "an array [H, W] or [H, W, C], or a tensor [C, H, W]",
+        )
+
+
+def axes(image: Any) -> tuple[int, int]:
+    """Which axes of an array or tensor are height and width."""
+    return (0, 1) if isinstance(image, np.ndarray) else (image.ndim - 2, image.ndim - 1)
+
+
+def image_size(image: Any) -> tuple[int, int]:
+    """(height, width) in pixels."""
+    if is_pil(image):
+        return image.height, image.width
+    first, second = axes(image)
+    return image.shape[first], image.shape[second]
+
+
+def to_array(image: Any) -> np.ndarray:
+    """A PIL image as `uint8[H, W]` or `uint8[H, W, C]` (its own memory); an array as it is."""
+    return np.array(image) if is_pil(image) else image
+
+
+def to_tensor(image: Any) -> Tensor:
+    """`float32[C, H, W]` in [0, 1] of a PIL image or a uint8 array `[H, W(, C)]`; other dtypes keep their values."""
+    if isinstance(image, Tensor):
+        fail(DTypeError, "to_tensor: this is a tensor already", "leave ToTensor() out", image=image)
+    check_image("ToTensor", image)
+    array = to_array(image)
+    if array.dtype == np.bool_ and is_pil(image):  # a black and white image
+        array = array.astype("uint8") * np.uint8(255)
+    array = array[None] if array.ndim == 2 else array.transpose(2, 0, 1)
+    if array.dtype == np.uint8:
+        return from_numpy(np.divide(array, np.float32(255), dtype="float32", order="C"))
+    return from_numpy(np.array(array, order="C"))
+
+
+def normalize(image: Any, mean: Sequence[float], std: Sequence[float], inplace: bool = False) -> Any:
+    """(image - mean) / std, each channel with its own numbers. image: a floating tensor `[..., C, H, W]`."""
+    check_normal(image, mean, std)
+    dtype = image.dtype.np
+    m, s = (np.array(v, dtype).reshape(-1, 1, 1) for v in (mean, std))
+    if inplace:
+        return image.sub_(from_numpy(m)).div_(from_numpy(s))
+    if image.requires_grad:
+        return (image - from_numpy(m)) / from_numpy(s)
+    out = image.detach().numpy() - m
+    out /= s
+    return from_numpy(out)
+
+
+def check_normal(image: Any, mean: Sequence[float], std: Sequence[float]) -> None:
+    if not isinstance(image, Tensor) or not image.dtype.floating:
+        kind = f"a tensor of {image.dtype.name}" if isinstance(image, Tensor) else f"a {type(image).__name__}"
+        fail(
+            DTypeError,
+            f"Normalize takes a floating tensor, not {kind}",
+            "Compose([ToTensor(), Normalize(mean, std)]): ToTensor comes first",
+        )
+    channels = image.shape[-3] if image.ndim >= 3 else None
+    for name, values in (("mean", mean), ("std", std)):
+        if channels is None or len(values) not in (1, channels):
+            fail(
+                ShapeError,
+                f"Normalize: {name} has {len(values)} numbers, and the image has {channels or 'no'} channels",
+                "one number per channel",
+                image=image,
+                **{name: values},
+            )
+
+
+def two(name: str, size: int | Sequence[int]) -> tuple[int, int]:
+    """(height, width) of one number or two."""
+    pair = (size, size) if isinstance(size, int | np.integer) else tuple(size)
+    if len(pair) == 1:
+        pair = pair * 2
+    if len(pair) != 2 or not all(isinstance(n, int | np.integer) and n > 0 for n in pair):
+        fail(OutOfRangeError, f"{name}: the size is {size}", "a positive number of pixels, or (height, width)")
+    return int(pair[0]), int(pair[1])
+
+
+def mode_number(name: str, interpolation: Any) -> int:
+    """pillow's number of an InterpolationMode, of its text, or of itself."""
+    mode = interpolation if isinstance(interpolation, str) else getattr(interpolation, "value", interpolation)
+    mode = mode.lower() if isinstance(mode, str) else mode
+    if mode not in MODES and mode not in MODES.values():
+        fail(OutOfRangeError, f"{name}: there is no interpolation {interpolation!r}", f"one of {', '.join(MODES)}")
+    return MODES.get(mode, mode)
+
+
+def resize(
+    image: Any,
+    size: int | Sequence[int],
+    interpolation: Any = "bilinear",
+    max_size: int | None = None,
+    antialias: bool | None = True,
+) -> Any:
+    """The image at another size. size: (height, width), or one number for the shorter side, keeping the proportions.
+
+    max_size: then the most pixels of the longer side. Done by pillow, smoothing where it shrinks whatever `antialias`
+    says, also for arrays and tensors (each channel by itself).
+    """
+    check_image("Resize", image)
+    height, width = image_size(image)
+    if isinstance(size, int | np.integer) or len(size) == 1:
+        short = two("Resize", size)[0]
+        long = int(short * max(height, width) / min(height, width))
+        if max_size is not None and long > max_size:
+            short, long = int(max_size * short / long), max_size
+        target = (long, short) if width <= height else (short, long)
+    else:
+        target = two("Resize", size)
+    number = mode_number("Resize", interpolation)
+    if is_pil(image):
+        return image if (image.height, image.width) == target else image.resize(target[::-1], number)
+    if (height, width) == target:
+        return image
+    Image = pillow("Resize")
+    if isinstance(image, np.ndarray):
+        planes = image[None] if image.ndim == 2 else image.transpose(2, 0, 1)
+        out = resized(Image, planes, target, number)
+        return out[0] if image.ndim == 2 else np.ascontiguousarray(out.transpose(1, 2, 0))
+    array = image.detach().numpy()
+    return from_numpy(
+        resized(Image, array.reshape(-1, height, width), target, number).reshape(*array.shape[:-2], *target)
+    )
+
+
+def resized(Image, planes: np.ndarray, target: tuple[int, int], mode: int) -> np.ndarray:
+    """`[n, H, W]` planes, each through pillow: bytes as such, other dtypes as float32."""
+    working = planes if planes.dtype == np.uint8 else planes.astype("float32")
+    out = [np.asarray(Image.fromarray(np.ascontiguousarray(p)).resize(target[::-1], mode)) for p in working]
+    out = np.stack(out) if out else np.empty((0, *target), planes.dtype)
+    return (np.rint(out) if planes.dtype.kind in "iu" and out.dtype.kind == "f" else out).astype(
+        planes.dtype, copy=False
+    )
+
+
+def crop(image: Any, top: int, left: int, height: int, width: int) -> Any:
+    """The part of the image that begins at (top, left); outside the image it is black."""
+    check_image("crop", image)
+    h, w = image_size(image)
+    if top < 0 or left < 0 or top + height > h or left + width > w:
+        around = (max(-left, 0), max(-top, 0), max(left + width - w, 0), max(top + height - h, 0))
+        return crop(pad(image, around), max(top, 0), max(left, 0), height, width)
+    if is_pil(image):
+        return image.crop((left, top, left + width, top + height))
+    if isinstance(image, np.ndarray):
+        return image[top : top + height, left : left + width]
+    return image[..., top : top + height, left : left + width]
+
+
+def center_crop(image: Any, size: int | Sequence[int]) -> Any:
+    """The middle of the image."""
+    height, width = two("CenterCrop", size)
+    h, w = image_size(image)
+    return crop(image, round((h - height) / 2.0), round((w - width) / 2.0), height, width)
+
+
+PAD_MODES = {"constant": "constant", "edge": "edge", "reflect": "reflect", "symmetric": "symmetric"}
+
+
+def four(padding: int | Sequence[int]) -> tuple[int, int, int, int]:
+    """(left, top, right, bottom) of one number, of (left and right, top and bottom), or of four."""
+    p = (padding,) * 4 if isinstance(padding, int | np.integer) else tuple(padding)
+    p = p * 4 if len(p) == 1 else p * 2 if len(p) == 2 else p
+    if len(p) != 4 or not all(isinstance(n, int | np.integer) and n >= 0 for n in p):
+        fail(
+            OutOfRangeError,
+            f"the padding is {padding}",
+            "a number of pixels, (left and right, top and bottom), or all four",
+        )
+    return p
+
+
+def pad(image: Any, padding: int | Sequence[int], fill: float = 0, padding_mode: str = "constant") -> Any:
+    """The image with a border. padding: as in `four`."""
+    check_image("pad", image)
+    left, top, right, bottom = four(padding)
+    if padding_mode not in PAD_MODES:
+        fail(OutOfRangeError, f"pad: there is no padding_mode {padding_mode!r}", f"one of {', '.join(PAD_MODES)}")
+    if not any((left, top, right, bottom)):
+        return image
+    array = to_array(image) if not isinstance(image, Tensor) else image.detach().numpy()
+    around = [(0, 0)] * array.ndim
+    first, second = (0, 1) if not isinstance(image, Tensor) else axes(image)
+    around[first], around[second] = (top, bottom), (left, right)
+    if padding_mode == "constant":  # ten times as fast as np.pad for one small image
+        out = np.full([n + sum(a) for n, a in zip(array.shape, around)], fill, array.dtype)
+        out[tuple(slice(a[0], a[0] + n) for n, a in zip(array.shape, around))] = array
+    else:
+        out = np.pad(array, around, padding_mode)
+    return from_numpy(out) if isinstance(image, Tensor) else to_pil_image(out, image.mode) if is_pil(image) else out
+
+
+def hflip(image: Any) -> Any:
+    """Left and right exchanged."""
+    return flipped(image, 1)
+
+
+def vflip(image: Any) -> Any:
+    """Top and bottom exchanged."""
+    return flipped(image, 0)
+
+
+def flipped(image: Any, axis: int) -> Any:
+    check_image("flip", image)
+    if is_pil(image):
+        return image.transpose(0 if axis else 1)  # pillow's FLIP_LEFT_RIGHT and FLIP_TOP_BOTTOM
+    if isinstance(image, np.ndarray):
+        return np.ascontiguousarray(np.flip(image, axis))
+    return image.flip(axes(image)[axis])
+
+
+def to_pil_image(image: Any, mode: str | None = None) -> Any:
+    """A PIL image of a uint8 array `[H, W]`, `[H, W, C]` or a tensor `[C, H, W]` (floats in [0, 1] become bytes)."""
+    check_image("ToPILImage", image)
+    if is_pil(image):
+        return image
+    if isinstance(image, Tensor):
+        array = image.detach().numpy()
+        array = array[None] if array.ndim == 2 else array
+        array = np.rint(np.clip(array, 0, 1) * 255).astype("uint8") if image.dtype.floating else array
+        image = array.transpose(1, 2, 0)
+    if image.ndim == 3 and image.shape[2] == 1:
+        image = image[:, :, 0]
+    picture = pillow("ToPILImage").fromarray(np.ascontiguousarray(image))
+    return picture if mode is None or picture.mode == mode else picture.convert(mode)

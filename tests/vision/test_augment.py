@@ -1,0 +1,256 @@
+"""Random transforms, colours and places: against pillow, colorsys and NumPy; reproducible; mistakes."""
+
+import colorsys
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow.core.base.errors import DTypeError, MissingNameError, OutOfRangeError, ShapeError
+from minflow.utils.data import DataLoader
+from minflow.vision import datasets
+from minflow.vision import transforms as T
+from minflow.vision.transforms import functional as F
+
+Image = pytest.importorskip("PIL.Image")
+RNG = np.random.default_rng(0)
+RGB = RNG.integers(0, 256, (12, 16, 3), dtype="uint8")
+PICTURE = Image.fromarray(RGB)
+BYTES = flow.tensor(RGB.transpose(2, 0, 1).copy())
+FLOATS = BYTES.float() / 255
+
+
+def back(tensor):
+    """A tensor [C, H, W] as an array [H, W, C]."""
+    return tensor.numpy().transpose(1, 2, 0)
+
+
+COLOURS = [
+    (lambda i: F.adjust_brightness(i, 0.6), "Brightness", 0.6),
+    (lambda i: F.adjust_brightness(i, 1.7), "Brightness", 1.7),
+    (lambda i: F.adjust_contrast(i, 0.5), "Contrast", 0.5), (lambda i: F.adjust_contrast(i, 1.5), "Contrast", 1.5),
+    (lambda i: F.adjust_saturation(i, 0.0), "Color", 0.0), (lambda i: F.adjust_saturation(i, 2.5), "Color", 2.5),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("function", "kind", "factor"), COLOURS)
+def test_colours_as_pillow_changes_them(function, kind, factor):
+    from PIL import ImageEnhance
+
+    expected = np.asarray(getattr(ImageEnhance, kind)(PICTURE).enhance(factor))
+    assert np.array_equal(np.asarray(function(PICTURE)), expected) and np.array_equal(function(RGB), expected)
+    for tensor, scale in ((BYTES, 1), (FLOATS, 255)):
+        out = function(tensor)
+        assert out.dtype is tensor.dtype and out.shape == tensor.shape
+        assert np.abs(back(out).astype("float64") * scale - expected).max() <= max(2, 2 * factor)
+    assert flow.equal(F.adjust_brightness(BYTES, 1.0), BYTES)
+
+
+def test_hues():
+    for turn in (-0.5, -0.2, 0.0, 0.3):
+        expected = np.array([[colorsys.hsv_to_rgb((h + turn) % 1, s, v)
+                              for h, s, v in (colorsys.rgb_to_hsv(*(p / 255)) for p in row)] for row in RGB])
+        assert np.allclose(back(F.adjust_hue(FLOATS, turn)), expected, atol=1e-5)
+        assert np.abs(back(F.adjust_hue(BYTES, turn)) - expected * 255).max() <= 1.01
+        assert np.abs(np.asarray(F.adjust_hue(PICTURE, turn)) - expected * 255).max() <= 18  # pillow's has 256 steps
+    grey = PICTURE.convert("L")
+    assert F.adjust_hue(grey, 0.2) is grey and flow.equal(F.adjust_hue(FLOATS[:1], 0.2), FLOATS[:1])
+
+
+def test_grey_negative_and_gamma():
+    grey = np.asarray(PICTURE.convert("L"))
+    assert np.array_equal(np.asarray(T.Grayscale()(PICTURE)), grey) and T.Grayscale()(RGB[:, :, 0]).shape == (12, 16)
+    assert np.array_equal(T.Grayscale(3)(RGB), np.dstack([grey] * 3)) and T.Grayscale(3)(FLOATS).shape == (3, 12, 16)
+    assert np.abs(back(T.Grayscale()(BYTES))[:, :, 0].astype(int) - grey).max() <= 1
+    weights = np.array([0.2989, 0.587, 0.114], "float32")
+    assert np.allclose(T.Grayscale()(FLOATS).numpy()[0], back(FLOATS) @ weights, atol=1e-6)
+    assert np.array_equal(F.invert(RGB), 255 - RGB) and np.array_equal(back(F.invert(BYTES)), 255 - RGB)
+    assert np.allclose(F.invert(FLOATS).numpy(), 1 - FLOATS.numpy())
+    assert np.allclose(F.adjust_gamma(FLOATS, 2.0).numpy(), FLOATS.numpy() ** 2)
+    for out in (np.asarray(F.adjust_gamma(PICTURE, 0.5)), back(F.adjust_gamma(BYTES, 0.5))):
+        assert np.abs(out - 255 * (RGB / 255) ** 0.5).max() <= 1.001
+
+
+def test_quarter_turns():
+    square, wide = BYTES[:, :, :12].contiguous(), FLOATS
+    for quarters in range(4):
+        expected = np.rot90(back(square), quarters)
+        for mode in (T.InterpolationMode.NEAREST, "bilinear"):
+            assert np.array_equal(back(F.rotate(square, 90 * quarters, mode)), expected)
+        assert np.array_equal(np.asarray(F.rotate(Image.fromarray(back(square)), 90 * quarters)), expected)
+        turned = F.rotate(wide, 90 * quarters, expand=True)
+        assert np.allclose(back(turned), np.rot90(back(wide), quarters), atol=1e-6)
+    for angle in (10, 45, 100):
+        assert F.image_size(F.rotate(wide, angle, expand=True)) == F.image_size(F.rotate(PICTURE, angle, expand=True))
+
+
+def both(function, array):
+    """The function of a PIL image and of a tensor, as arrays of integers."""
+    tensor = flow.tensor(array.transpose(2, 0, 1).copy())
+    return np.asarray(function(Image.fromarray(array))).astype(int), back(function(tensor)).astype(int)
+
+
+MOVES = [
+    lambda i: F.affine(i, 20, (3, -4), 1.1, (5.0, -8.0), "bilinear"),
+    lambda i: F.affine(i, -35, (0, 0), 0.8, 10.0, "bilinear", center=(10, 12)),
+    lambda i: F.affine(i, 0, (5, 2), 1.0, 0.0, "bilinear"),
+    lambda i: F.rotate(i, 25, "bilinear"),
+    lambda i: F.rotate(i, 25, "bilinear", center=(5, 30)),
+]
+
+
+@pytest.mark.parametrize("move", MOVES)
+def test_places_of_tensors_are_those_of_pillow(move):
+    """Of a smooth picture, away from its borders, where the two round in their own ways."""
+    y, x = np.mgrid[0:40, 0:48]
+    one, other = both(move, np.stack([4 * x, 5 * y, 2 * (x + y)], -1).astype("uint8"))
+    inside = np.logical_and(*(w.min(-1) == 255 for w in both(move, np.full((40, 48, 3), 255, "uint8"))))
+    for axis in (0, 1):
+        inside &= np.roll(inside, 1, axis) & np.roll(inside, -1, axis)
+    assert inside.mean() > 0.2 and np.abs(one - other)[inside].max() <= 2
+
+
+def test_what_lies_outside_is_filled():
+    assert np.array_equal(back(F.affine(BYTES, 0, (3, 2), 1.0, 0.0, fill=7))[:2], np.full((2, 16, 3), 7))
+    assert np.array_equal(back(F.affine(BYTES, 0, (3, 2), 1.0, 0.0))[2:, 3:], RGB[:-2, :-3])
+    corner = F.rotate(FLOATS, 45, fill=[0.1, 0.2, 0.3])[:, 0, 0]
+    assert np.allclose(corner.numpy(), [0.1, 0.2, 0.3])
+    assert F.rotate(PICTURE, 45, fill=(1, 2, 3)).getpixel((0, 0)) == (1, 2, 3)
+
+
+def test_blur():
+    d = np.arange(-2, 3)
+    wx, wy = (np.exp(-0.5 * (d / s) ** 2) for s in (0.7, 1.5))
+    kernel = np.outer(wy / wy.sum(), wx / wx.sum())
+    mirrored = np.pad(RGB.astype("float64"), ((2, 2), (2, 2), (0, 0)), "reflect")
+    expected = sum(kernel[i, j] * mirrored[i : i + 12, j : j + 16] for i in range(5) for j in range(5))
+    blurred = F.gaussian_blur(FLOATS, 5, (0.7, 1.5))
+    assert np.allclose(back(blurred) * 255, expected, atol=1e-3) and blurred.dtype is flow.float32
+    for image, out in ((PICTURE, np.asarray), (RGB, np.asarray), (BYTES, back)):
+        assert np.abs(out(F.gaussian_blur(image, (5, 5), (0.7, 1.5))) - expected).max() <= 0.51
+    assert flow.equal(F.gaussian_blur(BYTES, 3), F.gaussian_blur(BYTES, 3, 0.8))
+
+
+def test_crops_dtypes_and_borders():
+    corners = T.FiveCrop((5, 6))(RGB)
+    assert [np.array_equal(c, e) for c, e in zip(corners, (
+        RGB[:5, :6], RGB[:5, -6:], RGB[-5:, :6], RGB[-5:, -6:], RGB[4:9, 5:11]))] == [True] * 5
+    assert len(T.TenCrop(4)(PICTURE)) == 10 and np.array_equal(T.TenCrop(4)(RGB)[5], RGB[:, ::-1][:4, :4])
+    assert flow.equal(T.PILToTensor()(PICTURE), BYTES) and flow.equal(T.PILToTensor()(RGB), BYTES)
+    floats = T.ConvertImageDtype(flow.float32)(BYTES)
+    assert flow.allclose(floats, FLOATS) and flow.equal(T.ConvertImageDtype(flow.uint8)(floats), BYTES)
+    assert T.ConvertImageDtype(flow.float64)(FLOATS).dtype is flow.float64
+    wide = T.ConvertImageDtype(flow.int32)(BYTES)
+    assert wide.max().item() == BYTES.max().item() * 2**23 and flow.equal(T.ConvertImageDtype(flow.uint8)(wide), BYTES)
+    assert T.Pad((1, 2), fill=9)(RGB).shape == (16, 18, 3) and F.get_dimensions(PICTURE) == [3, 12, 16]
+    assert F.get_image_size(RGB) == [16, 12] and F.get_dimensions(RGB[:, :, 0]) == [1, 12, 16]
+    assert F.image_size(T.Resize(24, max_size=28)(RGB)) == (21, 28) and F.image_size(T.Resize([6])(RGB)) == (6, 8)
+    nearest = T.Resize((24, 32), T.InterpolationMode.NEAREST, antialias=True)(RGB)
+    assert np.array_equal(nearest, RGB.repeat(2, 0).repeat(2, 1))
+    assert np.array_equal(F.resized_crop(RGB, 2, 3, 5, 6, (5, 6)), RGB[2:7, 3:9])
+
+
+RANDOM = {
+    "ColorJitter": (lambda: T.ColorJitter(0.5, 0.5, 0.5, 0.2), [PICTURE, RGB, BYTES, FLOATS]),
+    "RandomGrayscale": (lambda: T.RandomGrayscale(0.5), [PICTURE, RGB, BYTES]),
+    "GaussianBlur": (lambda: T.GaussianBlur(3), [PICTURE, RGB, FLOATS]),
+    "RandomRotation": (lambda: T.RandomRotation(30), [PICTURE, RGB, FLOATS]),
+    "RandomAffine": (lambda: T.RandomAffine(30, (0.2, 0.2), (0.8, 1.2), 10), [PICTURE, RGB, FLOATS]),
+    "RandomResizedCrop": (lambda: T.RandomResizedCrop(8), [PICTURE, RGB, FLOATS]),
+    "RandomErasing": (lambda: T.RandomErasing(0.5, value="random"), [FLOATS]),
+    "RandomApply": (lambda: T.RandomApply([T.RandomHorizontalFlip(1.0)], 0.5), [PICTURE, RGB, FLOATS]),
+    "RandomChoice": (lambda: T.RandomChoice([T.RandomCrop(6), T.CenterCrop(6)]), [PICTURE, RGB, FLOATS]),
+    "RandomOrder": (lambda: T.RandomOrder([T.RandomCrop(8), T.Pad(2), T.Resize((8, 8))]), [PICTURE, RGB]),
+}  # fmt: skip
+
+
+def array(image):
+    return image.numpy() if isinstance(image, flow.Tensor) else np.asarray(image)
+
+
+@pytest.mark.parametrize("name", RANDOM)
+def test_random_and_reproducible(name):
+    make, images = RANDOM[name]
+    t = make()
+    assert repr(t).startswith(f"{name}(")
+    for image in images:
+        results = []
+        for _ in range(2):
+            flow.manual_seed(4)
+            results.append([array(t(image)) for _ in range(8)])
+        assert all(np.array_equal(a, b) for a, b in zip(*results, strict=True))
+        assert any(a.shape != results[0][0].shape or not np.array_equal(a, results[0][0]) for a in results[0][1:])
+        assert type(t(image)) is type(image) or isinstance(image, Image.Image)
+        assert array(t(image)).dtype == array(image).dtype
+
+
+def test_how_often_and_where():
+    flow.manual_seed(0)
+    t, black = T.RandomErasing(0.7, (0.1, 0.3), (0.5, 2.0), value=1), flow.zeros(3, 20, 30)
+    parts = [t(black)[0].numpy() for _ in range(300)]
+    erased = [p for p in parts if p.any()]
+    assert abs(len(erased) - 210) < 35 and black.sum().item() == 0
+    for p in erased:
+        rows, columns = p.any(1).sum(), p.any(0).sum()
+        assert p.sum() == rows * columns and 0.08 < p.mean() < 0.33 and 0.4 < rows / columns < 2.4
+    coloured = T.RandomErasing(1.0, value=[0.1, 0.2, 0.3])(black)
+    assert np.allclose(coloured.numpy().max((1, 2)), [0.1, 0.2, 0.3])
+    inplace = flow.zeros(1, 9, 9)
+    assert T.RandomErasing(1.0, value=1, inplace=True)(inplace) is inplace and inplace.sum().item() > 0
+    chosen = [T.RandomChoice([lambda i: 0, lambda i: 1, lambda i: 2], [1, 0, 3])(RGB) for _ in range(400)]
+    assert abs(chosen.count(0) - 100) < 40 and 1 not in chosen
+    orders = {tuple(T.RandomOrder([lambda i: [*i, 0], lambda i: [*i, 1], lambda i: [*i, 2]])([])) for _ in range(60)}
+    assert len(orders) == 6
+    for _ in range(50):
+        top, left, height, width = T.RandomResizedCrop.get_params(RGB, (0.2, 0.5), (0.5, 2.0))
+        assert 0 <= top <= 12 - height and 0 <= left <= 16 - width and 0.15 < height * width / 192 < 0.6
+    assert T.RandomResizedCrop.get_params(RGB, (4.0, 5.0), (1.0, 1.0)) == (0, 2, 12, 12)
+    assert all(-5 <= T.RandomRotation.get_params((-5, 3)) <= 3 for _ in range(20))
+    assert T.RandomCrop.get_params(RGB, (12, 16)) == (0, 0, 12, 16)
+    same = T.ColorJitter()(PICTURE)
+    assert same is PICTURE and T.ColorJitter(hue=(0.1, 0.1)).hue == (0.1, 0.1)
+
+
+def test_in_a_loader():
+    """With workers and without: the same bits."""
+    chain = T.Compose([T.RandomResizedCrop(12), T.ColorJitter(0.4, 0.4), T.RandomRotation(15), T.ToTensor(),
+                       T.RandomErasing(), T.Normalize(0.5, 0.5)])  # fmt: skip
+    data = datasets.FakeData(8, (3, 16, 16), transform=chain)
+    batches = [[x for x, _ in DataLoader(data, 4, generator=flow.Generator().manual_seed(2), num_workers=n)]
+               for n in (0, 2)]
+    assert all(flow.equal(a, b) for a, b in zip(*batches, strict=True)) and batches[0][0].shape == (4, 3, 12, 12)
+
+
+@pytest.mark.parametrize(("mistake", "kind", "said"), [
+    (lambda: T.ColorJitter(-1), OutOfRangeError, "brightness is -1"),
+    (lambda: T.ColorJitter(hue=0.7), OutOfRangeError, "hue is 0.7"),
+    (lambda: T.ColorJitter(0.5)([1]), DTypeError, "not list"),
+    (lambda: F.adjust_hue(RGB, 0.6), OutOfRangeError, "factor is 0.6"),
+    (lambda: F.adjust_brightness(RGB.astype("float32"), 1), DTypeError, "not of float32"),
+    (lambda: F.adjust_brightness(flow.rand(2, 4, 4), 1), ShapeError, r"\[2, 4, 4\]"),
+    (lambda: F.rgb_to_grayscale(RGB, 2), OutOfRangeError, "num_output_channels is 2"),
+    (lambda: T.RandomErasing()(PICTURE), DTypeError, "ToTensor"),
+    (lambda: T.RandomErasing(value="noise"), OutOfRangeError, "'noise'"),
+    (lambda: T.RandomErasing(1.2), OutOfRangeError, "p is 1.2"),
+    (lambda: F.erase(RGB, 0, 0, 1, 1, 0), DTypeError, "not a ndarray"),
+    (lambda: T.RandomRotation((5, 1)), OutOfRangeError, r"degrees is \(5, 1\)"),
+    (lambda: T.RandomRotation(5, "cubic"), OutOfRangeError, "'cubic'"),
+    (lambda: F.rotate(FLOATS, 5, "bicubic"), OutOfRangeError, "nearest or bilinear"),
+    (lambda: T.RandomAffine(5, translate=(2, 0)), OutOfRangeError, r"translate is \(2, 0\)"),
+    (lambda: F.affine(RGB, 0, (0, 0), 0, 0), OutOfRangeError, "scale is 0"),
+    (lambda: T.GaussianBlur(4)(RGB), OutOfRangeError, "kernel_size is"),
+    (lambda: F.gaussian_blur(RGB, 3, 0), OutOfRangeError, "sigma is 0"),
+    (lambda: F.gaussian_blur(RGB, 25), ShapeError, "16 pixels cannot be mirrored 12 wide|12 pixels"),
+    (lambda: T.FiveCrop(20)(RGB), ShapeError, "20x20 pixels do not fit into an image of 12x16"),
+    (lambda: T.PILToTensor()(BYTES), DTypeError, "a tensor already"),
+    (lambda: T.ConvertImageDtype(flow.float32)(RGB), DTypeError, "PILToTensor"),
+    (lambda: T.RandomApply([T.ToTensor()], 2), OutOfRangeError, "p is 2"),
+    (lambda: T.RandomChoice([T.ToTensor()], [1, 2]), OutOfRangeError, r"p is \[1, 2\], of 1"),
+    (lambda: T.Resize((4, 4), max_size=8), OutOfRangeError, "max_size is 8"),
+    (lambda: T.AutoAugment, MissingNameError, "RandomChoice"),
+    (lambda: T.RandAugment, MissingNameError, "ColorJitter"),
+])  # fmt: skip
+def test_mistakes(mistake, kind, said):
+    with pytest.raises(kind, match=said) as caught:
+        mistake()
+    assert "test_augment.py" in str(caught.value)

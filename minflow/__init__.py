@@ -13,6 +13,7 @@ import warnings as _warnings
 from math import e as e, inf as inf, nan as nan, pi as pi
 from typing import TYPE_CHECKING as _TYPE_CHECKING, Any as _Any
 
+from .core.base import garbage as _garbage  # first: it makes the lines below quicker
 from .core.messages import near as _near
 from .core import eager as _eager  # the mode that runs everything until something else is entered
 from .core.backend import fast as _fast  # without this line reference kernels run, and all else stays as it is
@@ -179,7 +180,7 @@ from .accepted.threads import (
     use_deterministic_algorithms as use_deterministic_algorithms,
 )
 from .core.functions.layouts import (
-    Layout as layout, channels_last as channels_last, channels_last_3d as channels_last_3d,
+    Layout as _Layout, channels_last as channels_last, channels_last_3d as channels_last_3d,
     contiguous_format as contiguous_format, memory_format as memory_format, preserve_format as preserve_format,
     strided as strided,
 )
@@ -207,11 +208,12 @@ from .nn.functional import (
     threshold_ as threshold_,
 )
 from .nn.summary import summary as summary
-from .views.show import show as show
+from .views.front import show as show
 
 newaxis = None
 device = _Device
 dtype = _DType
+layout = _Layout
 bool = _bool
 get_default_dtype = _default_dtype
 half, float, double, int, long = float16, float32, float64, int32, int64
@@ -252,3 +254,4 @@ _missing = _near.name_hints("flow", globals())  # what the __getattr__ above ask
 _inherit_docs(Tensor, globals(), vars(nn.functional), vars(linalg))
 _addresses.install()
 _cards.install()  # in a notebook, errors of models, graphs and jobs are also shown as cards
+_garbage.collect_again()

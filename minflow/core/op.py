@@ -13,6 +13,7 @@ from typing import Any
 
 from .base.errors import CallError, DTypeError, InternalError
 from .base.out import run_into, wants_out
+from .base.signatures import argument_names
 from .door import apply
 from .infer import data_dependent
 from .where import describe, fail, here
@@ -40,13 +41,13 @@ class Op:
         self.elementwise, self.is_view, self.alias_safe, self.checks = elementwise, is_view, alias_safe, checks
         self.second_order, self.scalar, self.sbp, self.examples, self.doc = second_order, scalar, sbp, examples, doc
         self.__name__ = self.__qualname__ = name  # as of a function: for help(flow.exp), flow.exp? and whoever asks
-        self.__doc__, self.__signature__ = doc, signature_of(inputs, attrs)
+        self.__doc__ = doc
         self.many = len(outputs) > 1
         self.variadic = inputs[:1] != [] and inputs[0][0] == "*"
         self.shortcut = elementwise in ("same", "float") and not self.many
         self.rules, self.groups = {}, []  # one rule per input; or one for several inputs that share their work
         for names, rule in rules.items():
-            asks = tuple(self.asks(name) for name in inspect.signature(rule).parameters)
+            asks = tuple(self.asks(name) for name in argument_names(rule))
             places = tuple(inputs.index(name.strip()) for name in names.split(","))
             if len(places) == 1:
                 self.rules[places[0]] = rule, asks
@@ -58,6 +59,13 @@ class Op:
         self.kernel: Callable | None = None
         self.takes_out = False
         self.joint: Callable | None = None  # one rule for all inputs at once: autograd.Function
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        """Inputs by place or name, attrs by name."""
+        p = inspect.Parameter
+        places = [p(x.lstrip("*"), p.VAR_POSITIONAL if x[0] == "*" else p.POSITIONAL_OR_KEYWORD) for x in self.inputs]
+        return inspect.Signature(places + [p(x, p.KEYWORD_ONLY) for x in self.attrs])
 
     def asks(self, name: str) -> tuple[str, Any]:
         """What a rule's argument name asks for: (kind, number or attr). Outputs count as ~0, ~1, ..."""
@@ -120,13 +128,6 @@ class Op:
 def op_named(name: str) -> Op:
     """For pickle."""
     return OPS[name]
-
-
-def signature_of(inputs: Sequence[str], attrs: Sequence[str]) -> inspect.Signature:
-    """Inputs by place or name, attrs by name."""
-    p = inspect.Parameter
-    result = [p(x.lstrip("*"), p.VAR_POSITIONAL if x[0] == "*" else p.POSITIONAL_OR_KEYWORD) for x in inputs]
-    return inspect.Signature(result + [p(x, p.KEYWORD_ONLY) for x in attrs])
 
 
 class SavedSlots(dict):
@@ -195,7 +196,7 @@ def kernel(op: Op, function: Callable | None = None, *, ufunc: str | None = None
         return functools.partial(kernel, op)
     else:
         op.takes_out = not op.is_view and op.infer is not data_dependent
-        if op.takes_out and "out" not in inspect.signature(function).parameters:
+        if op.takes_out and "out" not in argument_names(function):
             function = copied_out(function)
         op.kernel = functools.partial(function, xp)
     return function

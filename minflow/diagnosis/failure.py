@@ -24,7 +24,6 @@ from ..core.ir import Graph, Node, Source, Where, file_name, line_number, where_
 from ..core.op import Op
 from ..core.tensor import Tensor
 from ..core.where import MODULE_CALL, OURS
-from ..views.records.graph import attrs_text
 from .creation_site import ATTRIBUTE
 from .frames import entries
 from .lines import library
@@ -147,6 +146,8 @@ def code_of(where: Where) -> str:
 
 def called(failure: Failure, frame: FrameType) -> None:
     """A call of an op."""
+    from ..views.records.graph import attrs_text
+
     own = frame.f_locals
     op, inputs = own.get("op"), own.get("inputs", ())
     if not isinstance(op, Op):

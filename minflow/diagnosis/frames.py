@@ -10,7 +10,6 @@ import functools
 import os
 import re
 import sys
-import traceback
 from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any
@@ -133,6 +132,8 @@ def own_lines(error: BaseException) -> list[str]:
 def whole(error: BaseException) -> str:
     """The traceback as Python prints it, without the shell's frames, the cells by their names."""
     start = next((at for at in entries(error.__traceback__) if not of_shell(at)), None)
+    import traceback
+
     text = "".join(traceback.format_exception(type(error), error, start))
     return FILE.sub(lambda found: f"{cell_name(found[1]) or found[1]}:{found[2]}", text)
 

@@ -12,8 +12,6 @@ import warnings
 from typing import Any
 
 from . import frames, notebook
-from .card import card_bundle
-from .card_record import card_of, warning_record
 
 SHOWN = "_card_shown_in"  # of an error: the run of a cell
 
@@ -40,7 +38,12 @@ def show_card(error: BaseException) -> bool:
     """Show the card of an error in the cell that runs, once in each run of a cell; whether there is one. Never raises;
     nothing outside a notebook."""
     try:
-        card = card_of(error) if with_cards() else None
+        if not with_cards():
+            return False
+        from .card import card_bundle
+        from .card_record import card_of
+
+        card = card_of(error)
         if card is None:
             return False
         run = notebook.running_cell()[1]
@@ -65,6 +68,9 @@ def show_warning(message: Any, category: type, filename: str, lineno: int, file:
     try:
         parts = getattr(message, "parts", None)
         if parts is not None and file is None and with_cards() and notebook.prints_into_cell("stderr"):
+            from .card import card_bundle
+            from .card_record import warning_record
+
             record = warning_record(parts, filename, lineno)
             if notebook.show_bundle(lambda: card_bundle(record)):
                 return

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import linecache
 import os
-import sysconfig
 
 import numpy as np
 
@@ -15,6 +14,8 @@ from ..core.ir import Where, file_name, line_number
 @functools.cache
 def library(file: str) -> bool:
     """Is it Python's own or numpy's? A line of theirs says little; packages of models are as the learner's own."""
+    import sysconfig
+
     inside = sysconfig.get_path("stdlib") + os.sep
     packages = tuple({sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib")})
     if file.startswith(os.path.dirname(np.__file__) + os.sep) or file.startswith("<frozen "):

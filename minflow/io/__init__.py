@@ -1,9 +1,41 @@
 """Saving and loading: one safetensors file that also holds the structure and a checksum.
 
-`checkpoint.py` has `save` and `load`; `tree.py` turns nested objects into text and tensors, `container.py` reads and
-writes the file, `atomic.py` makes that all or nothing, `foreign.py` reads what other programs wrote. No file is ever
-unpickled. Read next: `checkpoint.py`.
+`checkpoint.py` does what `save` and `load` promise; `tree.py` turns nested objects into text and tensors,
+`container.py` reads and writes the file, `atomic.py` makes that all or nothing, `foreign.py` and `torch_zip.py` read
+what other programs wrote. No file is ever unpickled. Read next: `checkpoint.py`.
 """
 
-from .checkpoint import load as load
-from .checkpoint import save as save
+from __future__ import annotations
+
+import os
+from typing import Any, BinaryIO
+
+
+def save(obj: Any, path: str | os.PathLike | BinaryIO, *, pickle_module: Any = None, pickle_protocol: Any = None,
+         _use_new_zipfile_serialization: bool = True) -> None:
+    """Write tensors, numpy arrays, numbers, texts, bools, None and nested dicts, lists and tuples of them to `path`.
+
+    A path with a suffix (`"model.safetensors"`) is a file; one without (`"checkpoint"`) is a folder that holds it. An
+    open file, or an io.BytesIO, is written into where it stands. The options of PyTorch's pickles are accepted.
+    The old file stays until the new one is whole and on the disk. Tensors that share a storage are written once.
+    Raises CheckpointError if something in `obj` is not data (it names the place: `state["opt"]["fn"]`), or if the file
+    cannot be written; then the old one is as it was.
+    """
+    from . import checkpoint  # at first use: with the modules of Python that it needs
+
+    checkpoint.save(obj, path)
+
+
+def load(path: str | os.PathLike | BinaryIO, map_location: Any = None, pickle_module: Any = None, *,
+         weights_only: bool | None = None, mmap: bool | None = None, **pickle_load_args: Any) -> Any:
+    """What `save` wrote to `path`; or a dict name -> tensor from a safetensors or .npz file of another program.
+
+    `model.load_state_dict(flow.load("torch_model.safetensors"))` takes over the weights of a PyTorch model.
+    path: also an open file or an io.BytesIO.  map_location: the device for the tensors; a dict or a function, of names
+    of devices, is accepted: all tensors lie on the CPU.  weights_only and options of pickles are accepted: no file is
+    ever unpickled.  Raises CheckpointError if the file is damaged or no such file; pickles
+    (.pt, .pth) are never read, and the error says how to convert them.
+    """
+    from . import checkpoint
+
+    return checkpoint.load(path, map_location)

@@ -1,4 +1,4 @@
-"""save and load: nested dicts, lists and tuples of tensors and numbers, in one safetensors file.
+"""What `save` and `load` do: nested dicts, lists and tuples of tensors and numbers, in one safetensors file.
 
 To other programs it is a plain safetensors file: tensors under their dotted path. Its metadata holds the structure
 (`tree.py`) and a sha256 of everything. Read next: `tree.py`, `container.py`, `atomic.py`.
@@ -25,16 +25,7 @@ INSIDE = "data.safetensors"  # the file in a folder that `save` made
 VERSION = 1
 
 
-def save(obj: Any, path: str | os.PathLike | BinaryIO, *, pickle_module: Any = None, pickle_protocol: Any = None,
-         _use_new_zipfile_serialization: bool = True) -> None:
-    """Write tensors, numpy arrays, numbers, texts, bools, None and nested dicts, lists and tuples of them to `path`.
-
-    A path with a suffix (`"model.safetensors"`) is a file; one without (`"checkpoint"`) is a folder that holds it. An
-    open file, or an io.BytesIO, is written into where it stands. The options of PyTorch's pickles are accepted.
-    The old file stays until the new one is whole and on the disk. Tensors that share a storage are written once.
-    Raises CheckpointError if something in `obj` is not data (it names the place: `state["opt"]["fn"]`), or if the file
-    cannot be written; then the old one is as it was.
-    """
+def save(obj: Any, path: str | os.PathLike | BinaryIO) -> None:
     stream = path if hasattr(path, "write") else None
     path = Path() if stream is not None else files.place(path, "save", 'flow.save(state, "model.safetensors")')
     if not isinstance(obj, dict | list | tuple) and hasattr(obj, "state_dict"):
@@ -95,16 +86,7 @@ def advice(path: Path) -> str:
     return f"look whether {folder} has room (df -h) and may be written"
 
 
-def load(path: str | os.PathLike | BinaryIO, map_location: Any = None, pickle_module: Any = None, *,
-         weights_only: bool | None = None, mmap: bool | None = None, **pickle_load_args: Any) -> Any:
-    """What `save` wrote to `path`; or a dict name -> tensor from a safetensors or .npz file of another program.
-
-    `model.load_state_dict(flow.load("torch_model.safetensors"))` takes over the weights of a PyTorch model.
-    path: also an open file or an io.BytesIO.  map_location: the device for the tensors; a dict or a function, of names
-    of devices, is accepted: all tensors lie on the CPU.  weights_only and options of pickles are accepted: no file is
-    ever unpickled.  Raises CheckpointError if the file is damaged or no such file; pickles
-    (.pt, .pth) are never read, and the error says how to convert them.
-    """
+def load(path: str | os.PathLike | BinaryIO, map_location: Any) -> Any:
     if hasattr(path, "read"):
         with tempfile.TemporaryDirectory(prefix="minflow.") as folder:
             return load(streams.copy(path, folder), map_location)

@@ -12,22 +12,19 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..compiler.executor import LOCK
 from ..compiler.traced import PlanCache
 from ..core.base.display import Display
-from ..core.base.errors import JobError
+from ..core.base.errors import JobError, clean
 from ..core.spec import default_dtype
 from ..core.where import here, warn
 from ..nn.graph.key import Fingerprint
 from ..nn.graph.python_state import Variables
-from ..nn.graph.listing.reports import part_record
-from ..views.records.graph import GraphRecord
 from ..views.records.recorders import recorder
-from ..views.text.listing import clean
 from . import scope
 from .build import whole
 from .checks import check_initializer, check_regularizer, dtype_of
@@ -39,6 +36,9 @@ from .signature import Signature, described, place
 from .queue.step import Step
 from .queue.stream import STREAM
 from .typing import ListListNumpy, ListNumpy, text
+
+if TYPE_CHECKING:
+    from ..views.records.graph import GraphRecord
 
 TYPES = ("train", "predict")
 
@@ -267,6 +267,9 @@ def get_variable(
 @recorder(Job)
 def picture_record(job: Job, **_: Any) -> GraphRecord:
     """The operations of the job, for `show(job)`."""
+    from ..nn.graph.listing.reports import part_record
+    from ..views.records.graph import GraphRecord
+
     plan = job.compiled
     if plan is None:
         return GraphRecord((), (), (), f"job {job.name}: not compiled yet", "call the job once, or job.compile()")

@@ -16,12 +16,11 @@ from typing import Any
 
 from ..core.grad.modes import no_grad
 from ..core.base.display import Display
-from ..core.base.errors import ModuleError
+from ..core.base.errors import ModuleError, clean
 from ..core.mode import MODE, touch
 from ..core.spec import DType
 from ..core.tensor import Tensor
 from ..core.where import MODULE_CALL, caller, fail, warn
-from ..views.text.listing import clean
 from ..views.text.trees import outer_lines
 from . import messages
 from .hooks import Handle, Hooks

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.eager import Eager
 from ..core.functions.creation import zeros
@@ -19,12 +19,12 @@ from ..core.random import default_generator
 from ..core.spec import Spec
 from ..core.tensor import Tensor
 from ..core.where import fail
-from ..views.html import page as html
-from ..views.text import listing as text
-from ..views.records.module import ModuleRecord
 from ..views.records.recorders import recorder
 from .module import Module
 from .nesting import LEVELS, levels_below
+
+if TYPE_CHECKING:
+    from ..views.records.module import ModuleRecord
 
 
 class Seen:
@@ -107,6 +107,8 @@ def module_record(module: Module, seen: dict[int, Seen] | None = None, name: str
                   level: int = 0, **_: Any) -> ModuleRecord:
     """The record of a module and of all inside it. seen: what a run showed, by id of module; met: modules that are
     listed already."""
+    from ..views.records.module import ModuleRecord
+
     met = set() if met is None else met
     shared = id(module) in met
     met.add(id(module))
@@ -145,10 +147,14 @@ class Summary:
         self.record = record
 
     def __repr__(self) -> str:
-        return text.module_text(self.record)
+        from ..views.text.listing import module_text
+
+        return module_text(self.record)
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
-        return {"text/html": html.module_html(self.record), "text/plain": repr(self)}
+        from ..views.html.page import module_html
+
+        return {"text/html": module_html(self.record), "text/plain": repr(self)}
 
 
 def summary(model: Module, *inputs: Any, **options: Any) -> Summary:
@@ -185,7 +191,7 @@ def summary(model: Module, *inputs: Any, **options: Any) -> Summary:
     except Exception as error:
         if running:
             seen[id(running[-1])].error = str(error)
-        error.add_note(f"the model, up to the error:\n{text.module_text(module_record(model, seen))}")
+        error.add_note(f"the model, up to the error:\n{Summary(module_record(model, seen))}")
         raise
     finally:
         for handle in handles:

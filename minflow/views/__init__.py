@@ -2,5 +2,7 @@
 text.
 
 Pure functions of plain records; knows core's errors, events, spec, ir and display, and nothing above them.
-Read next: `records/graph.py`, then `show.py`, the front door.
+Read next: `records/graph.py`, then `front.py`, the front door.
 """
+
+BOXES = 25  # in a picture that is opened

@@ -1,7 +1,7 @@
-"""The front door: `show(x)` draws a tensor, a graph or a module tree in a notebook and prints it in a terminal.
+"""What `show(x)` shows: the View of a tensor, a graph or a module tree, a picture and a text.
 
-Also the renderer behind `core.display.Display`. Read next: `records/graph.py`, what is shown; `draw/engines.py`,
-how it is drawn.
+Also what the renderer behind `core.display.Display` shows. Read next: `records/graph.py`, what is shown;
+`draw/engines.py`, how it is drawn.
 """
 
 from __future__ import annotations
@@ -9,20 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..core.base import display as core_display
 from ..core.base.errors import DTypeError
+from . import BOXES
 from .draw.boxes import Diagram, diagram_of
 from .draw.dot import dot_text
-from .draw.fold import BOXES, LINES
+from .draw.fold import LINES
 from .html.reports import report_html
 from .text.reports import Report
 from .html.page import folded_below, module_html, picture_bundle, picture_card
 from .kinds.images import ImagesRecord, images_html, images_png, images_record, images_text
 from .records.graph import GraphRecord, PartsRecord
 from .records.module import ModuleRecord
-from .records.recorders import Record, record_of
+from .records.recorders import record_of
 from .records.tape import TapeRecord, names_in
 from .draw.engines import export, render_svg
 from .kinds.tape_memory import (
@@ -31,6 +31,9 @@ from .kinds.tape_memory import (
 from .kinds.tensor import TINY, TensorRecord, tensor_record, tensor_text
 from .kinds.tensor_picture import tensor_html, tensor_svg
 from .text.listing import graph_text, module_text, parts_text, tape_text
+
+if TYPE_CHECKING:
+    from .records.recorders import Record
 
 
 # Records of a tensor's numbers, images and memory: how each is written, drawn, and shown in a notebook.
@@ -193,38 +196,7 @@ def record_of_tensor(x: Any, numbers: bool, images: bool, memory: bool, tensors:
     return tensor_record(x) if numbers else images_record(x, labels) if images else memory_record(x, tensors)
 
 
-def show(
-    x: Any,
-    *,
-    values: bool = False,
-    numbers: bool = False,
-    images: bool = False,
-    memory: bool = False,
-    labels: Any = None,
-    boxes: int = BOXES,
-    names: dict[str, Any] | None = None,
-) -> None:
-    """Show a Tensor, the tree of a Module, or a Graph: a picture in a notebook, text in a terminal.
-
-    A Tensor of one number, such as a loss, shows its tape: what it was computed from. One of several shows its numbers
-    as a heat map, more axes than two as a grid of such maps, and below them its tape, folded; one without a tape, of
-    which no gradient is wanted, its numbers alone. A repr shows numbers only.
-
-    It shows at once, wherever in a cell it stands. Of a Tensor also, instead: numbers, the numbers alone;  images, the
-    images that it holds, (N, C, H, W) or the like;  memory, what its tape keeps in memory, for which operation and
-    until when.
-    labels: with images, a list or tensor of what to write under them, one for each.
-    values: the tape with the numbers of leaves and of the caller's variables, and after backward with their gradients.
-    boxes: fold the picture to so many boxes.  names: name -> tensor; default: the variables of the caller.
-    Raises DTypeError for what has no picture. `picture(x)` gives the same as an object with `.save(path)`.
-    """
-    view = view_of(x, values, boxes, learner_tensors() if names is None else tensors_in(names), numbers, images,
-                   memory, labels)
-    if not core_display.show_bundle(view._repr_mimebundle_):
-        print(view.text)
-
-
-def render(x: Any) -> dict[str, str]:
+def shown(x: Any) -> dict[str, str]:
     """What a notebook shows of an object besides its text: pictures of graphs, trees of modules, cards of tensors.
 
     A Tensor shows its numbers, a tiny one in its text alone; `show(x)` adds its tape.
@@ -243,5 +215,4 @@ def render(x: Any) -> dict[str, str]:
     return bundle
 
 
-core_display.register(render)
-__all__ = ["GraphRecord", "View", "picture", "show"]
+__all__ = ["GraphRecord", "View", "picture"]

@@ -13,7 +13,8 @@ from PIL import Image
 import minflow as flow
 from minflow.core.base.errors import DTypeError, ShapeError
 from minflow.views.kinds.images import BYTES, MANY, as_bytes, images_of, images_record
-from minflow.views.show import picture, show
+from minflow.views.front import show
+from minflow.views.show import picture
 
 
 @pytest.mark.parametrize(("shape", "images", "axes"), [

@@ -12,7 +12,8 @@ import pytest
 import minflow as flow
 from minflow import nn
 from minflow.core.base.errors import DTypeError
-from minflow.views.show import picture, show
+from minflow.views.front import show
+from minflow.views.show import picture
 from minflow.views.kinds.tape_memory import ROWS, headline, memory_record, memory_svg, memory_text, share_of
 
 

@@ -21,7 +21,8 @@ from minflow.views.draw import engines as svg
 from minflow.views.draw.graphviz_layout import sizes_text
 from minflow.views.records.graph import graph_record
 from minflow.views.records.tape import tape_record
-from minflow.views.show import picture, show
+from minflow.views.front import show
+from minflow.views.show import picture
 from tests.measuring import calls
 
 HOSTILE = [

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from ..base.errors import CallError, MinflowError, MissingNameError
 from ..base.out import run_into, wants_out
+from ..base.signatures import argument_names
 from ..base.two_meanings import BUILDING, SHARED, other_meaning
 from .refused import reason
 from .wrong_arguments import spoken as spoken_words
@@ -312,7 +313,8 @@ def hint_methods(cls: Kind) -> Kind:
     are."""
     for name, function in list(vars(cls).items()):
         if ours(function) and name[:1] != "_" and name not in QUICK:
-            if len(inspect.signature(function).parameters) > 1:
+            many = function.__code__.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+            if many or len(argument_names(function)) > 1:
                 setattr(cls, name, with_hints(function, f"Tensor.{name}", method=True))
     return cls
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import builtins
 import dis
-import random
 import sys
 import threading
 import time
@@ -44,15 +43,20 @@ DRAWN, READ = (
     "is drawn while the graph is built, and stays the same at each call",
     "is read while the graph is built, not at each call",
 )
-WATCHED = [
-    (builtins, "print", "print", "print() runs while the graph is built, not at each call"),
-    *[(random, name, "random", f"random.{name}() {DRAWN}")
-      for name in ("random", "randint", "uniform", "choice", "gauss", "shuffle", "sample", "randrange")],
-    *[(np.random, name, "random", f"np.random.{name}() {DRAWN}")
-      for name in ("random", "rand", "randn", "randint", "uniform", "normal", "choice", "permutation", "shuffle")],
-    *[(time, name + unit, "time", f"time.{name}{unit}() {READ}")
-      for name in ("time", "perf_counter", "monotonic", "process_time") for unit in ("", "_ns")],
-]
+
+
+def what_is_watched() -> Iterator[tuple[Any, str, str, str]]:
+    """(module, name of its function, kind, text); `random` and `np.random` are imported by the first graph."""
+    import random
+
+    yield builtins, "print", "print", "print() runs while the graph is built, not at each call"
+    for name in ("random", "randint", "uniform", "choice", "gauss", "shuffle", "sample", "randrange"):
+        yield random, name, "random", f"random.{name}() {DRAWN}"
+    for name in ("random", "rand", "randn", "randint", "uniform", "normal", "choice", "permutation", "shuffle"):
+        yield np.random, name, "random", f"np.random.{name}() {DRAWN}"
+    for name in ("time", "perf_counter", "monotonic", "process_time"):
+        for unit in ("", "_ns"):
+            yield time, name + unit, "time", f"time.{name}{unit}() {READ}"
 
 
 class Notice(NamedTuple):
@@ -128,7 +132,7 @@ def watched(build: Any) -> Iterator[None]:
     drawn = random_state()
     try:
         try:
-            for entry in WATCHED:
+            for entry in what_is_watched():
                 watch(*entry)
             yield
         finally:
@@ -149,6 +153,8 @@ def watched(build: Any) -> Iterator[None]:
 
 
 def random_state() -> tuple:
+    import random
+
     name, keys, position, *rest = np.random.get_state()
     return random.getstate(), keys.tobytes(), position, *rest
 

@@ -9,17 +9,14 @@ nothing of plans. Read next: `key.py`, `notices.py`.
 
 from __future__ import annotations
 
-import argparse
 import dis
 import functools
 import inspect
-import random
 import sys
-import sysconfig
 from collections import deque
 from collections.abc import Iterable
 from enum import Enum
-from types import CodeType, FunctionType, MethodType, SimpleNamespace
+from types import CodeType, FunctionType, MethodType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,16 +25,28 @@ from ...core.ir import Where
 from ...core.tensor import Tensor
 from ...core.where import OURS
 
-INSTALLED = tuple({sysconfig.get_paths()[name] for name in ("stdlib", "purelib", "platlib")})
 ENTRIES, LEVELS = 1_000, 4  # of a container that is looked at in every call
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
 BOXES = (list, tuple, dict, set, frozenset, deque)
-DRAWERS = (np.random.Generator, np.random.RandomState, random.Random)
+DRAWERS = {("numpy.random._generator", "Generator"), ("numpy.random.mtrand", "RandomState"), ("random", "Random")}
+NAMESPACES = {("types", "SimpleNamespace"), ("argparse", "Namespace")}
 
 
 def learners(filename: str) -> bool:
     """Is this a file of the learner's: none of ours, of Python's, or of an installed package?"""
-    return not OURS[filename] and not filename.startswith(INSTALLED)
+    return not OURS[filename] and not filename.startswith(installed())
+
+
+@functools.cache
+def installed() -> tuple[str, ...]:
+    import sysconfig
+
+    return tuple({sysconfig.get_paths()[name] for name in ("stdlib", "purelib", "platlib")})
+
+
+def is_a(value: Any, names: Iterable[tuple[str, str]]) -> bool:
+    """Is it of one of these classes (module, name)? They need not be imported for that."""
+    return any((base.__module__, base.__name__) in names for base in type(value).__mro__)
 
 
 def content(
@@ -108,7 +117,7 @@ def opaque(value: Any) -> str:
     kind = type(value)
     if isinstance(value, np.ndarray):
         return f"a NumPy array {value.dtype}{list(value.shape)}"
-    if isinstance(value, DRAWERS):
+    if is_a(value, DRAWERS):
         return "a generator of random numbers"
     if isinstance(value, type | FunctionType | MethodType | Enum) or any(
         base.__module__.startswith("minflow.") for base in kind.__mro__
@@ -118,9 +127,7 @@ def opaque(value: Any) -> str:
         return ""
     file = getattr(sys.modules.get(kind.__module__), "__file__", None)
     own = kind.__module__ == "__main__" or (file is not None and learners(file))
-    return (
-        f"an object of class {kind.__name__}" if own or isinstance(value, SimpleNamespace | argparse.Namespace) else ""
-    )
+    return f"an object of class {kind.__name__}" if own or is_a(value, NAMESPACES) else ""
 
 
 def data(value: Any) -> str:

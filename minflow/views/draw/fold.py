@@ -10,10 +10,10 @@ import re
 from dataclasses import replace
 from heapq import heappop, heappush
 
+from .. import BOXES as BOXES
 from ..records.graph import GraphRecord, Input, NodeRecord, module_name
 from ..records.tape import TapeRecord
 
-BOXES = 25  # in a picture that is opened
 LINES = 200  # in a text tree
 NEAR = 12  # in a picture that is about one of them
 COARSE = 6  # boxes, with which a fold by module says too little

@@ -6,14 +6,16 @@ Read next: `graph.py`, `tape.py` and `module.py`, the records.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...core.ir import Graph
-from .graph import GraphRecord, PartsRecord, graph_record
-from .module import ModuleRecord
-from .tape import TapeRecord, tape_record
 
-Record = TapeRecord | GraphRecord | PartsRecord | ModuleRecord
+if TYPE_CHECKING:
+    from .graph import GraphRecord, PartsRecord
+    from .module import ModuleRecord
+    from .tape import TapeRecord
+
+    Record = TapeRecord | GraphRecord | PartsRecord | ModuleRecord
 RECORDERS: dict[type, Callable[[Any], Record]] = {}
 
 
@@ -29,7 +31,11 @@ def recorder(kind: type):
 
 def record_of(x: Any, **options) -> Record | None:
     """The record of a Tensor, a Graph, a Module or a record itself; None for anything else."""
-    if isinstance(x, Record):
+    from .graph import GraphRecord, PartsRecord, graph_record
+    from .module import ModuleRecord
+    from .tape import TapeRecord, tape_record
+
+    if isinstance(x, TapeRecord | GraphRecord | PartsRecord | ModuleRecord):
         return x
     if isinstance(x, Graph):
         return graph_record(x)

@@ -14,7 +14,7 @@ from ..records.module import ModuleRecord, rows_with_errors, rows_of
 from ..records.tape import TapeRecord
 from .tables import cut as cut_end
 from .tables import table
-from .trees import outer_rows, sized
+from .trees import cut as cut, outer_rows, sized
 
 DEEP = 24  # levels of a tree that are drawn by indenting; below, the level is written as a number
 COLUMN = 74  # where the right-hand column of a tree starts, at most
@@ -23,11 +23,6 @@ NAME = 52  # columns of the first column of a module table, at most
 # before a node that is marked
 SIGNS = {"failed": "\u2717 ", "differs": "\u2717 ", "equal": "\u2713 ", "only": "? ", "ghost": "? "}
 VALUES = 6  # that a box of many operations names; of more only how many
-
-
-def cut(text: str, most: int) -> str:
-    """Without the middle of a long text: both ends say more."""
-    return text if len(text) <= most else f"{text[: most // 2]} ... {text[-(most // 2) :]}"
 
 
 def columns(rows: list[tuple[str, str]]) -> list[str]:

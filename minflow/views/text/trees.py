@@ -11,6 +11,11 @@ LIMIT = 58_000  # bytes of a tree: it is saved with the notebook
 ROWS = 400  # of a tree
 
 
+def cut(text: str, most: int) -> str:
+    """Without the middle of a long text: both ends say more."""
+    return text if len(text) <= most else f"{text[: most // 2]} ... {text[-(most // 2) :]}"
+
+
 def sized(draw: Callable[[int], str], limit: int = LIMIT, most: int = ROWS) -> str:
     """`draw(most)`, the tree in at most so many rows, of as many as keep it within `limit` bytes."""
     while len((text := draw(most)).encode("utf-8", "replace")) > limit and most > 4:

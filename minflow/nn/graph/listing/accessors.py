@@ -6,7 +6,7 @@ Read next: `reports.py`, the same and more as records for views.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ....core.base.errors import GraphError, clean
 from ....core.mode import touch
@@ -14,8 +14,9 @@ from ....core.tensor import Tensor
 from ....core.where import fail
 from ....diagnosis.suggest import similar
 from .. import messages
-from ....views.kinds.divergence import Comparison
-from ..compare.compare import compare_with, compared
+
+if TYPE_CHECKING:
+    from ....views.kinds.divergence import Comparison
 
 
 def last_run(graph: Any, what: str, name: str) -> Any:
@@ -117,6 +118,8 @@ class GraphAccessors:
         The result shows itself: the first node that differs red, those before it green; `.first` is its row, `.equal`
         says that there is none. Nothing changes, as in `compare_eager`.
         """
+        from ..compare.compare import compare_with  # at first use, with its pictures
+
         return compare_with(self, reference, args, kwargs, rtol, atol)
 
     def compare_eager(self: Any, *args: Any, **kwargs: Any) -> Comparison:
@@ -126,4 +129,6 @@ class GraphAccessors:
         those of the last call, and no listener, such as a watch, hears of it. With gradient accumulation the first
         part of the batch is compared, up to its gradients.
         """
+        from ..compare.compare import compared
+
         return compared(self, None, args, kwargs)

@@ -21,7 +21,6 @@ from ....compiler.names import Names
 from ....core.base.errors import GraphError
 from ....core.ir import INPUT, OPTIMIZER, Node, Source, Value, file_name, outputs_of
 from ....core.where import OURS, ROOT, fail
-from ....views.kinds.debug_tree import debug_bundle
 from ....diagnosis.notebook import LiveDisplay, prints_into_cell
 from ....diagnosis.lines import line_of, source_of
 from . import text as listing
@@ -102,6 +101,8 @@ class BuildLog(Observer):
         self.state = "is being built"
         self.tree = None
         if self.level >= 1 and prints_into_cell():
+            from ....views.kinds.debug_tree import debug_bundle
+
             self.tree = LiveDisplay(lambda: debug_bundle(f"{self.head} {self.state}", self.rows))
 
     def say(self, level: int, text: str, indent: int = 0) -> None:

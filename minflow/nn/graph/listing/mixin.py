@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from ....diagnosis.failure import Recorded, builds
-from ....views.html.page import with_listing
 from ....views.records.recorders import recorder
 from ..build import Build
 from ..compiled import compile_graph
@@ -37,6 +36,8 @@ class GraphListing(GraphAccessors, GraphReports):
         return text.text(self, self.repr_style)
 
     def _repr_mimebundle_(self: Any, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        from ....views.html.page import with_listing
+
         return with_listing(super()._repr_mimebundle_(include, exclude))
 
 

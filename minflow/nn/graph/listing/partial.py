@@ -18,7 +18,7 @@ from ....core.tensor import Tensor
 from ....diagnosis.frames import entries, innermost
 from ....diagnosis.ipython import with_cards
 from ....diagnosis.lines import source_of
-from ....views.text.listing import cut
+from ....views.text.trees import cut
 from . import text as listing
 from ..tree import leaves
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ....compiler.arena import least
 from ....core.base.errors import GraphError
@@ -16,17 +16,16 @@ from ....core.ir import CONSTANT, Node, Source, Value, outputs_of, where_text
 from ....core.ir import Graph as IR
 from ....core.tensor import Tensor
 from ....core.where import fail
-from ....views.records.reports import (
-    Block, Change, Frozen, GraphTree, Lane, Lanes, MemoryMap, Operation, PlanRow, StageRow, Stages, Timeline,
-    TreeRow, Why,
-)
-from ....views.text.reports import Report
-from ....views.records.graph import GraphRecord, PartsRecord, graph_record
 from ...module import Module
 from ...nesting import LEVELS, levels_below
 from ..python_state import PLAIN
 from ..tree import leaves
 from .pass_changes import arena_after, changes_of
+
+if TYPE_CHECKING:  # what only looks is imported when it is first asked for
+    from ....views.records.graph import GraphRecord, PartsRecord
+    from ....views.records.reports import Frozen, TreeRow
+    from ....views.text.reports import Report
 
 DOES = {  # pass -> what it is for
     "trace": "the operations as they were written",
@@ -48,11 +47,15 @@ class GraphReports:
 
         depth: how many levels below the members are shown; None for all.
         """
+        from ....views.records.reports import GraphTree
+
         rows = [row for row in folded(list(tree_rows(self))) if depth is None or row.depth <= depth]
-        return Report(GraphTree(f"{self.name}: modules", tuple(rows)))
+        return report(GraphTree(f"{self.name}: modules", tuple(rows)))
 
     def stages(self: Any) -> Report:
         """What each pass did: operations left, removed and added, and the bytes of the arena after it."""
+        from ....views.records.reports import StageRow, Stages
+
         rows, parts = [], called(self).parts
         for part in parts:
             for i, stage in enumerate(part.stages):
@@ -61,11 +64,13 @@ class GraphReports:
                 added = sum(mark == "new" for mark in change.marks.values())
                 counts = len(change.now), len(change.gone), added, arena_after(part, i)
                 rows.append(StageRow(name, *counts, stage.seconds, DOES.get(stage.name, "")))
-        return Report(Stages(f"{self.name}: passes", tuple(rows)))
+        return report(Stages(f"{self.name}: passes", tuple(rows)))
 
     def changes(self: Any, name: str | int, part: int = 0) -> Report:
         """The operations before and after one pass, by its name or its place in `passes`. part: of gradient
         accumulation."""
+        from ....views.records.reports import Change
+
         compiled = called(self).parts[part]
         stages = compiled.stages
         if isinstance(name, int) and 0 <= name < len(stages) - 1:
@@ -77,7 +82,7 @@ class GraphReports:
             fail(GraphError, f"{self.name}: no pass {name!r} was run", f"one of {known}", passes=known)
         change = changes_of(stages[at - 1].graph, stages[at].graph)
         title = f"{self.name}: {stages[at].name}, {len(change.before)} operations before, {len(change.now)} after"
-        return Report(Change(title, tuple(change.lines(lambda node: operation_text(node, compiled)))))
+        return report(Change(title, tuple(change.lines(lambda node: operation_text(node, compiled)))))
 
     def profile(self: Any, calls: int = 1) -> None:
         """Time every operation of the next calls, for `lanes()`. The first two calls of a plan are timed by
@@ -86,6 +91,8 @@ class GraphReports:
 
     def lanes(self: Any, slowest: int = 10) -> Report:
         """Forward, backward, recompute and optimizer: operations, bytes written, and times of the last timed call."""
+        from ....views.records.reports import Lane, Lanes, Operation
+
         counts: dict[str, list] = {phase: [0, 0, None] for phase in PHASES}  # operations, bytes, seconds
         slow = []
         views = 0
@@ -109,10 +116,12 @@ class GraphReports:
         slow.sort(key=lambda x: -x.seconds)
         several = called(self).steps
         title = f"{self.name}: one step" + (f", a micro-step (of {several}) and the update" if several > 1 else "")
-        return Report(Lanes(title, lanes, tuple(slow[:slowest]), views))
+        return report(Lanes(title, lanes, tuple(slow[:slowest]), views))
 
     def memory(self: Any, part: int = 0) -> Report:
         """The arena: what lies where and when. part: 1 for the update of gradient accumulation."""
+        from ....views.records.reports import Block, MemoryMap
+
         compiled = called(self).parts[part]
         plan = compiled.plan
         phases = phases_of(plan.graph.nodes)
@@ -124,30 +133,40 @@ class GraphReports:
         title = f"{self.name}: memory" + (f" of the {compiled.name}" if len(called(self).parts) > 1 else "")
         total, outputs = sum(b.nbytes for b in blocks), sum(v.spec.nbytes for v in plan.fresh)
         sizes = plan.arena_bytes, least(plan.needs), total, len(plan.graph.nodes), states
-        return Report(MemoryMap(title, *sizes, len(plan.in_place), outputs, tuple(blocks)))
+        return report(MemoryMap(title, *sizes, len(plan.in_place), outputs, tuple(blocks)))
 
     def timeline(self: Any) -> Report:
         """The first call of the present plan: trace, each pass, plan, first and second run."""
+        from ....views.records.reports import Timeline
+
         last = called(self)
         bars = [("trace", last.seconds["trace"])]
         for part in last.parts:
             label = f" of the {part.name}" if len(last.parts) > 1 else ""
             bars += [(stage.name + label, stage.seconds) for stage in part.stages[1:]]
         bars += [(name, last.seconds[name]) for name in ("plan", "first run", "second run") if name in last.seconds]
-        return Report(Timeline(f"{self.name}: the first call", tuple(bars)))
+        return report(Timeline(f"{self.name}: the first call", tuple(bars)))
 
     def frozen(self: Any) -> Report:
         """What the present plan has fixed, and what it reads anew at each call."""
-        return Report(frozen_record(self, called(self)))
+        return report(frozen_record(self, called(self)))
 
     def why(self: Any) -> Report:
         """The plans that were made, and why: what had changed since the plan before, old and new."""
+        from ....views.records.reports import PlanRow, Why
+
         rows = []
         for s in self._history:
             inputs = tuple([(name, str(spec)) for name, spec in s.inputs])
             rows.append(PlanRow(s.number, inputs, s.nodes, sum(s.seconds.values()), s.reason, hints(s)))
         kept = len(self._plans)
-        return Report(Why(f"{self.name}: {len(rows)} plan{'s' * (len(rows) != 1)} made, {kept} kept", tuple(rows)))
+        return report(Why(f"{self.name}: {len(rows)} plan{'s' * (len(rows) != 1)} made, {kept} kept", tuple(rows)))
+
+
+def report(record: Any) -> Report:
+    from ....views.text.reports import Report
+
+    return Report(record)
 
 
 def phases_of(nodes: Iterable[Node]) -> dict[Node, str]:
@@ -197,6 +216,8 @@ def tree_rows(graph: Any) -> Iterator[TreeRow]:
 
 
 def tree_row(path: str, module: Any, depth: int, calls: list, ran: bool, reached: set | None, shared: bool) -> TreeRow:
+    from ....views.records.reports import TreeRow
+
     badges = ["shared"] if shared else []
     own = {n: p for n, p in module._parameters.items() if p is not None}
     if ran and not calls and not shared and not is_container(module):
@@ -283,6 +304,8 @@ def value_name(value: Value, part: Any) -> str:
 
 
 def frozen_record(graph: Any, last: Any) -> Frozen:
+    from ....views.records.reports import Frozen
+
     built_in: list[tuple[str, str]] = []
     modules = graph.all_modules()
     training = {path for path, m in modules if m.training}
@@ -338,6 +361,8 @@ def hints(summary: Any) -> tuple[str, ...]:
 
 def picture_record(graph: Any, **_: Any) -> GraphRecord | PartsRecord:
     """The operations that run, for `show(graph)`; of gradient accumulation both graphs."""
+    from ....views.records.graph import GraphRecord, PartsRecord
+
     if graph._last is None:
         hint = "call the graph once, and its operations can be shown"
         return GraphRecord((), (), (), f"{graph.name}: not called yet", hint)
@@ -350,6 +375,8 @@ def picture_record(graph: Any, **_: Any) -> GraphRecord | PartsRecord:
 
 def part_record(part: Any, title: str) -> GraphRecord:
     """The operations of one compiled graph, after all passes."""
+    from ....views.records.graph import graph_record
+
     # A state that nothing reads any more, since a pass took its reader out, is not in the picture either.
     used = {x.node for n in part.graph.nodes for x in n.inputs if x.__class__ is Value}
     used |= {v.node for v in part.plan.results} | {*part.graph.updates}

@@ -1,0 +1,13 @@
+"""While minflow is imported, nothing looks for garbage: what an import makes stays, and to go through it again and
+again took as long as a third of numpy's import."""
+
+import gc
+
+COLLECTED = gc.isenabled()
+gc.disable()
+
+
+def collect_again() -> None:
+    """At the end of the import; nothing for a program that had switched it off."""
+    if COLLECTED:
+        gc.enable()

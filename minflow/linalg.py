@@ -8,7 +8,7 @@ from .core.functions import vector_norm as vector_norm
 from .core.functions.matrices import (
     cholesky as cholesky, det as det, eig as eig, eigh as eigh, eigvals as eigvals, eigvalsh as eigvalsh,
     inverse as _inverse,
-    linalg_svd as _svd, lstsq as lstsq, lu as lu, lu_factor as lu_factor, lu_solve as lu_solve,
+    linalg_svd as _svd, lstsq as lstsq, lu as lu, lu_factor as lu_factor, linalg_lu_solve as _lu_solve,
     matrix_rank as matrix_rank, pinv as pinv, qr as qr, slogdet as slogdet, solve as solve,
     solve_triangular as solve_triangular, svdvals as svdvals,
 )
@@ -19,7 +19,7 @@ from .core.functions.matrix_products import (
 )
 from .core.messages.near import name_hints as _name_hints
 
-inv, svd, norm, cross = _inverse, _svd, _norm, _cross
+inv, svd, norm, cross, lu_solve = _inverse, _svd, _norm, _cross, _lu_solve
 
 
 def diagonal(A, *, offset: int = 0, dim1: int = -2, dim2: int = -1):

@@ -12,7 +12,7 @@ import minflow as flow
 
 from . import calls_layers, image_calls, sequences
 from . import more_calls
-from . import calls_linalg
+from . import calls_dtypes, calls_linalg
 from .draw import SHAPES, STRANGERS, Draw, Made, size
 
 REDUCTION = lambda d: d.of("'mean' 'sum' 'none' 'mean' 'batchmean'") if d.chance(0.97) else "'x'"
@@ -1122,6 +1122,7 @@ CALLS = {
         options(d, param="0.2 None 'x' 1"),
     ),
     **calls_linalg.CALLS,
+    **calls_dtypes.CALLS,
 }
 
 # what only has random numbers in common with PyTorch: its shape and dtype are judged
@@ -1243,7 +1244,7 @@ UNCALLED = {
     },
 }
 
-UNCALLED |= more_calls.UNCALLED
+UNCALLED |= more_calls.UNCALLED | calls_dtypes.UNCALLED
 
 
 CALLS |= image_calls.CALLS
@@ -1478,7 +1479,8 @@ def call_of(name: str, seed, valid: bool | None = None, **fixed) -> list[str]:
             f".to(L.{d.x.dtype})" if d.x is not None and d.x.dtype in ("float64", "float16") and d.chance(0.9) else ""
         )
         fill = "with L.no_grad(): [p.copy_(" + PATTERN + ") for p in m.parameters()]"
-        return [*d.lines, f"m = L.nn.{plain}({joined(args, kw)}){mode}{dtype}", fill, f"r = m({inputs})"]
+        sized = [f"m({inputs})"] if plain.startswith("Lazy") else []  # its parameters have a shape from then on
+        return [*d.lines, f"m = L.nn.{plain}({joined(args, kw)}){mode}{dtype}", *sized, fill, f"r = m({inputs})"]
     if prefix == "optim":
         kw = options(d, **OPTIMIZERS[plain])
         dtype = d.one("float32", "float64")
@@ -1522,6 +1524,8 @@ def call_of(name: str, seed, valid: bool | None = None, **fixed) -> list[str]:
         fields = "[i.min, i.max, i.bits" + (", i.eps, i.tiny]" if name == "finfo" else "]")
         return [*d.lines, f"i = L.{name}({joined(args, kw)})", f"r = {fields}"]
     if not method:
+        if plain.endswith("_") and prefix in ("", "F") and args:  # a leaf is not written into
+            args[0] = f"{args[0]}.clone()"
         return [*d.lines, f"r = {PATHS[prefix + '.' if prefix else '']}{plain}({joined(args, kw)})"]
     target = args[0]
     writes = plain in INPLACE_OPERATORS or plain == "__setitem__" or (plain.endswith("_") and not plain.startswith("_"))

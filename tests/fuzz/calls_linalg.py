@@ -77,7 +77,7 @@ def factored(d: Draw):
     n = d.one(1, 2, 3)
     a = matrix(d, REGULAR, n, batch=())
     b = str(d.tensor((n, 2), d.x.dtype, profile="plain"))
-    return [f"*L.linalg.lu_factor({a})", b], {}
+    return [f"*L.linalg.lu_factor({a}.detach())", b], {}
 
 
 def chain(d: Draw):
@@ -96,13 +96,15 @@ SQUARE = {"rtol": "None 1e-3 0.5"}
 CALLS = {
     **dict.fromkeys("inverse inv det logdet slogdet matrix_exp tensorinv".split(), of()),
     "logdet": of(DEFINITE),
-    "matrix_exp": lambda d: ([f"{matrix(d, ANY)} / 8"], {}),
+    "matrix_exp": lambda d: ([f"({matrix(d, ANY)} / 8)"], {}),
     "tensorinv": lambda d: ([matrix(d, batch=())], {"ind": "1"}),
     "tensorsolve": lambda d: ([matrix(d, rows=3, batch=()), str(d.tensor((3,), d.x.dtype, profile="plain"))], {}),
     "cholesky": of(DEFINITE, upper="True False"),
     "cholesky_inverse": of(LOWER),
     "cholesky_solve": equation(LOWER, swapped=True),
     "eigh": of(DEFINITE, UPLO="'L' 'U'"),
+    "linalg.eig": of(),
+    "linalg.eigvals": of(),
     "eigvalsh": of(DEFINITE, UPLO="'L' 'U'"),
     "qr": wide(),
     "linalg.qr": wide(mode="'reduced' 'r'"),
@@ -118,8 +120,8 @@ CALLS = {
                         {"driver": d.of("None 'gels' 'gelsd'")}),
     "lu_factor": of(),
     "lu": of(),
-    "lu_solve": factored,
-    "Tensor.lu_solve": lambda d: (lambda args: ([args[1], args[0]], {}))(factored(d)[0]),
+    "linalg.lu_solve": factored,
+    "lu_solve": lambda d: (lambda args: ([args[1], args[0]], {}))(factored(d)[0]),
     "lu_unpack": lambda d: ([f"*L.linalg.lu_factor({matrix(d)})"], {}),
     "solve": equation(left="True False"),
     "solve_triangular": equation(UPPER, always=("upper",), upper="True", left="True False", unitriangular="True False"),

@@ -56,7 +56,7 @@ def alarm(*_):
 def plain(x: Any) -> Any:
     """A result as arrays, numbers and lists, whatever library it is of."""
     if hasattr(x, "detach") and hasattr(x, "dtype"):
-        return str(x) if "complex" in str(x.dtype) else np.array(x.detach().numpy(force=True))
+        return str(x.detach()) if "complex" in str(x.dtype) else np.array(x.detach().numpy(force=True))
     if isinstance(x, (list, tuple)):
         return [plain(i) for i in x]
     if isinstance(x, (bool, int, float, type(None))):

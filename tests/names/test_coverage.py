@@ -31,8 +31,8 @@ def test_what_is_refused_says_what_to_use(names):
     """A sentence of the table, or of what the job functions' generation had."""
     said = {n.name: n.reason for library in names.values() for n in library if n.status == "refused"}
     assert not [name for name, hint in said.items() if not hint or "lists what is there" in hint or "did you" in hint]
-    others = ("placement", "nn.image")
-    assert all(hint == refused.reason(name) or name.startswith(others) for name, hint in said.items())
+    jobs = ("placement", "sbp", "nn.image")
+    assert all(hint == refused.reason(name) or name.startswith(jobs) for name, hint in said.items())
     assert "utils.data.Dataset" in said["nn.COCOReader"] and "lie in the memory" in said["Tensor.offload"]
 
 

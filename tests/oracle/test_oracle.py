@@ -67,7 +67,7 @@ def test_a_wrong_value_dtype_or_gradient_is_seen():
 
 
 def test_the_record_is_small_and_packs_the_same():
-    assert store.FILE.stat().st_size < 3_000_000
+    assert store.FILE.stat().st_size < 3_500_000
     some = {name: CASES[name] for name in ("add", "F.conv2d", "nn.BatchNorm1d")}
     for cases in some.values():
         for case in cases:

@@ -86,7 +86,9 @@ def view_as_complex(input):
 
 
 def adjoint(input):
-    """The conjugate transpose of matrices: their last two axes swapped. Raises DTypeError below two axes."""
-    if input.spec.ndim < 2:
-        fail(DTypeError, f"adjoint: a matrix has 2 axes, this tensor has {input.spec.ndim}", "x.conj()", input=input)
+    """The conjugate transpose of matrices: their last two axes swapped; of a tensor without axes its conjugate."""
+    if not input.spec.ndim:
+        return conj(input)
+    if input.spec.ndim == 1:
+        fail(DTypeError, "adjoint: a matrix has 2 axes, this tensor has 1", "x.conj()", input=input)
     return conj(input.mT)

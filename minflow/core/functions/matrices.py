@@ -254,10 +254,15 @@ def lu(A, *, pivot: bool = True):
     return lu_unpack(*lu_factor(A, pivot=pivot))
 
 
-def lu_solve(LU, pivots, B, *, left: bool = True, adjoint: bool = False):
+def lu_solve(b, LU_data, LU_pivots):
+    """X where A @ X = b, of what `lu_factor(A)` gave; linalg.lu_solve has its arguments in another order."""
+    return linalg_lu_solve(LU_data, LU_pivots, b)
+
+
+def linalg_lu_solve(LU, pivots, B, *, left: bool = True, adjoint: bool = False):
     """X where A @ X = B, of what `lu_factor(A)` gave (adjoint: A.T @ X = B; left=False: X @ A = B)."""
     if not left:
-        return turned(lu_solve(LU, pivots, turned(B), adjoint=not adjoint))
+        return turned(linalg_lu_solve(LU, pivots, turned(B), adjoint=not adjoint))
     P, L, U = lu_unpack(LU, pivots)
     if adjoint:
         half = solve_triangular(turned(U), B, upper=False)

@@ -49,7 +49,7 @@ class Matrices:
         return m.packed_lu(self, pivot, get_infos)
 
     def lu_solve(self, LU_data, LU_pivots):
-        return F.lu_solve(LU_data, LU_pivots, self)
+        return F.lu_solve(self, LU_data, LU_pivots)
 
     def matrix_power(self, n: int):
         return F.matrix_power(self, n)
@@ -76,7 +76,7 @@ class Matrices:
         return F.addr(self, vec1, vec2, beta=beta, alpha=alpha)
 
     def renorm_(self, p: float, dim: int, maxnorm: float):
-        return store(self, F.renorm(self, p, dim, maxnorm))
+        return store(self, F.renorm(self.clone(), p, dim, maxnorm))
 
     def addr_(self, vec1, vec2, *, beta=1, alpha=1):
         return store(self, F.addr(self, vec1, vec2, beta=beta, alpha=alpha))

@@ -9,5 +9,6 @@ from . import datasets as datasets
 from . import models as models
 from . import ops as ops
 from . import transforms as transforms
+from . import utils as utils
 
 __getattr__ = _missing_names("flow.vision", globals())

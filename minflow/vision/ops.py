@@ -1,6 +1,74 @@
-"""What is done with boxes of images. What it computes stands in `core/functions/judging.py`."""
+"""What is done with boxes of images: (n, 4), x1, y1, x2, y2 in pixels. `nms` stands in `core/functions/judging.py`."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..core.base.errors import OutOfRangeError, ShapeError
+from ..core.functions import clamp, maximum, minimum, stack
 from ..core.functions import nms as nms
-from ..core.messages.near import missing_names as _missing_names
+from ..core.messages.near import name_hints as _name_hints
+from ..core.tensor import Tensor
+from ..core.where import fail
 
-__getattr__ = _missing_names("flow.vision.ops", globals())
+
+def check_boxes(name: str, *several: Tensor) -> None:
+    for boxes in several:
+        if boxes.ndim == 0 or boxes.shape[-1] != 4:
+            fail(ShapeError, f"{name}: boxes of the shape {list(boxes.shape)}", "(n, 4): x1, y1, x2, y2", boxes=boxes)
+
+
+def box_area(boxes: Tensor) -> Tensor:
+    """(n,): (x2 - x1) * (y2 - y1) of each box."""
+    check_boxes("box_area", boxes)
+    return (boxes[..., 2] - boxes[..., 0]) * (boxes[..., 3] - boxes[..., 1])
+
+
+def box_iou(boxes1: Tensor, boxes2: Tensor) -> Tensor:
+    """(n, m): the area of the intersection of each pair of boxes, divided by that of their union.
+
+    Everingham et al. 2010, "The PASCAL visual object classes challenge", section 4.2.
+    """
+    check_boxes("box_iou", boxes1, boxes2)
+    a, b = boxes1.unsqueeze(-2), boxes2.unsqueeze(-3)
+    sides = clamp(minimum(a[..., 2:], b[..., 2:]) - maximum(a[..., :2], b[..., :2]), min=0)
+    both = sides[..., 0] * sides[..., 1]
+    return both / (box_area(a) + box_area(b) - both)
+
+
+def box_convert(boxes: Tensor, in_fmt: str, out_fmt: str) -> Tensor:
+    """The boxes in another form: "xyxy" corners, "xywh" a corner and the size, "cxcywh" the middle and the size."""
+    check_boxes("box_convert", boxes)
+    forms = ("xyxy", "xywh", "cxcywh")
+    if in_fmt not in forms or out_fmt not in forms:
+        fail(OutOfRangeError, f"box_convert: from {in_fmt!r} to {out_fmt!r}", f"two of {', '.join(forms)}")
+    a, b, c, d = (boxes[..., i] for i in range(4))
+    if in_fmt == "cxcywh":
+        a, b = a - c / 2, b - d / 2
+    if in_fmt != "xyxy":
+        c, d = a + c, b + d
+    if out_fmt == "xyxy":
+        return stack([a, b, c, d], -1)
+    w, h = c - a, d - b
+    return stack([a, b, w, h] if out_fmt == "xywh" else [a + w / 2, b + h / 2, w, h], -1)
+
+
+def clip_boxes_to_image(boxes: Tensor, size: Sequence[int]) -> Tensor:
+    """The boxes, with what lies outside an image of (height, width) cut off."""
+    check_boxes("clip_boxes_to_image", boxes)
+    height, width = size
+    x, y = clamp(boxes[..., 0::2], min=0, max=width), clamp(boxes[..., 1::2], min=0, max=height)
+    return stack([x[..., 0], y[..., 0], x[..., 1], y[..., 1]], -1)
+
+
+def batched_nms(boxes: Tensor, scores: Tensor, idxs: Tensor, iou_threshold: float) -> Tensor:
+    """`nms` for each class by itself: boxes of different classes do not push each other out. idxs: (n,), classes."""
+    check_boxes("batched_nms", boxes)
+    if boxes.numel() == 0:
+        return nms(boxes, scores, iou_threshold)
+    apart = idxs.to(boxes.dtype) * (boxes.max() - boxes.min() + 1)  # each class at a place of its own
+    return nms(boxes + apart.unsqueeze(1), scores, iou_threshold)
+
+
+__all__ = ["batched_nms", "box_area", "box_convert", "box_iou", "clip_boxes_to_image", "nms"]
+__getattr__ = _name_hints("flow.vision.ops", globals())

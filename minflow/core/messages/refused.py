@@ -90,6 +90,12 @@ REFUSED: dict[str, str] = {
     **rows("tensorrt contrib.*", "it is for one kind of device: leave it out"),
     # vision
     **rows("AutoAugment AutoAugmentPolicy RandAugment TrivialAugmentWide AugMix", POLICIES, "vision.transforms."),
+    **rows("roi_align roi_pool ps_roi_align ps_roi_pool RoIAlign RoIPool MultiScaleRoIAlign",
+           "the part x[..., top:bottom, left:right] of each box, then F.interpolate(part, size)", "vision.ops."),
+    **rows("deform_conv2d DeformConv2d", "F.grid_sample moves the places, F.conv2d filters them", "vision.ops."),
+    **rows("draw_bounding_boxes draw_segmentation_masks draw_keypoints flow_to_image",
+           "PIL.ImageDraw on transforms.ToPILImage()(image); or matplotlib", "vision.utils."),
+    **rows("io io.*", "PIL.Image.open reads a picture, transforms.PILToTensor() makes a tensor of it", "vision."),
     # other programs
     **rows("onnx onnx.* export export.* fx fx.* package package.* backends.onnx", EXPORT),
     **rows("save load freeze ScriptModule ScriptFunction RecursiveScriptModule optimize_for_inference", RUN, "jit."),

@@ -5,8 +5,9 @@ from .base import ImageDataset
 from .cifar import CIFAR10
 from .digits import Digits
 from .fake import FakeData
+from .folder import DatasetFolder, ImageFolder
 from .mnist import MNIST, FashionMNIST
 
-__all__ = ["CIFAR10", "Digits", "FakeData", "FashionMNIST", "ImageDataset", "MNIST"]
+__all__ = ["CIFAR10", "DatasetFolder", "Digits", "FakeData", "FashionMNIST", "ImageDataset", "ImageFolder", "MNIST"]
 
 __getattr__ = _name_hints("flow.vision.datasets", globals())

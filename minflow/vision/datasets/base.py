@@ -19,8 +19,20 @@ from ...core.where import fail
 from ...data.cache import cache_dir, first_of, folder
 from ...data.download import fetch
 from ...utils.data.dataset import Dataset, checked
-from ..transforms.functional import to_pil_image
+from ..transforms.images import to_pil_image
 from ..transforms.transforms import takes_arrays
+
+
+def check_transforms(dataset: str, transform: Any, target_transform: Any) -> None:
+    """Refuse what cannot be called with an image or a label, such as a class in the place of a transform."""
+    for name, t in (("transform", transform), ("target_transform", target_transform)):
+        if t is not None and (not callable(t) or isinstance(t, type)):
+            fail(
+                LoaderError,
+                f"{dataset}: {name} cannot be called with an image",
+                f"{name}={t.__name__}()" if isinstance(t, type) else "transforms.ToTensor()",
+                **{name: t},
+            )
 
 
 class ImageDataset(Dataset):
@@ -38,14 +50,7 @@ class ImageDataset(Dataset):
         transform: Callable | None = None,
         target_transform: Callable | None = None,
     ):
-        for name, t in (("transform", transform), ("target_transform", target_transform)):
-            if t is not None and (not callable(t) or isinstance(t, type)):
-                fail(
-                    LoaderError,
-                    f"{type(self).__name__}: {name} cannot be called with an image",
-                    f"{name}={t.__name__}()" if isinstance(t, type) else "transforms.ToTensor()",
-                    **{name: t},
-                )
+        check_transforms(type(self).__name__, transform, target_transform)
         self.data, self.targets, self.transform, self.target_transform = data, targets, transform, target_transform
 
     def __len__(self) -> int:

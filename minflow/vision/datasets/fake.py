@@ -12,7 +12,7 @@ from ...core.random import bits, derive_key
 from ...core.where import fail
 from ...utils.data.dataset import Dataset
 from ...utils.data.draw import below
-from ..transforms.functional import to_pil_image
+from ..transforms.images import to_pil_image
 from ..transforms.transforms import takes_arrays
 
 

@@ -8,7 +8,7 @@ Read next: `eager.py` and `trace.py`, which restore what rules need (`restore`) 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence, ValuesView
 from weakref import ref
 
 import numpy as np
@@ -173,7 +173,7 @@ def anomaly(node: Node, i: int, gi, gs) -> NonFiniteError:
 
 
 def as_tuple(x) -> tuple:
-    return tuple(x) if isinstance(x, list | tuple) else (x,)
+    return tuple(x) if isinstance(x, list | tuple | Iterator | ValuesView) else (x,)
 
 
 def seeds_for(outputs: Sequence, gradients: Sequence, verb: str) -> list:

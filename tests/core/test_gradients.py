@@ -19,6 +19,12 @@ def test_only_inputs_is_accepted():
     assert g.tolist() == [2.0, 4.0, 6.0] and second.tolist() == [2.0, 2.0, 2.0]
 
 
+def test_inputs_from_anything_that_gives_them():
+    x, other = leaves()
+    for inputs in ([x, other], iter([x, other]), {"x": x, "other": other}.values()):
+        assert [tuple(g.shape) for g in grad(x.sum() + other.sum(), inputs)] == [(3,), (2,)]
+
+
 def test_zeros_for_what_is_not_used():
     x, other = leaves()
     g, zero = grad(x.sum(), (x, other), materialize_grads=True)
@@ -44,3 +50,21 @@ def test_a_batch_of_vectors_gives_the_jacobian():
 def test_arange_multiplies_its_step():
     numbers = flow.arange(-8.0, 8.0, 0.1, dtype=flow.float64)
     assert numbers.shape == (160,) and numbers[80] == 0 and numbers[155].item() == -8.0 + 155 * 0.1
+
+
+def test_scatter_takes_a_number_by_name_and_reduces():
+    index = flow.tensor([0, 2])
+    assert flow.zeros(3).scatter_(0, index, value=1).tolist() == [1, 0, 1]
+    assert flow.ones(3).scatter(0, index, 2.0, reduce="add").tolist() == [3, 1, 3]
+    assert flow.full((3,), 3.0).scatter_(0, index, flow.tensor([2.0, 4.0]), reduce="multiply").tolist() == [6, 3, 12]
+    with pytest.raises(flow.OutOfRangeError, match="scatter_reduce"):
+        flow.ones(3).scatter(0, index, 2.0, reduce="mean")
+
+
+def test_addresses_of_distributions():
+    from minflow.distributions import multinomial
+    from minflow.distributions.categorical import Categorical
+    from minflow.distributions.kl import kl_divergence
+
+    assert multinomial.Multinomial is flow.distributions.Multinomial and Categorical is flow.distributions.Categorical
+    assert kl_divergence is flow.distributions.kl_divergence

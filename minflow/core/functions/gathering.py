@@ -34,9 +34,20 @@ def fitted(src, input, index):
     return src
 
 
-def scatter(input, dim: int, index, src=None, *, value=None):
-    """input with `[i, index[i, j]] = src[i, j]` for dim 1, and so on; src may be a number (`value`)."""
+def scatter(input, dim: int, index, src=None, *, value=None, reduce: str | None = None):
+    """input with `[i, index[i, j]] = src[i, j]` for dim 1, and so on; src may be a number (`value`).
+
+    reduce: "add" adds to what stands there, "multiply" multiplies it.
+    """
     src = value if src is None else src
+    if reduce is not None:
+        if reduce not in ("add", "multiply"):
+            fail(OutOfRangeError, f"scatter: reduce is {reduce!r}", '"add", "multiply", or scatter_reduce', input=input)
+        from .placing import scatter_reduce  # which reads this file
+
+        if not is_tensor(src):
+            src = s.full(shape=index.spec.shape, value=fitted(src, input, index), dtype=input.spec.dtype)
+        return scatter_reduce(input, dim, index, src, "sum" if reduce == "add" else "prod")
     return i.scatter(input, index, fitted(src, input, index), dim=axis_of(dim, input.spec.ndim, input), by="scatter")
 
 

@@ -25,6 +25,7 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph: bool | None = None, c
     if materialize_grads and allow_unused is False:
         fail(GradError, "grad: materialize_grads=True gives zeros where allow_unused=False wants an error",
              "leave out allow_unused")
+    inputs = as_tuple(inputs)
     unused = bool(allow_unused or materialize_grads)
     if is_grads_batched:
         vectors = list(zip(*as_tuple(grad_outputs if grad_outputs is not None else ())))
@@ -33,10 +34,10 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph: bool | None = None, c
         last = [True] * (len(vectors) - 1) + [create_graph if retain_graph is None else retain_graph]
         rows = [one_pass(outputs, inputs, g, keep, create_graph, unused) for g, keep in zip(vectors, last)]
         found = tuple(None if each[0] is None else F.stack(each) for each in zip(*rows))
-        shapes = [(len(vectors), *x.shape) for x in as_tuple(inputs)]
+        shapes = [(len(vectors), *x.shape) for x in inputs]
     else:
         found = one_pass(outputs, inputs, grad_outputs, retain_graph, create_graph, unused)
-        shapes = [tuple(x.shape) for x in as_tuple(inputs)]
+        shapes = [tuple(x.shape) for x in inputs]
     if materialize_grads:
-        return tuple(x.new_zeros(shape) if g is None else g for g, x, shape in zip(found, as_tuple(inputs), shapes))
+        return tuple(x.new_zeros(shape) if g is None else g for g, x, shape in zip(found, inputs, shapes))
     return found

@@ -224,8 +224,8 @@ class InPlace:
         """Filled with zeros."""
         return self.fill_(0)
 
-    def scatter_(self, dim, index, src):
-        return write(self, F.scatter(self, dim, index, src))
+    def scatter_(self, dim, index, src=None, *, value=None, reduce=None):
+        return write(self, F.scatter(self, dim, index, src, value=value, reduce=reduce))
 
     def scatter_add_(self, dim, index, src):
         return write(self, F.scatter_add(self, dim, index, src))

@@ -17,8 +17,8 @@ class Picking(Placing):
     def gather(self, dim, index):
         return F.gather(self, dim, index)
 
-    def scatter(self, dim, index, src):
-        return F.scatter(self, dim, index, src)
+    def scatter(self, dim, index, src=None, *, value=None, reduce=None):
+        return F.scatter(self, dim, index, src, value=value, reduce=reduce)
 
     def scatter_add(self, dim, index, src):
         return F.scatter_add(self, dim, index, src)

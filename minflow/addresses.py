@@ -45,8 +45,9 @@ VIEWS = {
         distance dropout flatten fold instancenorm lazy linear loss normalization padding pixelshuffle pooling rnn
         sparse transformer upsampling norm interpolate math_ops reshape dataset fused_batch_norm""".split()},
     **{f"distributions.{name}": ("distributions",) for name in """bernoulli beta binomial categorical cauchy chi2
-        dirichlet exponential gamma geometric gumbel half_normal independent kl laplace log_normal mixture_same_family
-        multinomial multivariate_normal one_hot_categorical poisson studentT transformed_distribution uniform""".split()},
+        dirichlet exponential gamma geometric gumbel half_normal independent kl laplace log_normal
+        mixture_same_family multinomial multivariate_normal one_hot_categorical poisson studentT
+        transformed_distribution uniform""".split()},
     "nn.modules": ("nn",), "nn.optimizer": ("optim",), "nn.optimizer.lr_scheduler": ("optim.lr_scheduler",),
     "_C": ("", "nn.functional", "linalg"), "_C._nn": ("nn.functional",), "_VF": ("", "nn.functional"),
     "_oneflow_internal": ("", "nn.functional"), "_utils": ("",), "functional": ("",), "storage": ("",),

@@ -7,6 +7,7 @@ from ..base.two_meanings import two_meanings
 from ..ir import NUMBERS
 from ..mode import MODE
 from ..ops import index as i
+from ..ops import scatter as sc
 from ..ops import shape as s
 from ..spec import bool_, int64
 from ..where import fail
@@ -43,11 +44,12 @@ def scatter(input, dim: int, index, src=None, *, value=None, reduce: str | None 
     if reduce is not None:
         if reduce not in ("add", "multiply"):
             fail(OutOfRangeError, f"scatter: reduce is {reduce!r}", '"add", "multiply", or scatter_reduce', input=input)
-        from .placing import scatter_reduce  # which reads this file
-
+        src, axis = fitted(src, input, index), axis_of(dim, input.spec.ndim, input)
         if not is_tensor(src):
-            src = s.full(shape=index.spec.shape, value=fitted(src, input, index), dtype=input.spec.dtype)
-        return scatter_reduce(input, dim, index, src, "sum" if reduce == "add" else "prod")
+            src = s.full(shape=index.spec.shape, value=src, dtype=input.spec.dtype)
+        if reduce == "add":
+            return i.scatter_add(input, index, src, dim=axis, by="scatter")
+        return sc.scatter_reduce(input, index, src, dim=axis, reduce="prod", include_self=True, by="scatter")
     return i.scatter(input, index, fitted(src, input, index), dim=axis_of(dim, input.spec.ndim, input), by="scatter")
 
 

@@ -120,7 +120,7 @@ ORACLES = {
     "windows": windows,
     "scatter_reduce": scatter_reduce,
     "nms": kept,
-    # random: tests/core/test_drawing.py
+    # random: tests/core/test_draws.py
     "multinomial": None,
     "poisson": None,
     "binomial": None,

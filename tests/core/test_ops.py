@@ -292,6 +292,8 @@ def spoiled(op):
     for k, (rule, asks) in op.rules.items():
         yield k, "rules", {**op.rules, k: (lambda *args, rule=rule: wrong_sign(rule(*args)), asks)}
     for n, (places, mask, rule, asks) in enumerate(op.groups):
+        if rule.__qualname__.startswith("refused."):  # it raises: tests/nn/test_rnn.py
+            continue
         for j, k in enumerate(places):
 
             def wrong(*args, rule=rule, j=j):

@@ -20,6 +20,9 @@ from .arguments import axis_of, integer, is_tensor, need_axes, numpy_names, seve
 from .shape import cat, chunk, flatten, flip, meshgrid, reshape, split, stack, transpose, unsqueeze, vstack
 
 
+MOST_PARTS = 1_000_000  # of a tensor: more are a mistake, and would fill the memory
+
+
 def every(function: Callable, tensors: tuple):
     """`function` of one tensor, or of each of several."""
     if len(tensors) == 1 and several(tensors[0]):
@@ -84,8 +87,9 @@ def tensor_split(input, indices_or_sections, dim: int = 0):
         places = places.tolist()
     if not several(places):
         parts = integer(places, "indices_or_sections")
-        if parts < 1:
-            fail(OutOfRangeError, f"tensor_split: {parts} parts", "at least 1, or a list of places", x=input)
+        if not 0 < parts <= MOST_PARTS:
+            hint = f"from 1 to {MOST_PARTS:,}, or a list of places"
+            fail(OutOfRangeError, f"tensor_split: {parts} parts", hint, x=input)
         return split(input, [size // parts + (k < size % parts) for k in range(parts)], axis)
     ends = [integer(n, "indices_or_sections") for n in places]
     lead = ((None, None, None),) * axis

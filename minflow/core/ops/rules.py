@@ -138,7 +138,7 @@ def settle(xp, found, out):
 
 def alike(xp, *inputs):
     """The inputs as arrays of one dtype: a function that is no ufunc of numpy may take a Python number for float64."""
-    dtype = next(x.dtype for x in inputs if hasattr(x, "dtype"))
+    dtype = next((x.dtype for x in inputs if hasattr(x, "dtype")), "float64")
     return [xp.asarray(x, dtype) for x in inputs]
 
 

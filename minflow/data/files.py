@@ -115,7 +115,8 @@ def read_idx(path: Path, ndim: int, limit: int = 1 << 28) -> np.ndarray:
 
 CIFAR_RECORD = 1 + 3 * 32 * 32  # a label, then the red, green and blue planes
 CIFAR_ROWS = 10_000
-UNPACKED = 1 << 28  # bytes; the whole archive has 184,320,000
+CIFAR100_ROWS = {True: 50_000, False: 10_000}
+UNPACKED = 1 << 28  # bytes; the whole archives have 184,320,000 and 184,440,000
 
 
 class Limited:
@@ -128,22 +129,36 @@ class Limited:
         data = self.file.read(min(size, self.left + 1))
         self.left -= len(data)
         if self.left < 0:
-            raise ValueError("it unpacks to more than the CIFAR-10 archive does")
+            raise ValueError("it unpacks to more than a CIFAR archive does")
         return data
 
 
-
 def read_cifar10(path: Path, train: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Images `uint8[n, 3, 32, 32]` and labels `uint8[n]` from `cifar-10-binary.tar.gz`, read without unpacking it to
-    disk.
+    """Images `uint8[n, 3, 32, 32]` and labels `uint8[n]` from `cifar-10-binary.tar.gz`."""
+    wanted = [f"data_batch_{i}.bin" for i in range(1, 6)] if train else ["test_batch.bin"]
+    rows = cifar_rows(path, "CIFAR-10", wanted, CIFAR_ROWS, CIFAR_RECORD)
+    check_labels(path, rows[:, 0], 10)
+    return rows[:, 1:].reshape(-1, 3, 32, 32), rows[:, 0].copy()
 
-    Only regular files of the six known names and of exactly the right size are read, whatever else the archive holds.
+
+def read_cifar100(path: Path, train: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Images `uint8[n, 3, 32, 32]` and labels `uint8[n]` of the 100 classes from `cifar-100-binary.tar.gz`; in front of
+    each label there is that of one of 20 groups."""
+    wanted = ["train.bin" if train else "test.bin"]
+    rows = cifar_rows(path, "CIFAR-100", wanted, CIFAR100_ROWS[bool(train)], CIFAR_RECORD + 1)
+    check_labels(path, rows[:, 1], 100)
+    return rows[:, 2:].reshape(-1, 3, 32, 32), rows[:, 1].copy()
+
+
+def cifar_rows(path: Path, dataset: str, wanted: list[str], count: int, record: int) -> np.ndarray:
+    """`uint8[n, record]`, the records of the members `wanted`, read without unpacking the archive to disk.
+
+    Only regular files of these names and of exactly `count` records are read, whatever else the archive holds.
     """
     import gzip
     import tarfile
 
     path = Path(path)
-    wanted = [f"data_batch_{i}.bin" for i in range(1, 6)] if train else ["test_batch.bin"]
     parts: dict[str, bytes] = {}
     try:
         with (opened(path) as raw, gzip.open(raw) as packed,
@@ -151,8 +166,8 @@ def read_cifar10(path: Path, train: bool) -> tuple[np.ndarray, np.ndarray]:
             for number, member in enumerate(archive):
                 name = member.name.rpartition("/")[2]
                 if name in wanted and name not in parts:
-                    if not member.isreg() or member.size != CIFAR_ROWS * CIFAR_RECORD:
-                        raise bad(path, f"its member {name} is not a file of {CIFAR_ROWS * CIFAR_RECORD} bytes",
+                    if not member.isreg() or member.size != count * record:
+                        raise bad(path, f"its member {name} is not a file of {count * record} bytes",
                                   found=f"{member.size} bytes")
                     file = archive.extractfile(member)
                     parts[name] = file.read(member.size) if file else b""
@@ -161,7 +176,7 @@ def read_cifar10(path: Path, train: bool) -> tuple[np.ndarray, np.ndarray]:
                 if len(parts) == len(wanted):
                     break
                 if number >= 100:
-                    raise bad(path, "holds more than the CIFAR-10 archive does")
+                    raise bad(path, f"holds more than the {dataset} archive does")
     except DataError:
         raise
     except FileNotFoundError:
@@ -170,13 +185,11 @@ def read_cifar10(path: Path, train: bool) -> tuple[np.ndarray, np.ndarray]:
         raise bad(path, "is damaged, or no tar.gz archive", reason=str(error) or type(error).__name__) from None
     if missing := [name for name in wanted if name not in parts]:
         hint = (
-            "minflow reads the binary version, cifar-10-binary.tar.gz: "
+            f"minflow reads the binary version, {dataset.lower()}-binary.tar.gz: "
             "the Python version consists of pickles, which can run any program"
         )
         raise bad(path, f"has no member {', '.join(missing)}", hint)
-    rows = np.frombuffer(bytearray().join(parts[name] for name in wanted), "uint8").reshape(-1, CIFAR_RECORD)
-    check_labels(path, rows[:, 0], 10)
-    return rows[:, 1:].reshape(-1, 3, 32, 32), rows[:, 0].copy()
+    return np.frombuffer(bytearray().join(parts[name] for name in wanted), "uint8").reshape(-1, record)
 
 
 def check_labels(path: Path, labels: np.ndarray, classes: int) -> None:

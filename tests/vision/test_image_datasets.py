@@ -111,6 +111,39 @@ def test_cifar10(tmp_path, monkeypatch):
     assert [p.name for p in (tmp_path / "data").iterdir()] == ["cifar-10-binary.tar.gz"]
 
 
+def test_cifar100(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "CIFAR100_ROWS", {True: 9, False: 4})
+    with pytest.raises(DataError, match=r"cifar-100-binary.tar.gz is not here[\s\S]*download=True"):
+        datasets.CIFAR100("data")
+    rows = np.random.default_rng(0).integers(0, 256, (13, 3074), dtype="uint8")
+    rows[:, 0], rows[:, 1] = rows[:, 0] % 20, rows[:, 1] % 100
+    (tmp_path / "mirror").mkdir()
+    path = tmp_path / "mirror" / "cifar-100-binary.tar.gz"
+
+    def write(train):
+        with tarfile.open(path, "w:gz") as archive:
+            for name, part in (("names.txt", b"apple"), ("train.bin", train), ("test.bin", rows[9:].tobytes())):
+                info = tarfile.TarInfo(f"cifar-100-binary/{name}")
+                info.size = len(part)
+                archive.addfile(info, io.BytesIO(part))
+
+    write(rows[:9].tobytes())
+    monkeypatch.setattr(datasets.CIFAR100, "urls", [path.as_uri()])
+    monkeypatch.setattr(datasets.CIFAR100, "sha256", hashlib.sha256(path.read_bytes()).hexdigest())
+    data, test = datasets.CIFAR100("data", True, TO_TENSOR, download=True), datasets.CIFAR100("data", False)
+    image, label = data[5]
+    assert len(data) == 9 and len(test) == 4 and label == rows[5, 1] and test[3][1] == rows[12, 1]
+    assert np.array_equal((image.numpy() * 255).round(), rows[5, 2:].reshape(3, 32, 32))
+    assert len(data.classes) == 100 and list(data.classes) == sorted(data.classes)
+    write(rows[:8].tobytes())
+    with pytest.raises(DataError, match="train.bin is not a file of 27666 bytes"):
+        datasets.CIFAR100("mirror")
+    rows[2, 1] = 100
+    write(rows[:9].tobytes())
+    with pytest.raises(DataError, match="the label 100 at position 2"):
+        datasets.CIFAR100("mirror")
+
+
 def test_the_programs_of_flowvision(tmp_path, monkeypatch):
     """The loop of OneFlow's tutorial on graphs, with FakeData in the place of CIFAR-10."""
     import minflow.nn as nn

@@ -90,6 +90,16 @@ REFUSED: dict[str, str] = {
     **rows("tensorrt contrib.*", "it is for one kind of device: leave it out"),
     # vision
     **rows("AutoAugment AutoAugmentPolicy RandAugment TrivialAugmentWide AugMix", POLICIES, "vision.transforms."),
+    **rows("KMNIST EMNIST QMNIST USPS SVHN STL10 ImageNet CelebA LSUN Places365 Cityscapes Coco* VOC* Caltech* Food101 "
+           "Flowers102 OxfordIIITPet StanfordCars LFW* Kinetics*",
+           "fetch and unpack its files: ImageFolder reads a folder for each class, DatasetFolder other files",
+           "vision.datasets."),
+    **rows("densenet* DenseNet* googlenet GoogLeNet* inception* Inception* mobilenet_v3* MobileNet_V3* MobileNetV3 "
+           "efficientnet* EfficientNet* convnext* ConvNeXt* swin* Swin* shufflenet* ShuffleNet* mnasnet* MNASNet* "
+           "regnet* RegNet* maxvit* MaxVit* detection* segmentation* video* quantization* optical_flow* "
+           "feature_extraction* wide_resnet101_2 resnext101*",
+           "its layers are in nn; ready ones are resnet18 to resnet152, vgg16, mobilenet_v2, vit_b_16, UNet: "
+           "vision.models.list_models()", "vision.models."),
     **rows("roi_align roi_pool ps_roi_align ps_roi_pool RoIAlign RoIPool MultiScaleRoIAlign",
            "the part x[..., top:bottom, left:right] of each box, then F.interpolate(part, size)", "vision.ops."),
     **rows("deform_conv2d DeformConv2d", "F.grid_sample moves the places, F.conv2d filters them", "vision.ops."),

@@ -1,10 +1,10 @@
-"""CIFAR-10, from its binary archive. Read next: `../../data/files.py`, which reads it."""
+"""CIFAR-10 and CIFAR-100, from their binary archives. Read next: `../../data/files.py`, which reads it."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ...data.files import read_cifar10
+from ...data.files import read_cifar10, read_cifar100
 from .base import DownloadedImages, found_or_fetched, roots
 
 
@@ -24,8 +24,30 @@ class CIFAR10(DownloadedImages):
     ]
     sha256 = "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd"
     limit = 180_000_000  # bytes; it has 170,052,171
+    read = staticmethod(read_cifar10)
 
     def arrays(self, download: bool) -> tuple[np.ndarray, np.ndarray]:
         path = found_or_fetched(self.archive, roots(self.root), self.urls, self.sha256, self.limit, download)
-        planes, labels = read_cifar10(path, self.train)
+        planes, labels = self.read(path, self.train)
         return np.ascontiguousarray(planes.transpose(0, 2, 3, 1)), labels
+
+
+class CIFAR100(CIFAR10):
+    """50,000 small photographs of 100 classes to train on, 10,000 to test: `uint8[32, 32, 3]` and labels 0 to 99.
+
+    root: the folder that holds `cifar-100-binary.tar.gz`; the cache by default.  download: fetch it (169 MB) if it is
+    not there. Source: as of CIFAR10.
+    """
+
+    classes = """apple aquarium_fish baby bear beaver bed bee beetle bicycle bottle bowl boy bridge bus butterfly
+        camel can castle caterpillar cattle chair chimpanzee clock cloud cockroach couch crab crocodile cup
+        dinosaur dolphin elephant flatfish forest fox girl hamster house kangaroo keyboard lamp lawn_mower
+        leopard lion lizard lobster man maple_tree motorcycle mountain mouse mushroom oak_tree orange orchid
+        otter palm_tree pear pickup_truck pine_tree plain plate poppy porcupine possum rabbit raccoon ray
+        road rocket rose sea seal shark shrew skunk skyscraper snail snake spider squirrel streetcar
+        sunflower sweet_pepper table tank telephone television tiger tractor train trout tulip turtle
+        wardrobe whale willow_tree wolf woman worm""".split()
+    archive = "cifar-100-binary.tar.gz"
+    urls = ["https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz"]
+    sha256 = "58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec"
+    read = staticmethod(read_cifar100)

@@ -405,8 +405,10 @@ class Tensor(Operators, Numbers, Mathematics, Matrices, Reductions, Shapes, Pick
 
     def __deepcopy__(self, memo) -> Tensor:
         """A copy of the numbers; tensors that shared an array share its copy. The tape is not copied."""
-        if self.array is None:
-            self.numbers("deepcopy")
+        if self.requires_grad and not self.is_leaf:
+            fail(GradError, "deepcopy of a tensor that was computed and requires grad: how it was is not copied",
+                 "copy.deepcopy(x.detach()), or x.detach().clone()", tensor=self)
+        self.numbers("deepcopy")
         twin = memo[id(self)] = object.__new__(type(self))
         fixed = dict.fromkeys(("array", "spec", "value", "alias", "cell", "gradient", "needs"))
         twin.__dict__.update({k: copy.deepcopy(v, memo) for k, v in self.__dict__.items() if k not in fixed})

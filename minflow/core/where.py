@@ -6,12 +6,15 @@ parts, once for each line. Read next: `infer.py`, whose errors `explain` complet
 
 from __future__ import annotations
 
+import copy
 import importlib
 import os
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
+
+import numpy as np
 
 from .base.errors import MinflowError, MinflowWarning
 from .ir import Where, line_number, where_text
@@ -30,7 +33,8 @@ class Ours(dict):
 
 
 ROOT = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
-OUTSIDE = ROOT, "<frozen importlib", importlib.__file__  # and the import that a program's line asks for
+# and who stands between a program's line and ours: the import that it asks for, copy.deepcopy, a function of numpy's
+OUTSIDE = ROOT, "<frozen importlib", importlib.__file__, copy.__file__, os.path.join(os.path.dirname(np.__file__), "")
 WIDGETS = f"{os.sep}minflow_widgets{os.sep}"  # the package beside it, wherever it is installed
 OURS = Ours()
 

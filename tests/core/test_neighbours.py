@@ -1,10 +1,13 @@
 """What other libraries do with tensors: NumPy's functions, DLPack both ways, pickle and copies."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
 import minflow as flow
-from minflow.core.base.errors import CallError, DTypeError, GradError, ShapeError
+from minflow.core.base.errors import CallError, DTypeError, GradError, GraphError, ShapeError
 from minflow.core.methods.neighbours import BY_UFUNC
 
 A = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 7.0]], "float32")
@@ -94,3 +97,86 @@ def test_dlpack_refuses():
     fixed.flags.writeable = False
     with pytest.raises(ShapeError, match="read-only"):
         flow.from_dlpack(fixed).add_(1)
+
+
+# ---- pickle and copies -------------------------------------------------------------------------------------------
+
+
+def again(it):
+    return pickle.loads(pickle.dumps(it))
+
+
+@pytest.mark.parametrize("way", [again, copy.deepcopy], ids=["pickle", "deepcopy"])
+def test_what_is_pickled_and_copied(way):
+    for dtype in (flow.bool, flow.int16, flow.float16, flow.bfloat16, flow.float64, flow.complex64):
+        x = flow.arange(4).to(dtype)
+        twin = way(x)
+        assert way(dtype) is dtype is twin.dtype and twin.tolist() == x.tolist() and twin.data_ptr() != x.data_ptr()
+    shape = way(flow.ones(2, 3).shape)
+    assert type(shape) is flow.Size and shape == (2, 3) and way(flow.device("cpu")) == flow.device("cpu")
+    assert way(flow.exp) is flow.exp and way(flow.nn.functional.relu) is flow.nn.functional.relu
+    assert way(flow.FloatTensor) is flow.FloatTensor and way(flow.cuda.FloatTensor) is flow.cuda.FloatTensor
+    generator = flow.Generator().manual_seed(3)
+    flow.rand(2, generator=generator)
+    assert flow.rand(2, generator=way(generator)).tolist() == flow.rand(2, generator=generator).tolist()
+    weight = flow.nn.Parameter(flow.ones(2))
+    weight.note = "mine"
+    assert type(way(weight)) is flow.nn.Parameter and way(weight).requires_grad and way(weight).note == "mine"
+    pair = way([weight, weight])
+    assert pair[0] is pair[1] is not weight
+    values, _ = way(flow.ones(2, 2).max(0))
+    assert values.tolist() == [1, 1]
+
+
+class Doubled(flow.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = flow.nn.Sequential(flow.nn.Linear(3, 2), flow.nn.BatchNorm1d(2))
+        self.inner.register_forward_hook(double)
+
+    def forward(self, x):
+        return self.inner(x)
+
+
+def double(module, inputs, output):
+    return output * 2
+
+
+@pytest.mark.parametrize("way", [again, copy.deepcopy], ids=["pickle", "deepcopy"])
+def test_a_model_and_its_optimizer_are_copied_together(way):
+    x, model = flow.tensor(A), Doubled()
+    adam = flow.optim.Adam(model.parameters(), lr=0.1)
+    schedule = flow.optim.lr_scheduler.StepLR(adam, 2)
+
+    def step(model, optimizer, schedule):
+        optimizer.zero_grad()
+        model(x).square().sum().backward()
+        optimizer.step()
+        schedule.step()
+        return [p.tolist() for p in model.parameters()]
+
+    step(model, adam, schedule)
+    twins = way((model, adam, schedule))
+    assert twins[1].param_groups[0]["params"][0] is twins[0].inner[0].weight is not model.inner[0].weight
+    assert [step(*twins) for _ in range(3)] == [step(model, adam, schedule) for _ in range(3)]
+
+
+def test_a_tensor_with_history_is_not_copied():
+    w = flow.ones(2, requires_grad=True)
+    with pytest.raises(GradError, match=r"(?s)deepcopy.*float32\[2\].*at test_neighbours.py.*x.detach\(\)"):
+        copy.deepcopy(w * 2)
+    with pytest.raises(GradError, match="deepcopy"):
+        copy.deepcopy({"losses": [w.sum()]})
+    assert copy.deepcopy((w * 2).detach()).tolist() == [2, 2] and not copy.deepcopy((w * 2).detach()).requires_grad
+    w.sum().backward()
+    assert copy.deepcopy(w).grad.tolist() == [1, 1] and copy.deepcopy(w).is_leaf
+
+
+def test_a_graph_is_not_copied():
+    class Half(flow.nn.Graph):
+        def build(self, x):
+            return x / 2
+
+    for way in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(GraphError, match=r"Half_\d+.*neither copied nor pickled"):
+            way(Half())

@@ -219,8 +219,6 @@ def test_copies():
     twin = copy.deepcopy(x)
     assert twin.requires_grad and twin.grad.tolist() == [3, 3] and twin.grad is not x.grad
     assert twin.note == ["kept"] and twin.note is not x.note and twin.data_ptr() != x.data_ptr()
-    computed = copy.deepcopy(x * 2)
-    assert computed.tolist() == [2, 2]
     tied = copy.deepcopy([x, x])
     assert tied[0] is tied[1]
     parameter = copy.deepcopy(flow.nn.Parameter(flow.ones(1)))

@@ -45,7 +45,8 @@ class TypedTensor(type):
 def typed(name: str, kind: str = "cpu") -> TypedTensor:
     dtype = as_dtype(BY_NAME[name])
     doc = f"A {dtype.name} tensor: of numbers, `{name}([1, 2])`, or of a shape, not initialised, `{name}(2, 3)`."
-    return TypedTensor(name, (), {"dtype": dtype, "kind": kind, "__doc__": doc})
+    home = "minflow" if kind == "cpu" else f"minflow.{kind}"  # where pickle finds it
+    return TypedTensor(name, (), {"dtype": dtype, "kind": kind, "__doc__": doc, "__module__": home})
 
 
 def numbers_or_shape(name: str, data: tuple, dtype: DType):

@@ -10,7 +10,7 @@ import functools
 import itertools
 from collections import OrderedDict
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -140,6 +140,9 @@ class RunningGraph(Members, Display):
 
     def __getattr__(self, name: str) -> Any:
         raise messages.no_attribute(self, name)
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        messages.no_copy(self)
 
     def __delattr__(self, name: str) -> None:
         self._members.pop(name, None)

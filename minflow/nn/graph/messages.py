@@ -115,6 +115,11 @@ def tensor_attribute(graph: Any, name: str, tensor: Tensor) -> NoReturn:
     fail(GraphError, what, hint, tensor=tensor)
 
 
+def no_copy(graph: Any) -> NoReturn:
+    what = f"{graph.name}: a graph is neither copied nor pickled, since its plans belong to its own tensors"
+    fail(GraphError, what, "copy.deepcopy of its model, and a new graph of that; graph.state_dict() to keep it")
+
+
 def nested(graph: Any, name: str, inner: Any) -> NoReturn:
     what = f"the graph {inner.name} is set as the attribute {name!r}, and a graph cannot contain another"
     fail(GraphError, f"{type(graph).__name__}: {what}", "hold the Module that both use", inner=inner.name)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import os
 import re
-import sys
 from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any
@@ -20,7 +19,7 @@ from ..core.ir import file_name, where_text
 from ..core.messages.near import of_object
 from ..core.where import OURS
 from .lines import library, source_line
-from .notebook import SHELL_FRAMES, ipython
+from .notebook import SHELL_FRAMES, ipython, offer_every_name
 
 
 CHAIN = 20  # errors behind an error that are looked at
@@ -213,6 +212,5 @@ def install(shows: Callable[[BaseException], list[str]]) -> None:
         shell.InteractiveTB.debugger_cls = at_the_learners_line(shell.InteractiveTB.debugger_cls)
     if shell is not None and getattr(shell, "custom_exceptions", None) == ():
         shell.set_custom_exc((KeyboardInterrupt, AttributeError), caught)
-    completer: Any = sys.modules.get("IPython.core.completer")
-    if shell is not None and completer is not None:  # Tab cuts the names after 500, by the alphabet; `flow.` has more
-        completer.MATCHES_LIMIT = max(getattr(completer, "MATCHES_LIMIT", 0), 2000)
+    if shell is not None:
+        offer_every_name()

@@ -29,6 +29,13 @@ def ipython() -> Any:
     return module.get_ipython() if module is not None and hasattr(module, "get_ipython") else None
 
 
+def offer_every_name() -> None:
+    """Tab cuts a list of names after 500, by the alphabet and without a word; `flow.` has more."""
+    completer: Any = sys.modules.get("IPython.core.completer")
+    if completer is not None:
+        completer.MATCHES_LIMIT = max(getattr(completer, "MATCHES_LIMIT", 0), 2000)
+
+
 def in_notebook() -> bool:
     """Whether a Jupyter kernel runs this process, so that rich output goes somewhere."""
     return getattr(ipython(), "kernel", None) is not None

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..core.base.errors import DTypeError, need
 from ..core.functions.creation import from_numpy
-from ..core.messages.near import missing_names as _missing_names
+from ..core.messages.near import name_hints as _name_hints
 from ..core.tensor import Tensor
 from ..core.where import fail
 
@@ -28,4 +28,4 @@ def to_torch(flow_tensor: Tensor) -> Any:
 
 
 __all__ = ["from_torch", "to_torch"]
-__getattr__ = _missing_names("flow.utils.tensor", globals())
+__getattr__ = _name_hints("flow.utils.tensor", globals())

@@ -330,7 +330,7 @@ def name_hints(room: str, names: dict[str, Any]) -> Callable[[str], Any]:
     mine = {name: it for name, it in names.items() if name[:1] != "_"}
     # of names that stand elsewhere; errors only say that they stand here
     at_home = any(getattr(it, "__module__", "") == own for it in mine.values() if not is_error(it))
-    face = room in ("flow", "flow.linalg") or not at_home
+    face = room in ("flow", "flow.linalg", "flow.autograd") or not at_home
     for name, it in mine.items():
         if f"{room}.{name}" in SHARED:
             names[name] = choosing(it, f"{start}.{name}", own)

@@ -10,6 +10,7 @@ import inspect
 from typing import Any
 
 from ...core.base.errors import GraphError, ShapeError
+from ...core.messages.near import misfit
 from ...core.mode import MODE
 from ...core.tensor import Tensor
 from ...core.where import fail
@@ -122,7 +123,10 @@ class LazyConv(Lazy):
         cls.__signature__ = inspect.Signature(others)  # type: ignore[attr-defined]
 
     def __init__(self, *args: Any, **kwargs: Any):
-        groups = inspect.signature(type(self)).bind(*args, **kwargs).arguments.get("groups", 1)
+        try:
+            groups = inspect.signature(type(self)).bind(*args, **kwargs).arguments.get("groups", 1)
+        except TypeError as error:
+            raise misfit(type(self), args, kwargs, f"nn.{type(self).__name__}", error) or error from None
         super().__init__(groups, *args, **kwargs)
         self.forget("weight", "bias")
 

@@ -9,7 +9,7 @@ import pytest
 
 import minflow as flow
 from minflow.diagnosis import ipython as cards
-from minflow.diagnosis import frames, notebook
+from minflow.diagnosis import card_record, frames, notebook
 
 SETUP = """
 import sys
@@ -165,7 +165,7 @@ def test_what_goes_wrong_in_showing_is_never_raised(kernel, monkeypatch):
         raise RuntimeError("ours")
 
     assert cards.show_card(flow.MinflowError("x")) and len(kernel.shown) == 1
-    monkeypatch.setattr(cards, "card_of", wrong)
+    monkeypatch.setattr(card_record, "card_of", wrong)
     assert not cards.show_card(flow.MinflowError("x")) and len(kernel.shown) == 1
     monkeypatch.setattr(cards, "warning_record", wrong)
     others = []

@@ -50,6 +50,7 @@ class ColorJitter(Transform):
 
     @staticmethod
     def factors(what: str, value: Any) -> tuple[float, float]:
+        """The (smallest, largest) factor: of a number x, max(0, 1 - x) and 1 + x."""
         if isinstance(value, int | float):
             if value < 0:
                 fail(OutOfRangeError, f"ColorJitter: {what} is {value}", "a number from 0 on, or (smallest, largest)")
@@ -249,6 +250,7 @@ class RandomErasing(Transform):
         return image
 
     def filling(self, image: Tensor, height: int, width: int) -> Any:
+        """What the rectangle is filled with."""
         if self.value == "random":
             return randn(image.shape[-3], height, width).to(image.dtype)
         if isinstance(self.value, int | float):

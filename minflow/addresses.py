@@ -49,7 +49,7 @@ VIEWS = {
         mixture_same_family multinomial multivariate_normal one_hot_categorical poisson studentT
         transformed_distribution uniform""".split()},
     "nn.modules": ("nn",), "nn.optimizer": ("optim",), "nn.optimizer.lr_scheduler": ("optim.lr_scheduler",),
-    "_C": ("", "nn.functional", "linalg"), "_C._nn": ("nn.functional",), "_VF": ("", "nn.functional"),
+    "_C": ("nn.functional", "", "linalg"), "_C._nn": ("nn.functional",), "_VF": ("", "nn.functional"),
     "_oneflow_internal": ("", "nn.functional"), "_utils": ("",), "functional": ("",), "storage": ("",),
     "autograd.variable": ("autograd",), "cuda.amp.autocast_mode": ("amp",), "cuda.amp.grad_scaler": ("amp",),
     "compatible": ("",), "framework": ("",), "framework.tensor": ("",), "framework.dtype": ("",),

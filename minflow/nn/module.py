@@ -409,8 +409,9 @@ class Module(Display):
                 f"train(mode) takes a bool, not {mode!r}",
                 "model.train() before training, model.eval() before testing",
             )
-        for module in self.modules():
-            module.training = mode
+        self.training = mode
+        for module in self.children():  # one with a train of its own is asked, as a frozen BatchNorm has
+            module.train(mode)
         return self
 
     def eval(self) -> Module:

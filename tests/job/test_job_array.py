@@ -123,10 +123,23 @@ def test_mistakes_with_slices():
         flow.slice_update(x, flow.ones(1), [])
 
 
-def test_slice_update_leaves_its_input():
-    x = flow.tensor(X)
-    flow.slice_update(x, flow.zeros(1, 3, 4), [(0, 1, 1)])
-    np.testing.assert_array_equal(x.numpy(), X)
+def test_slice_update_writes_into_a_tensor():
+    """As in OneFlow 1.0; a Blob, and what wants a gradient, stay as they are."""
+    x, v = flow.tensor(X), flow.tensor(X, requires_grad=True)
+    assert flow.slice_update(x, flow.zeros(1, 3, 4), [(0, 1, 1)]) is x and not x[0].any() and x[1].any()
+    assert not flow.slice_update(input=v, update=flow.zeros(1, 3, 4), slice_tup_list=[(0, 1, 1)])[0].any()
+    np.testing.assert_array_equal(v.detach().numpy(), X)
+
+
+def test_slices_by_the_words_of_1_0():
+    x, entries = flow.tensor(X), [[None, None, None], [0, 3, 2], [1, 4, 2]]
+    for found in (flow.slice(x, entries), flow.slice(x, slice_tup_list=entries), flow.slice(input=x, begin=entries)):
+        np.testing.assert_array_equal(found.numpy(), X[:, 0:3:2, 1:4:2])
+    where = flow.tensor([[0], [2]])
+    assert flow.scatter_nd(index=where, update=flow.tensor([1.0, 2.0]), shape=[3]).tolist() == [1, 0, 2]
+    assert flow.gather_nd(input=flow.arange(3), index=where).tolist() == [0, 2]
+    found = flow.tensor_scatter_nd_update(tensor=flow.arange(3), indices=where, updates=where[:, 0])
+    assert found.tolist() == [0, 1, 2]
 
 
 # ---- by index ----------------------------------------------------------------------------------------------------

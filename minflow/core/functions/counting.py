@@ -16,7 +16,7 @@ from ..ops import elementwise as e
 from ..ops import index as i
 from ..ops import order as o
 from ..ops import shape as s
-from ..spec import int32, int64, promote
+from ..spec import as_dtype, int32, int64, promote
 from ..where import fail
 from . import return_types
 from .arguments import axis_of, integer, is_tensor, several, tensor_of, to
@@ -106,12 +106,15 @@ def even_edges(values, bins: int, ends):
 # ---- equal ones ----------------------------------------------------------------------------------------------------
 
 
-def unique(input, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim=None):
+def unique(input, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim=None, *,
+           dtype=None):
     """The different numbers in order; with `dim`, the different slices along it. Eager only: a graph knows no number.
 
-    return_inverse: also where each number stands among them. return_counts: also how often each occurs.
+    return_inverse: also where each number stands among them. return_counts: also how often each occurs. dtype: that
+    of these two, int64 where it is not given.
     """
-    return distinct("unique", input, False, return_inverse, return_counts, dim)
+    found = distinct("unique", input, False, return_inverse, return_counts, dim)
+    return found if dtype is None or is_tensor(found) else (found[0], *[to(x, as_dtype(dtype)) for x in found[1:]])
 
 
 def unique_consecutive(input, return_inverse: bool = False, return_counts: bool = False, dim=None):

@@ -6,18 +6,19 @@ from ..base.errors import DTypeError, OutOfRangeError, ShapeError, TraceError
 from ..base.two_meanings import two_meanings
 from ..ir import NUMBERS
 from ..mode import MODE
+from ..ops import elementwise as e
 from ..ops import index as i
 from ..ops import scatter as sc
 from ..ops import shape as s
-from ..spec import bool_, int64
+from ..spec import bool_, float32, int64
 from ..where import fail
 from .arguments import axis_of, fitting, integer, is_tensor, operand, to
 from .shape import unbind
 
 
 @two_meanings
-def gather(input, dim: int, index):
-    """`out[i, j] = input[i, index[i, j]]` for dim 1, and so on."""
+def gather(input, dim: int, index, *, sparse_grad: bool = False):
+    """`out[i, j] = input[i, index[i, j]]` for dim 1, and so on. sparse_grad: accepted; gradients are dense."""
     return i.gather(input, index, dim=axis_of(dim, input.spec.ndim, input), by="gather")
 
 
@@ -166,8 +167,11 @@ def masked_select(input, mask):
 
 
 @two_meanings
-def one_hot(input, num_classes: int = -1):
-    """`int64 (..., num_classes)`: 1 at the class that each integer names; num_classes -1 counts them in the data."""
+def one_hot(input, num_classes: int = -1, on_value=1, off_value=0):
+    """`int64 (..., num_classes)`: 1 at the class that each integer names; num_classes -1 counts them in the data.
+
+    on_value, off_value: what stands in the place of 1 and 0; float32 where one of them is a float.
+    """
     if num_classes == -1:
         if MODE.get().trace is not None:
             fail(TraceError, "one_hot: while a graph is built there are no numbers to count the classes in",
@@ -181,7 +185,11 @@ def one_hot(input, num_classes: int = -1):
     if num_classes < 1:
         fail(OutOfRangeError, f"one_hot: num_classes is {num_classes}", "at least 1, or -1 to count them in the data",
              input=input)
-    return i.one_hot(input, num_classes=num_classes)
+    out = i.one_hot(input, num_classes=num_classes)
+    if (on_value, off_value) == (1, 0):
+        return out if on_value.__class__ is int else to(out, float32)
+    dtype = float32 if float in (on_value.__class__, off_value.__class__) else int64
+    return e.where(to(out, bool_), *[s.full(shape=(), value=v, dtype=dtype) for v in (on_value, off_value)])
 
 
 def tril(input, diagonal: int = 0):

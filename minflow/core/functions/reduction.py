@@ -228,7 +228,9 @@ def norm(input, p="fro", dim=None, keepdim: bool = False, dtype=None):
     return e.where(zero, 0, e.pow(e.where(zero, 1, total), 1 / p))
 
 
-vector_norm = norm
+def vector_norm(x, ord=2, dim=None, keepdim: bool = False, *, dtype=None):
+    """(sum |x|**ord) ** (1/ord) over `dim`, all axes where none is named. ord: a number, inf, -inf, or 0."""
+    return norm(x, ord, dim, keepdim, dtype)
 
 
 @numpy_names

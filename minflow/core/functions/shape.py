@@ -184,7 +184,12 @@ def transpose(input, dim0: int, dim1: int):
         raise spoken(error, transpose, (input, dim0, dim1), {})  # noqa: B904 (its cause is set)
 
 
-swapaxes = swapdims = transpose
+swapdims = transpose
+
+
+def swapaxes(input, axis0: int, axis1: int):
+    """transpose by the name that NumPy gives it."""
+    return transpose(input, axis0, axis1)
 
 
 def t(input):

@@ -17,6 +17,7 @@ from ..base.errors import CallError, MinflowError, MissingNameError
 from ..base.out import run_into, wants_out
 from ..base.signatures import argument_names
 from ..base.two_meanings import BUILDING, SHARED, other_meaning
+from .other_words import in_our_words
 from .refused import reason
 from .wrong_arguments import spoken as spoken_words
 from ..door import RAW
@@ -241,11 +242,12 @@ def with_hints(function: FunctionType, spoken: str, module: str = "", method: bo
         try:
             return function(*args, **kwargs)
         except (*RAW, MinflowError) as error:
-            if not wants_out(spoken, kwargs):
+            words = in_our_words(spoken.format(type(args[0]).__name__ if args else ""), kwargs, error)
+            if words is None and not wants_out(spoken, kwargs):
                 if (better := explained(error, function, args, kwargs, spoken, method)) is not error:
                     raise better  # noqa: B904 (its cause is set)
                 raise
-        return run_into(spoken, calling, args, kwargs)
+        return run_into(spoken, calling, args, kwargs) if words is None else calling(*args, **words)
 
     return named(calling, spoken, module) if module else calling
 

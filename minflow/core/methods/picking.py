@@ -14,7 +14,7 @@ from .placing import Placing
 class Picking(Placing):
     """Picking by places."""
 
-    def gather(self, dim, index):
+    def gather(self, dim, index, *, sparse_grad=False):
         return F.gather(self, dim, index)
 
     def scatter(self, dim, index, src=None, *, value=None, reduce=None):

@@ -68,8 +68,8 @@ class Reductions(Counting):
         return F.median(self, dim, keepdim)
 
     @F.numpy_names
-    def norm(self, p=2, dim=None, keepdim=False):
-        return F.norm(self, p, dim, keepdim)
+    def norm(self, p=2, dim=None, keepdim=False, dtype=None):
+        return F.norm(self, p, dim, keepdim, dtype)
 
     @F.numpy_names
     def logsumexp(self, dim, keepdim=False):

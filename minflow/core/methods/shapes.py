@@ -54,7 +54,10 @@ class Shapes(Storage):
     def transpose(self, dim0, dim1):
         return F.transpose(self, dim0, dim1)
 
-    swapaxes = swapdims = transpose
+    swapdims = transpose
+
+    def swapaxes(self, axis0, axis1):
+        return self.transpose(axis0, axis1)
 
     def permute(self, *dims):
         return F.permute(self, one_or_many(dims))

@@ -22,7 +22,8 @@ from ...core.ops import reduce as r
 from ...core.ops import shape as s
 from ...core.spec import DType, as_dtype, float32, int32, int64
 from ...core.where import fail
-from .op_name import folded, takes_name
+from ..blob import Blob
+from .op_name import also_called, folded, takes_name
 from .segments import several
 
 
@@ -195,10 +196,13 @@ def slice_v2(x, slice_tup_list: Sequence[Sequence[int | None]], name: str | None
     return F.flip(part, *backwards) if backwards else part
 
 
+@also_called(input="x", slice_tup_list="begin")
 @takes_name
-def slice(x, begin: Sequence[int | None], size: Sequence[int | None], name: str | None = None):
+def slice(x, begin: Sequence, size: Sequence[int | None] | None = None, name: str | None = None):
     """size[k] elements from begin[k] on, for each axis k. None: from the start, and all that are left; so does size
-    -1."""
+    -1. As in OneFlow 1.0 without size: begin (or slice_tup_list) is the slice_tup_list of slice_v2."""
+    if size is None:
+        return slice_v2(x, begin)
     shape = x.spec.shape
     for argument, value in (("begin", begin), ("size", size)):
         if not isinstance(value, Sequence) or len(value) != len(shape):
@@ -215,9 +219,11 @@ def slice(x, begin: Sequence[int | None], size: Sequence[int | None], name: str 
     return slice_v2(x, entries)
 
 
+@also_called(input="x")
 @folded
 def slice_update(x, update, slice_tup_list: Sequence[Sequence[int | None]], name: str | None = None):
-    """x with `update` in the place that slice_v2 would take; x itself stays as it is."""
+    """x with `update` in the place that slice_v2 would take. A Blob, and a tensor whose gradient is
+    wanted, stay as they are; another tensor is written into, as in OneFlow 1.0."""
     places = bounds("slice_update", x, slice_tup_list)
     shape = tuple([len(p) for p in places])
     if update.spec.shape != shape:
@@ -225,7 +231,8 @@ def slice_update(x, update, slice_tup_list: Sequence[Sequence[int | None]], name
         fail(ShapeError, what, "the two alike", x=x, update=update)
     index, backwards = forward(places)
     update = to(F.flip(update, *backwards) if backwards else update, x.spec.dtype)
-    return s.view_write(x, update, path=((s.getitem, {"index": index}),))
+    out = s.view_write(x, update, path=((s.getitem, {"index": index}),))
+    return out if isinstance(x, Blob) or x.requires_grad else x.copy_(out)
 
 
 # ---- constants ---------------------------------------------------------------------------------------------------

@@ -52,7 +52,7 @@ ROWS = (
     row("gather", "picking.gather", "params indices validate_indices batch_dims",
         "takes whole slices along axis, and the index may have any shape; "
         "the modern one takes element by element along dim"),
-    row("one_hot", "picking.one_hot", "indices depth on_value off_value axis dtype",
+    row("one_hot", "picking.one_hot", "indices depth axis dtype",
         "takes the number of classes as depth, the two values and their dtype (int32); "
         "the modern one counts the classes and gives int64"),
     row("diag", "arrays.diag", "x", "is the modern one, and takes x and a name"),

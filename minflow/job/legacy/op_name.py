@@ -40,6 +40,22 @@ def takes_name(function: Callable, otherwise: str = "") -> Callable:
     return scoped
 
 
+def also_called(**others: str) -> Callable:
+    """Accept keywords of OneFlow's later generation: input="x" where x stood then."""
+
+    def decorated(function: Callable) -> Callable:
+        @functools.wraps(function)
+        def either(*args, **options):
+            for later, name in others.items():
+                if later in options and name not in options:
+                    options[name] = options.pop(later)
+            return function(*args, **options)
+
+        return either
+
+    return decorated
+
+
 def public(names: dict) -> Callable:
     """A `__dir__` for a module of such functions: they alone, not what it imports. names: its globals()."""
 

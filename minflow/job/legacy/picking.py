@@ -18,7 +18,7 @@ from ...core.ops import index as i
 from ...core.ops import shape as s
 from ...core.spec import as_dtype, bool_, int32, promote
 from ...core.where import fail
-from .op_name import folded, takes_name
+from .op_name import also_called, folded, takes_name
 from .segments import starts
 
 
@@ -78,6 +78,7 @@ def position(name: str, indices, shape: tuple[int, ...]):
     return i.ravel_index(*F.unbind(indices, -1), shape=tuple(shape[:k]), by=name), k
 
 
+@also_called(input="params", index="indices")
 @folded
 def gather_nd(params, indices, name: str | None = None):
     """params[indices[..., 0], ..., indices[..., k-1]]: each row of indices `(..., k)` names one place, k axes deep."""
@@ -99,6 +100,7 @@ def placed(name: str, params, indices, updates, op):
     return F.reshape(op(flat, place, to(updates, params.spec.dtype), axis=0), shape)
 
 
+@also_called(index="indices", update="updates")
 @folded
 def scatter_nd(indices, updates, shape: Sequence[int], name: str | None = None):
     """Zeros of this shape with updates in the places that indices `(..., k)` name; what meets is added."""
@@ -106,6 +108,7 @@ def scatter_nd(indices, updates, shape: Sequence[int], name: str | None = None):
     return placed("scatter_nd", empty, indices, updates, i.index_add)
 
 
+@also_called(tensor="params")
 @folded
 def tensor_scatter_nd_update(params, indices, updates, name: str | None = None):
     """params with updates in the places that indices `(..., k)` name; of a place named twice the last one counts."""

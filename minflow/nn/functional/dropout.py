@@ -5,16 +5,18 @@ from __future__ import annotations
 from ...core.base.errors import OutOfRangeError
 from ...core.mode import MODE
 from ...core.ops.random import dropout as drop
-from ...core.random import default_generator
+from ...core.random import Generator, default_generator
 from ...core.tensor import Tensor
 from ...core.where import fail
 from .arguments import check_tensor
 
 
-def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+def dropout(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False, generator: Generator | None = None
+) -> Tensor:
     """In training each number becomes 0 with probability p, else x / (1 - p); otherwise out = x.
 
-    Takes one counter of the default Generator. Raises OutOfRangeError unless 0 <= p <= 1.
+    Takes one counter of the generator, the default one where none is given. Raises OutOfRangeError unless 0 <= p <= 1.
     """
     check_tensor("dropout", input)
     if not 0 <= p <= 1:
@@ -23,6 +25,6 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
         )
     if not training or p == 0:
         return input
-    counter, offset = MODE.get().draw(default_generator)
+    counter, offset = MODE.get().draw(generator or default_generator)
     out, _ = drop(input, counter, p=float(p), offset=offset)
     return input.copy_(out) if inplace else out  # its gradient needs the mask only, so the input may go

@@ -6,6 +6,7 @@ Read next: `../functional/dropout.py`.
 from __future__ import annotations
 
 from ...core.base.errors import OutOfRangeError
+from ...core.random import Generator
 from ...core.tensor import Tensor
 from ...core.where import fail
 from .. import functional as F
@@ -18,7 +19,7 @@ class Dropout(Module):
     Srivastava et al. 2014, section 4.
     """
 
-    def __init__(self, p: float = 0.5, inplace: bool = False):
+    def __init__(self, p: float = 0.5, inplace: bool = False, generator: Generator | None = None):
         super().__init__()
         if isinstance(p, bool) or not isinstance(p, int | float) or not 0 <= p <= 1:
             fail(
@@ -26,10 +27,10 @@ class Dropout(Module):
                 f"{type(self).__name__}: p is {p!r}, where a probability between 0 and 1 is wanted",
                 f"nn.{type(self).__name__}(0.5)",
             )
-        self.p, self.inplace = p, inplace
+        self.p, self.inplace, self.generator = p, inplace, generator
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.dropout(input, self.p, self.training, self.inplace)
+        return F.dropout(input, self.p, self.training, self.inplace, self.generator)
 
     def extra_repr(self) -> str:
         return f"p={self.p}, inplace={self.inplace}"

@@ -131,7 +131,7 @@ CAPS = {
     "core.ops.examples": None,  # data that ops are tested with
     "core.functions": 4000,     # a few lines each over the ops; nothing in the engine is understood by them
     "core.methods": 1350,       # the list of methods: one line each
-    "core.messages": 800,       # names, arguments and likely mistakes; runs only then
+    "core.messages": 830,       # names, arguments and likely mistakes; runs only then
     "core.backend.fast": 550,   # tuned kernels beside the reference ones, which say what they compute
     "compiler": 120,            # what graphs and jobs share: parts, the cache of plans, names of operations
     "views": 4960,

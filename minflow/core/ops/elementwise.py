@@ -389,7 +389,7 @@ def _(xp, x, out=None):
 abs = define(
     "abs(x)",
     lambda x: same(x).but(dtype=x.dtype.to_real()) if isinstance(x, Spec) else same(x),
-    lambda g, x, out: g * (sign(x) if x.spec.floating else direction(x, out)),
+    lambda g, x: g * (sign(x) if x.spec.floating else direction(x, abs(x))),
     elementwise="same",
     scalar="abs(x)",
     sbp=SPLIT_1,

@@ -492,12 +492,10 @@ def test_notebook_shows_the_tree_of_a_build_that_fails(displayed, capsys):
 
 
 def test_notebook_gets_lines_where_a_tree_cannot_be_shown(displayed, capsys, monkeypatch):
-    from minflow.nn.graph.listing import build_log as debug
-
     def wrong(*args):
         raise RuntimeError("no display")
 
-    monkeypatch.setattr(debug, "debug_bundle", wrong)
+    monkeypatch.setattr("minflow.views.kinds.debug_tree.debug_bundle", wrong)
     text = printed(2, capsys)
     assert displayed == [] and "(OPERATOR: model.fc1-matmul-0" in text
     assert text.count("start building graph modules.") == 1

@@ -167,7 +167,7 @@ def test_what_goes_wrong_in_showing_is_never_raised(kernel, monkeypatch):
     assert cards.show_card(flow.MinflowError("x")) and len(kernel.shown) == 1
     monkeypatch.setattr(card_record, "card_of", wrong)
     assert not cards.show_card(flow.MinflowError("x")) and len(kernel.shown) == 1
-    monkeypatch.setattr(cards, "warning_record", wrong)
+    monkeypatch.setattr("minflow.diagnosis.card_record.warning_record", wrong)
     others = []
     monkeypatch.setattr(cards.Cards, "others", lambda *args: others.append(args))
     monkeypatch.setattr(notebook, "prints_into_cell", lambda stream: True)

@@ -248,6 +248,7 @@ def test_in_a_loader():
     (lambda: T.RandomChoice([T.ToTensor()], [1, 2]), OutOfRangeError, r"p is \[1, 2\], of 1"),
     (lambda: T.Resize((4, 4), max_size=8), OutOfRangeError, "max_size is 8"),
     (lambda: T.AutoAugment, MissingNameError, "RandomChoice"),
+    (lambda: T.v2, MissingNameError, r"ToTensor\(\)"),
     (lambda: T.RandAugment, MissingNameError, "ColorJitter"),
 ])  # fmt: skip
 def test_mistakes(mistake, kind, said):

@@ -90,6 +90,8 @@ REFUSED: dict[str, str] = {
     **rows("tensorrt contrib.*", "it is for one kind of device: leave it out"),
     # vision
     **rows("AutoAugment AutoAugmentPolicy RandAugment TrivialAugmentWide AugMix", POLICIES, "vision.transforms."),
+    **rows("v2 v2.* tv_tensors", "the same names stand in vision.transforms; v2.ToImage() and v2.ToDtype(flow.float32, "
+           "scale=True) together are ToTensor()", "vision.transforms."),
     **rows("KMNIST EMNIST QMNIST USPS SVHN STL10 ImageNet CelebA LSUN Places365 Cityscapes Coco* VOC* Caltech* Food101 "
            "Flowers102 OxfordIIITPet StanfordCars LFW* Kinetics*",
            "fetch and unpack its files: ImageFolder reads a folder for each class, DatasetFolder other files",

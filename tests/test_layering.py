@@ -145,7 +145,7 @@ CAPS = {
     "data": 560,
     "distributions": 790,
     "utils": 1400,
-    "vision": 2450,             # models are tables of layers, transforms a block each; nothing of the engine
+    "vision": 2400,             # models are tables of layers, transforms a block each; nothing of the engine
     "models": 200,
     "job": 2400,
     "job.legacy": 2560,

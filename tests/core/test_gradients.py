@@ -61,6 +61,17 @@ def test_scatter_takes_a_number_by_name_and_reduces():
         flow.ones(3).scatter(0, index, 2.0, reduce="mean")
 
 
+def test_one_place_of_a_vector_needs_no_axes():
+    place, zeros = flow.tensor(1), flow.zeros(3)
+    assert flow.zeros(3).scatter_(0, place, value=1).tolist() == [0, 1, 0]
+    for written in (zeros.scatter(0, place, flow.tensor(2.0)), zeros.scatter_add(0, place, flow.tensor([2.0])),
+                    zeros.scatter(0, place, 2, reduce="add"), zeros.scatter_reduce(0, place, flow.tensor(2.0), "sum")):
+        assert written.tolist() == [0, 2, 0]
+    assert flow.arange(5).gather(0, place).item() == 1 and flow.arange(5).gather(0, place).shape == ()
+    with pytest.raises(flow.ShapeError, match="shape \\(\\)"):
+        flow.zeros(3, 2).scatter(0, place, 1.0)
+
+
 def test_addresses_of_distributions():
     from minflow.distributions import multinomial
     from minflow.distributions.categorical import Categorical

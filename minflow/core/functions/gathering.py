@@ -19,7 +19,14 @@ from .shape import unbind
 @two_meanings
 def gather(input, dim: int, index, *, sparse_grad: bool = False):
     """`out[i, j] = input[i, index[i, j]]` for dim 1, and so on. sparse_grad: accepted; gradients are dense."""
-    return i.gather(input, index, dim=axis_of(dim, input.spec.ndim, input), by="gather")
+    found = i.gather(input, listed(index, input), dim=axis_of(dim, input.spec.ndim, input), by="gather")
+    return found if found.spec.ndim == index.spec.ndim else s.reshape(found, shape=())
+
+
+def listed(index, input):
+    """index as the ops take it: for a vector, one place without axes is a list of it."""
+    single = index.spec.shape == () and input.spec.ndim == 1 and not index.spec.dtype.floating
+    return s.reshape(index, shape=(1,)) if single else index
 
 
 def fitted(src, input, index):
@@ -27,6 +34,8 @@ def fitted(src, input, index):
     if src.__class__ in NUMBERS:
         return fitting("scatter", src, input.spec.dtype, input=input, src=src)
     src = to(operand(src), input.spec.dtype)
+    if src.spec.shape == () and index.spec.shape == (1,):
+        return s.reshape(src, shape=(1,))
     if (
         src.spec.shape != index.spec.shape
         and src.spec.ndim == index.spec.ndim
@@ -41,7 +50,7 @@ def scatter(input, dim: int, index, src=None, *, value=None, reduce: str | None 
 
     reduce: "add" adds to what stands there, "multiply" multiplies it.
     """
-    src = value if src is None else src
+    src, index = value if src is None else src, listed(index, input)
     if reduce is not None:
         if reduce not in ("add", "multiply"):
             fail(OutOfRangeError, f"scatter: reduce is {reduce!r}", '"add", "multiply", or scatter_reduce', input=input)
@@ -56,6 +65,7 @@ def scatter(input, dim: int, index, src=None, *, value=None, reduce: str | None 
 
 def scatter_add(input, dim: int, index, src):
     """input with `[i, index[i, j]] += src[i, j]` for dim 1, and so on."""
+    index = listed(index, input)
     return i.scatter_add(input, index, fitted(src, input, index), dim=axis_of(dim, input.spec.ndim, input),
                          by="scatter_add")
 

@@ -22,7 +22,7 @@ from ..rebind import phantom, root_of
 from ..spec import bool_, int64
 from ..where import fail
 from .arguments import axis_of, fitting, integer, is_tensor, need_axes, operand, several, sizes, to
-from .gathering import diag, diagonal, gather, places, scatter_add
+from .gathering import diag, diagonal, gather, listed, places, scatter_add
 from .indexing import assign_indexed
 from .reduction import cumsum, sum
 from .shape import broadcast_to, flatten, select
@@ -45,7 +45,8 @@ def scatter_reduce(input, dim: int, index, src, reduce: str, *, include_self: bo
 
 
 def met(name: str, input, dim: int, index, src, reduce: str, include_self: bool):
-    axis = axis_of(dim, input.spec.ndim, input)
+    axis, index = axis_of(dim, input.spec.ndim, input), listed(index, input)
+    src = s.reshape(src, shape=(1,)) if src.spec.shape == () and index.spec.shape == (1,) else src
     if src.spec.shape != index.spec.shape and src.spec.ndim == index.spec.ndim:
         src = s.getitem(src, index=tuple([(0, n, None) for n in index.spec.shape]))
     if reduce not in ("sum", "mean"):

@@ -84,12 +84,12 @@ def rebuild(kind, what, values, where, hint):
     return kind(what, values=values, where=where, hint=hint)
 
 
-class ShapeError(MinflowError, ValueError):
-    """Shapes that do not fit together."""
+class ShapeError(MinflowError, ValueError, RuntimeError):
+    """Shapes that do not fit together. PyTorch raises ValueError for some and RuntimeError for others."""
 
 
-class DTypeError(MinflowError, TypeError):
-    """A tensor or number of the wrong dtype, or an argument of the wrong type."""
+class DTypeError(MinflowError, TypeError, RuntimeError):
+    """A tensor or number of the wrong dtype, or an argument of the wrong type. In PyTorch either of both."""
 
 
 class CallError(MinflowError, TypeError):
@@ -100,8 +100,8 @@ class MissingNameError(MinflowError, AttributeError):
     """A public name that is not there."""
 
 
-class OutOfRangeError(MinflowError, IndexError):
-    """An index, label or axis outside its range."""
+class OutOfRangeError(MinflowError, IndexError, ValueError):
+    """An index, label or axis outside its range (IndexError in PyTorch), or another number (ValueError)."""
 
 
 class DivisionError(MinflowError, ZeroDivisionError):

@@ -105,7 +105,9 @@ from .core.functions import (  # shape, order, count
     unravel_index as unravel_index, vander as vander, vsplit as vsplit,
     unsafe_chunk as unsafe_chunk, unsafe_split as unsafe_split, unsafe_split_with_sizes as unsafe_split_with_sizes,
 )
-from .core.functions.creation import broadcast_shapes as broadcast_shapes, new_ones as new_ones
+from .core.functions.creation import (
+    broadcast_shapes as broadcast_shapes, frombuffer as frombuffer, new_ones as new_ones,
+)
 from .core.functions.matrices import packed_lu as lu
 from .core.functions import (  # matrices
     addbmm as addbmm, addr as addr, chain_matmul as chain_matmul, cholesky as cholesky,

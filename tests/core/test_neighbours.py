@@ -85,6 +85,18 @@ def test_dlpack_shares_memory_both_ways():
         assert np.from_dlpack(x.to(flow.tensor(np.zeros(1, dtype)).dtype)).dtype == dtype
 
 
+def test_memory_of_python():
+    memory = bytearray(np.arange(4, dtype="int32").tobytes())
+    x = flow.frombuffer(memory, dtype=flow.int32, count=2, offset=4)
+    assert x.tolist() == [1, 2]
+    x.add_(1)
+    assert np.frombuffer(memory, "int32").tolist() == [0, 2, 3, 3]
+    assert flow.frombuffer(np.ones(2, "float32"), dtype=flow.float32, requires_grad=True).requires_grad
+    for wrong, kind in (((b"abc", flow.int32), ShapeError), (([1], flow.uint8), DTypeError)):
+        with pytest.raises(kind, match=f"frombuffer of {type(wrong[0]).__name__}.*"):
+            flow.frombuffer(wrong[0], dtype=wrong[1])
+
+
 def test_dlpack_refuses():
     with pytest.raises(GradError, match=r"(?s)requires grad.*float32\[2\].*detach"):
         np.from_dlpack(flow.ones(2, requires_grad=True))

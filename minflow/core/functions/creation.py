@@ -79,6 +79,18 @@ strided_look = s.define(
 s.kernel(strided_look, lambda xp, x, shape, strides: xp.lib.stride_tricks.as_strided(x, shape, strides))
 
 
+def frombuffer(buffer, *, dtype, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
+    """A tensor of the memory of a bytearray, an array of Python or such: `count` numbers of a dtype, from byte `offset`
+    on. Memory that is read-only, such as that of bytes, can be read only."""
+    dtype = as_dtype(dtype)
+    try:
+        array = np.frombuffer(buffer, dtype.np, count, offset)
+    except (TypeError, ValueError, BufferError) as error:
+        fail(ShapeError if isinstance(error, ValueError) else DTypeError, f"frombuffer of {type(buffer).__name__}: "
+             f"{error}", "a bytearray of a whole number of elements", dtype=dtype.name, count=count, offset=offset)
+    return finish(from_numpy(array), None, requires_grad)
+
+
 class Capsule:
     """What another library's `to_dlpack` gave, as something that has it."""
 

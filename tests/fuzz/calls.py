@@ -22,7 +22,7 @@ PAIR = lambda d: d.one("1", "2", "3", "(1, 2)", "(2, 1)", "[2, 2]", "0" if d.cha
 ARGUMENTS = {
     **dict.fromkeys("input self x tensor a".split(), lambda d: d.first()),
     **dict.fromkeys("other end tensor1 tensor2 b".split(), lambda d: d.partner()),
-    **dict.fromkeys("dim dim0 dim1 dim2 start_dim end_dim source destination".split(), lambda d: d.axis()),
+    **dict.fromkeys("dim dim0 dim1 dim2 axis0 axis1 start_dim end_dim source destination".split(), lambda d: d.axis()),
     **dict.fromkeys(
         (
             "keepdim keepdims unbiased descending stable largest sorted equal_nan as_tuple training inplace ceil_mode "

@@ -108,7 +108,7 @@ from .core.functions import (  # shape, order, count
 from .core.functions.creation import (
     broadcast_shapes as broadcast_shapes, frombuffer as frombuffer, new_ones as new_ones,
 )
-from .core.functions.matrices import packed_lu as lu
+from .core.functions.matrices import packed_lu as _packed_lu
 from .core.functions import (  # matrices
     addbmm as addbmm, addr as addr, chain_matmul as chain_matmul, cholesky as cholesky,
     cholesky_inverse as cholesky_inverse, cholesky_solve as cholesky_solve, corrcoef as corrcoef, cov as cov,
@@ -216,6 +216,7 @@ newaxis = None
 device = _Device
 dtype = _DType
 layout = _Layout
+lu = _packed_lu
 bool = _bool
 get_default_dtype = _default_dtype
 half, float, double, int, long = float16, float32, float64, int32, int64

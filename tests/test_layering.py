@@ -126,34 +126,34 @@ MECHANISM = [
 # longest name that fits its module decides.
 CAPS = {
     "mechanism": 2800,
-    "core": 900,                # what stands around the mechanism: creation, grad modes, errors, events, ...
+    "core": 890,                # what stands around the mechanism: creation, grad modes, errors, events, ...
     "core.ops": None,           # an op is one block that is read alone (test_ops_are_short)
     "core.ops.examples": None,  # data that ops are tested with
-    "core.functions": 4000,     # a few lines each over the ops; nothing in the engine is understood by them
+    "core.functions": 3890,     # a few lines each over the ops; nothing in the engine is understood by them
     "core.methods": 1350,       # the list of methods: one line each
     "core.messages": 830,       # names, arguments and likely mistakes; runs only then
-    "core.backend.fast": 550,   # tuned kernels beside the reference ones, which say what they compute
+    "core.backend.fast": 520,   # tuned kernels beside the reference ones, which say what they compute
     "compiler": 120,            # what graphs and jobs share: parts, the cache of plans, names of operations
     "views": 4960,
     "diagnosis": 910,
     "nn": 2350,
-    "nn.modules": 2200,
-    "nn.functional": 3400,
+    "nn.modules": 2120,
+    "nn.functional": 3050,
     "nn.graph": 4480,
-    "optim": 2400,
+    "optim": 2220,
     "io": 1260,
-    "data": 560,
+    "data": 470,
     "distributions": 790,
-    "utils": 1400,
+    "utils": 1240,
     "vision": 2400,             # models are tables of layers, transforms a block each; nothing of the engine
-    "models": 200,
+    "models": 120,
     "job": 2400,
     "job.legacy": 2560,
-    "job.train": 650,
-    "job.saving": 700,
-    "job.look": 240,
-    "accepted": 460,            # names for other machines: answered for one process and one CPU, or refused
-    "compat": 400,              # programs of OneFlow and PyTorch, unchanged
+    "job.train": 630,
+    "job.saving": 670,
+    "job.look": 230,
+    "accepted": 380,            # names for other machines: answered for one process and one CPU, or refused
+    "compat": 170,              # programs of OneFlow and PyTorch, unchanged
     "face": 1600,               # minflow/__init__.py, the namespaces of one screen each, the command line
     "widgets": 3110,
 }

@@ -1,10 +1,8 @@
 """Special functions by the names of `flow.special`. What they compute stands in `core/functions/special.py`."""
 
 from .core.functions import (
-    digamma as digamma, erf as erf, erfc as erfc, erfinv as erfinv, exp2 as exp2, expm1 as expm1, i0 as i0, igamma,
-    igammac, lgamma,
-    log1p as log1p, logit as logit, logsumexp as logsumexp, polygamma as polygamma, round as round, sigmoid,
-    sinc as sinc, xlogy as xlogy,
+    digamma as digamma, erf as erf, erfc as erfc, erfinv as erfinv, exp2 as exp2, expm1 as expm1, i0 as i0,
+    igamma as _igamma, igammac as _igammac, lgamma as _lgamma, sigmoid as _sigmoid, log1p as log1p, logit as logit, logsumexp as logsumexp, polygamma as polygamma, round as round, sinc as sinc, xlogy as xlogy,
 )
 from .core.functions.special import (
     multigammaln as multigammaln, ndtr as ndtr,
@@ -30,8 +28,7 @@ from .core.ops.special import (
 )
 from .nn.functional import log_softmax as log_softmax, softmax as softmax
 
-expit, gammaln, psi, modified_bessel_i0, modified_bessel_i1 = sigmoid, lgamma, digamma, i0, i1
-gammainc, gammaincc = igamma, igammac
-del igamma, igammac, lgamma, sigmoid
+expit, gammaln, psi, modified_bessel_i0, modified_bessel_i1 = _sigmoid, _lgamma, digamma, i0, i1
+gammainc, gammaincc = _igamma, _igammac
 
 __getattr__ = _name_hints("flow.special", globals())

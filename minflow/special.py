@@ -2,7 +2,9 @@
 
 from .core.functions import (
     digamma as digamma, erf as erf, erfc as erfc, erfinv as erfinv, exp2 as exp2, expm1 as expm1, i0 as i0,
-    igamma as _igamma, igammac as _igammac, lgamma as _lgamma, sigmoid as _sigmoid, log1p as log1p, logit as logit, logsumexp as logsumexp, polygamma as polygamma, round as round, sinc as sinc, xlogy as xlogy,
+    igamma as _igamma, igammac as _igammac, lgamma as _lgamma, sigmoid as _sigmoid,
+    log1p as log1p, logit as logit, logsumexp as logsumexp, polygamma as polygamma, round as round, sinc as sinc,
+    xlogy as xlogy,
 )
 from .core.functions.special import (
     multigammaln as multigammaln, ndtr as ndtr,

@@ -8,6 +8,7 @@ from typing import Any
 from ..core.base.errors import OutOfRangeError
 from ..core.where import fail, warn
 
+MOST = 1024  # threads: more than any machine that minflow runs on
 PRECISIONS = ("highest", "high", "medium")
 
 
@@ -38,6 +39,8 @@ def set_num_threads(num: int) -> None:
     """Use `num` threads in matrix products: by the package threadpoolctl, where it is installed. Without it the number
     must be in OPENBLAS_NUM_THREADS before Python starts, which a warning says."""
     Settings.threads = check_count("set_num_threads", num)
+    if num > MOST:
+        fail(OutOfRangeError, f"set_num_threads: {num} threads", f"at most {MOST}; os.cpu_count() is usual", num=num)
     try:
         import threadpoolctl  # type: ignore[import-not-found]
     except ImportError:

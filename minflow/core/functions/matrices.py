@@ -226,7 +226,7 @@ def pca_lowrank(A, q: int | None = None, center: bool = True, niter: int = 2):
 
 def lu_factor(A, *, pivot: bool = True):
     """(LU, pivots): both triangles in one matrix; row i was swapped with row pivots[i] - 1."""
-    if not pivot:
+    if pivot is not True:
         fail(LinAlgError, "lu_factor: pivot=False divides by what may be 0", "pivot=True", A=A)
     return return_types.lu_factor(*factor.lu(A))
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from ...core.base.errors import OutOfRangeError, ShapeError
+from ...core.functions.activation import ready
 from ...core.functions.creation import full
 from ...core.spec import Device, DType
 from ...core.tensor import Tensor
@@ -243,6 +244,7 @@ class Softmax2d(Module):
     """softmax over the channels of each place of images (N, C, H, W) or (C, H, W)"""
 
     def forward(self, input: Tensor) -> Tensor:
+        ready("Softmax2d", input, floating=True)
         if input.spec.ndim not in (3, 4):
             what = f"Softmax2d: the input has {input.spec.ndim} axes, wanted (N, C, H, W) or (C, H, W)"
             fail(ShapeError, what, "nn.Softmax(dim) for other shapes", input=input)

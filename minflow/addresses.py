@@ -28,7 +28,6 @@ SAME = {
        for name in "cuda cudnn mkl mkldnn mps openmp opt_einsum".split()},
     "__config__": "accepted.config", "xpu": "accepted.mps", "utils.model_zoo": "accepted.hub",
     "autograd.function": "core.grad.function", "autograd.functional": "core.grad.functional",
-    "autograd.gradcheck": "core.grad.gradcheck",
     "autograd.grad_mode": "core.grad.modes", "autograd.anomaly_mode": "core.grad.modes",
     "cuda.amp": "amp", "cuda.random": "cuda", "compatible.single_client": "", "_tensor": "core.tensor",
     "random": "job.legacy.random",

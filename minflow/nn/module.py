@@ -409,9 +409,14 @@ class Module(Display):
                 f"train(mode) takes a bool, not {mode!r}",
                 "model.train() before training, model.eval() before testing",
             )
-        self.training = mode
-        for module in self.children():  # one with a train of its own is asked, as a frozen BatchNorm has
-            module.train(mode)
+        waiting: list[Module] = [self]  # a list and no recursion: modules may be nested deeper than Python's frames
+        while waiting:
+            module = waiting.pop()
+            if module is not self and type(module).train is not Module.train:
+                module.train(mode)  # one with a train of its own is asked, as a frozen BatchNorm has
+            else:
+                module.training = mode
+                waiting += module.children()
         return self
 
     def eval(self) -> Module:

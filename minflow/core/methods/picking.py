@@ -44,5 +44,5 @@ class Picking(Placing):
     def argwhere(self):
         return F.nonzero(self)
 
-    def take_along_dim(self, indices, dim):
+    def take_along_dim(self, indices, dim=None):
         return F.take_along_dim(self, indices, dim)

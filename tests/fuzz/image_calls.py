@@ -80,9 +80,11 @@ def conv_layer(n: int, turned: bool = False, lazy: bool = False):
 MODES = "'constant' 'reflect' 'replicate' 'circular'"
 
 
-def padded(n: int, constant: bool = False):
+def padded(n: int, constant: bool = False, least: int = -1):
+    """least: PyTorch's circular pad reads memory that nobody wrote where one side is negative and another is not."""
+
     def make(d: Draw):
-        many = tuple(d.one(0, 1, 1, 2, -1) for _ in range(2 * n))
+        many = tuple(d.one(0, 1, 1, 2, least) for _ in range(2 * n))
         args = [d.one("1", "2", str(many)) if d.chance(0.95) else d.of("(1,) -5 9 (1,2,3)")]
         return args + [d.of("0 1.5 -2 nan")] * constant, {}, signal(d, n)
 
@@ -320,7 +322,8 @@ LAYERS |= {
 for n in (1, 2, 3):
     CALLS |= {f"conv_transpose{n}d": convolution(n, True)} | ({f"conv{n}d": convolution(n)} if n != 2 else {})
     LAYERS |= {f"Conv{n}d": conv_layer(n), f"ConvTranspose{n}d": conv_layer(n, True)}
-    LAYERS |= {f"{kind}Pad{n}d": padded(n) for kind in ("Zero", "Reflection", "Replication", "Circular")}
+    LAYERS |= {f"{kind}Pad{n}d": padded(n) for kind in ("Zero", "Reflection", "Replication")}
+    LAYERS |= {f"CircularPad{n}d": padded(n, least=0)}
     LAYERS |= {f"ConstantPad{n}d": padded(n, True)}
 for n in (1, 2, 3):
     LAYERS |= {f"LazyConv{n}d": conv_layer(n, lazy=True), f"LazyConvTranspose{n}d": conv_layer(n, True, lazy=True)}

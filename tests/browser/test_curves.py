@@ -129,7 +129,7 @@ SHADES = """(() => { const canvas = document.querySelector('.jp-OutputArea canva
 def test_a_live_curve_follows_the_theme_of_the_page(lab, tmp_path):
     write(lab[1], LIVE_ONE)
     report = act(lab, shots_folder(tmp_path, "curve-theme"), [
-        ["run"], ["until", f"{INK} > 1000"], ["eval", SHADES], ["shot", "light"],
+        ["run"], ["until", f"{INK} > 1000 && {SHADES}[2] > 100"], ["eval", SHADES], ["shot", "light"],  # with its lines
         ["theme", "JupyterLab Dark"], ["until", f"{SHADES}[0] === 'rgb(230, 230, 230)'"], ["eval", SHADES], ["shot", "dark"],
         ["theme", "JupyterLab Light"], ["until", f"{SHADES}[0] === 'rgb(36, 41, 47)'"], ["eval", SHADES]])  # fmt: skip
     light, dark, again = report["values"]

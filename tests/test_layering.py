@@ -75,6 +75,8 @@ ROOMS = {
     "vision": ["core", "nn", "io", "data", "utils"],
     "models": ["core", "nn"],
     "job": ["core", "compiler", "views", "diagnosis", "nn", "optim", "io", "data", "utils", "vision"],
+    "deploy": ["core", "compiler", "nn", "optim", "io", "job"],
+    "onnx": ["core", "compiler", "views", "nn", "io", "deploy"],
     "distributions": ["core"],
     "accepted": ["core"],
     "compat": ["core", "nn"],
@@ -152,6 +154,8 @@ CAPS = {
     "job.train": 630,
     "job.saving": 670,
     "job.look": 230,
+    "deploy": 1800,             # a saved graph as data: written, checked with distrust, run again
+    "onnx": 1800,               # a table of ops in another system's words
     "accepted": 380,            # names for other machines: answered for one process and one CPU, or refused
     "compat": 170,              # programs of OneFlow and PyTorch, unchanged
     "face": 1600,               # minflow/__init__.py, the namespaces of one screen each, the command line

@@ -30,8 +30,8 @@ class CompiledJob(Compiled):
         self.plan, self.graph = self.part.plan, self.part.graph
         self.job, self.session, self.training = build.job, build.session, build.training
         self.value, self.positions, self.watches = build.value, build.positions, build.watch_positions
-        self.drawn = build.trace.drawn
-        self.draws = [(generator, entry[0]) for generator, entry in build.trace.draws.items()]
+        self.trace, self.drawn = build.trace, build.trace.drawn
+        self.draws = [(generator, entry[0]) for generator, entry in self.trace.draws.items()]
         self.uses = frozenset((*build.used, *build.named))
         schedule = getattr(build.optimizer[0], "lr_scheduler", None) if build.optimizer else None
         self.rate = getattr(schedule, "rate", None)  # steps done -> learning rate of the next one; None: there is none

@@ -11,7 +11,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -57,6 +57,17 @@ class ModuleCall:
             call = stack.pop()
             yield call
             stack += reversed(call.children)
+
+
+class Traced(NamedTuple):
+    """What build itself recorded: the first `nodes` of the trace, before the optimizer's part.
+
+    updates: state -> its new value.  gradients: id of a parameter -> its gradient.
+    """
+
+    nodes: int
+    updates: dict[Source, Value]
+    gradients: dict[int, Value]
 
 
 class Observer:
@@ -247,13 +258,14 @@ class Build:
         trace, graph = self.trace, self.graph
         wanted = self.wanted_values()
         parameters = {id(t): t for t, _ in graph.named_tensors(self.paths_of_met()) if t.needs}
-        self.reached = {key for key, p in parameters.items() if p.grad is not None}
+        gradients = {key: mode.own(p.grad).value for key, p in parameters.items() if p.grad is not None}
+        self.reached = set(gradients)
+        self.traced = Traced(len(trace.graph.nodes), trace.updates(), gradients)
         if self.loss is not None:
             wanted = {**wanted, "loss": self.loss}
         if steps == 1:
             self.optimizer_part(mode)
-            gradients = self.gradients(mode)
-            return [self.part("step", trace, outputs, {**wanted, **gradients})]
+            return [self.part("step", trace, outputs, {**wanted, **self.gradients(mode)})]
         parameters = [p for optimizer, _ in graph.optimizers for p in optimizer.parameters() if p.grad is not None]
         count = mode.scalar(lambda: float(self.micro))
         with using(mode.but(origin=OPTIMIZER, scope="", grad=False)) as adding:
@@ -267,8 +279,8 @@ class Build:
             for p in parameters:
                 p.grad = inner.own(self.accumulators[id(p)])
             self.optimizer_part(inner)
-            gradients = self.gradients(inner)
-        return [first, self.part("update", second, [], gradients)]
+            stepped = self.gradients(inner)
+        return [first, self.part("update", second, [], stepped)]
 
     def optimizer_part(self, mode: Trace) -> None:
         """Clip and step, as `clip_grad` and `step` do in eager."""

@@ -1,0 +1,327 @@
+"""What is saved and exported: the computation of a graph or job that was called, apart from the code that made it.
+
+A Program is the trace before any pass, without the optimizer's part (the optimizer makes that again), with the tensors
+that it holds, the modules by class name and text alone, and the calls of modules by the nodes that they made.
+Read next: `document.py`, which writes it as data; `replay.py`, which runs it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..compiler.names import op_names
+from ..core.base.errors import GraphError
+from ..core.ir import CONSTANT, STATE, Graph, Node, Source, Value, where_text
+from ..core.op import OPS
+from ..core.random import default_generator
+from ..core.tensor import Tensor
+from ..core.trace import Trace
+from ..core.where import fail
+from ..job.function import Job
+from ..nn.graph.compiled import CompiledGraph
+from ..nn.graph.graph import RunningGraph
+from ..nn.graph.listing.reports import frozen_record
+from ..nn.graph.tree import Leaf, flatten
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """A tensor that a program holds. kind: "parameter", "buffer", "captured", "constant", or "generator" of random
+    numbers, which has `draws`, how many a call takes, and no array."""
+
+    name: str
+    kind: str
+    tensor: Tensor | None = None
+    source: Source | None = None  # its source in the trace; None of what the program does not read
+    generator: Any = None
+    draws: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class ModuleEntry:
+    """A module as it is listed: its first path, class, text of `extra_repr`; tensors and children by their numbers."""
+
+    path: str
+    kind: str
+    text: str
+    training: bool
+    parameters: dict[str, int]
+    buffers: dict[str, int]
+    children: dict[str, int]
+
+
+@dataclass(frozen=True, eq=False)
+class CallEntry:
+    """One call of a module: its nodes are nodes[first:last]. inputs, output: structures with Values at the leaves."""
+
+    module: int
+    first: int
+    last: int
+    inputs: Any
+    output: Any
+    children: tuple[CallEntry, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """graph: before all passes; its sources have the names of listings.  arguments: names of build's parameters.
+
+    tree, out_tree: structures of arguments and result, see `../nn/graph/tree.py`.  names: of the nodes, as listed.
+    held: parameters, buffers and whatever else it reads.  members: attribute of the graph -> number of a module.
+    met: path -> number of a module that is no member.  gradients: number of a parameter -> its gradient, of a training
+    graph.  loss: what backward was called on.  axes, follows, literals, fills: see `dynamic.py`.
+    """
+
+    name: str
+    kind: str
+    graph: Graph
+    names: dict[Node, str]
+    arguments: tuple[str, ...]
+    tree: Any
+    out_tree: Any
+    held: list[Held]
+    modules: list[ModuleEntry] = field(default_factory=list)
+    members: dict[str, int] = field(default_factory=dict)
+    met: dict[str, int] = field(default_factory=dict)
+    calls: tuple[CallEntry, ...] = ()
+    gradients: dict[int, Value] = field(default_factory=dict)
+    loss: Value | None = None
+    training: bool = False
+    frozen: tuple[tuple[str, str], ...] = ()
+    axes: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    follows: Mapping[Node, Mapping[str, Any]] = field(default_factory=dict)
+
+
+def program_of(obj: Any) -> Program:
+    """The Program of the plan that was used last. obj: an nn.Graph or a predict job; raises GraphError if it was not
+    called."""
+    if isinstance(obj, Job):
+        return of_job(obj)
+    if not isinstance(obj, RunningGraph):
+        fail(GraphError, f"a graph or a job function is wanted, not a {type(obj).__name__}",
+             "class MyGraph(nn.Graph): ..., an object of it, called once", got=obj)
+    if obj._last is None:
+        fail(GraphError, f"{obj.name} was never called, so there is no computation to save",
+             f"call it once with an example of its inputs: {obj.name.rpartition('_')[0]}()(x)", graph=obj.name)
+    return of_graph(obj, obj._last)
+
+
+def of_graph(graph: Any, compiled: CompiledGraph) -> Program:
+    build = compiled.build
+    traced, trace = build.traced, build.trace
+    held = Holder(trace)
+    modules = Modules(held)
+    members = {name: modules.number(name, member) for name, member in graph.named_members()}
+    paths = [(path, module) for path, module in build.paths_of_met() if "." not in path]
+    met = {path: modules.number(path, module) for path, module in paths}
+    for name, tensor in build.captured:
+        held.add(name, "captured", tensor)
+    ir = held.graph(traced.nodes, build.outputs, traced.updates)
+    parameters = {id(h.tensor): number for number, h in enumerate(held.held)}
+    gradients = {parameters[key]: held.now(v) for key, v in traced.gradients.items() if key in parameters}
+    return Program(
+        graph.name, type(graph).__name__, ir, op_names(ir.nodes), argument_names(graph), build.tree, build.out_tree,
+        held.held, modules.entries, members, met, tuple(held.calls(build.top.children, modules)), gradients,
+        None if build.loss is None else held.now(build.loss), bool(graph.optimizers),
+        frozen_record(graph, compiled).built_in)
+
+
+def argument_names(graph: Any) -> tuple[str, ...]:
+    """What build calls its arguments, in the order of a call by position; those by keyword have their own names."""
+    import inspect
+
+    parameters = inspect.signature(graph.build).parameters.values()
+    return tuple(("*" if p.kind == 2 else "**" if p.kind == 4 else "") + p.name for p in parameters)
+
+
+def of_job(job: Job) -> Program:
+    if job.training:
+        fail(GraphError, f"the job {job.name} trains; what leaves home is a predict job",
+             f'@flow.global_function(type="predict") for the part that predicts; flow.checkpoint.save keeps the '
+             "variables of a training", job=job.name)
+    compiled = job.compiled
+    if compiled is None:
+        fail(GraphError, f"the job {job.name} was never called, so there is no computation to save",
+             f"{job.name}(...) once", job=job.name)
+    if job.devices > 1:
+        fail(GraphError, f"the job {job.name} runs on {job.devices} devices; one that is saved runs on one",
+             "flow.config.cpu_device_num(1)", job=job.name)
+    graph, trace = compiled.part.stages[0].graph, compiled.trace
+    held = Holder(trace)
+    for name, variable in job.session.variables.items():
+        if name in compiled.uses:
+            held.add(name, "parameter", variable.tensor)
+    outputs = [graph.outputs[column[0]] for column in compiled.positions]
+    ir = held.graph(len(graph.nodes), outputs, graph.updates)
+    shapes = tuple([placeholders(tree) for tree in job.signature.arguments.values()])
+    tree = tuple, None, ((tuple, None, shapes), (dict, (), ()))
+    out_tree, _ = flatten(compiled.value, keep_leaf)
+    return Program(job.name, "job", ir, op_names(ir.nodes), tuple(job.signature.arguments), tree, out_tree, held.held)
+
+
+def placeholders(tree: Any) -> Any:
+    """The structure of an argument of a job, as `flatten` gives it."""
+    return (tuple, None, tuple([placeholders(inner) for inner in tree])) if isinstance(tree, tuple) else "tensor"
+
+
+def keep_leaf(path: str, leaf: Any) -> Leaf:
+    return Leaf(leaf)
+
+
+class Holder:
+    """Collects what a trace reads. passed: outputs of a node of autograd.Function -> the values that it hands on."""
+
+    def __init__(self, trace: Trace):
+        self.trace = trace
+        self.held: list[Held] = []
+        self.numbers: dict[tuple, int] = {}  # storage -> number of the tensor in `held`
+        self.passed: dict[Value, Value] = {}
+        self.names: set[str] = set()
+        self.sources = {key_of(s.array): s for s in trace.graph.states if s.read is None}
+
+    def add(self, name: str, kind: str, tensor: Tensor) -> int:
+        """The number of a tensor; tensors on one storage have one."""
+        if tensor.array is None:
+            fail(GraphError, f"{name} is a symbolic tensor, which has no numbers to save", "a tensor made before build",
+                 tensor=tensor)
+        if tensor.alias is not None and tensor.alias.path and kind != "captured":
+            fail(GraphError, f"{name} is a view of another tensor, and a saved {kind} has a storage of its own",
+                 f"{kind} = tensor.clone()", tensor=tensor)
+        key = key_of(tensor.array)
+        if key not in self.numbers:
+            self.numbers[key] = len(self.held)
+            self.held.append(Held(self.free(name), kind, tensor, self.sources.get(key)))
+        return self.numbers[key]
+
+    def free(self, name: str) -> str:
+        base, number = name, 1
+        while name in self.names:
+            number += 1
+            name = f"{base}~{number}"
+        self.names.add(name)
+        return name
+
+    def graph(self, count: int, outputs: list[Value], updates: Mapping[Source, Value]) -> Graph:
+        """The first `count` nodes of the trace and their sources, without nodes of autograd.Function: what its forward
+        and backward did are nodes of their own."""
+        nodes = []
+        for node in self.trace.graph.nodes[:count]:
+            if node.op.joint is not None:
+                for i, spec in enumerate(node.out_specs):
+                    self.passed[Value(node, i, spec)] = self.now(node.inputs[i])
+            else:
+                nodes.append(self.passing(node))
+        self.read_sources(nodes, [*outputs, *updates.values()])
+        now = {source: self.now(v) for source, v in updates.items()}
+        states = [h.source for h in self.held if h.source is not None]
+        return Graph(self.trace.graph.inputs, nodes, [self.now(v) for v in outputs], states, now)
+
+    def now(self, value: Any) -> Any:
+        return self.passed.get(value, value) if value.__class__ is Value else value
+
+    def passing(self, node: Node) -> Node:
+        """The node, or where it reads what a Function handed on or is made anew itself, one like it."""
+        if not self.passed:
+            return node
+        inputs = [self.now(x) for x in node.inputs]
+        if all(a is b for a, b in zip(inputs, node.inputs)):
+            return node
+        fresh = node.but(inputs, node.origin)
+        for i, spec in enumerate(node.out_specs):
+            self.passed[Value(node, i, spec)] = Value(fresh, i, spec)
+        return fresh
+
+    def read_sources(self, nodes: list[Node], others: list[Value]) -> None:
+        """Add the sources that the nodes read and no name is known of: constants, captured tensors, generators."""
+        generators = {id(entry[1].value.node): (g, entry[0]) for g, entry in self.trace.draws.items()}
+        known = {id(h.source) for h in self.held}
+        tensors = {id(t.array): t for t in self.trace.kept if t.array is not None}
+        read = [x.node for node in nodes for x in node.inputs if x.__class__ is Value]
+        for source in dict.fromkeys(s for s in (*read, *[v.node for v in others]) if isinstance(s, Source)):
+            if id(source) in known or source not in self.trace.graph.states:
+                continue
+            if id(source) in generators:
+                generator, draws = generators[id(source)]
+                name = "generator" if generator is default_generator else "generator of its own"
+                self.held.append(Held(self.free(name), "generator", None, source, generator, draws))
+            elif source.read is not None:
+                fail(GraphError, f"{source.name or 'a number'} is read anew at each call by a Python function, which "
+                     "is not saved", "give it to build as an input", place=source.name)
+            else:
+                kind = "constant" if source.op is CONSTANT else "captured"
+                tensor = tensors.get(id(source.array)) or Tensor(source.array, source.out_specs[0])
+                self.numbers[key_of(source.array)] = len(self.held)
+                self.held.append(Held(self.free(source.name or kind), kind, tensor, source))
+
+    def calls(self, calls: list, modules: Modules) -> Iterator[CallEntry]:
+        """The calls of modules as data. A call that a checkpoint made again is none."""
+        for call in calls:
+            first, last = self.place(call.first), self.place(call.last)
+            inputs = self.structure((call.args, call.kwargs)), self.structure(call.output)
+            children = tuple(self.calls(call.children, modules))
+            yield CallEntry(modules.number(call.path, call.module), first, last, *inputs, children)
+
+    def place(self, number: int) -> int:
+        """A place among the trace's nodes as one among those that stay."""
+        return number - sum(node.op.joint is not None for node in self.trace.graph.nodes[:number]) if self.passed else (
+            number)
+
+    def structure(self, x: Any) -> tuple[Any, list[Value]]:
+        shape, tensors = flatten(x, keep_leaf)
+        return shape, [self.now(self.symbol(t).value) for t in tensors]
+
+    def symbol(self, tensor: Tensor) -> Tensor:
+        """What stands for a tensor in the trace."""
+        return self.trace.views[id(tensor)][1] if tensor.array is not None else tensor
+
+
+class Modules:
+    """Numbers modules as they are met, each once."""
+
+    def __init__(self, holder: Holder):
+        self.holder = holder
+        self.entries: list[Any] = []
+        self.numbers: dict[int, int] = {}
+        self.open: set[int] = set()
+
+    def number(self, path: str, module: Any) -> int:
+        key = id(module)
+        if key in self.open:
+            fail(GraphError, f"{path} holds itself, which a file cannot say", "a module inside another, not around it",
+                 module=type(module).__name__)
+        if key in self.numbers:
+            return self.numbers[key]
+        number = self.numbers[key] = len(self.entries)
+        self.entries.append(None)
+        self.open.add(key)
+        own = [
+            {name: self.holder.add(f"{path}.{name}", kind, t) for name, t in tensors.items() if t is not None}
+            for kind, tensors in (("parameter", module._parameters), ("buffer", module._buffers))
+        ]
+        children = {name: self.number(f"{path}.{name}", child) for name, child in module._modules.items()
+                    if child is not None}
+        self.open.discard(key)
+        self.entries[number] = ModuleEntry(path, type(module).__name__, text_of(module), module.training, *own,
+                                           children)
+        return number
+
+
+def text_of(module: Any) -> str:
+    try:
+        return str(module.extra_repr())
+    except Exception:  # a learner's own, which is only shown
+        return ""
+
+
+def key_of(array: np.ndarray) -> tuple:
+    """The storage that a State is found by, as `Trace.state` does."""
+    return array.ctypes.data if array.size else id(array), array.shape, array.strides, array.dtype
+
+
+def unknown_ops(program: Program) -> list[tuple[str, str]]:
+    """(op, line) of the nodes whose op has no registered name."""
+    return [(node.op.name, where_text(node.where)) for node in program.graph.nodes if OPS.get(node.op.name) != node.op]

@@ -17,7 +17,6 @@ from .base import events
 from .base.errors import GradError, NonFiniteError, ShapeError
 from .door import refuse_symbolic
 from .grad.modes import no_grad
-from .infer import COMPLEX
 from .ir import NUMBERS, Freed, Node, Value, hooks_of, outputs_of, toposort, where_text
 from .messages.notices import Seen, look_at_losses
 from .mode import EPOCH, MODE, Mode
@@ -86,7 +85,7 @@ def input_gradients(mode: Mode, node: Node, gs: list):
     if op.joint is not None:
         yield from op.joint(node, gs)
         return
-    turned = node.out_specs[0].dtype.is_complex and op.name not in COMPLEX
+    turned = node.out_specs[0].dtype.is_complex and op.numbers != "complex"
     if turned:  # the gradient is conj(f'(z)) * g, and the rule multiplies by f'(z)
         gs = [g if g is None else conj(g) for g in gs]
     for i, g in rule_gradients(mode, node, gs):

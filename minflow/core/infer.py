@@ -18,15 +18,6 @@ from .where import explain
 INFERRED: dict = {}  # what infer said, bounded; errors are raised each time anew
 INFERRED_LIMIT = 20_000
 DEPENDS_ON_DEFAULT.append(INFERRED.clear)
-# Ops that only move numbers, and so run in bfloat16 itself; besides views.
-MOVES = frozenset("cast cat clone full view_write".split())
-# Ops that take complex numbers and have one complex derivative (or none): `autograd` conjugates around their rules.
-HOLOMORPHIC = frozenset("""add cat clone cos cosh cumsum div exp fft flip full gather index_add index_put log log10 log2
-    matmul mean mul neg pow prod reciprocal roll rsqrt scatter scatter_add sin sinh sqrt square sub sum sum_to take tan
-    tanh tril triu view_write where""".split())
-# Ops that take or give complex numbers, whose rules say themselves what their gradients are.
-COMPLEX = frozenset("""abs all any cast complex conj eq fft_part imag isfinite isinf isnan logical_and logical_not
-    logical_or logical_xor ne nonzero real view_as_complex view_as_real""".split())
 
 
 def infer(op: Any, inputs: Sequence, attrs: Mapping):
@@ -62,10 +53,10 @@ def consult(op: Any, specs: tuple, attrs: Mapping):
         if any(isinstance(s, Spec) and s.dtype is not dtype for s in specs):
             return dtype, None
     dtypes = [s.dtype for s in specs if isinstance(s, Spec)]
-    if any(d.rank == 3 for d in dtypes) and not (op.is_view or op.name in HOLOMORPHIC or op.name in COMPLEX):
+    if op.numbers == "real" and any(d.rank == 3 for d in dtypes):
         raise DTypeError(f"{op.name}: not defined for complex numbers", hint="x.real, x.imag, x.abs() or x.angle()")
     out = op.infer(*specs, **attrs)
-    return bfloat16 if bfloat16 in dtypes and not (op.is_view or op.name in MOVES) else None, out if op.many else (out,)
+    return bfloat16 if bfloat16 in dtypes and not op.moves else None, out if op.many else (out,)
 
 
 def data_dependent(*specs, **attrs) -> None:

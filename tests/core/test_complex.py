@@ -7,6 +7,7 @@ import pytest
 
 import minflow as flow
 from minflow import DTypeError, GradError, OutOfRangeError, ShapeError
+from minflow.core.op import OPS
 from tests.pytorch import needs_torch, torch
 
 Z = [[1 + 2j, -0.5 + 0.25j, 0j], [3 - 1j, 0.125j, -2 + 0j]]
@@ -230,3 +231,8 @@ def test_hermitian_transforms_of_several_axes():
         spectrum = getattr(flow.fft, f"i{name}")(x)
         assert spectrum.shape == (3, 3)
         np.testing.assert_allclose(getattr(flow.fft, name)(spectrum, (3, 5)).numpy(), SIGNAL, 1e-10, 1e-10)
+
+
+def test_each_op_says_its_numbers_in_one_of_three_words():
+    assert {op.numbers for op in OPS.values()} == {"real", "holomorphic", "complex"}
+    assert all(op.numbers != "real" and op.moves for op in OPS.values() if op.is_view)

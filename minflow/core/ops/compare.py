@@ -10,7 +10,7 @@ from .rules import SPLIT_1, SPLIT_2, broadcast
 # ---- comparisons: bool results -----------------------------------------------------------------------------------
 
 
-def comparison(name: str, ufunc: str, symbol: str, doc: str):
+def comparison(name: str, ufunc: str, symbol: str, doc: str, **options):
     examples = [*binary(), case(ints(3, 4), ints(4)), case(bools(4), bools(4)), case(ints(5), 2)]
     op = define(
         f"{name}(a, b)",
@@ -20,13 +20,14 @@ def comparison(name: str, ufunc: str, symbol: str, doc: str):
         sbp=SPLIT_2,
         examples=examples,
         doc=doc,
+        **options,
     )
     kernel(op, ufunc=ufunc)
     return op
 
 
-eq = comparison("eq", "equal", "==", "a == b.")
-ne = comparison("ne", "not_equal", "!=", "a != b.")
+eq = comparison("eq", "equal", "==", "a == b.", numbers="complex")
+ne = comparison("ne", "not_equal", "!=", "a != b.", numbers="complex")
 lt = comparison("lt", "less", "<", "a < b.")
 le = comparison("le", "less_equal", "<=", "a <= b.")
 gt = comparison("gt", "greater", ">", "a > b.")
@@ -36,7 +37,7 @@ ge = comparison("ge", "greater_equal", ">=", "a >= b.")
 # ---- tests of one number -----------------------------------------------------------------------------------------
 
 
-def test(name: str, ufunc: str, doc: str):
+def test(name: str, ufunc: str, doc: str, **options):
     op = define(
         f"{name}(x)",
         broadcast(name, "x", out=bool_),
@@ -45,16 +46,17 @@ def test(name: str, ufunc: str, doc: str):
         sbp=SPLIT_1,
         examples=unary(),
         doc=doc,
+        **options,
     )
     kernel(op, ufunc=ufunc)
     return op
 
 
-isnan = test("isnan", "isnan", "Is x not a number?")
-isinf = test("isinf", "isinf", "Is x infinite, of either sign?")
-isfinite = test("isfinite", "isfinite", "Is x neither infinite nor NaN?")
+isnan = test("isnan", "isnan", "Is x not a number?", numbers="complex")
+isinf = test("isinf", "isinf", "Is x infinite, of either sign?", numbers="complex")
+isfinite = test("isfinite", "isfinite", "Is x neither infinite nor NaN?", numbers="complex")
 signbit = test("signbit", "signbit", "Does x have a minus sign? -0.0 has one.")
-logical_not = test("logical_not", "logical_not", "Is x zero or False?")
+logical_not = test("logical_not", "logical_not", "Is x zero or False?", numbers="complex")
 
 
 # ---- logic, where anything but 0 counts as true ------------------------------------------------------------------
@@ -69,7 +71,13 @@ LOGIC = [
 
 def logic(name: str, doc: str):
     op = define(
-        f"{name}(a, b)", broadcast(name, "a", "b", out=bool_), elementwise="bool", sbp=SPLIT_2, examples=LOGIC, doc=doc
+        f"{name}(a, b)",
+        broadcast(name, "a", "b", out=bool_),
+        elementwise="bool",
+        sbp=SPLIT_2,
+        numbers="complex",
+        examples=LOGIC,
+        doc=doc,
     )
     kernel(op, ufunc=name)
     return op

@@ -2,7 +2,7 @@
 
 The gradient of a real loss by z = x + iy is dL/dx + i dL/dy, as in PyTorch: the direction in which the loss rises most.
 The rules here say that themselves; those of `add`, `mul`, `exp`, ... multiply by f'(z), and autograd conjugates around
-them. Which ops take complex numbers stands in `../infer.py`. Read next: `../functions/complex.py`.
+them. An op says by `numbers=` whether it takes complex ones. Read next: `../functions/complex.py`.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ complex = define(
     "complex(real, imag)",
     paired,
     dict(real=lambda g: real(g), imag=lambda g: imag(g)),
+    numbers="complex",
     doc="real + i * imag.",
 )
 
@@ -53,6 +54,7 @@ conj = define(
     lambda x: x,
     lambda g: conj(g),
     alias_safe=True,
+    numbers="complex",
     doc="The complex conjugate: the sign of the imaginary part turned.",
 )
 kernel(conj, ufunc="conjugate")
@@ -62,6 +64,7 @@ real = define(
     lambda x: need_complex("real", x).but(dtype=x.dtype.to_real()),
     lambda g, x_spec: cast(g, dtype=x_spec.dtype),
     is_view=True,
+    numbers="complex",
     doc="The real part, a view.",
 )
 kernel(real, lambda xp, x: x.real)
@@ -71,6 +74,7 @@ imag = define(
     lambda x: need_complex("imag", x).but(dtype=x.dtype.to_real()),
     lambda g: g * 1j,
     is_view=True,
+    numbers="complex",
     doc="The imaginary part, a view.",
 )
 kernel(imag, lambda xp, x: x.imag)
@@ -80,6 +84,7 @@ view_as_real = define(
     lambda x: need_complex("view_as_real", x).but(shape=(*x.shape, 2), dtype=x.dtype.to_real()),
     lambda g: view_as_complex(g.contiguous()),
     is_view=True,
+    numbers="complex",
     doc="Real and imaginary part along a new last axis, a view.",
 )
 
@@ -105,6 +110,7 @@ view_as_complex = define(
     of_pairs,
     lambda g: view_as_real(g),
     is_view=True,
+    numbers="complex",
     doc="Pairs of real and imaginary part along the last axis as complex numbers, a view.",
 )
 kernel(view_as_complex, lambda xp, x: x.view(f"c{2 * x.itemsize}")[..., 0])
@@ -114,6 +120,7 @@ fft = define(
     "fft(x; axis, inverse)",
     lambda x, axis, inverse: need_complex("fft", x),
     lambda g, axis, inverse: fft(g, axis=axis, inverse=inverse),  # its matrix is symmetric
+    numbers="holomorphic",
     doc="out[k] = sum of x[j] * exp(-2 pi i j k / n) along an axis; inverse: exp(2 pi i j k / n), not divided by n.",
 )
 

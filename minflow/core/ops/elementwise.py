@@ -7,6 +7,7 @@ Read next: `compare.py`, `reduce.py`.
 
 from __future__ import annotations
 
+import functools
 import math
 
 from ..base.errors import DTypeError
@@ -59,6 +60,7 @@ add = define(
     elementwise="same",
     scalar="a + b",
     sbp=(*SPLIT_2, ("P", "P", "P")),
+    numbers="holomorphic",
     examples=binary(),
     doc="a + b; of bools: or.",
 )
@@ -71,6 +73,7 @@ sub = define(
     elementwise="same",
     scalar="a - b",
     sbp=(*SPLIT_2, ("P", "P", "P")),
+    numbers="holomorphic",
     examples=binary(),
     doc="a - b.",
 )
@@ -83,6 +86,7 @@ mul = define(
     elementwise="same",
     scalar="a * b",
     sbp=(*SPLIT_2, ("P", "B", "P"), ("B", "P", "P")),
+    numbers="holomorphic",
     examples=binary(),
     doc="a * b; of bools: and.",
 )
@@ -95,6 +99,7 @@ div = define(
     elementwise="float",
     scalar="a / b",
     sbp=(*SPLIT_2, ("P", "B", "P")),
+    numbers="holomorphic",
     examples=binary(low=0.3, high=2.0),
     doc="a / b; of integers: floats of the default dtype.",
 )
@@ -107,6 +112,7 @@ pow = define(
     elementwise="same",
     scalar="pow(a, b)",
     sbp=SPLIT_2,
+    numbers="holomorphic",
     examples=[
         *binary(low=0.3, high=2.0),
         case(floats(3, 4), 2),
@@ -342,6 +348,7 @@ where = define(
     alias_safe=True,
     scalar="cond ? a : b",
     sbp=(("S", "S", "S", "S"), ("B", "B", "B", "B"), ("B", "P", "P", "P")),
+    numbers="holomorphic",
     examples=[
         case(bools(3, 4), floats(3, 4), floats(3, 4)),
         case(bools(4), floats(3, 1), floats(())),
@@ -373,6 +380,7 @@ neg = define(
     elementwise="same",
     scalar="-x",
     sbp=LINEAR_1,
+    numbers="holomorphic",
     examples=unary(),
     doc="-x.",
 )
@@ -393,6 +401,7 @@ abs = define(
     elementwise="same",
     scalar="abs(x)",
     sbp=SPLIT_1,
+    numbers="complex",
     examples=unary(),
     doc="|x|; slope 0 at 0.",
 )
@@ -424,13 +433,15 @@ square = define(
     elementwise="same",
     scalar="x * x",
     sbp=SPLIT_1,
+    numbers="holomorphic",
     examples=unary(),
     doc="x * x.",
 )
 quiet(square, "square")
 
 
-def smooth(name: str, rule, doc: str, *, ufunc: str = "", scalar: str = "", low: float = -2.0, high: float = 2.0):
+def smooth(name: str, rule, doc: str, *, ufunc: str = "", scalar: str = "", low: float = -2.0, high: float = 2.0,
+           numbers: str = "real"):
     """An op of one number that makes floats of integers; its kernel is the ufunc, if one is named."""
     op = define(
         f"{name}(x)",
@@ -439,6 +450,7 @@ def smooth(name: str, rule, doc: str, *, ufunc: str = "", scalar: str = "", low:
         elementwise="float",
         scalar=scalar or f"{name}(x)",
         sbp=SPLIT_1,
+        numbers=numbers,
         examples=unary(low=low, high=high),
         doc=doc,
     )
@@ -447,22 +459,30 @@ def smooth(name: str, rule, doc: str, *, ufunc: str = "", scalar: str = "", low:
     return op
 
 
-exp = smooth("exp", lambda g, out: g * out, "e to the power x.", ufunc="exp")
+holomorphic = functools.partial(smooth, numbers="holomorphic")  # those that complex numbers have too
+
+exp = holomorphic("exp", lambda g, out: g * out, "e to the power x.", ufunc="exp")
 exp2 = smooth("exp2", lambda g, out: g * out * math.log(2), "2 to the power x.", ufunc="exp2")
 expm1 = smooth("expm1", lambda g, out: g * (out + 1), "exp(x) - 1, exact for small x.", ufunc="expm1")
-log = smooth("log", lambda g, x: g / x, "The natural logarithm; -inf at 0, NaN below.", ufunc="log", low=0.2, high=3.0)
+log = holomorphic(
+    "log", lambda g, x: g / x, "The natural logarithm; -inf at 0, NaN below.", ufunc="log", low=0.2, high=3.0
+)
 log1p = smooth("log1p", lambda g, x: g / (x + 1), "log(1 + x), exact for small x.", ufunc="log1p", low=-0.8)
-log10 = smooth(
+log10 = holomorphic(
     "log10", lambda g, x: g / (x * math.log(10)), "The logarithm to base 10.", ufunc="log10", low=0.2, high=3.0
 )
-log2 = smooth("log2", lambda g, x: g / (x * math.log(2)), "The logarithm to base 2.", ufunc="log2", low=0.2, high=3.0)
-sqrt = smooth("sqrt", lambda g, out: g * 0.5 / out, "The square root.", ufunc="sqrt", low=0.2, high=3.0)
-reciprocal = smooth(
+log2 = holomorphic(
+    "log2", lambda g, x: g / (x * math.log(2)), "The logarithm to base 2.", ufunc="log2", low=0.2, high=3.0
+)
+sqrt = holomorphic("sqrt", lambda g, out: g * 0.5 / out, "The square root.", ufunc="sqrt", low=0.2, high=3.0)
+reciprocal = holomorphic(
     "reciprocal", lambda g, out: -(g * out * out), "1 / x.", ufunc="reciprocal", scalar="1 / x", low=0.2, high=3.0
 )
-sin = smooth("sin", lambda g, x: g * cos(x), "The sine, x in radians.", ufunc="sin")
-cos = smooth("cos", lambda g, x: -(g * sin(x)), "The cosine, x in radians.", ufunc="cos")
-tan = smooth("tan", lambda g, out: g * (out * out + 1), "The tangent, x in radians.", ufunc="tan", low=-1.2, high=1.2)
+sin = holomorphic("sin", lambda g, x: g * cos(x), "The sine, x in radians.", ufunc="sin")
+cos = holomorphic("cos", lambda g, x: -(g * sin(x)), "The cosine, x in radians.", ufunc="cos")
+tan = holomorphic(
+    "tan", lambda g, out: g * (out * out + 1), "The tangent, x in radians.", ufunc="tan", low=-1.2, high=1.2
+)
 asin = smooth(
     "asin", lambda g, x: g * rsqrt(1 - x * x), "The angle whose sine is x.", ufunc="arcsin", low=-0.8, high=0.8
 )
@@ -470,9 +490,9 @@ acos = smooth(
     "acos", lambda g, x: -(g * rsqrt(1 - x * x)), "The angle whose cosine is x.", ufunc="arccos", low=-0.8, high=0.8
 )
 atan = smooth("atan", lambda g, x: g / (x * x + 1), "The angle whose tangent is x.", ufunc="arctan")
-tanh = smooth("tanh", lambda g, out: g * (1 - out * out), "The hyperbolic tangent.", ufunc="tanh")
-sinh = smooth("sinh", lambda g, x: g * cosh(x), "The hyperbolic sine.", ufunc="sinh")
-cosh = smooth("cosh", lambda g, x: g * sinh(x), "The hyperbolic cosine.", ufunc="cosh")
+tanh = holomorphic("tanh", lambda g, out: g * (1 - out * out), "The hyperbolic tangent.", ufunc="tanh")
+sinh = holomorphic("sinh", lambda g, x: g * cosh(x), "The hyperbolic sine.", ufunc="sinh")
+cosh = holomorphic("cosh", lambda g, x: g * sinh(x), "The hyperbolic cosine.", ufunc="cosh")
 asinh = smooth("asinh", lambda g, x: g * rsqrt(x * x + 1), "The number whose sinh is x.", ufunc="arcsinh")
 acosh = smooth(
     "acosh", lambda g, x: g * rsqrt(x * x - 1), "The number of at least 0 whose cosh is x.", ufunc="arccosh", low=1.2,
@@ -480,7 +500,7 @@ acosh = smooth(
 )
 atanh = smooth("atanh", lambda g, x: g / (1 - x * x), "The number whose tanh is x.", ufunc="arctanh", low=-0.8,
                high=0.8)
-rsqrt = smooth(
+rsqrt = holomorphic(
     "rsqrt", lambda g, out: g * (out * out * out * -0.5), "1 / sqrt(x).", scalar="1 / sqrt(x)", low=0.2, high=3.0
 )
 sigmoid = smooth("sigmoid", lambda g, out: g * (out * (1 - out)), "1 / (1 + exp(-x)).", scalar="1 / (1 + exp(-x))")

@@ -46,6 +46,7 @@ sum = define(
     "sum(x; axis, keepdims)",
     lambda x, axis, keepdims: counted(reduced(x, axis, keepdims)),
     lambda g, x_spec, axis: spread(g, x_spec, axis),
+    numbers="holomorphic",
     examples=[*EXAMPLES, *EMPTY, *INTEGERS],
     doc="The sum; of bools and integers an int64.",
 )
@@ -62,6 +63,7 @@ mean = define(
     "mean(x; axis, keepdims)",
     averaged,
     lambda g, x_spec, axis: spread(g / max(count(x_spec.shape, axis), 1), x_spec, axis),
+    numbers="holomorphic",
     examples=EXAMPLES,
     doc="The sum divided by the count; NaN of nothing.",
 )
@@ -114,6 +116,7 @@ prod = define(
     "prod(x; axis, keepdims)",
     lambda x, axis, keepdims: counted(reduced(x, axis, keepdims)),
     lambda g, x, axis: others(g, x, axis),
+    numbers="holomorphic",
     examples=[*EXAMPLES, *EMPTY, *INTEGERS, case(positive(3, 4), axis=(0,), keepdims=False)],
     doc="The product; of bools and integers an int64.",
 )
@@ -231,6 +234,7 @@ def quantifier(name: str, ufunc: str, doc: str):
     op = define(
         f"{name}(x; axis, keepdims)",
         lambda x, axis, keepdims: reduced(x, axis, keepdims).but(dtype=bool_),
+        numbers="complex",
         examples=[*EXAMPLES, *EMPTY, *INTEGERS],
         doc=doc,
     )
@@ -251,6 +255,7 @@ cumsum = define(
     "cumsum(x; axis)",
     running,
     lambda g, axis: flip(cumsum(flip(g, axes=(axis,)), axis=axis), axes=(axis,)),
+    numbers="holomorphic",
     examples=[
         case(floats(3, 4), axis=0),
         case(floats(2, 3, 4), axis=1),

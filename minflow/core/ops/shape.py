@@ -36,6 +36,8 @@ clone = define(
     vjp=lambda g: g,
     elementwise="same",
     scalar="x",
+    numbers="holomorphic",
+    moves=True,
     examples=unary(),
     doc="A copy, with gradient.",
 )
@@ -45,6 +47,8 @@ cast = define(
     "cast(x; dtype)",
     infer=lambda x, dtype: x.but(dtype=dtype),
     vjp=lambda g, x_spec: cast(g, dtype=x_spec.dtype),
+    numbers="complex",
+    moves=True,
     examples=[case(floats(3, 4), dtype=float64), case(ints(3), dtype=float32), case(floats(()), dtype=bool_),
               case(strided(4, 5), dtype=float32)],
     doc="The same numbers in another dtype; floats become integers by cutting off.",
@@ -105,6 +109,8 @@ def full_spec(shape, value, dtype) -> Spec:
 full = define(
     "full(; shape, value, dtype)",
     infer=full_spec,
+    numbers="holomorphic",
+    moves=True,
     examples=[case(shape=(2, 3), value=1.5, dtype=float32), case(shape=(), value=2, dtype=float64)],
     doc="A tensor of one number.",
 )
@@ -285,6 +291,8 @@ view_write = define(
         base=lambda g, value_spec, path: view_write(g, zeros_of(value_spec), path=path),
         value=lambda g, path: derive(g, path),
     ),
+    numbers="holomorphic",
+    moves=True,
     examples=[
         case(floats(3, 4), floats(4), path=((getitem, {"index": (1,)}),)),
         case(floats(3, 4), floats(2, 2),
@@ -324,6 +332,7 @@ sum_to = define(
     "sum_to(x; shape)",
     infer=lambda x, shape: x.but(shape=shape),
     vjp=lambda g, x_spec: expand(g, shape=x_spec.shape),
+    numbers="holomorphic",
     examples=[case(floats(3, 4), shape=(1, 4)), case(floats(2, 3, 4), shape=(3, 1)), case(floats(3, 4), shape=()),
               case(floats(0, 3), shape=(3,)), case(strided(4, 5), shape=(5,))],
     doc="Sum over what broadcasting had repeated, down to `shape`.",
@@ -361,6 +370,8 @@ cat = define(
     infer=joined,
     vjp={"*tensors": part},
     elementwise=None,
+    numbers="holomorphic",
+    moves=True,
     examples=[case(floats(2, 3), floats(4, 3), dim=0), case(floats(2, 1), strided(2, 3), floats(2, 0), dim=1),
               case(distinct(2), dim=0)],
     doc="Tensors side by side along an axis.",

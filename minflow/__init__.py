@@ -232,12 +232,12 @@ _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"minflow\.co
 __version__ = "0.1.0"
 
 if _TYPE_CHECKING:
-    from . import data, fft, func, library, models, special, typing, utils, vision
+    from . import data, fft, func, library, models, onnx, special, typing, utils, vision
     from . import testing
     from .accepted import accelerator, backends, comm, distributed, jit
 
 # rooms that many programs do not need: imported at first use
-_LATER = ("data", "distributions", "fft", "func", "library", "models", "special", "typing", "utils", "vision")
+_LATER = ("data", "distributions", "fft", "func", "library", "models", "onnx", "special", "typing", "utils", "vision")
 _ACCEPTED = ("accelerator", "backends", "comm", "distributed", "jit", "testing")  # for programs of other machines
 
 

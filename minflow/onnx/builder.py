@@ -1,0 +1,168 @@
+"""What a form writes to: the nodes and initializers of an ONNX model, under construction.
+
+A form says one op of ours in ops of ONNX: `form("relu")` lists it in FORMS. It is called with a Builder, the Node, and
+one name for each input (a Python number for a literal), and gives the name of its result, or a tuple of names.
+Knows nothing of files. Read next: `forms/arithmetic.py` for what forms look like, then `file.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+
+from ..core.ir import Node, Value
+from ..core.spec import DType, as_dtype
+
+OPSET = 18
+FORMS: dict[str, Callable] = {}
+
+
+def form(*ops: str) -> Callable:
+    """Lists the form of these ops."""
+
+    def listed(function: Callable) -> Callable:
+        FORMS.update(dict.fromkeys(ops, function))
+        return function
+
+    return listed
+
+
+class Refused(Exception):
+    """A form cannot say this node. Caught by `file.py`, which names all of them in one error."""
+
+    def __init__(self, why: str, hint: str = ""):
+        super().__init__(why)
+        self.why, self.hint = why, hint
+
+
+class Call(NamedTuple):
+    """One node of the ONNX model: the names of what it reads and gives, and the node of ours that it belongs to."""
+
+    kind: str
+    name: str
+    inputs: list[str]
+    outputs: list[str]
+    attributes: dict[str, Any]
+    node: Node | None
+
+
+class Builder:
+    """calls: the nodes, in order.  arrays: initializers by name.  axes: the dynamic axes by name -> (the input's name,
+    its axis).  follows: node -> {attr: the same structure with what follows dynamic axes at its leaves}."""
+
+    opset = OPSET
+
+    def __init__(self, axes: dict | None = None, follows: dict | None = None):
+        self.axes, self.follows = axes or {}, follows or {}
+        self.calls: list[Call] = []
+        self.arrays: dict[str, np.ndarray] = {}
+        self.constants: dict[tuple, str] = {}  # what a constant holds -> its name
+        self.sizes: dict[Any, str] = {}  # of dynamic axes and their products -> the value that holds it
+        self.taken: set[str] = set()
+        self.node: Node | None = None
+        self.prefix = ""  # of what is named now: our node's name
+
+    def fresh(self, name: str) -> str:
+        """A name that no value has yet: this one, or with a number."""
+        unique, number = name, 0
+        while unique in self.taken:
+            number += 1
+            unique = f"{name}_{number}"
+        self.taken.add(unique)
+        return unique
+
+    # ---- what forms call ---------------------------------------------------------------------------------------------
+
+    def op(self, kind: str, *inputs: str | None, outputs: int = 1, **attributes) -> Any:
+        """Append a node of this kind. inputs: names, None for an optional one that is left out. Attributes that are
+        None are left out. Returns the name of its output, or the tuple of several."""
+        name = self.fresh(f"{self.prefix}/{kind}" if self.prefix else kind)
+        names = [name] if outputs == 1 else [self.fresh(f"{name}.{i}") for i in range(outputs)]
+        attributes = {key: value for key, value in attributes.items() if value is not None}
+        self.append(kind, name, ["" if x is None else x for x in inputs], names, attributes)
+        return names[0] if outputs == 1 else tuple(names)
+
+    def append(self, kind: str, name: str, inputs: list[str], outputs: list[str], attributes: dict) -> None:
+        self.calls.append(Call(kind, name, inputs, outputs, attributes, self.node))
+
+    def const(self, value: Any, dtype: DType | str | None = None) -> str:
+        """The name of an initializer with these numbers; equal ones are one. Integers are int64 and floats float32,
+        unless a dtype is named."""
+        array = np.asarray(value)
+        if dtype is not None:
+            array = array.astype(as_dtype(dtype).np)
+        elif not isinstance(value, np.ndarray):
+            array = array.astype({"f": "float32", "i": "int64"}.get(array.dtype.kind, array.dtype))
+        key = array.dtype.str, array.dtype.name, array.shape, array.tobytes()
+        if key not in self.constants:
+            self.constants[key] = name = self.fresh("constant")
+            self.arrays[name] = np.ascontiguousarray(array).reshape(array.shape)
+        return self.constants[key]
+
+    def value(self, x: str | bool | int | float, dtype: DType | str) -> str:
+        """The name of an input; of a Python number that of a constant of this dtype."""
+        return x if isinstance(x, str) else self.const(x, dtype)
+
+    def cast(self, x: str, dtype: DType | str) -> str:
+        """x in another dtype."""
+        return self.op("Cast", x, to=onnx_type(as_dtype(dtype)))
+
+    def dims(self, value: Value) -> tuple:
+        """The sizes of an input; one that follows dynamic axes is a Follows."""
+        return value.spec.shape
+
+    def shape(self, node: Node, attr: str = "shape", unknown: bool = False) -> str:
+        """An attr that is a shape, as a value: constant, or computed from the sizes of the inputs where it follows
+        dynamic axes. unknown: where one size follows them, a -1 will do (Reshape)."""
+        dims = self.follows.get(node, {}).get(attr, node.attrs[attr])
+        return self.size_vector(dims, unknown)
+
+    def size_vector(self, dims: Sequence, unknown: bool = False) -> str:
+        """These sizes as a one-dimensional int64 value; see `shape`."""
+        moving = [i for i, n in enumerate(dims) if not isinstance(n, int)]
+        if not moving:
+            return self.const(np.array(dims, "int64"))
+        if unknown and len(moving) == 1 and 0 not in dims:
+            return self.const(np.array([-1 if i == moving[0] else n for i, n in enumerate(dims)], "int64"))
+        parts = [self.const([n]) if isinstance(n, int) else self.size(n) for n in dims]
+        return self.op("Concat", *parts, axis=0) if len(parts) > 1 else parts[0]
+
+    def size(self, follows: Any) -> str:
+        """A size that follows dynamic axes, as an int64 value of shape [1]."""
+        if follows not in self.sizes:
+            total = None
+            for coefficient, names in follows.terms:
+                term = None
+                for name in names:
+                    axis = self.axis_size(name)
+                    term = axis if term is None else self.op("Mul", term, axis)
+                if term is None or coefficient != 1:
+                    factor = self.const([coefficient])
+                    term = factor if term is None else self.op("Mul", term, factor)
+                total = term if total is None else self.op("Add", total, term)
+            self.sizes[follows] = total if total is not None else self.const([0])
+        return self.sizes[follows]
+
+    def axis_size(self, name: str) -> str:
+        """The size of a dynamic axis, as an int64 value of shape [1]."""
+        if name not in self.sizes:
+            source, axis = self.axes[name]
+            self.sizes[name] = self.op("Gather", self.op("Shape", source), self.const([axis]))
+        return self.sizes[name]
+
+    def refuse(self, node: Node, why: str, hint: str = "") -> NoReturn:
+        """This node has no form in ONNX; `why` goes on from the op's name: "dropout: draws random numbers"."""
+        raise Refused(why, hint)
+
+    def newer(self, node: Node, kind: str, opset: int, hint: str = "") -> NoReturn:
+        """This node's form came with a later opset than the one that is written."""
+        self.refuse(node, f"needs {kind} of opset {opset}, and minflow writes opset {self.opset}", hint)
+
+
+def onnx_type(dtype: DType) -> int:
+    """The number that ONNX has for a dtype."""
+    from onnx import helper
+
+    return helper.np_dtype_to_tensor_dtype(dtype.np)

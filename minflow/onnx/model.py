@@ -1,0 +1,165 @@
+"""The ONNX model of a graph: each node by its form, the weights as initializers, checked by ONNX itself.
+
+A node that no output needs is left out, and so are ops that only matter to a tape. All that cannot be written is
+collected and named in one error. Read next: `builder.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..core.base.errors import GraphError, InternalError
+from ..core.ir import NUMBERS, Graph, Node, Source, Value, outputs_of, toposort, where_text
+from ..core.spec import Spec
+from ..core.where import here
+from . import forms as forms
+from .builder import FORMS, OPSET, Builder, Refused, onnx_type
+
+IR = 8  # the version of the file format that came with opset 18: runtimes of that time read it
+MOST = 2**31 - 2**20  # bytes of weights: protobuf ends at 2 GB
+TAPE = frozenset("clone detach unrecorded recompute checked_labels".split())  # they give their first input as it is
+LINES = 8  # of an op that is refused, those that an error shows
+
+
+def model_of(name: str, graph: Graph, names: Mapping[Node, str], inputs: Iterable[str], outputs: Iterable[str],
+             axes: Mapping | None = None, follows: Mapping | None = None) -> Any:
+    """The ModelProto of a graph. names: of its nodes.  inputs, outputs: theirs.  axes, follows: see Builder."""
+    import onnx
+
+    b = Builder(axes, follows)
+    order = toposort([x.node for x in graph.outputs], every=True)
+    needed = set(order)
+    known: dict[Value, str] = {}
+    for source, label in zip(graph.inputs, inputs):
+        known[outputs_of(source)[0]] = b.fresh(label)
+    refused = Refusals(name)
+    for source in graph.states:
+        if source in needed:
+            known[outputs_of(source)[0]] = initializer(b, source)
+    check_size(name, b)
+    for node in graph.nodes:
+        if node in needed:
+            translate(b, node, names.get(node, str(node.op)), known, refused)
+    refused.end()
+    results = named_outputs(b, [known[x] for x in graph.outputs], outputs, set(b.arrays) | set(inputs))
+    model = proto(name, b, graph, known, results)
+    try:
+        onnx.checker.check_model(model, full_check=True)
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
+        raise InternalError(f"the ONNX model of {name} does not pass onnx.checker", values={"reason": error},
+                            hint="report this with the program") from error
+    return model
+
+
+def initializer(b: Builder, source: Source) -> str:
+    """The name of a state. One that is read anew at each call (a seed) has no numbers to write."""
+    label = b.fresh(source.name or "state")
+    if source.read is None:
+        b.arrays[label] = source.array
+    return label
+
+
+def check_size(name: str, b: Builder) -> None:
+    size = sum(array.nbytes for array in b.arrays.values())
+    if size > MOST:
+        raise GraphError(f"the weights of {name} have {size:,} bytes, and an ONNX file holds 2 GB", where=here(),
+                         values={"largest": max(b.arrays, key=lambda label: b.arrays[label].nbytes)},
+                         hint="flow.save(graph, path), which has no such limit; or export parts of the model")
+
+
+class Refusals:
+    """What cannot be written: (op, why, hint) -> its lines."""
+
+    def __init__(self, name: str):
+        self.name = name
+        self.lines: dict[tuple[str, str, str], list[str]] = {}
+
+    def add(self, node: Node, why: str, hint: str = "") -> None:
+        place = f"{where_text(node.where)} in {node.scope}" if node.scope else where_text(node.where)
+        lines = self.lines.setdefault((str(node.op), why, hint), [])
+        if place not in lines:
+            lines.append(place)
+
+    def end(self) -> None:
+        """Raise one error for all of them, if there are some."""
+        if not self.lines:
+            return
+        values: dict[str, str] = {}
+        for (op, why, _), lines in self.lines.items():
+            more = f", and {len(lines) - LINES} more" if len(lines) > LINES else ""
+            text = f"{why}; at {', '.join(lines[:LINES])}{more}"
+            values[op] = f"{values[op]}\n{text}" if op in values else text
+        hints = [hint for _, _, hint in self.lines if hint] or ["other ops for that part, or keep it outside the model"]
+        what = f"{self.name} has {len(values)} op{'s'[:len(values) > 1]} that ONNX (opset {OPSET}) cannot say"
+        raise GraphError(what, values=values, where=here(), hint="; ".join(dict.fromkeys(hints)))
+
+
+def translate(b: Builder, node: Node, name: str, known: dict[Value, str], refused: Refusals) -> None:
+    """Append the form of a node, and note the names of its results."""
+    inputs = [known[x] if x.__class__ not in NUMBERS else x for x in node.inputs]
+    results = outputs_of(node)
+    if str(node.op) in TAPE:
+        known[results[0]] = inputs[0]
+        return
+    known.update(dict.fromkeys(results, ""))
+    specs = [x.spec for x in node.inputs if isinstance(x, Value)]
+    function = FORMS.get(str(node.op))
+    if any(spec.dtype.is_complex for spec in (*specs, *node.out_specs)):
+        refused.add(node, "computes with complex numbers", "real and imaginary part as two tensors")
+    elif function is None:
+        refused.add(node, "has no form in ONNX")
+    else:
+        b.node, b.prefix = node, name
+        try:
+            given = function(b, node, *inputs)
+        except Refused as error:
+            refused.add(node, error.why, error.hint)
+        else:
+            known.update(zip(results, given if isinstance(given, tuple) else (given,)))
+
+
+def named_outputs(b: Builder, results: list[str], names: Iterable[str], fixed: set[str]) -> list[str]:
+    """Give the results their names as outputs. What is an input, a weight, or an output already gets a node of its
+    own."""
+    b.node, b.prefix = None, ""
+    new: dict[str, str] = {}
+    final = []
+    for old, name in zip(results, names):
+        name = b.fresh(name)
+        final.append(name)
+        if old in fixed or old in new:
+            b.append("Identity", name, [old], [name], {})
+        else:
+            new[old] = name
+    b.calls[:] = [call._replace(inputs=[new.get(x, x) for x in call.inputs],
+                                outputs=[new.get(x, x) for x in call.outputs]) for call in b.calls]
+    return final
+
+
+# ---- as protobuf -----------------------------------------------------------------------------------------------------
+
+
+def proto(name: str, b: Builder, graph: Graph, known: Mapping[Value, str], results: list[str]) -> Any:
+    from onnx import helper, numpy_helper
+
+    nodes = []
+    for call in b.calls:
+        node = helper.make_node(call.kind, call.inputs, call.outputs, call.name, **call.attributes)
+        if call.node is not None and call.node.where:
+            node.doc_string = where_text(call.node.where)
+        nodes.append(node)
+    inputs = [described(known[outputs_of(s)[0]], s.out_specs[0], b.dims(outputs_of(s)[0])) for s in graph.inputs]
+    outputs = [described(label, x.spec, b.dims(x)) for label, x in zip(results, graph.outputs)]
+    weights = [numpy_helper.from_array(array, label) for label, array in b.arrays.items()]
+    whole = helper.make_graph(nodes, name, inputs, outputs, weights)
+    return helper.make_model(whole, producer_name="minflow", ir_version=IR,
+                             opset_imports=[helper.make_opsetid("", OPSET)])
+
+
+def described(name: str, spec: Spec, dims: tuple) -> Any:
+    """The name, dtype and sizes of a value; a size that follows one dynamic axis has that axis's name."""
+    from onnx import helper
+
+    sizes = [n if isinstance(n, int) else str(n) for n in dims]
+    return helper.make_tensor_value_info(name, onnx_type(spec.dtype), sizes)

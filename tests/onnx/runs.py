@@ -1,0 +1,29 @@
+"""What the tests of minflow/onnx share: models of traced functions, and quiet runs of onnxruntime."""
+
+from minflow.compiler.names import op_names
+from minflow.core.trace import trace
+from minflow.onnx.model import model_of
+
+
+def traced_model(function, tensors):
+    """The checked ModelProto of `function(*tensors)`; inputs are input_0, input_1, ..."""
+    graph, _ = trace(function, tensors)
+    inputs, outputs = ([f"{kind}_{i}" for i in range(len(x))]
+                       for kind, x in (("input", graph.inputs), ("output", graph.outputs)))
+    return model_of("traced", graph, op_names(graph.nodes), inputs, outputs)
+
+
+def session(model):
+    """A quiet session of onnxruntime on a ModelProto, on one thread."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4  # what is wrong raises; the rest would go to stderr
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+
+
+def run(model, *arrays):
+    """The outputs of a model for these inputs, in order."""
+    runner = session(model)
+    return runner.run(None, dict(zip([i.name for i in runner.get_inputs()], arrays)))

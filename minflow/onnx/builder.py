@@ -50,12 +50,15 @@ class Call(NamedTuple):
 
 class Builder:
     """calls: the nodes, in order.  arrays: initializers by name.  axes: the dynamic axes by name -> (the input's name,
-    its axis).  follows: node -> {attr: the same structure with what follows dynamic axes at its leaves}."""
+    its axis).  follows: node -> {attr: the same structure with what follows dynamic axes at its leaves}.
+    read: the outputs, and what the nodes that are written read.  updating: nodes that an update of a state needs."""
 
     opset = OPSET
 
     def __init__(self, axes: dict | None = None, follows: dict | None = None):
         self.axes, self.follows = axes or {}, follows or {}
+        self.read: set[Value] = set()
+        self.updating: set[Node] = set()
         self.calls: list[Call] = []
         self.arrays: dict[str, np.ndarray] = {}
         self.constants: dict[tuple, str] = {}  # what a constant holds -> its name
@@ -112,6 +115,10 @@ class Builder:
     def dims(self, value: Value) -> tuple:
         """The sizes of an input; one that follows dynamic axes is a Follows."""
         return value.spec.shape
+
+    def used(self, node: Node, output: int) -> bool:
+        """Does anything that is written read this output?"""
+        return Value(node, output, node.out_specs[output]) in self.read
 
     def shape(self, node: Node, attr: str = "shape", unknown: bool = False) -> str:
         """An attr that is a shape, as a value: constant, or computed from the sizes of the inputs where it follows

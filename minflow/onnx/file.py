@@ -88,7 +88,7 @@ def traced(graph: Any, name: str, cut: str = "") -> tuple:
     for source in ir.states:
         source.name = source.name.removeprefix(cut)
     names = {node: text.removeprefix(cut) for node, text in op_names(ir.nodes).items()}
-    whole = Graph(ir.inputs, ir.nodes, ir.outputs[:count], ir.states)
+    whole = Graph(ir.inputs, ir.nodes, ir.outputs[:count], ir.states, ir.updates)
     return name, whole, names, [source.name for source in ir.inputs], outputs
 
 

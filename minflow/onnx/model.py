@@ -30,6 +30,8 @@ def model_of(name: str, graph: Graph, names: Mapping[Node, str], inputs: Iterabl
     b = Builder(axes, follows)
     order = toposort([x.node for x in graph.outputs], every=True)
     needed = set(order)
+    b.read = {x for node in needed for x in node.inputs if isinstance(x, Value)} | set(graph.outputs)
+    b.updating = set(toposort([x.node for x in graph.updates.values()], every=True))
     known: dict[Value, str] = {}
     for source, label in zip(graph.inputs, inputs):
         known[outputs_of(source)[0]] = b.fresh(label)

@@ -2,4 +2,10 @@
 
 from . import (
     arithmetic as arithmetic,
+    convolution as convolution,
+    losses as losses,
+    norm as norm,
+    pools as pools,
+    recurrent as recurrent,
+    windows as windows,
 )

@@ -1,0 +1,51 @@
+"""Batch norm by the statistics of the batch, softmax and its logarithm. With running statistics, batch norm is a scale
+and a shift, made of ordinary operations."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...core.ops.norm import others
+from ..builder import form
+
+EVAL = "model.eval() before the export: the file holds what the trained model does"
+
+
+@form("batch_norm")
+def _(b, node, x, weight, bias):
+    """Where no running statistics follow from it: a layer with track_running_stats=False."""
+    if node in b.updating:
+        b.refuse(node, "changes running statistics, as batch norm does in training mode", EVAL)
+    spec = node.inputs[0].spec
+    wide = b.const([1, -1] + [1] * (spec.ndim - 2))
+    axes = b.const(list(others(spec.ndim)))
+    mean = b.op("ReduceMean", x, axes, keepdims=1)
+    moved = b.op("Sub", x, mean)
+    var = b.op("ReduceMean", b.op("Mul", moved, moved), axes, keepdims=1)
+    root = b.op("Sqrt", b.op("Add", var, b.const(node.attrs["eps"], spec.dtype)))
+    scaled = b.op("Mul", moved, b.op("Div", b.op("Reshape", weight, wide), root))
+    y = b.op("Add", scaled, b.op("Reshape", bias, wide))
+    return y, *[b.op("Squeeze", s, axes) if b.used(node, i) else None for i, s in ((1, mean), (2, var))]
+
+
+@form("dropout")
+def _(b, node, *inputs):
+    b.refuse(node, "draws random numbers: dropout in training mode", EVAL)
+
+
+def along(b, node, x, operator: str) -> str:
+    """Softmax or LogSoftmax; a tensor without axes becomes one of one class."""
+    if node.inputs[0].spec.ndim:
+        return b.op(operator, x, axis=node.attrs["dim"])
+    one = b.const([1])
+    return b.op("Reshape", b.op(operator, b.op("Reshape", x, one), axis=0), b.const(np.array([], "int64")))
+
+
+@form("softmax")
+def _(b, node, x):
+    return along(b, node, x, "Softmax")
+
+
+@form("log_softmax")
+def _(b, node, x):
+    return along(b, node, x, "LogSoftmax")

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .core.messages.near import name_hints as _name_hints
-from .core.base.errors import GradError, ShapeError
+from .core.base.errors import GradError, OutOfRangeError, ShapeError
 from .core.mode import touch
 from .core.op import OPS, Op, define, kernel
 from .core.ops.rules import same as same_spec
@@ -26,7 +26,8 @@ CUSTOM: set[str] = set()  # names that may be defined again: a cell of a noteboo
 
 
 def custom_op(
-    signature: str, infer: Callable | None = None, vjp: Callable | Mapping[str, Callable] | None = None, doc: str = ""
+    signature: str, infer: Callable | None = None, vjp: Callable | Mapping[str, Callable] | None = None, doc: str = "",
+    *, version: int = 1,
 ) -> Callable[[Callable], Op]:
     """Make the decorated array function an operation with a shape rule and a gradient.
 
@@ -36,8 +37,10 @@ def custom_op(
     (the gradient of the result), inputs, attributes, `out`. It is written on tensors, so it can be differentiated
     again. The decorated function gets `xp` (numpy, or cupy on a GPU), the arrays and the attributes, and returns new
     arrays of the shape and dtype that `infer` said; it writes into none of its inputs.
+    version: 1 or more, kept in a graph that is saved: raise it where the same call gives other numbers than before.
 
-    Raises ShapeError for a name that an operation of the engine has, and at a call whose arrays are not as inferred.
+    Raises ShapeError for a name that an operation of the engine has, and at a call whose arrays are not as inferred;
+    OutOfRangeError for a version below 1.
     Defining a name again replaces it: graphs and jobs that were compiled keep what they have.
     """
     name = signature.partition("(")[0].strip()
@@ -51,9 +54,12 @@ def custom_op(
         if not callable(function):
             fail(ShapeError, f"custom op {name}: the kernel is no function", "def kernel(xp, x): return ...",
                  got=function)
+        if type(version) is not int or version < 1:
+            fail(OutOfRangeError, f"custom op {name}: a version is a whole number from 1", "version=2", version=version)
         old = OPS.pop(name, None)
         try:
-            op = define(signature, infer or same_spec_of_first, vjp, doc=doc or function.__doc__ or "")
+            op = define(signature, infer or same_spec_of_first, vjp, doc=doc or function.__doc__ or "",
+                        version=version)
         except Exception as error:
             if old is not None:
                 OPS[name] = old

@@ -32,6 +32,7 @@ class Op:
     numbers: "real" (complex ones are refused), "holomorphic" (they have one complex derivative, or none: autograd
     conjugates around the rules) or "complex" (the rules themselves say what their gradients are); views take them all.
     moves: it only moves numbers, and so runs in bfloat16 itself; so does a view.
+    version: of its meaning: a saved graph says which it uses, see `deploy/versions.py`.
     variadic: any number of inputs, all with the one rule (which may ask for `position` and `specs`).
     custom: of a learner's own: its kernel may raise.
     """
@@ -39,14 +40,14 @@ class Op:
     custom = False
 
     def __init__(self, name, inputs, attrs, outputs, infer, rules, elementwise, is_view, alias_safe, second_order,
-                 scalar, sbp, examples, doc, checks=False, numbers="real", moves=False):
+                 scalar, sbp, examples, doc, checks=False, numbers="real", moves=False, version=1):
         self.name, self.inputs, self.attrs, self.outputs, self.infer = name, inputs, attrs, outputs, infer
         self.elementwise, self.is_view, self.alias_safe, self.checks = elementwise, is_view, alias_safe, checks
         self.second_order, self.scalar, self.sbp, self.examples, self.doc = second_order, scalar, sbp, examples, doc
         self.__name__ = self.__qualname__ = name  # as of a function: for help(flow.exp), flow.exp? and whoever asks
         self.__doc__ = doc
         self.numbers, self.moves = "holomorphic" if is_view and numbers == "real" else numbers, moves or is_view
-        self.many = len(outputs) > 1
+        self.version, self.many = version, len(outputs) > 1
         self.variadic = inputs[:1] != [] and inputs[0][0] == "*"
         self.shortcut = elementwise in ("same", "float") and not self.many
         self.rules, self.groups = {}, []  # one rule per input; or one for several inputs that share their work
@@ -159,6 +160,7 @@ def define(
     second_order: bool = True,
     numbers: str = "real",
     moves: bool = False,
+    version: int = 1,
     scalar: str = "",
     sbp: Sequence = (),
     examples: Sequence = (),
@@ -181,7 +183,7 @@ def define(
     outputs = [n.strip() for n in tail.split(",") if n.strip()] or [name]
     rules = {} if vjp is None else vjp if isinstance(vjp, Mapping) else {inputs[0]: vjp}
     op = Op(name, inputs, attrs, outputs, infer, rules, elementwise, is_view, alias_safe or bool(elementwise),
-            second_order, scalar, tuple(sbp), tuple(examples), doc, checks, numbers, moves)
+            second_order, scalar, tuple(sbp), tuple(examples), doc, checks, numbers, moves, version)
     if name in OPS:
         raise InternalError(f"the op {name!r} is defined twice", hint="another name")
     op.__module__ = sys._getframe(1).f_globals["__name__"]

@@ -1,0 +1,103 @@
+"""Versions of operations in a saved graph: ours, older ones that are converted, and others that are refused by name."""
+
+import pytest
+
+import minflow as flow
+from minflow import GraphFormatError, nn
+from minflow.core.op import OPS
+from minflow.deploy import versions
+from minflow.deploy.program import program_of
+from minflow.deploy.versions import check_versions, converted, versions_of
+from minflow.library import custom_op
+
+NODE = {"value": "%2", "op": "sum", "in": ["%1"], "attrs": {"axis": [0], "keepdims": False}}
+
+
+@pytest.fixture
+def older(monkeypatch):
+    """`older("sum", 3)`: as if our sum were of version 3."""
+    return lambda name, version: monkeypatch.setattr(OPS[name], "version", version)
+
+
+def test_a_graph_says_the_version_of_each_op_that_it_uses(older):
+    class Matrix(nn.Graph):
+        def build(self, x):
+            return flow.diag(x * 2)
+
+    graph = Matrix()
+    graph(flow.ones(2))
+    older("mul", 4)
+    nodes = program_of(graph).graph.nodes
+    assert "diagonal" not in {node.op.name for node in nodes}, "it stands only in the path of a view_write"
+    ops = versions_of(nodes)
+    assert ops == {"diagonal": 1, "full": 1, "mul": 4, "view_write": 1} and list(ops) == sorted(ops)
+    assert check_versions(ops) == ops and converted([NODE], ops) == [NODE]
+
+
+def test_an_op_that_nobody_defined_is_refused():
+    with pytest.raises(GraphFormatError, match="(?s)uses squish.*import the module.*custom_op"):
+        check_versions({"add": 1, "squish": 1})
+    with pytest.raises(GraphFormatError, match=r"(?s)uses os\.system.*damaged"):
+        check_versions({"os.system": 1})
+
+
+def test_a_newer_op_is_refused():
+    with pytest.raises(GraphFormatError, match="(?s)sum.*version 2, by a newer minflow.*file *2.*here *1.*upgrade"):
+        check_versions({"sum": 2})
+
+
+def test_versions_of_a_custom_op():
+    @custom_op("test_versioned(x)", version=3)
+    def op(xp, x):
+        return x + 1
+
+    assert op.version == 3 and check_versions({"test_versioned": 3})
+    with pytest.raises(GraphFormatError, match="(?s)test_versioned.*version 4, by a newer definition.*import"):
+        check_versions({"test_versioned": 4})
+    with pytest.raises(GraphFormatError, match="(?s)test_versioned.*version 2, and nothing converts version 2"):
+        check_versions({"test_versioned": 2})
+    for wrong in (0, True, "2"):
+        with pytest.raises(flow.OutOfRangeError, match=f"(?s)test_unversioned.*version *{wrong!r}.*version=2"):
+            custom_op("test_unversioned(x)", version=wrong)(lambda xp, x: x)
+
+
+def test_an_older_op_is_converted_step_by_step(monkeypatch, older):
+    """Version 2 of our sum calls its axis `dim`, as it might; version 3 counts the axes from the end."""
+    def second(node):
+        return {**node, "attrs": {"dim": node["attrs"]["axis"], "keepdims": node["attrs"]["keepdims"]}}
+
+    def third(node):
+        return {**node, "attrs": {**node["attrs"], "dim": [d - 2 for d in node["attrs"]["dim"]]}}
+
+    older("sum", 3)
+    monkeypatch.setitem(versions.CONVERTERS, ("sum", 2), third)
+    with pytest.raises(GraphFormatError, match="(?s)sum.*version 1, and nothing converts version 1.*here *3.*again"):
+        check_versions({"sum": 1})
+    monkeypatch.setitem(versions.CONVERTERS, ("sum", 1), second)
+    other = {"value": "%3", "op": "add", "in": ["%2", 1]}
+    now = converted([NODE, other], check_versions({"sum": 1, "add": 1}))
+    assert now == [{**NODE, "attrs": {"dim": [-2], "keepdims": False}}, other]
+    assert NODE["attrs"]["axis"] == [0], "what was read is not written into"
+    half = {**NODE, "attrs": now[0]["attrs"] | {"dim": [1]}}
+    assert converted([half], check_versions({"sum": 2})) == [{**half, "attrs": {"dim": [-1], "keepdims": False}}]
+
+
+def test_a_view_in_the_path_of_a_write_is_converted(monkeypatch, older):
+    def second(node):
+        return {**node, "attrs": {"at": node["attrs"]["index"]}}
+
+    older("getitem", 2)
+    monkeypatch.setitem(versions.CONVERTERS, ("getitem", 1), second)
+    path = [["permute", {"dims": [1, 0]}], ["getitem", {"index": [1]}]]
+    node = {"value": "%2", "op": "view_write", "in": ["%0", "%1"], "attrs": {"path": path}}
+    now = converted([node], check_versions({"getitem": 1, "permute": 1, "view_write": 1}))
+    assert now[0]["attrs"]["path"] == [["permute", {"dims": [1, 0]}], ["getitem", {"at": [1]}]]
+
+
+@pytest.mark.parametrize("node", [None, [], {}, {"op": []}, {"op": "sum"}, {"op": "sum", "attrs": 3},
+                                  {"op": "view_write", "attrs": {"path": [1]}}], ids=str)
+def test_no_node_breaks_a_converter(monkeypatch, older, node):
+    older("sum", 2)
+    monkeypatch.setitem(versions.CONVERTERS, ("sum", 1), lambda node: {**node, "attrs": node["attrs"]["axis"]})
+    with pytest.raises(GraphFormatError, match="(?s)no node.*damaged"):
+        converted([node], {"sum": 1})

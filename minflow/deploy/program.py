@@ -7,25 +7,27 @@ Read next: `document.py`, which writes it as data; `replay.py`, which runs it ag
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from ..compiler.names import op_names
 from ..core.base.errors import GraphError
-from ..core.ir import CONSTANT, STATE, Graph, Node, Source, Value, where_text
+from ..core.ir import CONSTANT, Graph, Node, Source, Value, where_text
 from ..core.op import OPS
 from ..core.random import default_generator
 from ..core.tensor import Tensor
 from ..core.trace import Trace
 from ..core.where import fail
 from ..job.function import Job
-from ..nn.graph.compiled import CompiledGraph
+from ..nn.graph.build import Build
 from ..nn.graph.graph import RunningGraph
 from ..nn.graph.listing.reports import frozen_record
 from ..nn.graph.tree import Leaf, flatten
+from .again import graph_again, job_again
+from .dynamic import Filled, axes_of, grown
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +75,8 @@ class Program:
     tree, out_tree: structures of arguments and result, see `../nn/graph/tree.py`.  names: of the nodes, as listed.
     held: parameters, buffers and whatever else it reads.  members: attribute of the graph -> number of a module.
     met: path -> number of a module that is no member.  gradients: number of a parameter -> its gradient, of a training
-    graph.  loss: what backward was called on.  axes, follows, literals, fills: see `dynamic.py`.
+    graph.  loss: what backward was called on.  axes: that are dynamic.  follows, fills: what follows those, attrs
+    by name, literals by their place among the inputs, and constants; see `dynamic.py`.
     """
 
     name: str
@@ -93,25 +96,44 @@ class Program:
     training: bool = False
     frozen: tuple[tuple[str, str], ...] = ()
     axes: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
-    follows: Mapping[Node, Mapping[str, Any]] = field(default_factory=dict)
+    follows: Mapping[Node, Mapping[str | int, Any]] = field(default_factory=dict)
+    fills: Mapping[Source, Filled] = field(default_factory=dict)
 
 
-def program_of(obj: Any) -> Program:
+def program_of(obj: Any, dynamic: Any = None) -> Program:
     """The Program of the plan that was used last. obj: an nn.Graph or a predict job; raises GraphError if it was not
-    called."""
+    called. dynamic: the axes whose size may be another at each call, {"x": {0: "batch"}}; build is then traced at other
+    sizes too."""
     if isinstance(obj, Job):
-        return of_job(obj)
+        return of_job(obj, dynamic)
     if not isinstance(obj, RunningGraph):
         fail(GraphError, f"a graph or a job function is wanted, not a {type(obj).__name__}",
              "class MyGraph(nn.Graph): ..., an object of it, called once", got=obj)
     if obj._last is None:
         fail(GraphError, f"{obj.name} was never called, so there is no computation to save",
              f"call it once with an example of its inputs: {obj.name.rpartition('_')[0]}()(x)", graph=obj.name)
-    return of_graph(obj, obj._last)
+    compiled = obj._last
+    frozen = frozen_record(obj, compiled).built_in
+    program = of_build(obj, compiled.build, frozen)
+    if not dynamic:
+        return program
+
+    def again(specs: list) -> Program:
+        return of_build(obj, graph_again(obj, compiled, specs), frozen)
+
+    return at_all_sizes(program, dynamic, again)
 
 
-def of_graph(graph: Any, compiled: CompiledGraph) -> Program:
-    build = compiled.build
+def at_all_sizes(program: Program, dynamic: Any, again: Callable[[list], Program]) -> Program:
+    """The program with what of it follows the dynamic axes. again: traces it for inputs of other specs."""
+    inputs = program.graph.inputs
+    names, specs = [source.name for source in inputs], [source.out_specs[0] for source in inputs]
+    axes = axes_of(dynamic, names, specs)
+    base, follows, fills = grown(axes, names, specs, program, again)
+    return replace(base, axes=axes, follows=follows, fills=fills)
+
+
+def of_build(graph: Any, build: Build, frozen: tuple) -> Program:
     traced, trace = build.traced, build.trace
     held = Holder(trace)
     modules = Modules(held)
@@ -126,8 +148,7 @@ def of_graph(graph: Any, compiled: CompiledGraph) -> Program:
     return Program(
         graph.name, type(graph).__name__, ir, op_names(ir.nodes), argument_names(graph), build.tree, build.out_tree,
         held.held, modules.entries, members, met, tuple(held.calls(build.top.children, modules)), gradients,
-        None if build.loss is None else held.now(build.loss), bool(graph.optimizers),
-        frozen_record(graph, compiled).built_in)
+        None if build.loss is None else held.now(build.loss), bool(graph.optimizers), frozen)
 
 
 def argument_names(graph: Any) -> tuple[str, ...]:
@@ -138,10 +159,10 @@ def argument_names(graph: Any) -> tuple[str, ...]:
     return tuple(("*" if p.kind == 2 else "**" if p.kind == 4 else "") + p.name for p in parameters)
 
 
-def of_job(job: Job) -> Program:
+def of_job(job: Job, dynamic: Any = None) -> Program:
     if job.training:
         fail(GraphError, f"the job {job.name} trains; what leaves home is a predict job",
-             f'@flow.global_function(type="predict") for the part that predicts; flow.checkpoint.save keeps the '
+             '@flow.global_function(type="predict") for the part that predicts; flow.checkpoint.save keeps the '
              "variables of a training", job=job.name)
     compiled = job.compiled
     if compiled is None:
@@ -150,16 +171,28 @@ def of_job(job: Job) -> Program:
     if job.devices > 1:
         fail(GraphError, f"the job {job.name} runs on {job.devices} devices; one that is saved runs on one",
              "flow.config.cpu_device_num(1)", job=job.name)
-    graph, trace = compiled.part.stages[0].graph, compiled.trace
-    held = Holder(trace)
+    program = of_step(job, compiled, compiled.part.stages[0].graph, compiled.uses)
+    if not dynamic:
+        return program
+
+    def again(specs: list) -> Program:
+        build, part = job_again(job, specs)
+        return of_step(job, build, part.graph, compiled.uses)
+
+    return at_all_sizes(program, dynamic, again)
+
+
+def of_step(job: Job, build: Any, graph: Graph, uses: frozenset[str]) -> Program:
+    """build: has the trace, the value and the positions of the results.  uses: names of the variables."""
+    held = Holder(build.trace)
     for name, variable in job.session.variables.items():
-        if name in compiled.uses:
+        if name in uses:
             held.add(name, "parameter", variable.tensor)
-    outputs = [graph.outputs[column[0]] for column in compiled.positions]
+    outputs = [graph.outputs[column[0]] for column in build.positions]
     ir = held.graph(len(graph.nodes), outputs, graph.updates)
     shapes = tuple([placeholders(tree) for tree in job.signature.arguments.values()])
     tree = tuple, None, ((tuple, None, shapes), (dict, (), ()))
-    out_tree, _ = flatten(compiled.value, keep_leaf)
+    out_tree, _ = flatten(build.value, keep_leaf)
     return Program(job.name, "job", ir, op_names(ir.nodes), tuple(job.signature.arguments), tree, out_tree, held.held)
 
 
@@ -253,7 +286,8 @@ class Holder:
                      "is not saved", "give it to build as an input", place=source.name)
             else:
                 kind = "constant" if source.op is CONSTANT else "captured"
-                tensor = tensors.get(id(source.array)) or Tensor(source.array, source.out_specs[0])
+                tensor = tensors.get(id(source.array))
+                tensor = Tensor(source.array, source.out_specs[0]) if tensor is None else tensor
                 self.numbers[key_of(source.array)] = len(self.held)
                 self.held.append(Held(self.free(source.name or kind), kind, tensor, source))
 

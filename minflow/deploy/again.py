@@ -1,0 +1,123 @@
+"""Runs the build of a graph, or a job's function, once more in a trace only, with inputs of other sizes.
+
+No plan is made, no input has memory, and whatever the build does besides is taken back: attributes, containers, random
+numbers; what it prints or warns of is not shown. Read next: `dynamic.py`, which compares the traces.
+"""
+
+from __future__ import annotations
+
+import builtins
+import random
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import copy_context
+from typing import Any
+
+import numpy as np
+
+from ..compiler.executor import INSIDE, LOCK, collector_waiting
+from ..core.base.errors import GraphError
+from ..core.mode import MODE, using
+from ..core.random import default_generator
+from ..core.spec import Spec, default_dtype
+from ..core.tensor import Tensor
+from ..core.where import NOTICES, fail
+from ..job.build import JobBuild
+from ..job.function import Job
+from ..nn.graph.build import Build, Observer
+from ..nn.graph.compiled import CompiledGraph
+from ..nn.graph.key import differences
+
+
+def graph_again(graph: Any, compiled: CompiledGraph, specs: Sequence[Spec]) -> Build:
+    """The build of a graph traced anew, with inputs of these specs. compiled: its plan, whose mode and structure of
+    arguments are used. Raises GraphError if the graph has changed since, and what build raises."""
+    with LOCK, collector_waiting():
+        graph._plans.look()
+        changed = differences(compiled.fingerprint, graph._plans.fingerprint)
+        if changed or compiled.mode[1] is not default_dtype():
+            values = {name: f"{old} at its last call, {new} now" for name, old, new in changed}
+            fail(GraphError, f"{graph.name} has changed since its last call", "call it once more, then save it",
+                 **(values or {"default dtype": f"{compiled.mode[1]} at its last call, {default_dtype()} now"}))
+        if compiled.steps > 1:  # build gets one part of each input
+            specs = [spec.but(shape=(compiled.steps * spec.shape[0], *spec.shape[1:])) for spec in specs]
+        build = Build(graph, compiled.build.tree, list(map(without_memory, specs)))
+        build.observer = Observer()
+        with unseen([graph, *[module for _, module in graph.all_modules()]]):
+            copy_context().run(traced, build.run, MODE.get().but(grad=compiled.mode[0]))
+        return build
+
+
+def job_again(job: Job, specs: Sequence[Spec]) -> tuple[JobBuild, Any]:
+    """A job's function traced anew with inputs of these specs: its build and the Part. The session stays as it is."""
+    with LOCK, collector_waiting():
+        build = JobBuild(job, job.session, [list(specs)])
+        with unseen(list(job.modules.values())):
+            part = copy_context().run(traced, build.run, MODE.get(), f"the job function {job.name}")
+            build.undo()
+        return build, part
+
+
+def traced(run: Callable[[], Any], mode: Any, inside: str = "") -> Any:
+    INSIDE.set(inside)
+    with using(mode):
+        return run()
+
+
+def without_memory(spec: Spec) -> Tensor:
+    """A tensor of this spec whose numbers are all the one zero that it has."""
+    return Tensor(np.broadcast_to(np.zeros((), spec.np), spec.shape), spec)
+
+
+# ---- what a build does besides ---------------------------------------------------------------------------------------
+
+
+@contextmanager
+def unseen(owners: Sequence[Any]) -> Iterator[None]:
+    """Run the block without a trace of it in these objects, in the random generators, on the screen."""
+    contents: dict[int, tuple[Any, Any]] = {}
+    attributes = [(owner.__dict__, dict(owner.__dict__)) for owner in owners]
+    for _, values in attributes:
+        for value in values.values():
+            remember(value, contents)
+    numbers = random.getstate(), np.random.get_state()
+    drawn = default_generator.seed_, default_generator.key, default_generator.counter
+    notices, shown, thread = NOTICES.on, builtins.print, threading.get_ident()
+
+    def silent(*args: Any, **options: Any) -> None:
+        if threading.get_ident() != thread:
+            shown(*args, **options)
+
+    try:
+        NOTICES.on, builtins.print = False, silent
+        yield
+    finally:
+        builtins.print, NOTICES.on = shown, notices
+        random.setstate(numbers[0])
+        np.random.set_state(numbers[1])
+        default_generator.seed_, default_generator.key, default_generator.counter = drawn
+        for now, before in attributes:
+            for name in now.keys() - before.keys():
+                del now[name]
+            now.update(before)
+        for box, before in contents.values():
+            if ids(box) != ids(before):
+                box.clear()
+                (box.update if isinstance(box, dict | set) else box.extend)(before)
+
+
+def remember(value: Any, contents: dict[int, tuple[Any, Any]]) -> None:
+    """Note what lists, dicts and sets hold, also inside each other."""
+    if isinstance(value, tuple):
+        for x in value:
+            remember(x, contents)
+    elif type(value) in (list, dict, set, deque) and id(value) not in contents:
+        contents[id(value)] = value, value.copy()
+        for x in value.values() if isinstance(value, dict) else value:
+            remember(x, contents)
+
+
+def ids(box: Any) -> list:
+    return [*map(id, box), *map(id, box.values())] if isinstance(box, dict) else list(map(id, box))

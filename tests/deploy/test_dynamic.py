@@ -1,0 +1,394 @@
+"""Dynamic axes: what of a program follows them at all sizes, and what is refused with its line and values."""
+
+import re
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow import nn
+from minflow.core.ir import CONSTANT, Value, outputs_of
+from minflow.core.mode import MODE
+from minflow.deploy.dynamic import Filled, Follows, Ratio, at, axes_of, sizes_of
+from minflow.deploy.program import program_of
+from minflow.models import GPT, GPTConfig
+
+
+class Graph(nn.Graph):
+    """The graph of a function, and of the modules that it calls."""
+
+    def __init__(self, function, *modules, optimizer=None):
+        super().__init__()
+        self.function, self.held = function, list(modules)
+        if optimizer is not None:
+            self.add_optimizer(optimizer)
+
+    def build(self, x, *more):
+        return self.function(x, *more)
+
+
+def program(graph, dynamic, *inputs):
+    graph(*inputs)
+    return program_of(graph, dynamic)
+
+
+def results(program, *inputs):
+    """What a program gives for inputs of other sizes: outputs, then updates. Its nodes run one by one."""
+    graph = program.graph
+    sizes = sizes_of(program.axes, [x.spec for x in inputs])
+    values = {Value(s, 0, s.out_specs[0]): x for s, x in zip(graph.inputs, inputs)}
+    for s in graph.states:
+        fill = program.fills.get(s)
+        array = s.array if fill is None else fill.at(sizes, s.array.dtype)
+        assert fill is None or s.op is CONSTANT and array.dtype == s.array.dtype
+        values[Value(s, 0, s.out_specs[0])] = flow.from_numpy(np.array(array))
+    with flow.no_grad():
+        for node in graph.nodes:
+            follows = program.follows.get(node, {})
+            given = [values[x] if x.__class__ is Value else at(follows.get(i, x), sizes)
+                     for i, x in enumerate(node.inputs)]
+            attrs = {key: at(follows.get(key, x), sizes) for key, x in node.attrs.items()}
+            got = MODE.get().run(node.op, given, attrs)
+            values.update(zip(outputs_of(node), got if node.op.many else [got]))
+    return [values[v].numpy() for v in (*graph.outputs, *graph.updates.values())]
+
+
+def check(function, *modules, inputs, dynamic, sizes=(1, 2, 7), other=None):
+    """The program traced at one size gives at others what the function gives there."""
+    first, *others = [inputs(n) for n in (4, *sizes)]
+    graph = Graph(function, *modules)
+    found = program(graph, dynamic, *first)
+    for args in others:
+        expected = graph(*args)
+        expected = expected if isinstance(expected, list | tuple) else [expected]
+        for got, want in zip(results(found, *args), expected):
+            np.testing.assert_array_equal(got, want.numpy())
+    return found
+
+
+def text(x):
+    if not isinstance(x, tuple):
+        return str(x)
+    return ", ".join([f"({text(y)})" if isinstance(y, tuple) else str(y) for y in x])
+
+
+def attrs_of(program):
+    """(op, attr or place, text) of everything that follows."""
+    return [(node.op.name, key, text(x))
+            for node, changes in program.follows.items() for key, x in changes.items()]
+
+
+BATCH = {0: {0: "batch"}}
+
+
+# ---- numbers that follow ---------------------------------------------------------------------------------------------
+
+
+def test_follows():
+    x = Follows(((8, ("batch", "time")), (-1, ("batch",)), (3, ())))
+    assert x.at({"batch": 2, "time": 5}) == 81 and x.axes == {"batch", "time"}
+    assert str(x) == "8*batch*time - batch + 3"
+    assert hash(x) == hash(Follows(x.terms)) and x == Follows(x.terms) and str(Follows(())) == "0"
+    with pytest.raises(AttributeError):
+        x.terms = ()
+
+
+def test_ratio():
+    n = Follows(((25, ("n",)),))
+    x = Ratio(0.1, n, Follows((*n.terms, (-1, ()))))
+    assert x.at({"n": 4}) == 0.1 * (100 / 99) and str(x) == "0.1 * (25*n) / (25*n - 1)" and x.axes == {"n"}
+    assert Ratio(1.0, Follows(((2, ()),)), Follows(((1, ("n",)), (-1, ())))).at({"n": 1}) == np.inf
+
+
+def test_filled():
+    n = Follows(((1, ("n",)),))
+    assert Filled((n, 2), n).at({"n": 3}, "float32").tolist() == [[3.0, 3.0]] * 3
+    assert Filled((n,), 5, -2).at({"n": 3}, "int64").tolist() == [5, 3, 1]
+
+
+# ---- programs --------------------------------------------------------------------------------------------------------
+
+
+def test_mlp():
+    model = nn.Sequential(nn.Linear(3, 5), nn.ReLU(), nn.Linear(5, 2))
+    found = check(model, model, inputs=lambda n: [flow.randn(n, 3)], dynamic={"x": {0: "batch"}}, sizes=(1, 2, 7, 64))
+    assert found.axes == {"batch": ((0, 0),)} and attrs_of(found) == []
+
+
+def test_cnn():
+    conv, head, norm = nn.Conv2d(1, 2, 3), nn.Linear(8, 3), nn.BatchNorm2d(2).eval()
+    found = check(lambda x: head(nn.functional.max_pool2d(norm(conv(x)), 2).view(x.size(0), -1)), conv, head, norm,
+                  inputs=lambda n: [flow.randn(n, 1, 6, 6)], dynamic={"input_0": [0]})
+    assert attrs_of(found) == [("reshape", "shape", "x_0, 8")]
+
+
+@pytest.mark.parametrize("time", [3, 8])  # 8 is its block size: no longer text can be traced
+def test_gpt(time):
+    model = GPT(GPTConfig(8, 11, 1, 2, 4)).eval()
+    graph = Graph(lambda x: model(x)[0], model)
+    found = program(graph, {"_Graph_0-input_0": {0: "batch", 1: "time"}}, flow.randint(0, 11, (2, time)))
+    assert ("reshape", "shape", "batch*time, 4") in attrs_of(found)
+    assert ("full", "shape", "time, time") in attrs_of(found)
+    assert [fill.step for fill in found.fills.values()] == [1]
+    for shape in ((1, 1), (1, 8), (3, 2), (7, 5)):
+        x = flow.randint(0, 11, shape)
+        np.testing.assert_array_equal(results(found, x)[0], graph(x).numpy())
+
+
+def test_lstm():
+    model = nn.LSTM(3, 4, num_layers=2, batch_first=True)
+    graph = Graph(lambda x: model(x)[0], model)
+    found = program(graph, {"x": {0: "batch", 1: "time"}}, flow.randn(1, 3, 3))  # a size of 1 is replaced
+    assert ("full", "shape", "batch, 4") in attrs_of(found)
+    for shape in ((1, 1, 3), (1, 5, 3), (4, 1, 3), (7, 2, 3)):
+        x = flow.randn(*shape)
+        np.testing.assert_array_equal(results(found, x)[0], graph(x).numpy())
+
+
+def test_attention_and_shapes():
+    def build(x):
+        b, t, c = x.shape
+        q = x.reshape(b, t, 2, c // 2).transpose(1, 2)
+        y = flow.softmax(q @ q.transpose(-2, -1), -1) @ q
+        z = y.transpose(1, 2).flatten(2) + flow.zeros(b, 1, c) + flow.ones(t, c).expand(b, t, c)
+        left, right = z.chunk(2, dim=2)
+        return left[:, 1:] * right[:, : t - 1], z.flatten(0, 1)[b:], z.mean(0), x.sum(0) / b, flow.full((b,), float(b))
+
+    found = check(build, inputs=lambda n: [flow.randn(n, 3, 4)], dynamic={"x": {0: "batch", -2: "time"}})
+    assert found.axes == {"batch": ((0, 0),), "time": ((0, 1),)}
+    assert ("getitem", "index", "(None, None, None), (None, time - 1, None)") in attrs_of(found)
+    assert ("div", 1, "batch") in attrs_of(found)
+
+
+def test_three_axes():
+    found = check(lambda x, y: (x.view(-1).sum() + y.sum(), (x + 1).reshape(x.numel())),
+                  inputs=lambda n: [flow.randn(n, 2 * n, n + 1, 2), flow.randn(n)],
+                  dynamic={0: {0: "a", 1: "b", 2: "c"}, "more[0]": {0: "a"}}, sizes=(2, 3))
+    assert ("reshape", "shape", "2*a*b*c") in attrs_of(found) and found.axes["a"] == ((0, 0), (1, 0))
+
+
+def test_literals_and_constants():
+    def build(x):
+        n = x.size(0)
+        places = flow.arange(1, 2 * n, 2) * 1.0
+        return x * n, x.sum() * (1 / n), x.sum() / (3 * n + 1), places + x, flow.tensor([2.0] * n) - x, x + (n - 1.0)
+
+    found = check(build, inputs=lambda n: [flow.randn(n)], dynamic=BATCH)
+    assert {x for x in attrs_of(found) if x[1] == 1} >= {("mul", 1, "batch"), ("mul", 1, "(1) / (batch)"),
+                                                         ("div", 1, "3*batch + 1")}
+    assert sorted(fill.step for fill in found.fills.values()) == [0, 2]
+
+
+def test_batch_norm_in_training():
+    norm = nn.BatchNorm2d(3)
+    graph = Graph(norm, norm)
+    found = program(graph, BATCH, flow.randn(4, 3, 2, 2))
+    assert attrs_of(found) == [("mul", 1, "0.1 * (4*batch) / (4*batch - 1)")]
+    for n in (1, 2, 7):
+        x = flow.randn(n, 3, 2, 2)
+        got = results(found, x)
+        np.testing.assert_array_equal(got[0], graph(x).numpy())
+        for array, buffer in zip(got[1:], (norm.num_batches_tracked, norm.running_mean, norm.running_var)):
+            np.testing.assert_array_equal(array, buffer.numpy())
+
+
+def test_training_graph():
+    model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
+
+    def build(x, y):
+        logits = model(x)
+        loss = nn.functional.cross_entropy(logits, y) + (logits**2).mean() + logits.var(0).sum()
+        loss.backward()
+        return loss
+
+    graph = Graph(build, model, optimizer=flow.optim.SGD(model.parameters(), lr=0.0))
+    inputs = [flow.randn(4, 3), flow.randint(0, 2, (4,))]
+    found = program(graph, {"x": {0: "n"}, "more[0]": {0: "n"}}, *inputs)
+    assert {("div", 1, "2*n"), ("mul", 1, "(2) / (n - 1)"), ("expand", "shape", "n, 2")} <= set(attrs_of(found))
+    for n in (2, 7, 9):
+        x, y = flow.randn(n, 3), flow.randint(0, 2, (n,))
+        assert results(found, x, y)[0] == graph(x, y).numpy()
+
+
+def test_gradient_accumulation():
+    model = nn.Linear(3, 2)
+
+    def build(x):
+        loss = model(x).mean()
+        loss.backward()
+        return loss
+
+    graph = Graph(build, model, optimizer=flow.optim.SGD(model.parameters(), lr=0.1))
+    graph.config.set_gradient_accumulation_steps(2)
+    found = program(graph, BATCH, flow.randn(8, 3))
+    assert ("div", 1, "2*batch") in attrs_of(found) and found.graph.inputs[0].out_specs[0].shape == (4, 3)
+
+
+def test_job():
+    from minflow import typing as tp
+
+    @flow.global_function(type="predict")
+    def predict(x: tp.Numpy.Placeholder((4, 6))) -> tp.Numpy:
+        w = flow.get_variable("w", shape=(3, 2), initializer=flow.ones_initializer())
+        return flow.matmul(flow.reshape(x, (x.shape[0] * 2, 3)), w)
+
+    predict(np.zeros((4, 6), "float32"))
+    names = set(predict.session.variables)
+    found = program_of(predict, {"x": {0: "batch"}})
+    assert attrs_of(found) == [("reshape", "shape", "2*batch, 3")] and set(predict.session.variables) == names
+    flow.clear_default_session()
+
+
+# ---- nothing of the graph changes ------------------------------------------------------------------------------------
+
+
+def test_a_trace_leaves_nothing_behind(capsys):
+    import random
+
+    seen = []
+
+    class Counting(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.calls, self.log, self.norm = 0, [], nn.BatchNorm1d(3)
+
+        def forward(self, x):
+            self.calls += 1
+            self.log.append(x.size(0))
+            self.last = random.random()
+            print("in forward")
+            return self.norm(x) * flow.rand(x.size(0), 1)
+
+    model = Counting()
+    graph = Graph(model, model)
+    graph.debug(1)
+    with pytest.warns(flow.MinflowWarning):
+        graph(flow.randn(4, 3))
+    capsys.readouterr()
+    random.seed(3)
+    before = {name: t.numpy().copy() for name, t in model.state_dict().items()}
+    counter, history = flow.get_rng_state().copy(), len(graph._history)
+    last, log = model.last, list(model.log)
+    found = program_of(graph, BATCH)
+    assert ("uniform", "shape", "batch, 1") in attrs_of(found)
+    assert capsys.readouterr() == ("", "") and seen == []
+    assert (model.calls, model.log, model.last) == (1, log, last)
+    random.seed(3), random.random()
+    assert (flow.get_rng_state() == counter).all() and len(graph._history) == history
+    for name, t in model.state_dict().items():
+        np.testing.assert_array_equal(t.numpy(), before[name])
+    graph(flow.randn(4, 3))
+    assert len(graph._history) == history
+
+
+def test_a_graph_that_has_changed_since_is_called_again_first():
+    model = nn.Dropout(0.5)
+    graph = Graph(model, model)
+    graph(flow.randn(4, 3))
+    model.eval()
+    with pytest.raises(flow.GraphError, match="(?s)has changed since its last call.*training.*True.*False"):
+        program_of(graph, BATCH)
+
+
+# ---- which axes ------------------------------------------------------------------------------------------------------
+
+SPECS = [flow.zeros(4, 784).spec, flow.zeros(4).spec]
+
+
+@pytest.mark.parametrize(("dynamic", "axes"), [
+    ({"x": {0: "n"}, "y": {0: "n"}}, {"n": ((0, 0), (1, 0))}),
+    ({"x": [0, 1]}, {"x_0": ((0, 0),), "x_1": ((0, 1),)}),
+    ({1: {-1: "n"}}, {"n": ((1, 0),)}),
+    ({"input_1": {0: "n"}, "_LeNetGraph_0-input_0": {0: "n"}}, {"n": ((0, 0), (1, 0))}),
+    ({}, {}),
+])  # fmt: skip
+def test_axes(dynamic, axes):
+    assert axes_of(dynamic, ["x", "y"], SPECS) == axes
+
+
+def test_names_of_nested_inputs():
+    assert axes_of({"batch[0]": [0]}, ["batch[0]", "y"], SPECS) == {"batch_0_0": ((0, 0),)}
+
+
+@pytest.mark.parametrize(("dynamic", "message"), [
+    ({"z": {0: "n"}}, r"no input 'z'.*x  float32\[4, 784\].*its inputs are x, y"),
+    ({2: {0: "n"}}, r"no input 2.*x, y"),
+    ({True: {0: "n"}}, r"no input True"),
+    ({"input_7": {0: "n"}}, r"no input 'input_7'"),
+    ({"output": {0: "n"}}, r"no input 'output'.*outputs follow"),
+    ({"x": {2: "n"}}, r"the input x has no axis 2.*0 to 1"),
+    ({"x": {-3: "n"}}, r"no axis -3"),
+    ({"x": {"0": "n"}}, r"no axis '0'"),
+    ({"x": {0: 3}}, r"axis 0 of x is named 3"),
+    ({"x": {0: "a b"}}, r"axis 0 of x is named 'a b'"),
+    ({"x": {0: "a", -2: "b"}}, r"axis 0 of x is named twice"),
+    ({"x": 0}, r"of the input x there is 0"),
+    (["x"], r"dynamic is \['x'\]"),
+    ({"x": {1: "n"}, "y": {0: "n"}}, r"'n' has one size.*784 \(axis 1 of x\)|4 \(axis 0 of y\)"),
+])  # fmt: skip
+def test_wrong_axes(dynamic, message):
+    with pytest.raises(flow.MinflowError, match=f"(?s){message}"):
+        axes_of(dynamic, ["x", "y"], SPECS)
+
+
+def test_at_most_three_axes():
+    with pytest.raises(flow.GraphError, match="(?s)4 axes have a size of their own.*a, b, c, d"):
+        axes_of({0: dict(enumerate("abcd"))}, ["x"], [flow.zeros(2, 3, 4, 5).spec])
+
+
+def test_sizes_of():
+    axes = {"n": ((0, 0), (1, 0))}
+    assert sizes_of(axes, SPECS, ["x", "y"]) == {"n": 4}
+    with pytest.raises(flow.ShapeError, match=r"(?s)'n'.*4 \(axis 0 of x\) and 5 \(axis 0 of y\).*float32\[5\]"):
+        sizes_of(axes, [SPECS[0], flow.zeros(5).spec], ["x", "y"])
+    with pytest.raises(flow.ShapeError, match=r"(?s)'n' has size 0.*float32\[0\]"):
+        sizes_of({"n": ((0, 0),)}, [flow.zeros(0).spec])
+    with pytest.raises(flow.ShapeError, match=r"(?s)'n' is missing.*float32\[\]"):
+        sizes_of({"n": ((0, 0),)}, [flow.tensor(1.0).spec])
+
+
+# ---- what does not follow --------------------------------------------------------------------------------------------
+
+
+def loop(x):
+    return sum(x[i] for i in range(x.size(0)))
+
+
+@pytest.mark.parametrize(("function", "message"), [
+    (lambda x: x[: x.size(0) // 2 + 1], r"getitem: its index.*n=4  .*3.*n=8  .*5.*n=9  .*5.*rounded"),
+    (lambda x: x.view(x.size(0) // 2, 6), r"reshape: its shape.*n=4 +2.*n=8 +4.*n=12 +6"),
+    (lambda x: flow.zeros(x.size(0) ** 2) + x.sum(), r"full: its shape.*n=4  16.*n=8  64.*n=9  81"),
+    (lambda x: x * 0.5 ** x.size(0), r"mul: the number 0.0625.*n=8  0.00390625"),
+    (lambda x: x + flow.tensor(np.tri(x.size(0), 3)), r"a constant.*n=4  float64\[4, 3\] \[1.0, 0.0, 0.0, 1.0"),
+    (loop, r"op number \d+ .*another one.*n=4  nothing.*n=8  <getitem"),
+    (lambda x: x + 1 if x.size(0) < 5 else x * 2, r"op number 0 .*n=4  <add.*n=8  <mul.*branch"),
+    (lambda x: x.exp() + x if x.size(0) < 5 else x.exp() + x.exp(), r"op number 1 .*n=4  <add.*n=8  <exp"),
+    (lambda x: list(x), r"build returns another structure"),
+    (lambda x: x.sum(0) if x.size(0) % 2 else x.sum(1), r"sum: its axis"),
+])  # fmt: skip
+def test_refused(function, message):
+    with pytest.raises(flow.GraphError, match=f"(?s){message}") as error:
+        program(Graph(function), {0: {0: "n"}}, flow.zeros(4, 3))
+    assert "structure" in message or re.search(r"at test_dynamic.py:\d+", error.value.where)
+
+
+def test_a_build_that_takes_one_size():
+    def build(x, y):
+        return x + y
+
+    with pytest.raises(flow.GraphError, match=r"(?s)fails at other sizes.*'n'.*n=8 .*axis 0 of more\[0\] has that size "
+                                              r"too: add 'more\[0\]': \{0: 'n'\}"):
+        program(Graph(build), {"x": {0: "n"}}, flow.zeros(4, 3), flow.zeros(4, 3))
+
+    def strict(x):
+        if x.size(0) != 4:
+            raise ValueError("only four")
+        return x
+
+    with pytest.raises(flow.GraphError, match="(?s)n=8 +ValueError: only four.*n=3 +ValueError"):
+        program(Graph(strict), {"x": {0: "n"}}, flow.zeros(4, 3))
+
+
+def test_sizes_that_are_refused_are_left_out():
+    found = check(lambda x: x.view(x.size(0) // 2 * 2, 3), inputs=lambda n: [flow.randn(2 * n, 3)], dynamic=BATCH)
+    assert attrs_of(found) == [("reshape", "shape", "batch, 3")]

@@ -1,27 +1,309 @@
 """Forms of arithmetic and mathematical functions, element by element.
 
-Our inputs were promoted before the node was recorded; a Python number takes the dtype of the tensor beside it.
-Read next: `../builder.py`.
+Our inputs were promoted before the node was recorded; a Python number takes the dtype of the tensor beside it. Integer
+dtypes that an op of ONNX lacks are computed in int64. What ONNX has no op for is composed so that it stays exact where
+ours is: small numbers, large ones. Read next: `compare.py`.
 """
 
 from __future__ import annotations
 
-from ..builder import form
+import math
+
+from ...core.spec import DType, bool_, int32, int64, uint8
+from ..builder import Builder, form
 
 
-def several(kind: str):
-    """The form of an op that has a twin in ONNX: inputs in order, literals in the result's dtype."""
+def result_dtype(node) -> DType:
+    return node.out_specs[0].dtype
+
+
+def values(b: Builder, node, inputs, dtype: DType | None = None) -> list[str]:
+    """The inputs by name, Python numbers in the result's dtype, or in this one."""
+    return [b.value(x, dtype or result_dtype(node)) for x in inputs]
+
+
+def is_float(node) -> bool:
+    return result_dtype(node).floating
+
+
+def twin(kind: str, of_bools: str = "", narrow: frozenset[DType] = frozenset()):
+    """The form of an op that has a twin in ONNX. of_bools: its twin for bools.  narrow: dtypes that it lacks."""
 
     def same(b, node, *inputs):
-        return b.op(kind, *[b.value(x, node.out_specs[0].dtype) for x in inputs])
+        dtype = result_dtype(node)
+        if dtype is bool_ and of_bools:
+            return b.op(of_bools, *values(b, node, inputs))
+        if dtype in narrow:
+            return b.cast(b.op(kind, *[b.cast(x, int64) for x in values(b, node, inputs)]), dtype)
+        return b.op(kind, *values(b, node, inputs))
 
     return same
 
 
-for ours, theirs in dict(add="Add", sub="Sub", mul="Mul", div="Div", relu="Relu", exp="Exp", tanh="Tanh").items():
-    form(ours)(several(theirs))
+form("add")(twin("Add", "Or"))
+form("sub")(twin("Sub"))
+form("mul")(twin("Mul", "And"))
+form("div")(twin("Div"))
+form("maximum")(twin("Max", "Or"))
+form("minimum")(twin("Min", "And"))
+form("neg")(twin("Neg", narrow=frozenset({uint8})))
+form("abs")(twin("Abs"))
+form("sign")(twin("Sign"))
+TWINS = dict(exp="Exp", log="Log", sqrt="Sqrt", reciprocal="Reciprocal", sin="Sin", cos="Cos", tan="Tan", asin="Asin",
+             acos="Acos", atan="Atan", tanh="Tanh", sinh="Sinh", cosh="Cosh", asinh="Asinh", acosh="Acosh",
+             atanh="Atanh", sigmoid="Sigmoid", erf="Erf", softplus="Softplus")
+for ours, theirs in TWINS.items():
+    form(ours)(twin(theirs))
+
+
+def rounding(kind: str):
+    def rounded(b, node, x):
+        return b.op(kind, x) if is_float(node) else x
+
+    return rounded
+
+
+for ours, theirs in dict(floor="Floor", ceil="Ceil", round="Round").items():
+    form(ours)(rounding(theirs))
+
+
+def truncated(b: Builder, x: str, dtype: DType) -> str:
+    return b.op("Where", b.op("Less", x, b.const(0, dtype)), b.op("Ceil", x), b.op("Floor", x))
+
+
+@form("trunc")
+def _(b, node, x):
+    return truncated(b, x, result_dtype(node)) if is_float(node) else x
+
+
+@form("trunc_divide")
+def _(b, node, *inputs):
+    return truncated(b, b.op("Div", *values(b, node, inputs)), result_dtype(node))
+
+
+@form("pow")
+def _(b, node, x, y):
+    dtype = result_dtype(node)
+    if y.__class__ is int and y == 2:
+        return b.op("Mul", x, x)
+    names = values(b, node, (x, y))
+    if dtype.floating or dtype in (int32, int64):
+        return b.op("Pow", *names)
+    return b.cast(b.op("Pow", *[b.cast(name, int64) for name in names]), dtype)
+
+
+@form("fmod")
+def _(b, node, *inputs):
+    return b.op("Mod", *values(b, node, inputs), fmod=1)
+
+
+@form("remainder")
+def _(b, node, *inputs):
+    return remainder(b, node, *values(b, node, inputs))
+
+
+def remainder(b: Builder, node, x: str, y: str) -> str:
+    """What x / y leaves, with the sign of y."""
+    if not is_float(node):
+        return b.op("Mod", x, y)
+    zero, rest = b.const(0, result_dtype(node)), b.op("Mod", x, y, fmod=1)
+    other_sign = b.op("Xor", b.op("Less", rest, zero), b.op("Less", y, zero))
+    moved = b.op("And", other_sign, b.op("Not", b.op("Equal", rest, zero)))
+    return b.op("Where", moved, b.op("Add", rest, y), rest)
+
+
+@form("floor_divide")
+def _(b, node, *inputs):
+    """By the remainder, as Python does: 1.0 // 0.1 is 9."""
+    x, y = values(b, node, inputs)
+    whole = b.op("Div", b.op("Sub", x, remainder(b, node, x, y)), y)
+    if not is_float(node):
+        return whole
+    by_zero = b.op("Equal", y, b.const(0, result_dtype(node)))
+    return b.op("Where", by_zero, b.op("Div", x, y), b.op("Round", whole))
+
+
+@form("lerp")
+def _(b, node, *inputs):
+    start, end, weight = values(b, node, inputs)
+    dtype = result_dtype(node)
+    way = b.op("Sub", end, start)
+    near = b.op("Less", b.op("Abs", weight), b.const(0.5, dtype))
+    back = b.op("Sub", end, b.op("Mul", way, b.op("Sub", b.const(1, dtype), weight)))
+    return b.op("Where", near, b.op("Add", start, b.op("Mul", weight, way)), back)
+
+
+@form("atan2")
+def _(b, node, *inputs):
+    """The angle of y / x, turned by pi where x is negative; pi / 2 with the sign of y where x is 0."""
+    y, x = values(b, node, inputs)
+    dtype = result_dtype(node)
+    zero, half = b.const(0, dtype), b.const(math.pi / 2, dtype)
+    turn = b.op("Where", b.op("Less", y, zero), b.const(-math.pi, dtype), b.const(math.pi, dtype))
+    angle = b.op("Atan", b.op("Div", y, x))
+    turned = b.op("Where", b.op("Less", x, zero), b.op("Add", angle, turn), angle)
+    return b.op("Where", b.op("Equal", x, zero), b.op("Mul", b.op("Sign", y), half), turned)
+
+
+@form("clamp")
+def _(b, node, x, low, high):
+    dtype = result_dtype(node)
+    if low.__class__ is not str and high.__class__ is not str and dtype.floating:
+        low, high = (None if abs(n) == math.inf else b.const(n, dtype) for n in (low, high))
+        return b.op("Clip", x, low, high)
+    return b.op("Min", b.op("Max", *values(b, node, (x, low))), b.value(high, dtype))
+
+
+@form("where")
+def _(b, node, cond, *inputs):
+    return b.op("Where", cond, *values(b, node, inputs))
 
 
 @form("cast")
 def _(b, node, x):
     return b.cast(x, node.attrs["dtype"])
+
+
+@form("square")
+def _(b, node, x):
+    return b.op("Mul", x, x)
+
+
+@form("exp2")
+def _(b, node, x):
+    return b.op("Pow", b.const(2, result_dtype(node)), x)
+
+
+@form("expm1")
+def _(b, node, x):
+    """tanh(x / 2) * (exp(x) + 1), which is exact for small x."""
+    dtype = result_dtype(node)
+    half = b.op("Tanh", b.op("Mul", x, b.const(0.5, dtype)))
+    return b.op("Mul", half, b.op("Add", b.op("Exp", x), b.const(1, dtype)))
+
+
+@form("log1p")
+def _(b, node, x):
+    return log1p(b, x, result_dtype(node))
+
+
+def log1p(b: Builder, x: str, dtype: DType) -> str:
+    """log(u) * x / (u - 1) with u = 1 + x: what rounding did to u is undone (Goldberg 1991, theorem 4)."""
+    one = b.const(1, dtype)
+    u = b.op("Add", one, x)
+    step = b.op("Sub", u, one)
+    small = b.op("Less", b.op("Abs", x), one)
+    mended = b.op("Where", small, b.op("Div", x, step), one)
+    return b.op("Where", b.op("Equal", step, b.const(0, dtype)), x, b.op("Mul", b.op("Log", u), mended))
+
+
+@form("log10", "log2")
+def _(b, node, x):
+    base = 10 if node.op.name == "log10" else 2
+    return b.op("Mul", b.op("Log", x), b.const(1 / math.log(base), result_dtype(node)))
+
+
+@form("rsqrt")
+def _(b, node, x):
+    return b.op("Reciprocal", b.op("Sqrt", x))
+
+
+@form("erfc")
+def _(b, node, x):
+    return b.op("Sub", b.const(1, result_dtype(node)), b.op("Erf", x))
+
+
+@form("entr")
+def _(b, node, x):
+    zero = b.const(0, result_dtype(node))
+    value = b.op("Neg", b.op("Mul", x, b.op("Log", x)))
+    below = b.op("Where", b.op("Less", x, zero), b.const(-math.inf, result_dtype(node)), value)
+    return b.op("Where", b.op("Equal", x, zero), zero, below)
+
+
+# ---- functions of two numbers ------------------------------------------------------------------------------------
+
+
+@form("hypot")
+def _(b, node, *inputs):
+    x, y = values(b, node, inputs)
+    return b.op("Sqrt", b.op("Add", b.op("Mul", x, x), b.op("Mul", y, y)))
+
+
+@form("copysign")
+def _(b, node, *inputs):
+    x, y = values(b, node, inputs)
+    size = b.op("Abs", x)
+    return b.op("Where", minus(b, y, result_dtype(node)), b.op("Neg", size), size)
+
+
+def minus(b: Builder, x: str, dtype: DType) -> str:
+    """Has x a minus sign? -0.0 has one: 1 / -0.0 is below 0."""
+    below = b.op("Less", x, b.const(0, dtype))
+    return b.op("Or", below, b.op("Less", b.op("Reciprocal", x), b.const(0, dtype))) if dtype.floating else below
+
+
+@form("logaddexp", "logaddexp2")
+def _(b, node, *inputs):
+    """The larger one, and log(1 + exp(-distance))."""
+    x, y = values(b, node, inputs)
+    apart = b.op("Neg", b.op("Abs", b.op("Sub", x, y)))
+    if node.op.name == "logaddexp":
+        return b.op("Add", b.op("Max", x, y), b.op("Softplus", apart))
+    unit = b.const(math.log(2), result_dtype(node))
+    return b.op("Add", b.op("Max", x, y), b.op("Div", b.op("Softplus", b.op("Mul", apart, unit)), unit))
+
+
+@form("xlogy", "xlog1py")
+def _(b, node, *inputs):
+    x, y = values(b, node, inputs)
+    dtype = result_dtype(node)
+    zero = b.const(0, dtype)
+    nothing = b.op("And", b.op("Equal", x, zero), b.op("Not", b.op("IsNaN", y)))
+    log = b.op("Log", y) if node.op.name == "xlogy" else log1p(b, y, dtype)
+    return b.op("Mul", x, b.op("Where", nothing, zero, log))
+
+
+# ---- activations, and the losses of one number ----------------------------------------------------------------------
+
+
+@form("relu")
+def _(b, node, x):
+    return x if result_dtype(node) is uint8 else b.op("Relu", x)
+
+
+@form("relu6")
+def _(b, node, x):
+    dtype = result_dtype(node)
+    return b.op("Clip", x, b.const(0, dtype), b.const(6, dtype))
+
+
+@form("leaky_relu")
+def _(b, node, x, slope):
+    if slope.__class__ is not str and is_float(node):
+        return b.op("LeakyRelu", x, alpha=float(slope))
+    slope, dtype = b.value(slope, result_dtype(node)), result_dtype(node)
+    return b.op("Where", b.op("Greater", x, b.const(0, dtype)), x, b.op("Mul", x, slope))
+
+
+@form("at_least")
+def _(b, node, x):
+    return b.op("Max", x, b.const(node.attrs["least"], result_dtype(node)))
+
+
+@form("binary_entropy")
+def _(b, node, *inputs):
+    p, target = values(b, node, inputs)
+    dtype = result_dtype(node)
+    one, least = b.const(1, dtype), b.const(-100, dtype)
+    yes = b.op("Max", b.op("Log", p), least)
+    no = b.op("Max", log1p(b, b.op("Neg", p), dtype), least)
+    return b.op("Sub", b.op("Mul", b.op("Sub", target, one), no), b.op("Mul", target, yes))
+
+
+@form("logit_entropy")
+def _(b, node, *inputs):
+    """The larger of x and 0, less x * target, and log(1 + exp(-|x|))."""
+    x, target = values(b, node, inputs)
+    tail = b.op("Softplus", b.op("Neg", b.op("Abs", x)))
+    return b.op("Add", b.op("Sub", b.op("Relu", x), b.op("Mul", x, target)), tail)

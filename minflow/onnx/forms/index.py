@@ -1,0 +1,97 @@
+"""Forms of picking and placing by integer tensors. Indices are int64 in ONNX, or int32; negative ones count from the
+end, as ours do.
+
+Of a place that is named twice ONNX does not say which value stays. Read next: `products.py`.
+"""
+
+from __future__ import annotations
+
+from ...core.ir import NUMBERS
+from ...core.spec import int32, int64
+from ..builder import Builder, form
+
+
+def places(b: Builder, node, i: int, x) -> str:
+    """Input i, an index, as ONNX takes it."""
+    if x.__class__ in NUMBERS:
+        return b.const(x, int64)
+    return x if node.inputs[i].spec.dtype in (int32, int64) else b.cast(x, int64)
+
+
+@form("take")
+def _(b, node, x, index):
+    return b.op("Gather", x, places(b, node, 1, index), axis=node.attrs["axis"])
+
+
+@form("index_add", "index_put")
+def _(b, node, x, index, src):
+    """ScatterND writes along the first axis: that of the index comes to the front and goes back."""
+    axis, axes = node.attrs["axis"], len(node.inputs[0].spec.shape)
+    index_axes = len(node.inputs[1].spec.shape)
+    index = places(b, node, 1, index)
+    index = index if node.inputs[1].spec.dtype is int64 else b.cast(index, int64)
+    if src.__class__ is not str:
+        shape = b.dims(node.inputs[0])
+        place = (*shape[:axis], *b.dims(node.inputs[1]), *shape[axis + 1:])
+        src = b.op("Expand", b.const(src, node.out_specs[0].dtype), b.size_vector(place))
+    if axis:
+        front = [axis, *[i for i in range(axes) if i != axis]]
+        turned = [*range(axis, axis + index_axes), *[i for i in range(axes - 1 + index_axes)
+                                                     if not axis <= i < axis + index_axes]]
+        x, src = b.op("Transpose", x, perm=front), b.op("Transpose", src, perm=turned)
+    how = "add" if node.op.name == "index_add" else None
+    x = b.op("ScatterND", x, b.op("Unsqueeze", index, b.const([-1])), src, reduction=how)
+    return b.op("Transpose", x, perm=[*range(1, axis + 1), 0, *range(axis + 1, axes)]) if axis else x
+
+
+@form("ravel_index")
+def _(b, node, *index):
+    total, step = None, b.const(1)
+    sizes = b.follows.get(node, {}).get("shape", node.attrs["shape"])
+    for axis in reversed(range(len(sizes))):
+        place = places(b, node, axis, index[axis])
+        place = b.cast(place, int64) if getattr(node.inputs[axis], "spec", None) is not None else place
+        size = b.op("Squeeze", b.size_vector([sizes[axis]]))
+        term = b.op("Mul", b.op("Mod", place, size), step)  # a negative index counts from the end
+        total = term if total is None else b.op("Add", term, total)
+        step = b.op("Mul", step, size)
+    return total
+
+
+@form("gather")
+def _(b, node, x, index):
+    return b.op("GatherElements", x, places(b, node, 1, index), axis=node.attrs["dim"])
+
+
+KINDS = {"prod": "mul", "amax": "max", "amin": "min"}
+
+
+@form("scatter", "scatter_add", "scatter_reduce")
+def _(b, node, x, index, src):
+    dtype, name = node.out_specs[0].dtype, node.op.name
+    index, axis = places(b, node, 1, index), node.attrs["dim"]
+    if src.__class__ is not str:
+        src = b.op("Expand", b.const(src, dtype), b.size_vector(b.dims(node.inputs[1])))
+    how = {"scatter": None, "scatter_add": "add"}.get(name) if name != "scatter_reduce" else KINDS[node.attrs["reduce"]]
+    if name == "scatter_reduce" and not node.attrs["include_self"]:
+        start = neutral(node.attrs["reduce"], dtype)
+        x = b.op("ScatterElements", x, index, b.op("Expand", b.const(start, dtype),
+                                                   b.size_vector(b.dims(node.inputs[1]))), axis=axis)
+    return b.op("ScatterElements", x, index, src, axis=axis, reduction=how)
+
+
+def neutral(how: str, dtype):
+    """What changes no product, or loses against every other number."""
+    import numpy as np
+
+    if how == "prod":
+        return 1
+    if dtype.floating:
+        return -np.inf if how == "amax" else np.inf
+    limits = np.iinfo(dtype.np)
+    return limits.min if how == "amax" else limits.max
+
+
+@form("one_hot")
+def _(b, node, index):
+    return b.op("OneHot", places(b, node, 0, index), b.const([node.attrs["num_classes"]]), b.const([0, 1]), axis=-1)

@@ -1,0 +1,42 @@
+"""Forms of matrix products and what little of linear algebra ONNX has. Read next: `../model.py`."""
+
+from __future__ import annotations
+
+import math
+
+from ..builder import Builder, form
+
+
+@form("matmul")
+def _(b, node, x, y):
+    names = [swapped(b, node, i, name) if node.attrs[flag] else name
+             for i, (name, flag) in enumerate(((x, "ta"), (y, "tb")))]
+    return b.op("MatMul", *names)
+
+
+def swapped(b: Builder, node, i: int, x: str) -> str:
+    """Input i with its last two axes exchanged."""
+    axes = [*range(len(node.inputs[i].spec.shape))]
+    return b.op("Transpose", x, perm=[*axes[:-2], axes[-1], axes[-2]])
+
+
+@form("det")
+def _(b, node, x):
+    return b.op("Det", x)
+
+
+@form("pair_distances")
+def _(b, node, x, y):
+    """All differences at once: (..., P, 1, M) less (..., 1, R, M)."""
+    p, dtype = node.attrs["p"], node.out_specs[0].dtype
+    apart = b.op("Sub", b.op("Unsqueeze", x, b.const([-2])), b.op("Unsqueeze", y, b.const([-3])))
+    last = b.const([-1])
+    if p in (1, 2):
+        return b.op(f"ReduceL{int(p)}", apart, last, keepdims=0)
+    size = b.op("Abs", apart)
+    if p == math.inf:
+        return b.op("ReduceMax", size, last, keepdims=0)
+    if p == 0:
+        return b.op("ReduceSum", b.op("Sign", size), last, keepdims=0)
+    powers = b.op("ReduceSum", b.op("Pow", size, b.const(p, dtype)), last, keepdims=0)
+    return b.op("Pow", powers, b.const(1 / p, dtype))

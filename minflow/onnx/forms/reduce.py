@@ -1,0 +1,110 @@
+"""Forms of sums, means, extremes and orders along axes. Sums of integers are int64, as ours.
+
+Read next: `shape.py`.
+"""
+
+from __future__ import annotations
+
+from ...core.spec import DType, bool_, int8, int16, int32, int64, uint8
+from ..builder import Builder, form
+from .compare import as_bool
+
+
+def reduced(b: Builder, kind: str, x: str, axis, keepdims) -> str:
+    """A reduction over a tuple of axes, None for all of them, () for none."""
+    axes = None if axis is None else b.const([*axis]) if axis else b.const([], int64)
+    return b.op(kind, x, axes, keepdims=int(keepdims), noop_with_empty_axes=int(axis == ()))
+
+
+def counted(b: Builder, node, x: str) -> str:
+    """x in the dtype of the result."""
+    dtype = node.out_specs[0].dtype
+    return x if node.inputs[0].spec.dtype is dtype else b.cast(x, dtype)
+
+
+@form("sum", "prod", "mean")
+def _(b, node, x):
+    kind = {"sum": "ReduceSum", "prod": "ReduceProd", "mean": "ReduceMean"}[node.op.name]
+    return reduced(b, kind, counted(b, node, x), **node.attrs)
+
+
+@form("var")
+def _(b, node, x):
+    axis, keepdims, correction = (node.attrs[name] for name in ("axis", "keepdims", "correction"))
+    dtype = node.out_specs[0].dtype
+    away = b.op("Sub", x, reduced(b, "ReduceMean", x, axis, True))
+    total = reduced(b, "ReduceSum", b.op("Mul", away, away), axis, keepdims)
+    sizes = [n for i, n in enumerate(b.dims(node.inputs[0])) if axis is None or i in axis]
+    if all(isinstance(n, int) for n in sizes):
+        count = 1
+        for n in sizes:
+            count *= n
+        return b.op("Div", total, b.const(max(count - correction, 0.0), dtype))
+    count = b.cast(b.op("Div", b.op("Size", x), b.op("Size", total)), dtype)
+    return b.op("Div", total, b.op("Max", b.op("Sub", count, b.const(correction, dtype)), b.const(0, dtype)))
+
+
+def comparable(dtype: DType) -> DType:
+    """A dtype that ONNX compares, for one that it does not."""
+    return {bool_: uint8, int16: int32}.get(dtype, dtype)
+
+
+@form("amax", "amin")
+def _(b, node, x):
+    kind, dtype = "ReduceMax" if node.op.name == "amax" else "ReduceMin", node.out_specs[0].dtype
+    if comparable(dtype) is dtype:
+        return reduced(b, kind, x, **node.attrs)
+    return b.cast(reduced(b, kind, b.cast(x, comparable(dtype)), **node.attrs), dtype)
+
+
+@form("argmax", "argmin")
+def _(b, node, x):
+    kind, axis, keepdims = "ArgMax" if node.op.name == "argmax" else "ArgMin", node.attrs["axis"], node.attrs["keepdims"]
+    dtype = node.inputs[0].spec.dtype
+    x = x if comparable(dtype) is dtype else b.cast(x, comparable(dtype))
+    if axis is not None:
+        return b.op(kind, x, axis=axis, keepdims=int(keepdims))
+    place = b.op(kind, b.op("Reshape", x, b.const([-1])), axis=0, keepdims=0)
+    return b.op("Reshape", place, b.const([1] * len(node.out_specs[0].shape), int64)) if keepdims else place
+
+
+@form("any", "all")
+def _(b, node, x):
+    """How many are true, or false: of nothing there is a sum."""
+    x = as_bool(b, node, 0, x)
+    x = x if node.op.name == "any" else b.op("Not", x)
+    some = b.cast(reduced(b, "ReduceSum", b.cast(x, int64), **node.attrs), bool_)
+    return some if node.op.name == "any" else b.op("Not", some)
+
+
+@form("cumsum")
+def _(b, node, x):
+    return b.op("CumSum", counted(b, node, x), b.const(node.attrs["axis"]))
+
+
+@form("cumprod")
+def _(b, node, x):
+    b.newer(node, "CumProd", 26, "x.log().cumsum(dim).exp() for positive numbers")
+
+
+@form("sort")
+def _(b, node, x):
+    """All of them by TopK, which takes the first one of equal ones first, as a stable sort does."""
+    axis, dtype = node.attrs["axis"], node.inputs[0].spec.dtype
+    wide = comparable(dtype)
+    x = x if wide is dtype else b.cast(x, wide)
+    count = b.size_vector([b.dims(node.inputs[0])[axis]])
+    found, places = b.op("TopK", x, count, axis=axis, largest=int(node.attrs["descending"]), sorted=1, outputs=2)
+    return (found if wide is dtype else b.cast(found, dtype)), places
+
+
+@form("median")
+def _(b, node, x):
+    """The last of the smaller half."""
+    dtype, flat = node.inputs[0].spec.dtype, b.op("Reshape", x, b.const([-1]))
+    wide = comparable(dtype)
+    flat = flat if wide is dtype else b.cast(flat, wide)
+    half = b.const([(b.fixed(node.inputs[0], node).size + 1) // 2])
+    smaller, _ = b.op("TopK", flat, half, axis=0, largest=0, sorted=1, outputs=2)
+    middle = b.op("Gather", smaller, b.const(-1), axis=0)
+    return middle if wide is dtype else b.cast(middle, dtype)

@@ -1,0 +1,168 @@
+"""Forms of views, copies and joins. A write through a view is a scatter into the flattened tensor.
+
+Read next: `index.py`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ...core.spec import bool_, int64
+from ..builder import Builder, form
+
+END = 2**63 - 1  # of an axis, whatever its size
+
+
+@form("reshape")
+def _(b, node, x):
+    shape = node.attrs["shape"]
+    return b.op("Reshape", x, b.shape(node, unknown=True), allowzero=int(0 in shape) or None)
+
+
+@form("permute")
+def _(b, node, x):
+    return b.op("Transpose", x, perm=list(node.attrs["dims"])) if node.attrs["dims"] else x
+
+
+@form("expand")
+def _(b, node, x):
+    return b.op("Expand", x, b.shape(node))
+
+
+@form("full")
+def _(b, node):
+    value = b.const(node.attrs["value"], node.attrs["dtype"])
+    return b.op("Expand", value, b.shape(node)) if node.attrs["shape"] else b.op("Identity", value)
+
+
+@form("cat")
+def _(b, node, *inputs):
+    return b.op("Concat", *inputs, axis=node.attrs["dim"])
+
+
+@form("getitem")
+def _(b, node, x):
+    """Slices first, then numbers from the last axis to the first, then new axes."""
+    index = b.follows.get(node, {}).get("index", node.attrs["index"])
+    axes = len(node.inputs[0].spec.shape)
+    used = sum(i is not None and i is not Ellipsis for i in index)
+    slices, numbers, new = [], [], []
+    axis = place = 0
+    for i in index:
+        if i is None:
+            new.append(place)
+            place += 1
+        elif i is Ellipsis:
+            axis, place = axis + axes - used, place + axes - used
+        elif i.__class__ is tuple:
+            if i != (None, None, None):
+                slices.append((axis, i))
+            axis, place = axis + 1, place + 1
+        else:
+            numbers.append((axis, i))
+            axis += 1
+    if slices:
+        x = sliced(b, x, slices)
+    for axis, i in reversed(numbers):
+        place = b.const(i) if i.__class__ is int else b.op("Squeeze", b.size(i))
+        x = b.op("Gather", x, place, axis=axis)
+    return b.op("Unsqueeze", x, b.const(new)) if new else x
+
+
+def sliced(b: Builder, x: str, slices: list) -> str:
+    """x[start:stop:step] along some axes: (axis, (start, stop, step)) of each, with None as Python has it."""
+    starts, stops, steps = [], [], []
+    for _, (start, stop, step) in slices:
+        step = 1 if step is None else step
+        starts.append((0 if step > 0 else END) if start is None else start)
+        stops.append((END if step > 0 else -END) if stop is None else stop)
+        steps.append(step)
+    axes = [axis for axis, _ in slices]
+    return b.op("Slice", x, b.size_vector(starts), b.size_vector(stops), b.const(axes), b.const(steps))
+
+
+@form("diagonal")
+def _(b, node, x):
+    offset, first, second = (node.attrs[name] for name in ("offset", "dim1", "dim2"))
+    return picked(b, node, x, lambda a: a.diagonal(offset, first, second))
+
+
+@form("as_strided")
+def _(b, node, x):
+    return picked(b, node, x, lambda a: node.op.kernel(a, **node.attrs))
+
+
+def picked(b: Builder, node, x: str, view) -> str:
+    """A view of any kind, as the elements of the flattened tensor that it shows."""
+    places = view(places_of(b, node))
+    return b.op("Gather", b.op("Reshape", x, b.const([-1])), b.const(np.ascontiguousarray(places)), axis=0)
+
+
+def places_of(b: Builder, node) -> np.ndarray:
+    """The number of each element of input 0 in its flattened tensor."""
+    spec = b.fixed(node.inputs[0], node)
+    return np.arange(spec.size).reshape(spec.shape)
+
+
+@form("windows")
+def _(b, node, x):
+    dim, size, step = (node.attrs[name] for name in ("dim", "size", "step"))
+    shape = node.inputs[0].spec.shape
+    count = (b.fixed(node.inputs[0], node, dim).shape[dim] - size) // step + 1
+    places = np.arange(count)[:, None] * step + np.arange(size)
+    taken = b.op("Gather", x, b.const(places), axis=dim)
+    rest = [i for i in range(len(shape) + 1) if i != dim + 1]
+    return b.op("Transpose", taken, perm=[*rest, dim + 1])
+
+
+@form("view_write")
+def _(b, node, base, value):
+    places = places_of(b, node)
+    for op, attrs in node.attrs["path"]:
+        places = op.kernel(places, **attrs)
+    places = np.ascontiguousarray(places)
+    flat = b.const([-1])
+    dtype = node.out_specs[0].dtype
+    value = b.value(value, dtype)
+    if node.inputs[1].__class__ in (bool, int, float) or node.inputs[1].spec.shape != places.shape:
+        value = b.op("Expand", value, b.const(np.array(places.shape, "int64")))
+    if places.size == math.prod(node.out_specs[0].shape) and (places.reshape(-1) == np.arange(places.size)).all():
+        return b.op("Reshape", value, b.shape_of(node.out_specs[0]))
+    written = b.op("ScatterElements", b.op("Reshape", base, flat), b.const(places.reshape(-1)),
+                   b.op("Reshape", value, flat), axis=0)
+    return b.op("Reshape", written, b.shape_of(node.out_specs[0]))
+
+
+@form("sum_to")
+def _(b, node, x):
+    have, want = node.inputs[0].spec.shape, node.attrs["shape"]
+    lead = len(have) - len(want)
+    if lead:
+        x = b.op("ReduceSum", x, b.const([*range(lead)]), keepdims=0)
+    axes = [i for i, n in enumerate(want) if n == 1 and have[lead + i] != 1]
+    return b.op("ReduceSum", x, b.const(axes), keepdims=1) if axes else x
+
+
+# ---- orders ------------------------------------------------------------------------------------------------------
+
+
+@form("flip")
+def _(b, node, x):
+    return sliced(b, x, [(axis, (None, None, -1)) for axis in node.attrs["axes"]]) if node.attrs["axes"] else x
+
+
+@form("roll")
+def _(b, node, x):
+    for shift, axis in zip(node.attrs["shifts"], node.attrs["axes"]):
+        size = b.fixed(node.inputs[0], node, axis).shape[axis]
+        if size and shift % size:
+            cut = size - shift % size
+            x = b.op("Concat", sliced(b, x, [(axis, (cut, None, 1))]), sliced(b, x, [(axis, (0, cut, 1))]), axis=axis)
+    return x
+
+
+@form("tril", "triu")
+def _(b, node, x):
+    return b.op("Trilu", x, b.const(node.attrs["diagonal"]), upper=int(node.op.name == "triu"))

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from ..core.base.errors import InternalError
 from ..core.ir import Node, Value
-from ..core.spec import DType, as_dtype
+from ..core.spec import DType, Spec, as_dtype
 
 OPSET = 18
 FORMS: dict[str, Callable] = {}
@@ -23,7 +24,10 @@ def form(*ops: str) -> Callable:
     """Lists the form of these ops."""
 
     def listed(function: Callable) -> Callable:
-        FORMS.update(dict.fromkeys(ops, function))
+        for op in ops:
+            if op in FORMS:
+                raise InternalError(f"{op} has two forms", values={"file": function.__module__}, hint="keep one")
+            FORMS[op] = function
         return function
 
     return listed
@@ -119,6 +123,14 @@ class Builder:
     def used(self, node: Node, output: int) -> bool:
         """Does anything that is written read this output?"""
         return Value(node, output, node.out_specs[output]) in self.read
+
+    def fixed(self, value: Value, node: Node, *axes: int) -> Spec:
+        """The spec of an input whose sizes (or those of these axes) are the same in every call; else refuses the
+        node."""
+        if any(not isinstance(n, int) for axis, n in enumerate(self.dims(value)) if not axes or axis in axes):
+            self.refuse(node, f"its form needs sizes that are the same in every call, and {value.spec} follows "
+                              f"{', '.join(self.axes)}", "leave that axis out of dynamic")
+        return value.spec
 
     def shape(self, node: Node, attr: str = "shape", unknown: bool = False) -> str:
         """An attr that is a shape, as a value: constant, or computed from the sizes of the inputs where it follows

@@ -18,8 +18,11 @@ from tests.onnx.runs import run, traced_model
 CASES = [pytest.param(op, i, id=f"{op}-{i}") for op in FORMS for i in range(len(cases(OPS[op])))]
 TOLERANCE = 1e-5  # of the largest value
 LOOSE = {}  # op -> its own, and why
+RANDOM = "uniform normal randint randperm bernoulli multinomial poisson binomial".split()
 REFUSED = {  # (op, number of the example) -> a part of what export says
     **{("dropout", i): "random numbers" for i in range(4)},
+    **{(op, i): "random numbers" for op in RANDOM for i in range(9)},
+    **{("cumprod", i): "opset 26" for i in range(9)},
     **{(op, i): "packed" for op in ("lstm", "gru") for i in range(2, 6)},
     **{("rnn", i): "packed" for i in (2, 3, 6, 7)},
     **{("lstm_projected", i): "no projection" for i in range(4)},
@@ -56,7 +59,7 @@ def assert_same(got, want, tolerance=TOLERANCE):
     finite = np.isfinite(want)
     assert (got[~finite] == want[~finite])[~np.isnan(want[~finite])].all() and (np.isnan(got) == np.isnan(want)).all()
     largest = max(np.abs(want[finite]), default=0)
-    assert not finite.any() or np.abs(got - want)[finite].max() <= tolerance * max(largest, 1e-30)
+    assert not finite.any() or np.abs(got[finite] - want[finite]).max() <= tolerance * max(largest, 1e-30)
 
 
 @pytest.mark.parametrize("op, i", CASES)

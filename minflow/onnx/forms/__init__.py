@@ -2,10 +2,16 @@
 
 from . import (
     arithmetic as arithmetic,
+    compare as compare,
     convolution as convolution,
+    index as index,
     losses as losses,
     norm as norm,
     pools as pools,
+    products as products,
+    random as random,
     recurrent as recurrent,
+    reduce as reduce,
+    shape as shape,
     windows as windows,
 )

@@ -264,7 +264,7 @@ def _(b, node, *inputs):
     return b.op("Mul", x, b.op("Where", nothing, zero, log))
 
 
-# ---- activations, and the losses of one number ----------------------------------------------------------------------
+# ---- activations -------------------------------------------------------------------------------------------------
 
 
 @form("relu")
@@ -284,26 +284,3 @@ def _(b, node, x, slope):
         return b.op("LeakyRelu", x, alpha=float(slope))
     slope, dtype = b.value(slope, result_dtype(node)), result_dtype(node)
     return b.op("Where", b.op("Greater", x, b.const(0, dtype)), x, b.op("Mul", x, slope))
-
-
-@form("at_least")
-def _(b, node, x):
-    return b.op("Max", x, b.const(node.attrs["least"], result_dtype(node)))
-
-
-@form("binary_entropy")
-def _(b, node, *inputs):
-    p, target = values(b, node, inputs)
-    dtype = result_dtype(node)
-    one, least = b.const(1, dtype), b.const(-100, dtype)
-    yes = b.op("Max", b.op("Log", p), least)
-    no = b.op("Max", log1p(b, b.op("Neg", p), dtype), least)
-    return b.op("Sub", b.op("Mul", b.op("Sub", target, one), no), b.op("Mul", target, yes))
-
-
-@form("logit_entropy")
-def _(b, node, *inputs):
-    """The larger of x and 0, less x * target, and log(1 + exp(-|x|))."""
-    x, target = values(b, node, inputs)
-    tail = b.op("Softplus", b.op("Neg", b.op("Abs", x)))
-    return b.op("Add", b.op("Sub", b.op("Relu", x), b.op("Mul", x, target)), tail)

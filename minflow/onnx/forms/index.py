@@ -6,6 +6,8 @@ Of a place that is named twice ONNX does not say which value stays. Read next: `
 
 from __future__ import annotations
 
+import numpy as np
+
 from ...core.ir import NUMBERS
 from ...core.spec import int32, int64
 from ..builder import Builder, form
@@ -82,8 +84,6 @@ def _(b, node, x, index, src):
 
 def neutral(how: str, dtype):
     """What changes no product, or loses against every other number."""
-    import numpy as np
-
     if how == "prod":
         return 1
     if dtype.floating:
@@ -94,4 +94,6 @@ def neutral(how: str, dtype):
 
 @form("one_hot")
 def _(b, node, index):
-    return b.op("OneHot", places(b, node, 0, index), b.const([node.attrs["num_classes"]]), b.const([0, 1]), axis=-1)
+    classes = b.const(np.arange(node.attrs["num_classes"]))
+    index = b.op("Unsqueeze", b.cast(places(b, node, 0, index), int64), b.const([-1]))
+    return b.cast(b.op("Equal", index, classes), int64)

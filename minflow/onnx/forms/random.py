@@ -1,13 +1,8 @@
-"""Ops that draw random numbers: refused, since another runtime would draw others. Read next: `../model.py`."""
+"""Ops that draw random numbers are refused: another runtime would draw others. For dropout see `norm.py`."""
 
 from __future__ import annotations
 
 from ..builder import form
-
-
-@form("dropout")
-def _(b, node, *inputs):
-    b.refuse(node, "draws random numbers at each call", "model.eval(), in which dropout passes everything")
 
 
 @form("uniform", "normal", "randint", "randperm", "bernoulli", "multinomial", "poisson", "binomial")

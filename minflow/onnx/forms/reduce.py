@@ -5,7 +5,7 @@ Read next: `shape.py`.
 
 from __future__ import annotations
 
-from ...core.spec import DType, bool_, int8, int16, int32, int64, uint8
+from ...core.spec import DType, bool_, int16, int32, int64, uint8
 from ..builder import Builder, form
 from .compare import as_bool
 
@@ -59,7 +59,8 @@ def _(b, node, x):
 
 @form("argmax", "argmin")
 def _(b, node, x):
-    kind, axis, keepdims = "ArgMax" if node.op.name == "argmax" else "ArgMin", node.attrs["axis"], node.attrs["keepdims"]
+    kind = "ArgMax" if node.op.name == "argmax" else "ArgMin"
+    axis, keepdims = node.attrs["axis"], node.attrs["keepdims"]
     dtype = node.inputs[0].spec.dtype
     x = x if comparable(dtype) is dtype else b.cast(x, comparable(dtype))
     if axis is not None:

@@ -9,7 +9,6 @@ import math
 
 import numpy as np
 
-from ...core.spec import bool_, int64
 from ..builder import Builder, form
 
 END = 2**63 - 1  # of an axis, whatever its size
@@ -85,18 +84,9 @@ def sliced(b: Builder, x: str, slices: list) -> str:
 
 @form("diagonal")
 def _(b, node, x):
+    """As the elements of the flattened tensor that it shows."""
     offset, first, second = (node.attrs[name] for name in ("offset", "dim1", "dim2"))
-    return picked(b, node, x, lambda a: a.diagonal(offset, first, second))
-
-
-@form("as_strided")
-def _(b, node, x):
-    return picked(b, node, x, lambda a: node.op.kernel(a, **node.attrs))
-
-
-def picked(b: Builder, node, x: str, view) -> str:
-    """A view of any kind, as the elements of the flattened tensor that it shows."""
-    places = view(places_of(b, node))
+    places = places_of(b, node).diagonal(offset, first, second)
     return b.op("Gather", b.op("Reshape", x, b.const([-1])), b.const(np.ascontiguousarray(places)), axis=0)
 
 
@@ -106,33 +96,22 @@ def places_of(b: Builder, node) -> np.ndarray:
     return np.arange(spec.size).reshape(spec.shape)
 
 
-@form("windows")
-def _(b, node, x):
-    dim, size, step = (node.attrs[name] for name in ("dim", "size", "step"))
-    shape = node.inputs[0].spec.shape
-    count = (b.fixed(node.inputs[0], node, dim).shape[dim] - size) // step + 1
-    places = np.arange(count)[:, None] * step + np.arange(size)
-    taken = b.op("Gather", x, b.const(places), axis=dim)
-    rest = [i for i in range(len(shape) + 1) if i != dim + 1]
-    return b.op("Transpose", taken, perm=[*rest, dim + 1])
-
-
 @form("view_write")
 def _(b, node, base, value):
     places = places_of(b, node)
     for op, attrs in node.attrs["path"]:
         places = op.kernel(places, **attrs)
     places = np.ascontiguousarray(places)
-    flat = b.const([-1])
-    dtype = node.out_specs[0].dtype
+    dtype, shape = node.out_specs[0].dtype, node.out_specs[0].shape
+    flat, whole = b.const([-1]), b.const(np.array(shape, "int64"))
     value = b.value(value, dtype)
     if node.inputs[1].__class__ in (bool, int, float) or node.inputs[1].spec.shape != places.shape:
         value = b.op("Expand", value, b.const(np.array(places.shape, "int64")))
-    if places.size == math.prod(node.out_specs[0].shape) and (places.reshape(-1) == np.arange(places.size)).all():
-        return b.op("Reshape", value, b.shape_of(node.out_specs[0]))
+    if places.size == math.prod(shape) and (places.reshape(-1) == np.arange(places.size)).all():
+        return b.op("Reshape", value, whole)
     written = b.op("ScatterElements", b.op("Reshape", base, flat), b.const(places.reshape(-1)),
                    b.op("Reshape", value, flat), axis=0)
-    return b.op("Reshape", written, b.shape_of(node.out_specs[0]))
+    return b.op("Reshape", written, whole)
 
 
 @form("sum_to")

@@ -1,0 +1,132 @@
+"""Is a value from a file what it should be? Each check gives the value back, or raises Malformed: what was wanted, what
+is there, and the place, `nodes[12].attrs.axis`.
+
+    node = fields(x, "nodes[12]", ("op", "inputs"), optional=("line",))
+    inputs = each(node["inputs"], "nodes[12].inputs", lambda value, place: whole(value, place, 0, 11), most=64)
+
+`refuse` and `judging` make one GraphFormatError of it. Knows no files and no graphs. Read next: `core/base/errors.py`.
+"""
+
+from __future__ import annotations
+
+import math
+import reprlib
+from collections.abc import Callable, Collection
+from typing import Any, NoReturn, TypeVar
+
+from ..core.base.errors import GraphFormatError
+from ..core.where import here
+from ..io import tree
+
+T = TypeVar("T")
+LARGEST = 2**63 - 1
+NAME = 255  # characters of a name: as many as an error shows
+AGAIN = "save the graph or copy the folder again; flow.save never leaves half of one, so it was damaged later"
+
+SHOW = reprlib.Repr()
+SHOW.maxstring = SHOW.maxother = 60
+SHOW.maxlevel = 3
+
+
+class Malformed(tree.Malformed):
+    """What was wanted at a place of a file, and what is there; of a large value its beginning."""
+
+    def __init__(self, wanted: str, value: Any, place: str = ""):
+        super().__init__(wanted, None)
+        self.found, self.place = SHOW.repr(value), place
+
+    def __str__(self) -> str:
+        return f"{self.place or 'the whole'}: {self.wanted} is wanted, and {self.found} is there"
+
+
+def refuse(what: str, hint: str = "", error: BaseException | None = None, /, **values: object) -> NoReturn:
+    """Raise the GraphFormatError, its values named by these words."""
+    named = {name.replace("_", " "): value for name, value in values.items()}
+    raise GraphFormatError(what, values=named, where=here(), hint=hint or AGAIN) from error
+
+
+class judging:
+    """`with judging("graph.json"):` what is Malformed in the block becomes one GraphFormatError about the file."""
+
+    def __init__(self, file: object, hint: str = ""):
+        self.file, self.hint = file, hint
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, Malformed):
+            place = error.place or "the whole file"
+            what = f"{self.file}: {place} must be {error.wanted}"
+            refuse(what, self.hint, error, place=place, found=error.found)
+
+
+def flag(x: Any, place: str) -> bool:
+    if type(x) is not bool:
+        raise Malformed("true or false", x, place)
+    return x
+
+
+def whole(x: Any, place: str, low: int = 0, high: int = LARGEST) -> int:
+    """A whole number from `low` to `high`, both included; true and 1.0 are none."""
+    if type(x) is not int or not low <= x <= high:
+        limits = f"from {low} to {high}" if high != LARGEST else f"from {low}"
+        raise Malformed(f"a whole number {limits}", x, place)
+    return x
+
+
+def number(x: Any, place: str) -> int | float:
+    """A finite number, as it is written: 1 stays an int."""
+    if type(x) not in (int, float) or (type(x) is float and not math.isfinite(x)):
+        raise Malformed("a finite number", x, place)
+    return x
+
+
+def text(x: Any, place: str, most: int = NAME, least: int = 0, lines: bool = False) -> str:
+    """A text of `least` to `most` characters that can be shown; lines: its lines may end."""
+    if type(x) is not str or not least <= len(x) <= most:
+        raise Malformed(f"a text of {least} to {most} characters", x, place)
+    if not (x.replace("\n", "").replace("\t", "") if lines else x).isprintable():
+        raise Malformed("a text without control characters", x, place)
+    return x
+
+
+def one_of(x: Any, place: str, allowed: Collection[str]) -> str:
+    """One of the known texts."""
+    if type(x) is not str or x not in allowed:
+        known = ", ".join(sorted(allowed)[:12]) + (f" or one of {len(allowed) - 12} more" if len(allowed) > 12 else "")
+        raise Malformed(f"one of {known}", x, place)
+    return x
+
+
+def items(x: Any, place: str, most: int = LARGEST, least: int = 0) -> list:
+    """A list of `least` to `most` entries."""
+    if type(x) is not list or not least <= len(x) <= most:
+        count = least if least == most else f"at least {least}" if most == LARGEST else f"{least} to {most}"
+        raise Malformed(f"a list of {count} entries", x, place)
+    return x
+
+
+def each(x: Any, place: str, check: Callable[[Any, str], T], most: int = LARGEST, least: int = 0) -> list[T]:
+    """A list, each entry as `check(entry, its place)` gives it back."""
+    return [check(entry, f"{place}[{i}]") for i, entry in enumerate(items(x, place, most, least))]
+
+
+def fields(x: Any, place: str, names: Collection[str], optional: Collection[str] = ()) -> dict[str, Any]:
+    """A dict that has all of `names`, perhaps some of `optional`, and nothing else."""
+    if type(x) is not dict:
+        raise Malformed(f"an object with {', '.join(names) or 'nothing in it'}", x, place)
+    if missing := [name for name in names if name not in x]:
+        raise Malformed(f"an object with {', '.join(missing)}", sorted(x), place)
+    if more := [name for name in x if name not in names and name not in optional]:
+        raise Malformed(f"an object with {', '.join([*names, *optional])} and nothing else", more, place)
+    return x
+
+
+def table(x: Any, place: str, check: Callable[[Any, str], T], most: int = LARGEST) -> dict[str, T]:
+    """A dict of at most `most` names, each value as `check(value, its place)` gives it back."""
+    if type(x) is not dict or len(x) > most:
+        raise Malformed("an object" if most == LARGEST else f"an object of at most {most} names", x, place)
+    for name in x:
+        text(name, f"a name in {place}", least=1)
+    return {name: check(value, f"{place}.{name}") for name, value in x.items()}

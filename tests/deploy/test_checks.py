@@ -1,0 +1,92 @@
+"""Each check gives back what is right, and names what was wanted, what is there and the place of what is wrong."""
+
+import pytest
+
+from minflow.core.base.errors import GraphFormatError
+from minflow.deploy import checks
+from minflow.deploy.checks import Malformed, each, fields, flag, items, judging, number, one_of, table, text, whole
+
+HUGE = "x" * 1_000_000
+DEEP = []
+for _ in range(5000):
+    DEEP = [DEEP]
+
+
+@pytest.mark.parametrize("check, right", [
+    (flag, [True, False]),
+    (whole, [0, 2**63 - 1]),
+    (number, [0, -3, 0.5, -1e300, 2**70]),
+    (text, ["", "fc1.weight", "权重", "é" * 255]),
+    (items, [[], [1, "2"]]),
+])
+def test_what_is_right_comes_back(check, right):
+    for x in right:
+        assert check(x, "here") is x
+
+
+@pytest.mark.parametrize("check, wrong", [
+    (flag, [0, 1, None, "true"]),
+    (whole, [True, 1.0, "1", None, -1, 2**63, [1]]),
+    (number, [True, "1", None, float("nan"), float("inf"), []]),
+    (text, [1, None, "a\n", "\x1b[31m", "\u202e", "\ud800", HUGE, b"x"]),
+    (items, [(), {}, "ab", None]),
+])
+def test_what_is_wrong_is_named_shortly(check, wrong):
+    for x in wrong:
+        with pytest.raises(Malformed) as caught:
+            check(x, "nodes[12].attrs.axis")
+        assert caught.value.place == "nodes[12].attrs.axis" and caught.value.wanted and len(str(caught.value)) < 300
+        assert str(caught.value).startswith("nodes[12].attrs.axis: ")
+
+
+@pytest.mark.parametrize("x", [HUGE, DEEP, [HUGE] * 1000, {"a": DEEP, "b": 10**4000}, {str(i): i for i in range(9999)}])
+def test_what_is_large_is_shown_by_its_beginning(x):
+    with pytest.raises(Malformed) as caught:
+        flag(x, "p")
+    assert 0 < len(caught.value.found) < 400
+
+
+def test_limits():
+    assert whole(-4, "p", -4, 3) == -4 and text("ab", "p", 2) == "ab" and items([1], "p", 1, 1) == [1]
+    for call, words in [
+        (lambda: whole(4, "p", -4, 3), "whole number from -4 to 3.* 4 is"),
+        (lambda: whole(-1, "p"), "whole number from 0 is.* -1 is"),
+        (lambda: text("abc", "p", 2), "0 to 2 characters.*'abc'"),
+        (lambda: text("", "p", least=1), "1 to 255 characters"),
+        (lambda: items([1, 2], "p", 1), r"0 to 1 entries.*\[1, 2\]"),
+        (lambda: items([1], "p", 2, 2), "list of 2 entries"),
+        (lambda: items([], "p", least=1), "at least 1 entries"),
+        (lambda: one_of("b", "p", ["c", "a"]), "one of a, c .*'b'"),
+        (lambda: one_of([], "p", {"a"}), "one of a"),
+        (lambda: one_of("b", "p", [f"op{i}" for i in range(40)]), "or one of 28 more"),
+    ]:
+        with pytest.raises(Malformed, match=words):
+            call()
+    assert text("a\n\tb", "p", lines=True) and one_of("a", "p", {"a": 1}) == "a"
+
+
+def test_structures_say_their_places():
+    assert fields({"a": 1}, "p", ["a"], ["b"]) == {"a": 1} and fields({"a": 1, "b": 2}, "p", ["a"], ["b"])
+    assert each([1, 2], "p", whole, 2) == [1, 2] and table({"a": 1}, "p", whole, 1) == {"a": 1}
+    for call, place, found in [
+        (lambda: fields([], "p", ["a"]), "p", "[]"),
+        (lambda: fields({"b": 1}, "p", ["a"]), "p", "['b']"),
+        (lambda: fields({"a": 1, "z": 2}, "p", ["a"], ["b"]), "p", "['z']"),
+        (lambda: each([1, -2], "p", whole), "p[1]", "-2"),
+        (lambda: table({"a": -1}, "p", whole), "p.a", "-1"),
+        (lambda: table({"a": 1, "b": 1}, "p", whole, 1), "p", "{'a': 1, 'b': 1}"),
+        (lambda: table({"\n": 1}, "p", whole), "a name in p", r"'\n'"),
+    ]:
+        with pytest.raises(Malformed) as caught:
+            call()
+        assert (caught.value.place, caught.value.found) == (place, found)
+
+
+def test_one_error_of_four_parts():
+    with pytest.raises(GraphFormatError) as caught, judging("graph.json"):
+        whole(-2, "nodes[3].axis")
+    error = caught.value
+    assert error.what == "graph.json: nodes[3].axis must be a whole number from 0" and error.hint == checks.AGAIN
+    assert error.values == {"place": "nodes[3].axis", "found": "-2"} and "test_checks.py" in error.where
+    with pytest.raises(GraphFormatError, match="(?s)whole file must.*Try: a newer one"), judging("x", "a newer one"):
+        flag(1, "")

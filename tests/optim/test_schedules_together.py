@@ -104,6 +104,19 @@ def test_a_state_of_pytorch(name):
     assert ours.last_epoch == 1 and ours.get_last_lr() == theirs.get_last_lr()
 
 
+def test_a_state_of_schedules_inside_each_other():
+    """Each that holds a schedule takes its first step back, so that one in two of them begins at -2."""
+
+    def nested():
+        o = sgd(1.0)
+        return s.SequentialLR(o, [s.SequentialLR(o, [s.StepLR(o, 1), s.StepLR(o, 2, 0.5)], [2]), s.StepLR(o, 3)], [4])
+
+    first, second = nested(), nested()
+    assert first.schedulers[0].schedulers[1].last_epoch == -2
+    second.load_state_dict(first.state_dict())
+    assert rates(first.optimizer, first, 9) == rates(second.optimizer, second, 9)
+
+
 def test_a_class_of_a_program():
     class Noam(s._LRScheduler):
         def __init__(self, optimizer, warmup, last_epoch=-1):

@@ -17,7 +17,7 @@ import numpy as np
 from ...core.base.errors import OptimError
 from ...core.mode import MODE
 from ...core.where import fail, warn
-from ...nn.loading import LARGEST, Refused, Writes, as_refusal, like, refuse, write
+from ...nn.loading import DEEPEST, LARGEST, Refused, Writes, as_refusal, like, refuse, write
 from ..groups import as_number, check_range
 from ..optimizer import Optimizer
 
@@ -190,7 +190,7 @@ class LRScheduler:
 
     def check_progress(self) -> None:
         """Refuse a step or rates that no schedule of this optimizer has come to."""
-        for name, low in (("last_epoch", -1), ("count", 0)):
+        for name, low in (("last_epoch", -DEEPEST), ("count", 0)):  # each that holds it takes its first step back
             check_count(self, name, low)
         for name in ("base_lrs", "rates"):
             if len(getattr(self, name)) != len(self.optimizer.param_groups):

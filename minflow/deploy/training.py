@@ -1,0 +1,563 @@
+"""What a training graph needs to go on, as plain data and back: optimizers, schedules, settings, steps, the generator.
+
+A class is written by its name and looked up again in a table here; every value of a file is held against the kind that
+its name has there, so nothing of a file is run. What the tables do not know (a function, a class of the program's own)
+is refused when the graph is saved. Read next: `checks.py`; `../nn/graph/state.py`, which names the states alike.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ..compiler.passes import PASSES
+from ..compiler.passes import name_of as name_of_pass
+from ..core.base.errors import GraphError, MinflowError
+from ..core.mode import touch
+from ..core.random import default_generator
+from ..core.spec import Spec, float32
+from ..core.tensor import Tensor
+from ..core.where import fail
+from ..nn.graph.config import NO_EFFECT, STYLES
+from ..nn.loading import DEEPEST, LARGEST, array_of
+from ..optim import (
+    ASGD, LAMB, SGD, Adadelta, Adagrad, Adam, Adamax, AdamW, NAdam, Optimizer, RAdam, RMSprop, Rprop, lr_scheduler,
+)
+from ..optim.lr_scheduler import LRScheduler
+from ..optim.optimizer import hyperparameters
+from ..optim.swa_utils import SWALR
+from .checks import Malformed, each, fields, flag, judging, one_of, text, whole
+
+FILE = "meta.json"  # which file a GraphFormatError names
+LONGEST = 100_000  # milestones of a schedule, entries of a list in a group
+NUMBERS_ALONE = "or keep its class, and save the numbers alone: flow.save(graph.state_dict(), path)"
+Check = Callable[[Any, str], Any]  # (value, its place) -> the value, or Malformed
+
+# ---- kinds of values -------------------------------------------------------------------------------------------------
+
+
+def plain(x: Any, depth: int = 0) -> Any:
+    """A number, text, flag, None or list of them as JSON has it; inf as {"float": "inf"}. Raises Malformed."""
+    if isinstance(x, Tensor | np.ndarray | np.generic) and np.ndim(x) == 0 and array_of(x) is not None:
+        x = x.item()
+    if isinstance(x, float) and not math.isfinite(x):
+        return {"float": repr(float(x))}
+    if x is None or isinstance(x, bool | int | float | str):
+        return next((kind(x) for kind in (bool, int, float, str) if isinstance(x, kind)), None)
+    if isinstance(x, Counter):
+        return [[plain(step), plain(times)] for step, times in x.items()]
+    if isinstance(x, list | tuple) and depth < DEEPEST:
+        return [plain(entry, depth + 1) for entry in x]
+    raise Malformed("a number, a text, a flag, None or a list of them", x)
+
+
+def real(x: Any, place: str, low: float = -math.inf) -> int | float:
+    """A number from `low` on, perhaps infinite, never NaN; an int stays one."""
+    if type(x) is dict and len(x) == 1 and type(sign := x.get("float")) is str and sign in ("inf", "-inf"):
+        x = float(sign)
+    elif type(x) not in (int, float) or not abs(x) < math.inf or (type(x) is int and abs(x) > LARGEST):
+        raise Malformed("a number", x, place)
+    if x < low:
+        raise Malformed(f"a number from {low:g} on", x, place)
+    return x
+
+
+def anything(x: Any, place: str, depth: int = 0) -> Any:
+    """What `plain` gives."""
+    if x is None or type(x) is bool:
+        return x
+    if type(x) is str:
+        return text(x, place, 10_000, lines=True)
+    if type(x) is list and depth < DEEPEST:
+        return each(x, place, lambda entry, place: anything(entry, place, depth + 1), LONGEST)
+    return real(x, place)
+
+
+def pair(x: Any, place: str) -> tuple:
+    """Two numbers, such as betas."""
+    return tuple(each(x, place, real, 2, 2))
+
+
+def optional(check: Check) -> Check:
+    return lambda x, place: None if x is None else check(x, place)
+
+
+def listed(check: Check) -> Check:
+    return lambda x, place: each(x, place, check, LONGEST)
+
+
+def only(value: Any) -> Check:
+    """Nothing but this value."""
+
+    def check(x: Any, place: str) -> Any:
+        if x is not value:
+            raise Malformed(repr(value), x, place)
+        return value
+
+    return check
+
+
+def among(*known: str) -> Check:
+    return lambda x, place: one_of(x, place, known)
+
+
+def milestones(x: Any, place: str) -> Counter:
+    """Step -> how often it counts."""
+    return Counter({step: times for step, times in each(x, place, steps_and_times, LONGEST)})
+
+
+def steps_and_times(x: Any, place: str) -> list[int]:
+    return each(x, place, integer, 2, 2)
+
+
+integer = functools.partial(whole, low=-LARGEST, high=LARGEST)
+count = functools.partial(whole, low=0, high=LARGEST)
+positive = functools.partial(whole, low=1, high=LARGEST)
+rates = listed(real)
+
+# ---- what is known ---------------------------------------------------------------------------------------------------
+
+OPTIMIZERS = {  # class -> the names of the states that its parameters may have
+    SGD: "momentum_buffer step",
+    Adam: "exp_avg exp_avg_sq max_exp_avg_sq step",
+    AdamW: "exp_avg exp_avg_sq max_exp_avg_sq step",
+    RMSprop: "square_avg grad_avg momentum_buffer step",
+    Adagrad: "sum step",
+    Adadelta: "square_avg acc_delta step",
+    Rprop: "prev step_size step",
+    ASGD: "ax mu eta step",
+    Adamax: "exp_avg exp_inf step",
+    NAdam: "exp_avg exp_avg_sq mu_product step",
+    RAdam: "exp_avg exp_avg_sq step",
+    LAMB: "exp_avg exp_avg_sq step",
+}
+OF_GROUPS: dict[str, Check] = {  # of any optimizer, where a group has them
+    "initial_lr": functools.partial(real, low=0),
+    "clip_grad_max_norm": optional(functools.partial(real, low=0)),
+    "clip_grad_norm_type": optional(real),
+}
+COMMON: dict[str, Check] = {  # attributes of every schedule
+    "verbose": flag,
+    "last_epoch": functools.partial(whole, low=-DEEPEST, high=LARGEST),
+    "count": count,
+    "base_lrs": listed(functools.partial(real, low=0)),
+    "rates": rates,
+}
+TOGETHER: dict[str, Check] = {"anew": listed(optional(flag)), "milestones": listed(positive)}
+s = lr_scheduler
+SCHEDULES: dict[type, dict[str, Check]] = {  # class -> its own attributes, and what each may be
+    s.StepLR: {"step_size": positive, "gamma": real},
+    s.MultiStepLR: {"milestones": milestones, "gamma": real},
+    s.LinearLR: {"start_factor": real, "end_factor": real, "total_iters": count},
+    s.ConstantLR: {"factor": real, "total_iters": count},
+    s.ExponentialLR: {"gamma": real},
+    s.CosineAnnealingLR: {"T_max": real, "eta_min": real},
+    s.CosineAnnealingWarmRestarts: {
+        "T_0": positive, "T_i": positive, "T_mult": positive, "T_cur": real, "cycles": count, "eta_min": real,
+        "decay_rate": real, "restart_limit": count,
+    },
+    s.CosineDecayLR: {"decay_steps": positive, "alpha": real},
+    s.PolynomialLR: {"total_iters": positive, "power": real, "cycle": flag, "end_learning_rate": optional(real)},
+    s.OneCycleLR: {
+        "epochs": optional(real), "steps_per_epoch": optional(real), "total_steps": positive, "pct_start": real,
+        "anneal_strategy": among("cos", "linear"), "three_phase": flag, "div_factor": real, "final_div_factor": real,
+        "cycle_momentum": only(False), "tops": rates,
+    },
+    s.CyclicLR: {
+        "step_size_up": real, "step_size_down": real, "mode": among("triangular", "triangular2", "exp_range"),
+        "gamma": real, "scale_fn": only(None), "scale_mode": among("cycle", "iterations"),
+        "cycle_momentum": only(False), "bases": rates, "tops": rates,
+    },
+    s.SequentialLR: TOGETHER,
+    s.WarmupLR: TOGETHER | {
+        "warmup_factor": real, "warmup_iters": count, "warmup_prefix": flag,
+        "warmup_method": among("linear", "constant"),
+    },
+    s.ChainedScheduler: {},
+    SWALR: {"goals": rates, "anneal_epochs": count, "anneal_strategy": among("cos", "linear")},
+}  # fmt: skip
+HOLDING = (s.SequentialLR, s.WarmupLR, s.ChainedScheduler)  # they have `schedulers`
+OF_EACH_GROUP = ("base_lrs", "rates", "bases", "tops", "goals")  # lists of one number for each group
+NAMED = {kind.__name__: kind for kind in (*OPTIMIZERS, *SCHEDULES)}
+KNOWN_PASSES = {name_of_pass(step): step for step in PASSES}
+
+
+@functools.cache
+def options_of(kind: Any) -> dict[str, Check]:
+    """Hyperparameter -> what it may be, from the default that it has."""
+    parameters = inspect.signature(kind).parameters.values()
+    defaults = hyperparameters({p.name: p.default for p in parameters})
+    return {name: flag if isinstance(default, bool) else pair if isinstance(default, tuple) else real
+            for name, default in defaults.items()}
+
+
+def attributes_of(kind: type[LRScheduler]) -> dict[str, Check]:
+    return COMMON | SCHEDULES[kind]
+
+
+# ---- saving ----------------------------------------------------------------------------------------------------------
+
+
+def optimizers_as_data(
+    graph: Any, names: Mapping[int, str] | None = None
+) -> tuple[list[dict[str, Any]], dict[str, Tensor]]:
+    """(the optimizers of a graph with their schedules, as JSON has it; name -> tensor of their states).
+
+    names: id(parameter) -> its name, if not as the graph calls it. The tensors are the optimizers' own. Raises
+    GraphError, naming it, for what no file can hold: a function, a class of the program's own, hooks.
+    """
+    names = graph.parameter_names() if names is None else names
+    data: list[dict[str, Any]] = []
+    tensors: dict[str, Tensor] = {}
+    for number, (optimizer, schedulers) in enumerate(graph.optimizers):
+        entry, states = Saving(graph, optimizer, names).entry(schedulers)
+        data.append(entry)
+        tensors.update(states)
+        with judged(graph, type(optimizer).__name__):  # what cannot be read back is not written
+            checked_optimizer(entry, f"optimizers[{number}]")
+    return data, tensors
+
+
+@contextmanager
+def judged(graph: Any, what: str) -> Iterator[None]:
+    """What is Malformed inside of this block is a GraphError about saving `what`."""
+    try:
+        yield
+    except Malformed as error:
+        refuse_saving(graph, f"{what} has a value that a file cannot hold: {error.place or 'it'} is {error.found}, and "
+                      f"must be {error.wanted}", f"plain numbers, {NUMBERS_ALONE}", error)
+
+
+def refuse_saving(graph: Any, why: str, hint: str, error: BaseException | None = None, **values: Any) -> NoReturn:
+    """Raise the GraphError of a training graph that cannot be saved."""
+    try:
+        fail(GraphError, f"flow.save: {graph.name} cannot be saved as a training graph: {why}", hint, **values)
+    except GraphError as refusal:
+        raise refusal from error
+
+
+class Saving:
+    """One optimizer of a graph on its way into data."""
+
+    def __init__(self, graph: Any, optimizer: Any, names: Mapping[int, str]):
+        self.graph, self.optimizer, self.names = graph, optimizer, names
+        self.kind = type(optimizer).__name__
+        self.seen: set[int] = set()  # ids of its schedules
+
+    def refuse(self, why: str, hint: str, **values: Any) -> NoReturn:
+        refuse_saving(self.graph, why, f"{hint}; {NUMBERS_ALONE}", **values)
+
+    def entry(self, schedulers: list[Any]) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        optimizer = self.optimizer
+        self.check_optimizer()
+        with judged(self.graph, self.kind):
+            groups = [self.group(group) for group in optimizer.param_groups]
+            options, extra = self.options(optimizer.defaults, "defaults")
+        held = [(self.name(p), p) for p in optimizer.parameters()]
+        states = {name: optimizer.state[p] for name, p in held if optimizer.state.get(p)}
+        data = {
+            "class": self.kind,
+            "steps": optimizer.steps,
+            "defaults": options | {"extra": extra},
+            "groups": groups,
+            "state": {name: list(state) for name, state in states.items()},
+            "schedulers": [self.schedule(scheduler) for scheduler in schedulers],
+        }
+        return data, {f"{name}-{key}": x.detach() for name, state in states.items() for key, x in state.items()}
+
+    def check_optimizer(self) -> None:
+        """Refuse what is no optimizer of the table, and one that does more than those do."""
+        optimizer, kind = self.optimizer, type(self.optimizer)
+        if kind not in OPTIMIZERS:
+            self.refuse(f"{self.kind} is no built-in optimizer whose step is a rule, and only those are saved by name",
+                        "flow.optim.SGD, Adam, AdamW, ...", optimizer=self.kind)
+        if optimizer.pre_hooks or optimizer.post_hooks:
+            self.refuse(f"{self.kind} has step hooks, which are functions", "remove them: handle.remove()",
+                        hooks=len(optimizer.pre_hooks) + len(optimizer.post_hooks))
+        for name, value in vars(optimizer).items():
+            if hasattr(kind, name) and name not in ("within", "idle", "backwards"):
+                self.refuse(f"{self.kind}.{name} was replaced on the object itself", f"del optimizer.{name}",
+                            **{name: value})
+
+    def name(self, p: Tensor) -> str:
+        if id(p) not in self.names:
+            self.refuse(f"a parameter of {self.kind} belongs to no module of the graph, so it has no name",
+                        "hold it in a module that the graph has: self.weight = nn.Parameter(...)", parameter=p)
+        return self.names[id(p)]
+
+    def group(self, group: Mapping[str, Any]) -> dict[str, Any]:
+        options, extra = self.options(group, "a group")
+        result = {"params": [self.name(p) for p in group["params"]], **options, "extra": extra}
+        return result | ({"param_names": list(group["param_names"])} if "param_names" in group else {})
+
+    def options(self, group: Mapping[str, Any], where: str) -> tuple[dict[str, Any], dict[str, Any]]:
+        """(what a step reads, what else the program wrote into the group)."""
+        known = options_of(type(self.optimizer)) | OF_GROUPS
+        options: dict[str, Any] = {}
+        extra: dict[str, Any] = {}
+        for name in (*known, *group):
+            if name in ("params", "param_names") or name not in group:
+                continue
+            try:
+                if name in known:
+                    options[name] = bool(group[name]) if known[name] is flag else plain(group[name])
+                else:
+                    extra[name] = plain(group[name])
+            except Malformed as error:
+                raise Malformed(error.wanted, group[name], f"{name!r} of {where}") from None
+        return options, extra
+
+    def schedule(self, scheduler: Any, depth: int = 0) -> dict[str, Any]:
+        kind = type(scheduler)
+        if kind not in SCHEDULES:
+            self.refuse_schedule(scheduler)
+        attributes = attributes_of(kind)
+        own = {name: value for name, value in vars(scheduler).items()
+               if name not in ("optimizer", "initial", "schedulers" if kind in HOLDING else "optimizer")}
+        for name, value in own.items():
+            if name not in attributes or callable(value):
+                self.refuse(f"{kind.__name__}.{name} is not part of what a schedule has built in",
+                            f"leave {name} out", **{name: value})
+        if scheduler.optimizer is not self.optimizer:
+            self.refuse(f"{kind.__name__} sets the rates of another optimizer", "make it with this optimizer",
+                        optimizer=type(scheduler.optimizer).__name__)
+        if id(scheduler) in self.seen or depth > DEEPEST:
+            self.refuse(f"the same {kind.__name__} is there twice", "an object for each place", scheduler=kind.__name__)
+        self.seen.add(id(scheduler))
+        data: dict[str, Any] = {"class": kind.__name__}
+        with judged(self.graph, kind.__name__):
+            for name in attributes:
+                if name not in own:
+                    raise Malformed("an attribute", None, name)
+                data[name] = bool(own[name]) if attributes[name] is flag else plain(own[name])
+        if kind in HOLDING:
+            data["schedulers"] = [self.schedule(inner, depth + 1) for inner in scheduler.schedulers]
+        return data
+
+    def refuse_schedule(self, scheduler: Any) -> NoReturn:
+        """Say what may take the place of this scheduler."""
+        kind = type(scheduler)
+        name = kind.__name__
+        if kind in (s.LambdaLR, s.MultiplicativeLR):
+            self.refuse(f"{name} holds a function, and a file holds no code",
+                        "a schedule that is made of numbers: MultiStepLR, LinearLR, CosineAnnealingLR, "
+                        "SequentialLR, ...", scheduler=name)
+        if kind is s.ReduceLROnPlateau:
+            self.refuse("ReduceLROnPlateau needs a metric, which a graph does not give it",
+                        "step it after the graph's call, and save its state_dict", scheduler=name)
+        self.refuse(f"{name} is no built-in schedule, and only those are saved by name",
+                    "flow.optim.lr_scheduler.MultiStepLR, LinearLR, SequentialLR, ...", scheduler=name)
+
+
+# ---- loading ---------------------------------------------------------------------------------------------------------
+
+
+def optimizers_from_data(
+    data: Any, parameters: Mapping[str, Tensor], tensors: Mapping[str, Any]
+) -> list[tuple[Optimizer, list[LRScheduler]]]:
+    """What `optimizers_as_data` wrote, as objects that go on where those were: for `graph.add_optimizer`.
+
+    parameters: name -> what the graph holds under it.  tensors: name -> tensor or array of a state, which is copied.
+    Raises GraphFormatError for data that no graph was saved with.
+    """
+    with judging(FILE):
+        entries = each(data, "optimizers", checked_optimizer, LONGEST)
+        named = [(name, f"optimizers[{i}]") for i, entry in enumerate(entries) for name in entry["params"]]
+        seen: set[str] = set()
+        for name, place in named:
+            if name not in parameters:
+                raise Malformed("the name of a parameter of the graph", name, place)
+            if name in seen:
+                raise Malformed("a parameter in one group of one optimizer", name, place)
+            seen.add(name)
+        return [restored(entry, f"optimizers[{i}]", parameters, tensors) for i, entry in enumerate(entries)]
+
+
+def state_names(data: Any) -> Iterator[str]:
+    """The names of the tensors that belong to checked data of optimizers."""
+    for entry in data:
+        for name, keys in entry["state"].items():
+            yield from (f"{name}-{key}" for key in keys)
+
+
+def checked_optimizer(x: Any, place: str) -> dict[str, Any]:
+    """One optimizer's data with every value looked at, but for what the parameters and the class itself say."""
+    x = fields(x, place, ("class", "steps", "defaults", "groups", "state", "schedulers"))
+    kind: Any = NAMED[one_of(x["class"], f"{place}.class", [known.__name__ for known in OPTIMIZERS])]
+    options: dict[str, Check] = options_of(kind)
+    checked = {
+        "kind": kind,
+        "steps": count(x["steps"], f"{place}.steps"),
+        "defaults": checked_options(fields(x["defaults"], f"{place}.defaults", (*options, "extra"), OF_GROUPS),
+                                    f"{place}.defaults", options),
+        "groups": each(x["groups"], f"{place}.groups", functools.partial(checked_group, options), LONGEST, 1),
+    }
+    names = [name for group in checked["groups"] for name in group["params"]]
+    state, known = x["state"], OPTIMIZERS[kind].split()
+    if type(state) is not dict or not set(state) <= set(names):
+        raise Malformed("states of parameters that its groups have", state, f"{place}.state")
+    for name, keys in state.items():
+        each(keys, f"{place}.state.{name}", among(*known), len(known))
+    amount = len(checked["groups"])
+    schedulers = each(x["schedulers"], f"{place}.schedulers", functools.partial(checked_schedule, amount), 100)
+    return checked | {"params": names, "state": state, "schedulers": schedulers}
+
+
+def checked_group(options: Mapping[str, Check], x: Any, place: str) -> dict[str, Any]:
+    x = fields(x, place, ("params", *options, "extra"), ("param_names", *OF_GROUPS))
+    name = functools.partial(text, most=LONGEST, least=1)
+    group = {"params": each(x["params"], f"{place}.params", name), **checked_options(x, place, options)}
+    if "param_names" in x:
+        amount = len(group["params"])
+        group["param_names"] = each(x["param_names"], f"{place}.param_names", text, amount, amount)
+    return group
+
+
+def checked_options(x: Mapping[str, Any], place: str, options: Mapping[str, Check]) -> dict[str, Any]:
+    known, extra = {**options, **OF_GROUPS}, x["extra"]
+    if type(extra) is not dict or set(extra) & {*known, "params", "param_names"}:
+        raise Malformed("an object with names that the optimizer does not know", extra, f"{place}.extra")
+    result = {text(name, f"a name in {place}.extra"): anything(value, f"{place}.extra.{name}")
+              for name, value in extra.items()}
+    return {name: known[name](x[name], f"{place}.{name}") for name in known if name in x} | result
+
+
+def checked_schedule(groups: int, x: Any, place: str, depth: int = 0) -> dict[str, Any]:
+    """One schedule's attributes by name, and its class as "kind"."""
+    if depth > DEEPEST:
+        raise Malformed(f"at most {DEEPEST} schedules inside each other", depth, place)
+    kinds = {kind.__name__: kind for kind in SCHEDULES}
+    if type(x) is not dict:
+        raise Malformed("an object with a class", x, place)
+    kind = kinds[one_of(x.get("class"), f"{place}.class", kinds)]
+    attributes = attributes_of(kind)
+    x = fields(x, place, ("class", *attributes, *(["schedulers"] if kind in HOLDING else [])))
+    result = {name: check(x[name], f"{place}.{name}") for name, check in attributes.items()}
+    for name in OF_EACH_GROUP:
+        if len(result.get(name, [0] * groups)) != groups:
+            raise Malformed(f"one number for each of the {groups} groups", result[name], f"{place}.{name}")
+    if kind in HOLDING:
+        inner = functools.partial(checked_schedule, groups, depth=depth + 1)
+        result["schedulers"] = each(x["schedulers"], f"{place}.schedulers", inner, 100, 1)
+    return {"kind": kind, **result}
+
+
+def restored(
+    entry: dict[str, Any], place: str, parameters: Mapping[str, Tensor], tensors: Mapping[str, Any]
+) -> tuple[Optimizer, list[LRScheduler]]:
+    """The objects of one checked entry."""
+    groups = []
+    for group in entry["groups"]:
+        held: list[Any] = [parameters[name] for name in group["params"]]
+        names = group.get("param_names")
+        groups.append({key: value for key, value in group.items() if key != "param_names"}
+                      | {"params": held if names is None else list(zip(names, held))})
+    known = options_of(entry["kind"])
+    try:
+        optimizer = entry["kind"](groups, **{name: entry["defaults"][name] for name in known})
+        optimizer.defaults = dict(entry["defaults"])
+        schedulers = [restored_schedule(data, optimizer) for data in entry["schedulers"]]
+    except MinflowError as error:
+        raise Malformed(f"what the class itself accepts ({error.what})", entry["kind"].__name__, place) from error
+    optimizer.steps = entry["steps"]
+    for name, keys in entry["state"].items():
+        p = parameters[name]
+        for key in keys:
+            optimizer.state[p][key] = state_tensor(f"{name}-{key}", tensors, p, key, key in optimizer.numbers)
+    touch()
+    return optimizer, schedulers
+
+
+def state_tensor(name: str, tensors: Mapping[str, Any], p: Tensor, key: str, single: bool) -> Tensor:
+    """A copy of the state of this name, if it has the spec that p asks for."""
+    spec: Any = Spec((), float32) if single else p.spec
+    array = array_of(tensors[name]) if name in tensors else None
+    if array is None or array.shape != tuple(spec.shape) or array.dtype != spec.np:
+        found = "nothing" if array is None else f"{array.dtype}{list(array.shape)}"
+        raise Malformed(f"a state that is {spec}", found, name)
+    if key == "step" and not (0 <= array <= LARGEST and array == int(array)):
+        raise Malformed("a number of steps", array.item(), name)
+    return Tensor(np.array(array, order="C"), spec)
+
+
+def restored_schedule(data: dict[str, Any], optimizer: Optimizer) -> LRScheduler:
+    """A schedule with these attributes: it was begun when it was first made, so its `__init__` has nothing to do."""
+    kind = data["kind"]
+    scheduler: LRScheduler = kind.__new__(kind)
+    scheduler.__dict__.update(data, optimizer=optimizer, initial=False)
+    del scheduler.__dict__["kind"]
+    if kind in HOLDING:
+        inner = [restored_schedule(entry, optimizer) for entry in data["schedulers"]]
+        scheduler.__dict__["schedulers"] = inner
+    scheduler.check()
+    scheduler.check_progress()
+    return scheduler
+
+
+# ---- the graph's own -------------------------------------------------------------------------------------------------
+
+
+def config_as_data(graph: Any) -> dict[str, Any]:
+    """Settings, style and passes of a graph; of a training graph also its steps and the default generator's state.
+
+    Raises GraphError for a pass of the program's own, which is a function.
+    """
+    config = graph.config
+    for step in graph.passes:
+        if KNOWN_PASSES.get(name_of_pass(step)) is not step:
+            fail(GraphError, f"flow.save: {graph.name} has the pass {name_of_pass(step)}, a function of the program's "
+                 "own, and a file holds no code", f"graph.passes.remove({name_of_pass(step)}) before saving",
+                 passes=[name_of_pass(step) for step in graph.passes])
+    data = {
+        "accumulation": config.accumulation,
+        "static": config.static,
+        "gradients": config.gradients,
+        "without_effect": list(config.without_effect),
+        "repr_style": graph.repr_style,
+        "passes": [name_of_pass(step) for step in graph.passes],
+    }
+    if graph.optimizers:
+        data |= {"steps": graph._steps, "generator": default_generator.get_state().tolist()}
+    return data
+
+
+def config_from_data(data: Any, graph: Any) -> None:
+    """Set a graph up as the one that `config_as_data` was asked of, all or nothing. The default generator of this
+    process goes on where that one was, if data is of a training graph.
+
+    Raises GraphFormatError.
+    """
+    with judging(FILE):
+        training = ("steps", "generator") if graph.optimizers else ()
+        names = ("accumulation", "static", "gradients", "without_effect", "repr_style", "passes", *training)
+        x, word = fields(data, "config", names), functools.partial(whole, low=-(2**63))
+        accumulation = positive(x["accumulation"], "config.accumulation")
+        static, gradients = flag(x["static"], "config.static"), flag(x["gradients"], "config.gradients")
+        unused = each(x["without_effect"], "config.without_effect", among(*NO_EFFECT), len(NO_EFFECT))
+        style = one_of(x["repr_style"], "config.repr_style", STYLES)
+        passes = each(x["passes"], "config.passes", among(*KNOWN_PASSES), 1000)
+        if training:
+            steps = count(x["steps"], "config.steps")
+            words = each(x["generator"], "config.generator", word, 2, 2)
+    config = graph.config
+    config.accumulation, config.static, config.gradients = accumulation, static, gradients
+    config.without_effect = dict.fromkeys(unused, ())
+    graph.passes = [KNOWN_PASSES[name] for name in passes]
+    if graph.repr_style != style:
+        graph.repr_style = style
+    if training:
+        graph.__dict__["_steps"] = steps
+        default_generator.set_state(np.array(words, "int64"))
+    touch()
+
+
+def is_training(obj: Any) -> bool:
+    """Does a call of this graph or job train: has the graph an optimizer, is the job of type "train"?"""
+    return bool(obj.training)

@@ -302,7 +302,7 @@ def follow(names: Sequence[str], traces: Mapping[tuple[int, ...], Graph]
     """
     law, graphs = Law(names, list(traces)), list(traces.values())
     base = graphs[0]
-    labels = [", ".join(f"{name}={n}" for name, n in sizes.items()) for sizes in law.dicts]
+    labels = list(map(label, law.dicts))
     aligned(graphs, labels)
     follows: dict[Node, dict[str | int, Any]] = {}
     fills: dict[Source, Filled] = {}
@@ -352,7 +352,8 @@ def shown(x: Any) -> str:
 def place(node: Node | None) -> str:
     if node is None:
         return here()
-    return f"in {node.scope}, at {where_text(node.where)}" if node.scope else f"at {where_text(node.where)}"
+    scope = node.scope.lstrip("/")
+    return f"in {scope}, at {where_text(node.where)}" if scope else f"at {where_text(node.where)}"
 
 
 def aligned(graphs: Sequence[Graph], labels: Sequence[str]) -> None:
@@ -411,68 +412,97 @@ def fill(law: Law, arrays: Sequence[np.ndarray]) -> Filled:
 # ---- the traces ------------------------------------------------------------------------------------------------------
 
 
+class Tries:
+    """Traces of a program at several sizes. base: what it is at `specs`; has a `graph` and an `out_tree`.  again:
+    traces it for inputs of other specs.  done: sizes -> the program.  failed: sizes -> what was raised there."""
+
+    def __init__(self, axes: Axes, names: Sequence[str], specs: Sequence[Spec], base: Any,
+                 again: Callable[[list[Spec]], Any]):
+        self.axes, self.names, self.specs, self.base, self.again = axes, names, specs, base, again
+        self.first = sizes_of(axes, specs, names)
+        self.done: dict[tuple[int, ...], Any] = {}
+        self.failed: dict[str, str] = {}
+
+    def at(self, sizes: Mapping[str, int]) -> Any:
+        """The program at these sizes; None where its build fails."""
+        if dict(sizes) == self.first:
+            return self.base
+        try:
+            return self.again(resized(self.axes, self.specs, sizes))
+        except MinflowError as error:
+            texts = [error.what, *[f"{name} {x}" for name, x in error.values.items()], error.where]
+        except Exception as error:  # the learner's code may raise anything
+            texts = [f"{type(error).__name__}: {error}"]
+        self.failed[label(sizes)] = "; ".join(filter(None, texts))
+        return None
+
+    def take(self, sizes: Mapping[str, int]) -> bool:
+        """Trace at these sizes, if that goes well."""
+        key = tuple(sizes[name] for name in self.axes)
+        if key not in self.done and (program := self.at(sizes)) is not None:
+            self.done[key] = program
+        return key in self.done
+
+    def need(self, done: bool, name: str) -> None:
+        if not done:
+            refuse(f"build fails at other sizes of the dynamic axis {name!r} than that of the example", self.hint(),
+                   self.failed)
+
+    def hint(self) -> str:
+        """Which further axes may have to be dynamic."""
+        for name, places in self.axes.items():
+            for i, spec in enumerate(self.specs):
+                others = [axis for axis, n in enumerate(spec.shape) if n == self.first[name]]
+                if others and all(i != j for place in self.axes.values() for j, _ in place):
+                    return (f"axis {others[0]} of {self.names[i]} has that size too: add "
+                            f"{self.names[i]!r}: {{{others[0]}: {name!r}}}")
+        return "leave the axis out of dynamic, if build takes one size alone"
+
+
+def label(sizes: Mapping[str, int]) -> str:
+    return ", ".join(f"{name}={n}" for name, n in sizes.items())
+
+
 def grown(axes: Axes, names: Sequence[str], specs: Sequence[Spec], base: Any, again: Callable[[list[Spec]], Any]
           ) -> tuple[Any, dict[Node, dict[str | int, Any]], dict[Source, Filled]]:
-    """Trace at other sizes; gives the base, and what of it follows, as `follow` does.
+    """Trace at other sizes; gives the base, and what of it follows, as `follow` does. The arguments: see Tries.
 
-    base: what the program is at `specs`; has a `graph` and an `out_tree`.  again: traces it at other specs.
-
-    A size of 1 is broadcast, and a program can read otherwise then: its base is a trace at 2. Sizes that a build
-    refuses are left out, as long as two others than the base are taken.
+    A size of 1 is broadcast, and a program can read otherwise then: its base is a trace at 2. Sizes at which a build
+    fails are left out, as long as there are two besides the base.
     """
-    first = sizes_of(axes, specs, names)
-    low = {name: max(n, 2) for name, n in first.items()}
-    tried: dict[tuple[int, ...], Any] = {}
-    failed: dict[str, str] = {}
-    hint = unnamed(axes, names, specs)
-
-    def trace(sizes: Mapping[str, int]) -> bool:
-        key = tuple(sizes[name] for name in axes)
-        try:
-            if key not in tried:
-                tried[key] = base if sizes == first else again(resized(axes, specs, sizes))
-            return True
-        except Exception as error:  # the learner's code may raise anything
-            text = error.what if isinstance(error, MinflowError) else f"{type(error).__name__}: {error}"
-            values = [f"{k} {v}" for k, v in error.values.items()] if isinstance(error, MinflowError) else []
-            line = error.where if isinstance(error, MinflowError) else ""
-            failed[", ".join(f"{k}={n}" for k, n in sizes.items())] = "; ".join(filter(None, [text, *values, line]))
-            return False
-
-    def refused(name: str) -> NoReturn:
-        refuse(f"build fails at other sizes of the dynamic axis {name!r} than that of the example", hint, failed)
-
-    if not trace(low):
-        refused(next(iter(axes)))
+    tries = Tries(axes, names, specs, base, again)
+    low = {name: max(n, 2) for name, n in tries.first.items()}
+    tries.need(tries.take(low), next(iter(axes)))
     high: dict[str, int] = {}
     for name, n in low.items():
-        taken = list(itertools.islice((m for m in candidates(n) if trace({**low, name: m})), 2))
-        if len(taken) < 2:
-            refused(name)
+        taken = list(itertools.islice((m for m in candidates(n) if tries.take({**low, name: m})), 2))
+        tries.need(len(taken) == 2, name)
         high[name] = taken[0]
     for combination in itertools.product(*[(low[name], high[name]) for name in axes]):
-        if not trace(dict(zip(axes, combination))):
-            refused(" and ".join(axes))
-    shapes = {str(program.out_tree) for program in tried.values()}
-    if len(shapes) > 1:
+        tries.need(tries.take(dict(zip(axes, combination))), " and ".join(axes))
+    programs = list(tries.done.values())
+    if len({str(program.out_tree) for program in programs}) > 1:
         refuse("build returns another structure at another size of the dynamic axes",
-               "one tensor with the axis in it, in place of a list of as many tensors", {"sizes": list(tried)})
-    follows, fills = follow(tuple(axes), {sizes: program.graph for sizes, program in tried.items()})
-    return next(iter(tried.values())), follows, fills
+               "one tensor with the axis in it, in place of a list of as many tensors", {"sizes": list(tries.done)})
+    follows, fills = follow(tuple(axes), {sizes: program.graph for sizes, program in tries.done.items()})
+    law = Law(tuple(axes), list(tries.done))
+    for sizes in (tries.first, dict.fromkeys(axes, 1)):
+        check_results(law, [program.graph.outputs for program in programs], sizes, tries.at(sizes))
+    return programs[0], follows, fills
+
+
+def check_results(law: Law, results: Sequence[Sequence[Value]], sizes: Mapping[str, int], program: Any) -> None:
+    """Refuse a program whose results have other axes at a size of 1 than at larger ones: squeeze() takes an axis away
+    there. results: of each trace.  program: the trace at these sizes; None if there is none."""
+    for i, value in enumerate([] if program is None else program.graph.outputs):
+        shapes = [values[i].spec.shape for values in results]
+        if {len(shape) for shape in shapes} != {value.spec.ndim}:
+            refuse(f"result {i} of build has another number of axes at a size of 1",
+                   "x.squeeze(1) names an axis; x.squeeze() takes away each one of size 1",
+                   {label(law.dicts[0]): list(shapes[0]), label(sizes): list(value.spec.shape)})
 
 
 def candidates(n: int) -> list[int]:
     """Sizes to trace at besides n: one that n divides, one that it does not, and smaller ones for a program that takes
     no more than n."""
     return [m for m in dict.fromkeys((2 * n, 2 * n + 1, 3 * n, n // 2, n - 1, n // 4, n - 2)) if m > 1 and m != n]
-
-
-def unnamed(axes: Axes, names: Sequence[str], specs: Sequence[Spec]) -> str:
-    """A hint which further axes may have to be dynamic."""
-    known = {place for places in axes.values() for place in places}
-    for name, n in sizes_of(axes, specs, names).items():
-        for i, spec in enumerate(specs):
-            for axis, m in enumerate(spec.shape):
-                if m == n and (i, axis) not in known and i not in [j for j, _ in axes[name]]:
-                    return f"axis {axis} of {names[i]} has that size too: add {names[i]!r}: {{{axis}: {name!r}}}"
-    return "leave the axis out of dynamic, if build takes one size alone"

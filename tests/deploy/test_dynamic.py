@@ -1,5 +1,6 @@
 """Dynamic axes: what of a program follows them at all sizes, and what is refused with its line and values."""
 
+import random
 import re
 
 import numpy as np
@@ -243,10 +244,6 @@ def test_job():
 
 
 def test_a_trace_leaves_nothing_behind(capsys):
-    import random
-
-    seen = []
-
     class Counting(nn.Module):
         def __init__(self):
             super().__init__()
@@ -266,15 +263,16 @@ def test_a_trace_leaves_nothing_behind(capsys):
         graph(flow.randn(4, 3))
     capsys.readouterr()
     random.seed(3)
+    first = random.random()
+    random.seed(3)
     before = {name: t.numpy().copy() for name, t in model.state_dict().items()}
     counter, history = flow.get_rng_state().copy(), len(graph._history)
     last, log = model.last, list(model.log)
     found = program_of(graph, BATCH)
     assert ("uniform", "shape", "batch, 1") in attrs_of(found)
-    assert capsys.readouterr() == ("", "") and seen == []
+    assert capsys.readouterr() == ("", "")
     assert (model.calls, model.log, model.last) == (1, log, last)
-    random.seed(3), random.random()
-    assert (flow.get_rng_state() == counter).all() and len(graph._history) == history
+    assert random.random() == first and (flow.get_rng_state() == counter).all() and len(graph._history) == history
     for name, t in model.state_dict().items():
         np.testing.assert_array_equal(t.numpy(), before[name])
     graph(flow.randn(4, 3))
@@ -370,6 +368,13 @@ def test_refused(function, message):
     with pytest.raises(flow.GraphError, match=f"(?s){message}") as error:
         program(Graph(function), {0: {0: "n"}}, flow.zeros(4, 3))
     assert "structure" in message or re.search(r"at test_dynamic.py:\d+", error.value.where)
+
+
+@pytest.mark.parametrize("n", [1, 4])
+def test_results_with_other_axes_at_size_1(n):
+    with pytest.raises(flow.GraphError, match=r"(?s)result 0 of build has another number of axes at a size of 1.*"
+                                              r"n=[24]  \[[24], 3\].*n=1  \[3\].*squeeze"):
+        program(Graph(lambda x: x.squeeze()), {0: {0: "n"}}, flow.zeros(n, 1, 3))
 
 
 def test_a_build_that_takes_one_size():

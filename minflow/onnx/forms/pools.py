@@ -7,33 +7,37 @@ import math
 import numpy as np
 
 from ...core.ops.conv import positions
-from ...core.ops.pool import windows
+from ...core.ops.pool import divisors, windows
 from ..builder import form
 from .windows import fixed
 
 
-def ceiling(b, node) -> int:
-    """The attribute ceil_mode: only where the size of the result asks for it.
-
-    ONNX counts a last window that begins beyond the edge, which PyTorch and we leave out.
-    """
-    size, result, a = node.inputs[0].spec.shape[2:], node.out_specs[0].shape[2:], node.attrs
-    geometry = a["kernel_size"], a["stride"], a["padding"], a.get("dilation", (1, 1))
-    if not a["ceil_mode"] or not all(isinstance(n, int) for n in b.dims(node.inputs[0])[2:]):
-        return int(a["ceil_mode"])
-    if result == positions(size, *geometry):
-        return 0
-    rounded = [-(-(n + 2 * p - d * (k - 1) - 1) // s) + 1 for n, k, s, p, d in zip(size, *geometry)]
-    if result != tuple(rounded):
-        b.refuse(node, f"ceil_mode rounds {size} to {result}, ONNX to {tuple(rounded)}",
-                 "an input size that the stride divides, or ceil_mode=False")
-    return 1
-
-
 def window(b, node) -> dict:
+    """The attributes of a pool. ceil_mode of ONNX counts a last window that begins beyond the edge, which PyTorch and
+    we leave out: where that would change one axis, the padding says how far the windows reach."""
+    a, size, result = node.attrs, node.inputs[0].spec.shape[2:], node.out_specs[0].shape[2:]
+    geometry = a["kernel_size"], a["stride"], a["padding"], a.get("dilation", (1, 1))
+    options = dict(kernel_shape=list(a["kernel_size"]), strides=list(a["stride"]), pads=[*a["padding"], *a["padding"]])
+    moving = not all(isinstance(n, int) for n in b.dims(node.inputs[0])[2:])
+    if not a["ceil_mode"] or (result == positions(size, *geometry) and not moving):
+        return options
+    rounded = [-(-(n + 2 * p - d * (k - 1) - 1) // s) + 1 for n, k, s, p, d in zip(size, *geometry)]
+    if result == tuple(rounded) or moving:
+        return options | dict(ceil_mode=1)
+    options["pads"] = reaching(node)
+    if any(pad >= k for pad, k in zip(options["pads"][2:], a["kernel_size"])):
+        b.refuse(node, f"rounds {size} to {result} by its ceil_mode, ONNX to {tuple(rounded)}",
+                 "a size that the stride divides, or ceil_mode=False")
+    return options
+
+
+def reaching(node) -> list[int]:
+    """The padding with which the windows end where the last one does."""
     a = node.attrs
-    return dict(kernel_shape=list(a["kernel_size"]), strides=list(a["stride"]), pads=[*a["padding"], *a["padding"]],
-                ceil_mode=ceiling(b, node))
+    ends = [max(p, (m - 1) * s + d * (k - 1) + 1 - n - p) for n, m, k, s, p, d in
+            zip(node.inputs[0].spec.shape[2:], node.out_specs[0].shape[2:], a["kernel_size"], a["stride"],
+                a["padding"], a.get("dilation", (1, 1)))]
+    return [*a["padding"], *ends]
 
 
 @form("max_pool2d")
@@ -54,15 +58,18 @@ def _(b, node, x, indices):
 
 @form("avg_pool2d")
 def _(b, node, x):
-    include, divisor = node.attrs["count_include_pad"], node.attrs["divisor_override"]
-    options = window(b, node)
-    if divisor is not None and options["ceil_mode"]:
-        b.refuse(node, "divisor_override together with a last window that reaches over the edge",
-                 "ceil_mode=False, or divisor_override=None")
-    y = b.op("AveragePool", x, count_include_pad=int(include or divisor is not None), **options)
-    if divisor is None:
-        return y
-    return b.op("Mul", y, b.const(math.prod(node.attrs["kernel_size"]) / divisor, node.out_specs[0].dtype))
+    """Where the divisors are not those of ONNX, the sum: its mean times how many numbers a window has."""
+    a, spec, result = node.attrs, node.inputs[0].spec, node.out_specs[0]
+    options, include, divisor = window(b, node), a["count_include_pad"], a["divisor_override"]
+    if divisor is None and not (include and options["pads"][2:] != list(a["padding"])):
+        return b.op("AveragePool", x, count_include_pad=int(include), **options)
+    if a["ceil_mode"]:
+        fixed(b, node, 2, 3)
+        options |= dict(pads=reaching(node), ceil_mode=0)
+    counts = divisor or divisors(np, spec.shape, result.shape[2:], a["kernel_size"], a["stride"], a["padding"], include,
+                                 None, result.dtype.np)
+    means = b.op("AveragePool", x, count_include_pad=1, **options)
+    return b.op("Mul", means, b.const(math.prod(a["kernel_size"]) / counts, result.dtype))
 
 
 @form("adaptive_avg_pool2d")

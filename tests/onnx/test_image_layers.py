@@ -1,0 +1,147 @@
+"""Layers for signals, images and volumes over their options: onnxruntime gives what they give.
+
+The forms of single ops: `test_forms.py`. Here are options that meet, and what layers add around the op.
+"""
+
+from itertools import product
+
+import numpy as np
+import onnx
+import pytest
+
+import minflow as flow
+from minflow import nn
+from minflow.nn import functional as F
+from tests.onnx.runs import run
+from tests.onnx.test_models import AIM, error, flat, images
+
+INPUTS = {1: (2, 4, 11), 2: (2, 4, 9, 11), 3: (2, 4, 7, 8, 6)}
+
+
+class Applied(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, *x):
+        return self.function(*x)
+
+
+def same(function, *inputs, path):
+    """The function gives in onnxruntime what it gives here; integers exactly."""
+    model = function if isinstance(function, nn.Module) else Applied(function)
+    model.eval()
+    flow.onnx.export(model, inputs, path)
+    got = run(onnx.load(path), *[x.numpy() for x in inputs])
+    for a, b in zip(got, [t.numpy() for t in flat(model(*inputs))], strict=True):
+        assert (a == b).all() and a.shape == b.shape if b.dtype.kind == "i" else error(a, b) <= AIM
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_convolutions(n, tmp_path):
+    flow.manual_seed(0)
+    options = [(1, 0, 1, 1), (2, 1, 1, 2), (1, "same", 2, 2), (3, 2, 2, 1), (1, 1, 1, 4)]
+    for stride, padding, dilation, groups in options:
+        kernel = (3, 2, 2)[:n]
+        layer = getattr(nn, f"Conv{n}d")(4, 8, kernel, stride, padding, dilation, groups)
+        same(layer, images(*INPUTS[n]), path=tmp_path / "x.onnx")
+        if padding != "same":
+            for more in range(max(stride, dilation)):
+                layer = getattr(nn, f"ConvTranspose{n}d")(4, 8, kernel, stride, padding, more, groups,
+                                                          dilation=dilation)
+                same(layer, images(*INPUTS[n]), path=tmp_path / "x.onnx")
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_pools(n, tmp_path):
+    x, path = images(*INPUTS[n]), tmp_path / "x.onnx"
+    for (k, s, p), ceil, flag in product([(2, 2, 0), (2, 3, 1), (3, 3, 1)], (False, True), (False, True)):
+        same(getattr(nn, f"MaxPool{n}d")(k, s, p, return_indices=flag, ceil_mode=ceil), x, path=path)
+        same(getattr(nn, f"AvgPool{n}d")(k, s, p, ceil, flag), x, path=path)
+    for size in (1, 3):
+        same(getattr(nn, f"AdaptiveAvgPool{n}d")(size), x, path=path)
+        same(getattr(nn, f"AdaptiveMaxPool{n}d")(size, return_indices=True), x, path=path)
+    pool, back = getattr(nn, f"MaxPool{n}d")(2, return_indices=True), getattr(nn, f"MaxUnpool{n}d")(2)
+    same(lambda x: back(*pool(x), output_size=x.shape), x, path=path)
+
+
+def test_divisors_of_mean_pools(tmp_path):
+    for options in (dict(divisor_override=3), dict(divisor_override=3, ceil_mode=True),
+                    dict(divisor_override=2, padding=1)):
+        same(nn.AvgPool2d(2, **options), images(2, 3, 7, 9), path=tmp_path / "x.onnx")
+
+
+def test_a_dilated_pool_that_rounds_up_one_axis_is_refused(tmp_path):
+    layer = nn.MaxPool2d(2, 3, 1, dilation=2, ceil_mode=True)
+    with pytest.raises(flow.GraphError, match=r"\(9, 11\) to \(4, 4\) by its ceil_mode, ONNX to \(4, 5\)"):
+        same(layer, images(1, 1, 9, 11), path=tmp_path / "x.onnx")
+
+
+def test_places_of_a_pool_are_left_out_where_nothing_reads_them(tmp_path):
+    path = tmp_path / "x.onnx"
+    for flag, count in ((False, 1), (True, 2)):
+        same(nn.MaxPool2d(2, return_indices=flag), images(1, 2, 4, 4), path=path)
+        pool = next(node for node in onnx.load(path).graph.node if node.op_type == "MaxPool")
+        assert len(pool.output) == count
+
+
+def test_norms(tmp_path):
+    flow.manual_seed(0)
+    for n, shape in INPUTS.items():
+        for layer in (getattr(nn, f"InstanceNorm{n}d")(4, affine=True), getattr(nn, f"BatchNorm{n}d")(4),
+                      getattr(nn, f"BatchNorm{n}d")(4, track_running_stats=False), nn.GroupNorm(2, 4)):
+            same(layer, images(*shape), path=tmp_path / "x.onnx")
+
+
+def test_resizing(tmp_path):
+    x, path = images(2, 3, 9, 11), tmp_path / "x.onnx"
+    for mode, size in product(("nearest", "nearest-exact", "bilinear", "bicubic", "area"), ((5, 4), (18, 13))):
+        same(lambda x, mode=mode, size=size: F.interpolate(x, size, mode=mode), x, path=path)
+    same(lambda x: F.interpolate(x, (4, 20), mode="bilinear", align_corners=True), x, path=path)
+    same(lambda x: F.interpolate(x, (4, 20), mode="bicubic", antialias=True), x, path=path)
+    for mode in ("reflect", "replicate", "circular", "constant"):
+        same(lambda x, mode=mode: F.pad(x, (2, 1, 1, 2), mode), x, path=path)
+
+
+def test_grid_sample(tmp_path):
+    grid = flow.tensor(np.random.default_rng(3).uniform(-1.4, 1.4, (2, 5, 6, 2)).astype("float32"))
+    for mode, padding in product(("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")):
+        same(lambda x, grid, mode=mode, padding=padding: F.grid_sample(x, grid, mode, padding), images(2, 3, 9, 11),
+             grid, path=tmp_path / "x.onnx")
+
+
+def test_windows_and_columns(tmp_path):
+    x, path = images(2, 3, 9, 11), tmp_path / "x.onnx"
+    same(nn.Unfold((2, 3), 2, (0, 2), 1), x, path=path)
+    same(lambda x: F.fold(F.unfold(x, 3, 2, 1, 2), (9, 11), 3, 2, 1, 2), x, path=path)
+    same(lambda x: x.unfold(2, 3, 2).unfold(1, 2, 1), x, path=path)
+    same(lambda x: x.as_strided((3, 4), (2, 3), 1), x, path=path)
+    same(nn.PixelShuffle(2), images(1, 4, 3, 2), path=path)
+
+
+def test_a_parameter_over_a_foreign_array_that_is_not_contiguous(tmp_path):
+    weight = flow.from_numpy(np.arange(12, dtype="float32").reshape(3, 4).T)
+    same(lambda x: x @ weight, images(2, 4), path=tmp_path / "x.onnx")
+
+
+def test_attention(tmp_path):
+    flow.manual_seed(0)
+    path, (q, k, v) = tmp_path / "x.onnx", [images(2, 3, n, m) for n, m in ((5, 8), (6, 8), (6, 4))]
+    mask = flow.tensor(np.random.default_rng(3).random((5, 6)) > 0.5)
+    mask[2] = False  # may look nowhere
+    same(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True), q, k, v, path=path)
+    same(F.scaled_dot_product_attention, q, k, v, mask, path=path)
+    x = images(2, 5, 8)
+    same(nn.MultiheadAttention(8, 2, add_bias_kv=True, add_zero_attn=True), x, x, x, path=path)
+    same(nn.Transformer(8, 2, 1, 1, 16, batch_first=True), x, images(2, 4, 8), path=path)
+
+
+def test_losses(tmp_path):
+    x, path = images(3, 4), tmp_path / "x.onnx"
+    labels = flow.tensor(np.array([0, 3, -100]))
+    for reduction in ("none", "mean", "sum"):
+        same(nn.CrossEntropyLoss(reduction=reduction), x, labels, path=path)
+        same(lambda x, y, r=reduction: F.nll_loss(F.log_softmax(x, 1), y, reduction=r), x, labels, path=path)
+        same(nn.BCEWithLogitsLoss(reduction=reduction), x * 20, x.sigmoid(), path=path)
+        same(nn.BCELoss(reduction=reduction), x.sigmoid(), x.cos().square(), path=path)
+    same(nn.CrossEntropyLoss(weight=flow.tensor([1.0, 2, 3, 4]), label_smoothing=0.1), x, labels, path=path)

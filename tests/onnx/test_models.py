@@ -1,0 +1,236 @@
+"""Whole models as ONNX files: the numbers of onnxruntime against ours, and the parameters by their names.
+
+Batch norms have statistics other than 0 and 1, and no parameter is all zeros, as some layers begin. One size of each
+family is small enough for every run; the others are slow. An error counts by the largest value of its output.
+"""
+
+from collections import OrderedDict
+
+import numpy as np
+import onnx
+import pytest
+
+import minflow as flow
+from minflow import nn
+from minflow.models.gpt import GPT, GPTConfig
+from minflow.vision import models
+from minflow.vision.models.vgg import CONFIGURATIONS, make_layers
+from tests.onnx.runs import run
+
+AIM = 1e-5
+
+
+def stirred(model):
+    """The model in eval mode, with statistics of trained batch norms, and numbers where a layer begins with zeros."""
+    rng = np.random.default_rng(0)
+    for name, tensor in model.state_dict().items():
+        if name.endswith("running_mean"):
+            tensor.copy_(flow.tensor(rng.normal(0, 0.2, tensor.shape).astype("float32")))
+        elif name.endswith("running_var"):
+            tensor.copy_(flow.tensor(rng.uniform(0.05, 0.3, tensor.shape).astype("float32")))
+        elif tensor.dtype is flow.float32 and not tensor.numpy().any():
+            tensor.copy_(flow.tensor(rng.normal(0, 0.05, tensor.shape).astype("float32")))
+    return model.eval()
+
+
+def images(*shape):
+    return flow.tensor(np.random.default_rng(1).standard_normal(shape).astype("float32"))
+
+
+def tokens(n, steps, vocabulary):
+    return flow.tensor(np.random.default_rng(1).integers(0, vocabulary, (n, steps)))
+
+
+def flat(x):
+    """The tensors of nested results, in order."""
+    if isinstance(x, dict):
+        x = list(x.values())
+    return [t for each in x for t in flat(each)] if isinstance(x, list | tuple) else [] if x is None else [x]
+
+
+def error(got, want):
+    """The largest difference by the largest value."""
+    assert (got.shape, got.dtype) == (want.shape, want.dtype)
+    return float(np.abs(got - want).max() / np.abs(want).max())
+
+
+def check(model, *inputs, path):
+    """Export the model, run it, compare all results and look for its parameters; returns the ModelProto."""
+    flow.onnx.export(model, inputs, path)
+    proto = onnx.load(path)
+    onnx.checker.check_model(proto, full_check=True)
+    want = [t.numpy() for t in flat(model(*inputs))]
+    got = run(proto, *[x.numpy() for x in inputs])
+    assert all(a.size == 1 or a.std() > 0.002 * np.abs(a).max() for a in want)  # else the errors would say little
+    errors = [error(a, b) for a, b in zip(got, want, strict=True)]
+    print(f"{type(model).__name__}: error {max(errors):.1e}, {len(proto.graph.node)} nodes, "
+          f"{path.stat().st_size / 1e6:.2f} MB")
+    assert max(errors) <= AIM
+    arrays = {i.name: onnx.numpy_helper.to_array(i) for i in proto.graph.initializer}
+    names = {}  # of each parameter; one that is shared has several, of which the file has one
+    for name, parameter in model.state_dict(keep_vars=True).items():
+        if isinstance(parameter, nn.Parameter):
+            names.setdefault(id(parameter), (parameter, set()))[1].add(name)
+    for parameter, known in names.values():
+        (name,) = known & set(arrays)
+        assert (arrays[name] == parameter.numpy()).all()
+    return proto
+
+
+def narrow(features, channels, side):
+    """The convolutions of AlexNet or VGG before a head of one layer, which has a thousandth of the weights."""
+    return nn.Sequential(OrderedDict(
+        features=features, avgpool=nn.AdaptiveAvgPool2d((side, side)), flat=nn.Flatten(),
+        classifier=nn.Linear(channels * side * side, 10)))
+
+
+FAMILIES = {
+    "lenet": (lambda: models.lenet(), (2, 1, 28, 28)),
+    "alexnet": (lambda: narrow(models.alexnet().features, 256, 6), (1, 3, 96, 80)),
+    "vgg11_bn": (lambda: narrow(make_layers(CONFIGURATIONS["A"], True), 512, 7), (1, 3, 32, 32)),
+    "resnet18": (lambda: models.resnet18(num_classes=10), (1, 3, 32, 32)),
+    "mobilenet_v2": (lambda: models.mobilenet_v2(num_classes=10), (2, 3, 32, 32)),
+    "squeezenet1_1": (lambda: models.squeezenet1_1(num_classes=10), (2, 3, 40, 40)),
+    "vit_tiny": (lambda: models.vit_tiny(), (2, 3, 32, 32)),
+    "unet": (lambda: models.UNet(3, 2, width=4), (1, 3, 33, 40)),
+    "unet, bilinear": (lambda: models.UNet(3, 2, bilinear=True, width=4), (1, 3, 33, 40)),
+    "dcgan generator": (lambda: models.DCGANGenerator(8, 4, 3, 16), (2, 8, 1, 1)),
+    "dcgan discriminator": (lambda: models.DCGANDiscriminator(3, 32, 16), (4, 3, 16, 16)),
+    "style transfer": (lambda: models.neural_style_transfer(), (1, 3, 16, 20)),
+}
+SIZES = {
+    "alexnet": 64, "vgg11": 32, "vgg11_bn": 32, "vgg13": 32, "vgg13_bn": 32, "vgg16": 32, "vgg16_bn": 32, "vgg19": 32,
+    "vgg19_bn": 32, "resnet34": 64, "resnet50": 64, "resnet101": 64, "resnet152": 64, "resnext50_32x4d": 64,
+    "wide_resnet50_2": 64, "squeezenet1_0": 64, "vit_b_16": 224,
+}
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_family(name, tmp_path):
+    flow.manual_seed(0)
+    make, shape = FAMILIES[name]
+    check(stirred(make()), images(*shape), path=tmp_path / "model.onnx")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SIZES)
+def test_other_size(name, tmp_path):
+    flow.manual_seed(0)
+    check(stirred(models.get_model(name)), images(1, 3, SIZES[name], SIZES[name]), path=tmp_path / "model.onnx")
+
+
+def test_every_listed_model_is_tried():
+    assert not set(models.list_models()) - set(FAMILIES) - set(SIZES) - {"neural_style_transfer"}
+
+
+# ---- of text ---------------------------------------------------------------------------------------------------------
+
+
+class Recurrent(nn.Module):
+    """A language model: logits (N, T, words) of tokens (N, T), and the states at the end."""
+
+    def __init__(self, kind, words=20, hidden=16, **options):
+        super().__init__()
+        self.embedding = nn.Embedding(words, 8)
+        self.layers = getattr(nn, kind)(8, hidden, num_layers=2, batch_first=True, dropout=0.1, **options)
+        self.head = nn.Linear(hidden * (2 if self.layers.bidirectional else 1), words)
+
+    def forward(self, x, states=None):
+        y, states = self.layers(self.embedding(x), states)
+        return self.head(y), states
+
+
+@pytest.mark.parametrize("options", [{}, {"bidirectional": True}, {"bias": False}], ids=["plain", "both", "no bias"])
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+def test_recurrent_language_model(kind, options, tmp_path):
+    flow.manual_seed(0)
+    proto = check(stirred(Recurrent(kind, **options)), tokens(3, 7, 20), path=tmp_path / "model.onnx")
+    layers = [node for node in proto.graph.node if node.op_type == kind]
+    assert len(layers) == (4 if "bidirectional" in options else 2)
+
+
+@pytest.mark.parametrize("kind, count", [("LSTM", 2), ("GRU", 1), ("RNN", 1)])
+def test_initial_states(kind, count, tmp_path):
+    flow.manual_seed(0)
+
+    class WithStates(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = getattr(nn, kind)(5, 4, **({"nonlinearity": "relu"} if kind == "RNN" else {}))
+            self.count = count
+
+        def forward(self, x, *states):
+            return self.layer(x, states if self.count == 2 else states[0])
+
+    check(WithStates().eval(), images(6, 2, 5), *[images(1, 2, 4)] * count, path=tmp_path / "model.onnx")
+
+
+def test_gpt(tmp_path):
+    flow.manual_seed(0)
+    model = stirred(GPT(GPTConfig(block_size=16, vocab_size=40, n_layer=2, n_head=2, n_embd=32)))
+    check(model, tokens(2, 12, 40), path=tmp_path / "model.onnx")
+
+
+def test_gpt_with_its_loss(tmp_path):
+    flow.manual_seed(0)
+    model = stirred(GPT(GPTConfig(block_size=16, vocab_size=40, n_layer=1, n_head=2, n_embd=32)))
+    targets = tokens(2, 12, 40)
+    targets[0, 3:6] = -1
+    check(model, tokens(2, 12, 40), targets, path=tmp_path / "model.onnx")
+
+
+class Encoder(nn.Module):
+    """Which of 4 classes a text belongs to."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(20, 16)
+        layer = nn.TransformerEncoderLayer(16, 4, 32, batch_first=True)
+        self.encoder = nn.TransformerEncoder(layer, 2, norm=nn.LayerNorm(16))
+        self.head = nn.Linear(16, 4)
+
+    def forward(self, x):
+        return self.head(self.encoder(self.embedding(x), src_key_padding_mask=x == 0).mean(1))
+
+
+def test_transformer_encoder(tmp_path):
+    flow.manual_seed(0)
+    x = tokens(3, 6, 20)
+    x[1, 4:] = 0
+    check(stirred(Encoder()), x, path=tmp_path / "model.onnx")
+
+
+# ---- arguments and results -------------------------------------------------------------------------------------------
+
+
+class Nested(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(3, 4), nn.Linear(5, 4)
+
+    def forward(self, x, y):
+        a, b = self.first(x), self.second(y)
+        return {"sum": a + b, "parts": (a, [b, a * b])}
+
+
+def test_two_inputs_and_nested_outputs(tmp_path):
+    flow.manual_seed(0)
+    proto = check(Nested().eval(), images(2, 3), images(2, 5), path=tmp_path / "model.onnx")
+    assert [x.name for x in proto.graph.input] == ["x", "y"] and len(proto.graph.output) == 4
+
+
+def test_batch_norm_that_trains_is_refused(tmp_path):
+    class Training(nn.Graph):
+        def __init__(self, model):
+            super().__init__()
+            self.model = model
+
+        def build(self, x):
+            return self.model(x)
+
+    graph = Training(nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4)))
+    with pytest.raises(flow.GraphError, match=r"batch_norm.*running statistics(.|\n)*model.eval\(\)"):
+        flow.onnx.export(graph, images(2, 3, 8, 8), tmp_path / "model.onnx")
+    assert not list(tmp_path.iterdir())
+    free = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4, track_running_stats=False))
+    check(free, images(2, 3, 8, 8), path=tmp_path / "model.onnx")

@@ -20,6 +20,7 @@ import numpy as np
 
 from ..core.base.errors import GraphError, MinflowError, ShapeError
 from ..core.ir import Graph, Node, Source, Value, where_text
+from ..core.ops.shape import recompute
 from ..core.spec import Spec
 from ..core.where import here
 
@@ -308,7 +309,7 @@ def follow(names: Sequence[str], traces: Mapping[tuple[int, ...], Graph]
     fills: dict[Source, Filled] = {}
     for nodes in zip(*[graph.nodes for graph in graphs]):
         node = nodes[0]
-        for key, value in node.attrs.items():
+        for key, value in ({} if node.op is recompute else node.attrs).items():  # its `call` counts through all builds
             columns = [other.attrs.get(key) for other in nodes]
             if (result := solved(law, columns, node, f"its {key}", labels)) is not value:
                 follows.setdefault(node, {})[key] = result

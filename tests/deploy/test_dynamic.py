@@ -211,6 +211,35 @@ def test_training_graph():
         assert results(found, x, y)[0] == graph(x, y).numpy()
 
 
+class Square(flow.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, g):
+        return 2 * ctx.saved_tensors[0] * g
+
+
+@pytest.mark.parametrize("checkpointed", [False, True])
+def test_a_function_and_a_module_that_is_computed_again(checkpointed):
+    model = nn.Sequential(nn.Linear(3, 4), nn.Tanh())
+    model.to(nn.graph.GraphModule).activation_checkpointing = checkpointed
+
+    def build(x):
+        loss = Square.apply(model(x)).sum() / x.size(0)
+        loss.backward()
+        return loss
+
+    graph = Graph(build, model, optimizer=flow.optim.SGD(model.parameters(), lr=0.0))
+    found = program(graph, BATCH, flow.randn(4, 3))
+    assert ("expand", "shape", "batch, 4") in attrs_of(found) and ("div", 1, "batch") in attrs_of(found)
+    assert any(node.op.name == "recompute" for node in found.graph.nodes) is checkpointed
+    x = flow.randn(7, 3)
+    assert results(found, x)[0] == graph(x).numpy()
+
+
 def test_gradient_accumulation():
     model = nn.Linear(3, 2)
 

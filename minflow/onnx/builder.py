@@ -7,7 +7,7 @@ Knows nothing of files. Read next: `forms/arithmetic.py` for what forms look lik
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -53,20 +53,22 @@ class Call(NamedTuple):
 
 
 class Builder:
-    """calls: the nodes, in order.  arrays: initializers by name.  axes: the dynamic axes by name -> (the input's name,
-    its axis).  follows: node -> {attr: the same structure with what follows dynamic axes at its leaves}.
+    """calls: the nodes, in order.  arrays: initializers by name.  names: of our values.  axes: the dynamic axes by name
+    -> (the input's name, its axis).  follows: see Program.  moving: value -> its sizes, where some follow such an axis.
     read: the outputs, and what the nodes that are written read.  updating: nodes that an update of a state needs."""
 
     opset = OPSET
 
-    def __init__(self, axes: dict | None = None, follows: dict | None = None):
-        self.axes, self.follows = axes or {}, follows or {}
+    def __init__(self, axes: Mapping | None = None, follows: Mapping | None = None, moving: Mapping | None = None):
+        self.axes, self.follows, self.moving = axes or {}, follows or {}, moving or {}
+        self.names: dict[Value, str] = {}
         self.read: set[Value] = set()
         self.updating: set[Node] = set()
+        self.asked: set[tuple[Node, str]] = set()  # attrs that a form has read by `attr`
         self.calls: list[Call] = []
         self.arrays: dict[str, np.ndarray] = {}
         self.constants: dict[tuple, str] = {}  # what a constant holds -> its name
-        self.sizes: dict[Any, str] = {}  # of dynamic axes and their products -> the value that holds it
+        self.sizes: dict[Any, str] = {}  # of dynamic axes and what follows them -> the value that holds it
         self.taken: set[str] = set()
         self.node: Node | None = None
         self.prefix = ""  # of what is named now: our node's name
@@ -117,8 +119,14 @@ class Builder:
         return self.op("Cast", x, to=onnx_type(as_dtype(dtype)))
 
     def dims(self, value: Value) -> tuple:
-        """The sizes of an input; one that follows dynamic axes is a Follows."""
-        return value.spec.shape
+        """The sizes of a value; one that follows dynamic axes is a SizeOf."""
+        return self.moving.get(value, value.spec.shape)
+
+    def attr(self, node: Node, name: str) -> Any:
+        """An attr whose numbers may follow dynamic axes: those are a Follows in it. `node.attrs[name]` has the numbers
+        of the example alone; that of an attr which follows is refused."""
+        self.asked.add((node, name))
+        return self.follows.get(node, {}).get(name, node.attrs[name])
 
     def used(self, node: Node, output: int) -> bool:
         """Does anything that is written read this output?"""
@@ -135,8 +143,7 @@ class Builder:
     def shape(self, node: Node, attr: str = "shape", unknown: bool = False) -> str:
         """An attr that is a shape, as a value: constant, or computed from the sizes of the inputs where it follows
         dynamic axes. unknown: where one size follows them, a -1 will do (Reshape)."""
-        dims = self.follows.get(node, {}).get(attr, node.attrs[attr])
-        return self.size_vector(dims, unknown)
+        return self.size_vector(self.attr(node, attr), unknown)
 
     def size_vector(self, dims: Sequence, unknown: bool = False) -> str:
         """These sizes as a one-dimensional int64 value; see `shape`."""
@@ -148,21 +155,32 @@ class Builder:
         parts = [self.const([n]) if isinstance(n, int) else self.size(n) for n in dims]
         return self.op("Concat", *parts, axis=0) if len(parts) > 1 else parts[0]
 
-    def size(self, follows: Any) -> str:
+    def size(self, n: Any) -> str:
         """A size that follows dynamic axes, as an int64 value of shape [1]."""
-        if follows not in self.sizes:
-            total = None
-            for coefficient, names in follows.terms:
-                term = None
-                for name in names:
-                    axis = self.axis_size(name)
-                    term = axis if term is None else self.op("Mul", term, axis)
-                if term is None or coefficient != 1:
-                    factor = self.const([coefficient])
-                    term = factor if term is None else self.op("Mul", term, factor)
-                total = term if total is None else self.op("Add", total, term)
-            self.sizes[follows] = total if total is not None else self.const([0])
-        return self.sizes[follows]
+        if n not in self.sizes:
+            self.sizes[n] = self.size_of(n) if hasattr(n, "axis") else self.sum_of(n.terms)
+        return self.sizes[n]
+
+    def size_of(self, n: Any) -> str:
+        return self.op("Gather", self.op("Shape", self.names[n.value]), self.const([n.axis]))
+
+    def sum_of(self, terms: Sequence) -> str:
+        """Of (factor, names of axes): products, added up."""
+        total = None
+        for factor, names in terms:
+            term = self.const([factor]) if factor != 1 or not names else None
+            for name in names:
+                axis = self.axis_size(name)
+                term = axis if term is None else self.op("Mul", term, axis)
+            total = term if total is None else self.op("Add", total, term)
+        return self.const([0]) if total is None else total
+
+    def number(self, follows: Any, dtype: DType) -> str:
+        """A number that follows dynamic axes, a Follows or Ratio, as a value without axes."""
+        if not hasattr(follows, "scale"):
+            return self.cast(self.op("Squeeze", self.size(follows)), dtype)
+        top, bottom = [self.number(part, dtype) for part in (follows.top, follows.bottom)]
+        return self.op("Mul", self.const(follows.scale, dtype), self.op("Div", top, bottom))
 
     def axis_size(self, name: str) -> str:
         """The size of a dynamic axis, as an int64 value of shape [1]."""

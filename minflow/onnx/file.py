@@ -10,15 +10,16 @@ import inspect
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..compiler.names import op_names
 from ..core.base.errors import GraphError, need
-from ..core.ir import Graph
 from ..core.where import fail
+from ..deploy.program import Program, program_of
 from ..io import atomic
 from ..nn.graph import Graph as StaticGraph
+from ..nn.graph.graph import RunningGraph
 from ..nn.graph.tree import leaves, unflatten
 from ..nn.module import Module
 from .model import model_of
@@ -41,9 +42,10 @@ def export(subject: Any, example: Any = None, path: Any = None, dynamic: Mapping
     need("onnx", "flow.onnx.export", "minflow[onnx]")
     if path is None:
         fail(GraphError, "onnx.export: no path to write to", 'flow.onnx.export(model, x, "model.onnx")', path=path)
-    name, graph, names, inputs, outputs = taken(subject, example)
-    model = model_of(name, graph, names, renamed("input", inputs, input_names),
-                     renamed("output", outputs, output_names))
+    program = taken(subject, example, dynamic)
+    inputs = [source.name for source in program.graph.inputs]
+    model = model_of(program, renamed("input", inputs, input_names),
+                     renamed("output", output_names_of(program), output_names))
     data = model.SerializeToString()
     target = Path(os.fspath(path))
     try:
@@ -56,40 +58,35 @@ def export(subject: Any, example: Any = None, path: Any = None, dynamic: Mapping
 # ---- what is exported ------------------------------------------------------------------------------------------------
 
 
-def taken(subject: Any, example: Any) -> tuple:
-    """(name, graph, names of nodes, names of inputs, names of outputs)."""
+def taken(subject: Any, example: Any, dynamic: Mapping | None) -> Program:
+    """The program of a module, a graph or a job."""
     arguments = () if example is None else example if isinstance(example, tuple) else (example,)
     if isinstance(subject, Module):
         with evaluating(subject):
             wrapped = wrapper(subject)
             wrapped.compiled_for(arguments, {})
-            return traced(wrapped, type(subject).__name__, "model.")
-    if not isinstance(subject, StaticGraph):
-        fail(GraphError, "onnx.export: neither an nn.Module nor an nn.Graph", "nn.Sequential(...) or a Graph of it",
-             subject=subject)
-    if arguments:
+            return plain(program_of(wrapped, dynamic), type(subject).__name__)
+    if arguments and isinstance(subject, RunningGraph):
         subject.compiled_for(arguments, {})
-    elif not subject.is_compiled:
-        fail(GraphError, f"onnx.export: {subject.name} was never called, so there is no graph to write",
-             "call it once, or give an example: flow.onnx.export(graph, x, path)", graph=subject.name)
-    return traced(subject, subject.name)
+    return program_of(subject, dynamic)
 
 
-def traced(graph: Any, name: str, cut: str = "") -> tuple:
-    """What `taken` gives, of the plan that was used last. cut: what all names begin with that the user did not give."""
-    compiled = graph._last
-    part = compiled.parts[0]
-    ir: Graph = part.stages[0].graph
-    count = len(ir.outputs) - len(part.kept)
-    outputs = [""] * count
-    for place, number in leaves(unflatten(compiled.out_tree, range(count))):
-        if number is not None:
-            outputs[number] = place[-1] if place and isinstance(place[-1], str) else f"output_{number}"
-    for source in ir.states:
-        source.name = source.name.removeprefix(cut)
-    names = {node: text.removeprefix(cut) for node, text in op_names(ir.nodes).items()}
-    whole = Graph(ir.inputs, ir.nodes, ir.outputs[:count], ir.states, ir.updates)
-    return name, whole, names, [source.name for source in ir.inputs], outputs
+def plain(program: Program, name: str) -> Program:
+    """The program of a module that a graph holds as `model`, with the names that the module's user knows."""
+    names = {node: text.removeprefix("model.").removeprefix("model-") for node, text in program.names.items()}
+    held = [replace(h, name=h.name.removeprefix("model.")) for h in program.held]
+    return replace(program, name=name, names=names, held=held)
+
+
+def output_names_of(program: Program) -> list[str]:
+    """"output_0", ...; of a dict its keys."""
+    count = len(program.graph.outputs)
+    marks = [object() for _ in range(count)]
+    names = [f"output_{i}" for i in range(count)]
+    for place, mark in leaves(unflatten(program.out_tree, marks)):
+        if place and isinstance(place[-1], str) and mark in marks:
+            names[marks.index(mark)] = place[-1]
+    return names
 
 
 def wrapper(module: Module) -> Any:

@@ -6,15 +6,16 @@ collected and named in one error. Read next: `builder.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..core.base.errors import GraphError, InternalError
-from ..core.ir import NUMBERS, Graph, Node, Source, Value, outputs_of, toposort, where_text
-from ..core.spec import Spec
+from ..core.ir import Node, Source, Value, outputs_of, toposort, where_text
 from ..core.where import here
+from ..deploy.program import Program
 from . import forms as forms
 from .builder import FORMS, OPSET, Builder, Refused, onnx_type
+from .sizes import moving_sizes
 
 IR = 8  # the version of the file format that came with opset 18: runtimes of that time read it
 MOST = 2**31 - 2**20  # bytes of weights: protobuf ends at 2 GB
@@ -22,30 +23,30 @@ TAPE = frozenset("clone detach unrecorded recompute checked_labels".split())  # 
 LINES = 8  # of an op that is refused, those that an error shows
 
 
-def model_of(name: str, graph: Graph, names: Mapping[Node, str], inputs: Iterable[str], outputs: Iterable[str],
-             axes: Mapping | None = None, follows: Mapping | None = None) -> Any:
-    """The ModelProto of a graph. names: of its nodes.  inputs, outputs: theirs.  axes, follows: see Builder."""
+def model_of(program: Program, inputs: Sequence[str], outputs: Sequence[str]) -> Any:
+    """The ModelProto of a program. inputs, outputs: their names."""
     import onnx
 
-    b = Builder(axes, follows)
-    order = toposort([x.node for x in graph.outputs], every=True)
-    needed = set(order)
+    name, graph = program.name, program.graph
+    places = {axis: (inputs[i], n) for axis, ((i, n), *_) in program.axes.items()}
+    b = Builder(places, program.follows, moving_sizes(program))
+    needed = set(toposort([x.node for x in graph.outputs], every=True))
     b.read = {x for node in needed for x in node.inputs if isinstance(x, Value)} | set(graph.outputs)
     b.updating = set(toposort([x.node for x in graph.updates.values()], every=True))
-    known: dict[Value, str] = {}
     for source, label in zip(graph.inputs, inputs):
-        known[outputs_of(source)[0]] = b.fresh(label)
-    refused = Refusals(name)
+        b.names[outputs_of(source)[0]] = b.fresh(label)
+    held = {h.source: h.name for h in program.held}
     for source in graph.states:
-        if source in needed:
-            known[outputs_of(source)[0]] = initializer(b, source)
+        if source in needed and source.read is None:
+            b.names[outputs_of(source)[0]] = initializer(b, source, held[source], program.fills.get(source))
     check_size(name, b)
+    refused = Refusals(name)
     for node in graph.nodes:
         if node in needed:
-            translate(b, node, names.get(node, str(node.op)), known, refused)
+            translate(b, node, program.names[node], refused)
     refused.end()
-    results = named_outputs(b, [known[x] for x in graph.outputs], outputs, set(b.arrays) | set(inputs))
-    model = proto(name, b, graph, known, results)
+    results = named_outputs(b, [b.names[x] for x in graph.outputs], outputs, set(b.arrays) | set(inputs))
+    model = proto(program, b, results)
     try:
         onnx.checker.check_model(model, full_check=True)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
@@ -54,15 +55,23 @@ def model_of(name: str, graph: Graph, names: Mapping[Node, str], inputs: Iterabl
     return model
 
 
-def initializer(b: Builder, source: Source) -> str:
-    """The name of a state. One that is read anew at each call (a seed) has no numbers to write."""
-    label = b.fresh(source.name or "state")
-    if source.read is None:
+def initializer(b: Builder, source: Source, name: str, filled: Any) -> str:
+    """The name of a state, or of a constant whose size follows dynamic axes."""
+    if filled is None:
+        label = b.fresh(name)
         b.arrays[label] = source.array
-    return label
+        return label
+    dtype = source.out_specs[0].dtype
+    first = b.const(filled.first, dtype) if isinstance(filled.first, int | float) else b.number(filled.first, dtype)
+    if not filled.step:
+        return b.op("Expand", first, b.size_vector(filled.shape))
+    count, step = b.op("Squeeze", b.size_vector(filled.shape)), b.const(filled.step, dtype)
+    steps = b.cast(b.op("Range", b.const(0), count, b.const(1)), dtype)
+    return b.op("Add", first, b.op("Mul", steps, step))
 
 
 def check_size(name: str, b: Builder) -> None:
+    """Refuse weights that no one file holds."""
     size = sum(array.nbytes for array in b.arrays.values())
     if size > MOST:
         raise GraphError(f"the weights of {name} have {size:,} bytes, and an ONNX file holds 2 GB", where=here(),
@@ -97,28 +106,34 @@ class Refusals:
         raise GraphError(what, values=values, where=here(), hint="; ".join(dict.fromkeys(hints)))
 
 
-def translate(b: Builder, node: Node, name: str, known: dict[Value, str], refused: Refusals) -> None:
+def translate(b: Builder, node: Node, name: str, refused: Refusals) -> None:
     """Append the form of a node, and note the names of its results."""
-    inputs = [known[x] if x.__class__ not in NUMBERS else x for x in node.inputs]
-    results = outputs_of(node)
-    if str(node.op) in TAPE:
-        known[results[0]] = inputs[0]
-        return
-    known.update(dict.fromkeys(results, ""))
+    results, follows = outputs_of(node), b.follows.get(node, {})
     specs = [x.spec for x in node.inputs if isinstance(x, Value)]
+    b.node, b.prefix = node, name
+    inputs = [b.names.get(x, "") if isinstance(x, Value) else
+              b.number(follows[i], specs[0].dtype if specs else node.out_specs[0].dtype) if i in follows else x
+              for i, x in enumerate(node.inputs)]
+    if str(node.op) in TAPE:
+        b.names[results[0]] = inputs[0]
+        return
+    b.names.update(dict.fromkeys(results, ""))
     function = FORMS.get(str(node.op))
     if any(spec.dtype.is_complex for spec in (*specs, *node.out_specs)):
         refused.add(node, "computes with complex numbers", "real and imaginary part as two tensors")
     elif function is None:
         refused.add(node, "has no form in ONNX")
     else:
-        b.node, b.prefix = node, name
         try:
             given = function(b, node, *inputs)
+            for attr in follows:
+                if isinstance(attr, str) and (node, attr) not in b.asked:
+                    b.refuse(node, f"its {attr} follows {', '.join(b.axes)}, which its form does not",
+                             "leave that axis out of dynamic")
         except Refused as error:
             refused.add(node, error.why, error.hint)
         else:
-            known.update(zip(results, given if isinstance(given, tuple) else (given,)))
+            b.names.update(zip(results, given if isinstance(given, tuple) else (given,)))
 
 
 def named_outputs(b: Builder, results: list[str], names: Iterable[str], fixed: set[str]) -> list[str]:
@@ -142,7 +157,7 @@ def named_outputs(b: Builder, results: list[str], names: Iterable[str], fixed: s
 # ---- as protobuf -----------------------------------------------------------------------------------------------------
 
 
-def proto(name: str, b: Builder, graph: Graph, known: Mapping[Value, str], results: list[str]) -> Any:
+def proto(program: Program, b: Builder, results: list[str]) -> Any:
     from onnx import helper, numpy_helper
 
     nodes = []
@@ -151,17 +166,18 @@ def proto(name: str, b: Builder, graph: Graph, known: Mapping[Value, str], resul
         if call.node is not None and call.node.where:
             node.doc_string = where_text(call.node.where)
         nodes.append(node)
-    inputs = [described(known[outputs_of(s)[0]], s.out_specs[0], b.dims(outputs_of(s)[0])) for s in graph.inputs]
-    outputs = [described(label, x.spec, b.dims(x)) for label, x in zip(results, graph.outputs)]
+    graph = program.graph
+    inputs = [described(b, b.names[x], x) for x in [outputs_of(source)[0] for source in graph.inputs]]
+    outputs = [described(b, label, x) for label, x in zip(results, graph.outputs)]
     weights = [numpy_helper.from_array(array, label) for label, array in b.arrays.items()]
-    whole = helper.make_graph(nodes, name, inputs, outputs, weights)
+    whole = helper.make_graph(nodes, program.name, inputs, outputs, weights)
     return helper.make_model(whole, producer_name="minflow", ir_version=IR,
                              opset_imports=[helper.make_opsetid("", OPSET)])
 
 
-def described(name: str, spec: Spec, dims: tuple) -> Any:
-    """The name, dtype and sizes of a value; a size that follows one dynamic axis has that axis's name."""
+def described(b: Builder, name: str, value: Value) -> Any:
+    """The name, dtype and sizes of a value; a size that follows dynamic axes says how: "batch", "2*batch"."""
     from onnx import helper
 
-    sizes = [n if isinstance(n, int) else str(n) for n in dims]
-    return helper.make_tensor_value_info(name, onnx_type(spec.dtype), sizes)
+    sizes = [n if isinstance(n, int) else n.text or None for n in b.dims(value)]
+    return helper.make_tensor_value_info(name, onnx_type(value.spec.dtype), sizes)

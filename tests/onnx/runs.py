@@ -2,15 +2,26 @@
 
 from minflow.compiler.names import op_names
 from minflow.core.trace import trace
+from minflow.deploy.program import Held, Program
 from minflow.onnx.model import model_of
 
 
-def traced_model(function, tensors):
-    """The checked ModelProto of `function(*tensors)`; inputs are input_0, input_1, ..."""
+def traced(function, tensors):
+    """The Program of `function(*tensors)`, whose inputs are input_0, input_1, ..."""
     graph, _ = trace(function, tensors)
-    inputs, outputs = ([f"{kind}_{i}" for i in range(len(x))]
-                       for kind, x in (("input", graph.inputs), ("output", graph.outputs)))
-    return model_of("traced", graph, op_names(graph.nodes), inputs, outputs)
+    held = [Held(f"state_{i}", "constant", None, source) for i, source in enumerate(graph.states)]
+    return Program("traced", "test", graph, op_names(graph.nodes), (), None, None, held)
+
+
+def traced_model(function, tensors):
+    """The checked ModelProto of `function(*tensors)`."""
+    return checked_model(traced(function, tensors))
+
+
+def checked_model(program):
+    names = [[f"{kind}_{i}" for i in range(len(values))]
+             for kind, values in (("input", program.graph.inputs), ("output", program.graph.outputs))]
+    return model_of(program, *names)
 
 
 def session(model):

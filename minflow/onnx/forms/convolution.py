@@ -33,6 +33,7 @@ def _(b, node, grad, weight):
     least = [(n - 1) * s - 2 * p + d * (k - 1) + 1
              for n, s, p, d, k in zip(node.inputs[0].spec.shape[2:], stride, padding, dilation, kernel)]
     more = [n - m for n, m in zip(node.out_specs[0].shape[2:], least)]
+    b.attr(node, "shape")  # it follows by itself: what the stride leaves open is the same at all sizes
     return b.op("ConvTranspose", grad, weight, kernel_shape=list(kernel), group=node.attrs["groups"],
                 output_padding=more, **window(stride, padding, dilation))
 
@@ -56,6 +57,6 @@ def _(b, node, x):
 
 @form("col2im")
 def _(b, node, columns):
-    kernel, shape = node.attrs["kernel_size"], b.follows.get(node, {}).get("shape", node.attrs["shape"])
+    kernel, shape = node.attrs["kernel_size"], b.attr(node, "shape")
     return b.op("Col2Im", columns, b.size_vector(shape[2:]), b.const(list(kernel)),
                 **window(*[node.attrs[k] for k in ("stride", "padding", "dilation")]))

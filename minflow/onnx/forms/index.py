@@ -49,7 +49,7 @@ def _(b, node, x, index, src):
 @form("ravel_index")
 def _(b, node, *index):
     total, step = None, b.const(1)
-    sizes = b.follows.get(node, {}).get("shape", node.attrs["shape"])
+    sizes = b.attr(node, "shape")
     for axis in reversed(range(len(sizes))):
         place = places(b, node, axis, index[axis])
         place = b.cast(place, int64) if getattr(node.inputs[axis], "spec", None) is not None else place

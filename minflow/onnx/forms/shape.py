@@ -44,7 +44,7 @@ def _(b, node, *inputs):
 @form("getitem")
 def _(b, node, x):
     """Slices first, then numbers from the last axis to the first, then new axes."""
-    index = b.follows.get(node, {}).get("index", node.attrs["index"])
+    index = b.attr(node, "index")
     axes = len(node.inputs[0].spec.shape)
     used = sum(i is not None and i is not Ellipsis for i in index)
     slices, numbers, new = [], [], []

@@ -1,0 +1,88 @@
+"""Which sizes of a program's values follow its dynamic axes: found by the shape rules, run at other sizes.
+
+Read next: `model.py`, which asks for them.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from ..core.base.errors import MinflowError
+from ..core.infer import consult
+from ..core.ir import Value, outputs_of
+from ..core.spec import Spec
+from ..deploy.dynamic import Law, Unfollowed, at, candidates, resized, sizes_of
+from ..deploy.program import Program
+
+
+class SizeOf(NamedTuple):
+    """The size of an axis of a value, in the call that is running. text: how it follows the dynamic axes, "2*batch";
+    "" where that is no sum of products."""
+
+    value: Value
+    axis: int
+    text: str
+
+
+def moving_sizes(program: Program) -> dict[Value, tuple[int | SizeOf, ...]]:
+    """The sizes of each value that has one which follows a dynamic axis."""
+    if not program.axes:
+        return {}
+    names = tuple(program.axes)
+    tried = shapes_at_sizes(program)
+    law = Law(names, list(tried))
+    first, *others = tried.values()
+    moving = {}
+    for value, shape in first.items():
+        columns = list(zip(shape, *[shapes[value] for shapes in others]))
+        if any(len(set(column)) > 1 for column in columns):
+            moving[value] = tuple(n[0] if len(set(n)) == 1 else SizeOf(value, axis, text(law, n))
+                                  for axis, n in enumerate(columns))
+    return moving
+
+
+def text(law: Law, column: tuple[int, ...]) -> str:
+    try:
+        return str(law.of(column)).replace(" ", "")
+    except Unfollowed:
+        return ""
+
+
+def shapes_at_sizes(program: Program) -> dict[tuple[int, ...], dict[Value, tuple[int, ...]]]:
+    """Sizes of the dynamic axes -> the shape of each value, those of the example first."""
+    low = sizes_of(program.axes, [source.out_specs[0] for source in program.graph.inputs])
+    tried: dict[tuple[int, ...], dict[Value, tuple[int, ...]]] = {}
+
+    def fits(sizes: Mapping[str, int]) -> bool:
+        try:
+            tried[tuple(sizes.values())] = shapes_at(program, sizes)
+        except MinflowError:
+            return False
+        return True
+
+    fits(low)
+    high = {name: next(m for m in candidates(n) if fits({**low, name: m})) for name, n in low.items()}
+    for combination in itertools.product(*[(low[name], high[name]) for name in low]):
+        fits(dict(zip(low, combination)))
+    for more in (1, 2, 3):  # to tell what is rounded
+        fits({name: n + more for name, n in low.items()})
+    return tried
+
+
+def shapes_at(program: Program, sizes: Mapping[str, int]) -> dict[Value, tuple[int, ...]]:
+    """The shape of each value at these sizes. Raises the error of a shape rule that refuses them."""
+    graph = program.graph
+    specs: dict[Value, Spec] = {outputs_of(s)[0]: s.out_specs[0] for s in graph.states}
+    for source, filled in program.fills.items():
+        value = outputs_of(source)[0]
+        specs[value] = value.spec.but(shape=at(filled.shape, sizes))
+    given = resized(program.axes, [source.out_specs[0] for source in graph.inputs], sizes)
+    specs |= {outputs_of(source)[0]: spec for source, spec in zip(graph.inputs, given)}
+    for node in graph.nodes:
+        follows = program.follows.get(node, {})
+        attrs = {name: at(follows.get(name, x), sizes) for name, x in node.attrs.items()}
+        _, results = consult(node.op, tuple([specs.get(x, type(x)) for x in node.inputs]), attrs)
+        specs.update(zip(outputs_of(node), results))
+    return {value: spec.shape for value, spec in specs.items()}

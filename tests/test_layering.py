@@ -155,8 +155,8 @@ CAPS = {
     "job.saving": 670,
     "job.look": 230,
     "deploy": 1800,             # a saved graph as data: written, checked with distrust, run again
-    "onnx": 400,
-    "onnx.forms": 1800,         # a table of ops in another system's words; each is read alone
+    "onnx": 440,
+    "onnx.forms": 800,          # a table of ops in another system's words; each is read alone
     "accepted": 380,            # names for other machines: answered for one process and one CPU, or refused
     "compat": 170,              # programs of OneFlow and PyTorch, unchanged
     "face": 1600,               # minflow/__init__.py, the namespaces of one screen each, the command line

@@ -157,9 +157,15 @@ class Grid:
         for row in self.rows:
             row.y = y
             small = row.item.kind in ("input", "output") or (row.item.kind == "state" and not row.parts[2].nodes)
-            row.height = HEAD if row.is_open else LOW if small else HIGH + (MORE if row.item.kind == "fold" else 0)
+            high = HIGH + (MORE if row.item.kind == "fold" or notes_of(self.record, row) else 0)
+            row.height = HEAD if row.is_open else LOW if small else high
             y += row.height + (5 if row.is_open else GAP)
         self.bottom = y
+
+
+def notes_of(record: StepRecord, row: Row) -> str:
+    """What is in an operation that holds graphs itself."""
+    return "; ".join(record.nodes[row.item.nodes[0]].notes) if row.item.kind == "op" else ""
 
 
 def update_words(record: StepRecord, row: Row) -> tuple[str, str]:
@@ -372,6 +378,8 @@ def texts_of(record: StepRecord, row: Row) -> dict[int, Texts]:
             boxes[0] = Texts(inset, name, "", what, signs[0], second)
         elif row.height == LOW:
             boxes[0] = Texts(inset, name, f"{what}  {second}".strip(), "", signs[0], cut=False)
+        elif notes := notes_of(record, row):
+            boxes[0] = Texts(inset, name, what, notes, signs[0], second)
         else:
             boxes[0] = Texts(inset, name, what, second, signs[0], cut=item.kind == "op" and not row.loss)
     if row.parts[1].nodes:

@@ -151,10 +151,14 @@ class StepTree:
         return hosts
 
     def place_states(self) -> None:
-        """Parameters and buffers stand first in their module; the states of the optimizer with their parameter."""
+        """Parameters and buffers stand first in their module, or with the operation that they name as their twin; the
+        states of the optimizer with their parameter."""
         nodes = self.record.nodes
         own = {nodes[i].name: i for i in self.record.states if nodes[i].role in ("parameter", "buffer")}
         for name, i in own.items():
+            if nodes[i].twin:
+                self.put_state(i, self.leaf_of[self.record.places[nodes[i].twin]])
+                continue
             path = nodes[i].scope
             parent = self.by_path.get(path, self.root)
             at = sum(c.kind == "state" for c in parent.children)

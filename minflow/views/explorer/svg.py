@@ -12,7 +12,7 @@ from ..draw.fonts import fitted_words, wide
 from ..draw.theme import (
     AMBER, AMBER_INK, BLUE, GREEN, LINE, PALE_AMBER, PALE_BLUE, PALE_GREEN, PLATE, SOFT, VIOLET,
 )
-from .grid import FAR, HEADS, PAD, Grid, forward_words, mark_text, update_words
+from .grid import FAR, HEADS, PAD, Grid, forward_words, mark_text, notes_of, update_words
 from ..text.listing import clean, columns, count
 
 FILLS, STROKES = (PALE_BLUE, PALE_AMBER, PALE_GREEN), (BLUE, AMBER, GREEN)  # forward, backward, update
@@ -80,7 +80,7 @@ def text_of(grid: Grid, title: str) -> str:
     lines: list[tuple[str, str]] = []
     for row in grid.rows:
         name, what, shapes = forward_words(record, row)
-        what = fitted_words(what, 220)
+        what = ", ".join(x for x in (fitted_words(what, 220), notes_of(record, row)) if x)
         sign = "▾ " if row.is_open else "▸ " if row.item.kind in ("module", "fold") else "· "
         left = "  " * min(row.level, 20) + sign + f"{name}  {what}".rstrip()
         right = "" if row.is_open else shapes

@@ -18,8 +18,10 @@ class StepNode(NodeRecord):
     """A node of a step. name: of an operation its label with a number, "matmul-3".
 
     column: 0 forward, 1 backward (recompute too), 2 optimizer, -1 of what is no operation.  order: where it stands in
-    the program.  twin: the id of the forward operation whose gradient it is.
+    the program.  twin: the id of the forward operation whose gradient it is; of a parameter, of the one in whose row it
+    stands.
     mark: what a pass did: "new", "changed", "moved" or "gone".  by: the pass that made it, if one did.
+    notes: what is in an operation that holds graphs itself.
     every: all attributes; `attrs` has those that are not the usual ones.
     role: of what is no operation "input", "parameter", "buffer", "optimizer state", "constant" or "number"; its scope
     is the module that it stands in, `short` its name there.

@@ -5,8 +5,6 @@ Deterministic, at most about 120 columns. Read next: `../draw/dot.py`, the same 
 
 from __future__ import annotations
 
-import re
-
 from ...core.base.errors import clean as clean
 from ..draw.fold import LINES, fold
 from ..records.graph import GraphRecord, Input, NodeRecord, PartsRecord
@@ -161,9 +159,12 @@ def parts_text(record: PartsRecord, limit: int = LINES) -> str:
 
 
 def shape_of(spec: str) -> str:
-    """8×6×28×28 of "float32[8, 6, 28, 28]"; the dtype stands before it where it is another one."""
-    dtype, _, rest = spec.partition("[")
-    shape = "×".join(re.findall(r"\d+", rest.partition("]")[0])) or "one number"
+    """8×6×28×28 of "float32[8, 6, 28, 28]", batch×10 of "float32[batch, 10]"; the dtype stands before it where it is
+    another one. What is no tensor stays as it is."""
+    dtype, bracket, rest = spec.partition("[")
+    if not bracket or "(" in dtype:
+        return spec
+    shape = rest.partition("]")[0].replace(", ", "×") or "one number"
     return shape if dtype == "float32" else f"{dtype} {shape}"
 
 

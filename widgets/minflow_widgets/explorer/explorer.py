@@ -12,6 +12,7 @@ import contextlib
 import functools
 import inspect
 import json
+import os
 import uuid
 import weakref
 from collections import deque
@@ -105,7 +106,7 @@ class Explorer:
     def __init__(self, target: Any, args: tuple = (), kwargs: dict | None = None):
         self.name = type(target).__name__
         # subject_of says what is wrong with others
-        self.refer = weakref.ref(target) if isinstance(target, Graph | Job) else None
+        self.refer = weakref.ref(target) if isinstance(target, Graph | Job) or has_subject(target) else None
         self.target: Any = target
         self.session: ExplorerSession = ExplorerSession(subject_of(target, args, kwargs or {}))
         self.shown: list[tuple[Any, Place]] = []  # (widget, its place), one for each time that it is shown
@@ -137,19 +138,7 @@ class Explorer:
     def open(self, name: str) -> Explorer:
         """Show the module, operation or parameter of that name, with all that it is in opened. Raises GraphError if
         there is none."""
-        if not isinstance(name, str):
-            what = f"explorer.open: a name is a text, not of type {type(name).__name__}"
-            fail(GraphError, what, 'explorer.open("model.fc1")', name=name)
-        matches = self.session.tree.search(name)
-        exact = [item for item in matches if name in (item.path, item.name)] or matches
-        if not exact:
-            what = f"nothing in {self.session.subject.title} is called {name!r}"
-            fail(GraphError, what, "explorer.text lists the rows", name=name)
-        item = exact[0]
-        self.session.reveal(item)
-        if item.kind in ("module", "fold"):
-            self.session.opened.add(item.key)
-            self.session.arranged()
+        self.session.open(name)
         self.send(True)
         return self
 
@@ -296,12 +285,17 @@ def forward_of(model: Module) -> Forward:
 
 def explore(x: Any, /, *args: Any, **kwargs: Any) -> Explorer:
     """An nn.Graph or a job function to explore: `explore(graph)`, or with inputs `explore(graph, x, y)`; a model with
-    inputs, `explore(model, x)`, which is run forward only.
+    inputs, `explore(model, x)`, which is run forward only; an ONNX file, `explore("model.onnx")` or
+    `explore(flow.onnx.show(path))`, of which nothing is run.
 
     With inputs, one step is run from the present state and recorded, with the time and the values of every operation;
     parameters, buffers, optimizer and generator are then put back. Without, shapes, bytes, passes, parameters and their
     last gradients are there. Raises GraphError if a graph was never called and there are no inputs.
     """
+    if isinstance(x, str | os.PathLike):
+        from minflow.onnx import show
+
+        x = show(x)
     if isinstance(x, Module):
         if not args and not kwargs:
             what = f"explore: a model is run forward to be explored, and the input of {type(x).__name__} is missing"
@@ -309,6 +303,11 @@ def explore(x: Any, /, *args: Any, **kwargs: Any) -> Explorer:
             fail(GraphError, what, hint)
         x = forward_of(x)
     return Explorer(x, args, kwargs)
+
+
+def has_subject(x: Any) -> bool:
+    """Is it an ONNX file that is shown?"""
+    return isinstance(getattr(x, "subject", None), Subject)
 
 
 def subject_of(x: Any, args: tuple, kwargs: dict, step: bool = False) -> Subject:
@@ -321,7 +320,13 @@ def subject_of(x: Any, args: tuple, kwargs: dict, step: bool = False) -> Subject
         return subject
     if isinstance(x, Job):
         return job_subject(x, args, kwargs, step)
-    hint = "explore(graph) of an nn.Graph, explore(job) of a job function, explore(model, x) of a model; "
+    if has_subject(x):
+        if args or kwargs or step:
+            fail(GraphError, f"explore: nothing of {x.subject.title} is run, so that it takes no inputs",
+                 'explore("model.onnx"); onnxruntime runs such a file')
+        return x.subject
+    hint = "explore(graph) of an nn.Graph, explore(job) of a job function, explore(model, x) of a model, "
+    hint += "explore(path) of an ONNX file; "
     hint += "show(x) draws a tensor's tape"
     what = f"but of type {type(x).__name__}"
     if isinstance(x, type):

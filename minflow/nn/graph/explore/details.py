@@ -177,29 +177,33 @@ def phase_word(node: StepNode) -> str:
     return node.phase if node.phase == "recompute" else WORDS[node.column]
 
 
-def time_row(subject: Subject, names: list[str]) -> list[str]:
+def time_rows(subject: Subject, names: list[str]) -> list[list[str]]:
     known = subject.seconds()
+    if not subject.runs:
+        return []
     if not known:
-        return ["time", "not measured: explore(graph, inputs), or graph.profile() before a call"]
+        return [["time", "not measured: explore(graph, inputs), or graph.profile() before a call"]]
     total, mine = sum(known.values()), sum(known.get(name, 0.0) for name in names)
     share = f", {100 * mine / total:.3g} % of {which_step(subject)}" if total else ""
     if not any(name in known for name in names):
-        return ["time", "0: a view, made when the plan is" if names else "0"]
-    return ["time", seconds_text(mine) + share]
+        return [["time", "0: a view, made when the plan is" if names else "0"]]
+    return [["time", seconds_text(mine) + share]]
 
 
 def operation_detail(subject: Subject, tree: StepTree, i: int) -> dict[str, Any]:
     record = tree.record
     node = record.nodes[i]
-    rows = [operation_row(node), ["phase", phase_word(node)]]
+    rows = [operation_row(node), *[["holds", note] for note in node.notes]]
+    rows += [["phase", phase_word(node)]] if subject.runs else []
     rows += [["reads", read_words(subject, tree, x, False)] for x in record.reads[i]]
     rows += [["gives", spec] for spec in node.outs]
-    rows.append(["line", node.where or "none: a pass added it"])
+    rows += [["line", node.where or "none: a pass added it"]] if subject.runs else []
     rows += [["made by", f"the pass {node.by}"]] if node.by else []
     rows.append(["module", node.scope or "none"])
     if node.mark:
         rows.append(["this pass", node.mark])
-    rows += [time_row(subject, [node.name]), ["bytes", "0: a view" if node.view else bytes_text(node.nbytes)]]
+    rows += time_rows(subject, [node.name])
+    rows += [["bytes", "0: a view" if node.view else bytes_text(node.nbytes)]] if subject.runs or node.nbytes else []
     rows += place_rows(subject, node.name)
     numbers = subject.numbers
     known = [k for k in range(len(node.outs)) if (node.name, k) in numbers]
@@ -266,7 +270,7 @@ def group_detail(subject: Subject, tree: StepTree, row: Row, column: int, nodes:
     where = list(dict.fromkeys(record.nodes[i].where for i in nodes if record.nodes[i].where))
     if where:
         rows.append(["lines", ", ".join(where[:4]) + (f" and {len(where) - 4} more" if len(where) > 4 else "")])
-    rows.append(time_row(subject, [record.nodes[i].name for i in nodes]))
+    rows += time_rows(subject, [record.nodes[i].name for i in nodes])
     rows += order_rows(record, row, column, nodes)
     rows.append(["bytes written", bytes_text(sum(record.nodes[i].nbytes for i in nodes))])
     reads = tree.reads
@@ -304,14 +308,14 @@ def state_detail(subject: Subject, tree: StepTree, row: Row) -> dict[str, Any]:
     rows: list[list[str]] = []
     hists: list[list] = []
     for s in states[:12]:
-        rows.append([s.role, f"{s.name}  {s.outs[0]}, {bytes_text(s.nbytes)}"])
+        rows.append([s.role, f"{s.name}  {s.outs[0]}, {bytes_text(s.nbytes)}" + (f", {s.where}" if s.where else "")])
     if len(states) > 12:
         rows.append(["", f"and {len(states) - 12} more; open the module to see them"])
     updates = covered(tree, item, 2)
     for i in updates[:6]:
         rows.append(["updated by", f"{record.nodes[i].name}"])
     if updates:
-        rows.append(time_row(subject, [record.nodes[i].name for i in updates]))
+        rows += time_rows(subject, [record.nodes[i].name for i in updates])
     for s in own[:4]:
         array = subject.state_array(s.name)
         if array is not None:

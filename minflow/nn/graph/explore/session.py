@@ -9,6 +9,8 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+from ....core.base.errors import GraphError
+from ....core.where import fail
 from ....views.explorer.rows import Item, StepTree
 from ....views.explorer.grid import Grid, view_of
 from ....views.explorer.svg import key_of, svg_of, text_of
@@ -128,6 +130,23 @@ class ExplorerSession:
         self.selected, self.at = (item.key, 0), -1
         self.arranged()
 
+    def open(self, name: Any) -> None:
+        """Show the module, operation or parameter of that name, with all that it is in opened. Raises GraphError if
+        there is none."""
+        if not isinstance(name, str):
+            what = f"explorer.open: a name is a text, not of type {type(name).__name__}"
+            fail(GraphError, what, 'explorer.open("model.fc1")', name=name)
+        matches = self.tree.search(name)
+        exact = [item for item in matches if name in (item.path, item.name)] or matches
+        if not exact:
+            what = f"nothing in {self.subject.title} is called {name!r}"
+            fail(GraphError, what, "explorer.text lists the rows", name=name)
+        item = exact[0]
+        self.reveal(item)
+        if item.kind in ("module", "fold"):
+            self.opened.add(item.key)
+            self.arranged()
+
     def do_first(self, request: dict) -> bool:
         """Back to what was open at first."""
         self.opened = self.tree.opened_first()
@@ -156,14 +175,16 @@ class ExplorerSession:
             }
 
     def pass_text(self, c: Any) -> str:
-        if self.stage in (0, self.subject.stages):
+        if not self.subject.runs:
+            done = ""
+        elif self.stage in (0, self.subject.stages):
             done = "as written" if not self.stage else "as it runs"
         else:
             counts = (c.new, "new +"), (c.gone, "gone −"), (c.changed, "changed ~"), (c.moved, "moved ↕")
             words = [f"{n:,} {word}" for n, word in counts if n]
             done = f"after {c.name}: " + (", ".join(words) or "nothing changed")
         size = "" if c.arena is None else f", {bytes_text(c.arena)} of memory"
-        return f"{done}; {count(c.nodes, 'operation')}{size}"
+        return f"{done}; {count(c.nodes, 'operation')}{size}".removeprefix("; ")
 
     def detail(self) -> dict[str, Any]:
         """The details of the instruction or the row that is selected, and which row and column that is."""

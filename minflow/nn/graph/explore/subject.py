@@ -66,7 +66,10 @@ class Subject:
 
     modules: path -> class.  gradient: name of a parameter -> the array of its last gradient, or None.
     by_reader: names of states do not name their module, as in a job; they stand in that of their first reader.
+    runs: it can be run here, so that there are lines, times and passes of it.
     """
+
+    runs = True
 
     def __init__(self, title: str, parts: Sequence[CompiledPart], modules: dict[str, str], kinds: dict[str, str],
                  gradient: Callable[..., np.ndarray | None], note: str = "", by_reader: bool = False):
@@ -74,7 +77,7 @@ class Subject:
         self.gradient, self.note, self.by_reader = gradient, note, by_reader
         self.records: dict[tuple[int, bool], StepRecord] = {}
         self.node_records = [NodeRecords(part, f"{k}n") for k, part in enumerate(self.parts)]
-        self.arenas: dict[int, int] = {}
+        self.arenas: dict[int, int | None] = {}
         self.instructions: list[Instruction] = []  # forward, then backward, then update; in each, as they ran
         self.times: dict[str, float] = {}  # name -> seconds of its call
         self.timed = ""  # whose times they are, in words
@@ -82,7 +85,7 @@ class Subject:
         self.numbers: dict[tuple[str, int], Summary] = {}
         self.gradients: dict[str, Summary] = {}  # name of a parameter -> its gradient in the recorded step
         self.before: dict[str, Summary] = {}  # states as they were before the recorded step
-        self.stages = max(len(part.stages) for part in self.parts)
+        self.stages = max([len(part.stages) for part in self.parts], default=0)
 
     # ---- records -----------------------------------------------------------------------------------------------------
 

@@ -156,6 +156,7 @@ CAPS = {
     "job.look": 230,
     "deploy": 1800,             # a saved graph as data: written, checked with distrust, run again
     "onnx": 440,
+    "onnx.reading": 640,        # any ONNX file as a picture
     "onnx.forms": 800,          # a table of ops in another system's words; each is read alone
     "accepted": 380,            # names for other machines: answered for one process and one CPU, or refused
     "compat": 170,              # programs of OneFlow and PyTorch, unchanged

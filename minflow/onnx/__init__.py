@@ -1,12 +1,14 @@
-"""`flow.onnx`: a traced graph as an ONNX file, the exchange format that other runtimes read.
+"""`flow.onnx`: a traced graph as an ONNX file, the exchange format that other runtimes read; and any such file
+as a picture.
 
 The packages `onnx` and `onnxruntime` are an extra: `pip install "minflow[onnx]"`.
-Read next: `file.py`, `model.py`, `builder.py`, then one family of `forms/`.
+Read next: `file.py`, `model.py`, `builder.py`, then one family of `forms/`; `reading/view.py`, the picture.
 """
 
 from ..core.messages.near import name_hints as _name_hints
 from .file import export
+from .reading.view import OnnxView, show
 
-__all__ = ["export"]
+__all__ = ["OnnxView", "export", "show"]
 
 __getattr__ = _name_hints("flow.onnx", globals())

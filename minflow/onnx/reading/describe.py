@@ -1,0 +1,174 @@
+"""Types, tensors and attributes of an ONNX file as text, each within a bound. Read next: `records.py`."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ...core.base.errors import cut
+from ...nn.graph.explore.details import bytes_text as bytes_text
+from ...views.text.listing import count
+
+NAME, LONGEST = 255, 40  # characters of a name; of a text in an attribute
+AXES, SHOWN = 12, 8  # axes of a spec, and numbers of an attribute, that are written
+DTYPES = (
+    "?", "float32", "uint8", "int8", "uint16", "int16", "int32", "int64", "string", "bool", "float16", "float64",
+    "uint32", "uint64", "complex64", "complex128", "bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2",
+    "float8_e5m2fnuz", "uint4", "int4", "float4_e2m1", "float8_e8m0", "uint2", "int2",
+)  # the enumeration TensorProto.DataType, by number
+BITS = {"bool": 8} | {name: int(bits) for name in DTYPES for bits in re.findall(r"(\d+)", name)[:1]}  # of a number
+ONES, ZEROS = ("strides", "dilations"), ("pads",)  # lists that say nothing where they are all 1, or 0
+
+
+def short(name: str) -> str:
+    return cut(name, NAME)
+
+
+def dtype_of(number: int) -> str:
+    return DTYPES[number] if 0 < number < len(DTYPES) else f"dtype {number}"
+
+
+def shape_text(dims: Iterable[str]) -> str:
+    dims = list(dims)
+    if len(dims) > AXES:
+        dims = [*dims[: AXES // 2], f"... {len(dims) - AXES // 2:,} more axes"]
+    return ", ".join(dims)
+
+
+def dim_text(dim: Any) -> str:
+    """The number, the name, or "?"; a name keeps no sign that a spec has between its parts."""
+    if dim.WhichOneof("value") == "dim_value":
+        return str(dim.dim_value)
+    name = cut(dim.dim_param, LONGEST).translate(str.maketrans("[],", "();"))
+    return "?" if not name or name.isdecimal() or re.fullmatch(r"unk__\d+", name) else name  # as inference calls them
+
+
+def spec_of(type_: Any) -> str:
+    """"float32[batch, 3, ?]" of a tensor, "float32[...]" of one whose number of axes is not known."""
+    kind = type_.WhichOneof("value")
+    if kind in ("tensor_type", "sparse_tensor_type"):
+        tensor = getattr(type_, kind)
+        shape = shape_text(map(dim_text, tensor.shape.dim)) if tensor.HasField("shape") else "..."
+        return f"{'sparse ' * (kind != 'tensor_type')}{dtype_of(tensor.elem_type)}[{shape}]"
+    if kind in ("sequence_type", "optional_type"):
+        return cut(f"{kind[:-5]}({spec_of(getattr(type_, kind).elem_type)})", NAME)
+    if kind == "map_type":
+        return cut(f"map({dtype_of(type_.map_type.key_type)}, {spec_of(type_.map_type.value_type)})", NAME)
+    return "?"
+
+
+def tensor_spec(tensor: Any, dtype: int | None = None) -> str:
+    return f"{dtype_of(tensor.data_type if dtype is None else dtype)}[{shape_text(map(str, tensor.dims))}]"
+
+
+def size_of(dims: Iterable[int]) -> int:
+    """How many numbers, at most 2**63."""
+    total = 1
+    for n in dims:
+        total = min(total * max(n, 0), 2**63)
+    return total
+
+
+def stored(tensor: Any) -> str:
+    """Why the bytes of a tensor cannot be its numbers; "" where they may be, or stand in another file."""
+    bits, size = BITS.get(dtype_of(tensor.data_type), 0), size_of(tensor.dims)
+    if min(tensor.dims, default=0) < 0:
+        return "a negative size"
+    if size >= 2**63 or size * bits >= 2**66:
+        return "sizes that overflow"
+    if tensor.data_location or not bits or not size:
+        return ""
+    if tensor.HasField("raw_data"):
+        nbytes, wanted = len(tensor.raw_data), -(-size * bits // 8)
+        return "" if nbytes == wanted else f"{nbytes:,} bytes stand for {wanted:,}"
+    numbers = max(len(x) for x in (tensor.float_data, tensor.int32_data, tensor.int64_data, tensor.double_data,
+                                   tensor.uint64_data))
+    return "" if numbers else "it has no numbers"
+
+
+def numbers_of(tensor: Any) -> Any:
+    """Its numbers as an array; None where they are text, do not fit, or stand in another file, which is not opened."""
+    from onnx import numpy_helper
+
+    if tensor.data_location or stored(tensor) or dtype_of(tensor.data_type) not in BITS:
+        return None
+    try:
+        return numpy_helper.to_array(tensor)
+    except Exception:  # fewer numbers than its sizes say
+        return None
+
+
+def number_text(x: Any) -> str:
+    return f"{x:.6g}" if isinstance(x, float) else str(x)
+
+
+def tuple_text(values: Any, of: int) -> str:
+    """(1, 2, 3), or of many the first. of: how many there are."""
+    parts = [number_text(x) for x in values]
+    if of > len(parts):
+        parts.append(f"... {of:,} in all")
+    return f"({', '.join(parts)}{',' * (len(parts) == 1)})"
+
+
+def bytes_as_text(data: bytes) -> str:
+    return repr(cut(data[: 4 * LONGEST].decode("utf-8", "replace"), LONGEST))
+
+
+def attribute_text(a: Any) -> str:
+    """What an attribute holds, in short; of a small tensor its numbers."""
+    if a.DESCRIPTOR.name == "TensorProto":
+        array = numbers_of(a) if size_of(a.dims) <= SHOWN else None
+        if array is None:
+            return tensor_spec(a) if size_of(a.dims) > SHOWN or a.data_location else ""
+        values = array.reshape(-1).tolist()
+        return tuple_text(values, len(values)) if array.ndim else number_text(values[0])
+    if a.ref_attr_name:
+        return f"the caller's {cut(a.ref_attr_name, LONGEST)}"
+    kind = a.DESCRIPTOR.fields_by_name["type"].enum_type.values_by_number.get(a.type)
+    match kind.name if kind else "":
+        case "FLOAT":
+            return number_text(a.f)
+        case "INT":
+            return number_text(a.i)
+        case "STRING":
+            return bytes_as_text(a.s)
+        case "TENSOR":
+            return attribute_text(a.t) or tensor_spec(a.t)
+        case "FLOATS":
+            return tuple_text(a.floats[:SHOWN], len(a.floats))
+        case "INTS":
+            return tuple_text(a.ints[:SHOWN], len(a.ints))
+        case "STRINGS":
+            return tuple_text(map(bytes_as_text, a.strings[:SHOWN]), len(a.strings))
+        case "TYPE_PROTO":
+            return spec_of(a.tp)
+    return (kind.name.lower().replace("_", " ") if kind else f"of type {a.type}")
+
+
+def holds(nodes: Any) -> str:
+    """ "3 operations (Conv, Relu)" of a graph inside an operation."""
+    kinds = Counter(node.op_type for node in nodes)
+    return count(len(nodes), "operation") + (f" ({kinds_text(kinds)})" if kinds else "")
+
+
+def kinds_text(kinds: Iterable[str], most: int = 3) -> str:
+    kinds = [cut(kind, LONGEST) for kind in kinds]
+    return ", ".join(kinds[:most]) + (", ..." if len(kinds) > most else "")
+
+
+def usual(a: Any, schema: Any) -> bool:
+    """Does it say what would be so without it?"""
+    if a.name in ONES + ZEROS and a.ints:
+        return all(n == int(a.name in ONES) for n in a.ints[:64])
+    known = schema.attributes.get(a.name) if schema is not None else None
+    if known is None or not known.default_value.name:
+        return False
+    return attribute_text(known.default_value) == attribute_text(a)
+
+
+def opsets_text(opsets: Mapping[str, int], ir: int) -> str:
+    versions = [f"{version}" if domain == "ai.onnx" else f"{cut(domain, LONGEST)} {version}"
+                for domain, version in list(opsets.items())[:6]]
+    return f"{', '.join(versions) or 'none'} (IR version {ir})"

@@ -1,0 +1,69 @@
+"""Where in a program's modules a node of an ONNX file stands: said by its metadata, or by its name.
+
+"/layer1/layer1.0/conv1/Conv", as PyTorch's older exporter writes it, is an operation of layer1.0.conv1; its newer one
+writes the modules and their classes into the metadata; TensorFlow's writes "model/dense/MatMul"; ours
+"model.conv1-conv2d-0/Conv". Read next: `records.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+from ...core.base.errors import cut
+
+DEEPEST, NAME = 40, 80  # modules inside each other, and characters of the name of one
+NUMBER = re.compile(r"-[a-z]\w*-\d+$")  # what a name of an operation of ours has behind its module
+
+
+class Place(NamedTuple):
+    """scope: modules joined by dots.  classes: path of a module -> its class, where the file says."""
+
+    scope: str = ""
+    classes: dict[str, str] = {}  # noqa: RUF012
+
+
+def place_of(node: Any, ours: bool) -> Place:
+    for entry in node.metadata_props:
+        if entry.key == "namespace" and ": " in entry.value:
+            return from_namespace(entry.value)
+    parts = node.name.partition(";")[0].strip("/").split("/")[:-1]
+    if ours:
+        parts = [NUMBER.sub("", part) for part in parts]
+    path: list[str] = []
+    before = ""
+    for part in parts:
+        path += modules(part[len(before) + 1:] if before and part.startswith(f"{before}.") else part)
+        before = part
+    return Place(joined(path))
+
+
+def from_namespace(text: str) -> Place:
+    """": Net/layer1: torch.nn.Sequential/layer1.0: torch.nn.Linear/linear: aten.linear.default", the node's own at the
+    end."""
+    path: list[str] = []
+    classes: dict[str, str] = {}
+    before = ""
+    for part in text.split("/")[:-1][:DEEPEST]:
+        name, _, kind = part.partition(": ")
+        if not name:
+            continue
+        path += modules(name[len(before) + 1:] if before and name.startswith(f"{before}.") else name)
+        before = name
+        classes[joined(path)] = cut(kind.rpartition(".")[2], NAME)
+    return Place(joined(path), classes)
+
+
+def modules(part: str) -> list[str]:
+    return [cut(name, NAME) for name in part.split(".")[:DEEPEST] if name]
+
+
+def joined(path: list[str]) -> str:
+    return ".".join(path if len(path) <= DEEPEST else [*path[:DEEPEST], f"and {len(path) - DEEPEST} more"])
+
+
+def parameter_word(name: str, formal: str) -> str:
+    """What a parameter is called inside its module: "weight" of "fc1.weight"; of a name that a program made up, the
+    operation's own word for the input."""
+    last = name.rpartition(".")[2]
+    return last if "." in name and re.fullmatch(r"[^\W\d]\w*", last) else formal or name

@@ -248,7 +248,7 @@ class Law:
 
     def number(self, values: Sequence[float]) -> Ratio | None:
         """The Ratio that has exactly these values."""
-        if not all(map(math.isfinite, values)) or 0 in values:
+        if not all(1e-300 < abs(x) < math.inf for x in values):
             return None
         for ratio in self.ratios(values):
             if all(ratio.at(s) == x for s, x in zip(self.dicts, values)):
@@ -270,9 +270,10 @@ class Law:
                 slope = (1 / values[j] - 1 / values[0]) / (1 / n[0] - 1 / n[j])
                 start = 1 / values[0] + slope / n[0]
                 if slope > 0 < start and (factor := round(start / slope)):
-                    top = (factor, names)
-                    for scale in (float(f"{1 / start:.12g}"), 1 / start):
-                        yield Ratio(scale, Follows((top,)), Follows((top, (-1, ()))))
+                    top, bottom = Follows(((factor, names),)), Follows(((factor, names), (-1, ())))
+                    near = values[0] / Ratio(1.0, top, bottom).at(self.dicts[0])
+                    for scale in (float(f"{near:.12g}"), near, math.nextafter(near, 0), math.nextafter(near, math.inf)):
+                        yield Ratio(scale, top, bottom)
 
 
 def whole(n: int) -> Follows:

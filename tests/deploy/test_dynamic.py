@@ -1,5 +1,8 @@
 """Dynamic axes: what of a program follows them at all sizes, and what is refused with its line and values."""
 
+import copy
+import itertools
+import math
 import random
 import re
 
@@ -10,7 +13,7 @@ import minflow as flow
 from minflow import nn
 from minflow.core.ir import CONSTANT, Value, outputs_of
 from minflow.core.mode import MODE
-from minflow.deploy.dynamic import Filled, Follows, Ratio, at, axes_of, sizes_of
+from minflow.deploy.dynamic import Filled, Follows, Law, Ratio, Unfollowed, at, axes_of, sizes_of
 from minflow.deploy.program import program_of
 from minflow.models import GPT, GPTConfig
 
@@ -105,6 +108,50 @@ def test_filled():
     n = Follows(((1, ("n",)),))
     assert Filled((n, 2), n).at({"n": 3}, "float32").tolist() == [[3.0, 3.0]] * 3
     assert Filled((n,), 5, -2).at({"n": 3}, "int64").tolist() == [5, 3, 1]
+
+
+def law(*lows):
+    names, sizes = "abc"[: len(lows)], list(itertools.product(*[(n, 2 * n) for n in lows]))
+    return Law(names, sizes + [(*lows[:k], 2 * n + 1, *lows[k + 1 :]) for k, n in enumerate(lows)])
+
+
+@pytest.mark.parametrize("lows", [(2,), (7,), (3, 4), (2, 5, 3)])
+def test_whole_numbers_are_solved_for(lows):
+    known, draw = law(*lows), random.Random(len(lows))
+    for _ in range(50):
+        names = [c for k in range(len(lows) + 1) for c in itertools.combinations("abc"[: len(lows)], k)]
+        wanted = Follows(tuple((draw.randint(-9, 9), c) for c in names))
+        got = known.of([wanted.at(sizes) for sizes in known.dicts])
+        sizes = dict(zip("abc", (11, 13, 1)))
+        assert at(got, sizes) == wanted.at(sizes) and (isinstance(got, Follows) or not any(
+            factor for factor, c in wanted.terms if c))
+        with pytest.raises(Unfollowed):
+            known.of([wanted.at(sizes) + sizes["a"] ** 2 for sizes in known.dicts])
+
+
+@pytest.mark.parametrize("momentum", [0.1, 0.01, 0.99, 1 / 3, 1.0, 0.0123456789])
+def test_ratios_are_solved_for_in_all_bits(momentum):
+    known = law(3, 4)
+    for factor, names in ((1, "a"), (49, "b"), (6, "ab")):
+        count = Follows(((factor, tuple(names)),))
+        for value in (lambda n: momentum * (n / (n - 1)), lambda n: 2 / (n - 1), lambda n: 1 / n, lambda n: n + 0.0):
+            got = known.of([value(count.at(sizes)) for sizes in known.dicts])
+            for sizes in ({"a": 2, "b": 1}, {"a": 7, "b": 64}):
+                assert got.at(sizes) == value(count.at(sizes))
+
+
+@pytest.mark.parametrize("values", [
+    [0.0, 1.0, 1.5], [5e-324, 1e-323, 1e-323], [math.inf, 1.0, 2.0], [math.nan, 1.0, 2.0], [0.3, 0.7, 0.2],
+    [1, 1.0, 2], [True, False, True], ["a", "b", "a"], [None, 1, 2], [(1, 2), (1,), (1, 2)], [{"a": 1}, {"b": 1}, {}],
+])  # fmt: skip
+def test_what_follows_nothing(values):
+    with pytest.raises(Unfollowed):
+        law(4).of(values)
+
+
+def test_what_is_the_same_everywhere_stays():
+    for x in (math.nan, (1, [2.5, {"a": None}]), -0.0, "text", {"a": (1, 2)}):
+        assert law(4).of([x, copy.deepcopy(x), copy.deepcopy(x)]) is x
 
 
 # ---- programs --------------------------------------------------------------------------------------------------------

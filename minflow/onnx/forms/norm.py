@@ -28,11 +28,6 @@ def _(b, node, x, weight, bias):
     return y, *[b.op("Squeeze", s, axes) if b.used(node, i) else None for i, s in ((1, mean), (2, var))]
 
 
-@form("dropout")
-def _(b, node, *inputs):
-    b.refuse(node, "draws random numbers: dropout in training mode", EVAL)
-
-
 def along(b, node, x, operator: str) -> str:
     """Softmax or LogSoftmax; a tensor without axes becomes one of one class."""
     if node.inputs[0].spec.ndim:

@@ -83,11 +83,6 @@ def _(b, node, x):
     return b.op("CumSum", counted(b, node, x), b.const(node.attrs["axis"]))
 
 
-@form("cumprod")
-def _(b, node, x):
-    b.newer(node, "CumProd", 26, "x.log().cumsum(dim).exp() for positive numbers")
-
-
 @form("sort")
 def _(b, node, x):
     """All of them by TopK, which takes the first one of equal ones first, as a stable sort does."""

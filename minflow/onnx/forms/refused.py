@@ -1,0 +1,22 @@
+"""Ops that no form can say, each with what to do instead. What draws random numbers is refused because another runtime
+would draw others."""
+
+from __future__ import annotations
+
+from ..builder import form
+from .norm import EVAL
+
+
+@form("dropout")
+def _(b, node, *inputs):
+    b.refuse(node, "draws random numbers: dropout in training mode", EVAL)
+
+
+@form("uniform", "normal", "randint", "randperm", "bernoulli", "multinomial", "poisson", "binomial")
+def _(b, node, *inputs):
+    b.refuse(node, "draws random numbers at each call", "give the random numbers to the model as an input")
+
+
+@form("cumprod")
+def _(b, node, x):
+    b.newer(node, "CumProd", 26, "x.log().cumsum(dim).exp() for positive numbers")

@@ -1,0 +1,7 @@
+"""docs/onnx.md says what can be written: every layer and loss is exported, checked, and run in onnxruntime."""
+
+from tests.onnx import page
+
+
+def test_the_page_is_as_the_package():
+    assert page.PAGE.read_text(encoding="utf-8") == page.page(), "python -m tests.onnx.page"

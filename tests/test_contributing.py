@@ -101,6 +101,10 @@ def test_add_an_op(passed, house):
     assert {"test_forward", "test_out", "test_traced", "test_gradient", "test_second_order"} <= set(of(passed, "cbrt"))
     assert {f"test_budget[{part}]" for part in ("mechanism", "core.functions", "core.methods")} <= set(passed)
     assert {f"test_nothing_is_missing[{check}]" for check in ("ops", "methods", "in_place", "exports")} <= set(passed)
+    assert "test_no_op_changes_without_a_new_version" in passed
+    lines = (house / "tests/golden/ops.txt").read_text().splitlines()
+    assert [line for line in lines if line.startswith("cbrt@1(x) -> cbrt | ")]
+    assert len(lines) == len((TOP / "tests/golden/ops.txt").read_text().splitlines()) + 2, "cbrt and lion"
     below = ("import minflow as flow; x = flow.tensor(-8.0); "
              "print([round(float(y), 6) for y in (flow.cbrt(x), x.cbrt(), x.cbrt_())])")
     assert python("-c", below, cwd=house, path=[house]).stdout == "[-2.0, -2.0, -2.0]\n"

@@ -7,11 +7,11 @@ from typing import Any
 
 from ..core.op import Op
 from ..core.ops.update import adam, adam_amsgrad
-from .groups import check_betas, check_range
-from .optimizer import Optimizer, hyperparameters, with_defaults
+from .moments import Moments
+from .optimizer import hyperparameters, with_defaults
 
 
-class Adam(Optimizer):
+class Adam(Moments):
     """p -= lr * m / (sqrt(v) + eps), where m and v are running means of the gradient and of its square.
 
     betas: how much of m and of v is kept, each in [0, 1).  eps: keeps the quotient finite.  weight_decay: L2, added to
@@ -20,8 +20,6 @@ class Adam(Optimizer):
     capturable, differentiable: accepted and without effect.
     Source: Kingma & Ba 2015 (arXiv:1412.6980), algorithm 1; AMSGrad: Reddi et al. 2018, algorithm 2.
     """
-
-    numbers = ("step",)
 
     def __init__(
         self,
@@ -42,25 +40,13 @@ class Adam(Optimizer):
     ):
         super().__init__(params, hyperparameters(locals()))
 
-    def check(self, group: Mapping[str, Any]) -> None:
-        owner = type(self).__name__
-        for name in ("lr", "eps", "weight_decay"):
-            check_range(owner, group, name)
-        check_betas(owner, group)
-
     def names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
         return ("exp_avg", "exp_avg_sq", *(["max_exp_avg_sq"] if group["amsgrad"] else []), "step")
 
     def rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
-        beta1, beta2 = group["betas"]
-        return adam_amsgrad if group["amsgrad"] else adam, {
-            "beta1": float(beta1),
-            "beta2": float(beta2),
-            "eps": float(group["eps"]),
-            "weight_decay": float(group["weight_decay"]),
+        return adam_amsgrad if group["amsgrad"] else adam, self.common(group) | {
             "decoupled": bool(group.get("decoupled_weight_decay", False)),
             "corrected": bool(group.get("do_bias_correction", True)),
-            "maximize": bool(group["maximize"]),
         }
 
 

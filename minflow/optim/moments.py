@@ -14,7 +14,7 @@ from .optimizer import Optimizer, hyperparameters
 
 
 class Moments(Optimizer):
-    """What Adam's relatives have in common: two means, their decays in `betas`, `eps`, `weight_decay`."""
+    """What Adam and its relatives have in common: two means, their decays in `betas`, `eps`, `weight_decay`."""
 
     numbers = ("step",)
 

@@ -234,3 +234,41 @@ def test_batch_norm_that_trains_is_refused(tmp_path):
     assert not list(tmp_path.iterdir())
     free = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4, track_running_stats=False))
     check(free, images(2, 3, 8, 8), path=tmp_path / "model.onnx")
+
+
+# ---- other sizes -----------------------------------------------------------------------------------------------------
+
+
+def check_at(model, example, others, dynamic, path):
+    """Export by one example; the file gives what the model gives for the others."""
+    flow.onnx.export(model, example, path, dynamic=dynamic)
+    proto = onnx.load(path)
+    for x in others:
+        for a, b in zip(run(proto, x.numpy()), flat(model(x)), strict=True):
+            assert error(a, b.numpy()) <= AIM
+
+
+@pytest.mark.parametrize("name", ["lenet", "vit_tiny", "unet", "dcgan generator", "style transfer"])
+def test_other_batches(name, tmp_path):
+    flow.manual_seed(0)
+    make, (_, *shape) = FAMILIES[name]
+    dynamic = {0: {0: "batch"}}
+    check_at(stirred(make()), images(2, *shape), [images(1, *shape), images(5, *shape)], dynamic, tmp_path / "x.onnx")
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "GPT"])
+def test_other_batches_and_lengths(kind, tmp_path):
+    flow.manual_seed(0)
+    if kind == "GPT":
+        model = GPT(GPTConfig(block_size=16, vocab_size=20, n_layer=1, n_head=2, n_embd=16))
+    else:
+        model = Recurrent(kind, bidirectional=True)
+    others = [tokens(n, steps, 20) for n, steps in ((1, 7), (4, 3), (3, 13))]
+    check_at(stirred(model), tokens(2, 5, 20), others, {0: {0: "batch", 1: "time"}}, tmp_path / "x.onnx")
+
+
+def test_other_sizes_of_images(tmp_path):
+    flow.manual_seed(0)
+    others = [images(n, 3, *size) for n, *size in ((1, 32, 40), (3, 40, 32), (2, 47, 39))]
+    check_at(stirred(models.mobilenet_v2(num_classes=10)), images(1, 3, 32, 32), others,
+             {0: {0: "batch", 2: "height", 3: "width"}}, tmp_path / "x.onnx")

@@ -9,7 +9,6 @@ import numpy as np
 from ...core.ops.conv import positions
 from ...core.ops.pool import divisors, windows
 from ..builder import form
-from .windows import fixed
 
 
 def window(b, node) -> dict:
@@ -46,7 +45,8 @@ def _(b, node, x):
     if not b.used(node, 1):
         return b.op("MaxPool", x, **options), None
     y, places = b.op("MaxPool", x, outputs=2, **options)
-    return y, b.op("Mod", places, b.const(math.prod(fixed(b, node, 2, 3)), "int64"))
+    pixels = math.prod(b.fixed(node.inputs[0], node, 2, 3).shape[2:])
+    return y, b.op("Mod", places, b.const(pixels))
 
 
 @form("max_pool2d_pick")
@@ -64,7 +64,7 @@ def _(b, node, x):
     if divisor is None and not (include and options["pads"][2:] != list(a["padding"])):
         return b.op("AveragePool", x, count_include_pad=int(include), **options)
     if a["ceil_mode"]:
-        fixed(b, node, 2, 3)
+        b.fixed(node.inputs[0], node, 2, 3)
         options |= dict(pads=reaching(node), ceil_mode=0)
     counts = divisor or divisors(np, spec.shape, result.shape[2:], a["kernel_size"], a["stride"], a["padding"], include,
                                  None, result.dtype.np)
@@ -78,7 +78,7 @@ def _(b, node, x):
     wanted = node.attrs["output_size"]
     if wanted == (1, 1):
         return b.op("GlobalAveragePool", x)
-    size = fixed(b, node, 2, 3)
+    size = b.fixed(node.inputs[0], node, 2, 3).shape[2:]
     if not any(n % m for n, m in zip(size, wanted)):
         step = [n // m for n, m in zip(size, wanted)]
         return b.op("AveragePool", x, kernel_shape=step, strides=step)

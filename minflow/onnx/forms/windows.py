@@ -7,21 +7,11 @@ import numpy as np
 from ..builder import form
 
 
-def fixed(b, node, *axes: int) -> list[int]:
-    """The sizes of the input along these axes; refuses a dynamic one."""
-    dims = b.dims(node.inputs[0])
-    for axis in axes:
-        if not isinstance(dims[axis], int):
-            b.refuse(node, f"what it reads follows the size of axis {axis}, which is dynamic",
-                     "a fixed size of this axis: dynamic={...} without it")
-    return [dims[axis] for axis in axes]
-
-
 @form("as_strided")
 def _(b, node, x):
     """By their places in the flat tensor."""
     a = node.attrs
-    fixed(b, node, *range(node.inputs[0].spec.ndim))
+    b.fixed(node.inputs[0], node)
     places = np.full(a["size"], a["offset"], "int64")
     for axis, (n, step) in enumerate(zip(a["size"], a["stride"])):
         places += (np.arange(n) * step).reshape((-1,) + (1,) * (len(a["size"]) - 1 - axis))
@@ -32,8 +22,7 @@ def _(b, node, x):
 def _(b, node, x):
     """Each window along its axis, then its elements as the last axis."""
     dim, size, step = (node.attrs[k] for k in ("dim", "size", "step"))
-    fixed(b, node, dim)
-    count, ndim = node.out_specs[0].shape[dim], node.inputs[0].spec.ndim
+    count, ndim = node.out_specs[0].shape[dim], b.fixed(node.inputs[0], node, dim).ndim
     places = (np.arange(count) * step)[:, None] + np.arange(size)
     seen = b.op("Gather", x, b.const(places), axis=dim)
     order = [axis for axis in range(ndim + 1) if axis != dim + 1] + [dim + 1]

@@ -18,12 +18,13 @@ from typing import Any
 import numpy as np
 
 from ..compiler.executor import INSIDE, LOCK, collector_waiting
+from ..compiler.traced import PlanCache
 from ..core.base.errors import GraphError
 from ..core.mode import MODE, using
 from ..core.random import default_generator
 from ..core.spec import Spec, default_dtype
 from ..core.tensor import Tensor
-from ..core.where import NOTICES, fail
+from ..core.where import NOTICES, here
 from ..job.build import JobBuild
 from ..job.function import Job
 from ..nn.graph.build import Build, Observer
@@ -31,18 +32,27 @@ from ..nn.graph.compiled import CompiledGraph
 from ..nn.graph.key import differences
 
 
+def check_unchanged(name: str, plans: PlanCache, compiled: Any, dtype: Any = None) -> None:
+    """Refuse a graph or job that a call would compile anew: what it is now is not what was called. dtype: the default
+    one at that call."""
+    with LOCK:
+        changed = compiled.stale()
+        plans.look()
+        changed = [*changed, *differences(compiled.fingerprint, plans.fingerprint)]
+    if dtype is not None and dtype is not default_dtype():
+        changed.append(("default dtype", str(dtype), str(default_dtype())))
+    if changed:
+        values = {what: f"{old} at its last call, {new} now" for what, old, new in changed}
+        raise GraphError(f"{name} has changed since its last call", values=values, where=here(),
+                         hint="call it once more, then save it")
+
+
 def graph_again(graph: Any, compiled: CompiledGraph, specs: Sequence[Spec]) -> Build:
     """The build of a graph traced anew, with inputs of these specs. compiled: its plan, whose mode and structure of
-    arguments are used. Raises GraphError if the graph has changed since, and what build raises."""
+    arguments are used. Raises what build raises."""
+    if compiled.steps > 1:  # build gets one part of each input
+        specs = [spec.but(shape=(compiled.steps * spec.shape[0], *spec.shape[1:])) for spec in specs]
     with LOCK, collector_waiting():
-        graph._plans.look()
-        changed = differences(compiled.fingerprint, graph._plans.fingerprint)
-        if changed or compiled.mode[1] is not default_dtype():
-            values = {name: f"{old} at its last call, {new} now" for name, old, new in changed}
-            fail(GraphError, f"{graph.name} has changed since its last call", "call it once more, then save it",
-                 **(values or {"default dtype": f"{compiled.mode[1]} at its last call, {default_dtype()} now"}))
-        if compiled.steps > 1:  # build gets one part of each input
-            specs = [spec.but(shape=(compiled.steps * spec.shape[0], *spec.shape[1:])) for spec in specs]
         build = Build(graph, compiled.build.tree, list(map(without_memory, specs)))
         build.observer = Observer()
         with unseen([graph, *[module for _, module in graph.all_modules()]]):

@@ -26,7 +26,7 @@ from ..nn.graph.build import Build
 from ..nn.graph.graph import RunningGraph
 from ..nn.graph.listing.reports import frozen_record
 from ..nn.graph.tree import Leaf, flatten
-from .again import graph_again, job_again
+from .again import check_unchanged, graph_again, job_again
 from .dynamic import Filled, axes_of, grown
 
 
@@ -117,6 +117,7 @@ def program_of(obj: Any, dynamic: Any = None) -> Program:
     program = of_build(obj, compiled.build, frozen)
     if not dynamic:
         return program
+    check_unchanged(obj.name, obj._plans, compiled, compiled.mode[1])
 
     def again(specs: list) -> Program:
         return of_build(obj, graph_again(obj, compiled, specs), frozen)
@@ -174,6 +175,7 @@ def of_job(job: Job, dynamic: Any = None) -> Program:
     program = of_step(job, compiled, compiled.part.stages[0].graph, compiled.uses)
     if not dynamic:
         return program
+    check_unchanged(f"the job {job.name}", job.plans, compiled)
 
     def again(specs: list) -> Program:
         build, part = job_again(job, specs)

@@ -360,8 +360,40 @@ def test_a_graph_that_has_changed_since_is_called_again_first():
     graph = Graph(model, model)
     graph(flow.randn(4, 3))
     model.eval()
-    with pytest.raises(flow.GraphError, match="(?s)has changed since its last call.*training.*True.*False"):
+    with pytest.raises(flow.GraphError, match="(?s)^Graph_.* has changed since.*training +True at its.*False now"):
         program_of(graph, BATCH)
+    graph(flow.randn(4, 3))
+    assert program_of(graph, BATCH).axes
+    flow.set_default_dtype(flow.float64)
+    try:
+        with pytest.raises(flow.GraphError, match="(?s)^Graph_.*default dtype.*float32 at its last call.*float64 now"):
+            program_of(graph, BATCH)
+    finally:
+        flow.set_default_dtype(flow.float32)
+
+
+def test_a_captured_tensor_with_another_storage():
+    weight = flow.ones(3)
+    graph = Graph(lambda x: x * weight)
+    graph(flow.zeros(4, 3))
+    weight.data = flow.zeros(3)
+    with pytest.raises(flow.GraphError, match="(?s)has changed.*a tensor at.*, another storage now"):
+        program_of(graph, BATCH)
+
+
+def test_named_and_nested_inputs():
+    class Nested(nn.Graph):
+        def build(self, batch, *, options):
+            mask = options["mask"]
+            return {"a": batch[0].view(-1) * mask.repeat(3), "b": [batch[1].reshape(mask.size(0), 3)]}
+
+    graph = Nested()
+    graph.config.static_inputs(True)
+    graph([flow.zeros(4, 3), flow.zeros(3, 4)], options={"mask": flow.zeros(4)})
+    found = program_of(graph, {"batch[0]": {0: "n"}, "batch[1]": {1: "n"}, "options['mask']": {0: "n"}})
+    assert found.axes == {"n": ((0, 0), (1, 1), (2, 0))} and ("reshape", "shape", "n, 3") in attrs_of(found)
+    with pytest.raises(flow.GraphError, match=r"(?s)n=8.*batch\[1\] has that size too: add 'batch\[1\]': \{1: 'n'\}"):
+        program_of(graph, {"batch[0]": {0: "n"}, 2: {0: "n"}})
 
 
 # ---- which axes ------------------------------------------------------------------------------------------------------

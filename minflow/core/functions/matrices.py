@@ -1,4 +1,4 @@
-"""Solving, inverting and taking apart matrices, by the factorisations of `ops/factor.py`.
+"""Solving, inverting and taking apart matrices, by `ops/solving.py` and `ops/factor.py`.
 
 All take stacks of matrices: the last two axes are the matrix. Read next: `matrix_products.py`.
 """
@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from ..base.errors import DTypeError, LinAlgError, OutOfRangeError, ShapeError
 from ..ops import elementwise as e
-from ..ops import factor
+from ..ops import factor, solving
 from ..ops import shape as s
-from ..ops.factor import turned
+from ..ops.solving import turned
 from ..spec import finfo, int32
 from ..where import fail
 from . import return_types
@@ -31,19 +31,19 @@ def none_of(x):
 
 def inverse(input):
     """The matrix whose product with `input` is the identity. Raises LinAlgError where a matrix is singular."""
-    return factor.inverse(input)
+    return solving.inverse(input)
 
 
 def pinv(input, rtol=None, *, atol=None, hermitian: bool = False, rcond=None):
     """The pseudo-inverse of Moore and Penrose: the inverse where there is one, else the smallest that solves least
     squares. Singular values up to max(atol, rtol * the largest) count as 0; rtol is max(m, n) * eps by default."""
-    factor.matrices("pinv", input.spec)
+    solving.matrices("pinv", input.spec)
     rtol = rcond if rtol is None else rtol
     for name, value in (("rtol", rtol), ("atol", atol)):
         if value is not None and not isinstance(value, int | float):
             fail(DTypeError, f"pinv: {name} is {type(value).__name__}", f"{name} as a number", input=input)
     rtol = (0.0 if atol else smallest(input)) if rtol is None else rtol
-    return factor.pinv(input, rtol=float(rtol), atol=float(atol or 0.0))
+    return solving.pinv(input, rtol=float(rtol), atol=float(atol or 0.0))
 
 
 def smallest(input) -> float:
@@ -63,16 +63,16 @@ def solve(A, B, *, left: bool = True):
     """
     A, B = met("solve", A, B)
     if B.spec.ndim == 1 or (A.spec.ndim - 1 == B.spec.ndim and B.spec.shape == A.spec.shape[:-1]):
-        return factor.solve(A if left else turned(A), B.unsqueeze(-1)).squeeze(-1)
-    return factor.solve(A, B) if left else turned(factor.solve(turned(A), turned(B)))
+        return solving.solve(A if left else turned(A), B.unsqueeze(-1)).squeeze(-1)
+    return solving.solve(A, B) if left else turned(solving.solve(turned(A), turned(B)))
 
 
 def solve_triangular(A, B, *, upper: bool, left: bool = True, unitriangular: bool = False):
     """X where A @ X = B, reading one triangle of A alone; of a 0 on the diagonal come inf and NaN."""
     A, B = met("solve_triangular", A, B)
     if left:
-        return factor.solve_triangular(A, B, upper=bool(upper), unit=bool(unitriangular))
-    return turned(factor.solve_triangular(turned(A), turned(B), upper=not upper, unit=bool(unitriangular)))
+        return solving.solve_triangular(A, B, upper=bool(upper), unit=bool(unitriangular))
+    return turned(solving.solve_triangular(turned(A), turned(B), upper=not upper, unit=bool(unitriangular)))
 
 
 def triangular_solve(input, A, upper: bool = True, transpose: bool = False, unitriangular: bool = False):
@@ -91,7 +91,7 @@ def lstsq(A, B, rcond=None, *, driver=None):
     A, B = met("lstsq", A, B)
     vector = B.spec.ndim == A.spec.ndim - 1
     columns = B.unsqueeze(-1) if vector else B
-    (m, n), rtol = factor.matrices("lstsq", A.spec).shape[-2:], smallest(A) if rcond is None else rcond
+    (m, n), rtol = solving.matrices("lstsq", A.spec).shape[-2:], smallest(A) if rcond is None else rcond
     if columns.spec.shape[-2] != m:
         fail(ShapeError, f"lstsq: {m} rows of A and {columns.spec.shape[-2]} of B", "as many rows in both", A=A, B=B)
     rank, solution = matrix_rank(A.detach(), rtol=rtol), matmul(pinv(A, rtol), columns)
@@ -120,17 +120,17 @@ def matrix_rank(A, tol=None, hermitian: bool = False, *, rtol=None, atol=None):
 
 def det(input):
     """The determinant of a square matrix."""
-    return factor.det(input)
+    return solving.det(input)
 
 
 def slogdet(input):
     """(sign, logabsdet) of the determinant; of a singular matrix 0 and -inf."""
-    return return_types.slogdet(*factor.slogdet(input))
+    return return_types.slogdet(*solving.slogdet(input))
 
 
 def logdet(input):
     """The logarithm of the determinant: NaN where that is negative, -inf where it is 0."""
-    sign, size = factor.slogdet(input)
+    sign, size = solving.slogdet(input)
     return e.where(sign < 0, float("nan"), size)
 
 
@@ -146,7 +146,7 @@ def cholesky(input, upper: bool = False):
 def cholesky_inverse(L, upper: bool = False):
     """The inverse of L @ L.T (upper: of L.T @ L)."""
     lower = turned(L) if upper else L
-    inside = factor.solve_triangular(lower, eye_of(L, L.spec.shape[-1]), upper=False, unit=False)
+    inside = solving.solve_triangular(lower, eye_of(L, L.spec.shape[-1]), upper=False, unit=False)
     return matmul(turned(inside), inside)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ..base.errors import OutOfRangeError, ShapeError
 from ..ops import elementwise as e
-from ..ops import factor
+from ..ops import solving
 from ..ops import shape as s
 from ..spec import default_dtype
 from ..where import fail
@@ -35,7 +35,7 @@ def matrix_power(A, n: int):
 
 def matrix_exp(A):
     """I + A + A @ A / 2 + A @ A @ A / 6 + ..."""
-    return factor.matrix_exp(A)
+    return solving.matrix_exp(A)
 
 
 def multi_dot(tensors: Sequence):

@@ -1,7 +1,7 @@
-"""Inverses and factorisations of matrices, and of stacks of them: what LAPACK computes, with its gradients.
+"""Factorisations of matrices, and of stacks of them: what LAPACK computes, with its gradients.
 
-Rules follow Giles 2008 ("Collected matrix derivative results"), Murray 2016 (Cholesky), Walter & Lehmann 2018 (QR) and
-Townsend 2016 (SVD). What needs several of these is a composite: `functions/matrices.py`.
+Rules follow Murray 2016 (Cholesky), Walter & Lehmann 2018 (QR), Townsend 2016 (SVD) and Giles 2008 ("Collected matrix
+derivative results"). What needs several of these is a composite: `functions/matrices.py`.
 """
 
 from __future__ import annotations
@@ -10,21 +10,15 @@ import math
 
 import numpy as np
 
-from ..base.errors import DTypeError, GradError, LinAlgError, ShapeError
+from ..base.errors import GradError, LinAlgError
 from ..op import define, kernel
-from ..spec import Spec, float32, float64, int32, spec_of
+from ..spec import Spec, float32, float64, int32
 from ..where import fail
-from .checks import first
 from .elementwise import div, mul
 from .examples import Maker, case, floats, ints
 from .linalg import matmul
-from .rules import join, mark
-from .shape import cat, diagonal, full, permute, view_write
-
-
-def regular(*shape: int, dtype: str = "float64") -> Maker:
-    """Matrices that are far from singular."""
-    return Maker(shape, dtype=dtype, layout=lambda a: a + 5 * np.eye(*shape[-2:], dtype=dtype))
+from .shape import cat, diagonal, full, view_write
+from .solving import dot, factored, matrices, need_finite, regular, solve_triangular, square, turned
 
 
 def definite(*shape: int, dtype: str = "float64") -> Maker:
@@ -36,234 +30,12 @@ def definite(*shape: int, dtype: str = "float64") -> Maker:
     return Maker(shape, dtype=dtype, layout=lay)
 
 
-SQUARE = [regular(3, 3), regular(2, 4, 4), regular(2, 2, dtype="float32"), regular(1, 1), floats(0, 0), floats(0, 2, 2)]
 DEFINITE = [definite(3, 3), definite(2, 4, 4), definite(2, 2, dtype="float32"), definite(1, 1), floats(0, 0)]
-
-
-# ---- rules and checks ------------------------------------------------------------------------------------------------
-
-
-def matrices(op: str, x: Spec, name: str = "a") -> Spec:
-    """Refuse what is no stack of float matrices."""
-    if x.ndim < 2:
-        raise ShapeError(f"{op}: {mark(name)} has {x.ndim} axes, a matrix has 2",
-                         hint=f"{mark(name)}.reshape(1, -1) is a matrix of one row")
-    if x.dtype not in (float32, float64):
-        raise DTypeError(f"{op}: matrices of {x.dtype.name}, where float32 or float64 is wanted",
-                         hint=f"{mark(name)}.float() first")
-    return x
-
-
-def square(op: str, x: Spec, name: str = "a") -> Spec:
-    """Refuse what is no stack of square float matrices."""
-    matrices(op, x, name)
-    if x.shape[-1] != x.shape[-2]:
-        raise ShapeError(f"{op}: a matrix of {x.shape[-2]} rows and {x.shape[-1]} columns is not square",
-                         hint="linalg.pinv and linalg.lstsq take any matrix")
-    return x
-
-
-def fitting(op: str, a: Spec, b: Spec) -> Spec:
-    """The shape of x where a @ x = b."""
-    square(op, a)
-    matrices(op, b, "b")
-    if a.shape[-1] != b.shape[-2]:
-        raise ShapeError(f"{op}: {a.shape[-1]} unknowns (columns of {mark('a')}) and {b.shape[-2]} rows of {mark('b')}",
-                         hint="a has one row and one column for each row of b")
-    return b.but(shape=(*join(op, {"a": a.shape[:-2], "b": b.shape[:-2]}), *b.shape[-2:]))
-
-
-def factored(xp, op: str, what: str, hint: str, function, a, *others):
-    """What LAPACK gives; where it gives up, an error that says which matrix of the stack is `what`."""
-    if not a.size:  # LAPACK knows no empty matrices; numpy's functions return at once for most
-        with xp.errstate(all="ignore"):
-            return function(a, *others)
-    try:
-        with xp.errstate(all="ignore"):
-            return function(a, *others)
-    except xp.linalg.LinAlgError:
-        at, whole = "", a.reshape(-1, *a.shape[-2:])
-        if a.ndim > 2:
-            at = f" (matrix {next((k for k, m in enumerate(whole) if fails(xp, function, m, others)), 0)} of the stack)"
-    fail(LinAlgError, f"{op}: the matrix {what}{at}", hint, a=spec_of(a))
-
-
-def need_finite(xp, op: str, a) -> None:
-    """Refuse infinity and NaN, with which LAPACK's iterations do not end."""
-    if not xp.isfinite(a).all():
-        wrong, at = first(xp, a, ~xp.isfinite(a), "a")
-        fail(LinAlgError, f"{op}: the matrix has {wrong} among its numbers{at}", "a.nan_to_num() first", a=spec_of(a))
-
-
-def fails(xp, function, matrix, others) -> bool:
-    try:
-        function(matrix, *[b.reshape(-1, *b.shape[-2:])[0] for b in others])
-        return False
-    except xp.linalg.LinAlgError:
-        return True
-
-
-def turned(x):
-    """The matrices transposed."""
-    axes = tuple(range(x.spec.ndim))
-    return permute(x, dims=(*axes[:-2], axes[-1], axes[-2]))
-
-
-def dot(*xs):
-    """The product of several matrices."""
-    first, *others = xs
-    for x in others:
-        first = matmul(first, x, ta=False, tb=False)
-    return first
 
 
 def columns(x):
     """A vector of each matrix as a row, which scales its columns."""
     return x.unsqueeze(-2)
-
-
-# ---- solving ---------------------------------------------------------------------------------------------------------
-
-
-SINGULAR = "is singular: some row is a sum of multiples of others"
-TAKE_PINV = "linalg.pinv and linalg.lstsq take such matrices; or add a small multiple of flow.eye(n)"
-
-inverse = define(
-    "inverse(a)",
-    lambda a: square("inverse", a),
-    lambda g, out: -dot(turned(out), g, turned(out)),
-    examples=SQUARE,
-    doc="The matrix that gives the identity when multiplied with a.",
-)
-
-
-@kernel(inverse)
-def _(xp, a):
-    return factored(xp, "inverse", SINGULAR, TAKE_PINV, xp.linalg.inv, a)
-
-
-solve = define(
-    "solve(a, b)",
-    lambda a, b: fitting("solve", a, b),
-    {"a, b": lambda g, a, out: (lambda gb: (-matmul(gb, out, ta=False, tb=True), gb))(solve(turned(a), g))},
-    examples=[
-        case(regular(3, 3), floats(3, 2)),
-        case(regular(2, 3, 3), floats(3, 1)),
-        case(regular(3, 3), floats(2, 3, 4)),
-        case(regular(2, 2, dtype="float32"), floats(2, 2, dtype="float32")),
-        case(floats(0, 0), floats(0, 2)),
-    ],
-    doc="x where a @ x = b, by an LU factorisation with pivots.",
-)
-
-
-@kernel(solve)
-def _(xp, a, b):
-    return factored(xp, "solve", SINGULAR, TAKE_PINV, xp.linalg.solve, a, b)
-
-
-def triangle(x, upper: bool, unit: bool):
-    """The part of a gradient that belongs to the numbers that solve_triangular reads."""
-    return x.triu(int(unit)) if upper else x.tril(-int(unit))
-
-
-solve_triangular = define(
-    "solve_triangular(a, b; upper, unit)",
-    lambda a, b, upper, unit: fitting("solve_triangular", a, b),
-    {"a, b": lambda g, a, out, upper, unit: (
-        lambda gb: (-triangle(matmul(gb, out, ta=False, tb=True), upper, unit), gb)
-    )(solve_triangular(turned(a), g, upper=not upper, unit=unit))},
-    examples=[
-        case(regular(3, 3), floats(3, 2), upper=False, unit=False),
-        case(regular(2, 3, 3), floats(3, 1), upper=True, unit=False),
-        case(floats(3, 3), floats(2, 3, 2), upper=True, unit=True),
-        case(regular(2, 2, dtype="float32"), floats(2, 2, dtype="float32"), upper=False, unit=True),
-        case(floats(0, 0), floats(0, 2), upper=True, unit=False),
-    ],
-    doc="x where a @ x = b, reading one triangle of a; unit: its diagonal counts as ones.",
-)
-
-
-@kernel(solve_triangular)
-def _(xp, a, b, upper, unit):
-    n = a.shape[-1]
-    batch = xp.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    x = xp.array(xp.broadcast_to(b, (*batch, *b.shape[-2:])), order="C")
-    with xp.errstate(all="ignore"):
-        for i in range(n - 1, -1, -1) if upper else range(n):  # substitution: each row needs those before it
-            solved = slice(i + 1, n) if upper else slice(0, i)
-            x[..., i : i + 1, :] -= xp.matmul(a[..., i : i + 1, solved], x[..., solved, :])
-            if not unit:
-                x[..., i, :] /= a[..., i, i, None]
-    return x
-
-
-# ---- determinants ----------------------------------------------------------------------------------------------------
-
-
-def per_matrix(op: str, a: Spec) -> Spec:
-    return square(op, a).but(shape=a.shape[:-2])
-
-
-det = define(
-    "det(a)",
-    lambda a: per_matrix("det", a),
-    lambda g, a: mul(g.unsqueeze(-1).unsqueeze(-1), cofactors(a)),
-    examples=SQUARE,
-    doc="The determinant: how much the matrix scales volumes.",
-)
-
-
-@kernel(det)
-def _(xp, a):
-    with xp.errstate(all="ignore"):
-        return xp.linalg.det(a)
-
-
-def _cofactors_gradient(g, a, out):
-    inverted = turned(inverse(a))
-    sizes = mul(g, inverted).sum((-2, -1), keepdim=True)
-    return mul(sizes, out) - dot(out, turned(g), inverted)
-
-
-cofactors = define(
-    "cofactors(a)",
-    lambda a: square("cofactors", a),
-    _cofactors_gradient,
-    examples=SQUARE,
-    doc="The gradient of the determinant, det(a) * inverse(a).T, which singular matrices have too.",
-)
-
-
-@kernel(cofactors)
-def _(xp, a):
-    if not a.size:
-        return a.copy()
-    if not xp.isfinite(a).all():
-        return xp.full_like(a, xp.nan)
-    u, s, v = xp.linalg.svd(a)
-    others = xp.where(xp.eye(s.shape[-1], dtype=bool), 1, s[..., None, :]).prod(-1)  # the product of all s but one
-    sign = xp.linalg.det(u) * xp.linalg.det(v)
-    return sign[..., None, None] * xp.matmul(u * others[..., None, :], v)
-
-
-slogdet = define(
-    "slogdet(a) -> sign, logabsdet",
-    lambda a: (per_matrix("slogdet", a),) * 2,
-    lambda g, a: 0 * a if g[1] is None else mul(g[1].unsqueeze(-1).unsqueeze(-1), turned(inverse(a))),
-    examples=SQUARE,
-    doc="The sign of the determinant, and the logarithm of its size, which does not overflow.",
-)
-
-
-@kernel(slogdet)
-def _(xp, a):
-    with xp.errstate(all="ignore"):
-        sign, size = xp.linalg.slogdet(a)
-    return xp.asarray(sign, a.dtype), xp.asarray(size, a.dtype)
-
-
-# ---- factorisations --------------------------------------------------------------------------------------------------
 
 
 def half(x):
@@ -457,42 +229,6 @@ def _(xp, a, complete):
                           lambda x: xp.linalg.svd(x, full_matrices=complete), a))
 
 
-def _pinv_gradient(g, a, out):
-    across, down = turned(out), turned(g)
-    outside = down - dot(a, out, down)  # of the columns of a
-    beside = down - dot(down, out, a)  # of its rows
-    return dot(outside, out, across) - dot(across, g, across) + dot(across, out, beside)
-
-
-pinv = define(
-    "pinv(a; rtol, atol)",
-    lambda a, rtol, atol: matrices("pinv", a).but(shape=(*a.shape[:-2], a.shape[-1], a.shape[-2])),
-    _pinv_gradient,
-    examples=[
-        case(regular(3, 3), rtol=1e-12, atol=0.0),
-        case(floats(2, 4, 2), rtol=1e-12, atol=0.0),
-        case(floats(2, 4), rtol=1e-12, atol=0.0),
-        case(floats(3, 2, dtype="float32"), rtol=1e-6, atol=0.0),
-        case(floats(0, 2), rtol=1e-12, atol=0.0),
-    ],
-    doc="The pseudo-inverse; singular values up to max(atol, rtol * the largest) count as 0. "
-        "Its gradient: Golub & Pereyra 1973, for full rank.",
-)
-
-
-@kernel(pinv)
-def _(xp, a, rtol, atol):
-    if not a.size:
-        return xp.zeros((*a.shape[:-2], a.shape[-1], a.shape[-2]), a.dtype)
-    need_finite(xp, "pinv", a)
-    u, s, v = factored(xp, "pinv", "has singular values that were not found", "check it for large numbers",
-                       lambda x: xp.linalg.svd(x, full_matrices=False), a)
-    keep = s > xp.maximum(atol, rtol * s.max(-1, keepdims=True))
-    with xp.errstate(all="ignore"):
-        scaled = xp.where(keep, 1 / s, 0).astype(a.dtype)[..., None, :] * v.swapaxes(-1, -2)
-        return xp.matmul(scaled, u.swapaxes(-1, -2))
-
-
 def _lu_gradient(g, out0, out1):
     m, n = out0.spec.shape[-2:]
     if not out0.spec.size:
@@ -566,30 +302,3 @@ def _(xp, pivots, size, dtype):
             order[[i, other]] = order[[other, i]]
         matrix[order, xp.arange(size)] = 1
     return found
-
-
-def _matrix_exp_gradient(g, a):
-    n = a.spec.shape[-1]
-    above = cat(turned(a), g, dim=a.spec.ndim - 1)  # Higham 2008, equation 3.16
-    below = cat(0 * g, turned(a), dim=a.spec.ndim - 1)
-    return matrix_exp(cat(above, below, dim=a.spec.ndim - 2))[..., :n, n:]
-
-
-matrix_exp = define(
-    "matrix_exp(a)",
-    lambda a: square("matrix_exp", a),
-    _matrix_exp_gradient,
-    examples=[floats(3, 3), floats(2, 4, 4), floats(2, 2, dtype="float32"), floats(1, 1), floats(0, 0)],
-    doc="I + a + a @ a / 2 + ...: the exponential of a matrix (Al-Mohy & Higham 2009, by SciPy).",
-)
-
-
-@kernel(matrix_exp)
-def _(xp, a):
-    if not a.size:
-        return a.copy()
-    if not xp.isfinite(a).all():
-        return xp.full_like(a, xp.nan)
-    from scipy.linalg import expm
-
-    return expm(a).astype(a.dtype, copy=False)

@@ -10,7 +10,9 @@ import importlib.util
 import io
 import linecache
 import re
+import tempfile
 import warnings
+from pathlib import Path
 
 import numpy as np
 
@@ -429,6 +431,32 @@ def view_job_explorer(name):
     return of(explore(job(name), np.ones((3, 4), "f")))
 
 
+def view_onnx(name):
+    """A file of which every text is the name: nodes, values, operations, sizes, attributes, functions, who wrote it."""
+    import onnx
+    from onnx import helper
+
+    name = class_name(name)  # in a file texts are UTF-8
+    shape, weight = ["n" + name, 4], onnx.numpy_helper.from_array(np.ones((4, 4), "f"), "w" + name)
+    own = helper.make_function(name, "f" + name, ["x"], ["y"], [helper.make_node("Neg", ["x"], ["y"])],
+                               [helper.make_opsetid("", 18)])
+    inner = helper.make_graph([helper.make_node(name, ["a" + name], ["b"])], name, [], [
+        helper.make_tensor_value_info("b", 1, shape)])
+    nodes = [helper.make_node("MatMul", ["x" + name, "w" + name], ["a" + name], name=f"{name}/in{name}/{name}"),
+             helper.make_node(name, ["a" + name], ["c"], name=f"{name}/{name}", domain="d" + name, text=name),
+             helper.make_node("If", ["c"], ["d"], then_branch=inner, else_branch=inner),
+             helper.make_node("f" + name, ["d"], ["y" + name], domain=name)]
+    graph = helper.make_graph(nodes, name, *[[helper.make_tensor_value_info(x + name, 1, shape)] for x in "xy"],
+                              [weight])
+    model = helper.make_model(graph, functions=[own], producer_name=name, producer_version=name, opset_imports=[
+        helper.make_opsetid(domain, 18 if not domain else 1) for domain in ("", name, "d" + name)])
+    with tempfile.TemporaryDirectory() as folder:
+        (file := Path(folder) / f"{word(name)[:20].replace('/', '_')}.onnx").write_bytes(model.SerializeToString())
+        view = flow.onnx.show(file)
+    closed = view._repr_mimebundle_()
+    return [closed, *of(view.open(view.session.tree.root.children[1].name))]
+
+
 def view_figures(name):
     """Drawn by matplotlib, which reads $...$ as a formula."""
     if importlib.util.find_spec("matplotlib") is None:
@@ -475,6 +503,7 @@ VIEWS = {
     "comparison": view_compared,
     "explorer": view_explorer,
     "explorer of a job": view_job_explorer,
+    "ONNX file": view_onnx,
     "figures": view_figures,
 }
 

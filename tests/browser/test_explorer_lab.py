@@ -340,3 +340,39 @@ def test_graph_without_backward_has_no_key_of_it(lab, tmp_path):
     ]
     write(lab[1], MODEL + LENET)
     assert act(lab, shots_folder(tmp_path, "explorer-only"), [*SHOWN, ["eval", key], ["shot", "2"]])["values"] == [True]
+
+
+FILE = """
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+from minflow_widgets import explore
+
+def tensor(name, *shape):
+    return numpy_helper.from_array(np.random.default_rng(0).normal(size=shape).astype("float32"), name)
+
+branch = lambda kind: helper.make_graph([helper.make_node(kind, ["b"], ["t"])], kind, [], [
+    helper.make_tensor_value_info("t", 1, None)])
+nodes = [helper.make_node("Conv", ["x", "conv1.weight", "conv1.bias"], ["a"], name="/features/conv1/Conv"),
+         helper.make_node("Relu", ["a"], ["b"], name="/features/relu/Relu"),
+         helper.make_node("If", ["go"], ["y"], then_branch=branch("Neg"), else_branch=branch("Identity"))]
+inputs = [helper.make_tensor_value_info("x", 1, ["batch", 3, 8, 8]), helper.make_tensor_value_info("go", 9, [])]
+graph = helper.make_graph(nodes, "net", inputs, [helper.make_tensor_value_info("y", 1, None)],
+                          [tensor("conv1.weight", 4, 3, 3, 3), tensor("conv1.bias", 4)])
+onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]), "net.onnx")
+"""
+
+
+def test_an_onnx_file_is_explored(lab, tmp_path):
+    """Modules open, parameters have numbers, and there is nothing to step through."""
+    write(lab[1], FILE + 'explore("net.onnx")', 'import minflow as flow; flow.onnx.show("net.onnx")')
+    controls = "[...document.querySelectorAll('.mfx .bar [hidden]')].filter((x) => !x.offsetParent).length"
+    report = act(lab, shots_folder(tmp_path, "explorer-onnx"), [
+        *SHOWN, ["shot", "1-open"], ["eval", controls], ["eval", SAID],
+        ["click", box("conv1", 2)], ["until", f"{TOLD}.includes('weight:')"], ["shot", "2-weight"],
+        ["click", box("If")], ["until", f"{TOLD}.includes('then_branch: 1 operation (Neg)')"], ["eval", TOLD],
+        ["shot", "3-if"],
+    ])  # fmt: skip
+    hidden, said, told = report["values"]
+    assert report["errors"] == [] and hidden == 5 and "3 operations" in said
+    assert "holds" in told and not any(word in told for word in ("time", "line", "phase"))

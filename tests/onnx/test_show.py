@@ -264,7 +264,7 @@ def test_the_explorer_takes_a_path_and_shows_numbers(tmp_path):
     item = next(item for item in explorer.session.tree.items if item.states and item.name == "Gemm")
     explorer.session.act({"do": "select", "id": item.id, "column": 2})
     detail = explorer.session.detail()
-    assert [h[0] for h in detail["hists"]] == ["weight now", "bias now"] and "0 to 159" in detail["hists"][0][1]
+    assert [h[0] for h in detail["hists"]] == ["weight", "bias"] and "0 to 159" in detail["hists"][0][1]
     explorer.session.act({"do": "select", "id": item.id, "column": 0})
     rows = dict(map(tuple, explorer.session.detail()["rows"]))
     assert rows["operation"] == "Gemm(transB=1)" and rows["gives"] == "float32[batch, 10]"
@@ -296,7 +296,7 @@ def test_tensors_of_other_files_are_named_and_not_opened(tmp_path):
         assert names == [str(path)]
         assert view.head["elsewhere"] == f"1 tensor in {location}, not read"
         assert any(text.endswith(f"in {location}, not read") for _, text in detail["rows"])
-        assert [h[0] for h in detail["hists"]] == ["bias now"]
+        assert [h[0] for h in detail["hists"]] == ["bias"]
 
 
 WATCHED: list[list[str]] = []

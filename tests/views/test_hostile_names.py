@@ -18,7 +18,7 @@ PICTURE = re.compile(r"data:image/(svg\+xml|png);base64,[A-Za-z0-9+/=]*")
 STYLE = re.compile(r"url\s*\(|expression|@import|javascript:|position\s*:\s*fixed", re.I)
 TIMED = {"timeline", "timeline that was live"}
 # Lines of a legend, of a title, under an image: how many there are depends on how wide the letters of a name are.
-WRAPPED = {"curve", "runs", "tensor", "file name"}
+WRAPPED = {"curve", "runs", "tensor", "file name", "ONNX file"}
 # Of a timeline: where somebody waits long enough for it to be seen.
 WAITS = {("rect", "fill", "height", "stroke", "stroke-dasharray", "width", "x", "y")}
 NEVER = {

@@ -356,7 +356,8 @@ class Reading:
         inputs += [Input("captured", *self.values[v]) for v in op.captured if v in self.values]
         function = self.functions.get((message.domain, message.op_type))
         said = [message.domain] if message.domain not in ("", "ai.onnx") else []
-        notes = [f"{short(a.name)}: {holds(g.node)}" for a in message.attribute for g in graphs_in(a)]
+        notes = [f"{short(a.name)}: {holds(g.node)}" for a in sorted(message.attribute, key=lambda a: a.name != "then_branch")
+                 for g in graphs_in(a)]
         notes += [f"function: {holds(function.node)}"] if function is not None else []
         every = {short(a.name): attribute_text(a) for a in message.attribute if not graphs_in(a)}
         schema = self.schema(message)
@@ -404,7 +405,7 @@ class Reading:
         rows += [("functions", listed([f"{short(name)}: {holds(f.node)}" for (_, name), f in self.functions.items()]))
                  ] if self.functions else []
         unknown = sum("?" in spec for node in nodes if node.kind == "op" for spec in node.outs)
-        rows += [("shapes", f"{count(unknown, 'value')} with sizes that the file does not say")] if unknown else []
+        rows += [("shapes", f"{count(unknown, 'value')} of unknown size")] if unknown else []
         return rows
 
 

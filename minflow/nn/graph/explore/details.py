@@ -319,7 +319,7 @@ def state_detail(subject: Subject, tree: StepTree, row: Row) -> dict[str, Any]:
     for s in own[:4]:
         array = subject.state_array(s.name)
         if array is not None:
-            hists.append(histogram(f"{s.short} now", summary_of(array)))
+            hists.append(histogram(s.short + " now" * subject.runs, summary_of(array)))
         leaf = tree.leaf_of[record.places[s.id]]
         gradient = subject.gradient_summary(s.name) or recorded_gradient(subject, tree, leaf)
         if gradient is not None:

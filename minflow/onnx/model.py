@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..core.base.errors import GraphError, InternalError
-from ..core.ir import Node, Source, Value, outputs_of, toposort, where_text
+from ..core.ir import CONSTANT, Node, Source, Value, outputs_of, toposort, where_text
 from ..core.where import here
 from ..deploy.program import Program
 from . import forms as forms
@@ -20,6 +22,7 @@ from .sizes import moving_sizes
 IR = 8  # the version of the file format that came with opset 18: runtimes of that time read it
 MOST = 2**31 - 2**20  # bytes of weights: protobuf ends at 2 GB
 TAPE = frozenset("clone detach unrecorded recompute checked_labels".split())  # they give their first input as it is
+FEW = 2**16  # bytes up to which a value that follows from constants is written as one
 LINES = 8  # of an op that is refused, those that an error shows
 
 
@@ -45,6 +48,8 @@ def model_of(program: Program, inputs: Sequence[str], outputs: Sequence[str]) ->
         if node in needed:
             translate(b, node, program.names[node], refused)
     refused.end()
+    read = {x for call in b.calls for x in call.inputs} | {b.names[x] for x in graph.outputs}
+    b.arrays = {label: array for label, array in b.arrays.items() if label in read or label not in b.constants.values()}
     results = named_outputs(b, [b.names[x] for x in graph.outputs], outputs, set(b.arrays) | set(inputs))
     model = proto(program, b, results)
     try:
@@ -56,7 +61,9 @@ def model_of(program: Program, inputs: Sequence[str], outputs: Sequence[str]) ->
 
 
 def initializer(b: Builder, source: Source, name: str, filled: Any) -> str:
-    """The name of a state, or of a constant whose size follows dynamic axes."""
+    """The name of a state or constant; a constant may have a size that follows dynamic axes."""
+    if filled is None and source.op is CONSTANT:
+        return b.const(source.array)
     if filled is None:
         label = b.fresh(name)
         b.arrays[label] = source.array
@@ -121,6 +128,9 @@ def translate(b: Builder, node: Node, name: str, refused: Refusals) -> None:
     function = FORMS.get(str(node.op))
     if any(spec.dtype.is_complex for spec in (*specs, *node.out_specs)):
         refused.add(node, "computes with complex numbers", "real and imaginary part as two tensors")
+    elif follows_from_constants(b, node, inputs):
+        arrays = [b.arrays[x] if isinstance(x, str) else x for x in inputs]
+        b.names[results[0]] = b.const(np.asarray(node.op.kernel(*arrays, **node.attrs)))
     elif function is None:
         refused.add(node, "has no form in ONNX")
     else:
@@ -134,6 +144,12 @@ def translate(b: Builder, node: Node, name: str, refused: Refusals) -> None:
             refused.add(node, error.why, error.hint)
         else:
             b.names.update(zip(results, given if isinstance(given, tuple) else (given,)))
+
+
+def follows_from_constants(b: Builder, node: Node, inputs: Sequence) -> bool:
+    """A node of constants and Python numbers alone, with one small result: a mask, the places of a window."""
+    return (len(node.out_specs) == 1 and node.out_specs[0].nbytes <= FEW and node not in b.follows
+            and all(not isinstance(x, str) or x in b.constants.values() for x in inputs))
 
 
 def named_outputs(b: Builder, results: list[str], names: Iterable[str], fixed: set[str]) -> list[str]:

@@ -272,3 +272,14 @@ def test_other_sizes_of_images(tmp_path):
     others = [images(n, 3, *size) for n, *size in ((1, 32, 40), (3, 40, 32), (2, 47, 39))]
     check_at(stirred(models.mobilenet_v2(num_classes=10)), images(1, 3, 32, 32), others,
              {0: {0: "batch", 2: "height", 3: "width"}}, tmp_path / "x.onnx")
+
+
+def test_what_follows_from_constants_is_written_as_one(tmp_path):
+    """A mask is no node of the file, and both blocks share it; so do the places of an image's pixels."""
+    flow.manual_seed(0)
+    model = GPT(GPTConfig(block_size=16, vocab_size=40, n_layer=2, n_head=2, n_embd=32)).eval()
+    proto = check(model, tokens(2, 12, 40), path=tmp_path / "model.onnx")
+    masks = [i for i in proto.graph.initializer if list(i.dims) == [12, 12]]
+    assert len(masks) == 1 and not {"Trilu", "ConstantOfShape"} & {node.op_type for node in proto.graph.node}
+    read = {name for node in proto.graph.node for name in node.input}
+    assert all(i.name in read for i in proto.graph.initializer)

@@ -189,6 +189,7 @@ from .core.functions.layouts import (
 from .amp import (
     autocast as autocast, get_autocast_dtype as get_autocast_dtype, is_autocast_enabled as is_autocast_enabled
 )
+from .deploy import load_graph as load_graph
 from .io import load as load, save as save
 from .diagnosis import ipython as _cards
 from .nn.functional import dropout as dropout, log_softmax as log_softmax, softmax as softmax

@@ -154,7 +154,7 @@ CAPS = {
     "job.train": 630,
     "job.saving": 670,
     "job.look": 230,
-    "deploy": 1800,             # a saved graph as data: written, checked with distrust, run again
+    "deploy": 2900,             # a saved graph as data: written, checked with distrust, run again
     "onnx": 440,
     "onnx.reading": 640,        # any ONNX file as a picture
     "onnx.forms": 800,          # a table of ops in another system's words; each is read alone

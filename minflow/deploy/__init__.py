@@ -1,5 +1,43 @@
 """A trained graph leaves home: saved with its computation, and run again without the code that made it.
 
 `program.py` says what is saved, `document.py` writes and checks it as data, `replay.py` runs it, `folder.py` keeps the
-files; `checks.py` says what is wrong in one. Read next: `program.py`.
+files, `checks.py` says what is wrong in one, `saving.py` puts them together. Read next: `program.py`.
 """
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from ..io import SAVERS
+from ..job.function import Job
+from ..nn.graph.graph import RunningGraph
+
+if TYPE_CHECKING:
+    from .replay import LoadedGraph
+
+
+def load_graph(path: str | os.PathLike) -> LoadedGraph:
+    """The graph that `flow.save(graph, path)` wrote, without the code that it was made of.
+
+    What it gives is an nn.Graph: it is called with tensors of the saved shapes and dtypes (of dynamic axes, any sizes),
+    and gives the same numbers, bit for bit on one machine with one count of threads. `print`, `show`, `explore`,
+    `tree()` and times work as on the graph that was saved. A training graph goes on with the next step: optimizers,
+    schedules, and the default generator stand where they stood when it was saved. Its modules hold the parameters
+    under their names (`graph.model.state_dict()`); their classes are not there, so a module alone is not called.
+
+    Raises GraphFormatError if the folder is damaged, or none that `flow.save` wrote; nothing of a file is executed.
+    """
+    from . import saving  # at first use: with all that it needs
+
+    return saving.load(path)
+
+
+def save_graph(obj: Any, path: str | os.PathLike, dynamic: Any = None) -> None:
+    """What `flow.save` does with a graph or a predict job."""
+    from . import saving
+
+    saving.save(obj, path, dynamic)
+
+
+SAVERS.extend([(RunningGraph, save_graph), (Job, save_graph)])

@@ -24,7 +24,7 @@ from ..core.where import fail
 from ..job.function import Job
 from ..nn.graph.build import Build
 from ..nn.graph.graph import RunningGraph
-from ..nn.graph.listing.reports import frozen_record
+from ..nn.graph.listing.reports import frozen_record, is_container
 from ..nn.graph.tree import Leaf, flatten
 from .again import check_unchanged, graph_again, job_again
 from .dynamic import Filled, axes_of, grown
@@ -54,6 +54,8 @@ class ModuleEntry:
     parameters: dict[str, int]
     buffers: dict[str, int]
     children: dict[str, int]
+    transient: tuple[str, ...] = ()  # names of buffers that are no part of a state_dict
+    container: bool = False  # it has no forward, as a ModuleList
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,7 +299,7 @@ class Holder:
         """The calls of modules as data. A call that a checkpoint made again is none."""
         for call in calls:
             first, last = self.place(call.first), self.place(call.last)
-            inputs = self.structure((call.args, call.kwargs)), self.structure(call.output)
+            inputs = self.structure((call.args, call.kwargs), call.given), self.structure(call.output, call.gave)
             children = tuple(self.calls(call.children, modules))
             yield CallEntry(modules.number(call.path, call.module), first, last, *inputs, children)
 
@@ -306,13 +308,10 @@ class Holder:
         return number - sum(node.op.joint is not None for node in self.trace.graph.nodes[:number]) if self.passed else (
             number)
 
-    def structure(self, x: Any) -> tuple[Any, list[Value]]:
+    def structure(self, x: Any, values: list[Value | None]) -> tuple[Any, list[Value]]:
+        """A structure, and the Values in it when it was passed. values: None of a tensor from outside of the trace."""
         shape, tensors = flatten(x, keep_leaf)
-        return shape, [self.now(self.symbol(t).value) for t in tensors]
-
-    def symbol(self, tensor: Tensor) -> Tensor:
-        """What stands for a tensor in the trace."""
-        return self.trace.views[id(tensor)][1] if tensor.array is not None else tensor
+        return shape, [self.now(self.trace.views[id(t)][1].value if v is None else v) for t, v in zip(tensors, values)]
 
 
 class Modules:
@@ -341,8 +340,9 @@ class Modules:
         children = {name: self.number(f"{path}.{name}", child) for name, child in module._modules.items()
                     if child is not None}
         self.open.discard(key)
-        self.entries[number] = ModuleEntry(path, type(module).__name__, text_of(module), module.training, *own,
-                                           children)
+        self.entries[number] = ModuleEntry(
+            path, type(module).__name__, text_of(module), module.training, *own, children,
+            tuple(sorted(module._transient)), is_container(module))
         return number
 
 

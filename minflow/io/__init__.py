@@ -8,21 +8,34 @@ what other programs wrote. No file is ever unpickled. Read next: `checkpoint.py`
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO
 
+SAVERS: list[tuple[type, Callable]] = []  # (class, what saves its objects): `deploy` puts graphs and jobs here
 
-def save(obj: Any, path: str | os.PathLike | BinaryIO, *, pickle_module: Any = None, pickle_protocol: Any = None,
-         _use_new_zipfile_serialization: bool = True) -> None:
-    """Write tensors, numpy arrays, numbers, texts, bools, None and nested dicts, lists and tuples of them to `path`.
+
+def save(obj: Any, path: str | os.PathLike | BinaryIO, *, dynamic: Mapping | None = None, pickle_module: Any = None,
+         pickle_protocol: Any = None, _use_new_zipfile_serialization: bool = True) -> None:
+    """Write tensors, numpy arrays, numbers, texts, bools, None and nested dicts, lists and tuples of them to `path`; or
+    a graph with its computation.
 
     A path with a suffix (`"model.safetensors"`) is a file; one without (`"checkpoint"`) is a folder that holds it. An
     open file, or an io.BytesIO, is written into where it stands. The options of PyTorch's pickles are accepted.
     The old file stays until the new one is whole and on the disk. Tensors that share a storage are written once.
+
+    An nn.Graph that was called, or a predict job: its computation and its tensors, for `flow.load_graph` in a process
+    without their code. path: a folder. dynamic: which axes of its inputs may have other sizes when it is loaded,
+    `{"x": {0: "batch"}}`. Raises GraphError for what cannot be saved, before anything is written. See
+    docs/deployment.md.
+
     Raises CheckpointError if something in `obj` is not data (it names the place: `state["opt"]["fn"]`), or if the file
     cannot be written; then the old one is as it was.
     """
     from . import checkpoint  # at first use: with the modules of Python that it needs
 
+    for kind, write in SAVERS:
+        if isinstance(obj, kind):
+            return write(obj, path, dynamic)
     checkpoint.save(obj, path)
 
 

@@ -37,6 +37,8 @@ class ModuleCall:
 
     path: "model.features.0".  args, kwargs, output: as they were, with symbolic tensors.  first, last: its nodes are
     `nodes[first:last]` of the trace.  done: it returned.  error: what it raised, at the innermost module that failed.
+    given, gave: the Values of the tensors in args and output when it was called and when it returned: what is written
+    in place has another one later.
     """
 
     path: str
@@ -46,6 +48,8 @@ class ModuleCall:
     first: int
     last: int = -1
     output: Any = None
+    given: list[Value | None] = field(default_factory=list)
+    gave: list[Value | None] = field(default_factory=list)
     done: bool = False
     error: BaseException | None = None
     children: list[ModuleCall] = field(default_factory=list)
@@ -160,7 +164,7 @@ class Build:
         """Run a module's forward, and remember the call."""
         if self.recomputing:
             return module.compute(args, kwargs)
-        call = ModuleCall(path, module, args, kwargs, len(self.trace.graph.nodes))
+        call = ModuleCall(path, module, args, kwargs, len(self.trace.graph.nodes), given=values_of((args, kwargs)))
         self.stack[-1].children.append(call)
         self.stack.append(call)
         self.observer.entered(call)
@@ -180,7 +184,7 @@ class Build:
         finally:
             call.last = len(self.trace.graph.nodes)
             self.stack.pop()
-        call.done = True
+        call.done, call.gave = True, values_of(call.output)
         self.observer.left(call)
         return call.output
 
@@ -351,3 +355,8 @@ class Build:
                     tensor = kept[id(source.array)]
                     source.name = graph.outside_name(tensor) or f"captured {len(self.captured)}"
                     self.captured.append((source.name, tensor))
+
+
+def values_of(x: Any) -> list[Value | None]:
+    """The Values of the tensors in a structure, as they stand now."""
+    return [t.value for t in flatten(x, lambda path, leaf: None)[1]]

@@ -1,0 +1,273 @@
+"""Attrs of operations as data for a file: what JSON has stays as it is, tuples are lists, a dtype is its name, Ellipsis
+is "...", NaN is {"float": "nan"}, 1j is {"complex": [0.0, 1.0]}, an operation in a path of views is its name.
+
+Nothing in a file says what its data mean: that says the table KINDS, by the attr's name (OF_OP: where ops differ). A
+kind is a check as those of `checks.py`: (JSON value, place) -> value, or Malformed. What fits the shapes of the inputs
+is asked later, by the op's own rule, `infer`. Read next: `folder.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.infer import data_dependent
+from ..core.ir import NUMBERS
+from ..core.op import OPS, Op
+from ..core.ops.shape import check_fits
+from ..core.spec import DType, dtype_named, promote
+from .checks import Malformed, fields, flag, items, one_of, text, whole
+
+Kind = Callable[[Any, str], Any]
+FAR = 2**62  # no size, step or place in memory is as far
+AXES, STEPS, TERMS = 64, 1_000_000, 64  # entries of a shape; of the sizes of a sequence's steps; of a Follows
+DEPTH = 8  # of the tuples of a custom op
+NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+NUMBER_FOR = {"index_put": "src", "scatter": "src", "ravel_index": "*index"}  # inputs that may be a number
+
+
+# ---- values as data --------------------------------------------------------------------------------------------------
+
+
+def encode(value: Any) -> Any:
+    """The JSON value of an attr. Raises TypeError for what no file can hold."""
+    from .dynamic import Follows, Ratio
+
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or type(value) in (bool, int, str):
+        return value
+    if type(value) is float:
+        return value if math.isfinite(value) else {"float": str(value)}
+    if type(value) is complex:
+        return {"complex": [encode(value.real), encode(value.imag)]}
+    if isinstance(value, tuple | list):
+        return [encode(x) for x in value]
+    if value is Ellipsis:
+        return "..."
+    if isinstance(value, DType | Op):
+        return value.name
+    if isinstance(value, Mapping):  # the attrs of a view in a path
+        return {name: encode(x) for name, x in value.items()}
+    if isinstance(value, Follows):
+        return {"follows": [[factor, list(names)] for factor, names in value.terms]}
+    if isinstance(value, Ratio):
+        return {"ratio": [encode(value.scale), encode(value.top), encode(value.bottom)]}
+    raise TypeError(f"{type(value).__name__} is no value that a file can hold")
+
+
+def encode_attrs(op: Op, attrs: Mapping[str, Any]) -> dict[str, Any]:
+    """The attrs of a node as JSON values. Raises TypeError or Malformed for what `decode_attrs` would not give back."""
+    data = {name: encode(value) for name, value in attrs.items()}
+    if op.custom and (other := [x for x in leaves(tuple(attrs.values())) if type(x) not in PLAIN]):
+        raise TypeError(f"{type(other[0]).__name__} is no plain value, as attrs of a custom operation are in a file")
+    decode_attrs(op, data)
+    return data
+
+
+def leaves(value: Any) -> list:
+    """What stands in nested tuples."""
+    return [leaf for x in value for leaf in leaves(x)] if type(value) is tuple else [value]
+
+
+# ---- kinds -----------------------------------------------------------------------------------------------------------
+
+
+def integer(x: Any, place: str, low: int = -FAR) -> Any:
+    """An int, or a Follows: an int that is known when the sizes of dynamic axes are."""
+    return follows(x, place) if type(x) is dict else whole(x, place, low, FAR)
+
+
+def natural(x: Any, place: str) -> Any:
+    return integer(x, place, 0)
+
+
+def follows(x: Any, place: str) -> Any:
+    from .dynamic import Follows
+
+    terms = []
+    for i, term in enumerate(items(fields(x, place, ("follows",))["follows"], place, TERMS, 1)):
+        here = f"{place}.follows[{i}]"
+        factor, names = items(term, here, 2, 2)
+        names = [text(name, here, least=1) for name in items(names, here, TERMS)]
+        terms.append((whole(factor, here, -FAR, FAR), tuple(names)))
+    return Follows(tuple(terms))
+
+
+def ratio(x: Any, place: str) -> Any:
+    """A Ratio: a float that is known when the sizes of dynamic axes are."""
+    from .dynamic import Ratio
+
+    scale, top, bottom = items(fields(x, place, ("ratio",))["ratio"], place, 3, 3)
+    return Ratio(float(real(scale, place)), follows(top, place), follows(bottom, place))
+
+
+def real(x: Any, place: str) -> Any:
+    """A float, or an int that the program gave for one."""
+    if type(x) is dict and ("follows" in x or "ratio" in x):
+        return follows(x, place) if "follows" in x else ratio(x, place)
+    if type(x) is dict:
+        return NOT_FINITE[one_of(fields(x, place, ("float",))["float"], place, NOT_FINITE)]
+    return x if type(x) is float else whole(x, place, -FAR, FAR)
+
+
+def number(x: Any, place: str) -> Any:
+    """Any Python number."""
+    if type(x) is dict and "complex" in x:
+        parts = items(fields(x, place, ("complex",))["complex"], place, 2, 2)
+        return complex(*[float(real(part, place)) for part in parts])
+    return x if type(x) is bool else real(x, place)
+
+
+def dtype(x: Any, place: str) -> DType:
+    return dtype_named(one_of(x, place, DType.table))
+
+
+def choice(*allowed: str) -> Kind:
+    return lambda x, place: one_of(x, place, allowed)
+
+
+def maybe(kind: Kind) -> Kind:
+    return lambda x, place: None if x is None else kind(x, place)
+
+
+def several(kind: Kind, most: int = AXES) -> Kind:
+    """A tuple, each entry of this kind."""
+    return lambda x, place: tuple([kind(y, f"{place}[{i}]") for i, y in enumerate(items(x, place, most))])
+
+
+def pair(kind: Kind) -> Kind:
+    """Of height and width."""
+    return lambda x, place: tuple([kind(y, place) for y in items(x, place, 2, 2)])
+
+
+def part(x: Any, place: str) -> Any:
+    """One part of an index: an int, None, the dots, or a slice as (start, stop, step)."""
+    if x is None or type(x) is str:
+        return None if x is None else Ellipsis if one_of(x, place, ("...",)) else x
+    if type(x) is not list:
+        return integer(x, place)
+    start, stop, step = [maybe(integer)(y, place) for y in items(x, place, 3, 3)]
+    if step == 0:
+        raise Malformed("a slice whose step is not 0", x, place)
+    return start, stop, step
+
+
+def index(x: Any, place: str) -> tuple:
+    parts = several(part, 2 * AXES)(x, place)
+    if sum([y is Ellipsis for y in parts]) > 1:
+        raise Malformed("an index with at most one ...", x, place)
+    return parts
+
+
+def view(x: Any, place: str) -> tuple[Op, dict[str, Any]]:
+    """One step of a path: a view and its attrs."""
+    name, attrs = items(x, place, 2, 2)
+    op = OPS[one_of(name, place, [name for name, op in OPS.items() if op.is_view and len(op.inputs) == 1])]
+    return op, decode_attrs(op, attrs, place)
+
+
+def custom(x: Any, place: str, depth: int = DEPTH) -> Any:
+    """A plain value: None, a text, a number, or a tuple of such."""
+    if x is None or type(x) is str:
+        return None if x is None else text(x, place, STEPS, lines=True)
+    if type(x) is not list:
+        return number(x, place)
+    if not depth:
+        raise Malformed(f"tuples in at most {DEPTH} tuples", x, place)
+    return tuple([custom(y, place, depth - 1) for y in items(x, place, STEPS)])
+
+
+PLAIN = frozenset({type(None), str, bool, int, float, complex})
+SIZES, INTEGERS, WINDOW = several(natural), several(integer), pair(natural)
+AXIS_OR_NONE, AXES_OR_NONE = maybe(integer), maybe(INTEGERS)
+
+
+def named(kind: Kind, names: str) -> dict[str, Kind]:
+    return dict.fromkeys(names.split(), kind)
+
+
+KINDS: dict[str, Kind] = {  # attr -> what it is
+    **named(flag, """apart ceil_mode complete corrected count_include_pad decoupled descending include_self inverse
+        invert keepdims maximize nesterov relu replacement reverse right runs ta tb unit upper"""),
+    **named(integer, "axis blank call diagonal dim dim1 dim2 ignore_index offset"),
+    **named(natural, "bins classes groups minlength n num_classes num_samples size step"),
+    **named(real, """alpha atol beta1 beta2 correction dampening eps etaminus etaplus high lambd largest least low
+        lr_decay mean momentum momentum_decay p rho rtol smallest std t0 threshold weight_decay"""),
+    **named(text, "by loss name"),
+    **named(SIZES, "output_size shape"),
+    **named(INTEGERS, "axes dims shifts"),
+    **named(WINDOW, "dilation kernel_size padding stride"),
+    "dtype": dtype,
+    "divisor_override": maybe(integer),
+    "index": index,
+    "path": several(view),
+    "reduce": choice("prod", "amax", "amin"),
+    "reduction": choice("none", "mean", "sum"),
+    "sizes": several(natural, STEPS),
+    "value": number,
+}
+OF_OP: dict[str, dict[str, Kind]] = {  # op -> its attrs that are something else there
+    **{op: {"axis": AXES_OR_NONE} for op in "sum mean var prod amax amin any all".split()},
+    **{op: {"axis": AXIS_OR_NONE} for op in "argmax argmin groups".split()},
+    "as_strided": {"size": SIZES, "stride": SIZES, "offset": natural},
+    "randint": {"low": integer, "high": integer},
+}
+
+
+def kind_of(op: Op, name: str) -> Kind:
+    """What an attr of an op is."""
+    return custom if op.custom else OF_OP.get(op.name, {}).get(name) or KINDS[name]
+
+
+def decode(kind: Kind, data: Any, place: str = "attrs") -> Any:
+    """The value of this kind that the JSON value `data` stands for, or Malformed."""
+    return kind(data, place)
+
+
+def storable(op: Op) -> bool:
+    """May a file hold it? Not what is known only when the program runs (shapes that depend on numbers, foreign memory),
+    nor the rules of optimizers, which are made again by the optimizer."""
+    return op.name != "strided_look" and op.infer is not data_dependent and "lr" not in op.inputs
+
+
+def check_inputs(op: Op, inputs: Sequence[Any], place: str = "inputs") -> None:
+    """Refuse another number of inputs than the op has, and Python numbers (the other inputs are anything else) where a
+    tensor is wanted or that its dtype cannot hold. Raises Malformed, or the error of `check_fits`."""
+    numbers = [i for i, x in enumerate(inputs) if type(x) in NUMBERS]
+    if not inputs if op.variadic else len(inputs) != len(op.inputs):
+        raise Malformed(f"{len(op.inputs)} inputs of {op.name}", len(inputs), place)
+    if numbers and (len(numbers) == len(inputs) or not op.elementwise and any(
+            [op.inputs[0 if op.variadic else i] != NUMBER_FOR.get(op.name) for i in numbers])):
+        raise Malformed(f"a tensor as input {numbers[0]} of {op.name}", inputs[numbers[0]], place)
+    if numbers and op.elementwise != "bool" and not op.variadic:
+        kinds = [type(x) if type(x) in NUMBERS else x.spec for x in inputs]
+        held = promote(*kinds) if op.elementwise else kinds[0].dtype
+        for i in numbers:
+            check_fits(inputs[i], held)
+
+
+def decode_attrs(op: Op, data: Any, place: str = "attrs") -> dict[str, Any]:
+    """The attrs of a node of this op, of its own names alone and each of its kind, or Malformed."""
+    if not storable(op):
+        raise Malformed("an operation that a file can hold", op.name, place)
+    optional = [name for name in op.attrs if name == "by"]
+    needed = [name for name in op.attrs if name not in optional]
+    return {name: kind_of(op, name)(x, f"{place}.{name}") for name, x in fields(data, place, needed, optional).items()}
+
+
+def resolved(value: Any, sizes: Mapping[str, int]) -> Any:
+    """A decoded attr whose Follows are ints, at these sizes of the dynamic axes. Raises Malformed for one out of all
+    range; what does not fit the inputs is refused by the op's rule."""
+    from .dynamic import Follows, Ratio
+
+    if isinstance(value, Ratio):
+        return value.at(sizes)
+    if isinstance(value, Follows):
+        return whole(value.at(sizes), "attrs", -FAR, FAR)
+    if isinstance(value, Mapping):
+        return {name: resolved(x, sizes) for name, x in value.items()}
+    return tuple([resolved(x, sizes) for x in value]) if type(value) is tuple else value

@@ -1,0 +1,548 @@
+"""A Program as data for a file, and data from a file as a Document: checked whole, before any of it is used.
+
+Values are numbered: inputs, then tensors, then what each node makes; `"%12"` in the file. Every node is held against
+the shape rule of its op, so a Document is a graph that can run. Read next: `replay.py`, which runs it; `checks.py`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..core.base.errors import GraphError, MinflowError
+from ..core.infer import consult, data_dependent
+from ..core.ir import NUMBERS, RECOMPUTE, Node, Value, line_number
+from ..core.op import OPS, Op
+from ..core.spec import DType, Spec, dtype_named, spec_of
+from ..core.where import fail
+from ..core.ir import file_name, where_text
+from ..io.tree import WRITTEN
+from ..nn.graph.tree import Leaf
+from . import dynamic, versions
+from .attrs import AXES, FAR, SIZES, decode_attrs, encode, encode_attrs, number, resolved
+from .checks import Malformed, each, fields, flag, items, one_of, table, text, whole
+from .program import CallEntry, Held, ModuleEntry, Program, unknown_ops
+
+FORMAT, VERSION = "minflow.graph", 1
+KINDS = ("parameter", "buffer", "captured", "constant", "generator")
+SPEC = re.compile(r"([a-z]+[0-9]*)\[((?:[0-9]+(?:,[0-9]+)*)?)\]")
+VALUE = re.compile(r"%(0|[1-9][0-9]{0,11})")
+LINE = re.compile(r"(.{1,200}):([0-9]{1,8})")
+LONG = 4_000  # characters of a text that a module says of itself
+MOST_FILLED = 10**8  # numbers of a constant that follows a dynamic axis, as it is saved
+DEPTH = 100  # of lists and dicts among the arguments of a call
+
+Number = bool | int | float | complex
+
+
+# ---- a program as data -----------------------------------------------------------------------------------------------
+
+
+def to_data(program: Program) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """(graph.json, weights by name). Raises GraphError for what a file cannot hold."""
+    return Writing(program).data()
+
+
+class Writing:
+    """numbers: value -> its number."""
+
+    def __init__(self, program: Program):
+        self.program = program
+        self.numbers: dict[Value, int] = {}
+        self.places: dict[Node, int] = {node: i for i, node in enumerate(program.graph.nodes)}
+        for source in program.graph.inputs:
+            self.numbers[Value(source, 0, source.out_specs[0])] = len(self.numbers)
+        first = len(self.numbers)
+        for i, held in enumerate(program.held):
+            if held.source is not None:
+                self.numbers[Value(held.source, 0, held.source.out_specs[0])] = first + i
+        self.count = first + len(program.held)
+
+    def data(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        program, arrays = self.program, {}
+        if unknown := unknown_ops(program):
+            listed = dict.fromkeys(f"{name} ({line})" for name, line in unknown)
+            fail(GraphError, f"{program.name} has operations without a registered name, which no other process finds: "
+                 f"{', '.join(list(listed)[:8])}", "define it by flow.library.custom_op in a module that the other "
+                 "process imports", graph=program.name)
+        states = []
+        for held in program.held:
+            states.append(self.state(held))
+            if held.tensor is not None:
+                arrays[held.name] = np.ascontiguousarray(held.tensor.array).reshape(held.tensor.array.shape)
+        inputs = [{"name": s.name, "spec": spec_text(s.out_specs[0])} for s in program.graph.inputs]
+        nodes = [self.node(node) for node in program.graph.nodes]
+        data = {
+            "format": FORMAT, "version": VERSION, "name": program.name, "kind": program.kind,
+            "ops": versions.versions_of(program.graph.nodes),
+            "arguments": list(program.arguments), "tree": self.structure(program.tree, iter(program.graph.inputs)),
+            "axes": {name: [list(place) for place in places] for name, places in program.axes.items()},
+            "inputs": inputs, "states": states, "nodes": nodes,
+            "outputs": self.structure(program.out_tree, iter(program.graph.outputs)),
+            "updates": [[self.ref(Value(s, 0, s.out_specs[0])), self.ref(v)] for s, v in program.graph.updates.items()],
+            "gradients": [[number, self.ref(v)] for number, v in program.gradients.items()],
+            "loss": None if program.loss is None else self.ref(program.loss), "training": program.training,
+            "modules": [self.module(entry) for entry in program.modules],
+            "members": program.members, "met": program.met,
+            "calls": [row for call in program.calls for row in self.calls(call, 0)],
+        }  # fmt: skip
+        return data, arrays
+
+    def state(self, held: Held) -> dict[str, Any]:
+        if held.tensor is None:
+            key, counter = map(int, held.generator.get_state())
+            return {"name": held.name, "kind": held.kind, "draws": held.draws, "words": [key, counter]}
+        spec = held.tensor.spec
+        if spec.dtype.name not in WRITTEN:
+            fail(GraphError, f"{held.name} has the dtype {spec.dtype.name}, which a file of weights cannot hold",
+                 f"one of {', '.join(WRITTEN)}", tensor=held.tensor)
+        result = {"name": held.name, "kind": held.kind, "spec": spec_text(spec)}
+        if held.tensor.requires_grad:
+            result["requires_grad"] = True
+        if filled := self.program.fills.get(held.source):
+            result["filled"] = {"shape": encode(filled.shape), "first": encode(filled.first), "step": filled.step}
+        return result
+
+    def node(self, node: Node) -> dict[str, Any]:
+        first, follows = self.count, self.program.follows.get(node, {})
+        for index, spec in enumerate(node.out_specs):
+            self.numbers[Value(node, index, spec)] = self.count
+            self.count += 1
+        result: dict[str, Any] = {"value": f"%{first}", "op": node.op.name,
+                                  "in": [self.given(node, i, x) for i, x in enumerate(node.inputs)]}
+        try:
+            attrs = encode_attrs(node.op, {**node.attrs, **{k: v for k, v in follows.items() if isinstance(k, str)}})
+        except (TypeError, Malformed) as error:
+            fail(GraphError, f"{self.program.names[node]} at {where_text(node.where)} cannot be saved: {error}",
+                 "numbers, texts and tuples of them as attributes", op=node.op.name)
+        if attrs:
+            result["attrs"] = attrs
+        result["out"] = [spec_text(spec) for spec in node.out_specs]
+        if node.scope:
+            result["scope"] = node.scope
+        if node.where is not None:
+            result["line"] = f"{file_name(node.where[0].co_filename)[-200:]}:{line_number(node.where)}"
+        if node.needs:
+            result["needs"] = node.needs
+        if node.origin is not None:
+            origin = node.origin
+            result["of"] = self.places.get(origin, -1) if isinstance(origin, Node) else origin
+        return result
+
+    def given(self, node: Node, place: int, x: Any) -> Any:
+        follows = self.program.follows.get(node, {}).get(place)
+        return encode(x if follows is None else follows) if x.__class__ is not Value else self.ref(x)
+
+    def ref(self, value: Value) -> str:
+        return f"%{self.numbers[value]}"
+
+    def structure(self, shape: Any, values: Iterator) -> Any:
+        """A structure with the numbers of values at its leaves."""
+        if shape == "tensor":
+            value = next(values)
+            return self.ref(value if value.__class__ is Value else Value(value, 0, value.out_specs[0]))
+        if shape is None:
+            return None
+        if isinstance(shape, Leaf):
+            x = shape.value
+            return {"is": encode(x)} if x.__class__ in NUMBERS else {"text": short(str(x) if isinstance(x, str) else
+                                                                                   type(x).__name__)}
+        kind, keys, parts = shape
+        inner = [self.structure(part, values) for part in parts]
+        if keys is not None:
+            return {"dict": [[key if isinstance(key, str | int) else str(key), part]
+                             for key, part in zip(keys, inner)]}
+        return {"list" if issubclass(kind, list) else "tuple": inner}
+
+    def module(self, entry: ModuleEntry) -> dict[str, Any]:
+        result: dict[str, Any] = {"path": entry.path, "class": entry.kind}
+        listed = (("text", entry.text[:LONG]), ("parameters", entry.parameters), ("buffers", entry.buffers),
+                  ("transient", list(entry.transient)), ("children", entry.children), ("container", entry.container))
+        result |= {name: x for name, x in listed if x}
+        return result | {"training": entry.training}
+
+    def calls(self, call: CallEntry, depth: int) -> Iterator[dict[str, Any]]:
+        """A call and those inside it, a row each."""
+        yield {"module": call.module, "depth": depth, "nodes": [call.first, call.last],
+               "in": self.structure(call.inputs[0], iter(call.inputs[1])),
+               "out": self.structure(call.output[0], iter(call.output[1]))}
+        for child in call.children:
+            yield from self.calls(child, depth + 1)
+
+
+def spec_text(spec: Spec) -> str:
+    return f"{spec.dtype.name}[{','.join(map(str, spec.shape))}]"
+
+
+def short(x: str) -> str:
+    x = "".join(c if c.isprintable() else " " for c in x)
+    return x if len(x) <= 80 else f"{x[:77]}..."
+
+
+# ---- data as a document ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """A tensor of a document. array: its numbers, None of a generator, which has its key and counter as `words`."""
+
+    name: str
+    kind: str
+    spec: Spec | None
+    array: np.ndarray | None = None
+    requires_grad: bool = False
+    filled: dynamic.Filled | None = None  # of a constant that follows dynamic axes: how
+    draws: int = 0
+    words: tuple[int, int] = (0, 0)
+
+
+@dataclass(frozen=True, eq=False)
+class NodeEntry:
+    """An operation. inputs: numbers of values as Ref, or Python numbers (or Follows).  first: number of its first
+    value.  origin: number of the node whose gradient it is, "recompute", or None."""
+
+    op: Op
+    inputs: tuple[Any, ...]
+    attrs: Mapping[str, Any]
+    specs: tuple[Spec, ...]
+    first: int
+    scope: str = ""
+    line: tuple[str, int] | None = None
+    needs: int = 0
+    origin: int | str | None = None
+    dynamic: bool = False
+
+
+class Ref(int):
+    """The number of a value, among the inputs of a node and in structures."""
+
+
+@dataclass(frozen=True, eq=False)
+class Document:
+    """A saved graph, checked. Structures have a Ref at each tensor. See `program.py` for the other names."""
+
+    name: str
+    kind: str
+    arguments: tuple[str, ...]
+    tree: Any
+    inputs: tuple[tuple[str, Spec], ...]
+    states: tuple[State, ...]
+    nodes: tuple[NodeEntry, ...]
+    outputs: Any
+    updates: tuple[tuple[int, int], ...]
+    gradients: tuple[tuple[int, int], ...]
+    loss: int | None
+    training: bool
+    modules: tuple[ModuleEntry, ...]
+    members: dict[str, int]
+    met: dict[str, int]
+    calls: tuple[CallEntry, ...]
+    axes: dict[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+
+    def sizes(self, specs: Any) -> dict[str, int]:
+        """The size of each dynamic axis for inputs of these specs."""
+        return dynamic.sizes_of(self.axes, specs)
+
+
+def from_data(data: Any, arrays: Mapping[str, np.ndarray]) -> Document:
+    """The Document of graph.json and its weights; raises Malformed or GraphFormatError where they are not a graph that
+    minflow writes."""
+    return Reading(data, arrays).document()
+
+
+TOP = ("format", "version", "name", "kind", "ops", "arguments", "tree", "axes", "inputs", "states", "nodes", "outputs",
+       "updates", "gradients", "loss", "training", "modules", "members", "met", "calls")
+
+
+class Reading:
+    """specs: those of the values so far, by number."""
+
+    def __init__(self, data: Any, arrays: Mapping[str, np.ndarray]):
+        self.data, self.arrays = fields(data, "graph", TOP), arrays
+        self.specs: list[Spec] = []
+        self.sizes: dict[str, int] = {}
+
+    def document(self) -> Document:
+        data = self.data
+        name, kind = (text(data[key], key, least=1) for key in ("name", "kind"))
+        self.known = versions.check_versions(table(data["ops"], "ops", lambda x, place: whole(x, place, 1, 10**6)))
+        arguments = tuple(each(data["arguments"], "arguments", argument))
+        inputs = tuple(each(data["inputs"], "inputs", self.input))
+        self.specs += [spec for _, spec in inputs]
+        axes = self.axes(data["axes"], inputs)
+        states = tuple(each(data["states"], "states", self.state))
+        wanted = [s.name for s in states if s.array is not None]
+        if len(set(wanted)) < len(wanted):
+            raise Malformed("names that differ", sorted(wanted), "states")
+        self.specs += [s.spec for s in states]
+        self.training = flag(data["training"], "training")
+        rows = versions.converted(items(data["nodes"], "nodes"), self.known)
+        nodes = tuple([self.node(row, f"nodes[{i}]", i) for i, row in enumerate(rows)])
+        first, last = len(inputs), len(inputs) + len(states)
+
+        def state_number(x: Any, place: str) -> int:
+            return self.ref(x, place, first, last) - first
+
+        updates = tuple(each(data["updates"], "updates", lambda x, place: self.update(x, place, state_number)))
+        gradients = tuple(each(data["gradients"], "gradients",
+                               lambda x, place: self.update(x, place, lambda n, at: whole(n, at, 0, len(states) - 1))))
+        for target, value in (*updates, *gradients):
+            if states[target].spec is not self.specs[value] or states[target].kind == "generator":
+                raise Malformed(f"a value of {states[number].spec}", self.specs[value], "updates and gradients")
+        for pairs, place in ((updates, "updates"), (gradients, "gradients")):
+            if len({target for target, _ in pairs}) < len(pairs):
+                raise Malformed("a tensor once", pairs, place)
+        if any(states[target].kind == "constant" for target, _ in updates):
+            raise Malformed("tensors that are no constants", updates, "updates")
+        loss = None if data["loss"] is None else self.ref(data["loss"], "loss")
+        if self.training and (loss is None or not gradients) or (loss is not None and self.specs[loss].size != 1):
+            raise Malformed("one number that gradients come from", data["loss"], "loss")
+        modules = tuple(each(data["modules"], "modules", lambda x, place: module(x, place, states)))
+        check_tree(modules)
+        members, met = (
+            table(data[key], key, lambda x, place: whole(x, place, 0, len(modules) - 1)) for key in ("members", "met"))
+        return Document(
+            name, kind, arguments, self.structure(data["tree"], "tree", among=range(len(inputs))), inputs, states,
+            nodes, self.structure(data["outputs"], "outputs"), updates, gradients, loss, self.training, modules,
+            members, met, self.calls(data["calls"], modules, len(nodes)), axes)
+
+    # ---- sources -----------------------------------------------------------------------------------------------------
+
+    def input(self, x: Any, place: str) -> tuple[str, Spec]:
+        x = fields(x, place, ("name", "spec"))
+        return text(x["name"], f"{place}.name"), spec(x["spec"], f"{place}.spec")
+
+    def axes(self, x: Any, inputs: tuple) -> dict[str, tuple[tuple[int, int], ...]]:
+        def axis(pair: Any, place: str) -> tuple[int, int]:
+            number, at = items(pair, place, 2, 2)
+            whole(number, place, 0, len(inputs) - 1)
+            return number, whole(at, place, 0, len(inputs[number][1].shape) - 1)
+
+        axes = table(x, "axes", lambda pairs, place: tuple(each(pairs, place, axis, least=1)), most=dynamic.AXES)
+        try:
+            self.sizes = dynamic.sizes_of(axes, [s for _, s in inputs])
+        except MinflowError as error:
+            raise Malformed("axes of one size in all inputs", error.what, "axes") from None
+        return axes
+
+    def state(self, x: Any, place: str) -> State:
+        if type(x) is dict and x.get("kind") == "generator":
+            x = fields(x, place, ("name", "kind", "draws", "words"))
+            words = each(x["words"], f"{place}.words", lambda w, at: whole(w, at, -(2**63)), 2, 2)
+            draws = whole(x["draws"], f"{place}.draws", 0, 10**6)
+            return State(text(x["name"], f"{place}.name"), "generator", Spec((2,), dtype_named("int64")), draws=draws,
+                         words=tuple(words))
+        x = fields(x, place, ("name", "kind", "spec"), ("requires_grad", "filled"))
+        name, kind = text(x["name"], f"{place}.name", LONG, 1), one_of(x["kind"], f"{place}.kind", KINDS)
+        wanted, requires = spec(x["spec"], f"{place}.spec"), flag(x.get("requires_grad", False), place)
+        array = self.arrays.get(name)
+        if array is None:
+            raise Malformed(f"weights of {name}", sorted(self.arrays)[:6], place)
+        if array.shape != wanted.shape or spec_of(array) is not wanted:
+            raise Malformed(f"weights of {wanted}", f"{array.dtype}{list(array.shape)}", f"{place}, {name}")
+        if requires and not wanted.slope:
+            raise Malformed("a floating dtype, which can require a gradient", str(wanted), place)
+        filled = None if "filled" not in x else self.filled(x["filled"], f"{place}.filled")
+        if filled is not None and (kind != "constant" or not equal(filled.at(self.sizes, wanted.np), array)):
+            raise Malformed("how the numbers of a constant follow the dynamic axes", x["filled"], f"{place}.filled")
+        return State(name, kind, wanted, array, requires, filled)
+
+    def filled(self, x: Any, place: str) -> dynamic.Filled:
+        x = fields(x, place, ("shape", "first", "step"))
+        shape = SIZES(x["shape"], f"{place}.shape")
+        step = whole(x["step"], f"{place}.step", -FAR, FAR)
+        if step and len(shape) != 1:
+            raise Malformed("one axis", x["shape"], f"{place}.shape")
+        if math.prod(resolved(shape, self.sizes)) > MOST_FILLED:
+            raise Malformed(f"at most {MOST_FILLED:,} numbers", x["shape"], f"{place}.shape")
+        return dynamic.Filled(shape, number(x["first"], f"{place}.first"), step)
+
+    # ---- operations --------------------------------------------------------------------------------------------------
+
+    def node(self, x: Any, place: str, number: int) -> NodeEntry:
+        x = fields(x, place, ("value", "op", "in", "out"), ("attrs", "scope", "line", "needs", "of"))
+        first = len(self.specs)
+        if x["value"] != f"%{first}":
+            raise Malformed(f'"%{first}"', x["value"], f"{place}.value")
+        op = OPS[one_of(x["op"], f"{place}.op", self.known)]
+        if op.joint is not None or op.kernel is None or op.infer is data_dependent:
+            raise Malformed("an operation that a graph can hold", op.name, f"{place}.op")
+        least = 0 if op.variadic else len(op.inputs)
+        inputs = tuple(each(x["in"], f"{place}.in", self.given, 10**5 if op.variadic else least, least))
+        attrs = decode_attrs(op, x.get("attrs", {}), f"{place}.attrs")
+        wanted = tuple(each(x["out"], f"{place}.out", spec, len(op.outputs), len(op.outputs)))
+        now = resolved(attrs, self.sizes)
+        given = [self.specs[v] if isinstance(v, Ref) else resolved(v, self.sizes) for v in inputs]
+        got = inferred(op, given, now, place)
+        if got != wanted:
+            raise Malformed(f"{', '.join(map(str, got))}, which {op.name} gives", ", ".join(map(str, wanted)),
+                            f"{place}.out")
+        self.specs += wanted
+        origin = x.get("of")
+        if origin is not None and origin != RECOMPUTE:
+            origin = whole(origin, f"{place}.of", -1, number - 1)
+        needs = whole(x.get("needs", 0), f"{place}.needs", 0, (1 << len(inputs)) - 1)
+        line = x.get("line")
+        if line is not None:
+            found = LINE.fullmatch(text(line, f"{place}.line", 220))
+            if found is None or not int(found[2]):
+                raise Malformed('a line, "file.py:12"', line, f"{place}.line")
+            line = found[1], int(found[2])
+        changes = any(isinstance(v, dynamic.Follows | dynamic.Ratio) for v in inputs) or now != attrs
+        scope = text(x.get("scope", ""), f"{place}.scope", LONG)
+        return NodeEntry(op, inputs, attrs, wanted, first, scope, line, needs, origin, changes)
+
+    def given(self, x: Any, place: str) -> Any:
+        return self.ref(x, place) if isinstance(x, str) else number(x, place)
+
+    def ref(self, x: Any, place: str, low: int = 0, high: int | None = None) -> Ref:
+        found = VALUE.fullmatch(x) if isinstance(x, str) else None
+        high = len(self.specs) if high is None else high
+        if found is None or not low <= int(found[1]) < high:
+            raise Malformed(f"a value from %{low} to %{high - 1}", x, place)
+        return Ref(found[1])
+
+    def update(self, x: Any, place: str, number: Any) -> tuple[int, int]:
+        target, value = items(x, place, 2, 2)
+        return number(target, place), self.ref(value, place)
+
+    # ---- structures, modules and calls -------------------------------------------------------------------------------
+
+    def structure(self, x: Any, place: str, depth: int = 0, among: Any = None) -> Any:
+        """(shape, Refs) as `flatten` gives them of tensors."""
+        refs: list[Ref] = []
+        shape = self.shape(x, place, 0, refs)
+        if among is not None and list(refs) != list(among):
+            raise Malformed("every input once, in order", [int(r) for r in refs], place)
+        return shape, refs
+
+    def shape(self, x: Any, place: str, depth: int, refs: list) -> Any:
+        if x is None:
+            return None
+        if isinstance(x, str):
+            refs.append(self.ref(x, place))
+            return "tensor"
+        if depth > DEPTH or type(x) is not dict or len(x) != 1:
+            raise Malformed("a value, null, or an object that says what it is", x, place)
+        (kind, inner), = x.items()
+        if kind == "is":
+            return Leaf(number(inner, place))
+        if kind == "text":
+            return Leaf(text(inner, place))
+        if kind in ("list", "tuple"):
+            parts = each(inner, place, lambda part, at: self.shape(part, at, depth + 1, refs))
+            return (list if kind == "list" else tuple), None, tuple(parts)
+        if kind != "dict":
+            raise Malformed("list, tuple, dict, is or text", kind, place)
+        pairs = each(inner, place, lambda pair, at: items(pair, at, 2, 2))
+        keys = tuple([whole(k, place, -(2**63)) if type(k) is int else text(k, place) for k, _ in pairs])
+        if len(set(keys)) < len(keys):
+            raise Malformed("keys that differ", keys, place)
+        return dict, keys, tuple([self.shape(part, place, depth + 1, refs) for _, part in pairs])
+
+    def calls(self, rows: Any, modules: tuple, count: int) -> tuple[CallEntry, ...]:
+        """The calls, each inside the one before it that is less deep."""
+        top: list[Any] = []
+        stack = [(0, count, top)]
+        for i, x in enumerate(items(rows, "calls")):
+            place = f"calls[{i}]"
+            x = fields(x, place, ("module", "depth", "nodes", "in", "out"))
+            depth = whole(x["depth"], f"{place}.depth", 0, len(stack) - 1)
+            del stack[depth + 1 :]
+            low, high, around = stack[-1]
+            low = around[-1].last if around else low
+            first, last = each(x["nodes"], f"{place}.nodes", lambda n, at, low=low, high=high: whole(n, at, low, high),
+                               2, 2)
+            if last < first:
+                raise Malformed("the first node, then the last", [first, last], f"{place}.nodes")
+            number = whole(x["module"], f"{place}.module", 0, len(modules) - 1)
+            inside: list[Any] = []
+            around.append(CallEntry(number, first, last, self.structure(x["in"], f"{place}.in"),
+                                    self.structure(x["out"], f"{place}.out"), inside))
+            stack.append((first, last, inside))
+        return tuple(top)
+
+
+def equal(a: np.ndarray, b: np.ndarray) -> bool:
+    return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()
+
+
+def argument(x: Any, place: str) -> str:
+    x = text(x, place, least=1)
+    if not x.lstrip("*").isidentifier() or len(x) - len(x.lstrip("*")) > 2:
+        raise Malformed("the name of an argument", x, place)
+    return x
+
+
+def spec(x: Any, place: str) -> Spec:
+    found = SPEC.fullmatch(text(x, place, 1_500))
+    if found is None or found[1] not in DType.table:
+        raise Malformed('a dtype and a shape, "float32[8,3]"', x, place)
+    sizes = [int(n) for n in found[2].split(",")] if found[2] else []
+    if len(sizes) > AXES or any(n >= 2**62 for n in sizes):
+        raise Malformed(f"at most {AXES} axes, each less than 2**62", x, place)
+    return Spec(tuple(sizes), dtype_named(found[1]))
+
+
+def inferred(op: Op, inputs: list, attrs: Mapping[str, Any], place: str) -> tuple[Spec, ...]:
+    """What the op's shape rule gives for these, or Malformed with what it says."""
+    specs = tuple([x.__class__ if x.__class__ in NUMBERS else x for x in inputs])
+    try:
+        dtype, got = consult(op, specs, attrs)
+    except Exception as error:  # a rule that was never asked about such attrs may raise anything
+        said = error.what if isinstance(error, MinflowError) else f"{type(error).__name__}: {error}"
+        raise Malformed(f"what {op.name} takes ({said})", f"{[str(s) for s in specs]} {dict(attrs)}", place) from None
+    if got is None:
+        raise Malformed(f"inputs of one dtype, as {op.name} gets them (a cast to {dtype})", list(map(str, specs)),
+                        place)
+    return got
+
+
+def module(x: Any, place: str, states: tuple[State, ...]) -> ModuleEntry:
+    x = fields(x, place, ("path", "class", "training"), ("text", "parameters", "buffers", "transient", "children",
+                                                       "container"))
+
+    def tensors(key: str) -> dict[str, int]:
+        held = table(x.get(key, {}), f"{place}.{key}", lambda n, at: whole(n, at, 0, len(states) - 1))
+        for state in [states[n] for n in held.values()]:
+            if state.kind not in ("parameter", "buffer"):
+                raise Malformed("a parameter or buffer", state.kind, f"{place}.{key}")
+        return held
+
+    kind = text(x["class"], f"{place}.class")
+    if not kind.isidentifier():
+        raise Malformed("the name of a class", kind, f"{place}.class")
+    return ModuleEntry(
+        text(x["path"], f"{place}.path", LONG), kind, text(x.get("text", ""), f"{place}.text", LONG, lines=True),
+        flag(x["training"], f"{place}.training"), tensors("parameters"), tensors("buffers"),
+        table(x.get("children", {}), f"{place}.children", lambda n, at: whole(n, at, 0)),
+        tuple(each(x.get("transient", []), f"{place}.transient", text)),
+        flag(x.get("container", False), f"{place}.container"))
+
+
+def check_tree(modules: tuple[ModuleEntry, ...]) -> None:
+    """No module holds itself."""
+    done: dict[int, bool] = {}  # number -> all of it was seen
+    for root in range(len(modules)):
+        stack = [(root, False)]
+        while stack:
+            number, after = stack.pop()
+            if after:
+                done[number] = True
+                continue
+            if done.get(number) is False:
+                raise Malformed("modules inside one another, none inside itself", modules[number].path, "modules")
+            if done.get(number):
+                continue
+            done[number] = False
+            stack.append((number, True))
+            for child in modules[number].children.values():
+                if child >= len(modules):
+                    raise Malformed(f"a module from 0 to {len(modules) - 1}", child, "modules")
+                if not done.get(child):
+                    stack.append((child, False))

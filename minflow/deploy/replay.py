@@ -1,0 +1,306 @@
+"""A saved graph that runs: an nn.Graph whose build makes the saved operations again, one after the other.
+
+Its modules have the names, texts and tensors of those that were saved and none of their code: each runs its own part
+of the operations. So a loaded graph is compiled, listed, explored and compared as any other.
+Read next: `../nn/graph/build.py`, which calls it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from contextvars import ContextVar
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..core.base.errors import GraphError
+from ..core.infer import infer
+from ..core.ir import RECOMPUTE, Node, Value, outputs_of
+from ..core.mode import MODE, using
+from ..core.random import Generator, default_generator
+from ..core.rebind import write
+from ..core.spec import spec_of
+from ..core.tensor import Tensor
+from ..core.where import fail, warn
+from ..nn.graph import Graph
+from ..nn.graph.tree import flatten, unflatten
+from ..nn.module import Module
+from ..nn.parameter import Parameter
+from .attrs import resolved
+from .document import Document, NodeEntry, Ref, State
+from .dynamic import Follows, Ratio
+from .program import CallEntry, keep_leaf
+
+RUN: ContextVar[Run | None] = ContextVar("replay", default=None)
+
+
+class LoadedContainer(Module):
+    """A module of a saved graph: what it was called and what it held, without its class."""
+
+    _text = ""
+
+    def extra_repr(self) -> str:
+        return self._text
+
+    def train(self, mode: bool = True) -> LoadedContainer:
+        """A saved graph computes what it computed when it was saved, in train() or in eval()."""
+        if mode is not self.training:
+            warn(f"{type(self).__name__}.{'train' if mode else 'eval'}: a saved graph stays in the mode in which it "
+                 "was saved", "save the graph again after model.eval() and a call", training=self.training)
+        return self
+
+
+class LoadedModule(LoadedContainer):
+    """One that has a forward: it runs as a part of its graph."""
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        run = RUN.get()
+        if run is None or run.entering is not self:
+            name = type(self).__name__
+            fail(GraphError, f"this {name} is a part of a saved graph, without the code of its class: it runs only "
+                 "inside of its graph", f"the graph itself; or the class: {name}(...) and load_state_dict",
+                 module=name)
+        return run.inside()
+
+
+class LoadedGraph(Graph):
+    """A graph that `flow.load_graph` gave: it computes what the saved one computed. See `flow.load_graph`."""
+
+    _document: Document
+    _tensors: list[Any]
+    _named: dict[str, LoadedContainer]
+    _saved_frozen: tuple[tuple[str, str], ...] = ()
+
+    def named_members(self) -> Iterator[tuple[str, Module]]:
+        yield from self._named.items()
+
+    def outside_name(self, tensor: Tensor) -> str:
+        return next((s.name for s, t in zip(self._document.states, self._tensors) if t is tensor), "")
+
+    def frozen(self) -> Any:
+        """What was fixed when the graph was saved, and what it reads anew at each call."""
+        report = super().frozen()
+        rows = tuple([(name, text) for name, text in self._saved_frozen])
+        return type(report)(replace(report.record, built_in=rows)) if rows else report
+
+    def replay(self, args: tuple, kwargs: dict) -> Any:
+        return Run(self, self._document, args, kwargs).whole()
+
+
+def loaded(document: Document, frozen: Any = ()) -> LoadedGraph:
+    """The graph of a document, without optimizers yet."""
+    graph = class_of(document)()
+    own = graph.__dict__
+    tensors = [tensor_of(state) for state in document.states]
+    modules: list[LoadedContainer] = []
+    for entry in document.modules:
+        base = LoadedContainer if entry.container else LoadedModule
+        module = type(entry.kind, (base,), {"__module__": __name__, "_text": entry.text})()
+        module.training = entry.training
+        modules.append(module)
+    for entry, module in zip(document.modules, modules):
+        for name, number in entry.parameters.items():
+            module.register_parameter(name, tensors[number])
+        for name, number in entry.buffers.items():
+            module.register_buffer(name, tensors[number], name not in entry.transient)
+        for name, number in entry.children.items():
+            module.add_module(name, modules[number])
+    named = {name: modules[number] for name, number in document.members.items()}
+    own.update(_document=document, _tensors=tensors, _named=named, _saved_frozen=tuple(frozen),
+               _met=[(path, modules[number]) for path, number in document.met.items()])
+    own["_modules_by_number"] = modules
+    for name, module in named.items():
+        if "." not in name:
+            setattr(graph, name, module)
+    return graph
+
+
+def class_of(document: Document) -> type[LoadedGraph]:
+    """A class of the saved name, whose build has the saved arguments."""
+    kinds = inspect.Parameter
+    parameters = [kinds("self", kinds.POSITIONAL_OR_KEYWORD)]
+    for name in document.arguments:
+        kind = (kinds.POSITIONAL_OR_KEYWORD, kinds.VAR_POSITIONAL, kinds.VAR_KEYWORD)[len(name) - len(name.lstrip("*"))]
+        parameters.append(kinds(name.lstrip("*"), kind))
+
+    def build(self: LoadedGraph, *args: Any, **kwargs: Any) -> Any:
+        return self.replay(args, kwargs)
+
+    build.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    name = document.name.rpartition("_")[0] or document.name
+    return type(name, (LoadedGraph,), {"build": build, "__module__": __name__, "__doc__": LoadedGraph.__doc__})
+
+
+def tensor_of(state: State) -> Any:
+    """The tensor of a state; of a generator the Generator itself."""
+    if state.kind == "generator":
+        if state.name == "generator":
+            return default_generator
+        return Generator().set_state(np.array(state.words, "int64"))
+    if state.kind == "parameter":
+        return Parameter(Tensor(state.array, state.spec), state.requires_grad)
+    tensor = Tensor(state.array, state.spec)
+    tensor.label = state.name.rpartition(".")[2] if state.kind == "buffer" else ""
+    return tensor
+
+
+class Run:
+    """One replay, in a trace or in eager. env: number of a value -> its Value in a trace, else its Tensor."""
+
+    def __init__(self, graph: LoadedGraph, document: Document, args: tuple, kwargs: dict):
+        self.graph, self.document = graph, document
+        self.mode = MODE.get()
+        self.traced = self.mode.trace is not None
+        self.entering: Any = None
+        self.by_number: dict[int, Node] = {}
+        inputs = self.inputs(args, kwargs)
+        self.sizes = document.sizes([x.spec for x in inputs]) if document.axes else {}
+        self.env: dict[int, Any] = {}
+        self.draws: dict[int, Any] = {}
+        for number, x in enumerate(inputs):
+            self.env[number] = x.value if self.traced else x
+        for number, (state, tensor) in enumerate(zip(document.states, graph._tensors), len(inputs)):
+            self.add_state(number, state, tensor)
+
+    def inputs(self, args: tuple, kwargs: dict) -> list[Tensor]:
+        """The tensors of a call, if it is one that this graph was saved for."""
+        graph, document = self.graph, self.document
+        tree, tensors = flatten((args, kwargs), keep_leaf)
+        if tree != document.tree[0]:
+            fail(GraphError, f"{graph.name} was saved with {len(document.inputs)} tensors as inputs, in another "
+                 "structure", "the arguments as they are listed by print(graph) where it was saved",
+                 wanted=", ".join(f"{name} {spec}" for name, spec in document.inputs), got=tree)
+        for k, (x, (name, spec)) in enumerate(zip(tensors, document.inputs)):
+            free = {axis for places in document.axes.values() for number, axis in places if number == k}
+            same = len(x.spec.shape) == len(spec.shape) and all(
+                i in free or a == b for i, (a, b) in enumerate(zip(x.spec.shape, spec.shape)))
+            if not same or x.spec.dtype is not spec.dtype:
+                hint = f'x.to(flow.{spec.dtype.name})' if same else (
+                    f'where it is saved: flow.save(graph, path, dynamic={{"{name}": {{0: "batch"}}}}), for inputs of '
+                    "other sizes")
+                fail(GraphError, f"{graph.name} was saved for {name} {spec}", hint, got=x.spec)
+        return tensors
+
+    def add_state(self, number: int, state: State, tensor: Any) -> None:
+        if state.kind == "generator":
+            draws = [self.mode.draw(tensor) for _ in range(state.draws)]
+            if draws and self.traced:
+                self.env[number] = draws[0][0].value
+            self.draws[number] = iter(draws)
+            return
+        if state.kind == "constant":
+            if state.filled is not None:
+                array = state.filled.at(self.sizes, tensor.spec.np)
+                tensor = Tensor(array, spec_of(array))
+            if self.traced:
+                self.mode.trace.created[id(tensor.array)] = tensor.array
+        self.env[number] = self.mode.trace.own(tensor).value if self.traced else tensor
+
+    # ---- the operations ----------------------------------------------------------------------------------------------
+
+    def whole(self) -> Any:
+        token = RUN.set(self)
+        try:
+            self.part(0, len(self.document.nodes), self.document.calls)
+            self.finish()
+            shape, refs = self.document.outputs
+            return unflatten(shape, [self.tensor(r) for r in refs])
+        finally:
+            RUN.reset(token)
+
+    def part(self, first: int, last: int, calls: tuple[CallEntry, ...]) -> None:
+        """The nodes first:last; those of calls inside of the modules that were called."""
+        modules = self.graph.__dict__["_modules_by_number"]
+        for call in calls:
+            self.nodes(first, call.first)
+            self.call(modules[call.module], call)
+            first = call.last
+        self.nodes(first, last)
+
+    def call(self, module: LoadedModule, call: CallEntry) -> None:
+        shape, refs = call.inputs
+        args, kwargs = unflatten(shape, [self.tensor(r) for r in refs])
+
+        def inside() -> Any:
+            self.entering = None
+            self.part(call.first, call.last, call.children)
+            shape, refs = call.output
+            return unflatten(shape, [self.tensor(r) for r in refs])
+
+        self.entering, self.inside = module, inside
+        module(*args, **kwargs)
+
+    def nodes(self, first: int, last: int) -> None:
+        for number in range(first, last):
+            entry = self.document.nodes[number]
+            attrs = resolved(entry.attrs, self.sizes) if entry.dynamic else entry.attrs
+            (self.trace_node if self.traced else self.run_node)(number, entry, attrs)
+
+    def trace_node(self, number: int, entry: NodeEntry, attrs: Any) -> None:
+        """Append the node to the trace, as it was there."""
+        trace, mode = self.mode.trace, MODE.get()
+        values = [self.given(x) for x in entry.inputs]
+        _, specs = infer(entry.op, values, attrs)
+        where = None if entry.line is None else place_of(*entry.line)
+        node = Node(entry.op, values, attrs, specs, entry.needs, (), entry.scope, where)
+        origin = entry.origin
+        node.origin = origin if origin is None or origin == RECOMPUTE else self.by_number.get(origin, node)
+        node.number = len(trace.graph.nodes)
+        trace.graph.nodes.append(node)
+        self.by_number[number] = node
+        if mode.watch is not None:
+            mode.watch.added(node)
+        for k, value in enumerate(outputs_of(node)):
+            self.env[entry.first + k] = value
+
+    def run_node(self, number: int, entry: NodeEntry, attrs: Any) -> None:
+        """Run the node now, as eager does."""
+        values = [self.given(x) for x in entry.inputs]
+        for k, x in enumerate(entry.inputs):
+            if isinstance(x, Ref) and x in self.draws:
+                values[k], offset = next(self.draws[x])
+                attrs = {**attrs, "offset": offset}
+        mode = MODE.get().but(grad=False, origin=None if entry.origin is None else "backward")
+        with using(mode):
+            results = mode.run(entry.op, values, attrs)
+        for k, tensor in enumerate(results if entry.op.many else [results]):
+            self.env[entry.first + k] = tensor
+
+    def given(self, x: Any) -> Any:
+        if isinstance(x, Ref):
+            return self.env.get(x)
+        return x.at(self.sizes) if isinstance(x, Follows | Ratio) else x
+
+    def tensor(self, number: int) -> Tensor:
+        """The tensor of a value, for those who take and give tensors."""
+        x = self.env[number]
+        return x if x.__class__ is not Value else self.mode.trace.symbol(None, x.spec, x, False)
+
+    # ---- what a call leaves behind -----------------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        """New values of states; gradients, which the optimizers take from there."""
+        document, tensors, watch = self.document, self.graph._tensors, self.mode.watch
+        for number, value in document.updates:
+            if self.traced:
+                self.mode.trace.own(tensors[number]).value = self.env[value]
+            else:
+                with using(self.mode.but(grad=False)):
+                    write(tensors[number], self.env[value])
+        for number, value in document.gradients:
+            tensors[number].grad = self.tensor(value)
+        if document.loss is not None and watch is not None:
+            watch.loss = self.env[document.loss]
+            watch.backwards.append(None)
+
+
+def place_of(file: str, line: int) -> tuple[Any, int]:
+    """A place of the program that was saved: its file is only a name here."""
+    return partial(_empty.__code__.replace, co_filename=f"<saved>/{file}", co_firstlineno=line)(), 0
+
+
+def _empty() -> None:
+    """Lends its code to `place_of`; never called."""

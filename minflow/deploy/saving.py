@@ -1,0 +1,90 @@
+"""What `flow.save(graph, path)` and `flow.load_graph(path)` do: a Program to a folder, and a folder to a graph.
+
+Read next: `document.py`, which checks what is read; `replay.py`, which runs it; `folder.py`, which keeps the files.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..core.base.errors import MinflowError
+from ..nn.graph.graph import RunningGraph
+from . import folder, training
+from .checks import Malformed, each, fields, items, judging, text
+from .document import FORMAT, LONG, VERSION, Document, from_data, to_data
+from .program import Program, program_of
+from .replay import LoadedGraph, loaded
+
+META = ("format", "version", "minflow", "inputs", "outputs", "settings", "optimizers", "frozen")
+
+
+def save(obj: Any, path: str | os.PathLike, dynamic: Mapping | None = None) -> None:
+    """Everything is made and checked before anything is written."""
+    program = program_of(obj, dynamic)
+    graph, arrays = to_data(program)
+    settings: Any = None
+    optimizers: Any = []
+    if isinstance(obj, RunningGraph):
+        settings = training.config_as_data(obj)
+        optimizers, tensors = training.optimizers_as_data(obj)
+        arrays |= {name: np.ascontiguousarray(t.array).reshape(t.array.shape) for name, t in tensors.items()}
+    meta = {
+        "format": FORMAT, "version": VERSION,
+        "minflow": sys.modules[__name__.partition(".")[0]].__version__,  # the face of the package, which stands above
+        "inputs": inputs_of(program), "outputs": outputs_of(program),
+        "settings": settings, "optimizers": optimizers, "frozen": [list(row) for row in program.frozen],
+    }  # fmt: skip
+    from_data(graph, arrays)  # what is written can be read: a mistake of ours is found here, not in another process
+    folder.write(path, graph, meta, arrays)
+
+
+def inputs_of(program: Program) -> list[dict[str, Any]]:
+    """For who looks into the folder, or serves it: each input with its shape; a dynamic axis by its name."""
+    rows = []
+    for number, source in enumerate(program.graph.inputs):
+        shape: list[Any] = list(source.out_specs[0].shape)
+        for name, places in program.axes.items():
+            for at, axis in places:
+                if at == number:
+                    shape[axis] = name
+        rows.append({"name": source.name, "shape": shape, "dtype": source.out_specs[0].dtype.name})
+    return rows
+
+
+def outputs_of(program: Program) -> list[dict[str, Any]]:
+    return [{"shape": list(v.spec.shape), "dtype": v.spec.dtype.name} for v in program.graph.outputs]
+
+
+def load(path: str | os.PathLike) -> LoadedGraph:
+    data, meta, arrays = folder.read(path)
+    with judging(path):
+        meta = fields(meta, "meta", META, ("sha256",))
+        document = from_data(data, arrays)
+        rows = each(meta["frozen"], "frozen", lambda row, at: tuple(each(row, at, shown, 2, 2)))
+        optimizers = items(meta["optimizers"], "optimizers")
+        if bool(optimizers) != document.training:
+            raise Malformed("optimizers of a graph that trains", optimizers, "optimizers")
+        try:
+            graph = loaded(document, rows)
+        except MinflowError as error:  # of a module or graph that gets a name it cannot have
+            raise Malformed("names that modules and graphs can have", error.what, "modules") from error
+    return prepared(graph, document, meta, optimizers, arrays)
+
+
+def shown(x: Any, place: str) -> str:
+    return text(x, place, LONG, lines=True)
+
+
+def prepared(graph: LoadedGraph, document: Document, meta: Mapping, optimizers: list, arrays: Mapping) -> LoadedGraph:
+    """With its optimizers, at the step at which it was saved."""
+    parameters = {s.name: t for s, t in zip(document.states, graph.__dict__["_tensors"]) if s.kind == "parameter"}
+    for optimizer, schedulers in training.optimizers_from_data(optimizers, parameters, arrays):
+        graph.add_optimizer(optimizer, lr_sch=schedulers)
+    if meta["settings"] is not None:
+        training.config_from_data(meta["settings"], graph)
+    return graph

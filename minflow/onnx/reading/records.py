@@ -356,8 +356,8 @@ class Reading:
         inputs += [Input("captured", *self.values[v]) for v in op.captured if v in self.values]
         function = self.functions.get((message.domain, message.op_type))
         said = [message.domain] if message.domain not in ("", "ai.onnx") else []
-        notes = [f"{short(a.name)}: {holds(g.node)}" for a in sorted(message.attribute, key=lambda a: a.name != "then_branch")
-                 for g in graphs_in(a)]
+        attributes = sorted(message.attribute, key=lambda a: a.name != "then_branch")  # the one of If that comes first
+        notes = [f"{short(a.name)}: {holds(g.node)}" for a in attributes for g in graphs_in(a)]
         notes += [f"function: {holds(function.node)}"] if function is not None else []
         every = {short(a.name): attribute_text(a) for a in message.attribute if not graphs_in(a)}
         schema = self.schema(message)

@@ -143,7 +143,7 @@ export default placed({
         title.textContent = view.title; key.textContent = view.key;
         passes.input.max = view.stages; passes.input.value = view.stage; passes.said.textContent = view.pass;
         passes.input.setAttribute('aria-valuetext', view.pass);
-        for (const node of [passes.label, steps.label, back, forth, steps.said]) node.hidden = !view.stages;   // of what nothing runs
+        for (const node of [passes.label, steps.label, back, forth, steps.said]) node.hidden = !view.stages;
         const hits = JSON.stringify([view.query, view.found]);
         if (hits !== listed) list(hits);
       }

@@ -52,14 +52,16 @@ class Row(NamedTuple):
     reason: str  # why it cannot be written; "" if it can
 
 
-def difference(model: nn.Module, inputs: tuple) -> float:
-    """Of onnxruntime on the exported file, by the largest value of each output."""
+def difference(model: nn.Module, inputs: tuple, dynamic: dict | None = None) -> float:
+    """Of onnxruntime on the exported file, by the largest value of each output. With a dynamic axis it runs on an input
+    that is longer than the one that was exported."""
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a notice about a layer is not what is asked here
         path = Path(folder, "model.onnx")
+        flow.onnx.export(model, inputs, path, dynamic)
         arrays = [x.numpy().copy() for x in inputs]  # a layer may write into its input
-        flow.onnx.export(model, inputs, path)
-        want = [t.detach().numpy() for t in tensors_in(model.eval()(*inputs))]
+        arrays = [np.concatenate([x, x, x[:1]]) for x in arrays] if dynamic else arrays
+        want = [t.detach().numpy() for t in tensors_in(model.eval()(*map(flow.tensor, arrays)))]
         got = run(onnx.load(path), *arrays)
     worst = 0.0
     for a, b in zip(got, want, strict=True):
@@ -69,23 +71,25 @@ def difference(model: nn.Module, inputs: tuple) -> float:
     return worst
 
 
-def tried(name: str, model: nn.Module, inputs: tuple, options: str = "") -> Row:
+def tried(name: str, model: nn.Module, inputs: tuple, options: str = "", dynamic: dict | None = None) -> Row:
     """Export it, and compare; a difference is no row of a table but a mistake."""
     try:
-        worst = difference(model, inputs)
+        worst = difference(model, inputs, dynamic)
     except GraphError as error:
+        if dynamic:
+            return Row(name, options, error.what)
         reasons = [f"`{op}` {text.partition('; at ')[0]}" for op, text in error.values.items()]
         return Row(name, options, "; ".join(reasons))
     assert worst <= AIM, (name, options, worst)
     return Row(name, options, "")
 
 
-def layers() -> list[Row]:
+def layers(dynamic: dict | None = None) -> list[Row]:
     rows = []
     for name, make, x in layer_cases():
         flow.manual_seed(0)
         x = np.random.default_rng(0).standard_normal(x).astype("float32") if isinstance(x, tuple) else x
-        rows.append(tried(name, make(), (flow.tensor(x),)))
+        rows.append(tried(name, make(), (flow.tensor(x),), dynamic=dynamic))
     return rows
 
 
@@ -104,18 +108,19 @@ def losses() -> list[Row]:
 
 def listed(title: str, rows: list[Row]) -> str:
     """A list of what can be written in every way that was tried, and a table of what cannot."""
-    refused = [row for row in rows if row.reason]
-    whole = [row.name for row in rows if row.name not in {r.name for r in refused}]
-    names = list(dict.fromkeys([row.name for row in rows]))
-    good = ", ".join(f"`{name}`" for name in sorted(set(whole), key=str.lower))
-    text = (f"\n## {title}\n\n{len(set(whole))} of {len(names)} can be written with all options that the tests have:\n"
-            f"{good}.\n")
-    if refused:
-        text += "\n| not | because |\n| --- | --- |\n"
-        for name in dict.fromkeys(row.name for row in refused):
-            reasons = dict.fromkeys(row.reason for row in refused if row.name == name)
-            some = " (some options)" if any(r.name == name and not r.reason for r in rows) else ""
-            text += f"| `{name}`{some} | {'; '.join(reasons)} |\n"
+    names = set(row.name for row in rows)
+    good = sorted(names - {row.name for row in rows if row.reason}, key=str.lower)
+    return (f"\n## {title}\n\n{len(good)} of {len(names)} can be written with all options that the tests have:\n"
+            f"{', '.join(f'`{name}`' for name in good)}.\n") + table("not", rows)
+
+
+def table(head: str, rows: list[Row]) -> str:
+    """Those that cannot be written, and why."""
+    text = f"\n| {head} | because |\n| --- | --- |\n"
+    for name in dict.fromkeys(row.name for row in rows if row.reason):
+        reasons = dict.fromkeys(row.reason for row in rows if row.name == name and row.reason)
+        some = " (some options)" if any(row.name == name and not row.reason for row in rows) else ""
+        text += f"| `{name}`{some} | {'; '.join(reasons)} |\n"
     return text
 
 
@@ -130,7 +135,12 @@ def ops() -> str:
 
 
 def page() -> str:
-    return HEAD.format(opset=OPSET) + listed("Layers", layers()) + listed("Losses", losses()) + ops()
+    whole, open_ended = layers(), layers({"input_0": {0: "batch"}})
+    refused = {row.name for row in whole if row.reason}
+    more = "\nThe first axis of the input can be dynamic in all of these but:\n"
+    return (HEAD.format(opset=OPSET) + listed("Layers", whole) + more
+            + table("not with a dynamic first axis", [row for row in open_ended if row.name not in refused])
+            + listed("Losses", losses()) + ops())
 
 
 if __name__ == "__main__":

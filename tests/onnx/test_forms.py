@@ -3,17 +3,22 @@
 Floats are float32 here: it is what models have, and onnxruntime lacks many of its kernels in float64.
 """
 
+import itertools
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from minflow.core.base.errors import GraphError
+import minflow as flow
+from minflow.core.base.errors import GraphError, MinflowError
 from minflow.core.door import apply
 from minflow.core.functions.creation import from_numpy
 from minflow.core.ir import NUMBERS
 from minflow.core.op import OPS
 from minflow.core.ops.examples import cases
+from minflow.deploy.dynamic import grown
 from minflow.onnx.builder import FORMS
-from tests.onnx.runs import run, traced_model
+from tests.onnx.runs import checked_model, run, traced, traced_model
 
 CASES = [pytest.param(op, i, id=f"{op}-{i}") for op in FORMS for i in range(len(cases(OPS[op])))]
 TOLERANCE = 1e-5  # of the largest value
@@ -28,6 +33,7 @@ REFUSED = {  # (op, number of the example) -> a part of what export says
     **{("lstm_projected", i): "no projection" for i in range(4)},
 }
 FORWARD = {"lstm": 3, "gru": 2}  # outputs; the others are for gradients
+OWN_SHAPE = {"conv2d_input_grad", "col2im"}  # an attr says the result's shape, which in a program follows the input
 NO_KERNEL = {}  # (op, number of the example) -> what onnxruntime lacks; the model passes onnx.checker
 
 
@@ -84,3 +90,56 @@ def test_form_gives_what_the_op_gives(op, i):
 
 def test_every_form_is_of_an_op():
     assert not set(FORMS) - set(OPS)
+
+
+# ---- dynamic axes ----------------------------------------------------------------------------------------------------
+
+
+def longer(array):
+    """Twice as long along axis 0, and one more; no number that was not there."""
+    return np.concatenate([array, array, array[:1]])
+
+
+def with_open_axis(op, i):
+    """(program, arrays, call) of an example whose tensors have an open axis 0 where they are as long as the first;
+    None where the op takes one length alone."""
+    tensors, call = example(op, i)
+    n = next((t.shape[0] for t in tensors if t.ndim and t.shape[0] > 1), 0)
+    places = tuple((k, 0) for k, t in enumerate(tensors) if t.ndim and t.shape[0] == n)
+    if not n or any(t.numel() == 0 for t in tensors):
+        return None
+    arrays = [longer(t.numpy()) if (k, 0) in places else t.numpy() for k, t in enumerate(tensors)]
+
+    def again(specs):
+        return traced(call, [flow.zeros(*s.shape, dtype=s.dtype) for s in specs])
+
+    names, specs = [f"input_{k}" for k in range(len(tensors))], [t.spec for t in tensors]
+    program, axes = traced(call, tensors), {"n": places}
+    try:
+        base, follows, fills = grown(axes, names, specs, program, again)
+        call(*map(from_numpy, arrays))
+    except MinflowError:
+        return None
+    return replace(base, axes=axes, follows=follows, fills=fills), arrays, call
+
+
+def test_forms_follow_a_dynamic_axis():
+    """Two examples of each op, run at a length that no trace had; what a form cannot follow it refuses."""
+    refused, followed = set(), set()
+    for op in FORMS:
+        numbers = [i for i in range(len(cases(OPS[op]))) if op not in OWN_SHAPE and (op, i) not in REFUSED]
+        programs = (with_open_axis(op, i) for i in numbers)
+        for program, arrays, call in itertools.islice(filter(None, programs), 2):
+            try:
+                model = checked_model(program)
+            except GraphError as error:
+                assert "follows" in str(error), (op, error)
+                refused.add(op)
+                continue
+            results = call(*map(from_numpy, arrays))
+            for a, b in zip(run(model, *arrays), results if isinstance(results, list | tuple) else [results],
+                            strict=True):
+                assert_same(a, b.numpy(), LOOSE.get(op, TOLERANCE))
+            followed.add(op)
+    assert refused == {"as_strided", "diagonal", "median", "roll", "view_write", "windows"}
+    assert len(followed) > 120

@@ -13,7 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 import minflow as flow
 from minflow.onnx.reading.describe import dim_text, spec_of
 from minflow.onnx.reading.records import MOST_NODES
-from minflow.onnx.reading.scopes import parameter_word, place_of
+from minflow.onnx.reading.scopes import line_of, parameter_word, place_of
 from minflow.views.text.trees import LIMIT
 from minflow_widgets import explore
 
@@ -164,7 +164,7 @@ def test_sizes_have_names_or_are_unknown(shown):
     view = shown(model([node("NonZero", "x", "i"), node("Cast", "i", "y", to=FLOAT)],
                        [value("x", ["batch", "2 * time", None])], [value("y")]))
     assert view.head["inputs"] == "x float32[batch, 2 * time, ?]"
-    assert view.record.nodes[-1].outs == ("float32[3, ?]",)
+    assert view.record.nodes[-1].outs == ("float32[3, ?]",) and view.record.nodes[-1].attrs == "to=float32"
     assert "int64 3×?" in view.text and view.head["shapes"].startswith("2 values")
     view = shown(model([node("Mystery", "x", "y", domain="elsewhere")], [value("x", ["a[0], b"])], [value("y")],
                        opsets=[("elsewhere", 1)]))
@@ -203,6 +203,11 @@ def test_modules_of_metadata_and_of_our_own_names():
     torch.metadata_props.add(key="namespace", value=(
         ": __main__.Net/features: torch.nn.Sequential/features.0: torch.nn.Conv2d/conv2d: aten.conv2d.default"))
     assert place_of(torch, False) == ("features.0", {"features": "Sequential", "features.0": "Conv2d"})
+    assert place_of(helper.make_node("Reshape", [], [], name="reshape-2/Reshape"), True).scope == ""
+    torch.metadata_props.add(key="pkg.torch.onnx.stack_trace", value=(
+        'File "/home/me/net.py", line 12, in forward\n    return self.fc(x)\n'
+        'File "/lib/site-packages/torch/nn/modules/linear.py", line 134, in forward'))
+    assert line_of(torch) == "net.py:12" and line_of(ours) == ""
     deep = helper.make_node("Add", [], [], name="/".join("abc" * 1000))
     assert place_of(deep, False).scope.count(".") == 40 and place_of(deep, False).scope.endswith("and 2959 more")
 

@@ -131,7 +131,7 @@ def attribute_text(a: Any) -> str:
         case "FLOAT":
             return number_text(a.f)
         case "INT":
-            return number_text(a.i)
+            return dtype_of(a.i) if a.name in ("to", "dtype") else number_text(a.i)
         case "STRING":
             return bytes_as_text(a.s)
         case "TENSOR":
@@ -170,5 +170,5 @@ def usual(a: Any, schema: Any) -> bool:
 
 def opsets_text(opsets: Mapping[str, int], ir: int) -> str:
     versions = [f"{version}" if domain == "ai.onnx" else f"{cut(domain, LONGEST)} {version}"
-                for domain, version in list(opsets.items())[:6]]
+                for domain, version in sorted(opsets.items(), key=lambda item: item[0] != "ai.onnx")[:6]]
     return f"{', '.join(versions) or 'none'} (IR version {ir})"

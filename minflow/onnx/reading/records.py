@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
@@ -24,7 +25,7 @@ from .describe import (
     BITS, attribute_text, bytes_text, holds, kinds_text, opsets_text, short, size_of, spec_of, stored, tensor_spec,
     usual,
 )
-from .scopes import parameter_word, place_of
+from .scopes import line_of, parameter_word, place_of
 
 MOST_BYTES = 2**31 - 1  # of a protobuf message
 MOST_NODES = 100_000  # of all graphs and functions in a file
@@ -58,9 +59,10 @@ def read(path: Any) -> OnnxFile:
     data = content(file)
     from google.protobuf.message import DecodeError
 
-    try:
+    model = None
+    with suppress(DecodeError, RecursionError, UnicodeError):
         model = onnx.ModelProto.FromString(data)
-    except (DecodeError, RecursionError, UnicodeError):
+    if model is None:
         refuse("this is no ONNX file, or a damaged one", path=str(file), size=f"{len(data):,} bytes")
     if not model.HasField("graph") or not model.ir_version:
         refuse("there is no graph in this file", path=str(file), size=f"{len(data):,} bytes")
@@ -73,12 +75,14 @@ def content(file: Path) -> bytes:
     if file.is_dir():
         refuse("this is a folder", "a file in it; of a graph that flow.save wrote, flow.load_graph(path)",
                path=str(file))
+    why, data = "", b""
     try:
         with opened(file) as stream:
             data = stream.read(MOST_BYTES + 1)
     except OSError as error:
-        refuse("this file cannot be read", "the path of an .onnx file", path=str(file),
-               reason=error.strerror or str(error))
+        why = error.strerror or str(error)
+    if why:
+        refuse("this file cannot be read", "the path of an .onnx file", path=str(file), reason=why)
     if len(data) > MOST_BYTES:
         refuse("this file is larger than an ONNX file can be", path=str(file), most=f"{MOST_BYTES:,} bytes")
     return data
@@ -366,7 +370,7 @@ class Reading:
         return StepNode(
             id, "op", short(message.op_type), specs, tuple(inputs), cut(words(said, shown)), op.place, name=op.name,
             column=0, order=float(i), every=cut(words(said, every | constants), 400),
-            nbytes=sum(map(spec_bytes, specs)), notes=tuple(notes[:NOTES]))
+            nbytes=sum(map(spec_bytes, specs)), where=line_of(message), notes=tuple(notes[:NOTES]))
 
     def label_modules(self, nodes: list[StepNode]) -> None:
         """A module whose class the file does not say is called by what is in it."""

@@ -2,18 +2,19 @@
 
 "/layer1/layer1.0/conv1/Conv", as PyTorch's older exporter writes it, is an operation of layer1.0.conv1; its newer one
 writes the modules and their classes into the metadata; TensorFlow's writes "model/dense/MatMul"; ours
-"model.conv1-conv2d-0/Conv". Read next: `records.py`.
+"model.conv1-conv2d-0/Conv". PyTorch's metadata also has the lines of the program. Read next: `records.py`.
 """
 
 from __future__ import annotations
 
 import re
+from pathlib import PureWindowsPath
 from typing import Any, NamedTuple
 
 from ...core.base.errors import cut
 
 DEEPEST, NAME = 40, 80  # modules inside each other, and characters of the name of one
-NUMBER = re.compile(r"-[a-z]\w*-\d+$")  # what a name of an operation of ours has behind its module
+NUMBER = re.compile(r"(^|-)[a-z]\w*-\d+$")  # what a name of an operation of ours has behind its module
 
 
 class Place(NamedTuple):
@@ -52,6 +53,14 @@ def from_namespace(text: str) -> Place:
         before = name
         classes[joined(path)] = cut(kind.rpartition(".")[2], NAME)
     return Place(joined(path), classes)
+
+
+def line_of(node: Any) -> str:
+    """ "net.py:12", the innermost line of the program itself that made the operation, where PyTorch has written it."""
+    trace = next((e.value for e in node.metadata_props if e.key == "pkg.torch.onnx.stack_trace"), "")
+    lines = re.findall(r'File "([^"\n]{1,1000})", line (\d{1,9})', trace[:20_000])
+    own = [(file, line) for file, line in lines if "site-packages" not in file]
+    return f"{PureWindowsPath(own[-1][0]).name}:{own[-1][1]}" if own else ""  # its paths have both kinds of slashes
 
 
 def modules(part: str) -> list[str]:

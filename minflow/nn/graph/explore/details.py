@@ -197,7 +197,7 @@ def operation_detail(subject: Subject, tree: StepTree, i: int) -> dict[str, Any]
     rows += [["phase", phase_word(node)]] if subject.runs else []
     rows += [["reads", read_words(subject, tree, x, False)] for x in record.reads[i]]
     rows += [["gives", spec] for spec in node.outs]
-    rows += [["line", node.where or "none: a pass added it"]] if subject.runs else []
+    rows += [["line", node.where or "none: a pass added it"]] if subject.runs or node.where else []
     rows += [["made by", f"the pass {node.by}"]] if node.by else []
     rows.append(["module", node.scope or "none"])
     if node.mark:

@@ -37,7 +37,7 @@ from .base.dtypes import (
     uint8 as uint8,
     wider,
 )
-from .base.errors import DeviceError
+from .base.errors import DeviceError, ShapeError
 from .base.placement import Placement, Sbp
 
 
@@ -102,6 +102,8 @@ class Spec:
                 cls.sweep()
             spec = super().__new__(cls)
             spec.shape = shape = tuple(map(int, shape))
+            if len(shape) > 64 or min(shape, default=0) < 0 or math.prod(n or 1 for n in shape) >= 1 << 59:
+                raise ShapeError(f"no tensor has the shape {shape}", hint="64 axes, sizes from 0, below 2**59 numbers")
             spec.dtype, spec.device, spec.placement, spec.sbp = dtype, device, placement, sbp
             spec.np, spec.ndim, spec.floating = dtype.np, len(shape), dtype.floating
             spec.slope = dtype.rank > 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 from itertools import product
 
 from ..base.errors import ShapeError
-from .conv import bordered, need_window, positions, shifted
+from .conv import bordered, check_border, need_window, positions, shifted
 from .examples import case, floats
 from ..op import define, kernel
 from ..spec import Spec
@@ -25,6 +25,7 @@ def places(op: str, size: Pair, kernel_size: Pair, stride: Pair, padding: Pair, 
         raise ShapeError(f"{op}: a window of {kernel_size[0]}x{kernel_size[1]} with dilation {dilation} does not fit "
                          f"into {size[0]}x{size[1]} pixels with padding {padding}",
                          hint="a smaller window, or more padding")
+    check_border(op, (1, 1, *size), (rows, columns), padding, 8)
     return rows * columns
 
 
@@ -38,6 +39,8 @@ def columns_spec(x: Spec, kernel_size, stride, padding, dilation) -> Spec:
 
 def image_spec(columns: Spec, shape, kernel_size, stride, padding, dilation) -> Spec:
     need_floating("col2im", columns, "columns")
+    if len(shape) != 4 or columns.ndim != 3:
+        raise ShapeError(f"col2im: {{columns}} is {columns}, of images {shape}", hint="(N, C, H, W)")
     count = places("col2im", shape[2:], kernel_size, stride, padding, dilation)
     want = (shape[0], shape[1] * kernel_size[0] * kernel_size[1], count)
     if columns.shape != want:
@@ -82,6 +85,8 @@ col2im = define(
 @kernel(im2col)
 def _(xp, x, kernel_size, stride, padding, dilation):
     size = positions(x.shape[2:], kernel_size, stride, padding, dilation)
+    if not x.size:
+        return xp.zeros((len(x), x.shape[1] * kernel_size[0] * kernel_size[1], size[0] * size[1]), x.dtype)
     x = bordered(xp, x, padding) if any(padding) else x
     seen = [shifted(x, u, v, size, stride, dilation) for u, v in product(*map(range, kernel_size))]
     return xp.stack(seen, 2).reshape(len(x), x.shape[1] * len(seen), size[0] * size[1])
@@ -92,6 +97,8 @@ def _(xp, x, kernel_size, stride, padding, dilation):
 def _(xp, columns, shape, kernel_size, stride, padding, dilation):
     (n, c, h, w), (ph, pw) = shape, padding
     size = positions((h, w), kernel_size, stride, padding, dilation)
+    if not columns.size:
+        return xp.zeros(shape, columns.dtype)
     out = xp.zeros((n, c, h + 2 * ph, w + 2 * pw), columns.dtype)
     for k, (u, v) in enumerate(product(*map(range, kernel_size))):
         place = shifted(out, u, v, size, stride, dilation)

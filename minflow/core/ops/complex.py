@@ -10,7 +10,7 @@ from __future__ import annotations
 from ..base.errors import DTypeError, ShapeError
 from ..op import define, kernel
 from ..spec import Spec
-from .rules import join, mark
+from .rules import join, mark, need_axis
 from .shape import cast
 
 
@@ -116,9 +116,16 @@ view_as_complex = define(
 kernel(view_as_complex, lambda xp, x: x.view(f"c{2 * x.itemsize}")[..., 0])
 
 
+def transformed(x: Spec, axis: int, inverse: bool) -> Spec:
+    need_axis("fft", x, axis)
+    if not x.shape[axis]:
+        raise ShapeError("fft: of no numbers", hint="an axis of at least one")
+    return need_complex("fft", x)
+
+
 fft = define(
     "fft(x; axis, inverse)",
-    lambda x, axis, inverse: need_complex("fft", x),
+    transformed,
     lambda g, axis, inverse: fft(g, axis=axis, inverse=inverse),  # its matrix is symmetric
     numbers="holomorphic",
     doc="out[k] = sum of x[j] * exp(-2 pi i j k / n) along an axis; inverse: exp(2 pi i j k / n), not divided by n.",

@@ -7,13 +7,14 @@ Read next: `../backend/fast/conv.py`, the kernels that programs run.
 
 from __future__ import annotations
 
+import math
 from itertools import product
 
-from ..base.errors import ShapeError
+from ..base.errors import DTypeError, ShapeError
 from .examples import case, floats, strided
 from ..op import define, kernel
 from ..spec import Spec
-from .rules import need_floating, single
+from .rules import need_floating, need_spec, single
 
 Pair = tuple[int, int]
 
@@ -41,8 +42,21 @@ def need_window(op: str, kernel_size: Pair, stride: Pair, padding: Pair, dilatio
                              hint=f"{name}=({max(n, 1)}, {max(n, 1)})")
 
 
+def check_border(op: str, shape: tuple[int, ...], out: Pair, padding: Pair, itemsize: int) -> None:
+    """Refuse a border that takes far more memory than the images on both sides of it: 64 MB for one of them at
+    least."""
+    (c, h, w), grown = shape[1:], [n + 2 * p for n, p in zip(shape[2:], padding)]
+    if c * math.prod(grown) * itemsize > 1 << 26 and math.prod(grown) > 256 * (h * w + math.prod(out)):
+        raise ShapeError(f"{op}: images of {h}x{w} pixels with padding {tuple(padding)} are {grown[0]}x{grown[1]}, and "
+                         f"the result {out[0]}x{out[1]}", hint="less padding, and a smaller stride")
+
+
 def conv_spec(x: Spec, weight: Spec, stride: Pair, padding: Pair, dilation: Pair, groups: int) -> Spec:
     need_floating("conv2d", x)
+    need_spec("conv2d", None, weight=weight)
+    if x.dtype is not weight.dtype:
+        raise DTypeError(f"conv2d: dtypes differ, {x.dtype.name} of {{x}} and {weight.dtype.name} of {{weight}}",
+                         hint="{x}.to({weight}.dtype)")
     if x.ndim != 4 or weight.ndim != 4:
         raise ShapeError("conv2d: {x} and {weight} need four axes, (N, C, H, W) and (F, C, KH, KW)",
                          hint="x.unsqueeze(0) for one image")
@@ -70,12 +84,20 @@ def conv_spec(x: Spec, weight: Spec, stride: Pair, padding: Pair, dilation: Pair
             f"padding",
             hint="larger images, more padding, or fewer poolings before this layer",
         )
+    check_border("conv2d", x.shape, out, padding, x.dtype.itemsize)
     return x.but(shape=(x.shape[0], weight.shape[0], *out))
 
 
-def like(spec_name: str):
-    """The gradient with respect to an input has its shape."""
-    return lambda a, b, shape, **_: a.but(shape=shape)
+def input_grad_spec(grad: Spec, weight: Spec, shape, **geometry) -> Spec:
+    x = grad.but(shape=shape)
+    need_spec("conv2d_input_grad", conv_spec(x, weight, **geometry), grad=grad)
+    return x
+
+
+def weight_grad_spec(grad: Spec, x: Spec, shape, **geometry) -> Spec:
+    weight = grad.but(shape=shape)
+    need_spec("conv2d_weight_grad", conv_spec(x, weight, **geometry), grad=grad)
+    return weight
 
 
 GEOMETRY = dict(stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1)
@@ -112,7 +134,7 @@ conv2d = define(
 
 conv2d_input_grad = define(
     "conv2d_input_grad(grad, weight; shape, stride, padding, dilation, groups)",
-    like("x"),
+    input_grad_spec,
     dict(
         grad=lambda g, weight, stride, padding, dilation, groups: conv2d(
             g, weight, stride=stride, padding=padding, dilation=dilation, groups=groups),
@@ -125,7 +147,7 @@ conv2d_input_grad = define(
 
 conv2d_weight_grad = define(
     "conv2d_weight_grad(grad, x; shape, stride, padding, dilation, groups)",
-    like("weight"),
+    weight_grad_spec,
     dict(
         grad=lambda g, x, stride, padding, dilation, groups: conv2d(
             x, g, stride=stride, padding=padding, dilation=dilation, groups=groups),

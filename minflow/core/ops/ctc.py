@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 
-from ..base.errors import DTypeError, OutOfRangeError
+from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..op import define, kernel
 from ..spec import Spec
 from ..where import fail
 from .examples import case, floats, ints
-from .rules import need_floating, need_index
+from .rules import need_floating, need_index, need_spec
 
 
 def one_each(log_probs: Spec, targets: Spec, input_lengths: Spec, target_lengths: Spec, blank: int) -> Spec:
@@ -21,6 +21,12 @@ def one_each(log_probs: Spec, targets: Spec, input_lengths: Spec, target_lengths
         if not isinstance(spec, Spec):
             raise DTypeError(f"ctc_loss: {name} is a number", hint=f"flow.tensor(...) for {name}")
         need_index("ctc_loss", spec, name)
+    n = log_probs.shape[1] if log_probs.ndim == 3 else -1
+    if input_lengths.size != n or target_lengths.size != n or targets.shape[:-1] not in ((), (n,)) or not targets.ndim:
+        raise ShapeError(f"ctc_loss: {{log_probs}} is {log_probs}, {{targets}} {targets}, the lengths {input_lengths} "
+                         f"and {target_lengths}", hint="(T, N, C), (N, S) or one after another, and N lengths each")
+    if not 0 <= blank < log_probs.shape[2]:
+        raise OutOfRangeError(f"ctc_loss: the blank is {blank}, of {log_probs.shape[2]} classes", hint="blank=0")
     return log_probs.but(shape=log_probs.shape[1:2])
 
 
@@ -44,7 +50,8 @@ ctc = define(
 
 ctc_grad = define(
     "ctc_grad(grad, log_probs, targets, input_lengths, target_lengths; blank)",
-    lambda grad, log_probs, *lengths, blank: log_probs,
+    lambda grad, log_probs, *rest, blank: (
+        need_spec("ctc_loss", one_each(log_probs, *rest, blank=blank), grad=grad), log_probs)[1],
     second_order=False,
     examples=[case(floats(each[0].shape[1], dtype=each[0].dtype), *each, blank=0) for each in CASES],
     doc="The gradient of ctc: less how probable each class is in each frame, given the target.",
@@ -56,7 +63,7 @@ class Lattice:
 
     def __init__(self, xp, log_probs, targets, input_lengths, target_lengths, blank: int):
         frames, examples, classes = log_probs.shape
-        self.frames, self.labels = input_lengths.reshape(-1), target_lengths.reshape(-1)
+        self.frames, self.labels = (n.reshape(-1).astype("int64") for n in (input_lengths, target_lengths))
         longest = targets.shape[1] if targets.ndim == 2 else int(self.labels.max(initial=0))
         self.check("input_lengths", self.frames, frames)
         self.check("target_lengths", self.labels, longest)

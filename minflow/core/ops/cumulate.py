@@ -10,7 +10,7 @@ import math
 from .elementwise import exp
 from .examples import case, distinct, floats, ints, strided
 from .index import flip, scatter_add
-from .rules import counted, need_axis, need_floating, settle, single
+from .rules import counted, need_axis, need_floating, need_spec, settle, single
 from .shape import cat, full, getitem, zeros_of
 from ..op import define, kernel
 from ..spec import Spec, int64
@@ -34,6 +34,7 @@ def back(function, *tensors, axis: int):
 
 def recurring(a: Spec, b: Spec, axis: int) -> Spec:
     need_axis("recurrence", b, axis)
+    need_spec("recurrence", b, a=a)
     return b
 
 

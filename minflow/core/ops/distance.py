@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 
-from ..base.errors import OutOfRangeError
+from ..base.errors import OutOfRangeError, ShapeError
 from ..op import define, kernel
 from ..spec import Spec, spec_of
 from ..where import fail
 from .checks import first
 from .examples import case, floats, positive, strided
-from .rules import need_floating, settle, single
+from .rules import need_floating, need_spec, settle, single
 from .shape import permute
 
 MANY = 625  # pairs, from which on a product of matrices is worth it: 25 rows and 25 rows
@@ -18,7 +18,7 @@ MANY = 625  # pairs, from which on a product of matrices is worth it: 25 rows an
 # A primitive: maximum has no slope below the floor, and what is held above it still has to learn.
 at_least = define(
     "at_least(x; least, name)",
-    lambda x, least, name: x,
+    lambda x, least, name: (need_floating("clamp", x), x)[1],
     lambda g: g,
     second_order=False,  # its slope is not that of its numbers, on purpose
     examples=[case(positive(3, 4), least=0.1, name="var"), case(floats(()), least=-3.0, name=""),
@@ -39,6 +39,9 @@ def _(xp, x, least, name, out=None):
 
 def pairs(a: Spec, b: Spec, p: float) -> Spec:
     need_floating("cdist", a)
+    if a.ndim < 2 or b.ndim != a.ndim:
+        raise ShapeError(f"cdist: {{a}} has {a.ndim} axes, {{b}} {b.ndim}", hint="rows of both in the same batches")
+    need_spec("cdist", a.but(shape=(*a.shape[:-2], b.shape[-2], a.shape[-1])), b=b)
     return a.but(shape=(*a.shape[:-1], b.shape[-2]))
 
 
@@ -66,7 +69,7 @@ pair_distances = define(
 
 pair_distances_grad = define(
     "pair_distances_grad(grad, a, b, distance; p)",
-    lambda grad, a, b, distance, p: a,
+    lambda grad, a, b, distance, p: (need_spec("cdist", pairs(a, b, p), grad=grad, distance=distance), a)[1],
     second_order=False,
     examples=[case(floats(3, 2), floats(3, 4), floats(2, 4), positive(3, 2), p=p) for p in (2.0, 1.0, 0.0, 3.0, 0.5)]
     + [case(floats(30, 30, dtype="float32"), floats(30, 2, dtype="float32"), floats(30, 2, dtype="float32"),

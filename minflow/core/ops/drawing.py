@@ -12,12 +12,13 @@ from ..spec import Spec, float64, int64, spec_of
 from ..where import fail
 from .checks import check_unit, first
 from .examples import case, floats, positive
-from .random import COUNTER, filled, unit
-from .rules import join, need_floating, settle
+from .random import COUNTER, filled, need_counter, unit
+from .rules import join, need_floating, need_spec, settle
 
 
 def chosen(p: Spec, counter, num_samples: int, replacement: bool, offset: int) -> Spec:
     need_floating("multinomial", p, "p")
+    need_counter("multinomial", counter)
     if p.ndim not in (1, 2):
         raise ShapeError(f"multinomial: {{p}} has {p.ndim} axes, a vector or a matrix of rows is wanted",
                          hint="{p}.reshape(-1, n)")
@@ -76,6 +77,7 @@ def need_positive(xp, op: str, name: str, x) -> None:
 
 def rated(rate: Spec, counter, offset: int) -> Spec:
     need_floating("poisson", rate, "rate")
+    need_counter("poisson", counter)
     return rate
 
 
@@ -107,6 +109,9 @@ def smallest(xp, u, inverse, below, *law):
 
 
 def trials(count: Spec, prob: Spec, counter, offset: int) -> Spec:
+    need_floating("binomial", count, "count")
+    need_spec("binomial", None, prob=prob)
+    need_counter("binomial", counter)
     return count.but(shape=join("binomial", {"count": count.shape, "prob": prob.shape}))
 
 

@@ -10,13 +10,15 @@ import math
 
 import numpy as np
 
-from ..base.errors import GradError, LinAlgError
+from ..base.errors import GradError, LinAlgError, ShapeError
 from ..op import define, kernel
 from ..spec import Spec, float32, float64, int32
 from ..where import fail
+from .checks import check_bounds
 from .elementwise import div, mul
 from .examples import Maker, case, floats, ints
 from .linalg import matmul
+from .rules import need_index
 from .shape import cat, diagonal, full, view_write
 from .solving import dot, factored, matrices, need_finite, regular, solve_triangular, square, turned
 
@@ -277,6 +279,9 @@ def _(xp, a):
 
 
 def permuted(pivots: Spec, size: int, dtype) -> Spec:
+    need_index("lu_permutation", pivots, "pivots")
+    if not pivots.ndim or pivots.shape[-1] > size:
+        raise ShapeError(f"lu_permutation: {{pivots}} is {list(pivots.shape)}, of {size} rows", hint="what lu gives")
     return pivots.but(shape=(*pivots.shape[:-1], size, size), dtype=dtype)
 
 
@@ -293,10 +298,11 @@ lu_permutation = define(
 
 @kernel(lu_permutation)
 def _(xp, pivots, size, dtype):
+    check_bounds(xp, "lu_permutation", pivots.astype("int64") - 1, size, pivots.ndim - 1)
     found = xp.zeros((*pivots.shape[:-1], size, size), dtype.np)
     if not found.size:
         return found
-    for matrix, swaps in zip(found.reshape(-1, size, size), pivots.reshape(-1, pivots.shape[-1])):
+    for matrix, swaps in zip(found.reshape(-1, size, size), pivots.reshape(len(found.reshape(-1, size, size)), -1)):
         order = xp.arange(size)
         for i, other in enumerate(swaps - 1):
             order[[i, other]] = order[[other, i]]

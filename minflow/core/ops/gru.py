@@ -8,7 +8,10 @@ from __future__ import annotations
 import math
 
 from ..op import define, kernel
-from .rnn import backward_cases, before, filled, flat, forward_cases, layer_spec, refused, sigmoid_, spans, sums
+from .rnn import (
+    backward_cases, before, bias_of, filled, flat, forward_cases, layer_spec, need_states, refused, sigmoid_, spans,
+    sums,
+)
 from .rules import single
 
 
@@ -50,9 +53,16 @@ def _(xp, x, h0, w_ih, w_hh, b_ih, b_hh, sizes, reverse):
     return y.reshape(*x.shape[:-1], size), h, gates
 
 
+def gru_grad_spec(gy, ghn, x, h0, w_ih, w_hh, y, gates, **attrs):
+    bias = bias_of(w_ih)
+    forward = gru_spec(x, h0, w_ih, w_hh, bias, bias, **attrs)
+    need_states("gru_grad", (*forward, *forward[:1]), gy, ghn, gates, y)
+    return x, h0, w_ih, w_hh, bias, bias
+
+
 gru_grad = define(
     "gru_grad(gy, ghn, x, h0, w_ih, w_hh, y, gates; sizes, reverse) -> gx, gh0, gw_ih, gw_hh, gb_ih, gb_hh",
-    lambda gy, ghn, x, h0, w_ih, w_hh, y, gates, **_: (x, h0, w_ih, w_hh, *[w_ih.but(shape=w_ih.shape[:1])] * 2),
+    gru_grad_spec,
     {"gy, ghn, x, h0, w_ih, w_hh": refused("GRU")},
     examples=backward_cases(gru, "gy ghn x h0 w_ih w_hh y gates", 3, 2),
     doc="The gradients of gru.",

@@ -7,13 +7,15 @@ by: the function that was called, which an error names; not every one counts neg
 
 from __future__ import annotations
 
+import math
+
 from ..base.errors import DTypeError, ShapeError
 from .examples import bools, case, floats, ints, strided
 from ..infer import data_dependent
 from ..op import define, kernel
 from ..spec import Spec, int64
 from .checks import check_bounds, check_labels
-from .rules import join, need_axis, need_index, settle
+from .rules import join, need_axes, need_axis, need_index, settle
 from .shape import zeros_of
 
 
@@ -135,6 +137,8 @@ def unravelled(*index, shape: tuple[int, ...], by: str = "indexing") -> Spec:
     arrays = {f"index[{i}]": s for i, s in enumerate(index) if isinstance(s, Spec)}
     for name, s in arrays.items():
         need_index(by, s, name)
+    if len(index) != len(shape) or math.prod(shape) >= 1 << 62 or any(s in (float, complex) for s in index):
+        raise ShapeError(f"{by}: {len(index)} indices into the shape {shape}", hint="an integer index for each axis")
     return next(iter(arrays.values())).but(
         shape=join(by, {name: s.shape for name, s in arrays.items()}), dtype=int64
     )
@@ -351,12 +355,21 @@ one_hot = define(
 @kernel(one_hot)
 def _(xp, index, num_classes, out=None):
     check_bounds(xp, "one_hot", index, num_classes, index.ndim)
+    if not index.size:
+        return xp.zeros((*index.shape, num_classes), "int64") if out is None else out
     return settle(xp, xp.equal(index[..., None], xp.arange(num_classes)).astype("int64"), out)
+
+
+def flipped(x: Spec, axes: tuple[int, ...], shifts: tuple[int, ...] | None = None) -> Spec:
+    need_axes("flip" if shifts is None else "roll", x, axes)
+    if shifts is not None and len(shifts) != len(axes):
+        raise ShapeError(f"roll: {len(shifts)} shifts along {len(axes)} axes", hint="a shift for each axis")
+    return x
 
 
 flip = define(
     "flip(x; axes)",
-    lambda x, axes: x,
+    flipped,
     lambda g, axes: flip(g, axes=axes),
     numbers="holomorphic",
     examples=[
@@ -377,7 +390,7 @@ def _(xp, x, axes, out=None):
 
 roll = define(
     "roll(x; shifts, axes)",
-    lambda x, shifts, axes: x,
+    lambda x, shifts, axes: flipped(x, axes, shifts),
     lambda g, shifts, axes: roll(g, shifts=tuple([-s for s in shifts]), axes=axes),
     numbers="holomorphic",
     examples=[

@@ -8,13 +8,21 @@ from __future__ import annotations
 import math
 
 from ..op import define, kernel
-from .rnn import backward_cases, before, filled, flat, forward_cases, layer_spec, refused, sigmoid_, spans, sums
-from .rules import single
+from .rnn import (
+    backward_cases, before, bias_of, filled, flat, forward_cases, layer_spec, need_states, refused, sigmoid_, spans,
+    sums,
+)
+from .rules import need_spec, single
 
 
 def lstm_spec(x, h0, c0, w_ih, w_hh, b_ih, b_hh, w_hr=None, *, sizes, reverse):
     y = layer_spec("lstm", 4, c0.shape[-1], sizes, x, h0, w_ih, w_hh, b_ih, b_hh)
     gates, cells = (y.but(shape=(math.prod(x.shape[:-1]), n * c0.shape[1])) for n in (4, 1))
+    need_spec("lstm", c0.but(shape=(h0.shape[0], c0.shape[1])), c0=c0)
+    if w_hr is None:
+        need_spec("lstm", h0, h0=c0)
+    else:
+        need_spec("lstm", c0.but(shape=(h0.shape[1], c0.shape[1])), w_hr=w_hr)
     return y, h0, c0, gates, cells
 
 
@@ -70,8 +78,11 @@ kernel(lstm, lstm_kernel)
 kernel(lstm_projected, lstm_kernel)
 
 
-def lstm_grad_spec(gy, ghn, gcn, x, h0, c0, w_ih, w_hh, y, gates, cells, w_hr=None, **_):
-    return (x, h0, c0, w_ih, w_hh, w_ih.but(shape=w_ih.shape[:1]), *([] if w_hr is None else [w_hr]))
+def lstm_grad_spec(gy, ghn, gcn, x, h0, c0, w_ih, w_hh, y, gates, cells, w_hr=None, **attrs):
+    bias = bias_of(w_ih)
+    forward = lstm_spec(x, h0, c0, w_ih, w_hh, bias, bias, w_hr, **attrs)
+    need_states("lstm_grad", (*forward, *forward[:1]), gy, ghn, gcn, gates, cells, y)
+    return (x, h0, c0, w_ih, w_hh, bias, *([] if w_hr is None else [w_hr]))
 
 
 lstm_grad = define(

@@ -13,7 +13,7 @@ from ..spec import Spec
 from .elementwise import rsqrt
 from .reduce import mean as average
 from .reduce import sum as total
-from .rules import need_floating
+from .rules import need_floating, need_spec
 from .shape import reshape
 
 def channel_shape(ndim: int) -> tuple[int, ...]:
@@ -39,7 +39,14 @@ def batch_spec(x: Spec, weight: Spec, bias: Spec, eps: float):
             "batch_norm: {x} has one number per channel, and one number has no variance",
             hint="batches of two or more; model.eval() uses the running statistics",
         )
+    need_spec("batch_norm", x.but(shape=weight.shape), weight=weight, bias=bias)
     return x, weight, weight
+
+
+def batch_grad_spec(grad: Spec, x: Spec, weight: Spec, mean: Spec, var: Spec, eps: float):
+    need_spec("batch_norm", x, grad=grad)
+    need_spec("batch_norm", weight, mean=mean, var=var)
+    return batch_spec(x, weight, weight, eps)
 
 
 def batch_norm_rule(g, x, weight, out1, out2, eps):
@@ -103,7 +110,7 @@ def batch_norm_grad_rule(g, grad, x, weight, mean, var, eps):
 
 batch_norm_grad = define(
     "batch_norm_grad(grad, x, weight, mean, var; eps) -> gx, gweight, gbias",
-    lambda grad, x, weight, mean, var, eps: (x, weight, weight),
+    batch_grad_spec,
     {"grad, x, weight": batch_norm_grad_rule},
     examples=[case(floats(4, 3, 2, 2), floats(4, 3, 2, 2), positive(3), floats(3), positive(3), eps=1e-5)],
     second_order=False,  # mean and var are functions of x: the rule takes them so, differences of this op alone do not

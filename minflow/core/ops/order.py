@@ -202,6 +202,8 @@ def ends(xp, x, low: float, high: float) -> tuple:
 
 def binned(x: Spec, bins: int, low: float, high: float) -> Spec:
     need_floating("histc", x)
+    if bins < 1:
+        raise OutOfRangeError(f"histc: {bins} bins", hint="at least 1")
     return x.but(shape=(bins,))
 
 
@@ -218,6 +220,6 @@ histc = define(
 def _(xp, x, bins, low, high, out=None):
     low, high = ends(xp, x, low, high)
     inside = x[(x >= low) & (x <= high)]
-    place = xp.minimum(((inside - low) / (high - low) * bins).astype("int64"), bins - 1)
+    place = xp.clip(xp.nan_to_num((inside - low) / (high - low) * bins), 0, bins - 1).astype("int64")
     return settle(xp, xp.bincount(place, minlength=bins).astype(x.dtype), out)
 

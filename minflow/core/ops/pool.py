@@ -14,8 +14,9 @@ from ..base.errors import ShapeError
 from .examples import case, distinct, floats
 from ..op import define, kernel
 from ..spec import Spec, int64
-from .conv import need_window, positions, shifted
-from .rules import need_floating, single
+from .checks import check_bounds
+from .conv import check_border, need_window, positions, shifted
+from .rules import need_floating, need_index, need_spec, single
 
 Pair = tuple[int, int]
 
@@ -25,10 +26,12 @@ def pooled(op: str, x: Spec, kernel_size: Pair, stride: Pair, padding: Pair, dil
     if x.ndim != 4:
         raise ShapeError(f"{op}: {{x}} needs four axes, (N, C, H, W)", hint="x.unsqueeze(0) for one image")
     need_window(op, kernel_size, stride, padding, dilation)
-    for k, p in zip(kernel_size, padding):
+    for n, k, p in zip(x.shape[2:], kernel_size, padding):
         if p > k // 2:
             raise ShapeError(f"{op}: padding {p} is more than half of the window of {k}",
                              hint="at most half: a window must see the image")
+        if k > n + 256:
+            raise ShapeError(f"{op}: a window of {k} on {n} pixels", hint="adaptive pooling sees the whole image")
     out = positions(x.shape[2:], kernel_size, stride, padding, dilation, ceil_mode)
     if min(out) < 1:
         raise ShapeError(
@@ -36,6 +39,7 @@ def pooled(op: str, x: Spec, kernel_size: Pair, stride: Pair, padding: Pair, dil
             f"{x.shape[2]}x{x.shape[3]} pixels",
             hint="a smaller window, or fewer poolings before this layer",
         )
+    check_border(op, x.shape, out, padding, x.dtype.itemsize)
     return x.but(shape=(*x.shape[:2], *out))
 
 
@@ -82,6 +86,8 @@ def largest_of(xp, seen):
 @kernel(max_pool2d)
 def _(xp, x, kernel_size, stride, padding, dilation, ceil_mode):
     size = positions(x.shape[2:], kernel_size, stride, padding, dilation, ceil_mode)
+    if not x.size:
+        return xp.empty((*x.shape[:2], *size), x.dtype), xp.empty((*x.shape[:2], *size), "int64")
     wide = bordered(xp, x, size, kernel_size, stride, padding, dilation, -xp.inf)
     seen = xp.stack([shifted(wide, u, v, size, stride, dilation) for u, v in product(*map(range, kernel_size))])
     number = largest_of(xp, seen)
@@ -92,9 +98,18 @@ def _(xp, x, kernel_size, stride, padding, dilation, ceil_mode):
     return xp.take_along_axis(seen, number[None], 0)[0], row * x.shape[3] + column
 
 
+def at_places(op: str, x: Spec, indices: Spec, picked: Spec) -> Spec:
+    """The one of two images that is the result: x, or (where x is an input) the numbers at places in it."""
+    need_index(op, indices, "indices")
+    need_spec(op, indices.shape, **{"grad" if op.endswith("grad") else "indices": picked})
+    if x.ndim != 4 or indices.ndim != 4 or x.shape[:2] != indices.shape[:2]:
+        raise ShapeError(f"{op}: {{indices}} is {indices}, of images {list(x.shape)}", hint="(N, C, H, W) for both")
+    return x if op.endswith("grad") else picked
+
+
 max_pool2d_grad = define(
     "max_pool2d_grad(grad, indices; shape, apart)",
-    lambda grad, indices, shape, apart: grad.but(shape=shape),
+    lambda grad, indices, shape, apart: at_places("max_pool2d_grad", grad.but(shape=shape), indices, grad),
     dict(grad=lambda g, indices: picked(g, indices)),
     examples=[],
     doc="Each number of the cotangent added to where its window had the largest number; apart: no two windows share a "
@@ -104,6 +119,7 @@ max_pool2d_grad = define(
 
 @kernel(max_pool2d_grad)
 def _(xp, grad, indices, shape, apart):
+    check_bounds(xp, "max_pool2d_grad", indices, shape[2] * shape[3], 2)
     images = xp.arange(shape[0] * shape[1]).reshape(shape[0], shape[1], 1, 1)
     flat = images * (shape[2] * shape[3]) + indices
     return xp.bincount(flat.reshape(-1), grad.reshape(-1), math.prod(shape)).reshape(shape).astype(grad.dtype)
@@ -111,7 +127,7 @@ def _(xp, grad, indices, shape, apart):
 
 picked = define(
     "max_pool2d_pick(x, indices)",
-    lambda x, indices: x.but(shape=indices.shape),
+    lambda x, indices: at_places("max_pool2d_pick", x, indices, x.but(shape=indices.shape)),
     dict(x=lambda g, indices, x_spec: max_pool2d_grad(g, indices, shape=x_spec.shape, apart=False)),
     examples=[],
     doc="The numbers of an image at given places in H * W.",
@@ -120,6 +136,7 @@ picked = define(
 
 @kernel(picked)
 def _(xp, x, indices):
+    check_bounds(xp, "max_pool2d_pick", indices, x.shape[2] * x.shape[3], 2)
     flat, places = (a.reshape(*a.shape[:2], a.shape[2] * a.shape[3]) for a in (x, indices))
     return xp.take_along_axis(flat, places, 2).reshape(indices.shape)
 
@@ -161,9 +178,17 @@ avg_pool2d = define(
     doc="The mean of each window.",
 )
 
+def sent_back(op: str, grad: Spec, shape, rule) -> Spec:
+    """The images of this shape, for which the rule of the pooling must give the spec of the cotangent."""
+    x = grad.but(shape=shape)
+    need_spec(op, rule(x), grad=grad)
+    return x
+
+
 avg_pool2d_grad = define(
     "avg_pool2d_grad(grad; shape, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)",
-    lambda grad, shape, **_: grad.but(shape=shape),
+    lambda grad, shape, count_include_pad, divisor_override, **window: sent_back(
+        "avg_pool2d_grad", grad, shape, lambda x: pooled("avg_pool2d_grad", x, dilation=(1, 1), **window)),
     lambda g, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override: avg_pool2d(
         g, kernel_size=kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode,
         count_include_pad=count_include_pad,
@@ -190,6 +215,8 @@ def divisors(xp, shape, size, kernel_size, stride, padding, include: bool, overr
 def _(xp, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, out=None):
     size = positions(x.shape[2:], kernel_size, stride, padding, (1, 1), ceil_mode)
     out = xp.empty((*x.shape[:2], *size), x.dtype) if out is None else out
+    if not out.size:
+        return out
     wide = bordered(xp, x, size, kernel_size, stride, padding, (1, 1), 0)
     out.fill(0)
     for u in range(kernel_size[0]):
@@ -207,6 +234,9 @@ def _(xp, grad, shape, kernel_size, stride, padding, ceil_mode, count_include_pa
     out = xp.empty(shape, grad.dtype) if out is None else out
     (ph, pw), (h, w) = padding, shape[2:]
     size = grad.shape[2:]
+    if not grad.size:
+        out.fill(0)
+        return out
     need = [(n - 1) * s + k for n, s, k in zip(size, stride, kernel_size)]
     wide = xp.zeros((*shape[:2], max(need[0], h + 2 * ph), max(need[1], w + 2 * pw)), grad.dtype)
     shared = grad / divisors(xp, shape, size, kernel_size, stride, padding, count_include_pad, divisor_override,
@@ -232,6 +262,9 @@ def adaptive_spec(x: Spec, output_size: Pair) -> Spec:
     if x.ndim != 4 or not all(x.shape[2:]):
         raise ShapeError("adaptive_avg_pool2d: {x} needs four axes, (N, C, H, W), and at least one pixel",
                          hint="x.unsqueeze(0) for one image")
+    (h, w), (m, n) = x.shape[2:], output_size
+    if max(m * w, n * h) > 256 * (h * w + m * n) + (1 << 16):
+        raise ShapeError(f"adaptive_avg_pool2d: from {h}x{w} to {m}x{n} pixels", hint="one axis after the other")
     return x.but(shape=(*x.shape[:2], *output_size))
 
 
@@ -247,7 +280,8 @@ adaptive_avg_pool2d = define(
 
 adaptive_avg_pool2d_grad = define(
     "adaptive_avg_pool2d_grad(grad; shape)",
-    lambda grad, shape: grad.but(shape=shape),
+    lambda grad, shape: sent_back("adaptive_avg_pool2d_grad", grad, shape,
+                                  lambda x: adaptive_spec(x, grad.shape[2:])),
     lambda g, grad_spec: adaptive_avg_pool2d(g, output_size=grad_spec.shape[2:]),
     examples=[case(floats(2, 3, 1, 1), shape=(2, 3, 4, 6)), case(floats(1, 2, 3, 2), shape=(1, 2, 5, 7))],
     doc="Each number of the cotangent shared among its window.",
@@ -258,6 +292,8 @@ adaptive_avg_pool2d_grad = define(
 @single
 def _(xp, x, output_size, out=None):
     out = xp.empty((*x.shape[:2], *output_size), x.dtype) if out is None else out
+    if not out.size:
+        return out
     if output_size == (1, 1):
         return xp.mean(x, (2, 3), keepdims=True, out=out)
     rows = xp.empty((*x.shape[:2], output_size[0], x.shape[3]))  # float64: nothing is rounded between the two
@@ -272,6 +308,9 @@ def _(xp, x, output_size, out=None):
 @single
 def _(xp, grad, shape, out=None):
     out = xp.empty(shape, grad.dtype) if out is None else out
+    if not grad.size:
+        out.fill(0)
+        return out
     if grad.shape[2:] == (1, 1):
         out[...] = grad * grad.dtype.type(1 / (shape[2] * shape[3]))
         return out

@@ -16,7 +16,7 @@ from ..op import define, kernel
 from ..random import bits
 from ..spec import DType, Spec, bfloat16, float16, float32, float64, int64
 from .checks import check_unit
-from .rules import need_floating
+from .rules import need_floating, need_spec
 
 COUNTER = ints(2, high=100)
 
@@ -24,7 +24,7 @@ COUNTER = ints(2, high=100)
 def words(xp, counter, offset: int, size: int, start: int = 0):
     """`uint32[size]` for the elements from `start` on."""
     key, first = (int(word) % 2**64 for word in counter)
-    return bits(xp, key, first + offset, size, start)
+    return bits(xp, key, (first + offset) % 2**64, size, start)
 
 
 def unit(xp, counter, offset: int, size: int, dtype: DType, start: int = 0):
@@ -63,8 +63,13 @@ def filled(xp, numbers, shape, dtype: DType, out):
     return out
 
 
+def need_counter(op: str, counter) -> None:
+    need_spec(op, Spec((2,), int64), counter=counter)
+
+
 def drawn(op: str):
     def infer(counter, shape, dtype, **_) -> Spec:
+        need_counter(op, counter)
         if not dtype.floating:
             raise DTypeError(f"{op}: the dtype must be floating, not {dtype.name}", hint="flow.randint for integers")
         return Spec(shape, dtype)
@@ -110,6 +115,7 @@ def _(xp, counter, shape, mean, std, dtype, offset, out=None):
 
 
 def whole(counter, shape, low, high, dtype, offset) -> Spec:
+    need_counter("randint", counter)
     if low >= high:
         raise OutOfRangeError(
             f"randint: there is no integer in [{low}, {high})", hint="the second number is the first that is too large"
@@ -136,9 +142,14 @@ def _(xp, counter, shape, low, high, dtype, offset, out=None):
     return filled(xp, (wide >> xp.uint64(32)).astype("int64") + low, shape, dtype, out)
 
 
+def permutation(counter, n: int, dtype: DType, offset: int) -> Spec:
+    need_counter("randperm", counter)
+    return Spec((n,), dtype)
+
+
 randperm = define(
     "randperm(counter; n, dtype, offset)",
-    lambda counter, n, dtype, offset: Spec((n,), dtype),
+    permutation,
     examples=[case(COUNTER, n=10, dtype=int64, offset=0), case(COUNTER, n=0, dtype=int64, offset=0)],
     doc="0 to n - 1 in the order of n random words of 64 bits.",
 )
@@ -152,6 +163,7 @@ def _(xp, counter, n, dtype, offset, out=None):
 
 def like_p(p: Spec, counter, offset) -> Spec:
     need_floating("bernoulli", p, "p")
+    need_counter("bernoulli", counter)
     return p
 
 
@@ -175,6 +187,7 @@ def _(xp, p, counter, offset, out=None):
 
 def dropped(x: Spec, counter, p: float, offset):
     need_floating("dropout", x)
+    need_counter("dropout", counter)
     if not 0 <= p <= 1:
         raise OutOfRangeError(
             f"dropout: p is {p}, a probability lies in [0, 1]",

@@ -18,7 +18,7 @@ from ..op import Op, define, kernel
 from ..spec import Spec
 from ..where import fail
 from .examples import Case, Maker, floats
-from .rules import need_floating, single
+from .rules import need_floating, need_spec, single
 from .shape import full
 
 # ---- rules, for all three ------------------------------------------------------------------------------------------
@@ -35,9 +35,11 @@ def layer_spec(op: str, gates: int, hidden: int, sizes: tuple, x: Spec, h0: Spec
     wanted = dict(h0=(batch, h0.shape[1]), w_ih=(rows, x.shape[-1]), w_hh=(rows, h0.shape[1]), b_ih=(rows,),
                   b_hh=(rows,))
     for name, spec in dict(h0=h0, w_ih=w_ih, w_hh=w_hh, b_ih=b_ih, b_hh=b_hh).items():
-        if spec.shape != wanted[name]:
+        if spec.dtype is not x.dtype or spec.shape != wanted[name]:
             raise ShapeError(f"{op}: {{{name}}} is {list(spec.shape)}, where {list(wanted[name])} is wanted",
                              hint="input_size is the last axis of x, hidden_size that of the states")
+    if not hidden or list(sizes) != sorted(sizes, reverse=True) or 0 in sizes:
+        raise ShapeError(f"{op}: {hidden} numbers of a state, sizes {sizes}", hint="each at most as the one before")
     if sum(sizes) != (x.shape[0] if sizes else 0):
         raise ShapeError(f"{op}: sizes add up to {sum(sizes)}, {{x}} has {x.shape[0]} rows",
                          hint="the batch_sizes that belong to this data")
@@ -172,9 +174,26 @@ def _(xp, x, h0, w_ih, w_hh, b_ih, b_hh, relu, sizes, reverse):
     return y.reshape(*x.shape[:-1], h.shape[1]), h
 
 
+def bias_of(w_ih: Spec) -> Spec:
+    return w_ih.but(shape=w_ih.shape[:1])
+
+
+def need_states(op: str, wanted: tuple[Spec, ...], *found: Spec) -> None:
+    """Refuse what the forward op did not give, and cotangents that are not like it."""
+    for i, (want, x) in enumerate(zip(wanted, found)):
+        need_spec(op, want, **{f"result_{i}": x})
+
+
+def rnn_grad_spec(gy, ghn, x, h0, w_ih, w_hh, y, **attrs):
+    bias = bias_of(w_ih)
+    forward = rnn_spec(x, h0, w_ih, w_hh, bias, bias, **attrs)
+    need_states("rnn_grad", (*forward, *forward[:1]), gy, ghn, y)
+    return x, h0, w_ih, w_hh, bias
+
+
 rnn_grad = define(
     "rnn_grad(gy, ghn, x, h0, w_ih, w_hh, y; relu, sizes, reverse) -> gx, gh0, gw_ih, gw_hh, gb",
-    lambda gy, ghn, x, h0, w_ih, w_hh, y, **_: (x, h0, w_ih, w_hh, w_ih.but(shape=w_ih.shape[:1])),
+    rnn_grad_spec,
     {"gy, ghn, x, h0, w_ih, w_hh": refused("RNN")},
     examples=backward_cases(rnn, "gy ghn x h0 w_ih w_hh y", 1, 2, relu=False),
     doc="The gradients of rnn; that of both biases is one.",

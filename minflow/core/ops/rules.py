@@ -100,6 +100,20 @@ def need_axis(op: str, x: Spec, axis: int) -> None:
         raise OutOfRangeError(f"{op}: axis {axis} is out of range for {{x}}, which has {x.ndim} axes")
 
 
+def need_axes(op: str, x: Spec, axes: tuple[int, ...]) -> None:
+    for axis in axes:
+        need_axis(op, x, axis)
+
+
+def need_spec(op: str, wanted: Spec | tuple[int, ...] | None, **specs) -> None:
+    """Refuse inputs, by name, that are not of this Spec, or shape, or (None) not a tensor."""
+    for name, x in specs.items():
+        found = x.shape if isinstance(wanted, tuple) and isinstance(x, Spec) else x
+        if not isinstance(x, Spec) or found != wanted and wanted is not None:
+            raise ShapeError(f"{op}: {mark(name)} is {x}, where {wanted or 'a tensor'} is wanted",
+                             hint="what belongs to the other inputs")
+
+
 def kept_shape(shape: tuple[int, ...], axis: tuple[int, ...] | None) -> tuple[int, ...]:
     """`shape` with the reduced axes (None is all) as 1."""
     return tuple(1 if axis is None or i in axis else n for i, n in enumerate(shape))
@@ -110,6 +124,8 @@ def reduced(x: Spec, axis: tuple[int, ...] | None, keepdims: bool) -> Spec:
     if isinstance(keepdims, int) and keepdims not in (False, True):
         raise DTypeError(f"keepdim is {keepdims!r}, where True or False is wanted",
                          hint="several axes are a tuple: dim=(0, 1)")
+    if axis is not None and [*axis] != sorted({i for i in axis if 0 <= i < x.ndim}):
+        raise OutOfRangeError(f"axes {axis} of {{x}}, which has {x.ndim} axes", hint="each axis once, in rising order")
     if keepdims:
         return x.but(shape=kept_shape(x.shape, axis))
     return x.but(shape=() if axis is None else tuple(n for i, n in enumerate(x.shape) if i not in axis))

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from .examples import case, distinct, floats, ints, strided, unary
+from .rules import need_axis, need_spec
 from ..door import apply
 from ..op import define, kernel
 from ..spec import DType, Spec, bfloat16, bool_, finfo, float32, float64, iinfo
@@ -264,9 +265,14 @@ recompute = define(
 )
 kernel(recompute, lambda xp, x, after, call: x[...])
 
+def diagonal_of(array, offset: int, dim1: int, dim2: int):
+    """numpy's, which goes wrong in memory at offsets far outside (NumPy 2.4)."""
+    return array.diagonal(min(max(offset, -array.shape[dim1]), array.shape[dim2]), dim1, dim2)
+
+
 diagonal = define(
     "diagonal(x; offset, dim1, dim2)",
-    infer=lambda x, offset, dim1, dim2: x.but(shape=np.broadcast_to(False, x.shape).diagonal(offset, dim1, dim2).shape),
+    infer=lambda x, *places, **dims: x.but(shape=diagonal_of(np.broadcast_to(False, x.shape), *places, **dims).shape),
     is_view=True,
     vjp=lambda g, x_spec, offset, dim1, dim2: view_write(
         zeros_of(x_spec), g, path=((diagonal, {"offset": offset, "dim1": dim1, "dim2": dim2}),)
@@ -278,14 +284,26 @@ diagonal = define(
 
 @kernel(diagonal)
 def _(xp, x, offset, dim1, dim2):
-    return written_too(x.diagonal(offset, dim1, dim2), x)
+    return written_too(diagonal_of(x, offset, dim1, dim2), x)
 
 
 # ---- writing through a view, and its gradients -------------------------------------------------------------------
 
+def written(base: Spec, value, path) -> Spec:
+    place = base
+    for op, attrs in path:
+        if not op.is_view:
+            raise ShapeError(f"view_write: {op.name} is no view", hint="what getitem, permute or diagonal gives")
+        place = op.infer(place, **attrs)
+    if isinstance(value, Spec) and (value.dtype is not place.dtype or expanded(value, place.shape) is not place):
+        raise DTypeError(f"view_write: {{value}} is {value.dtype.name}, the place for it {place.dtype.name}",
+                         hint="{value}.to({base}.dtype)")
+    return base
+
+
 view_write = define(
     "view_write(base, value; path)",
-    infer=lambda base, value, path: base,
+    infer=written,
     alias_safe=True,
     vjp=dict(
         base=lambda g, value_spec, path: view_write(g, zeros_of(value_spec), path=path),
@@ -314,9 +332,14 @@ def _(xp, base, value, path, out=None):
     return out
 
 
+def unrecorded_spec(new: Spec, old: Spec) -> Spec:
+    need_spec("unrecorded", old, new=new)
+    return old
+
+
 unrecorded = define(
     "unrecorded(new, old)",
-    infer=lambda new, old: old,
+    infer=unrecorded_spec,
     vjp=dict(old=lambda g: g),
     is_view=True,
     second_order=False,  # its gradient is not that of its numbers, on purpose
@@ -328,9 +351,13 @@ kernel(unrecorded, lambda xp, new, old: new)
 
 # ---- sums that undo broadcasting, and joining --------------------------------------------------------------------
 
+def summed(x: Spec, shape: tuple[int, ...]) -> Spec:
+    return expanded(x.but(shape=shape), x.shape).but(shape=shape)
+
+
 sum_to = define(
     "sum_to(x; shape)",
-    infer=lambda x, shape: x.but(shape=shape),
+    infer=summed,
     vjp=lambda g, x_spec: expand(g, shape=x_spec.shape),
     numbers="holomorphic",
     examples=[case(floats(3, 4), shape=(1, 4)), case(floats(2, 3, 4), shape=(3, 1)), case(floats(3, 4), shape=()),
@@ -350,7 +377,11 @@ def _(xp, x, shape, out=None):
 
 def joined(*specs: Spec, dim: int) -> Spec:
     first = specs[0]
+    need_axis("cat", first, dim)
     for i, s in enumerate(specs):
+        if s.dtype is not first.dtype:
+            raise DTypeError(f"cat: {{tensors[{i}]}} is {s.dtype.name}, {{tensors[0]}} is {first.dtype.name}",
+                             hint=f"{{tensors[{i}]}}.to({{tensors[0]}}.dtype)")
         if s.ndim != first.ndim or s.shape[:dim] != first.shape[:dim] or s.shape[dim + 1 :] != first.shape[dim + 1 :]:
             raise ShapeError(
                 f"cat along axis {dim}: {{tensors[{i}]}} has shape {s.shape}, {{tensors[0]}} has {first.shape}",

@@ -6,13 +6,18 @@ Source: Goodfellow, Bengio & Courville 2016, section 6.2.2.3.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+
+from ..base.errors import OutOfRangeError, ShapeError
 from .examples import case, floats, ints, strided
 from ..op import define, kernel
-from ..spec import Spec, float16, float32
+from ..spec import Spec, float16, float32, spec_of
+from ..where import fail
 from .compare import ne
 from .elementwise import exp
 from .reduce import sum as total
-from .rules import need_axis, need_floating, single
+from .rules import need_axis, need_floating, need_index, need_spec, single
 from .shape import cast, full, reshape
 
 
@@ -111,6 +116,21 @@ def counted(xp, labels, ignore_index: int):
     return xp.where(keep, labels, 0), keep, int(keep.sum())
 
 
+def labelled(function: Callable) -> Callable:
+    """A kernel whose labels, its second input, are classes. A program's are known to be (`checked_labels`), those of a
+    graph from a file may be anything: numpy finds them, at no cost."""
+
+    @functools.wraps(function)
+    def run(xp, *arrays, out=None, **attrs):
+        try:
+            return function(xp, *arrays, out=out, **attrs)
+        except IndexError:
+            fail(OutOfRangeError, f"cross_entropy: labels go from {arrays[1].min()} to {arrays[1].max()}, which are "
+                 "not all classes", "labels from 0 to one less than the classes", labels=spec_of(arrays[1]))
+
+    return run
+
+
 def reduce_rows(xp, losses, n: int, reduction: str, out):
     """One loss per example (0 where ignored) as the loss; the mean over none is NaN, as in PyTorch."""
     if reduction == "none":
@@ -123,7 +143,19 @@ def reduce_rows(xp, losses, n: int, reduction: str, out):
 
 
 def loss_spec(x: Spec, labels: Spec, reduction: str) -> Spec:
+    need_floating("cross_entropy", x)
+    need_index("cross_entropy", labels, "labels")
+    axis = axis_of_classes(x.ndim)
+    if not x.ndim or labels.shape != x.shape[:axis] + x.shape[axis + 1 :] or not x.shape[axis]:
+        raise ShapeError(f"cross_entropy: {{labels}} is {list(labels.shape)}, {{x}} {list(x.shape)}",
+                         hint="scores (N, C, ...) and labels (N, ...)")
     return x.but(shape=labels.shape if reduction == "none" else ())
+
+
+def scores_spec(x: Spec, labels: Spec, grad: Spec, reduction: str) -> Spec:
+    """x, if its loss has the spec of this cotangent."""
+    need_spec("cross_entropy", loss_spec(x, labels, reduction), grad=grad)
+    return x
 
 
 def row_scale(xp, g, keep, n: int, reduction: str):
@@ -155,6 +187,7 @@ nll = define(
 
 @kernel(nll)
 @single
+@labelled
 def _(xp, x, labels, ignore_index, reduction, out=None):
     out = xp.empty(labels.shape if reduction == "none" else (), x.dtype) if out is None else out
     flat = rows(xp, x)
@@ -165,7 +198,7 @@ def _(xp, x, labels, ignore_index, reduction, out=None):
 
 nll_grad = define(
     "nll_grad(grad, labels; shape, ignore_index, reduction)",
-    lambda grad, labels, shape, ignore_index, reduction: grad.but(shape=shape),
+    lambda grad, labels, shape, ignore_index, reduction: scores_spec(grad.but(shape=shape), labels, grad, reduction),
     dict(grad=lambda g, labels, ignore_index, reduction:
          nll(g, labels, ignore_index=ignore_index, reduction=reduction)),
     examples=[case(floats(()), ints(3, high=4), shape=(3, 4), **OPTIONS),
@@ -175,6 +208,7 @@ nll_grad = define(
 
 
 @kernel(nll_grad)
+@labelled
 def _(xp, grad, labels, shape, ignore_index, reduction, out=None):
     out = xp.empty(shape, grad.dtype) if out is None else out
     classes = shape[axis_of_classes(len(shape))]
@@ -211,6 +245,7 @@ softmax_cross_entropy = define(
 
 @kernel(softmax_cross_entropy)
 @single
+@labelled
 def _(xp, x, labels, ignore_index, reduction, out=None):
     if out is None:
         out = xp.empty(labels.shape if reduction == "none" else (), x.dtype), xp.empty(x.shape, x.dtype)
@@ -248,7 +283,7 @@ def scale_rule(g, probs, labels, grad_spec, ignore_index, reduction):
 
 softmax_cross_entropy_grad = define(
     "softmax_cross_entropy_grad(probs, labels, grad; ignore_index, reduction)",
-    lambda probs, labels, grad, ignore_index, reduction: probs,
+    lambda probs, labels, grad, ignore_index, reduction: scores_spec(probs, labels, grad, reduction),
     dict(
         probs=lambda g, labels, grad, probs_spec, ignore_index, reduction: g
         * example_weights(grad, labels, probs_spec.shape, ignore_index, reduction),
@@ -265,6 +300,7 @@ softmax_cross_entropy_grad = define(
 
 @kernel(softmax_cross_entropy_grad)
 @single
+@labelled
 def _(xp, probs, labels, grad, ignore_index, reduction, out=None):
     out = xp.empty(probs.shape, probs.dtype) if out is None else out
     chosen, keep, n = counted(xp, labels, ignore_index)

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 
-from ..base.errors import GradError
+from ..base.errors import GradError, OutOfRangeError
 from ..op import define, kernel
+from ..spec import Spec
 from ..where import fail
 from .compare import eq
 from .elementwise import exp, log, reciprocal, sign, smooth, square, where
 from .examples import case, floats, ints, positive, strided
 from .pairs import pair
-from .rules import alike, settle, single
+from .rules import alike, need_floating, settle, single
 
 
 def by_scipy(op, name: str):
@@ -68,9 +69,16 @@ def _(xp, x, out=None):
         return special.gammaln(xp.where(xp.isneginf(x), -x, x), out=out)  # at -inf as in C: inf
 
 
+def ordered(x: Spec, n: int) -> Spec:
+    need_floating("polygamma", x)
+    if not 1 <= n <= 170:  # 171! is no float any more
+        raise OutOfRangeError(f"polygamma: the derivative of order {n}", hint="orders from 1 to 170")
+    return x
+
+
 polygamma = define(
     "polygamma(x; n)",
-    lambda x, n: x,
+    ordered,
     lambda g, x, n: g * polygamma(x, n=n + 1),
     scalar="polygamma(n, x)",
     examples=[case(positive(3, 4), n=1), case(positive(()), n=2), case(positive(0, 3), n=1),

@@ -11,6 +11,7 @@ from ..base.errors import DTypeError, ShapeError
 from .examples import case, floats, positive
 from ..op import define, kernel
 from ..spec import Spec
+from .rules import need_spec
 
 def steepest(p, grad, weight_decay: float, maximize: bool):
     """The gradient to go down along: negated to maximize, with the decay of weights added."""
@@ -196,9 +197,15 @@ def _(xp, p, grad, exp_avg, exp_avg_sq, max_exp_avg_sq, step, lr, **attrs):
 
 # ---- adding up gradients -----------------------------------------------------------------------------------------
 
+def accumulated(total: Spec, grad: Spec, count: Spec) -> Spec:
+    need_spec("accumulate", total, grad=grad)
+    need_spec("accumulate", (), count=count)
+    return total
+
+
 accumulate = define(
     "accumulate(total, grad, count) -> total",
-    infer=lambda total, grad, count: total,
+    infer=accumulated,
     alias_safe=True,
     sbp=signatures(2, 1, "S"),
     examples=[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...ops.checks import check_bounds
 from ...ops.conv import positions, shifted
 from ...ops.pool import bordered, largest_of, max_pool2d, max_pool2d_grad
 from ..kernels import fast
@@ -15,6 +16,8 @@ def _(xp, x, kernel_size, stride, padding, dilation, ceil_mode, out=None):
     if out is None:
         out = xp.empty((*x.shape[:2], *size), x.dtype), xp.empty((*x.shape[:2], *size), "int64")
     y, indices = out
+    if not y.size:
+        return out
     width = x.shape[3]
     top = xp.arange(size[0])[:, None] * stride[0] - padding[0]
     left = xp.arange(size[1]) * stride[1] - padding[1]
@@ -66,6 +69,7 @@ def tiles(x):
 def _(xp, grad, indices, shape, apart, out=None):
     out = xp.empty(shape, grad.dtype) if out is None else out
     pixels = shape[2] * shape[3]
+    check_bounds(xp, "max_pool2d_grad", indices, pixels, 2)
     if not out.size:
         return out
     offsets = xp.arange(shape[0] * shape[1]).reshape(shape[0], shape[1], 1, 1) * pixels

@@ -135,7 +135,7 @@ CAPS = {
     "core.methods": 1350,       # the list of methods: one line each
     "core.messages": 830,       # names, arguments and likely mistakes; runs only then
     "core.backend.fast": 520,   # tuned kernels beside the reference ones, which say what they compute
-    "compiler": 120,            # what graphs and jobs share: parts, the cache of plans, names of operations
+    "compiler": 160,            # what graphs and jobs share: parts, the cache of plans, names, free memory
     "views": 4980,
     "diagnosis": 910,
     "nn": 2350,

@@ -4,10 +4,11 @@ the old numbers after), or in a new array at each call (large outputs). Nothing 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ..core.ir import Graph, Node, Source, Value, outputs_of
-from .arena import Need, place
+from .arena import Need, least, place
+from .room import need_room
 from .uses import Uses
 
 # bytes: smaller inputs and outputs are copied to and from a fixed place, so that calls can be prepared
@@ -22,8 +23,8 @@ class Layout:
     fresh: the outputs that are computed into new arrays.
     """
 
-    def __init__(self, graph: Graph, keep: int = 0):
-        self.graph = graph
+    def __init__(self, graph: Graph, keep: int = 0, name_of: Callable[[Node], str] = str):
+        self.graph, self.name_of = graph, name_of
         self.results = graph.outputs[: len(graph.outputs) - keep]
         self.kept = graph.outputs[len(self.results) :]
         self.position = {node: i for i, node in enumerate(graph.nodes)}
@@ -82,11 +83,17 @@ class Layout:
                     needs[source] = needs[source]._replace(last=last[v])
                 else:
                     needs[v] = Need(v.spec.nbytes, i, last[v])
+        self.need_room(least(needs), needs)  # before sums of sizes that no int64 holds
         offsets, self.arena_bytes = place(needs)
+        self.need_room(self.arena_bytes, needs)
         self.needs = needs
         self.places = {}
         for v in (*needs, *heir):
             self.places[v] = (offsets[heir.get(v, v)], v.spec.nbytes, self.position[v.node], last[v])
+
+    def need_room(self, arena_bytes: int, needs: dict) -> None:
+        """Refuse a plan for which there is no memory: the arena, and the results, which are new at each call."""
+        need_room(arena_bytes + sum([v.spec.nbytes for v in self.results]), (*needs, *self.results), self.name_of)
 
     def dying(self, node: Node, i: int, v: Value, needs: dict, heir: dict) -> Value | None:
         """An input that nobody reads after this node, of the same spec, which the node says it may overwrite."""

@@ -48,8 +48,8 @@ class Plan(Layout):
     call.  cells: the version cells of the states that are written.
     """
 
-    def __init__(self, graph: Graph, keep: int = 0, cells: Sequence[Cell] = ()):
-        super().__init__(graph, keep)
+    def __init__(self, graph: Graph, keep: int = 0, cells: Sequence[Cell] = (), name_of: Callable = str):
+        super().__init__(graph, keep, name_of)
         self.cells = tuple(cells)
         self.slots = Slots()
         self.slot_of: dict[Value, int] = {}

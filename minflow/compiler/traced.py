@@ -49,7 +49,7 @@ class CompiledPart:
         self.by_number = {node.number: name for node, name in op_names(part.graph.nodes).items()}
         self.added = op_names([node for node in self.graph.nodes if node.number is None])
         self.names = {node: self.name_of(node) for node in self.graph.nodes}
-        self.plan = Plan(self.graph, len(self.graph.outputs) - part.results, part.cells)
+        self.plan = Plan(self.graph, len(self.graph.outputs) - part.results, part.cells, self.name_of)
         self.pass_seconds, self.plan_seconds = middle - start, time.perf_counter() - middle
 
     def name_of(self, node: Node) -> str:

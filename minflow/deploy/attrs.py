@@ -3,7 +3,7 @@ is "...", NaN is {"float": "nan"}, 1j is {"complex": [0.0, 1.0]}, an operation i
 
 Nothing in a file says what its data mean: that says the table KINDS, by the attr's name (OF_OP: where ops differ). A
 kind is a check as those of `checks.py`: (JSON value, place) -> value, or Malformed. What fits the shapes of the inputs
-is asked later, by the op's own rule, `infer`. Read next: `folder.py`.
+is asked later, by the rule of the op. Read next: `checks.py`.
 """
 
 from __future__ import annotations
@@ -20,13 +20,15 @@ from ..core.op import OPS, Op
 from ..core.ops.shape import check_fits
 from ..core.spec import DType, dtype_named, promote
 from .checks import Malformed, fields, flag, items, one_of, text, whole
+from .dynamic import Follows, Ratio
 
 Kind = Callable[[Any, str], Any]
 FAR = 2**62  # no size, step or place in memory is as far
 AXES, STEPS, TERMS = 64, 1_000_000, 64  # entries of a shape; of the sizes of a sequence's steps; of a Follows
 DEPTH = 8  # of the tuples of a custom op
 NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
-NUMBER_FOR = {"index_put": "src", "scatter": "src", "ravel_index": "*index"}  # inputs that may be a number
+# Inputs that may be a number, besides those of elementwise ops.
+NUMBER_AT = {"index_put": (2,), "scatter": (2,), "where": (1, 2)}
 
 
 # ---- values as data --------------------------------------------------------------------------------------------------
@@ -34,8 +36,6 @@ NUMBER_FOR = {"index_put": "src", "scatter": "src", "ravel_index": "*index"}  # 
 
 def encode(value: Any) -> Any:
     """The JSON value of an attr. Raises TypeError for what no file can hold."""
-    from .dynamic import Follows, Ratio
-
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or type(value) in (bool, int, str):
@@ -63,7 +63,7 @@ def encode_attrs(op: Op, attrs: Mapping[str, Any]) -> dict[str, Any]:
     """The attrs of a node as JSON values. Raises TypeError or Malformed for what `decode_attrs` would not give back."""
     data = {name: encode(value) for name, value in attrs.items()}
     if op.custom and (other := [x for x in leaves(tuple(attrs.values())) if type(x) not in PLAIN]):
-        raise TypeError(f"{type(other[0]).__name__} is no plain value, as attrs of a custom operation are in a file")
+        raise TypeError(f"{type(other[0]).__name__} is no plain value, as attrs of custom operations are in a file")
     decode_attrs(op, data)
     return data
 
@@ -85,9 +85,7 @@ def natural(x: Any, place: str) -> Any:
     return integer(x, place, 0)
 
 
-def follows(x: Any, place: str) -> Any:
-    from .dynamic import Follows
-
+def follows(x: Any, place: str) -> Follows:
     terms = []
     for i, term in enumerate(items(fields(x, place, ("follows",))["follows"], place, TERMS, 1)):
         here = f"{place}.follows[{i}]"
@@ -97,18 +95,15 @@ def follows(x: Any, place: str) -> Any:
     return Follows(tuple(terms))
 
 
-def ratio(x: Any, place: str) -> Any:
-    """A Ratio: a float that is known when the sizes of dynamic axes are."""
-    from .dynamic import Ratio
-
-    scale, top, bottom = items(fields(x, place, ("ratio",))["ratio"], place, 3, 3)
-    return Ratio(float(real(scale, place)), follows(top, place), follows(bottom, place))
-
-
 def real(x: Any, place: str) -> Any:
-    """A float, or an int that the program gave for one."""
-    if type(x) is dict and ("follows" in x or "ratio" in x):
-        return follows(x, place) if "follows" in x else ratio(x, place)
+    """A float, or an int that the program gave for one; or what follows dynamic axes."""
+    if type(x) is dict and "follows" in x:
+        return follows(x, place)
+    if type(x) is dict and "ratio" in x:
+        scale, top, bottom = items(fields(x, place, ("ratio",))["ratio"], place, 3, 3)
+        if type(scale) is dict and "float" not in scale:
+            raise Malformed("a float", scale, place)
+        return Ratio(float(real(scale, place)), follows(top, place), follows(bottom, place))
     if type(x) is dict:
         return NOT_FINITE[one_of(fields(x, place, ("float",))["float"], place, NOT_FINITE)]
     return x if type(x) is float else whole(x, place, -FAR, FAR)
@@ -117,8 +112,10 @@ def real(x: Any, place: str) -> Any:
 def number(x: Any, place: str) -> Any:
     """Any Python number."""
     if type(x) is dict and "complex" in x:
-        parts = items(fields(x, place, ("complex",))["complex"], place, 2, 2)
-        return complex(*[float(real(part, place)) for part in parts])
+        parts = [real(y, place) for y in items(fields(x, place, ("complex",))["complex"], place, 2, 2)]
+        if [type(y) for y in parts] != [float, float]:
+            raise Malformed("two floats", x, place)
+        return complex(*parts)
     return x if type(x) is bool else real(x, place)
 
 
@@ -235,17 +232,17 @@ def storable(op: Op) -> bool:
 
 
 def check_inputs(op: Op, inputs: Sequence[Any], place: str = "inputs") -> None:
-    """Refuse another number of inputs than the op has, and Python numbers (the other inputs are anything else) where a
-    tensor is wanted or that its dtype cannot hold. Raises Malformed, or the error of `check_fits`."""
+    """Refuse another number of inputs (numbers, and Specs of tensors) than the op has, and numbers where a tensor is
+    wanted or that its dtype cannot hold. Raises Malformed, or the error of `check_fits`."""
     numbers = [i for i, x in enumerate(inputs) if type(x) in NUMBERS]
     if not inputs if op.variadic else len(inputs) != len(op.inputs):
         raise Malformed(f"{len(op.inputs)} inputs of {op.name}", len(inputs), place)
-    if numbers and (len(numbers) == len(inputs) or not op.elementwise and any(
-            [op.inputs[0 if op.variadic else i] != NUMBER_FOR.get(op.name) for i in numbers])):
+    allowed = range(len(inputs)) if op.elementwise or op.name == "ravel_index" else NUMBER_AT.get(op.name, ())
+    if numbers and (len(numbers) == len(inputs) or not set(numbers) <= {*allowed}):
         raise Malformed(f"a tensor as input {numbers[0]} of {op.name}", inputs[numbers[0]], place)
     if numbers and op.elementwise != "bool" and not op.variadic:
-        kinds = [type(x) if type(x) in NUMBERS else x.spec for x in inputs]
-        held = promote(*kinds) if op.elementwise else kinds[0].dtype
+        kinds = [type(x) if type(x) in NUMBERS else x for x in inputs]
+        held = kinds[0].dtype if op.name in ("index_put", "scatter") else promote(*kinds[-2:])
         for i in numbers:
             check_fits(inputs[i], held)
 
@@ -262,8 +259,6 @@ def decode_attrs(op: Op, data: Any, place: str = "attrs") -> dict[str, Any]:
 def resolved(value: Any, sizes: Mapping[str, int]) -> Any:
     """A decoded attr whose Follows are ints, at these sizes of the dynamic axes. Raises Malformed for one out of all
     range; what does not fit the inputs is refused by the op's rule."""
-    from .dynamic import Follows, Ratio
-
     if isinstance(value, Ratio):
         return value.at(sizes)
     if isinstance(value, Follows):

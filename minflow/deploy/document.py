@@ -24,7 +24,7 @@ from ..core.ir import file_name, where_text
 from ..io.tree import WRITTEN
 from ..nn.graph.tree import Leaf
 from . import dynamic, versions
-from .attrs import AXES, FAR, SIZES, decode_attrs, encode, encode_attrs, number, resolved
+from .attrs import AXES, FAR, SIZES, check_inputs, decode_attrs, encode, encode_attrs, number, resolved
 from .checks import Malformed, each, fields, flag, items, one_of, table, text, whole
 from .program import CallEntry, Held, ModuleEntry, Program, unknown_ops
 
@@ -493,6 +493,7 @@ def inferred(op: Op, inputs: list, attrs: Mapping[str, Any], place: str) -> tupl
     """What the op's shape rule gives for these, or Malformed with what it says."""
     specs = tuple([x.__class__ if x.__class__ in NUMBERS else x for x in inputs])
     try:
+        check_inputs(op, inputs, place)
         dtype, got = consult(op, specs, attrs)
     except Exception as error:  # a rule that was never asked about such attrs may raise anything
         said = error.what if isinstance(error, MinflowError) else f"{type(error).__name__}: {error}"

@@ -21,6 +21,7 @@ from minflow.core.op import OPS
 from minflow.nn.summary import tensors_in
 from minflow.onnx.builder import FORMS, OPSET
 from minflow.onnx.model import TAPE
+from tests.onnx.corners import CORNERS
 from tests.onnx.runs import run
 from tests.registered import TARGETS, layer_cases, loss_cases
 
@@ -39,8 +40,7 @@ of a graph that was called it may be None. The packages come with `pip install "
 - Parameters keep their names: of a module those of `model.state_dict()`, of a graph those of its listing.
 - `dynamic={{"x": {{0: "batch"}}}}` leaves an axis open; sizes that follow from it are computed in the file.
 - What has no form in ONNX is refused before anything is written: all ops together, each with its line.
-- The file passes `onnx.checker`. onnxruntime differs by at most 1e-5 of the largest value of an output; where numbers
-  tie or are NaN, it may choose otherwise than we do.
+- The file passes `onnx.checker`, and onnxruntime differs by at most 1e-5 of the largest value of an output.
 
 Written by `python -m tests.onnx.page`; a test compares.
 """
@@ -130,8 +130,11 @@ def ops() -> str:
              and not op.__module__.startswith(RULES) and op.infer is not data_dependent and name not in TAPE]
     have = [name for name in names if name in FORMS and FORMS[name].__module__ != REFUSED]
     lack = ", ".join(f"`{name}`" for name in sorted(set(names) - set(have)))
+    different = "".join(f"| `{op}` | {why} |\n" for op, why in CORNERS.items())
     return (f"\n## Operations\n\n{len(have)} of {len(names)} operations of a forward pass have a form (some refuse a "
-            f"few options, by name). These have none:\n{lack}.\n")
+            f"few options, by name). These have none:\n{lack}.\n"
+            f"\nOf NaN, infinities and zeros with a sign, onnxruntime gives other numbers for these:\n"
+            f"\n| operation | in onnxruntime |\n| --- | --- |\n{different}")
 
 
 def page() -> str:

@@ -18,6 +18,7 @@ from minflow.core.op import OPS
 from minflow.core.ops.examples import cases
 from minflow.deploy.dynamic import grown
 from minflow.onnx.builder import FORMS
+from tests.onnx import corners
 from tests.onnx.runs import checked_model, run, traced, traced_model
 
 CASES = [pytest.param(op, i, id=f"{op}-{i}") for op in FORMS for i in range(len(cases(OPS[op])))]
@@ -143,3 +144,10 @@ def test_forms_follow_a_dynamic_axis():
             followed.add(op)
     assert refused == {"as_strided", "diagonal", "median", "roll", "view_write", "windows"}
     assert len(followed) > 120
+
+
+# ---- corners ---------------------------------------------------------------------------------------------------------
+
+
+def test_what_differs_in_a_corner_is_listed():
+    assert corners.differing() == set(corners.CORNERS)

@@ -226,8 +226,12 @@ def _(b, node, x):
 
 @form("hypot")
 def _(b, node, *inputs):
-    x, y = values(b, node, inputs)
-    return b.op("Sqrt", b.op("Add", b.op("Mul", x, x), b.op("Mul", y, y)))
+    """The longer one times sqrt(1 + ratio * ratio): no square overflows."""
+    x, y = [b.op("Abs", name) for name in values(b, node, inputs)]
+    zero, one = b.const(0, result_dtype(node)), b.const(1, result_dtype(node))
+    longer, shorter = b.op("Max", x, y), b.op("Min", x, y)
+    ratio = b.op("Div", shorter, b.op("Where", b.op("Equal", longer, zero), one, longer))
+    return b.op("Mul", longer, b.op("Sqrt", b.op("Add", b.op("Mul", ratio, ratio), one)))
 
 
 @form("copysign")
@@ -248,6 +252,7 @@ def _(b, node, *inputs):
     """The larger one, and log(1 + exp(-distance))."""
     x, y = values(b, node, inputs)
     apart = b.op("Neg", b.op("Abs", b.op("Sub", x, y)))
+    apart = b.op("Where", b.op("Equal", x, y), b.const(0, result_dtype(node)), apart)  # both may be infinite
     if node.op.name == "logaddexp":
         return b.op("Add", b.op("Max", x, y), b.op("Softplus", apart))
     unit = b.const(math.log(2), result_dtype(node))

@@ -1,8 +1,9 @@
-"""The command line: `minflow lab | run | doctor`. Start at `main`.
+"""The command line: `minflow lab | run | doctor | onnx`. Start at `main`.
 
 `lab` opens JupyterLab on the learner's copy of the course (course.py lays it out), `run 00` executes one notebook
-headless and prints what it prints, `doctor` says what this machine has (its checks are in doctor.py). Nothing here is
-imported by `import minflow`; Jupyter is imported by the command that needs it.
+headless and prints what it prints, `doctor` says what this machine has (its checks are in doctor.py), `onnx` writes a
+saved graph as an ONNX file. Nothing here is imported by `import minflow`; Jupyter is imported by the command that needs
+it.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def main(argv: list[str] | None = None) -> int:
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="minflow", description="A deep-learning framework that you can see through.")
     top.add_argument("--version", action="version", version=f"minflow {version()}")
-    commands = top.add_subparsers(title="commands", metavar="lab | run | doctor", required=True)
+    commands = top.add_subparsers(title="commands", metavar="lab | run | doctor | onnx", required=True)
 
     text = "open JupyterLab on your copy of the course"
     one = commands.add_parser(
@@ -61,6 +62,11 @@ def parser() -> argparse.ArgumentParser:
 
     one = commands.add_parser("doctor", help="say what this machine has, and what to do about what is missing")
     one.set_defaults(command=lambda options: doctor())
+
+    one = commands.add_parser("onnx", help="write a graph that flow.save wrote as an ONNX file")
+    one.add_argument("folder", help="the folder of the saved graph")
+    one.add_argument("file", help="the file to write, such as model.onnx")
+    one.set_defaults(command=onnx)
     return top
 
 
@@ -159,6 +165,20 @@ def doctor() -> int:
         lines.append(line)
     print(f"\n{next_step(lines)}")
     return int(any(state == "broken" for state, name, text in lines))
+
+
+def onnx(options: argparse.Namespace) -> int:
+    """Write the ONNX file of a saved graph, with the dynamic axes that it was saved with."""
+    import minflow as flow
+
+    try:
+        graph = flow.load_graph(options.folder)
+        flow.onnx.export(graph, None, options.file)
+    except flow.MinflowError as error:
+        print(f"minflow onnx: {error}", file=sys.stderr)
+        return 1
+    print(f"{options.file}: {graph.name}, {Path(options.file).stat().st_size:,} bytes")
+    return 0
 
 
 if __name__ == "__main__":

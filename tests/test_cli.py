@@ -394,3 +394,33 @@ def test_a_name_of_no_notebook(name, capsys):
     assert cli.main(["run", name]) == 1
     said = capsys.readouterr().err
     assert "there is no notebook" in said and all(c.isprintable() or c == "\n" for c in said)
+
+
+# ---- onnx -------------------------------------------------------------------------------------------------------
+
+def test_onnx_writes_a_saved_graph(tmp_path, capsys):
+    onnx = pytest.importorskip("onnx")
+    graph = Scaled()
+    graph(minflow.ones(2, 3))
+    minflow.save(graph, tmp_path / "saved", dynamic={"x": {0: "batch"}})
+    assert cli.main(["onnx", str(tmp_path / "saved"), str(tmp_path / "model.onnx")]) == 0
+    said = capsys.readouterr().out
+    assert f"{(tmp_path / 'model.onnx').stat().st_size:,} bytes" in said and "Scaled" in said
+    written = onnx.load(tmp_path / "model.onnx").graph
+    assert [d.dim_param or d.dim_value for d in written.input[0].type.tensor_type.shape.dim] == ["batch", 3]
+    assert [w.name for w in written.initializer][:1] == ["layer.weight"]
+
+
+def test_onnx_of_what_is_no_graph(tmp_path, capsys):
+    assert cli.main(["onnx", str(tmp_path / "nothing"), str(tmp_path / "model.onnx")]) == 1
+    assert "minflow onnx: " in (error := capsys.readouterr().err) and "nothing" in error
+    assert not list(tmp_path.iterdir())
+
+
+class Scaled(minflow.nn.Graph):
+    def __init__(self):
+        super().__init__()
+        self.layer = minflow.nn.Linear(3, 2)
+
+    def build(self, x):
+        return self.layer(x).tanh()

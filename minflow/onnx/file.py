@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from ..core.base.errors import GraphError, need
+from ..core.functions.creation import zeros
 from ..core.where import fail
 from ..deploy.program import Program, program_of
+from ..deploy.replay import LoadedGraph
 from ..io import atomic
 from ..nn.graph import Graph as StaticGraph
 from ..nn.graph.graph import RunningGraph
@@ -29,11 +31,11 @@ def export(subject: Any, example: Any = None, path: Any = None, dynamic: Mapping
            input_names: Sequence[str] | None = None, output_names: Sequence[str] | None = None) -> None:
     """Write an ONNX file (opset 18) of what a module or an nn.Graph computes.
 
-    subject: an nn.Module, exported in eval mode (its own mode comes back) with the names of its state_dict(); or an
-    nn.Graph; of a training graph its forward part, without gradients and steps.
-    example: the arguments of one call, a tensor or a tuple; of a graph that was called it may be None.
+    subject: an nn.Module, exported in eval mode (its own mode comes back) with the names of its state_dict(); an
+    nn.Graph, of a training graph its forward part, without gradients and steps; or a predict job.
+    example: the arguments of one call, a tensor or a tuple; None for a graph that was called, or was loaded.
     path: where to write, all or nothing.
-    dynamic: which axes may have any size: {"x": {0: "batch"}}.
+    dynamic: which axes may have any size: {"x": {0: "batch"}}; of a loaded graph by default those it was saved with.
     input_names, output_names: other names than those of forward's parameters, and "output_0", "output_1", ...
 
     Raises GraphError for an op that ONNX has no form of, naming all of them, and MissingDependencyError without the
@@ -69,7 +71,26 @@ def taken(subject: Any, example: Any, dynamic: Mapping | None) -> Program:
             return plain(program_of(wrapped, dynamic), type(subject).__name__)
     if arguments and isinstance(subject, RunningGraph):
         subject.compiled_for(arguments, {})
+    elif isinstance(subject, LoadedGraph):
+        if not subject.is_compiled:
+            subject.compiled_for(*saved_arguments(subject))
+        dynamic = saved_axes(subject) if dynamic is None else dynamic
     return program_of(subject, dynamic)
+
+
+def saved_arguments(graph: LoadedGraph) -> tuple[tuple, dict]:
+    """Arguments as a loaded graph was saved for, all zeros: it is traced, not run."""
+    document = graph.__dict__["_document"]
+    return unflatten(document.tree[0], [zeros(*spec.shape, dtype=spec.dtype) for _, spec in document.inputs])
+
+
+def saved_axes(graph: LoadedGraph) -> dict[int, dict[int, str]]:
+    """The dynamic axes that a loaded graph was saved with, as `dynamic` has them."""
+    axes: dict[int, dict[int, str]] = {}
+    for name, places in graph.__dict__["_document"].axes.items():
+        for i, axis in places:
+            axes.setdefault(i, {})[axis] = name
+    return axes
 
 
 def plain(program: Program, name: str) -> Program:

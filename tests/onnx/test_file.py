@@ -171,3 +171,26 @@ def test_mistakes_are_told(tmp_path, monkeypatch):
     with pytest.raises(flow.MissingDependencyError, match=r"minflow\[onnx\]"):
         flow.onnx.export(model, X, tmp_path / "a.onnx")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_loaded_graph_needs_no_example(tmp_path):
+    graph = Predict(network().eval())
+    want = graph(X)
+    flow.save(graph, tmp_path / "saved", dynamic={"features": {0: "batch"}})
+    flow.onnx.export(flow.load_graph(tmp_path / "saved"), None, tmp_path / "a.onnx")
+    written = onnx.load(tmp_path / "a.onnx")
+    assert names(written)[0] == ["features"] and "model.3.bias" in names(written)[2]
+    np.testing.assert_allclose(run(written, X.numpy())[0], want.numpy(), rtol=1e-5, atol=1e-6)
+    assert session(written).get_inputs()[0].shape == ["batch", 6]
+
+
+def test_a_predict_job(tmp_path):
+    @flow.global_function(type="predict")
+    def job(x: flow.typing.Numpy.Placeholder((4, 3))) -> flow.typing.Numpy:
+        w = flow.get_variable("weights", (3, 2), initializer=flow.constant_initializer(0.5))
+        return flow.matmul(x, w) * 2.0 + flow.ones(2)
+
+    x = np.ones((4, 3), "float32")
+    want = job(x)
+    flow.onnx.export(job, None, tmp_path / "a.onnx")
+    np.testing.assert_allclose(run(onnx.load(tmp_path / "a.onnx"), x)[0], want, rtol=1e-5)

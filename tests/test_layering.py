@@ -143,7 +143,7 @@ CAPS = {
     "nn.functional": 3050,
     "nn.graph": 4480,
     "optim": 2220,
-    "io": 1260,
+    "io": 1380,
     "data": 470,
     "distributions": 790,
     "utils": 1240,

@@ -1,36 +1,268 @@
-"""The folder of a saved graph: graph.json and meta.json, which are text, and weights.safetensors.
+"""The folder of a saved graph: `graph.json`, what is computed; `weights.safetensors`, its numbers; `meta.json`, what it
+is, and a sha256 of everything. All three are plain files for people and other programs.
 
-Read next: `checks.py`.
+Written beside its place and put there in one step, so that nobody ever sees half of one. Read with distrust: no link is
+followed, a text is judged before it costs memory, and each damage ends in one GraphFormatError. Knows no graph: what
+the text says is for `document.py`. Read next: `lines.py`, `checks.py`, `io/atomic.py`.
 """
 
 from __future__ import annotations
 
-import json
+import hashlib
+import io
 import os
+import stat
+import struct
+import time
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, NoReturn, cast
 
 import numpy as np
 
-from ..io import atomic, container
-from .checks import refuse
+from ..core.base.errors import CheckpointError, GraphFormatError
+from ..core.where import fail
+from ..io import atomic, container, files
+from ..io.checkpoint import refuse_unwritten
+from ..io.files import GRAPH, META, SAVED_GRAPH, WEIGHTS
+from .checks import Malformed, each, fields, judging, one_of, refuse, text, whole
+from .lines import Lines, cost, dumps, lines_of, parse
 
-GRAPH, META, WEIGHTS = "graph.json", "meta.json", "weights.safetensors"
+FORMAT, VERSION = "minflow.graph", 1
+LONGEST_META = 1 << 20  # bytes
+ROOM, TIMES = 4_000_000, 8  # bytes of memory that texts may take, and those for each byte of the files
+TRIES = 40  # to find the folder at rest, while others save it
+
+Saved = tuple[dict[str, Any], dict[str, Any], dict[str, np.ndarray]]
+
+
+# ---- writing ---------------------------------------------------------------------------------------------------------
 
 
 def write(path: str | os.PathLike, graph: Mapping, meta: Mapping, arrays: Mapping[str, np.ndarray]) -> None:
-    def fill(folder: Path) -> None:
-        for name, data in ((GRAPH, graph), (META, meta)):
-            atomic.replace(folder / name, lambda out, data=data: out.write(json.dumps(data).encode()))
-        atomic.replace(folder / WEIGHTS, lambda out: container.write(out, arrays, ""))
+    """Make the folder `path` hold this graph, whole, or raise CheckpointError and leave it as it was.
 
-    atomic.new_folder(Path(path), fill, META)
+    Folders above it are made; a graph that was saved there before stays until the new one is on the disk. The same
+    graph gives the same bytes. Raises GraphFormatError if the graph or meta holds what JSON cannot.
+    """
+    path = files.absolute(files.place(path, "save", 'flow.save(graph, "1/model")'))
+    with judging(GRAPH, "numbers, texts, lists and dicts of them"):
+        text_of_graph = b"".join(lines_of(dict(graph)))
+    with judging(META, "numbers, texts, lists and dicts of them"):
+        plain = dumps({name: x for name, x in meta.items() if name != "sha256"}, "", indent=1)
+
+    def fill(stage: Path) -> None:
+        hashes = {META: hashlib.sha256(plain.encode()).hexdigest()}
+        hashes[GRAPH] = put(stage / GRAPH, lambda file: container.put(file, text_of_graph))
+        hashes[WEIGHTS] = put(stage / WEIGHTS, lambda file: container.write(file, arrays, None))
+        whole_meta = parse(plain, "") | {"sha256": {name: hashes[name] for name in SAVED_GRAPH}}
+        put(stage / META, lambda file: container.put(file, f"{dumps(whole_meta, '', indent=1)}\n".encode()))
+        atomic.sync_folder(stage)
+
+    real = Path(os.path.realpath(path))
+    size = len(text_of_graph) + sum(array.nbytes for array in arrays.values())
+    try:
+        if os.path.lexists(real) and not real.is_dir():
+            what = f"save: {path} is a file, and a saved graph is a folder"
+            fail(CheckpointError, what, "another name, or remove it first", path=path)
+        atomic.new_folder(real, fill, META, SAVED_GRAPH)
+    except FileExistsError as error:
+        hint = "another folder, which holds nothing else; or move these files away first"
+        fail(CheckpointError, f"save: nothing is written into {path}: {error.strerror}", hint, path=path)
+    except OSError as error:
+        old = "unchanged" if os.path.isdir(real) and os.listdir(real) else "there is none"
+        refuse_unwritten(error, path, size, f"look whether {path.parent} has room (df -h) and may be written",
+                         old_graph=old)
 
 
-def read(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, Any], dict[str, np.ndarray]]:
-    folder = Path(path)
-    if not (folder / META).is_file():
-        refuse(f"{path} is no folder that flow.save(graph, path) wrote", "the path that was saved to", path=path)
-    graph, meta = (json.loads((folder / name).read_text(encoding="utf-8")) for name in (GRAPH, META))
-    return graph, meta, container.read(folder / WEIGHTS)[0]
+class Hashing(io.RawIOBase):
+    """A file that hashes what is written into it."""
+
+    def __init__(self, file: BinaryIO):
+        self.file, self.hash = file, hashlib.sha256()
+
+    def write(self, data: Any) -> int:
+        written = self.file.write(data)
+        self.hash.update(memoryview(data)[:written])
+        return written
+
+
+def put(path: Path, write: Any) -> str:
+    """Write a new file, to the disk; gives its sha256."""
+    with open(path, "xb", buffering=0) as file:
+        hashing = Hashing(file)
+        write(hashing)
+        os.fsync(file.fileno())
+    return hashing.hash.hexdigest()
+
+
+# ---- reading ---------------------------------------------------------------------------------------------------------
+
+
+def read(path: str | os.PathLike) -> Saved:
+    """(graph, meta, name -> array) of a folder that `write` made; raises GraphFormatError for anything else.
+
+    Takes at most 20 MB and ten times the size of the files. Where a process was killed while it saved, without the one
+    step that most systems have, the older graph is put back first.
+    """
+    path = files.absolute(files.place(path, "load_graph", 'flow.load_graph("1/model")', GraphFormatError))
+    for tries in range(TRIES):
+        before = standing(path)
+        try:
+            return read_once(path)
+        except GraphFormatError:
+            atomic.sweep(path)
+            if tries == TRIES - 1 or (standing(path) == before and not atomic.moving(path)):
+                raise
+        time.sleep(0.01 * (tries > 1))  # another process saves it just now
+    raise AssertionError
+
+
+def read_once(path: Path) -> Saved:
+    with ExitStack() as stack:
+        opened = open_all(path, stack)
+        sizes = {name: os.fstat(file.fileno()).st_size for name, file in opened.items()}
+        budget = ROOM + TIMES * sum(sizes.values())
+        meta = read_meta(path, opened[META])
+        check_hashes(path, meta, opened)
+        with judging(path / GRAPH):
+            lines = Lines(opened[GRAPH], budget)
+            graph = lines.data()
+            check_format(graph, "", path / GRAPH)
+        return graph, meta, read_weights(path / WEIGHTS, opened[WEIGHTS], graph, lines.left)
+
+
+def standing(path: Path) -> list:
+    """What tells whether the folder, and each of its files, is the one that it was a moment ago."""
+    result: list = []
+    for name in ("", *SAVED_GRAPH):
+        try:
+            found = os.stat(path / name)
+            result.append((found.st_dev, found.st_ino, found.st_mtime_ns if name else 0))
+        except OSError:
+            result.append(None)
+    return result
+
+
+def open_all(path: Path, stack: ExitStack) -> dict[str, BinaryIO]:
+    """The three files, open, all of one folder."""
+    before = standing(path)
+    result = {}
+    for name in SAVED_GRAPH:
+        file = path / name
+        try:
+            if not stat.S_ISREG(kind := os.lstat(file).st_mode):
+                what = "a link" if stat.S_ISLNK(kind) else files.KINDS.get(stat.S_IFMT(kind), "a folder")
+                refuse(f"{file} is {what}, and a saved graph has plain files", "", file=file)
+            result[name] = stack.enter_context(files.opened(file))
+        except FileNotFoundError:
+            refuse_missing(path, name)
+        except NotADirectoryError:
+            refuse_file(path)
+        except OSError as error:
+            refuse(f"{file} cannot be read: {error.strerror or error}", "look at its permissions", error, file=file)
+    if standing(path) != before:
+        refuse(f"{path} is being saved by another process", "load it again in a moment", path=path)
+    return result
+
+
+def refuse_missing(path: Path, name: str) -> NoReturn:
+    if not os.path.isdir(path):
+        refuse(f"load_graph: there is no folder {path}", "os.getcwd() says where a relative path begins", path=path)
+    there = sorted(os.listdir(path))
+    listed = atomic.shown(there) or "nothing"
+    if not set(there) & {GRAPH, META}:
+        hint = "the folder that flow.save(graph, path) wrote"
+        if any(entry.endswith(".safetensors") or entry == "snapshot_done" for entry in there):
+            hint = f'flow.load("{path}"): it holds numbers alone; or {hint}'
+        refuse(f"load_graph: {path} is no saved graph, it has no {name}", hint, path=path, it_holds=listed)
+    refuse(f"{path} is half of a saved graph: it has no {name}", "", path=path, it_holds=listed)
+
+
+def refuse_file(path: Path) -> NoReturn:
+    hint = (
+        f'flow.onnx.show("{path}") draws it'
+        if path.suffix == ".onnx"
+        else f'flow.load("{path}"), if it holds numbers; or the path of the folder that flow.save(graph, path) wrote'
+    )
+    refuse(f"load_graph: {path} is a file, and a saved graph is a folder", hint, path=path)
+
+
+def read_meta(path: Path, file: BinaryIO) -> dict[str, Any]:
+    data = file.read(LONGEST_META + 1)
+    with judging(path / META):
+        if len(data) > LONGEST_META or cost(data) > ROOM + TIMES * len(data) * 3:
+            raise Malformed(f"at most {LONGEST_META:,} bytes, and few parts for its size", data[:100])
+        try:
+            meta = parse(data.decode(), "")
+        except UnicodeDecodeError as error:
+            raise Malformed(f"UTF-8 ({error.reason} at byte {error.start})", data[:100]) from None
+        check_format(meta, "", path / META)
+        hashes = fields(meta.get("sha256"), "sha256", SAVED_GRAPH)
+        for name in SAVED_GRAPH:
+            text(hashes[name], f"sha256.{name}", 64, 64)
+    return meta
+
+
+def check_format(data: Any, place: str, file: Path) -> None:
+    """Is it of a saved graph, in a version that is known?"""
+    if type(data) is not dict:
+        raise Malformed("an object with format and version", data, place)
+    one_of(data.get("format"), "format", [FORMAT])
+    if whole(data.get("version"), "version", 1) > VERSION:
+        refuse(f"{file} is of version {data['version']} of the format, this minflow reads up to version {VERSION}",
+               "a newer minflow", version=data["version"])
+
+
+def check_hashes(path: Path, meta: dict[str, Any], opened: dict[str, BinaryIO]) -> None:
+    """Are all three the files that were saved together?"""
+    plain = dumps({name: x for name, x in meta.items() if name != "sha256"}, "", indent=1)
+    got = {META: hashlib.sha256(plain.encode()).hexdigest()}
+    for name in (GRAPH, WEIGHTS):
+        got[name] = hashlib.file_digest(cast(Any, opened[name]), "sha256").hexdigest()
+        opened[name].seek(0)
+    if wrong := [name for name in SAVED_GRAPH if got[name] != meta["sha256"][name]]:
+        listed = {name: f"{got[name][:16]}..., saved was {meta['sha256'][name][:16]}..." for name in wrong}
+        refuse(f"{path}: the sha256 of {' and '.join(wrong)} differs: not what was saved together", "save the graph or "
+               "copy the whole folder again; was it edited, or one file of it taken from another folder?", **listed)
+
+
+def read_weights(path: Path, file: BinaryIO, graph: dict[str, Any], budget: int) -> dict[str, np.ndarray]:
+    """The arrays, which must be those that the states of the graph tell of; a graph that trains has more."""
+    check_header(path, file, budget)
+    try:
+        arrays, structure = container.read(path, file)
+    except CheckpointError as error:
+        raise GraphFormatError(error.what, values=error.values, where=error.where, hint=error.hint) from error
+    except (OSError, MemoryError) as error:
+        reason = getattr(error, "strerror", None) or str(error) or "out of memory"
+        refuse(f"{path} cannot be read: {reason}", "look at its permissions, and at the free memory", error, file=path)
+    with judging(path.parent / GRAPH):
+        names = {name for name in each(graph.get("states"), "states", name_of) if name}
+    if missing := sorted(names - arrays.keys()):
+        refuse(f"{path} lacks the weights of {missing[0]}", "", missing=atomic.shown(missing), states=len(names))
+    more = sorted(arrays.keys() - names)
+    if structure is not None or (more and not graph.get("training")):
+        refuse(f"{path} has weights that belong to nothing in {GRAPH}", "", more=atomic.shown(more) or "a structure")
+    return arrays
+
+
+def name_of(state: Any, place: str) -> str:
+    """The name of the weights of a state, "" if it has none."""
+    if type(state) is not dict:
+        raise Malformed("an object", state, place)
+    return text(state.get("name"), f"{place}.name", 4_000, 1) if "spec" in state else ""
+
+
+def check_header(path: Path, file: BinaryIO, budget: int) -> None:
+    """Refuse a header of weights that would take more memory than `budget` once parsed."""
+    (length,) = struct.unpack("<Q", file.read(8).ljust(8, b"\0"))
+    needed = 0
+    while length > 0 and needed <= budget and (block := file.read(min(length, container.PIECE))):
+        needed += cost(block) // 2
+        length -= len(block)
+    file.seek(0)
+    if needed > budget:
+        refuse(f"{path}: its header has too many parts for its size", "", needed=f"{needed:,} bytes of memory or more",
+               allowed=f"{budget:,} bytes")

@@ -16,15 +16,16 @@ import shutil
 import stat
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from .files import status
 
 LIVE: set[str] = set()  # temporaries that this process is writing now
 LIST = ".moving.tmp"  # in the hidden folder of `new_folder`: what will be moved out of it
+OLD = ".old.tmp"  # beside LIST: what was there before, until all is moved
 TEMPORARY = re.compile(r"\..*\.([0-9a-f]{8})\.(\d+)\.[0-9a-f]{8}\.tmp", re.DOTALL)  # (machine, process)
 
 
@@ -84,28 +85,129 @@ def replace(path: Path, write: Callable[[BinaryIO], None]) -> None:
     sync_folder(path.parent)
 
 
-def new_folder(path: Path, fill: Callable[[Path], None], last: str) -> None:
+def new_folder(path: Path, fill: Callable[[Path], None], last: str, over: Collection[str] = ()) -> None:
     """Make the folder `path`, which is not there or empty, hold what `fill(folder)` writes; the entry `last` comes
     last.
 
     A new folder is written beside its place, and renamed. One that is there keeps its identity (it may be a mount, or
     someone's working directory): what is written inside of it moves up at the end. Raises as `replace` does.
+    over: the files that an older one of the same kind has. It is exchanged with the new one in one step, where the
+    system can and it is no such place; else they move aside for the new ones, and what a killed process has moved is
+    moved back by the next `sweep` of the folder. Anything else that is there raises FileExistsError.
     """
-    there = path.is_dir()
-    parent = path if there else path.parent
+    old = settled(path, over)
+    inside = old is not None and (not old or stays(path))
+    parent = path if inside else path.parent
     parent.mkdir(parents=True, exist_ok=True)
     sweep(parent)
     with temporary(parent) as stage:
         stage.mkdir()
         fill(stage)
-        if there:
-            move_up(stage, path, last)
-        else:
-            os.rename(stage, path)
+        if inside:
+            move_up(stage, path, last, over)
+        elif not renamed(stage, path, over) and not exchanged(stage, path, over):
+            within = path / stage.name
+            os.rename(stage, within)
+            try:
+                move_up(within, path, last, over)
+            except BaseException:
+                remove(within)
+                raise
     sync_folder(parent)
 
 
-def move_up(stage: Path, path: Path, last: str) -> None:
+def settled(path: Path, over: Collection[str]) -> list[str] | None:
+    """The files of the folder, once nothing of a killed process is there; None if there is no folder."""
+    if not path.is_dir():
+        return None
+    sweep(path)
+    return old_files(path, over)
+
+
+def renamed(stage: Path, path: Path, over: Collection[str]) -> bool:
+    """Give a new folder its name; False if another of its kind has it already."""
+    if over and path.is_dir() and old_files(path, over):
+        return False
+    try:
+        os.rename(stage, path)
+    except OSError:
+        if over and path.is_dir() and old_files(path, over):  # of another process, a moment ago
+            return False
+        raise
+    return True
+
+
+def old_files(path: Path, over: Collection[str]) -> list[str]:
+    """The files in a folder that `new_folder` may take away: all of `over`, or none. Raises OSError for others."""
+    names = [name for name in sorted(os.listdir(path)) if not TEMPORARY.fullmatch(name)]
+    strange = [name for name in names if name not in over or not stat.S_ISREG(os.lstat(path / name).st_mode)]
+    if not strange and names and len(names) < len(over):
+        strange = names
+    if strange:
+        raise FileExistsError(errno.EEXIST, f"the folder holds {shown(strange)}, which would be lost")
+    for name in ("", *names):  # the folder around it may allow more; who protected this one would not
+        if not os.access(path / name, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path / name))
+    return names
+
+
+def shown(names: list[str]) -> str:
+    return ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+
+
+def stays(path: Path) -> bool:
+    """Must the folder keep its place? A mount, where this process works, or where the one around it is protected."""
+    try:
+        here = Path.cwd()
+    except FileNotFoundError:
+        here = path.parent
+    return os.path.ismount(path) or path in (here, *here.parents) or not os.access(path.parent, os.W_OK)
+
+
+def like(new: Path, old: Path) -> None:
+    """Give a new file or folder the mode of the old one and, where we may give it away, its owner."""
+    before = os.stat(old)
+    if hasattr(os, "chown"):
+        with suppress(OSError):
+            os.chown(new, before.st_uid, before.st_gid)
+    os.chmod(new, stat.S_IMODE(before.st_mode))
+
+
+def exchanged(stage: Path, path: Path, over: Collection[str]) -> bool:
+    """Put a new folder in the place of an older one, which goes; False where the system cannot in one step."""
+    for name in ("", *old_files(path, over)):
+        like(stage / name, path / name)
+    sync_folder(stage)
+    if not exchange(stage, path):
+        return False
+    try:
+        old_files(stage, over)  # what came into it since it was judged is not ours
+    except OSError:
+        exchange(stage, path)
+        raise
+    shutil.rmtree(stage, ignore_errors=True)
+    return True
+
+
+def exchange(a: Path, b: Path) -> bool:
+    """Let two folders change places in one step; False where the system or the place cannot."""
+    import ctypes
+
+    library: Any = ctypes.CDLL(None, use_errno=True) if os.name == "posix" else None
+    first, second = os.fsencode(a), os.fsencode(b)
+    if hasattr(library, "renameat2"):  # Linux
+        result = library.renameat2(-100, first, -100, second, 2)  # paths from the working directory, RENAME_EXCHANGE
+    elif hasattr(library, "renamex_np"):  # macOS
+        result = library.renamex_np(first, second, 2)  # RENAME_SWAP
+    else:
+        return False
+    number = ctypes.get_errno()
+    if result and number not in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EBUSY, errno.EXDEV, errno.EPERM):
+        raise OSError(number, os.strerror(number))
+    return not result
+
+
+def move_up(stage: Path, path: Path, last: str, over: Collection[str] = ()) -> None:
     """All entries of `stage` into `path` around it. A list of them tells the next save what to take back, were we
     killed."""
     names = sorted(os.listdir(stage), key=lambda name: (name == last, name))
@@ -113,18 +215,42 @@ def move_up(stage: Path, path: Path, last: str) -> None:
         json.dump({name: os.lstat(stage / name).st_ino for name in names}, file)
         file.flush()
         os.fsync(file.fileno())
+    (stage / OLD).mkdir()
     sync_folder(stage)
-    try:
-        for name in names:
-            os.rename(stage / name, path / name)
-    except BaseException:
-        take_back(stage)
-        raise
+    with alone(path):
+        try:
+            for name in old_files(path, over):
+                os.rename(path / name, stage / OLD / name)
+            for name in names:
+                os.rename(stage / name, path / name)
+        except BaseException:
+            take_back(stage)
+            raise
+        sync_folder(path)
+    shutil.rmtree(stage / OLD, ignore_errors=True)  # first: where there is no list, there is nothing to put back
     shutil.rmtree(stage, ignore_errors=True)
 
 
+@contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Other processes that move files of this folder wait, where the system has such locks; one that dies lets go."""
+    try:
+        import fcntl
+
+        handle = os.open(path, os.O_RDONLY)
+    except (ImportError, OSError):  # Windows; a folder that cannot be opened
+        yield
+        return
+    try:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
 def take_back(stage: Path) -> None:
-    """Remove from around `stage` what was moved out of it, unless all was.
+    """Remove from around `stage` what was moved out of it, unless all was, and put back what was there before.
 
     A name alone is not believed, it must be that very entry: somebody else may have put the list there.
     """
@@ -135,6 +261,9 @@ def take_back(stage: Path) -> None:
                 entry = stage.parent / name
                 if entry.parent == stage.parent and os.path.lexists(entry) and os.lstat(entry).st_ino == number:
                     remove(entry)
+            for name in os.listdir(stage / OLD) if not os.path.islink(stage / OLD) else ():
+                if not os.path.lexists(stage.parent / name):
+                    os.rename(stage / OLD / name, stage.parent / name)
             (stage / LIST).unlink()
     except (OSError, ValueError, TypeError, AttributeError):  # nothing was moved, or it is no list of ours
         pass
@@ -156,16 +285,40 @@ def sync_folder(folder: Path) -> None:
 
 def sweep(folder: Path) -> None:
     """Remove what processes of this machine left in `folder` when they died, whatever it was to become."""
-    try:
-        names = os.listdir(folder)
-    except OSError:
+    if not dead(folder):
         return
-    for name in names:
-        result = TEMPORARY.fullmatch(name)
-        if result and result[1] == host() and name not in LIVE and not alive(int(result[2])):
+    with alone(folder):
+        for name in dead(folder):
             if not os.path.islink(folder / name):
                 take_back(folder / name)
-            remove(folder / name)
+            if not waiting(folder / name):
+                remove(folder / name)
+
+
+def dead(folder: Path) -> list[str]:
+    """Names of temporaries in a folder that belong to no process any more."""
+    try:
+        matches = [found for name in os.listdir(folder) if (found := TEMPORARY.fullmatch(name))]
+    except OSError:
+        return []
+    return [found[0] for found in matches if found[1] == host() and found[0] not in LIVE and not alive(int(found[2]))]
+
+
+def moving(folder: Path) -> bool:
+    """Does a process that lives write something in here now?"""
+    try:
+        return bool({name for name in os.listdir(folder) if TEMPORARY.fullmatch(name)} - set(dead(folder)))
+    except OSError:
+        return False
+
+
+def waiting(stage: Path) -> bool:
+    """Are there files that could not be put back, where the folder may not be written, say?"""
+    try:
+        names = json.loads((stage / LIST).read_text(encoding="utf-8"))
+        return any(os.path.lexists(stage / name) for name in names) and bool(os.listdir(stage / OLD))
+    except (OSError, ValueError, TypeError):
+        return False
 
 
 def alive(pid: int) -> bool:

@@ -54,17 +54,18 @@ def save(obj: Any, path: str | os.PathLike | BinaryIO) -> None:
             file = path / INSIDE
         atomic.replace(file, lambda out: container.write(out, writer.arrays, structure))
     except OSError as error:
-        size = sum(array.nbytes for array in writer.arrays.values())
-        raise CheckpointError(
-            f"save: {file} cannot be written: {error.strerror or error}",
-            values={
-                "file": file,
-                "size": f"{size:,} bytes",
-                "old file": "unchanged" if os.path.isfile(file) else "there is none",
-            },
-            where=here(),
-            hint=advice(path),
-        ) from error
+        old = "unchanged" if os.path.isfile(file) else "there is none"
+        refuse_unwritten(error, file, sum(array.nbytes for array in writer.arrays.values()), advice(path), old_file=old)
+
+
+def refuse_unwritten(error: OSError, path: Path, size: int, hint: str, **values: str) -> NoReturn:
+    """What a save of `size` bytes says where the system refuses it."""
+    raise CheckpointError(
+        f"save: {path} cannot be written: {error.strerror or error}",
+        values={"file": path, "size": f"{size:,} bytes", **{name.replace("_", " "): x for name, x in values.items()}},
+        where=here(),
+        hint=hint,
+    ) from error
 
 
 def number_objects(tree: Any, numbers: dict[int, int]) -> None:
@@ -171,6 +172,10 @@ def inside(folder: Path) -> Path:
     """The file in a folder: the one that `save` wrote there, or the only safetensors file."""
     if (folder / INSIDE).is_file():
         return folder / INSIDE
+    if all(os.path.lexists(folder / name) for name in files.SAVED_GRAPH):
+        container.refuse(folder, "a saved graph, with its computation; flow.load reads numbers alone",
+                         f'graph = flow.load_graph("{folder}"), or its weights: flow.load("{folder / files.WEIGHTS}")',
+                         it_holds=", ".join(files.SAVED_GRAPH))
     names = sorted(name for name in os.listdir(folder) if name.endswith(".safetensors"))
     if len(names) == 1:
         return folder / names[0]

@@ -8,12 +8,12 @@ Format: https://github.com/huggingface/safetensors#format. Read next: `checkpoin
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import math
 import os
 import struct
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
@@ -120,22 +120,26 @@ def pieces(array: np.ndarray):
         yield flat[start : start + PIECE].data
 
 
-def header_of(entries: list[Entry], structure: str, checksum: str) -> bytes:
-    table: dict[str, Any] = {"__metadata__": {STRUCTURE: structure, CHECKSUM: checksum}}
+def header_of(entries: list[Entry], metadata: dict[str, str] | None) -> bytes:
+    table: dict[str, Any] = {} if metadata is None else {"__metadata__": metadata}
     for e in entries:
         table[e.name] = {"dtype": e.dtype, "shape": list(e.shape), "data_offsets": [e.begin, e.end]}
     header = json.dumps(table, separators=(",", ":"), ensure_ascii=False).encode()
     return header + b" " * (-len(header) % 8)
 
 
-def write(file: BinaryIO, arrays: Mapping[str, np.ndarray], structure: str) -> None:
-    """Write header and numbers. Raises OSError, also where the system takes only part of what it is given."""
-    entries, checksum = layout(arrays), Checksum(structure)
-    for e in entries:
-        checksum.begin(e)
-        for piece in pieces(arrays[e.name]):
-            checksum.add(piece)
-    header = header_of(entries, structure, checksum.text())
+def write(file: BinaryIO, arrays: Mapping[str, np.ndarray], structure: str | None) -> None:
+    """Write header and numbers; of arrays alone, where there is no structure, without a checksum. Raises OSError, also
+    where the system takes only part of what it is given."""
+    entries, metadata = layout(arrays), None
+    if structure is not None:
+        checksum = Checksum(structure)
+        for e in entries:
+            checksum.begin(e)
+            for piece in pieces(arrays[e.name]):
+                checksum.add(piece)
+        metadata = {STRUCTURE: structure, CHECKSUM: checksum.text()}
+    header = header_of(entries, metadata)
     put(file, struct.pack("<Q", len(header)) + header)
     for e in entries:
         for piece in pieces(arrays[e.name]):
@@ -151,14 +155,19 @@ def put(file: BinaryIO, data: Any) -> None:
 # ---- reading -----------------------------------------------------------------------------------------------------
 
 
-def read(path: Path) -> tuple[dict[str, np.ndarray], str | None]:
-    """(name -> array, structure text or None) of a safetensors file; checked against its checksum if it has one."""
-    with opened(path) as file:
+def read(path: Path, file: BinaryIO | None = None) -> tuple[dict[str, np.ndarray], str | None]:
+    """(name -> array, structure text or None) of a safetensors file; checked against its checksum if it has one.
+
+    file: the same, open at its beginning; then the library, which opens a path by itself, is not asked."""
+    by_path = file is None
+    with opened(path) if file is None else nullcontext(file) as file:
         size = os.fstat(file.fileno()).st_size
         header, start = read_header(path, file, size)
         metadata = header.pop("__metadata__", {})
         entries = entries_of(path, header, size - start)
-        judge(path)
+        del header
+        if by_path:
+            judge(path)
         structure = structure_of(path, metadata)
         checksum = None if structure is None else Checksum(structure)
         arrays = {}
@@ -298,7 +307,7 @@ def structure_of(path: Path, metadata: Any) -> str | None:
     return metadata.get(STRUCTURE)
 
 
-def read_array(path: Path, file: io.BufferedReader, e: Entry, checksum: Checksum | None) -> np.ndarray:
+def read_array(path: Path, file: Any, e: Entry, checksum: Checksum | None) -> np.ndarray:
     stored, wanted = STORED[e.dtype]
     if checksum is not None:
         checksum.begin(e)

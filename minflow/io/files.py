@@ -14,6 +14,8 @@ from typing import Any, BinaryIO, NoReturn
 from ..core.base.errors import CheckpointError, FormatError
 from ..core.where import here
 
+# The files of a saved graph; a folder that has them all is one. What is computed, its numbers, what it is and hashes.
+SAVED_GRAPH = GRAPH, WEIGHTS, META = "graph.json", "weights.safetensors", "meta.json"
 KINDS = {stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket"}
 
 

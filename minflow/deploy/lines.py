@@ -1,0 +1,228 @@
+"""JSON that people read and `diff` compares: each entry of a list or an object at the top has a line of its own.
+
+    {
+      "format": "minflow.graph",
+      "nodes": [
+        {"value": "%2", "op": "relu", "in": ["%1"]},
+        {"value": "%3", "op": "sum", "in": ["%2"]}
+      ]
+    }
+
+It is read line by line, with distrust: what a line may cost in memory is bounded before it is parsed (`[],[],[]` takes
+20 times its bytes) and added up after; and JSON that only Python reads, or that says a name twice, is Malformed.
+Knows no graphs. Read next: `checks.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, BinaryIO, NoReturn
+
+from .checks import LARGEST, Malformed
+
+LONGEST = 1 << 19  # bytes of a line
+COSTLIEST = 10_000_000  # bytes of memory that one line may take
+DEEPEST = 200  # lists and objects inside one another
+KEY = re.compile(r'"([^"\\]+)": (.+)')
+OPENING = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\Z)|([\[{])|[\]}]', re.DOTALL)
+# Bytes of memory for each such byte of a text: a dict, a list, a name in a dict, a number and its place, half a text.
+COSTS = {b"{": 200, b"[": 90, b":": 90, b",": 34, b'"': 40}
+
+
+def cost(text: bytes) -> int:
+    """About the most memory, in bytes, that parsing this JSON takes, whatever stands in it."""
+    wide = 1 if text.isascii() and b"\\u" not in text else 4  # a text with one wide character has all of them wide
+    return wide * len(text) + sum(each * text.count(mark) for mark, each in COSTS.items())
+
+
+def size(x: Any, names: set[str]) -> int:
+    """The memory, in bytes, of a value that was parsed. names: those that were counted before, which it shares."""
+    total, stack = 0, [x]
+    while stack:
+        x = stack.pop()
+        if x is None or x is True or x is False or (type(x) is int and -6 < x < 257):  # Python has one of each
+            continue
+        total += sys.getsizeof(x)
+        if type(x) is list:
+            stack += x
+        elif type(x) is dict:
+            stack += x.values()
+            if not x.keys() <= names:
+                total += sum(sys.getsizeof(name) + 70 for name in x if name not in names)
+                names |= x.keys()
+    return total
+
+
+# ---- writing ---------------------------------------------------------------------------------------------------------
+
+
+def lines_of(data: dict[str, Any]) -> Iterator[bytes]:
+    """The lines of an object. Raises Malformed for what could not be read again."""
+    yield b"{\n"
+    for i, (name, value) in enumerate(data.items()):
+        end = "," if i < len(data) - 1 else ""
+        if not value or type(value) not in (list, dict):
+            yield line(f'  "{name}": {dumps(value, name)}{end}', name)
+            continue
+        listed = type(value) is list
+        yield line(f'  "{name}": {"[" if listed else "{"}', name)
+        for j, entry in enumerate(value if listed else value.items()):
+            place = f"{name}[{j}]" if listed else f"{name}.{entry[0]}"
+            text = dumps(entry, place) if listed else dumps(dict([entry]), place)[1:-1]
+            yield line(f"    {text}{',' if j < len(value) - 1 else ''}", place)
+        yield line(f"  {']' if listed else '}'}{end}", name)
+    yield b"}\n"
+
+
+def dumps(x: Any, place: str, indent: int | None = None) -> str:
+    """The JSON text of a value that `parse` reads again."""
+    try:
+        text = json.dumps(x, ensure_ascii=False, allow_nan=False, indent=indent)
+        text.encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise Malformed(f"something that JSON can hold ({error})", x, place) from None
+    parse(text, place)
+    return text
+
+
+def line(text: str, place: str) -> bytes:
+    data = f"{text}\n".encode()
+    if len(data) > LONGEST:
+        raise Malformed(f"an entry of at most {LONGEST:,} bytes", text, place)
+    return data
+
+
+# ---- reading ---------------------------------------------------------------------------------------------------------
+
+
+class Lines:
+    """The lines of an open file, whose values may take `budget` bytes of memory together."""
+
+    def __init__(self, file: BinaryIO, budget: int):
+        self.file, self.left, self.number = file, budget, 0
+        self.names: set[str] = set()
+
+    def next(self) -> str:
+        """The next line without what stands around it, "" after the last."""
+        data = self.file.readline(LONGEST + 1)
+        self.number += 1
+        if len(data) > LONGEST:
+            raise Malformed(f"a line of at most {LONGEST:,} bytes", data[:200], self.place)
+        if cost(data) > COSTLIEST:
+            raise Malformed("a line of fewer parts", data[:200], self.place)
+        try:
+            return data.decode().strip(" \n")
+        except UnicodeDecodeError as error:
+            raise Malformed(f"UTF-8 ({error.reason} at byte {error.start})", data[:200], self.place) from None
+
+    @property
+    def place(self) -> str:
+        return f"line {self.number}"
+
+    def parse(self, text: str) -> Any:
+        result = parse(text, self.place)
+        self.left -= size(result, self.names)
+        if self.left < 0:
+            self.wrong("the end of a file that takes no more memory for its size", text)
+        return result
+
+    def wrong(self, wanted: str, text: str) -> NoReturn:
+        raise Malformed(wanted, text, self.place)
+
+    def data(self) -> dict[str, Any]:
+        """The object that the lines are."""
+        if (text := self.next()) != "{":
+            self.wrong("{ alone", text)
+        result: dict[str, Any] = {}
+        more = True
+        while (text := self.next()) != "}":
+            match = KEY.fullmatch(text)
+            if match is None or not more:
+                self.wrong('a name and its value, `"name": value,`, or the end, }', text)
+            name, rest = match[1], match[2]
+            if name in result:
+                self.wrong("of a name that is not there twice", name)
+            if rest in ("[", "{"):
+                result[name], more = self.entries(rest)
+            else:
+                more = rest.endswith(",")
+                result[name] = self.parse(rest.removesuffix(","))
+        if more or (text := self.next()):
+            self.wrong("the end, with no comma before it and nothing after it", text)
+        return result
+
+    def entries(self, kind: str) -> tuple[Any, bool]:
+        """(the list or dict whose entries are the next lines, whether a comma stands after it)."""
+        close = "]" if kind == "[" else "}"
+        found: list[Any] = []
+        more = True
+        while (text := self.next()) not in (close, f"{close},"):
+            if not more:
+                self.wrong(f"{close}, or a comma before it", text)
+            more, entry = text.endswith(","), text.removesuffix(",")
+            if kind == "[":
+                found.append(self.parse(entry))
+            elif len(pairs := self.parse(f"{{{entry}}}")) == 1:
+                found += pairs.items()
+            else:
+                self.wrong("one name and its value", text)
+        if more:
+            self.wrong("an entry, for a comma stands before it", text)
+        if kind == "[":
+            return found, text.endswith(",")
+        result = dict(found)
+        if len(result) < len(found):
+            self.wrong("the end of names that differ", text)
+        return result, text.endswith(",")
+
+
+def parse(text: str, place: str) -> Any:
+    """The value of a JSON text, or Malformed."""
+    if text.count("[") + text.count("{") > DEEPEST and depth(text) > DEEPEST:
+        raise Malformed(f"at most {DEEPEST} lists and objects inside one another", text, place)
+    try:
+        return DECODER.decode(text)
+    except (ValueError, RecursionError) as error:
+        raise Malformed(f"JSON ({error})", text, place) from None
+
+
+def depth(text: str) -> int:
+    deepest = now = 0
+    for match in OPENING.finditer(text):
+        if match[0][0] != '"':
+            now += 1 if match[1] else -1
+            deepest = max(deepest, now)
+    return deepest
+
+
+def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = {sys.intern(name): value for name, value in pairs}
+    if len(result) < len(pairs):
+        counts = Counter(name for name, _ in pairs)
+        twice = next(name for name, count in counts.items() if count > 1)
+        raise ValueError(f"the name {twice[:60]!r} is there twice")
+    return result
+
+
+def integer(text: str) -> int:
+    if len(text) > 20 or not -LARGEST - 1 <= int(text) <= LARGEST:
+        raise ValueError(f"{text[:40]} is beyond 64 bits")
+    return int(text)
+
+
+def real(text: str) -> float:
+    if not math.isfinite(x := float(text)):
+        raise ValueError(f"{text[:40]} is beyond a float64")
+    return x
+
+
+def constant(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no JSON number")
+
+
+DECODER = json.JSONDecoder(object_pairs_hook=distinct, parse_int=integer, parse_float=real, parse_constant=constant)

@@ -59,7 +59,7 @@ def test_annotations_of_sizes():
 
 @pytest.mark.parametrize(("path", "hint"), [
     ("sparse", "tensors are dense"),
-    ("onnx", "model.safetensors"),
+    ("fx", "flow.onnx.export"),
     ("utils.tensorboard", "flow.watch"),
     ("nn.quantized", "not quantised"),
     ("distributed.fsdp", "one process"),

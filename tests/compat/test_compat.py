@@ -138,7 +138,7 @@ def test_a_traceback_begins_at_the_program(run):
     ("x = = 1", "SyntaxError", 1),
     ("import sys; sys.exit(7)", "", 7),
     ("import oneflow.nowhere", "No module named 'minflow.nowhere'", 1),
-    ("import oneflow.onnx", "Try: flow.save", 1),
+    ("import oneflow.fx", "Try: flow.save", 1),
 ])
 def test_how_a_program_ends(run, text, said, code):
     out, err, ended = run(text)

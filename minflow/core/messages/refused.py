@@ -20,11 +20,11 @@ QUANTISED = "numbers are not quantised: x.half() stores less, nn.Module and auto
 RECORDS = "there is no reader of OFRecord: utils.data.Dataset and DataLoader, vision.datasets.ImageFolder"
 IMAGES = "vision.transforms on each image of a Dataset; PIL.Image.open decodes"
 OFFLOAD = "there is no GPU memory to free: tensors lie in the memory of the machine"
-EXPORT = "flow.save(model.state_dict(), \"model.safetensors\"), which PyTorch and ONNX tools read as safetensors"
+EXPORT = "flow.save(graph, folder) keeps what an nn.Graph computes; flow.onnx.export(model, x, \"model.onnx\")"
 WATCH = "flow.watch and the curves of a notebook; or write the numbers into a list and plot it with matplotlib"
 FETCH = "nothing is downloaded: fetch the file, flow.load(\"weights.safetensors\"), then model.load_state_dict(state)"
 POLICIES = "a policy of one's own: transforms.RandomChoice of RandomAffine, RandomRotation, ColorJitter, GaussianBlur"
-RUN = "there is no compiled program to save: flow.save(model.state_dict(), path); nn.Graph compiles where it runs"
+RUN = "flow.save(graph, folder) of an nn.Graph, and flow.load_graph(folder) where its code is not"
 STREAMS = "there are no CUDA streams: time.perf_counter() measures, and what is called has been computed"
 
 REFUSED: dict[str, str] = {
@@ -109,7 +109,8 @@ REFUSED: dict[str, str] = {
            "PIL.ImageDraw on transforms.ToPILImage()(image); or matplotlib", "vision.utils."),
     **rows("io io.*", "PIL.Image.open reads a picture, transforms.PILToTensor() makes a tensor of it", "vision."),
     # other programs
-    **rows("onnx onnx.* export export.* fx fx.* package package.* backends.onnx", EXPORT),
+    **rows("export export.* fx fx.* package package.* backends.onnx", EXPORT),
+    **rows("*", "flow.onnx.export(model, x, \"model.onnx\"), and flow.onnx.show for a picture of any ONNX file", "onnx."),
     **rows("save load freeze ScriptModule ScriptFunction RecursiveScriptModule optimize_for_inference", RUN, "jit."),
     **rows("utils.tensorboard utils.tensorboard.* summary.*", WATCH),
     **rows("load load_state_dict_from_url download_url_to_file load_url list help get_dir set_dir", FETCH, "hub."),

@@ -297,7 +297,10 @@ def changed(data, path, value):
     return data
 
 
-DELETE = object()
+class DELETE:
+    """Stands for a name that is not there."""
+
+
 G, S = (0, "groups", 0), (0, "schedulers", 0)
 DEEP = {"class": "ChainedScheduler", "verbose": False, "last_epoch": 0, "count": 1, "base_lrs": [0.1, 0.02],
         "rates": [0.1, 0.02]}

@@ -10,7 +10,7 @@ import math
 from .elementwise import exp
 from .examples import case, distinct, floats, ints, strided
 from .index import flip, scatter_add
-from .rules import counted, need_axis, need_floating, need_spec, settle, single
+from .rules import need_axis, need_floating, need_spec, running, settle, single
 from .shape import cat, full, getitem, zeros_of
 from ..op import define, kernel
 from ..spec import Spec, int64
@@ -66,14 +66,9 @@ def _(xp, a, b, axis):
     return out
 
 
-def running(x: Spec, axis: int) -> Spec:
-    need_axis("cumprod", x, axis)
-    return counted(x)
-
-
 cumprod = define(
     "cumprod(x; axis)",
-    running,
+    running("cumprod"),
     # of each factor: the product before it, times what comes after it by a recurrence that divides by nothing
     lambda g, x, out, axis: moved(out, axis, 1, 1) * back(recurrence, moved(x, axis, -1, 0), g, axis=axis),
     examples=[

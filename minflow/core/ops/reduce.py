@@ -15,7 +15,7 @@ from ..spec import Spec, bool_, int64
 from .compare import eq, isnan, logical_or
 from .elementwise import where
 from .index import flip
-from .rules import count, counted, kept_shape, need_axis, need_floating, reduced, single
+from .rules import count, counted, kept_shape, need_axis, need_floating, reduced, running, single
 from .shape import cast, cat, expand, full, getitem, permute, reshape, zeros_of
 
 EXAMPLES = [
@@ -246,14 +246,9 @@ any = quantifier("any", "logical_or", "Is one of them true (not 0)?")
 all = quantifier("all", "logical_and", "Are all of them true (not 0)?")
 
 
-def running(x: Spec, axis: int) -> Spec:
-    need_axis("cumsum", x, axis)
-    return counted(x)
-
-
 cumsum = define(
     "cumsum(x; axis)",
-    running,
+    running("cumsum"),
     lambda g, axis: flip(cumsum(flip(g, axes=(axis,)), axis=axis), axes=(axis,)),
     numbers="holomorphic",
     examples=[

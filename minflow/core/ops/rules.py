@@ -141,6 +141,16 @@ def counted(x: Spec) -> Spec:
     return x if x.dtype.rank > 1 else x.but(dtype=int64)
 
 
+def running(op: str):
+    """The shape rule of a running sum or product along an axis."""
+
+    def infer(x: Spec, axis: int) -> Spec:
+        need_axis(op, x, axis)
+        return counted(x)
+
+    return infer
+
+
 # ---- kernels -----------------------------------------------------------------------------------------------------
 
 

@@ -42,6 +42,13 @@ class Cycle(LRScheduler):
                  "cycle_momentum=False", optimizer=type(optimizer).__name__)
         return "betas" if "betas" in defaults else "momentum"
 
+    def momenta(self, base: Any, largest: Any, optimizer: Any) -> None:
+        """Between which numbers the momentum of each group goes."""
+        if self.cycle_momentum:
+            self.key = self.momentum_key(optimizer)
+            self.high = for_each(self, "max_momentum", largest, optimizer)
+            self.low = for_each(self, "base_momentum", base, optimizer)
+
     def set_momentum(self, group: Any, momentum: float) -> None:
         """Write the momentum where the optimizer of the group keeps it."""
         group[self.key] = (momentum, *group["betas"][1:]) if self.key == "betas" else momentum
@@ -87,10 +94,7 @@ class OneCycleLR(Cycle):
         self.div_factor, self.final_div_factor, self.cycle_momentum = div_factor, final_div_factor, bool(cycle_momentum)
         self.check()
         self.tops = for_each(self, "max_lr", max_lr, optimizer)
-        if self.cycle_momentum:
-            self.key = self.momentum_key(optimizer)
-            self.high = for_each(self, "max_momentum", max_momentum, optimizer)
-            self.low = for_each(self, "base_momentum", base_momentum, optimizer)
+        self.momenta(base_momentum, max_momentum, optimizer)
         if isinstance(optimizer, Optimizer):
             for i, group in enumerate(optimizer.param_groups):
                 group["initial_lr"] = self.tops[i] / div_factor
@@ -176,10 +180,7 @@ class CyclicLR(Cycle):
         self.check()
         self.bases = for_each(self, "base_lr", base_lr, optimizer)
         self.tops = for_each(self, "max_lr", max_lr, optimizer)
-        if self.cycle_momentum:
-            self.key = self.momentum_key(optimizer)
-            self.high = for_each(self, "max_momentum", max_momentum, optimizer)
-            self.low = for_each(self, "base_momentum", base_momentum, optimizer)
+        self.momenta(base_momentum, max_momentum, optimizer)
         if isinstance(optimizer, Optimizer):
             for group, base in zip(optimizer.param_groups, self.bases):
                 group["lr"] = base

@@ -70,7 +70,7 @@ NO_FUNCTION |= {"cauchy_like", "fill_diagonal", "geometric_like", "in_top_k", "l
                 "unfold"}
 NO_IN_PLACE = {"clone", "logaddexp", "logaddexp2", "maximum", "minimum"}  # as in PyTorch
 NO_IN_PLACE |= {"softplus"}
-BASES = {"InPlace", "Loss", "Weighted", "BatchNorm", "LRScheduler", "Optimizer"}  # what others inherit
+BASES = {"InPlace", "Loss", "Weighted", "Norm", "BatchNorm", "LRScheduler", "Optimizer"}  # what others inherit
 BASES |= {"Moments"}  # of optimizers
 BASES |= {"Margin", "Shown"}
 BASES |= registered.IMAGE_BASES

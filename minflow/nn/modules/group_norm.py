@@ -11,14 +11,14 @@ from ...core.spec import Device, DType
 from ...core.tensor import Tensor
 from ...core.where import fail
 from .. import functional as F
-from .. import init
 from ..module import Module
 from ..parameter import Parameter
 from .linear import check_size
+from .norm import Norm
 from .once_a_function import OnceAFunction
 
 
-class GroupNorm(OnceAFunction, Module):
+class GroupNorm(OnceAFunction, Norm):
     """out = (x - mean) / sqrt(var + eps) * weight + bias, mean and var of each group of channels of each example.
 
     x: float (N, num_channels, ...). weight, bias: (num_channels,). Wu & He 2018, eq. 1 and 7.
@@ -46,13 +46,6 @@ class GroupNorm(OnceAFunction, Module):
         self.register_parameter("weight", numbers(ones, affine))
         self.register_parameter("bias", numbers(zeros, affine and bias))
 
-    def reset_parameters(self) -> None:
-        """Weights 1, biases 0."""
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
-
     def forward(self, input: Tensor) -> Tensor:
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
@@ -60,7 +53,7 @@ class GroupNorm(OnceAFunction, Module):
         return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
 
 
-class RMSNorm(Module):
+class RMSNorm(Norm):
     """out = x / sqrt(mean of x**2 + eps) * weight, the mean over the axes of normalized_shape.
 
     x: float (..., *normalized_shape). eps: what the dtype can tell from 1 if None. Zhang & Sennrich 2019, eq. 4.
@@ -79,11 +72,6 @@ class RMSNorm(Module):
         self.normalized_shape, self.eps, self.elementwise_affine = shape, eps, elementwise_affine
         weight = Parameter(ones(*shape, dtype=dtype, device=device)) if elementwise_affine else None
         self.register_parameter("weight", weight)
-
-    def reset_parameters(self) -> None:
-        """Weights 1."""
-        if self.weight is not None:
-            init.ones_(self.weight)
 
     def forward(self, x: Tensor) -> Tensor:
         return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)

@@ -20,7 +20,17 @@ from ..parameter import Parameter
 SHAPES = {2: "(N, C)", 3: "(N, C, L)", 4: "(N, C, H, W)", 5: "(N, C, D, H, W)"}
 
 
-class BatchNorm(Module):
+class Norm(Module):
+    """What normalising layers share: a weight that begins at 1 and a bias that begins at 0, where they have them."""
+
+    def reset_parameters(self) -> None:
+        """Weights 1, biases 0."""
+        for name, filled in (("weight", init.ones_), ("bias", init.zeros_)):
+            if self._parameters.get(name) is not None:
+                filled(self._parameters[name])
+
+
+class BatchNorm(Norm):
     """out = (x - mean) / sqrt(var + eps) * weight + bias, mean and var taken for each channel over all other axes.
 
     In training mode they come from the batch, and running_mean, running_var move towards them by `momentum` (None:
@@ -63,10 +73,7 @@ class BatchNorm(Module):
     def reset_parameters(self) -> None:
         """Weights 1, biases 0, and the running statistics from the start."""
         self.reset_running_stats()
-        if self.affine:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
+        super().reset_parameters()
 
     def forward(self, input: Tensor) -> Tensor:
         self.check_input(input)
@@ -138,7 +145,7 @@ class BatchNorm3d(BatchNorm):
     axes = (5,)
 
 
-class LayerNorm(Module):
+class LayerNorm(Norm):
     """out = (x - mean) / sqrt(var + eps) * weight + bias, mean and var taken over the axes of normalized_shape.
 
     x: float (..., *normalized_shape). weight, bias: normalized_shape. Ba, Kiros & Hinton 2016, eq. 4.
@@ -161,13 +168,6 @@ class LayerNorm(Module):
             "weight", Parameter(ones(*shape, dtype=dtype, device=device)) if elementwise_affine else None
         )
         self.register_parameter("bias", Parameter(zeros(*shape, dtype=dtype, device=device)) if has_bias else None)
-
-    def reset_parameters(self) -> None:
-        """Weights 1, biases 0."""
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)

@@ -259,10 +259,12 @@ def decode_attrs(op: Op, data: Any, place: str = "attrs") -> dict[str, Any]:
 def resolved(value: Any, sizes: Mapping[str, int]) -> Any:
     """A decoded attr whose Follows are ints, at these sizes of the dynamic axes. Raises Malformed for one out of all
     range; what does not fit the inputs is refused by the op's rule."""
-    if isinstance(value, Ratio):
+    if isinstance(value, Follows | Ratio):
+        if not value.axes <= sizes.keys():
+            raise Malformed(f"what follows the dynamic axes {', '.join(sizes)}", str(value), "attrs")
+        for part in [value.top, value.bottom] if isinstance(value, Ratio) else [value]:
+            whole(part.at(sizes), "attrs", -FAR, FAR)
         return value.at(sizes)
-    if isinstance(value, Follows):
-        return whole(value.at(sizes), "attrs", -FAR, FAR)
     if isinstance(value, Mapping):
         return {name: resolved(x, sizes) for name, x in value.items()}
     return tuple([resolved(x, sizes) for x in value]) if type(value) is tuple else value

@@ -246,7 +246,7 @@ class Document:
 
     def sizes(self, specs: Any) -> dict[str, int]:
         """The size of each dynamic axis for inputs of these specs."""
-        return dynamic.sizes_of(self.axes, specs)
+        return dynamic.sizes_of(self.axes, specs, [name for name, _ in self.inputs])
 
 
 def from_data(data: Any, arrays: Mapping[str, np.ndarray]) -> Document:
@@ -348,7 +348,7 @@ class Reading:
         if requires and not wanted.slope:
             raise Malformed("a floating dtype, which can require a gradient", str(wanted), place)
         filled = None if "filled" not in x else self.filled(x["filled"], f"{place}.filled")
-        if filled is not None and (kind != "constant" or not equal(filled.at(self.sizes, wanted.np), array)):
+        if filled is not None and (kind != "constant" or not self.gives(filled, wanted, array)):
             raise Malformed("how the numbers of a constant follow the dynamic axes", x["filled"], f"{place}.filled")
         return State(name, kind, wanted, array, requires, filled)
 
@@ -358,9 +358,21 @@ class Reading:
         step = whole(x["step"], f"{place}.step", -FAR, FAR)
         if step and len(shape) != 1:
             raise Malformed("one axis", x["shape"], f"{place}.shape")
-        if math.prod(resolved(shape, self.sizes)) > MOST_FILLED:
+        sizes = resolved(shape, self.sizes)
+        if math.prod(sizes) > MOST_FILLED or any(n < 0 for n in sizes):
             raise Malformed(f"at most {MOST_FILLED:,} numbers", x["shape"], f"{place}.shape")
-        return dynamic.Filled(shape, number(x["first"], f"{place}.first"), step)
+        first = number(x["first"], f"{place}.first")
+        resolved(first, self.sizes)
+        return dynamic.Filled(shape, first, step)
+
+    def gives(self, filled: dynamic.Filled, wanted: Spec, array: np.ndarray) -> bool:
+        """Are these the numbers of a constant at the sizes of the file?"""
+        if isinstance(filled.first, complex) and not wanted.dtype.is_complex:
+            return False
+        try:
+            return dynamic.equal(filled.at(self.sizes, wanted.np), array)
+        except (OverflowError, TypeError, ValueError):  # none that its dtype can hold
+            return False
 
     # ---- operations --------------------------------------------------------------------------------------------------
 
@@ -466,10 +478,6 @@ class Reading:
                                     self.structure(x["out"], f"{place}.out"), inside))
             stack.append((first, last, inside))
         return tuple(top)
-
-
-def equal(a: np.ndarray, b: np.ndarray) -> bool:
-    return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()
 
 
 def argument(x: Any, place: str) -> str:

@@ -82,6 +82,7 @@ class Filled:
     def at(self, sizes: Mapping[str, int], dtype: Any) -> np.ndarray:
         """The array at these sizes. dtype: of numpy."""
         shape, first = at(self.shape, sizes), at(self.first, sizes)
+        check_sizes("a constant", shape, sizes)
         if not self.step:
             return np.full(shape, first, dtype)
         return (first + self.step * np.arange(shape[0])).astype(dtype)
@@ -94,6 +95,12 @@ def at(x: Any, sizes: Mapping[str, int]) -> Any:
     if isinstance(x, dict):
         return {key: at(value, sizes) for key, value in x.items()}
     return type(x)([at(value, sizes) for value in x]) if type(x) in (tuple, list) else x
+
+
+def check_sizes(what: str, shape: Any, sizes: Mapping[str, int]) -> None:
+    """Refuse a shape that no tensor has at these sizes of the dynamic axes."""
+    if any(n < 0 for n in shape):
+        refuse(f"{what} would have the shape {tuple(shape)}", "larger inputs along these axes", sizes, kind=ShapeError)
 
 
 # ---- which axes ------------------------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from ..nn.module import Module
 from ..nn.parameter import Parameter
 from .attrs import resolved
 from .document import Document, NodeEntry, Ref, State
-from .dynamic import Follows, Ratio
+from .dynamic import Follows, Ratio, check_sizes
 from .program import CallEntry, keep_leaf
 
 RUN: ContextVar[Run | None] = ContextVar("replay", default=None)
@@ -236,7 +236,10 @@ class Run:
     def nodes(self, first: int, last: int) -> None:
         for number in range(first, last):
             entry = self.document.nodes[number]
-            attrs = resolved(entry.attrs, self.sizes) if entry.dynamic else entry.attrs
+            attrs = entry.attrs
+            if entry.dynamic:
+                attrs = resolved(attrs, self.sizes)
+                check_sizes(entry.op.name, attrs.get("shape", ()), self.sizes)
             (self.trace_node if self.traced else self.run_node)(number, entry, attrs)
 
     def trace_node(self, number: int, entry: NodeEntry, attrs: Any) -> None:

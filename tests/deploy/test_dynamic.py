@@ -13,6 +13,8 @@ import minflow as flow
 from minflow import nn
 from minflow.core.ir import CONSTANT, Value, outputs_of
 from minflow.core.mode import MODE
+from minflow.deploy import document
+from minflow.deploy.checks import Malformed
 from minflow.deploy.dynamic import Filled, Follows, Law, Ratio, Unfollowed, at, axes_of, sizes_of
 from minflow.deploy.program import program_of
 from minflow.models import GPT, GPTConfig
@@ -505,3 +507,137 @@ def test_a_build_that_takes_one_size():
 def test_sizes_that_are_refused_are_left_out():
     found = check(lambda x: x.view(x.size(0) // 2 * 2, 3), inputs=lambda n: [flow.randn(2 * n, 3)], dynamic=BATCH)
     assert attrs_of(found) == [("reshape", "shape", "batch, 3")]
+
+
+# ---- saved and loaded ------------------------------------------------------------------------------------------------
+
+
+def gpt():
+    model = GPT(GPTConfig(8, 11, 1, 2, 4)).eval()
+    return lambda x: model(x)[0], [model], lambda n: [flow.randint(0, 11, (n, n % 8 + 1))]
+
+
+def lstm():
+    model = nn.LSTM(3, 4, num_layers=2, batch_first=True)
+    return lambda x: model(x)[0], [model], lambda n: [flow.randn(n, n + 1, 3)]
+
+
+def cnn():
+    model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.Flatten(), nn.Linear(32, 3))
+    return model, [model], lambda n: [flow.randn(n, 1, 6, 6)]
+
+
+def numbers():
+    def build(x):
+        n = x.size(0)
+        return (x * n, x.sum() * (1 / n), flow.arange(1, 2 * n, 2) * 1.0 + x, flow.tensor([2.0] * n) - x,
+                flow.full((n,), float(n)), flow.tensor(float(n)) * x, x[: n - 1], x * flow.rand(n))
+
+    return build, [], lambda n: [flow.randn(n)]
+
+
+@pytest.mark.parametrize("model", [gpt, lstm, cnn, numbers])
+@pytest.mark.parametrize("first", [1, 4])
+def test_a_loaded_graph_takes_other_sizes(model, first, tmp_path):
+    function, modules, inputs = model()
+    graph = Graph(function, *modules)
+    graph(*inputs(first))
+    axes = {0: "batch", 1: "time"} if model in (gpt, lstm) else {0: "batch"}
+    flow.save(graph, tmp_path / "saved", dynamic={"x": axes})
+    loaded = flow.load_graph(tmp_path / "saved")
+    for n in (1, 2, 7, 64):
+        args = inputs(n)
+        flow.manual_seed(n)
+        expected = graph(*args)
+        flow.manual_seed(n)
+        got = loaded(*args)
+        for a, b in zip(*[x if isinstance(x, tuple) else (x,) for x in (got, expected)], strict=True):
+            np.testing.assert_array_equal(a.numpy(), b.numpy())
+
+
+def test_a_loaded_graph_trains_at_other_sizes(tmp_path):
+    model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Tanh(), nn.Linear(4, 2))
+
+    def build(x, y):
+        logits = model(x)
+        loss = nn.functional.cross_entropy(logits, y) + logits.var(0).mean()
+        loss.backward()
+        return loss
+
+    def batch(n):
+        return flow.randn(n, 3), flow.randint(0, 2, (n,))
+
+    graph = Graph(build, model, optimizer=flow.optim.Adam(model.parameters(), lr=0.01))
+    graph(*batch(4))
+    flow.save(graph, tmp_path / "saved", dynamic={"x": {0: "n"}, "more[0]": {0: "n"}})
+    loaded = flow.load_graph(tmp_path / "saved")
+    for n in (4, 2, 7, 9, 4):
+        args = batch(n)
+        assert loaded(*args).numpy() == graph(*args).numpy()
+
+
+def test_sizes_that_a_loaded_graph_refuses(tmp_path):
+    graph = Graph(lambda x, y: x.sum(1) + y)
+    graph(flow.zeros(4, 3), flow.zeros(4))
+    flow.save(graph, tmp_path / "saved", dynamic={"x": {0: "n"}, "more[0]": {0: "n"}})
+    loaded = flow.load_graph(tmp_path / "saved")
+    with pytest.raises(flow.ShapeError, match=r"(?s)'n' has one size.*5 \(axis 0 of x\) and 6 \(axis 0 of more\[0\]\)"):
+        loaded(flow.zeros(5, 3), flow.zeros(6))
+    with pytest.raises(flow.ShapeError, match=r"(?s)'n' has size 0.*float32\[0, 3\]"):
+        loaded(flow.zeros(0, 3), flow.zeros(0))
+    with pytest.raises(flow.GraphError, match=r"(?s)x float32\[4, 3\].*float32\[4, 2\]"):
+        loaded(flow.zeros(4, 2), flow.zeros(4))
+    assert loaded(flow.ones(2, 3), flow.zeros(2)).tolist() == [3, 3]
+
+
+def test_a_shape_that_no_tensor_has_at_these_sizes(tmp_path):
+    graph = Graph(lambda x: x.sum() + flow.zeros(x.size(0) - 2) + flow.tensor([1] * (x.size(0) - 2)))
+    graph(flow.zeros(4))
+    flow.save(graph, tmp_path / "saved", dynamic={"x": {0: "n"}})
+    loaded = flow.load_graph(tmp_path / "saved")
+    assert loaded(flow.ones(3)).tolist() == [4]
+    with pytest.raises(flow.ShapeError, match=r"(?s)would have the shape \(-1,\).*n +1"):
+        loaded(flow.ones(1))
+
+
+# ---- a file is not trusted -------------------------------------------------------------------------------------------
+
+
+def changed(data, path, value):
+    for key in path[:-1]:
+        data = data[key]
+    data[path[-1]] = value
+
+
+FAR = {"follows": [[2**60, ["n", "n", "n"]]]}
+LONG = {"follows": [[1, ["n"]], [-9, []]]}
+
+
+@pytest.mark.parametrize(("path", "value"), [
+    (("axes",), {}), (("axes",), {"m": [[0, 0]]}), (("axes", "n"), [[0, 1]]), (("axes", "n"), [[1, 0]]),
+    (("axes", "n"), []), (("axes", "n"), [[0, 0, 0]]), (("axes", "n"), [[-1, 0]]), (("axes", "b"), [[0, 5]]),
+    (("axes",), {name: [[0, 0]] for name in "nabc"}),
+    (("states", 0, "filled", "shape"), []), (("states", 0, "filled", "shape"), [3]),
+    (("states", 0, "filled", "shape"), [LONG]), (("states", 0, "filled", "shape"), [FAR]),
+    (("states", 0, "filled", "shape", 0, "follows", 0, 1), ["m"]), (("states", 0, "filled", "step"), 3),
+    (("states", 0, "filled", "step"), 10**30), (("states", 0, "filled", "first"), 10**30),
+    (("states", 0, "filled", "first"), FAR), (("states", 0, "filled", "first"), {"complex": [1.0, 2.0]}),
+    (("states", 0, "filled", "first"), None), (("states", 0, "filled"), {}),
+    (("nodes", 0, "attrs", "shape", 0, "follows"), [[1, ["m"]]]), (("nodes", 0, "attrs", "shape", 0), FAR),
+    (("nodes", 0, "attrs", "shape", 0), {"follows": [[2, ["n"]]]}), (("nodes", 0, "attrs", "shape", 0), {"follows": 1}),
+    (("nodes", 0, "attrs", "shape", 0, "follows"), [[1.5, ["n"]]]), (("nodes", 0, "attrs", "shape", 0), LONG),
+    (("nodes", 1, "in", 1), {"follows": [[1, ["m"]]]}), (("nodes", 1, "in", 1), FAR),
+    (("nodes", 1, "in", 1), {"ratio": [1.0, FAR, LONG]}), (("nodes", 1, "in", 1), {"ratio": [1.0, LONG]}),
+])  # fmt: skip
+def test_hostile_axes(path, value):
+    graph = Graph(lambda x: flow.zeros(x.size(0), 2).sum(1) + x * x.size(0) + flow.arange(x.size(0)))
+    graph(flow.zeros(4))
+    data, arrays = document.to_data(program_of(graph, {"x": {0: "n"}}))
+    rows = data["nodes"]
+    scaled = next(i for i, row in enumerate(rows) if row["op"] == "mul")
+    path = tuple(scaled if path[0] == "nodes" and k == 1 and key == 1 else key for k, key in enumerate(path))
+    assert rows[0]["op"] == "full" and data["states"][0]["filled"]["step"] == 1
+    document.from_data(data, arrays)
+    changed(data, path, value)
+    with pytest.raises(Malformed):
+        document.from_data(data, arrays)

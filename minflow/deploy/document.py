@@ -270,6 +270,8 @@ class Reading:
     def document(self) -> Document:
         data = self.data
         name, kind = (text(data[key], key, least=1) for key in ("name", "kind"))
+        if not name.isidentifier() or not kind.isidentifier():
+            raise Malformed("names of a graph and its class", [name, kind], "name and kind")
         self.known = versions.check_versions(table(data["ops"], "ops", lambda x, place: whole(x, place, 1, 10**6)))
         arguments = tuple(each(data["arguments"], "arguments", argument))
         inputs = tuple(each(data["inputs"], "inputs", self.input))

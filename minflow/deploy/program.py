@@ -189,15 +189,16 @@ def of_job(job: Job, dynamic: Any = None) -> Program:
 def of_step(job: Job, build: Any, graph: Graph, uses: frozenset[str]) -> Program:
     """build: has the trace, the value and the positions of the results.  uses: names of the variables."""
     held = Holder(build.trace)
-    for name, variable in job.session.variables.items():
-        if name in uses:
-            held.add(name, "parameter", variable.tensor)
+    variables = {name.replace(".", "/"): held.add(name, "parameter", variable.tensor)
+                 for name, variable in job.session.variables.items() if name in uses}
     outputs = [graph.outputs[column[0]] for column in build.positions]
     ir = held.graph(len(graph.nodes), outputs, graph.updates)
     shapes = tuple([placeholders(tree) for tree in job.signature.arguments.values()])
     tree = tuple, None, ((tuple, None, shapes), (dict, (), ()))
     out_tree, _ = flatten(build.value, keep_leaf)
-    return Program(job.name, "job", ir, op_names(ir.nodes), tuple(job.signature.arguments), tree, out_tree, held.held)
+    module = ModuleEntry("variables", "Variables", "", False, variables, {}, {}, container=True)
+    return Program(job.name, "job", ir, op_names(ir.nodes), tuple(job.signature.arguments), tree, out_tree, held.held,
+                   [module], {"variables": 0})
 
 
 def placeholders(tree: Any) -> Any:

@@ -130,7 +130,7 @@ def class_of(document: Document) -> type[LoadedGraph]:
         return self.replay(args, kwargs)
 
     build.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    name = document.name.rpartition("_")[0] or document.name
+    name = document.name if document.kind == "job" else document.kind
     return type(name, (LoadedGraph,), {"build": build, "__module__": __name__, "__doc__": LoadedGraph.__doc__})
 
 

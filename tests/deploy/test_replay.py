@@ -208,6 +208,8 @@ def test_a_predict_job(tmp_path):
     loaded = flow.load_graph(tmp_path / "score")
     theirs = loaded(flow.tensor(given), (flow.tensor(ones), flow.tensor(ones)))
     assert [t.numpy().tobytes() for t in theirs] == [a.tobytes() for a in mine]
+    assert set(loaded.variables.state_dict()) == {"score_fc-weight", "score_fc-bias"}
+    assert "PARAMETER:variables.score_fc-weight" in str(loaded)
     flow.clear_default_session()
 
 

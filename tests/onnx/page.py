@@ -42,6 +42,11 @@ of a graph that was called it may be None. The packages come with `pip install "
 - What has no form in ONNX is refused before anything is written: all ops together, each with its line.
 - The file passes `onnx.checker`, and onnxruntime differs by at most 1e-5 of the largest value of an output.
 
+`flow.onnx.show("model.onnx")` draws any ONNX file, whoever wrote it (PyTorch, TensorFlow, the converters of
+scikit-learn): modules that open, operations, shapes, parameters, and what is known of the file as a whole. Nothing in
+it is run, and other files that it names are not opened. `minflow_widgets.explore("model.onnx")` is the same to click
+through, with the numbers of the parameters.
+
 Written by `python -m tests.onnx.page`; a test compares.
 """
 

@@ -411,7 +411,7 @@ HOSTILE = {
     "sizes that overflow": (lambda: changed(conv_net(), lambda m: m.graph.initializer[0].dims.extend([2**62] * 99)),
                             "overflow"),
     "functions in a circle": (lambda: graph_of(CALL, functions=[function("A", "B"), function("B", "A")],
-                                               opsets=[("f", 1)]), "A, B"),
+                                               opsets=[("f", 1)]), "A, B|B, A"),
     "a function of itself": (lambda: graph_of(CALL, functions=[function("A", "A")], opsets=[("f", 1)]), "circle"),
     "not UTF-8": (lambda: conv_net("secret").SerializeToString().replace(b"secret", b"\xff\xfecret"), "UTF-8"),
 }
@@ -428,6 +428,22 @@ def test_functions_that_would_be_huge_written_out(shown):
     functions = [function(chr(65 + i), [chr(66 + i)] * 10 if i < 12 else []) for i in range(13)]
     view = shown(graph_of(CALL, functions=functions, opsets=[("f", 1)]))
     assert "13 functions" in view.head["functions"] or "and 9 more" in view.head["functions"]
+
+
+def test_a_function_may_call_another_of_its_name(shown):
+    functions = [function("A", ["A"]), function("A", [])]
+    functions[1].overload = "other"
+    functions[0].node[0].overload = "other"
+    view = shown(graph_of(CALL, functions=functions, opsets=[("f", 1)]))
+    assert view.record.nodes[-1].notes == ("function: 2 operations (A, Neg)",)
+
+
+@pytest.mark.parametrize("net", [
+    lambda: graph_of(node("Sum", "x " * 10_001, "y", "wide")),
+    lambda: model([], [value(f"x{i}", [2]) for i in range(10_001)], [value("x0", [2])]),
+], ids=["an operation", "a graph"])
+def test_too_many_inputs(shown, net):
+    refused(shown, net(), "10,001")
 
 
 def test_too_many_nodes(shown, monkeypatch):

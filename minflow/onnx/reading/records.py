@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -28,12 +29,16 @@ from .describe import (
 from .scopes import line_of, parameter_word, place_of
 
 MOST_BYTES = 2**31 - 1  # of a protobuf message
-MOST_NODES = 100_000  # of all graphs and functions in a file
+MOST_NODES = 100_000  # of all graphs and functions in a file, with the functions
+MOST_ENDS = 10_000  # inputs, or outputs, of a graph or an operation
 INFERRED = 20_000  # nodes, functions written out, up to which shapes are inferred
 SMALL = 8  # numbers of a constant that stands in the operation that reads it
 NOTES = 4  # graphs inside an operation that are named
 KNOWN = 64  # numbers of a tensor that shapes may depend on
 WORDS = {"": "ai.onnx"}  # how the domain of the standard's own operations is written in full
+
+
+Key = tuple[str, str, str]  # domain, name and overload of a function
 
 
 @dataclass(frozen=True)
@@ -90,7 +95,7 @@ def content(file: Path) -> bytes:
 
 @dataclass
 class Op:
-    """A node of the file. args: (name of its formal input, value or None for one that is left out).  captured: what
+    """A node of the file. args: (name of its formal input, value), without those that are left out.  captured: what
     graphs inside it read of the graph around it."""
 
     message: Any
@@ -112,7 +117,7 @@ class Reading:
     def __init__(self, model: Any, title: str, nbytes: int):
         self.model, self.title, self.nbytes = model, title, nbytes
         self.ours = model.producer_name == "minflow"
-        self.functions = {(f.domain, f.name): f for f in model.functions}
+        self.functions: dict[Key, Any] = {key_of(f, f.name): f for f in model.functions}
         self.opsets = {WORDS.get(o.domain, o.domain): o.version for o in model.opset_import}
         self.schemas: dict[tuple[str, str], Any] = {}
         self.taken: set[str] = set()
@@ -143,25 +148,34 @@ class Reading:
     # ---- checks ------------------------------------------------------------------------------------------------------
 
     def count_nodes(self) -> None:
-        """How many nodes there are, and how many with functions written out; functions that call themselves are
-        refused."""
-        self.total = 0
+        """How many nodes there are, and how many with functions written out. Functions that call themselves are
+        refused, and so is what would take hours."""
+        graph = self.model.graph
         bodies = {key: list(every_node(f.node)) for key, f in self.functions.items()}
-        own = list(every_node(self.model.graph.node))
-        self.total = len(own) + sum(map(len, bodies.values()))
-        if self.total > MOST_NODES:
-            refuse("there are too many operations in this file", operations=f"{self.total:,}", most=f"{MOST_NODES:,}")
-        calls = {key: Counter(k for n in nodes if (k := (n.domain, n.op_type)) in bodies)
+        own = list(every_node(graph.node))
+        total = len(own) + sum(map(len, bodies.values())) + len(bodies)
+        if total > MOST_NODES:
+            refuse("there are too many operations in this file", operations=f"{total:,}", most=f"{MOST_NODES:,}")
+        if max(len(graph.input), len(graph.output)) > MOST_ENDS:
+            refuse("there are too many inputs or outputs in this file", most=f"{MOST_ENDS:,}",
+                   inputs=f"{len(graph.input):,}", outputs=f"{len(graph.output):,}")
+        for node in own:
+            if max(len(node.input), len(node.output)) > MOST_ENDS:
+                refuse("an operation has too many inputs or outputs", operation=short(node.name or node.op_type),
+                       inputs=f"{len(node.input):,}", outputs=f"{len(node.output):,}", most=f"{MOST_ENDS:,}")
+        calls = {key: Counter(k for n in nodes if (k := key_of(n, n.op_type)) in bodies)
                  for key, nodes in bodies.items()}
-        sizes: dict[tuple[str, str], int] = {}
-        while len(sizes) < len(bodies):
-            ready = [key for key in bodies if key not in sizes and calls[key].keys() <= sizes.keys()]
-            if not ready:
-                names = [short(name) for (_, name) in bodies if (_, name) not in sizes]
-                refuse("functions in this file call each other in a circle", functions=", ".join(names[:4]))
-            for key in ready:
-                sizes[key] = len(bodies[key]) + sum(sizes[k] * n for k, n in calls[key].items())
-        self.written_out = len(own) + sum(sizes.get((n.domain, n.op_type), 0) for n in own)
+        circle: list[str] = []
+        sizes: dict[Key, int] = {}
+        try:
+            for key in TopologicalSorter({key: called.keys() for key, called in calls.items()}).static_order():
+                written_out = len(bodies[key]) + sum(sizes[k] * n for k, n in calls[key].items())
+                sizes[key] = min(written_out, 2**31)
+        except CycleError as error:
+            circle = [short(name) for _, name, _ in error.args[1]]
+        if circle:
+            refuse("functions in this file call each other in a circle", functions=", ".join(circle[:4]))
+        self.written_out = len(own) + sum(sizes.get(key_of(n, n.op_type), 0) for n in own)
 
     def collect_tensors(self) -> None:
         graph = self.model.graph
@@ -261,7 +275,7 @@ class Reading:
 
     def formal(self, node: Any) -> Any:
         """Number of an input -> its name."""
-        function, schema = self.functions.get((node.domain, node.op_type)), self.schema(node)
+        function, schema = self.functions.get(key_of(node, node.op_type)), self.schema(node)
         names = list(function.input) if function is not None else [x.name for x in schema.inputs] if schema else []
         many = bool(schema) and function is None and bool(names) and schema.inputs[-1].option.name == "Variadic"
 
@@ -358,7 +372,7 @@ class Reading:
         constants = self.inlined(op)
         inputs = [Input(formal, *self.values[value]) for formal, value in op.args if formal not in constants]
         inputs += [Input("captured", *self.values[v]) for v in op.captured if v in self.values]
-        function = self.functions.get((message.domain, message.op_type))
+        function = self.functions.get(key_of(message, message.op_type))
         said = [message.domain] if message.domain not in ("", "ai.onnx") else []
         attributes = sorted(message.attribute, key=lambda a: a.name != "then_branch")  # the one of If that comes first
         notes = [f"{short(a.name)}: {holds(g.node)}" for a in attributes for g in graphs_in(a)]
@@ -406,8 +420,8 @@ class Reading:
         rows += [("elsewhere", listed(files))] if files else []
         kinds = [f"{n:,} {kind}" for kind, n in ops.most_common()]
         rows.append(("operations", listed(kinds, 8)))
-        rows += [("functions", listed([f"{short(name)}: {holds(f.node)}" for (_, name), f in self.functions.items()]))
-                 ] if self.functions else []
+        functions = [f"{short(f.name)}: {holds(f.node)}" for f in self.functions.values()]
+        rows += [("functions", listed(functions))] if functions else []
         unknown = sum("?" in spec for node in nodes if node.kind == "op" for spec in node.outs)
         rows += [("shapes", f"{count(unknown, 'value')} of unknown size")] if unknown else []
         return rows
@@ -429,6 +443,10 @@ def not_utf8(message: Any) -> bytes | None:
             if hasattr(x, "ListFields") and (result := not_utf8(x)) is not None:
                 return result
     return None
+
+
+def key_of(message: Any, name: str) -> Key:
+    return message.domain, name, message.overload
 
 
 def every_node(nodes: Iterable[Any]) -> Iterator[Any]:

@@ -11,6 +11,7 @@ import pytest
 
 import minflow as flow
 from minflow import nn
+from minflow import typing as tp
 from minflow.core.ir import CONSTANT, Value, outputs_of
 from minflow.core.mode import MODE
 from minflow.deploy import document
@@ -303,19 +304,51 @@ def test_gradient_accumulation():
     assert ("div", 1, "2*batch") in attrs_of(found) and found.graph.inputs[0].out_specs[0].shape == (4, 3)
 
 
-def test_job():
-    from minflow import typing as tp
-
+def test_job(tmp_path):
     @flow.global_function(type="predict")
     def predict(x: tp.Numpy.Placeholder((4, 6))) -> tp.Numpy:
-        w = flow.get_variable("w", shape=(3, 2), initializer=flow.ones_initializer())
+        w = flow.get_variable("w", shape=(3, 2), initializer=flow.random_normal_initializer())
         return flow.matmul(flow.reshape(x, (x.shape[0] * 2, 3)), w)
 
-    predict(np.zeros((4, 6), "float32"))
+    x = np.linspace(-1, 1, 24, dtype="float32").reshape(4, 6)
+    expected = predict(x)
     names = set(predict.session.variables)
     found = program_of(predict, {"x": {0: "batch"}})
     assert attrs_of(found) == [("reshape", "shape", "2*batch, 3")] and set(predict.session.variables) == names
+    flow.save(predict, tmp_path / "saved", dynamic={"x": {0: "batch"}})
     flow.clear_default_session()
+    loaded = flow.load_graph(tmp_path / "saved")
+    for n in (4, 1, 3):
+        np.testing.assert_array_equal(loaded(flow.from_numpy(x[:n])).numpy(), expected[: 2 * n])
+
+
+STEPS = [  # of a tensor (b, t, 4) to one of (b, t, 4)
+    lambda x: x.transpose(0, 1).reshape(x.size(1), -1).view(x.size(1), x.size(0), 4).transpose(0, 1),
+    lambda x: x + flow.arange(x.size(1)).view(1, -1, 1),
+    lambda x: flow.cat([x[:, 1:], x[:, :1]], 1) * x.size(0),
+    lambda x: x - x.mean((0, 1), keepdim=True) + x.var((0, 1)) / x.numel(),
+    lambda x: x.masked_fill(flow.ones(x.size(1), 4).tril() == 0, 0.5),
+    lambda x: flow.zeros(x.size(0) + 1, x.size(1), 4)[1:] + x.flip(1),
+    lambda x: flow.einsum("btc,bsc->bts", x, x).softmax(-1) @ x,
+    lambda x: x.flatten(0, 1)[flow.arange(x.size(0) * x.size(1))].unflatten(0, x.shape[:2]),
+    lambda x: x * (2 / (x.size(0) * x.size(1) + 1)) + x.cumsum(1) / x.size(1),
+    lambda x: x.repeat(2, 1, 1)[: x.size(0)] + x.expand(3, *x.shape).sum(0),
+    lambda x: nn.functional.pad(x, (0, 0, 1, 0))[:, : x.size(1)] + flow.full((1, 1, 4), x.size(1) - 0.0),
+    lambda x: x.roll(1, 0).unsqueeze(1).squeeze(1) + flow.stack(x.split(1, 2), 0).sum(0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_programs(seed):
+    draw = random.Random(seed)
+    steps = [STEPS[seed], *draw.choices(STEPS, k=3)]
+
+    def build(x):
+        for step in steps:
+            x = step(x)
+        return x
+
+    check(build, inputs=lambda n: [flow.randn(n, draw.randint(2, 6), 4)], dynamic={"x": {0: "b", 1: "t"}}, sizes=(1, 3))
 
 
 # ---- nothing of the graph changes ------------------------------------------------------------------------------------
@@ -574,6 +607,24 @@ def test_a_loaded_graph_trains_at_other_sizes(tmp_path):
     for n in (4, 2, 7, 9, 4):
         args = batch(n)
         assert loaded(*args).numpy() == graph(*args).numpy()
+
+
+def test_a_loaded_graph_accumulates_at_other_sizes(tmp_path):
+    model = nn.Linear(3, 2)
+
+    def build(x):
+        loss = (model(x) ** 2).mean()
+        loss.backward()
+        return loss
+
+    graph = Graph(build, model, optimizer=flow.optim.SGD(model.parameters(), lr=0.1))
+    graph.config.set_gradient_accumulation_steps(2)
+    graph(flow.randn(8, 3))
+    flow.save(graph, tmp_path / "saved", dynamic={"x": {0: "n"}})
+    loaded = flow.load_graph(tmp_path / "saved")
+    for n in (8, 4, 12, 2):
+        x = flow.randn(n, 3)
+        np.testing.assert_array_equal(loaded(x).numpy(), graph(x).numpy())
 
 
 def test_sizes_that_a_loaded_graph_refuses(tmp_path):

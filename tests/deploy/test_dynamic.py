@@ -390,6 +390,30 @@ def test_a_trace_leaves_nothing_behind(capsys):
     assert len(graph._history) == history
 
 
+def test_a_trace_of_a_training_graph_takes_no_step():
+    def arrays(x):
+        if isinstance(x, dict):
+            return {key: arrays(value) for key, value in x.items()}
+        return x.numpy().tolist() if isinstance(x, flow.Tensor) else [*map(arrays, x)] if isinstance(x, list) else x
+
+    model = nn.Sequential(nn.Linear(3, 4), nn.Dropout(0.5), nn.Linear(4, 2))
+
+    def build(x):
+        loss = model(x).mean()
+        loss.backward()
+        return loss
+
+    graph = Graph(build, model, optimizer=flow.optim.Adam(model.parameters(), lr=0.1))
+    x = flow.randn(4, 3)
+    graph(x)
+    before, counter = arrays(graph.state_dict()), flow.get_rng_state().tolist()
+    program_of(graph, BATCH)
+    assert arrays(graph.state_dict()) == before and flow.get_rng_state().tolist() == counter
+    assert all(p.grad is None for p in model.parameters()) and graph.optimizers[0][0].steps == 1
+    graph(x)
+    assert len(graph._history) == 1 and arrays(graph.state_dict()) != before
+
+
 def test_a_graph_that_has_changed_since_is_called_again_first():
     model = nn.Dropout(0.5)
     graph = Graph(model, model)

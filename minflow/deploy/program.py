@@ -309,10 +309,9 @@ class Holder:
         return number - sum(node.op.joint is not None for node in self.trace.graph.nodes[:number]) if self.passed else (
             number)
 
-    def structure(self, x: Any, values: list[Value | None]) -> tuple[Any, list[Value]]:
-        """A structure, and the Values in it when it was passed. values: None of a tensor from outside of the trace."""
-        shape, tensors = flatten(x, keep_leaf)
-        return shape, [self.now(self.trace.views[id(t)][1].value if v is None else v) for t, v in zip(tensors, values)]
+    def structure(self, x: Any, values: list[Value]) -> tuple[Any, list[Value]]:
+        """A structure, and the Values that were in it when it was passed."""
+        return flatten(x, keep_leaf)[0], [self.now(v) for v in values]
 
 
 class Modules:

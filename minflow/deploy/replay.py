@@ -73,6 +73,7 @@ class LoadedGraph(Graph):
     _tensors: list[Any]
     _named: dict[str, LoadedContainer]
     _saved_frozen: tuple[tuple[str, str], ...] = ()
+    _accumulation = 1
 
     def named_members(self) -> Iterator[tuple[str, Module]]:
         yield from self._named.items()
@@ -87,6 +88,11 @@ class LoadedGraph(Graph):
         return type(report)(replace(report.record, built_in=rows)) if rows else report
 
     def replay(self, args: tuple, kwargs: dict) -> Any:
+        """What the saved build did, for these arguments."""
+        if self.training and self.config.accumulation != self._accumulation:
+            hint = f"config.set_gradient_accumulation_steps({self._accumulation}); another number where its class is"
+            fail(GraphError, f"{self.name} was saved with {self._accumulation} gradient accumulation steps, and its "
+                 "gradients are divided by that number", hint, now=self.config.accumulation)
         return Run(self, self._document, args, kwargs).whole()
 
 

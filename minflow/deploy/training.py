@@ -205,15 +205,13 @@ def attributes_of(kind: type[LRScheduler]) -> dict[str, Check]:
 # ---- saving ----------------------------------------------------------------------------------------------------------
 
 
-def optimizers_as_data(
-    graph: Any, names: Mapping[int, str] | None = None
-) -> tuple[list[dict[str, Any]], dict[str, Tensor]]:
+def optimizers_as_data(graph: Any) -> tuple[list[dict[str, Any]], dict[str, Tensor]]:
     """(the optimizers of a graph with their schedules, as JSON has it; name -> tensor of their states).
 
-    names: id(parameter) -> its name, if not as the graph calls it. The tensors are the optimizers' own. Raises
-    GraphError, naming it, for what no file can hold: a function, a class of the program's own, hooks.
+    The tensors are the optimizers' own. Raises GraphError, naming it, for what no file can hold: a function, a class of
+    the program's own, hooks.
     """
-    names = graph.parameter_names() if names is None else names
+    names = graph.parameter_names()
     data: list[dict[str, Any]] = []
     tensors: dict[str, Tensor] = {}
     for number, (optimizer, schedulers) in enumerate(graph.optimizers):
@@ -553,11 +551,6 @@ def config_from_data(data: Any, graph: Any) -> None:
     if graph.repr_style != style:
         graph.repr_style = style
     if training:
-        graph.__dict__["_steps"] = steps
+        graph.__dict__.update(_steps=steps, _accumulation=accumulation)
         default_generator.set_state(np.array(words, "int64"))
     touch()
-
-
-def is_training(obj: Any) -> bool:
-    """Does a call of this graph or job train: has the graph an optimizer, is the job of type "train"?"""
-    return bool(obj.training)

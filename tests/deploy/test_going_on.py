@@ -188,3 +188,78 @@ def test_a_loaded_graph_is_saved_again(tmp_path):
     flow.save(loaded, tmp_path / "second")
     expected = stepped(loaded, batch(2))
     assert stepped(flow.load_graph(tmp_path / "second"), batch(2)) == expected != first
+
+
+def test_other_accumulation_is_refused(tmp_path):
+    """The saved gradients are divided by the number of parts that there was."""
+    graph, batch = CASES["accumulation"]()
+    stepped(graph, batch(0))
+    flow.save(graph, tmp_path / "saved")
+    loaded = flow.load_graph(tmp_path / "saved")
+    loaded.config.set_gradient_accumulation_steps(4)
+    with pytest.raises(flow.GraphError, match="saved with 2 gradient accumulation steps(?s:.*)now +4"):
+        stepped(loaded, batch(1))
+    loaded.config.set_gradient_accumulation_steps(2)
+    stepped(loaded, batch(1))
+
+
+class Queries(nn.Module):
+    """A parameter is what a layer is called with, a buffer changes between two calls."""
+
+    def __init__(self):
+        super().__init__()
+        self.query, self.layer = nn.Parameter(flow.ones(4, 3)), nn.Linear(3, 2)
+        self.register_buffer("last", flow.zeros(4, 3))
+
+    def forward(self, x):
+        before = self.layer(self.last)
+        self.last.add_(x)
+        return self.layer(self.query) * self.layer(self.last) + before
+
+
+class Asking(nn.Graph):
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+        self.add_optimizer(flow.optim.Adam(model.parameters(), lr=0.1))
+
+    def build(self, x):
+        loss = (self.model(x) ** 2).mean()
+        loss.backward()
+        return loss
+
+
+def test_layers_called_with_parameters_and_buffers(tmp_path):
+    graph, (x, _) = Asking(Queries()), points(0)
+    stepped(graph, [x])
+    flow.save(graph, tmp_path / "saved")
+    loaded = flow.load_graph(tmp_path / "saved")
+    for _ in range(3):
+        assert stepped(loaded, [x]) == stepped(graph, [x])
+    state = tensors_of(graph)
+    assert tensors_of(loaded) == state and "model.last" in state
+
+
+OUTSIDE = nn.Parameter(flow.ones(2, 3))
+
+
+class Image(nn.Graph):
+    """Trains a parameter that no module has."""
+
+    def __init__(self):
+        super().__init__()
+        self.model = nn.Linear(3, 2)
+        self.add_optimizer(flow.optim.Adam([OUTSIDE], lr=0.1))
+
+    def build(self):
+        loss = (self.model(OUTSIDE) ** 2).mean()
+        loss.backward()
+        return loss
+
+
+def test_a_parameter_outside_of_all_modules_is_refused(tmp_path):
+    graph = Image()
+    graph()
+    with pytest.raises(flow.GraphError, match=r"belongs to no module(?s:.*)float32\[2, 3\](?s:.*)nn.Parameter"):
+        flow.save(graph, tmp_path / "saved")
+    assert not (tmp_path / "saved").exists()

@@ -9,10 +9,9 @@ import pytest
 
 import minflow as flow
 from minflow import GraphFormatError, nn
-from minflow import typing as tp
 from minflow.deploy import training
 from minflow.deploy.training import (
-    config_as_data, config_from_data, is_training, optimizers_as_data, optimizers_from_data, state_names,
+    config_as_data, config_from_data, optimizers_as_data, optimizers_from_data, state_names,
 )
 from tests.registered import SCHEDULES, exported, optimizer_cases, optimizers, s, schedules
 
@@ -464,12 +463,3 @@ def test_hostile_settings_are_one_error(name, value):
         config_from_data(changed(data, (name,), value), graph)
     np.testing.assert_array_equal(flow.get_rng_state(), before)
     assert repr(graph) == style
-
-
-def test_what_trains():
-    def job(x: tp.Numpy.Placeholder((2, 3))) -> tp.Numpy:
-        return x
-
-    trains, predicts = [flow.global_function(type=kind)(job) for kind in ("train", "predict")]
-    assert is_training(trains) and not is_training(predicts)
-    assert is_training(configured()) and not is_training(Training(new_model()))

@@ -48,8 +48,8 @@ class ModuleCall:
     first: int
     last: int = -1
     output: Any = None
-    given: list[Value | None] = field(default_factory=list)
-    gave: list[Value | None] = field(default_factory=list)
+    given: list[Value] = field(default_factory=list)
+    gave: list[Value] = field(default_factory=list)
     done: bool = False
     error: BaseException | None = None
     children: list[ModuleCall] = field(default_factory=list)
@@ -164,7 +164,8 @@ class Build:
         """Run a module's forward, and remember the call."""
         if self.recomputing:
             return module.compute(args, kwargs)
-        call = ModuleCall(path, module, args, kwargs, len(self.trace.graph.nodes), given=values_of((args, kwargs)))
+        given = self.values_of((args, kwargs))
+        call = ModuleCall(path, module, args, kwargs, len(self.trace.graph.nodes), given=given)
         self.stack[-1].children.append(call)
         self.stack.append(call)
         self.observer.entered(call)
@@ -184,9 +185,14 @@ class Build:
         finally:
             call.last = len(self.trace.graph.nodes)
             self.stack.pop()
-        call.done, call.gave = True, values_of(call.output)
+        call.done, call.gave = True, self.values_of(call.output)
         self.observer.left(call)
         return call.output
+
+    def values_of(self, x: Any) -> list[Value]:
+        """The Values of the tensors in a structure, as they stand now: a parameter gets another by its update."""
+        tensors = flatten(x, lambda path, leaf: None)[1]
+        return [t.value if t.array is None else self.trace.own(t).value for t in tensors]
 
     def added(self, node: Node) -> None:
         """A node was appended to the trace."""
@@ -355,8 +361,3 @@ class Build:
                     tensor = kept[id(source.array)]
                     source.name = graph.outside_name(tensor) or f"captured {len(self.captured)}"
                     self.captured.append((source.name, tensor))
-
-
-def values_of(x: Any) -> list[Value | None]:
-    """The Values of the tensors in a structure, as they stand now."""
-    return [t.value for t in flatten(x, lambda path, leaf: None)[1]]

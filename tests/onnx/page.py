@@ -121,6 +121,8 @@ def listed(title: str, rows: list[Row]) -> str:
 
 def table(head: str, rows: list[Row]) -> str:
     """Those that cannot be written, and why."""
+    if not any(row.reason for row in rows):
+        return ""
     text = f"\n| {head} | because |\n| --- | --- |\n"
     for name in dict.fromkeys(row.name for row in rows if row.reason):
         reasons = dict.fromkeys(row.reason for row in rows if row.name == name and row.reason)

@@ -29,11 +29,10 @@ REFUSED = {  # (op, number of the example) -> a part of what export says
     **{("dropout", i): "random numbers" for i in range(4)},
     **{(op, i): "random numbers" for op in RANDOM for i in range(9)},
     **{("cumprod", i): "opset 26" for i in range(9)},
-    **{(op, i): "packed" for op in ("lstm", "gru") for i in range(2, 6)},
+    **{(op, i): "packed" for op in ("lstm", "gru", "lstm_projected") for i in range(2, 6)},
     **{("rnn", i): "packed" for i in (2, 3, 6, 7)},
-    **{("lstm_projected", i): "no projection" for i in range(4)},
 }
-FORWARD = {"lstm": 3, "gru": 2}  # outputs; the others are for gradients
+FORWARD = {"lstm": 3, "gru": 2, "lstm_projected": 3}  # outputs; the others are for gradients
 OWN_SHAPE = {"conv2d_input_grad", "col2im"}  # an attr says the result's shape, which in a program follows the input
 NO_KERNEL = {}  # (op, number of the example) -> what onnxruntime lacks; the model passes onnx.checker
 

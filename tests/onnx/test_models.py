@@ -1,6 +1,6 @@
 """Whole models as ONNX files: the numbers of onnxruntime against ours, and the parameters by their names.
 
-Batch norms have statistics other than 0 and 1, and no parameter is all zeros, as some layers begin. One size of each
+Batch norms have the statistics of a batch, not 0 and 1, and no parameter is all zeros, as some layers begin. One size of each
 family is small enough for every run; the others are slow. An error counts by the largest value of its output.
 """
 
@@ -20,17 +20,26 @@ from tests.onnx.runs import run
 AIM = 1e-5
 
 
-def stirred(model):
-    """The model in eval mode, with statistics of trained batch norms, and numbers where a layer begins with zeros."""
+def stirred(model, *inputs):
+    """The model in eval mode, with numbers where a layer begins with zeros. inputs: what the batch norms take their
+    running statistics from, so that they are neither 0 and 1 nor far from what they will meet."""
     rng = np.random.default_rng(0)
-    for name, tensor in model.state_dict().items():
-        if name.endswith("running_mean"):
-            tensor.copy_(flow.tensor(rng.normal(0, 0.2, tensor.shape).astype("float32")))
-        elif name.endswith("running_var"):
-            tensor.copy_(flow.tensor(rng.uniform(0.05, 0.3, tensor.shape).astype("float32")))
-        elif tensor.dtype is flow.float32 and not tensor.numpy().any():
-            tensor.copy_(flow.tensor(rng.normal(0, 0.05, tensor.shape).astype("float32")))
+    norms = [m for m in model.modules() if isinstance(m, nn.BatchNorm2d)]
+    with flow.no_grad():
+        for name, parameter in model.named_parameters():
+            if not parameter.numpy().any():
+                parameter.copy_(flow.tensor(rng.normal(0, 0.05, parameter.shape).astype("float32")))
+        for norm in norms:
+            norm.momentum = 1.0
+        if norms:
+            model.train()(*inputs)
+    assert all(norm.running_mean.numpy().any() and (norm.running_var.numpy() != 1).any() for norm in norms)
     return model.eval()
+
+
+def stirred_by(make, shape):
+    """One of the models for images: with batch norms of a batch of at least 4."""
+    return stirred(make(), images(max(4, shape[0]), *shape[1:]))
 
 
 def images(*shape):
@@ -109,14 +118,15 @@ SIZES = {
 def test_family(name, tmp_path):
     flow.manual_seed(0)
     make, shape = FAMILIES[name]
-    check(stirred(make()), images(*shape), path=tmp_path / "model.onnx")
+    check(stirred_by(make, shape), images(*shape), path=tmp_path / "model.onnx")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SIZES)
 def test_other_size(name, tmp_path):
     flow.manual_seed(0)
-    check(stirred(models.get_model(name)), images(1, 3, SIZES[name], SIZES[name]), path=tmp_path / "model.onnx")
+    shape = (1, 3, SIZES[name], SIZES[name])
+    check(stirred_by(lambda: models.get_model(name), shape), images(*shape), path=tmp_path / "model.onnx")
 
 
 def test_every_listed_model_is_tried():
@@ -140,13 +150,23 @@ class Recurrent(nn.Module):
         return self.head(y), states
 
 
-@pytest.mark.parametrize("options", [{}, {"bidirectional": True}, {"bias": False}], ids=["plain", "both", "no bias"])
+@pytest.mark.parametrize("options", [{}, {"bidirectional": True}, {"bias": False}],
+                         ids=["plain", "both", "no bias"])
 @pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
 def test_recurrent_language_model(kind, options, tmp_path):
     flow.manual_seed(0)
     proto = check(stirred(Recurrent(kind, **options)), tokens(3, 7, 20), path=tmp_path / "model.onnx")
     layers = [node for node in proto.graph.node if node.op_type == kind]
     assert len(layers) == (4 if "bidirectional" in options else 2)
+
+
+def test_a_projected_lstm_is_a_loop_over_steps(tmp_path):
+    flow.manual_seed(0)
+    model = nn.LSTM(5, 6, num_layers=2, proj_size=3, bidirectional=True)
+    proto = check(model.eval(), images(7, 2, 5), path=tmp_path / "model.onnx")
+    assert sum(node.op_type == "Scan" for node in proto.graph.node) == 4
+    others = [images(n, batch, 5) for n, batch in ((1, 3), (9, 1))]
+    check_at(model, images(7, 2, 5), others, {0: {0: "time", 1: "batch"}}, tmp_path / "x.onnx")
 
 
 @pytest.mark.parametrize("kind, count", [("LSTM", 2), ("GRU", 1), ("RNN", 1)])
@@ -252,8 +272,8 @@ def check_at(model, example, others, dynamic, path):
 def test_other_batches(name, tmp_path):
     flow.manual_seed(0)
     make, (_, *shape) = FAMILIES[name]
-    dynamic = {0: {0: "batch"}}
-    check_at(stirred(make()), images(2, *shape), [images(1, *shape), images(5, *shape)], dynamic, tmp_path / "x.onnx")
+    others = [images(1, *shape), images(5, *shape)]
+    check_at(stirred_by(make, (2, *shape)), images(2, *shape), others, {0: {0: "batch"}}, tmp_path / "x.onnx")
 
 
 @pytest.mark.parametrize("kind", ["LSTM", "GRU", "GPT"])
@@ -270,7 +290,7 @@ def test_other_batches_and_lengths(kind, tmp_path):
 def test_other_sizes_of_images(tmp_path):
     flow.manual_seed(0)
     others = [images(n, 3, *size) for n, *size in ((1, 32, 40), (3, 40, 32), (2, 47, 39))]
-    check_at(stirred(models.mobilenet_v2(num_classes=10)), images(1, 3, 32, 32), others,
+    check_at(stirred_by(lambda: models.mobilenet_v2(num_classes=10), (4, 3, 32, 32)), images(1, 3, 32, 32), others,
              {0: {0: "batch", 2: "height", 3: "width"}}, tmp_path / "x.onnx")
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from ...core.ops.norm import others
 from ..builder import form
 
-EVAL = "model.eval() before the export: the file holds what the trained model does"
+EVAL = "the module itself, which is exported in eval mode: flow.onnx.export(model, x, path); or model.eval()"
 
 
 @form("batch_norm")

@@ -1,4 +1,4 @@
-"""Recurrent layers, one ONNX operator for each layer and direction.
+"""Recurrent layers, one ONNX operator for each layer and direction; only an LSTM with a projection is a loop.
 
 ONNX has an axis of directions, which is 1 here, and other orders of gates: i, o, f, c of an LSTM (ours: i, f, g, o) and
 z, r, h of a GRU (ours: r, z, n). Reordering is one Gather of each parameter, which a runtime does once, when it loads
@@ -9,17 +9,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..builder import form
+from ..builder import form, onnx_type
 
 ORDERS = {"lstm": [0, 3, 1, 2], "gru": [1, 0, 2], "rnn": [0]}
 
 
-def layer(b, node, operator: str, x, states, w_ih, w_hh, b_ih, b_hh, **attributes) -> tuple[str, ...]:
-    """All states (T, N, H), and the last ones (N, H)."""
-    if any(b.used(node, i) for i in range(1 + len(states), len(node.out_specs))):
+def check(b, node, count: int) -> None:
+    """Refuse packed sequences, and a use of other outputs than the first ones."""
+    if any(b.used(node, i) for i in range(count, len(node.out_specs))):
         b.refuse(node, "gives its gates to a gradient, and ONNX keeps them to itself", "a model without gradients")
     if node.attrs["sizes"]:
         b.refuse(node, "sequences of several lengths, packed", "padded sequences (T, N, I)")
+
+
+def layer(b, node, operator: str, x, states, w_ih, w_hh, b_ih, b_hh, **attributes) -> tuple[str, ...]:
+    """All states (T, N, H), and the last ones (N, H)."""
+    check(b, node, 1 + len(states))
     hidden = node.inputs[1].spec.shape[1]
     rows = np.concatenate([np.arange(hidden) + gate * hidden for gate in ORDERS[node.op.name]])[None]
     order, first = b.const(rows), b.const([0])
@@ -48,5 +53,37 @@ def _(b, node, x, h0, c0, *params):
 
 
 @form("lstm_projected")
-def _(b, node, *inputs):
-    b.refuse(node, "the LSTM of ONNX has no projection", "nn.LSTM without proj_size and a Linear layer behind it")
+def _(b, node, x, h0, c0, w_ih, w_hh, b_ih, b_hh, w_hr):
+    """The LSTM of ONNX has no projection: a Scan, whose body is one step."""
+    check(b, node, 3)
+    from_input, back, shorter = (b.op("Transpose", w, perm=[1, 0]) for w in (w_ih, w_hh, w_hr))
+    gates = b.op("Add", b.op("MatMul", x, from_input), b.op("Add", b_ih, b_hh))
+    backward = [int(node.attrs["reverse"])]
+    h, c, y = b.op("Scan", h0, c0, gates, outputs=3, body=step(b, node, back, shorter), num_scan_inputs=1,
+                   scan_input_directions=backward, scan_output_directions=backward)
+    return y, h, c, None, None
+
+
+def step(b, node, back: str, shorter: str):
+    """One step as a graph: h, c and what comes from the input, to the next h and c, and h again. back, shorter: the
+    matrices of the state and of the projection, of the graph around."""
+    from onnx import helper
+
+    ours = b.fresh(f"{b.prefix}/step")
+    nodes = []
+
+    def op(kind, *inputs, outputs="", **attributes):
+        names = [f"{ours}/{name}" for name in (outputs or f"{kind}{len(nodes)}").split()]
+        nodes.append(helper.make_node(kind, inputs, names, names[0], **attributes))
+        return names[0] if len(names) == 1 else names
+
+    h, c, gates = (f"{ours}/{name}" for name in ("h", "c", "gates"))
+    i, f, g, o = op("Split", op("Add", gates, op("MatMul", h, back)), outputs="i f g o", axis=1, num_outputs=4)
+    kept, new = op("Mul", op("Sigmoid", f), c), op("Mul", op("Sigmoid", i), op("Tanh", g))
+    cell = op("Add", kept, new, outputs="c_next")
+    op("MatMul", op("Mul", op("Sigmoid", o), op("Tanh", cell)), shorter, outputs="h_next")
+    op("Identity", f"{ours}/h_next", outputs="y")
+    kind, sizes = onnx_type(node.out_specs[0].dtype), [node.inputs[k].spec.shape[1] for k in (1, 2)]
+    widths = dict(h=sizes[0], c=sizes[1], gates=4 * sizes[1], h_next=sizes[0], c_next=sizes[1], y=sizes[0])
+    infos = [helper.make_tensor_value_info(f"{ours}/{name}", kind, [None, n]) for name, n in widths.items()]
+    return helper.make_graph(nodes, ours, infos[:3], infos[3:])

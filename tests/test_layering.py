@@ -157,7 +157,7 @@ CAPS = {
     "deploy": 2900,             # a saved graph as data: written, checked with distrust, run again
     "onnx": 455,
     "onnx.reading": 640,        # any ONNX file as a picture
-    "onnx.forms": 800,          # a table of ops in another system's words; each is read alone
+    "onnx.forms": 820,          # a table of ops in another system's words; each is read alone
     "accepted": 380,            # names for other machines: answered for one process and one CPU, or refused
     "compat": 170,              # programs of OneFlow and PyTorch, unchanged
     "face": 1600,               # minflow/__init__.py, the namespaces of one screen each, the command line

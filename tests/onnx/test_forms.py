@@ -92,6 +92,47 @@ def test_every_form_is_of_an_op():
     assert not set(FORMS) - set(OPS)
 
 
+NARROW = {  # op -> a call of it; ONNX has its op for wider integers alone
+    "matmul": lambda x: flow.matmul(x, x),
+    "pow": lambda x: x**3,
+    "sum": lambda x: x.sum(0),
+    "cumsum": lambda x: x.cumsum(1),
+    "amax": lambda x: x.amax(1),
+    "sort": lambda x: list(x.sort(1)),
+    "neg": lambda x: -x,
+    "bitwise_left_shift": lambda x: x << 2,
+    "take": lambda x: flow.arange(9.0)[x],
+}
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32"])
+@pytest.mark.parametrize("op", NARROW)
+def test_narrow_integers(op, dtype):
+    x = np.array([[1, 3, 2], [0, 2, 7], [5, 5, 1]], dtype)
+    want = NARROW[op](from_numpy(x))
+    got = run(traced_model(NARROW[op], [from_numpy(x)]), x)
+    for a, b in zip(got, want if isinstance(want, list) else [want], strict=True):
+        assert_same(a, b.numpy())
+
+
+def test_bools():
+    x, y = np.array([[True, False], [True, True]]), np.array([[False, False], [True, False]])
+
+    def call(x, y):
+        return [flow.where(x, y, x), x.any(0), x.all(1), x.sum(), x < y, x.amax(1), list(y.sort(1))[0], x.abs(), x @ y]
+
+    tensors = [from_numpy(x), from_numpy(y)]
+    for a, b in zip(run(traced_model(call, tensors), x, y), call(*tensors), strict=True):
+        assert_same(a, b.numpy())
+
+
+def test_labels_of_narrow_integers():
+    scores, labels = np.eye(3, dtype="float32"), np.array([2, 0, 1], "int16")
+    tensors = [from_numpy(scores), from_numpy(labels)]
+    want = flow.nn.functional.cross_entropy(*tensors)
+    assert_same(run(traced_model(flow.nn.functional.cross_entropy, tensors), scores, labels)[0], want.numpy())
+
+
 # ---- dynamic axes ----------------------------------------------------------------------------------------------------
 
 

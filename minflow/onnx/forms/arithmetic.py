@@ -47,7 +47,7 @@ form("div")(twin("Div"))
 form("maximum")(twin("Max", "Or"))
 form("minimum")(twin("Min", "And"))
 form("neg")(twin("Neg", narrow=frozenset({uint8})))
-form("abs")(twin("Abs"))
+form("abs")(lambda b, node, x: x if result_dtype(node) is bool_ else b.op("Abs", x))
 form("sign")(twin("Sign"))
 TWINS = dict(exp="Exp", log="Log", sqrt="Sqrt", reciprocal="Reciprocal", sin="Sin", cos="Cos", tan="Tan", asin="Asin",
              acos="Acos", atan="Atan", tanh="Tanh", sinh="Sinh", cosh="Cosh", asinh="Asinh", acosh="Acosh",
@@ -156,7 +156,10 @@ def _(b, node, x, low, high):
 
 @form("where")
 def _(b, node, cond, *inputs):
-    return b.op("Where", cond, *values(b, node, inputs))
+    x, y = values(b, node, inputs)
+    if result_dtype(node) is bool_:  # of which onnxruntime has no Where
+        return b.op("Or", b.op("And", cond, x), b.op("And", b.op("Not", cond), y))
+    return b.op("Where", cond, x, y)
 
 
 @form("cast")

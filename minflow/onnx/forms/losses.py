@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from ..builder import form
+from .index import places
 
 FIRST = [0]
 
 
 def by_class(b, node, operator: str, x, labels) -> str:
     """A loss over classes; the place of the labels in ONNX is the same as ours."""
-    single = node.inputs[0].spec.ndim == 1
+    single, labels = node.inputs[0].spec.ndim == 1, places(b, node, 1, labels)
     if single:
         x, labels = b.op("Unsqueeze", x, b.const(FIRST)), b.op("Reshape", labels, b.const([1]))
     loss = b.op(operator, x, labels, ignore_index=node.attrs["ignore_index"], reduction=node.attrs["reduction"])

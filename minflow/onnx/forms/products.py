@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from ...core.spec import int32, int64
 from ..builder import Builder, form
 
 
@@ -11,7 +12,10 @@ from ..builder import Builder, form
 def _(b, node, x, y):
     names = [swapped(b, node, i, name) if node.attrs[flag] else name
              for i, (name, flag) in enumerate(((x, "ta"), (y, "tb")))]
-    return b.op("MatMul", *names)
+    dtype = node.out_specs[0].dtype
+    if dtype.floating or dtype in (int32, int64):
+        return b.op("MatMul", *names)
+    return b.cast(b.op("MatMul", *[b.cast(name, int64) for name in names]), dtype)
 
 
 def swapped(b: Builder, node, i: int, x: str) -> str:

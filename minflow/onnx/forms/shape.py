@@ -118,10 +118,9 @@ def _(b, node, base, value):
 def _(b, node, x):
     have, want = node.inputs[0].spec.shape, node.attrs["shape"]
     lead = len(have) - len(want)
-    if lead:
-        x = b.op("ReduceSum", x, b.const([*range(lead)]), keepdims=0)
-    axes = [i for i, n in enumerate(want) if n == 1 and have[lead + i] != 1]
-    return b.op("ReduceSum", x, b.const(axes), keepdims=1) if axes else x
+    axes = [i for i in range(len(have)) if i < lead or want[i - lead] == 1 != have[i]]
+    x = b.op("ReduceSum", x, b.const(axes), keepdims=1) if axes else x
+    return b.op("Squeeze", x, b.const([*range(lead)])) if lead else x
 
 
 # ---- orders ------------------------------------------------------------------------------------------------------

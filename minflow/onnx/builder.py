@@ -68,6 +68,7 @@ class Builder:
         self.calls: list[Call] = []
         self.arrays: dict[str, np.ndarray] = {}
         self.constants: dict[tuple, str] = {}  # what a constant holds -> its name
+        self.constant_names: set[str] = set()
         self.sizes: dict[Any, str] = {}  # of dynamic axes and what follows them -> the value that holds it
         self.taken: set[str] = set()
         self.node: Node | None = None
@@ -107,6 +108,7 @@ class Builder:
         key = array.dtype.str, array.dtype.name, array.shape, array.tobytes()
         if key not in self.constants:
             self.constants[key] = name = self.fresh("constant")
+            self.constant_names.add(name)
             self.arrays[name] = np.ascontiguousarray(array).reshape(array.shape)
         return self.constants[key]
 

@@ -49,7 +49,8 @@ def model_of(program: Program, inputs: Sequence[str], outputs: Sequence[str]) ->
             translate(b, node, program.names[node], refused)
     refused.end()
     read = {x for call in b.calls for x in call.inputs} | {b.names[x] for x in graph.outputs}
-    b.arrays = {label: array for label, array in b.arrays.items() if label in read or label not in b.constants.values()}
+    unread = b.constant_names - read
+    b.arrays = {label: array for label, array in b.arrays.items() if label not in unread}
     results = named_outputs(b, [b.names[x] for x in graph.outputs], outputs, set(b.arrays) | set(inputs))
     model = proto(program, b, results)
     try:
@@ -149,7 +150,7 @@ def translate(b: Builder, node: Node, name: str, refused: Refusals) -> None:
 def follows_from_constants(b: Builder, node: Node, inputs: Sequence) -> bool:
     """A node of constants and Python numbers alone, with one small result: a mask, the places of a window."""
     return (len(node.out_specs) == 1 and node.out_specs[0].nbytes <= FEW and node not in b.follows
-            and all(not isinstance(x, str) or x in b.constants.values() for x in inputs))
+            and all(not isinstance(x, str) or x in b.constant_names for x in inputs))
 
 
 def named_outputs(b: Builder, results: list[str], names: Iterable[str], fixed: set[str]) -> list[str]:
@@ -186,7 +187,10 @@ def proto(program: Program, b: Builder, results: list[str]) -> Any:
     inputs = [described(b, b.names[x], x) for x in [outputs_of(source)[0] for source in graph.inputs]]
     outputs = [described(b, label, x) for label, x in zip(results, graph.outputs)]
     weights = [numpy_helper.from_array(array, label) for label, array in b.arrays.items()]
-    whole = helper.make_graph(nodes, program.name, inputs, outputs, weights)
+    between = {x for call in b.calls for x in call.outputs} - set(results)
+    known = [described(b, label, x) for label, x in {label: x for x, label in b.names.items()}.items()
+             if label in between]  # for who looks at the file; and the checker compares what it infers
+    whole = helper.make_graph(nodes, program.name, inputs, outputs, weights, value_info=known)
     return helper.make_model(whole, producer_name="minflow", ir_version=IR,
                              opset_imports=[helper.make_opsetid("", OPSET)])
 

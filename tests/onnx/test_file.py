@@ -52,6 +52,8 @@ def test_a_module_is_written_in_eval_mode_with_its_own_names(tmp_path):
     written = onnx.load(path)
     assert names(written) == (["input"], ["output_0"], set(model.state_dict()))
     np.testing.assert_allclose(run(written, X.numpy())[0], model.eval()(X).numpy(), rtol=1e-5, atol=1e-6)
+    hidden = {v.name: [d.dim_value for d in v.type.tensor_type.shape.dim] for v in written.graph.value_info}
+    assert hidden["1-relu-0/Relu"] == [4, 5] and "output_0" not in hidden
     assert (written.opset_import[0].version, written.ir_version) == (18, 8)
     assert written.graph.node[0].name.startswith("0-") and "test_file.py:" in written.graph.node[0].doc_string
 

@@ -21,10 +21,12 @@ AIM = 1e-5
 
 
 def stirred(model, *inputs):
-    """The model in eval mode, with numbers where a layer begins with zeros. inputs: what the batch norms take their
-    running statistics from, so that they are neither 0 and 1 nor far from what they will meet. No variance is below
-    0.1: of 4 numbers it may be tiny, and dividing by its root makes the last bits of float32 large. Their weights are below 1, as training makes them:
-    with 1, fifty residual blocks make those bits large as well."""
+    """The model in eval mode, with numbers where a layer begins with zeros, and batch norms as after training.
+
+    inputs: what their running statistics come from, so that they are neither 0 and 1 nor far from what they will meet.
+    No variance is below 0.1: that of 4 numbers may be tiny, and dividing by its root makes the last bits of float32
+    large. Their weights are below 1: with 1, fifty residual blocks would make those bits large as well.
+    """
     rng = np.random.default_rng(0)
     norms = [m for m in model.modules() if isinstance(m, nn.BatchNorm2d)]
     with flow.no_grad():

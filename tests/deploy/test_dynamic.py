@@ -196,6 +196,12 @@ def test_lstm():
         np.testing.assert_array_equal(results(found, x)[0], graph(x).numpy())
 
 
+def test_bags_of_embeddings():
+    model = nn.EmbeddingBag(11, 3, mode="mean")
+    found = check(model, model, inputs=lambda n: [flow.randint(0, 11, (n, n + 1))], dynamic={0: {0: "n", 1: "t"}})
+    assert [(fill.first, fill.step) for fill in found.fills.values()] == [(0, 1)]
+
+
 def test_attention_and_shapes():
     def build(x):
         b, t, c = x.shape

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
 from ...core.functions import index_add, norm, where
 from ...core.functions.arguments import in_float32, integer
-from ...core.functions.creation import arange, from_numpy, ones, zeros
+from ...core.functions.creation import arange, ones, zeros
 from ...core.grad.function import Function
 from ...core.grad.modes import no_grad
 from ...core.ops.index import take
@@ -131,7 +129,7 @@ def embedding_bag(
         fail(ShapeError, what, "input (B, N) without offsets, or input (n,) with offsets (B,)", **given)
     if offsets is None:
         bags = input.spec.shape[0]
-        place = from_numpy(np.repeat(np.arange(bags), input.spec.shape[1]))
+        place = arange(bags).unsqueeze(1).expand(input.spec.shape).reshape(size)
     else:
         starts = offsets[:-1] if include_last_offset else offsets
         bags = starts.spec.size

@@ -110,7 +110,7 @@ REFUSED: dict[str, str] = {
     **rows("io io.*", "PIL.Image.open reads a picture, transforms.PILToTensor() makes a tensor of it", "vision."),
     # other programs
     **rows("export export.* fx fx.* package package.* backends.onnx", EXPORT),
-    **rows("*", "flow.onnx.export(model, x, \"model.onnx\"), and flow.onnx.show for a picture of any ONNX file", "onnx."),
+    **rows("*", "flow.onnx.export(model, x, \"model.onnx\"); flow.onnx.show is a picture of any ONNX file", "onnx."),
     **rows("save load freeze ScriptModule ScriptFunction RecursiveScriptModule optimize_for_inference", RUN, "jit."),
     **rows("utils.tensorboard utils.tensorboard.* summary.*", WATCH),
     **rows("load load_state_dict_from_url download_url_to_file load_url list help get_dir set_dir", FETCH, "hub."),

@@ -1,0 +1,24 @@
+"""Graphs that earlier versions saved: loaded for ever, with the answers that they gave."""
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow.deploy.document import VERSION
+from tests.deploy.keeping import KEPT, answers
+
+FOLDERS = sorted(folder for version in KEPT.iterdir() for folder in version.iterdir() if folder.is_dir())
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: f"{folder.parent.name}/{folder.name}")
+def test_it_loads_and_gives_its_answers(folder):
+    wanted = np.load(folder.with_suffix(".npz"))
+    got = answers(folder.name, flow.load_graph(folder))
+    assert set(wanted) == set(got)
+    for name in wanted:  # another machine's BLAS rounds otherwise
+        np.testing.assert_allclose(got[name], wanted[name], rtol=2e-4, atol=1e-5)
+
+
+def test_this_version_is_kept():
+    assert {folder.name for folder in FOLDERS if folder.parent.name == str(VERSION)} == {"train", "predict", "job"}, (
+        "python -m tests.deploy.keeping")

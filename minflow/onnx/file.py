@@ -34,7 +34,7 @@ def export(subject: Any, example: Any = None, path: Any = None, dynamic: Mapping
     subject: an nn.Module, exported in eval mode (its own mode comes back) with the names of its state_dict(); an
     nn.Graph, of a training graph its forward part, without gradients and steps; or a predict job.
     example: the arguments of one call, a tensor or a tuple; None for a graph that was called, or was loaded.
-    path: where to write, all or nothing.
+    path: where to write, all or nothing; or a file that is open for writing bytes.
     dynamic: which axes may have any size: {"x": {0: "batch"}}; of a loaded graph by default those it was saved with.
     input_names, output_names: other names than those of forward's parameters, and "output_0", "output_1", ...
 
@@ -49,6 +49,9 @@ def export(subject: Any, example: Any = None, path: Any = None, dynamic: Mapping
     model = model_of(program, renamed("input", inputs, input_names),
                      renamed("output", output_names_of(program), output_names))
     data = model.SerializeToString()
+    if hasattr(path, "write"):
+        path.write(data)
+        return
     target = Path(os.fspath(path))
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -141,6 +144,9 @@ def evaluating(module: Module) -> Iterator[None]:
 def renamed(what: str, names: list[str], others: Sequence[str] | None) -> list[str]:
     if others is None:
         return names
+    if len(set(others)) < len(others):
+        fail(GraphError, f"onnx.export: {what}_names has a name twice", f"another name for each {what}",
+             names=list(others))
     if len(others) != len(names):
         fail(GraphError, f"onnx.export: {len(others)} {what}_names for {len(names)} {what}s",
              f"one name for each of {', '.join(names)}", names=list(others))

@@ -40,7 +40,9 @@ of a graph that was called it may be None. The packages come with `pip install "
 - Parameters keep their names: of a module those of `model.state_dict()`, of a graph those of its listing.
 - `dynamic={{"x": {{0: "batch"}}}}` leaves an axis open; sizes that follow from it are computed in the file.
 - What has no form in ONNX is refused before anything is written: all ops together, each with its line.
-- The file passes `onnx.checker`, and onnxruntime differs by at most 1e-5 of the largest value of an output.
+- The file passes `onnx.checker`, and onnxruntime differs by at most 1e-5 of the largest value of an output. It lacks
+  some operations in float64: `model.float()` first.
+- `minflow onnx FOLDER model.onnx` does the same on the command line, for a graph that `flow.save` wrote.
 
 `flow.onnx.show("model.onnx")` draws any ONNX file, whoever wrote it (PyTorch, TensorFlow, the converters of
 scikit-learn): modules that open, operations, shapes, parameters, and what is known of the file as a whole. Nothing in

@@ -1,5 +1,6 @@
 """flow.onnx.export: names, modes, graphs, what is refused before anything is written."""
 
+import io
 import sys
 
 import numpy as np
@@ -130,6 +131,15 @@ def test_results_have_names(tmp_path):
     assert names(onnx.load(tmp_path / "b.onnx"))[:2] == (["features"], ["logits"])
     with pytest.raises(flow.GraphError, match="2 input_names for 1 inputs"):
         flow.onnx.export(network(), X, tmp_path / "b.onnx", input_names=["a", "b"])
+    with pytest.raises(flow.GraphError, match="output_names has a name twice"):
+        flow.onnx.export(Several(), flow.ones(2, 3), tmp_path / "b.onnx", output_names=list("aabcd"))
+
+
+def test_a_file_that_is_open(tmp_path):
+    file = io.BytesIO()
+    for target in (file, tmp_path / "a.onnx"):
+        flow.onnx.export(network(), X, target)
+    assert file.getvalue() == (tmp_path / "a.onnx").read_bytes()  # and the same bytes each time
 
 
 def test_tied_and_captured_tensors(tmp_path):

@@ -27,6 +27,9 @@ FAR = 2**62  # no size, step or place in memory is as far
 AXES, STEPS, TERMS = 64, 1_000_000, 64  # entries of a shape; of the sizes of a sequence's steps; of a Follows
 DEPTH = 8  # of the tuples of a custom op
 NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+# Bytes of a tensor, one that is only looked at too; and of one without numbers, if its sizes of 0 were 1: kernels loop
+# over its other sizes.
+MOST, MOST_EMPTY = 2**40, 2**27
 # Inputs that may be a number, besides those of elementwise ops.
 NUMBER_AT = {"index_put": (2,), "scatter": (2,), "where": (1, 2)}
 
@@ -229,6 +232,11 @@ def storable(op: Op) -> bool:
     """May a file hold it? Not what is known only when the program runs (shapes that depend on numbers, foreign memory),
     nor the rules of optimizers, which are made again by the optimizer."""
     return op.name != "strided_look" and op.infer is not data_dependent and "lr" not in op.inputs
+
+
+def plausible(shape: Sequence[int], dtype: DType) -> bool:
+    """Is there a machine that could compute it? An `expand` takes no memory, but what reads it takes its time."""
+    return math.prod(n or 1 for n in shape) * dtype.itemsize <= (MOST_EMPTY if 0 in shape else MOST)
 
 
 def check_inputs(op: Op, inputs: Sequence[Any], place: str = "inputs") -> None:

@@ -24,7 +24,9 @@ from ..core.ir import file_name, where_text
 from ..io.tree import WRITTEN
 from ..nn.graph.tree import Leaf
 from . import dynamic, versions
-from .attrs import AXES, FAR, SIZES, check_inputs, decode_attrs, encode, encode_attrs, number, resolved
+from .attrs import (
+    AXES, FAR, SIZES, check_inputs, decode_attrs, encode, encode_attrs, number, plausible, resolved,
+)
 from .checks import Malformed, each, fields, flag, items, one_of, table, text, whole
 from .program import CallEntry, Held, ModuleEntry, Program, unknown_ops
 
@@ -494,8 +496,8 @@ def spec(x: Any, place: str) -> Spec:
     if found is None or found[1] not in DType.table:
         raise Malformed('a dtype and a shape, "float32[8,3]"', x, place)
     sizes = [int(n) for n in found[2].split(",")] if found[2] else []
-    if len(sizes) > AXES or any(n >= 2**62 for n in sizes):
-        raise Malformed(f"at most {AXES} axes, each less than 2**62", x, place)
+    if len(sizes) > AXES or not plausible(sizes, dtype_named(found[1])):
+        raise Malformed(f"at most {AXES} axes, and sizes that a machine can hold", x, place)
     return Spec(tuple(sizes), dtype_named(found[1]))
 
 

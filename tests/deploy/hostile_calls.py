@@ -21,20 +21,33 @@ from minflow.core.base.errors import MinflowError
 from minflow.core.infer import consult
 from minflow.core.ir import NUMBERS
 from minflow.core.op import OPS
-from minflow.core.ops.examples import cases
+from minflow.core.ops.examples import Maker, case, cases, floats
 from minflow.core.spec import DType, Spec, bfloat16, float32, spec_of
 from minflow.core.trace import byte_bounds
-from minflow.deploy.attrs import check_inputs, decode_attrs, encode, storable
+from minflow.deploy.attrs import check_inputs, decode_attrs, encode, plausible, storable
 
 INTS = [-1, 0, 1, 2, 3, 5, 8, 64, 1000, -2, -7, 2**31, -(2**31), 2**32 + 1, 2**61, 2**62, -(2**62), 10**9]
 FLOATS = [math.nan, math.inf, -math.inf, 0.0, -0.0, -1.0, 0.5, 1.0, 2.0, 1e300, -1e300, 1e-320, 1e6]
 TEXTS = ["", "indexing", "embedding", "none", "mean", "sum", "prod", "amax", "amin", "x" * 255]
 SHAPES = [(), (0,), (1,), (3,), (5, 4), (4, 5), (0, 3), (2, 3, 4), (1, 2, 4, 4), (2, 0, 4, 4), (2, 3, 0, 4), (3, 1, 1)]
-DTYPES = "bool uint8 int32 int64 float16 float32 float64 complex64".split()
-NAMES = [name for name, op in OPS.items() if storable(op) and cases(op)]
+DTYPES = "bool uint8 int32 int64 float16 bfloat16 float32 float64 complex64".split()
+COMPLEX = Maker((3, 4), layout=lambda a: a + 1j)
+MORE = {  # examples of ops that are tested elsewhere
+    "complex": [case(floats(3, 4), floats(4))],
+    "conj": [case(COMPLEX)],
+    "real": [case(COMPLEX)],
+    "imag": [case(COMPLEX)],
+    "view_as_real": [case(COMPLEX)],
+    "view_as_complex": [case(floats(3, 2))],
+    "fft": [case(COMPLEX, axis=1, inverse=False)],
+    "recompute": [case(floats(3), floats(3), call=0)],
+    "unrecorded": [case(floats(3), floats(3))],
+}
+EXAMPLES = {name: [*cases(op), *MORE.get(name, [])] for name, op in OPS.items() if storable(op)}
+NAMES = [name for name, found in EXAMPLES.items() if found]
 WITH_ATTRS = [name for name in NAMES if OPS[name].attrs]
 LARGEST = 1 << 24  # bytes of results: more is refused before it is allocated
-SECONDS = 10  # of the processor, for one kernel; a thousand times what any of them takes
+SECONDS = 3  # of the processor, for one kernel; a thousand times what any of them takes
 
 
 class TooLong(BaseException):
@@ -112,9 +125,11 @@ def other_input(rng, x):
             x.reshape(-1)[: rng.randrange(1, 9)] = rng.choice(FLOATS)
         return x
     if way < 0.55:
-        return x.astype(rng.choice(DTYPES))
+        return x.astype(DType.table[rng.choice(DTYPES)].np)
+    if way < 0.6 and x.ndim:
+        return np.broadcast_to(x[..., :1], x.shape)
     shape = list(x.shape)
-    if way < 0.8 and shape:
+    if way < 0.82 and shape:
         at = rng.randrange(len(shape))
         shape[at] = max(0, rng.choice([0, 1, 2, shape[at] - 1, shape[at] + 1, shape[at] * 2]))
     elif way < 0.9:
@@ -124,11 +139,23 @@ def other_input(rng, x):
     return np.resize(x, shape) if x.size else np.ones(shape, x.dtype)
 
 
+def without_numbers(rng, inputs):
+    """The inputs with one size 0 and another one huge, where they have these sizes: no loop over it ends."""
+    sizes = sorted({n for x in inputs if isinstance(x, np.ndarray) for n in x.shape})
+    none, huge = rng.choice(sizes or [1]), rng.choice(sizes or [1])
+    other = {huge: rng.choice([2**10, 2**20]), none: 0}
+    shapes = [[other.get(n, n) for n in np.shape(x)] for x in inputs]
+    return [np.zeros(shape, x.dtype) if isinstance(x, np.ndarray) and 0 in shape
+            and math.prod(n or 1 for n in shape) < 2**50 else x for x, shape in zip(inputs, shapes)]
+
+
 def mutant(number: int) -> Mutant:
     rng = random.Random(number)
     op = OPS[rng.choice(WITH_ATTRS if rng.random() < 0.8 else NAMES)]
-    case = rng.choice(cases(op))
-    inputs, attrs = list(case.arrays()), dict(case.attrs)
+    chosen = rng.choice(EXAMPLES[op.name])
+    inputs, attrs = list(chosen.arrays()), dict(chosen.attrs)
+    if inputs and rng.random() < 0.1:
+        return Mutant(op.name, without_numbers(rng, inputs), attrs)
     for _ in range(rng.choice([1, 1, 2, 3])):
         if attrs and rng.random() < 0.7:
             name = rng.choice(list(attrs))
@@ -213,9 +240,10 @@ def fault(m: Mutant) -> str:
         return "refused"
     total = sum([s.nbytes for s in specs])
     assert total >= 0 and all([n >= 0 for s in specs for n in s.shape]), f"a spec with negative sizes: {specs}"
-    if total > LARGEST:
+    given = [spec_of(x) for x in inputs if isinstance(x, np.ndarray)]
+    if total > LARGEST or not all([plausible(s.shape, s.dtype) for s in (*specs, *given)]):
         return "refused"
-    given = sum([x.nbytes for x in inputs if isinstance(x, np.ndarray)])
+    given = sum([math.prod(n or 1 for n in s.shape) * s.dtype.itemsize for s in (*specs, *given)])
     tracemalloc.start()
     try:
         ran(op, inputs, m.attrs, specs)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from ..base.errors import DTypeError, ShapeError
 from ..op import define, kernel
-from ..spec import Spec
+from ..spec import Spec, spec_of
+from ..where import fail
 from .rules import join, mark, need_axis
 from .shape import cast
 
@@ -113,7 +114,14 @@ view_as_complex = define(
     numbers="complex",
     doc="Pairs of real and imaginary part along the last axis as complex numbers, a view.",
 )
-kernel(view_as_complex, lambda xp, x: x.view(f"c{2 * x.itemsize}")[..., 0])
+
+
+@kernel(view_as_complex)
+def _(xp, x):
+    if x.strides[-1] != x.itemsize:
+        fail(ShapeError, "view_as_complex: real and imaginary part are not side by side in memory", "x.contiguous()",
+             x=spec_of(x))
+    return x.view(f"c{2 * x.itemsize}")[..., 0]
 
 
 def transformed(x: Spec, axis: int, inverse: bool) -> Spec:

@@ -64,7 +64,7 @@ class Lattice:
     def __init__(self, xp, log_probs, targets, input_lengths, target_lengths, blank: int):
         frames, examples, classes = log_probs.shape
         self.frames, self.labels = (n.reshape(-1).astype("int64") for n in (input_lengths, target_lengths))
-        longest = targets.shape[1] if targets.ndim == 2 else int(self.labels.max(initial=0))
+        longest = targets.shape[1] if targets.ndim == 2 else min(int(self.labels.max(initial=0)), targets.size)
         self.check("input_lengths", self.frames, frames)
         self.check("target_lengths", self.labels, longest)
         if targets.ndim == 1 and self.labels.sum() > targets.size:
@@ -95,7 +95,7 @@ class Lattice:
         """alpha (T, N, states): log of the probability of all ways into a state, its frame included."""
         xp, alpha = self.xp, self.xp.full(self.emits.shape, -math.inf)
         alpha[:1, :, :2] = self.emits[:1, :, :2]
-        for t in range(1, len(alpha)):
+        for t in range(1, len(alpha) if alpha.size else 0):
             a, b, c = alpha[t - 1], xp.full_like(alpha[0], -math.inf), xp.full_like(alpha[0], -math.inf)
             b[:, 1:] = a[:, :-1]
             c[:, 2:] = xp.where(self.skips[:, 2:], a[:, :-2], -math.inf)
@@ -105,7 +105,7 @@ class Lattice:
     def backward(self):
         """beta (T, N, states): log of the probability of all ways out of a state, its frame left out."""
         xp, beta = self.xp, self.xp.full(self.emits.shape, -math.inf)
-        for t in reversed(range(len(beta))):
+        for t in reversed(range(len(beta) if beta.size else 0)):
             if t + 1 < len(beta):
                 a, b, c = beta[t + 1] + self.emits[t + 1], beta[t].copy(), beta[t].copy()
                 b[:, :-1] = a[:, 1:]

@@ -61,7 +61,7 @@ def recurrence_slopes(g, a, out, axis):
 def _(xp, a, b, axis):
     out = b.copy()
     a, y = [xp.moveaxis(x, axis, 0) for x in (a, out)]
-    for i in range(1, len(y)):
+    for i in range(1, len(y) if y.size else 0):
         y[i] += a[i] * y[i - 1]
     return out
 

@@ -92,6 +92,9 @@ def _(xp, a, b, p, out=None):
             squares = xp.square(x).sum(-1)[..., None] + xp.square(y).sum(-1)[..., None, :] - 2 * (x @ y.mT)
             return settle(xp, xp.sqrt(xp.maximum(squares, 0)).astype("float32"), out)
         out = xp.empty((*a.shape[:-1], b.shape[-2]), a.dtype) if out is None else out
+        if not a.size or not b.size:
+            out.fill(0)
+            return out
         for row in xp.ndindex(a.shape[:-1]):
             apart = xp.abs(a[row] - b[row[:-1]])
             if p == 2:
@@ -112,6 +115,9 @@ def _(xp, grad, a, b, distance, p, out=None):
             weights = share.astype("float64")
             return settle(xp, (weights.sum(-1)[..., None] * a - weights @ b.astype("float64")).astype("float32"), out)
         out = xp.empty(a.shape, a.dtype) if out is None else out
+        if not a.size or not b.size:
+            out.fill(0)
+            return out
         for row in xp.ndindex(a.shape[:-1]):
             apart = a[row] - b[row[:-1]]
             size, slope = xp.abs(apart), xp.sign(apart)

@@ -109,7 +109,7 @@ def backward_cases(forward: Op, names: str, *args, **options) -> list[Case]:
 
 def spans(x, sizes: tuple, reverse: bool) -> list[tuple[int, int]]:
     """The rows (from, to) of each step, in the order in which the layer meets them."""
-    ends = list(accumulate(sizes or (x.shape[1],) * len(x)))
+    ends = list(accumulate(sizes or (x.shape[1],) * (len(x) if x.shape[1] else 0)))
     steps = list(zip([0, *ends], ends))
     return steps[::-1] if reverse else steps
 

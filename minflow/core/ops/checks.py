@@ -25,7 +25,7 @@ def check_bounds(xp, by: str, index, size: int, axis: int, x=None) -> None:
     low = -size if by in FROM_THE_END else 0
     if index.size and (index.max() >= size or index.min() < low):
         wrong, at = first(xp, index, (index >= size) | (index < low), "the index")
-        if by == "embedding" and x is not None:
+        if by == "embedding" and x is not None and x.ndim > 1:
             fail(
                 OutOfRangeError,
                 f"embedding: index {wrong}{at} is outside 0 to {size - 1}, the rows of the weight",

@@ -52,7 +52,7 @@ def _(xp, real, imag, out=None):
 
 conj = define(
     "conj(x)",
-    lambda x: x,
+    lambda x: x if x.dtype.rank else need_complex("conj", x),
     lambda g: conj(g),
     alias_safe=True,
     numbers="complex",

@@ -93,7 +93,11 @@ class LoadedGraph(Graph):
             hint = f"config.set_gradient_accumulation_steps({self._accumulation}); another number where its class is"
             fail(GraphError, f"{self.name} was saved with {self._accumulation} gradient accumulation steps, and its "
                  "gradients are divided by that number", hint, now=self.config.accumulation)
-        return Run(self, self._document, args, kwargs).whole()
+        try:
+            return Run(self, self._document, args, kwargs).whole()
+        except RecursionError:
+            fail(GraphError, f"{self.name}: its modules call one another deeper than Python goes",
+                 "sys.setrecursionlimit(100_000), if the file is to be trusted", calls=len(self._document.nodes))
 
 
 def loaded(document: Document, frozen: Any = ()) -> LoadedGraph:

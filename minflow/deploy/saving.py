@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.base.errors import MinflowError
+from ..core.base.errors import GraphFormatError, MinflowError
 from ..nn.graph.graph import RunningGraph
 from . import folder, training
 from .checks import Malformed, each, fields, items, judging, text
@@ -70,10 +70,11 @@ def load(path: str | os.PathLike) -> LoadedGraph:
         if bool(optimizers) != document.training:
             raise Malformed("optimizers of a graph that trains", optimizers, "optimizers")
         try:
-            graph = loaded(document, rows)
-        except MinflowError as error:  # of a module or graph that gets a name it cannot have
-            raise Malformed("names that modules and graphs can have", error.what, "modules") from error
-    return prepared(graph, document, meta, optimizers, arrays)
+            return prepared(loaded(document, rows), document, meta, optimizers, arrays)
+        except GraphFormatError:
+            raise
+        except MinflowError as error:  # of a name that no module can have, of an optimizer that the graph refuses
+            raise Malformed("what a graph can hold", error.what, "modules and optimizers") from error
 
 
 def shown(x: Any, place: str) -> str:

@@ -391,6 +391,8 @@ class Reading:
         least = 0 if op.variadic else len(op.inputs)
         inputs = tuple(each(x["in"], f"{place}.in", self.given, 10**5 if op.variadic else least, least))
         attrs = decode_attrs(op, x.get("attrs", {}), f"{place}.attrs")
+        for view in versions.ops_in(tuple(attrs.values())):
+            one_of(view.name, f"{place}.attrs", self.known)
         wanted = tuple(each(x["out"], f"{place}.out", spec, len(op.outputs), len(op.outputs)))
         now = resolved(attrs, self.sizes)
         given = [self.specs[v] if isinstance(v, Ref) else resolved(v, self.sizes) for v in inputs]

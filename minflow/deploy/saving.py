@@ -29,35 +29,47 @@ def save(obj: Any, path: str | os.PathLike, dynamic: Mapping | None = None) -> N
     graph, arrays = to_data(program)
     settings: Any = None
     optimizers: Any = []
+    parts = 1
     if isinstance(obj, RunningGraph):
-        settings = training.config_as_data(obj)
+        settings, parts = training.config_as_data(obj), obj.config.accumulation
         optimizers, tensors = training.optimizers_as_data(obj)
         arrays |= {name: np.ascontiguousarray(t.array).reshape(t.array.shape) for name, t in tensors.items()}
     meta = {
         "format": FORMAT, "version": VERSION,
         "minflow": sys.modules[__name__.partition(".")[0]].__version__,  # the face of the package, which stands above
-        "inputs": inputs_of(program), "outputs": outputs_of(program),
+        "inputs": inputs_of(program, parts), "outputs": outputs_of(program, parts),
         "settings": settings, "optimizers": optimizers, "frozen": [list(row) for row in program.frozen],
     }  # fmt: skip
     from_data(graph, arrays)  # what is written can be read: a mistake of ours is found here, not in another process
     folder.write(path, graph, meta, arrays)
 
 
-def inputs_of(program: Program) -> list[dict[str, Any]]:
-    """For who looks into the folder, or serves it: each input with its shape; a dynamic axis by its name."""
+def inputs_of(program: Program, parts: int) -> list[dict[str, Any]]:
+    """For who looks into the folder, or serves it: each input with its shape; a dynamic axis by its name.
+
+    parts: how many parts of a batch a call takes one after the other.
+    """
     rows = []
     for number, source in enumerate(program.graph.inputs):
-        shape: list[Any] = list(source.out_specs[0].shape)
+        spec = source.out_specs[0]
+        shape: list[Any] = [n * parts if i == 0 else n for i, n in enumerate(spec.shape)]
         for name, places in program.axes.items():
             for at, axis in places:
                 if at == number:
                     shape[axis] = name
-        rows.append({"name": source.name, "shape": shape, "dtype": source.out_specs[0].dtype.name})
+        rows.append({"name": source.name, "shape": shape, "dtype": spec.dtype.name})
     return rows
 
 
-def outputs_of(program: Program) -> list[dict[str, Any]]:
-    return [{"shape": list(v.spec.shape), "dtype": v.spec.dtype.name} for v in program.graph.outputs]
+def outputs_of(program: Program, parts: int) -> list[dict[str, Any]]:
+    """The shapes of the results of the call that was saved: those of the parts joined, numbers stacked."""
+    rows = []
+    for value in program.graph.outputs:
+        shape = list(value.spec.shape)
+        if parts > 1:
+            shape = [shape[0] * parts, *shape[1:]] if shape else [parts]
+        rows.append({"shape": shape, "dtype": value.spec.dtype.name})
+    return rows
 
 
 def load(path: str | os.PathLike) -> LoadedGraph:

@@ -1,6 +1,7 @@
 """A saved graph, loaded: the same bits as the one that was saved, shown in the same words."""
 
 import copy
+import json
 
 import numpy as np
 import pytest
@@ -175,6 +176,9 @@ def test_checkpointing_and_accumulation(tmp_path):
     graph = Steps()
     loaded = around(graph, tmp_path, floats(6, 4))
     assert steps_are_equal(graph, loaded, floats(6, 4)) and listing(loaded) == listing(graph)
+    meta = json.loads((tmp_path / "saved" / "model" / "meta.json").read_text())
+    assert meta["inputs"] == [{"name": "x", "shape": [6, 4], "dtype": "float32"}]
+    assert meta["outputs"] == [{"shape": [2], "dtype": "float32"}]
     assert same(graph.state_dict(), loaded.state_dict())
 
 

@@ -1,0 +1,105 @@
+"""Mutants of a saved graph: one GraphFormatError, or a graph that runs."""
+
+import itertools
+import json
+import resource
+from collections import Counter
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow import nn
+from minflow.core.base.errors import GraphFormatError, MinflowError
+from minflow.deploy.document import spec
+from minflow.io.files import GRAPH
+from tests.deploy.mutants import Mutants
+
+LARGEST = 10_000_000  # numbers of an input: more of them say nothing more
+
+
+class Small(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(1, 2, 3)
+        self.norm = nn.BatchNorm2d(2)
+        self.fc = nn.Linear(8, 3)
+
+    def forward(self, x):
+        x = flow.relu(self.norm(self.conv(x)))
+        x = flow.cat([x, x * 2], dim=0)[:2]
+        return {"y": self.fc(x.flatten(1)).softmax(dim=-1), "of": (x.mean(), x.argmax(dim=1))}
+
+
+class Net(nn.Graph):
+    def __init__(self, train=True):
+        super().__init__()
+        self.model = Small().train(train)
+
+    def build(self, x):
+        return self.model(x)
+
+
+class Training(nn.Graph):
+    def __init__(self):
+        super().__init__()
+        self.model = nn.Sequential(nn.Linear(3, 4), nn.Dropout(0.5), nn.Linear(4, 1))
+        self.add_optimizer(flow.optim.Adam(self.model.parameters(), lr=0.1))
+
+    def build(self, x):
+        loss = self.model(x).mean()
+        loss.backward()
+        return loss
+
+
+def saved(path, graph, *args, **options):
+    graph(*args)
+    flow.save(graph, path, **options)
+    return path
+
+
+def outcome(path):
+    """What becomes of a folder: refused, ran, refused when it ran, or too large to try."""
+    try:
+        graph = flow.load_graph(path)
+    except GraphFormatError as error:
+        assert error.what and error.where and error.hint and len(str(error)) < 30_000
+        return "refused"
+    inputs = [spec(row["spec"], "") for row in json.loads((path / GRAPH).read_bytes())["inputs"]]
+    if sum(s.size for s in inputs) > LARGEST:
+        return "too large"
+    print(graph)
+    try:
+        graph(*[flow.tensor(np.zeros(s.shape, s.dtype.np)) for s in inputs])
+    except MinflowError:  # what only the numbers show, or arguments that have other names now
+        return "refused when run"
+    return "ran"
+
+
+def judged(folder, count, seed, train):
+    if train:
+        first, second = (saved(folder / n, Training(), flow.ones(2, 3)) for n in ("a", "b"))
+    else:
+        first = saved(folder / "a", Net(), flow.ones(2, 1, 4, 4))
+        second = saved(folder / "b", Net(False), flow.ones(2, 1, 4, 4))
+    seen, mutants = Counter(), Mutants(first, folder, seed, second)
+    for name in itertools.islice(mutants, count):
+        try:
+            seen[outcome(mutants.path)] += 1
+        except Exception as error:
+            raise AssertionError(f"seed {seed}, mutant {sum(seen.values())}: {name}") from error
+    return seen
+
+
+@pytest.mark.parametrize("train", [False, True])
+def test_mutants(tmp_path, train, capsys):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    seen = judged(tmp_path, 1000, 0, train)
+    assert seen["refused"] > 600 and seen["ran"] > 10, seen
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 400_000  # KB: of a thousand loads and runs
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1, 11))
+def test_many_mutants(tmp_path, seed, capsys):
+    assert judged(tmp_path, 2000, seed, seed % 2)["refused"] > 1200

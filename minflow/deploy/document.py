@@ -276,6 +276,10 @@ class Reading:
             raise Malformed("names of a graph and its class", [name, kind], "name and kind")
         self.known = versions.check_versions(table(data["ops"], "ops", lambda x, place: whole(x, place, 1, 10**6)))
         arguments = tuple(each(data["arguments"], "arguments", argument))
+        stars = [len(x) - len(x.lstrip("*")) for x in arguments]
+        if len({"self", *(x.lstrip("*") for x in arguments)}) <= len(arguments) or stars != sorted(stars) or max(
+                stars.count(1), stars.count(2)) > 1:
+            raise Malformed("names that differ, then at most *one and **one", arguments, "arguments")
         inputs = tuple(each(data["inputs"], "inputs", self.input))
         self.specs += [spec for _, spec in inputs]
         axes = self.axes(data["axes"], inputs)
@@ -297,7 +301,7 @@ class Reading:
                                lambda x, place: self.update(x, place, lambda n, at: whole(n, at, 0, len(states) - 1))))
         for target, value in (*updates, *gradients):
             if states[target].spec is not self.specs[value] or states[target].kind == "generator":
-                raise Malformed(f"a value of {states[number].spec}", self.specs[value], "updates and gradients")
+                raise Malformed(f"a value of {states[target].spec}", str(self.specs[value]), "updates and gradients")
         for pairs, place in ((updates, "updates"), (gradients, "gradients")):
             if len({target for target, _ in pairs}) < len(pairs):
                 raise Malformed("a tensor once", pairs, place)
@@ -313,7 +317,7 @@ class Reading:
         return Document(
             name, kind, arguments, self.structure(data["tree"], "tree", among=range(len(inputs))), inputs, states,
             nodes, self.structure(data["outputs"], "outputs"), updates, gradients, loss, self.training, modules,
-            members, met, self.calls(data["calls"], modules, len(nodes)), axes)
+            members, met, self.calls(data["calls"], modules, [*(n.first for n in nodes), len(self.specs)]), axes)
 
     # ---- sources -----------------------------------------------------------------------------------------------------
 
@@ -463,10 +467,11 @@ class Reading:
             raise Malformed("keys that differ", keys, place)
         return dict, keys, tuple([self.shape(part, place, depth + 1, refs) for _, part in pairs])
 
-    def calls(self, rows: Any, modules: tuple, count: int) -> tuple[CallEntry, ...]:
-        """The calls, each inside the one before it that is less deep."""
+    def calls(self, rows: Any, modules: tuple, firsts: list[int]) -> tuple[CallEntry, ...]:
+        """The calls, each inside the one before it that is less deep. firsts: the first value of each node, and the
+        count of values."""
         top: list[Any] = []
-        stack = [(0, count, top)]
+        stack = [(0, len(firsts) - 1, top)]
         for i, x in enumerate(items(rows, "calls")):
             place = f"calls[{i}]"
             x = fields(x, place, ("module", "depth", "nodes", "in", "out"))
@@ -480,10 +485,23 @@ class Reading:
                 raise Malformed("the first node, then the last", [first, last], f"{place}.nodes")
             number = whole(x["module"], f"{place}.module", 0, len(modules) - 1)
             inside: list[Any] = []
-            around.append(CallEntry(number, first, last, self.structure(x["in"], f"{place}.in"),
-                                    self.structure(x["out"], f"{place}.out"), inside))
+            taken = call_arguments(self.structure(x["in"], f"{place}.in"), place)
+            given = self.structure(x["out"], f"{place}.out")
+            for refs, node, key in ((taken[1], first, "in"), (given[1], last, "out")):
+                if late := [ref for ref in refs if ref >= firsts[node]]:
+                    raise Malformed(f"values that are there by then, less than %{firsts[node]}", late, f"{place}.{key}")
+            around.append(CallEntry(number, first, last, taken, given, inside))
             stack.append((first, last, inside))
         return tuple(top)
+
+
+def call_arguments(structure: Any, place: str) -> Any:
+    """That of a call: the arguments by place and by name."""
+    match structure[0]:
+        case (_, None, ((by_place, None, _), (by_name, tuple() as keys, _))) if by_place in (list, tuple):
+            if by_name is dict and all(isinstance(key, str) for key in keys):
+                return structure
+    raise Malformed("the arguments by place and by name", structure[0], f"{place}.in")
 
 
 def argument(x: Any, place: str) -> str:

@@ -22,13 +22,14 @@ from ..core.ir import RECOMPUTE, Node, Value, outputs_of
 from ..core.mode import MODE, using
 from ..core.random import Generator, default_generator
 from ..core.rebind import write
-from ..core.spec import spec_of
+from ..core.spec import Spec, spec_of
 from ..core.tensor import Tensor
 from ..core.where import fail, warn
 from ..nn.graph import Graph
 from ..nn.graph.tree import flatten, unflatten
 from ..nn.module import Module
 from ..nn.parameter import Parameter
+from .again import without_memory
 from .attrs import resolved
 from .document import Document, NodeEntry, Ref, State
 from .dynamic import Follows, Ratio, check_sizes
@@ -73,7 +74,22 @@ class LoadedGraph(Graph):
     _tensors: list[Any]
     _named: dict[str, LoadedContainer]
     _saved_frozen: tuple[tuple[str, str], ...] = ()
-    _accumulation = 1
+    _accumulation, _compiling = 1, False
+
+    @property
+    def _last(self) -> Any:
+        """The plan that was used last; of a graph that was not called yet that of the inputs it was saved with, so that
+        it can be looked at."""
+        own = self.__dict__
+        if own["_plans"].last is None and not self._compiling:
+            own["_compiling"] = True
+            try:
+                specs = [whole_batch(spec, self._accumulation) for _, spec in self._document.inputs]
+                args, kwargs = unflatten(self._document.tree[0], map(without_memory, specs))
+                self.compiled_for(args, kwargs)
+            finally:
+                own["_compiling"] = False
+        return own["_plans"].last
 
     def named_members(self) -> Iterator[tuple[str, Module]]:
         yield from self._named.items()
@@ -98,6 +114,11 @@ class LoadedGraph(Graph):
         except RecursionError:
             fail(GraphError, f"{self.name}: its modules call one another deeper than Python goes",
                  "sys.setrecursionlimit(100_000), if the file is to be trusted", calls=len(self._document.nodes))
+
+
+def whole_batch(spec: Spec, parts: int) -> Spec:
+    """That of an input of which a call takes so many parts, one after the other."""
+    return spec if parts == 1 else spec.but(shape=(spec.shape[0] * parts, *spec.shape[1:]))
 
 
 def loaded(document: Document, frozen: Any = ()) -> LoadedGraph:

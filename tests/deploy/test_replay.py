@@ -266,3 +266,23 @@ def test_what_a_loaded_graph_refuses(tmp_path):
     assert same(loaded(floats(3, 4)), graph(floats(3, 4)))
     with pytest.raises(flow.GraphError):
         copy.deepcopy(loaded)
+
+
+def test_a_loaded_graph_is_looked_at_before_its_first_call(tmp_path):
+    from minflow_widgets import explore
+
+    graph = Predict(nn.Sequential(nn.Linear(4, 2), nn.ReLU()).eval())
+    loaded = around(graph, tmp_path, floats(3, 4))
+    assert listing(loaded) == listing(graph) and "INPUT:_model.0-input_0" in str(loaded)
+    assert str(loaded.tree()).replace(loaded.name, graph.name) == str(graph.tree())
+    assert [str(node.op) for node in loaded.nodes] == ["matmul", "add", "relu"]
+    assert type(explore(loaded)).__name__ == "Explorer"
+    assert loaded._last.runs == 0 and same(loaded(floats(3, 4)), graph(floats(3, 4)))
+    assert "1 plan made" in str(loaded.why())
+    model = nn.Linear(4, 2)
+    training = Training(model, flow.optim.Adam(model.parameters(), lr=0.01))
+    twin = around(training, tmp_path, floats(3, 4))
+    state = {name: t.numpy().tobytes() for name, t in twin.model.state_dict().items()}
+    assert "no gradient" not in str(twin.tree()) and twin._steps == 1
+    assert {name: t.numpy().tobytes() for name, t in twin.model.state_dict().items()} == state
+    assert steps_are_equal(training, twin, floats(3, 4))

@@ -18,11 +18,15 @@ import json, os, sys
 from pathlib import Path
 import numpy as np
 import minflow as flow
-from minflow.core.base.errors import CheckpointError
+from minflow.core.base.errors import CheckpointError, GraphFormatError
+from minflow.deploy import folder as saved_graph
+from minflow.io import atomic
 
 top, form = Path(sys.argv[1]), sys.argv[2]
 OURS = os.path.dirname(flow.__file__)
-ROOMS = tuple(os.path.join(OURS, room) for room in ("io", "job"))
+ROOMS = tuple(os.path.join(OURS, room) for room in ("io", "job", "deploy/folder.py"))
+if form == "graph by moving files":
+    atomic.exchange = lambda a, b: False
 
 def state(n):
     return {"n": np.full(3, n), "w": np.full((50, 20), n, "f4"), "v/u": np.ones(n, "i4")}
@@ -30,6 +34,9 @@ def state(n):
 def save(path, n):
     if form.startswith("job"):
         flow.checkpoint.save(path, state(n))
+    elif form.startswith("graph"):
+        head = {"format": "minflow.graph", "version": 1, "n": n}
+        saved_graph.write(path, head | {"states": [{"name": k, "spec": ""} for k in state(n)]}, head, state(n))
     else:
         flow.save(state(n), path)
 
@@ -39,9 +46,12 @@ def load(path):
         if form.startswith("job"):
             found = {name: v.numpy() for name, v in flow.checkpoint.get(path).items()}
             assert (path / "snapshot_done").is_file() == bool(found)
+        elif form.startswith("graph"):
+            graph, meta, found = saved_graph.read(path)
+            assert graph["n"] == meta["n"] == int(found["n"][0])
         else:
             found = flow.load(path)
-    except CheckpointError as error:
+    except (CheckpointError, GraphFormatError) as error:
         assert any(text in str(error) for text in ("there is no", "did not finish", "no checkpoint")), str(error)
         return None
     if not found:
@@ -79,7 +89,7 @@ while True:
     folder = top / str(line)
     folder.mkdir()
     path = folder / ("x.mf" if form == "file" else "x")
-    if form in ("file", "folder"):
+    if form in ("file", "folder", "graph", "graph by moving files"):
         save(path, 1)
     elif form == "job in an empty folder":
         path.mkdir()
@@ -107,7 +117,7 @@ print(json.dumps({"lines": line, "seen": seen, "left": left}))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="a child for each line is a fork")
-@pytest.mark.parametrize("form", ["file", "folder", "job", "job in an empty folder"])
+@pytest.mark.parametrize("form", ["file", "folder", "job", "job in an empty folder", "graph", "graph by moving files"])
 def test_killed_at_each_line(tmp_path, form):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TOP), os.environ.get("PYTHONPATH", "")])}
     command = [sys.executable, "-c", PROGRAM, str(tmp_path), form]

@@ -69,14 +69,19 @@ def tiles(x):
 def _(xp, grad, indices, shape, apart, out=None):
     out = xp.empty(shape, grad.dtype) if out is None else out
     pixels = shape[2] * shape[3]
-    check_bounds(xp, "max_pool2d_grad", indices, pixels, 2)
+    if not out.size or not apart:  # else numpy looks itself, and what is below 0 counts from the end
+        check_bounds(xp, "max_pool2d_grad", indices, pixels, 2)
     if not out.size:
         return out
     offsets = xp.arange(shape[0] * shape[1]).reshape(shape[0], shape[1], 1, 1) * pixels
     flat = (indices + offsets).reshape(-1)
     if apart:
         out.fill(0)
-        out.reshape(-1)[flat] = grad.reshape(-1)
+        try:
+            out.reshape(-1)[flat] = grad.reshape(-1)
+        except IndexError:
+            check_bounds(xp, "max_pool2d_grad", indices, pixels, 2)
+            raise
         return out
     out[...] = xp.bincount(flat, weights=grad.reshape(-1), minlength=out.size).reshape(shape)
     return out

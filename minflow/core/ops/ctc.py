@@ -48,10 +48,15 @@ ctc = define(
     doc="-log of the probability that the frames (T, N, C) spell each of N targets, repeats and blanks left out.",
 )
 
+
+def ctc_grad_spec(grad: Spec, log_probs: Spec, *rest: Spec, blank: int) -> Spec:
+    need_spec("ctc_loss", one_each(log_probs, *rest, blank=blank), grad=grad)
+    return log_probs
+
+
 ctc_grad = define(
     "ctc_grad(grad, log_probs, targets, input_lengths, target_lengths; blank)",
-    lambda grad, log_probs, *rest, blank: (
-        need_spec("ctc_loss", one_each(log_probs, *rest, blank=blank), grad=grad), log_probs)[1],
+    ctc_grad_spec,
     second_order=False,
     examples=[case(floats(each[0].shape[1], dtype=each[0].dtype), *each, blank=0) for each in CASES],
     doc="The gradient of ctc: less how probable each class is in each frame, given the target.",

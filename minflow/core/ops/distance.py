@@ -18,7 +18,7 @@ MANY = 625  # pairs, from which on a product of matrices is worth it: 25 rows an
 # A primitive: maximum has no slope below the floor, and what is held above it still has to learn.
 at_least = define(
     "at_least(x; least, name)",
-    lambda x, least, name: (need_floating("clamp", x), x)[1],
+    lambda x, least, name: need_floating("clamp", x),
     lambda g: g,
     second_order=False,  # its slope is not that of its numbers, on purpose
     examples=[case(positive(3, 4), least=0.1, name="var"), case(floats(()), least=-3.0, name=""),
@@ -67,9 +67,15 @@ pair_distances = define(
     doc="The distances of order p from each row of a to each row of b.",
 )
 
+
+def pairs_grad(grad: Spec, a: Spec, b: Spec, distance: Spec, p: float) -> Spec:
+    need_spec("cdist", pairs(a, b, p), grad=grad, distance=distance)
+    return a
+
+
 pair_distances_grad = define(
     "pair_distances_grad(grad, a, b, distance; p)",
-    lambda grad, a, b, distance, p: (need_spec("cdist", pairs(a, b, p), grad=grad, distance=distance), a)[1],
+    pairs_grad,
     second_order=False,
     examples=[case(floats(3, 2), floats(3, 4), floats(2, 4), positive(3, 2), p=p) for p in (2.0, 1.0, 0.0, 3.0, 0.5)]
     + [case(floats(30, 30, dtype="float32"), floats(30, 2, dtype="float32"), floats(30, 2, dtype="float32"),

@@ -325,7 +325,7 @@ def classes(index: Spec, num_classes: int) -> Spec:
 
 checked_labels = define(
     "checked_labels(labels; loss, classes, ignore_index)",
-    lambda labels, loss, classes, ignore_index: labels,
+    lambda labels, loss, classes, ignore_index: need_index(loss, labels, "labels"),
     is_view=True,
     checks=True,
     examples=[case(ints(4, high=3), loss="cross_entropy", classes=3, ignore_index=-100)],

@@ -84,15 +84,17 @@ def same(x):
     return x if isinstance(x, Spec) else Spec((), promote(x))
 
 
-def need_floating(op: str, x: Spec, name: str = "x") -> None:
+def need_floating(op: str, x: Spec, name: str = "x") -> Spec:
     if not x.dtype.floating:
         raise DTypeError(f"{op}: {mark(name)} must be floating, it is {x.dtype.name}", hint=f"{mark(name)}.float()")
+    return x
 
 
-def need_index(op: str, index: Spec, name: str = "index") -> None:
+def need_index(op: str, index: Spec, name: str = "index") -> Spec:
     if index.dtype.rank != 1:
         hint = f"{mark(name)}.long()" if index.dtype.floating else f"{mark(name)}.nonzero(), or a mask as x[mask]"
         raise DTypeError(f"{op}: {mark(name)} must hold integers, it is {index.dtype.name}", hint=hint)
+    return index
 
 
 def need_axis(op: str, x: Spec, axis: int) -> None:

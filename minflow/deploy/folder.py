@@ -31,7 +31,7 @@ from .lines import Lines, cost, dumps, lines_of, parse
 
 FORMAT, VERSION = "minflow.graph", 1
 LONGEST_META = 1 << 20  # bytes
-ROOM, TIMES = 4_000_000, 8  # bytes of memory that texts may take, and those for each byte of the files
+ROOM, TIMES = 8_000_000, 8  # bytes of memory that texts may take, and those for each byte of the files
 TRIES = 40  # to find the folder at rest, while others save it
 
 Saved = tuple[dict[str, Any], dict[str, Any], dict[str, np.ndarray]]

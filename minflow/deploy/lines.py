@@ -54,7 +54,7 @@ def size(x: Any, names: set[str]) -> int:
             stack += x.values()
             if not x.keys() <= names:
                 total += sum(sys.getsizeof(name) + 70 for name in x if name not in names)
-                names |= x.keys()
+                names.update(x)
     return total
 
 

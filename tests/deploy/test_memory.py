@@ -117,4 +117,14 @@ def test_weights_are_read_once(tmp_path):
     data["states"] = [{"name": "w", "spec": "float32[25000000]"}]
     write(tmp_path / "x", data, meta, {"w": np.ones(25_000_000, "f4")})
     ((taken, said),) = memories([tmp_path / "x"])
-    assert said == "['w']" and 100_000_000 <= taken < 108_000_000
+    assert said == "['w']" and taken < 120_000_000, taken
+
+
+def test_a_graph_of_many_modules_is_not_refused(tmp_path):
+    """Rows of calls are the most expensive that minflow writes; names are counted once, for Python shares them."""
+    data, meta, arrays = graph()
+    data["calls"] = [{"module": i, "depth": 1, "nodes": [i, i], "in": {"tuple": [{"tuple": [f"%{i}"]}, {"dict": []}]},
+                      "out": f"%{i}"} for i in range(10_000)]
+    write(tmp_path / "x", data, meta, arrays)
+    ((taken, said),) = memories([tmp_path / "x"])
+    assert said == "['model.weight']" and taken < bound(tmp_path / "x")

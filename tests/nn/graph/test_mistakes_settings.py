@@ -11,7 +11,7 @@ from graph_mistakes import Setup, noticed, told
 from graph_models import Predict, TrainGraph, bits
 
 import minflow as flow
-from minflow.core.base.errors import CheckpointError, GraphError, StateError
+from minflow.core.base.errors import GraphError, StateError
 from minflow.nn.graph.config import NO_EFFECT
 from minflow.nn.graph.messages import GraphAttributeError
 
@@ -61,13 +61,14 @@ def test_the_state_of_something_else(called, error, what, values, hint, wrong, s
     assert bits(graph(setup.x, setup.y)) == first
 
 
-def test_a_graph_is_not_saved_as_an_object(setup, tmp_path):
+def test_a_graph_is_saved_after_a_call(setup, tmp_path):
     graph = Predict(setup.model)
 
     def save():
         flow.save(graph, tmp_path / "graph")
 
-    with told(CheckpointError, "a Predict is not saved as an object", {}, "flow.save(model.state_dict(), path)", save):
+    values = {"graph": r"'Predict_\d+'"}
+    with told(GraphError, r"Predict_\d+ was never called", values, "call it once with an example of its inputs", save):
         save()
     flow.save(graph.state_dict(), tmp_path / "graph")
     graph.load_state_dict(flow.load(tmp_path / "graph"))

@@ -20,7 +20,7 @@ from ..core.op import OPS, Op
 from ..core.ops.shape import check_fits
 from ..core.spec import DType, dtype_named, promote
 from .checks import Malformed, fields, flag, items, one_of, text, whole
-from .dynamic import Follows, Ratio
+from .dynamic.follows import Follows, Ratio
 
 Kind = Callable[[Any, str], Any]
 FAR = 2**62  # no size, step or place in memory is as far

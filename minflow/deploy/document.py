@@ -1,36 +1,34 @@
-"""A Program as data for a file, and data from a file as a Document: checked whole, before any of it is used.
+"""Data of a file as a Document: checked whole, before any of it is used.
 
-Values are numbered: inputs, then tensors, then what each node makes; `"%12"` in the file. Every node is held against
-the shape rule of its op, so a Document is a graph that can run. Read next: `replay.py`, which runs it; `checks.py`.
+The data are what `writing.py` makes. Every node is held against the shape rule of its op, so a Document is a graph that
+can run. Read next: `checks.py`, what each check says; `versions.py`; `replay.py`, which runs a Document.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from ..core.base.errors import GraphError, MinflowError
+from ..core.base.errors import MinflowError
 from ..core.infer import consult, data_dependent
-from ..core.ir import NUMBERS, RECOMPUTE, Node, Value, line_number
+from ..core.ir import NUMBERS, RECOMPUTE
 from ..core.op import OPS, Op
 from ..core.spec import DType, Spec, dtype_named, spec_of
-from ..core.where import fail
-from ..core.ir import file_name, where_text
-from ..io.tree import WRITTEN
 from ..nn.graph.tree import Leaf
-from . import dynamic, versions
+from . import versions
 from .attrs import (
-    AXES, FAR, SIZES, check_inputs, decode_attrs, encode, encode_attrs, number, plausible, resolved,
+    AXES, FAR, SIZES, check_inputs, decode_attrs, number, plausible, resolved,
 )
 from .checks import Malformed, each, fields, flag, items, one_of, table, text, whole
-from .program import CallEntry, Held, ModuleEntry, Program, unknown_ops
+from .dynamic.axes import AXES as MOST_AXES, sizes_of
+from .dynamic.follows import Filled, Follows, Ratio, equal
+from .program import CallEntry, ModuleEntry
 
-FORMAT, VERSION = "minflow.graph", 1
 KINDS = ("parameter", "buffer", "captured", "constant", "generator")
 SPEC = re.compile(r"([a-z]+[0-9]*)\[((?:[0-9]+(?:,[0-9]+)*)?)\]")
 VALUE = re.compile(r"%(0|[1-9][0-9]{0,11})")
@@ -38,155 +36,6 @@ LINE = re.compile(r"(.{1,200}):([0-9]{1,8})")
 LONG = 4_000  # characters of a text that a module says of itself
 MOST_FILLED = 10**8  # numbers of a constant that follows a dynamic axis, as it is saved
 DEPTH = 100  # of lists and dicts among the arguments of a call
-
-Number = bool | int | float | complex
-
-
-# ---- a program as data -----------------------------------------------------------------------------------------------
-
-
-def to_data(program: Program) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """(graph.json, weights by name). Raises GraphError for what a file cannot hold."""
-    return Writing(program).data()
-
-
-class Writing:
-    """numbers: value -> its number."""
-
-    def __init__(self, program: Program):
-        self.program = program
-        self.numbers: dict[Value, int] = {}
-        self.places: dict[Node, int] = {node: i for i, node in enumerate(program.graph.nodes)}
-        for source in program.graph.inputs:
-            self.numbers[Value(source, 0, source.out_specs[0])] = len(self.numbers)
-        first = len(self.numbers)
-        for i, held in enumerate(program.held):
-            if held.source is not None:
-                self.numbers[Value(held.source, 0, held.source.out_specs[0])] = first + i
-        self.count = first + len(program.held)
-
-    def data(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        program, arrays = self.program, {}
-        if unknown := unknown_ops(program):
-            listed = dict.fromkeys(f"{name} ({line})" for name, line in unknown)
-            fail(GraphError, f"{program.name} has operations without a registered name, which no other process finds: "
-                 f"{', '.join(list(listed)[:8])}", "define it by flow.library.custom_op in a module that the other "
-                 "process imports", graph=program.name)
-        states = []
-        for held in program.held:
-            states.append(self.state(held))
-            if held.tensor is not None:
-                arrays[held.name] = np.ascontiguousarray(held.tensor.array).reshape(held.tensor.array.shape)
-        inputs = [{"name": s.name, "spec": spec_text(s.out_specs[0])} for s in program.graph.inputs]
-        nodes = [self.node(node) for node in program.graph.nodes]
-        data = {
-            "format": FORMAT, "version": VERSION, "name": program.name, "kind": program.kind,
-            "ops": versions.versions_of(program.graph.nodes),
-            "arguments": list(program.arguments), "tree": self.structure(program.tree, iter(program.graph.inputs)),
-            "axes": {name: [list(place) for place in places] for name, places in program.axes.items()},
-            "inputs": inputs, "states": states, "nodes": nodes,
-            "outputs": self.structure(program.out_tree, iter(program.graph.outputs)),
-            "updates": [[self.ref(Value(s, 0, s.out_specs[0])), self.ref(v)] for s, v in program.graph.updates.items()],
-            "gradients": [[number, self.ref(v)] for number, v in program.gradients.items()],
-            "loss": None if program.loss is None else self.ref(program.loss), "training": program.training,
-            "modules": [self.module(entry) for entry in program.modules],
-            "members": program.members, "met": program.met,
-            "calls": [row for call in program.calls for row in self.calls(call, 0)],
-        }  # fmt: skip
-        return data, arrays
-
-    def state(self, held: Held) -> dict[str, Any]:
-        if held.tensor is None:
-            key, counter = map(int, held.generator.get_state())
-            return {"name": held.name, "kind": held.kind, "draws": held.draws, "words": [key, counter]}
-        spec = held.tensor.spec
-        if spec.dtype.name not in WRITTEN:
-            fail(GraphError, f"{held.name} has the dtype {spec.dtype.name}, which a file of weights cannot hold",
-                 f"one of {', '.join(WRITTEN)}", tensor=held.tensor)
-        result = {"name": held.name, "kind": held.kind, "spec": spec_text(spec)}
-        if held.tensor.requires_grad:
-            result["requires_grad"] = True
-        if filled := self.program.fills.get(held.source):
-            result["filled"] = {"shape": encode(filled.shape), "first": encode(filled.first), "step": filled.step}
-        return result
-
-    def node(self, node: Node) -> dict[str, Any]:
-        first, follows = self.count, self.program.follows.get(node, {})
-        for index, spec in enumerate(node.out_specs):
-            self.numbers[Value(node, index, spec)] = self.count
-            self.count += 1
-        result: dict[str, Any] = {"value": f"%{first}", "op": node.op.name,
-                                  "in": [self.given(node, i, x) for i, x in enumerate(node.inputs)]}
-        try:
-            attrs = encode_attrs(node.op, {**node.attrs, **{k: v for k, v in follows.items() if isinstance(k, str)}})
-        except (TypeError, Malformed) as error:
-            fail(GraphError, f"{self.program.names[node]} at {where_text(node.where)} cannot be saved: {error}",
-                 "numbers, texts and tuples of them as attributes", op=node.op.name)
-        if attrs:
-            result["attrs"] = attrs
-        result["out"] = [spec_text(spec) for spec in node.out_specs]
-        if node.scope:
-            result["scope"] = node.scope
-        if node.where is not None:
-            result["line"] = f"{file_name(node.where[0].co_filename)[-200:]}:{line_number(node.where)}"
-        if node.needs:
-            result["needs"] = node.needs
-        if node.origin is not None:
-            origin = node.origin
-            result["of"] = self.places.get(origin, -1) if isinstance(origin, Node) else origin
-        return result
-
-    def given(self, node: Node, place: int, x: Any) -> Any:
-        follows = self.program.follows.get(node, {}).get(place)
-        return encode(x if follows is None else follows) if x.__class__ is not Value else self.ref(x)
-
-    def ref(self, value: Value) -> str:
-        return f"%{self.numbers[value]}"
-
-    def structure(self, shape: Any, values: Iterator) -> Any:
-        """A structure with the numbers of values at its leaves."""
-        if shape == "tensor":
-            value = next(values)
-            return self.ref(value if value.__class__ is Value else Value(value, 0, value.out_specs[0]))
-        if shape is None:
-            return None
-        if isinstance(shape, Leaf):
-            x = shape.value
-            return {"is": encode(x)} if x.__class__ in NUMBERS else {"text": short(str(x) if isinstance(x, str) else
-                                                                                   type(x).__name__)}
-        kind, keys, parts = shape
-        inner = [self.structure(part, values) for part in parts]
-        if keys is not None:
-            return {"dict": [[key if isinstance(key, str | int) else str(key), part]
-                             for key, part in zip(keys, inner)]}
-        return {"list" if issubclass(kind, list) else "tuple": inner}
-
-    def module(self, entry: ModuleEntry) -> dict[str, Any]:
-        result: dict[str, Any] = {"path": entry.path, "class": entry.kind}
-        listed = (("text", entry.text[:LONG]), ("parameters", entry.parameters), ("buffers", entry.buffers),
-                  ("transient", list(entry.transient)), ("children", entry.children), ("container", entry.container))
-        result |= {name: x for name, x in listed if x}
-        return result | {"training": entry.training}
-
-    def calls(self, call: CallEntry, depth: int) -> Iterator[dict[str, Any]]:
-        """A call and those inside it, a row each."""
-        yield {"module": call.module, "depth": depth, "nodes": [call.first, call.last],
-               "in": self.structure(call.inputs[0], iter(call.inputs[1])),
-               "out": self.structure(call.output[0], iter(call.output[1]))}
-        for child in call.children:
-            yield from self.calls(child, depth + 1)
-
-
-def spec_text(spec: Spec) -> str:
-    return f"{spec.dtype.name}[{','.join(map(str, spec.shape))}]"
-
-
-def short(x: str) -> str:
-    x = "".join(c if c.isprintable() else " " for c in x)
-    return x if len(x) <= 80 else f"{x[:77]}..."
-
-
-# ---- data as a document ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,7 +47,7 @@ class State:
     spec: Spec | None
     array: np.ndarray | None = None
     requires_grad: bool = False
-    filled: dynamic.Filled | None = None  # of a constant that follows dynamic axes: how
+    filled: Filled | None = None  # of a constant that follows dynamic axes: how
     draws: int = 0
     words: tuple[int, int] = (0, 0)
 
@@ -248,7 +97,7 @@ class Document:
 
     def sizes(self, specs: Any) -> dict[str, int]:
         """The size of each dynamic axis for inputs of these specs."""
-        return dynamic.sizes_of(self.axes, specs, [name for name, _ in self.inputs])
+        return sizes_of(self.axes, specs, [name for name, _ in self.inputs])
 
 
 def from_data(data: Any, arrays: Mapping[str, np.ndarray]) -> Document:
@@ -331,9 +180,9 @@ class Reading:
             whole(number, place, 0, len(inputs) - 1)
             return number, whole(at, place, 0, len(inputs[number][1].shape) - 1)
 
-        axes = table(x, "axes", lambda pairs, place: tuple(each(pairs, place, axis, least=1)), most=dynamic.AXES)
+        axes = table(x, "axes", lambda pairs, place: tuple(each(pairs, place, axis, least=1)), most=MOST_AXES)
         try:
-            self.sizes = dynamic.sizes_of(axes, [s for _, s in inputs])
+            self.sizes = sizes_of(axes, [s for _, s in inputs])
         except MinflowError as error:
             raise Malformed("axes of one size in all inputs", error.what, "axes") from None
         return axes
@@ -360,7 +209,7 @@ class Reading:
             raise Malformed("how the numbers of a constant follow the dynamic axes", x["filled"], f"{place}.filled")
         return State(name, kind, wanted, array, requires, filled)
 
-    def filled(self, x: Any, place: str) -> dynamic.Filled:
+    def filled(self, x: Any, place: str) -> Filled:
         x = fields(x, place, ("shape", "first", "step"))
         shape = SIZES(x["shape"], f"{place}.shape")
         step = whole(x["step"], f"{place}.step", -FAR, FAR)
@@ -371,14 +220,14 @@ class Reading:
             raise Malformed(f"at most {MOST_FILLED:,} numbers", x["shape"], f"{place}.shape")
         first = number(x["first"], f"{place}.first")
         resolved(first, self.sizes)
-        return dynamic.Filled(shape, first, step)
+        return Filled(shape, first, step)
 
-    def gives(self, filled: dynamic.Filled, wanted: Spec, array: np.ndarray) -> bool:
+    def gives(self, filled: Filled, wanted: Spec, array: np.ndarray) -> bool:
         """Are these the numbers of a constant at the sizes of the file?"""
         if isinstance(filled.first, complex) and not wanted.dtype.is_complex:
             return False
         try:
-            return dynamic.equal(filled.at(self.sizes, wanted.np), array)
+            return equal(filled.at(self.sizes, wanted.np), array)
         except (OverflowError, TypeError, ValueError):  # none that its dtype can hold
             return False
 
@@ -415,7 +264,7 @@ class Reading:
             if found is None or not int(found[2]):
                 raise Malformed('a line, "file.py:12"', line, f"{place}.line")
             line = found[1], int(found[2])
-        changes = any(isinstance(v, dynamic.Follows | dynamic.Ratio) for v in inputs) or now != attrs
+        changes = any(isinstance(v, Follows | Ratio) for v in inputs) or now != attrs
         scope = text(x.get("scope", ""), f"{place}.scope", LONG)
         return NodeEntry(op, inputs, attrs, wanted, first, scope, line, needs, origin, changes)
 
@@ -509,6 +358,10 @@ def argument(x: Any, place: str) -> str:
     if not x.lstrip("*").isidentifier() or len(x) - len(x.lstrip("*")) > 2:
         raise Malformed("the name of an argument", x, place)
     return x
+
+
+def spec_text(spec: Spec) -> str:
+    return f"{spec.dtype.name}[{','.join(map(str, spec.shape))}]"
 
 
 def spec(x: Any, place: str) -> Spec:

@@ -28,8 +28,8 @@ from ..io.checkpoint import refuse_unwritten
 from ..io.files import GRAPH, META, SAVED_GRAPH, WEIGHTS
 from .checks import Malformed, each, fields, judging, one_of, refuse, text, whole
 from .lines import Lines, cost, dumps, lines_of, parse
+from .versions import FORMAT, VERSION
 
-FORMAT, VERSION = "minflow.graph", 1
 LONGEST_META = 1 << 20  # bytes
 ROOM, TIMES = 8_000_000, 8  # bytes of memory that texts may take, and those for each byte of the files
 TRIES = 40  # to find the folder at rest, while others save it
@@ -129,7 +129,7 @@ def read_once(path: Path) -> Saved:
         with judging(path / GRAPH):
             lines = Lines(opened[GRAPH], budget)
             graph = lines.data()
-            check_format(graph, "", path / GRAPH)
+            check_format(graph, path / GRAPH)
         return graph, meta, read_weights(path / WEIGHTS, opened[WEIGHTS], graph, lines.left)
 
 
@@ -198,17 +198,17 @@ def read_meta(path: Path, file: BinaryIO) -> dict[str, Any]:
             meta = parse(data.decode(), "")
         except UnicodeDecodeError as error:
             raise Malformed(f"UTF-8 ({error.reason} at byte {error.start})", data[:100]) from None
-        check_format(meta, "", path / META)
+        check_format(meta, path / META)
         hashes = fields(meta.get("sha256"), "sha256", SAVED_GRAPH)
         for name in SAVED_GRAPH:
             text(hashes[name], f"sha256.{name}", 64, 64)
     return meta
 
 
-def check_format(data: Any, place: str, file: Path) -> None:
+def check_format(data: Any, file: Path) -> None:
     """Is it of a saved graph, in a version that is known?"""
     if type(data) is not dict:
-        raise Malformed("an object with format and version", data, place)
+        raise Malformed("an object with format and version", data)
     one_of(data.get("format"), "format", [FORMAT])
     if whole(data.get("version"), "version", 1) > VERSION:
         refuse(f"{file} is of version {data['version']} of the format, this minflow reads up to version {VERSION}",

@@ -2,7 +2,7 @@
 
 A Program is the trace before any pass, without the optimizer's part (the optimizer makes that again), with the tensors
 that it holds, the modules by class name and text alone, and the calls of modules by the nodes that they made.
-Read next: `document.py`, which writes it as data; `replay.py`, which runs it again.
+Read next: `dynamic/__init__.py`, what differs from call to call; `writing.py`, a Program as data.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ import numpy as np
 
 from ..compiler.names import op_names
 from ..core.base.errors import GraphError
-from ..core.ir import CONSTANT, Graph, Node, Source, Value, where_text
-from ..core.op import OPS
+from ..core.ir import CONSTANT, Graph, Node, Source, Value
 from ..core.random import default_generator
 from ..core.tensor import Tensor
 from ..core.trace import Trace
@@ -26,8 +25,10 @@ from ..nn.graph.build import Build
 from ..nn.graph.graph import RunningGraph
 from ..nn.graph.listing.reports import frozen_record, is_container
 from ..nn.graph.tree import Leaf, flatten
-from .again import check_unchanged, graph_again, job_again
-from .dynamic import Filled, axes_of, grown
+from .dynamic.again import check_unchanged, graph_again, job_again
+from .dynamic.axes import axes_of
+from .dynamic.follows import Filled
+from .dynamic.traces import grown
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +79,7 @@ class Program:
     held: parameters, buffers and whatever else it reads.  members: attribute of the graph -> number of a module.
     met: path -> number of a module that is no member.  gradients: number of a parameter -> its gradient, of a training
     graph.  loss: what backward was called on.  axes: that are dynamic.  follows, fills: what follows those, attrs
-    by name, literals by their place among the inputs, and constants; see `dynamic.py`.
+    by name, literals by their place among the inputs, and constants; see `dynamic/follows.py`.
     """
 
     name: str
@@ -356,8 +357,3 @@ def text_of(module: Any) -> str:
 def key_of(array: np.ndarray) -> tuple:
     """The storage that a State is found by, as `Trace.state` does."""
     return array.ctypes.data if array.size else id(array), array.shape, array.strides, array.dtype
-
-
-def unknown_ops(program: Program) -> list[tuple[str, str]]:
-    """(op, line) of the nodes whose op has no registered name."""
-    return [(node.op.name, where_text(node.where)) for node in program.graph.nodes if OPS.get(node.op.name) != node.op]

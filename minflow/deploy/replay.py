@@ -29,10 +29,10 @@ from ..nn.graph import Graph
 from ..nn.graph.tree import flatten, unflatten
 from ..nn.module import Module
 from ..nn.parameter import Parameter
-from .again import without_memory
 from .attrs import resolved
 from .document import Document, NodeEntry, Ref, State
-from .dynamic import Follows, Ratio, check_sizes
+from .dynamic.again import without_memory
+from .dynamic.follows import Follows, Ratio, check_sizes
 from .program import CallEntry, keep_leaf
 
 RUN: ContextVar[Run | None] = ContextVar("replay", default=None)

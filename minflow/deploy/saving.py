@@ -10,15 +10,16 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 
 from ..core.base.errors import GraphFormatError, MinflowError
 from ..nn.graph.graph import RunningGraph
 from . import folder, training
 from .checks import Malformed, each, fields, items, judging, text
-from .document import FORMAT, LONG, VERSION, Document, from_data, to_data
+from .document import LONG, Document, from_data
 from .program import Program, program_of
 from .replay import LoadedGraph, loaded
+from .versions import FORMAT, VERSION
+from .writing import to_data
 
 META = ("format", "version", "minflow", "inputs", "outputs", "settings", "optimizers", "frozen")
 
@@ -33,7 +34,7 @@ def save(obj: Any, path: str | os.PathLike, dynamic: Mapping | None = None) -> N
     if isinstance(obj, RunningGraph):
         settings, parts = training.config_as_data(obj), obj.config.accumulation
         optimizers, tensors = training.optimizers_as_data(obj)
-        arrays |= {name: np.ascontiguousarray(t.array).reshape(t.array.shape) for name, t in tensors.items()}
+        arrays |= {name: tensor.array for name, tensor in tensors.items()}
     meta = {
         "format": FORMAT, "version": VERSION,
         "minflow": sys.modules[__name__.partition(".")[0]].__version__,  # the face of the package, which stands above

@@ -16,6 +16,7 @@ from ..core.ir import Node
 from ..core.op import OPS, Op
 from ..core.where import describe, fail, here
 
+FORMAT, VERSION = "minflow.graph", 1  # of the folder itself
 # (name, version) -> the function that makes of a node's data, {"op": name, "in": [...], "attrs": {...}, ...}, that of
 # the next version. A view in the path of a view_write has its op and attrs alone.
 CONVERTERS: dict[tuple[str, int], Callable[[dict[str, Any]], dict[str, Any]]] = {}

@@ -10,7 +10,7 @@ import numpy as np
 import minflow as flow
 from minflow import nn
 from minflow import typing as tp
-from minflow.deploy.document import VERSION
+from minflow.deploy.versions import VERSION
 
 KEPT = Path(__file__).parent / "kept"
 

@@ -37,7 +37,7 @@ from minflow.deploy.attrs import (
     storable,
 )
 from minflow.deploy.checks import Malformed
-from minflow.deploy.dynamic import Follows, Ratio
+from minflow.deploy.dynamic.follows import Follows, Ratio
 from tests.registered import TARGETS, layer_cases, loss_cases
 
 TOP = Path(__file__).parents[2]

@@ -16,8 +16,11 @@ from minflow.core.ir import CONSTANT, Value, outputs_of
 from minflow.core.mode import MODE
 from minflow.deploy import document
 from minflow.deploy.checks import Malformed
-from minflow.deploy.dynamic import Filled, Follows, Law, Ratio, Unfollowed, at, axes_of, sizes_of
+from minflow.deploy.dynamic.axes import axes_of, sizes_of
+from minflow.deploy.dynamic.follows import Filled, Follows, Ratio, at
+from minflow.deploy.dynamic.law import Law, Unfollowed
 from minflow.deploy.program import program_of
+from minflow.deploy.writing import to_data
 from minflow.models import GPT, GPTConfig
 
 
@@ -713,7 +716,7 @@ LONG = {"follows": [[1, ["n"]], [-9, []]]}
 def test_hostile_axes(path, value):
     graph = Graph(lambda x: flow.zeros(x.size(0), 2).sum(1) + x * x.size(0) + flow.arange(x.size(0)))
     graph(flow.zeros(4))
-    data, arrays = document.to_data(program_of(graph, {"x": {0: "n"}}))
+    data, arrays = to_data(program_of(graph, {"x": {0: "n"}}))
     rows = data["nodes"]
     scaled = next(i for i, row in enumerate(rows) if row["op"] == "mul")
     path = tuple(scaled if path[0] == "nodes" and k == 1 and key == 1 else key for k, key in enumerate(path))

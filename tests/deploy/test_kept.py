@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import minflow as flow
-from minflow.deploy.document import VERSION
+from minflow.deploy.versions import VERSION
 from tests.deploy.keeping import KEPT, answers
 
 FOLDERS = sorted(folder for version in KEPT.iterdir() for folder in version.iterdir() if folder.is_dir())

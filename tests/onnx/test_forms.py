@@ -16,7 +16,7 @@ from minflow.core.functions.creation import from_numpy
 from minflow.core.ir import NUMBERS
 from minflow.core.op import OPS
 from minflow.core.ops.examples import cases
-from minflow.deploy.dynamic import grown
+from minflow.deploy.dynamic.traces import grown
 from minflow.onnx.builder import FORMS
 from tests.onnx import corners
 from tests.onnx.runs import checked_model, run, traced, traced_model

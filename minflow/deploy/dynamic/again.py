@@ -1,7 +1,7 @@
 """Runs the build of a graph, or a job's function, once more in a trace only, with inputs of other sizes.
 
 No plan is made, no input has memory, and whatever the build does besides is taken back: attributes, containers, random
-numbers; what it prints or warns of is not shown. Read next: `dynamic.py`, which compares the traces.
+numbers; what it prints or warns of is not shown. Read next: `../writing.py`.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.executor import INSIDE, LOCK, collector_waiting
-from ..compiler.traced import PlanCache
-from ..core.base.errors import GraphError
-from ..core.mode import MODE, using
-from ..core.random import default_generator
-from ..core.spec import Spec, default_dtype
-from ..core.tensor import Tensor
-from ..core.where import NOTICES, here
-from ..job.build import JobBuild
-from ..job.function import Job
-from ..nn.graph.build import Build, Observer
-from ..nn.graph.compiled import CompiledGraph
-from ..nn.graph.key import differences
+from ...compiler.executor import INSIDE, LOCK, collector_waiting
+from ...compiler.traced import PlanCache
+from ...core.base.errors import GraphError
+from ...core.mode import MODE, using
+from ...core.random import default_generator
+from ...core.spec import Spec, default_dtype
+from ...core.tensor import Tensor
+from ...core.where import NOTICES, here
+from ...job.build import JobBuild
+from ...job.function import Job
+from ...nn.graph.build import Build, Observer
+from ...nn.graph.compiled import CompiledGraph
+from ...nn.graph.key import differences
 
 
 def check_unchanged(name: str, plans: PlanCache, compiled: Any, dtype: Any = None) -> None:

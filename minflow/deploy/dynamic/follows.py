@@ -1,0 +1,95 @@
+"""What follows dynamic axes: an int, a float, a constant; each gives its number at the sizes of a call.
+
+Read next: `law.py`, which finds them.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...core.base.errors import ShapeError
+from .axes import refuse
+
+
+@dataclass(frozen=True)
+class Follows:
+    """An int that follows dynamic axes. terms: ((8, ("batch", "time")), (3, ())) is 8*batch*time + 3."""
+
+    terms: tuple[tuple[int, tuple[str, ...]], ...]
+
+    @property
+    def axes(self) -> frozenset[str]:
+        """The names of the axes that it follows."""
+        return frozenset(name for _, names in self.terms for name in names)
+
+    def at(self, sizes: Mapping[str, int]) -> int:
+        """The number at these sizes."""
+        return sum(factor * math.prod([sizes[name] for name in names]) for factor, names in self.terms)
+
+    def __str__(self) -> str:
+        text = " + ".join(["*".join([str(factor), *names]) for factor, names in self.terms])
+        return re.sub(r"\b1\*", "", text).replace("+ -", "- ") or "0"
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A float that follows dynamic axes, `scale * (top / bottom)`: 1 / batch, and what makes a variance unbiased."""
+
+    scale: float
+    top: Follows
+    bottom: Follows
+
+    @property
+    def axes(self) -> frozenset[str]:
+        """The names of the axes that it follows."""
+        return self.top.axes | self.bottom.axes
+
+    def at(self, sizes: Mapping[str, int]) -> float:
+        """The number at these sizes; inf or NaN where it divides by 0."""
+        top, bottom = self.top.at(sizes), self.bottom.at(sizes)
+        return self.scale * (top / bottom) if bottom else math.copysign(math.inf, top) if top else math.nan
+
+    def __str__(self) -> str:
+        return f"{'' if self.scale == 1 else f'{self.scale} * '}({self.top}) / ({self.bottom})"
+
+
+@dataclass(frozen=True)
+class Filled:
+    """A constant that follows dynamic axes: of one number, or along one axis `first`, `first + step`, ..."""
+
+    shape: tuple[int | Follows, ...]
+    first: Any
+    step: int = 0
+
+    def at(self, sizes: Mapping[str, int], dtype: Any) -> np.ndarray:
+        """The array at these sizes. dtype: of numpy."""
+        shape, first = at(self.shape, sizes), at(self.first, sizes)
+        check_sizes("a constant", shape, sizes)
+        if not self.step:
+            return np.full(shape, first, dtype)
+        return (first + self.step * np.arange(shape[0])).astype(dtype)
+
+
+def at(x: Any, sizes: Mapping[str, int]) -> Any:
+    """A structure with the numbers of these sizes in the place of all that follows an axis."""
+    if isinstance(x, Follows | Ratio):
+        return x.at(sizes)
+    if isinstance(x, dict):
+        return {key: at(value, sizes) for key, value in x.items()}
+    return type(x)([at(value, sizes) for value in x]) if type(x) in (tuple, list) else x
+
+
+def check_sizes(what: str, shape: Any, sizes: Mapping[str, int]) -> None:
+    """Refuse a shape that no tensor has at these sizes of the dynamic axes."""
+    if any(n < 0 for n in shape):
+        refuse(f"{what} would have the shape {tuple(shape)}", "larger inputs along these axes", sizes, kind=ShapeError)
+
+
+def equal(a: np.ndarray, b: np.ndarray) -> bool:
+    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()

@@ -1,0 +1,119 @@
+"""From what a number is at some sizes of the dynamic axes to what it is at all of them.
+
+Read next: `traces.py`, where the numbers come from.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from typing import Any
+
+from .follows import Follows, Ratio
+
+
+class Unfollowed(Exception):
+    """A difference between traces that follows no axis. values: at each size.  why: what would do instead."""
+
+    def __init__(self, values: Sequence[Any], why: str = ""):
+        self.values, self.why = values, why
+
+
+class Law:
+    """Finds what a number is at all sizes from what it was at some. names: of the axes.  sizes: of each trace, the
+    first is the base; all combinations of its sizes and the second of each axis are among them."""
+
+    def __init__(self, names: Sequence[str], sizes: Sequence[tuple[int, ...]]):
+        self.names, self.sizes = tuple(names), list(sizes)
+        self.dicts = [dict(zip(names, s)) for s in sizes]
+        self.low = sizes[0]
+        self.high = tuple(next(s[k] for s in sizes if s[k] != n) for k, n in enumerate(self.low))
+
+    def of(self, values: Sequence[Any]) -> Any:
+        """A structure of these, one of each trace, with what follows at the leaves. Raises Unfollowed."""
+        first = values[0]
+        if all(same(x, first) for x in values[1:]):
+            return first
+        kinds = {type(x) for x in values}
+        if kinds <= {tuple} or kinds <= {list}:
+            if len({len(x) for x in values}) == 1:
+                return type(first)([self.of(column) for column in zip(*values)])
+        elif kinds == {dict}:
+            if len({tuple(x) for x in values}) == 1:
+                return {key: self.of([x[key] for x in values]) for key in first}
+        elif kinds == {int}:
+            if (result := self.integer(values)) is not None:
+                return result
+            raise Unfollowed(values, "x.size(0) times or plus a whole number follows; x.size(0) // 2 does not, since "
+                                     "it is rounded at odd sizes")
+        elif kinds == {float}:
+            if (result := self.number(values)) is not None:
+                return result
+            raise Unfollowed(values, "multiply and divide by x.size(0) itself, or x.mean(0) for x.sum(0) / n")
+        raise Unfollowed(values)
+
+    def integer(self, values: Sequence[int]) -> Follows | None:
+        """The multilinear function with whole factors that has these values."""
+        terms = self.factors(dict(zip(self.sizes, values)).__getitem__)
+        if any(factor.denominator != 1 for factor in terms.values()):
+            return None
+        ordered = sorted(terms.items(), key=lambda item: (-len(item[0]), item[0]))
+        result = Follows(tuple((int(factor), names) for names, factor in ordered if factor))
+        return result if all(result.at(s) == x for s, x in zip(self.dicts, values)) else None
+
+    def factors(self, value: Callable[[tuple], int], rest: tuple = ()) -> dict[tuple[str, ...], Fraction]:
+        """Names of axes -> the factor of their product. rest: the sizes that are chosen."""
+        k = len(rest)
+        if k == len(self.names):
+            return {(): Fraction(value(rest))}
+        low, high = [self.factors(value, (*rest, n[k])) for n in (self.low, self.high)]
+        result = {}
+        for names, x in low.items():
+            slope = (high[names] - x) / (self.high[k] - self.low[k])
+            result[names], result[(self.names[k], *names)] = x - slope * self.low[k], slope
+        return result
+
+    def number(self, values: Sequence[float]) -> Ratio | None:
+        """The Ratio that has exactly these values."""
+        if not all(1e-300 < abs(x) < math.inf for x in values):
+            return None
+        for ratio in self.ratios(values):
+            if all(ratio.at(s) == x for s, x in zip(self.dicts, values)):
+                return ratio
+        return None
+
+    def ratios(self, values: Sequence[float]) -> Iterator[Ratio]:
+        """Candidates: a whole number; 1 or 2 divided by one; and momentum * (n / (n - 1)), as in a batch norm."""
+        if all(x == int(x) for x in values) and (top := self.integer(list(map(int, values)))):
+            yield Ratio(1.0, top, whole(1))
+        for c in (1, 2, -1, -2):
+            if bottom := self.integer([round(c / x) for x in values]):
+                yield Ratio(1.0, whole(c), bottom)
+        for count in range(1, len(self.names) + 1):
+            for names in itertools.combinations(self.names, count):
+                n = [math.prod([s[name] for name in names]) for s in self.dicts]
+                j = next(j for j, m in enumerate(n) if m != n[0])
+                # 1 / value = 1/scale - 1/(scale * factor * n), a line in 1 / n
+                slope = (1 / values[j] - 1 / values[0]) / (1 / n[0] - 1 / n[j])
+                start = 1 / values[0] + slope / n[0]
+                if slope > 0 < start and (factor := round(start / slope)):
+                    top, bottom = Follows(((factor, names),)), Follows(((factor, names), (-1, ())))
+                    near = values[0] / Ratio(1.0, top, bottom).at(self.dicts[0])
+                    for scale in (float(f"{near:.12g}"), near, math.nextafter(near, 0), math.nextafter(near, math.inf)):
+                        yield Ratio(scale, top, bottom)
+
+
+def whole(n: int) -> Follows:
+    return Follows(((n, ()),))
+
+
+def same(a: Any, b: Any) -> bool:
+    if type(a) is not type(b):
+        return False
+    if type(a) in (tuple, list):
+        return len(a) == len(b) and all(map(same, a, b))
+    if type(a) is dict:
+        return list(a) == list(b) and all(map(same, a.values(), b.values()))
+    return a is b or bool(a == b) or (a != a and b != b)

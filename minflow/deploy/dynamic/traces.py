@@ -1,0 +1,231 @@
+"""A program traced at several sizes of its dynamic axes: what differs between the traces, and how that follows.
+
+Read next: `again.py`, which traces.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ...core.base.errors import MinflowError
+from ...core.ir import Graph, Node, Source, Value, where_text
+from ...core.ops.shape import recompute
+from ...core.spec import Spec
+from ...core.where import here
+from .axes import Axes, refuse, resized, sizes_of
+from .follows import Filled, equal
+from .law import Law, Unfollowed
+
+
+def follow(names: Sequence[str], traces: Mapping[tuple[int, ...], Graph]
+           ) -> tuple[dict[Node, dict[str | int, Any]], dict[Source, Filled]]:
+    """What differs between traces of one program at several sizes, as it is at all sizes: of a node its attrs by name
+    and the numbers among its inputs by their place; and constants.
+
+    names: of the axes.  traces: sizes of these -> the trace; the first is the base, whose nodes the result names. There
+    must be each combination of the first two sizes of every axis, and one further size to check. Raises GraphError with
+    the op, its line and the values for what does not follow.
+    """
+    law, graphs = Law(names, list(traces)), list(traces.values())
+    base = graphs[0]
+    labels = list(map(label, law.dicts))
+    aligned(graphs, labels)
+    follows: dict[Node, dict[str | int, Any]] = {}
+    fills: dict[Source, Filled] = {}
+    for nodes in zip(*[graph.nodes for graph in graphs]):
+        node = nodes[0]
+        for key, value in ({} if node.op is recompute else node.attrs).items():  # its `call` counts through all builds
+            columns = [other.attrs.get(key) for other in nodes]
+            if (result := solved(law, columns, node, f"its {key}", labels)) is not value:
+                follows.setdefault(node, {})[key] = result
+        for i, x in enumerate(node.inputs):
+            if x.__class__ is not Value:
+                columns = [other.inputs[i] for other in nodes]
+                if (result := solved(law, columns, node, f"the number {x!r} that it takes", labels)) is not x:
+                    follows.setdefault(node, {})[i] = result
+    for sources in zip(*[graph.states for graph in graphs]):
+        arrays = [s.array for s in sources]
+        if sources[0].read is None and any(a is not arrays[0] and not equal(a, arrays[0]) for a in arrays):
+            try:
+                fills[sources[0]] = fill(law, arrays)
+            except Unfollowed as error:
+                user = next((n for n in base.nodes if any(x.__class__ is Value and x.node is sources[0]
+                                                          for x in n.inputs)), None)
+                hint = "flow.zeros, ones, full and arange of the size follow; or make it with ops, or give it as input"
+                differs(f"a constant of the program ({sources[0].name or 'captured'})", error, user, labels, hint)
+    return follows, fills
+
+
+def solved(law: Law, columns: Sequence[Any], node: Node, what: str, labels: Sequence[str]) -> Any:
+    try:
+        return law.of(columns)
+    except Unfollowed as error:
+        hint = error.why or "compute it with tensors, which follow by themselves"
+        differs(f"{node.op}: {what}", error, node, labels, hint)
+
+
+def differs(what: str, error: Unfollowed, node: Node | None, labels: Sequence[str], hint: str) -> NoReturn:
+    """Refuse a difference, with its values at all sizes."""
+    refuse(f"{what} differs between sizes of the dynamic axes, and does not follow them",
+           f"{hint}; or leave that axis out of dynamic", dict(zip(labels, map(shown, error.values))), place(node))
+
+
+def shown(x: Any) -> str:
+    text = f"{x.dtype}{list(x.shape)} {x.reshape(-1)[:6].tolist()}" if isinstance(x, np.ndarray) else repr(x)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def place(node: Node | None) -> str:
+    if node is None:
+        return here()
+    scope = node.scope.lstrip("/")
+    return f"in {scope}, at {where_text(node.where)}" if scope else f"at {where_text(node.where)}"
+
+
+def aligned(graphs: Sequence[Graph], labels: Sequence[str]) -> None:
+    """Refuse traces that have other ops, or ops that read other values."""
+    keys = list(map(positions, graphs))
+    for i, nodes in enumerate(itertools.zip_longest(*[graph.nodes for graph in graphs])):
+        ops = [None if node is None else node.op for node in nodes]
+        reads = [None if node is None else wiring(node.inputs, key) for node, key in zip(nodes, keys)]
+        if any(op is not ops[0] for op in ops) or any(r != reads[0] for r in reads):
+            node = next(node for node in nodes if node is not None)
+            values = {label: "nothing" if n is None else n for label, n in zip(labels, nodes)}
+            other = "is another one" if any(op is not ops[0] for op in ops) else "reads other values"
+            refuse(f"op number {i} of the program ({node.op}) {other} at another size of the dynamic axes",
+                   "a loop or a branch of build that depends on the size does not follow it: ops over the whole axis "
+                   "do; or leave that axis out of dynamic", values, place(node))
+    ends = [(wiring(graph.outputs, key), wiring(graph.updates.values(), key), [key[s] for s in graph.updates])
+            for graph, key in zip(graphs, keys)]
+    if any(end != ends[0] for end in ends) or len({len(graph.states) for graph in graphs}) > 1:
+        refuse("what build returns, updates or reads is another at another size of the dynamic axes",
+               "a branch of build that depends on the size does not follow it", dict(zip(labels, graphs_text(graphs))))
+
+
+def graphs_text(graphs: Sequence[Graph]) -> list[str]:
+    return [f"{len(g.outputs)} results, {len(g.updates)} updates, {len(g.states)} states" for g in graphs]
+
+
+def positions(graph: Graph) -> dict[Node, tuple[str, int]]:
+    lists = {"input": graph.inputs, "state": graph.states, "node": graph.nodes}
+    return {node: (kind, i) for kind, nodes in lists.items() for i, node in enumerate(nodes)}
+
+
+def wiring(inputs: Any, key: Mapping[Node, tuple[str, int]]) -> list:
+    """What a node reads, by position; a number by its type."""
+    return [(key[x.node], x.index) if x.__class__ is Value else type(x) for x in inputs]
+
+
+def fill(law: Law, arrays: Sequence[np.ndarray]) -> Filled:
+    """Constants that differ, if they are of one number each, or count on by one step."""
+    if len({(a.dtype, a.ndim) for a in arrays}) > 1 or not all(a.size for a in arrays):
+        raise Unfollowed(arrays)
+    shape = law.of([a.shape for a in arrays])
+    firsts = [a.reshape(-1)[0] for a in arrays]
+    if all((a == first).all() for a, first in zip(arrays, firsts)):
+        return Filled(shape, law.of([first.item() for first in firsts]))
+    counts = arrays[0].ndim == 1 and arrays[0].dtype.kind in "iuf"
+    steps = {float(x) for a in arrays for x in np.diff(a)} if counts else set()
+    if len(steps) != 1 or not all(float(x).is_integer() for x in (*steps, *firsts)):
+        raise Unfollowed(arrays)
+    return Filled(shape, law.of([int(first) for first in firsts]), int(steps.pop()))
+
+
+class Tries:
+    """Traces of a program at several sizes. base: what it is at `specs`; has a `graph` and an `out_tree`.  again:
+    traces it for inputs of other specs.  done: sizes -> the program.  failed: sizes -> what was raised there."""
+
+    def __init__(self, axes: Axes, names: Sequence[str], specs: Sequence[Spec], base: Any,
+                 again: Callable[[list[Spec]], Any]):
+        self.axes, self.names, self.specs, self.base, self.again = axes, names, specs, base, again
+        self.first = sizes_of(axes, specs, names)
+        self.done: dict[tuple[int, ...], Any] = {}
+        self.failed: dict[str, str] = {}
+
+    def at(self, sizes: Mapping[str, int]) -> Any:
+        """The program at these sizes; None where its build fails."""
+        if dict(sizes) == self.first:
+            return self.base
+        try:
+            return self.again(resized(self.axes, self.specs, sizes))
+        except MinflowError as error:
+            texts = [error.what, *[f"{name} {x}" for name, x in error.values.items()], error.where]
+        except Exception as error:  # the learner's code may raise anything
+            texts = [f"{type(error).__name__}: {error}"]
+        self.failed[label(sizes)] = "; ".join(filter(None, texts))
+        return None
+
+    def take(self, sizes: Mapping[str, int]) -> bool:
+        """Trace at these sizes, if that goes well."""
+        key = tuple(sizes[name] for name in self.axes)
+        if key not in self.done and (program := self.at(sizes)) is not None:
+            self.done[key] = program
+        return key in self.done
+
+    def need(self, done: bool, name: str) -> None:
+        if not done:
+            refuse(f"build fails at other sizes of the dynamic axis {name!r} than that of the example", self.hint(),
+                   self.failed)
+
+    def hint(self) -> str:
+        """Which further axes may have to be dynamic."""
+        for name, places in self.axes.items():
+            for i, spec in enumerate(self.specs):
+                others = [axis for axis, n in enumerate(spec.shape) if n == self.first[name]]
+                if others and all(i != j for place in self.axes.values() for j, _ in place):
+                    return (f"axis {others[0]} of {self.names[i]} has that size too: add "
+                            f"{self.names[i]!r}: {{{others[0]}: {name!r}}}")
+        return "leave the axis out of dynamic, if build takes one size alone"
+
+
+def label(sizes: Mapping[str, int]) -> str:
+    return ", ".join(f"{name}={n}" for name, n in sizes.items())
+
+
+def grown(axes: Axes, names: Sequence[str], specs: Sequence[Spec], base: Any, again: Callable[[list[Spec]], Any]
+          ) -> tuple[Any, dict[Node, dict[str | int, Any]], dict[Source, Filled]]:
+    """Trace at other sizes; gives the base, and what of it follows, as `follow` does. The arguments: see Tries.
+
+    A size of 1 is broadcast, and a program can read otherwise then: its base is a trace at 2. Sizes at which a build
+    fails are left out, as long as there are two besides the base.
+    """
+    tries = Tries(axes, names, specs, base, again)
+    low = {name: max(n, 2) for name, n in tries.first.items()}
+    tries.need(tries.take(low), next(iter(axes)))
+    high: dict[str, int] = {}
+    for name, n in low.items():
+        taken = list(itertools.islice((m for m in candidates(n) if tries.take({**low, name: m})), 2))
+        tries.need(len(taken) == 2, name)
+        high[name] = taken[0]
+    for combination in itertools.product(*[(low[name], high[name]) for name in axes]):
+        tries.need(tries.take(dict(zip(axes, combination))), " and ".join(axes))
+    programs = list(tries.done.values())
+    if len({str(program.out_tree) for program in programs}) > 1:
+        refuse("build returns another structure at another size of the dynamic axes",
+               "one tensor with the axis in it, in place of a list of as many tensors", {"sizes": list(tries.done)})
+    follows, fills = follow(tuple(axes), {sizes: program.graph for sizes, program in tries.done.items()})
+    law = Law(tuple(axes), list(tries.done))
+    for sizes in (tries.first, dict.fromkeys(axes, 1)):
+        check_results(law, [program.graph.outputs for program in programs], sizes, tries.at(sizes))
+    return programs[0], follows, fills
+
+
+def check_results(law: Law, results: Sequence[Sequence[Value]], sizes: Mapping[str, int], program: Any) -> None:
+    """Refuse a program whose results have other axes at a size of 1 than at larger ones: squeeze() takes an axis away
+    there. results: of each trace.  program: the trace at these sizes; None if there is none."""
+    for i, value in enumerate([] if program is None else program.graph.outputs):
+        shapes = [values[i].spec.shape for values in results]
+        if {len(shape) for shape in shapes} != {value.spec.ndim}:
+            refuse(f"result {i} of build has another number of axes at a size of 1",
+                   "x.squeeze(1) names an axis; x.squeeze() takes away each one of size 1",
+                   {label(law.dicts[0]): list(shapes[0]), label(sizes): list(value.spec.shape)})
+
+
+def candidates(n: int) -> list[int]:
+    """Sizes to trace at besides n: one that n divides, one that it does not, and smaller ones for a program that takes
+    no more than n."""
+    return [m for m in dict.fromkeys((2 * n, 2 * n + 1, 3 * n, n // 2, n - 1, n // 4, n - 2)) if m > 1 and m != n]

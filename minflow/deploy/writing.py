@@ -1,0 +1,164 @@
+"""A Program as data for a file: `graph.json` as dicts and lists, and the weights by name.
+
+Values are numbered: inputs, then tensors, then what each node makes; `"%12"` in the file. What a file cannot hold is
+refused here, with its line in the program. Read next: `attrs.py`, how an attribute is written; `document.py`, which
+reads this back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ..core.base.errors import GraphError
+from ..core.ir import NUMBERS, Node, Value, file_name, line_number, where_text
+from ..core.op import OPS
+from ..core.where import fail
+from ..io.tree import WRITTEN
+from ..nn.graph.tree import Leaf
+from .attrs import encode, encode_attrs
+from .checks import Malformed
+from .document import LONG, spec_text
+from .program import CallEntry, Held, ModuleEntry, Program
+from .versions import FORMAT, VERSION, versions_of
+
+
+def to_data(program: Program) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """(graph.json, weights by name). Raises GraphError for what a file cannot hold."""
+    return Writing(program).data()
+
+
+class Writing:
+    """numbers: value -> its number."""
+
+    def __init__(self, program: Program):
+        self.program = program
+        self.numbers: dict[Value, int] = {}
+        self.places: dict[Node, int] = {node: i for i, node in enumerate(program.graph.nodes)}
+        for source in program.graph.inputs:
+            self.numbers[Value(source, 0, source.out_specs[0])] = len(self.numbers)
+        first = len(self.numbers)
+        for i, held in enumerate(program.held):
+            if held.source is not None:
+                self.numbers[Value(held.source, 0, held.source.out_specs[0])] = first + i
+        self.count = first + len(program.held)
+
+    def data(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        program = self.program
+        self.check_registered()
+        states = [self.state(held) for held in program.held]
+        arrays = {held.name: held.tensor.array for held in program.held if held.tensor is not None}
+        inputs = [{"name": s.name, "spec": spec_text(s.out_specs[0])} for s in program.graph.inputs]
+        nodes = [self.node(node) for node in program.graph.nodes]
+        data = {
+            "format": FORMAT, "version": VERSION, "name": program.name, "kind": program.kind,
+            "ops": versions_of(program.graph.nodes),
+            "arguments": list(program.arguments), "tree": self.structure(program.tree, iter(program.graph.inputs)),
+            "axes": {name: [list(place) for place in places] for name, places in program.axes.items()},
+            "inputs": inputs, "states": states, "nodes": nodes,
+            "outputs": self.structure(program.out_tree, iter(program.graph.outputs)),
+            "updates": [[self.ref(Value(s, 0, s.out_specs[0])), self.ref(v)] for s, v in program.graph.updates.items()],
+            "gradients": [[number, self.ref(v)] for number, v in program.gradients.items()],
+            "loss": None if program.loss is None else self.ref(program.loss), "training": program.training,
+            "modules": [self.module(entry) for entry in program.modules],
+            "members": program.members, "met": program.met,
+            "calls": [row for call in program.calls for row in self.calls(call, 0)],
+        }  # fmt: skip
+        return data, arrays
+
+    def check_registered(self) -> None:
+        """Refuse ops that no other process can find by their name."""
+        unknown = dict.fromkeys(f"{node.op.name} ({where_text(node.where)})" for node in self.program.graph.nodes
+                                if OPS.get(node.op.name) != node.op)
+        if unknown:
+            fail(GraphError, f"{self.program.name} has operations without a registered name, which no other process "
+                 f"finds: {', '.join(list(unknown)[:8])}", "define it by flow.library.custom_op in a module that the "
+                 "other process imports", graph=self.program.name)
+
+    def state(self, held: Held) -> dict[str, Any]:
+        if held.tensor is None:
+            key, counter = map(int, held.generator.get_state())
+            return {"name": held.name, "kind": held.kind, "draws": held.draws, "words": [key, counter]}
+        spec = held.tensor.spec
+        if spec.dtype.name not in WRITTEN:
+            fail(GraphError, f"{held.name} has the dtype {spec.dtype.name}, which a file of weights cannot hold",
+                 f"one of {', '.join(WRITTEN)}", tensor=held.tensor)
+        result = {"name": held.name, "kind": held.kind, "spec": spec_text(spec)}
+        if held.tensor.requires_grad:
+            result["requires_grad"] = True
+        if filled := self.program.fills.get(held.source):
+            result["filled"] = {"shape": encode(filled.shape), "first": encode(filled.first), "step": filled.step}
+        return result
+
+    def node(self, node: Node) -> dict[str, Any]:
+        first, follows = self.count, self.program.follows.get(node, {})
+        for index, spec in enumerate(node.out_specs):
+            self.numbers[Value(node, index, spec)] = self.count
+            self.count += 1
+        result: dict[str, Any] = {"value": f"%{first}", "op": node.op.name,
+                                  "in": [self.given(node, i, x) for i, x in enumerate(node.inputs)]}
+        try:
+            attrs = encode_attrs(node.op, {**node.attrs, **{k: v for k, v in follows.items() if isinstance(k, str)}})
+        except (TypeError, Malformed) as error:
+            fail(GraphError, f"{self.program.names[node]} at {where_text(node.where)} cannot be saved: {error}",
+                 "numbers, texts and tuples of them as attributes", op=node.op.name)
+        if attrs:
+            result["attrs"] = attrs
+        result["out"] = [spec_text(spec) for spec in node.out_specs]
+        if node.scope:
+            result["scope"] = node.scope
+        if node.where is not None:
+            result["line"] = f"{file_name(node.where[0].co_filename)[-200:]}:{line_number(node.where)}"
+        if node.needs:
+            result["needs"] = node.needs
+        if node.origin is not None:
+            origin = node.origin
+            result["of"] = self.places.get(origin, -1) if isinstance(origin, Node) else origin
+        return result
+
+    def given(self, node: Node, place: int, x: Any) -> Any:
+        follows = self.program.follows.get(node, {}).get(place)
+        return encode(x if follows is None else follows) if x.__class__ is not Value else self.ref(x)
+
+    def ref(self, value: Value) -> str:
+        return f"%{self.numbers[value]}"
+
+    def structure(self, shape: Any, values: Iterator) -> Any:
+        """A structure with the numbers of values at its leaves."""
+        if shape == "tensor":
+            value = next(values)
+            return self.ref(value if value.__class__ is Value else Value(value, 0, value.out_specs[0]))
+        if shape is None:
+            return None
+        if isinstance(shape, Leaf):
+            x = shape.value
+            return {"is": encode(x)} if x.__class__ in NUMBERS else {"text": short(str(x) if isinstance(x, str) else
+                                                                                   type(x).__name__)}
+        kind, keys, parts = shape
+        inner = [self.structure(part, values) for part in parts]
+        if keys is not None:
+            return {"dict": [[key if isinstance(key, str | int) else str(key), part]
+                             for key, part in zip(keys, inner)]}
+        return {"list" if issubclass(kind, list) else "tuple": inner}
+
+    def module(self, entry: ModuleEntry) -> dict[str, Any]:
+        result: dict[str, Any] = {"path": entry.path, "class": entry.kind}
+        listed = (("text", entry.text[:LONG]), ("parameters", entry.parameters), ("buffers", entry.buffers),
+                  ("transient", list(entry.transient)), ("children", entry.children), ("container", entry.container))
+        result |= {name: x for name, x in listed if x}
+        return result | {"training": entry.training}
+
+    def calls(self, call: CallEntry, depth: int) -> Iterator[dict[str, Any]]:
+        """A call and those inside it, a row each."""
+        yield {"module": call.module, "depth": depth, "nodes": [call.first, call.last],
+               "in": self.structure(call.inputs[0], iter(call.inputs[1])),
+               "out": self.structure(call.output[0], iter(call.output[1]))}
+        for child in call.children:
+            yield from self.calls(child, depth + 1)
+
+
+def short(x: str) -> str:
+    x = "".join(c if c.isprintable() else " " for c in x)
+    return x if len(x) <= 80 else f"{x[:77]}..."

@@ -16,7 +16,7 @@ from minflow.core.messages.refused import REFUSED, reason
     (nn, "QatConv2d", "not quantised"),
     (flow, "quantize_per_tensor", "x.half()"),
     (flow, "sparse_coo_tensor", "dense"),
-    (flow.jit, "save", "state_dict"),
+    (flow.jit, "save", "load_graph"),
     (flow.cuda, "Event", "perf_counter"),
     (flow.hub, "load_state_dict_from_url", "flow.load"),
     (flow.env, "init_rdma", "one process"),

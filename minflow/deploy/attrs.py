@@ -9,7 +9,7 @@ is asked later, by the rule of the op. Read next: `checks.py`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,14 +19,12 @@ from ..core.ir import NUMBERS
 from ..core.op import OPS, Op
 from ..core.ops.shape import check_fits
 from ..core.spec import DType, dtype_named, promote
-from .checks import Malformed, fields, flag, items, one_of, text, whole
+from . import checks
+from .checks import FAR, Check, Malformed, choice, fields, finite, flag, items, maybe, one_of, text, whole
 from .dynamic.follows import Follows, Ratio
 
-Kind = Callable[[Any, str], Any]
-FAR = 2**62  # no size, step or place in memory is as far
 AXES, STEPS, TERMS = 64, 1_000_000, 64  # entries of a shape; of the sizes of a sequence's steps; of a Follows
 DEPTH = 8  # of the tuples of a custom op
-NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 # Bytes of a tensor, one that is only looked at too; and of one without numbers, if its sizes of 0 were 1: kernels loop
 # over its other sizes.
 MOST, MOST_EMPTY = 2**40, 2**27
@@ -44,7 +42,7 @@ def encode(value: Any) -> Any:
     if value is None or type(value) in (bool, int, str):
         return value
     if type(value) is float:
-        return value if math.isfinite(value) else {"float": str(value)}
+        return finite(value)
     if type(value) is complex:
         return {"complex": [encode(value.real), encode(value.imag)]}
     if isinstance(value, tuple | list):
@@ -107,9 +105,7 @@ def real(x: Any, place: str) -> Any:
         if type(scale) is dict and "float" not in scale:
             raise Malformed("a float", scale, place)
         return Ratio(float(real(scale, place)), follows(top, place), follows(bottom, place))
-    if type(x) is dict:
-        return NOT_FINITE[one_of(fields(x, place, ("float",))["float"], place, NOT_FINITE)]
-    return x if type(x) is float else whole(x, place, -FAR, FAR)
+    return checks.real(x, place)
 
 
 def number(x: Any, place: str) -> Any:
@@ -126,20 +122,12 @@ def dtype(x: Any, place: str) -> DType:
     return dtype_named(one_of(x, place, DType.table))
 
 
-def choice(*allowed: str) -> Kind:
-    return lambda x, place: one_of(x, place, allowed)
-
-
-def maybe(kind: Kind) -> Kind:
-    return lambda x, place: None if x is None else kind(x, place)
-
-
-def several(kind: Kind, most: int = AXES) -> Kind:
+def several(kind: Check, most: int = AXES) -> Check:
     """A tuple, each entry of this kind."""
     return lambda x, place: tuple([kind(y, f"{place}[{i}]") for i, y in enumerate(items(x, place, most))])
 
 
-def pair(kind: Kind) -> Kind:
+def pair(kind: Check) -> Check:
     """Of height and width."""
     return lambda x, place: tuple([kind(y, place) for y in items(x, place, 2, 2)])
 
@@ -186,11 +174,11 @@ SIZES, INTEGERS, WINDOW = several(natural), several(integer), pair(natural)
 AXIS_OR_NONE, AXES_OR_NONE = maybe(integer), maybe(INTEGERS)
 
 
-def named(kind: Kind, names: str) -> dict[str, Kind]:
+def named(kind: Check, names: str) -> dict[str, Check]:
     return dict.fromkeys(names.split(), kind)
 
 
-KINDS: dict[str, Kind] = {  # attr -> what it is
+KINDS: dict[str, Check] = {  # attr -> what it is
     **named(flag, """apart ceil_mode complete corrected count_include_pad decoupled descending include_self inverse
         invert keepdims maximize nesterov relu replacement reverse right runs ta tb unit upper"""),
     **named(integer, "axis blank call diagonal dim dim1 dim2 ignore_index offset"),
@@ -210,7 +198,7 @@ KINDS: dict[str, Kind] = {  # attr -> what it is
     "sizes": several(natural, STEPS),
     "value": number,
 }
-OF_OP: dict[str, dict[str, Kind]] = {  # op -> its attrs that are something else there
+OF_OP: dict[str, dict[str, Check]] = {  # op -> its attrs that are something else there
     **{op: {"axis": AXES_OR_NONE} for op in "sum mean var prod amax amin any all".split()},
     **{op: {"axis": AXIS_OR_NONE} for op in "argmax argmin groups".split()},
     "as_strided": {"size": SIZES, "stride": SIZES, "offset": natural},
@@ -218,14 +206,9 @@ OF_OP: dict[str, dict[str, Kind]] = {  # op -> its attrs that are something else
 }
 
 
-def kind_of(op: Op, name: str) -> Kind:
+def kind_of(op: Op, name: str) -> Check:
     """What an attr of an op is."""
     return custom if op.custom else OF_OP.get(op.name, {}).get(name) or KINDS[name]
-
-
-def decode(kind: Kind, data: Any, place: str = "attrs") -> Any:
-    """The value of this kind that the JSON value `data` stands for, or Malformed."""
-    return kind(data, place)
 
 
 def storable(op: Op) -> bool:

@@ -19,7 +19,10 @@ from ..core.where import here
 from ..io import tree
 
 T = TypeVar("T")
+Check = Callable[[Any, str], Any]  # (value, its place) -> the value, or Malformed
 LARGEST = 2**63 - 1
+FAR = 2**62  # no size, step or place in memory is as far
+NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 NAME = 255  # characters of a name: as many as an error shows
 AGAIN = "save the graph or copy the folder again; flow.save never leaves half of one, so it was damaged later"
 
@@ -75,10 +78,19 @@ def whole(x: Any, place: str, low: int = 0, high: int = LARGEST) -> int:
     return x
 
 
-def number(x: Any, place: str) -> int | float:
-    """A finite number, as it is written: 1 stays an int."""
-    if type(x) not in (int, float) or (type(x) is float and not math.isfinite(x)):
-        raise Malformed("a finite number", x, place)
+def finite(x: float) -> float | dict[str, str]:
+    """A float as JSON has it: {"float": "nan"} of one that is not finite."""
+    return x if math.isfinite(x) else {"float": str(x)}
+
+
+def real(x: Any, place: str, low: float | None = None) -> int | float:
+    """What `finite` gives, as a float; an int that stands for one stays an int. low: the least; NaN is none then."""
+    if type(x) is dict:
+        x = NOT_FINITE[one_of(fields(x, place, ("float",))["float"], place, NOT_FINITE)]
+    elif type(x) is not float or not math.isfinite(x):
+        whole(x, place, -FAR, FAR)
+    if low is not None and not x >= low:
+        raise Malformed("a number" if low == -math.inf else f"a number from {low:g} on", x, place)
     return x
 
 
@@ -97,6 +109,15 @@ def one_of(x: Any, place: str, allowed: Collection[str]) -> str:
         known = ", ".join(sorted(allowed)[:12]) + (f" or one of {len(allowed) - 12} more" if len(allowed) > 12 else "")
         raise Malformed(f"one of {known}", x, place)
     return x
+
+
+def choice(*allowed: str) -> Check:
+    return lambda x, place: one_of(x, place, allowed)
+
+
+def maybe(check: Check) -> Check:
+    """None, or what the check takes."""
+    return lambda x, place: None if x is None else check(x, place)
 
 
 def items(x: Any, place: str, most: int = LARGEST, least: int = 0) -> list:

@@ -21,10 +21,8 @@ from ..core.op import OPS, Op
 from ..core.spec import DType, Spec, dtype_named, spec_of
 from ..nn.graph.tree import Leaf
 from . import versions
-from .attrs import (
-    AXES, FAR, SIZES, check_inputs, decode_attrs, number, plausible, resolved,
-)
-from .checks import Malformed, each, fields, flag, items, one_of, table, text, whole
+from .attrs import AXES, SIZES, check_inputs, decode_attrs, number, plausible, resolved
+from .checks import FAR, Malformed, each, fields, flag, items, one_of, table, text, whole
 from .dynamic.axes import AXES as MOST_AXES, sizes_of
 from .dynamic.follows import Filled, Follows, Ratio, equal
 from .program import CallEntry, ModuleEntry

@@ -1,17 +1,13 @@
 """What a training graph needs to go on, as plain data and back: optimizers, schedules, settings, steps, the generator.
 
-A class is written by its name and looked up again in a table here; every value of a file is held against the kind that
-its name has there, so nothing of a file is run. What the tables do not know (a function, a class of the program's own)
-is refused when the graph is saved. Read next: `checks.py`; `../nn/graph/state.py`, which names the states alike.
+What the tables of `optimizers.py` do not know (a function, a class of the program's own) is refused when the graph is
+saved. Read next: `../nn/graph/state.py`, which names the states alike; `saving.py`.
 """
 
 from __future__ import annotations
 
 import functools
-import inspect
-import math
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
@@ -27,179 +23,17 @@ from ..core.tensor import Tensor
 from ..core.where import fail
 from ..nn.graph.config import NO_EFFECT, STYLES
 from ..nn.loading import DEEPEST, LARGEST, array_of
-from ..optim import (
-    ASGD, LAMB, SGD, Adadelta, Adagrad, Adam, Adamax, AdamW, NAdam, Optimizer, RAdam, RMSprop, Rprop, lr_scheduler,
-)
+from ..optim import Optimizer, lr_scheduler
 from ..optim.lr_scheduler import LRScheduler
-from ..optim.optimizer import hyperparameters
-from ..optim.swa_utils import SWALR
-from .checks import Malformed, each, fields, flag, judging, one_of, text, whole
+from .checks import Check, Malformed, choice, each, fields, flag, judging, one_of, text, whole
+from .optimizers import (
+    HOLDING, LONGEST, NAMED, OF_EACH_GROUP, OF_GROUPS, OPTIMIZERS, SCHEDULES, anything, attributes_of, count,
+    options_of, plain, positive,
+)
 
 FILE = "meta.json"  # which file a GraphFormatError names
-LONGEST = 100_000  # milestones of a schedule, entries of a list in a group
 NUMBERS_ALONE = "or keep its class, and save the numbers alone: flow.save(graph.state_dict(), path)"
-Check = Callable[[Any, str], Any]  # (value, its place) -> the value, or Malformed
-
-# ---- kinds of values -------------------------------------------------------------------------------------------------
-
-
-def plain(x: Any, depth: int = 0) -> Any:
-    """A number, text, flag, None or list of them as JSON has it; inf as {"float": "inf"}. Raises Malformed."""
-    if isinstance(x, Tensor | np.ndarray | np.generic) and np.ndim(x) == 0 and array_of(x) is not None:
-        x = x.item()
-    if isinstance(x, float) and not math.isfinite(x):
-        return {"float": repr(float(x))}
-    if x is None or isinstance(x, bool | int | float | str):
-        return next((kind(x) for kind in (bool, int, float, str) if isinstance(x, kind)), None)
-    if isinstance(x, Counter):
-        return [[plain(step), plain(times)] for step, times in x.items()]
-    if isinstance(x, list | tuple) and depth < DEEPEST:
-        return [plain(entry, depth + 1) for entry in x]
-    raise Malformed("a number, a text, a flag, None or a list of them", x)
-
-
-def real(x: Any, place: str, low: float = -math.inf) -> int | float:
-    """A number from `low` on, perhaps infinite, never NaN; an int stays one."""
-    if type(x) is dict and len(x) == 1 and type(sign := x.get("float")) is str and sign in ("inf", "-inf"):
-        x = float(sign)
-    elif type(x) not in (int, float) or not abs(x) < math.inf or (type(x) is int and abs(x) > LARGEST):
-        raise Malformed("a number", x, place)
-    if x < low:
-        raise Malformed(f"a number from {low:g} on", x, place)
-    return x
-
-
-def anything(x: Any, place: str, depth: int = 0) -> Any:
-    """What `plain` gives."""
-    if x is None or type(x) is bool:
-        return x
-    if type(x) is str:
-        return text(x, place, 10_000, lines=True)
-    if type(x) is list and depth < DEEPEST:
-        return each(x, place, lambda entry, place: anything(entry, place, depth + 1), LONGEST)
-    return real(x, place)
-
-
-def pair(x: Any, place: str) -> tuple:
-    """Two numbers, such as betas."""
-    return tuple(each(x, place, real, 2, 2))
-
-
-def optional(check: Check) -> Check:
-    return lambda x, place: None if x is None else check(x, place)
-
-
-def listed(check: Check) -> Check:
-    return lambda x, place: each(x, place, check, LONGEST)
-
-
-def only(value: Any) -> Check:
-    """Nothing but this value."""
-
-    def check(x: Any, place: str) -> Any:
-        if x is not value:
-            raise Malformed(repr(value), x, place)
-        return value
-
-    return check
-
-
-def among(*known: str) -> Check:
-    return lambda x, place: one_of(x, place, known)
-
-
-def milestones(x: Any, place: str) -> Counter:
-    """Step -> how often it counts."""
-    return Counter({step: times for step, times in each(x, place, steps_and_times, LONGEST)})
-
-
-def steps_and_times(x: Any, place: str) -> list[int]:
-    return each(x, place, integer, 2, 2)
-
-
-integer = functools.partial(whole, low=-LARGEST, high=LARGEST)
-count = functools.partial(whole, low=0, high=LARGEST)
-positive = functools.partial(whole, low=1, high=LARGEST)
-rates = listed(real)
-
-# ---- what is known ---------------------------------------------------------------------------------------------------
-
-OPTIMIZERS = {  # class -> the names of the states that its parameters may have
-    SGD: "momentum_buffer step",
-    Adam: "exp_avg exp_avg_sq max_exp_avg_sq step",
-    AdamW: "exp_avg exp_avg_sq max_exp_avg_sq step",
-    RMSprop: "square_avg grad_avg momentum_buffer step",
-    Adagrad: "sum step",
-    Adadelta: "square_avg acc_delta step",
-    Rprop: "prev step_size step",
-    ASGD: "ax mu eta step",
-    Adamax: "exp_avg exp_inf step",
-    NAdam: "exp_avg exp_avg_sq mu_product step",
-    RAdam: "exp_avg exp_avg_sq step",
-    LAMB: "exp_avg exp_avg_sq step",
-}
-OF_GROUPS: dict[str, Check] = {  # of any optimizer, where a group has them
-    "initial_lr": functools.partial(real, low=0),
-    "clip_grad_max_norm": optional(functools.partial(real, low=0)),
-    "clip_grad_norm_type": optional(real),
-}
-COMMON: dict[str, Check] = {  # attributes of every schedule
-    "verbose": flag,
-    "last_epoch": functools.partial(whole, low=-DEEPEST, high=LARGEST),
-    "count": count,
-    "base_lrs": listed(functools.partial(real, low=0)),
-    "rates": rates,
-}
-TOGETHER: dict[str, Check] = {"anew": listed(optional(flag)), "milestones": listed(positive)}
-s = lr_scheduler
-SCHEDULES: dict[type, dict[str, Check]] = {  # class -> its own attributes, and what each may be
-    s.StepLR: {"step_size": positive, "gamma": real},
-    s.MultiStepLR: {"milestones": milestones, "gamma": real},
-    s.LinearLR: {"start_factor": real, "end_factor": real, "total_iters": count},
-    s.ConstantLR: {"factor": real, "total_iters": count},
-    s.ExponentialLR: {"gamma": real},
-    s.CosineAnnealingLR: {"T_max": real, "eta_min": real},
-    s.CosineAnnealingWarmRestarts: {
-        "T_0": positive, "T_i": positive, "T_mult": positive, "T_cur": real, "cycles": count, "eta_min": real,
-        "decay_rate": real, "restart_limit": count,
-    },
-    s.CosineDecayLR: {"decay_steps": positive, "alpha": real},
-    s.PolynomialLR: {"total_iters": positive, "power": real, "cycle": flag, "end_learning_rate": optional(real)},
-    s.OneCycleLR: {
-        "epochs": optional(real), "steps_per_epoch": optional(real), "total_steps": positive, "pct_start": real,
-        "anneal_strategy": among("cos", "linear"), "three_phase": flag, "div_factor": real, "final_div_factor": real,
-        "cycle_momentum": only(False), "tops": rates,
-    },
-    s.CyclicLR: {
-        "step_size_up": real, "step_size_down": real, "mode": among("triangular", "triangular2", "exp_range"),
-        "gamma": real, "scale_fn": only(None), "scale_mode": among("cycle", "iterations"),
-        "cycle_momentum": only(False), "bases": rates, "tops": rates,
-    },
-    s.SequentialLR: TOGETHER,
-    s.WarmupLR: TOGETHER | {
-        "warmup_factor": real, "warmup_iters": count, "warmup_prefix": flag,
-        "warmup_method": among("linear", "constant"),
-    },
-    s.ChainedScheduler: {},
-    SWALR: {"goals": rates, "anneal_epochs": count, "anneal_strategy": among("cos", "linear")},
-}  # fmt: skip
-HOLDING = (s.SequentialLR, s.WarmupLR, s.ChainedScheduler)  # they have `schedulers`
-OF_EACH_GROUP = ("base_lrs", "rates", "bases", "tops", "goals")  # lists of one number for each group
-NAMED = {kind.__name__: kind for kind in (*OPTIMIZERS, *SCHEDULES)}
 KNOWN_PASSES = {name_of_pass(step): step for step in PASSES}
-
-
-@functools.cache
-def options_of(kind: Any) -> dict[str, Check]:
-    """Hyperparameter -> what it may be, from the default that it has."""
-    parameters = inspect.signature(kind).parameters.values()
-    defaults = hyperparameters({p.name: p.default for p in parameters})
-    return {name: flag if isinstance(default, bool) else pair if isinstance(default, tuple) else real
-            for name, default in defaults.items()}
-
-
-def attributes_of(kind: type[LRScheduler]) -> dict[str, Check]:
-    return COMMON | SCHEDULES[kind]
 
 
 # ---- saving ----------------------------------------------------------------------------------------------------------
@@ -343,11 +177,11 @@ class Saving:
         """Say what may take the place of this scheduler."""
         kind = type(scheduler)
         name = kind.__name__
-        if kind in (s.LambdaLR, s.MultiplicativeLR):
+        if kind in (lr_scheduler.LambdaLR, lr_scheduler.MultiplicativeLR):
             self.refuse(f"{name} holds a function, and a file holds no code",
                         "a schedule that is made of numbers: MultiStepLR, LinearLR, CosineAnnealingLR, "
                         "SequentialLR, ...", scheduler=name)
-        if kind is s.ReduceLROnPlateau:
+        if kind is lr_scheduler.ReduceLROnPlateau:
             self.refuse("ReduceLROnPlateau needs a metric, which a graph does not give it",
                         "step it after the graph's call, and save its state_dict", scheduler=name)
         self.refuse(f"{name} is no built-in schedule, and only those are saved by name",
@@ -402,7 +236,7 @@ def checked_optimizer(x: Any, place: str) -> dict[str, Any]:
     if type(state) is not dict or not set(state) <= set(names):
         raise Malformed("states of parameters that its groups have", state, f"{place}.state")
     for name, keys in state.items():
-        each(keys, f"{place}.state.{name}", among(*known), len(known))
+        each(keys, f"{place}.state.{name}", choice(*known), len(known))
     amount = len(checked["groups"])
     schedulers = each(x["schedulers"], f"{place}.schedulers", functools.partial(checked_schedule, amount), 100)
     return checked | {"params": names, "state": state, "schedulers": schedulers}
@@ -538,9 +372,9 @@ def config_from_data(data: Any, graph: Any) -> None:
         x, word = fields(data, "config", names), functools.partial(whole, low=-(2**63))
         accumulation = positive(x["accumulation"], "config.accumulation")
         static, gradients = flag(x["static"], "config.static"), flag(x["gradients"], "config.gradients")
-        unused = each(x["without_effect"], "config.without_effect", among(*NO_EFFECT), len(NO_EFFECT))
+        unused = each(x["without_effect"], "config.without_effect", choice(*NO_EFFECT), len(NO_EFFECT))
         style = one_of(x["repr_style"], "config.repr_style", STYLES)
-        passes = each(x["passes"], "config.passes", among(*KNOWN_PASSES), 1000)
+        passes = each(x["passes"], "config.passes", choice(*KNOWN_PASSES), 1000)
         if training:
             steps = count(x["steps"], "config.steps")
             words = each(x["generator"], "config.generator", word, 2, 2)

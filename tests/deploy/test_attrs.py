@@ -24,7 +24,6 @@ from minflow.deploy.attrs import (
     OF_OP,
     check_inputs,
     custom,
-    decode,
     decode_attrs,
     encode,
     encode_attrs,
@@ -115,7 +114,7 @@ def test_attrs_of_losses_are_read_as_they_were_written(name, options):
 ], ids=repr)  # fmt: skip
 def test_plain_values_of_custom_ops(value):
     data = json.loads(json.dumps(encode(value), allow_nan=False))
-    assert written(decode(custom, data)) == written(value)
+    assert written(custom(data, "attrs")) == written(value)
 
 
 def test_attrs_of_a_custom_op():
@@ -146,7 +145,7 @@ def test_what_follows_dynamic_axes():
         "path": ((getitem, {"index": ((0, 11, 1), Ellipsis)}),)}
     half = Ratio(0.5, eight, Follows(((1, ("batch",)),)))
     assert again(OPS["var"], {"axis": None, "keepdims": False, "correction": half})["correction"] == half
-    assert resolved(decode(real, encode(half)), {"batch": 1}) == 5.5
+    assert resolved(real(encode(half), "attrs"), {"batch": 1}) == 5.5
     with pytest.raises(Malformed):
         resolved(eight, {"batch": 2**60})
 
@@ -195,7 +194,7 @@ def test_deep_and_long_values_are_refused():
     for kind, data in ((custom, deep), (custom, {"complex": [1.0]}), (custom, {"a": 1}), (index, [None] * 200),
                        (integer, 1.0), (integer, True), (number, [1]), (number, None), (real, False), (real, 1j)):
         with pytest.raises(Malformed):
-            decode(kind, data)
+            kind(data, "attrs")
 
 
 @pytest.mark.parametrize(("op", "inputs"), [

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 
-from ..core.base.errors import GraphFormatError, MinflowError
+from ..core.base.errors import GraphError, GraphFormatError, MinflowError
+from ..core.where import fail
 from ..nn.graph.graph import RunningGraph
 from . import folder, training
 from .checks import Malformed, each, fields, items, judging, text
@@ -34,6 +35,9 @@ def save(obj: Any, path: str | os.PathLike, dynamic: Mapping | None = None) -> N
     if isinstance(obj, RunningGraph):
         settings, parts = training.config_as_data(obj), obj.config.accumulation
         optimizers, tensors = training.optimizers_as_data(obj)
+        if both := sorted(arrays.keys() & tensors.keys()):
+            fail(GraphError, f"{obj.name}: {both[0]} is the name of a tensor of a module and of a state of the optimizer",
+                 "another name for the tensor", tensors=both)
         arrays |= {name: tensor.array for name, tensor in tensors.items()}
     meta = {
         "format": FORMAT, "version": VERSION,
@@ -99,6 +103,9 @@ def prepared(graph: LoadedGraph, document: Document, meta: Mapping, optimizers: 
     parameters = {s.name: t for s, t in zip(document.states, graph.__dict__["_tensors"]) if s.kind == "parameter"}
     for optimizer, schedulers in training.optimizers_from_data(optimizers, parameters, arrays):
         graph.add_optimizer(optimizer, lr_sch=schedulers)
+    names = {s.name for s in document.states} | set(training.state_names(optimizers))
+    if more := sorted(arrays.keys() - names):
+        raise Malformed("tensors that the graph holds and nothing else", more[:6], "weights.safetensors")
     if meta["settings"] is not None:
         training.config_from_data(meta["settings"], graph)
     return graph

@@ -10,6 +10,7 @@ import pytest
 
 import minflow as flow
 from minflow import nn
+from minflow.deploy import saving
 
 s = flow.optim.lr_scheduler
 
@@ -188,6 +189,40 @@ def test_a_loaded_graph_is_saved_again(tmp_path):
     flow.save(loaded, tmp_path / "second")
     expected = stepped(loaded, batch(2))
     assert stepped(flow.load_graph(tmp_path / "second"), batch(2)) == expected != first
+
+
+@pytest.mark.parametrize("name", ["more", "generator.0.weight-momentum_buffer"])
+def test_weights_that_nothing_holds(name, tmp_path, monkeypatch):
+    graph, batch = CASES["two optimizers"]()
+    stepped(graph, batch(0))
+    write = saving.folder.write
+    monkeypatch.setattr(saving.folder, "write", lambda path, graph, meta, arrays: write(
+        path, graph, meta, arrays | {name: np.zeros((4, 3), "float32")}))
+    flow.save(graph, tmp_path / "saved")
+    with pytest.raises(flow.GraphFormatError, match=f"weights.safetensors must be(?s:.*){name}"):
+        flow.load_graph(tmp_path / "saved")
+
+
+def test_a_tensor_named_as_a_state_of_the_optimizer(tmp_path):
+    model = nn.Linear(3, 2)
+    model.register_buffer("weight-momentum_buffer", flow.ones(1))
+
+    class Train(nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.model = model
+            self.add_optimizer(flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.9))
+
+        def build(self, x):
+            loss = self.model(x).sum()
+            loss.backward()
+            return loss
+
+    graph = Train()
+    graph(flow.ones(2, 3))
+    with pytest.raises(flow.GraphError, match=r"model.weight-momentum_buffer is the name of a tensor of a module and"):
+        flow.save(graph, tmp_path / "saved")
+    assert not (tmp_path / "saved").exists()
 
 
 def test_other_accumulation_is_refused(tmp_path):

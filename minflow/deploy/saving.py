@@ -36,7 +36,7 @@ def save(obj: Any, path: str | os.PathLike, dynamic: Mapping | None = None) -> N
         settings, parts = training.config_as_data(obj), obj.config.accumulation
         optimizers, tensors = training.optimizers_as_data(obj)
         if both := sorted(arrays.keys() & tensors.keys()):
-            fail(GraphError, f"{obj.name}: {both[0]} is the name of a tensor of a module and of a state of the optimizer",
+            fail(GraphError, f"{obj.name}: {both[0]} names a tensor of a module and a state of the optimizer",
                  "another name for the tensor", tensors=both)
         arrays |= {name: tensor.array for name, tensor in tensors.items()}
     meta = {

@@ -220,7 +220,7 @@ def test_a_tensor_named_as_a_state_of_the_optimizer(tmp_path):
 
     graph = Train()
     graph(flow.ones(2, 3))
-    with pytest.raises(flow.GraphError, match=r"model.weight-momentum_buffer is the name of a tensor of a module and"):
+    with pytest.raises(flow.GraphError, match=r"model.weight-momentum_buffer names a tensor of a module and"):
         flow.save(graph, tmp_path / "saved")
     assert not (tmp_path / "saved").exists()
 

@@ -21,7 +21,7 @@ from ..core.ops.shape import check_fits
 from ..core.spec import DType, dtype_named, promote
 from . import checks
 from .checks import FAR, Check, Malformed, choice, fields, finite, flag, items, maybe, one_of, text, whole
-from .dynamic.follows import Follows, Ratio
+from .dynamic.follows import Follows, Ratio, at
 
 AXES, STEPS, TERMS = 64, 1_000_000, 64  # entries of a shape; of the sizes of a sequence's steps; of a Follows
 DEPTH = 8  # of the tuples of a custom op
@@ -250,12 +250,11 @@ def decode_attrs(op: Op, data: Any, place: str = "attrs") -> dict[str, Any]:
 def resolved(value: Any, sizes: Mapping[str, int]) -> Any:
     """A decoded attr whose Follows are ints, at these sizes of the dynamic axes. Raises Malformed for one out of all
     range; what does not fit the inputs is refused by the op's rule."""
-    if isinstance(value, Follows | Ratio):
-        if not value.axes <= sizes.keys():
-            raise Malformed(f"what follows the dynamic axes {', '.join(sizes)}", str(value), "attrs")
-        for part in [value.top, value.bottom] if isinstance(value, Ratio) else [value]:
-            whole(part.at(sizes), "attrs", -FAR, FAR)
-        return value.at(sizes)
-    if isinstance(value, Mapping):
-        return {name: resolved(x, sizes) for name, x in value.items()}
-    return tuple([resolved(x, sizes) for x in value]) if type(value) is tuple else value
+    return at(value, sizes, check_range)
+
+
+def check_range(follows: Follows | Ratio, sizes: Mapping[str, int]) -> None:
+    if not follows.axes <= sizes.keys():
+        raise Malformed(f"what follows the dynamic axes {', '.join(sizes)}", str(follows), "attrs")
+    for part in [follows.top, follows.bottom] if isinstance(follows, Ratio) else [follows]:
+        whole(part.at(sizes), "attrs", -FAR, FAR)

@@ -197,7 +197,8 @@ class Reading:
         wanted, requires = spec(x["spec"], f"{place}.spec"), flag(x.get("requires_grad", False), place)
         array = self.arrays.get(name)
         if array is None:
-            raise Malformed(f"weights of {name}", sorted(self.arrays)[:6], place)
+            there = ", ".join(sorted(self.arrays)[:6]) or "which there are none"
+            raise Malformed(f"the name of weights, of {there}", name, place)
         if array.shape != wanted.shape or spec_of(array) is not wanted:
             raise Malformed(f"weights of {wanted}", f"{array.dtype}{list(array.shape)}", f"{place}, {name}")
         if requires and not wanted.slope:

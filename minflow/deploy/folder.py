@@ -26,7 +26,7 @@ from ..core.where import fail
 from ..io import atomic, container, files
 from ..io.checkpoint import refuse_unwritten
 from ..io.files import GRAPH, META, SAVED_GRAPH, WEIGHTS
-from .checks import Malformed, each, fields, judging, one_of, refuse, text, whole
+from .checks import Malformed, fields, judging, one_of, refuse, text, whole
 from .lines import Lines, cost, dumps, lines_of, parse
 from .versions import FORMAT, VERSION
 
@@ -130,7 +130,7 @@ def read_once(path: Path) -> Saved:
             lines = Lines(opened[GRAPH], budget)
             graph = lines.data()
             check_format(graph, path / GRAPH)
-        return graph, meta, read_weights(path / WEIGHTS, opened[WEIGHTS], graph, lines.left)
+        return graph, meta, read_weights(path / WEIGHTS, opened[WEIGHTS], lines.left)
 
 
 def standing(path: Path) -> list:
@@ -228,8 +228,7 @@ def check_hashes(path: Path, meta: dict[str, Any], opened: dict[str, BinaryIO]) 
                "copy the whole folder again; was it edited, or one file of it taken from another folder?", **listed)
 
 
-def read_weights(path: Path, file: BinaryIO, graph: dict[str, Any], budget: int) -> dict[str, np.ndarray]:
-    """The arrays, which must be those that the states of the graph tell of; a graph that trains has more."""
+def read_weights(path: Path, file: BinaryIO, budget: int) -> dict[str, np.ndarray]:
     check_header(path, file, budget)
     try:
         arrays, structure = container.read(path, file)
@@ -238,21 +237,9 @@ def read_weights(path: Path, file: BinaryIO, graph: dict[str, Any], budget: int)
     except (OSError, MemoryError) as error:
         reason = getattr(error, "strerror", None) or str(error) or "out of memory"
         refuse(f"{path} cannot be read: {reason}", "look at its permissions, and at the free memory", error, file=path)
-    with judging(path.parent / GRAPH):
-        names = {name for name in each(graph.get("states"), "states", name_of) if name}
-    if missing := sorted(names - arrays.keys()):
-        refuse(f"{path} lacks the weights of {missing[0]}", "", missing=atomic.shown(missing), states=len(names))
-    more = sorted(arrays.keys() - names)
-    if structure is not None or (more and not graph.get("training")):
-        refuse(f"{path} has weights that belong to nothing in {GRAPH}", "", more=atomic.shown(more) or "a structure")
+    if structure is not None:
+        refuse(f"{path} holds what flow.save(obj, path) wrote, not the weights of {GRAPH}", "", structure=structure)
     return arrays
-
-
-def name_of(state: Any, place: str) -> str:
-    """The name of the weights of a state, "" if it has none."""
-    if type(state) is not dict:
-        raise Malformed("an object", state, place)
-    return text(state.get("name"), f"{place}.name", 4_000, 1) if "spec" in state else ""
 
 
 def check_header(path: Path, file: BinaryIO, budget: int) -> None:

@@ -10,9 +10,9 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-
 from ..core.base.errors import GraphError, GraphFormatError, MinflowError
 from ..core.where import fail
+from ..io.files import WEIGHTS
 from ..nn.graph.graph import RunningGraph
 from . import folder, training
 from .checks import Malformed, each, fields, items, judging, text
@@ -22,7 +22,7 @@ from .replay import LoadedGraph, loaded
 from .versions import FORMAT, VERSION
 from .writing import to_data
 
-META = ("format", "version", "minflow", "inputs", "outputs", "settings", "optimizers", "frozen")
+META_FIELDS = ("format", "version", "minflow", "inputs", "outputs", "settings", "optimizers", "frozen")
 
 
 def save(obj: Any, path: str | os.PathLike, dynamic: Mapping | None = None) -> None:
@@ -80,7 +80,7 @@ def outputs_of(program: Program, parts: int) -> list[dict[str, Any]]:
 def load(path: str | os.PathLike) -> LoadedGraph:
     data, meta, arrays = folder.read(path)
     with judging(path):
-        meta = fields(meta, "meta", META, ("sha256",))
+        meta = fields(meta, "meta", META_FIELDS, ("sha256",))
         document = from_data(data, arrays)
         rows = each(meta["frozen"], "frozen", lambda row, at: tuple(each(row, at, shown, 2, 2)))
         optimizers = items(meta["optimizers"], "optimizers")
@@ -105,7 +105,7 @@ def prepared(graph: LoadedGraph, document: Document, meta: Mapping, optimizers: 
         graph.add_optimizer(optimizer, lr_sch=schedulers)
     names = {s.name for s in document.states} | set(training.state_names(optimizers))
     if more := sorted(arrays.keys() - names):
-        raise Malformed("tensors that the graph holds and nothing else", more[:6], "weights.safetensors")
+        raise Malformed("tensors that the graph holds and nothing else", more[:6], WEIGHTS)
     if meta["settings"] is not None:
         training.config_from_data(meta["settings"], graph)
     return graph

@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from ..core.base.errors import GraphFormatError
 from ..core.ir import Node
 from ..core.op import OPS, Op
-from ..core.where import describe, fail, here
+from .checks import Malformed, refuse
 
 FORMAT, VERSION = "minflow.graph", 1  # of the folder itself
 # (name, version) -> the function that makes of a node's data, {"op": name, "in": [...], "attrs": {...}, ...}, that of
@@ -37,9 +36,9 @@ def check_versions(ops: Mapping[str, int]) -> Mapping[str, int]:
     """`ops`, name -> version as a file has them, each of which is ours or can be converted; raises GraphFormatError."""
     for name, version in ops.items():
         if name not in OPS:
-            fail(GraphFormatError, f"the graph uses {name}, and no operation of this name is defined",
-                 "import the module that defines it by flow.library.custom_op, then load again; or use a newer minflow"
-                 if name.isidentifier() else "no operation can have such a name: the file was damaged", op=name)
+            refuse(f"the graph uses {name}, and no operation of this name is defined",
+                   "import the module that defines it by flow.library.custom_op, then load again; or a newer minflow"
+                   if name.isidentifier() else "no operation can have such a name: the file was damaged", op=name)
         op = OPS[name]
         steps = range(version, op.version)
         if version > op.version:
@@ -49,27 +48,26 @@ def check_versions(ops: Mapping[str, int]) -> Mapping[str, int]:
             by, hint = f"and nothing converts version {missing[0]}", "save the graph again from its code"
         else:
             continue
-        fail(GraphFormatError, f"{name}: the graph was written with version {version}, {by}", hint, op=name,
-             **{"in the file": version, "here": op.version})
+        refuse(f"{name}: the graph was written with version {version}, {by}", hint, op=name, in_the_file=version,
+               here=op.version)
     return ops
 
 
 def converted(nodes: list, known: Mapping[str, int]) -> list:
     """The data of nodes as of the current versions. known: the result of `check_versions`."""
     old = {name: version for name, version in known.items() if version < OPS[name].version}
-    return [of_now(node, old) for node in nodes] if old else nodes
+    return [of_now(node, old, f"nodes[{i}]") for i, node in enumerate(nodes)] if old else nodes
 
 
-def of_now(node: Any, old: Mapping[str, int]) -> Any:
+def of_now(node: Any, old: Mapping[str, int], place: str) -> Any:
     """A node's data brought to the versions of now, and so the views in the path of a view_write."""
     try:
         name = node["op"]
         if name == "view_write":
-            path = [of_now({"op": op, "attrs": attrs}, old) for op, attrs in node["attrs"]["path"]]
+            path = [of_now({"op": op, "attrs": attrs}, old, place) for op, attrs in node["attrs"]["path"]]
             node = {**node, "attrs": {**node["attrs"], "path": [[view["op"], view["attrs"]] for view in path]}}
         for version in range(old[name], OPS[name].version) if name in old else ():
             node = CONVERTERS[name, version](node)
     except (TypeError, ValueError, LookupError, AttributeError) as error:
-        raise GraphFormatError("what is no node stands among the nodes", values={"node": describe(node)}, where=here(),
-                               hint="copy the folder again: it was damaged") from error
+        raise Malformed("a node", node, place) from error
     return node

@@ -388,8 +388,6 @@ DEEP = 100_000
     (b'{\n  "a": 1\n}\n', "format must be one of minflow.graph"),
     (b'{\n  "format": "minflow.graph",\n  "version": "1"\n}\n', "version must be a whole number"),
     (b'{\n  "format": "minflow.graph",\n  "version": 2\n}\n', "is of version 2 of the format, this minflow reads"),
-    (b'{\n  "format": "minflow.graph",\n  "version": 1\n}\n', "states must be a list"),
-    (b'{\n  "format": "minflow.graph",\n  "version": 1,\n  "states": [\n    3\n  ]\n}\n', "states[0] must be an"),
 ])
 def test_hostile_text(old, text, words):
     (old / GRAPH).write_bytes(text)
@@ -418,21 +416,13 @@ def test_damaged_meta(old, change, words):
 @pytest.mark.parametrize("text, words", [
     (b"[]", "an object with format"), (b"\xff", "UTF-8"), (b"{", "JSON"), (b"", "JSON"),
     (b'{"format": "minflow.graph", "format": 1}', "is there twice"), (b"[" * 999 + b"]" * 999, "at most 200"),
-    (b"[" * DEEP, "few parts for its size"), (b"NaN", "NaN")])
+    (b"[" * 2 * DEEP, "few parts for its size"), (b"NaN", "NaN")])
 def test_hostile_meta(old, text, words):
     (old / META).write_bytes(text)
     refused(old, words)
 
 
-def test_weights_that_do_not_fit(old, tmp_path):
-    for change, words in [
-        (lambda arrays: arrays.pop("model.weight"), "lacks the weights of model.weight"),
-        (lambda arrays: arrays.update(more=np.ones(2)), "belong to nothing in graph.json"),
-    ]:
-        data, meta, arrays = graph(1)
-        change(arrays)
-        write(tmp_path / "other", data, meta, arrays)
-        refused(tmp_path / "other", words)
+def test_weights_that_do_not_fit(old):
     data = (old / WEIGHTS).read_bytes()
     for changed, words in [(data[:-1], "ends before its numbers do"), (data + b"0", "belong to no array"),
                            (b"", "0 bytes"), (data.replace(b"F32", b"F99"), "F99"),
@@ -443,4 +433,4 @@ def test_weights_that_do_not_fit(old, tmp_path):
         refused(old, words, WEIGHTS)
     flow.save({"model.weight": flow.ones(3, 4), "model.偏": flow.ones(4)}, old / WEIGHTS)
     rehashed(old)
-    refused(old, "belong to nothing")
+    refused(old, "not the weights of graph.json", "model.weight")

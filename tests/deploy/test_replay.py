@@ -9,6 +9,7 @@ import pytest
 import minflow as flow
 from minflow import nn
 from minflow import typing as tp
+from minflow.deploy.folder import read, write
 from tests.nn.graph.test_twenty_steps import Scaled, Training
 from tests.registered import layer_cases
 
@@ -286,3 +287,16 @@ def test_a_loaded_graph_is_looked_at_before_its_first_call(tmp_path):
     assert "no gradient" not in str(twin.tree()) and twin._steps == 1
     assert {name: t.numpy().tobytes() for name, t in twin.model.state_dict().items()} == state
     assert steps_are_equal(training, twin, floats(3, 4))
+
+
+@pytest.mark.parametrize("trains", [False, True])
+def test_weights_missing_or_too_many(trains, tmp_path):
+    model, path = nn.Linear(3, 2), tmp_path / "saved"
+    optimizer = flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    around(Training(model, optimizer) if trains else Predict(model), tmp_path, floats(4, 3))
+    data, meta, weights = read(tmp_path / "saved" / "model")
+    for wrong, words in [({**weights, "more": np.ones(2, "f4")}, r"weights\.safetensors must be .*'more'"),
+                         ({k: x for k, x in weights.items() if k != "model.weight"}, r"states\[0\].*'model.weight'")]:
+        write(path / words[:3], data, meta, wrong)
+        with pytest.raises(flow.GraphFormatError, match=f"(?s){words}"):
+            flow.load_graph(path / words[:3])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,13 +76,16 @@ class Filled:
         return (first + self.step * np.arange(shape[0])).astype(dtype)
 
 
-def at(x: Any, sizes: Mapping[str, int]) -> Any:
-    """A structure with the numbers of these sizes in the place of all that follows an axis."""
+def at(x: Any, sizes: Mapping[str, int], check: Callable | None = None) -> Any:
+    """A structure with the numbers of these sizes in the place of all that follows an axis. check: is asked before,
+    with what follows and the sizes."""
     if isinstance(x, Follows | Ratio):
+        if check is not None:
+            check(x, sizes)
         return x.at(sizes)
     if isinstance(x, dict):
-        return {key: at(value, sizes) for key, value in x.items()}
-    return type(x)([at(value, sizes) for value in x]) if type(x) in (tuple, list) else x
+        return {key: at(value, sizes, check) for key, value in x.items()}
+    return type(x)([at(value, sizes, check) for value in x]) if type(x) in (tuple, list) else x
 
 
 def check_sizes(what: str, shape: Any, sizes: Mapping[str, int]) -> None:

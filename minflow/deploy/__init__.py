@@ -1,7 +1,8 @@
 """A trained graph leaves home: saved with its computation, and run again without the code that made it.
 
-`program.py` says what is saved, `document.py` writes and checks it as data, `replay.py` runs it, `folder.py` keeps the
-files, `checks.py` says what is wrong in one, `saving.py` puts them together. Read next: `program.py`.
+Read next, as a graph goes: `program.py` says what is saved, `writing.py` makes data of it, `folder.py` keeps the files;
+`document.py` holds what was read against the shape rules, `replay.py` runs it, `training/__init__.py` goes on training,
+and `saving.py` puts them together.
 """
 
 from __future__ import annotations

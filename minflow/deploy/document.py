@@ -1,7 +1,7 @@
 """Data of a file as a Document: checked whole, before any of it is used.
 
 The data are what `writing.py` makes. Every node is held against the shape rule of its op, so a Document is a graph that
-can run. Read next: `checks.py`, what each check says; `versions.py`; `replay.py`, which runs a Document.
+can run. Read next: `replay.py`, which runs it.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ is, and a sha256 of everything. All three are plain files for people and other p
 
 Written beside its place and put there in one step, so that nobody ever sees half of one. Read with distrust: no link is
 followed, a text is judged before it costs memory, and each damage ends in one GraphFormatError. Knows no graph: what
-the text says is for `document.py`. Read next: `lines.py`, `checks.py`, `io/atomic.py`.
+the text says is for `document.py`. Read next: `lines.py`, `io/atomic.py`; then `document.py`.
 """
 
 from __future__ import annotations

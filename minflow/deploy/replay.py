@@ -2,7 +2,7 @@
 
 Its modules have the names, texts and tensors of those that were saved and none of their code: each runs its own part
 of the operations. So a loaded graph is compiled, listed, explored and compared as any other.
-Read next: `../nn/graph/build.py`, which calls it.
+Read next: `../nn/graph/build.py`, which calls it; `training/__init__.py`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What `flow.save(graph, path)` and `flow.load_graph(path)` do: a Program to a folder, and a folder to a graph.
 
-Read next: `document.py`, which checks what is read; `replay.py`, which runs it; `folder.py`, which keeps the files.
+Everything is made and checked before anything is written. The last file of this room.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ from ..core.base.errors import GraphError, GraphFormatError, MinflowError
 from ..core.where import fail
 from ..io.files import WEIGHTS
 from ..nn.graph.graph import RunningGraph
-from . import folder, training
+from . import folder
 from .checks import Malformed, each, fields, items, judging, text
 from .document import LONG, Document, from_data
 from .program import Program, program_of
 from .replay import LoadedGraph, loaded
+from .training.optimizers import optimizers_as_data, optimizers_from_data, state_names
+from .training.settings import config_as_data, config_from_data
 from .versions import FORMAT, VERSION
 from .writing import to_data
 
@@ -26,15 +28,14 @@ META_FIELDS = ("format", "version", "minflow", "inputs", "outputs", "settings", 
 
 
 def save(obj: Any, path: str | os.PathLike, dynamic: Mapping | None = None) -> None:
-    """Everything is made and checked before anything is written."""
     program = program_of(obj, dynamic)
     graph, arrays = to_data(program)
     settings: Any = None
     optimizers: Any = []
     parts = 1
     if isinstance(obj, RunningGraph):
-        settings, parts = training.config_as_data(obj), obj.config.accumulation
-        optimizers, tensors = training.optimizers_as_data(obj)
+        settings, parts = config_as_data(obj), obj.config.accumulation
+        optimizers, tensors = optimizers_as_data(obj)
         if both := sorted(arrays.keys() & tensors.keys()):
             fail(GraphError, f"{obj.name}: {both[0]} names a tensor of a module and a state of the optimizer",
                  "another name for the tensor", tensors=both)
@@ -101,11 +102,11 @@ def shown(x: Any, place: str) -> str:
 def prepared(graph: LoadedGraph, document: Document, meta: Mapping, optimizers: list, arrays: Mapping) -> LoadedGraph:
     """With its optimizers, at the step at which it was saved."""
     parameters = {s.name: t for s, t in zip(document.states, graph.__dict__["_tensors"]) if s.kind == "parameter"}
-    for optimizer, schedulers in training.optimizers_from_data(optimizers, parameters, arrays):
+    for optimizer, schedulers in optimizers_from_data(optimizers, parameters, arrays):
         graph.add_optimizer(optimizer, lr_sch=schedulers)
-    names = {s.name for s in document.states} | set(training.state_names(optimizers))
+    names = {s.name for s in document.states} | set(state_names(optimizers))
     if more := sorted(arrays.keys() - names):
         raise Malformed("tensors that the graph holds and nothing else", more[:6], WEIGHTS)
     if meta["settings"] is not None:
-        training.config_from_data(meta["settings"], graph)
+        config_from_data(meta["settings"], graph)
     return graph

@@ -2,8 +2,7 @@
 
 A change of an op's signature or results raises the `version=` of its `define`; a node that was saved with an older one
 is brought to the next by a function of CONVERTERS, or refused by name. `tests/golden/ops.txt` keeps what each version
-gives.
-Read next: `document.py`, which asks this.
+gives. Read next: `folder.py`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A Program as data for a file: `graph.json` as dicts and lists, and the weights by name.
 
 Values are numbered: inputs, then tensors, then what each node makes; `"%12"` in the file. What a file cannot hold is
-refused here, with its line in the program. Read next: `attrs.py`, how an attribute is written; `document.py`, which
-reads this back.
+refused here, with its line in the program. Read next: `attrs.py`, how an attribute is written; `versions.py`;
+`document.py` reads this back.
 """
 
 from __future__ import annotations

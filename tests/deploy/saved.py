@@ -1,4 +1,4 @@
-"""A small saved graph for tests of its files: data as `document.py` writes it, in three states that differ."""
+"""A small saved graph for tests of its files: data as `writing.py` makes it, in three states that differ."""
 
 import numpy as np
 

@@ -9,10 +9,9 @@ import pytest
 
 import minflow as flow
 from minflow import GraphFormatError, nn
-from minflow.deploy import training
-from minflow.deploy.training import (
-    config_as_data, config_from_data, optimizers_as_data, optimizers_from_data, state_names,
-)
+from minflow.deploy.training import built_in
+from minflow.deploy.training.optimizers import optimizers_as_data, optimizers_from_data, state_names
+from minflow.deploy.training.settings import config_as_data, config_from_data
 from tests.registered import SCHEDULES, exported, optimizer_cases, optimizers, s, schedules
 
 X = np.random.default_rng(2).standard_normal((5, 4)).astype("float32")
@@ -139,15 +138,15 @@ def test_schedules(name, steps):
 
 
 def test_the_tables_know_every_built_in_class():
-    assert {kind.__name__ for kind in training.OPTIMIZERS} == set(optimizers())
-    known = {kind.__name__ for kind in training.SCHEDULES}
+    assert {kind.__name__ for kind in built_in.OPTIMIZERS} == set(optimizers())
+    known = {kind.__name__ for kind in built_in.SCHEDULES}
     assert known == set(schedules()) - set(REFUSED) | {*exported(flow.optim.swa_utils, s.LRScheduler)}
 
 
 @pytest.mark.parametrize(("name", "options"), optimizer_cases(), ids=str)
 def test_the_states_of_a_class_are_known(name, options):
     optimizer = getattr(flow.optim, name)(new_model().parameters(), **options)
-    assert set(optimizer.names(optimizer.param_groups[0])) <= set(training.OPTIMIZERS[type(optimizer)].split())
+    assert set(optimizer.names(optimizer.param_groups[0])) <= set(built_in.OPTIMIZERS[type(optimizer)].split())
 
 
 def test_a_compiled_step_goes_on():

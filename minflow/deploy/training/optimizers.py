@@ -1,7 +1,6 @@
-"""What a training graph needs to go on, as plain data and back: optimizers, schedules, settings, steps, the generator.
+"""Optimizers and their schedules as data, and objects that go on where those were, made of such data.
 
-What the tables of `optimizers.py` do not know (a function, a class of the program's own) is refused when the graph is
-saved. Read next: `../nn/graph/state.py`, which names the states alike; `saving.py`.
+Read next: `../../nn/graph/state.py`, which names the states alike; `settings.py`.
 """
 
 from __future__ import annotations
@@ -13,27 +12,22 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..compiler.passes import PASSES
-from ..compiler.passes import name_of as name_of_pass
-from ..core.base.errors import GraphError, MinflowError
-from ..core.mode import touch
-from ..core.random import default_generator
-from ..core.spec import Spec, float32
-from ..core.tensor import Tensor
-from ..core.where import fail
-from ..nn.graph.config import NO_EFFECT, STYLES
-from ..nn.loading import DEEPEST, LARGEST, array_of
-from ..optim import Optimizer, lr_scheduler
-from ..optim.lr_scheduler import LRScheduler
-from .checks import Check, Malformed, choice, each, fields, flag, judging, one_of, text, whole
-from .optimizers import (
+from ...core.base.errors import GraphError, MinflowError
+from ...core.mode import touch
+from ...core.spec import Spec, float32
+from ...core.tensor import Tensor
+from ...core.where import fail
+from ...io.files import META
+from ...nn.loading import DEEPEST, LARGEST, array_of
+from ...optim import Optimizer, lr_scheduler
+from ...optim.lr_scheduler import LRScheduler
+from ..checks import Check, Malformed, choice, each, fields, flag, judging, one_of, text
+from .built_in import (
     HOLDING, LONGEST, NAMED, OF_EACH_GROUP, OF_GROUPS, OPTIMIZERS, SCHEDULES, anything, attributes_of, count,
-    options_of, plain, positive,
+    options_of, plain,
 )
 
-FILE = "meta.json"  # which file a GraphFormatError names
 NUMBERS_ALONE = "or keep its class, and save the numbers alone: flow.save(graph.state_dict(), path)"
-KNOWN_PASSES = {name_of_pass(step): step for step in PASSES}
 
 
 # ---- saving ----------------------------------------------------------------------------------------------------------
@@ -199,7 +193,7 @@ def optimizers_from_data(
     parameters: name -> what the graph holds under it.  tensors: name -> tensor or array of a state, which is copied.
     Raises GraphFormatError for data that no graph was saved with.
     """
-    with judging(FILE):
+    with judging(META):
         entries = each(data, "optimizers", checked_optimizer, LONGEST)
         named = [(name, f"optimizers[{i}]") for i, entry in enumerate(entries) for name in entry["params"]]
         seen: set[str] = set()
@@ -331,60 +325,3 @@ def restored_schedule(data: dict[str, Any], optimizer: Optimizer) -> LRScheduler
     scheduler.check()
     scheduler.check_progress()
     return scheduler
-
-
-# ---- the graph's own -------------------------------------------------------------------------------------------------
-
-
-def config_as_data(graph: Any) -> dict[str, Any]:
-    """Settings, style and passes of a graph; of a training graph also its steps and the default generator's state.
-
-    Raises GraphError for a pass of the program's own, which is a function.
-    """
-    config = graph.config
-    for step in graph.passes:
-        if KNOWN_PASSES.get(name_of_pass(step)) is not step:
-            fail(GraphError, f"flow.save: {graph.name} has the pass {name_of_pass(step)}, a function of the program's "
-                 "own, and a file holds no code", f"graph.passes.remove({name_of_pass(step)}) before saving",
-                 passes=[name_of_pass(step) for step in graph.passes])
-    data = {
-        "accumulation": config.accumulation,
-        "static": config.static,
-        "gradients": config.gradients,
-        "without_effect": list(config.without_effect),
-        "repr_style": graph.repr_style,
-        "passes": [name_of_pass(step) for step in graph.passes],
-    }
-    if graph.optimizers:
-        data |= {"steps": graph._steps, "generator": default_generator.get_state().tolist()}
-    return data
-
-
-def config_from_data(data: Any, graph: Any) -> None:
-    """Set a graph up as the one that `config_as_data` was asked of, all or nothing. The default generator of this
-    process goes on where that one was, if data is of a training graph.
-
-    Raises GraphFormatError.
-    """
-    with judging(FILE):
-        training = ("steps", "generator") if graph.optimizers else ()
-        names = ("accumulation", "static", "gradients", "without_effect", "repr_style", "passes", *training)
-        x, word = fields(data, "config", names), functools.partial(whole, low=-(2**63))
-        accumulation = positive(x["accumulation"], "config.accumulation")
-        static, gradients = flag(x["static"], "config.static"), flag(x["gradients"], "config.gradients")
-        unused = each(x["without_effect"], "config.without_effect", choice(*NO_EFFECT), len(NO_EFFECT))
-        style = one_of(x["repr_style"], "config.repr_style", STYLES)
-        passes = each(x["passes"], "config.passes", choice(*KNOWN_PASSES), 1000)
-        if training:
-            steps = count(x["steps"], "config.steps")
-            words = each(x["generator"], "config.generator", word, 2, 2)
-    config = graph.config
-    config.accumulation, config.static, config.gradients = accumulation, static, gradients
-    config.without_effect = dict.fromkeys(unused, ())
-    graph.passes = [KNOWN_PASSES[name] for name in passes]
-    if graph.repr_style != style:
-        graph.repr_style = style
-    if training:
-        graph.__dict__.update(_steps=steps, _accumulation=accumulation)
-        default_generator.set_state(np.array(words, "int64"))
-    touch()

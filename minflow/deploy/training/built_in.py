@@ -1,7 +1,7 @@
 """The optimizers and schedules that a file can name, and what each of their values may be.
 
 A class is written by its name and looked up again here; every value of a file is held against the kind that its name
-has in these tables, so nothing of a file is run. Read next: `training.py`, which writes and reads by them.
+has in these tables, so nothing of a file is run. Read next: `optimizers.py`.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from ..core.tensor import Tensor
-from ..nn.loading import DEEPEST, LARGEST, array_of
-from ..optim import ASGD, LAMB, SGD, Adadelta, Adagrad, Adam, Adamax, AdamW, NAdam, RAdam, RMSprop, Rprop, lr_scheduler
-from ..optim.lr_scheduler import LRScheduler
-from ..optim.optimizer import hyperparameters
-from ..optim.swa_utils import SWALR
-from . import checks
-from .checks import Check, Malformed, choice, each, finite, flag, maybe, text, whole
+from ...core.tensor import Tensor
+from ...nn.loading import DEEPEST, LARGEST, array_of
+from ...optim import ASGD, LAMB, SGD, Adadelta, Adagrad, Adam, Adamax, AdamW, NAdam, RAdam, RMSprop, Rprop, lr_scheduler
+from ...optim.lr_scheduler import LRScheduler
+from ...optim.optimizer import hyperparameters
+from ...optim.swa_utils import SWALR
+from .. import checks
+from ..checks import Check, Malformed, choice, each, finite, flag, maybe, text, whole
 
 LONGEST = 100_000  # milestones of a schedule, entries of a list in a group
 

@@ -1,0 +1,78 @@
+"""Settings, style and passes of a graph as data and back; of a training graph also its steps and the generator.
+
+Read next: `../saving.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from ...compiler.passes import PASSES
+from ...compiler.passes import name_of as name_of_pass
+from ...core.base.errors import GraphError
+from ...core.mode import touch
+from ...core.random import default_generator
+from ...core.where import fail
+from ...io.files import META
+from ...nn.graph.config import NO_EFFECT, STYLES
+from ..checks import choice, each, fields, flag, judging, one_of, whole
+from .built_in import count, positive
+
+KNOWN_PASSES = {name_of_pass(step): step for step in PASSES}
+
+
+def config_as_data(graph: Any) -> dict[str, Any]:
+    """Settings, style and passes of a graph; of a training graph also its steps and the default generator's state.
+
+    Raises GraphError for a pass of the program's own, which is a function.
+    """
+    config = graph.config
+    for step in graph.passes:
+        if KNOWN_PASSES.get(name_of_pass(step)) is not step:
+            fail(GraphError, f"flow.save: {graph.name} has the pass {name_of_pass(step)}, a function of the program's "
+                 "own, and a file holds no code", f"graph.passes.remove({name_of_pass(step)}) before saving",
+                 passes=[name_of_pass(step) for step in graph.passes])
+    data = {
+        "accumulation": config.accumulation,
+        "static": config.static,
+        "gradients": config.gradients,
+        "without_effect": list(config.without_effect),
+        "repr_style": graph.repr_style,
+        "passes": [name_of_pass(step) for step in graph.passes],
+    }
+    if graph.optimizers:
+        data |= {"steps": graph._steps, "generator": default_generator.get_state().tolist()}
+    return data
+
+
+def config_from_data(data: Any, graph: Any) -> None:
+    """Set a graph up as the one that `config_as_data` was asked of, all or nothing. The default generator of this
+    process goes on where that one was, if data is of a training graph.
+
+    Raises GraphFormatError.
+    """
+    with judging(META):
+        training = ("steps", "generator") if graph.optimizers else ()
+        names = ("accumulation", "static", "gradients", "without_effect", "repr_style", "passes", *training)
+        x, word = fields(data, "config", names), functools.partial(whole, low=-(2**63))
+        accumulation = positive(x["accumulation"], "config.accumulation")
+        static, gradients = flag(x["static"], "config.static"), flag(x["gradients"], "config.gradients")
+        unused = each(x["without_effect"], "config.without_effect", choice(*NO_EFFECT), len(NO_EFFECT))
+        style = one_of(x["repr_style"], "config.repr_style", STYLES)
+        passes = each(x["passes"], "config.passes", choice(*KNOWN_PASSES), 1000)
+        if training:
+            steps = count(x["steps"], "config.steps")
+            words = each(x["generator"], "config.generator", word, 2, 2)
+    config = graph.config
+    config.accumulation, config.static, config.gradients = accumulation, static, gradients
+    config.without_effect = dict.fromkeys(unused, ())
+    graph.passes = [KNOWN_PASSES[name] for name in passes]
+    if graph.repr_style != style:
+        graph.repr_style = style
+    if training:
+        graph.__dict__.update(_steps=steps, _accumulation=accumulation)
+        default_generator.set_state(np.array(words, "int64"))
+    touch()

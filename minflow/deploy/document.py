@@ -124,11 +124,12 @@ class Reading:
         self.known = versions.check_versions(table(data["ops"], "ops", lambda x, place: whole(x, place, 1, 10**6)))
         arguments = tuple(each(data["arguments"], "arguments", argument))
         stars = [len(x) - len(x.lstrip("*")) for x in arguments]
-        if len({"self", *(x.lstrip("*") for x in arguments)}) <= len(arguments) or stars != sorted(stars) or max(
-                stars.count(1), stars.count(2)) > 1:
-            raise Malformed("names that differ, then at most *one and **one", arguments, "arguments")
+        if len({"self", *(x.lstrip("*") for x in arguments)}) <= len(arguments) or stars.count(1) > 1 or (
+                2 in stars[:-1]):
+            raise Malformed("names that differ, at most *one, and **one as the last", arguments, "arguments")
         inputs = tuple(each(data["inputs"], "inputs", self.input))
         self.specs += [spec for _, spec in inputs]
+        tree = call_arguments(self.structure(data["tree"], "tree", among=range(len(inputs))), "tree")
         axes = self.axes(data["axes"], inputs)
         states = tuple(each(data["states"], "states", self.state))
         wanted = [s.name for s in states if s.array is not None]
@@ -162,9 +163,9 @@ class Reading:
         members, met = (
             table(data[key], key, lambda x, place: whole(x, place, 0, len(modules) - 1)) for key in ("members", "met"))
         return Document(
-            name, kind, arguments, self.structure(data["tree"], "tree", among=range(len(inputs))), inputs, states,
-            nodes, self.structure(data["outputs"], "outputs"), updates, gradients, loss, self.training, modules,
-            members, met, self.calls(data["calls"], modules, [*(n.first for n in nodes), len(self.specs)]), axes)
+            name, kind, arguments, tree, inputs, states, nodes, self.structure(data["outputs"], "outputs"), updates,
+            gradients, loss, self.training, modules, members, met,
+            self.calls(data["calls"], modules, [*(n.first for n in nodes), len(self.specs)]), axes)
 
     # ---- sources -----------------------------------------------------------------------------------------------------
 
@@ -333,7 +334,7 @@ class Reading:
                 raise Malformed("the first node, then the last", [first, last], f"{place}.nodes")
             number = whole(x["module"], f"{place}.module", 0, len(modules) - 1)
             inside: list[Any] = []
-            taken = call_arguments(self.structure(x["in"], f"{place}.in"), place)
+            taken = call_arguments(self.structure(x["in"], f"{place}.in"), f"{place}.in")
             given = self.structure(x["out"], f"{place}.out")
             for refs, node, key in ((taken[1], first, "in"), (given[1], last, "out")):
                 if late := [ref for ref in refs if ref >= firsts[node]]:
@@ -349,7 +350,7 @@ def call_arguments(structure: Any, place: str) -> Any:
         case (_, None, ((by_place, None, _), (by_name, tuple() as keys, _))) if by_place in (list, tuple):
             if by_name is dict and all(isinstance(key, str) for key in keys):
                 return structure
-    raise Malformed("the arguments by place and by name", structure[0], f"{place}.in")
+    raise Malformed("the arguments by place and by name", structure[0], place)
 
 
 def argument(x: Any, place: str) -> str:

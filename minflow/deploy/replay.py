@@ -26,14 +26,16 @@ from ..core.spec import Spec, spec_of
 from ..core.tensor import Tensor
 from ..core.where import fail, warn
 from ..nn.graph import Graph
-from ..nn.graph.tree import flatten, unflatten
+from ..nn.graph.messages import check_arguments
+from ..nn.graph.tree import unflatten
 from ..nn.module import Module
 from ..nn.parameter import Parameter
 from .attrs import resolved
+from .calling import Arguments
 from .document import Document, NodeEntry, Ref, State
 from .dynamic.again import without_memory
 from .dynamic.follows import Follows, Ratio, check_sizes
-from .program import CallEntry, keep_leaf
+from .program import CallEntry
 
 RUN: ContextVar[Run | None] = ContextVar("replay", default=None)
 
@@ -91,6 +93,19 @@ class LoadedGraph(Graph):
                 own["_compiling"] = False
         return own["_plans"].last
 
+    def structure(self, args: tuple, kwargs: dict) -> tuple[Any, list[Tensor], tuple[Spec, ...]]:
+        """The structure of a call as it is saved, and its tensors, in whatever way they are given."""
+        super().structure(args, kwargs)  # refuses what no graph takes
+        arguments = self.__dict__["_arguments"]
+        try:
+            tensors = arguments.inputs(self.name, args, kwargs)
+        except TypeError:
+            check_arguments(self, args, kwargs)
+            raise
+        arguments.check(self.name, [part_of_batch(x.spec, self._accumulation) for x in tensors])
+        tensors = [tensors[number] for number in arguments.order]
+        return arguments.tree, tensors, tuple([x.spec for x in tensors])
+
     def named_members(self) -> Iterator[tuple[str, Module]]:
         yield from self._named.items()
 
@@ -121,9 +136,17 @@ def whole_batch(spec: Spec, parts: int) -> Spec:
     return spec if parts == 1 else spec.but(shape=(spec.shape[0] * parts, *spec.shape[1:]))
 
 
+def part_of_batch(spec: Spec, parts: int) -> Spec:
+    """The opposite; of an input that cannot be divided itself: the build says so."""
+    if parts == 1 or not spec.shape or spec.shape[0] % parts:
+        return spec
+    return spec.but(shape=(spec.shape[0] // parts, *spec.shape[1:]))
+
+
 def loaded(document: Document, frozen: Any = ()) -> LoadedGraph:
     """The graph of a document, without optimizers yet."""
-    graph = class_of(document)()
+    arguments = Arguments(document)
+    graph = class_of(document, arguments)()
     own = graph.__dict__
     tensors = [tensor_of(state) for state in document.states]
     modules: list[LoadedContainer] = []
@@ -140,7 +163,7 @@ def loaded(document: Document, frozen: Any = ()) -> LoadedGraph:
         for name, number in entry.children.items():
             module.add_module(name, modules[number])
     named = {name: modules[number] for name, number in document.members.items()}
-    own.update(_document=document, _tensors=tensors, _named=named, _saved_frozen=tuple(frozen),
+    own.update(_document=document, _arguments=arguments, _tensors=tensors, _named=named, _saved_frozen=tuple(frozen),
                _met=[(path, modules[number]) for path, number in document.met.items()])
     own["_modules_by_number"] = modules
     for name, module in named.items():
@@ -149,18 +172,16 @@ def loaded(document: Document, frozen: Any = ()) -> LoadedGraph:
     return graph
 
 
-def class_of(document: Document) -> type[LoadedGraph]:
+def class_of(document: Document, arguments: Arguments) -> type[LoadedGraph]:
     """A class of the saved name, whose build has the saved arguments."""
-    kinds = inspect.Parameter
-    parameters = [kinds("self", kinds.POSITIONAL_OR_KEYWORD)]
-    for name in document.arguments:
-        kind = (kinds.POSITIONAL_OR_KEYWORD, kinds.VAR_POSITIONAL, kinds.VAR_KEYWORD)[len(name) - len(name.lstrip("*"))]
-        parameters.append(kinds(name.lstrip("*"), kind))
 
     def build(self: LoadedGraph, *args: Any, **kwargs: Any) -> Any:
         return self.replay(args, kwargs)
 
-    build.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    kinds = inspect.Parameter
+    first = kinds("self", kinds.POSITIONAL_OR_KEYWORD)
+    signature = inspect.Signature([first, *arguments.signature.parameters.values()])
+    build.__signature__ = signature  # type: ignore[attr-defined]
     name = document.name if document.kind == "job" else document.kind
     return type(name, (LoadedGraph,), {"build": build, "__module__": __name__, "__doc__": LoadedGraph.__doc__})
 
@@ -187,7 +208,9 @@ class Run:
         self.traced = self.mode.trace is not None
         self.entering: Any = None
         self.by_number: dict[int, Node] = {}
-        inputs = self.inputs(args, kwargs)
+        arguments = graph.__dict__["_arguments"]
+        inputs = arguments.inputs(graph.name, args, kwargs)
+        arguments.check(graph.name, [x.spec for x in inputs])
         self.sizes = document.sizes([x.spec for x in inputs]) if document.axes else {}
         self.env: dict[int, Any] = {}
         self.draws: dict[int, Any] = {}
@@ -195,25 +218,6 @@ class Run:
             self.env[number] = x.value if self.traced else x
         for number, (state, tensor) in enumerate(zip(document.states, graph._tensors), len(inputs)):
             self.add_state(number, state, tensor)
-
-    def inputs(self, args: tuple, kwargs: dict) -> list[Tensor]:
-        """The tensors of a call, if it is one that this graph was saved for."""
-        graph, document = self.graph, self.document
-        tree, tensors = flatten((args, kwargs), keep_leaf)
-        if tree != document.tree[0]:
-            fail(GraphError, f"{graph.name} was saved with {len(document.inputs)} tensors as inputs, in another "
-                 "structure", "the arguments as they are listed by print(graph) where it was saved",
-                 wanted=", ".join(f"{name} {spec}" for name, spec in document.inputs), got=tree)
-        for k, (x, (name, spec)) in enumerate(zip(tensors, document.inputs)):
-            free = {axis for places in document.axes.values() for number, axis in places if number == k}
-            same = len(x.spec.shape) == len(spec.shape) and all(
-                i in free or a == b for i, (a, b) in enumerate(zip(x.spec.shape, spec.shape)))
-            if not same or x.spec.dtype is not spec.dtype:
-                hint = f'x.to(flow.{spec.dtype.name})' if same else (
-                    f'where it is saved: flow.save(graph, path, dynamic={{"{name}": {{0: "batch"}}}}), for inputs of '
-                    "other sizes")
-                fail(GraphError, f"{graph.name} was saved for {name} {spec}", hint, got=x.spec)
-        return tensors
 
     def add_state(self, number: int, state: State, tensor: Any) -> None:
         if state.kind == "generator":

@@ -41,5 +41,5 @@ def test_it_is_served(folder):
     assert answer.json()["classes"] == scores.argmax(1).tolist()
     np.testing.assert_array_equal(np.array(answer.json()["scores"], "float32"), scores)
     wrong = client.post("/predict", json={"images": images[:, :, :5].tolist()})
-    assert wrong.status_code == 422 and "was saved for images float32[4, 1, 8, 8]" in wrong.json()["detail"]
+    assert wrong.status_code == 422 and "was saved for images float32[batch, 1, 8, 8]" in wrong.json()["detail"]
     assert client.post("/predict", json={"images": "no"}).status_code == 422

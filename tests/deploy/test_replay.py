@@ -256,8 +256,9 @@ def test_what_a_loaded_graph_refuses(tmp_path):
     assert 'dynamic={"args[0]": {0: "batch"}}' in str(caught.value) and "float32[5, 4]" in str(caught.value)
     with pytest.raises(flow.GraphError, match="was saved for"):
         loaded(floats(3, 4).double())
-    with pytest.raises(flow.GraphError, match="was saved with 1 tensors as inputs"):
+    with pytest.raises(flow.GraphError, match="saved for a call with other arguments") as caught:
         loaded(floats(3, 4), floats(3, 4))
+    assert caught.value.values == {"saved": "args [float32[3, 4]]", "got": "args [float32[3, 4], float32[3, 4]]"}
     with pytest.raises(flow.GraphError, match="this Linear is a part of a saved graph"):
         loaded.model[0](floats(3, 4)) if hasattr(loaded.model, "__getitem__") else loaded.model._modules["0"](
             floats(3, 4))
@@ -300,3 +301,63 @@ def test_weights_missing_or_too_many(trains, tmp_path):
         write(path / words[:3], data, meta, wrong)
         with pytest.raises(flow.GraphFormatError, match=f"(?s){words}"):
             flow.load_graph(path / words[:3])
+
+
+def test_a_tensor_is_given_by_place_or_by_name(tmp_path):
+    class Masked(nn.Graph):
+        def build(self, x, mask=None):
+            return x * 2 if mask is None else x * mask
+
+    class Many(nn.Graph):
+        def build(self, first, *rest, scale, **more):
+            return first - rest[0] * scale + more["bias"]["a"] * more["bias"]["b"]
+
+    a, b, c, d = (floats(2, 3, seed=n) for n in range(4))
+    loaded = around(Masked(), tmp_path, a)  # what has a default may be left out again
+    for result in (loaded(a), loaded(x=a), loaded(a, None), loaded(a, mask=None)):
+        assert same(result, a * 2)
+    with pytest.raises(flow.GraphError) as caught:
+        loaded(a, b)
+    assert caught.value.values == {"saved": "x float32[2, 3], mask None",
+                                   "got": "x float32[2, 3], mask float32[2, 3]"}
+    graph = Masked()
+    graph(mask=b, x=a)
+    flow.save(graph, tmp_path / "named")
+    loaded = flow.load_graph(tmp_path / "named")
+    for result in (loaded(a, b), loaded(a, mask=b), loaded(x=a, mask=b), loaded(mask=b, x=a)):
+        assert same(result, a * b)
+    with pytest.raises(flow.GraphError, match=r"build takes \(x, mask\), and mask is missing"):
+        loaded(a)
+    graph = Many()
+    graph(a, b, scale=c, bias={"a": a, "b": d})
+    flow.save(graph, tmp_path / "many")
+    loaded = flow.load_graph(tmp_path / "many")
+    want = a - b * c + a * d
+    assert same(loaded(a, b, scale=c, bias={"a": a, "b": d}), want)
+    assert same(loaded(a, b, bias={"b": d, "a": a}, scale=c), want)
+
+
+def test_a_call_that_does_not_fit_is_one_error_alone(tmp_path, capsys):
+    graph = Predict(nn.Linear(3, 2))
+    graph(floats(2, 4, 3))
+    flow.save(graph, tmp_path / "saved", dynamic={"args[0]": {0: "batch"}})
+    loaded = flow.load_graph(tmp_path / "saved")
+    for x, got, hint in (
+        (floats(2, 4, 3).double(), "float64[2, 4, 3]", "args[0].to(flow.float32)"),
+        (floats(4, 3), "float32[4, 3]", "args[0].unsqueeze(0), a batch of one"),
+        (floats(3), "float32[3]", "a tensor of 3 axes"),
+        (floats(2, 5, 3), "float32[2, 5, 3]", '"args[0]": {0: "batch", 1: "size_1"}'),
+    ):
+        with pytest.raises(flow.GraphError, match=r"was saved for args\[0\] float32\[batch, 4, 3\]") as caught:
+            loaded(x)
+        assert got in str(caught.value) and hint in str(caught.value)
+        assert "test_replay.py:" in caught.value.where and not getattr(caught.value, "__notes__", [])
+    with pytest.raises(flow.GraphError) as caught:
+        loaded(x, mask=x)
+    assert "build" not in caught.value.values and "at replay.py" not in str(caught.value)
+    assert capsys.readouterr() == ("", "")
+    loaded.model.double()
+    with pytest.raises(flow.DTypeError):
+        loaded(floats(2, 4, 3))
+    out, _ = capsys.readouterr()
+    assert "was built up to here" in out and "at replay.py" not in out  # no line of ours as one of the program

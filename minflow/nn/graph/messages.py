@@ -15,7 +15,7 @@ from ...core.mode import MODE, touch
 from ...core.tensor import Tensor
 from ...core.where import warn as warn_with
 from ...core.where import fail as fail_with
-from ...core.where import describe, here
+from ...core.where import OURS, describe, here
 from ...diagnosis.suggest import similar
 from ..functional.arguments import Unquoted
 from ..module import Module
@@ -226,7 +226,8 @@ def check_arguments(graph: Any, args: tuple, kwargs: dict) -> None:
     ]
     passed += [f"{name}={short_input(x)}" for name, x in kwargs.items()]
     what = f"{graph.name}: build takes {takes}, and {'; '.join(wrong) or 'was called with others'}"
-    values = {"build": f"at {build_line(graph)}", "got": ", ".join(passed) or "nothing"}
+    line = {} if OURS[type(graph).build.__code__.co_filename] else {"build": f"at {build_line(graph)}"}
+    values = {**line, "got": ", ".join(passed) or "nothing"}
     raise GraphArgumentError(what, values=values, where=here(), hint=f"graph({', '.join(required)})")
 
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from ....core.base.errors import MinflowError
 from ....core.ir import file_name
 from ....core.tensor import Tensor
+from ....core.where import OURS
 from ....diagnosis.frames import entries, innermost
 from ....diagnosis.ipython import with_cards
 from ....diagnosis.lines import source_of
@@ -42,8 +43,9 @@ def failed(graph: Any, build: Any, error: BaseException) -> None:
         place, source = failed_line(graph, error.__traceback__)
         inside = "its passes and plan" if build.observer.traced_whole else "build"
         inside = f"{cut(path[-1].path, PATH)} ({type(path[-1].module).__name__})" if path else inside
-        where = listing.clean(f": in {inside}, at {place} {source}".rstrip())
-        rows = tree_so_far(graph, build, error, path, f"at {place} {source}".rstrip())
+        line = f"at {place} {source}".rstrip() if place else ""
+        where = listing.clean(f": in {inside}, {line}".removesuffix(", "))
+        rows = [row for row in tree_so_far(graph, build, error, path, line) if row.strip(MARK)]
         text = "\n".join(map(listing.clean, rows))
         if isinstance(error, MinflowError) and with_cards():
             error.add_note(text)  # its card folds it
@@ -73,9 +75,12 @@ def calls_of(build: Any, trace: TracebackType | None) -> list[Any]:
 
 
 def failed_line(graph: Any, trace: TracebackType | None) -> tuple[str, str]:
-    """("file.py:12", its source) of the innermost line of the learner's, or else of the def of build."""
+    """("file.py:12", its source) of the innermost line of the learner's, or else of the def of build; ("", "") where
+    that is ours too, as of a loaded graph."""
     at = innermost(trace)
     code = type(graph).build.__code__ if at is None else at.tb_frame.f_code
+    if OURS[code.co_filename]:
+        return "", ""
     number = code.co_firstlineno if at is None else at.tb_lineno
     return f"{file_name(code.co_filename)}:{number}", source_of(code.co_filename, number)
 

@@ -1,0 +1,133 @@
+"""How a loaded graph is called: the arguments of a call, held against those of the call that was saved.
+
+The names of build's parameters are saved, and which of them had tensors. So a tensor may be given by its place or by
+its name, in a dict in any order, as in a call of the graph that was saved. Read next: `replay.py`, which asks.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..core.base.errors import GraphError
+from ..core.spec import Spec
+from ..core.tensor import Tensor
+from ..core.where import describe, fail, here
+from ..nn.graph.tree import Leaf, flatten, leaves, unflatten
+from .checks import Malformed
+from .document import Document
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a call has the tensor of an input."""
+
+    number: int
+
+
+class Arguments:
+    """Those of a saved call. tree: its structure, with the arguments in the order that build has, so that tensors by
+    place and by name come in the same one; order: the numbers of the inputs in it."""
+
+    def __init__(self, document: Document):
+        self.document = document
+        args, kwargs = saved = unflatten(document.tree[0], map(Place, range(len(document.inputs))))
+        self.signature = signature_of(document.arguments, saved)
+        try:
+            self.bound = self.signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise Malformed(f"arguments of build{self.signature} ({error})", document.tree[0], "tree") from None
+        self.bound.apply_defaults()
+        self.saved = self.bound.args, self.bound.kwargs
+        names = [name for name in self.signature.parameters if name in kwargs]
+        ordered = args, {name: kwargs[name] for name in dict.fromkeys([*names, *kwargs])}
+        self.tree = flatten(ordered, lambda path, x: "tensor" if isinstance(x, Place) else Leaf(x))[0]
+        self.order = [x.number for _, x in leaves(ordered) if isinstance(x, Place)]
+
+    def inputs(self, graph: str, args: tuple, kwargs: dict) -> list[Tensor]:
+        """The tensors of a call, by the numbers of the inputs. Raises TypeError if build takes other arguments,
+        GraphError if the call has tensors in other places than the one that was saved."""
+        bound = self.signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        tensors: dict[int, Tensor] = {}
+        if not matches(self.saved, (bound.args, bound.kwargs), tensors):
+            raise GraphError(f"{graph} was saved for a call with other arguments", where=here(),
+                             values={"saved": self.shown(self.bound), "got": self.shown(bound)},
+                             hint="arguments as they were; or save the graph again, after a call with these")
+        return [tensors[number] for number in range(len(tensors))]
+
+    def check(self, graph: str, specs: Sequence[Spec]) -> None:
+        """Refuse inputs of other dtypes, and of other sizes where they are not dynamic. specs: of all inputs."""
+        for number, (got, (label, spec)) in enumerate(zip(specs, self.document.inputs)):
+            dynamic = self.axes_of(number)
+            wrong = {axis: f"size_{axis}" if axis else "batch" for axis, (a, b) in enumerate(zip(got.shape, spec.shape))
+                     if a != b and axis not in dynamic}
+            if got.dtype is spec.dtype and got.ndim == spec.ndim and not wrong:
+                continue
+            hint = f"{label}.to(flow.{spec.dtype.name})"
+            if got.ndim != spec.ndim:
+                hint = (f"{label}.unsqueeze(0), a batch of one" if got.ndim == spec.ndim - 1 else
+                        f"a tensor of {spec.ndim} axes")
+            elif wrong:
+                axes = ", ".join(f'{axis}: "{axis_name}"' for axis, axis_name in sorted((dynamic | wrong).items()))
+                hint = f'for other sizes, where it is saved: flow.save(graph, path, dynamic={{"{label}": {{{axes}}}}})'
+            fail(GraphError, f"{graph} was saved for {label} {self.wanted(number)}", hint, got=got)
+        if self.document.axes:
+            self.document.sizes(specs)
+
+    # ---- as text -----------------------------------------------------------------------------------------------------
+
+    def axes_of(self, number: int) -> dict[int, str]:
+        """The dynamic axes of an input, with their names."""
+        return {axis: name for name, places in self.document.axes.items() for n, axis in places if n == number}
+
+    def wanted(self, number: int) -> str:
+        """What an input must be: "float32[batch, 3]"."""
+        spec, dynamic = self.document.inputs[number][1], self.axes_of(number)
+        return f"{spec.dtype.name}[{', '.join([dynamic.get(axis, str(n)) for axis, n in enumerate(spec.shape)])}]"
+
+    def shown(self, bound: inspect.BoundArguments) -> str:
+        """ "x float32[batch, 3], mask None"."""
+        return ", ".join([f"{name} {self.text(x)}" for name, x in bound.arguments.items()]) or "nothing"
+
+    def text(self, x: Any) -> str:
+        if isinstance(x, Place):
+            return self.wanted(x.number)
+        if isinstance(x, dict):
+            return f"{{{', '.join([f'{key!r}: {self.text(value)}' for key, value in x.items()])}}}"
+        if isinstance(x, list | tuple):
+            return f"[{', '.join(map(self.text, x))}]"
+        return describe(x)
+
+
+def signature_of(names: Sequence[str], saved: Any) -> inspect.Signature:
+    """That of build. What the saved call left out, it need not be given."""
+    kinds = inspect.Parameter
+    given, by_name = saved
+    parameters: list[inspect.Parameter] = []
+    kind, optional = kinds.POSITIONAL_OR_KEYWORD, False
+    for position, name in enumerate(names):
+        if name.startswith("*"):
+            parameters.append(kinds(name.lstrip("*"), kinds.VAR_KEYWORD if name.startswith("**") else
+                                    kinds.VAR_POSITIONAL))
+            kind, optional = kinds.KEYWORD_ONLY, False
+            continue
+        optional = optional or (name not in by_name and position >= len(given))
+        parameters.append(kinds(name, kind, default=None if optional else kinds.empty))
+    return inspect.Signature(parameters)
+
+
+def matches(saved: Any, x: Any, tensors: dict[int, Tensor]) -> bool:
+    """Has this call tensors where the saved one has a Place, and nothing else besides? Notes them by their numbers."""
+    if isinstance(saved, Place):
+        tensors[saved.number] = x
+        return isinstance(x, Tensor)
+    if isinstance(saved, dict):
+        return isinstance(x, dict) and saved.keys() == x.keys() and all(
+            [matches(saved[key], x[key], tensors) for key in saved])
+    if isinstance(saved, list | tuple):
+        return isinstance(x, list | tuple) and len(saved) == len(x) and all(
+            [matches(a, b, tensors) for a, b in zip(saved, x)])
+    return type(saved) is type(x) and saved == x

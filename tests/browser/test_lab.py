@@ -69,7 +69,8 @@ def test_first_start(browser, tmp_path):
 
 @pytest.mark.parametrize(("name", "pictures", "explorers", "errors"), [
     ("05_eager_and_static", 3, 1, []), ("06_debugging_graphs", 2, 2, ["ShapeError"]),
-    ("08_job_functions", 1, 1, []), ("09_async", 3, 0, [])])
+    ("08_job_functions", 1, 1, []), ("09_async", 3, 0, []),
+    ("12_it_leaves_home", 3, 1, [])])
 def test_notebooks_with_pictures(lab, tmp_path, name, pictures, explorers, errors):
     shutil.copy(TOP / "notebooks" / f"{name}.ipynb", lab[1])
     report = drive(lab, f"{name}.ipynb", shots_folder(tmp_path, name))

@@ -1,2 +1,2 @@
-"""Any ONNX file as a picture: what it says as records, and the explorer's view of them. Read next: `records.py`, then
-`view.py`."""
+"""Any ONNX file as a picture: what it holds, that as records, and the explorer's view of them. Read next: `view.py`,
+then `contents.py`."""

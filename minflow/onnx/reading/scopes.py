@@ -2,7 +2,7 @@
 
 "/layer1/layer1.0/conv1/Conv", as PyTorch's older exporter writes it, is an operation of layer1.0.conv1; its newer one
 writes the modules and their classes into the metadata; TensorFlow's writes "model/dense/MatMul"; ours
-"model.conv1-conv2d-0/Conv". PyTorch's metadata also has the lines of the program. Read next: `records.py`.
+"model.conv1-conv2d-0/Conv". PyTorch's metadata also has the lines of the program. Read next: `describe.py`.
 """
 
 from __future__ import annotations

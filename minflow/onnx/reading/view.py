@@ -1,6 +1,6 @@
 """`flow.onnx.show(path)`: an ONNX file of any program as the explorer's picture. Nothing in it is run.
 
-Read next: `records.py`, which makes the record; `../../nn/graph/explore/session.py`, what is open in it.
+Read next: `contents.py`, what the file holds; `../../nn/graph/explore/session.py`, what is open in the picture.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from ...views.html.table import inner_picture, table
 from ...views.records.step import StepRecord
 from ...views.show import View
 from ...views.text.listing import clean
+from .contents import read
 from .describe import numbers_of
-from .records import OnnxFile, read
+from .records import OnnxFile, Records
 
 
 class OnnxSubject(Subject):
@@ -91,7 +92,7 @@ def show(path: str | os.PathLike[str]) -> OnnxView:
     Raises GraphFormatError if the file cannot be read or is no ONNX file, MissingDependencyError without the package
     onnx. Source: onnx.ai/onnx/repo-docs/IR.html.
     """
-    return OnnxView(read(path))
+    return OnnxView(Records(read(path)).result())
 
 
 __all__ = ["OnnxView", "show"]

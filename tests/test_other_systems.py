@@ -141,4 +141,4 @@ def test_whose_temporaries_they_are_on_windows(monkeypatch, tmp_path, handle, er
     left = tmp_path / f".minflow.{atomic.host()}.99999999.0123abcd.tmp"
     left.touch()
     atomic.sweep(tmp_path)
-    assert left.exists() == lives and closed == [handle] * bool(handle)
+    assert left.exists() == lives and set(closed) == {handle} - {0}

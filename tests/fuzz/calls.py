@@ -1195,7 +1195,7 @@ UNCALLED = {
             "fuse_conv_bn_weights fuse_linear_bn_eval fuse_linear_bn_weights clip_grad_norm clip_grads_with_norm_"
         ).split()
     },
-    **dict.fromkeys(("load", "save", "from_dlpack", "frombuffer"), "reads or writes what is no tensor"),
+    **dict.fromkeys(("load", "load_graph", "save", "from_dlpack", "frombuffer"), "reads or writes what is no tensor"),
     **dict.fromkeys(
         (
             "nn.CombinedMarginLoss F.combined_margin_loss F.sparse_softmax_cross_entropy nn.QuickGELU nn.SquareReLU "

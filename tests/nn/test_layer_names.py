@@ -29,7 +29,7 @@ MISTAKES = [
     (lambda: F.multilabel_margin_loss(X, flow.tensor([0, 1])), r"input is float32\[2, 3\], target is int64\[2\]"),
     (lambda: F.ctc_loss(X.unsqueeze(1), flow.tensor([[3]]), [2], [1]), "target 3 is no class: 0 to 2"),
     (lambda: F.ctc_loss(X.unsqueeze(1), flow.tensor([[1]]), [3], [1]), "input_lengths holds 3, where 0 to 2 can be"),
-    (lambda: F.ctc_loss(X.unsqueeze(1), flow.tensor([1]), [2], [2]), "target_lengths sum up to 2, there are 1 targets"),
+    (lambda: F.ctc_loss(X.unsqueeze(1), flow.tensor([1]), [2], [2]), "target_lengths holds 2, where 0 to 1 can be"),
     (lambda: F.ctc_loss(X.unsqueeze(1), flow.tensor([[1]]), [2], [1], blank=3), "blank is 3, there are 3 classes"),
     (lambda: F.ctc_loss(X[0], flow.tensor([1]), 2, 1), "log_probs has 1 axes"),
     (lambda: F.sparse_softmax_cross_entropy(X, flow.tensor([0, 1])), "labels first"),

@@ -57,7 +57,6 @@ FLOW = {
     "model": "flow.nn.Module and flow.nn.Graph",
     "saved_model": "flow.save(module.state_dict(), path), or flow.checkpoint.save(path) for the variables of jobs",
     "serving": "flow.save(module.state_dict(), path)",
-    "onnx": "flow.save(module.state_dict(), path)",
     **dict.fromkeys("""
         tensorrt quantization contrib indexed_slices_reduce_sum
     """.split(), "leave it out: it was for one kind of device"),

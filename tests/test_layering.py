@@ -136,7 +136,7 @@ CAPS = {
     "core.messages": 830,       # names, arguments and likely mistakes; runs only then
     "core.backend.fast": 520,   # tuned kernels beside the reference ones, which say what they compute
     "compiler": 160,            # what graphs and jobs share: parts, the cache of plans, names, free memory
-    "views": 4980,
+    "views": 5060,
     "diagnosis": 910,
     "nn": 2350,
     "nn.modules": 2120,

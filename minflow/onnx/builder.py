@@ -57,8 +57,6 @@ class Builder:
     -> (the input's name, its axis).  follows: see Program.  moving: value -> its sizes, where some follow such an axis.
     read: the outputs, and what the nodes that are written read.  updating: nodes that an update of a state needs."""
 
-    opset = OPSET
-
     def __init__(self, axes: Mapping | None = None, follows: Mapping | None = None, moving: Mapping | None = None):
         self.axes, self.follows, self.moving = axes or {}, follows or {}, moving or {}
         self.names: dict[Value, str] = {}
@@ -116,9 +114,9 @@ class Builder:
         """The name of an input; of a Python number that of a constant of this dtype."""
         return x if isinstance(x, str) else self.const(x, dtype)
 
-    def cast(self, x: str, dtype: DType | str) -> str:
-        """x in another dtype."""
-        return self.op("Cast", x, to=onnx_type(as_dtype(dtype)))
+    def cast(self, x: str, dtype: DType | str, of: DType | None = None) -> str:
+        """x in another dtype. of: the one that it has, where that may be the same."""
+        return x if dtype is of else self.op("Cast", x, to=onnx_type(as_dtype(dtype)))
 
     def dims(self, value: Value) -> tuple:
         """The sizes of a value; one that follows dynamic axes is a SizeOf."""
@@ -134,12 +132,12 @@ class Builder:
         """Does anything that is written read this output?"""
         return Value(node, output, node.out_specs[output]) in self.read
 
-    def fixed(self, value: Value, node: Node, *axes: int) -> Spec:
+    def fixed(self, value: Value, *axes: int) -> Spec:
         """The spec of an input whose sizes (or those of these axes) are the same in every call; else refuses the
         node."""
         if any(not isinstance(n, int) for axis, n in enumerate(self.dims(value)) if not axes or axis in axes):
-            self.refuse(node, f"its form needs sizes that are the same in every call, and {value.spec} follows "
-                              f"{', '.join(self.axes)}", "leave that axis out of dynamic")
+            self.refuse(f"its form needs sizes that are the same in every call, and {value.spec} follows "
+                        f"{', '.join(self.axes)}", "leave that axis out of dynamic")
         return value.spec
 
     def shape(self, node: Node, attr: str = "shape", unknown: bool = False) -> str:
@@ -191,13 +189,13 @@ class Builder:
             self.sizes[name] = self.op("Gather", self.op("Shape", source), self.const([axis]))
         return self.sizes[name]
 
-    def refuse(self, node: Node, why: str, hint: str = "") -> NoReturn:
-        """This node has no form in ONNX; `why` goes on from the op's name: "dropout: draws random numbers"."""
+    def refuse(self, why: str, hint: str = "") -> NoReturn:
+        """The node has no form in ONNX; `why` goes on from the op's name: "dropout: draws random numbers"."""
         raise Refused(why, hint)
 
-    def newer(self, node: Node, kind: str, opset: int, hint: str = "") -> NoReturn:
-        """This node's form came with a later opset than the one that is written."""
-        self.refuse(node, f"needs {kind} of opset {opset}, and minflow writes opset {self.opset}", hint)
+    def newer(self, kind: str, opset: int, hint: str = "") -> NoReturn:
+        """The node's form came with a later opset than the one that is written."""
+        self.refuse(f"needs {kind} of opset {opset}, and minflow writes opset {OPSET}", hint)
 
 
 def onnx_type(dtype: DType) -> int:

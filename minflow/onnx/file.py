@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from ..core.base.errors import GraphError, need
-from ..core.functions.creation import zeros
 from ..core.where import fail
 from ..deploy.program import Program, program_of
 from ..deploy.replay import LoadedGraph
@@ -74,17 +73,9 @@ def taken(subject: Any, example: Any, dynamic: Mapping | None) -> Program:
             return plain(program_of(wrapped, dynamic), type(subject).__name__)
     if arguments and isinstance(subject, RunningGraph):
         subject.compiled_for(arguments, {})
-    elif isinstance(subject, LoadedGraph):
-        if not subject.is_compiled:
-            subject.compiled_for(*saved_arguments(subject))
-        dynamic = saved_axes(subject) if dynamic is None else dynamic
+    if dynamic is None and isinstance(subject, LoadedGraph):
+        dynamic = saved_axes(subject)
     return program_of(subject, dynamic)
-
-
-def saved_arguments(graph: LoadedGraph) -> tuple[tuple, dict]:
-    """Arguments as a loaded graph was saved for, all zeros: it is traced, not run."""
-    document = graph.__dict__["_document"]
-    return unflatten(document.tree[0], [zeros(*spec.shape, dtype=spec.dtype) for _, spec in document.inputs])
 
 
 def saved_axes(graph: LoadedGraph) -> dict[int, dict[int, str]]:

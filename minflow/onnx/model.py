@@ -139,7 +139,7 @@ def translate(b: Builder, node: Node, name: str, refused: Refusals) -> None:
             given = function(b, node, *inputs)
             for attr in follows:
                 if isinstance(attr, str) and (node, attr) not in b.asked:
-                    b.refuse(node, f"its {attr} follows {', '.join(b.axes)}, which its form does not",
+                    b.refuse(f"its {attr} follows {', '.join(b.axes)}, which its form does not",
                              "leave that axis out of dynamic")
         except Refused as error:
             refused.add(node, error.why, error.hint)

@@ -189,11 +189,12 @@ def test_a_loaded_graph_needs_no_example(tmp_path):
     graph = Predict(network().eval())
     want = graph(X)
     flow.save(graph, tmp_path / "saved", dynamic={"features": {0: "batch"}})
-    flow.onnx.export(flow.load_graph(tmp_path / "saved"), None, tmp_path / "a.onnx")
-    written = onnx.load(tmp_path / "a.onnx")
-    assert names(written)[0] == ["features"] and "model.3.bias" in names(written)[2]
-    np.testing.assert_allclose(run(written, X.numpy())[0], want.numpy(), rtol=1e-5, atol=1e-6)
-    assert session(written).get_inputs()[0].shape == ["batch", 6]
+    for example in (None, X):
+        flow.onnx.export(flow.load_graph(tmp_path / "saved"), example, tmp_path / "a.onnx")
+        written = onnx.load(tmp_path / "a.onnx")
+        assert names(written)[0] == ["features"] and "model.3.bias" in names(written)[2]
+        np.testing.assert_allclose(run(written, X.numpy())[0], want.numpy(), rtol=1e-5, atol=1e-6)
+        assert session(written).get_inputs()[0].shape == ["batch", 6]
 
 
 def test_a_predict_job(tmp_path):

@@ -19,7 +19,7 @@ def as_bool(b: Builder, node, i: int, x) -> str:
     """Input i as a bool: anything but 0 is true."""
     if x.__class__ is not str:
         return b.const(bool(x))
-    return x if node.inputs[i].spec.dtype is bool_ else b.cast(x, bool_)
+    return b.cast(x, bool_, node.inputs[i].spec.dtype)
 
 
 def compared(kind: str, turned: bool = False):

@@ -40,7 +40,7 @@ def _(b, node, grad, weight):
 @form("im2col")
 def _(b, node, x):
     """The pixels of each position of the window, by their places in H * W."""
-    (height, width), (top, left) = b.fixed(node.inputs[0], node, 2, 3).shape[2:], node.attrs["padding"]
+    (height, width), (top, left) = b.fixed(node.inputs[0], 2, 3).shape[2:], node.attrs["padding"]
     kernel, stride, dilation = [node.attrs[k] for k in ("kernel_size", "stride", "dilation")]
     if top or left:
         x = b.op("Pad", x, b.const([0, 0, top, left, 0, 0, top, left]))

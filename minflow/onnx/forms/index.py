@@ -30,8 +30,7 @@ def _(b, node, x, index, src):
     """ScatterND writes along the first axis: that of the index comes to the front and goes back."""
     axis, axes = node.attrs["axis"], len(node.inputs[0].spec.shape)
     index_axes = len(node.inputs[1].spec.shape)
-    index = places(b, node, 1, index)
-    index = index if node.inputs[1].spec.dtype is int64 else b.cast(index, int64)
+    index = b.cast(index, int64, node.inputs[1].spec.dtype)
     if src.__class__ is not str:
         shape = b.dims(node.inputs[0])
         place = (*shape[:axis], *b.dims(node.inputs[1]), *shape[axis + 1:])

@@ -15,7 +15,7 @@ EVAL = "the module itself, which is exported in eval mode: flow.onnx.export(mode
 def _(b, node, x, weight, bias):
     """Where no running statistics follow from it: a layer with track_running_stats=False."""
     if node in b.updating:
-        b.refuse(node, "changes running statistics, as batch norm does in training mode", EVAL)
+        b.refuse("changes running statistics, as batch norm does in training mode", EVAL)
     spec = node.inputs[0].spec
     wide = b.const([1, -1] + [1] * (spec.ndim - 2))
     axes = b.const(list(others(spec.ndim)))

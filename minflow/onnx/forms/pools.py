@@ -25,7 +25,7 @@ def window(b, node) -> dict:
         return options | dict(ceil_mode=1)
     options["pads"] = reaching(node)
     if any(pad >= k for pad, k in zip(options["pads"][2:], a["kernel_size"])):
-        b.refuse(node, f"rounds {size} to {result} by its ceil_mode, ONNX to {tuple(rounded)}",
+        b.refuse(f"rounds {size} to {result} by its ceil_mode, ONNX to {tuple(rounded)}",
                  "a size that the stride divides, or ceil_mode=False")
     return options
 
@@ -45,7 +45,7 @@ def _(b, node, x):
     if not b.used(node, 1):
         return b.op("MaxPool", x, **options), None
     y, places = b.op("MaxPool", x, outputs=2, **options)
-    pixels = math.prod(b.fixed(node.inputs[0], node, 2, 3).shape[2:])
+    pixels = math.prod(b.fixed(node.inputs[0], 2, 3).shape[2:])
     return y, b.op("Mod", places, b.const(pixels))
 
 
@@ -64,7 +64,7 @@ def _(b, node, x):
     if divisor is None and not (include and options["pads"][2:] != list(a["padding"])):
         return b.op("AveragePool", x, count_include_pad=int(include), **options)
     if a["ceil_mode"]:
-        b.fixed(node.inputs[0], node, 2, 3)
+        b.fixed(node.inputs[0], 2, 3)
         options |= dict(pads=reaching(node), ceil_mode=0)
     counts = divisor or divisors(np, spec.shape, result.shape[2:], a["kernel_size"], a["stride"], a["padding"], include,
                                  None, result.dtype.np)
@@ -78,7 +78,7 @@ def _(b, node, x):
     wanted = node.attrs["output_size"]
     if wanted == (1, 1):
         return b.op("GlobalAveragePool", x)
-    size = b.fixed(node.inputs[0], node, 2, 3).shape[2:]
+    size = b.fixed(node.inputs[0], 2, 3).shape[2:]
     if not any(n % m for n, m in zip(size, wanted)):
         step = [n // m for n, m in zip(size, wanted)]
         return b.op("AveragePool", x, kernel_shape=step, strides=step)

@@ -17,9 +17,9 @@ ORDERS = {"lstm": [0, 3, 1, 2], "gru": [1, 0, 2], "rnn": [0]}
 def check(b, node, count: int) -> None:
     """Refuse packed sequences, and a use of other outputs than the first ones."""
     if any(b.used(node, i) for i in range(count, len(node.out_specs))):
-        b.refuse(node, "gives its gates to a gradient, and ONNX keeps them to itself", "a model without gradients")
+        b.refuse("gives its gates to a gradient, and ONNX keeps them to itself", "a model without gradients")
     if node.attrs["sizes"]:
-        b.refuse(node, "sequences of several lengths, packed", "padded sequences (T, N, I)")
+        b.refuse("sequences of several lengths, packed", "padded sequences (T, N, I)")
 
 
 def layer(b, node, operator: str, x, states, w_ih, w_hh, b_ih, b_hh, **attributes) -> tuple[str, ...]:

@@ -18,8 +18,7 @@ def reduced(b: Builder, kind: str, x: str, axis, keepdims) -> str:
 
 def counted(b: Builder, node, x: str) -> str:
     """x in the dtype of the result."""
-    dtype = node.out_specs[0].dtype
-    return x if node.inputs[0].spec.dtype is dtype else b.cast(x, dtype)
+    return b.cast(x, node.out_specs[0].dtype, node.inputs[0].spec.dtype)
 
 
 @form("sum", "prod", "mean")
@@ -52,9 +51,8 @@ def comparable(dtype: DType) -> DType:
 @form("amax", "amin")
 def _(b, node, x):
     kind, dtype = "ReduceMax" if node.op.name == "amax" else "ReduceMin", node.out_specs[0].dtype
-    if comparable(dtype) is dtype:
-        return reduced(b, kind, x, **node.attrs)
-    return b.cast(reduced(b, kind, b.cast(x, comparable(dtype)), **node.attrs), dtype)
+    wide = comparable(dtype)
+    return b.cast(reduced(b, kind, b.cast(x, wide, dtype), **node.attrs), dtype, wide)
 
 
 @form("argmax", "argmin")
@@ -62,7 +60,7 @@ def _(b, node, x):
     kind = "ArgMax" if node.op.name == "argmax" else "ArgMin"
     axis, keepdims = node.attrs["axis"], node.attrs["keepdims"]
     dtype = node.inputs[0].spec.dtype
-    x = x if comparable(dtype) is dtype else b.cast(x, comparable(dtype))
+    x = b.cast(x, comparable(dtype), dtype)
     if axis is not None:
         return b.op(kind, x, axis=axis, keepdims=int(keepdims))
     place = b.op(kind, b.op("Reshape", x, b.const([-1])), axis=0, keepdims=0)
@@ -88,10 +86,10 @@ def _(b, node, x):
     """All of them by TopK, which takes the first one of equal ones first, as a stable sort does."""
     axis, dtype = node.attrs["axis"], node.inputs[0].spec.dtype
     wide = comparable(dtype)
-    x = x if wide is dtype else b.cast(x, wide)
+    x = b.cast(x, wide, dtype)
     count = b.size_vector([b.dims(node.inputs[0])[axis]])
     found, places = b.op("TopK", x, count, axis=axis, largest=int(node.attrs["descending"]), sorted=1, outputs=2)
-    return (found if wide is dtype else b.cast(found, dtype)), places
+    return b.cast(found, dtype, wide), places
 
 
 @form("median")
@@ -99,8 +97,8 @@ def _(b, node, x):
     """The last of the smaller half."""
     dtype, flat = node.inputs[0].spec.dtype, b.op("Reshape", x, b.const([-1]))
     wide = comparable(dtype)
-    flat = flat if wide is dtype else b.cast(flat, wide)
-    half = b.const([(b.fixed(node.inputs[0], node).size + 1) // 2])
+    flat = b.cast(flat, wide, dtype)
+    half = b.const([(b.fixed(node.inputs[0]).size + 1) // 2])
     smaller, _ = b.op("TopK", flat, half, axis=0, largest=0, sorted=1, outputs=2)
     middle = b.op("Gather", smaller, b.const(-1), axis=0)
-    return middle if wide is dtype else b.cast(middle, dtype)
+    return b.cast(middle, dtype, wide)

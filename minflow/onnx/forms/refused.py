@@ -9,14 +9,14 @@ from .norm import EVAL
 
 @form("dropout")
 def _(b, node, *inputs):
-    b.refuse(node, "draws random numbers: dropout in training mode", EVAL)
+    b.refuse("draws random numbers: dropout in training mode", EVAL)
 
 
 @form("uniform", "normal", "randint", "randperm", "bernoulli", "multinomial", "poisson", "binomial")
 def _(b, node, *inputs):
-    b.refuse(node, "draws random numbers at each call", "give the random numbers to the model as an input")
+    b.refuse("draws random numbers at each call", "give the random numbers to the model as an input")
 
 
 @form("cumprod")
 def _(b, node, x):
-    b.newer(node, "CumProd", 26, "x.log().cumsum(dim).exp() for positive numbers")
+    b.newer("CumProd", 26, "x.log().cumsum(dim).exp() for positive numbers")

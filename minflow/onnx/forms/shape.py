@@ -92,7 +92,7 @@ def _(b, node, x):
 
 def places_of(b: Builder, node) -> np.ndarray:
     """The number of each element of input 0 in its flattened tensor."""
-    spec = b.fixed(node.inputs[0], node)
+    spec = b.fixed(node.inputs[0])
     return np.arange(spec.size).reshape(spec.shape)
 
 
@@ -134,7 +134,7 @@ def _(b, node, x):
 @form("roll")
 def _(b, node, x):
     for shift, axis in zip(node.attrs["shifts"], node.attrs["axes"]):
-        size = b.fixed(node.inputs[0], node, axis).shape[axis]
+        size = b.fixed(node.inputs[0], axis).shape[axis]
         if size and shift % size:
             cut = size - shift % size
             x = b.op("Concat", sliced(b, x, [(axis, (cut, None, 1))]), sliced(b, x, [(axis, (0, cut, 1))]), axis=axis)

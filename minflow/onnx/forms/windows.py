@@ -11,7 +11,7 @@ from ..builder import form
 def _(b, node, x):
     """By their places in the flat tensor."""
     a = node.attrs
-    b.fixed(node.inputs[0], node)
+    b.fixed(node.inputs[0])
     places = np.full(a["size"], a["offset"], "int64")
     for axis, (n, step) in enumerate(zip(a["size"], a["stride"])):
         places += (np.arange(n) * step).reshape((-1,) + (1,) * (len(a["size"]) - 1 - axis))
@@ -22,7 +22,7 @@ def _(b, node, x):
 def _(b, node, x):
     """Each window along its axis, then its elements as the last axis."""
     dim, size, step = (node.attrs[k] for k in ("dim", "size", "step"))
-    count, ndim = node.out_specs[0].shape[dim], b.fixed(node.inputs[0], node, dim).ndim
+    count, ndim = node.out_specs[0].shape[dim], b.fixed(node.inputs[0], dim).ndim
     places = (np.arange(count) * step)[:, None] + np.arange(size)
     seen = b.op("Gather", x, b.const(places), axis=dim)
     order = [axis for axis in range(ndim + 1) if axis != dim + 1] + [dim + 1]

@@ -22,7 +22,7 @@ from ..core.spec import DType, Spec, dtype_named, spec_of
 from ..nn.graph.tree import Leaf
 from . import versions
 from .attrs import AXES, SIZES, check_inputs, decode_attrs, number, plausible, resolved
-from .checks import FAR, Malformed, each, fields, flag, items, one_of, table, text, whole
+from .checks import FAR, Check, Malformed, each, fields, flag, items, one_of, table, text, whole
 from .dynamic.axes import AXES as MOST_AXES, sizes_of
 from .dynamic.follows import Filled, Follows, Ratio, equal
 from .program import CallEntry, ModuleEntry
@@ -42,7 +42,7 @@ class State:
 
     name: str
     kind: str
-    spec: Spec | None
+    spec: Spec
     array: np.ndarray | None = None
     requires_grad: bool = False
     filled: Filled | None = None  # of a constant that follows dynamic axes: how
@@ -122,11 +122,7 @@ class Reading:
         if not name.isidentifier() or not kind.isidentifier():
             raise Malformed("names of a graph and its class", [name, kind], "name and kind")
         self.known = versions.check_versions(table(data["ops"], "ops", lambda x, place: whole(x, place, 1, 10**6)))
-        arguments = tuple(each(data["arguments"], "arguments", argument))
-        stars = [len(x) - len(x.lstrip("*")) for x in arguments]
-        if len({"self", *(x.lstrip("*") for x in arguments)}) <= len(arguments) or stars.count(1) > 1 or (
-                2 in stars[:-1]):
-            raise Malformed("names that differ, at most *one, and **one as the last", arguments, "arguments")
+        arguments = arguments_of_build(data["arguments"])
         inputs = tuple(each(data["inputs"], "inputs", self.input))
         self.specs += [spec for _, spec in inputs]
         tree = call_arguments(self.structure(data["tree"], "tree", among=range(len(inputs))), "tree")
@@ -140,19 +136,8 @@ class Reading:
         rows = versions.converted(items(data["nodes"], "nodes"), self.known)
         nodes = tuple([self.node(row, f"nodes[{i}]", i) for i, row in enumerate(rows)])
         first, last = len(inputs), len(inputs) + len(states)
-
-        def state_number(x: Any, place: str) -> int:
-            return self.ref(x, place, first, last) - first
-
-        updates = tuple(each(data["updates"], "updates", lambda x, place: self.update(x, place, state_number)))
-        gradients = tuple(each(data["gradients"], "gradients",
-                               lambda x, place: self.update(x, place, lambda n, at: whole(n, at, 0, len(states) - 1))))
-        for target, value in (*updates, *gradients):
-            if states[target].spec is not self.specs[value] or states[target].kind == "generator":
-                raise Malformed(f"a value of {states[target].spec}", str(self.specs[value]), "updates and gradients")
-        for pairs, place in ((updates, "updates"), (gradients, "gradients")):
-            if len({target for target, _ in pairs}) < len(pairs):
-                raise Malformed("a tensor once", pairs, place)
+        updates = self.values_of("updates", states, lambda x, place: self.ref(x, place, first, last) - first)
+        gradients = self.values_of("gradients", states, lambda x, place: whole(x, place, 0, len(states) - 1))
         if any(states[target].kind == "constant" for target, _ in updates):
             raise Malformed("tensors that are no constants", updates, "updates")
         loss = None if data["loss"] is None else self.ref(data["loss"], "loss")
@@ -192,7 +177,7 @@ class Reading:
             words = each(x["words"], f"{place}.words", lambda w, at: whole(w, at, -(2**63)), 2, 2)
             draws = whole(x["draws"], f"{place}.draws", 0, 10**6)
             return State(text(x["name"], f"{place}.name"), "generator", Spec((2,), dtype_named("int64")), draws=draws,
-                         words=tuple(words))
+                         words=(words[0], words[1]))
         x = fields(x, place, ("name", "kind", "spec"), ("requires_grad", "filled"))
         name, kind = text(x["name"], f"{place}.name", LONG, 1), one_of(x["kind"], f"{place}.kind", KINDS)
         wanted, requires = spec(x["spec"], f"{place}.spec"), flag(x.get("requires_grad", False), place)
@@ -258,12 +243,7 @@ class Reading:
         if origin is not None and origin != RECOMPUTE:
             origin = whole(origin, f"{place}.of", -1, number - 1)
         needs = whole(x.get("needs", 0), f"{place}.needs", 0, (1 << len(inputs)) - 1)
-        line = x.get("line")
-        if line is not None:
-            found = LINE.fullmatch(text(line, f"{place}.line", 220))
-            if found is None or not int(found[2]):
-                raise Malformed('a line, "file.py:12"', line, f"{place}.line")
-            line = found[1], int(found[2])
+        line = source_line(x["line"], f"{place}.line") if "line" in x else None
         changes = any(isinstance(v, Follows | Ratio) for v in inputs) or now != attrs
         scope = text(x.get("scope", ""), f"{place}.scope", LONG)
         return NodeEntry(op, inputs, attrs, wanted, first, scope, line, needs, origin, changes)
@@ -278,13 +258,23 @@ class Reading:
             raise Malformed(f"a value from %{low} to %{high - 1}", x, place)
         return Ref(found[1])
 
-    def update(self, x: Any, place: str, number: Any) -> tuple[int, int]:
-        target, value = items(x, place, 2, 2)
-        return number(target, place), self.ref(value, place)
+    def values_of(self, key: str, states: tuple[State, ...], number: Check) -> tuple[tuple[int, int], ...]:
+        """(number of a tensor, number of its new value or its gradient), of each tensor once."""
+        pairs = []
+        for i, pair in enumerate(items(self.data[key], key)):
+            place = f"{key}[{i}]"
+            target, value = items(pair, place, 2, 2)
+            target, value = number(target, place), self.ref(value, place)
+            if states[target].spec is not self.specs[value] or states[target].kind == "generator":
+                raise Malformed(f"a value of {states[target].spec}", str(self.specs[value]), place)
+            pairs.append((target, value))
+        if len({target for target, _ in pairs}) < len(pairs):
+            raise Malformed("a tensor once", pairs, key)
+        return tuple(pairs)
 
     # ---- structures, modules and calls -------------------------------------------------------------------------------
 
-    def structure(self, x: Any, place: str, depth: int = 0, among: Any = None) -> Any:
+    def structure(self, x: Any, place: str, among: Any = None) -> Any:
         """(shape, Refs) as `flatten` gives them of tensors."""
         refs: list[Ref] = []
         shape = self.shape(x, place, 0, refs)
@@ -319,7 +309,7 @@ class Reading:
     def calls(self, rows: Any, modules: tuple, firsts: list[int]) -> tuple[CallEntry, ...]:
         """The calls, each inside the one before it that is less deep. firsts: the first value of each node, and the
         count of values."""
-        top: list[Any] = []
+        top: list[CallEntry] = []
         stack = [(0, len(firsts) - 1, top)]
         for i, x in enumerate(items(rows, "calls")):
             place = f"calls[{i}]"
@@ -333,7 +323,7 @@ class Reading:
             if last < first:
                 raise Malformed("the first node, then the last", [first, last], f"{place}.nodes")
             number = whole(x["module"], f"{place}.module", 0, len(modules) - 1)
-            inside: list[Any] = []
+            inside: list[CallEntry] = []
             taken = call_arguments(self.structure(x["in"], f"{place}.in"), f"{place}.in")
             given = self.structure(x["out"], f"{place}.out")
             for refs, node, key in ((taken[1], first, "in"), (given[1], last, "out")):
@@ -358,6 +348,21 @@ def argument(x: Any, place: str) -> str:
     if not x.lstrip("*").isidentifier() or len(x) - len(x.lstrip("*")) > 2:
         raise Malformed("the name of an argument", x, place)
     return x
+
+
+def arguments_of_build(x: Any) -> tuple[str, ...]:
+    arguments = tuple(each(x, "arguments", argument))
+    stars = [len(x) - len(x.lstrip("*")) for x in arguments]
+    if len({"self", *(x.lstrip("*") for x in arguments)}) <= len(arguments) or stars.count(1) > 1 or 2 in stars[:-1]:
+        raise Malformed("names that differ, at most *one, and **one as the last", arguments, "arguments")
+    return arguments
+
+
+def source_line(x: Any, place: str) -> tuple[str, int]:
+    found = LINE.fullmatch(text(x, place, 220))
+    if found is None or not int(found[2]):
+        raise Malformed('a line, "file.py:12"', x, place)
+    return found[1], int(found[2])
 
 
 def spec_text(spec: Spec) -> str:

@@ -7,7 +7,7 @@ Read next: `dynamic/__init__.py`, what differs from call to call; `writing.py`, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -68,7 +68,7 @@ class CallEntry:
     last: int
     inputs: Any
     output: Any
-    children: tuple[CallEntry, ...] = ()
+    children: Sequence[CallEntry] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -334,7 +334,7 @@ class Modules:
         number = self.numbers[key] = len(self.entries)
         self.entries.append(None)
         self.open.add(key)
-        own = [
+        parameters, buffers = [
             {name: self.holder.add(f"{path}.{name}", kind, t) for name, t in tensors.items() if t is not None}
             for kind, tensors in (("parameter", module._parameters), ("buffer", module._buffers))
         ]
@@ -342,7 +342,7 @@ class Modules:
                     if child is not None}
         self.open.discard(key)
         self.entries[number] = ModuleEntry(
-            path, type(module).__name__, text_of(module), module.training, *own, children,
+            path, type(module).__name__, text_of(module), module.training, parameters, buffers, children,
             tuple(sorted(module._transient)), is_container(module))
         return number
 

@@ -8,7 +8,7 @@ Read next: `../nn/graph/build.py`, which calls it; `training/__init__.py`.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
@@ -246,7 +246,7 @@ class Run:
         finally:
             RUN.reset(token)
 
-    def part(self, first: int, last: int, calls: tuple[CallEntry, ...]) -> None:
+    def part(self, first: int, last: int, calls: Sequence[CallEntry]) -> None:
         """The nodes first:last; those of calls inside of the modules that were called."""
         modules = self.graph.__dict__["_modules_by_number"]
         for call in calls:

@@ -85,7 +85,7 @@ class Writing:
         if spec.dtype.name not in WRITTEN:
             fail(GraphError, f"{held.name} has the dtype {spec.dtype.name}, which a file of weights cannot hold",
                  f"one of {', '.join(WRITTEN)}", tensor=held.tensor)
-        result = {"name": held.name, "kind": held.kind, "spec": spec_text(spec)}
+        result: dict[str, Any] = {"name": held.name, "kind": held.kind, "spec": spec_text(spec)}
         if held.tensor.requires_grad:
             result["requires_grad"] = True
         if filled := self.program.fills.get(held.source):

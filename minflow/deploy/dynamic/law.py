@@ -44,8 +44,8 @@ class Law:
             if len({tuple(x) for x in values}) == 1:
                 return {key: self.of([x[key] for x in values]) for key in first}
         elif kinds == {int}:
-            if (result := self.integer(values)) is not None:
-                return result
+            if (follows := self.integer(values)) is not None:
+                return follows
             raise Unfollowed(values, "x.size(0) times or plus a whole number follows; x.size(0) // 2 does not, since "
                                      "it is rounded at odd sizes")
         elif kinds == {float}:

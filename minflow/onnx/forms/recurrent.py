@@ -70,7 +70,7 @@ def step(b, node, back: str, shorter: str):
     from onnx import helper
 
     ours = b.fresh(f"{b.prefix}/step")
-    nodes = []
+    nodes: list = []
 
     def op(kind, *inputs, outputs="", **attributes):
         names = [f"{ours}/{name}" for name in (outputs or f"{kind}{len(nodes)}").split()]

@@ -89,7 +89,8 @@ class Records:
 
     def inlined(self, op: Op) -> dict[str, str]:
         """The small constants that it reads, by the names of its inputs."""
-        file, result = self.file, {}
+        file = self.file
+        result: dict[str, str] = {}
         for formal, value in op.args:
             tensor = file.tensors.get(value)
             if tensor is not None and value not in file.sparse and not tensor.data_location:

@@ -11,8 +11,6 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from ..io import SAVERS
-from ..job.function import Job
-from ..nn.graph.graph import RunningGraph
 
 if TYPE_CHECKING:
     from .replay import LoadedGraph
@@ -41,4 +39,4 @@ def save_graph(obj: Any, path: str | os.PathLike, dynamic: Any = None) -> None:
     saving.save(obj, path, dynamic)
 
 
-SAVERS.extend([(RunningGraph, save_graph), (Job, save_graph)])
+SAVERS |= dict.fromkeys(("minflow.nn.graph.graph.RunningGraph", "minflow.job.function.Job"), save_graph)

@@ -11,7 +11,9 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO
 
-SAVERS: list[tuple[type, Callable]] = []  # (class, what saves its objects): `deploy` puts graphs and jobs here
+# "module.Class" -> what saves its objects: `deploy` puts graphs and jobs here, by name, so that neither is imported
+# before a program has one.
+SAVERS: dict[str, Callable] = {}
 
 
 def save(obj: Any, path: str | os.PathLike | BinaryIO, *, dynamic: Mapping | None = None, pickle_module: Any = None,
@@ -33,8 +35,8 @@ def save(obj: Any, path: str | os.PathLike | BinaryIO, *, dynamic: Mapping | Non
     """
     from . import checkpoint  # at first use: with the modules of Python that it needs
 
-    for kind, write in SAVERS:
-        if isinstance(obj, kind):
+    for kind in type(obj).__mro__:
+        if write := SAVERS.get(f"{kind.__module__}.{kind.__name__}"):
             return write(obj, path, dynamic)
     checkpoint.save(obj, path)
 

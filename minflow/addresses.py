@@ -142,9 +142,11 @@ def open_to(module: ModuleType, rooms: Sequence[str]) -> None:
         if f"{own}.{name}" in SAME or f"{own}.{name}" in VIEWS:
             return importlib.import_module(f"{module.__name__}.{name}")
         for room in rooms if name not in BEHIND and name[:1] != "_" else ():
-            for names in (vars(importlib.import_module(name_here(room))), near.LATER.get(f"flow{room}", {})):
-                if name in names:
-                    return names[name]
+            home, later = importlib.import_module(name_here(room)), near.LATER.get(f"flow{room}", {})
+            if name in vars(home) or name in dir(home):
+                return getattr(home, name)
+            if name in later:
+                return later[name]
         if name not in BEHIND:
             raise near.no_name(f"flow.{own}", name, __dir__())
         home, _, attribute = BEHIND[name].rpartition(".")

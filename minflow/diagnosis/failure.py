@@ -1,7 +1,7 @@
 """What was there when an error was raised, read from its traceback: the failing node, its inputs, the graph up to it.
 
 Nothing is kept while a program runs well: the frames of a traceback still hold the op and its inputs, the module and
-the build. Rooms above register what they have: `builds`, `public_functions`. Read next: `would_fit.py`.
+the build. Rooms above register what they have: `builds`. Read next: `would_fit.py`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ..core.tensor import Tensor
 from ..core.where import MODULE_CALL, OURS
 from .creation_site import ATTRIBUTE
 from .frames import entries
-from .lines import library
+from .lines import PUBLIC, library
 from .would_fit import expected_of_op
 
 SHOWN = 4  # tensors that are shown as "got"
@@ -53,15 +53,6 @@ def builds(code: CodeType):
         return function
 
     return register
-
-
-# files of functions that a learner calls by their names
-PUBLIC = [*functions.__path__, *getattr(methods, "__path__", [methods.__file__])]
-
-
-def public_functions(folder: str) -> None:
-    """The functions in this folder are called by learners: `public_functions(__path__[0])`."""
-    PUBLIC.append(folder)
 
 
 @dataclass
@@ -191,7 +182,7 @@ def learner(failure: Failure, frame: FrameType, number: int) -> None:
 def public(code: CodeType) -> bool:
     """A function of ours that a learner calls by its name; what a decorator puts around it is none."""
     named = not code.co_name.startswith(("_", "<")) and "<locals>" not in code.co_qualname
-    return named and code.co_filename.startswith(tuple(PUBLIC))
+    return named and code.co_filename.startswith((*functions.__path__, *methods.__path__, *PUBLIC))
 
 
 def arguments(frame: FrameType) -> dict[str, Any]:

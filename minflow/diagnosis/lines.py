@@ -11,6 +11,14 @@ import numpy as np
 from ..core.ir import Where, file_name, line_number
 
 
+PUBLIC: list[str] = []  # folders of functions that a learner calls by their names, besides those of core
+
+
+def public_functions(folder: str) -> None:
+    """The functions in this folder are called by learners: `public_functions(__path__[0])`."""
+    PUBLIC.append(folder)
+
+
 @functools.cache
 def library(file: str) -> bool:
     """Is it Python's own or numpy's? A line of theirs says little; packages of models are as the learner's own."""

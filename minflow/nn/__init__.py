@@ -3,6 +3,8 @@
 Read next: `module.py`, then `modules/linear.py`.
 """
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from ..core.messages.near import name_hints as _name_hints
 from . import functional as functional
 from . import init as init
@@ -26,8 +28,6 @@ from .modules.conv import Conv2d as Conv2d
 from .modules.conv import Conv3d as Conv3d
 from .modules.dropout import Dropout as Dropout
 from .modules.embedding import Embedding as Embedding
-from . import graph as graph
-from .graph import Graph as Graph
 from .modules.linear import Identity as Identity
 from .modules.linear import Linear as Linear
 from .modules.loss import BCELoss as BCELoss
@@ -155,4 +155,9 @@ from .modules.lazy import (
 from .parameter import UninitializedBuffer as UninitializedBuffer
 from .parameter import UninitializedParameter as UninitializedParameter
 
-__getattr__ = _name_hints("flow.nn", globals())
+if _TYPE_CHECKING:
+    from . import graph as graph
+    from .graph import Graph as Graph
+
+# with its passes, plans and listings a graph is a seventh of all that there is to import
+__getattr__ = _name_hints("flow.nn", globals(), {"Graph": "graph.Graph", "graph": "graph."})

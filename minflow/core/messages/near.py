@@ -8,6 +8,7 @@ Read next: `where.py` for the four parts of an error.
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType, ModuleType
@@ -39,6 +40,7 @@ OTHERS = {name: tuple(ours.split()) for name, ours in {
     "workers": "num_workers", "params": "parameters", "parameters": "params",
 }.items()}  # fmt: skip
 Kind = TypeVar("Kind", bound=type)
+NONE: Mapping[str, str] = {}
 LONGEST = 100  # letters of a name that is looked for
 SPACES: dict[str, Mapping[str, Any]] = {}  # "flow.optim" -> the names that are there
 # job/ fills these two: "flow.nn" -> names that are imported at their first use; what says, for a room and a name that
@@ -111,7 +113,7 @@ def no_name(room: str, name: str, known: Iterable[str]) -> AttributeError:
             return MissingNameError(f"{room} has no {name}", where=here(), hint=hint)
     if hint := reason(f"{room}.{name}".partition(".")[2]):
         return MissingNameError(f"{room} has no {name}", where=here(), hint=hint)
-    elsewhere = [space for space, names in SPACES.items() if space != room and name in names]
+    elsewhere = [space for space, names in SPACES.items() if space != room and (name in names or name in listed(names))]
     hint = did_you_mean(elsewhere[:2], "").replace("?", f".{name}?").replace(" or ", f".{name} or ") if elsewhere else \
         did_you_mean(speaking(near(name, known), SPACES.get(room, {})), f"{room}.") or (
             f"dir({room}) lists what is "
@@ -155,19 +157,33 @@ def public(names: Mapping[str, Any]) -> Iterable[str]:
     ]
 
 
-def missing_names(room: str, names: Mapping[str, Any]) -> Callable[[str], Any]:
+def listed(names: Mapping[str, Any]) -> Iterable[str]:
+    """What `dir` gives of a module, by its globals."""
+    return names["__dir__"]()
+
+
+def missing_names(room: str, names: dict[str, Any], at_first_use: Mapping[str, str] = NONE) -> Callable[[str], Any]:
     """A `__getattr__` for a module that is known as `room`; its `__dir__`, what completion offers, is set. names: its
-    globals()."""
-    names.setdefault("__dir__", lambda: sorted(public(names)))
+    globals().  at_first_use: name -> "module.name" below it, imported when it is asked for; "module." is the module
+    itself, which is not listed."""
+    shown = [name for name, path in at_first_use.items() if path[-1] != "."]
+    names.setdefault("__dir__", lambda: sorted({*public(names), *shown}))
 
     def __getattr__(name: str) -> Any:
+        if path := at_first_use.get(name):
+            home, _, attribute = path.rpartition(".")
+            it = importlib.import_module(f"{names['__name__']}.{home}")
+            if attribute:
+                names[name] = it = getattr(it, attribute)
+                hint_class(it, names["__name__"], room.removeprefix("flow."))
+            return it
         later = LATER.get(room, {})
         if name in later:
             return later[name]
         for opened in OPENED:
             if (found := opened(room, name)) is not None:
                 return found
-        raise no_name(room, name, [*names["__dir__"](), *later])
+        raise no_name(room, name, [*listed(names), *later])
 
     return __getattr__
 
@@ -237,7 +253,6 @@ def short(value: Any) -> str:
 def with_hints(function: FunctionType, spoken: str, module: str = "", method: bool = False) -> FunctionType:
     """`function`, which says to a caller which argument was meant. module: where it stands by its name, for pickle."""
 
-    @functools.wraps(function)
     def calling(*args, **kwargs):
         try:
             return function(*args, **kwargs)
@@ -249,6 +264,7 @@ def with_hints(function: FunctionType, spoken: str, module: str = "", method: bo
                 raise
         return run_into(spoken, calling, args, kwargs) if words is None else calling(*args, **words)
 
+    functools.update_wrapper(calling, function)  # a thousand of them at import: `wraps` takes twice as long
     return named(calling, spoken, module) if module else calling
 
 
@@ -325,9 +341,10 @@ def is_error(it: Any) -> bool:
     return isinstance(it, type) and issubclass(it, Exception)
 
 
-def name_hints(room: str, names: dict[str, Any]) -> Callable[[str], Any]:
+def name_hints(room: str, names: dict[str, Any], at_first_use: Mapping[str, str] = NONE) -> Callable[[str], Any]:
     """Wrap the public functions and classes of the module known as `room`, so that an error names the argument that was
-    meant. Returns its `__getattr__`, which does the same for names. names: its globals()."""
+    meant. Returns its `__getattr__`, which does the same for names. names: its globals().  at_first_use: classes that
+    not every program needs: see `missing_names`."""
     own, start = names["__name__"], room.removeprefix("flow.")
     mine = {name: it for name, it in names.items() if name[:1] != "_"}
     # of names that stand elsewhere; errors only say that they stand here
@@ -340,9 +357,13 @@ def name_hints(room: str, names: dict[str, Any]) -> Callable[[str], Any]:
               and (face or it.__module__ == own)):
             names[name] = with_hints(it, f"{start}.{name}", own)
         elif isinstance(it, type):
-            for kind in it.__mro__:
-                if f"{kind.__module__}.".startswith(f"{own}.") and ours(vars(kind).get("__init__")):
-                    kind.__init__ = with_hints(vars(kind)["__init__"], f"{start}.{{}}",
-                                               method=True)  # type: ignore[misc]
+            hint_class(it, own, start)
     SPACES[room] = names
-    return missing_names(room, names)
+    return missing_names(room, names, at_first_use)
+
+
+def hint_class(it: type, own: str, start: str) -> None:
+    """Wrap its `__init__`, and those that it inherits from classes of the module `own`."""
+    for kind in it.__mro__:
+        if f"{kind.__module__}.".startswith(f"{own}.") and ours(vars(kind).get("__init__")):
+            kind.__init__ = with_hints(vars(kind)["__init__"], f"{start}.{{}}", method=True)  # type: ignore[misc]

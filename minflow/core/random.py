@@ -7,7 +7,6 @@ Source: Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3", secti
 
 from __future__ import annotations
 
-import hashlib
 import os
 import threading
 from contextvars import ContextVar
@@ -47,8 +46,10 @@ def philox(xp, key: int, counter: int, first: int, last: int, out) -> None:
 
 def derive_key(seed: int, *words: object) -> int:
     """A 64-bit key from a seed and words, the same in every process: derive_key(seed, "loader", epoch, index)."""
+    from hashlib import blake2b  # at first use: it brings OpenSSL
+
     text = "/".join([str(seed), *map(str, words)]).encode()
-    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
+    return int.from_bytes(blake2b(text, digest_size=8).digest(), "little")
 
 
 class Generator:

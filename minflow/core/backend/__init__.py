@@ -7,8 +7,7 @@ numpy serves the CPU; a backend for CUDA registers itself here the same way. Kno
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy
 
@@ -17,8 +16,7 @@ from ..spec import Device
 from ..where import here
 
 
-@dataclass(frozen=True)
-class Backend:
+class Backend(NamedTuple):
     """xp: the array namespace.  from_host, to_host: copies from and to numpy.  count: how many devices there are."""
 
     xp: Any

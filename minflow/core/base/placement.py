@@ -7,11 +7,10 @@ tensor is spread: split along a dim, broadcast, or as partial sums. Source: Yuan
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Placement:
+class Placement(NamedTuple):
     """type: "cpu" or "cuda".  ranks: the ranks, row by row.  hierarchy: the shape of that array of ranks."""
 
     type: str
@@ -19,8 +18,7 @@ class Placement:
     hierarchy: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Sbp:
+class Sbp(NamedTuple):
     """kind: "split", "broadcast" or "partial_sum"; dim: the split dim, -1 for the others."""
 
     kind: str

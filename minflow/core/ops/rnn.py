@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
@@ -65,12 +64,12 @@ def refused(layer: str) -> Callable:
     return rule
 
 
-@dataclass(frozen=True)
 class Backward(Case):
     """An example of a gradient op: cotangents, and by name what the forward op takes and gives."""
 
-    forward: Any = None
-    names: tuple[str, ...] = ()
+    def __init__(self, inputs: tuple[Any, ...], attrs: dict[str, Any], forward: Op, names: tuple[str, ...]):
+        super().__init__(inputs, attrs)
+        self.forward, self.names = forward, names
 
     def arrays(self) -> list:
         given = dict(zip(self.forward.inputs, (m.make(17 + i) for i, m in enumerate(self.inputs))))

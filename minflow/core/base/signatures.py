@@ -10,6 +10,8 @@ from types import FunctionType
 
 def argument_names(function: Callable) -> tuple[str, ...]:
     """As `inspect.signature` has them; of a plain function without `*args` and `**kwargs`."""
+    while type(function) is FunctionType and [*vars(function)] == ["__wrapped__"]:
+        function = vars(function)["__wrapped__"]
     if type(function) is not FunctionType or vars(function):
         return tuple(inspect.signature(function).parameters)
     code = function.__code__

@@ -1,29 +1,30 @@
-"""The named results of functions that return two tensors, as PyTorch names them."""
+"""The named results of functions that return several tensors, as PyTorch names them: each a namedtuple that is created
+when it is first returned, since Python takes long over it."""
 
 from __future__ import annotations
 
 from collections import namedtuple
 
-max = namedtuple("max", ["values", "indices"])
-min = namedtuple("min", ["values", "indices"])
-median = namedtuple("median", ["values", "indices"])
-sort = namedtuple("sort", ["values", "indices"])
-topk = namedtuple("topk", ["values", "indices"])
-frexp = namedtuple("frexp", ["mantissa", "exponent"])
-cummax = namedtuple("cummax", ["values", "indices"])
-cummin = namedtuple("cummin", ["values", "indices"])
-mode = namedtuple("mode", ["values", "indices"])
-kthvalue = namedtuple("kthvalue", ["values", "indices"])
-nanmedian = namedtuple("nanmedian", ["values", "indices"])
-aminmax = namedtuple("aminmax", ["min", "max"])
-histogram = namedtuple("histogram", ["hist", "bin_edges"])
-slogdet = namedtuple("slogdet", ["sign", "logabsdet"])
-qr = namedtuple("qr", ["Q", "R"])
-eig = namedtuple("eig", ["eigenvalues", "eigenvectors"])
-eigh = namedtuple("eigh", ["eigenvalues", "eigenvectors"])
-svd = namedtuple("svd", ["U", "S", "V"])
-linalg_svd = namedtuple("linalg_svd", ["U", "S", "Vh"])
-lu_factor = namedtuple("lu_factor", ["LU", "pivots"])
-lu_unpack = namedtuple("lu_unpack", ["P", "L", "U"])
-lstsq = namedtuple("lstsq", ["solution", "residuals", "rank", "singular_values"])
-triangular_solve = namedtuple("triangular_solve", ["solution", "cloned_coefficient"])
+FIELDS = {
+    **dict.fromkeys("max min median sort topk cummax cummin mode kthvalue nanmedian".split(), "values indices"),
+    "frexp": "mantissa exponent",
+    "aminmax": "min max",
+    "histogram": "hist bin_edges",
+    "slogdet": "sign logabsdet",
+    "qr": "Q R",
+    "eig": "eigenvalues eigenvectors",
+    "eigh": "eigenvalues eigenvectors",
+    "svd": "U S V",
+    "linalg_svd": "U S Vh",
+    "lu_factor": "LU pivots",
+    "lu_unpack": "P L U",
+    "lstsq": "solution residuals rank singular_values",
+    "triangular_solve": "solution cloned_coefficient",
+}
+
+
+def __getattr__(name: str) -> type:
+    if name not in FIELDS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    kind = globals()[name] = namedtuple(name, FIELDS[name], module=__name__)  # type: ignore[misc]
+    return kind

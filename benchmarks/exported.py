@@ -86,7 +86,7 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
         path = Path(folder) / "model.onnx"
         ours = graph(x).numpy()
         start = time.perf_counter()
-        flow.onnx.export(graph, path=path)
+        flow.onnx.export(graph, f=path)
         exported = time.perf_counter()
         session = runner(path, options.threads)
         loaded, size = time.perf_counter(), path.stat().st_size

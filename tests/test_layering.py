@@ -155,7 +155,7 @@ CAPS = {
     "job.saving": 670,
     "job.look": 230,
     "deploy": 2900,             # a saved graph as data: written, checked with distrust, run again
-    "onnx": 465,
+    "onnx": 645,
     "onnx.reading": 640,        # any ONNX file as a picture
     "onnx.forms": 820,          # a table of ops in another system's words; each is read alone
     "accepted": 380,            # names for other machines: answered for one process and one CPU, or refused

@@ -6,9 +6,10 @@ Read next: `file.py`, `model.py`, `builder.py`, then one family of `forms/`; `re
 """
 
 from ..core.messages.near import name_hints as _name_hints
-from .file import export
+from .file import ONNXProgram, export, is_in_onnx_export
+from .options import OperatorExportTypes, TrainingMode
 from .reading.view import OnnxView, show
 
-__all__ = ["OnnxView", "export", "show"]
+__all__ = ["ONNXProgram", "OnnxView", "OperatorExportTypes", "TrainingMode", "export", "is_in_onnx_export", "show"]
 
 __getattr__ = _name_hints("flow.onnx", globals())

@@ -8,74 +8,137 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from ..core.base.errors import GraphError, need
-from ..core.where import fail
+from ..core.where import describe, fail, here, warn
 from ..deploy.program import Program, program_of
 from ..deploy.replay import LoadedGraph
 from ..io import atomic
+from ..io.files import place
 from ..nn.graph import Graph as StaticGraph
 from ..nn.graph.graph import RunningGraph
 from ..nn.graph.tree import leaves, unflatten
 from ..nn.module import Module
+from .builder import OPSET
 from .model import model_of
+from .options import axes_wanted, check_options, shared
+
+FIXED = (bool, int, float, str)  # arguments that are no inputs of the file
+
+EXPORTING: ContextVar[bool] = ContextVar("exporting", default=False)
 
 
-def export(subject: Any, example: Any = None, path: Any = None, dynamic: Mapping | None = None, *,
-           input_names: Sequence[str] | None = None, output_names: Sequence[str] | None = None) -> None:
+def is_in_onnx_export() -> bool:
+    """Does `export` run this line? For a forward that computes otherwise then."""
+    return EXPORTING.get()
+
+
+class ONNXProgram:
+    """What `export` gives without a file to write to. model_proto: the ModelProto of the package onnx."""
+
+    def __init__(self, model_proto: Any):
+        self.model_proto = model_proto
+
+    def __repr__(self) -> str:
+        graph = self.model_proto.graph
+        return f"ONNXProgram({graph.name}, opset {OPSET}, {len(graph.node)} nodes); save(path) writes it"
+
+    def save(self, destination: str | os.PathLike[str] | Any) -> None:
+        """Write the file, all or nothing; or into a file that is open for writing bytes."""
+        write(self.model_proto.SerializeToString(), destination)
+
+
+def export(model: Any, args: Any = None, f: Any = None, dynamic: Mapping | None = None, *,
+           kwargs: Mapping[str, Any] | None = None, input_names: Sequence[str] | None = None,
+           output_names: Sequence[str] | None = None, dynamic_axes: Mapping | None = None, dynamic_shapes: Any = None,
+           opset_version: int | None = None, verbose: bool | None = None, **options: Any) -> ONNXProgram | None:
     """Write an ONNX file (opset 18) of what a module or an nn.Graph computes.
 
-    subject: an nn.Module, exported in eval mode (its own mode comes back) with the names of its state_dict(); an
+    model: an nn.Module, exported in eval mode (its own mode comes back) with the names of its state_dict(); an
     nn.Graph, of a training graph its forward part, without gradients and steps; or a predict job.
-    example: the arguments of one call, a tensor or a tuple; None for a graph that was called, or was loaded.
-    path: where to write, all or nothing; or a file that is open for writing bytes.
+    args, kwargs: the arguments of one call, a tensor or a tuple, and those by name (also as a dict that ends the
+    tuple); numbers and flags among them are written as they are. None for a graph that was called, or was loaded.
+    f: where to write, all or nothing; or a file that is open for writing bytes. Without it an ONNXProgram is returned.
     dynamic: which axes may have any size: {"x": {0: "batch"}}; of a loaded graph by default those it was saved with.
+    PyTorch's dynamic_axes and dynamic_shapes say the same.
     input_names, output_names: other names than those of forward's parameters, and "output_0", "output_1", ...
+    opset_version, verbose, options: those of `torch.onnx.export` are accepted where the file is the same without them;
+    another opset is warned of.
 
     Raises GraphError for an op that ONNX has no form of, naming all of them, and MissingDependencyError without the
     package onnx.  Source: the ONNX operator specification, onnx.ai/onnx/operators.
     """
     need("onnx", "flow.onnx.export", "minflow[onnx]")
-    if path is None:
-        fail(GraphError, "onnx.export: no path to write to", 'flow.onnx.export(model, x, "model.onnx")', path=path)
-    program = taken(subject, example, dynamic)
-    inputs = [source.name for source in program.graph.inputs]
-    model = model_of(program, renamed("input", inputs, input_names),
-                     renamed("output", output_names_of(program), output_names))
-    data = model.SerializeToString()
-    if hasattr(path, "write"):
-        path.write(data)
-        return
-    target = Path(os.fspath(path))
+    check_options(options, opset_version, getattr(model, "training", False))
+
+    def axes_of(program: Program) -> Any:
+        return axes_wanted(program.graph.inputs, renamed("input", inputs_of(program), input_names),
+                           renamed("output", outputs_of(program), output_names), dynamic, dynamic_axes, dynamic_shapes)
+
+    token = EXPORTING.set(True)
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        atomic.replace(target, lambda file: file.write(data))
-    except OSError as error:
-        fail(GraphError, f"onnx.export: cannot write: {error.strerror}", "a path that may be written",
-             path=str(target))
+        program = taken(model, *arguments_of(model, args, kwargs), axes_of)
+    finally:
+        EXPORTING.reset(token)
+    inputs, outputs = renamed("input", inputs_of(program), input_names), renamed(
+        "output", outputs_of(program), output_names)
+    written = ONNXProgram(model_of(program, inputs, outputs))
+    if f is None:
+        return written
+    written.save(f)
+    return None
 
 
 # ---- what is exported ------------------------------------------------------------------------------------------------
 
 
-def taken(subject: Any, example: Any, dynamic: Mapping | None) -> Program:
-    """The program of a module, a graph or a job."""
-    arguments = () if example is None else example if isinstance(example, tuple) else (example,)
-    if isinstance(subject, Module):
-        with evaluating(subject):
-            wrapped = wrapper(subject)
-            wrapped.compiled_for(arguments, {})
-            return plain(program_of(wrapped, dynamic), type(subject).__name__)
-    if arguments and isinstance(subject, RunningGraph):
-        subject.compiled_for(arguments, {})
-    if dynamic is None and isinstance(subject, LoadedGraph):
-        dynamic = saved_axes(subject)
-    return program_of(subject, dynamic)
+def arguments_of(model: Any, args: Any, kwargs: Mapping[str, Any] | None) -> tuple[tuple, dict[str, Any]]:
+    """Those of the call: by place and by name. A dict that ends them has those by name, if they are arguments of
+    forward; an empty one says that there are none."""
+    given = () if args is None else tuple(args) if isinstance(args, tuple | list) else (args,)
+    if kwargs is not None or not given or not isinstance(given[-1], dict):
+        return given, dict(kwargs or {})
+    *before, last = given
+    try:
+        inspect.signature(getattr(model, "forward", None) or model.build).bind(*before, **last)
+    except (AttributeError, TypeError):
+        return given, {}
+    return tuple(before), last
+
+
+def taken(model: Any, args: tuple, kwargs: dict[str, Any], axes_of: Callable[[Program], Any]) -> Program:
+    """The program of a module, a graph or a job. axes_of: says of a program which of its axes are dynamic."""
+    if isinstance(model, Module):
+        graph, args, kwargs = wrapper(model, args, kwargs)
+        with evaluating(model):
+            graph.compiled_for(args, kwargs)
+            return plain(at_axes(graph, axes_of), type(model).__name__)
+    if (args or kwargs) and isinstance(model, RunningGraph):
+        model.compiled_for(args, kwargs)
+    return at_axes(model, axes_of)
+
+
+def at_axes(graph: Any, axes_of: Callable[[Program], Any]) -> Program:
+    """The program of what was called, with its dynamic axes. Axes without a name, {"x": [0], "y": [0]}, that cannot
+    have sizes of their own share them."""
+    program = program_of(graph)
+    axes = axes_of(program)
+    if axes is None and isinstance(graph, LoadedGraph):
+        axes = saved_axes(graph)
+    if not axes:
+        return program
+    try:
+        return program_of(graph, axes)
+    except GraphError:
+        with suppress(GraphError):
+            if isinstance(axes, Mapping) and (together := shared(axes, program.graph.inputs)) is not None:
+                return program_of(graph, together)
+        raise
 
 
 def saved_axes(graph: LoadedGraph) -> dict[int, dict[int, str]]:
@@ -94,30 +157,56 @@ def plain(program: Program, name: str) -> Program:
     return replace(program, name=name, names=names, held=held)
 
 
-def output_names_of(program: Program) -> list[str]:
+def inputs_of(program: Program) -> list[str]:
+    return [source.name for source in program.graph.inputs]
+
+
+def outputs_of(program: Program) -> list[str]:
     """"output_0", ...; of a dict its keys."""
     count = len(program.graph.outputs)
     marks = [object() for _ in range(count)]
     names = [f"output_{i}" for i in range(count)]
-    for place, mark in leaves(unflatten(program.out_tree, marks)):
-        if place and isinstance(place[-1], str) and mark in marks:
-            names[marks.index(mark)] = place[-1]
+    for path, mark in leaves(unflatten(program.out_tree, marks)):
+        if path and isinstance(path[-1], str) and mark in marks:
+            names[marks.index(mark)] = path[-1]
     return names
 
 
-def wrapper(module: Module) -> Any:
-    """A graph that calls the module, whose inputs have the names of forward's parameters."""
+def wrapper(module: Module, args: tuple, kwargs: dict[str, Any]) -> tuple[Any, tuple, dict[str, Any]]:
+    """A graph that calls the module, whose inputs have the names of forward's parameters; and the arguments of its
+    call. Numbers and flags are a part of the graph."""
+    signature, name = inspect.signature(module.forward), type(module).__name__
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise GraphError(f"onnx.export: {name}.forward takes {signature}, and {error}", where=here(), values={
+            "args": describe(args), "kwargs": describe(kwargs)}, hint="flow.onnx.export(model, (x, y), path)") from None
+    args, kwargs, fixed = apart(signature, args, kwargs)
 
     def build(self, *args, **kwargs):
-        return self.model(*args, **kwargs)
+        return self.model(*args, **kwargs, **fixed)
 
     first = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
-    parameters = [p.replace(annotation=inspect.Parameter.empty)
-                  for p in inspect.signature(module.forward).parameters.values()]
+    parameters = [p.replace(annotation=inspect.Parameter.empty) for p in signature.parameters.values()
+                  if p.name not in fixed]
     build.__signature__ = inspect.Signature([first, *parameters])
-    graph = type(f"{type(module).__name__}Graph", (StaticGraph,), {"build": build})()
+    graph = type(name, (StaticGraph,), {"build": build, "_keeps": False})()
     graph.model = module
-    return graph
+    return graph, args, kwargs
+
+
+def apart(signature: inspect.Signature, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict, dict[str, Any]]:
+    """The arguments of a call, and those of them that are numbers and flags."""
+    kinds = {p.name: p.kind for p in signature.parameters.values()}
+    fixed: dict[str, Any] = {}
+    if any(isinstance(x, FIXED) for x in (*args, *kwargs.values())) and not {
+            inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.POSITIONAL_ONLY} & set(kinds.values()):
+        given = signature.bind(*args, **kwargs).arguments
+        more = next((given.pop(name) for name in list(given) if kinds[name] == inspect.Parameter.VAR_KEYWORD), {})
+        named = {**given, **more}
+        fixed = {name: x for name, x in named.items() if isinstance(x, FIXED)}
+        args, kwargs = (), {name: x for name, x in named.items() if name not in fixed}
+    return args, kwargs, fixed
 
 
 @contextmanager
@@ -133,12 +222,32 @@ def evaluating(module: Module) -> Iterator[None]:
 
 
 def renamed(what: str, names: list[str], others: Sequence[str] | None) -> list[str]:
-    if others is None:
-        return names
+    """The names with these others in their places, from the first on."""
+    others = list(others or [])
     if len(set(others)) < len(others):
         fail(GraphError, f"onnx.export: {what}_names has a name twice", f"another name for each {what}",
-             names=list(others))
-    if len(others) != len(names):
-        fail(GraphError, f"onnx.export: {len(others)} {what}_names for {len(names)} {what}s",
-             f"one name for each of {', '.join(names)}", names=list(others))
-    return list(others)
+             names=others)
+    if len(others) > len(names) and what == "output":
+        fail(GraphError, f"onnx.export: {len(others)} output_names for {len(names)} outputs",
+             f"one name for each of {', '.join(names)}", names=others)
+    if len(others) > len(names):  # PyTorch names the parameters by the others
+        warn(f"onnx.export, input_names: {len(others)} names for {len(names)} inputs; parameters keep theirs",
+             f"one name for each of {', '.join(names)}")
+    return [*others[: len(names)], *[x if x not in others else f"{x}_1" for x in names[len(others) :]]]
+
+
+# ---- writing ---------------------------------------------------------------------------------------------------------
+
+
+def write(data: bytes, f: Any) -> None:
+    """All or nothing; into an open file where it stands."""
+    if hasattr(f, "write"):
+        f.write(data)
+        return
+    target = place(f, "onnx.export", 'flow.onnx.export(model, x, "model.onnx")', GraphError)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        atomic.replace(target, lambda file: file.write(data))
+    except OSError as error:
+        fail(GraphError, f"onnx.export: cannot write: {error.strerror}", "a path that may be written",
+             path=str(target))

@@ -35,6 +35,11 @@ HEAD = """# Models as ONNX files
 {opset}, which onnxruntime and other systems run without minflow. `x` is an example of its input, or a tuple of several;
 of a graph that was called it may be None. The packages come with `pip install "minflow[onnx]"`.
 
+The call of a PyTorch program is accepted as it is: `torch.onnx.export(model, x, "model.onnx", opset_version=11,
+input_names=["input"], output_names=["output"], dynamic_axes={{"input": {{0: "batch"}}}})`, or with `dynamic_shapes=`,
+`kwargs=`, `dynamo=True`, with or without a file. The opset stays 18, which is said; an option that asks for another
+file (weights left out, training mode) is refused by its name.
+
 - A module is exported in eval mode; its own mode comes back. A graph is exported as it was called: of one that trains
   the forward part, with the loss, where no op of it is a matter of training (dropout, running statistics).
 - Parameters keep their names: of a module those of `model.state_dict()`, of a graph those of its listing.

@@ -83,6 +83,7 @@ class RunningGraph(Members, Display):
     """
 
     repr_style = "seed"  # or "v1": the newer names, and a line for each operation
+    _keeps = True  # what build leaves in a module must have numbers; else it is taken out again
 
     def __init__(self) -> None:
         name = type(self).__name__

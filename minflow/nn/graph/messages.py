@@ -397,6 +397,9 @@ def places(build: Any) -> Iterator[tuple[str, Any, dict, dict]]:
 
 def check_leaks(build: Any) -> None:
     """A symbolic tensor that stayed in a module or in the graph would be of no use after build."""
+    if not build.graph._keeps:
+        clean(build)
+        return
     for path, owner, now, _ in places(build):
         for name, value in now.items():
             if name in REGISTRIES or (path == "self" and name[:1] == "_"):

@@ -1,0 +1,161 @@
+"""The arguments of `export` that PyTorch's has: which axes are dynamic, as it writes them, and the options of its own
+exporters, which are accepted where the file is the same without them.
+
+Read next: `file.py`, which asks.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ..core.base.errors import CallError, GraphError
+from ..core.ir import Source
+from ..core.where import fail, warn
+from .builder import OPSET
+
+Axes = dict[str, dict[int, str]]
+
+
+class TrainingMode(enum.IntEnum):
+    """In which mode a module is exported, as PyTorch names it; minflow exports in eval mode."""
+
+    EVAL = 0
+    PRESERVE = 1
+    TRAINING = 2
+
+
+class OperatorExportTypes(enum.IntEnum):
+    """What may stand in the file, as PyTorch names it; minflow writes operations of ONNX alone."""
+
+    ONNX = 0
+    ONNX_ATEN = 1
+    ONNX_ATEN_FALLBACK = 2
+    ONNX_FALLTHROUGH = 3
+
+
+AS_IT_IS = frozenset(
+    "dynamo do_constant_folding optimize external_data artifacts_dir autograd_inlining fallback".split())
+IDLE = frozenset("report verify profile dump_exported_program".split())  # they write or run something besides
+ONLY: dict[str, tuple[Any, str]] = {  # option -> the value that it can have, and what else to do
+    "export_params": (True, "leave it out: the file holds the weights"),
+    "keep_initializers_as_inputs": (False, "leave it out; or give weights that change to the model as inputs"),
+    "training": (TrainingMode.EVAL, "leave it out: a module is exported in eval mode"),
+    "operator_export_type": (OperatorExportTypes.ONNX, "leave it out: the file has operations of ONNX alone"),
+    "custom_opsets": (None, "operations that ONNX has, docs/onnx.md lists them"),
+    "custom_translation_table": (None, "operations that ONNX has, docs/onnx.md lists them"),
+    "export_modules_as_functions": (False, "leave it out: nodes have the names of their modules"),
+}
+
+
+def check_options(options: Mapping[str, Any], opset: int | None, training: bool) -> None:
+    """Refuse an option that asks for another file, by its name; and say what has no effect. training: of the model."""
+    for name, value in options.items():
+        if name in ONLY:
+            fits, hint = ONLY[name]
+            kept = name == "training" and value == TrainingMode.PRESERVE and not training
+            if (value or None) != (fits or None) and not kept and not (name == "export_params" and value is None):
+                asked = f"{name}={getattr(value, 'name', value)}"
+                fail(GraphError, f"onnx.export: {asked} asks for another file than minflow writes", hint,
+                     **{name: value})
+        elif name not in AS_IT_IS and name not in IDLE:
+            fail(CallError, f"onnx.export has no argument {name!r}", "help(flow.onnx.export) lists them",
+                 **{name: value})
+    if idle := [name for name in options if name in IDLE and options[name]]:
+        warn(f"onnx.export, {', '.join(idle)}: without effect", "leave it out; each file is checked by onnx.checker")
+    if opset not in (None, OPSET):
+        warn(f"onnx.export, opset_version={opset}: the file is of opset {OPSET}, the one that minflow writes",
+             f"opset_version={OPSET}; onnxruntime reads it from version 1.14 on")
+
+
+# ---- dynamic axes ----------------------------------------------------------------------------------------------------
+
+
+def axes_wanted(inputs: Sequence[Source], names: Sequence[str], outputs: Sequence[str], dynamic: Any, axes: Any,
+                shapes: Any) -> Any:
+    """What `dynamic`, `dynamic_axes` or `dynamic_shapes` says, as `program_of` takes it. names: those that the inputs
+    have in the file."""
+    if sum(x is not None for x in (dynamic, axes, shapes)) > 1:
+        fail(GraphError, "onnx.export: dynamic axes are named twice", "one of dynamic, dynamic_axes, dynamic_shapes",
+             dynamic=dynamic, dynamic_axes=axes, dynamic_shapes=shapes)
+    own = [source.name for source in inputs]
+    known = dict(zip(names, own)) | dict(zip(own, own))
+    if isinstance(dynamic, Mapping):
+        return {known.get(key, key): value for key, value in dynamic.items()}
+    if axes is not None:
+        return of_names(axes, known, outputs)
+    return dynamic if shapes is None else of_shapes(shapes, inputs)
+
+
+def of_names(axes: Any, known: Mapping[str, str], outputs: Sequence[str]) -> Any:
+    """dynamic_axes: {"input": {0: "batch"}, "output": {0: "batch"}}, or {"input": [0]}. The axes of outputs follow
+    those of the inputs by themselves."""
+    if not isinstance(axes, Mapping):
+        fail(GraphError, "onnx.export: dynamic_axes is no dict from names to axes",
+             'dynamic_axes={"x": {0: "batch"}}', dynamic_axes=axes)
+    wanted = {}
+    for key, value in axes.items():
+        if key in known:
+            wanted[known[key]] = ({axis: word(name) for axis, name in value.items()} if isinstance(value, Mapping)
+                                  else value)
+        elif key not in outputs:
+            fail(GraphError, f"onnx.export: dynamic_axes names {key!r}, and there is no such input or output",
+                 f"{', '.join(known)}; of outputs {', '.join(outputs)}; input_names and output_names name them",
+                 dynamic_axes=axes)
+    return {key: value for key, value in wanted.items() if value}
+
+
+def word(name: Any) -> Any:
+    """The name of an axis as `dynamic` takes it: "batch size" is batch_size."""
+    return re.sub(r"\W", "_", name) if isinstance(name, str) else name
+
+
+def of_shapes(shapes: Any, inputs: Sequence[Source]) -> Axes:
+    """dynamic_shapes: for each argument of forward, by name or in order, its axes by number, {0: "batch"}, or one entry
+    for each of them, ("batch", None); None of what is not dynamic."""
+    rest = list(inputs)
+    wanted: Axes = {}
+    if isinstance(shapes, Mapping):
+        for key, value in shapes.items():
+            mine = [s for s in inputs if s.name == key or s.name.startswith(f"{key}[")]
+            if not mine:
+                fail(GraphError, f"onnx.export: dynamic_shapes names {key!r}, and there is no such input",
+                     f"its inputs are {', '.join(s.name for s in inputs)}", dynamic_shapes=shapes)
+            wanted.update(walked(value, iter(mine)))
+    else:
+        wanted.update(walked(list(shapes), iter(rest)))
+    return {key: value for key, value in wanted.items() if value}
+
+
+def walked(x: Any, inputs: Iterator[Source]) -> Iterator[tuple[str, dict[int, str]]]:
+    """(name of an input, its axes) of a structure like that of the arguments."""
+    entries = list(x.values()) if isinstance(x, Mapping) else list(x) if isinstance(x, list | tuple) else []
+    by_axis = isinstance(x, Mapping) and all(isinstance(key, int) for key in x)
+    if x is None or by_axis or (entries and not any(isinstance(e, Mapping | list | tuple) for e in entries) and any(
+            e is not None for e in entries)):
+        source = next(inputs, None)
+        if source is not None:
+            rows = x.items() if by_axis else enumerate(entries)
+            yield source.name, {axis: word(named) for axis, dim in rows if (named := getattr(dim, "__name__", dim))
+                                if isinstance(named, str)}
+        return
+    for entry in entries:
+        yield from walked(entry, inputs)
+
+
+def shared(axes: Any, inputs: Sequence[Source]) -> Any:
+    """The same axes, where those that were listed by number alone have one name if they have one size in the example;
+    None if there are no such."""
+    names: dict[int, str] = {}
+    result = {}
+    for source in inputs:
+        wanted = axes.get(source.name)
+        if isinstance(wanted, list | tuple):
+            wanted = {axis: names.setdefault(source.out_specs[0].shape[axis], word(f"{source.name}_{axis}"))
+                      for axis in wanted}
+        if wanted:
+            result[source.name] = wanted
+    listed = [x for x in axes.values() if isinstance(x, list | tuple)]
+    return result if len(names) < sum(map(len, listed)) else None

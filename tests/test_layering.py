@@ -174,7 +174,6 @@ MANY_FILES = {   # folders of more, and why
     "core": "the mechanism of an op, one idea a file, in the order of CORE",
     "nn/functional": "one file for each family of layers",
     "nn/modules": "one file for each family of layers, the same families",
-    "onnx/forms": "one file for each family of ops",
     "job/legacy": "one file for each family of names of that generation",
 }
 

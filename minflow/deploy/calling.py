@@ -1,7 +1,7 @@
 """How a loaded graph is called: the arguments of a call, held against those of the call that was saved.
 
 The names of build's parameters are saved, and which of them had tensors. So a tensor may be given by its place or by
-its name, in a dict in any order, as in a call of the graph that was saved. Read next: `replay.py`, which asks.
+its name, in a dict in any order, as in a call of the graph that was saved. Read next: `replay.py`, which runs it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Data of a file as a Document: checked whole, before any of it is used.
 
 The data are what `writing.py` makes. Every node is held against the shape rule of its op, so a Document is a graph that
-can run. Read next: `replay.py`, which runs it.
+can run. Read next: `calling.py`, what a call of it takes.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ from ..nn.parameter import Parameter
 from .attrs import resolved
 from .calling import Arguments
 from .document import Document, NodeEntry, Ref, State
-from .dynamic.again import without_memory
+from .dynamic.again import whole_batch, without_memory
 from .dynamic.follows import Follows, Ratio, check_sizes
 from .program import CallEntry
 
@@ -131,13 +131,8 @@ class LoadedGraph(Graph):
                  "sys.setrecursionlimit(100_000), if the file is to be trusted", calls=len(self._document.nodes))
 
 
-def whole_batch(spec: Spec, parts: int) -> Spec:
-    """That of an input of which a call takes so many parts, one after the other."""
-    return spec if parts == 1 else spec.but(shape=(spec.shape[0] * parts, *spec.shape[1:]))
-
-
 def part_of_batch(spec: Spec, parts: int) -> Spec:
-    """The opposite; of an input that cannot be divided itself: the build says so."""
+    """The opposite of `whole_batch`; of an input that cannot be divided itself: the build says so."""
     if parts == 1 or not spec.shape or spec.shape[0] % parts:
         return spec
     return spec.but(shape=(spec.shape[0] // parts, *spec.shape[1:]))

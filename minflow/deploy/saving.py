@@ -17,6 +17,7 @@ from ..nn.graph.graph import RunningGraph
 from . import folder
 from .checks import Malformed, each, fields, items, judging, text
 from .document import LONG, Document, from_data
+from .dynamic.again import whole_batch
 from .program import Program, program_of
 from .replay import LoadedGraph, loaded
 from .training.optimizers import optimizers_as_data, optimizers_from_data, state_names
@@ -57,8 +58,8 @@ def inputs_of(program: Program, parts: int) -> list[dict[str, Any]]:
     """
     rows = []
     for number, source in enumerate(program.graph.inputs):
-        spec = source.out_specs[0]
-        shape: list[Any] = [n * parts if i == 0 else n for i, n in enumerate(spec.shape)]
+        spec = whole_batch(source.out_specs[0], parts)
+        shape: list[Any] = [*spec.shape]
         for name, places in program.axes.items():
             for at, axis in places:
                 if at == number:
@@ -71,9 +72,7 @@ def outputs_of(program: Program, parts: int) -> list[dict[str, Any]]:
     """The shapes of the results of the call that was saved: those of the parts joined, numbers stacked."""
     rows = []
     for value in program.graph.outputs:
-        shape = list(value.spec.shape)
-        if parts > 1:
-            shape = [shape[0] * parts, *shape[1:]] if shape else [parts]
+        shape = [*whole_batch(value.spec, parts).shape] if value.spec.shape or parts == 1 else [parts]
         rows.append({"shape": shape, "dtype": value.spec.dtype.name})
     return rows
 

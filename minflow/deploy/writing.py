@@ -119,8 +119,7 @@ class Writing:
         return result
 
     def given(self, node: Node, place: int, x: Any) -> Any:
-        follows = self.program.follows.get(node, {}).get(place)
-        return encode(x if follows is None else follows) if x.__class__ is not Value else self.ref(x)
+        return self.ref(x) if x.__class__ is Value else encode(self.program.follows.get(node, {}).get(place, x))
 
     def ref(self, value: Value) -> str:
         return f"%{self.numbers[value]}"
@@ -134,8 +133,9 @@ class Writing:
             return None
         if isinstance(shape, Leaf):
             x = shape.value
-            return {"is": encode(x)} if x.__class__ in NUMBERS else {"text": short(str(x) if isinstance(x, str) else
-                                                                                   type(x).__name__)}
+            if x.__class__ in NUMBERS:
+                return {"is": encode(x)}
+            return {"text": short(x if isinstance(x, str) else type(x).__name__)}
         kind, keys, parts = shape
         inner = [self.structure(part, values) for part in parts]
         if keys is not None:

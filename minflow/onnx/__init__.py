@@ -2,7 +2,7 @@
 as a picture.
 
 The packages `onnx` and `onnxruntime` are an extra: `pip install "minflow[onnx]"`.
-Read next: `file.py`, `model.py`, `builder.py`, then one family of `forms/`; `reading/view.py`, the picture.
+Read next: `file.py`, which writes; `reading/view.py`, which draws.
 """
 
 from ..core.messages.near import name_hints as _name_hints

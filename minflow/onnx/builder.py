@@ -2,7 +2,7 @@
 
 A form says one op of ours in ops of ONNX: `form("relu")` lists it in FORMS. It is called with a Builder, the Node, and
 one name for each input (a Python number for a literal), and gives the name of its result, or a tuple of names.
-Knows nothing of files. Read next: `forms/arithmetic.py` for what forms look like, then `file.py`.
+Knows nothing of files. Read next: `forms/arithmetic.py`.
 """
 
 from __future__ import annotations

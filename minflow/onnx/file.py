@@ -1,7 +1,7 @@
 """export: a graph, or a module, as an ONNX file.
 
 Everything is checked before anything is written: ops without a form are named together, each with its line, and the
-model has passed ONNX's own checker in memory. Read next: `builder.py`.
+model has passed ONNX's own checker in memory. Read next: `model.py`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The ONNX model of a graph: each node by its form, the weights as initializers, checked by ONNX itself.
 
 A node that no output needs is left out, and so are ops that only matter to a tape. All that cannot be written is
-collected and named in one error. Read next: `builder.py`.
+collected and named in one error. Read next: `sizes.py`.
 """
 
 from __future__ import annotations

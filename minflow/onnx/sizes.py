@@ -1,6 +1,6 @@
 """Which sizes of a program's values follow its dynamic axes: found by the shape rules, run at other sizes.
 
-Read next: `model.py`, which asks for them.
+Read next: `builder.py`.
 """
 
 from __future__ import annotations

@@ -50,10 +50,9 @@ def check_unchanged(name: str, plans: PlanCache, compiled: Any, dtype: Any = Non
 def graph_again(graph: Any, compiled: CompiledGraph, specs: Sequence[Spec]) -> Build:
     """The build of a graph traced anew, with inputs of these specs. compiled: its plan, whose mode and structure of
     arguments are used. Raises what build raises."""
-    if compiled.steps > 1:  # build gets one part of each input
-        specs = [spec.but(shape=(compiled.steps * spec.shape[0], *spec.shape[1:])) for spec in specs]
+    inputs = [without_memory(whole_batch(spec, compiled.steps)) for spec in specs]  # build gets one part of each
     with LOCK, collector_waiting():
-        build = Build(graph, compiled.build.tree, list(map(without_memory, specs)))
+        build = Build(graph, compiled.build.tree, inputs)
         build.observer = Observer()
         with unseen([graph, *[module for _, module in graph.all_modules()]]):
             copy_context().run(traced, build.run, MODE.get().but(grad=compiled.mode[0]))
@@ -74,6 +73,11 @@ def traced(run: Callable[[], Any], mode: Any, inside: str = "") -> Any:
     INSIDE.set(inside)
     with using(mode):
         return run()
+
+
+def whole_batch(spec: Spec, parts: int) -> Spec:
+    """That of an input of which a call takes so many parts, one after the other."""
+    return spec if parts == 1 else spec.but(shape=(spec.shape[0] * parts, *spec.shape[1:]))
 
 
 def without_memory(spec: Spec) -> Tensor:

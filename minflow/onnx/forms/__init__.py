@@ -1,4 +1,5 @@
-"""The forms of our ops in ONNX, one file for each family. Importing this lists all of them in FORMS."""
+"""The forms of our ops in ONNX, one file for each family, which is read alone. Importing this lists all of them
+in FORMS."""
 
 from . import (
     arithmetic as arithmetic,
@@ -13,5 +14,4 @@ from . import (
     reduce as reduce,
     refused as refused,
     shape as shape,
-    windows as windows,
 )

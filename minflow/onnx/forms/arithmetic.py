@@ -2,7 +2,7 @@
 
 Our inputs were promoted before the node was recorded; a Python number takes the dtype of the tensor beside it. Integer
 dtypes that an op of ONNX lacks are computed in int64. What ONNX has no op for is composed so that it stays exact where
-ours is: small numbers, large ones. Read next: `compare.py`.
+ours is: small numbers, large ones.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
-"""Forms of comparisons, logic and bits. A Python number takes the dtype of the tensor that it is compared with.
-
-Read next: `reduce.py`.
-"""
+"""Forms of comparisons, logic and bits. A Python number takes the dtype of the tensor that it is compared with."""
 
 from __future__ import annotations
 
 from ...core.ir import NUMBERS
 from ...core.spec import DType, bool_, float16, float32, int32, int64
 from ..builder import Builder, form
+from .arithmetic import minus
 
 
 def input_dtype(node) -> DType:
@@ -54,8 +52,6 @@ def _(b, node, x):
 
 @form("signbit")
 def _(b, node, x):
-    from .arithmetic import minus
-
     dtype = input_dtype(node)
     return minus(b, x, dtype) if dtype is not bool_ else b.op("Not", b.op("Equal", x, x))
 

@@ -1,7 +1,7 @@
 """Forms of picking and placing by integer tensors. Indices are int64 in ONNX, or int32; negative ones count from the
 end, as ours do.
 
-Of a place that is named twice ONNX does not say which value stays. Read next: `products.py`.
+Of a place that is named twice ONNX does not say which value stays.
 """
 
 from __future__ import annotations

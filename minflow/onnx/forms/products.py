@@ -1,4 +1,4 @@
-"""Forms of matrix products and what little of linear algebra ONNX has. Read next: `../model.py`."""
+"""Forms of matrix products and what little of linear algebra ONNX has."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Forms of sums, means, extremes and orders along axes. Sums of integers are int64, as ours.
-
-Read next: `shape.py`.
-"""
+"""Forms of sums, means, extremes and orders along axes. Sums of integers are int64, as ours."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Forms of views, copies and joins. A write through a view is a scatter into the flattened tensor.
-
-Read next: `index.py`.
-"""
+"""Forms of views, copies and joins. A write through a view is a scatter into the flattened tensor."""
 
 from __future__ import annotations
 
@@ -87,7 +84,12 @@ def _(b, node, x):
     """As the elements of the flattened tensor that it shows."""
     offset, first, second = (node.attrs[name] for name in ("offset", "dim1", "dim2"))
     places = places_of(b, node).diagonal(offset, first, second)
-    return b.op("Gather", b.op("Reshape", x, b.const([-1])), b.const(np.ascontiguousarray(places)), axis=0)
+    return picked(b, x, places)
+
+
+def picked(b: Builder, x: str, places: np.ndarray) -> str:
+    """The elements of x at these places of its flattened tensor."""
+    return b.op("Gather", b.op("Reshape", x, b.const([-1])), b.const(places), axis=0)
 
 
 def places_of(b: Builder, node) -> np.ndarray:
@@ -121,6 +123,35 @@ def _(b, node, x):
     axes = [i for i in range(len(have)) if i < lead or want[i - lead] == 1 != have[i]]
     x = b.op("ReduceSum", x, b.const(axes), keepdims=1) if axes else x
     return b.op("Squeeze", x, b.const([*range(lead)])) if lead else x
+
+
+@form("as_strided")
+def _(b, node, x):
+    """By their places in the flat tensor."""
+    a = node.attrs
+    b.fixed(node.inputs[0])
+    places = np.full(a["size"], a["offset"], "int64")
+    for axis, (n, step) in enumerate(zip(a["size"], a["stride"])):
+        places += (np.arange(n) * step).reshape((-1,) + (1,) * (len(a["size"]) - 1 - axis))
+    return picked(b, x, places)
+
+
+@form("windows")
+def _(b, node, x):
+    """Each window along its axis, then its elements as the last axis."""
+    dim, size, step = (node.attrs[k] for k in ("dim", "size", "step"))
+    count, ndim = node.out_specs[0].shape[dim], b.fixed(node.inputs[0], dim).ndim
+    places = (np.arange(count) * step)[:, None] + np.arange(size)
+    seen = b.op("Gather", x, b.const(places), axis=dim)
+    order = [axis for axis in range(ndim + 1) if axis != dim + 1] + [dim + 1]
+    return seen if dim == ndim - 1 else b.op("Transpose", seen, perm=order)
+
+
+@form("strided_look")
+def _(b, node, x):
+    """A parameter over a foreign array that is not contiguous: its numbers as they are, laid out anew."""
+    view = np.lib.stride_tricks.as_strided(node.inputs[0].node.array, node.attrs["shape"], node.attrs["strides"])
+    return b.const(np.ascontiguousarray(view))
 
 
 # ---- orders ------------------------------------------------------------------------------------------------------

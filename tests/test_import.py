@@ -1,4 +1,8 @@
-"""`import minflow` is quick, silent and light."""
+"""`import minflow` is quick, silent and light.
+
+How quick is said in times of numpy's own import, which grows with the machine's load as ours does; both in processor
+time, the least of several new processes each.
+"""
 
 import json
 import os
@@ -6,15 +10,23 @@ import subprocess
 import sys
 
 HEAVY = ["numba", "scipy", "matplotlib", "IPython", "ipykernel", "ipywidgets", "anywidget", "PIL", "cupy", "mpi4py",
-         "torch", "jupyterlab", "nbclient", "safetensors", "graphviz", "wasmtime", "threadpoolctl"]
+         "torch", "jupyterlab", "nbclient", "safetensors", "graphviz", "wasmtime", "threadpoolctl", "onnx", "hashlib",
+         "pathlib", "dataclasses"]
+# of ours: what no program needs before it makes a graph or a job, shows or saves something
+LATE = ["nn.graph", "compiler.passes", "compiler.plan", "job.function", "deploy.saving", "io.checkpoint", "views.show",
+        "diagnosis.failure", "data", "models", "vision"]
+MOST = 2.4  # times numpy's import, in all; 2.1 where this was measured
 PROGRAM = f"""
-import json, sys, time
+import sys, time
 start = time.process_time()
 import numpy
 between = time.process_time()
+before = set(sys.modules)
 import minflow
 end = time.process_time()
-print(json.dumps([between - start, end - between, [name for name in {HEAVY} if name in sys.modules]]))
+new = [name for name in {[*HEAVY, *[f"minflow.{name}" for name in LATE]]} if name in sys.modules and name not in before]
+import json
+print(json.dumps([between - start, end - between, new]))
 """
 
 
@@ -33,12 +45,13 @@ def fresh():
 
 def test_import_is_quick_and_light():
     fresh()                                                     # writes the byte code
-    runs = []
-    for _ in range(5):  # the best one, in processor time: other programs keep the machine busy
-        numpys, ours, heavy = fresh()
-        assert heavy == []
-        runs.append((numpys + ours, numpys, ours))
-        if numpys + ours < 0.5:
+    numpys, ours = [], []
+    for _ in range(20):
+        numpy, minflow, new = fresh()
+        assert new == []
+        numpys.append(numpy)
+        ours.append(minflow)
+        if len(ours) >= 5 and (min(numpys) + min(ours)) / min(numpys) < MOST:
             break
-    total, numpys, ours = min(runs)
-    assert total < 0.5, f"import minflow took {total:.2f} s of the processor, {numpys:.2f} s of it numpy"
+    times = (min(numpys) + min(ours)) / min(numpys)
+    assert times < MOST, f"import minflow takes {times:.2f} times numpy's import of {min(numpys):.3f} s, both together"

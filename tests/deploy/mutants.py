@@ -121,9 +121,9 @@ class Mutants:
         rng = self.rng
         kind = rng.randrange(24)
         if kind == 0:
-            return deep(rng.choice([3, 99, 150, 400]), rng.choice(TEXTS))
+            return deep(rng.choice([3, 99, 150, 250]), rng.choice(TEXTS))
         if kind == 1:
-            return rng.choice(HUGE)
+            return copy.deepcopy(rng.choice(HUGE))
         if kind < 4:
             return copy.deepcopy(at(self.graph, rng.choice(list(places(self.graph)))))
         return copy.deepcopy(rng.choice(rng.choice([NUMBERS, TEXTS, OTHERS])))

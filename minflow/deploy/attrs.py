@@ -247,6 +247,12 @@ def decode_attrs(op: Op, data: Any, place: str = "attrs") -> dict[str, Any]:
     return {name: kind_of(op, name)(x, f"{place}.{name}") for name, x in fields(data, place, needed, optional).items()}
 
 
+def settled(op: Op, attrs: Mapping[str, Any], sizes: Mapping[str, int], place: str = "attrs") -> dict[str, Any]:
+    """Attrs at these sizes of the dynamic axes, each still of its kind. Raises Malformed where one is not."""
+    now = resolved(attrs, sizes)
+    return dict(now) if now == attrs else decode_attrs(op, {name: encode(x) for name, x in now.items()}, place)
+
+
 def resolved(value: Any, sizes: Mapping[str, int]) -> Any:
     """A decoded attr whose Follows are ints, at these sizes of the dynamic axes. Raises Malformed for one out of all
     range; what does not fit the inputs is refused by the op's rule."""

@@ -6,7 +6,7 @@ can run. Read next: `calling.py`, what a call of it takes.
 
 from __future__ import annotations
 
-import math
+import keyword
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,8 +21,8 @@ from ..core.op import OPS, Op
 from ..core.spec import DType, Spec, dtype_named, spec_of
 from ..nn.graph.tree import Leaf
 from . import versions
-from .attrs import AXES, SIZES, check_inputs, decode_attrs, number, plausible, resolved
-from .checks import FAR, Check, Malformed, each, fields, flag, items, one_of, table, text, whole
+from .attrs import AXES, SIZES, check_inputs, decode_attrs, number, plausible, resolved, settled
+from .checks import FAR, LARGEST, Check, Malformed, each, fields, flag, items, one_of, table, text, whole
 from .dynamic.axes import AXES as MOST_AXES, sizes_of
 from .dynamic.follows import Filled, Follows, Ratio, equal
 from .program import CallEntry, ModuleEntry
@@ -32,8 +32,10 @@ SPEC = re.compile(r"([a-z]+[0-9]*)\[((?:[0-9]+(?:,[0-9]+)*)?)\]")
 VALUE = re.compile(r"%(0|[1-9][0-9]{0,11})")
 LINE = re.compile(r"(.{1,200}):([0-9]{1,8})")
 LONG = 4_000  # characters of a text that a module says of itself
-MOST_FILLED = 10**8  # numbers of a constant that follows a dynamic axis, as it is saved
+MOST_STEPS = 10**6  # numbers of a constant that counts along a dynamic axis, as it is saved
 DEPTH = 100  # of lists and dicts among the arguments of a call
+MOST_ARGUMENTS = 255
+MOST_PATHS = 100_000  # ways to the modules, for one that two others hold is printed twice
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +117,7 @@ class Reading:
         self.data, self.arrays = fields(data, "graph", TOP), arrays
         self.specs: list[Spec] = []
         self.sizes: dict[str, int] = {}
+        self.draws: dict[int, int] = {}  # number of a generator -> how often a call draws
 
     def document(self) -> Document:
         data = self.data
@@ -132,9 +135,11 @@ class Reading:
         if len(set(wanted)) < len(wanted):
             raise Malformed("names that differ", sorted(wanted), "states")
         self.specs += [s.spec for s in states]
+        self.draws = {len(inputs) + i: s.draws for i, s in enumerate(states) if s.kind == "generator"}
         self.training = flag(data["training"], "training")
         rows = versions.converted(items(data["nodes"], "nodes"), self.known)
         nodes = tuple([self.node(row, f"nodes[{i}]", i) for i, row in enumerate(rows)])
+        self.check_draws(nodes)
         first, last = len(inputs), len(inputs) + len(states)
         updates = self.values_of("updates", states, lambda x, place: self.ref(x, place, first, last) - first)
         gradients = self.values_of("gradients", states, lambda x, place: whole(x, place, 0, len(states) - 1))
@@ -189,20 +194,21 @@ class Reading:
             raise Malformed(f"weights of {wanted}", f"{array.dtype}{list(array.shape)}", f"{place}, {name}")
         if requires and not wanted.slope:
             raise Malformed("a floating dtype, which can require a gradient", str(wanted), place)
-        filled = None if "filled" not in x else self.filled(x["filled"], f"{place}.filled")
+        filled = None if "filled" not in x else self.filled(x["filled"], f"{place}.filled", wanted)
         if filled is not None and (kind != "constant" or not self.gives(filled, wanted, array)):
             raise Malformed("how the numbers of a constant follow the dynamic axes", x["filled"], f"{place}.filled")
         return State(name, kind, wanted, array, requires, filled)
 
-    def filled(self, x: Any, place: str) -> Filled:
+    def filled(self, x: Any, place: str, wanted: Spec) -> Filled:
         x = fields(x, place, ("shape", "first", "step"))
         shape = SIZES(x["shape"], f"{place}.shape")
         step = whole(x["step"], f"{place}.step", -FAR, FAR)
         if step and len(shape) != 1:
             raise Malformed("one axis", x["shape"], f"{place}.shape")
         sizes = resolved(shape, self.sizes)
-        if math.prod(sizes) > MOST_FILLED or any(n < 0 for n in sizes):
-            raise Malformed(f"at most {MOST_FILLED:,} numbers", x["shape"], f"{place}.shape")
+        if sizes != wanted.shape or (step and wanted.size > MOST_STEPS):  # before it is made
+            raise Malformed(f"the shape of {wanted}" + f", at most {MOST_STEPS:,} numbers" * bool(step), x["shape"],
+                            f"{place}.shape")
         first = number(x["first"], f"{place}.first")
         resolved(first, self.sizes)
         return Filled(shape, first, step)
@@ -213,7 +219,7 @@ class Reading:
             return False
         try:
             return equal(filled.at(self.sizes, wanted.np), array)
-        except (OverflowError, TypeError, ValueError):  # none that its dtype can hold
+        except MinflowError:  # none that its dtype can hold
             return False
 
     # ---- operations --------------------------------------------------------------------------------------------------
@@ -232,7 +238,7 @@ class Reading:
         for view in versions.ops_in(tuple(attrs.values())):
             one_of(view.name, f"{place}.attrs", self.known)
         wanted = tuple(each(x["out"], f"{place}.out", spec, len(op.outputs), len(op.outputs)))
-        now = resolved(attrs, self.sizes)
+        now = settled(op, attrs, self.sizes, f"{place}.attrs")
         given = [self.specs[v] if isinstance(v, Ref) else resolved(v, self.sizes) for v in inputs]
         got = inferred(op, given, now, place)
         if got != wanted:
@@ -242,20 +248,34 @@ class Reading:
         origin = x.get("of")
         if origin is not None and origin != RECOMPUTE:
             origin = whole(origin, f"{place}.of", -1, number - 1)
-        needs = whole(x.get("needs", 0), f"{place}.needs", 0, (1 << len(inputs)) - 1)
+        needs = whole(x.get("needs", 0), f"{place}.needs", 0, min((1 << len(inputs)) - 1, LARGEST))
         line = source_line(x["line"], f"{place}.line") if "line" in x else None
         changes = any(isinstance(v, Follows | Ratio) for v in inputs) or now != attrs
         scope = text(x.get("scope", ""), f"{place}.scope", LONG)
         return NodeEntry(op, inputs, attrs, wanted, first, scope, line, needs, origin, changes)
 
     def given(self, x: Any, place: str) -> Any:
-        return self.ref(x, place) if isinstance(x, str) else number(x, place)
+        return self.ref(x, place, draws=True) if isinstance(x, str) else number(x, place)
 
-    def ref(self, x: Any, place: str, low: int = 0, high: int | None = None) -> Ref:
+    def check_draws(self, nodes: tuple[NodeEntry, ...]) -> None:
+        """Random operations alone read generators, at as many places of each as it is said to be drawn from."""
+        offsets: dict[int, set[int]] = {number: set() for number in self.draws}  # what is computed again has the same
+        for i, node in enumerate(nodes):
+            for v in node.inputs:
+                if isinstance(v, Ref) and v in offsets:
+                    if "offset" not in node.op.attrs:
+                        raise Malformed("random numbers, which need a generator", node.op.name, f"nodes[{i}]")
+                    offsets[v].add(node.attrs["offset"])
+        if (found := {number: len(at) for number, at in offsets.items()}) != self.draws:
+            raise Malformed(f"{list(found.values())}, the draws of the nodes", list(self.draws.values()), "states")
+
+    def ref(self, x: Any, place: str, low: int = 0, high: int | None = None, draws: bool = False) -> Ref:
         found = VALUE.fullmatch(x) if isinstance(x, str) else None
         high = len(self.specs) if high is None else high
         if found is None or not low <= int(found[1]) < high:
             raise Malformed(f"a value from %{low} to %{high - 1}", x, place)
+        if not draws and int(found[1]) in self.draws:
+            raise Malformed("a tensor, and no generator", x, place)
         return Ref(found[1])
 
     def values_of(self, key: str, states: tuple[State, ...], number: Check) -> tuple[tuple[int, int], ...]:
@@ -345,13 +365,14 @@ def call_arguments(structure: Any, place: str) -> Any:
 
 def argument(x: Any, place: str) -> str:
     x = text(x, place, least=1)
-    if not x.lstrip("*").isidentifier() or len(x) - len(x.lstrip("*")) > 2:
+    name = x.lstrip("*")
+    if not name.isidentifier() or keyword.iskeyword(name) or len(x) - len(name) > 2:
         raise Malformed("the name of an argument", x, place)
     return x
 
 
 def arguments_of_build(x: Any) -> tuple[str, ...]:
-    arguments = tuple(each(x, "arguments", argument))
+    arguments = tuple(each(x, "arguments", argument, MOST_ARGUMENTS))
     stars = [len(x) - len(x.lstrip("*")) for x in arguments]
     if len({"self", *(x.lstrip("*") for x in arguments)}) <= len(arguments) or stars.count(1) > 1 or 2 in stars[:-1]:
         raise Malformed("names that differ, at most *one, and **one as the last", arguments, "arguments")
@@ -417,14 +438,19 @@ def module(x: Any, place: str, states: tuple[State, ...]) -> ModuleEntry:
 
 
 def check_tree(modules: tuple[ModuleEntry, ...]) -> None:
-    """No module holds itself."""
+    """No module holds itself, and none is there so often that no listing ends."""
     done: dict[int, bool] = {}  # number -> all of it was seen
+    lines: dict[int, int] = {}  # number -> of its listing
     for root in range(len(modules)):
         stack = [(root, False)]
         while stack:
             number, after = stack.pop()
             if after:
                 done[number] = True
+                lines[number] = 1 + sum(lines[child] for child in modules[number].children.values())
+                if lines[number] > MOST_PATHS:
+                    raise Malformed(f"at most {MOST_PATHS:,} modules, those that are there twice counted twice",
+                                    lines[number], "modules")
                 continue
             if done.get(number) is False:
                 raise Malformed("modules inside one another, none inside itself", modules[number].path, "modules")

@@ -8,7 +8,7 @@ Read next: `../nn/graph/build.py`, which calls it; `training/__init__.py`.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.base.errors import GraphError
+from ..core.base.errors import GraphError, ShapeError
 from ..core.infer import infer
 from ..core.ir import RECOMPUTE, Node, Value, outputs_of
 from ..core.mode import MODE, using
@@ -30,11 +30,12 @@ from ..nn.graph.messages import check_arguments
 from ..nn.graph.tree import unflatten
 from ..nn.module import Module
 from ..nn.parameter import Parameter
-from .attrs import resolved
+from .attrs import resolved, settled
 from .calling import Arguments
-from .document import Document, NodeEntry, Ref, State
+from .checks import Malformed
+from .document import Document, NodeEntry, Ref, State, inferred
 from .dynamic.again import whole_batch, without_memory
-from .dynamic.follows import Follows, Ratio, check_sizes
+from .dynamic.follows import check_sizes
 from .program import CallEntry
 
 RUN: ContextVar[Run | None] = ContextVar("replay", default=None)
@@ -124,8 +125,14 @@ class LoadedGraph(Graph):
             hint = f"config.set_gradient_accumulation_steps({self._accumulation}); another number where its class is"
             fail(GraphError, f"{self.name} was saved with {self._accumulation} gradient accumulation steps, and its "
                  "gradients are divided by that number", hint, now=self.config.accumulation)
+        run: Any = None
         try:
-            return Run(self, self._document, args, kwargs).whole()
+            run = Run(self, self._document, args, kwargs)
+            return run.whole()
+        except Malformed as error:  # it fits the sizes of the file, and not these
+            fail(ShapeError, f"{self.name}: {error.place} must be {error.wanted} at these sizes of the dynamic axes",
+                 "sizes nearer to those that it was saved with", found=error.found,
+                 **({} if run is None else run.sizes))
         except RecursionError:
             fail(GraphError, f"{self.name}: its modules call one another deeper than Python goes",
                  "sys.setrecursionlimit(100_000), if the file is to be trusted", calls=len(self._document.nodes))
@@ -145,9 +152,13 @@ def loaded(document: Document, frozen: Any = ()) -> LoadedGraph:
     own = graph.__dict__
     tensors = [tensor_of(state) for state in document.states]
     modules: list[LoadedContainer] = []
+    classes: dict[Any, type[LoadedContainer]] = {}
     for entry in document.modules:
         base = LoadedContainer if entry.container else LoadedModule
-        module = type(entry.kind, (base,), {"__module__": __name__, "_text": entry.text})()
+        key = base, entry.kind, entry.text
+        if key not in classes:
+            classes[key] = type(entry.kind, (base,), {"__module__": __name__, "_text": entry.text})
+        module = classes[key]()
         module.training = entry.training
         modules.append(module)
     for entry, module in zip(document.modules, modules):
@@ -158,10 +169,12 @@ def loaded(document: Document, frozen: Any = ()) -> LoadedGraph:
         for name, number in entry.children.items():
             module.add_module(name, modules[number])
     named = {name: modules[number] for name, number in document.members.items()}
+    met = [(path, modules[number]) for path, number in document.met.items()]
     own.update(_document=document, _arguments=arguments, _tensors=tensors, _named=named, _saved_frozen=tuple(frozen),
-               _met=[(path, modules[number]) for path, number in document.met.items()])
-    own["_modules_by_number"] = modules
+               _modules_by_number=modules, _met=met)
     for name, module in named.items():
+        if hasattr(type(graph), name) or name in own:
+            raise Malformed("names that a graph has not", name, "members")
         if "." not in name:
             setattr(graph, name, module)
     return graph
@@ -219,7 +232,7 @@ class Run:
             draws = [self.mode.draw(tensor) for _ in range(state.draws)]
             if draws and self.traced:
                 self.env[number] = draws[0][0].value
-            self.draws[number] = iter(draws)
+            self.draws[number] = iter(draws), {}
             return
         if state.kind == "constant":
             if state.filled is not None:
@@ -268,9 +281,16 @@ class Run:
             entry = self.document.nodes[number]
             attrs = entry.attrs
             if entry.dynamic:
-                attrs = resolved(attrs, self.sizes)
-                check_sizes(entry.op.name, attrs.get("shape", ()), self.sizes)
+                attrs = self.attrs(entry)
             (self.trace_node if self.traced else self.run_node)(number, entry, attrs)
+
+    def attrs(self, entry: NodeEntry) -> Mapping[str, Any]:
+        """At the sizes of this call."""
+        check_sizes(entry.op.name, resolved(entry.attrs, self.sizes).get("shape", ()), self.sizes)
+        now = settled(entry.op, entry.attrs, self.sizes)
+        given = [x.spec if isinstance(x, Tensor | Value) else x for x in map(self.given, entry.inputs)]
+        inferred(entry.op, given, now, entry.op.name)
+        return now
 
     def trace_node(self, number: int, entry: NodeEntry, attrs: Any) -> None:
         """Append the node to the trace, as it was there."""
@@ -294,7 +314,9 @@ class Run:
         values = [self.given(x) for x in entry.inputs]
         for k, x in enumerate(entry.inputs):
             if isinstance(x, Ref) and x in self.draws:
-                values[k], offset = next(self.draws[x])
+                draws, done = self.draws[x]
+                place = attrs["offset"]  # of the file: what is computed again has the numbers of the first time
+                values[k], offset = done[place] if place in done else done.setdefault(place, next(draws))
                 attrs = {**attrs, "offset": offset}
         mode = MODE.get().but(grad=False, origin=None if entry.origin is None else "backward")
         with using(mode):
@@ -305,7 +327,7 @@ class Run:
     def given(self, x: Any) -> Any:
         if isinstance(x, Ref):
             return self.env.get(x)
-        return x.at(self.sizes) if isinstance(x, Follows | Ratio) else x
+        return resolved(x, self.sizes)
 
     def tensor(self, number: int) -> Tensor:
         """The tensor of a value, for those who take and give tensors."""

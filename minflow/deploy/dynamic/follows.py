@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ...core.base.errors import ShapeError
+from ...compiler.room import free_bytes
+from ...core.base.errors import OutOfMemoryError, ShapeError
 from .axes import refuse
 
 
@@ -71,9 +72,17 @@ class Filled:
         """The array at these sizes. dtype: of numpy."""
         shape, first = at(self.shape, sizes), at(self.first, sizes)
         check_sizes("a constant", shape, sizes)
-        if not self.step:
-            return np.full(shape, first, dtype)
-        return (first + self.step * np.arange(shape[0])).astype(dtype)
+        needed, free = math.prod(shape) * (24 if self.step else np.dtype(dtype).itemsize), free_bytes()
+        if free is not None and needed > free:
+            refuse(f"a constant of the shape {tuple(shape)} needs {needed:,} bytes of memory, and {free:,} are free",
+                   "smaller inputs along these axes", sizes, kind=OutOfMemoryError)
+        try:
+            if not self.step:
+                return np.full(shape, first, dtype)
+            return (first + self.step * np.arange(shape[0])).astype(dtype)
+        except (OverflowError, TypeError, ValueError) as error:  # it fits the sizes of the file, and not these
+            refuse(f"no {np.dtype(dtype)} is a constant that begins with {first} and has the shape {tuple(shape)} "
+                   f"({error})", "smaller inputs along these axes", sizes, kind=ShapeError)
 
 
 def at(x: Any, sizes: Mapping[str, int], check: Callable | None = None) -> Any:

@@ -1,0 +1,174 @@
+"""What an attacker writes who knows the code: each folder is refused when it is loaded, or each call of it is, with one
+error of four parts; nothing of it is executed, and nothing takes time or memory without end.
+
+The hashes of all of them fit. What changes at random does so in `mutants.py`.
+"""
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow.core.base.errors import GraphFormatError, MinflowError
+from tests.deploy.forged import changed, forge, zeros
+
+EXP = [("exp", ["%0"], {})]
+CALL = {"module": 0, "depth": 0, "nodes": [0, 1], "in": {"tuple": [{"tuple": ["%0"]}, {"dict": []}]}, "out": "%1"}
+
+
+def whole(error):
+    assert error.what and error.where and error.hint and len(str(error)) < 30_000
+
+
+def refused(path, *words):
+    with pytest.raises(GraphFormatError) as caught:
+        flow.load_graph(path)
+    whole(caught.value)
+    assert all(word in str(caught.value) for word in words), caught.value
+
+
+def call_refused(path, *args, words=()):
+    """It is loaded, and each call ends with an error of ours."""
+    graph = flow.load_graph(path)
+    for _ in range(2):
+        with pytest.raises(MinflowError) as caught:
+            graph(*args)
+        whole(caught.value)
+        assert all(word in str(caught.value) for word in words), caught.value
+
+
+def runs(path):
+    """It is loaded, and what people do with a graph ends soon."""
+    graph = flow.load_graph(path)
+    result = graph(*[flow.tensor(x) for x in zeros(path)])
+    print(graph)
+    graph.tree()
+    return result
+
+
+def module(path="m", kind="Linear", **more):
+    return {"path": path, "class": kind, "training": False, **more}
+
+
+# ---- names ----------------------------------------------------------------------------------------------------------
+
+ATTRIBUTES = ["__class__", "__dict__", "__init__", "build", "passes", "replay", "_plans", "_document", "_named",
+              "config", "_tensors", "_saved_frozen", "_last", "training", "name", "_modules_by_number",
+              "structure", "__call__"]
+
+
+@pytest.mark.parametrize("name", ATTRIBUTES)
+def test_no_module_takes_the_place_of_what_a_graph_is(tmp_path, name):
+    refused(forge(tmp_path / "x", nodes=EXP, modules=[module()], members={name: 0}), name)
+
+
+@pytest.mark.parametrize("name", ["__class__", "__dict__", "forward", "_parameters", "_modules", "a.b", "extra_repr"])
+@pytest.mark.parametrize("what", ["children", "parameters", "buffers"])
+def test_nor_of_what_a_module_is(tmp_path, name, what):
+    held = [({"name": "w", "kind": "parameter"}, np.ones(2, "f4"))]
+    modules = [module(**{what: {name: int(what == "children")}}), module("m.x")]
+    refused(forge(tmp_path / "x", nodes=EXP, constants=held, outputs="%2", modules=modules, members={"m": 0}))
+
+
+@pytest.mark.parametrize("names", [["class"], ["None"], ["*None"], ["self"], ["x.y"], ["**a", "*b"], ["***a"], ["1"],
+                                   [f"a{i}" for i in range(300)]], ids=lambda x: str(x)[:30])
+def test_arguments_that_no_function_has(tmp_path, names):
+    refused(forge(tmp_path / "x", ["float32[2]"] * len(names), EXP, arguments=names))
+
+
+@pytest.mark.parametrize("name", ["object", "type", "None", "LoadedGraph", "Module", "print"])
+def test_a_class_has_any_name_and_is_none_of_ours(tmp_path, name):
+    path = forge(tmp_path / "x", nodes=EXP, kind=name, name=name, modules=[module(kind=name)], members={"m": 0},
+                 calls=[CALL])
+    assert runs(path).tolist() == [1, 1]
+
+
+# ---- sizes that follow the call -------------------------------------------------------------------------------------
+
+
+def follows(*terms):
+    return {"follows": [[factor, ["n"] * power] for factor, power in terms]}
+
+
+@pytest.mark.parametrize(("shape", "first", "step", "array", "size", "word"), [
+    ([follows((1, 20), (3 - 2**20, 0))], 1.0, 0, np.ones(3, "f4"), 9, "memory"),
+    ([follows((1, 10), (3 - 2**10, 0))], 1, 0, np.ones(3, "i8"), 14, "memory"),
+    ([follows((1, 30), (3 - 2**30, 0))], 0, 2**40, 2**40 * np.arange(3), 5, "memory"),
+    ([3], follows((1, 1), (1, 0)), 0, np.full(3, 3, "u1"), 500, "501"),
+    ([follows((-1, 1), (5, 0))], 1, 0, np.ones(3, "f4"), 9, "shape"),
+], ids=str)  # fmt: skip
+def test_constants_that_grow_with_the_call(tmp_path, shape, first, step, array, size, word):
+    state = {"name": "c", "kind": "constant", "filled": {"shape": shape, "first": first, "step": step}}
+    path = forge(tmp_path / "x", nodes=EXP, constants=[(state, array)], axes={"n": [[0, 0]]},
+                 outputs={"tuple": ["%1", "%2"]})
+    call_refused(path, flow.ones(size), words=[word])
+
+
+@pytest.mark.parametrize("filled", [{"shape": [10**8], "first": 1.0, "step": 0}, {"shape": [2], "first": 0, "step": 1},
+                                    {"shape": [10**7], "first": 0, "step": 1}], ids=str)
+def test_constants_are_of_their_size(tmp_path, filled):
+    state = {"name": "c", "kind": "constant", "filled": filled}
+    refused(forge(tmp_path / "x", nodes=EXP, constants=[(state, np.ones(3, "f4"))], axes={"n": [[0, 0]]}), "filled")
+
+
+@pytest.mark.parametrize(("node", "size"), [
+    (("full", [], {"shape": [follows((1, 30), (3 - 2**30, 0))], "value": 1, "dtype": "float32"}, ["float32[3]"]), 500),
+    (("full", [], {"shape": [follows((-1, 1), (5, 0))], "value": 1, "dtype": "float32"}, ["float32[3]"]), 9),
+    (("mul", ["%0", follows((1, 60))], {}, ["float32[2]"]), 10**4),
+    (("mul", ["%0", {"ratio": [1.0, follows((1, 60)), follows((1, 1))]}], {}, ["float32[2]"]), 10**4),
+    (("one_hot", ["%1"], {"num_classes": follows((-1, 1), (5, 0))}, ["int64[3]"]), 9),
+], ids=str)  # fmt: skip
+def test_attrs_that_grow_with_the_call(tmp_path, node, size):
+    path = forge(tmp_path / "x", nodes=[node], constants=[np.array(0)], axes={"n": [[0, 0]]})
+    call_refused(path, flow.ones(size))
+
+
+def test_what_follows_no_axis_is_of_its_kind_too(tmp_path):
+    minus = {"follows": [[-3, []]]}
+    refused(forge(tmp_path / "x", nodes=[("as_strided", ["%0"], {"size": [2], "stride": [1], "offset": minus},
+                                          ["float32[2]"])]), "offset")
+
+
+# ---- random numbers -------------------------------------------------------------------------------------------------
+
+
+def drawing(path, draws, op="dropout", outputs="%2"):
+    """One node that reads a generator, which is said to be drawn from so often."""
+    forge(path, nodes=EXP)
+
+    def change(data):
+        data["states"] = [{"name": "generator", "kind": "generator", "draws": draws, "words": [-(2**63), 2**63 - 1]}]
+        node = {"value": "%2", "op": op, "in": ["%0", "%1"], "out": ["float32[2]"] * 2}
+        if op == "dropout":
+            node["attrs"] = {"p": 0.5, "offset": -(2**62)}
+        data.update(ops={op: 1}, nodes=[node], outputs=outputs)
+
+    return changed(path, change)
+
+
+def test_words_and_offsets_of_any_size(tmp_path):
+    assert runs(drawing(tmp_path / "x", 1)).shape == (2,)
+
+
+@pytest.mark.parametrize(("draws", "more"), [(0, {}), (2, {}), (10**6, {}), (1, {"outputs": "%1"}), (1, {"op": "add"})],
+                         ids=str)
+def test_a_generator_is_drawn_from_and_nothing_else(tmp_path, draws, more):
+    refused(drawing(tmp_path / "x", draws, **more))
+
+
+# ---- time and memory ------------------------------------------------------------------------------------------------
+
+
+def test_modules_inside_one_another_again_and_again(tmp_path):
+    modules = [module(f"m{i}", children={"a": i + 1, "b": i + 1} if i < 39 else {}) for i in range(40)]
+    refused(forge(tmp_path / "x", nodes=EXP, modules=modules, members={"m": 0}), "twice")
+
+
+def test_a_module_that_two_others_hold(tmp_path):
+    modules = [module("m", children={"a": 1, "b": 1}), module("m.a", text="shared")]
+    runs(forge(tmp_path / "x", nodes=EXP, modules=modules, members={"m": 0}))
+
+
+def test_an_entry_of_more_inputs_than_a_number_has_bits(tmp_path):
+    path = forge(tmp_path / "x", nodes=[("cat", ["%0"] * 20_000, {"dim": 0})])
+    runs(path)
+    refused(changed(path, lambda data: data["nodes"][0].update(needs=-1)), "needs")

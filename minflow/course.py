@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from .io import atomic
+from .io.temporary import remove
 
 PACKAGE = Path(__file__).resolve().parent
 RECORD = ".minflow-course"
@@ -82,7 +83,7 @@ def update(folder: Path) -> tuple[list[Path], list[Path]]:
         if what_is_at(path) == new:
             for other in itertools.takewhile(os.path.lexists, places_beside(path)):
                 if what_is_at(other) in (new, *ours):  # nobody has written in it, and it says nothing more
-                    atomic.remove(other)
+                    remove(other)
     return replaced, beside
 
 

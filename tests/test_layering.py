@@ -94,7 +94,7 @@ ROOMS = {
     "special": ["core", "nn"],
     "fft": ["core"],
     "cli": ["course", "headless", "doctor"],
-    "course": ["io.atomic"],
+    "course": ["io.atomic", "io.temporary"],
     "headless": [],
     "doctor": ["course"],
     "__main__": ["cli"],

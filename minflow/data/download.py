@@ -18,7 +18,7 @@ from pathlib import Path
 from ..core.base.errors import DataError
 from ..core.where import here
 from ..diagnosis.notebook import in_notebook
-from ..io.atomic import alive
+from ..io.temporary import alive
 from ..io.files import status
 
 BLOCK = 1 << 16

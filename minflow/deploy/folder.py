@@ -26,6 +26,7 @@ from ..core.where import fail
 from ..io import atomic, container, files
 from ..io.checkpoint import refuse_unwritten
 from ..io.files import GRAPH, META, SAVED_GRAPH, WEIGHTS
+from ..io.temporary import moving
 from .checks import Malformed, fields, judging, one_of, refuse, text, whole
 from .lines import Lines, cost, dumps, lines_of, parse
 from .versions import FORMAT, VERSION
@@ -113,7 +114,7 @@ def read(path: str | os.PathLike) -> Saved:
             return read_once(path)
         except GraphFormatError:
             atomic.sweep(path)
-            if tries == TRIES - 1 or (standing(path) == before and not atomic.moving(path)):
+            if tries == TRIES - 1 or (standing(path) == before and not moving(path)):
                 raise
         time.sleep(0.01 * (tries > 1))  # another process saves it just now
     raise AssertionError

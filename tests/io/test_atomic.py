@@ -16,7 +16,7 @@ import pytest
 
 import minflow as flow
 from minflow.core.base.errors import CheckpointError
-from minflow.io import atomic, container
+from minflow.io import atomic, container, temporary
 from tests.measuring import peak
 
 TOP = Path(__file__).parent.parent.parent
@@ -111,7 +111,7 @@ def test_unwritable_whoever_asks(tmp_path):
 def test_stale_temporaries_are_swept(old):
     dead = subprocess.Popen([sys.executable, "-c", "pass"])
     dead.wait()
-    folder, here = old.parent, atomic.host()
+    folder, here = old.parent, temporary.host()
     stale = [f".minflow.{here}.{dead.pid}.0123abcd.tmp", f".x.safetensors.{here}.{os.getpid()}.0123abcd.tmp",
              f".y.safetensors.{here}.{dead.pid}.0123abcd.tmp"]
     others = [

@@ -13,7 +13,7 @@ import pytest
 
 from minflow.core.base.errors import CheckpointError
 from minflow.core.spec import as_dtype
-from minflow.io import atomic
+from minflow.io import temporary
 from minflow.job.saving import folder
 from minflow.job.saving.folder import FileVariable, meta_text, parse, variables_in, write
 from tests.measuring import peak
@@ -307,7 +307,7 @@ while True:
 
 
 def test_temporary_of_the_living_stays(tmp_path):
-    mine = tmp_path / f".m.{atomic.host()}.{os.getppid()}.00000000.tmp"
+    mine = tmp_path / f".m.{temporary.host()}.{os.getppid()}.00000000.tmp"
     mine.mkdir()
     write(tmp_path / "m", {"w": ARRAYS["step"]}, "save")
     assert mine.is_dir()

@@ -18,9 +18,10 @@ from contextvars import ContextVar
 
 import numpy as np
 
-from ..core.base.errors import GraphError, MinflowError, clean
+from ..core.base.errors import GraphError, MinflowError, OutOfMemoryError, clean
 from ..core.ir import Node, where_text
 from ..core.where import here
+from .room import HINT
 
 LOCK = threading.RLock()  # two plans never run at once: they may write the same states
 # What the code here runs for, where the end of a step cannot be waited for: "the build of G_0". Workers of a loader
@@ -73,6 +74,9 @@ def run(plan, arrays: Sequence[np.ndarray], timed: bool = False, watch=None) -> 
     except MinflowError as error:
         error.where = place_of(plan.failed) or error.where
         raise
+    except MemoryError as error:
+        raise OutOfMemoryError(f"{plan.failed and plan.failed.op} found no memory for what it computes with: {error}",
+                               where=place_of(plan.failed), hint=HINT) from error
     except Exception as error:
         error.add_note(clean(f"in the graph: {plan.failed and plan.failed.op} {place_of(plan.failed)}"))
         raise

@@ -8,15 +8,17 @@ Read next: `../nn/graph/build.py`, which calls it; `training/__init__.py`.
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from ..core.base.errors import GraphError, ShapeError
+from ..compiler.room import LITTLE, free_bytes
+from ..core.base.errors import GraphError, OutOfMemoryError, ShapeError
 from ..core.infer import infer
 from ..core.ir import RECOMPUTE, Node, Value, outputs_of
 from ..core.mode import MODE, using
@@ -297,6 +299,7 @@ class Run:
         trace, mode = self.mode.trace, MODE.get()
         values = [self.given(x) for x in entry.inputs]
         _, specs = infer(entry.op, values, attrs)
+        self.need_room(entry, specs)
         where = None if entry.line is None else place_of(*entry.line)
         node = Node(entry.op, values, attrs, specs, entry.needs, (), entry.scope, where)
         origin = entry.origin
@@ -308,6 +311,18 @@ class Run:
             mode.watch.added(node)
         for k, value in enumerate(outputs_of(node)):
             self.env[entry.first + k] = value
+
+    def need_room(self, entry: NodeEntry, specs: Sequence[Spec]) -> None:
+        """Refuse what would not fit into memory if it was there: a view takes none, and what reads it copies it."""
+        needed = sum([spec.nbytes for spec in specs])
+        if needed > LITTLE and needed > self.most:
+            fail(OutOfMemoryError, f"{self.graph.name}: {entry.op.name} gives {specs[0]}, {needed:,} bytes",
+                 "smaller inputs; a machine with more memory", free=f"{self.most:,} bytes")
+
+    @cached_property
+    def most(self) -> float:
+        free = free_bytes()
+        return math.inf if free is None else free
 
     def run_node(self, number: int, entry: NodeEntry, attrs: Any) -> None:
         """Run the node now, as eager does."""

@@ -172,3 +172,29 @@ def test_an_entry_of_more_inputs_than_a_number_has_bits(tmp_path):
     path = forge(tmp_path / "x", nodes=[("cat", ["%0"] * 20_000, {"dim": 0})])
     runs(path)
     refused(changed(path, lambda data: data["nodes"][0].update(needs=-1)), "needs")
+
+
+SUM = {"axis": None, "keepdims": False}
+WINDOW = {"stride": [1, 1], "padding": [0, 0], "dilation": [1, 1]}
+
+
+@pytest.mark.parametrize("nodes", [
+    [("expand", ["%0"], {"shape": [2**37]}), ("sum", ["%2"], SUM)],
+    [("expand", ["%1"], {"shape": [2**37]}), ("sum", ["%2"], SUM)],  # of a constant
+    [("expand", ["%0"], {"shape": [2**37]}), ("cumsum", ["%2"], {"axis": 0})],
+    [("expand", ["%0"], {"shape": [2**18, 2**18]}), ("reshape", ["%2"], {"shape": [2**36]}), ("sum", ["%3"], SUM)],
+    [("full", [], {"shape": [2**37], "value": 1, "dtype": "float32"}), ("sum", ["%2"], SUM)],
+    [("one_hot", ["%1"], {"num_classes": 2**36}), ("sum", ["%2"], SUM)],
+    [("histc", ["%0"], {"bins": 2**36, "low": 0.0, "high": 1.0})],
+], ids=lambda nodes: nodes[0][0])  # fmt: skip
+def test_what_no_memory_holds(tmp_path, nodes):
+    path = forge(tmp_path / "x", ["float32[1]"], nodes, [np.zeros(1, "i8")])
+    call_refused(path, flow.ones(1), words=["bytes"])
+
+
+def test_a_kernel_that_needs_more_than_its_result(tmp_path):
+    """Of 16 million pixels and a window of 4 million: the columns would be 128 TiB."""
+    nodes = [("expand", ["%0"], {"shape": [1, 1, 2**12, 2**12]}), ("expand", ["%1"], {"shape": [1, 1, 2**11, 2**11]}),
+             ("conv2d", ["%2", "%3"], {**WINDOW, "groups": 1})]
+    path = forge(tmp_path / "x", ["float64[1,1,1,1]"], nodes, [np.ones((1, 1, 1, 1))])
+    call_refused(path, flow.ones(1, 1, 1, 1, dtype=flow.float64), words=["conv2d", "memory"])

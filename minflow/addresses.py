@@ -143,7 +143,7 @@ def open_to(module: ModuleType, rooms: Sequence[str]) -> None:
             return importlib.import_module(f"{module.__name__}.{name}")
         for room in rooms if name not in BEHIND and name[:1] != "_" else ():
             home, later = importlib.import_module(name_here(room)), near.LATER.get(f"flow{room}", {})
-            if name in vars(home) or name in dir(home):
+            if name in vars(home) or name in near.AT_FIRST_USE.get(home.__name__, ()):
                 return getattr(home, name)
             if name in later:
                 return later[name]
@@ -154,8 +154,10 @@ def open_to(module: ModuleType, rooms: Sequence[str]) -> None:
 
     def __dir__() -> list[str]:
         homes = [vars(importlib.import_module(name_here(room))) for room in rooms]
+        later = [near.AT_FIRST_USE.get(names["__name__"], {}) for names in homes]
         found = {n: it for names in homes for n in near.public(names) if not isinstance(it := names.get(n), ModuleType)}
-        return sorted({*found, *near.public(vars(module))})
+        classes = [n for names in later for n, path in names.items() if path[-1] != "."]
+        return sorted({*found, *classes, *near.public(vars(module))})
 
     module.__getattr__ = __getattr__  # type: ignore[method-assign]
     if module.__spec__ is None or module.__spec__.loader is Addresses:  # a file of ours shows what is in it

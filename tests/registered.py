@@ -33,8 +33,9 @@ class Meeting(nn.Module):
 
 def exported(holder, base: type) -> dict[str, type]:
     """Name -> class, of the public subclasses of `base` in a namespace."""
-    return {name: cls for name, cls in vars(holder).items()
-            if inspect.isclass(cls) and issubclass(cls, base) and cls is not base and name == cls.__name__}
+    return {name: cls for name in dir(holder)
+            if inspect.isclass(cls := getattr(holder, name)) and issubclass(cls, base) and cls is not base
+            and name == cls.__name__}
 
 
 def one_device(module: nn.Module) -> nn.Module:

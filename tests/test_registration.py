@@ -125,7 +125,7 @@ def exports() -> list[str]:
     return [f"{cls.__name__}: a line in {package.replace('.', '/')}/__init__.py, or a name in BASES"
             for folder, package, holder, base in (("minflow.nn.modules", "minflow.nn", nn, nn.Module),
                                                   ("minflow.optim", "minflow.optim", flow.optim, flow.optim.Optimizer))
-            for cls in classes(folder, base) if cls.__name__ not in vars(holder) and cls.__name__ not in BASES]
+            for cls in classes(folder, base) if cls.__name__ not in dir(holder) and cls.__name__ not in BASES]
 
 
 def graph_tests() -> list[str]:
@@ -138,7 +138,7 @@ def graph_tests() -> list[str]:
                 if name not in {name for name, _ in registered.optimizer_cases()}]
     missing += [f"{name}: a row in SCHEDULES" for name in registered.schedules() if name not in registered.SCHEDULES]
     gone = {*registered.LAYERS, *registered.LOSSES, *registered.TARGETS, *registered.OPTIMIZERS, *registered.SCHEDULES}
-    there = {*vars(nn), *vars(flow.optim), *vars(flow.optim.lr_scheduler)}
+    there = {*dir(nn), *dir(flow.optim), *dir(flow.optim.lr_scheduler)}
     missing = [f"{line} of tests/registered.py" for line in missing]
     return missing + [f"{name}: strike off its row" for name in gone - there]
 

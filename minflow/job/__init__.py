@@ -16,12 +16,7 @@ from ..core.base import two_meanings
 from ..core.messages import near
 
 
-def by_module(table: dict[str, str]) -> dict[str, str]:
-    """{"run": "start Run"} as {"start": "run.start", "Run": "run.Run"}."""
-    return {name: f"{module}.{name}" for module, names in table.items() for name in names.split()}
-
-
-FLOW = by_module({
+FLOW = near.by_module({
     "function": "global_function get_variable clear_default_session sync_default_session jobs",
     "run": "start Run",
     "config": "function_config FunctionConfig config",
@@ -50,10 +45,10 @@ FLOW = by_module({
     **{name: f"legacy.{name}." for name in ("layers", "math", "regularizers", "distribute", "random", "unittest")},
 }  # fmt: skip
 GROUPS = {
-    "train": by_module({"saving.manager": "CheckPoint SimpleCheckPointManager"}),
-    "checkpoint": by_module({"saving.manager": "get save"}),
+    "train": near.by_module({"saving.manager": "CheckPoint SimpleCheckPointManager"}),
+    "checkpoint": near.by_module({"saving.manager": "get save"}),
 }
-NN = by_module({
+NN = near.by_module({
     "legacy.nn": """batch_normalization bias_add dropout elu hardsigmoid hardswish hardtanh layer_norm leaky_relu
         logsoftmax mish moments random_mask_like relu relu6 softmax swish""",
     "legacy.windows": """avg_pool1d avg_pool2d avg_pool3d compat_conv2d conv1d conv2d conv2d_transpose conv3d

@@ -3,7 +3,7 @@
 Read next: `module.py`, then `modules/linear.py`.
 """
 
-from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import TYPE_CHECKING as _TYPE_CHECKING, Any as _Any
 
 from ..core.messages.near import name_hints as _name_hints
 from . import functional as functional
@@ -160,4 +160,12 @@ if _TYPE_CHECKING:
     from .graph import Graph as Graph
 
 # with its passes, plans and listings a graph is a seventh of all that there is to import
-__getattr__ = _name_hints("flow.nn", globals(), {"Graph": "graph.Graph", "graph": "graph."})
+_missing = _name_hints("flow.nn", globals(), {"Graph": "graph.Graph"})
+
+
+def __getattr__(name: str) -> _Any:
+    if name == "graph":
+        import importlib
+
+        return importlib.import_module(f"{__name__}.graph")
+    return _missing(name)

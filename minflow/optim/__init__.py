@@ -4,14 +4,23 @@ The arithmetic of each optimizer is one op (`core/ops/update.py`); the classes h
 Read next: `optimizer.py`, then `sgd.py`.
 """
 
-from ..core.messages.near import name_hints as _name_hints
-from . import lr_scheduler as lr_scheduler, swa_utils as swa_utils
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
+from ..core.messages.near import by_module as _by_module, name_hints as _name_hints
 from .adam import Adam as Adam
 from .adam import AdamW as AdamW
-from .adaptive import ASGD as ASGD, Adadelta as Adadelta, Adagrad as Adagrad, RMSprop as RMSprop, Rprop as Rprop
-from .lbfgs import LBFGS as LBFGS
 from .moments import LAMB as LAMB, Adamax as Adamax, NAdam as NAdam, RAdam as RAdam
 from .optimizer import Optimizer as Optimizer
 from .sgd import SGD as SGD
 
-__getattr__ = _name_hints("flow.optim", globals())
+if _TYPE_CHECKING:
+    from . import lr_scheduler as lr_scheduler, swa_utils as swa_utils
+    from .adaptive import ASGD as ASGD, Adadelta as Adadelta, Adagrad as Adagrad, RMSprop as RMSprop, Rprop as Rprop
+    from .lbfgs import LBFGS as LBFGS
+
+_LATER = _by_module({  # imported at first use: few programs need them
+    "adaptive": "ASGD Adadelta Adagrad RMSprop Rprop",
+    "lbfgs": "LBFGS",
+}) | {"lr_scheduler": "lr_scheduler.", "swa_utils": "swa_utils."}
+
+__getattr__ = _name_hints("flow.optim", globals(), _LATER)

@@ -67,8 +67,8 @@ METHODS = {
     f"Tensor.{n}": f for n, f in inspect.getmembers(flow.Tensor, callable) if n[0] != "_" and not inspect.isclass(f)
 }
 LAYERS = {
-    n: f for n, f in vars(nn).items()
-    if inspect.isclass(f) and issubclass(f, nn.Module) and f not in (nn.Module, nn.Graph)
+    n: f for n in dir(nn)
+    if inspect.isclass(f := getattr(nn, n)) and issubclass(f, nn.Module) and f not in (nn.Module, nn.Graph)
 }
 FUNCTIONS = {
     f"{face}{n}": f

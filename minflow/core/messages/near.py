@@ -43,6 +43,7 @@ Kind = TypeVar("Kind", bound=type)
 NONE: Mapping[str, str] = {}
 LONGEST = 100  # letters of a name that is looked for
 SPACES: dict[str, Mapping[str, Any]] = {}  # "flow.optim" -> the names that are there
+AT_FIRST_USE: dict[str, Mapping[str, str]] = {}  # "minflow.optim" -> its names that are imported at their first use
 # job/ fills these two: "flow.nn" -> names that are imported at their first use; what says, for a room and a name that
 # it had before, what takes its place
 LATER: dict[str, Mapping[str, Any]] = {}
@@ -113,7 +114,8 @@ def no_name(room: str, name: str, known: Iterable[str]) -> AttributeError:
             return MissingNameError(f"{room} has no {name}", where=here(), hint=hint)
     if hint := reason(f"{room}.{name}".partition(".")[2]):
         return MissingNameError(f"{room} has no {name}", where=here(), hint=hint)
-    elsewhere = [space for space, names in SPACES.items() if space != room and (name in names or name in listed(names))]
+    elsewhere = [space for space, names in SPACES.items() if space != room
+                 and name in {*names, *AT_FIRST_USE.get(names["__name__"], ())}]
     hint = did_you_mean(elsewhere[:2], "").replace("?", f".{name}?").replace(" or ", f".{name} or ") if elsewhere else \
         did_you_mean(speaking(near(name, known), SPACES.get(room, {})), f"{room}.") or (
             f"dir({room}) lists what is "
@@ -157,17 +159,17 @@ def public(names: Mapping[str, Any]) -> Iterable[str]:
     ]
 
 
-def listed(names: Mapping[str, Any]) -> Iterable[str]:
-    """What `dir` gives of a module, by its globals."""
-    return names["__dir__"]()
+def by_module(table: Mapping[str, str]) -> dict[str, str]:
+    """{"run": "start Run"} as {"start": "run.start", "Run": "run.Run"}."""
+    return {name: f"{module}.{name}" for module, names in table.items() for name in names.split()}
 
 
 def missing_names(room: str, names: dict[str, Any], at_first_use: Mapping[str, str] = NONE) -> Callable[[str], Any]:
     """A `__getattr__` for a module that is known as `room`; its `__dir__`, what completion offers, is set. names: its
     globals().  at_first_use: name -> "module.name" below it, imported when it is asked for; "module." is the module
-    itself, which is not listed."""
-    shown = [name for name, path in at_first_use.items() if path[-1] != "."]
-    names.setdefault("__dir__", lambda: sorted({*public(names), *shown}))
+    itself. See `by_module`."""
+    AT_FIRST_USE[names["__name__"]] = at_first_use
+    names.setdefault("__dir__", lambda: sorted({*public(names), *at_first_use}))
 
     def __getattr__(name: str) -> Any:
         if path := at_first_use.get(name):
@@ -183,7 +185,7 @@ def missing_names(room: str, names: dict[str, Any], at_first_use: Mapping[str, s
         for opened in OPENED:
             if (found := opened(room, name)) is not None:
                 return found
-        raise no_name(room, name, [*listed(names), *later])
+        raise no_name(room, name, [*names["__dir__"](), *later])
 
     return __getattr__
 

@@ -127,6 +127,11 @@ class LoadedGraph(Graph):
             hint = f"config.set_gradient_accumulation_steps({self._accumulation}); another number where its class is"
             fail(GraphError, f"{self.name} was saved with {self._accumulation} gradient accumulation steps, and its "
                  "gradients are divided by that number", hint, now=self.config.accumulation)
+        for state, tensor in zip(self._document.states, self._tensors):
+            if self.training and state.kind == "parameter" and tensor.requires_grad and not state.requires_grad:
+                fail(GraphError, f"{self.name}: {state.name} took no gradient when the graph was saved, so there is "
+                     "none for it", f"{state.name}.requires_grad_(False); or save the graph again where its class is",
+                     **{state.name: tensor})
         run: Any = None
         try:
             run = Run(self, self._document, args, kwargs)
@@ -138,6 +143,15 @@ class LoadedGraph(Graph):
         except RecursionError:
             fail(GraphError, f"{self.name}: its modules call one another deeper than Python goes",
                  "sys.setrecursionlimit(100_000), if the file is to be trusted", calls=len(self._document.nodes))
+
+
+def saved_axes(graph: LoadedGraph) -> dict[int, dict[int, str]]:
+    """The dynamic axes that a loaded graph was saved with, as `dynamic` has them."""
+    axes: dict[int, dict[int, str]] = {}
+    for name, places in graph.__dict__["_document"].axes.items():
+        for i, axis in places:
+            axes.setdefault(i, {})[axis] = name
+    return axes
 
 
 def part_of_batch(spec: Spec, parts: int) -> Spec:
@@ -361,7 +375,8 @@ class Run:
                 with using(self.mode.but(grad=False)):
                     write(tensors[number], self.env[value])
         for number, value in document.gradients:
-            tensors[number].grad = self.tensor(value)
+            if tensors[number].requires_grad:  # one that is frozen since then takes no step
+                tensors[number].grad = self.tensor(value)
         if document.loss is not None and watch is not None:
             watch.loss = self.env[document.loss]
             watch.backwards.append(None)

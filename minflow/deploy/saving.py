@@ -19,7 +19,7 @@ from .checks import Malformed, each, fields, items, judging, text
 from .document import LONG, Document, from_data
 from .dynamic.again import whole_batch
 from .program import Program, program_of
-from .replay import LoadedGraph, loaded
+from .replay import LoadedGraph, loaded, saved_axes
 from .training.optimizers import optimizers_as_data, optimizers_from_data, state_names
 from .training.settings import config_as_data, config_from_data
 from .versions import FORMAT, VERSION
@@ -29,6 +29,8 @@ META_FIELDS = ("format", "version", "minflow", "inputs", "outputs", "settings", 
 
 
 def save(obj: Any, path: str | os.PathLike, dynamic: Mapping | None = None) -> None:
+    if dynamic is None and isinstance(obj, LoadedGraph):
+        dynamic = saved_axes(obj)
     program = program_of(obj, dynamic)
     graph, arrays = to_data(program)
     settings: Any = None

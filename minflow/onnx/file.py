@@ -17,7 +17,7 @@ from typing import Any
 from ..core.base.errors import GraphError, need
 from ..core.where import describe, fail, here, warn
 from ..deploy.program import Program, program_of
-from ..deploy.replay import LoadedGraph
+from ..deploy.replay import LoadedGraph, saved_axes
 from ..io import atomic
 from ..io.files import place
 from ..nn.graph import Graph as StaticGraph
@@ -139,15 +139,6 @@ def at_axes(graph: Any, axes_of: Callable[[Program], Any]) -> Program:
             if isinstance(axes, Mapping) and (together := shared(axes, program.graph.inputs)) is not None:
                 return program_of(graph, together)
         raise
-
-
-def saved_axes(graph: LoadedGraph) -> dict[int, dict[int, str]]:
-    """The dynamic axes that a loaded graph was saved with, as `dynamic` has them."""
-    axes: dict[int, dict[int, str]] = {}
-    for name, places in graph.__dict__["_document"].axes.items():
-        for i, axis in places:
-            axes.setdefault(i, {})[axis] = name
-    return axes
 
 
 def plain(program: Program, name: str) -> Program:

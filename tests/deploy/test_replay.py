@@ -361,3 +361,50 @@ def test_a_call_that_does_not_fit_is_one_error_alone(tmp_path, capsys):
         loaded(floats(2, 4, 3))
     out, _ = capsys.readouterr()
     assert "was built up to here" in out and "at replay.py" not in out  # no line of ours as one of the program
+
+
+def test_a_loaded_graph_is_saved_with_its_dynamic_axes(tmp_path):
+    graph = Predict(nn.Linear(3, 2))
+    graph(floats(4, 3))
+    flow.save(graph, tmp_path / "a", dynamic={"args[0]": {0: "batch"}})
+    loaded = flow.load_graph(tmp_path / "a")
+    loaded(floats(9, 3))
+    flow.save(loaded, tmp_path / "b")
+    assert same(flow.load_graph(tmp_path / "b")(floats(7, 3)), graph(floats(7, 3)))
+    flow.save(loaded, tmp_path / "c", dynamic={})
+    with pytest.raises(flow.GraphError, match=r"saved for args\[0\] float32\[9, 3\]"):
+        flow.load_graph(tmp_path / "c")(floats(7, 3))
+
+
+def test_parameters_of_a_loaded_graph_are_frozen(tmp_path):
+    model = nn.Linear(3, 2)
+    loaded = around(Training(model, flow.optim.SGD(model.parameters(), lr=0.1)), tmp_path, floats(4, 3))
+    weight, bias = loaded.model.weight, loaded.model.bias
+    weight.requires_grad_(False)
+    before = weight.numpy().copy(), bias.numpy().copy()
+    loaded(floats(4, 3))
+    assert (weight.numpy() == before[0]).all() and (bias.numpy() != before[1]).all()
+    model.weight.requires_grad_(False)
+    loaded = around(Training(model, flow.optim.SGD([model.bias], lr=0.1)), tmp_path, floats(4, 3))
+    loaded(floats(4, 3))
+    loaded.model.weight.requires_grad_(True)
+    with pytest.raises(flow.GraphError, match="model.weight took no gradient when the graph was saved"):
+        loaded(floats(4, 3))
+
+
+def test_what_is_meant_by_a_path_beside_the_folder(tmp_path):
+    graph = Predict(nn.Linear(2, 1))
+    graph(floats(3, 2))
+    flow.save(graph, tmp_path / "1" / "model")
+    for wrong in (tmp_path / "1", tmp_path / "1" / "model" / "graph.json", tmp_path / "1" / "model" / "meta.json"):
+        with pytest.raises(flow.GraphFormatError) as caught:
+            flow.load_graph(wrong)
+        assert caught.value.hint == f'flow.load_graph("{tmp_path / "1" / "model"}")'
+    with pytest.raises(flow.CheckpointError, match="holds a saved graph"):
+        flow.save(graph.model.state_dict(), tmp_path / "1" / "model")
+    assert not (tmp_path / "1" / "model" / "data.safetensors").exists()
+    with pytest.raises(flow.CheckpointError, match="dynamic is of inputs, and numbers have none"):
+        flow.save(graph.model.state_dict(), tmp_path / "numbers", dynamic={"x": [0]})
+    for nothing, words in ((None, "the path is None"), (3, "the path is of type int")):
+        with pytest.raises(flow.GraphFormatError, match=words):
+            flow.load_graph(nothing)

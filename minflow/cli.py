@@ -175,6 +175,7 @@ def onnx(options: argparse.Namespace) -> int:
         graph = flow.load_graph(options.folder)
         flow.onnx.export(graph, None, options.file)
     except flow.MinflowError as error:
+        error.where = ""  # no line of a program: this is a command
         print(f"minflow onnx: {error}", file=sys.stderr)
         return 1
     print(f"{options.file}: {graph.name}, {Path(options.file).stat().st_size:,} bytes")

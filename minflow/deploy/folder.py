@@ -174,19 +174,22 @@ def refuse_missing(path: Path, name: str) -> NoReturn:
     there = sorted(os.listdir(path))
     listed = atomic.shown(there) or "nothing"
     if not set(there) & {GRAPH, META}:
+        inside = [entry for entry in there[:100] if os.path.isfile(path / entry / GRAPH)]
         hint = "the folder that flow.save(graph, path) wrote"
-        if any(entry.endswith(".safetensors") or entry == "snapshot_done" for entry in there):
+        if inside:
+            hint = f'flow.load_graph("{path / inside[0]}")'
+        elif any(entry.endswith(".safetensors") or entry == "snapshot_done" for entry in there):
             hint = f'flow.load("{path}"): it holds numbers alone; or {hint}'
         refuse(f"load_graph: {path} is no saved graph, it has no {name}", hint, path=path, it_holds=listed)
     refuse(f"{path} is half of a saved graph: it has no {name}", "", path=path, it_holds=listed)
 
 
 def refuse_file(path: Path) -> NoReturn:
-    hint = (
-        f'flow.onnx.show("{path}") draws it'
-        if path.suffix == ".onnx"
-        else f'flow.load("{path}"), if it holds numbers; or the path of the folder that flow.save(graph, path) wrote'
-    )
+    hint = f'flow.load("{path}"), if it holds numbers; or the path of the folder that flow.save(graph, path) wrote'
+    if path.suffix == ".onnx":
+        hint = f'flow.onnx.show("{path}") draws it'
+    elif path.name in SAVED_GRAPH and os.path.isfile(path):
+        hint = f'flow.load_graph("{path.parent}")'
     refuse(f"load_graph: {path} is a file, and a saved graph is a folder", hint, path=path)
 
 

@@ -38,7 +38,7 @@ def save(obj: Any, path: str | os.PathLike | BinaryIO, *, dynamic: Mapping | Non
     for kind in type(obj).__mro__:
         if write := SAVERS.get(f"{kind.__module__}.{kind.__name__}"):
             return write(obj, path, dynamic)
-    checkpoint.save(obj, path)
+    checkpoint.save(obj, path, dynamic)
 
 
 def load(path: str | os.PathLike | BinaryIO, map_location: Any = None, pickle_module: Any = None, *,

@@ -25,7 +25,7 @@ INSIDE = "data.safetensors"  # the file in a folder that `save` made
 VERSION = 1
 
 
-def save(obj: Any, path: str | os.PathLike | BinaryIO) -> None:
+def save(obj: Any, path: str | os.PathLike | BinaryIO, dynamic: Any = None) -> None:
     stream = path if hasattr(path, "write") else None
     path = Path() if stream is not None else files.place(path, "save", 'flow.save(state, "model.safetensors")')
     if not isinstance(obj, dict | list | tuple) and hasattr(obj, "state_dict"):
@@ -34,6 +34,9 @@ def save(obj: Any, path: str | os.PathLike | BinaryIO) -> None:
             f"save: a {type(obj).__name__} is not saved as an object, its numbers are",
             "flow.save(model.state_dict(), path), and later model.load_state_dict(flow.load(path))",
         )
+    if dynamic is not None:
+        fail(CheckpointError, "save: dynamic is of inputs, and numbers have none",
+             "flow.save(graph, path, dynamic=...)", dynamic=dynamic)
     writer = Writer()
     tree = writer.encode(obj)
     number_objects(tree, {})
@@ -50,6 +53,9 @@ def save(obj: Any, path: str | os.PathLike | BinaryIO) -> None:
                     f'"{path}.safetensors", or remove the file first',
                     path=str(path),
                 )
+            if os.path.isfile(path / files.GRAPH):
+                fail(CheckpointError, f"save: {path} holds a saved graph", "another folder; or remove this one first",
+                     path=str(path))
             path.mkdir(exist_ok=True)
             file = path / INSIDE
         atomic.replace(file, lambda out: container.write(out, writer.arrays, structure))

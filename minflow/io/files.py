@@ -26,7 +26,7 @@ def place(path: Any, what: str, example: str, error: type[FormatError] = Checkpo
         raise error(f"{what}: {why}", values={"path": repr(path)}, where=here(), hint=hint)
 
     if not isinstance(path, str | os.PathLike):
-        refuse(f"the path is a {type(path).__name__}", example)
+        refuse(f"the path is {'None' if path is None else f'of type {type(path).__name__}'}", example)
     text = os.fspath(path)
     try:
         if not isinstance(text, str) or not text or "\0" in text:

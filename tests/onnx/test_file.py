@@ -170,7 +170,7 @@ def test_half_precision_and_bfloat16_pass_the_checker(tmp_path):
 
 def test_mistakes_are_told(tmp_path, monkeypatch):
     model = network()
-    with pytest.raises(flow.GraphError, match="the path is a int"):
+    with pytest.raises(flow.GraphError, match="the path is of type int"):
         flow.onnx.export(model, X, 3)
     with pytest.raises(flow.GraphError, match="function"):
         flow.onnx.export(lambda x: x, X, tmp_path / "a.onnx")

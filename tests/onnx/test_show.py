@@ -369,7 +369,7 @@ def test_other_files_are_refused(shown, data, what):
 
 def test_paths_that_are_no_files(tmp_path):
     for path, what in ((tmp_path, "a folder"), (tmp_path / "none.onnx", "cannot be read"), ("", "is not a path"),
-                       (7, "the path is a int"), ("a\0b", "is not a path"), ("/dev/null", "cannot be read")):
+                       (7, "the path is of type int"), ("a\0b", "is not a path"), ("/dev/null", "cannot be read")):
         refused(flow.onnx.show, path, what)
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

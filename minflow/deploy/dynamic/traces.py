@@ -20,6 +20,8 @@ from .axes import Axes, refuse, resized, sizes_of
 from .follows import Filled, equal
 from .law import Law, Unfollowed
 
+SHOWN = 3  # sizes at which a build failed that an error shows with the reason
+
 
 def follow(names: Sequence[str], traces: Mapping[tuple[int, ...], Graph]
            ) -> tuple[dict[Node, dict[str | int, Any]], dict[Source, Filled]]:
@@ -168,8 +170,11 @@ class Tries:
 
     def need(self, done: bool, name: str) -> None:
         if not done:
+            failed = dict(itertools.islice(self.failed.items(), SHOWN))
+            if more := list(self.failed)[SHOWN:]:
+                failed["and at"] = "; ".join(more)
             refuse(f"build fails at other sizes of the dynamic axis {name!r} than that of the example", self.hint(),
-                   self.failed)
+                   failed)
 
     def hint(self) -> str:
         """Which further axes may have to be dynamic."""

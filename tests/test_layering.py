@@ -154,10 +154,10 @@ CAPS = {
     "job.train": 630,
     "job.saving": 670,
     "job.look": 230,
-    "deploy": 2900,             # a saved graph as data: written, checked with distrust, run again
-    "onnx": 645,
-    "onnx.reading": 640,        # any ONNX file as a picture
-    "onnx.forms": 820,          # a table of ops in another system's words; each is read alone
+    "deploy": 2918,             # a saved graph as data: written, checked with distrust, run again
+    "onnx": 644,
+    "onnx.reading": 653,        # any ONNX file as a picture
+    "onnx.forms": 822,          # a table of ops in another system's words; each is read alone
     "accepted": 380,            # names for other machines: answered for one process and one CPU, or refused
     "compat": 170,              # programs of OneFlow and PyTorch, unchanged
     "face": 1600,               # minflow/__init__.py, the namespaces of one screen each, the command line

@@ -26,5 +26,5 @@ FIELDS = {
 def __getattr__(name: str) -> type:
     if name not in FIELDS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    kind = globals()[name] = namedtuple(name, FIELDS[name], module=__name__)  # type: ignore[misc]
+    kind = globals()[name] = namedtuple(name, FIELDS[name], module=__name__)
     return kind

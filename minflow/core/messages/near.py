@@ -267,7 +267,7 @@ def with_hints(function: FunctionType, spoken: str, module: str = "", method: bo
         return run_into(spoken, calling, args, kwargs) if words is None else calling(*args, **words)
 
     functools.update_wrapper(calling, function)  # a thousand of them at import: `wraps` takes twice as long
-    return named(calling, spoken, module) if module else calling
+    return named(calling, spoken, module) if module else calling  # type: ignore[return-value]
 
 
 def explained(error: Any, function: Callable, args: tuple, kwargs: Mapping, spoken: str,

@@ -7,10 +7,13 @@ such as a container's, has left. Where nobody says it, nothing is refused.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..core.base.errors import OutOfMemoryError
 from ..core.ir import Node, Source, Value, where_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 LITTLE = 1 << 26  # bytes: less is not asked for
 HINT = ("a smaller batch or smaller inputs; float32 instead of float64; in training also "
@@ -20,8 +23,11 @@ GROUPS = (("sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"),
           ("sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"))
 
 
-def free_bytes(root: Path = Path("/")) -> int | None:
-    """How many bytes this process can still take; None where that is not known."""
+def free_bytes(root: Path | None = None) -> int | None:
+    """How many bytes this process can still take; None where that is not known. root: of the files of the system."""
+    from pathlib import Path  # at first use: import takes 3 ms
+
+    root = root or Path("/")
     known = numbers(root / "proc/meminfo")
     free = [1024 * (known["MemAvailable"] + known.get("SwapFree", 0))] if "MemAvailable" in known else []
     for top, limit, used, kept in GROUPS:

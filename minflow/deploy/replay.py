@@ -347,7 +347,10 @@ class Run:
                 place = attrs["offset"]  # of the file: what is computed again has the numbers of the first time
                 values[k], offset = done[place] if place in done else done.setdefault(place, next(draws))
                 attrs = {**attrs, "offset": offset}
-        mode = MODE.get().but(grad=False, origin=None if entry.origin is None else "backward")
+        _, mark, part = (entry.scope or "").partition("/")  # of a function in several operations: its name
+        mode = MODE.get()
+        mode = mode.but(grad=False, origin=None if entry.origin is None else "backward",
+                        scope=f"{mode.scope}{mark}{part}")
         with using(mode):
             results = mode.run(entry.op, values, attrs)
         for k, tensor in enumerate(results if entry.op.many else [results]):

@@ -408,3 +408,11 @@ def test_what_is_meant_by_a_path_beside_the_folder(tmp_path):
     for nothing, words in ((None, "the path is None"), (3, "the path is of type int")):
         with pytest.raises(flow.GraphFormatError, match=words):
             flow.load_graph(nothing)
+
+
+def test_a_loaded_graph_is_compared_with_eager_as_the_saved_one(tmp_path):
+    graph = Predict(nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.ReLU()).eval())
+    x = floats(2, 1, 5, 5)
+    loaded = around(graph, tmp_path, x)
+    first, second = [str(g.compare_eager(x)).replace(g.name, "") for g in (graph, loaded)]
+    assert first == second and "0 that only the graph has" in second  # the parts of a batch norm too

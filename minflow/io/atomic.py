@@ -24,7 +24,7 @@ LIST = ".moving.tmp"  # in the hidden folder of `new_folder`: what will be moved
 OLD = ".old.tmp"  # beside LIST: what was there before, until all is moved
 
 
-def replace(path: Path, write: Callable[[BinaryIO], None]) -> None:
+def replace(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """Make `path` hold what `write(file)` writes. Raises OSError, or what `write` raises; then nothing has changed.
 
     A link stays a link, to the new file; a file keeps its mode and, where we may give it away, its owner.

@@ -4,6 +4,7 @@ Batch norms have the statistics of a batch, not 0 and 1, and no parameter is all
 of each family is small enough for every run; the others are slow. An error counts by the largest value of its output.
 """
 
+import re
 from collections import OrderedDict
 
 import numpy as np
@@ -134,8 +135,12 @@ def test_other_size(name, tmp_path):
     check(stirred_by(lambda: models.get_model(name), shape), images(*shape), path=tmp_path / "model.onnx")
 
 
-def test_every_listed_model_is_tried():
-    assert not set(models.list_models()) - set(FAMILIES) - set(SIZES) - {"neural_style_transfer"}
+def family(name):
+    return re.match("[a-z]+", name.removeprefix("wide_"))[0]
+
+
+def test_one_of_every_listed_family_is_tried():
+    assert {family(name) for name in models.list_models()} - set(map(family, (*FAMILIES, *SIZES))) == {"neural"}
 
 
 # ---- of text ---------------------------------------------------------------------------------------------------------

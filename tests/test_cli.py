@@ -424,3 +424,9 @@ class Scaled(minflow.nn.Graph):
 
     def build(self, x):
         return self.layer(x).tanh()
+
+
+def test_a_command_names_no_line_of_a_program(tmp_path, capsys):
+    assert cli.main(["onnx", str(tmp_path / "nothing"), str(tmp_path / "model.onnx")]) == 1
+    out, error = capsys.readouterr()
+    assert not out and error.startswith("minflow onnx: load_graph: there is no folder") and "\n  at " not in error

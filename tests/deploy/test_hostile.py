@@ -198,3 +198,57 @@ def test_a_kernel_that_needs_more_than_its_result(tmp_path):
              ("conv2d", ["%2", "%3"], {**WINDOW, "groups": 1})]
     path = forge(tmp_path / "x", ["float64[1,1,1,1]"], nodes, [np.ones((1, 1, 1, 1))])
     call_refused(path, flow.ones(1, 1, 1, 1, dtype=flow.float64), words=["conv2d", "memory"])
+
+
+# ---- training --------------------------------------------------------------------------------------------------------
+
+HUGE = 2**53
+COMMON = {"verbose": False, "last_epoch": 0, "count": 1, "base_lrs": [0.1], "rates": [0.1]}
+WARM = {"T_0": 1, "T_i": 1, "T_mult": 1, "T_cur": HUGE, "cycles": HUGE, "eta_min": 0, "restart_limit": 0}
+CYCLIC = {"step_size_up": 1, "step_size_down": 1, "scale_fn": None, "cycle_momentum": False, "bases": [0.1],
+          "tops": [1], "gamma": 3, "last_epoch": HUGE}
+
+
+class Training(flow.nn.Graph):
+    def __init__(self):
+        super().__init__()
+        self.model = flow.nn.Linear(2, 1)
+        self.add_optimizer(flow.optim.SGD(self.model.parameters(), lr=0.1))
+
+    def build(self, x):
+        loss = self.model(x).mean()
+        loss.backward()
+        return loss
+
+
+@pytest.mark.filterwarnings("ignore::minflow.core.base.errors.MinflowWarning")
+@pytest.mark.parametrize("schedule", [
+    {"class": "MultiStepLR", "milestones": [[1, HUGE]], "gamma": 2},
+    {"class": "MultiStepLR", "milestones": [[1, -HUGE]], "gamma": 0},
+    {"class": "ExponentialLR", "gamma": 10, "last_epoch": 10**7},
+    {"class": "StepLR", "step_size": 1, "gamma": HUGE, "last_epoch": HUGE - 5},
+    {"class": "CosineAnnealingWarmRestarts", **WARM, "decay_rate": 3},
+    {"class": "PolynomialLR", "total_iters": 2, "power": -5, "cycle": True, "end_learning_rate": 0, "last_epoch": 1},
+    {"class": "CyclicLR", **CYCLIC, "mode": "triangular2", "scale_mode": "cycle"},
+    {"class": "CyclicLR", **CYCLIC, "mode": "exp_range", "scale_mode": "iterations"},
+], ids=lambda x: x["class"])  # fmt: skip
+def test_schedules_of_endless_numbers(tmp_path, schedule):
+    """2 ** (2 ** 53) has more digits than a machine; as a float it is infinite at once."""
+    graph = Training()
+    graph(flow.ones(3, 2))
+    flow.save(graph, tmp_path / "x")
+    changed(tmp_path / "x", meta=lambda meta: meta["optimizers"][0].update(schedulers=[COMMON | schedule]))
+    loaded = flow.load_graph(tmp_path / "x")
+    for _ in range(3):
+        loaded(flow.ones(3, 2))
+
+
+@pytest.mark.parametrize("change", [
+    {"training": False}, {"loss": None}, {"gradients": []}, {"loss": "%0"},
+    {"gradients": [[0, "%0"]]}, {"gradients": [[0, "%1"], [0, "%1"]]},
+], ids=str)  # fmt: skip
+def test_half_of_a_training_graph(tmp_path, change):
+    graph = Training()
+    graph(flow.ones(3, 2))
+    flow.save(graph, tmp_path / "x")
+    refused(changed(tmp_path / "x", lambda data: data.update(change)))

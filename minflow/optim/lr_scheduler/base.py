@@ -223,12 +223,12 @@ def check_share(scheduler: LRScheduler, name: str) -> None:
     check_range(type(scheduler).__name__, {name: getattr(scheduler, name)}, name, 0.0, 1.0)
 
 
-def power(gamma: float, n: int) -> float:
-    """gamma ** n, where Python raises for what is too large."""
+def power(x: float, n: float) -> float:
+    """x ** n as a float, where Python raises for what is too large, or makes a whole number of endless digits."""
     try:
-        return gamma**n
-    except OverflowError:
-        return math.inf if gamma > 0 or n % 2 == 0 else -math.inf
+        return float(x) ** n
+    except ArithmeticError:  # too large, or 0 ** -1
+        return math.inf if x >= 0 or n % 2 == 0 else -math.inf
 
 
 def schedule(init: Callable) -> Callable:

@@ -14,7 +14,7 @@ from ...core.where import fail
 from ...nn.loading import LARGEST
 from ..groups import as_number
 from ..optimizer import Optimizer
-from .base import LRScheduler, check_count, check_number, schedule
+from .base import LRScheduler, check_count, check_number, power, schedule
 
 
 class CosineAnnealingLR(LRScheduler):
@@ -106,7 +106,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         part = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
         if 0 < self.restart_limit <= self.cycles:
             part = 0.0
-        top = self.decay_rate**self.cycles
+        top = power(self.decay_rate, self.cycles)
         return [self.eta_min + (base * top - self.eta_min) * part for base in self.base_lrs]
 
 
@@ -164,11 +164,11 @@ class PolynomialLR(LRScheduler):
         if self.initial or self.last_epoch > self.total_iters:
             return self.present()
         left = (1 - self.last_epoch / self.total_iters) / (1 - (self.last_epoch - 1) / self.total_iters)
-        return [rate * left**self.power for rate in self.present()]
+        return [rate * power(left, self.power) for rate in self.present()]
 
     def closed_form(self) -> list[float]:
         end, whole = self.end_learning_rate or 0.0, self.total_iters
         if self.cycle:
             whole *= max(math.ceil(self.last_epoch / whole), 1)
-        part = (1 - min(self.last_epoch, whole) / whole) ** self.power
+        part = power(1 - min(self.last_epoch, whole) / whole, self.power)
         return [(base - end) * part + end for base in self.base_lrs]

@@ -10,7 +10,7 @@ from ...core.base.errors import OptimError
 from ...core.where import fail
 from ..groups import as_number
 from ..optimizer import Optimizer
-from .base import LRScheduler, check_count, check_number, check_share, schedule
+from .base import LRScheduler, check_count, check_number, check_share, power, schedule
 
 
 def for_each(scheduler: LRScheduler, name: str, value: Any, optimizer: Any) -> list[float]:
@@ -188,7 +188,7 @@ class CyclicLR(Cycle):
     def check(self) -> None:
         for name in ("step_size_up", "step_size_down"):
             check_number(self, name)
-        if not 0 <= self.step_size_up or not 0 <= self.step_size_down or not self.step_size_up + self.step_size_down:
+        if not 0 <= self.step_size_up or not 0 <= self.step_size_down or self.step_size_up + self.step_size_down < 1e-6:
             fail(OptimError, f"CyclicLR: a cycle of {self.step_size_up} steps up and {self.step_size_down} down",
                  "step_size_up=2000", step_size_up=self.step_size_up, step_size_down=self.step_size_down)
         check_number(self, "gamma")
@@ -201,7 +201,9 @@ class CyclicLR(Cycle):
         at = cycle if self.scale_mode == "cycle" else self.last_epoch
         if self.scale_fn is not None:
             return float(self.scale_fn(at))
-        return {"triangular": 1.0, "triangular2": 1 / 2.0 ** (cycle - 1)}.get(self.mode) or self.gamma**at
+        if self.mode == "triangular":
+            return 1.0
+        return power(0.5, cycle - 1) if self.mode == "triangular2" else power(self.gamma, at)
 
     def get_lr(self) -> list[float]:
         whole = self.step_size_up + self.step_size_down

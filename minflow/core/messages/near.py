@@ -114,6 +114,7 @@ def no_name(room: str, name: str, known: Iterable[str]) -> AttributeError:
             return MissingNameError(f"{room} has no {name}", where=here(), hint=hint)
     if hint := reason(f"{room}.{name}".partition(".")[2]):
         return MissingNameError(f"{room} has no {name}", where=here(), hint=hint)
+    open_rooms()
     elsewhere = [space for space, names in SPACES.items() if space != room
                  and name in {*names, *AT_FIRST_USE.get(names["__name__"], ())}]
     hint = did_you_mean(elsewhere[:2], "").replace("?", f".{name}?").replace(" or ", f".{name} or ") if elsewhere else \
@@ -122,6 +123,14 @@ def no_name(room: str, name: str, known: Iterable[str]) -> AttributeError:
             f"there"
         )
     return MissingNameError(f"{room} has no {name}", where=here(), hint=hint)
+
+
+def open_rooms() -> None:
+    """Import the rooms that are imported at their first use, so that their names are known."""
+    for above, later in list(AT_FIRST_USE.items()):
+        for name, place in later.items():
+            if place == f"{name}.":
+                importlib.import_module(f"{above}.{name}")
 
 
 def speaking(found: list[str], names: Mapping[str, Any]) -> list[str]:

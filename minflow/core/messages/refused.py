@@ -110,7 +110,10 @@ REFUSED: dict[str, str] = {
     **rows("io io.*", "PIL.Image.open reads a picture, transforms.PILToTensor() makes a tensor of it", "vision."),
     # other programs
     **rows("export export.* fx fx.* package package.* backends.onnx", EXPORT),
-    **rows("*", "flow.onnx.export(model, x, \"model.onnx\"); flow.onnx.show is a picture of any ONNX file", "onnx."),
+    **rows("dynamo_export register_custom_op_symbolic unregister_custom_op_symbolic symbolic_helper* symbolic_opset* "
+           "utils utils.* ops verification verification.* operators select_model_mode_for_export enable_fake_mode "
+           "ExportOptions JitScalarType is_onnxrt_backend_supported enable_log disable_log",
+           "flow.onnx.export(model, x, \"model.onnx\"); flow.onnx.show is a picture of any ONNX file", "onnx."),
     **rows("save load freeze ScriptModule ScriptFunction RecursiveScriptModule optimize_for_inference", RUN, "jit."),
     **rows("utils.tensorboard utils.tensorboard.* summary.*", WATCH),
     **rows("load load_state_dict_from_url download_url_to_file load_url list help get_dir set_dir", FETCH, "hub."),

@@ -21,6 +21,7 @@ from typing import Any, BinaryIO, NoReturn, cast
 
 import numpy as np
 
+from ..compiler.room import free_bytes
 from ..core.base.errors import CheckpointError, GraphFormatError
 from ..core.where import fail
 from ..io import atomic, container, files
@@ -124,6 +125,10 @@ def read_once(path: Path) -> Saved:
     with ExitStack() as stack:
         opened = open_all(path, stack)
         sizes = {name: os.fstat(file.fileno()).st_size for name, file in opened.items()}
+        free = free_bytes()
+        if free is not None and sum(sizes.values()) > free:  # a file with holes costs nothing, and its hash takes hours
+            refuse(f"{path} has {sum(sizes.values()):,} bytes, more than the free memory", "a machine with more memory",
+                   free=f"{free:,} bytes")
         budget = ROOM + TIMES * sum(sizes.values())
         meta = read_meta(path, opened[META])
         check_hashes(path, meta, opened)

@@ -4,11 +4,14 @@ error of four parts; nothing of it is executed, and nothing takes time or memory
 The hashes of all of them fit. What changes at random does so in `mutants.py`.
 """
 
+import os
+
 import numpy as np
 import pytest
 
 import minflow as flow
 from minflow.core.base.errors import GraphFormatError, MinflowError
+from minflow.io.files import SAVED_GRAPH
 from tests.deploy.forged import changed, forge, zeros
 
 EXP = [("exp", ["%0"], {})]
@@ -252,3 +255,13 @@ def test_half_of_a_training_graph(tmp_path, change):
     graph(flow.ones(3, 2))
     flow.save(graph, tmp_path / "x")
     refused(changed(tmp_path / "x", lambda data: data.update(change)))
+
+
+# ---- files -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SAVED_GRAPH)
+def test_a_file_of_a_terabyte_of_holes(tmp_path, name):
+    path = forge(tmp_path / "x", nodes=EXP)
+    os.truncate(path / name, 1 << 43)
+    refused(path, "bytes")

@@ -35,6 +35,7 @@ LONG = 4_000  # characters of a text that a module says of itself
 MOST_STEPS = 10**6  # numbers of a constant that counts along a dynamic axis, as it is saved
 DEPTH = 100  # of lists and dicts among the arguments of a call
 MOST_ARGUMENTS = 255
+MOST_INPUTS = 10_000  # of one operation that takes any number
 MOST_PATHS = 100_000  # ways to the modules, for one that two others hold is printed twice
 
 
@@ -153,7 +154,7 @@ class Reading:
         members, met = (
             table(data[key], key, lambda x, place: whole(x, place, 0, len(modules) - 1)) for key in ("members", "met"))
         return Document(
-            name, kind, arguments, tree, inputs, states, nodes, self.structure(data["outputs"], "outputs"), updates,
+            name, kind, arguments, tree, inputs, states, nodes, self.outputs(data["outputs"]), updates,
             gradients, loss, self.training, modules, members, met,
             self.calls(data["calls"], modules, [*(n.first for n in nodes), len(self.specs)]), axes)
 
@@ -224,6 +225,12 @@ class Reading:
 
     # ---- operations --------------------------------------------------------------------------------------------------
 
+    def outputs(self, x: Any) -> Any:
+        shape, refs = self.structure(x, "outputs")
+        if not refs:
+            raise Malformed("a tensor at least", x, "outputs")
+        return shape, refs
+
     def node(self, x: Any, place: str, number: int) -> NodeEntry:
         x = fields(x, place, ("value", "op", "in", "out"), ("attrs", "scope", "line", "needs", "of"))
         first = len(self.specs)
@@ -233,7 +240,7 @@ class Reading:
         if op.joint is not None or op.kernel is None or op.infer is data_dependent:
             raise Malformed("an operation that a graph can hold", op.name, f"{place}.op")
         least = 0 if op.variadic else len(op.inputs)
-        inputs = tuple(each(x["in"], f"{place}.in", self.given, 10**5 if op.variadic else least, least))
+        inputs = tuple(each(x["in"], f"{place}.in", self.given, MOST_INPUTS if op.variadic else least, least))
         attrs = decode_attrs(op, x.get("attrs", {}), f"{place}.attrs")
         for view in versions.ops_in(tuple(attrs.values())):
             one_of(view.name, f"{place}.attrs", self.known)

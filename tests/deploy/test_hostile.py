@@ -172,9 +172,15 @@ def test_a_module_that_two_others_hold(tmp_path):
 
 
 def test_an_entry_of_more_inputs_than_a_number_has_bits(tmp_path):
-    path = forge(tmp_path / "x", nodes=[("cat", ["%0"] * 20_000, {"dim": 0})])
+    path = forge(tmp_path / "x", nodes=[("cat", ["%0"] * 10_000, {"dim": 0})])
     runs(path)
     refused(changed(path, lambda data: data["nodes"][0].update(needs=-1)), "needs")
+    refused(forge(tmp_path / "y", nodes=[("cat", ["%0"] * 10_001, {"dim": 0})]), "nodes[0].in")
+
+
+@pytest.mark.parametrize("outputs", [{"is": 1}, {"tuple": [None, {"is": 2.5}]}, {"list": []}])
+def test_a_graph_without_results(tmp_path, outputs):
+    refused(forge(tmp_path / "x", nodes=EXP, outputs=outputs), "outputs", "a tensor at least")
 
 
 SUM = {"axis": None, "keepdims": False}

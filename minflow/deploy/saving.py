@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core.base.errors import GraphError, GraphFormatError, MinflowError
-from ..core.where import fail
+from ..core.where import fail, here
 from ..io.files import WEIGHTS
 from ..nn.graph.graph import RunningGraph
 from . import folder
@@ -49,7 +49,13 @@ def save(obj: Any, path: str | os.PathLike, dynamic: Mapping | None = None) -> N
         "inputs": inputs_of(program, parts), "outputs": outputs_of(program, parts),
         "settings": settings, "optimizers": optimizers, "frozen": [list(row) for row in program.frozen],
     }  # fmt: skip
-    from_data(graph, arrays)  # what is written can be read: a mistake of ours is found here, not in another process
+    try:
+        from_data(graph, arrays)  # what is written can be read: that it cannot is found here, not in another process
+    except Malformed as error:
+        raise GraphError(f"{program.name} cannot be saved: {error.place} must be {error.wanted}",
+                         values={"found": error.found}, where=here(),
+                         hint="another name or size for what stands there in the model; graph.json has these limits so "
+                         "that a file of a stranger can be judged") from error
     folder.write(path, graph, meta, arrays)
 
 

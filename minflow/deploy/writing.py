@@ -7,6 +7,7 @@ refused here, with its line in the program. Read next: `attrs.py`, how an attrib
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -144,8 +145,9 @@ class Writing:
         return {"list" if issubclass(kind, list) else "tuple": inner}
 
     def module(self, entry: ModuleEntry) -> dict[str, Any]:
-        result: dict[str, Any] = {"path": entry.path, "class": entry.kind}
-        listed = (("text", entry.text[:LONG]), ("parameters", entry.parameters), ("buffers", entry.buffers),
+        kind = entry.kind if entry.kind.isidentifier() else "_" + re.sub(r"\W", "_", entry.kind)
+        result: dict[str, Any] = {"path": entry.path, "class": kind}
+        listed = (("text", printable(entry.text)[:LONG]), ("parameters", entry.parameters), ("buffers", entry.buffers),
                   ("transient", list(entry.transient)), ("children", entry.children), ("container", entry.container))
         result |= {name: x for name, x in listed if x}
         return result | {"training": entry.training}
@@ -159,6 +161,11 @@ class Writing:
             yield from self.calls(child, depth + 1)
 
 
+def printable(x: str) -> str:
+    """What a program says of itself, without control characters; its lines stay."""
+    return "".join(c if c.isprintable() or c in "\n\t" else " " for c in x)
+
+
 def short(x: str) -> str:
-    x = "".join(c if c.isprintable() else " " for c in x)
+    x = " ".join(printable(x).split())
     return x if len(x) <= 80 else f"{x[:77]}..."

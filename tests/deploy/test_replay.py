@@ -248,6 +248,42 @@ def test_what_cannot_be_saved(tmp_path):
     assert first is halves_of and not (tmp_path / "never").exists()
 
 
+def named(name):
+    model = nn.Sequential()
+    model.add_module(name, nn.Linear(4, 2))
+    return model
+
+
+class Stacked(nn.Module):
+    def forward(self, x):
+        return flow.cat([x] * 10_001)
+
+
+@pytest.mark.parametrize(("model", "place", "found"), [
+    (named("a\nb"), "states[0].name must be a text without control characters", "model.a"),
+    (named("x" * 300), "a name in modules[0].children must be a text of 1 to 255 characters", "xxx"),
+    (Stacked(), "nodes[0].in must be a list of 0 to 10000 entries", "'%0'"),
+])
+def test_what_a_file_has_no_room_for(model, place, found, tmp_path):
+    graph = Predict(model)
+    graph(floats(3, 4))
+    with pytest.raises(flow.GraphError, match="cannot be saved") as caught:
+        flow.save(graph, tmp_path / "never")
+    assert place in caught.value.what and found in str(caught.value) and not (tmp_path / "never").exists()
+
+
+class Says(nn.Linear):
+    def extra_repr(self):
+        return "a bell \a\nand a line"
+
+
+def test_what_a_module_says_and_how_its_class_is_called(tmp_path):
+    graph = Predict(nn.Sequential(Says(4, 2), type("Net[int]", (nn.Linear,), {})(2, 2)))
+    loaded = around(graph, tmp_path, floats(3, 4))
+    assert same(loaded(floats(3, 4)), graph(floats(3, 4)))
+    assert loaded.model._modules["0"].extra_repr() == "a bell  \nand a line" and "_Net_int_(in_features=2" in str(loaded)
+
+
 def test_what_a_loaded_graph_refuses(tmp_path):
     graph = Predict(nn.Sequential(nn.Linear(4, 2), nn.Dropout(0.5)).eval())
     loaded = around(graph, tmp_path, floats(3, 4))

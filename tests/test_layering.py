@@ -93,14 +93,15 @@ ROOMS = {
     "func": ["core"],
     "special": ["core", "nn"],
     "fft": ["core"],
-    "cli": ["course", "headless", "doctor"],
+    "exercises": [],  # exercises are written as learners write: with `import minflow as flow`
+    "cli": ["course", "headless", "doctor", "exercises"],
     "course": ["io.atomic", "io.temporary"],
     "headless": [],
     "doctor": ["course"],
     "__main__": ["cli"],
 }
 # These speak of the package as a whole (its version, its notebooks): they may import `minflow` itself.
-OUTSIDE = {"cli", "headless", "doctor", "__main__"}
+OUTSIDE = {"exercises", "cli", "headless", "doctor", "__main__"}
 FAST = "minflow.core.backend.fast"  # only the package as a whole imports it: nothing depends on a fast kernel
 # What a student reads to follow `2 + 3` from Tensor to kernel, and `graph(x)` to the last call of its plan.
 MECHANISM = [
@@ -160,6 +161,8 @@ CAPS = {
     "onnx.forms": 822,          # a table of ops in another system's words; each is read alone
     "accepted": 380,            # names for other machines: answered for one process and one CPU, or refused
     "compat": 170,              # programs of OneFlow and PyTorch, unchanged
+    "exercises": None,          # the checker
+    "exercises.lessons": None,  # an exercise is one file that is read alone
     "face": 1600,               # minflow/__init__.py, the namespaces of one screen each, the command line
     "widgets": 3110,
 }

@@ -1,0 +1,1 @@
+"""The exercises, one file each, in the lessons where they belong."""

@@ -1,0 +1,107 @@
+"""02.1 slope: the rise per unit, found by nudging."""
+
+import math
+
+from ...definition import Exercise, case
+
+exercise = Exercise(
+    "02.1", "slope", kind="write", level="warm-up", allowed=(1e-6, 1e-6),
+    question="How steep is a curve at one place?",
+    hint="Walk from x - h to x + h: how much does f rise, and how far did you walk?",
+    fact="Looking to both sides, the error shrinks with h*h, not with h: that is why h may be large.",
+    sibling="A path is 2.0 m high at 99 m and 2.6 m high at 101 m. Between the two it rises by 2.6 - 2.0 = 0.6 m on "
+            "101 - 99 = 2 m of way. Its slope at 100 m is about 0.6 / 2 = 0.3: a rise *per* metre.",
+)
+
+
+@exercise.solution
+def slope(f, x, h=1e-3):
+    # how much f rises from one side to the other
+    rise = f(x + h) - f(x - h)
+    # and how far apart the two sides are
+    return rise / (2 * h)
+
+
+@exercise.also_right
+def slope(f, x, h=1e-3):
+    left, right = x - h, x + h
+    return (f(right) - f(left)) / (right - left)
+
+
+@exercise.also_right
+def slope(f, x, h=1e-3):
+    heights = [f(x + side * h) for side in (-1, 1)]
+    return (heights[1] - heights[0]) / h / 2
+
+
+@exercise.wrong("one side",
+                "The error is about as large as h. Do you look to both sides of x?",
+                "From x to x + h is one side. Walk from x - h to x + h.")
+def slope(f, x, h=1e-3):
+    return (f(x + h) - f(x)) / h
+
+
+@exercise.wrong("half the way",
+                "Twice too much. How far apart are your two places?",
+                "From x - h to x + h the way is h + h long.")
+def slope(f, x, h=1e-3):
+    return (f(x + h) - f(x - h)) / h
+
+
+@exercise.wrong("turned",
+                "Right size, wrong sign. A rise is right minus left.",
+                "A curve that goes up to the right has a slope above 0: see the first case.")
+def slope(f, x, h=1e-3):
+    return (f(x - h) - f(x + h)) / (2 * h)
+
+
+@exercise.wrong("times h",
+                "That is the rise times the way. A slope is the rise *per* unit of x.",
+                "Divide the rise by the way, do not multiply.")
+def slope(f, x, h=1e-3):
+    return (f(x + h) - f(x - h)) * h
+
+
+@exercise.wrong("rise only",
+                "That is how much f rises. How much is it *per* unit of x?",
+                "Divide the rise by how far apart your two places are.")
+def slope(f, x, h=1e-3):
+    return f(x + h) - f(x - h)
+
+
+@exercise.wrong("own h",
+                "You nudge by a tiny step of your own. Below 1e-6 rounding decides; use the h that is given.",
+                "The function is called with h=0.1 in one case: the answer depends on it.")
+def slope(f, x, h=1e-3):
+    return (f(x + 1e-9) - f(x - 1e-9)) / 2e-9
+
+
+def square(x):
+    return x**2
+
+
+def cube(x):
+    return x**3
+
+
+def flat(x):
+    return 7.0
+
+
+def calls(slope, f, x):
+    """How often f was called."""
+    asked = []
+    slope(lambda place: asked.append(place) or f(place), x)
+    return len(asked)
+
+
+@exercise.cases
+def cases(rng):
+    yield case(flat, 1.0, text="f = 7 everywhere, x = 1")
+    yield case(square, 3.0, text="f = x**2, x = 3")
+    yield case(square, -1.0, text="f = x**2, x = -1")
+    yield case(cube, 1.0, 0.1, text="f = x**3, x = 1, h = 0.1")
+    yield case(math.sin, 0.5, text="f = sin, x = 0.5")
+    yield case(square, 3.0, run=calls, text="how often f is called")
+    yield case(cube, float(rng.uniform(1, 2)), 0.25, held=True)
+    yield case(math.exp, float(rng.uniform(-1, 1)), held=True)

@@ -1,0 +1,46 @@
+"""Where the exercises are: names by lesson, read off the files, each imported when it is first asked for."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import importlib
+from pathlib import Path
+
+from .definition import Exercise
+
+FOLDER = Path(__file__).parent / "lessons"
+
+
+@functools.cache
+def lessons() -> dict[str, list[str]]:
+    """Lesson ("02") -> the names of its exercises, in alphabetical order."""
+    return {folder.name[1:]: sorted(file.stem for file in folder.glob("*.py") if file.stem != "__init__")
+            for folder in sorted(FOLDER.glob("l[0-9][0-9]"))}
+
+
+@functools.cache
+def find(name: str) -> Exercise:
+    """The exercise of that name. Raises LookupError that says which ones are near."""
+    for lesson, names in lessons().items():
+        if name in names:
+            return importlib.import_module(f".lessons.l{lesson}.{name}", __package__).exercise
+    every = [other for names in lessons().values() for other in names]
+    near = difflib.get_close_matches(str(name), every, 3)
+    raise LookupError(f"there is no exercise {name!r}" + (f"; near: {', '.join(near)}" if near else ""))
+
+
+def of_lesson(lesson: str) -> list[Exercise]:
+    """The exercises of a lesson ("02") in its order."""
+    return sorted((find(name) for name in lessons().get(lesson, ())), key=place)
+
+
+def place(exercise: Exercise) -> tuple[int, int]:
+    """(2, 1) for "02.1" """
+    lesson, _, number = exercise.number.partition(".")
+    return int(lesson), int(number)
+
+
+def course() -> list[Exercise]:
+    """All exercises in the order of the course."""
+    return [exercise for lesson in lessons() for exercise in of_lesson(lesson)]

@@ -7,7 +7,7 @@ import inspect
 import textwrap
 from typing import Any
 
-from .definition import NOT_GIVEN, Exercise
+from .definition import NOT_GIVEN
 from .find import find
 
 HERE = "# your code here"

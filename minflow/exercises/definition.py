@@ -1,6 +1,6 @@
 """What an exercise is: a right answer, wrong answers that have names, and the cases that tell them apart.
 
-Each file of `lessons/lNN` defines one exercise. Its answers stand there as code, under decorators, each by the name that
+A file of `lessons/lNN` defines one exercise. Its answers stand there as code, under decorators, each by the name that
 learners give to theirs: the check runs the learner's, the right one and, where these differ, the wrong ones on the same
 cases. Nothing here runs an answer: that is for judge.py.
 

@@ -1,0 +1,89 @@
+"""Points that are made, not measured: a line to fit, and classes in the plane to tell apart.
+
+Their rule is known, so what a model has learnt can be compared with the truth. Read next: `digits.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from ..core.base.errors import OutOfRangeError
+from ..core.messages.near import near
+from ..core.where import fail
+
+SLOPE, OFFSET = 3.0, -1.0  # of the line
+TURNS = 1.5  # of each arm of the spiral
+
+
+class Kind(NamedTuple):
+    classes: int
+    noise: float  # unless another is asked for
+    place: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]  # classes, numbers in [0, 1) -> x0, x1
+
+
+def blobs(y: np.ndarray, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The corners of a triangle at a distance of 1 from the middle, the first one above it."""
+    angle = np.pi / 2 + 2 * np.pi * y / 3
+    return np.cos(angle), np.sin(angle)
+
+
+def moons(y: np.ndarray, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Two half circles, open to each other, each with an end inside the other; their middle is 0, 0."""
+    side = np.where(y == 0, 1.0, -1.0)
+    return side * (np.cos(np.pi * t) - 0.5), side * (np.sin(np.pi * t) - 0.25)
+
+
+def spiral(y: np.ndarray, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Two arms that start near the middle and end at a distance of 1; each is the other, turned by half a circle."""
+    angle = 2 * np.pi * TURNS * t + np.pi * y
+    return (0.1 + 0.9 * t) * np.cos(angle), (0.1 + 0.9 * t) * np.sin(angle)
+
+
+KINDS = {"blobs": Kind(3, 0.25, blobs), "moons": Kind(2, 0.1, moons), "spiral": Kind(2, 0.03, spiral)}
+LINE_NOISE = 0.2
+
+
+def points(kind: str, n: int = 200, noise: float | None = None, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Made-up points to learn from: `(x, y)`, NumPy arrays, the same for the same arguments.
+
+    kind "line": x `float32[n]` in [-1, 1), y `float32[n]` = 3 * x - 1 + noise. What a fit should find: w = 3, b = -1.
+    kind "blobs", "moons", "spiral": x `float32[n, 2]`, about -1.5 to 1.5, and y `int64[n]`, the class of each point.
+    blobs: three classes around the corners of a triangle; straight borders separate them.  moons: two half circles,
+    each with an end inside the other.  spiral: two arms that wind around each other; no straight border helps.
+
+    n: how many points; each class has as many as any other, or one more. Their order is random.
+    noise: the standard deviation of what is added to y of the line, else to both coordinates; default: line 0.2,
+    blobs 0.25, moons 0.1, spiral 0.03; 0: none.
+    Raises OutOfRangeError for another kind, n below 1, a negative noise or seed.
+
+    >>> x, y = points("moons", n=4)
+    >>> x.shape, y.tolist()
+    ((4, 2), [1, 0, 1, 0])
+    """
+    names = ["line", *KINDS]
+    if kind not in names:
+        hint = " or ".join(f'"{name}"' for name in near(str(kind), names) or names)
+        fail(OutOfRangeError, "points: there is no such kind of points", hint, kind=kind)
+    whole(1, "200", n=n)
+    whole(0, "0", seed=seed)
+    usual = LINE_NOISE if kind == "line" else KINDS[kind].noise
+    noise = usual if noise is None else noise
+    if isinstance(noise, bool) or not isinstance(noise, int | float | np.number) or not 0 <= noise < np.inf:
+        fail(OutOfRangeError, "points: noise is a number, 0 or more", f"noise={usual}", noise=noise)
+    rng = np.random.default_rng(seed)
+    if kind == "line":
+        x = rng.uniform(-1, 1, n).astype("float32")
+        return x, (SLOPE * x + OFFSET + noise * rng.standard_normal(n)).astype("float32")
+    y = rng.permutation(np.arange(n) % KINDS[kind].classes)
+    x = np.stack(KINDS[kind].place(y, rng.random(n)), axis=1) + noise * rng.standard_normal((n, 2))
+    return x.astype("float32"), y
+
+
+def whole(least: int, such_as: str, **given: object) -> None:
+    """Refuse what is no whole number of at least that."""
+    for name, value in given.items():
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+            fail(OutOfRangeError, f"{name} is a whole number, {least} or more", f"{name}={such_as}", **given)

@@ -1,0 +1,119 @@
+"""The checker's texts in the learner's language, the files they stand in, and signs of a Chinese keyboard in code."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from minflow.exercises import words
+from minflow.exercises.words import po
+
+
+@pytest.fixture
+def chinese(monkeypatch, tmp_path):
+    """A catalogue of a few texts, and a learner who reads Chinese."""
+    (tmp_path / "zh").mkdir()
+    first = [po.Entry("Look {where}.", "看{where}。"), po.Entry("Wrong.", "错了。", fuzzy=True)]
+    second = [po.Entry("{n} cases", "{m} 个"), po.Entry("{x}", "{"), po.Entry("a {set}", "集合 {set}")]
+    (tmp_path / "zh" / "l02.po").write_text(po.write(first, "zh"), encoding="utf-8")
+    (tmp_path / "zh" / "l03.po").write_text(po.write(second, "zh"), encoding="utf-8")
+    monkeypatch.setattr(words, "FOLDER", tmp_path)
+    monkeypatch.setenv("MINFLOW_LANG", "zh_CN.UTF-8")
+    for kept in (words.languages, words.catalogue):
+        kept.cache_clear()
+    yield
+    monkeypatch.undo()
+    for kept in (words.languages, words.catalogue):
+        kept.cache_clear()
+
+
+def test_a_text_is_said_in_the_learners_language(chinese):
+    assert words.say("Look {where}.", where="there") == "看there。"
+    assert words.say("a {set}") == "集合 {set}"  # no values: braces stay
+
+
+def test_what_is_not_translated_well_stays_english(chinese):
+    assert words.say("Unknown {thing}", thing=3) == "Unknown 3"
+    assert words.say("Wrong.") == "Wrong."  # its translation is of an earlier text
+    assert words.say("{n} cases", n=4) == "4 cases"  # another name in braces
+    assert words.say("{x}", x=5) == "5"  # no format at all
+
+
+@pytest.mark.parametrize("named, gives", [("", "en"), ("en", "en"), ("zh", "zh"), ("zh-CN", "zh"), ("ZH_cn", "zh"),
+                                          ("fr", "en"), ("../zh", "en"), (".", "en")])
+def test_the_language_is_read_off_the_environment(chinese, monkeypatch, named, gives):
+    monkeypatch.setenv("MINFLOW_LANG", named)
+    words.of_jupyterlab.cache_clear()
+    assert words.language() == gives
+
+
+@pytest.mark.parametrize("text, gives", [
+    ('{\n  // mine\n  "locale": "zh_CN"\n}', "zh"), ('{"locale": "default"}', "en"),
+    ('{\n  // "locale": "zh_CN"\n}', "en"), ("\x00", "en"), (None, "en")])
+def test_jupyterlabs_language_is_known_from_its_settings(chinese, monkeypatch, tmp_path, text, gives):
+    import jupyter_core.paths  # noqa: F401  (as in a kernel)
+
+    monkeypatch.delenv("MINFLOW_LANG")
+    monkeypatch.setenv("JUPYTERLAB_SETTINGS_DIR", str(tmp_path))
+    file = tmp_path / "@jupyterlab" / "translation-extension" / "plugin.jupyterlab-settings"
+    file.parent.mkdir(parents=True)
+    if text is not None:
+        file.write_text(text, encoding="utf-8")
+    words.of_jupyterlab.cache_clear()
+    assert words.language() == gives
+    words.of_jupyterlab.cache_clear()
+
+
+def test_translations_are_read_only_when_one_is_asked_for():
+    code = ("import sys; from minflow.exercises import words\n"
+            "words.say('x {n}', n=1); assert not words.catalogue.cache_info().currsize\n"
+            "assert not {'nbformat', 'IPython', 'polib', 'jupyter_core'} & set(sys.modules)")
+    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "MINFLOW_LANG": "en"}, timeout=60)
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=30) | st.sampled_from(
+    ["\n", "a\n", "\na", "a\n\nb", '"', "\\n", "\\", "\t", "\r\n", "x\u2028y", "#, fuzzy", "msgid"])
+
+
+@given(st.lists(st.builds(po.Entry, texts, texts | st.just(""), st.booleans(), st.just("l02/slope.py"))))
+def test_a_file_says_what_was_written(entries):
+    assert po.parsed(po.write(entries, "zh")) == entries
+
+
+@given(texts, texts)
+def test_a_file_keeps_the_text_that_a_translation_was_of(text, before):
+    entry = po.Entry(text, "译", fuzzy=True, before=before)
+    assert po.parsed(po.write([entry], "zh")) == [entry]
+
+
+def test_files_of_other_programs_are_read():
+    """As Poedit writes them: wrapped lines, flags, comments, context, and texts that are no longer used."""
+    text = ('# head\nmsgid ""\nmsgstr ""\n"Language: zh_CN\\n"\n\n# of the translator\n#. of the source\n#: a.py:3\n'
+            '#: b.py:4\n#, python-brace-format, fuzzy\n#| msgid "before "\n#| "it"\nmsgctxt "hint"\nmsgid ""\n"one "\n'
+            '"two\\n"\nmsgstr "一\\t"\n"\\"二\\""\n\n#~ msgid "old"\n#~ msgstr "旧"\n')
+    assert po.parsed(text.replace("\n", "\r\n")) == [po.Entry("one two\n", '一\t"二"', True, "a.py:3 b.py:4",
+                                                              "before it")]
+
+
+@pytest.mark.parametrize("source, found", [
+    ("y = f（x）", [(1, 6, "（", "("), (1, 8, "）", ")")]),
+    ("a = [1，2]", [(1, 7, "，", ",")]),
+    ("if x：\n    y = “a”", [(1, 5, "：", ":"), (2, 9, "“", '"'), (2, 11, "”", '"')]),
+    ("x\u3000= 1", [(1, 2, "\u3000", " ")]),
+    ("x = 3 × 2 − 1", [(1, 7, "×", "*"), (1, 11, "−", "-")]),
+    ("text = '（，）'  # 注释：好", []),
+    ('"""文档：\n说明。"""\nx = 1；', [(3, 6, "；", ";")]),
+    (r"'it\'s，' + ‘a’", [(1, 12, "‘", "'"), (1, 14, "’", "'")]),
+    ("'not closed，\nx，", [(1, 12, "，", ","), (2, 2, "，", ",")]),
+    ("变量 = 张量 + 1", []),
+])
+def test_signs_of_another_keyboard_are_found_in_code(source, found):
+    assert words.odd_characters(source) == found
+
+
+def test_every_sign_that_is_replaced_is_no_sign_of_python():
+    for sign, plain in words.PLAIN.items():
+        assert not sign.isascii() and plain.isascii() and not sign.isidentifier()

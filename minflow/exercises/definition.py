@@ -81,19 +81,21 @@ class Exercise:
     allowed: (absolute, relative) error of floats; (0, 0): exact.  exact_types: is float32 for float64 an error?
     limit: seconds for one case.  forbidden: name in the code -> why not; loops are "for" and "while".
     given: names of the notebook's variables that `check` takes behind the answer: check("mixed_up", pair, matrix).
+    examples: such variables, for tests.
     """
 
     def __init__(self, number: str, name: str, *, kind: str, level: str, question: str, fact: str, sibling: str = "",
                  answer: str = "", value: bool | None = None, hint: str = "",
                  allowed: tuple[float, float] = (1e-6, 1e-5), exact_types: bool = False, limit: float = 2.0,
-                 forbidden: dict[str, str] | None = None, given: Iterable[str] = ()) -> None:
+                 forbidden: dict[str, str] | None = None, given: Iterable[str] = (),
+                 examples: Iterable[Any] = ()) -> None:
         if kind not in KINDS or level not in POINTS:
             raise ValueError(f"{name}: kind {kind!r} of {KINDS}, level {level!r} of {tuple(POINTS)}")
         self.number, self.name, self.kind, self.level, self.question = number, name, kind, level, question
         self.answer, self.value = answer or name, kind in VALUES if value is None else value
         self.fact, self.sibling, self.hint = fact, sibling, hint
         self.allowed, self.exact_types, self.limit = allowed, exact_types, limit
-        self.forbidden, self.given = dict(forbidden or {}), tuple(given)
+        self.forbidden, self.given, self.examples = dict(forbidden or {}), tuple(given), tuple(examples)
         self.right: Any = NOT_GIVEN
         self.also: list[Any] = []
         self.wrongs: list[Wrong] = []

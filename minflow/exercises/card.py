@@ -1,0 +1,292 @@
+"""What a learner sees of a verdict: one record, as text and as a card in a notebook.
+
+The smallest case that fails, what came out and what was wanted, then one sentence that helps: the hint of the wrong
+answer that this is, else a clue that is seen in the numbers, else the exercise's own hint.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+import inspect
+import re
+import textwrap
+from typing import Any
+
+import numpy as np
+
+from ..core.base.errors import MinflowError
+from ..views.draw.theme import AMBER, BLUE, GREEN, RED
+from ..views.html.table import framed, table
+from . import learner
+from .compare import array_of, clue, cut, short, shown
+from .judge import Verdict
+from .words import say
+
+MARKS = {"right": "\u2713", "nearly": "\u2248", "not started": "\u00b7", "changed": "!"}  # any other: a cross
+COLORS = {"right": GREEN, "nearly": AMBER, "not started": BLUE}
+INDENT, WIDTH = "  ", 78
+GRID = 8  # rows and columns of a result that is drawn
+
+
+@dataclasses.dataclass
+class Card:
+    """mark, name, headline: the first line.  rows: (label, text).  paragraphs: sentences below.  tables: (label, array,
+    where it differs), drawn in a notebook.  folded: (title, text) that is opened on request."""
+
+    outcome: str
+    name: str
+    headline: str
+    progress: str = ""
+    rows: list[tuple[str, str]] = dataclasses.field(default_factory=list)
+    paragraphs: list[str] = dataclasses.field(default_factory=list)
+    tables: list[tuple[str, np.ndarray, np.ndarray]] = dataclasses.field(default_factory=list)
+    folded: list[tuple[str, str]] = dataclasses.field(default_factory=list)
+
+    @property
+    def mark(self) -> str:
+        return MARKS.get(self.outcome, "\u2717")
+
+
+def card_of(verdict: Verdict, level: int = 1, stuck: bool = False, progress: str = "") -> Card:
+    """level: how often this wrong answer has come in a row; stuck: many attempts or a long time."""
+    card = Card(verdict.outcome, verdict.exercise.name, "", progress)
+    write = {"right": right, "not started": not_started, "refused": refused, "changed": changed, "stopped": stopped}
+    write.get(verdict.outcome, wrong)(verdict, card)
+    if verdict.outcome in ("nearly", "wrong", "stopped"):
+        help_with(verdict, card, level, stuck)
+    if verdict.result is not None:
+        own_output(verdict, card)
+    return card
+
+
+# ---- outcomes -------------------------------------------------------------------------------------------------------
+
+def right(verdict: Verdict, card: Card) -> None:
+    if verdict.of <= 1 and not verdict.held[1]:
+        card.headline = say("right")
+    else:
+        card.headline = say("right: {right} of {of} cases", right=verdict.right + verdict.held[0],
+                            of=verdict.of + verdict.held[1])
+        if 0 < verdict.largest < 1e-3:
+            card.headline += say(", largest difference {size}", size=f"{verdict.largest:.0e}".replace("e-0", "e-"))
+    if verdict.exercise.fact:
+        card.paragraphs.append(say("Worth knowing: {fact}", fact=say(verdict.exercise.fact)))
+
+
+def not_started(verdict: Verdict, card: Card) -> None:
+    card.headline = say("not started: the cell above holds no answer yet.")
+
+
+def refused(verdict: Verdict, card: Card) -> None:
+    card.headline = say("not checked")
+    card.paragraphs.append(verdict.says)
+
+
+def changed(verdict: Verdict, card: Card) -> None:
+    card.headline = say("{what} is not the library's own any more. Nothing was checked.", what=verdict.says)
+    card.paragraphs.append(say("Kernel > Restart Kernel, then run the cells again."))
+
+
+def stopped(verdict: Verdict, card: Card) -> None:
+    error, own = verdict.result.error, verdict.own or learner.Written("", "", None)
+    line, text = learner.line_of(error, own)
+    place = say("in your line {line}:  {text}", line=line, text=cut(text)) if line else say("before its first line")
+    if verdict.result.late:
+        card.headline = say("stopped after {seconds} s {place}", seconds=short(verdict.exercise.limit), place=place)
+    else:
+        card.headline = say("stopped {place}", place=place)
+    where_it_is(verdict, card)
+    if not verdict.result.late:
+        card.paragraphs.append(error_text(error))
+    if near := learner.meant(error, own):
+        card.paragraphs.append(near)
+    if verdict.says:
+        card.paragraphs.append(verdict.says)
+
+
+def error_text(error: BaseException) -> str:
+    if isinstance(error, RecursionError):
+        return say("RecursionError: a function calls itself, again and again, deeper than Python goes.")
+    text = str(error) if isinstance(error, MinflowError) else str(error).split("\n")[0]
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def wrong(verdict: Verdict, card: Card) -> None:
+    if verdict.of <= 1 and verdict.case is None:  # a value
+        card.headline = say("not yet")
+        card.rows.append((say("yours"), shown(verdict.got)))
+        return
+    if verdict.case.held:
+        good, every = verdict.held
+        card.headline = say("all {of} cases that are shown are right; of {others} others, {missed} is not.",
+                            of=verdict.of, others=every, missed=every - good)
+        return
+    card.headline = (say("nearly: {right} of {of} cases are right", right=verdict.right, of=verdict.of)
+                     if verdict.outcome == "nearly" else
+                     say("the smallest case that fails: {number} of {of}", number=verdict.number, of=verdict.of))
+    where_it_is(verdict, card)
+    card.rows += [(say("yours"), shown(verdict.got)), (say("wanted"), shown(verdict.wanted))]
+    if verdict.found.text:
+        card.paragraphs.append(verdict.found.text)
+    elif np.isfinite(verdict.found.size) and verdict.found.kind == "value":
+        card.rows.append((say("difference"), say("{size}, allowed {allowed}", size=short(verdict.found.size),
+                                                 allowed=short(max(verdict.exercise.allowed)))))
+    mine, wanted = array_of(verdict.got), array_of(verdict.wanted)
+    if mine is not None and wanted is not None and mine.ndim == wanted.ndim == 2 and mine.size > 1 and max(
+            *mine.shape, *wanted.shape) <= GRID:
+        with np.errstate(all="ignore"):
+            same = np.isclose(mine, wanted, *reversed(verdict.exercise.allowed)) if mine.shape == wanted.shape else None
+        card.tables += [(say("yours"), mine, ~same if same is not None else np.zeros(mine.shape, bool)),
+                        (say("wanted"), wanted, np.zeros(wanted.shape, bool))]
+
+
+def where_it_is(verdict: Verdict, card: Card) -> None:
+    """The case: its own words, else its arguments by name."""
+    one = verdict.case
+    if one.held:
+        return
+    label = say("case {number}", number=verdict.number)
+    if one.text:
+        card.rows.append((label, say(one.text)))
+        return
+    try:
+        bound = inspect.signature(verdict.exercise.right).bind(*one.args, **one.kwargs).arguments
+    except (TypeError, ValueError):
+        bound = {str(i): value for i, value in enumerate(one.args, 1)} | one.kwargs
+    for i, (name, value) in enumerate(bound.items()):
+        card.rows.append((f"{label}: {name}" if i == 0 else name, shown(value)))
+
+
+# ---- help -----------------------------------------------------------------------------------------------------------
+
+def help_with(verdict: Verdict, card: Card, level: int, stuck: bool) -> None:
+    """The hint that is due; after the last one, or when stuck, a related problem, worked."""
+    exercise, name = verdict.exercise, verdict.name
+    hints = name.hints if name else ()
+    if name:
+        card.paragraphs.append(say(hints[min(level, len(hints)) - 1]))
+    elif verdict.outcome == "stopped" and level == 1:  # the error says what is wrong
+        if verdict.result.late:
+            card.paragraphs.append(say("Which loop does not end, or does the same work again and again?"))
+    elif verdict.case is None or not (seen := verdict.found and not verdict.case.held and clue(
+            verdict.got, verdict.wanted, verdict.found)):
+        card.paragraphs.append(say(exercise.hint) if exercise.hint else how_to_find_out(verdict))
+    else:
+        card.paragraphs.append(seen)
+        if level > 1 and exercise.hint:
+            card.paragraphs.append(say(exercise.hint))
+    if exercise.sibling and (level > max(len(hints), 2) or stuck):
+        card.folded.append((say("A related problem, worked"), say(exercise.sibling)))
+    if stuck:
+        card.paragraphs.append(say("You may leave this one and come back: nothing later needs your answer."))
+
+
+def how_to_find_out(verdict: Verdict) -> str:
+    if verdict.case is None:
+        return say("How would you find out? Run the cells above, or work it out by hand on paper.")
+    return say("Take this case and work it out by hand, then print what your code has at each step.")
+
+
+def own_output(verdict: Verdict, card: Card) -> None:
+    """What the answer printed and warned of, in the case that is shown."""
+    result = verdict.result
+    if result.printed:
+        text = "\n".join(result.printed)
+        if result.more:
+            text += "\n" + say("... {more} more lines are not shown", more=f"{result.more:,}")
+        card.folded.append((say("what your code printed"), text))
+    for text in dict.fromkeys(result.warned):
+        card.folded.append((say("a warning"), text))
+
+
+# ---- as text and as HTML --------------------------------------------------------------------------------------------
+
+def text_of(card: Card) -> str:
+    """The card in a terminal."""
+    head = f"{card.mark} {card.name}   {card.headline}"
+    lines = [f"{head}   {card.progress}".rstrip()]
+    wide = max((len(label) for label, text in card.rows), default=0)
+    lines += [f"{INDENT}{label:<{wide}}  {text}" for label, text in card.rows]
+    for paragraph in card.paragraphs:
+        lines += wrapped(plain(paragraph), INDENT)
+    for title, text in card.folded:
+        lines += [f"{INDENT}{title}:", *wrapped(plain(text), INDENT * 2)]
+    return "\n".join(lines)
+
+
+def wrapped(text: str, indent: str) -> list[str]:
+    """Lines of at most WIDTH letters, broken at spaces; code keeps its indentation."""
+    return [indent + part for line in text.split("\n") for part in textwrap.wrap(
+        line, WIDTH, subsequent_indent=line[:len(line) - len(line.lstrip())], break_long_words=False,
+        drop_whitespace=True, replace_whitespace=False) or [""]]
+
+
+def html_of(card: Card) -> str:
+    """The card in a notebook: no script, no id, in the colours of the page."""
+    title = (f'<span aria-hidden="true">{card.mark}</span> <code style="background:transparent;color:inherit">'
+             f'{html.escape(card.name)}</code> &nbsp;{html.escape(card.headline)}')
+    parts = []
+    if card.rows and not card.tables:
+        parts.append(table((label, html.escape(text), "") for label, text in card.rows))
+    if card.tables:
+        known = {label for label, array, differs in card.tables}
+        parts.append(table((label, html.escape(text), "") for label, text in card.rows if label not in known))
+        cells = "".join(f'<td style="border:0;padding:4px 24px 4px 0;vertical-align:top">{grid(*one)}</td>'
+                        for one in card.tables)
+        parts.append(f'<table style="border-collapse:collapse;background:transparent"><tr>{cells}</tr></table>')
+    parts += [f'<div style="margin-top:6px;white-space:pre-wrap">{marked(paragraph)}</div>'
+              for paragraph in card.paragraphs]
+    parts += [f'<details style="margin-top:6px"><summary style="cursor:pointer">{html.escape(title)}</summary>'
+              f'<div style="white-space:pre-wrap;margin:4px 0 0 1em">{marked(text)}</div></details>'
+              for title, text in card.folded]
+    if card.progress:
+        parts.append(f'<div style="margin-top:6px;opacity:.75;font-size:12.5px">{html.escape(card.progress)}</div>')
+    return framed(COLORS.get(card.outcome, RED), title, "".join(parts))
+
+
+def grid(label: str, array: np.ndarray, differs: np.ndarray) -> str:
+    """A small matrix, what differs in a frame and marked by a sign, not by colour alone."""
+    rows = []
+    for i in range(len(array)):
+        cells = []
+        for j in range(array.shape[1]):
+            look = "padding:1px 8px;text-align:right;font-family:monospace;font-size:12.5px;border:"
+            look += f"2px solid {RED};font-weight:600" if differs[i, j] else "1px solid rgba(125,133,144,.35)"
+            sign = "\u2260 " if differs[i, j] else ""
+            cells.append(f'<td style="{look}">{sign}{html.escape(short(array[i, j]))}</td>')
+        rows.append(f'<tr style="background:transparent">{"".join(cells)}</tr>')
+    head = f'<div style="opacity:.75;font-weight:600;font-size:12.5px">{html.escape(label)}</div>'
+    return f'{head}<table style="border-collapse:collapse;background:transparent">{"".join(rows)}</table>'
+
+
+def marked(text: str) -> str:
+    """Markdown's `code`, *stress* and **strong** as HTML."""
+    parts = re.split(r"(`[^`\n]+`)", text)
+    for i, part in enumerate(parts):
+        if i % 2:
+            parts[i] = f'<code style="background:transparent;color:inherit">{html.escape(part[1:-1])}</code>'
+        else:
+            part = html.escape(part, quote=False)
+            part = re.sub(r"\*\*(\S(?:[^*\n]*\S)?)\*\*", r"<b>\1</b>", part)
+            parts[i] = re.sub(r"(?<![\w*])\*(\S(?:[^*\n]*\S)?)\*(?![\w*])", r"<em>\1</em>", part)
+    return "".join(parts)
+
+
+def plain(text: str) -> str:
+    """Without the marks of stress; code keeps what it is."""
+    parts = re.split(r"(`[^`\n]+`)", text)
+    parts[::2] = [re.sub(r"(?<![\w*])\*{1,2}(\S(?:[^*\n]*\S)?)\*{1,2}(?![\w*])", r"\1", part) for part in parts[::2]]
+    return "".join(parts)
+
+
+class Shown:
+    """Anything with a card: shown by Jupyter as HTML, elsewhere as text."""
+
+    card: Card
+
+    def __repr__(self) -> str:
+        return text_of(self.card)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"text/plain": text_of(self.card), "text/html": html_of(self.card)}

@@ -1,0 +1,279 @@
+"""An answer -> a verdict: run on the cases beside the right answer, and, where it fails, beside the wrong ones.
+
+Nothing here is shown or kept: see card.py and record.py.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import inspect
+import time
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from . import cells, isolation, learner
+from .compare import Difference, array_of, difference
+from .definition import NOT_GIVEN, Case, Exercise, Wrong
+from .limits import OutOfTime, time_limit
+from .words import say
+
+NEARLY = 0.01  # relative error of an answer that is nearly right
+MOST_WRONG = 1 / 3  # or the share of cases that it may miss
+
+
+@dataclasses.dataclass
+class Result:
+    """What one call gave: a value, or the error that it raised. late: it was stopped by the time limit."""
+
+    value: Any = None
+    error: BaseException | None = None
+    seconds: float = 0.0
+    printed: list[str] = dataclasses.field(default_factory=list)
+    more: int = 0
+    warned: list[str] = dataclasses.field(default_factory=list)
+
+    @property
+    def late(self) -> bool:
+        return isinstance(self.error, OutOfTime)
+
+
+@dataclasses.dataclass
+class Verdict:
+    """outcome: "right", "nearly", "wrong", "stopped" (it raised or took too long), "not started", "refused" (what was
+    given is no answer, or uses what is forbidden), "changed" (minflow is not minflow any more).
+
+    right, of: cases that are shown.  held: (right, of) those held back, once all that are shown are right.
+    number, case, got, wanted, found, result: of the first case that fails.  name: the wrong answer it is.
+    says: a sentence, where there is no case.
+    """
+
+    exercise: Exercise
+    outcome: str
+    right: int = 0
+    of: int = 0
+    held: tuple[int, int] = (0, 0)
+    number: int = 0
+    case: Case | None = None
+    got: Any = None
+    wanted: Any = None
+    found: Difference | None = None
+    result: Result | None = None
+    name: Wrong | None = None
+    largest: float = 0.0
+    seconds: float = 0.0
+    says: str = ""
+    own: learner.Written | None = None
+
+    @property
+    def ok(self) -> bool:
+        return self.outcome == "right"
+
+
+def judge(exercise: Exercise, answer: Any, given: tuple = (), seed: int | None = None) -> Verdict:
+    """The verdict on an answer. given: what the exercise takes behind a value. seed: of the cases; the answer's own
+    text decides, so that each attempt meets other numbers, if it is None."""
+    begun = time.perf_counter()
+    if touched := isolation.changed():
+        return Verdict(exercise, "changed", says=touched)
+    verdict = of_value(exercise, answer, given) if exercise.make is None else of_code(exercise, answer, seed)
+    verdict.seconds = time.perf_counter() - begun
+    return verdict
+
+
+# ---- values ---------------------------------------------------------------------------------------------------------
+
+def of_value(exercise: Exercise, value: Any, given: tuple) -> Verdict:
+    """A value is right where the exercise accepts it, or where it equals the solution."""
+    if value is ... or exercise.kind == "recall" and isinstance(value, tuple | list) and ... in value:
+        return Verdict(exercise, "not started")
+    if len(given) != len(exercise.given) + (exercise.draws is not None):
+        call = f'check("{exercise.name}", {", ".join((exercise.answer, *exercise.given))})'
+        return Verdict(exercise, "refused", says=say("This check is called as {call}.", call=call))
+    right = result_of(exercise.right, given)
+    if exercise.kind == "recall" and isinstance(value, list):
+        value = tuple(value)
+    with isolation.isolated():
+        try:
+            if exercise.accepts is not None:
+                fine = bool(exercise.accepts(value, *given))
+            else:
+                fine = any(difference(value, result_of(one, given), exercise.allowed) is None
+                           for one in (right, *exercise.also))
+        except Exception:  # a value that is nothing that was asked for
+            fine = False
+    verdict = Verdict(exercise, "right" if fine else "wrong", right=int(fine), of=1, got=value, wanted=right)
+    if not fine:
+        verdict.found = difference(value, right, exercise.allowed)
+        verdict.name = next((one for one in exercise.wrongs if is_that(one, value, given, exercise)), None)
+    return verdict
+
+
+def result_of(answer: Any, given: tuple) -> Any:
+    """A value of a definition; computed from what is given where it is a function."""
+    return answer(*copy.copy(given)) if callable(answer) and not isinstance(answer, type) else answer
+
+
+def is_that(wrong: Wrong, value: Any, given: tuple, exercise: Exercise) -> bool:
+    try:
+        if wrong.when is not None:
+            return bool(wrong.when(value, *given))
+        return difference(value, result_of(wrong.answer, given), exercise.allowed) is None
+    except Exception:  # the value is of a kind that this wrong answer cannot be
+        return False
+
+
+# ---- code -----------------------------------------------------------------------------------------------------------
+
+def of_code(exercise: Exercise, answer: Any, seed: int | None) -> Verdict:
+    own = learner.written(answer) if callable(answer) else None
+    if refused := no_answer(exercise, answer, own):
+        refused.own = own
+        return refused
+    if seed is None:
+        seed = zlib.crc32(learner.fingerprint(answer).encode())
+    every = list(exercise.make(np.random.default_rng([seed, zlib.crc32(exercise.name.encode())])))
+    shown, held = [[one for one in every if one.held is side] for side in (False, True)]
+    verdict = Verdict(exercise, "right", of=len(shown), held=(0, 0), own=own)
+    results, failures = run_all(verdict, shown, answer)
+    verdict.right = len(results) - len(failures)
+    if results and all(unwritten(one) for one in results):
+        return Verdict(exercise, "not started", own=own)
+    if not failures:
+        results, failures = run_all(verdict, held, answer)
+        verdict.held = len(results) - len(failures), len(held)
+    if failures:
+        blame(verdict, failures)
+        missed = 1 - verdict.right / verdict.of
+        if not isinstance(verdict.result.error, BaseException) and not verdict.case.held:  # type: ignore[union-attr]
+            small = max((found.relative for *_, found in failures if found), default=1.0) <= NEARLY
+            kinds = {found.kind for *_, found in failures if found}
+            close = small and kinds <= {"value", "dtype"} or kinds == {"dtype"}
+            verdict.outcome = "nearly" if close or missed <= MOST_WRONG else "wrong"
+    return verdict
+
+
+def no_answer(exercise: Exercise, answer: Any, own: learner.Written | None) -> Verdict | None:
+    """What is no answer yet, or none that may be run."""
+    if answer is ... or own and learner.only_placeholder(own.node):
+        return Verdict(exercise, "not started")
+    if exercise.value:
+        return None
+    kind = say("class") if isinstance(exercise.right, type) else say("function")
+    if not callable(answer):
+        return Verdict(exercise, "refused", says=say(
+            "check wants the {kind} itself, not what it gives: {call}.", kind=kind,
+            call=f'check("{exercise.name}", {exercise.answer})'))
+    if isinstance(exercise.right, type) and not isinstance(answer, type):
+        return Verdict(exercise, "refused", says=say("A class is asked for: {call}.",
+                                                     call=f'check("{exercise.name}", {exercise.answer})'))
+    if own and own.text and exercise.start is not NOT_GIVEN and exercise.kind == "complete" and learner.same_program(
+            own.text, cells.code(exercise.start)):
+        return Verdict(exercise, "not started")
+    if own and (used := learner.forbidden(own.node, exercise.forbidden)):
+        name, line = used
+        return Verdict(exercise, "refused", says=say(exercise.forbidden[name]) + " " + say(
+            "(Line {line} uses '{name}'.)", line=line, name=name))
+    return None
+
+
+def unwritten(result: Result) -> bool:
+    """Did the call only find the placeholder?"""
+    return isinstance(result.error, NotImplementedError)
+
+
+def run_all(verdict: Verdict, cases: list[Case], answer: Any) -> tuple[list, list]:
+    """(results, failures) of all cases, until one takes too long; a failure: (number, case, result, wanted, found)."""
+    exercise, results, failures = verdict.exercise, [], []
+    for number, one in enumerate(cases, 1):
+        result = run(one, answer, exercise.limit)
+        wanted = wanted_of(one, exercise)
+        found = None if result.error else compared(result.value, wanted, exercise)
+        results.append(result)
+        if result.error or found:
+            failures.append((number, one, result, wanted, found))
+        else:
+            verdict.largest = max(verdict.largest, spread(result.value, wanted))
+        if isinstance(result.error, OutOfTime | KeyboardInterrupt):
+            break
+    return results, failures
+
+
+def run(one: Case, answer: Any, limit: float) -> Result:
+    """The answer on a case, alone: whatever it raises, prints, changes or how long it takes."""
+    result = Result()
+    args, kwargs = copy.deepcopy((one.args, one.kwargs))
+    call: Callable = one.run or (lambda answer, *args, **kwargs: answer(*args, **kwargs))
+    begun = time.perf_counter()
+    with isolation.isolated() as alone:
+        try:
+            with time_limit(limit):
+                result.value = call(answer, *args, **kwargs)
+        except BaseException as error:  # SystemExit too: an answer does not end the check
+            result.error = error
+    result.seconds = time.perf_counter() - begun
+    result.printed, result.more, result.warned = alone.printed, alone.more, alone.warned
+    return result
+
+
+def wanted_of(one: Case, exercise: Exercise) -> Any:
+    if one.wanted is not NOT_GIVEN:
+        return one.wanted
+    result = run(one, exercise.right, 10 * exercise.limit)
+    if result.error:
+        raise RuntimeError(f"the solution of {exercise.name} fails: please report this") from result.error
+    return result.value
+
+
+def compared(got: Any, wanted: Any, exercise: Exercise) -> Difference | None:
+    try:
+        return difference(got, wanted, exercise.allowed, exercise.exact_types)
+    except Exception as error:  # an object of the learner's that cannot even be looked at
+        return Difference("type", say("It cannot be compared: {error}.", error=f"{type(error).__name__}: {error}"))
+
+
+def spread(got: Any, wanted: Any) -> float:
+    """The largest difference between the numbers of two results that agree."""
+    mine, right = array_of(got), array_of(wanted)
+    if mine is None or right is None or mine.shape != right.shape or "b" in (mine.dtype.kind, right.dtype.kind):
+        return 0.0
+    with np.errstate(all="ignore"):
+        away = np.abs(mine.astype(np.complex128) - right.astype(np.complex128))
+    return float(np.max(away, where=np.isfinite(away), initial=0.0))
+
+
+def blame(verdict: Verdict, failures: list) -> None:
+    """The first failure, and the wrong answer that fails in the same way."""
+    verdict.number, verdict.case, result, verdict.wanted, verdict.found = failures[0]
+    verdict.result, verdict.got = result, result.value
+    verdict.outcome = "stopped" if result.error else "wrong"
+    verdict.name = name_of(verdict.exercise, failures)
+    if result.error and isinstance(result.error, TypeError) and not learner.line_of(result.error, verdict.own)[0]:
+        verdict.says = parameters(verdict)
+
+
+def name_of(exercise: Exercise, failures: list) -> Wrong | None:
+    """The first wrong answer that does the same in all failing cases."""
+    for wrong in exercise.wrongs:
+        if all(same_result(run(one, wrong.answer, exercise.limit), result, exercise)
+               for number, one, result, wanted, found in failures):
+            return wrong
+    return None
+
+
+def same_result(theirs: Result, mine: Result, exercise: Exercise) -> bool:
+    if theirs.error or mine.error:
+        return type(theirs.error) is type(mine.error)
+    try:
+        return difference(mine.value, theirs.value, exercise.allowed, exercise.exact_types) is None
+    except Exception:
+        return False
+
+
+def parameters(verdict: Verdict) -> str:
+    """A call that does not fit the answer's parameters."""
+    wanted = f"{verdict.exercise.answer}{inspect.signature(verdict.exercise.right)}"
+    return say("It is called as {wanted}.", wanted=wanted)

@@ -1,0 +1,141 @@
+"""The learner's own text: where an answer was written, which line failed, what names it uses, has it changed?"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import difflib
+import hashlib
+import inspect
+import linecache
+import textwrap
+import types
+from typing import Any
+
+from .words import say
+
+
+@dataclasses.dataclass(frozen=True)
+class Written:
+    """The source of an answer. file: as tracebacks name it.  text: of the answer alone.  node: its syntax tree, or
+    None where there is no source (typed at a prompt, made by exec)."""
+
+    file: str
+    text: str
+    node: ast.AST | None
+
+
+def written(answer: Any) -> Written:
+    """Where a function or a class was written."""
+    code = code_of(answer)
+    if code is None:
+        return Written("", "", None)
+    lines = linecache.getlines(code.co_filename, getattr(answer, "__globals__", None))
+    name = getattr(answer, "__name__", "")
+    try:
+        found = [node for node in ast.walk(ast.parse("".join(lines)))
+                 if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef | ast.Lambda)
+                 and node.lineno <= code.co_firstlineno <= (node.end_lineno or node.lineno)
+                 and (isinstance(node, ast.Lambda) or node.name == name)]
+    except (SyntaxError, ValueError):
+        found = []
+    if found:
+        node = found[-1]
+        text = "".join(lines[node.lineno - 1:node.end_lineno])
+        return Written(code.co_filename, textwrap.dedent(text), node)
+    try:
+        text = textwrap.dedent(inspect.getsource(answer))
+        return Written(code.co_filename, text, ast.parse(text).body[0])
+    except (OSError, TypeError, SyntaxError, IndexError):
+        return Written(code.co_filename, "", None)
+
+
+def code_of(answer: Any) -> types.CodeType | None:
+    """The code of a function, or of the first method of a class."""
+    answer = inspect.unwrap(answer) if callable(answer) else answer
+    if isinstance(answer, type):
+        for value in vars(answer).values():
+            if isinstance(value, types.FunctionType | classmethod | staticmethod | property):
+                inner = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
+                if inner is not None and inner.__module__ == answer.__module__:
+                    return inner.__code__
+        return None
+    return getattr(getattr(answer, "__func__", answer), "__code__", None)
+
+
+def fingerprint(answer: Any) -> str:
+    """The same for the same program, whatever its comments and spaces; of a value, of its repr."""
+    own = written(answer) if callable(answer) else None
+    text = ast.dump(own.node) if own and own.node else own.text if own else repr(answer)
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def same_program(one: str, other: str) -> bool:
+    """Are these the same program but for comments and spaces?"""
+    try:
+        trees = [ast.parse(textwrap.dedent(text)) for text in (one, other)]
+    except SyntaxError:
+        return False
+    return ast.dump(trees[0]) == ast.dump(trees[1])
+
+
+def only_placeholder(node: ast.AST | None) -> bool:
+    """Is the body nothing but `...`, `pass`, a docstring or `raise NotImplementedError`?"""
+    if isinstance(node, ast.Lambda):
+        return isinstance(node.body, ast.Constant) and node.body.value is ...
+    return isinstance(node, ast.FunctionDef | ast.ClassDef) and all(
+        isinstance(one, ast.Pass) or isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant)
+        or isinstance(one, ast.Raise) and "NotImplementedError" in ast.dump(one)
+        for one in node.body)
+
+
+def forbidden(node: ast.AST | None, names: dict[str, str]) -> tuple[str, int] | None:
+    """(name, line) of the first that is used; "for" and "while" are loops, comprehensions too."""
+    loops = {"for": (ast.For, ast.comprehension), "while": (ast.While,)}
+    for one in ast.walk(node) if node else ():
+        name = (one.id if isinstance(one, ast.Name) else one.attr if isinstance(one, ast.Attribute)
+                else next((word for word, kinds in loops.items() if isinstance(one, kinds)), ""))
+        if name in names:
+            return name, getattr(one, "lineno", 0)
+    return None
+
+
+# ---- where it stopped ------------------------------------------------------------------------------------------------
+
+def line_of(error: BaseException, own: Written) -> tuple[int, str]:
+    """(line in the cell or file, its text) of the last frame that the learner wrote; (0, "") if there is none."""
+    place, traceback = (0, ""), error.__traceback__
+    while traceback is not None:
+        file = traceback.tb_frame.f_code.co_filename
+        if file == own.file or is_cell(file):
+            place = traceback.tb_lineno, linecache.getline(file, traceback.tb_lineno).strip()
+        traceback = traceback.tb_next
+    return place
+
+
+def is_cell(file: str) -> bool:
+    """Is this the source of a notebook's cell?"""
+    return file.startswith("<ipython-input") or "ipykernel_" in file
+
+
+def meant(error: BaseException, own: Written) -> str:
+    """Of an unknown name: one like it that the learner has used, and where."""
+    name = getattr(error, "name", None)
+    if not isinstance(error, NameError) or not name or own.node is None:
+        return ""
+    known = {}
+    for node in ast.walk(own.node):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            known.setdefault(node.id, node.lineno)
+        elif isinstance(node, ast.arg):
+            known.setdefault(node.arg, node.lineno)
+    near = [one for one in difflib.get_close_matches(name, known, 1, 0.6) if one != name]
+    near = near or [one for one in known if same_letters(one, name)]
+    return say("Line {line} has '{name}': is it meant?", line=known[near[0]], name=near[0]) if near else ""
+
+
+def same_letters(one: str, other: str) -> bool:
+    """gw and grad_w: does one begin and end as the other, with all its letters in order?"""
+    short, long = sorted((one, other), key=len)
+    letters = iter(long)
+    return len(short) > 1 and short[0] == long[0] and short[-1] == long[-1] and all(c in letters for c in short)

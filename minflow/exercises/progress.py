@@ -1,0 +1,73 @@
+"""Where a learner stands: lessons by exercises, and what comes next."""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+from typing import Any
+
+from ..views.draw.theme import AMBER, GREEN
+from ..views.html.table import PLAIN, framed
+from . import record
+from .find import course
+from .words import say
+
+MARKS = {"right": "\u2713", "tried": "~", "": "\u00b7"}
+COLORS = {"right": GREEN, "tried": AMBER, "": "rgba(125,133,144,.55)"}
+
+
+@dataclasses.dataclass
+class Progress:
+    """What `progress()` gives.  lessons: lesson ("02") -> {exercise: "right", "tried" or ""}.  next: the exercise to go
+    on with, "" when all are right.  points, of: earned, and in all (stretch exercises add to the first alone)."""
+
+    lessons: dict[str, dict[str, str]]
+    next: str
+    points: int
+    of: int
+
+    def __repr__(self) -> str:
+        wide = max((len(name) for names in self.lessons.values() for name in names), default=0)
+        lines = [self.headline()]
+        for lesson, names in self.lessons.items():
+            cells = [f"{MARKS[state]} {name:<{wide}}".rstrip() if i + 1 == len(names) else f"{MARKS[state]} {name}  "
+                     for i, (name, state) in enumerate(names.items())]
+            lines.append(f"  {lesson}  {''.join(cells)}")
+        lines.append("  " + self.legend())
+        return "\n".join(lines)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        rows = []
+        for lesson, names in self.lessons.items():
+            cells = "".join(self.cell(name, state) for name, state in names.items())
+            rows.append(f'<tr style="background:transparent"><td style="{PLAIN};font-weight:600">{lesson}</td>'
+                        f'<td style="{PLAIN}">{cells}</td></tr>')
+        body = f'<table style="border-collapse:collapse;background:transparent">{"".join(rows)}</table>'
+        body += f'<div style="opacity:.75;font-size:12.5px;margin-top:4px">{html.escape(self.legend())}</div>'
+        return {"text/plain": repr(self), "text/html": framed(GREEN, html.escape(self.headline()), body)}
+
+    def cell(self, name: str, state: str) -> str:
+        look = ("display:inline-block;padding:0 8px;margin:1px 3px 1px 0;border-radius:9px;font-size:12.5px;"
+                f"border:1px solid {COLORS[state]}" + (";border-width:2px" if name == self.next else ""))
+        return f'<span style="{look}">{MARKS[state]} {html.escape(name)}</span>'
+
+    def headline(self) -> str:
+        text = say("{points} of {of} points.", points=self.points, of=self.of)
+        return text + " " + (say("Next: {name}", name=self.next) if self.next else say("All exercises are right."))
+
+    def legend(self) -> str:
+        return say("{right} right   {tried} tried   {new} not yet", right=MARKS["right"], tried=MARKS["tried"],
+                   new=MARKS[""])
+
+
+def progress() -> Progress:
+    """Which exercises you have right, which you have tried, and what to do next. It is read from `.progress.jsonl`
+    beside the lessons."""
+    states = record.states()
+    exercises = [one for one in course() if one.points]
+    lessons: dict[str, dict[str, str]] = {}
+    for one in exercises:
+        lessons.setdefault(one.lesson, {})[one.name] = states.get(one.name, "")
+    return Progress(lessons, next((one.name for one in exercises if states.get(one.name) != "right"), ""),
+                    sum(one.points for one in exercises if states.get(one.name) == "right"),
+                    sum(one.points for one in exercises if one.level != "stretch"))

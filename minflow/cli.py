@@ -16,7 +16,6 @@ from pathlib import Path
 from . import course
 
 PACKAGE = Path(__file__).resolve().parent
-FIRST = "00"
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -54,7 +53,7 @@ def parser() -> argparse.ArgumentParser:
     one.set_defaults(command=lab)
 
     one = commands.add_parser("run", help="execute a notebook without a browser and print its outputs as text")
-    one.add_argument("notebook", help="its number (00), its name (00_tour) or a path")
+    one.add_argument("notebook", help="its number (00), its name (07_eager_and_static) or a path")
     one.add_argument("--timeout", type=seconds, default=600, help="seconds that one cell may take (default 600)")
     one.add_argument("--here", action="store_true",
                      help="in the notebook's own folder, not in a temporary one: it reads or writes files there")
@@ -126,7 +125,7 @@ def lab(options: argparse.Namespace) -> int:
     os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")  # else kernels of some versions warn of the debugger
     words = [f"--ServerApp.root_dir={folder}", "--ServerApp.log_level=ERROR", "--LabApp.log_level=ERROR"]
     if not any(word.startswith("--LabApp.default_url") for word in options.jupyter):  # the address printed has it too
-        words += [f"--LabApp.default_url=/lab/tree/{path.name}" for path in sorted(folder.glob(f"{FIRST}_*.ipynb"))[:1]]
+        words += [f"--LabApp.default_url=/lab/tree/{path.name}" for path in course.lessons()[:1]]
     if hasattr(KernelManager, "transport_encryption"):  # else each kernel warns that others may listen to it
         words.append("--KernelManager.transport_encryption=auto")
     words += options.jupyter
@@ -140,10 +139,12 @@ def lab(options: argparse.Namespace) -> int:
 def run(options: argparse.Namespace) -> int:
     """Execute a notebook cell by cell; print its headings and outputs as they come."""
     one_blas_thread()
-    path = course.find(options.notebook)
+    path, new = course.find(options.notebook), course.moved(options.notebook)
+    if new and not (path and options.notebook == "00"):  # the first lesson is what a newcomer runs
+        print(f"minflow run: what was {options.notebook} is now {new}: minflow run {new[:2]}", file=sys.stderr)
     if path is None:
         print(f"minflow run: there is no notebook {options.notebook!r}. Here are:", file=sys.stderr)
-        for file in sorted(course.source().glob("*.ipynb")):
+        for file in course.lessons():
             print(f"  {file.stem}", file=sys.stderr)
         return 1
     try:

@@ -1,8 +1,9 @@
 """The learner's copy of the course: in a folder of theirs, brought up to date without touching what they have changed.
 
-What they never changed is replaced; a changed lesson stays, and the new one is laid beside it as `00_tour.new.ipynb`,
-once; a deleted lesson is laid out afresh. A record in the folder, one checksum a line, knows every file that ever came
-from here: it is only appended to, so that two programs at once or one that is killed lose nothing.
+What they never changed is replaced; a changed lesson stays, and the new one is laid beside it, once, as
+`02_downhill.new.ipynb`; a deleted lesson is laid out afresh. Where a lesson has another number now, the old copy goes,
+unless it was changed. A record in the folder, one checksum a line, knows every file that ever came from here: it is
+only appended to, so that two programs at once or one that is killed lose nothing.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ from .io.temporary import remove
 
 PACKAGE = Path(__file__).resolve().parent
 RECORD = ".minflow-course"
+MOVED = {"00_tour": "R1_from_2_plus_3_to_the_kernel", "05_eager_and_static": "07_eager_and_static",
+         "06_debugging_graphs": "08_debugging_graphs", "08_job_functions": "10_job_functions",
+         "09_async": "11_without_waiting"}  # old names -> new ones; for one version
 
 
 def checkout() -> Path | None:
@@ -34,6 +38,12 @@ def source() -> Path:
     return top / "notebooks" if top else PACKAGE / "_notebooks"
 
 
+def lessons() -> list[Path]:
+    """The course's notebooks in their order: lessons, then reading tours."""
+    top = source()
+    return sorted(file for file in top.rglob("*.ipynb") if shown(file, top))
+
+
 def work_folder(named: str | None = None) -> Path:
     """Where the learner works: `named`, else `$MINFLOW_COURSE`, else `~/minflow-course`. Raises RuntimeError where no
     home is known."""
@@ -41,16 +51,20 @@ def work_folder(named: str | None = None) -> Path:
 
 
 def find(name: str) -> Path | None:
-    """`00`, `00_tour`, `00_tour.ipynb` or a path -> the file: the learner's copy if there is one, else the course's."""
+    """`02`, `02_downhill`, `02_downhill.ipynb`, `R1` or a path -> the file: the learner's copy, else the course's."""
     path = Path(name)
     if path.suffix == ".ipynb" and os.path.isfile(path):
         return path
     lesson = re.compile(rf"{re.escape(path.name.removesuffix('.ipynb'))}(_.*)?\.ipynb")
-    for folder in (work_folder(), source()):
-        result = sorted(file for file in folder.rglob("*.ipynb") if lesson.fullmatch(file.name) and shown(file, folder))
-        if result:
-            return result[0]
-    return None
+    files = [file for folder in (work_folder(), source()) for file in sorted(folder.rglob("*.ipynb"))
+             if lesson.fullmatch(file.name) and shown(file, folder)]
+    return min(files, key=lambda file: file.stem in MOVED, default=None)  # an old copy last: its number is another's
+
+
+def moved(name: str) -> str | None:
+    """`05`, `05_eager_and_static` or a path -> the lesson that had this name or number, by its name of today."""
+    asked = Path(name).name.removesuffix(".ipynb")
+    return next((new for old, new in MOVED.items() if asked in (old, old[:2])), None)
 
 
 def shown(file: Path, folder: Path) -> bool:
@@ -65,6 +79,11 @@ def update(folder: Path) -> tuple[list[Path], list[Path]]:
     folder.mkdir(parents=True, exist_ok=True)
     replaced, beside = [], []
     top = source()
+    for old in MOVED:
+        path = folder / f"{old}.ipynb"
+        for file in [path, *itertools.takewhile(os.path.lexists, places_beside(path))]:
+            if not (top / path.name).exists() and what_is_at(file) in recorded(folder):
+                remove(file)
     for file in sorted(file for file in top.rglob("*") if file.is_file() and shown(file, top)):
         path, data = folder / file.relative_to(top), file.read_bytes()
         mine, new, ours = what_is_at(path), checksum(path, data), recorded(folder)
@@ -138,7 +157,7 @@ def write(path: Path, data: bytes) -> None:
 
 
 def places_beside(path: Path) -> Iterator[Path]:
-    """`00_tour.new.ipynb`, `00_tour.new2.ipynb`, ..."""
+    """`02_downhill.new.ipynb`, `02_downhill.new2.ipynb`, ..."""
     yield path.with_name(f"{path.stem}.new{path.suffix}")
     for i in itertools.count(2):
         yield path.with_name(f"{path.stem}.new{i}{path.suffix}")

@@ -74,10 +74,11 @@ def test_lab_opens_a_copy_of_the_course(started, words, tmp_path, capsys):
     assert cli.main(words) == 0
     argv, = started
     folder = tmp_path / "Zoë's course"
-    assert argv[0] == f"--ServerApp.root_dir={folder}" and "--LabApp.default_url=/lab/tree/00_tour.ipynb" in argv
+    first = min(file.name for file in (TOP / "notebooks").glob("*.ipynb"))
+    assert argv[0] == f"--ServerApp.root_dir={folder}" and f"--LabApp.default_url=/lab/tree/{first}" in argv
     assert [word for word in words if word != "lab"] == [word for word in argv if word in words]
-    for file in (TOP / "notebooks").glob("*.ipynb"):
-        assert (folder / file.name).read_bytes() == file.read_bytes()
+    for file in (TOP / "notebooks").rglob("*.ipynb"):
+        assert (folder / file.relative_to(TOP / "notebooks")).read_bytes() == file.read_bytes()
     assert f"Your copy of the course is in {folder}\n" in capsys.readouterr().out
 
 
@@ -89,7 +90,7 @@ def test_lab_in_a_folder_that_is_named(started, tmp_path):
 
 def test_lab_opens_what_is_asked_for(started):
     """Jupyter refuses an option that is given twice."""
-    asked = "--LabApp.default_url=/lab/tree/05_eager_and_static.ipynb"
+    asked = "--LabApp.default_url=/lab/tree/07_eager_and_static.ipynb"
     cli.main(["lab", asked])
     assert [word for word in started[0] if "default_url" in word] == [asked]
 
@@ -97,17 +98,17 @@ def test_lab_opens_what_is_asked_for(started):
 def test_lab_says_what_an_update_did(started, tmp_path, capsys, monkeypatch):
     package = tmp_path / "site" / "minflow"
     monkeypatch.setattr(course, "PACKAGE", package)
-    for name in ("00_tour", "01_more"):
+    for name in ("00_first", "01_more"):
         write(package / "_notebooks" / f"{name}.ipynb", "1")
     cli.main(["lab"])
-    write(tmp_path / "Zoë's course" / "00_tour.ipynb", "my own")
-    for name in ("00_tour", "01_more"):
+    write(tmp_path / "Zoë's course" / "00_first.ipynb", "my own")
+    for name in ("00_first", "01_more"):
         write(package / "_notebooks" / f"{name}.ipynb", "2")
     capsys.readouterr()
     cli.main(["lab"])
     text = capsys.readouterr().out
     assert "Brought up to date: 01_more.ipynb\n" in text
-    assert "New versions of what you have changed lie beside yours: 00_tour.new.ipynb\n" in text
+    assert "New versions of what you have changed lie beside yours: 00_first.new.ipynb\n" in text
 
 
 @pytest.mark.parametrize(("where", "why"), [("file", "it is a file"), ("file/inside", "file"),
@@ -153,7 +154,7 @@ def test_lab_asks_for_no_news_in_this_start_alone(started, monkeypatch, tmp_path
 def installed(tmp_path, monkeypatch):
     """A package outside a checkout, with a course of two notebooks, and the learner's folder, not there yet."""
     package = tmp_path / "site" / "minflow"
-    write(package / "_notebooks" / "00_tour.ipynb", "1")
+    write(package / "_notebooks" / "00_first.ipynb", "1")
     write(package / "_notebooks" / "extra" / "01_more.ipynb", "2")
     monkeypatch.setattr(course, "PACKAGE", package)
     monkeypatch.setenv("MINFLOW_COURSE", str(tmp_path / "mine"))
@@ -162,14 +163,14 @@ def installed(tmp_path, monkeypatch):
 
 def test_find_notebook(installed):
     packaged, folder = installed
-    assert course.find("00") == packaged / "00_tour.ipynb"
+    assert course.find("00") == packaged / "00_first.ipynb"
     assert course.find("01_more") == packaged / "extra" / "01_more.ipynb"
     assert course.find("0") is None and course.find("00_to") is None and course.find("00.*") is None
-    mine = write(folder / "00_tour.ipynb", "1")
-    write(folder / "00_tour.new.ipynb", "1")
-    assert course.find("00_tour.ipynb") == course.find("00") == mine
-    assert course.find("00_tour.new") == folder / "00_tour.new.ipynb"
-    assert course.find(str(packaged / "00_tour.ipynb")) == packaged / "00_tour.ipynb"
+    mine = write(folder / "00_first.ipynb", "1")
+    write(folder / "00_first.new.ipynb", "1")
+    assert course.find("00_first.ipynb") == course.find("00") == mine
+    assert course.find("00_first.new") == folder / "00_first.new.ipynb"
+    assert course.find(str(packaged / "00_first.ipynb")) == packaged / "00_first.ipynb"
 
 
 def test_run_prints_outputs_as_text(tmp_path):
@@ -281,7 +282,29 @@ def test_run_says_an_error_of_ours_once(tmp_path):
 def test_run_names_the_notebooks_that_are_there(installed, capsys):
     assert cli.main(["run", "77"]) == 1
     text = capsys.readouterr().err
-    assert "'77'" in text and "00_tour" in text
+    assert "'77'" in text and "00_first" in text and "01_more" in text and "is now" not in text
+
+
+def test_run_says_where_a_lesson_is_now(installed, capsys):
+    packaged, folder = installed
+    for word, now in (("05", "07_eager_and_static"), ("09_async", "11_without_waiting"), ("08", "10_job_functions"),
+                      ("00_tour", "R1_from_2_plus_3_to_the_kernel")):
+        assert cli.main(["run", word]) == 1
+        said = capsys.readouterr().err.splitlines()
+        assert said[:2] == [f"minflow run: what was {word} is now {now}: minflow run {now[:2]}",
+                            f"minflow run: there is no notebook {word!r}. Here are:"]
+    mine = write(folder / "05_eager_and_static.ipynb", "1")
+    assert course.find("05") == mine
+    eyes = write(packaged / "05_eyes.ipynb", "1")
+    assert course.find("05") == eyes and course.find("05_eager_and_static") == mine
+    assert cli.main(["run", "05"]) == 0 and "is now 07" in capsys.readouterr().err
+    assert cli.main(["run", "00"]) == 0 and capsys.readouterr().err == ""
+
+
+def test_what_moved_is_there():
+    assert course.find("R1").parent.name == "inside"
+    for name in course.MOVED.values():
+        assert course.find(name)
 
 
 # ---- doctor -----------------------------------------------------------------------------------------------------

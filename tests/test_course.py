@@ -24,7 +24,7 @@ def package(tmp_path, monkeypatch):
     """An installed package with a course of two lessons; `publish` makes another version of it."""
     place = tmp_path / "site" / "minflow"
     monkeypatch.setattr(course, "PACKAGE", place)
-    publish(place, {"00_tour.ipynb": "tour 1", "extra/01_more.ipynb": "more 1", "README.md": "read 1"})
+    publish(place, {"00_first.ipynb": "tour 1", "extra/01_more.ipynb": "more 1", "README.md": "read 1"})
     return place
 
 
@@ -45,7 +45,7 @@ def names(update):
     return tuple([path.name for path in part] for part in update)
 
 
-FIRST = {"00_tour.ipynb": "tour 1", "README.md": "read 1", "extra/01_more.ipynb": "more 1"}
+FIRST = {"00_first.ipynb": "tour 1", "README.md": "read 1", "extra/01_more.ipynb": "more 1"}
 # Also where a home is called so.
 FOLDERS = ["course", "Zoë's course, 50% #1 [a] 学生", "deep/er/course"]
 
@@ -65,11 +65,11 @@ def test_laid_out_once(package, tmp_path, name):
 
 def test_an_unchanged_lesson_is_replaced_and_a_changed_one_stays(package, tmp_path):
     course.update(tmp_path / "c")
-    (tmp_path / "c" / "00_tour.ipynb").write_text("mine")
-    publish(package, {"00_tour.ipynb": "tour 2", "extra/01_more.ipynb": "more 2", "02_new.ipynb": "new 2"})
-    assert names(course.update(tmp_path / "c")) == (["01_more.ipynb"], ["00_tour.new.ipynb"])
-    assert content(tmp_path / "c") == {"00_tour.ipynb": "mine", "00_tour.new.ipynb": "tour 2", "02_new.ipynb": "new 2",
-                                       "README.md": "read 1", "extra/01_more.ipynb": "more 2"}
+    (tmp_path / "c" / "00_first.ipynb").write_text("mine")
+    publish(package, {"00_first.ipynb": "tour 2", "extra/01_more.ipynb": "more 2", "02_new.ipynb": "new 2"})
+    assert names(course.update(tmp_path / "c")) == (["01_more.ipynb"], ["00_first.new.ipynb"])
+    assert content(tmp_path / "c") == {"00_first.ipynb": "mine", "00_first.new.ipynb": "tour 2",
+                                       "02_new.ipynb": "new 2", "README.md": "read 1", "extra/01_more.ipynb": "more 2"}
     assert course.update(tmp_path / "c") == ([], [])
 
 
@@ -88,15 +88,15 @@ def test_what_changes_a_notebook(package, tmp_path, change, changed):
         cells = [nbformat.v4.new_markdown_cell("# Sum"), *map(nbformat.v4.new_code_cell, sources)]
         nbformat.write(nbformat.v4.new_notebook(cells=cells), file)
 
-    folder, lesson = tmp_path / "c", package / "_notebooks/00_tour.ipynb"
+    folder, lesson = tmp_path / "c", package / "_notebooks/00_first.ipynb"
     written(lesson, "2 + 3")
     course.update(folder)
-    book = nbformat.read(folder / "00_tour.ipynb", 4)
+    book = nbformat.read(folder / "00_first.ipynb", 4)
     change(book)
-    (folder / "00_tour.ipynb").write_text(json.dumps(book))
+    (folder / "00_first.ipynb").write_text(json.dumps(book))
     assert course.update(folder) == ([], [])
     written(lesson, "2 + 3", "print(5)")
-    laid = (["00_tour.ipynb"], []) if not changed else ([], ["00_tour.new.ipynb"])
+    laid = (["00_first.ipynb"], []) if not changed else ([], ["00_first.new.ipynb"])
     assert names(course.update(folder)) == laid
     assert (folder / (laid[0] or laid[1])[0]).read_bytes() == lesson.read_bytes()
 
@@ -104,31 +104,31 @@ def test_what_changes_a_notebook(package, tmp_path, change, changed):
 def test_a_new_version_is_laid_beside_once(package, tmp_path):
     folder = tmp_path / "c"
     course.update(folder)
-    (folder / "00_tour.ipynb").write_text("mine")
+    (folder / "00_first.ipynb").write_text("mine")
     assert course.update(folder) == ([], []), "of this version they have changed what they have"
-    publish(package, {"00_tour.ipynb": "tour 2"})
+    publish(package, {"00_first.ipynb": "tour 2"})
     course.update(folder)
-    (folder / "00_tour.new.ipynb").unlink()
+    (folder / "00_first.new.ipynb").unlink()
     assert course.update(folder) == ([], []), "they have thrown it away"
-    publish(package, {"00_tour.ipynb": "tour 3"})
-    assert names(course.update(folder)) == ([], ["00_tour.new.ipynb"])
-    publish(package, {"00_tour.ipynb": "tour 4"})
-    assert names(course.update(folder)) == ([], ["00_tour.new.ipynb"]), "nobody wrote into the one that was there"
-    (folder / "00_tour.new.ipynb").write_text("mine too")
-    publish(package, {"00_tour.ipynb": "tour 5"})
-    assert names(course.update(folder)) == ([], ["00_tour.new2.ipynb"])
-    publish(package, {"00_tour.ipynb": "tour 2"})
+    publish(package, {"00_first.ipynb": "tour 3"})
+    assert names(course.update(folder)) == ([], ["00_first.new.ipynb"])
+    publish(package, {"00_first.ipynb": "tour 4"})
+    assert names(course.update(folder)) == ([], ["00_first.new.ipynb"]), "nobody wrote into the one that was there"
+    (folder / "00_first.new.ipynb").write_text("mine too")
+    publish(package, {"00_first.ipynb": "tour 5"})
+    assert names(course.update(folder)) == ([], ["00_first.new2.ipynb"])
+    publish(package, {"00_first.ipynb": "tour 2"})
     assert course.update(folder) == ([], []), "an older package again"
-    assert content(folder) == FIRST | {"00_tour.ipynb": "mine", "00_tour.new.ipynb": "mine too",
-                                       "00_tour.new2.ipynb": "tour 5"}
+    assert content(folder) == FIRST | {"00_first.ipynb": "mine", "00_first.new.ipynb": "mine too",
+                                       "00_first.new2.ipynb": "tour 5"}
 
 
 @pytest.mark.parametrize("how", ["rename", "delete", "undo"])
 def test_who_takes_the_new_version_has_one_file_again(package, tmp_path, how):
-    folder, tour, new = tmp_path / "c", tmp_path / "c/00_tour.ipynb", tmp_path / "c/00_tour.new.ipynb"
+    folder, tour, new = tmp_path / "c", tmp_path / "c/00_first.ipynb", tmp_path / "c/00_first.new.ipynb"
     course.update(folder)
     tour.write_text("mine")
-    publish(package, {"00_tour.ipynb": "tour 2"})
+    publish(package, {"00_first.ipynb": "tour 2"})
     course.update(folder)
     if how == "rename":
         os.replace(new, tour)
@@ -136,19 +136,38 @@ def test_who_takes_the_new_version_has_one_file_again(package, tmp_path, how):
         tour.unlink()
     else:
         tour.write_text("tour 1")
-    assert names(course.update(folder)) == (["00_tour.ipynb"] * (how == "undo"), [])
-    assert content(folder) == FIRST | {"00_tour.ipynb": "tour 2"}
+    assert names(course.update(folder)) == (["00_first.ipynb"] * (how == "undo"), [])
+    assert content(folder) == FIRST | {"00_first.ipynb": "tour 2"}
 
 
 def test_a_deleted_lesson_is_laid_out_afresh(package, tmp_path):
     course.update(tmp_path / "c")
-    (tmp_path / "c/00_tour.ipynb").unlink()
+    (tmp_path / "c/00_first.ipynb").unlink()
     (tmp_path / "c/extra/01_more.ipynb").unlink()
     (tmp_path / "c/extra").rmdir()
     assert course.update(tmp_path / "c") == ([], []) and content(tmp_path / "c") == FIRST
 
 
-@pytest.mark.parametrize("damage", [b"", b"\xff\xfe\0\0", b"tour 1  00_tour.ipynb", None])
+def test_a_lesson_that_has_another_number_now(package, tmp_path):
+    folder, old, gone = tmp_path / "c", "05_eager_and_static.ipynb", "06_debugging_graphs.ipynb"
+    publish(package, {old: "static 1", gone: "debug 1"})
+    course.update(folder)
+    for file in (old, gone):
+        (folder / file).write_text("mine")
+        publish(package, {file: "new"})
+    course.update(folder)
+    (folder / gone).write_text("new")                            # what they wrote there is taken back
+    (folder / "05_eager_and_static-Copy1.ipynb").write_text("new")  # made by them: no name of ours
+    for file in (old, gone):
+        (package / "_notebooks" / file).unlink()
+    publish(package, {"07_eager_and_static.ipynb": "static 2", "08_debugging_graphs.ipynb": "debug 2"})
+    now = FIRST | {"07_eager_and_static.ipynb": "static 2", "08_debugging_graphs.ipynb": "debug 2",
+                   "05_eager_and_static-Copy1.ipynb": "new", old: "mine"}
+    for _ in range(2):
+        assert course.update(folder) == ([], []) and content(folder) == now, "unchanged copies go, changed ones stay"
+
+
+@pytest.mark.parametrize("damage", [b"", b"\xff\xfe\0\0", b"tour 1  00_first.ipynb", None])
 def test_without_a_record_what_is_there_counts_as_changed(package, tmp_path, damage):
     folder = tmp_path / "c"
     course.update(folder)
@@ -156,9 +175,9 @@ def test_without_a_record_what_is_there_counts_as_changed(package, tmp_path, dam
         (folder / course.RECORD).unlink()
     else:
         (folder / course.RECORD).write_bytes(damage)
-    publish(package, {"00_tour.ipynb": "tour 2"})
-    assert names(course.update(folder)) == ([], ["00_tour.new.ipynb"])
-    assert content(folder) == FIRST | {"00_tour.new.ipynb": "tour 2"}
+    publish(package, {"00_first.ipynb": "tour 2"})
+    assert names(course.update(folder)) == ([], ["00_first.new.ipynb"])
+    assert content(folder) == FIRST | {"00_first.new.ipynb": "tour 2"}
 
 
 def test_a_line_that_was_torn_spoils_no_other(package, tmp_path):
@@ -166,26 +185,26 @@ def test_a_line_that_was_torn_spoils_no_other(package, tmp_path):
     course.update(folder)
     with (folder / course.RECORD).open("a") as file:
         file.write("\n" + "ab" * 20)
-    publish(package, {"00_tour.ipynb": "tour 2"})
-    assert names(course.update(folder)) == (["00_tour.ipynb"], [])
-    publish(package, {"00_tour.ipynb": "tour 3"})
-    assert names(course.update(folder)) == (["00_tour.ipynb"], [])
+    publish(package, {"00_first.ipynb": "tour 2"})
+    assert names(course.update(folder)) == (["00_first.ipynb"], [])
+    publish(package, {"00_first.ipynb": "tour 3"})
+    assert names(course.update(folder)) == (["00_first.ipynb"], [])
 
 
 def test_what_is_no_plain_file_is_left_alone(package, tmp_path):
     folder, elsewhere = tmp_path / "c", tmp_path / "elsewhere.ipynb"
     course.update(folder)
-    (folder / "00_tour.ipynb").rename(elsewhere)
-    (folder / "00_tour.ipynb").symlink_to(elsewhere)
+    (folder / "00_first.ipynb").rename(elsewhere)
+    (folder / "00_first.ipynb").symlink_to(elsewhere)
     (folder / "README.md").unlink()
     (folder / "README.md").mkdir()
-    publish(package, {"00_tour.ipynb": "tour 2", "README.md": "read 2"})
-    assert names(course.update(folder)) == ([], ["00_tour.new.ipynb", "README.new.md"])
+    publish(package, {"00_first.ipynb": "tour 2", "README.md": "read 2"})
+    assert names(course.update(folder)) == ([], ["00_first.new.ipynb", "README.new.md"])
     assert elsewhere.read_text() == "tour 1" and (folder / "README.md").is_dir()
 
 
 def test_checkpoints_and_hidden_files_are_no_lessons(package, tmp_path):
-    publish(package, {".ipynb_checkpoints/00_tour-checkpoint.ipynb": "old", ".hidden": "x"})
+    publish(package, {".ipynb_checkpoints/00_first-checkpoint.ipynb": "old", ".hidden": "x"})
     course.update(tmp_path / "c")
     assert content(tmp_path / "c") == FIRST and not (tmp_path / "c/.ipynb_checkpoints").exists()
     (tmp_path / "c/.ipynb_checkpoints").mkdir()
@@ -208,10 +227,10 @@ def test_the_work_folder(monkeypatch, tmp_path):
 
 def test_never_in_the_checkout(tmp_path, monkeypatch):
     top = tmp_path / "checkout"
-    publish(top / "minflow", {"00_tour.ipynb": "packaged"})
+    publish(top / "minflow", {"00_first.ipynb": "packaged"})
     publish(top, {})
     (top / "notebooks").mkdir()
-    (top / "notebooks/00_tour.ipynb").write_text("tour 1")
+    (top / "notebooks/00_first.ipynb").write_text("tour 1")
     (top / "pyproject.toml").touch()
     monkeypatch.setattr(course, "PACKAGE", top / "minflow")
     (tmp_path / "link").symlink_to(top)
@@ -220,7 +239,7 @@ def test_never_in_the_checkout(tmp_path, monkeypatch):
             course.update(folder)
     assert [path.name for path in sorted(top.iterdir())] == ["minflow", "notebooks", "pyproject.toml"]
     course.update(tmp_path / "mine")
-    assert content(tmp_path / "mine") == {"00_tour.ipynb": "tour 1"}
+    assert content(tmp_path / "mine") == {"00_first.ipynb": "tour 1"}
 
 
 def test_where_no_folder_can_be(package, tmp_path):
@@ -235,7 +254,7 @@ def test_where_no_folder_can_be(package, tmp_path):
 def test_a_full_disk_leaves_what_was(package, tmp_path, monkeypatch):
     folder = tmp_path / "c"
     course.update(folder)
-    publish(package, {"00_tour.ipynb": "tour 2"})
+    publish(package, {"00_first.ipynb": "tour 2"})
 
     def full(descriptor):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -246,7 +265,7 @@ def test_a_full_disk_leaves_what_was(package, tmp_path, monkeypatch):
     monkeypatch.undo()
     assert content(folder) == FIRST and not list(folder.glob(".*.tmp"))
     monkeypatch.setattr(course, "PACKAGE", package)
-    assert names(course.update(folder)) == (["00_tour.ipynb"], [])
+    assert names(course.update(folder)) == (["00_first.ipynb"], [])
 
 
 # ---- two at once, and a kill -----------------------------------------------------------------------------------------
@@ -259,7 +278,7 @@ course.PACKAGE = Path(sys.argv[1])
 folder = Path(sys.argv[2])
 for i in range(int(sys.argv[3])):
     course.update(folder)
-    (folder / "00_tour.ipynb").unlink(missing_ok=True)
+    (folder / "00_first.ipynb").unlink(missing_ok=True)
     print("went", flush=True)
 """
 
@@ -287,7 +306,7 @@ def test_killed_at_any_moment(package, tmp_path):
         time.sleep(0.003 * i)                        # another moment each time
         one.send_signal(signal.SIGKILL)
         one.communicate()
-        publish(package, {"00_tour.ipynb": f"tour {i}"})
+        publish(package, {"00_first.ipynb": f"tour {i}"})
         course.update(folder)
-        assert content(folder) == FIRST | {"00_tour.ipynb": f"tour {i}"}
+        assert content(folder) == FIRST | {"00_first.ipynb": f"tour {i}"}
         assert not list(folder.glob(".*.tmp"))

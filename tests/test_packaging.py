@@ -196,7 +196,7 @@ def test_wheel_holds_the_packages_and_nothing_else(built):
     wanted = {home + name.removeprefix(folder) if folder != "minflow/" else name
               for name in in_checkout() for folder, home in homes.items() if name.startswith(folder)}
     assert files - info == wanted
-    assert {"minflow/py.typed", "minflow_widgets/py.typed", "minflow/_notebooks/00_tour.ipynb"} <= wanted
+    assert {"minflow/py.typed", "minflow_widgets/py.typed", "minflow/_notebooks/07_eager_and_static.ipynb"} <= wanted
     assert not [name for name in files if "__pycache__" in name or "tests" in name or ".ipynb_checkpoints" in name]
 
 
@@ -212,14 +212,14 @@ def test_sdist_is_the_checkout_and_builds_the_same_wheel(uv, built, tmp_path):
 @pytest.mark.slow
 def test_wheel_runs_outside_a_checkout(installed, tmp_path):
     program = ("import minflow, minflow_widgets, minflow.course as c; print(minflow.__file__); print(c.checkout()); "
-               "print(c.find('00')); print(float(minflow.tensor([2.0, 3.0]).sum()))")
+               "print(c.find('07')); print(float(minflow.tensor([2.0, 3.0]).sum()))")
     needed = {"PYTHONPATH": os.pathsep.join(path for path in sys.path if "site-packages" in path),  # not the checkout
               "MINFLOW_COURSE": str(tmp_path / "none")}
     done = subprocess.run([installed, "-c", program], cwd=tmp_path, env=os.environ | needed, capture_output=True,
                           text=True, check=True, timeout=120)
     home = Path(done.stdout.split()[0]).parent
     assert home.is_relative_to(installed.parent.parent)
-    assert done.stdout.split()[1:] == ["None", str(home / "_notebooks/00_tour.ipynb"), "5.0"]
+    assert done.stdout.split()[1:] == ["None", str(home / "_notebooks/07_eager_and_static.ipynb"), "5.0"]
     command = installed.with_name("minflow.exe" if os.name == "nt" else "minflow")
     done = subprocess.run([command, "--version"], cwd=tmp_path, env=os.environ | needed, capture_output=True, text=True,
                           check=True, timeout=120)

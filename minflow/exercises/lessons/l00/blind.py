@@ -1,0 +1,59 @@
+"""00.1 blind: what share of the digits a model reads right before it has learnt anything."""
+
+from ...definition import Exercise
+
+exercise = Exercise(
+    "00.1", "blind", kind="predict", level="warm-up", answer="share",
+    question="How many digits are read right before any training?",
+    hint="A model that knows nothing picks one of the ten digits. How often is such a pick right?",
+    fact="A score is worth something only beside the score of blind guessing. With ten kinds that is about 0.1.",
+    sibling="A die is thrown, and you guess the number. There are 6 sides and one guess, so about 1 guess in 6 is "
+            "right. As a share that is 1 / 6, about 0.17. Of 300 throws you would guess about 50.",
+)
+exercise.solution(0.1)
+
+
+@exercise.also_right
+def one_in_ten():
+    return 30 / 300
+
+
+@exercise.also_right
+def a_lucky_model():
+    return 0.2
+
+
+@exercise.accept
+def near_a_tenth(share):
+    return 0.05 <= share <= 0.2
+
+
+exercise.wrong_value(
+    "none", 0,
+    "Even a blind guess is right now and then.",
+    "Throw a die and guess the number, again and again. Are you never right?")
+exercise.wrong_value(
+    "one in a hundred", 0.01,
+    "That is one digit in a hundred. How many answers can the model give?",
+    "There are ten digits, from 0 to 9. A blind guess picks one of ten.",
+    when=lambda share: 0 < share < 0.05)
+exercise.wrong_value(
+    "a third", 0.3,
+    "That would be one digit in three or four. How many different answers are there?",
+    "Count them: 0, 1, 2, up to 9. A blind guess picks one of these.",
+    when=lambda share: 0.2 < share < 0.4)
+exercise.wrong_value(
+    "half", 0.5,
+    "Half would be right if there were two kinds. How many kinds of digits are there?",
+    "A coin has two sides, and half of the guesses are right. A digit has more than two.",
+    when=lambda share: 0.4 <= share < 0.7)
+exercise.wrong_value(
+    "after learning", 0.95,
+    "So many will be right *after* learning. The question is about the model before it.",
+    "Nothing has been learnt yet: the model knows as much as a die.",
+    when=lambda share: 0.7 <= share <= 1)
+exercise.wrong_value(
+    "percent", 10,
+    "A share lies between 0 and 1. All of them is 1.0, half of them is 0.5.",
+    "Ten percent as a share is 0.10. Write your guess in this way.",
+    when=lambda share: share > 1)

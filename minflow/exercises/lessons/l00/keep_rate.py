@@ -1,0 +1,133 @@
+"""00.3 keep_rate: which learning rate to keep, judged by how the curves of loss end."""
+
+import math
+
+import numpy as np
+
+from ...definition import Exercise, case
+
+exercise = Exercise(
+    "00.3", "keep_rate", kind="measure", level="core", answer="best_rate", allowed=(1e-9, 1e-9),
+    question="Which learning rate do you keep?",
+    hint="For each rate, take the mean of the last ten losses. Keep the rate with the lowest mean.",
+    fact="One number of a noisy curve says little. A mean over its end says where it really is.",
+    sibling="Two runners train. Times of the last runs in seconds: Ada 14, 12, 13 and Bo 11, 16, 18. Bo had the best "
+            "single run and Ada the better end: her mean is (14 + 12 + 13) / 3 = 13, his is (11 + 16 + 18) / 3 = 15. "
+            "`min(ends, key=ends.get)` of `ends = {\"Ada\": 13, \"Bo\": 15}` gives the name, not the time.",
+)
+
+
+@exercise.solution
+def best_rate(losses):
+    best, lowest = None, math.inf
+    for rate, values in losses.items():
+        # where the curve ends: the mean of its last ten
+        last = values[-10:]
+        mean = sum(last) / len(last)
+        # NaN is not below anything, so such a curve never wins
+        if mean < lowest:
+            best, lowest = rate, mean
+    return best
+
+
+@exercise.also_right
+def best_rate(losses):
+    ends = {rate: sum(values[-10:]) / len(values[-10:]) for rate, values in losses.items()}
+    return min([rate for rate in ends if not math.isnan(ends[rate])], key=ends.get)
+
+
+@exercise.also_right
+def best_rate(losses):
+    rates = list(losses)
+    return rates[int(np.nanargmin([np.mean(losses[rate][-10:]) for rate in rates]))]
+
+
+@exercise.also_right
+def best_rate(losses):
+    def end(rate):
+        last = losses[rate][-10:]
+        return (math.isnan(sum(last)), sum(last) / len(last))
+
+    return sorted(losses, key=end)[0]
+
+
+@exercise.wrong("nan wins",
+                "NaN is neither smaller nor larger than a number, so `min` keeps it where it comes first.",
+                "Leave out a rate whose mean is NaN: `math.isnan(mean)` finds it, and so does `mean != mean`.")
+def best_rate(losses):
+    return min(losses, key=lambda rate: sum(losses[rate][-10:]) / len(losses[rate][-10:]))
+
+
+@exercise.wrong("lowest once",
+                "You take the lowest loss of the whole curve. Lowest *once* is not where it ended.",
+                "Take the last ten losses of each rate, and their mean.")
+def best_rate(losses):
+    return min(losses, key=lambda rate: min(losses[rate]))
+
+
+@exercise.wrong("last one",
+                "You take the last loss only. One noisy step decides.",
+                "`values[-1]` is one number, `values[-10:]` are the last ten.")
+def best_rate(losses):
+    return min(losses, key=lambda rate: losses[rate][-1])
+
+
+@exercise.wrong("the loss",
+                "You return a loss. Which *rate* had it?",
+                "Go through `losses.items()` and keep two things: the lowest mean, and its rate.")
+def best_rate(losses):
+    return min(sum(values[-10:]) / len(values[-10:]) for values in losses.values())
+
+
+@exercise.wrong("highest",
+                "That rate has the highest loss. A loss is better when it is low.",
+                "Ask for the smallest mean, not for the largest.")
+def best_rate(losses):
+    return max(losses, key=lambda rate: sum(losses[rate][-10:]) / len(losses[rate][-10:]))
+
+
+@exercise.wrong("first ten",
+                "You look at how the curves begin. How do they end?",
+                "`values[:10]` are the first ten, `values[-10:]` the last.")
+def best_rate(losses):
+    return min(losses, key=lambda rate: sum(losses[rate][:10]) / len(losses[rate][:10]))
+
+
+@exercise.wrong("whole curve",
+                "You take the mean of the whole curve. The bad beginning counts as much as the end.",
+                "Cut off the last ten first: `values[-10:]`. Then take the mean.")
+def best_rate(losses):
+    return min(losses, key=lambda rate: sum(losses[rate]) / len(losses[rate]))
+
+
+@exercise.wrong("always ten",
+                "A curve of fewer than ten losses looks too good. What do you divide by?",
+                "Divide the sum by how many there are: `len(last)`.")
+def best_rate(losses):
+    return min(losses, key=lambda rate: sum(losses[rate][-10:]) / 10)
+
+
+def line(first, last, noise=0.0):
+    """Ten losses around `first`, then ten around `last`, above and below in turns."""
+    return [level + noise * (-1) ** i for level in (first, last) for i in range(10)]
+
+
+@exercise.cases
+def cases(rng):
+    nan = math.nan
+    yield case({0.5: [3.0], 0.1: [2.0]}, text="{0.5: [3.0], 0.1: [2.0]}")
+    yield case({0.001: line(2.3, 2.2), 0.5: line(1.5, 0.2), 5.0: line(8.0, 2.4)},
+               text="0.001 stays high, 0.5 falls, 5.0 begins at 8 and stays high")
+    yield case({0.01: line(0.75, 0.75), 0.1: [*line(1.6, 0.8)[:-1], 0.3], 2.0: [*line(1.7, 0.9)[:-3], 0.05, 0.9, 0.9],
+                0.5: line(1.5, 0.4, 0.1)},
+               text="noise: 2.0 has one very low loss, 0.1 a low last one, 0.5 ends low")
+    yield case({1.0: line(0.3, 2.0), 0.1: line(2.0, 1.0), 0.3: line(1.1, 1.1), 0.01: line(2.1, 2.5)},
+               text="1.0 dips at first, then climbs; 0.1 ends lowest")
+    yield case({1.0: [0.9, 0.9, 0.9], 0.1: [0.5] * 8, 0.01: line(2.2, 2.1)},
+               text="fewer than ten: 1.0 has three losses of 0.9, 0.1 has eight of 0.5")
+    yield case({5.0: [3.0, 40.0, *[nan] * 18], 0.5: line(0.9, 0.3), 0.01: line(2.2, 2.1)},
+               text="5.0 comes first and ends in NaN")
+    rates = [float(rate) for rate in rng.permutation([0.003, 0.02, 0.2, 0.7])]
+    ends = rng.permutation([0.4, 0.6, 0.9, 1.4])
+    yield case({rate: [float(end + x) for x in rng.normal(0, 0.05, 30)] for rate, end in zip(rates, ends)}, held=True)
+    yield case({rates[0]: line(1.0, 0.5), rates[1]: [2.0, *[nan] * 19], rates[2]: line(0.9, 0.8)}, held=True)

@@ -1,0 +1,121 @@
+"""00.2 mixed_up: read off a confusion matrix which digit is most often taken for which other."""
+
+import numpy as np
+
+from ...definition import Exercise
+
+exercise = Exercise(
+    "00.2", "mixed_up", kind="read", level="warm-up", answer="pair", given=("matrix",),
+    question="Which digit does your model most often take for which other?",
+    hint="Look for the largest number off the diagonal. Write (its row, its column).",
+    fact="The mistakes of a model are not spread evenly: look at them before you change anything. Often they are "
+         "mistakes that you would understand.",
+    sibling="Cats and dogs are sorted. In the row of cats stands: 40 read as cat, 7 read as dog. In the row of dogs: "
+            "3 read as cat, 50 read as dog. Off the diagonal are 7 and 3. The larger, 7, stands in the row cat and "
+            'in the column dog: `("cat", "dog")`.',
+)
+
+
+@exercise.solution
+def mixed_up(matrix):
+    most, pair = 0, (0, 1)
+    for truth in range(10):
+        for read in range(10):
+            # on the diagonal, where both are the same, the model was right
+            if truth != read and matrix[truth][read] > most:
+                most, pair = matrix[truth][read], (truth, read)
+    return pair
+
+
+@exercise.also_right
+def without_the_diagonal(matrix):
+    mistakes = matrix - np.diag(np.diag(matrix))
+    return np.unravel_index(mistakes.argmax(), mistakes.shape)
+
+
+@exercise.also_right
+def the_last_of_equals(matrix):
+    pairs = [[truth, read] for truth in range(10) for read in range(10) if truth != read]
+    return max(reversed(pairs), key=lambda pair: matrix[pair[0]][pair[1]])
+
+
+def counted(matrix):
+    truth, read = mixed_up(matrix)
+    return int(matrix[truth][read])
+
+
+@exercise.accept
+def largest_mistake(pair, matrix):
+    truth, read = pair
+    return truth != read and 0 <= truth < 10 and 0 <= read < 10 and matrix[truth][read] == counted(matrix)
+
+
+def right_answers(matrix):
+    digit = int(np.diag(matrix).argmax())
+    return digit, digit
+
+
+def swapped(matrix):
+    truth, read = mixed_up(matrix)
+    return read, truth
+
+
+def from_one(matrix):
+    truth, read = mixed_up(matrix)
+    return truth + 1, read + 1
+
+
+def fullest_row(matrix):
+    digit = int(matrix.sum(1).argmax())
+    return digit, int(matrix[digit].sum())
+
+
+def no_mistake(matrix):
+    truth, read = mixed_up(matrix)
+    return next((truth, other) for other in range(10) if other != truth and matrix[truth][other] == 0
+                and (truth, other) != swapped(matrix))
+
+
+def inside(pair):
+    return len(pair) == 2 and all(0 <= digit < 10 for digit in pair)
+
+
+exercise.wrong_value(
+    "right answers", right_answers,
+    "On the diagonal the digit was read as itself: there the model was *right*. Look beside it.",
+    "The two digits differ. Which orange number is the largest?",
+    when=lambda pair, matrix: inside(pair) and pair[0] == pair[1])
+exercise.wrong_value(
+    "swapped", swapped,
+    "The right two digits, in the wrong order: rows are the truth.",
+    "First the number at the left end of the row, then the number below the column.")
+exercise.wrong_value(
+    "a count", counted,
+    "That is how often it happened. Which two digits meet at that number?",
+    "Go from the number to the left: the first digit. Go down from it: the second.",
+    when=lambda pair, matrix: not hasattr(pair, "__len__"))
+exercise.wrong_value(
+    "counted from 1", from_one,
+    "You are one row and one column too far. The first row is digit 0.",
+    "Read the digits that stand beside the rows and below the columns; do not count.")
+exercise.wrong_value(
+    "how many there are", fullest_row,
+    "Those are not two digits. Which two digits, of 0 to 9, meet at the largest mistake?",
+    "The sum of a row is how many there are of that digit. One square of the row is asked for.",
+    when=lambda pair, matrix: not inside(pair))
+exercise.wrong_value(
+    "never happened", no_mistake,
+    "That never happened: an empty square there. Look for the largest number off the diagonal.",
+    "First the row of the true digit, then the column of what was read instead.",
+    when=lambda pair, matrix: inside(pair) and matrix[pair[0]][pair[1]] == 0)
+exercise.wrong_value(
+    "not the most", lambda matrix: rarer(matrix),
+    "That did happen, but not most often. Is there a larger number off the diagonal?",
+    "Compare all orange squares: the darkest holds the largest number.",
+    when=lambda pair, matrix: inside(pair) and 0 < matrix[pair[0]][pair[1]] < counted(matrix))
+
+
+def rarer(matrix):
+    """A mistake that is not the most frequent."""
+    return next((truth, read) for truth in range(10) for read in range(10)
+                if truth != read and 0 < matrix[truth][read] < counted(matrix))

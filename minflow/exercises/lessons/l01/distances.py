@@ -1,0 +1,148 @@
+"""01.2 distances: the squared distance from each point to each other, without a loop."""
+
+import numpy as np
+
+import minflow as flow
+
+from ...definition import Exercise, case
+
+exercise = Exercise(
+    "01.2", "distances", kind="write", level="core", allowed=(1e-5, 1e-5),
+    question="How far is each of n points from each of m others, without a loop?",
+    hint="Give x the shape (n, 1, d) and y the shape (1, m, d). What is the shape of their difference?",
+    fact="Each of n rows met each of m rows with no loop in sight: an axis of size 1 is all that it takes.",
+    sibling="Which prices are above which limits? `prices[:, None] > limits[None, :]` with 3 prices and 2 limits: "
+            "(3, 1) over (1, 2) gives (3, 2), a row for each price and a column for each limit. For points there is "
+            "one axis more, that of the coordinates; it comes last, and the sum goes over it.",
+    forbidden={"for": "The task asks for no loop: let an axis of size 1 stretch.",
+               "while": "The task asks for no loop: let an axis of size 1 stretch.",
+               "cdist": "That is the answer's name. Build it from a difference, a square and a sum."},
+)
+
+
+@exercise.solution
+def distances(x, y):
+    # each row of x meets each row of y: (n, 1, d) and (1, m, d) give (n, m, d)
+    apart = x[:, None, :] - y[None, :, :]
+    # the last axis holds the coordinates
+    return (apart**2).sum(2)
+
+
+@exercise.also_right
+def distances(x, y):
+    apart = x.unsqueeze(1) - y
+    return (apart * apart).sum(dim=-1)
+
+
+@exercise.also_right
+def distances(x, y):
+    n, d = x.shape
+    m = y.shape[0]
+    apart = y.reshape(1, m, d) - x.reshape(n, 1, d)
+    return flow.einsum("nmd,nmd->nm", apart, apart)
+
+
+@exercise.wrong("one number",
+                "You add up everything to one number. Who met whom?",
+                "x[:, None] has an axis more. Then each row of x meets each row of y, not only the row beside it.")
+def distances(x, y):
+    return ((x - y)**2).sum()
+
+
+@exercise.wrong("row by row",
+                "Each row of x meets only the row of y beside it. Each should meet *all* rows of y.",
+                "Give x a new axis, x[:, None], so that its rows stretch over those of y.")
+def distances(x, y):
+    return ((x - y)**2).sum(1)
+
+
+@exercise.wrong("wrong axis",
+                "You sum over the wrong axis. Which axis of the difference holds the coordinates?",
+                "The difference has the shape (n, m, d). The d should go.")
+def distances(x, y):
+    return ((x[:, None] - y[None])**2).sum(0)
+
+
+@exercise.wrong("middle axis",
+                "You sum over the axis of the points of y. Which axis holds the coordinates?",
+                "The difference has the shape (n, m, d). The d should go.")
+def distances(x, y):
+    return ((x[:, None] - y[None])**2).sum(1)
+
+
+@exercise.wrong("turned",
+                "Rows and columns are swapped: a row belongs to a point of x.",
+                "x keeps axis 0, (n, 1, d), and y keeps axis 1, (1, m, d).")
+def distances(x, y):
+    return ((y[:, None] - x[None])**2).sum(2)
+
+
+@exercise.wrong("root",
+                "You took the root. The *squared* distance was asked for.",
+                "Leave out the last step.")
+def distances(x, y):
+    return ((x[:, None] - y[None])**2).sum(2).sqrt()
+
+
+@exercise.wrong("abs",
+                "You take the size of the differences, not their square. Look at a point 3 away: wanted is 9.",
+                "Square each difference: `**2`.")
+def distances(x, y):
+    return (x[:, None] - y[None]).abs().sum(2)
+
+
+@exercise.wrong("no square",
+                "You add up the differences themselves; some of them are below 0. Where is the square?",
+                "First square each difference, then sum.")
+def distances(x, y):
+    return (x[:, None] - y[None]).sum(2)
+
+
+@exercise.wrong("square of the sum",
+                "You sum first and square then. The square of a sum is not the sum of squares.",
+                "First square each difference, then sum.")
+def distances(x, y):
+    return (x[:, None] - y[None]).sum(2)**2
+
+
+@exercise.wrong("large numbers cancel",
+                "Right near 0. Far away two large numbers cancel, and float32 keeps about 7 digits.",
+                "xx + yy - 2xy subtracts numbers that are nearly the same. Take the difference first, then the square.")
+def distances(x, y):
+    return (x**2).sum(1)[:, None] + (y**2).sum(1)[None] - 2 * (x @ y.transpose(0, 1))
+
+
+def wanted(x, y):
+    """In float64 and by NumPy, so that an engine that is wrong does not agree with itself."""
+    a, b = (np.asarray(points.numpy(), np.float64) for points in (x, y))
+    return ((a[:, None] - b[None])**2).sum(2)
+
+
+def asked(x, y, text="", **options):
+    x, y = (flow.tensor(np.asarray(points, np.float32)) for points in (x, y))
+    return case(x, y, text=text or f"x = {x.tolist()}, y = {y.tolist()}", wanted=wanted(x, y), **options)
+
+
+def to_itself(distances, x):
+    """What is wrong with the distances of points to themselves."""
+    found = np.asarray(distances(x, x).numpy())
+    wrong = [] if np.allclose(found, found.T) else ["not the same from i to j as from j to i"]
+    return wrong + ([] if np.allclose(found.diagonal(), 0) else ["a point is not at distance 0 from itself"])
+
+
+@exercise.cases
+def cases(rng):
+    yield asked([[1.0]], [[4.0]])
+    yield asked([[0.0, 0.0]], [[3.0, 4.0], [1.0, 0.0]])
+    yield asked([[0.0, 0.0], [1.0, 2.0]], [[2.0, 1.0], [0.0, -1.0]])
+    yield asked([[0.0, 1.0, 2.0], [2.0, 2.0, 0.0]],
+                [[1.0, 1.0, 1.0], [3.0, 0.0, 3.0], [0.0, 0.0, 0.5], [1.0, 2.0, 4.0]],
+                text="2 points x and 4 points y, of 3 coordinates")
+    yield asked([[0.0], [2.0], [5.0]], [[1.0], [5.0]])
+    points = flow.tensor(rng.normal(size=(4, 2)).astype(np.float32))
+    yield case(points, run=to_itself, wanted=[], text="4 points to themselves: symmetric, 0 on the diagonal")
+    yield asked([[10000.0, 10000.0], [10002.0, 10001.0]], [[10001.0, 9998.0], [10003.0, 10004.0], [9999.0, 10000.0]],
+                text="points near (10000, 10000), 1 to 4 apart")
+    yield asked(rng.normal(size=(5, 3)), rng.normal(size=(3, 3)), held=True)
+    yield asked(rng.normal(size=(2, 4)) * 10, rng.normal(size=(6, 4)), held=True)
+    yield asked(rng.integers(0, 5, (3, 2)) + 20000, rng.integers(0, 5, (2, 2)) + 20000, held=True)

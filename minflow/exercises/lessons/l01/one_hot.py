@@ -1,0 +1,114 @@
+"""01.3 one_hot: a row of zeros with a single one for each label, by comparing."""
+
+import numpy as np
+
+import minflow as flow
+
+from ...definition import Exercise, case
+
+LIBRARY = "That is the answer's name, or nearly so. Build it by comparing: arange, ==, and an index with None."
+
+exercise = Exercise(
+    "01.3", "one_hot", kind="write", level="stretch", exact_types=True,
+    question="How does a label become a row of zeros with a single one?",
+    hint="Compare a column of labels, shape (n, 1), with the row 0, 1, ..., k - 1. What is the shape of the result?",
+    fact="A comparison is an operation as any other: it broadcasts. A table of rows against columns is one `==`.",
+    sibling="Which day of the week is each date? `days = flow.tensor([2, 0])`: compare the column `days[:, None]` with "
+            "the row `flow.arange(7)` and you have a table (2, 7) of True and False, one True in each row.",
+    forbidden={"one_hot": LIBRARY, "eye": LIBRARY, "scatter": LIBRARY, "scatter_": LIBRARY,
+               "for": "The task asks for no loop: compare a column with a row.",
+               "while": "The task asks for no loop: compare a column with a row."},
+)
+
+
+@exercise.solution
+def one_hot(labels, k):
+    # a column of labels against the row 0, 1, ..., k - 1: True where they are the same
+    same = labels[:, None] == flow.arange(k)
+    # True becomes 1.0, False 0.0
+    return same.float()
+
+
+@exercise.also_right
+def one_hot(labels, k):
+    return (flow.arange(k).unsqueeze(0) == labels.unsqueeze(1)).to(flow.float32)
+
+
+@exercise.also_right
+def one_hot(labels, k):
+    column = labels.reshape(-1, 1)
+    return flow.where(column - flow.arange(k).reshape(1, k) == 0, flow.ones(1), flow.zeros(1))
+
+
+@exercise.wrong("truth values",
+                "These are True and False. How does True become 1.0?",
+                "`.float()` turns True into 1.0 and False into 0.0.")
+def one_hot(labels, k):
+    return labels[:, None] == flow.arange(k)
+
+
+@exercise.wrong("whole numbers",
+                "These are whole numbers. float32 was asked for.",
+                "`.float()` gives float32.")
+def one_hot(labels, k):
+    return (labels[:, None] == flow.arange(k)).long()
+
+
+@exercise.wrong("columns by the largest label",
+                "A class that is absent still has its column. How many columns are asked for?",
+                "k says how many classes there are, whichever of them occur.")
+def one_hot(labels, k):
+    return (labels[:, None] == flow.arange(labels.max().item() + 1)).float()
+
+
+@exercise.wrong("turned",
+                "Rows and columns are swapped: one *row* for each label.",
+                "The labels are the column, labels[:, None]; the classes are the row.")
+def one_hot(labels, k):
+    return (flow.arange(k)[:, None] == labels).float()
+
+
+@exercise.wrong("from 1",
+                "The one stands a place too far to the left. The first class is 0.",
+                "`flow.arange(k)` gives 0, 1, ..., k - 1, and that is what labels are compared with.")
+def one_hot(labels, k):
+    return (labels[:, None] == flow.arange(1, k + 1)).float()
+
+
+@exercise.wrong("one zero",
+                "Zeros and ones are swapped: a one where the label *is* the class.",
+                "`!=` asks where they differ.")
+def one_hot(labels, k):
+    return (labels[:, None] != flow.arange(k)).float()
+
+
+@exercise.wrong("up to the label",
+                "There are several ones in a row. Only one class is *equal* to the label.",
+                "`>=` is true for all classes up to the label. Use `==`.")
+def one_hot(labels, k):
+    return (labels[:, None] >= flow.arange(k)).float()
+
+
+def as_array(one_hot, labels, k):
+    """The result as NumPy sees it."""
+    result = one_hot(labels, k)
+    return result.numpy() if hasattr(result, "numpy") else result
+
+
+def asked(labels, k, **options):
+    labels = [int(label) for label in labels]
+    wanted = np.array([[label == i for i in range(k)] for label in labels], "float32")
+    text = f"labels = {labels}, k = {k}"
+    return case(flow.tensor(labels), k, run=as_array, wanted=wanted, text=text, **options)
+
+
+@exercise.cases
+def cases(rng):
+    yield asked([0], 1)
+    yield asked([1], 2)
+    yield asked([2, 0, 1], 3)
+    yield asked([1, 1], 3)
+    yield asked([0, 0, 0], 2)
+    yield asked([3, 0, 9, 3], 10)
+    yield asked(rng.integers(0, 4, 6), 6, held=True)
+    yield asked(rng.integers(0, 12, 5), 15, held=True)

@@ -1,0 +1,149 @@
+"""01.4 same_scale: three lines that should bring columns to the same scale, and do not."""
+
+import numpy as np
+
+import minflow as flow
+
+from ...definition import Exercise, case
+
+exercise = Exercise(
+    "01.4", "same_scale", kind="mend", level="core", allowed=(1e-5, 1e-4),
+    question="Why do these three lines not bring the columns to the same scale?",
+    hint="Print each step with its shape: the mean of each column, what is left without it, and its spread.",
+    fact="This is the most common first step before learning from tables: columns in metres and in grams then count "
+         "alike.",
+    sibling="Times of two runs in seconds, a row for each runner: [[10, 100], [14, 100]]. The column means are 12 and "
+            "100. Without them: [[-2, 0], [2, 0]]. The squares have the means 4 and 0, the roots are 2 and 0. Divided: "
+            "[[-1, 0 / 0], [1, 0 / 0]]. Both runners were equally fast in run 2: nothing to compare, so 0 is right.",
+)
+
+
+@exercise.solution
+def same_scale(x):
+    # one mean for each column; a new tensor, the caller's stays as it was
+    centred = x - x.mean(0)
+    # how far the numbers of a column lie from 0, as a rule
+    spread = (centred**2).mean(0).sqrt()
+    # a column without spread is divided by 1: it stays 0
+    return centred / (spread + (spread == 0).float())
+
+
+@exercise.also_right
+def same_scale(x):
+    centred = x - x.mean(dim=0, keepdim=True)
+    spread = x.std(dim=0, unbiased=False)
+    return flow.where(spread > 0, centred / spread, flow.zeros_like(centred))
+
+
+@exercise.also_right
+def same_scale(x):
+    columns = []
+    for i in range(x.shape[1]):
+        column = x[:, i] - x[:, i].mean()
+        spread = (column * column).mean().sqrt().item()
+        columns.append(column / spread if spread > 0 else column)
+    return flow.stack(columns, dim=1)
+
+
+@exercise.also_right
+def same_scale(x):
+    centred = x - x.sum(0) / len(x)
+    variance = (centred**2).sum(0) / len(x)
+    return centred / (variance + 1e-12)**0.5
+
+
+@exercise.stub
+def same_scale(x):
+    x -= x.mean()                           # each column to mean 0
+    spread = (x**2).mean(0).sqrt()          # how far its numbers lie from 0
+    return x / spread                       # each column to deviation 1
+
+
+@exercise.wrong("no spread",
+                "0 / 0 is NaN. A column whose numbers are all the same has no spread: what should it give?",
+                "Divide by 1 where the spread is 0. `(spread == 0).float()` is 1.0 exactly there.")
+def same_scale(x):
+    centred = x - x.mean(0)
+    return centred / (centred**2).mean(0).sqrt()
+
+
+@exercise.wrong("in place",
+                "`-=` writes into the tensor of the caller: x has changed there too.",
+                "`x = x - ...` makes a new tensor. `x -= ...` changes the one that was passed in.")
+def same_scale(x):
+    x -= x.mean(0)
+    return x / (x**2).mean(0).sqrt()
+
+
+@exercise.wrong("mean of everything",
+                "`x.mean()` is one mean of all numbers. Each column has its own.",
+                "The axis that you name is the one that goes. A mean for each column: the rows go.")
+def same_scale(x):
+    x -= x.mean()
+    return x / (x**2).mean(0).sqrt()
+
+
+@exercise.wrong("rows",
+                "You bring each *row* to the same scale. Rows are examples, columns are what is measured.",
+                "The axis that you name is the one that goes. The rows, axis 0, should go.")
+def same_scale(x):
+    x -= x.mean(1, keepdim=True)
+    return x / (x**2).mean(1, keepdim=True).sqrt()
+
+
+@exercise.wrong("variance",
+                "You divide by the mean of the squares. Its *root* is the deviation.",
+                "A column in metres has a mean square in square metres. The root is in metres again.")
+def same_scale(x):
+    x -= x.mean(0)
+    return x / (x**2).mean(0)
+
+
+@exercise.wrong("n - 1",
+                "Off by a factor near 1: you divide by n - 1, and n was asked for.",
+                "`std` divides by n - 1 unless you say `unbiased=False`. `(...**2).mean(0).sqrt()` divides by n.")
+def same_scale(x):
+    return (x - x.mean(0)) / x.std(0)
+
+
+@exercise.wrong("one spread for all",
+                "You divide all columns by one number. Each column has its own spread.",
+                "Say which axis goes in the second line too: `.mean(0)`.")
+def same_scale(x):
+    x -= x.mean(0)
+    return x / (x**2).mean().sqrt()
+
+
+@exercise.wrong("before the mean is taken off",
+                "You take the spread of the numbers as they came. It is meant around the mean.",
+                "First take the mean off; the next line goes on with what is left.")
+def same_scale(x):
+    return (x - x.mean(0)) / (x**2).mean(0).sqrt()
+
+
+def unchanged(same_scale, x):
+    """What was done to the caller's tensor."""
+    before = x.tolist()
+    same_scale(x)
+    return [] if x.tolist() == before else ["x has changed"]
+
+
+def asked(x, text="", **options):
+    x = np.asarray(x, np.float32)
+    centred = x.astype(np.float64) - x.mean(0, dtype=np.float64)
+    spread = np.sqrt((centred**2).mean(0))
+    wanted = np.divide(centred, spread, out=np.zeros_like(centred), where=spread > 0)
+    return case(flow.tensor(x), text=text or f"x = {x.tolist()}", wanted=wanted, **options)
+
+
+@exercise.cases
+def cases(rng):
+    yield asked([[1.0], [3.0]])
+    yield asked([[1.0, 10.0], [3.0, 30.0]])
+    yield asked([[0.0, 4.0, -2.0], [1.0, 4.5, 2.0], [5.0, 2.0, 3.0]])
+    yield case(flow.tensor([[1.0, 10.0], [3.0, 30.0]]), run=unchanged, wanted=[],
+               text="x is the same after the call as before")
+    yield asked([[2.0, 5.0], [4.0, 5.0]])
+    yield asked([[7.0, 3.0]], text="one row: x = [[7.0, 3.0]]")
+    yield asked(rng.integers(-9, 9, (8, 3)) * [1, 10, 1000] + [0, 50, 3], held=True)
+    yield asked(np.column_stack([rng.normal(size=6), np.full(6, 0.25), rng.normal(3, 0.1, 6)]), held=True)

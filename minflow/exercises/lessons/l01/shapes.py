@@ -1,0 +1,77 @@
+"""01.1 shapes: what comes out of sums and products of different shapes, predicted."""
+
+from ...definition import Exercise
+
+exercise = Exercise(
+    "01.1", "shapes", kind="predict", level="warm-up",
+    question="Which shapes come out, and where is it an error?",
+    hint="Write the two shapes under each other with their right ends together. Sizes must be equal, or one of them 1.",
+    fact="Nothing is copied where a 1 stretches: the same numbers are read again. So broadcasting costs no memory for "
+         "what is stretched.",
+    sibling="(5, 2, 3) and (2, 1), right ends together: 3 over 1 gives 3, 2 over 2 gives 2, and 5 stands alone. The "
+            "result is (5, 2, 3). (5, 2) and (5,): 2 over 5, neither is 1: an error. The mean over axis 1 of (5, 2) "
+            "is (5,): axis 1, of size 2, is gone.",
+)
+RIGHT = [(4, 3), (4, 3), (2, 4, 3), (3,), "error"]
+exercise.solution(RIGHT)
+
+
+@exercise.also_right
+def lists():
+    return [[4, 3], [4, 3], [2, 4, 3], [3], "error"]
+
+
+@exercise.also_right
+def a_tuple():
+    return tuple(RIGHT)
+
+
+def but(*changes):
+    """The right answers with some of them changed."""
+    answers = list(RIGHT)
+    for place, answer in changes:
+        answers[place] = answer
+    return answers
+
+
+def says(place, *answers):
+    """Is one of these the answer at that place?"""
+    return lambda shapes: len(shapes) == 5 and any(
+        shapes[place] == one if isinstance(one, str) else list(shapes[place]) == list(one) for one in answers)
+
+
+exercise.wrong_value(
+    "another number of answers", RIGHT[:4],
+    "Five questions, five answers: a list with five entries, in this order.",
+    'An entry is a shape such as (4, 3), or "error".',
+    when=lambda shapes: len(shapes) != 5)
+exercise.wrong_value(
+    "left ends", but((0, "error"), (4, (4, 3))),
+    "You laid the left ends together. Write the shapes under each other with their *right* ends together.",
+    "(4, 3) over (3,): the last 3 stands over the 3, and the 4 stands alone.",
+    when=says(0, "error"))
+exercise.wrong_value(
+    "no stretching", but((1, "error")),
+    "The second fits: a size of 1 stretches to whatever it meets.",
+    "(4, 1) over (1, 3): on the right 1 meets 3, on the left 4 meets 1. Both stretch.",
+    when=says(1, "error"))
+exercise.wrong_value(
+    "one of the two", but((1, (4, 1))),
+    "In the second *both* stretch: each size of 1 becomes the size that it meets.",
+    "Go axis by axis: 1 meets 3, and 4 meets 1. Take the larger each time.",
+    when=says(1, (4, 1), (1, 3), (3, 4), (4, 3, 1), (1, 1)))
+exercise.wrong_value(
+    "third", but((2, (2, 4, 1))),
+    "Look at the right end of the third: 3 meets 1. Which of them stretches?",
+    "Go from the right: 3 meets 1, then 1 meets 4, then 2 stands alone.",
+    when=says(2, (2, 4, 1), (2, 1, 3), (4, 3), (8, 3), (2, 1, 1), "error"))
+exercise.wrong_value(
+    "the other axis", but((3, (4,))),
+    "The axis that you name is the one that goes. Which size stays?",
+    "Axis 0 of (4, 3) has size 4. Summed over it, the 4 is gone.",
+    when=says(3, (4,), (4, 3), (1, 3), (4, 1), (1,), ()))
+exercise.wrong_value(
+    "does not fit", but((4, (4, 3))),
+    "Look at the last: 3 meets 4 at the right end, and neither is 1.",
+    'Only a size of 1 stretches. Where it does not fit, the answer is the text "error".',
+    when=lambda shapes: len(shapes) == 5 and shapes[4] != "error")

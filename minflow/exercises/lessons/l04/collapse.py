@@ -1,0 +1,106 @@
+"""04.4 collapse: two layers with nothing between them are one."""
+
+import numpy as np
+
+import minflow as flow
+
+from ...definition import Exercise, case
+
+exercise = Exercise(
+    "04.4", "collapse", kind="write", level="core", allowed=(1e-5, 1e-5),
+    question="Which single layer does the same as two without a bend between?",
+    hint="Write x through both: h = x @ w1.T + b1, then h @ w2.T + b2. Put the first into the second and sort.",
+    fact="So a hundred layers without a bend draw one straight border, like one layer. Depth needs the bend.",
+    sibling="Two straight rules in a row: first double and add 1, then triple and add 5. Of x comes 3 * (2x + 1) + 5 = "
+            "6x + 8. That is one straight rule. The 1 was tripled too: the new offset is 3 * 1 + 5.",
+)
+
+
+@exercise.solution
+def collapse(w1, b1, w2, b2):
+    # the first layer acts first, so it stands next to x
+    w = w2 @ w1
+    # what the first layer adds goes through the second one too
+    b = w2 @ b1 + b2
+    return w, b
+
+
+@exercise.also_right
+def collapse(w1, b1, w2, b2):
+    return (w1.T @ w2.T).T, b1 @ w2.T + b2
+
+
+@exercise.also_right
+def collapse(w1, b1, w2, b2):
+    both = lambda x: (x @ w1.T + b1) @ w2.T + b2
+    b = both(flow.zeros(1, w1.shape[1]))[0]
+    columns = [both(row[None])[0] - b for row in flow.eye(w1.shape[1])]
+    return flow.stack(columns, 1), b
+
+
+@exercise.wrong("order",
+                "w1 @ w2: who acts first? Write x through both layers and see which matrix stands next to x.",
+                "Weights are (out, in). The one whose *in* fits x stands at the right.")
+def collapse(w1, b1, w2, b2):
+    return w1 @ w2, w2 @ b1 + b2
+
+
+@exercise.wrong("offset added",
+                "w is right. But b1 goes through the second layer too, before b2 is added.",
+                "Feed zeros: the first layer gives b1. What does the second one make of it?")
+def collapse(w1, b1, w2, b2):
+    return w2 @ w1, b1 + b2 if len(b1) == len(b2) else b1.sum() + b2
+
+
+@exercise.wrong("no second offset",
+                "Feed zeros: what comes out of both layers? b2 is missing.",
+                "The second layer adds b2 at the very end.")
+def collapse(w1, b1, w2, b2):
+    return w2 @ w1, w2 @ b1
+
+
+@exercise.wrong("no first offset",
+                "Feed zeros: the first layer gives b1, not 0. Where is it in your b?",
+                "b1 goes through w2, and is then added to b2.")
+def collapse(w1, b1, w2, b2):
+    return w2 @ w1, b2
+
+
+@exercise.wrong("turned",
+                "Your w is turned: a Linear keeps its weight as (out, in).",
+                "Square sizes hide it, (3, 5) does not. Transpose it once more.")
+def collapse(w1, b1, w2, b2):
+    return (w2 @ w1).T, w2 @ b1 + b2
+
+
+@exercise.wrong("entry by entry",
+                "`*` works entry by entry. One layer after the other is a matrix product: `@`.",
+                "Each result of the second layer reads *all* results of the first: sums of products.")
+def collapse(w1, b1, w2, b2):
+    return w2 * w1, w2 @ b1 + b2
+
+
+@exercise.wrong("added weights",
+                "The weights do not add up: the second layer *multiplies* what the first one gives.",
+                "With one number each: 3 * (2 * x) is 6 * x, not 5 * x.")
+def collapse(w1, b1, w2, b2):
+    return w1 + w2, w2 @ b1 + b2
+
+
+def of(w1, b1, w2, b2, text="", held=False):
+    w1, b1, w2, b2 = (np.asarray(numbers, "float64") for numbers in (w1, b1, w2, b2))
+    arrays = [flow.tensor(numbers.astype("float32")) for numbers in (w1, b1, w2, b2)]
+    return case(*arrays, wanted=(w2 @ w1, w2 @ b1 + b2), text=text, held=held)
+
+
+@exercise.cases
+def cases(rng):
+    yield of([[2]], [1], [[3]], [5], text="double and add 1, then triple and add 5")
+    yield of([[2]], [0], [[-1]], [0], text="double and add 0, then times -1 and add 0")
+    yield of([[1, 2], [0, 1]], [1, 0], [[1, 0], [3, 1]], [0, 2])
+    yield of([[1, 0], [0, 1]], [1, 2], [[0, 1], [1, 0]], [0, 0])
+    yield of([[1, 2], [3, 4], [5, 6]], [1, 0, 1], [[1, 0, 2]], [4], text="2 -> 3 -> 1")
+    sizes = rng.integers(2, 5, 2)
+    first = rng.integers(-3, 4, (sizes[0], 5)), rng.integers(-3, 4, sizes[0])
+    yield of(*first, rng.integers(-3, 4, (3, sizes[0])), rng.integers(-3, 4, 3), held=True)
+    yield of(rng.integers(1, 4, (2, 2)), [1, 2], rng.integers(1, 4, (2, 2)), [3, 4], held=True)

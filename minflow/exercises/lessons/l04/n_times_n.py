@@ -1,0 +1,110 @@
+"""04.5 n_times_n: a column meets a row, and every number meets every other."""
+
+import warnings
+
+import numpy as np
+
+import minflow as flow
+
+from ...definition import Exercise, case
+
+exercise = Exercise(
+    "04.5", "n_times_n", kind="mend", level="core", answer="loss_of", allowed=(1e-5, 1e-5),
+    question="Why does this network learn nothing but the mean?",
+    hint="Print the shapes of both sides. They must be equal before one is taken from the other.",
+    fact="The best answer to n x n pairs is the mean of y, for every x: that is what such a network learns.",
+    sibling="A column [[1], [2]] minus a row [1, 2] is [[0, -1], [1, 0]]: four differences, of which two were meant. "
+            "`column[:, 0] - row` gives the two: [0, 0]. So does `column - row[:, None]`, as a column.",
+)
+
+
+@exercise.solution
+def loss_of(model, x, y):
+    # (n, 1) and (n, 1): each prediction meets its own target
+    prediction, target = model(x), y.unsqueeze(1)
+    return flow.nn.functional.mse_loss(prediction, target)
+
+
+@exercise.also_right
+def loss_of(model, x, y):
+    return ((model(x)[:, 0] - y) ** 2).mean()
+
+
+@exercise.also_right
+def loss_of(model, x, y):
+    pairs = zip(model(x).reshape(-1), y)
+    return sum((prediction - target) ** 2 for prediction, target in pairs) / len(y)
+
+
+@exercise.stub
+def loss_of(model, x, y):
+    prediction = model(x)
+    return flow.nn.functional.mse_loss(prediction, y)
+
+
+@exercise.wrong("all pairs",
+                "Every prediction still meets every target. Which shapes meet? Print both.",
+                "(n, 1) and (n,) stretch to (n, n); so do (n, 1) and (1, n). Make both (n,) or both (n, 1).")
+def loss_of(model, x, y):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return flow.nn.functional.mse_loss(model(x), y)
+
+
+@exercise.wrong("sum",
+                "The shapes fit now. But that is the sum: the size of the batch gets in.",
+                "A *mean* squared error: divide by the number of rows.")
+def loss_of(model, x, y):
+    return ((model(x)[:, 0] - y) ** 2).sum()
+
+
+@exercise.wrong("no square",
+                "Plus and minus cancel in that mean. Square each difference first.",
+                "A prediction 1 too high and one 1 too low give 0 here, though both are wrong.")
+def loss_of(model, x, y):
+    return (model(x)[:, 0] - y).mean()
+
+
+@exercise.wrong("absolute",
+                "That is the mean *absolute* error. The error of this lesson is squared.",
+                "A miss by 3 counts 9, not 3.")
+def loss_of(model, x, y):
+    return (model(x)[:, 0] - y).abs().mean()
+
+
+@exercise.wrong("first row",
+                "Only the first prediction is compared with all the targets: `[0]` takes a row.",
+                "The column of all predictions is `[:, 0]`: all rows, place 0.")
+def loss_of(model, x, y):
+    return ((model(x)[0] - y) ** 2).mean()
+
+
+@exercise.wrong("root",
+                "That is the root of the mean squared error. No root was asked for.",
+                "Leave out the last step.")
+def loss_of(model, x, y):
+    return ((model(x)[:, 0] - y) ** 2).mean().sqrt()
+
+
+def doubling(x):
+    return 2 * x
+
+
+def of(x, y, text="", held=False):
+    x, y = np.asarray(x, "float64"), np.asarray(y, "float64")
+    right = ((2 * x - y) ** 2).mean()
+    tensors = flow.tensor(x[:, None].astype("float32")), flow.tensor(y.astype("float32"))
+    return case(doubling, *tensors, wanted=right, text=text, held=held)
+
+
+@exercise.cases
+def cases(rng):
+    yield of([1], [2], text="1 row: x = [[1]], y = [2], the model doubles")
+    yield of([1], [5], text="1 row: x = [[1]], y = [5], the model doubles")
+    yield of([1, 3], [2, 6], text="2 rows: x = [[1], [3]], y = [2, 6], the model doubles")
+    yield of([0, 0], [1, -1], text="2 rows: x = [[0], [0]], y = [1, -1], the model doubles")
+    yield of([1, 2, 3], [2, 5, 7], text="3 rows: x = [[1], [2], [3]], y = [2, 5, 7], the model doubles")
+    yield of(np.arange(50) / 50, np.arange(50) / 25, text="50 rows; the model doubles, and so does y")
+    x = rng.normal(0, 1, 50)
+    yield of(x, 2 * x + rng.normal(0, 0.1, 50), held=True)
+    yield of(rng.normal(0, 1, 4), rng.normal(0, 1, 4), held=True)

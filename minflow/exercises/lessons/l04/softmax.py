@@ -1,0 +1,138 @@
+"""04.2 softmax: scores to shares."""
+
+import numpy as np
+
+import minflow as flow
+
+from ...definition import Exercise, case
+
+exercise = Exercise(
+    "04.2", "softmax", kind="write", level="core", allowed=(1e-6, 1e-5),
+    question="How do scores become shares that sum to 1?",
+    hint="Three steps for each row: take away its largest score, take exp, divide by the row's sum.",
+    fact="Only differences of scores count: the same number added to a whole row changes no share.",
+    sibling="Numbers to shares, without exp: the rows [2, 6] and [1, 1] have the sums 8 and 2. "
+            "`t / t.sum(1, keepdim=True)` divides each row by its own sum: [0.25, 0.75] and [0.5, 0.5]. "
+            "`keepdim=True` leaves the sums as a column, (2, 1): one number beside each row.",
+)
+
+
+@exercise.solution
+def softmax(scores):
+    # the largest score of each row becomes 0, so that exp stays small
+    lowered = scores - scores.amax(1, keepdim=True)
+    # above 0, whatever the score
+    weights = lowered.exp()
+    # each row shares out 1
+    return weights / weights.sum(1, keepdim=True)
+
+
+@exercise.also_right
+def softmax(scores):
+    rows = []
+    for row in scores:
+        weights = flow.exp(row - row.max())
+        rows.append(weights / weights.sum())
+    return flow.stack(rows)
+
+
+@exercise.also_right
+def softmax(scores):
+    array = scores.numpy()
+    weights = np.exp(array - array.max(axis=1)[:, None])
+    return flow.tensor(weights / weights.sum(axis=1)[:, None])
+
+
+@exercise.wrong("plain exp",
+                "exp(1000) is inf, and inf/inf is NaN. What may you take away from a row without changing its shares?",
+                "Take away the largest score of the row first: then the largest exp is exp(0) = 1.")
+def softmax(scores):
+    weights = scores.exp()
+    return weights / weights.sum(1, keepdim=True)
+
+
+@exercise.wrong("one maximum",
+                "One maximum for all rows: a row of small scores becomes 0/0. Each row needs its own.",
+                "`scores.max()` is one number. You want one for each row, as a column.")
+def softmax(scores):
+    weights = flow.exp(scores - scores.max())
+    return weights / weights.sum(1, keepdim=True)
+
+
+@exercise.wrong("columns",
+                "Your columns sum to 1. Each *example* shares out 1, and an example is a row.",
+                "Axis 0 goes down the rows. The classes of one example lie along axis 1.")
+def softmax(scores):
+    weights = flow.exp(scores - scores.amax(0, keepdim=True))
+    return weights / weights.sum(0, keepdim=True)
+
+
+@exercise.wrong("lost axis",
+                "The sums lost their axis: (n, k) meets (n,), and the right ends are lined up. Keep the axis.",
+                "`sum(1)` of (2, 3) is (2,). `sum(1, keepdim=True)` is (2, 1): a number beside each row.")
+def softmax(scores):
+    weights = flow.exp(scores - scores.amax(1, keepdim=True))
+    return weights / weights.sum(1)
+
+
+@exercise.wrong("logarithms",
+                "Those are logarithms of shares. A share lies between 0 and 1.",
+                "exp of what you return would be right. Why take its logarithm at all?")
+def softmax(scores):
+    lowered = scores - scores.amax(1, keepdim=True)
+    return lowered - lowered.exp().sum(1, keepdim=True).log()
+
+
+@exercise.wrong("caller's scores",
+                "The shares are right, but the caller's scores have changed. `-=` writes into them.",
+                "`scores = scores - ...` makes a new tensor; `scores -= ...` changes the one that was given.")
+def softmax(scores):
+    scores -= scores.amax(1, keepdim=True)
+    weights = scores.exp()
+    return weights / weights.sum(1, keepdim=True)
+
+
+@exercise.wrong("not divided",
+                "The rows do not sum to 1 yet. Divide each by its own sum.",
+                "exp makes every number larger than 0. To be shares, they must add up to 1.")
+def softmax(scores):
+    return flow.exp(scores - scores.amax(1, keepdim=True))
+
+
+@exercise.wrong("no exp",
+                "Scores may be below 0, and shares may not. Which step makes every number larger than 0?",
+                "Take exp of the scores before you divide.")
+def softmax(scores):
+    lowered = scores - scores.amax(1, keepdim=True)
+    return lowered / lowered.sum(1, keepdim=True)
+
+
+def shares(rows):
+    """What is right, in float64."""
+    rows = np.asarray(rows, "float64")
+    weights = np.exp(rows - rows.max(1, keepdims=True))
+    return weights / weights.sum(1, keepdims=True)
+
+
+def scores_after(softmax, scores):
+    """The scores that were given, when softmax has returned."""
+    softmax(scores)
+    return scores
+
+
+def of(rows, held=False):
+    return case(flow.tensor(np.asarray(rows, "float32")), wanted=shares(rows), held=held)
+
+
+@exercise.cases
+def cases(rng):
+    yield of([[0, 0]])
+    yield of([[0, 1, 2], [1, 1, 1]])
+    yield of([[0, 2], [3, 1]])
+    yield of([[5], [-7]])
+    yield of([[1000, 1001]])
+    yield of([[-1000, -1001], [1000, 999]])
+    rows = [[3.0, 1.0], [2.0, 5.0]]
+    yield case(flow.tensor(rows), run=scores_after, wanted=np.array(rows), text="are the given scores still the same?")
+    yield of(np.round(rng.normal(0, 3, (3, 4)), 2), held=True)
+    yield of(np.round(rng.normal(0, 3, (2, 2)), 2) + [[500.0], [-500.0]], held=True)

@@ -1,0 +1,140 @@
+"""04.3 surprise: cross-entropy, the mean surprise at the right classes."""
+
+import numpy as np
+
+import minflow as flow
+
+from ...definition import Exercise, case
+
+exercise = Exercise(
+    "04.3", "surprise", kind="write", level="core", answer="cross_entropy", allowed=(2e-4, 1e-5),
+    question="How surprised is the network by the right answers, on average?",
+    hint="ln(share) is the lowered score minus ln(sum of exp). Take it at each row's label, turn the sign, average.",
+    fact="Its slope in each score is (share - 1 at the right class) / n: what was given too much or too little.",
+    sibling="One number from each row: of the rows [5, 6, 7] and [8, 9, 4] take places 2 and 0. "
+            "`t[flow.arange(2), flow.tensor([2, 0])]` pairs row 0 with place 2 and row 1 with place 0: [7, 8]. "
+            "Their mean, with a minus, is -7.5.",
+    forbidden={"cross_entropy": "That is the answer's own name in the library. Build it from exp, log and sums.",
+               "CrossEntropyLoss": "That is the answer from the library. Build it from exp, log and sums.",
+               "nll_loss": "That takes the last step for you. Pick the numbers with an index."},
+)
+
+
+@exercise.solution
+def cross_entropy(scores, labels):
+    # ln of all shares, without a share: score minus ln of the sum of exp
+    lowered = scores - scores.amax(1, keepdim=True)
+    logs = lowered - lowered.exp().sum(1, keepdim=True).log()
+    # of each row the one at its label
+    right = logs[flow.arange(len(labels)), labels]
+    # a surprise is never below 0
+    return -right.mean()
+
+
+@exercise.also_right
+def cross_entropy(scores, labels):
+    total = 0
+    for row, label in zip(scores, labels):
+        highest = row.max()
+        total = total + highest + (row - highest).exp().sum().log() - row[label]
+    return total / len(labels)
+
+
+@exercise.also_right
+def cross_entropy(scores, labels):
+    chosen = (labels[:, None] == flow.arange(scores.shape[1])).float()
+    return -(flow.nn.functional.log_softmax(scores, 1) * chosen).sum(1).mean()
+
+
+@exercise.wrong("sum",
+                "That is the sum. With a mean, a batch of 10 and one of 100 can be compared.",
+                "Divide by the number of rows: `.mean()`.")
+def cross_entropy(scores, labels):
+    lowered = scores - scores.amax(1, keepdim=True)
+    logs = lowered - lowered.exp().sum(1, keepdim=True).log()
+    return -logs[flow.arange(len(labels)), labels].sum()
+
+
+@exercise.wrong("log of a share",
+                "A tiny share is rounded to 0, and ln 0 is -inf. Stay in logarithms: do not compute the share.",
+                "ln(e / s) is ln(e) - ln(s), and ln(e) is the lowered score itself.")
+def cross_entropy(scores, labels):
+    shares = flow.nn.functional.softmax(scores, 1)
+    return -shares[flow.arange(len(labels)), labels].log().mean()
+
+
+@exercise.wrong("plain exp",
+                "exp(1000) is inf. Take away the largest score of each row first.",
+                "ln(sum of exp) stays finite if the largest score of the row is 0.")
+def cross_entropy(scores, labels):
+    logs = scores - scores.exp().sum(1, keepdim=True).log()
+    return -logs[flow.arange(len(labels)), labels].mean()
+
+
+@exercise.wrong("all pairs",
+                "`logs[:, labels]` takes *every* label from every row: n x n numbers. You want one of each row.",
+                "Give the rows as an index too: `flow.arange(n)` pairs row 0 with label 0, row 1 with label 1.")
+def cross_entropy(scores, labels):
+    return -flow.nn.functional.log_softmax(scores, 1)[:, labels].mean()
+
+
+@exercise.wrong("no minus",
+                "Right size, wrong sign: a surprise is never below 0.",
+                "ln of a share is 0 or less. Put a minus in front.")
+def cross_entropy(scores, labels):
+    return flow.nn.functional.log_softmax(scores, 1)[flow.arange(len(labels)), labels].mean()
+
+
+@exercise.wrong("softmax twice",
+                "Starts right, and never gets small: you take softmax of shares. Once is enough.",
+                "log_softmax wants scores. What you give it has been through softmax already.")
+def cross_entropy(scores, labels):
+    shares = flow.nn.functional.softmax(scores, 1)
+    return -flow.nn.functional.log_softmax(shares, 1)[flow.arange(len(labels)), labels].mean()
+
+
+@exercise.wrong("wrong answers counted",
+                "That is the share of mistakes. It jumps: a small step changes nothing, so it has no slope to follow.",
+                "Use the share of the right class, not whether it is the largest.")
+def cross_entropy(scores, labels):
+    return (scores.argmax(1) != labels).float().mean()
+
+
+@exercise.wrong("all classes",
+                "You average over all classes. Only the share of the *right* class is asked.",
+                "Each row gives one number: the one at its label.")
+def cross_entropy(scores, labels):
+    return -flow.nn.functional.log_softmax(scores, 1).mean()
+
+
+def logs_of(rows):
+    rows = np.asarray(rows, "float64")
+    lowered = rows - rows.max(1, keepdims=True)
+    return lowered - np.log(np.exp(lowered).sum(1, keepdims=True))
+
+
+def gradient(cross_entropy, scores, labels):
+    """The slope of the mean surprise in each score."""
+    scores.requires_grad_(True)
+    cross_entropy(scores, labels).backward()
+    return scores.grad
+
+
+def of(rows, labels, held=False):
+    right = -logs_of(rows)[np.arange(len(labels)), labels].mean()
+    return case(flow.tensor(np.asarray(rows, "float32")), flow.tensor(labels), wanted=right, held=held)
+
+
+@exercise.cases
+def cases(rng):
+    yield of([[0, 0]], [1])
+    yield of([[0, 0, 0], [0, 0, 0]], [0, 2])
+    yield of([[1, 2, 0]], [1])
+    yield of([[2, 0], [1, 3], [0, 4]], [0, 0, 1])
+    yield of([[1000, 0]], [1])
+    yield of([[-1000, -1001], [1000, 999]], [0, 1])
+    rows, labels = [[2.0, 0.0], [0.0, 1.0]], [0, 0]
+    slopes = (np.exp(logs_of(rows)) - [[1, 0], [1, 0]]) / 2
+    yield case(flow.tensor(rows), flow.tensor(labels), run=gradient, wanted=slopes, text="its slope in each score")
+    yield of(np.round(rng.normal(0, 2, (4, 5)), 2), rng.integers(0, 5, 4).tolist(), held=True)
+    yield of(np.round(rng.normal(0, 2, (3, 3)), 2) + 300, rng.integers(0, 3, 3).tolist(), held=True)

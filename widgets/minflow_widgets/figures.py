@@ -7,7 +7,9 @@ from .static_figures.activations import activations, activations_text
 from .static_figures.confusion import confusion_counts, confusion_matrix, confusion_text
 from .static_figures.filters import filters
 from .static_figures.history import History
+from .static_figures.landscape import Landscape, landscape, landscape_text
 
 __all__ = [
-    "History", "activations", "activations_text", "confusion_counts", "confusion_matrix", "confusion_text", "filters",
+    "History", "Landscape", "activations", "activations_text", "confusion_counts", "confusion_matrix",
+    "confusion_text", "filters", "landscape", "landscape_text",
 ]

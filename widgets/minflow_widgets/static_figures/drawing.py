@@ -7,12 +7,14 @@ those of all still pictures do. matplotlib is imported at the first figure. Read
 from __future__ import annotations
 
 import functools
+import io
 from typing import Any
 
 import numpy as np
 
 from minflow.core.base.errors import DTypeError, need
 from minflow.views.draw import theme
+from minflow.views.html.page import picture_bundle
 from minflow.views.text.listing import clean
 
 COLORS = theme.BLUE, theme.AMBER, theme.GREEN, theme.VIOLET
@@ -27,11 +29,52 @@ def axes(ax: Any, what_for: str, size: tuple[float, float] = (7.2, 3.6)) -> Any:
     if ax is not None:
         return ax
     pyplot = need("matplotlib.pyplot", what_for, "matplotlib")
-    figure, ax = pyplot.subplots(figsize=size, layout="constrained")
+    return grounded(pyplot.figure(figsize=size, layout="constrained", FigureClass=spoken()))
+
+
+def loose_axes(what_for: str, size: tuple[float, float]) -> Any:
+    """New ones in a figure that pyplot knows nothing of: a notebook does not show it by itself."""
+    need("matplotlib.figure", what_for, "matplotlib")
+    return grounded(spoken()(figsize=size, layout="constrained"))
+
+
+def grounded(figure: Any) -> Any:
+    ax = figure.subplots()
     figure.patch.set_visible(False)  # a clear facecolor would be put on white again: matplotlib_inline takes care of it
     figure.add_artist(plates()(zorder=-1))
     ax.set_facecolor("none")
     return quiet(ax)
+
+
+@functools.cache
+def spoken():
+    """The class of our figures: a notebook shows one that `said` what it shows with these words."""
+    from matplotlib.figure import Figure
+
+    class Spoken(Figure):
+        said: tuple[str, str] | None = None  # the result in a sentence, and the whole in text
+
+        def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
+            return picture_bundle(svg_of(self), *self.said, fold_text=True) if self.said else {}
+
+    return Spoken
+
+
+def say(ax: Any, alt: str, text: str) -> Any:
+    """The Axes, whose figure, where it is ours, is shown with these words."""
+    if isinstance(ax.figure, spoken()):
+        ax.figure.said = alt, text
+    return ax
+
+
+def svg_of(figure: Any) -> str:
+    """The figure as SVG, the same for the same figure; letters are drawn, so that it needs no font."""
+    from matplotlib import rc_context
+
+    file = io.StringIO()
+    with rc_context({"svg.fonttype": "path", "svg.hashsalt": "minflow"}):
+        figure.savefig(file, format="svg", dpi=150, metadata={"Date": None, "Creator": None})
+    return "<svg" + file.getvalue().partition("<svg")[2]
 
 
 def quiet(ax: Any) -> Any:

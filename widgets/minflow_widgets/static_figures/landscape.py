@@ -1,0 +1,194 @@
+"""The loss over two knobs, seen from above, and a walk through it: `landscape(loss, w, b, path)`, and `Landscape`,
+which grows while a loop walks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minflow.core.base.errors import DTypeError, ShapeError
+from minflow.views.draw import theme
+from minflow.views.text.listing import clean
+
+from ..curve.arguments import as_number
+from .drawing import GAP, axes, described, numbers_of, plain, say
+from .growing import Growing
+
+PLACES = 41  # in each direction, at which the loss is computed
+BANDS = 16  # of height
+MAP = (41, 21)  # letters of the map in text, across and down
+DOTTED = 60  # steps, up to which each is a dot
+PAIR = "such as w=(-1, 5)"
+
+
+class Landscape(Growing):
+    """The loss over two knobs, w to the right and b upwards, and a walk that grows: `land.step(w, b)`.
+
+    loss: a function of two floats that gives one number; it is called at 41 x 41 places, and at each step.
+    w, b: from where to where, two numbers each.  path: the walk so far, (n, 2) numbers, as [[0, 0], [0.5, -0.2]].
+    names: of the two knobs.  pause: seconds that each step stays on the screen while the figure is live.
+
+    In a notebook the first step of a cell puts the figure below it, further ones redraw it, and it is still when the
+    cell has ended. With MINFLOW_LIVE=0 only the last picture is shown. Elsewhere: `print(land)`, and `land.plot()`.
+    Raises DTypeError and ShapeError for a loss that is not one number, and places that are no two numbers.
+
+    >>> land = Landscape(lambda w, b: w * w + b * b, (-2, 2), (-2, 2))
+    >>> land.step(1.0, -1.0)
+    """
+
+    size = (6.6, 4.8)
+
+    def __init__(
+        self, loss: Callable[[float, float], Any], w: Any, b: Any, path: Any = None, *,
+        names: tuple[str, str] = ("w", "b"), pause: float = 0.0,
+    ):
+        if not callable(loss):
+            hint = "a function: loss=lambda w, b: ((w * x + b - y) ** 2).mean()"
+            raise DTypeError("Landscape: the loss is no function", values={"loss": described(loss)}, hint=hint)
+        if isinstance(names, str) or not hasattr(names, "__len__") or len(names) != 2:
+            raise DTypeError("Landscape: names are two", values={"names": described(names)}, hint='names=("w", "b")')
+        self.loss, self.names, self.pause = loss, tuple(map(plain, names)), as_number("pause", pause, "Landscape")
+        self.w, self.b = (np.linspace(*span(name, x), PLACES) for name, x in (("w", w), ("b", b)))
+        self.heights = np.array([[self._loss_at(w, b) for w in self.w.tolist()] for b in self.b.tolist()])
+        self.path: list[tuple[float, float]] = []
+        self.losses: list[float] = []
+        for place in pairs(path):
+            self._walk(*place)
+
+    def step(self, w: Any, b: Any) -> None:
+        """The walk goes on to there: two numbers, or tensors of one."""
+        self._walk(as_number("w", w, "Landscape.step"), as_number("b", b, "Landscape.step"))
+        self._changed()
+
+    def _walk(self, w: float, b: float) -> None:
+        self.losses.append(self._loss_at(w, b))
+        self.path.append((w, b))
+
+    def _loss_at(self, w: float, b: float) -> float:
+        from minflow import no_grad
+
+        with no_grad(), np.errstate(all="ignore"):
+            return as_number("value", self.loss(w, b), "Landscape: the loss")
+
+    def plot(self, ax: Any = None) -> Any:
+        """Contours of the loss and the walk on them; returns the Axes."""
+        ax = axes(ax, "landscape()", self.size)
+        good = np.ma.masked_invalid(self.heights)
+        ax.set_facecolor(GAP)
+        if good.count():
+            # As between the rings of a bowl, which lie at equal distances then.
+            levels = good.min() + (good.max() - good.min() or 1.0) * np.linspace(0, 1, BANDS + 1) ** 2
+            ax.contourf(self.w, self.b, good, levels, cmap="Blues").set_rasterized(True)
+            look = {"colors": theme.LINE, "linewidths": 0.5, "linestyles": "solid"}
+            rings = ax.contour(self.w, self.b, good, levels[1:-1], **look)
+            for number in ax.clabel(rings, rings.levels[::3], fmt="%.3g", fontsize=8, colors=theme.INK):
+                number.set_bbox({"facecolor": theme.PLATE, "linewidth": 0, "pad": 1})
+            w, b, _ = self._lowest()
+            ax.plot([w], [b], "P", color=theme.INK, markeredgecolor=theme.PLAIN, markersize=9, label="lowest", zorder=3)
+        if self.path:
+            w, b = np.array(self.path).T
+            ax.plot(w, b, "-", color=theme.PLAIN, linewidth=3.5)
+            ax.plot(w, b, "-" if len(w) > DOTTED else ".-", color=theme.RED, linewidth=1.5, markersize=7)
+            for place, marker, label in ((0, "o", "start"), (-1, "*", f"step {len(w) - 1}"))[: len(w)]:
+                look = {"color": theme.RED, "markeredgecolor": theme.PLAIN, "markersize": 15 if place else 9}
+                ax.plot(w[[place]], b[[place]], marker, label=label, **look)
+        ax.set_xlim(self.w[0], self.w[-1])
+        ax.set_ylim(self.b[0], self.b[-1])
+        ax.set_xlabel(self.names[0], parse_math=False)
+        ax.set_ylabel(self.names[1], parse_math=False)
+        ax.set_title(self._result(), parse_math=False, fontsize=10)
+        if ax.get_legend_handles_labels()[0]:
+            ax.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize=9)
+        return say(ax, self._sentence(), self.text())
+
+    def _lowest(self) -> tuple[float, float, float]:
+        """w, b and the loss of the lowest place that was computed."""
+        row, column = divmod(int(np.where(np.isfinite(self.heights), self.heights, np.inf).argmin()), PLACES)
+        return self.w[column], self.b[row], self.heights[row, column]
+
+    def _result(self) -> str:
+        """What the title says."""
+        steps = len(self.path) - 1
+        if steps < 0:
+            if not np.isfinite(self.heights).any():
+                return "the loss is nowhere finite"
+            w, b, low = self._lowest()
+            return f"lowest of {self.heights.size:,} places: loss {low:.3g} at {self._at(w, b)}"
+        last = self.path[-1]
+        outside = not (self.w[0] <= last[0] <= self.w[-1] and self.b[0] <= last[1] <= self.b[-1])
+        where = f"{self._at(*last)}" + ", outside the picture" * outside
+        if not steps:
+            return f"start: loss {self.losses[0]:.3g} at {where}"
+        after = f"{self.losses[-1]:.3g} after {steps} step{'s' * (steps > 1)}"
+        return f"loss {self.losses[0]:.3g} at the start, {after}\n{where}"
+
+    def _at(self, w: float, b: float) -> str:
+        return f"{self.names[0].strip()} = {w:.3g}, {self.names[1].strip()} = {b:.3g}"
+
+    def _spans(self) -> list[tuple[str, np.ndarray]]:
+        return [(self.names[0], self.w), (self.names[1], self.b)]
+
+    def _sentence(self) -> str:
+        w, b = (f"{name.strip()} from {x[0]:g} to {x[-1]:g}" for name, x in self._spans())
+        result = f"The loss over {w} and {b}"
+        if np.isfinite(self.heights).any():
+            *lowest, low = self._lowest()
+            most = self.heights[np.isfinite(self.heights)].max()
+            result += f": from {low:.3g} at {self._at(*lowest)} up to {most:.3g}"
+        return clean(result + (". The walk: " + self._result().replace("\n", ", ") if self.path else "") + ".")
+
+    def text(self) -> str:
+        """A map of letters, 0 the lowest and 9 the highest band of the loss, * the walk, S its start, E its end."""
+        rows, columns = (np.linspace(0, PLACES - 1, n).round().astype(int) for n in (MAP[1], MAP[0]))
+        heights = self.heights[np.ix_(rows[::-1], columns)]
+        good = np.isfinite(heights)
+        low = heights[good].min() if good.any() else 0.0
+        most = heights[good].max() if good.any() else 1.0
+        share = np.sqrt((np.where(good, heights, low) - low) / (most - low or 1.0))
+        letters = np.where(good, np.minimum(share * 10, 9).astype(int).astype(str), "x")
+        for k, (w, b) in enumerate(self.path):
+            across, up = ((x - r[0]) / (r[-1] - r[0]) for x, r in ((w, self.w), (b, self.b)))
+            if 0 <= across <= 1 and 0 <= up <= 1:
+                letter = "S" if not k else "E" if k == len(self.path) - 1 else "*"
+                letters[round((1 - up) * (MAP[1] - 1)), round(across * (MAP[0] - 1))] = letter
+        return "\n".join([*map("".join, letters.tolist()), self._sentence()])
+
+
+def landscape(
+    loss: Callable[[float, float], Any], w: Any, b: Any, path: Any = None, *,
+    names: tuple[str, str] = ("w", "b"), ax: Any = None,
+) -> Any:
+    """The loss over two knobs as filled contours, dark where it is high, and the walk `path` on it; returns the Axes.
+
+    loss: a function of two floats that gives one number.  w, b: from where to where, two numbers each.
+    path: (n, 2) numbers, a place for each step.  names: of the two knobs. `Landscape` is the same, and can grow.
+    """
+    return Landscape(loss, w, b, path, names=names).plot(ax)
+
+
+def landscape_text(loss: Callable[[float, float], Any], w: Any, b: Any, path: Any = None) -> str:
+    """The landscape as a map of letters, 0 low and 9 high, with the walk, and in a sentence."""
+    return Landscape(loss, w, b, path).text()
+
+
+def span(name: str, x: Any) -> tuple[float, float]:
+    """From where to where; an error for what is no two numbers that rise."""
+    numbers = numbers_of(x, f"Landscape: {name}", PAIR)
+    if numbers.shape != (2,) or not np.isfinite(numbers).all() or not numbers[0] < numbers[1]:
+        values = {name: described(x)}
+        raise ShapeError(f"Landscape: {name} is two numbers, from where to where", values=values, hint=PAIR)
+    return float(numbers[0]), float(numbers[1])
+
+
+def pairs(path: Any) -> list[tuple[float, float]]:
+    """The places of a walk."""
+    if path is None or not len(path):
+        return []
+    hint = "a list of places: path=[[0, 0], [0.5, -0.2]]"
+    numbers = numbers_of(path, "Landscape: path", hint)
+    if numbers.ndim != 2 or numbers.shape[1] != 2:
+        values = {"path": f"shape {list(numbers.shape)}"}
+        raise ShapeError("Landscape: path is two numbers for each step", values=values, hint=hint)
+    return [(w, b) for w, b in numbers.tolist()]

@@ -1,0 +1,43 @@
+"""02.4 edge: the learning rate at which a walk runs away."""
+
+from ...definition import Exercise
+
+exercise = Exercise(
+    "02.4", "edge", kind="predict", level="core", answer="limit",
+    question="From which rate on does the walk run away?",
+    hint="Start at w = 1 and do two steps by hand, with rates 0.05, 0.1, 0.15 and 0.3. By which factor does w change?",
+    fact="The steeper the valley, the smaller the largest rate: it is 2 divided by how fast the slope changes, here "
+         "2/10. A loss with one steep and one flat direction must use the rate of the steep one, and walks slowly "
+         "along the flat one.",
+    sibling="Take the loss w**2. Its slope is 2*w, so a step goes from w to w - rate*2*w = (1 - 2*rate)*w. With rate "
+            "0.25 the factor is 0.5: each step halves w. With rate 0.75 it is -0.5: w jumps to the other side, but "
+            "comes nearer. With rate 1 it is -1: w jumps to and fro for ever. Above 1 it runs away.",
+)
+exercise.solution(0.2)
+
+
+@exercise.accept
+def accept(limit):
+    return abs(limit - 0.2) <= 0.005
+
+
+exercise.wrong_value(
+    "lands at once", 0.1,
+    "At 0.1 the factor is 0: the walk lands in one step. Which rates above it still come nearer?",
+    "Past 0.1 w changes its side at each step. It still comes nearer while the factor is between -1 and 0.")
+exercise.wrong_value(
+    "slope 5w", 0.4,
+    "The slope of 5*w**2 is 10*w, not 5*w. Nudge it at w = 1.",
+    "One step goes from w to w - rate*10*w. When does that land at -w?")
+exercise.wrong_value(
+    "factor of 0.02", 0.02,
+    "At 0.02 one step goes from 1 to 0.8: that is nearer. Compute the factor. When is it below -1?",
+    "The factor is 1 - 10*rate. At 0.02 it is 0.8.")
+exercise.wrong_value(
+    "none works", 0.0,
+    "Tiny rates do work: they are slow, but they come nearer. Try 0.01 from w = 1.",
+    "With rate 0.01 the factor is 0.9.", when=lambda limit: limit <= 0)
+exercise.wrong_value(
+    "far too large", 1.0,
+    "Do two steps by hand from w = 1: with rate 1, w becomes 1 - 10 = -9. And then?",
+    "The size of w must shrink. With rate 0.5 it goes from 1 to -4.", when=lambda limit: limit >= 0.5)

@@ -1,0 +1,194 @@
+"""02.3 fit_line: walk down the mean squared error of a line."""
+
+import numpy as np
+
+import minflow as flow
+
+from ...definition import Exercise, case
+
+exercise = Exercise(
+    "02.3", "fit_line", kind="write", level="core", allowed=(1e-4, 1e-4),
+    question="Can a line find its own place?",
+    hint="Do the first step on paper: at w = 0, b = 0 the error of each point is 0 - y. What are the two slopes?",
+    fact="The two slopes at 0, 0 need only sums over the points. A line could be found in one go, by solving two "
+         "equations. A network cannot: walking downhill works for both.",
+    sibling="One knob: find the number c that is nearest to 1, 2 and 6. The loss is the mean of (c - y)**2. At c = 0 "
+            "the errors c - y are -1, -2, -6. The slope is 2 * mean(c - y) = 2 * (-3) = -6. It is below 0, so c must "
+            "grow: with rate 0.1, c = 0 - 0.1 * (-6) = 0.6. The next step starts at 0.6, with errors 0.6 - y.",
+)
+
+
+@exercise.solution
+def fit_line(x, y, rate, steps):
+    w, b = 0.0, 0.0
+    for step in range(steps):
+        # how far is the line above each point?
+        error = w * x + b - y
+        # the two slopes of the mean of error**2, at one and the same place
+        slope_w, slope_b = 2 * (error * x).mean(), 2 * error.mean()
+        # a step downhill
+        w, b = w - rate * slope_w, b - rate * slope_b
+    return w, b
+
+
+@exercise.also_right
+def fit_line(x, y, rate, steps):
+    def loss(w, b):
+        return sum((w * xi + b - yi) ** 2 for xi, yi in zip(xs, ys)) / len(xs)
+
+    xs, ys = [float(xi) for xi in x], [float(yi) for yi in y]
+    w, b, h = 0.0, 0.0, 1e-3
+    for _ in range(steps):
+        slope_w = (loss(w + h, b) - loss(w - h, b)) / (2 * h)
+        slope_b = (loss(w, b + h) - loss(w, b - h)) / (2 * h)
+        w -= rate * slope_w
+        b -= rate * slope_b
+    return w, b
+
+
+@exercise.also_right
+def fit_line(x, y, rate, steps):
+    columns = flow.stack([x, flow.ones_like(x)], 1)
+    knobs = flow.zeros(2)
+    for _ in range(steps):
+        knobs = knobs - rate * 2 * columns.T @ (columns @ knobs - y) / len(x)
+    return knobs[0].item(), knobs[1].item()
+
+
+def walk(step):
+    """An answer that differs from the solution in its step alone: `step(w, b, x, y, rate)` gives the next w and b."""
+    def fit_line(x, y, rate, steps):
+        w, b = 0.0, 0.0
+        for _ in range(steps):
+            w, b = step(w, b, x, y, rate)
+        return w, b
+
+    return fit_line
+
+
+@exercise.wrong("climbs",
+                "Your line moves away from the points: you climb. Downhill is *against* the slope.",
+                "Either the sign of your step is turned, or the sign of your error. The error is line minus point.")
+def fit_line(x, y, rate, steps):
+    w, b = 0.0, 0.0
+    for step in range(steps):
+        error = w * x + b - y
+        w, b = w + rate * 2 * (error * x).mean(), b + rate * 2 * error.mean()
+    return w, b
+
+
+@exercise.wrong("b sees the new w",
+                "Your w is right after the first step, your b is not. At which w did you compute its slope?",
+                "Both slopes belong to one place. Compute both first, then move both.")
+def fit_line(x, y, rate, steps):
+    w, b = 0.0, 0.0
+    for step in range(steps):
+        w = w - rate * 2 * ((w * x + b - y) * x).mean()
+        b = b - rate * 2 * (w * x + b - y).mean()
+    return w, b
+
+
+@exercise.wrong("sum for mean",
+                "Right with one point. With more points the step is too large, once for each. Sum or mean?",
+                "The loss is the *mean* of the squared errors, so both slopes are means as well.")
+def fit_line(x, y, rate, steps):
+    w, b = 0.0, 0.0
+    for step in range(steps):
+        error = w * x + b - y
+        w, b = w - rate * 2 * (error * x).sum(), b - rate * 2 * error.sum()
+    return w, b
+
+
+@exercise.wrong("half the pace",
+                "Your steps are half as long as they should be. What is the slope of e**2?",
+                "Nudge it: 3.01**2 is 9.0601 and 2.99**2 is 8.9401. The slope of e**2 at e = 3 is 6, which is 2*e.")
+def fit_line(x, y, rate, steps):
+    w, b = 0.0, 0.0
+    for step in range(steps):
+        error = w * x + b - y
+        w, b = w - rate * (error * x).mean(), b - rate * error.mean()
+    return w, b
+
+
+@exercise.wrong("starts again",
+                "However many steps, you end where the first one ends. Where does each step begin?",
+                "`w, b = 0, 0` belongs above the loop. Inside it, each step forgets the last one.")
+def fit_line(x, y, rate, steps):
+    w, b = 0.0, 0.0
+    for step in range(steps):
+        w, b = 0.0, 0.0
+        error = w * x + b - y
+        w, b = w - rate * 2 * (error * x).mean(), b - rate * 2 * error.mean()
+    return w, b
+
+
+@exercise.wrong("rate twice",
+                "Your steps are too small by the factor `rate`. How often do you multiply by it?",
+                "0.1 * 0.1 is 0.01. Multiply the slope by the rate once, where you move.")
+def fit_line(x, y, rate, steps):
+    w, b = 0.0, 0.0
+    for step in range(steps):
+        error = w * x + b - y
+        w, b = w - rate * rate * 2 * (error * x).mean(), b - rate * rate * 2 * error.mean()
+    return w, b
+
+
+@exercise.wrong("w like b",
+                "w and b move by the same amount. Does a nudge of w lift each point by the same amount?",
+                "A nudge of w lifts the line by x times as much. So the slope of w is the mean of 2 * error * x.")
+def fit_line(x, y, rate, steps):
+    w, b = 0.0, 0.0
+    for step in range(steps):
+        error = w * x + b - y
+        w, b = w - rate * 2 * error.mean(), b - rate * 2 * error.mean()
+    return w, b
+
+
+@exercise.wrong("b and w",
+                "Right numbers, in the other order. Asked for is (w, b).",
+                "`return w, b`: first how steep the line is, then how high it lies at x = 0.")
+def fit_line(x, y, rate, steps):
+    w, b = 0.0, 0.0
+    for step in range(steps):
+        error = w * x + b - y
+        w, b = w - rate * 2 * (error * x).mean(), b - rate * 2 * error.mean()
+    return b, w
+
+
+def reference(x, y, rate, steps):
+    """In float64 by NumPy, so that no operation of minflow is judged by itself."""
+    x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
+    w = b = 0.0
+    for _ in range(steps):
+        error = w * x + b - y
+        w, b = w - rate * 2 * float(np.mean(error * x)), b - rate * 2 * float(np.mean(error))
+    return w, b
+
+
+def line(x, y, rate, steps, text="", held=False):
+    if not text:
+        xs, ys = (" ".join(f"{value:g}" for value in values) for values in (x, y))
+        text = f"x = [{xs}], y = [{ys}], rate = {rate:g}, steps = {steps}"
+    return case(flow.tensor(x, dtype=flow.float32), flow.tensor(y, dtype=flow.float32), rate, steps, text=text,
+                run=pair, wanted=reference(x, y, rate, steps), held=held)
+
+
+def pair(fit_line, x, y, rate, steps):
+    """w and b as plain numbers, whether they came as these or as tensors."""
+    result = fit_line(x, y, rate, steps)
+    if not isinstance(result, tuple | list) or len(result) != 2:
+        return result
+    return float(result[0]), float(result[1])
+
+
+@exercise.cases
+def cases(rng):
+    yield line([2], [1], 0.1, 1)
+    yield line([0, 1, 2], [1, 3, 5], 0.1, 1)
+    yield line([0, 1, 2], [1, 3, 5], 0.1, 2)
+    yield line([0, 1, 2, 3], [-1, 2, 5, 8], 0.1, 200)
+    yield line([-1, 0, 1], [4, 4, 4], 0.25, 3)
+    x = rng.uniform(-1, 1, 20)
+    yield line(x, 2 * x - 1 + rng.normal(0, 0.1, 20), 0.3, 50, "20 points near the line 2*x - 1, rate 0.3, 50 steps")
+    yield line(rng.uniform(-1, 1, 7), rng.uniform(-1, 1, 7), 0.2, 5, held=True)
+    yield line(rng.uniform(0, 2, 50), rng.uniform(-1, 1, 50), 0.1, 30, held=True)

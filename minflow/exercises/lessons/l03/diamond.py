@@ -1,0 +1,51 @@
+"""03.1 diamond: a slope through ways that part and meet."""
+
+from ...definition import Exercise
+
+exercise = Exercise(
+    "03.1", "diamond", kind="predict", level="core", answer="slope_of_d",
+    question="How steep is a result whose parts meet again?",
+    hint="Begin at d and go back. First the slopes of d in c and in b, then on to a. Count every arrow of the picture.",
+    fact="d is 2*a*a*a*a, whose slope is 8*a*a*a: 64 at a = 2. The tape finds it without this formula, from the slopes "
+         "of single operations.",
+    sibling="p = 3, q = p * p, r = q + p. Two arrows lead from p to q, one leads from p to r. The slope of q in p is "
+            "3 + 3 = 6, one 3 for each arrow. On the way through q the slope of r in p is 1 * 6 = 6; on the straight "
+            "way it is 1. The ways meet, so add: 7. Check: r = p*p + p, and at 3.01 it is 12.0701, which is 0.0701 "
+            "more for a nudge of 0.01.",
+)
+exercise.solution(64)
+
+exercise.wrong_value(
+    "half", 32,
+    "You have half of it. a stands twice in a*a, and b stands in c and in d: one of these ways is missing.",
+    "Slope of d in b: straight, it is c = 8; through c, it is b * 2 = 8. Together? And the slope of b in a: "
+    "one a for each of the two arrows.")
+exercise.wrong_value(
+    "up to b", 16,
+    "16 is the slope of d in b, or a quarter of what is asked. There is one more stretch, from b to a.",
+    "Multiply along the way: slope of d in b times slope of b in a. a meets itself in a*a: two arrows.")
+exercise.wrong_value(
+    "value of c", 8,
+    "8 is c, the slope of d in b on the straight way. b reaches d through c as well, and a comes before b.",
+    "Write the slope of one operation at each arrow. Multiply along each way, add what arrives at b, then go to a.")
+exercise.wrong_value(
+    "added along the way", 20,
+    "16 + 4: you added along a way. From d to b and on to a the slopes are multiplied.",
+    "A nudge of a moves b by 4 times as much. Each of these moves d by 16 times as much.")
+exercise.wrong_value(
+    "multiplied where ways meet", 256,
+    "You multiplied where two ways meet. Both bring a rise of their own: these add.",
+    "Straight from b to d: 8. Through c: 8. Both at once: 8 + 8, not 8 * 8.")
+exercise.wrong_value(
+    "twice", 128,
+    "Twice too much: one way is counted twice. Count the arrows of the picture again.",
+    "From b lead three arrows: two to c, one to d. From a lead two.")
+exercise.wrong_value(
+    "value of d", 32.5,
+    "That is close to the value of d. Asked is how fast d changes when a does.",
+    "Nudge a by 0.01 with a calculator: d at 2.01 minus d at 1.99, divided by 0.02.",
+    when=lambda slope: 32 < slope < 33)
+exercise.wrong_value(
+    "added everywhere", 24,
+    "Add where ways meet, multiply along a way. Did you add somewhere on a way?",
+    "At b the two ways meet: 8 + 8. From b to a there is one stretch: times 4.")

@@ -1,0 +1,154 @@
+"""03.3 fold_back: a gradient brought back to the shape that broadcasting stretched."""
+
+import numpy as np
+
+import minflow as flow
+
+from ...definition import Exercise, case
+
+exercise = Exercise(
+    "03.3", "fold_back", kind="write", level="core",
+    question="Whose gradient is it, when a small tensor was stretched?",
+    hint="Write the two shapes under each other, right ends together. Which axes differ? Sum over these, and no other.",
+    fact="Every engine needs this, and needs it once: in minflow it is `fit` in core/autograd.py, called after every "
+         "rule. Where it is missing, a bias of 3 numbers gets a gradient of 12.",
+    sibling="A price list has one price for each of 3 fruits, shape (3,). It is used in 2 shops: g has shape (2, 3), "
+            "a slope for each price in each shop. A price rises in *both* shops at once, so its slope is the sum over "
+            "the shops: [[1, 2, 3], [10, 20, 30]] folds to [11, 22, 33], `g.sum(0)`. And a shipping fee for each "
+            "shop, shape (2, 1), holds for all fruits: sum over the fruits and keep the axis, "
+            "`g.sum(1, keepdim=True)`, [[6], [60]].",
+)
+
+
+@exercise.solution
+def fold_back(g, shape):
+    # axes that were put in front: sum them away
+    while len(g.shape) > len(shape):
+        g = g.sum(0)
+    # axes of size 1 that were stretched: sum, and keep the axis
+    for axis, size in enumerate(shape):
+        if size == 1:
+            g = g.sum(axis, keepdim=True)
+    return g
+
+
+@exercise.also_right
+def fold_back(g, shape):
+    padded = (1,) * (len(g.shape) - len(shape)) + tuple(shape)
+    axes = [axis for axis, size in enumerate(padded) if size != g.shape[axis]]
+    for axis in axes:
+        g = g.sum(axis, keepdim=True)
+    return g.reshape(shape)
+
+
+@exercise.also_right
+def fold_back(g, shape):
+    def folded(array, shape):
+        if array.ndim > len(shape):
+            return folded(np.add.reduce(array), shape)
+        stretched = tuple(i for i in range(array.ndim) if shape[i] < array.shape[i])
+        return array.sum(axis=stretched, keepdims=True)
+
+    return flow.tensor(folded(g.numpy(), shape))
+
+
+@exercise.also_right
+def fold_back(g, shape):
+    x = flow.zeros(shape, requires_grad=True)
+    (x * g).sum().backward()
+    return x.grad
+
+
+@exercise.wrong("always axis 0",
+                "You sum over axis 0, whatever the shape is. Which axes were stretched?",
+                "From (4, 1) to (4, 3) it is axis 1 that was stretched. From (4, 3) to (4, 3) it is none.")
+def fold_back(g, shape):
+    return g.sum(0)
+
+
+@exercise.wrong("one copy",
+                "You take one of the copies. Each of them has its say, so their slopes add up.",
+                "Nudge a number of x, and *all* its copies move. Sum over them.")
+def fold_back(g, shape):
+    while len(g.shape) > len(shape):
+        g = g[0]
+    for axis, size in enumerate(shape):
+        if size < g.shape[axis]:
+            g = g.narrow(axis, 0, 1)
+    return g
+
+
+@exercise.wrong("mean",
+                "Where ways meet, slopes *add*. A mean is too small, by the number of copies.",
+                "`sum` in place of `mean`: the total of the result is the total of g.")
+def fold_back(g, shape):
+    while len(g.shape) > len(shape):
+        g = g.mean(0)
+    for axis, size in enumerate(shape):
+        if size == 1:
+            g = g.mean(axis, keepdim=True)
+    return g
+
+
+@exercise.wrong("axis of size 1 lost",
+                "The numbers are right, an axis is lost. It had size 1 in x: keep it.",
+                "`sum(axis, keepdim=True)` leaves an axis of size 1 where it summed.")
+def fold_back(g, shape):
+    padded = (1,) * (len(g.shape) - len(shape)) + tuple(shape)
+    for axis in reversed(range(len(padded))):
+        if padded[axis] == 1:
+            g = g.sum(axis)
+    return g
+
+
+@exercise.wrong("new axes alone",
+                "You sum over axes that are new. (4, 1) was stretched to (4, 3) without a new axis.",
+                "After the new axes in front, look at the others: where `shape` has a 1, sum and keep the axis.")
+def fold_back(g, shape):
+    while len(g.shape) > len(shape):
+        g = g.sum(0)
+    return g
+
+
+@exercise.wrong("reshape",
+                "g holds more numbers than `shape` has places. They must be summed, not moved.",
+                "`reshape` keeps every number. Twelve numbers do not fit into four places: add up three for each.")
+def fold_back(g, shape):
+    return g.reshape(shape)
+
+
+@exercise.wrong("everything",
+                "You sum over all axes. Only those that were stretched go.",
+                "From (3,) to (4, 3) only axis 0 is new: three numbers stay.")
+def fold_back(g, shape):
+    return g.sum()
+
+
+def reference(g, shape):
+    """By NumPy alone: each number of g is added to the place that it came from."""
+    result = np.zeros(shape)
+    for place in np.ndindex(*g.shape):
+        behind = place[len(place) - len(shape):]
+        result[tuple(0 if size == 1 else i for i, size in zip(behind, shape))] += g[place]
+    return result
+
+
+def stretched(g, shape, text="", held=False):
+    return case(flow.tensor(g, dtype=flow.float32), shape, wanted=reference(g, shape), held=held,
+                text=text or f"g: shape {g.shape}, all 1; shape = {shape}")
+
+
+@exercise.cases
+def cases(rng):
+    ones = np.ones((4, 3))
+    counted = np.arange(12.0).reshape(4, 3)
+    yield stretched(ones, (4, 3))
+    yield stretched(ones, (3,))
+    yield stretched(ones, (4, 1))
+    yield stretched(ones, ())
+    yield stretched(counted, (1, 3), "g: shape (4, 3), numbers 0 to 11; shape = (1, 3)")
+    yield stretched(counted, (1,), "g: shape (4, 3), numbers 0 to 11; shape = (1,)")
+    yield stretched(np.arange(24.0).reshape(2, 3, 4), (3, 1), "g: shape (2, 3, 4), numbers 0 to 23; shape = (3, 1)")
+    yield stretched(rng.integers(-9, 9, (2, 3, 4)).astype(float), (1, 3, 1), held=True)
+    yield stretched(rng.integers(-9, 9, (3, 3)).astype(float), (3, 1), held=True)
+    yield stretched(rng.integers(-9, 9, (5, 2, 1, 3)).astype(float), (2, 1, 3), held=True)

@@ -1,0 +1,209 @@
+"""03.4 forgot: a training step whose gradients grow."""
+
+import numpy as np
+
+import minflow as flow
+from minflow import nn
+
+from ...definition import Exercise, case
+
+exercise = Exercise(
+    "03.4", "forgot", kind="mend", level="core", answer="train_step", allowed=(1e-5, 1e-5),
+    question="What does a training step forget at its peril?",
+    hint="Say what each line does, in its order: what holds `.grad` before the step, and what should it hold?",
+    fact="`backward` adds, it does not replace. That is on purpose: where ways meet slopes add, and a batch that is too "
+         "large for memory can be taken in parts, whose gradients add up.",
+    sibling="A shop counts its customers with a clicker. On Monday it shows 30. Nobody sets it to 0, so on Tuesday, "
+            "with 20 customers, it shows 50. The clicker is right: it adds. Who wants the number of *one* day sets it "
+            "to 0 in the morning: before the day begins, never between the last customer and the reading.",
+)
+
+
+@exercise.stub
+def train_step(model, loss_fn, optimizer, x, y):
+    loss = loss_fn(model(x), y)
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+@exercise.solution
+def train_step(model, loss_fn, optimizer, x, y):
+    loss = loss_fn(model(x), y)
+    # forget the slopes of the last step before new ones are added
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+@exercise.also_right
+def train_step(model, loss_fn, optimizer, x, y):
+    model.zero_grad()
+    prediction = model(x)
+    loss = loss_fn(prediction, y)
+    loss.backward()
+    optimizer.step()
+    return float(loss)
+
+
+@exercise.also_right
+def train_step(model, loss_fn, optimizer, x, y):
+    for parameter in model.parameters():
+        parameter.grad = None
+    loss = loss_fn(model(x), y)
+    loss.backward()
+    optimizer.step()
+    return loss.numpy().item()
+
+
+@exercise.wrong("never cleared",
+                "Today's slope plus all of yesterday's: the second step is too long. Who clears `.grad`?",
+                "`optimizer.zero_grad()` clears it. Where must it stand, so that this step's slope is used alone?")
+def train_step(model, loss_fn, optimizer, x, y):
+    loss = loss_fn(model(x), y)
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+@exercise.wrong("cleared too late",
+                "The weights do not move: you clear the slopes between `backward` and `step`.",
+                "`step` reads what `backward` wrote. Clear before `backward`.")
+def train_step(model, loss_fn, optimizer, x, y):
+    loss = loss_fn(model(x), y)
+    loss.backward()
+    optimizer.zero_grad()
+    optimizer.step()
+    return loss.item()
+
+
+@exercise.wrong("step before backward",
+                "It moves by the slope of the step before: `step` comes before `backward`.",
+                "First the slopes of *this* loss (`backward`), then the step that uses them.")
+def train_step(model, loss_fn, optimizer, x, y):
+    loss = loss_fn(model(x), y)
+    optimizer.step()
+    optimizer.zero_grad()
+    loss.backward()
+    return loss.item()
+
+
+@exercise.wrong("the tensor itself",
+                "The training is right. But you return a tensor, and it holds its tape: a plain number is asked for.",
+                "`loss.item()` is the number alone.")
+def train_step(model, loss_fn, optimizer, x, y):
+    loss = loss_fn(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return loss
+
+
+@exercise.wrong("cut off",
+                "A detached loss has no tape, so there is no way back. Call `backward` on the loss itself.",
+                "`detach()`, `item()` and `float()` give numbers without a tape: use them for what you return.")
+def train_step(model, loss_fn, optimizer, x, y):
+    loss = loss_fn(model(x), y).detach()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+@exercise.wrong("no step",
+                "The weights do not move, though their slopes are there. Who takes the step?",
+                "`optimizer.step()` moves each weight against its slope.")
+def train_step(model, loss_fn, optimizer, x, y):
+    loss = loss_fn(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    return loss.item()
+
+
+@exercise.wrong("cleared at the end",
+                "Your steps after the first are right. What if somebody had called `backward` before the first?",
+                "Clear *before* `backward`: then it does not matter what was left in `.grad`.")
+def train_step(model, loss_fn, optimizer, x, y):
+    loss = loss_fn(model(x), y)
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    return loss.item()
+
+
+RATE = 0.1
+
+
+def model_of(x, y):
+    """A line at w = 0.5, b = 0, its loss and its optimizer."""
+    model = nn.Linear(1, 1)
+    with flow.no_grad():
+        model.weight.fill_(0.5)
+        model.bias.fill_(0.0)
+    return model, nn.MSELoss(), flow.optim.SGD(model.parameters(), lr=RATE), flow.tensor(x), flow.tensor(y)
+
+
+def weights(train_step, x, y, steps, left=False):
+    """w and b after so many steps. left: was backward called before the first one, by somebody else?"""
+    model, loss_fn, optimizer, x, y = model_of(x, y)
+    if left:
+        loss_fn(model(x), y).backward()
+    for _ in range(steps):
+        train_step(model, loss_fn, optimizer, x, y)
+    return [model.weight.item(), model.bias.item()]
+
+
+def slopes(train_step, x, y, steps):
+    """The slope of w that the last step used, or "none": it was never called, or found nothing."""
+    model, loss_fn, optimizer, x, y = model_of(x, y)
+    used, own_step = [], optimizer.step
+
+    def step():
+        gradient = model.weight.grad
+        used.append("none" if gradient is None else gradient.item())
+        return own_step()
+
+    optimizer.step = step
+    for _ in range(steps):
+        train_step(model, loss_fn, optimizer, x, y)
+    return used[-1] if used else "step was not called"
+
+
+def losses(train_step, x, y, steps):
+    """What each call gives, as a number."""
+    model, loss_fn, optimizer, x, y = model_of(x, y)
+    return [float(train_step(model, loss_fn, optimizer, x, y)) for _ in range(steps)]
+
+
+def kind(train_step, x, y):
+    result = train_step(*model_of(x, y))
+    return type(result).__name__
+
+
+def reference(x, y, steps):
+    """(weights after the steps, the last slope of w, the losses), by NumPy in float64."""
+    x, y, w, b, slope, found = np.asarray(x, np.float64), np.asarray(y, np.float64), 0.5, 0.0, 0.0, []
+    for _ in range(steps):
+        error = w * x + b - y
+        found.append(float(np.mean(error**2)))
+        slope = float(np.mean(2 * error * x))
+        w, b = w - RATE * slope, b - RATE * float(np.mean(2 * error))
+    return [w, b], slope, found
+
+
+@exercise.cases
+def cases(rng):
+    x, y = [[1.0], [2.0]], [[2.0], [3.0]]
+    data = "x = [1 2], y = [2 3], the line at w = 0.5, b = 0"
+    yield case(x, y, 1, run=weights, wanted=reference(x, y, 1)[0], text=f"w and b after 1 step; {data}")
+    yield case(x, y, 1, run=slopes, wanted=reference(x, y, 1)[1], text=f"the slope of w that step 1 uses; {data}")
+    yield case(x, y, 2, run=weights, wanted=reference(x, y, 2)[0], text=f"w and b after 2 steps; {data}")
+    yield case(x, y, 2, run=slopes, wanted=reference(x, y, 2)[1], text=f"the slope of w that step 2 uses; {data}")
+    yield case(x, y, 1, True, run=weights, wanted=reference(x, y, 1)[0],
+               text="w and b after 1 step, where backward ran once before it")
+    yield case(x, y, run=kind, wanted="float", text="the type of what train_step returns")
+    yield case(x, y, 4, run=losses, wanted=reference(x, y, 4)[2], text=f"what 4 steps return; {data}")
+    x, y = rng.uniform(-1, 1, (6, 1)).round(2).tolist(), rng.uniform(-1, 1, (6, 1)).round(2).tolist()
+    yield case(x, y, 5, run=weights, wanted=reference(x, y, 5)[0], held=True)
+    yield case(x, y, 5, run=losses, wanted=reference(x, y, 5)[2], held=True)

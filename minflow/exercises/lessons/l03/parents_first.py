@@ -1,0 +1,276 @@
+"""03.2 parents_first: an order in which each node comes after all its inputs."""
+
+import graphlib
+
+from ...definition import Exercise, case
+
+exercise = Exercise(
+    "03.2", "parents_first", kind="write", level="core", answer="order", limit=4.0,
+    question="In which order can a computation be walked?",
+    hint="Follow your code on paper with the smallest case that fails. When may a node go into the list? When all its "
+         "inputs stand there.",
+    fact="Read backwards, this is the order of backward: a node passes its gradient on only when all who use it have "
+         "spoken. It is called a topological order, and `toposort` in minflow/core/ir.py makes it for every tape.",
+    sibling="Getting dressed: shoes need socks and trousers, trousers need pants. Which order? Put `shoes` on a stack, "
+            "a list of your own, and look at its top, the last entry. Has it an input that is not done? Then put that "
+            "one on top. Has it none left? Then take it off the stack: it is done.\n\n"
+            "| stack, top at the right | done |\n|---|---|\n"
+            "| shoes | |\n| shoes, socks | |\n| shoes | socks |\n| shoes, trousers | socks |\n"
+            "| shoes, trousers, pants | socks |\n| shoes, trousers | socks, pants |\n"
+            "| shoes | socks, pants, trousers |\n| | socks, pants, trousers, shoes |",
+)
+
+
+@exercise.solution
+def order(node, inputs):
+    result, done = [], set()
+    waiting = [node]
+    while waiting:
+        top = waiting[-1]
+        # what must come before the node on top of the stack
+        missing = [one for one in inputs(top) if one not in done]
+        if missing:
+            waiting.append(missing[0])
+            continue
+        # all its inputs are done: its turn, once
+        waiting.pop()
+        if top not in done:
+            done.add(top)
+            result.append(top)
+    return result
+
+
+@exercise.also_right
+def order(node, inputs):
+    """Each node is met twice: on the way down, and when all behind it are done."""
+    result, seen, stack = [], set(), [(node, False)]
+    while stack:
+        one, inputs_done = stack.pop()
+        if inputs_done:
+            result.append(one)
+        elif one not in seen:
+            seen.add(one)
+            stack.append((one, True))
+            stack += [(before, False) for before in inputs(one)]
+    return result
+
+
+@exercise.also_right
+def order(node, inputs):
+    """From the other end: a node is free when all who use it stand in the list; turned at last."""
+    users, found = {node: 0}, [node]
+    for one in found:
+        for before in inputs(one):
+            if before not in users:
+                users[before] = 0
+                found.append(before)
+            users[before] += 1
+    backwards = [node]
+    for one in backwards:
+        for before in inputs(one):
+            users[before] -= 1
+            if users[before] == 0:
+                backwards.append(before)
+    return backwards[::-1]
+
+
+@exercise.also_right
+def order(node, inputs):
+    steps, seen, result = [(node, iter(inputs(node)))], {node}, []
+    while steps:
+        one, rest = steps[-1]
+        before = next((other for other in rest if other not in seen), None)
+        if before is None:
+            result.append(steps.pop()[0])
+        else:
+            seen.add(before)
+            steps.append((before, iter(inputs(before))))
+    return result
+
+
+@exercise.wrong("recursion",
+                "5,000 nodes in a row are deeper than Python's stack of calls. Keep a list of your own as the stack.",
+                "Your function calls itself for each input. Put the nodes that wait into a list instead, and loop "
+                "while it is not empty.")
+def order(node, inputs):
+    result = []
+
+    def visit(one):
+        if one not in result:
+            for before in inputs(one):
+                visit(before)
+            result.append(one)
+
+    visit(node)
+    return result
+
+
+@exercise.wrong("node first",
+                "You write a node down when you first meet it. Its inputs are computed *before* it.",
+                "Write a node down when you leave it, after all its inputs: not when you arrive.")
+def order(node, inputs):
+    result, stack = [], [node]
+    while stack:
+        one = stack.pop()
+        if one not in result:
+            result.append(one)
+            stack += inputs(one)
+    return result
+
+
+@exercise.wrong("first met, turned round",
+                "Turning the list round is not enough: a node that was met early may be needed late.",
+                "Draw y = u + v with u = 2*x and v = 3*x. You meet y, v, x, u. Turned round, u comes before x.")
+def order(node, inputs):
+    result, stack = [], [node]
+    while stack:
+        one = stack.pop()
+        if one not in result:
+            result.append(one)
+            stack += inputs(one)
+    return result[::-1]
+
+
+@exercise.wrong("level by level",
+                "The short way to a node came before the long one. It must wait for the long one too.",
+                "Going level by level, a node gets the level of its *shortest* way. It needs that of its longest.")
+def order(node, inputs):
+    result = [node]
+    for one in result:
+        for before in inputs(one):
+            if before not in result:
+                result.append(before)
+    return result[::-1]
+
+
+@exercise.wrong("twice",
+                "A node stands in your list more than once. Remember who is done.",
+                "Before you append a node, ask whether it is in the list: two ways may lead to it.")
+def order(node, inputs):
+    result, stack = [], [(node, False)]
+    while stack:
+        one, inputs_done = stack.pop()
+        if inputs_done:
+            result.append(one)
+        else:
+            stack.append((one, True))
+            stack += [(before, False) for before in inputs(one)]
+    return result
+
+
+@exercise.wrong("backwards",
+                "The right idea, read from the other end: your list begins with the node itself.",
+                "Inputs come first, the node that was asked for is the last. Turn your list round.")
+def order(node, inputs):
+    result, seen, stack = [], set(), [(node, False)]
+    while stack:
+        one, inputs_done = stack.pop()
+        if inputs_done:
+            result.append(one)
+        elif one not in seen:
+            seen.add(one)
+            stack.append((one, True))
+            stack += [(before, False) for before in inputs(one)]
+    return result[::-1]
+
+
+@exercise.wrong("without the node",
+                "The node that was asked for is missing. It belongs to the list, as the last one.",
+                "Your list holds what is *behind* the node. Append the node itself.")
+def order(node, inputs):
+    result, seen, stack = [], set(), [(node, False)]
+    while stack:
+        one, inputs_done = stack.pop()
+        if inputs_done:
+            result.append(one)
+        elif one not in seen:
+            seen.add(one)
+            stack.append((one, True))
+            stack += [(before, False) for before in inputs(one)]
+    return result[:-1]
+
+
+IN_ORDER = "each node once, after all its inputs"
+CHAIN = {"a": [], "b": ["a"], "c": ["b"]}
+DIAMOND = {"a": [], "b": ["a", "a"], "c": ["b", "b"], "d": ["c", "b"]}
+TWO_WAYS = {"x": [], "u": ["x"], "v": ["x"], "y": ["u", "v"]}
+SHORT_AND_LONG = {"a": [], "b": ["a"], "c": ["b"], "d": ["c"], "e": ["b", "d"]}
+
+
+class Report(str):
+    """A sentence about a list. Two are equal if the same is wrong with both lists: many orders are right, and as many
+    are wrong in the same way."""
+
+    fault: str
+
+    def __new__(cls, fault: str, text: str = "") -> "Report":
+        self = super().__new__(cls, text or fault)
+        self.fault = fault
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        return self.fault == getattr(other, "fault", other)
+
+    __hash__ = str.__hash__
+
+
+def report(order, graph, node):
+    """Is the list in order? If not, the first thing that is wrong with it."""
+    result = order(node, lambda one: list(graph[one]))
+    if not isinstance(result, list | tuple):
+        return result
+    shown = ", ".join(map(str, result)) if len(result) <= 8 else f"{len(result)} nodes"
+    right = list(graphlib.TopologicalSorter(behind(graph, node)).static_order())
+    for one in right:
+        if one not in result:
+            return Report("missing", f"{shown}: {one} is missing")
+    if strange := [one for one in result if one not in right]:
+        return Report("strange", f"{shown}: {strange[0]} is not behind {node}")
+    for one in right:
+        if result.count(one) > 1:
+            return Report("twice", f"{shown}: {one} stands there {result.count(one)} times")
+    for one in right:
+        if early := [before for before in graph[one] if result.index(before) > result.index(one)]:
+            text = f"{shown}: {one} stands before its input {early[0]}"
+            both_ways = all(result.index(before) > result.index(one) for one in right for before in graph[one])
+            return Report("turned" if both_ways and graph is not SHORT_AND_LONG else "early", text)
+    return Report(IN_ORDER)
+
+
+def behind(graph, node):
+    """The part of the graph that is behind the node."""
+    found = [node]
+    for one in found:
+        found += [before for before in dict.fromkeys(graph[one]) if before not in found]
+    return {one: graph[one] for one in found}
+
+
+def long_chain(order, length):
+    """Only how many: the list of a chain can be one alone."""
+    result = order(length - 1, lambda one: [one - 1] if one else [])
+    return IN_ORDER if list(result) == list(range(length)) else f"{len(result)} nodes, not in order"
+
+
+def drawn(rng, nodes):
+    """A random graph: node i has up to three inputs among the nodes before it, the last one reaches them all."""
+    graph = {0: [], 1: [0], 2: [0], 3: [1, 2]}
+    for i in range(4, nodes):
+        graph[i] = [i - 1, *rng.integers(0, i, int(rng.integers(0, 3))).tolist()]
+        rng.shuffle(graph[i])
+    return graph
+
+
+@exercise.cases
+def cases(rng):
+    yield case({"a": []}, "a", run=report, wanted=IN_ORDER, text='a alone: inputs("a") is []')
+    yield case(CHAIN, "c", run=report, wanted=IN_ORDER, text="c is made of b, b of a")
+    yield case(TWO_WAYS, "y", run=report, wanted=IN_ORDER, text="y is made of u and v, u of x, v of x")
+    yield case(DIAMOND, "d", run=report, wanted=IN_ORDER, text="d is made of c and b, c of b and b, b of a and a")
+    yield case(SHORT_AND_LONG, "e", run=report, wanted=IN_ORDER,
+               text="e is made of b and d, d of c, c of b, b of a")
+    yield case({**TWO_WAYS, "z": ["y"]}, "u", run=report, wanted=IN_ORDER,
+               text="u, in the graph y of u and v, u of x, v of x")
+    yield case(drawn(rng, 9), 8, run=report, wanted=IN_ORDER, text="a random graph of 9 nodes")
+    yield case(5000, run=long_chain, wanted=IN_ORDER, text="a chain of 5,000 nodes")
+    yield case(drawn(rng, 14), 13, run=report, wanted=IN_ORDER, held=True)
+    yield case(3000, run=long_chain, wanted=IN_ORDER, held=True)

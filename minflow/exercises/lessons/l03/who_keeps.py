@@ -1,0 +1,93 @@
+"""03.5 who_keeps: which operation keeps the most bytes for the way back?"""
+
+import minflow as flow
+
+from ...definition import Exercise
+
+exercise = Exercise(
+    "03.5", "who_keeps", kind="read", level="warm-up", answer="keeper",
+    question="What fills the memory of a training step?",
+    hint='The answer is the name of an operation, such as "mean". In the picture the longest bar is at the top; what '
+         "stands in its row under *kept for*?",
+    fact="What is kept for the way back, not the parameters, fills most of the memory when large networks are trained. "
+         "Half the batch keeps half as much.",
+    sibling="A tape of h = x @ w, r = relu(h), loss = r.sum(), with x of 100 x 8 numbers and h of 100 x 50. relu keeps "
+            "its result, to know where it was 0: 5,000 numbers of 4 bytes, 20,000 bytes. matmul keeps x for the slope "
+            "of w: 3,200 bytes. sum keeps nothing, since its slope is 1 wherever it is. So relu keeps the most.",
+)
+BENDS = {"tanh": flow.tanh, "sigmoid": flow.sigmoid, "exp": flow.exp}
+
+
+@exercise.drawn
+def drawn(rng):
+    """The loss of a small network: x (n, k), h (n, m)."""
+    wide = bool(rng.integers(2))
+    few, many = sorted(int(size) for size in (rng.integers(20, 40), rng.integers(80, 120)))
+    columns, units = (many, few) if wide else (few, many)
+    bend = str(rng.choice(list(BENDS)))
+    generator = flow.Generator().manual_seed(int(rng.integers(1000)))
+    x = flow.randn(int(rng.integers(100, 200)), columns, generator=generator)
+    w = (0.1 * flow.randn(columns, units, generator=generator)).requires_grad_()
+    b = flow.zeros(units, requires_grad=True)
+    h = BENDS[bend](x @ w + b)
+    error = h.sum(1) - 1.0
+    return (error * error).mean()
+
+
+def kept(loss):
+    """Operation -> bytes that its rule keeps; read off the tape's own nodes."""
+    from minflow.views.kinds.tape_memory import memory_record
+
+    bytes_of: dict[str, int] = {}
+    for row in memory_record(loss).rows:
+        for keeper in row.keepers:
+            name = keeper.split()[1].rstrip(":")
+            bytes_of[name] = bytes_of.get(name, 0) + row.nbytes
+    return bytes_of
+
+
+@exercise.solution
+def keeper(loss):
+    """The operation in the row with the longest bar."""
+    bytes_of = kept(loss)
+    return max(bytes_of, key=bytes_of.get)
+
+
+def second(loss):
+    bytes_of = kept(loss)
+    return sorted(bytes_of, key=bytes_of.get)[-2]
+
+
+exercise.wrong_value(
+    "the other large one", second,
+    "This one keeps something, but there is a longer bar. Compare the bytes.",
+    "The rows are sorted: the most bytes stand in the first one.")
+exercise.wrong_value(
+    "a large result that is not kept", "add",
+    "Its result is large, but its rule does not read it: its slope is 1 everywhere. See the column *kept for*.",
+    "An operation that is not named under *kept for* keeps nothing.")
+exercise.wrong_value(
+    "sum", "sum",
+    "It reads many numbers, but its slope is 1 for each of them. It needs none of them again.",
+    "Look for a name under *kept for*.")
+exercise.wrong_value(
+    "the last", "mean",
+    "That is the last operation. Follow the bars: which one is the longest?",
+    "The order of operations says nothing about bytes.")
+exercise.wrong_value(
+    "a parameter", "w",
+    "That is a parameter: it is there anyway, with or without a tape. Asked is an operation.",
+    "Names of operations follow a number: `#1 matmul`.", when=lambda value, loss: value in ("w", "b", "weight", "bias"))
+exercise.wrong_value(
+    "a tensor", "x",
+    "That is a tensor which is kept. For which operation? See the column *kept for*.",
+    "`#1 matmul: input a` says: operation 1, a matmul, keeps its input.",
+    when=lambda value, loss: value in ("x", "h", "error"))
+exercise.wrong_value(
+    "the loss", "loss",
+    "The loss is one number, 4 bytes. Which operation needs a whole table again?",
+    "The longest bar is at the top.")
+exercise.wrong_value(
+    "small factors", "mul",
+    "error * error keeps one number for each row of x. There is a longer bar.",
+    "Compare the bytes in the first column.")

@@ -3,16 +3,15 @@
 import numpy as np
 
 import minflow as flow
-from minflow import nn
 
 from ...definition import Exercise, case
 
 exercise = Exercise(
     "03.4", "forgot", kind="mend", level="core", answer="train_step", allowed=(1e-5, 1e-5),
-    question="What does a training step forget at its peril?",
+    question="Why do the slopes grow from step to step?",
     hint="Say what each line does, in its order: what holds `.grad` before the step, and what should it hold?",
-    fact="`backward` adds, it does not replace. That is on purpose: where ways meet slopes add, and a batch that is too "
-         "large for memory can be taken in parts, whose gradients add up.",
+    fact="`backward` adds, it does not replace. That is on purpose: where ways meet, slopes add. And data that do not "
+         "fit into memory at once can be taken in parts, whose slopes add up.",
     sibling="A shop counts its customers with a clicker. On Monday it shows 30. Nobody sets it to 0, so on Tuesday, "
             "with 20 customers, it shows 50. The clicker is right: it adds. Who wants the number of *one* day sets it "
             "to 0 in the morning: before the day begins, never between the last customer and the reading.",
@@ -55,6 +54,17 @@ def train_step(model, loss_fn, optimizer, x, y):
     loss.backward()
     optimizer.step()
     return loss.numpy().item()
+
+
+@exercise.wrong("cleared at the end",
+                "Your steps after the first are right. What if somebody had called `backward` before the first?",
+                "Clear *before* `backward`: then it does not matter what was left in `.grad`.")
+def train_step(model, loss_fn, optimizer, x, y):
+    loss = loss_fn(model(x), y)
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    return loss.item()
 
 
 @exercise.wrong("never cleared",
@@ -121,27 +131,16 @@ def train_step(model, loss_fn, optimizer, x, y):
     return loss.item()
 
 
-@exercise.wrong("cleared at the end",
-                "Your steps after the first are right. What if somebody had called `backward` before the first?",
-                "Clear *before* `backward`: then it does not matter what was left in `.grad`.")
-def train_step(model, loss_fn, optimizer, x, y):
-    loss = loss_fn(model(x), y)
-    loss.backward()
-    optimizer.step()
-    optimizer.zero_grad()
-    return loss.item()
-
-
 RATE = 0.1
 
 
 def model_of(x, y):
     """A line at w = 0.5, b = 0, its loss and its optimizer."""
-    model = nn.Linear(1, 1)
+    model = flow.nn.Linear(1, 1)
     with flow.no_grad():
         model.weight.fill_(0.5)
         model.bias.fill_(0.0)
-    return model, nn.MSELoss(), flow.optim.SGD(model.parameters(), lr=RATE), flow.tensor(x), flow.tensor(y)
+    return model, flow.nn.MSELoss(), flow.optim.SGD(model.parameters(), lr=RATE), flow.tensor(x), flow.tensor(y)
 
 
 def weights(train_step, x, y, steps, left=False):

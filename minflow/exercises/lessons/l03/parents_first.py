@@ -105,17 +105,16 @@ def order(node, inputs):
     return result
 
 
-@exercise.wrong("node first",
-                "You write a node down when you first meet it. Its inputs are computed *before* it.",
-                "Write a node down when you leave it, after all its inputs: not when you arrive.")
+@exercise.wrong("level by level",
+                "The short way to a node came before the long one. It must wait for the long one too.",
+                "Going level by level, a node gets the level of its *shortest* way. It needs that of its longest.")
 def order(node, inputs):
-    result, stack = [], [node]
-    while stack:
-        one = stack.pop()
-        if one not in result:
-            result.append(one)
-            stack += inputs(one)
-    return result
+    result = [node]
+    for one in result:
+        for before in inputs(one):
+            if before not in result:
+                result.append(before)
+    return result[::-1]
 
 
 @exercise.wrong("first met, turned round",
@@ -131,30 +130,16 @@ def order(node, inputs):
     return result[::-1]
 
 
-@exercise.wrong("level by level",
-                "The short way to a node came before the long one. It must wait for the long one too.",
-                "Going level by level, a node gets the level of its *shortest* way. It needs that of its longest.")
+@exercise.wrong("node first",
+                "You write a node down when you first meet it. Its inputs are computed *before* it.",
+                "Write a node down when you leave it, after all its inputs: not when you arrive.")
 def order(node, inputs):
-    result = [node]
-    for one in result:
-        for before in inputs(one):
-            if before not in result:
-                result.append(before)
-    return result[::-1]
-
-
-@exercise.wrong("twice",
-                "A node stands in your list more than once. Remember who is done.",
-                "Before you append a node, ask whether it is in the list: two ways may lead to it.")
-def order(node, inputs):
-    result, stack = [], [(node, False)]
+    result, stack = [], [node]
     while stack:
-        one, inputs_done = stack.pop()
-        if inputs_done:
+        one = stack.pop()
+        if one not in result:
             result.append(one)
-        else:
-            stack.append((one, True))
-            stack += [(before, False) for before in inputs(one)]
+            stack += inputs(one)
     return result
 
 
@@ -172,6 +157,21 @@ def order(node, inputs):
             stack.append((one, True))
             stack += [(before, False) for before in inputs(one)]
     return result[::-1]
+
+
+@exercise.wrong("twice",
+                "A node stands in your list more than once. Remember who is done.",
+                "Before you append a node, ask whether it is in the list: two ways may lead to it.")
+def order(node, inputs):
+    result, stack = [], [(node, False)]
+    while stack:
+        one, inputs_done = stack.pop()
+        if inputs_done:
+            result.append(one)
+        else:
+            stack.append((one, True))
+            stack += [(before, False) for before in inputs(one)]
+    return result
 
 
 @exercise.wrong("without the node",
@@ -233,7 +233,7 @@ def report(order, graph, node):
         if early := [before for before in graph[one] if result.index(before) > result.index(one)]:
             text = f"{shown}: {one} stands before its input {early[0]}"
             both_ways = all(result.index(before) > result.index(one) for one in right for before in graph[one])
-            return Report("turned" if both_ways and graph is not SHORT_AND_LONG else "early", text)
+            return Report("turned" if both_ways and graph != SHORT_AND_LONG else "early", text)
     return Report(IN_ORDER)
 
 

@@ -35,7 +35,8 @@ def solved_cell(name: str) -> str:
     if callable(exercise.right) and not exercise.value:
         return code(exercise.right)
     if callable(exercise.right):
-        return code(exercise.right) + f"\n\n{exercise.answer} = {exercise.right.__name__}({', '.join(exercise.given)})"
+        given = [*exercise.given, *([f"draw({quoted(name)})"] if exercise.draws else [])]
+        return code(exercise.right) + f"\n\n{exercise.answer} = {exercise.right.__name__}({', '.join(given)})"
     return f"{exercise.answer} = {written(exercise.right)}"
 
 

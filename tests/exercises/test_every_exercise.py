@@ -32,10 +32,12 @@ def given_to(exercise):
 def as_typed(exercise, text):
     """The answer that a cell of this text gives, with its source as a notebook keeps it."""
     import minflow as flow
+    from minflow.exercises import draw
 
     file = f"<ipython-input-{exercise.name}-{abs(hash(text))}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    names = dict(zip(exercise.given, given_to(exercise))) | {"flow": flow, "nn": flow.nn, "__name__": "__main__"}
+    names = dict(zip(exercise.given, given_to(exercise))) | {
+        "flow": flow, "nn": flow.nn, "draw": draw, "__name__": "__main__"}
     exec(compile(text, file, "exec"), names)
     return names[exercise.answer]
 

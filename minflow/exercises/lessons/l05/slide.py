@@ -1,0 +1,141 @@
+"""05.2 slide: a filter at every place of an image."""
+
+import numpy as np
+
+import minflow as flow
+
+from ...definition import Exercise, case
+
+exercise = Exercise(
+    "05.2", "slide", kind="write", level="core", allowed=(1e-5, 1e-5),
+    question="What comes out when a filter slides over an image?",
+    hint="For each place: cut out a window as large as the kernel, multiply entry by entry, add it all up.",
+    fact="`conv2d` does this for all images, channels and filters at once, as one large matrix product.",
+    sibling="In one dimension: [1, 2, 3, 4] and the kernel [1, 0, -1] fit at 4 - 3 + 1 = 2 places. Place 0: "
+            "1*1 + 2*0 + 3*-1 = -2. Place 1: 2*1 + 3*0 + 4*-1 = -2. In code, place i reads `row[i:i + 3]`.",
+    forbidden={name: "That is the library's answer. Write the two loops." for name in ("conv2d", "Conv2d", "unfold")},
+)
+
+
+@exercise.solution
+def slide(image, kernel):
+    height, width = kernel.shape
+    # at how many places does the kernel fit, down and across?
+    rows, columns = image.shape[0] - height + 1, image.shape[1] - width + 1
+    out = flow.zeros(rows, columns)
+    for i in range(rows):
+        for j in range(columns):
+            # the window under the kernel, entry by entry, added up
+            window = image[i:i + height, j:j + width]
+            out[i, j] = (window * kernel).sum()
+    return out
+
+
+@exercise.also_right
+def slide(image, kernel):
+    k, m = kernel.shape
+    return flow.stack([flow.stack([(image[i:i + k, j:j + m] * kernel).sum() for j in range(image.shape[1] - m + 1)])
+                       for i in range(image.shape[0] - k + 1)])
+
+
+@exercise.also_right
+def slide(image, kernel):
+    rows, columns = (image.shape[axis] - kernel.shape[axis] + 1 for axis in (0, 1))
+    total = flow.zeros(rows, columns)
+    for u in range(kernel.shape[0]):
+        for v in range(kernel.shape[1]):
+            total = total + kernel[u, v] * image[u:u + rows, v:v + columns]
+    return total
+
+
+@exercise.wrong("flipped",
+                "You flip the kernel. That is the convolution of textbooks; networks do not flip.",
+                "The first entry of the kernel meets the first entry of the window.")
+def slide(image, kernel):
+    kernel = flow.flip(kernel, (0, 1))
+    k, m = kernel.shape
+    return flow.stack([flow.stack([(image[i:i + k, j:j + m] * kernel).sum() for j in range(image.shape[1] - m + 1)])
+                       for i in range(image.shape[0] - k + 1)])
+
+
+@exercise.wrong("one place short",
+                "A place is missing at the end. How many are there if the kernel is as large as the image?",
+                "H - K counts the steps. There is one place more than there are steps.")
+def slide(image, kernel):
+    k, m = kernel.shape
+    rows, columns = image.shape[0] - k, image.shape[1] - m
+    out = flow.zeros(max(rows, 0), max(columns, 0))
+    for i in range(rows):
+        for j in range(columns):
+            out[i, j] = (image[i:i + k, j:j + m] * kernel).sum()
+    return out
+
+
+@exercise.wrong("i and j swapped",
+                "Rows and columns are swapped somewhere. An image that is not square shows it.",
+                "i counts rows, the first axis; j counts columns, the second. Check the window's two slices.")
+def slide(image, kernel):
+    k, m = kernel.shape
+    rows, columns = image.shape[0] - k + 1, image.shape[1] - m + 1
+    out = flow.zeros(rows, columns)
+    for i in range(rows):
+        for j in range(columns):
+            out[i, j] = (image[j:j + k, i:i + m] * kernel).sum()
+    return out
+
+
+@exercise.wrong("turned",
+                "Your result is turned. Its rows belong to i, the way down.",
+                "out[i, j], not out[j, i].")
+def slide(image, kernel):
+    k, m = kernel.shape
+    rows, columns = image.shape[0] - k + 1, image.shape[1] - m + 1
+    out = flow.zeros(columns, rows)
+    for i in range(rows):
+        for j in range(columns):
+            out[j, i] = (image[i:i + k, j:j + m] * kernel).sum()
+    return out
+
+
+@exercise.wrong("mean",
+                "That is the mean of the products. A filter adds them up.",
+                "`.sum()`: a kernel of four ones on a white square answers 4.")
+def slide(image, kernel):
+    k, m = kernel.shape
+    rows, columns = image.shape[0] - k + 1, image.shape[1] - m + 1
+    out = flow.zeros(rows, columns)
+    for i in range(rows):
+        for j in range(columns):
+            out[i, j] = (image[i:i + k, j:j + m] * kernel).mean()
+    return out
+
+
+@exercise.wrong("short window",
+                "Your window is one too small. Python already leaves out the end of a slice.",
+                "`image[i:i + 3]` has three rows: i, i + 1, i + 2.")
+def slide(image, kernel):
+    k, m = kernel.shape
+    rows, columns = image.shape[0] - k + 1, image.shape[1] - m + 1
+    out = flow.zeros(rows, columns)
+    for i in range(rows):
+        for j in range(columns):
+            out[i, j] = (image[i:i + k - 1, j:j + m - 1] * kernel).sum()
+    return out
+
+
+def of(image, kernel, held=False):
+    image, kernel = np.asarray(image, "float32"), np.asarray(kernel, "float32")
+    windows = np.lib.stride_tricks.sliding_window_view(image.astype("float64"), kernel.shape)
+    return case(flow.tensor(image), flow.tensor(kernel), wanted=(windows * kernel).sum((2, 3)), held=held)
+
+
+@exercise.cases
+def cases(rng):
+    yield of([[2]], [[3]])
+    yield of([[1, 2], [3, 4]], [[10]])
+    yield of([[1, 2], [3, 4]], [[1, 0], [0, -1]])
+    yield of([[1, 2, 3], [4, 5, 6], [7, 8, 10]], [[1, 2], [0, 0]])
+    yield of([[1, 0, 2, 0], [0, 3, 0, 4]], [[1, 2, 3], [4, 5, 6]])
+    yield of([[1, 2], [4, 8], [1, 1], [0, 2]], [[1], [-1]])
+    yield of(rng.integers(-3, 4, (5, 4)), rng.integers(-3, 4, (3, 2)), held=True)
+    yield of(rng.integers(-3, 4, (4, 6)), rng.integers(-3, 4, (3, 3)), held=True)

@@ -1,0 +1,176 @@
+"""06.2 batches: shuffled pairs, a few at a time."""
+
+import random
+
+import numpy as np
+
+import minflow as flow
+
+from ...definition import Exercise, case
+
+exercise = Exercise(
+    "06.2", "batches", kind="write", level="core",
+    question="How are examples mixed and dealt out in batches?",
+    hint="Draw one order for all examples. Cut it into pieces of `size`, and take x and y at the same places.",
+    fact="A new seed in each epoch gives new batches: the network never hears the same story twice.",
+    sibling="Deal [10, 20, 30, 40, 50] by twos: the pieces start at 0, 2 and 4, which is `range(0, 5, 2)`. The last "
+            "piece, `cards[4:6]`, has one card only: a slice may end behind the end. And with an order: "
+            "`x[flow.tensor([2, 0, 1])]` takes rows 2, 0 and 1, in this order.",
+)
+
+
+@exercise.solution
+def batches(x, y, size, seed):
+    # one order for both, so that pairs stay together
+    order = flow.randperm(len(x), generator=flow.Generator().manual_seed(seed))
+    for start in range(0, len(x), size):
+        # the last piece is shorter by itself
+        chosen = order[start:start + size]
+        yield x[chosen], y[chosen]
+
+
+@exercise.also_right
+def batches(x, y, size, seed):
+    places = list(range(len(x)))
+    random.Random(seed).shuffle(places)
+    while places:
+        chosen, places = places[:size], places[size:]
+        yield flow.stack([x[i] for i in chosen]), flow.stack([y[i] for i in chosen])
+
+
+@exercise.also_right
+def batches(x, y, size, seed):
+    order = np.random.default_rng(seed).permutation(len(x))
+    x, y = x.numpy()[order], y.numpy()[order]
+    pieces = -(-len(x) // size)
+    return iter([(flow.tensor(x[i * size:(i + 1) * size]), flow.tensor(y[i * size:(i + 1) * size]))
+                 for i in range(pieces)])
+
+
+def order_of(n, seed):
+    return flow.randperm(n, generator=flow.Generator().manual_seed(seed))
+
+
+def pieces(x, y, order, size):
+    for start in range(0, len(order), size):
+        yield x[order[start:start + size]], y[order[start:start + size]]
+
+
+@exercise.wrong("torn apart",
+                "x and y are shuffled apart: a 3 gets the label of a 7.",
+                "Draw the order once, and use it for x and for y.")
+def batches(x, y, size, seed):
+    return pieces(x[order_of(len(x), seed)], y[order_of(len(x), seed + 1)], flow.arange(len(x)), size)
+
+
+@exercise.wrong("last one dropped",
+                "The last, smaller batch is missing: these examples are never seen.",
+                "`range(0, len(x), size)` starts that batch too; its slice is shorter by itself.")
+def batches(x, y, size, seed):
+    return pieces(x, y, order_of(len(x), seed)[:len(x) // size * size], size)
+
+
+@exercise.wrong("not shuffled",
+                "The examples come in the order in which they lie there. Mix them.",
+                "`flow.randperm(n)` is a random order of 0 to n - 1.")
+def batches(x, y, size, seed):
+    return pieces(x, y, flow.arange(len(x)), size)
+
+
+@exercise.wrong("one order for all seeds",
+                "Two seeds give the same order: the network hears the same story in each epoch.",
+                "Give `seed` to whatever draws the order.")
+def batches(x, y, size, seed):
+    return pieces(x, y, order_of(len(x), 0), size)
+
+
+@exercise.wrong("seed not used",
+                "The same seed gives another order each time: nobody can repeat your run.",
+                "`flow.Generator().manual_seed(seed)` starts from the seed; give it to randperm.")
+def batches(x, y, size, seed):
+    return pieces(x, y, order_of(len(x), random.SystemRandom().randrange(2**31)), size)
+
+
+@exercise.wrong("one tensor for all",
+                "Your first batch has changed when the second is there: both are the same tensor.",
+                "`x[chosen]` makes a new tensor for each batch. Nothing has to be filled.")
+def batches(x, y, size, seed):
+    order, room = order_of(len(x), seed), flow.zeros(size)
+    for start in range(0, len(x), size):
+        chosen = order[start:start + size]
+        room[:len(chosen)] = x[chosen]
+        yield room[:len(chosen)], y[chosen]
+
+
+@exercise.wrong("first ones missing",
+                "The first batch is missing: your first piece starts at `size`.",
+                "range(0, ...): the first piece starts at 0.")
+def batches(x, y, size, seed):
+    order = order_of(len(x), seed)
+    for start in range(size, len(x), size):
+        yield x[order[start:start + size]], y[order[start:start + size]]
+
+
+@exercise.wrong("drawn with repeats",
+                "Some examples come twice and others never. Draw an order, not places one by one.",
+                "`randint` may draw a place again; `randperm` has each place once.")
+def batches(x, y, size, seed):
+    places = random.Random(seed).choices(range(len(x)), k=len(x) - 1)
+    return pieces(x, y, flow.tensor([*places, places[0]]), size)
+
+
+def ten(n):
+    """x = 10, 20, 30, ... and y = 1, 2, 3, ...: pairs that belong together."""
+    y = flow.arange(1, n + 1)
+    return y.float() * 10, y
+
+
+def sizes(batches, n, size, seed):
+    return [(len(x), len(y)) for x, y in batches(*ten(n), size, seed)]
+
+
+def seen(batches, n, size, seed):
+    """How many examples come once, and how many twice or more."""
+    labels = [label for x, y in batches(*ten(n), size, seed) for label in x.numpy().tolist()]
+    times = [labels.count(label) for label in set(labels)]
+    return "each once" if times.count(1) == n else "some twice" if max(times, default=0) > 1 else "some never"
+
+
+def together(batches, n, size, seed):
+    return all((x.numpy() == 10 * y.numpy()).all() for x, y in list(batches(*ten(n), size, seed)))
+
+
+def order(batches, n, seed):
+    return [label for x, y in batches(*ten(n), 7, seed) for label in x.numpy().tolist()]
+
+
+def mixed(batches, n, seed):
+    return order(batches, n, seed) != sorted(order(batches, n, seed))
+
+
+def equal(batches, n, first, second):
+    return order(batches, n, first) == order(batches, n, second)
+
+
+def still(batches, n, size, seed):
+    """Does each batch hold its numbers when the next ones have come?"""
+    kept, copies = [], []
+    for x, y in batches(*ten(n), size, seed):
+        kept.append((x, y))
+        copies.append((x.numpy().tolist(), y.numpy().tolist()))
+    return [(x.numpy().tolist(), y.numpy().tolist()) for x, y in kept] == copies
+
+
+@exercise.cases
+def cases(rng):
+    seed = int(rng.integers(1, 1000))
+    yield case(2, 5, seed, run=sizes, wanted=[(2, 2)], text="2 examples, size 5: the length of each batch (x, y)")
+    yield case(5, 2, seed, run=sizes, wanted=[(2, 2), (2, 2), (1, 1)], text="5 examples, size 2: the lengths")
+    yield case(5, 2, seed, run=seen, wanted="each once", text="5 examples, size 2: how often does each one come?")
+    yield case(30, 7, seed, run=together, wanted=True, text="30 pairs (10, 1), (20, 2), ...: do they stay together?")
+    yield case(30, seed, run=mixed, wanted=True, text="30 examples: are they mixed?")
+    yield case(30, seed, seed, run=equal, wanted=True, text="30 examples, the same seed twice: is the order the same?")
+    yield case(30, seed, seed + 1, run=equal, wanted=False, text="30 examples, two seeds: is the order the same?")
+    yield case(6, 2, seed, run=still, wanted=True, text="6 examples, size 2: do earlier batches keep their numbers?")
+    yield case(12, 4, seed, run=sizes, wanted=[(4, 4)] * 3, held=True)
+    yield case(40, 9, seed, run=together, wanted=True, held=True)

@@ -1,0 +1,52 @@
+"""06.1 nonsense: what a network does with labels that mean nothing."""
+
+from ...definition import Exercise
+
+exercise = Exercise(
+    "06.1", "nonsense", kind="predict", level="warm-up", answer="guess",
+    question="How well does a network learn labels that mean nothing?",
+    hint="Two questions. Has it room to store 300 answers? And is there anything to find for new images?",
+    fact="A training accuracy alone proves nothing: the same network gets it with sense and with nonsense.",
+    sibling="Someone learns 20 telephone numbers by heart. Asked for these 20, all answers are right. Asked for the "
+            "number of a stranger, a guess of one digit is right one time in ten. Nothing in the 20 helps with it.",
+)
+
+exercise.solution((1.0, 0.1))
+exercise.also_right((0.98, 0.08))
+exercise.also_right((1, 0.15))
+
+
+@exercise.accept
+def near(value):
+    train, test = value
+    return 0.95 <= train <= 1 and 0.05 <= test <= 0.2
+
+
+exercise.wrong_value("percent", (100, 10),
+                     "Shares, please: numbers between 0 and 1.",
+                     "All of them is the share 1.0, one in ten is 0.1.",
+                     when=lambda value: len(value) == 2 and max(value) > 1)
+exercise.wrong_value("test above train", (0.1, 0.9),
+                     "You expect more of the images that it has never seen. Who has seen the answers?",
+                     "The pair is (train, test), in this order.",
+                     when=lambda value: value[0] < value[1])
+exercise.wrong_value("cannot learn", (0.1, 0.1),
+                     "256 hidden units can store 300 answers, whether these make sense or not.",
+                     "It trains long. Nothing keeps it from remembering each image with its label.",
+                     when=lambda value: value[0] <= 0.2 and value[1] <= 0.2)
+exercise.wrong_value("learns all", (1.0, 0.95),
+                     "The labels of the test images are the true ones. What did nonsense teach about them?",
+                     "It has remembered 300 answers. For other images there was nothing to learn.",
+                     when=lambda value: value[0] >= 0.95 and value[1] >= 0.6)
+exercise.wrong_value("half", (1.0, 0.5),
+                     "0.5 would be a guess between two kinds. How many kinds are there?",
+                     "With ten kinds, a blind guess is right one time in ten.",
+                     when=lambda value: 0.3 <= value[1] < 0.6)
+exercise.wrong_value("never right", (1.0, 0.0),
+                     "The training part is right. But a blind guess is right now and then.",
+                     "Ten kinds: how often is a blind guess right?",
+                     when=lambda value: value[0] >= 0.95 and value[1] < 0.05)
+exercise.wrong_value("partly", (0.6, 0.1),
+                     "The test part is right. Of the 300 it will remember more: it trains until they are right.",
+                     "256 hidden units have room for 300 answers.",
+                     when=lambda value: 0.2 < value[0] < 0.95 and value[1] <= 0.2)

@@ -1,0 +1,60 @@
+"""06.3 two_cheats: a program that has seen the exam."""
+
+from ...definition import Exercise
+
+exercise = Exercise(
+    "06.3", "two_cheats", kind="mend", level="core", answer="lines", value=True,
+    question="In which two lines does this program cheat?",
+    hint="Go through the lines. Which ones use a number that was computed from test images?",
+    fact="Such leaks are small each, and they add up: publish a number only from images that decided nothing.",
+    sibling="A teacher sets an exam, and looks at it to choose what is revised the day before. The marks are good, and "
+            "say little about the year. Two things would be fair: to revise what last year's exam asked, and to keep "
+            "this exam closed until it is written.",
+)
+
+CUT, SCALED, PICKED = 5, 4, 13
+
+exercise.solution({SCALED, PICKED})
+
+
+@exercise.accept
+def both(value):
+    return set(value) == {SCALED, PICKED}
+
+
+def many(value):
+    return len(value) >= 7
+
+
+exercise.wrong_value("every line", set(range(1, 15)),
+                     "Most of these lines are honest, and each false suspicion costs time. Which two use test images?",
+                     "Ask of each line: would its result change if the test images were others?",
+                     when=lambda value: many(set(value)))
+exercise.wrong_value("only the scaling", {SCALED},
+                     "That is one: the mean of *all* images knows the test images. There is another.",
+                     "Follow `test_x` to the end. What is decided with it?",
+                     when=lambda value: set(value) == {SCALED})
+exercise.wrong_value("only the choice", {PICKED},
+                     "That is one: the best epoch is picked by the test images. There is another.",
+                     "Look at what happens before the images are parted.",
+                     when=lambda value: set(value) == {PICKED})
+exercise.wrong_value("the shuffle", {3, SCALED},
+                     "Mixing is right, if it comes before the cut: images and labels keep their order together.",
+                     "The order is drawn without a look at any image.",
+                     when=lambda value: set(value) & {2, 3})
+exercise.wrong_value("the dropout", {7, PICKED},
+                     "Dropout is harmless: it acts in training only, and reads no test image.",
+                     "Line 7 only builds the network.",
+                     when=lambda value: 7 in value)
+exercise.wrong_value("eval", {12, SCALED},
+                     "`eval()` is as it should be: dropout is off while it is tested.",
+                     "Lines 10 and 12 only switch dropout on and off.",
+                     when=lambda value: set(value) & {10, 12})
+exercise.wrong_value("the cut", {CUT, PICKED},
+                     "The two parts share no image: the first ends at 600, the second starts at 1,400.",
+                     "Lines 5 and 6 are a fair cut. What happened to the images before it?",
+                     when=lambda value: set(value) & {5, 6})
+exercise.wrong_value("the print", {SCALED, 14},
+                     "The last line only prints what was found. Where was it found?",
+                     "Go one line up from the print.",
+                     when=lambda value: 14 in value)

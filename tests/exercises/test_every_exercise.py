@@ -101,7 +101,7 @@ def test_wrong_answers_are_caught_and_named(name):
     assert named >= OWN_HINT * len(exercise.wrongs)
 
 
-@pytest.mark.parametrize("name", CODE)
+@pytest.mark.parametrize("name", [name for name in CODE if callable(find(name).right)])
 def test_a_solution_is_read_as_it_is_written(name):
     """Its source is found, and an empty answer is told from it."""
     exercise = find(name)

@@ -70,18 +70,18 @@ def batches(x, y, size, seed):
     return pieces(x, y, order_of(len(x), seed)[:len(x) // size * size], size)
 
 
-@exercise.wrong("not shuffled",
-                "The examples come in the order in which they lie there. Mix them.",
-                "`flow.randperm(n)` is a random order of 0 to n - 1.")
-def batches(x, y, size, seed):
-    return pieces(x, y, flow.arange(len(x)), size)
-
-
 @exercise.wrong("one order for all seeds",
                 "Two seeds give the same order: the network hears the same story in each epoch.",
                 "Give `seed` to whatever draws the order.")
 def batches(x, y, size, seed):
     return pieces(x, y, order_of(len(x), 0), size)
+
+
+@exercise.wrong("not shuffled",
+                "The examples come in the order in which they lie there. Mix them.",
+                "`flow.randperm(n)` is a random order of 0 to n - 1.")
+def batches(x, y, size, seed):
+    return pieces(x, y, flow.arange(len(x)), size)
 
 
 @exercise.wrong("seed not used",

@@ -8,8 +8,9 @@ from .static_figures.confusion import confusion_counts, confusion_matrix, confus
 from .static_figures.filters import filters
 from .static_figures.history import History
 from .static_figures.landscape import Landscape, landscape, landscape_text
+from .static_figures.plane import Plane, plane, plane_text
 
 __all__ = [
-    "History", "Landscape", "activations", "activations_text", "confusion_counts", "confusion_matrix",
-    "confusion_text", "filters", "landscape", "landscape_text",
+    "History", "Landscape", "Plane", "activations", "activations_text", "confusion_counts", "confusion_matrix",
+    "confusion_text", "filters", "landscape", "landscape_text", "plane", "plane_text",
 ]

@@ -11,7 +11,7 @@ from minflow.views.draw import theme
 from minflow.views.text.listing import clean
 from minflow.views.text.tables import ruled_table
 
-from .drawing import COLORS, FIRST, PLATE, array_of, axes, described, draw_tiles, plain, several
+from .drawing import COLORS, FIRST, PLATE, array_of, asked, axes, described, draw_tiles, plain, several
 
 SAMPLE = 100_000  # numbers of an activation, of which its quantiles are taken
 
@@ -19,14 +19,11 @@ SAMPLE = 100_000  # numbers of an activation, of which its quantiles are taken
 def outputs_of(model: Any, x: Any) -> dict[str, list[np.ndarray]]:
     """The results of each innermost layer, by its name, from one run without gradients in eval mode; nothing stays
     changed."""
-    from minflow import no_grad
-
     if isinstance(model, type) or not hasattr(model, "named_modules"):
         hint = "activations(model, x), an nn.Module"
         raise DTypeError("activations: this is no model", values={"got": described(model)}, hint=hint)
     outputs: dict[str, list[np.ndarray]] = {}
     modules = dict(model.named_modules())
-    flags = [(module, module.training) for module in modules.values()]
     handles = []
 
     def keep(name: str):
@@ -40,14 +37,10 @@ def outputs_of(model: Any, x: Any) -> dict[str, list[np.ndarray]]:
         for name, module in modules.items():
             if len(modules) == 1 or name and not any(other.startswith(name + ".") for other in modules):
                 handles.append(module.register_forward_hook(keep(name or type(module).__name__)))
-        model.eval()
-        with no_grad():
-            model(x)
+        asked(model, x)
     finally:
         for handle in handles:
             handle.remove()
-        for module, training in flags:
-            module.training = training
     return outputs
 
 

@@ -146,6 +146,21 @@ def described(x: Any) -> str:
     return clean(type(x).__name__ + more)[:60]
 
 
+def asked(model: Any, x: Any) -> Any:
+    """What the model gives for x, without gradients, a Module in eval mode; nothing stays changed."""
+    from minflow import no_grad
+
+    flags = [(module, module.training) for module in model.modules()] if hasattr(model, "modules") else []
+    try:
+        if flags:
+            model.eval()
+        with no_grad():
+            return model(x)
+    finally:
+        for module, training in flags:
+            module.training = training
+
+
 def several(first: Any, what: str) -> int:
     """How many are drawn at most."""
     if isinstance(first, bool) or not isinstance(first, int | np.integer) or first < 1:

@@ -1,7 +1,7 @@
 """What figures share that grow while a loop runs: drawn anew in place below the running cell, still when it has ended.
 
 Nothing runs beside the loop: the figure is drawn within it, at most a fifth of the time.
-Read next: `landscape.py`.
+Read next: `landscape.py`, `plane.py`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,186 @@
+"""Which class a model gives to each place of the plane, and points with their true classes: `plane(model, x, y)`, and
+`Plane`, which is drawn again and again while the model learns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minflow.core.base.errors import DTypeError, ShapeError
+from minflow.views.draw import theme
+from minflow.views.text.listing import clean
+
+from ..curve.arguments import as_number
+from .drawing import COLORS, GAP, array_of, asked, axes, described, numbers_of, plain, say
+from .growing import Growing
+
+PLACES = 81  # in each direction, at which the model is asked
+MAP = (41, 21)  # letters of the map in text, across and down
+MARKERS = "os^DvPX<>p"
+HATCHES = ("", "///", "\\\\\\", "||", "--", "xx", "++", "/", "\\", "|")
+LETTERS = "0123456789"
+
+
+class Plane(Growing):
+    """The plane, coloured by the class that a model gives to each place, and points: `plane.draw()` shows it as the
+    model is now.
+
+    model: a Module, or any function, that takes float32 (n, 2) and gives scores (n, classes), of which the greatest
+    counts, or one number each, (n, 1) or (n,), which above 0 means class 1. It is asked at 81 x 81 places, in eval mode
+    and without gradients; nothing of it stays changed.
+    x: the points, (n, 2).  y: their true classes, (n,) integers from 0 on, below 10.  names: of the classes.
+    pause: seconds that each drawing stays on the screen while the figure is live.
+
+    In a notebook the first `draw()` of a cell puts the figure below it, further ones change it, at most a fifth of the
+    time is spent on that, and it is still when the cell has ended. With MINFLOW_LIVE=0 only the last picture is shown.
+    Raises DTypeError and ShapeError for points, classes and scores of other kinds.
+
+    >>> plane = Plane(lambda x: x[:, 0], [[-1.0, 0.0], [1.0, 1.0]], [0, 1])
+    >>> plane.text().splitlines()[-1]
+    'The plane, x0 from -1.2 to 1.2, x1 from -0.1 to 1.1: 51% is class 0, 49% is class 1. 2 of 2 points right (100.0%).'
+    """
+
+    size = (6.6, 4.8)
+
+    def __init__(self, model: Callable[[Any], Any], x: Any, y: Any, *, names: Sequence[Any] | None = None,
+                 pause: float = 0.0):
+        if not callable(model) or isinstance(model, type):
+            values = {"model": described(model)}
+            raise DTypeError("plane: this is no model", values=values, hint="plane(model, x, y), an nn.Module")
+        self.model, self.pause = model, as_number("pause", pause, "Plane")
+        self.x = numbers_of(x, "plane: x", 'points: x, y = flow.data.points("moons")')
+        if self.x.ndim != 2 or self.x.shape[1] != 2 or not self.x.size or not np.isfinite(self.x).all():
+            values = {"x": f"shape {list(self.x.shape)}"}
+            raise ShapeError("plane: x is two numbers for each point", values=values, hint="x of shape (n, 2), finite")
+        labels = numbers_of(y, "plane: y", "the classes of the points, integers")
+        if labels.shape != self.x.shape[:1]:
+            values = {"x": f"shape {list(self.x.shape)}", "y": f"shape {list(labels.shape)}"}
+            raise ShapeError("plane: y is one class for each point", values=values, hint="y of shape (n,)")
+        if not np.isin(labels, np.arange(len(LETTERS))).all():
+            wrong = labels[~np.isin(labels, np.arange(len(LETTERS)))][0]
+            raise DTypeError("plane: classes are 0 to 9", values={"y": f"{wrong:g}"}, hint="y of integers from 0 on")
+        self.y, self.names = labels.astype(np.int64), names
+        low, high = self.x.min(axis=0), self.x.max(axis=0)
+        rim = np.where(high > low, (high - low) * 0.1, 1.0)
+        self.across, self.up = np.linspace(low - rim, high + rim, PLACES).T
+        self._ask()
+
+    def draw(self) -> None:
+        """Ask the model again, and show what it says now."""
+        self._stale = True
+        self._changed()
+
+    def _ask(self) -> None:
+        """The scores (n, classes) of the places, then of the points."""
+        from minflow import tensor
+
+        self._stale = False
+        grid = np.stack(np.meshgrid(self.across, self.up), axis=-1).reshape(-1, 2)
+        inputs = np.concatenate([grid, self.x]).astype(np.float32)
+        result = asked(self.model, tensor(inputs))
+        scores = numbers_of(result, "plane: what the model gives", "scores (n, classes)")
+        if scores.shape in ((len(inputs),), (len(inputs), 1)):
+            scores = np.stack([np.zeros(len(inputs)), scores.reshape(-1)], axis=1)
+        if scores.ndim != 2 or len(scores) != len(inputs) or scores.shape[1] > len(LETTERS):
+            values = {"input": f"shape {list(inputs.shape)}", "result": f"shape {list(array_of(result).shape)}"}
+            hint = "a score for each class, at most 10: (n, classes)"
+            raise ShapeError("plane: the model gives no scores of classes", values=values, hint=hint)
+        classes = max(scores.shape[1], self.y.max() + 1)
+        if self.names is not None and len(self.names) < classes:
+            what = f"plane: {len(self.names)} names for {classes} classes"
+            raise ShapeError(what, hint="a name for each class, in their order")
+        words = [f"class {k}" for k in range(classes)] if self.names is None else self.names[:classes]
+        self._words = [plain(word) for word in words]
+        known = np.isfinite(scores).all(axis=1)
+        missing = np.full((len(scores), classes - scores.shape[1]), -np.inf)
+        scores = np.concatenate([np.where(known[:, None], scores, 0.0), missing], axis=1)
+        given = np.where(known, scores.argmax(axis=1), -1)
+        self._scores = scores[: len(grid)].reshape(PLACES, PLACES, classes)
+        self._given, self._guess = given[: len(grid)].reshape(PLACES, PLACES), given[len(grid) :]
+
+    def plot(self, ax: Any = None) -> Any:
+        """The plane with its points; returns the Axes."""
+        from matplotlib.lines import Line2D
+        from matplotlib.patches import Patch
+
+        if self._stale:
+            self._ask()
+        ax = axes(ax, "plane()", self.size)
+        ax.set_facecolor(GAP)
+        colors = [COLORS[k % len(COLORS)] for k in range(len(self._words))]
+        rgb = np.array([[int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)] for color in [*colors, GAP]])
+        shares = np.exp(self._scores - self._scores.max(axis=2, keepdims=True))
+        sure = (shares.max(axis=2) / shares.sum(axis=2) - 1 / shares.shape[2]) / (1 - 1 / shares.shape[2])
+        pale = 0.15 + 0.45 * np.where(self._given < 0, 1.0, sure)[..., None]
+        ends = (self.across[0], self.across[-1], self.up[0], self.up[-1])
+        ax.imshow(1 - pale * (1 - rgb[self._given]), extent=ends, origin="lower", interpolation="none", aspect="auto")
+        handles = []
+        for k, (word, color) in enumerate(zip(self._words, colors, strict=True)):
+            others = np.delete(self._scores, k, axis=2).max(axis=2)
+            with np.errstate(invalid="ignore"):
+                lead = np.clip(np.nan_to_num(self._scores[..., k] - others, nan=-1.0), -1e9, 1e9)
+            lead[self._given < 0] = -1
+            if lead.max() > 0 > lead.min():
+                ax.contour(self.across, self.up, lead, [0], colors=theme.INK, linewidths=1)
+            if HATCHES[k] and lead.max() > 0:
+                area = ax.contourf(self.across, self.up, lead, [0, 2e9], colors="none", hatches=[HATCHES[k]])
+                area.set(edgecolor=(*rgb[k], 0.45), linewidth=0, rasterized=True)
+            mine = self.x[self.y == k]
+            look = {"color": color, "marker": MARKERS[k], "linestyle": "", "markeredgecolor": theme.PLAIN}
+            if len(mine):
+                ax.plot(*mine.T, **look)
+            face = "#" + bytes(np.uint8(255 * (1 - 0.4 * (1 - rgb[k])))).hex()
+            patch = Patch(facecolor=face, edgecolor=(*rgb[k], 0.45), hatch=HATCHES[k], linewidth=0)
+            handles.append(((patch, Line2D([], [], **look)), word))
+        wrong = self.x[self._guess != self.y]
+        if len(wrong):
+            ring = {"marker": "o", "markersize": 11, "linestyle": "", "fillstyle": "none", "color": theme.INK}
+            handles.append((ax.plot(*wrong.T, **ring)[0], f"wrong ({len(wrong)})"))
+        ax.set_xlim(*ends[:2])
+        ax.set_ylim(*ends[2:])
+        ax.set_xlabel("x0")
+        ax.set_ylabel("x1")
+        ax.set_title(self._result(), fontsize=10)
+        place = {"loc": "upper left", "bbox_to_anchor": (1, 1), "frameon": False, "fontsize": 9, "handleheight": 1.4}
+        legend = ax.legend(*zip(*handles, strict=True), **place)
+        for text in legend.get_texts():
+            text.set_parse_math(False)
+        return say(ax, self._sentence(), self.text())
+
+    def _result(self) -> str:
+        right, n = int((self._guess == self.y).sum()), len(self.y)
+        lost = int((self._given < 0).sum())
+        beside = f"; at {lost:,} of {self._given.size:,} places the scores are not finite" if lost else ""
+        return f"{right} of {n} points right ({right / n:.1%}){beside}"
+
+    def _sentence(self) -> str:
+        spans = [f"{name} from {r[0]:.3g} to {r[-1]:.3g}" for name, r in (("x0", self.across), ("x1", self.up))]
+        shares = [f"{(self._given == k).mean():.0%} is {word.strip()}" for k, word in enumerate(self._words)]
+        return clean(f"The plane, {', '.join(spans)}: {', '.join(shares)}. {self._result()}.")
+
+    def text(self) -> str:
+        """A map of digits, each the class that the model gives to that place, × where it gives none; then the result
+        in a sentence."""
+        if self._stale:
+            self._ask()
+        rows, columns = (np.linspace(0, PLACES - 1, n).round().astype(int) for n in (MAP[1], MAP[0]))
+        letters = np.array([*LETTERS, "×"])[self._given[np.ix_(rows[::-1], columns)]]
+        return "\n".join([*map("".join, letters.tolist()), self._sentence()])
+
+
+def plane(model: Callable[[Any], Any], x: Any, y: Any, *, names: Sequence[Any] | None = None, ax: Any = None) -> Any:
+    """The plane, coloured by the class that a model gives to each place, with points of known classes; returns the
+    Axes.
+
+    model: takes float32 (n, 2), gives scores (n, classes), or one number each, above 0 for class 1.  x: (n, 2).
+    y: (n,) integers, 0 to 9.  names: of the classes. The surer the model, the stronger the colour; each class has a
+    marker and a hatching of its own, a point in a ring is wrong. `Plane` is the same, and can be drawn again.
+    """
+    return Plane(model, x, y, names=names).plot(ax)
+
+
+def plane_text(model: Callable[[Any], Any], x: Any, y: Any, names: Sequence[Any] | None = None) -> str:
+    """The plane as a map of digits, one for each class, and in a sentence."""
+    return Plane(model, x, y, names=names).text()

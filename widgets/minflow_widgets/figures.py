@@ -8,9 +8,10 @@ from .static_figures.confusion import confusion_counts, confusion_matrix, confus
 from .static_figures.filters import filters
 from .static_figures.history import History
 from .static_figures.landscape import Landscape, landscape, landscape_text
+from .static_figures.lines import line_and_points, slope_at
 from .static_figures.plane import Plane, plane, plane_text
 
 __all__ = [
     "History", "Landscape", "Plane", "activations", "activations_text", "confusion_counts", "confusion_matrix",
-    "confusion_text", "filters", "landscape", "landscape_text", "plane", "plane_text",
+    "confusion_text", "filters", "landscape", "landscape_text", "line_and_points", "plane", "plane_text", "slope_at",
 ]

@@ -1,0 +1,87 @@
+"""Two pictures to begin with: points and a line with its errors, and the slope of a curve between two places.
+
+`line_and_points(x, y, w, b)` and `slope_at(f, at, h)`. Read next: `landscape.py`, the same loss over two knobs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minflow.core.base.errors import ShapeError
+from minflow.views.draw import theme
+from minflow.views.text.tables import ruled_table
+
+from ..curve.arguments import as_number
+from .drawing import GRID, axes, numbers_of, plain, say
+
+PLACES = 121  # at which a curve is computed
+ROWS = 20  # points that are written in the text
+
+
+def line_and_points(x: Any, y: Any, w: Any, b: Any, *, ax: Any = None) -> Any:
+    """Points (x, y), the line w*x + b, and a stick from each point to the line: its error; returns the Axes.
+
+    x, y: n numbers each.  w, b: numbers. The title gives the mean of the squared errors.
+    """
+    x, y = (numbers_of(values, f"line_and_points: {name}", "[0, 1, 2]") for name, values in (("x", x), ("y", y)))
+    if x.ndim != 1 or x.shape != y.shape or not x.size:
+        values = {"x": f"shape {list(x.shape)}", "y": f"shape {list(y.shape)}"}
+        raise ShapeError("line_and_points: x and y are rows of the same length", values=values, hint="[0, 1], [1, 3]")
+    w, b = as_number("w", w, "line_and_points"), as_number("b", b, "line_and_points")
+    error = w * x + b - y
+    result = f"w = {w:.3g}, b = {b:.3g}: the mean squared error is {np.mean(error**2):.3g}"
+    ax = axes(ax, "line_and_points()", (6.4, 4.0))
+    ax.vlines(x, y, y + error, color=theme.RED, linewidth=1.2, label="errors")
+    ends = np.array([x.min(), x.max()])
+    ax.plot(ends, w * ends + b, color=theme.BLUE, linewidth=2, label="line")
+    ax.plot(x, y, "o", color=theme.INK, markeredgecolor=theme.PLAIN, markersize=6, label="points")
+    finish(ax, "x", "y", result)
+    rows = [[f"{value:.3g}" for value in row] for row in zip(x[:ROWS], y[:ROWS], (y + error)[:ROWS], error[:ROWS])]
+    more = [f"and {x.size - ROWS} more points"] * (x.size > ROWS)
+    table = ruled_table(["x", "y", "line", "line - y"], rows, range(4))
+    return say(ax, f"{x.size} points and a line. {result}.", "\n".join([result, *table, *more]))
+
+
+def slope_at(
+    f: Callable[[float], Any], at: Any, h: Any = 0.5, *, span: Any = None, names: tuple[str, str] = ("x", "f(x)"),
+    ax: Any = None,
+) -> Any:
+    """The curve of f, the two places at - h and at + h on it, and the straight line through these; returns the Axes.
+
+    f: a function of one float that gives one number.  span: from where to where the curve is drawn; default: two h
+    beyond the places.  names: of what is nudged and of what the function gives. The title gives rise, way and slope.
+    """
+    at, h = as_number("at", at, "slope_at"), as_number("h", h, "slope_at")
+    left, right = at - h, at + h
+    span = (left - 2 * abs(h), right + 2 * abs(h)) if span is None else span
+    low, high = numbers_of(span, "slope_at: span", "(0, 4)")
+    places = np.linspace(low, high, PLACES)
+    heights = np.array([as_number("value", f(place), "slope_at: f") for place in places.tolist()])
+    below, above = (as_number("value", f(place), "slope_at: f") for place in (left, right))
+    rise, way = above - below, right - left
+    slope = rise / way if way else np.nan
+    result = f"from {left:.3g} to {right:.3g} it rises by {rise:.3g} on a way of {way:.3g}: slope {slope:.3g}"
+    ax = axes(ax, "slope_at()", (6.4, 4.0))
+    ax.plot(places, heights, color=theme.BLUE, linewidth=2, label=plain(names[1]))
+    ax.plot([left, right], [below, below], ":", color=theme.INK, label="way")
+    ax.plot([right, right], [below, above], "--", color=theme.RED, label="rise")
+    ax.plot(places, below + slope * (places - left), color=theme.AMBER, linewidth=1, label="slope")
+    ax.plot([left, right], [below, above], "o", color=theme.INK, markeredgecolor=theme.PLAIN, label="two places")
+    margin = 0.15 * (np.ptp(heights) or 1.0)
+    ax.set_ylim(heights.min() - margin, heights.max() + margin)
+    finish(ax, *map(plain, names), result)
+    picked = places[:: PLACES // 8]
+    rows = [[f"{place:.3g}", f"{height:.4g}"] for place, height in zip(picked, heights[:: PLACES // 8])]
+    table = ruled_table(names, rows, range(2))
+    return say(ax, f"A curve and its slope: {result}.", "\n".join([result, *table]))
+
+
+def finish(ax: Any, across: str, up: str, title: str) -> None:
+    ax.set_xlabel(across, parse_math=False)
+    ax.set_ylabel(up, parse_math=False)
+    ax.set_title(title, fontsize=10)
+    ax.grid(**GRID)
+    ax.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize=9)

@@ -18,7 +18,7 @@ import numpy as np
 from . import cells, isolation, learner
 from .compare import Difference, array_of, difference
 from .definition import NOT_GIVEN, Case, Exercise, Wrong
-from .limits import OutOfTime, time_limit
+from .limits import OutOfTime, limited
 from .words import say
 
 NEARLY = 0.01  # relative error of an answer that is nearly right
@@ -210,8 +210,7 @@ def run(one: Case, answer: Any, limit: float) -> Result:
     begun = time.perf_counter()
     with isolation.isolated() as alone:
         try:
-            with time_limit(limit):
-                result.value = call(answer, *args, **kwargs)
+            result.value = limited(limit, lambda: call(answer, *args, **kwargs))
         except BaseException as error:  # SystemExit too: an answer does not end the check
             result.error = error
     result.seconds = time.perf_counter() - begun

@@ -1,88 +1,88 @@
 """A time limit for code that somebody else wrote, also where it catches what is raised.
 
-In the main thread a timer of the system interrupts, and again every 10 ms, so that `except:` in a loop does not help.
+In the main thread a timer of the system interrupts, and again, so that `except:` in a loop does not help.
 Elsewhere (Windows, other threads) a second thread has the exception raised in this one; that comes between two
 bytecodes. One long call of NumPy is seen only when it returns.
 """
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable
+from typing import Any
 
 AGAIN = 0.01  # seconds between two interrupts
+# what catches all of so many of them meets more, so soon after each other that one comes while it deals with another
+PATIENT, HASTY = 5, 3e-5
 
 
 class OutOfTime(BaseException):
     """The time is over. No Exception: code that catches errors must not catch this one by accident."""
 
 
-@contextlib.contextmanager
-def time_limit(seconds: float) -> Iterator[None]:
-    """Raise OutOfTime in the block after so many seconds. A browser's kernel has neither timers nor threads: no
-    limit there."""
+def limited(seconds: float, call: Callable[[], Any]) -> Any:
+    """`call()`, or OutOfTime after so many seconds. A browser's kernel has neither timers nor threads: no limit
+    there."""
     if sys.platform == "emscripten":
-        yield
-    elif hasattr(signal, "SIGALRM") and threading.current_thread() is threading.main_thread():
-        with by_timer(seconds):
-            yield
-    else:
-        with by_thread(seconds):
-            yield
+        return call()
+    if hasattr(signal, "SIGALRM") and threading.current_thread() is threading.main_thread():
+        return by_timer(seconds, call)
+    return by_thread(seconds, call)
 
 
-@contextlib.contextmanager
-def by_timer(seconds: float) -> Iterator[None]:
-    running = True
+def by_timer(seconds: float, call: Callable[[], Any]) -> Any:
+    mine, raised = sys._getframe(), 0
 
     def stop(number, frame):
-        if running:
+        nonlocal raised
+        # Not in this function's own lines: the timer must be ended, and the handler put back, whenever it fires.
+        if frame is not mine and inside(frame, mine):
+            raised += 1
+            if raised == PATIENT:
+                signal.setitimer(signal.ITIMER_REAL, HASTY, HASTY)
             raise OutOfTime
 
-    before = signal.signal(signal.SIGALRM, stop)
-    left, again = signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN)
+    before, left = signal.signal(signal.SIGALRM, stop), (0.0, 0.0)
     try:
-        yield
+        left = signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN)
+        return call()
     finally:
-        while running:
-            with contextlib.suppress(OutOfTime):  # the timer may fire between any two lines
-                running = False
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-        if left:  # a limit around this one goes on
-            signal.setitimer(signal.ITIMER_REAL, left, again)
+        if left[0]:  # a limit around this one goes on
+            signal.setitimer(signal.ITIMER_REAL, *left)
 
 
-@contextlib.contextmanager
-def by_thread(seconds: float) -> Iterator[None]:
-    lock, ended, running = threading.Lock(), threading.Event(), True
-    thread = ctypes.c_ulong(threading.get_ident())
-    raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
+def by_thread(seconds: float, call: Callable[[], Any]) -> Any:
+    mine, number = sys._getframe(), threading.get_ident()
+    thread, raise_in = ctypes.c_ulong(number), ctypes.pythonapi.PyThreadState_SetAsyncExc
+    lock, ended = threading.Lock(), threading.Event()
 
     def watch():
         wait = seconds
         while not ended.wait(wait):
             with lock:
-                if running:
+                frame = sys._current_frames().get(number)
+                if ended.is_set() or not inside(frame, mine):
+                    break
+                if frame is not mine:
                     raise_in(thread, ctypes.py_object(OutOfTime))
             wait = AGAIN
 
-    watcher = threading.Thread(target=watch, daemon=True, name="minflow-time-limit")
-    watcher.start()
+    threading.Thread(target=watch, daemon=True, name="minflow-time-limit").start()
     try:
-        yield
+        return call()
     finally:
-        while True:  # one that was on its way arrives here at the latest
-            try:
-                with lock:
-                    running = False
-                    raise_in(thread, None)
-                ended.set()
-                watcher.join()
-                break
-            except OutOfTime:
-                continue
+        with lock:
+            ended.set()
+            raise_in(thread, None)  # one that was on its way
+
+
+def inside(frame: Any, outer: Any) -> bool:
+    """Has `outer` called what runs in `frame`, or is it that?"""
+    while frame is not None and frame is not outer:
+        frame = frame.f_back
+    return frame is not None

@@ -1,0 +1,169 @@
+"""What an answer does to the kernel that it runs in: nothing."""
+
+import random
+import sys
+import threading
+import warnings
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow.core import mode
+from minflow.exercises import isolation
+from minflow.exercises.definition import Exercise, case
+from minflow.exercises.judge import judge
+from tests.exercises.answers import typed
+
+
+def exercise(limit=0.3, cases=6):
+    one = Exercise("99.1", "double", kind="write", level="core", question="?", fact="", limit=limit)
+
+    @one.solution
+    def double(x):
+        return x * 2
+
+    @one.cases
+    def make(rng):
+        for i in range(cases):
+            yield case(float(i + 1))
+
+    return one
+
+
+def verdict(text, **options):
+    return judge(exercise(**options), typed(text, "double", flow=flow, np=np, sys=sys))
+
+
+def test_states_are_put_back():
+    before = flow.get_rng_state(), np.random.get_state()[1].copy(), random.getstate(), sys.getrecursionlimit()
+    text = """
+        import random
+        def double(x):
+            flow.manual_seed(5), np.random.seed(5), random.seed(5)
+            flow.set_default_dtype(flow.float64)
+            flow.set_grad_enabled(False)
+            flow.set_printoptions(precision=2)
+            sys.setrecursionlimit(5000)
+            flow.notices(False)
+            return 2 * x
+    """
+    assert verdict(text).ok
+    after = flow.get_rng_state(), np.random.get_state()[1], random.getstate(), sys.getrecursionlimit()
+    assert all(np.array_equal(one, other) if not isinstance(one, tuple) else one == other
+               for one, other in zip(before, after))
+    assert flow.tensor([1.0]).dtype is flow.float32 and flow.is_grad_enabled()
+
+
+@pytest.mark.parametrize("body, kind", [
+    ("sys.exit()", SystemExit), ("exit()", (SystemExit, NameError)), ("raise KeyboardInterrupt", KeyboardInterrupt),
+    ("return double(x)", RecursionError), ("return np.ones(2**60)", (MemoryError, ValueError)),
+    ("raise BaseException('no')", BaseException), ("return x +", SyntaxError),
+])
+def test_what_it_raises_does_not_end_the_check(body, kind):
+    if kind is SyntaxError:
+        with pytest.raises(SyntaxError):
+            verdict(f"def double(x):\n    {body}\n")
+        return
+    found = verdict(f"def double(x):\n    {body}\n")
+    assert found.outcome == "stopped" and isinstance(found.result.error, kind)
+
+
+@pytest.mark.parametrize("body", [
+    "while True: pass",
+    "while True:\n        try: pass\n        except: pass",
+    "while True:\n        try:\n            while True: pass\n        except BaseException: continue",
+    "import time; time.sleep(99)",
+    "while True: print('flood')",
+])
+def test_what_does_not_end_is_stopped_in_its_line(body):
+    found = verdict(f"def double(x):\n    {body}\n", limit=0.1)
+    assert found.outcome == "stopped" and found.result.late and found.number == 1
+
+
+def test_a_flood_is_counted_not_shown(capsys):
+    found = verdict("def double(x):\n    for i in range(50_000): print('line', i)\n    return 0\n", limit=20)
+    assert found.result.printed[:2] == ["line 0", "line 1"] and len(found.result.printed) == 20
+    assert found.result.more == 50_000 - 20
+    assert capsys.readouterr().out == ""
+
+
+def test_streams_that_it_closes_or_replaces_are_there_again(capsys):
+    before = sys.stdout, sys.stderr
+    assert verdict("def double(x):\n    sys.stdout.close()\n    sys.stdout = None\n    return 2 * x\n").ok
+    assert (sys.stdout, sys.stderr) == before
+    print("still")
+    assert capsys.readouterr().out == "still\n"
+
+
+def test_other_threads_print_where_they_always_did(capsys):
+    printed = threading.Event()
+
+    def speak():
+        print("from elsewhere")
+        printed.set()
+
+    with isolation.isolated() as alone:
+        thread = threading.Thread(target=speak)
+        thread.start()
+        assert printed.wait(10)
+        thread.join()
+        print("mine")
+    assert alone.printed == ["mine"]
+    assert capsys.readouterr().out == "from elsewhere\n"
+
+
+def test_warnings_are_kept_for_the_card():
+    with warnings.catch_warnings(record=True) as outside:
+        warnings.simplefilter("always")
+        found = verdict("import warnings\ndef double(x):\n    warnings.warn('careful')\n    return 0\n")
+    assert outside == [] and found.result.warned == ["careful"]
+
+
+def test_arguments_are_fresh_for_each_call():
+    one = Exercise("99.1", "double", kind="write", level="core", question="?", fact="")
+
+    @one.solution
+    def double(x):
+        return x * 2
+
+    @one.cases
+    def make(rng):
+        for i in range(5):
+            yield case(np.ones(2) * i)
+
+    spoils = typed("def double(x):\n    x *= 2\n    return x\n", "double")
+    assert judge(one, spoils).ok and judge(one, spoils).ok
+
+
+@pytest.mark.parametrize("space, name", [
+    (flow.Tensor, "__add__"), (flow.Tensor, "sum"), (flow, "exp"), (flow.nn, "Linear"), (np, "exp"),
+    (flow.nn.Module, "__call__"), (flow.nn.functional, "relu"), (flow.optim, "SGD"), (np, "allclose"),
+])
+def test_a_changed_library_checks_nothing(monkeypatch, space, name):
+    right = typed("def double(x):\n    return 2 * x\n", "double")
+    assert judge(exercise(), right).ok
+    monkeypatch.setattr(space, name, lambda *args, **kwargs: 3, raising=True)
+    found = judge(exercise(), right)
+    assert found.outcome == "changed" and found.says.endswith(f".{name}") and not found.ok
+    monkeypatch.undo()
+    assert judge(exercise(), right).ok
+
+
+def test_the_mode_is_put_back():
+    before = mode.MODE.get()
+    assert verdict("def double(x):\n    flow.no_grad().__enter__()\n    return 2 * x\n").ok
+    assert mode.MODE.get() is before
+
+
+def test_the_answer_cannot_be_read_from_the_caller():
+    """An answer that looks for what is wanted among the frames above it finds no number of its own case."""
+    found = verdict("""
+        def double(x):
+            frame = sys._getframe(1)
+            while frame:
+                if "wanted" in frame.f_locals:
+                    return frame.f_locals["wanted"]
+                frame = frame.f_back
+    """)
+    assert not found.ok

@@ -1,0 +1,132 @@
+"""Code that does not want to stop is stopped, in the main thread and in others, and nothing fires afterwards."""
+
+import signal
+import threading
+import time
+
+import pytest
+
+from minflow.exercises.limits import OutOfTime, by_thread, by_timer, limited
+
+
+def endless():
+    while True:
+        pass
+
+
+def swallows_errors():
+    while True:
+        try:
+            pass
+        except:  # noqa: E722
+            pass
+
+
+def swallows_everything():
+    while True:
+        try:
+            while True:
+                pass
+        except BaseException:
+            continue
+
+
+def sleeps():
+    time.sleep(60)
+
+
+def recurses():
+    def down(n):
+        try:
+            return down(n + 1)
+        finally:
+            pass
+
+    while True:
+        try:
+            down(0)
+        except RecursionError:
+            pass
+
+
+@pytest.mark.parametrize("answer", [endless, swallows_errors, swallows_everything, sleeps, recurses])
+def test_by_timer(answer):
+    with pytest.raises(OutOfTime):
+        by_timer(0.05, answer)
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+    time.sleep(0.03)  # nothing fires any more
+
+
+@pytest.mark.parametrize("answer", [endless, swallows_errors])
+def test_by_thread(answer):
+    seen = []
+
+    def work():
+        try:
+            by_thread(0.05, answer)
+        except OutOfTime:
+            seen.append("stopped")
+        seen.append(sum(range(1000)))  # and nothing is raised any more
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join(30)
+    assert seen == ["stopped", 499500]
+
+
+def test_what_ends_in_time_is_left_alone():
+    for limit in (by_timer, by_thread, limited):
+        assert limit(60, lambda: sum(range(10))) == 45
+    for one in threading.enumerate():
+        if one.name == "minflow-time-limit":
+            one.join(10)
+            assert not one.is_alive()
+
+
+@pytest.mark.parametrize("limit", [by_timer, by_thread])
+def test_ending_at_the_very_moment(limit):
+    """The timer fires around the end of the call: it ends or is stopped, and nothing is raised later."""
+    def busy():
+        until = time.perf_counter() + 0.0015 + 0.00001 * (i % 100)
+        while time.perf_counter() < until:
+            pass
+
+    ended = stopped = 0
+    for i in range(150):
+        try:
+            limit(0.002, busy)
+            ended += 1
+        except OutOfTime:
+            stopped += 1
+        sum(range(300))
+    assert ended + stopped == 150
+
+
+def test_at_once():
+    """A timer that fires before the call has begun."""
+    for i in range(50):
+        with pytest.raises(OutOfTime):
+            by_timer(1e-6, endless)
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+
+
+def test_a_limit_inside_another():
+    def inner():
+        with pytest.raises(OutOfTime):
+            by_timer(0.02, endless)
+        endless()
+
+    with pytest.raises(OutOfTime):
+        by_timer(0.2, inner)
+
+
+def test_the_program_has_its_own_handler_back():
+    def mine(number, frame):
+        pass
+
+    before = signal.signal(signal.SIGALRM, mine)
+    try:
+        by_timer(1, lambda: None)
+        assert signal.getsignal(signal.SIGALRM) is mine
+    finally:
+        signal.signal(signal.SIGALRM, before)

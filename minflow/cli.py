@@ -95,7 +95,7 @@ def one_blas_thread() -> None:
 
 
 def lab(options: argparse.Namespace) -> int:
-    """Open JupyterLab in the learner's folder, on the first lesson."""
+    """Open JupyterLab in the learner's folder, on the page that lists the lessons."""
     one_blas_thread()
     folder = None
     try:
@@ -125,7 +125,10 @@ def lab(options: argparse.Namespace) -> int:
     os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")  # else kernels of some versions warn of the debugger
     words = [f"--ServerApp.root_dir={folder}", "--ServerApp.log_level=ERROR", "--LabApp.log_level=ERROR"]
     if not any(word.startswith("--LabApp.default_url") for word in options.jupyter):  # the address printed has it too
-        words += [f"--LabApp.default_url=/lab/tree/{path.name}" for path in course.lessons()[:1]]
+        from .exercises import welcome
+
+        pages = filter(None, [welcome.write(folder), *course.lessons()])
+        words.append(f"--LabApp.default_url=/lab/tree/{next(pages).name}")
     if hasattr(KernelManager, "transport_encryption"):  # else each kernel warns that others may listen to it
         words.append("--KernelManager.transport_encryption=auto")
     words += options.jupyter

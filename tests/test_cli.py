@@ -74,8 +74,7 @@ def test_lab_opens_a_copy_of_the_course(started, words, tmp_path, capsys):
     assert cli.main(words) == 0
     argv, = started
     folder = tmp_path / "Zoë's course"
-    first = min(file.name for file in (TOP / "notebooks").glob("*.ipynb"))
-    assert argv[0] == f"--ServerApp.root_dir={folder}" and f"--LabApp.default_url=/lab/tree/{first}" in argv
+    assert argv[0] == f"--ServerApp.root_dir={folder}" and "--LabApp.default_url=/lab/tree/welcome.md" in argv
     assert [word for word in words if word != "lab"] == [word for word in argv if word in words]
     for file in (TOP / "notebooks").rglob("*.ipynb"):
         assert (folder / file.relative_to(TOP / "notebooks")).read_bytes() == file.read_bytes()

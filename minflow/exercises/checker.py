@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from . import cells, learner, record
+from . import cells, learner, record, welcome
 from .card import Card, Shown, card_of, text_of
 from .definition import NOT_GIVEN, Exercise
 from .find import course, find, of_lesson
@@ -59,6 +59,8 @@ def check(name: str, answer: Any, *given: Any) -> Any:
         return Checked(verdict, card_of(verdict))
     tried = record.keep(name, verdict.outcome, verdict.name.name if verdict.name else "", verdict.seconds,
                         learner.fingerprint(answer))
+    if verdict.ok:
+        welcome.refresh()
     return Checked(verdict, card_of(verdict, record.level(tried), record.stuck(tried) and not verdict.ok,
                                     standing(exercise) if verdict.ok else ""))
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from ..views.draw.theme import AMBER, GREEN
 from ..views.html.table import PLAIN, framed
-from . import record
+from . import record, welcome
 from .find import course
+from .record import MARKS
 from .words import say
 
-MARKS = {"right": "\u2713", "tried": "~", "": "\u00b7"}
 COLORS = {"right": GREEN, "tried": AMBER, "": "rgba(125,133,144,.55)"}
 
 
@@ -63,6 +63,7 @@ class Progress:
 def progress() -> Progress:
     """Which exercises you have right, which you have tried, and what to do next. It is read from `.progress.jsonl`
     beside the lessons."""
+    welcome.refresh()
     states = record.states()
     exercises = [one for one in course() if one.points]
     lessons: dict[str, dict[str, str]] = {}

@@ -17,16 +17,17 @@ from typing import Any
 FILE = ".progress.jsonl"
 COURSE = ".minflow-course"  # the record that marks a learner's copy of the course
 OUTCOMES = ("right", "nearly", "wrong", "stopped", "refused", "not started")
+MARKS = {"right": "\u2713", "tried": "~", "": "\u00b7"}  # how the states below are shown
 MEMORY: list[dict[str, Any]] = []  # of this process, where nothing is kept on disk
 
 
-def place() -> Path | None:
-    """The file of this learner: $MINFLOW_PROGRESS ("0": none), else in the course's folder that we are in, else beside
-    the notebook that runs; None in a plain program."""
+def place(here: Path | None = None) -> Path | None:
+    """The file of this learner: $MINFLOW_PROGRESS ("0": none), else in the course's folder that we (or `here`) are in,
+    else beside the notebook that runs; None in a plain program."""
     named = os.environ.get("MINFLOW_PROGRESS")
     if named is not None:
         return None if named in ("", "0") else Path(named).expanduser()
-    here = Path.cwd()
+    here = here or Path.cwd()
     for folder in (here, *here.parents):
         if (folder / COURSE).is_file():
             return folder / FILE

@@ -1,0 +1,132 @@
+"""The page that `minflow lab` opens: what it says of each lesson, and of what this learner has done."""
+
+import json
+import re
+from pathlib import Path
+from urllib.parse import unquote
+
+import nbformat
+import pytest
+
+from minflow import cli
+from minflow.exercises import record, welcome, words
+
+TOP = Path(__file__).parents[2]
+NOTEBOOKS = TOP / "notebooks"
+HEAD = "# 02 - Downhill | up\n\n**Question:** How low is `low`?\n\n**Time:** 40 minutes\n\n**Before:** lesson 01."
+CHINESE = "# 02 - 下山\n\n**问题：** 往哪边走？\n\n**时间：** 40 分钟"
+
+
+def write(path, head, *names):
+    cells = [nbformat.v4.new_markdown_cell(head), nbformat.v4.new_markdown_cell('check("text", 1)')]
+    cells += [nbformat.v4.new_code_cell(f'check("{name}", {name})') for name in names]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+
+
+def keep(folder, **outcomes):
+    lines = [json.dumps({"exercise": name, "outcome": outcome}) for name, outcome in outcomes.items()]
+    with open(folder / record.FILE, "a") as file:
+        file.write("\n".join(lines) + "\n")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A learner's folder with two lessons, a tour, and a new version beside the first lesson."""
+    monkeypatch.delenv("MINFLOW_PROGRESS", raising=False)
+    (tmp_path / record.COURSE).touch()
+    write(tmp_path / "01_numbers.ipynb", "# 01 - Numbers\n\n**Question:** Which?", "one", "two", "one")
+    write(tmp_path / "01_numbers.new.ipynb", "# 01 - Newer", "one")
+    write(tmp_path / "02_down hill.ipynb", HEAD, "slope")
+    write(tmp_path / "inside/R1_inside.ipynb", "# R1 - In")
+    return tmp_path
+
+
+def rows(folder):
+    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in welcome.page(folder).splitlines()
+            if line.startswith("| [")]
+
+
+def test_a_lesson_says_what_it_is(folder):
+    path = folder / "02_down hill.ipynb"
+    assert welcome.lesson(path) == welcome.Lesson(path, "02", "Downhill | up", "How low is `low`?", 40, ("slope",))
+    write(folder / "02_zh.ipynb", CHINESE)
+    one = welcome.lesson(folder / "02_zh.ipynb")
+    assert (one.title, one.question, one.minutes) == ("下山", "往哪边走？", 40)
+
+
+def test_each_lesson_has_a_row_and_a_link(folder):
+    assert rows(folder) == [
+        ["[01 - Numbers](01_numbers.ipynb)", "Which?", "", "·· 0 of 2"],
+        ["[02 - Downhill \\| up](02_down%20hill.ipynb)", "How low is `low`?", "40", "· 0 of 1"],
+        ["[R1 - In](inside/R1_inside.ipynb)", "", "", ""]]
+    for name in re.findall(r"\]\((.+?)\)", welcome.page(folder)):
+        assert (folder / unquote(name)).is_file()
+
+
+def test_what_was_done_is_shown_and_what_comes_next(folder):
+    assert "**Begin with [01 - Numbers]" in welcome.page(folder)
+    keep(folder, two="wrong", one="not started")
+    assert rows(folder)[0][3] == "·~ 0 of 2" and "**Go on with [01 - Numbers]" in welcome.page(folder)
+    keep(folder, one="right", two="right")
+    assert rows(folder)[0][3] == "✓✓ 2 of 2" and "**Go on with [02 - Downhill" in welcome.page(folder)
+    keep(folder, one="wrong", slope="right")
+    assert rows(folder)[0][3] == "✓✓ 2 of 2", "what was right once stays so"
+    assert "Go on with" not in welcome.page(folder) and "Begin with" not in welcome.page(folder)
+
+
+def test_who_skips_an_exercise_is_not_sent_back(folder):
+    keep(folder, one="right", slope="wrong")
+    assert "**Go on with [02 - Downhill" in welcome.page(folder)
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"cells": [1]}', b'{"cells": []}', b"\xff"])
+def test_a_damaged_lesson_is_still_listed(folder, data):
+    (folder / "03_mine.ipynb").write_bytes(data)
+    assert ["[03 - 03_mine](03_mine.ipynb)", "", "", ""] in rows(folder)
+
+
+def test_the_page_is_written_anew_and_nothing_else_is(folder):
+    path = welcome.write(folder)
+    assert path == folder / "welcome.md" and path.read_text(encoding="utf-8") == welcome.page(folder)
+    keep(folder, one="right")
+    assert welcome.write(folder) == path and "✓· 1 of 2" in path.read_text(encoding="utf-8")
+    path.write_text("my own")
+    assert welcome.write(folder) is None and path.read_text() == "my own"
+    path.unlink()
+    path.mkdir()
+    assert welcome.write(folder) is None
+
+
+def test_a_lesson_that_runs_keeps_the_page_fresh(folder, monkeypatch):
+    monkeypatch.chdir(folder / "inside")
+    keep(folder, one="right")
+    welcome.refresh()
+    assert not (folder / "welcome.md").exists(), "who never started `minflow lab` has none"
+    welcome.write(folder)
+    keep(folder, two="right")
+    welcome.refresh()
+    assert "✓✓ 2 of 2" in (folder / "welcome.md").read_text(encoding="utf-8")
+
+
+def test_the_page_in_another_language(folder, monkeypatch):
+    monkeypatch.setattr(words, "language", lambda: "zh")
+    chinese = {"minutes": "分钟", "{right} of {all}": "{all} 中 {right}"}
+    monkeypatch.setattr(words, "catalogue", lambda language: chinese)
+    text = welcome.page(folder)
+    assert "| 分钟 |" in text and "2 中 0" in text
+
+
+def test_lab_opens_the_page(tmp_path, monkeypatch):
+    labapp = pytest.importorskip("jupyterlab.labapp")
+    calls = []
+    monkeypatch.setattr(labapp.LabApp, "launch_instance", classmethod(lambda kind, argv: calls.append(argv)))
+    monkeypatch.setenv("JUPYTER_CONFIG_PATH", "x")
+    folder = tmp_path / "course"
+    assert cli.main(["lab", "--folder", str(folder)]) == 0
+    assert "--LabApp.default_url=/lab/tree/welcome.md" in calls[0]
+    assert len(rows(folder)) == len(list(NOTEBOOKS.rglob("*.ipynb")))
+    (folder / "welcome.md").write_text("my own")
+    assert cli.main(["lab", "--folder", str(folder)]) == 0
+    first = min(file.name for file in NOTEBOOKS.glob("*.ipynb"))
+    assert f"--LabApp.default_url=/lab/tree/{first}" in calls[1]

@@ -32,9 +32,13 @@ def say(text: str, /, **values: Any) -> str:
 
 def language() -> str:
     """The learner's language, "en" or the name of a folder here: `$MINFLOW_LANG`, else JupyterLab's, else English."""
-    named = os.environ.get("MINFLOW_LANG") or of_jupyterlab()
-    short = re.split(r"[-_.@]", named.strip().lower())[0]
-    return short if short in languages() else "en"
+    named = short(os.environ.get("MINFLOW_LANG") or of_jupyterlab())
+    return named if named in languages() else "en"
+
+
+def short(name: str) -> str:
+    """ "zh" for "zh_CN.UTF-8" """
+    return re.split(r"[-_.@]", name.strip().lower())[0]
 
 
 @functools.cache

@@ -1,0 +1,108 @@
+"""What is wrong with a translation, as far as a program can see: marks that are not the same on both sides, signs that
+Markdown does not read beside Chinese ones, other words than the glossary's."""
+
+from __future__ import annotations
+
+import functools
+import re
+import unicodedata
+from collections import Counter
+from pathlib import Path
+
+from .. import words
+from .markdown import CODE, LINK, MATH, without_code
+
+HAN = r"[\u3400-\u9fff]"
+NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
+
+
+def differences(text: str, translation: str, language: str = "zh", form: bool = False) -> list[str]:
+    """One line for each. form: is it a text with names in braces?"""
+    found = []
+    for name, signs in (("code", CODE), ("formulas", MATH), ("addresses", LINK), ("HTML", TAG), ("numbers", NUMBER)):
+        english, other = (Counter(found.group() for found in signs.finditer(bare(source, name)))
+                          for source in (text, translation))
+        for these, side in ((english - other, "English"), (other - english, language)):
+            if these:
+                found.append(f"{name} only in {side}: {', '.join(these)}")
+    if form and words.places(text) != words.places(translation):
+        found.append(f"names in braces: {sorted(words.places(text))}, {sorted(words.places(translation))}")
+    if not emphasis(text):
+        found += emphasis(translation)
+    if re.search(r"\n\s*\n", translation) and not re.search(r"\n\s*\n", text):
+        found.append("an empty line ends a paragraph")
+    return found + (chinese(translation) if language == "zh" else []) + other_words(text, translation, language)
+
+
+def bare(source: str, name: str) -> str:
+    """The text without what is counted otherwise; of names in braces, digits are no numbers."""
+    if name != "code":
+        source = CODE.sub(" ", source)
+    if name in ("HTML", "numbers"):
+        source = LINK.sub(" ", MATH.sub(" ", source))
+    return re.sub(r"\{\w*(?::[^{}]*)?\}", " ", TAG.sub(" ", source)) if name == "numbers" else source
+
+
+def emphasis(text: str) -> list[str]:
+    """Stars that Markdown does not take as bold or italic, by CommonMark's rule: a star between a letter and a sign
+    opens nothing before a sign, and closes nothing behind one. Chinese has no spaces, so that it is met often."""
+    for signs in (CODE, MATH):
+        text = signs.sub(lambda match: match.group()[0] + "x" * (len(match.group()) - 2) + match.group()[-1], text)
+    open_, wrong = [], []
+    for match in re.finditer(r"(?<!\\)\*+", text):
+        before, after = text[:match.start()][-1:] or " ", text[match.end():][:1] or " "
+        opens = not after.isspace() and (not is_sign(after) or before.isspace() or is_sign(before))
+        closes = not before.isspace() and (not is_sign(before) or after.isspace() or is_sign(after))
+        place = text[max(match.start() - 6, 0):match.end() + 6].replace("\n", " ")
+        if closes and open_ and open_[-1][0] == match.group():
+            open_.pop()
+        elif opens:
+            open_.append((match.group(), place))
+        elif not (before.isspace() and after.isspace()):
+            wrong.append(f"Markdown does not see this star: ...{place}...")
+    return wrong + [f"a star that opens and does not close: ...{place}..." for _, place in open_]
+
+
+def is_sign(sign: str) -> bool:
+    return unicodedata.category(sign)[0] in "PS"
+
+
+def chinese(text: str) -> list[str]:
+    """Signs that Chinese writes in full width, and the space between Chinese and Latin letters."""
+    for signs in (CODE, MATH, LINK):
+        text = signs.sub("x", text)
+    found = [f"a sign of half width: ...{near(text, match)}..." for match in re.finditer(
+        rf"(?<={HAN})[,;:!?]|(?<={HAN})\.(?=\s|$)|(?<!\])\([^()]*{HAN}[^()]*\)", text)]
+    return found + [f"a space is missing: ...{near(text, match)}..." for match in re.finditer(
+        rf"{HAN}[A-Za-z0-9]|[A-Za-z0-9%]{HAN}", text)]
+
+
+def near(text: str, match: re.Match) -> str:
+    return text[max(match.start() - 4, 0):match.end() + 4].replace("\n", " ")
+
+
+# ---- one word for one idea -----------------------------------------------------------------------------------------
+
+@functools.cache
+def glossary(language: str) -> dict[str, tuple[str, ...]]:
+    """English word -> its words in the language, the first of them the one for tables of words."""
+    file = Path(words.FOLDER, language, "glossary.tsv")
+    lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
+    return {english: tuple(other.split("|")) for english, other in
+            (line.split("\t")[:2] for line in lines if "\t" in line and not line.startswith("#"))}
+
+
+@functools.cache
+def terms(language: str) -> re.Pattern:
+    """The English words of the glossary, the longest first, also in the plural."""
+    every = sorted(glossary(language), key=len, reverse=True)
+    return re.compile(rf"(?<![\w-])({'|'.join(map(re.escape, every)) or '(?!)'})(?:e?s)?(?![\w-])", re.IGNORECASE)
+
+
+def other_words(text: str, translation: str, language: str) -> list[str]:
+    """Words of the glossary that are translated otherwise."""
+    met = {match.group(1).lower() for match in terms(language).finditer(without_code(text))}
+    table = {english.lower(): other for english, other in glossary(language).items()}
+    return [f"{english!r} is {' or '.join(table[english])} in the glossary" for english in sorted(met)
+            if not any(word in translation for word in table[english])]

@@ -1,0 +1,55 @@
+"""A lesson in another language: its Markdown cells, piece by piece. Code cells, ids and all else stay as they are."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from ..words import po
+from . import markdown
+
+
+def texts(data: bytes) -> dict[str, str]:
+    """What is to be translated in a notebook: text -> the ids of the cells that it stands in."""
+    result: dict[str, str] = {}
+    for cell in json.loads(data)["cells"]:
+        if cell["cell_type"] == "markdown":
+            for text in markdown.texts("".join(cell["source"])):
+                ids = result.get(text, "").split()
+                result[text] = " ".join(ids if cell["id"] in ids else [*ids, cell["id"]])
+    return result
+
+
+def terms(data: bytes) -> list[str]:
+    """The words that a lesson introduces: the first column of the table in its cell `NAME-words`."""
+    source = "".join("".join(cell["source"]) for cell in json.loads(data)["cells"] if cell["id"].endswith("-words"))
+    rows = re.findall(r"^[ \t]*\|[ \t]*([^|\n]*?)[ \t]*\|", source, re.MULTILINE)[2:]  # behind its head and its line
+    return [row for row in rows if markdown.has_words(row)]
+
+
+def translated(data: bytes, table: dict[str, str]) -> bytes:
+    """The notebook, with what the table has (English text -> translation)."""
+    book = json.loads(data)
+    for cell in book["cells"]:
+        if cell["cell_type"] == "markdown":
+            source = markdown.rebuild("".join(cell["source"]), lambda text: table.get(text, text))
+            cell["source"] = source.splitlines(keepends=True) if isinstance(cell["source"], list) else source
+    return (json.dumps(book, indent=1, ensure_ascii=False) + "\n").encode()
+
+
+def file_of(language: str, notebooks: Path, path: Path) -> Path:
+    """Where the translation of a lesson is kept: notebooks/02_downhill.ipynb -> notebooks/zh/02_downhill.po"""
+    return (notebooks / language / path.relative_to(notebooks)).with_suffix(".po")
+
+
+def in_language(language: str, notebooks: Path) -> Callable[[Path, bytes], bytes]:
+    """(a file of the course, its content) -> its content in that language; as it is, where there is no translation."""
+    def content(path: Path, data: bytes) -> bytes:
+        file = file_of(language, notebooks, path)
+        if path.suffix != ".ipynb" or not file.is_file():
+            return data
+        return translated(data, {entry.text: entry.translation for entry in po.read(file) if entry.current})
+
+    return content

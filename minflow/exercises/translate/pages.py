@@ -1,0 +1,130 @@
+"""The pages that are translated: the checker, the exercises of each lesson, each lesson's notebook."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import inspect
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from .. import find, words
+from ..definition import Exercise
+from ..words import po
+from . import markdown, notebook
+
+PACKAGE = Path(__file__).resolve().parents[2]
+
+
+class Page(NamedTuple):
+    """name: "checker", "l02" or "02_downhill".  file: its PO file.  texts: English text -> where it stands.
+    terms: the words that a lesson introduces."""
+
+    name: str
+    file: Path
+    texts: dict[str, str]
+    terms: Iterable[str] = ()
+
+    @property
+    def entries(self) -> list[po.Entry]:
+        """What is in its PO file."""
+        return po.read(self.file) if self.file.is_file() else []
+
+
+def all_pages(language: str, notebooks: Path) -> list[Page]:
+    """All pages. notebooks: the folder of the course."""
+    place = words.FOLDER / language
+    result = [Page("checker", place / "checker.po", of_checker())]
+    for lesson in find.lessons():
+        texts = gathered((text, f"l{lesson}/{one.name}.py") for one in find.of_lesson(lesson)
+                         for text in of_exercise(one))
+        result.append(Page(f"l{lesson}", place / f"l{lesson}.po", texts))
+    for path in sorted(notebooks.rglob("*.ipynb")):
+        if not any(part.startswith(".") for part in path.relative_to(notebooks).parts):
+            name = path.relative_to(notebooks).with_suffix("").as_posix()
+            data = path.read_bytes()
+            file = notebook.file_of(language, notebooks, path)
+            result.append(Page(name, file, notebook.texts(data), notebook.terms(data)))
+    return result
+
+
+def gathered(texts: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Each text once, with all places."""
+    result: dict[str, list[str]] = {}
+    for text, where in texts:
+        if markdown.has_words(text) and where not in result.setdefault(text, []):
+            result[text].append(where)
+    return {text: " ".join(places) for text, places in result.items()}
+
+
+def of_exercise(exercise: Exercise) -> Iterator[str]:
+    """All that the checker may say of an exercise; of its cases, the texts that are written out in its file."""
+    yield from (exercise.question, exercise.hint, exercise.fact, exercise.sibling, *exercise.forbidden.values())
+    for wrong in exercise.wrongs:
+        yield from (wrong.name, *wrong.hints)
+    if exercise.make is not None:
+        for node in ast.walk(ast.parse(Path(inspect.getfile(exercise.make)).read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "case":
+                yield from (word.value.value for word in node.keywords if word.arg == "text"
+                            and isinstance(word.value, ast.Constant) and isinstance(word.value.value, str))
+
+
+def of_checker() -> dict[str, str]:
+    """What stands in `say("...")` in the package."""
+    found = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        source = path.read_text(encoding="utf-8")
+        if re.search(r"\bimport\b.*\bsay\b", source):
+            found += [(text, path.relative_to(PACKAGE).as_posix()) for text in said(source)]
+    return gathered(found)
+
+
+def said(source: str) -> list[str]:
+    """The texts that a program gives to `say`: written there, either of two, or in a table of the same file. Raises
+    ValueError for one that is glued together: it cannot be looked up."""
+    tree = ast.parse(source)
+    tables = {target.id: node.value for node in tree.body if isinstance(node, ast.Assign)
+              for target in node.targets if isinstance(target, ast.Name)}
+
+    def of(node: ast.expr) -> list[str]:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            return [node.value]
+        if isinstance(node, ast.IfExp):
+            return of(node.body) + of(node.orelse)
+        if isinstance(node, ast.JoinedStr | ast.BinOp):
+            raise ValueError(f"line {node.lineno}: say(...) of a text that is put together: {ast.unparse(node)}")
+        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in tables:
+            return of(tables[node.value.id])
+        if isinstance(node, ast.Dict):
+            return [text for value in node.values for text in of(value)]
+        return [text for value in getattr(node, "elts", ()) for text in of(value)]
+
+    return [text for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args
+            and getattr(node.func, "id", getattr(node.func, "attr", "")) == "say" for text in of(node.args[0])]
+
+
+def merged(old: list[po.Entry], texts: dict[str, str]) -> list[po.Entry]:
+    """Entries for the texts. What was translated stays; a changed text gets the translation of the one that it came
+    from, marked as fuzzy."""
+    kept = {entry.text: entry for entry in old}
+    free = [entry for entry in old if entry.translation and entry.text not in texts]
+    result = []
+    for text, where in texts.items():
+        entry = po.Entry(text, where=where)
+        if text in kept:
+            was = kept[text]
+            entry.translation, entry.fuzzy, entry.before = was.translation, was.fuzzy, was.before
+        elif free:
+            near = max(free, key=lambda other: likeness(other, entry))
+            if likeness(near, entry) > 0.6:
+                entry.translation, entry.fuzzy, entry.before = near.translation, True, near.before or near.text
+                free.remove(near)
+        result.append(entry)
+    return result
+
+
+def likeness(a: po.Entry, b: po.Entry) -> float:
+    """0 to 1; texts of the same place are a little more alike."""
+    return difflib.SequenceMatcher(None, a.text, b.text, autojunk=False).ratio() + 0.1 * (a.where == b.where)

@@ -50,6 +50,8 @@ def parser() -> argparse.ArgumentParser:
         "lab", help=f"{text} (the default)", allow_abbrev=False,
         description=f"{text}, which is laid out, or brought up to date, first. Other options go to JupyterLab.")
     one.add_argument("--folder", help="where your copy is (default: $MINFLOW_COURSE, else ~/minflow-course)")
+    one.add_argument("--lang", type=language, help="the language of lessons and checks: en or zh (default: "
+                     "$MINFLOW_LANG, else en); lessons in zh are in the folder zh of your copy")
     one.set_defaults(command=lab)
 
     one = commands.add_parser("run", help="execute a notebook without a browser and print its outputs as text")
@@ -62,11 +64,29 @@ def parser() -> argparse.ArgumentParser:
     one = commands.add_parser("doctor", help="say what this machine has, and what to do about what is missing")
     one.set_defaults(command=lambda options: doctor())
 
+    exercises = commands.add_parser("exercises", help="for teachers and translators").add_subparsers(required=True)
+    one = exercises.add_parser("translate", help="bring translations up to date, check them, build lessons from them")
+    task = one.add_mutually_exclusive_group(required=True)
+    task.add_argument("--update", nargs="+", metavar=("LANGUAGE", "PAGE"), help="write new and changed texts into the "
+                      "PO files, of all pages or of those named, such as 02_downhill, l02, checker")
+    task.add_argument("--check", nargs="+", metavar=("LANGUAGE", "PAGE"), help="say what is to be done")
+    task.add_argument("--build", nargs=2, metavar=("LANGUAGE", "FOLDER"), help="write the lessons into a folder")
+    one.set_defaults(command=translate)
+
     one = commands.add_parser("onnx", help="write a graph that flow.save wrote as an ONNX file")
     one.add_argument("folder", help="the folder of the saved graph")
     one.add_argument("file", help="the file to write, such as model.onnx")
     one.set_defaults(command=onnx)
     return top
+
+
+def language(text: str) -> str:
+    """The name of a language that there are translations for, or "en"."""
+    from minflow.exercises.words import languages, short
+
+    if short(text) not in ("en", *languages()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not there; there are en, {', '.join(languages())}")
+    return short(text)
 
 
 def seconds(text: str) -> float:
@@ -96,11 +116,19 @@ def one_blas_thread() -> None:
 
 def lab(options: argparse.Namespace) -> int:
     """Open JupyterLab in the learner's folder, on the page that lists the lessons."""
+    from .exercises import welcome
+    from .exercises import words as texts
+    from .exercises.translate import notebook
+
     one_blas_thread()
+    if options.lang:
+        os.environ["MINFLOW_LANG"] = options.lang  # kernels have it from the server
+    inside = texts.language().removeprefix("en")
     folder = None
     try:
         folder = course.work_folder(options.folder)
-        replaced, beside = course.update(folder)
+        replaced, beside = course.update(folder, inside, notebook.in_language(inside or "en", course.source()))
+        folder /= inside
     except (OSError, ValueError, RuntimeError) as error:
         print(f"minflow lab: the course cannot be laid out in {folder or 'your home folder'}: {error}\n"
               "Try: minflow lab --folder PLACE, or set MINFLOW_COURSE, to a folder that you may write to",
@@ -125,8 +153,6 @@ def lab(options: argparse.Namespace) -> int:
     os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")  # else kernels of some versions warn of the debugger
     words = [f"--ServerApp.root_dir={folder}", "--ServerApp.log_level=ERROR", "--LabApp.log_level=ERROR"]
     if not any(word.startswith("--LabApp.default_url") for word in options.jupyter):  # the address printed has it too
-        from .exercises import welcome
-
         pages = filter(None, [welcome.write(folder), *course.lessons()])
         words.append(f"--LabApp.default_url=/lab/tree/{next(pages).name}")
     if hasattr(KernelManager, "transport_encryption"):  # else each kernel warns that others may listen to it
@@ -169,6 +195,15 @@ def doctor() -> int:
         lines.append(line)
     print(f"\n{next_step(lines)}")
     return int(any(state == "broken" for state, name, text in lines))
+
+
+def translate(options: argparse.Namespace) -> int:
+    """Bring translations up to date, say what they lack, or build lessons from them."""
+    from minflow.exercises.translate import command
+
+    task = next(task for task in ("update", "check", "build") if getattr(options, task))
+    language, *rest = getattr(options, task)
+    return command(task, language, course.source(), rest)
 
 
 def onnx(options: argparse.Namespace) -> int:

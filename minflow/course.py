@@ -13,7 +13,7 @@ import itertools
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from .io import atomic
@@ -72,20 +72,27 @@ def shown(file: Path, folder: Path) -> bool:
     return not any(part.startswith(".") for part in file.relative_to(folder).parts)
 
 
-def update(folder: Path) -> tuple[list[Path], list[Path]]:
+def update(folder: Path, inside: str = "", content: Callable[[Path, bytes], bytes] = lambda file, data: data,
+           ) -> tuple[list[Path], list[Path]]:
     """Lay out the course in `folder`, or bring it up to date. Returns the files that were replaced, and those that
-    were laid beside changed ones. Raises OSError, or ValueError where the folder lies in the checkout."""
+    were laid beside changed ones. Raises OSError, or ValueError where the folder lies in the checkout.
+
+    inside: the folder in it that the lessons go to; one record and one progress serve all languages.
+    content: `content(file, data)` gives what is laid down in place of a file's data: the lesson in another language.
+    """
     refuse(folder)
     folder.mkdir(parents=True, exist_ok=True)
     replaced, beside = [], []
     top = source()
     for old in MOVED:
-        path = folder / f"{old}.ipynb"
+        path = folder / inside / f"{old}.ipynb"
         for file in [path, *itertools.takewhile(os.path.lexists, places_beside(path))]:
             if not (top / path.name).exists() and what_is_at(file) in recorded(folder):
                 remove(file)
     for file in sorted(file for file in top.rglob("*") if file.is_file() and shown(file, top)):
-        path, data = folder / file.relative_to(top), file.read_bytes()
+        if file.suffix == ".po":  # translations, which lessons in other languages are made of
+            continue
+        path, data = folder / inside / file.relative_to(top), content(file, file.read_bytes())
         mine, new, ours = what_is_at(path), checksum(path, data), recorded(folder)
         if mine is None or (mine != new and mine in ours):
             path.parent.mkdir(parents=True, exist_ok=True)

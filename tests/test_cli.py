@@ -147,6 +147,34 @@ def test_lab_asks_for_no_news_in_this_start_alone(started, monkeypatch, tmp_path
     assert _get_overrides("")[0][notification] == {"fetchNews": "false", "checkForUpdates": False}
 
 
+def test_lab_in_another_language(started, monkeypatch, tmp_path, capsys):
+    """Lessons in a folder of their own; kernels see the language, as the server's environment is theirs."""
+    monkeypatch.setenv("MINFLOW_LANG", "")
+    assert cli.main(["lab", "--lang", "zh_CN"]) == 0
+    folder = tmp_path / "Zoë's course" / "zh"
+    assert started[0][0] == f"--ServerApp.root_dir={folder}" and os.environ["MINFLOW_LANG"] == "zh"
+    assert {file.relative_to(folder) for file in folder.rglob("*.ipynb")} == {
+        file.relative_to(TOP / "notebooks") for file in (TOP / "notebooks").rglob("*.ipynb")}
+    assert not list(folder.parent.rglob("*.po")) and (folder.parent / course.RECORD).is_file()
+    assert cli.main(["lab"]) == 0 and started[1][0] == started[0][0]  # by $MINFLOW_LANG
+    assert cli.main(["lab", "--lang", "en"]) == 0
+    assert started[2][0] == f"--ServerApp.root_dir={folder.parent}" and os.environ["MINFLOW_LANG"] == "en"
+    with pytest.raises(SystemExit):
+        cli.main(["lab", "--lang", "xx"])
+    assert "'xx' is not there; there are en, zh" in capsys.readouterr().err
+
+
+def test_a_kernel_speaks_the_language_of_its_server(monkeypatch, tmp_path):
+    from nbclient import NotebookClient
+
+    monkeypatch.setenv("MINFLOW_LANG", "zh")
+    monkeypatch.setenv("PYTHONPATH", str(TOP))
+    cell = nbformat.v4.new_code_cell("from minflow.exercises import words; words.language()")
+    book = nbformat.v4.new_notebook(cells=[cell])
+    NotebookClient(book, timeout=60, kernel_name="python3").execute(cwd=str(tmp_path))
+    assert book.cells[0].outputs[0]["data"]["text/plain"] == "'zh'"
+
+
 # ---- run --------------------------------------------------------------------------------------------------------
 
 @pytest.fixture

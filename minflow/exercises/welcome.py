@@ -101,10 +101,14 @@ def link(one: Lesson, folder: Path) -> str:
 
 
 def refresh() -> None:
-    """Write the page of the learner whose notebook runs, if there is one."""
-    kept = record.place()
-    if kept and (kept.parent / FILE).is_file():
-        write(kept.parent)
+    """Write the page of the learner whose notebook runs, if there is one: in a copy of the course, or in the folder of
+    a language within it."""
+    kept, here = record.place(), Path.cwd()
+    for folder in (here, *here.parents) if kept else ():
+        if (folder / FILE).is_file():
+            write(folder)
+        if folder == kept.parent:
+            break
 
 
 def write(folder: Path) -> Path | None:

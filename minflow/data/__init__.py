@@ -1,5 +1,5 @@
-"""Data to learn from: `points` are made, `digits` ships inside the package, `load_mnist` is found, or fetched and
-checked.
+"""Data to learn from: `points` and `sums` are made, `digits` and `text` ship inside the package, `load_mnist` is found,
+or fetched and checked.
 
 Gives plain numpy arrays, batches as OneFlow's job functions take them; no file is ever unpickled.
 Knows no tensors and no models. Read next: `digits.py`, then `files.py` (how files are read safely), `download.py`.
@@ -10,7 +10,9 @@ from .cache import cache_dir
 from .digits import digits
 from .mnist import load_mnist
 from .points import points
+from .sums import sums
+from .text import text
 
-__all__ = ["cache_dir", "digits", "load_mnist", "points"]
+__all__ = ["cache_dir", "digits", "load_mnist", "points", "sums", "text"]
 
 __getattr__ = _name_hints("flow.data", globals())

@@ -61,7 +61,7 @@ def points(kind: str, n: int = 200, noise: float | None = None, seed: int = 0) -
 
     >>> x, y = points("moons", n=4)
     >>> x.shape, y.tolist()
-    ((4, 2), [1, 0, 1, 0])
+    ((4, 2), [0, 0, 1, 1])
     """
     names = ["line", *KINDS]
     if kind not in names:

@@ -25,7 +25,7 @@ def fit_line(x, y, rate, steps):
         # how far is the line above each point?
         error = w * x + b - y
         # the two slopes of the mean of error**2, at one and the same place
-        slope_w, slope_b = 2 * (error * x).mean(), 2 * error.mean()
+        slope_w, slope_b = (2 * error * x).mean().item(), (2 * error).mean().item()
         # a step downhill
         w, b = w - rate * slope_w, b - rate * slope_b
     return w, b

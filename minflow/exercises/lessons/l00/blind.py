@@ -1,5 +1,7 @@
 """00.1 blind: what share of the digits a model reads right before it has learnt anything."""
 
+from numbers import Real
+
 from ...definition import Exercise
 
 exercise = Exercise(
@@ -11,16 +13,8 @@ exercise = Exercise(
             "right. As a share that is 1 / 6, about 0.17. Of 300 throws you would guess about 50.",
 )
 exercise.solution(0.1)
-
-
-@exercise.also_right
-def one_in_ten():
-    return 30 / 300
-
-
-@exercise.also_right
-def a_lucky_model():
-    return 0.2
+exercise.also_right(30 / 300)
+exercise.also_right(0.2)
 
 
 @exercise.accept
@@ -29,12 +23,17 @@ def near_a_tenth(share):
 
 
 exercise.wrong_value(
+    "no number", "0.1",
+    "Write a plain number without quotes, such as 0.25.",
+    "A quarter is 0.25, half is 0.5. Which share do you expect?",
+    when=lambda share: not isinstance(share, Real))
+exercise.wrong_value(
     "none", 0,
     "Even a blind guess is right now and then.",
     "Throw a die and guess the number, again and again. Are you never right?")
 exercise.wrong_value(
-    "one in a hundred", 0.01,
-    "That is one digit in a hundred. How many answers can the model give?",
+    "too few", 0.01,
+    "So few would be right if there were very many kinds. How many digits are there to choose from?",
     "There are ten digits, from 0 to 9. A blind guess picks one of ten.",
     when=lambda share: 0 < share < 0.05)
 exercise.wrong_value(

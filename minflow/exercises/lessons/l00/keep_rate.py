@@ -7,7 +7,7 @@ import numpy as np
 from ...definition import Exercise, case
 
 exercise = Exercise(
-    "00.3", "keep_rate", kind="measure", level="core", answer="best_rate", allowed=(1e-9, 1e-9),
+    "00.3", "keep_rate", kind="measure", level="core", answer="best_rate", allowed=(0, 0),
     question="Which learning rate do you keep?",
     hint="For each rate, take the mean of the last ten losses. Keep the rate with the lowest mean.",
     fact="One number of a noisy curve says little. A mean over its end says where it really is.",
@@ -19,21 +19,26 @@ exercise = Exercise(
 
 @exercise.solution
 def best_rate(losses):
-    best, lowest = None, math.inf
+    ends = {}
     for rate, values in losses.items():
-        # where the curve ends: the mean of its last ten
+        # where the curve ends: the mean of its last ten, or of all if they are fewer
         last = values[-10:]
         mean = sum(last) / len(last)
-        # NaN is not below anything, so such a curve never wins
-        if mean < lowest:
-            best, lowest = rate, mean
-    return best
+        # NaN is not even equal to itself: such a rate is left out
+        if mean == mean:
+            ends[rate] = mean
+    # the rate, not its loss
+    return min(ends, key=ends.get)
 
 
 @exercise.also_right
 def best_rate(losses):
-    ends = {rate: sum(values[-10:]) / len(values[-10:]) for rate, values in losses.items()}
-    return min([rate for rate in ends if not math.isnan(ends[rate])], key=ends.get)
+    best, lowest = None, math.inf
+    for rate in losses:
+        end = sum(losses[rate][-10:]) / min(10, len(losses[rate]))
+        if end < lowest:
+            best, lowest = rate, end
+    return best
 
 
 @exercise.also_right
@@ -53,7 +58,7 @@ def best_rate(losses):
 
 @exercise.wrong("nan wins",
                 "NaN is neither smaller nor larger than a number, so `min` keeps it where it comes first.",
-                "Leave out a rate whose mean is NaN: `math.isnan(mean)` finds it, and so does `mean != mean`.")
+                "Leave out a rate whose mean is NaN: `mean == mean` is False for NaN alone.")
 def best_rate(losses):
     return min(losses, key=lambda rate: sum(losses[rate][-10:]) / len(losses[rate][-10:]))
 

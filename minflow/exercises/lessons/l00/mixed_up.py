@@ -4,8 +4,11 @@ import numpy as np
 
 from ...definition import Exercise
 
+MATRIX = np.diag([32, 27, 25, 31, 26, 30, 29, 31, 27, 30])
+MATRIX[[4, 4, 7, 9, 1], [1, 6, 9, 7, 4]] = [3, 1, 2, 1, 1]
+
 exercise = Exercise(
-    "00.2", "mixed_up", kind="read", level="warm-up", answer="pair", given=("matrix",),
+    "00.2", "mixed_up", kind="read", level="warm-up", answer="pair", given=("matrix",), examples=(MATRIX,),
     question="Which digit does your model most often take for which other?",
     hint="Look for the largest number off the diagonal. Write (its row, its column).",
     fact="The mistakes of a model are not spread evenly: look at them before you change anything. Often they are "
@@ -76,8 +79,15 @@ def no_mistake(matrix):
                 and (truth, other) != swapped(matrix))
 
 
+def rarer(matrix):
+    return next((truth, read) for truth in range(10) for read in range(10) if truth != read
+                and 0 < matrix[truth][read] < counted(matrix) and (truth, read) != swapped(matrix))
+
+
 def inside(pair):
-    return len(pair) == 2 and all(0 <= digit < 10 for digit in pair)
+    """Are these two digits?"""
+    return (isinstance(pair, list | tuple | np.ndarray) and len(pair) == 2
+            and all(isinstance(digit, int | np.integer) and 0 <= digit < 10 for digit in pair))
 
 
 exercise.wrong_value(
@@ -92,16 +102,19 @@ exercise.wrong_value(
 exercise.wrong_value(
     "a count", counted,
     "That is how often it happened. Which two digits meet at that number?",
-    "Go from the number to the left: the first digit. Go down from it: the second.",
-    when=lambda pair, matrix: not hasattr(pair, "__len__"))
+    "Go from the number to the left: the first digit. Go down from it: the second.")
 exercise.wrong_value(
     "counted from 1", from_one,
     "You are one row and one column too far. The first row is digit 0.",
     "Read the digits that stand beside the rows and below the columns; do not count.")
 exercise.wrong_value(
     "how many there are", fullest_row,
-    "Those are not two digits. Which two digits, of 0 to 9, meet at the largest mistake?",
-    "The sum of a row is how many there are of that digit. One square of the row is asked for.",
+    "The second is how many there are of that digit. Which *digit* was read instead?",
+    "The sum of a row does not matter here. Look for its largest orange square.")
+exercise.wrong_value(
+    "not two digits", "4 as 1",
+    "Those are not two digits. Which two, of 0 to 9, meet at the largest mistake?",
+    "Write two digits in brackets: `(row, column)`, without quotes.",
     when=lambda pair, matrix: not inside(pair))
 exercise.wrong_value(
     "never happened", no_mistake,
@@ -109,13 +122,7 @@ exercise.wrong_value(
     "First the row of the true digit, then the column of what was read instead.",
     when=lambda pair, matrix: inside(pair) and matrix[pair[0]][pair[1]] == 0)
 exercise.wrong_value(
-    "not the most", lambda matrix: rarer(matrix),
+    "not the most", rarer,
     "That did happen, but not most often. Is there a larger number off the diagonal?",
     "Compare all orange squares: the darkest holds the largest number.",
     when=lambda pair, matrix: inside(pair) and 0 < matrix[pair[0]][pair[1]] < counted(matrix))
-
-
-def rarer(matrix):
-    """A mistake that is not the most frequent."""
-    return next((truth, read) for truth in range(10) for read in range(10)
-                if truth != read and 0 < matrix[truth][read] < counted(matrix))

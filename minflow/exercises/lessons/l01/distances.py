@@ -70,6 +70,20 @@ def distances(x, y):
     return ((x[:, None] - y[None])**2).sum(1)
 
 
+@exercise.wrong("no sum",
+                "You have a square for each coordinate. How far is that in all?",
+                "The difference has the shape (n, m, d). Add up over the axis of the coordinates.")
+def distances(x, y):
+    return (x[:, None] - y[None])**2
+
+
+@exercise.wrong("mean",
+                "You take the mean over the coordinates. The *sum* of their squares was asked for.",
+                "With d coordinates you are off by the factor d.")
+def distances(x, y):
+    return ((x[:, None] - y[None])**2).mean(2)
+
+
 @exercise.wrong("turned",
                 "Rows and columns are swapped: a row belongs to a point of x.",
                 "x keeps axis 0, (n, 1, d), and y keeps axis 1, (1, m, d).")
@@ -115,7 +129,7 @@ def distances(x, y):
 def wanted(x, y):
     """In float64 and by NumPy, so that an engine that is wrong does not agree with itself."""
     a, b = (np.asarray(points.numpy(), np.float64) for points in (x, y))
-    return ((a[:, None] - b[None])**2).sum(2)
+    return ((a[:, None] - b[None])**2).sum(2).astype(np.float32)
 
 
 def asked(x, y, text="", **options):
@@ -124,10 +138,13 @@ def asked(x, y, text="", **options):
 
 
 def to_itself(distances, x):
-    """What is wrong with the distances of points to themselves."""
-    found = np.asarray(distances(x, x).numpy())
-    wrong = [] if np.allclose(found, found.T) else ["not the same from i to j as from j to i"]
-    return wrong + ([] if np.allclose(found.diagonal(), 0) else ["a point is not at distance 0 from itself"])
+    """What is found of the distances of points to themselves."""
+    found = np.asarray(distances(x, x).tolist())
+    if found.shape != (len(x), len(x)):
+        return f"the shape {found.shape}"
+    there = "the same" if np.allclose(found, found.T) else "not the same"
+    own = "0" if np.allclose(found.diagonal(), 0) else "not 0"
+    return f"{there} from i to j and from j to i, {own} from i to i"
 
 
 @exercise.cases
@@ -140,7 +157,8 @@ def cases(rng):
                 text="2 points x and 4 points y, of 3 coordinates")
     yield asked([[0.0], [2.0], [5.0]], [[1.0], [5.0]])
     points = flow.tensor(rng.normal(size=(4, 2)).astype(np.float32))
-    yield case(points, run=to_itself, wanted=[], text="4 points to themselves: symmetric, 0 on the diagonal")
+    yield case(points, run=to_itself, text="4 points to each other, x = y",
+               wanted="the same from i to j and from j to i, 0 from i to i")
     yield asked([[10000.0, 10000.0], [10002.0, 10001.0]], [[10001.0, 9998.0], [10003.0, 10004.0], [9999.0, 10000.0]],
                 text="points near (10000, 10000), 1 to 4 apart")
     yield asked(rng.normal(size=(5, 3)), rng.normal(size=(3, 3)), held=True)

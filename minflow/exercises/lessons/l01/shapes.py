@@ -14,16 +14,14 @@ exercise = Exercise(
 )
 RIGHT = [(4, 3), (4, 3), (2, 4, 3), (3,), "error"]
 exercise.solution(RIGHT)
+exercise.also_right([[4, 3], [4, 3], [2, 4, 3], [3], "error"])
+exercise.also_right(tuple(RIGHT))
 
 
-@exercise.also_right
-def lists():
-    return [[4, 3], [4, 3], [2, 4, 3], [3], "error"]
-
-
-@exercise.also_right
-def a_tuple():
-    return tuple(RIGHT)
+@exercise.accept
+def in_order(shapes):
+    """A tuple for a list, a list for a tuple and "Error" for "error" are fine."""
+    return [one.lower() if isinstance(one, str) else tuple(one) for one in shapes] == RIGHT
 
 
 def but(*changes):
@@ -45,6 +43,16 @@ exercise.wrong_value(
     "Five questions, five answers: a list with five entries, in this order.",
     'An entry is a shape such as (4, 3), or "error".',
     when=lambda shapes: len(shapes) != 5)
+exercise.wrong_value(
+    "quotes", ["(4, 3)", "(4, 3)", "(2, 4, 3)", "(3,)", "error"],
+    'Write a shape without quotes: (4, 3), not "(4, 3)".',
+    'Only "error" is a text.',
+    when=lambda shapes: any(isinstance(one, str) and "(" in one for one in shapes))
+exercise.wrong_value(
+    "no comma", but((3, 3)),
+    "A shape with a single axis is written with a comma: (5,). Without it, Python reads a plain number.",
+    "`(5)` is the number 5, `(5,)` is a tuple with one entry.",
+    when=lambda shapes: any(isinstance(one, int) for one in shapes))
 exercise.wrong_value(
     "left ends", but((0, "error"), (4, (4, 3))),
     "You laid the left ends together. Write the shapes under each other with their *right* ends together.",

@@ -82,6 +82,8 @@ def test_every_text_of_an_exercise_is_found():
     ("the `x` of", "这个`x`的", ["a space is missing: ...这个x的..."]),
     ("Python is", "Python是", ["a space is missing: ...ython是..."]),
     ("two tensors", "两个向量", ["'tensor' is 张量 in the glossary"]),
+    ("loss = r.sum()", "loss = r.sum()", []),
+    ("gradient(f) is a tensor", "gradient(f) 是张量", []),
     ("a static graph", "动态图", ["'static graph' is 静态图 in the glossary"]),
     ("one\ntwo", "一\n\n二", ["an empty line ends a paragraph"]),
 ])

@@ -97,12 +97,13 @@ def glossary(language: str) -> dict[str, tuple[str, ...]]:
 def terms(language: str) -> re.Pattern:
     """The English words of the glossary, the longest first, also in the plural."""
     every = sorted(glossary(language), key=len, reverse=True)
-    return re.compile(rf"(?<![\w-])({'|'.join(map(re.escape, every)) or '(?!)'})(?:e?s)?(?![\w-])", re.IGNORECASE)
+    return re.compile(rf"(?<![\w.-])({'|'.join(map(re.escape, every)) or '(?!)'})(?:e?s)?(?![\w(-])", re.IGNORECASE)
 
 
 def other_words(text: str, translation: str, language: str) -> list[str]:
-    """Words of the glossary that are translated otherwise."""
-    met = {match.group(1).lower() for match in terms(language).finditer(without_code(text))}
+    """Words of the glossary that are translated otherwise; a word that stays English is a name in code."""
+    met, kept = ({match.group(1).lower() for match in terms(language).finditer(without_code(source))}
+                 for source in (text, translation))
     table = {english.lower(): other for english, other in glossary(language).items()}
-    return [f"{english!r} is {' or '.join(table[english])} in the glossary" for english in sorted(met)
+    return [f"{english!r} is {' or '.join(table[english])} in the glossary" for english in sorted(met - kept)
             if not any(word in translation for word in table[english])]

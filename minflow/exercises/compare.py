@@ -50,6 +50,8 @@ def difference(got: Any, wanted: Any, allowed: tuple[float, float], exact_types:
     if exact_types and type(got) is not type(wanted):
         return Difference("type", other_type(got, wanted))
     mine = array_of(got)
+    if mine is None and isinstance(got, list | tuple) and isinstance(wanted, list | tuple):
+        return of_sequences(got, wanted, allowed, exact_types)  # rows of several lengths, or what is no number
     if mine is None:
         return Difference("type", other_type(got, wanted))
     if isinstance(got, list | tuple) and isinstance(wanted, list | tuple) and len(got) != len(wanted):
@@ -197,13 +199,11 @@ def other_type(got: Any, wanted: Any) -> str:
 def shown(value: Any) -> str:
     """The value on a line: `float32[3]  [4 4 4]`, `3.01`, `'error'`."""
     array = array_of(value)
-    if array is None or isinstance(value, list | tuple) and array.ndim > 1 and array.size <= 12:
+    if array is None or isinstance(value, list | tuple | range):
         return cut(plain(value))
     if array.ndim == 0:
         return short(array[()])
     text = entries(array)
-    if isinstance(value, list | tuple | range):
-        return cut(text)
     return cut(f"{array.dtype.name}{list(array.shape)}  {text}")
 
 
@@ -226,7 +226,9 @@ def entries_of_row(row: np.ndarray) -> str:
 
 
 def plain(value: Any) -> str:
-    """A value that is not made of numbers alone, tuples of numbers and texts among them."""
+    """A value that is no array, as Python writes it."""
+    if isinstance(value, range):
+        return repr(value)
     if isinstance(value, list | tuple):
         inside = [plain(one) for one in value[:12]] + ["..."] * (len(value) > 12)
         text = ", ".join(inside)

@@ -1,0 +1,215 @@
+"""What a learner sees, and what is kept of it."""
+
+import json
+
+import pytest
+
+import minflow as flow
+from minflow.exercises import WrongAnswer, check, draw, hint, progress, record
+from minflow.exercises.card import card_of, html_of, marked, plain, text_of
+from minflow.exercises.find import find
+from minflow.exercises.judge import judge
+from tests.exercises.answers import typed
+
+RIGHT = "def slope(f, x, h=1e-3):\n    return (f(x + h) - f(x - h)) / (2 * h)\n"
+ONE_SIDE = "def slope(f, x, h=1e-3):\n    return (f(x + h) - f(x)) / h\n"
+
+
+@pytest.fixture(autouse=True)
+def own_file(monkeypatch, tmp_path):
+    monkeypatch.setenv("MINFLOW_PROGRESS", str(tmp_path / ".progress.jsonl"))
+    monkeypatch.setattr(record, "MEMORY", [])
+    for name in ("NBGRADER_EXECUTION", "MINFLOW_GRADING", "MINFLOW_LANG"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def tried(text, name="slope", **names):
+    return check(name, typed(text, name, **names))
+
+
+def lines():
+    return [json.loads(line) for line in record.place().read_text().splitlines()]
+
+
+# ---- texts ----------------------------------------------------------------------------------------------------------
+
+def test_a_right_answer():
+    result = tried(RIGHT)
+    text = repr(result)
+    assert result.ok and result.points == 1 and result.name == "" and result.case == 0
+    assert text.startswith("\u2713 slope   right: 8 of 8 cases")
+    assert "lesson 02: 1 of" in text and "Worth knowing" in text
+
+
+def test_hints_get_sharper_with_changed_attempts_alone():
+    hints = find("slope").wrongs[0].hints
+    for change, expected in [("", hints[0]), ("", hints[0]), ("  # only a remark", hints[0]), (" + 0", hints[1]),
+                             (" + 0", hints[1]), (" + 0 * 1", hints[1])]:
+        result = tried(ONE_SIDE.rstrip() + change + "\n")
+        assert plain(expected) in " ".join(repr(result).split()), change
+        assert (result.name, result.case, result.ok) == ("one side", 2, False)
+    assert "A related problem, worked" in repr(result)  # the third changed one
+    other = tried("def slope(f, x, h=1e-3):\n    return f(x + h) - f(x - h)\n")
+    assert other.name == "rise only" and "how much f rises" in repr(other)
+
+
+def test_the_values_of_the_first_case_that_fails():
+    text = repr(tried(ONE_SIDE))
+    assert "the smallest case that fails: 2 of 6" in text
+    assert "f = x**2, x = 3" in text and "6.001" in text and "0.001, allowed 1e-06" in text
+
+
+def test_nearly():
+    result = tried("def slope(f, x, h=1e-3):\n    return (f(x + h) - f(x - h)) / (2 * h) * 1.001\n")
+    assert result.verdict.outcome == "nearly" and repr(result).startswith("\u2248")
+
+
+def test_the_line_of_the_learner_and_the_name_that_is_meant():
+    text = repr(tried("""
+        def slope(f, x, h=1e-3):
+            rise = f(x + h) - f(x - h)
+            return ris / (2 * h)
+    """))
+    assert "stopped in your line 4:  return ris / (2 * h)" in text
+    assert "NameError: name 'ris' is not defined" in text and "Line 3 has 'rise'" in text
+
+
+def test_an_error_of_the_engine_keeps_its_parts():
+    text = repr(tried("def slope(f, x, h=1e-3):\n    return flow.ones(2, 3) + flow.ones(4)\n", flow=flow))
+    assert "ShapeError" in text and "float32[2, 3]" in text and "Try:" in text and "your line 2" in text
+
+
+def test_parameters_that_do_not_fit():
+    text = repr(tried("def slope(f):\n    return 1\n"))
+    assert "slope(f, x, h=0.001)" in text and "takes 1 positional argument" in text
+
+
+@pytest.mark.parametrize("body", ["...", "pass", "'Doc.'", "'Doc.'\n    raise NotImplementedError()", None])
+def test_not_started(body):
+    result = check("slope", typed(f"def slope(f, x, h=1e-3):\n    {body}\n", "slope") if body else ...)
+    assert not result.ok and result.verdict.outcome == "not started" and not record.place().exists()
+
+
+def test_the_value_in_place_of_the_function():
+    assert 'check("slope", slope)' in repr(check("slope", 6.0))
+
+
+def test_what_was_printed_and_warned_is_folded():
+    result = tried("""
+        import warnings
+        def slope(f, x, h=1e-3):
+            print('here', x)
+            warnings.warn('mind')
+            return 1
+    """)
+    folded = dict(result.card.folded)
+    assert folded["what your code printed"] == "here 1.0" and folded["a warning"] == "mind"
+
+
+def test_a_held_case_shows_no_numbers():
+    answer = typed(RIGHT.replace("    return", "    if h == 0.25: return 0.0\n    return"), "slope")
+    text = text_of(card_of(judge(find("slope"), answer)))
+    assert "all 6 cases that are shown are right; of 2 others, 1 is not." in text and "wanted" not in text
+
+
+def test_html_says_the_same_and_runs_nothing():
+    evil = "<script>alert(1)</script>"
+    result = check("slope", typed(f"def slope(f, x, h=1e-3):\n    raise ValueError({evil!r})\n", "slope"))
+    bundle = result._repr_mimebundle_()
+    assert bundle["text/plain"] == repr(result)
+    assert "<script" not in bundle["text/html"] and "&lt;script&gt;" in bundle["text/html"]
+    assert marked("a `x < 1` *is* **so** 2 * 3 * 4") == (
+        'a <code style="background:transparent;color:inherit">x &lt; 1</code> <em>is</em> <b>so</b> 2 * 3 * 4')
+
+
+def test_matrices_are_drawn_with_signs_where_they_differ():
+    import numpy as np
+
+    from minflow.exercises.definition import Exercise, case
+
+    one = Exercise("99.1", "turned", kind="write", level="core", question="?", fact="")
+    one.solution(lambda: np.arange(4.0).reshape(2, 2))
+    one.cases(lambda rng: [case() for _ in range(5)])
+    html = html_of(card_of(judge(one, lambda: np.arange(4.0).reshape(2, 2).T)))
+    assert html.count("\u2260") == 2 and "rows and columns are swapped" in html
+
+
+# ---- what is kept ---------------------------------------------------------------------------------------------------
+
+def test_what_is_written_down():
+    tried(ONE_SIDE), tried(ONE_SIDE), tried(RIGHT)
+    assert [(one["exercise"], one["attempt"], one["outcome"], one["wrong"]) for one in lines()] == [
+        ("slope", 1, "wrong", "one side"), ("slope", 2, "right", "")]
+    assert set(lines()[0]) == {"time", "exercise", "attempt", "outcome", "wrong", "seconds", "source", "versions"}
+    assert "return" not in record.place().read_text()
+
+
+def test_torn_and_foreign_lines_are_passed_over():
+    tried(ONE_SIDE)
+    with open(record.place(), "a") as file:
+        file.write('{"exercise": "slo\n[1, 2]\n{"exercise": 3, "outcome": "right"}\n\xff\n{"outcome": "right"}\n')
+    assert [one["outcome"] for one in record.attempts()] == ["wrong"]
+    assert tried(RIGHT).ok and record.states() == {"slope": "right"}
+
+
+def test_a_folder_that_cannot_be_written_to(monkeypatch, tmp_path):
+    monkeypatch.setenv("MINFLOW_PROGRESS", str(tmp_path / "no" / "such" / "folder"))
+    tried(ONE_SIDE)
+    assert find("slope").wrongs[0].hints[1] in repr(tried(ONE_SIDE.rstrip() + " + 0\n"))  # remembered all the same
+
+
+def test_where_it_is_kept(monkeypatch, tmp_path):
+    monkeypatch.delenv("MINFLOW_PROGRESS")
+    (tmp_path / "inside").mkdir()
+    monkeypatch.chdir(tmp_path / "inside")
+    (tmp_path / record.COURSE).write_text("")
+    assert record.place() == tmp_path / record.FILE
+    monkeypatch.setenv("MINFLOW_PROGRESS", "0")
+    assert record.place() is None
+
+
+def test_after_many_attempts_help_comes_by_itself():
+    for i in range(8):
+        result = tried(f"def slope(f, x, h=1e-3):\n    return {i + 100}\n")
+        assert ("You may leave this one" in repr(result)) == (i == 7)
+    assert "A related problem, worked" in repr(result)
+
+
+def test_progress():
+    assert "slope" in repr(progress()) and progress().points == 0
+    tried(RIGHT)
+    now = progress()
+    assert now.lessons["02"]["slope"] == "right" and now.points == 1
+    assert "\u2713 slope" in repr(now) and "\u2713 slope" in now._repr_mimebundle_()["text/html"]
+
+
+def test_hints():
+    assert "Write an answer first" in repr(hint("slope")) or find("slope").hint in " ".join(repr(hint("slope")).split())
+    tried(ONE_SIDE)
+    text = " ".join(repr(hint("slope")).split())
+    assert all(one in text for one in find("slope").wrongs[0].hints) and "the solution" not in text
+    tried(RIGHT)
+    text = repr(hint("slope"))
+    assert "the solution" in text and "rise / (2 * h)" in text and "turned" in text
+
+
+def test_unknown_names():
+    with pytest.raises(LookupError, match="slopes.*near: slope"):
+        check("slopes", 1)
+    with pytest.raises(LookupError, match="nothing is drawn for 'slope'"):
+        draw("slope")
+
+
+# ---- grading --------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("name, value", [
+    ("NBGRADER_EXECUTION", "autograde"), ("NBGRADER_EXECUTION", "validate"), ("MINFLOW_GRADING", "1")])
+def test_in_grading_it_raises_or_gives_points(monkeypatch, capfd, name, value):
+    monkeypatch.setenv(name, value)
+    assert tried(RIGHT) == 1.0
+    for wrong in (ONE_SIDE, "def slope(f, x, h=1e-3):\n    ...\n", "def slope(f, x, h=1e-3):\n    while True: pass\n"):
+        with pytest.raises(WrongAnswer, match="slope"):
+            tried(wrong)
+    with pytest.raises(WrongAnswer, match="not started"):
+        check("slope", ...)
+    assert capfd.readouterr() == ("", "") and not record.place().exists()

@@ -72,9 +72,11 @@ def grading() -> bool:
 
 
 def standing(exercise: Exercise) -> str:
-    """ "lesson 02: 1 of 4, course: 9 of 60" """
+    """ "lesson 02: 1 of 4, course: 9 of 60"; "" of what is no lesson. """
     states = record.states()
     lesson = [one for one in of_lesson(exercise.lesson) if one.points]
+    if not lesson:
+        return ""
     every = [one for one in course() if one.points]
     done, all_done = (sum(states.get(one.name) == "right" for one in some) for some in (lesson, every))
     return say("lesson {lesson}: {done} of {of}, course: {all_done} of {all_of}", lesson=exercise.lesson, done=done,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import functools
 import importlib
+import re
 from pathlib import Path
 
 from .definition import Exercise
@@ -25,9 +26,16 @@ def find(name: str) -> Exercise:
     for lesson, names in lessons().items():
         if name in names:
             return importlib.import_module(f".lessons.l{lesson}.{name}", __package__).exercise
+    if re.match("r[1-6]_", str(name)) and (found := readings(name[:2]).get(name)):
+        return found
     every = [other for names in lessons().values() for other in names]
     near = difflib.get_close_matches(str(name), every, 3)
     raise LookupError(f"there is no exercise {name!r}" + (f"; near: {', '.join(near)}" if near else ""))
+
+
+def readings(tour: str) -> dict[str, Exercise]:
+    """Name -> question of a reading tour ("r1"), in its order. They are no part of the course."""
+    return {one.name: one for one in importlib.import_module(f".inside.{tour}", __package__).readings}
 
 
 def of_lesson(lesson: str) -> list[Exercise]:

@@ -1,0 +1,84 @@
+"""Reading tours inside minflow: `source` opens a piece of the source, `Reading` is a question about it.
+
+A file for each tour: `readings`, in the order of the tour. They earn no points and count in no lesson.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import textwrap
+from pathlib import Path
+from typing import Any
+
+from ..definition import Exercise
+
+TOP = Path(__file__).parents[3]
+
+
+class Reading(Exercise):
+    """A question whose answer, a name or a number, stands in the source.
+
+    number: "R1.2".  place: "core.door.apply", or "core.eager.Eager.run", where it is found.  proof: the words of the
+    source that say it: a test looks whether they still stand there.  look: what to look for, the hint.
+    """
+
+    def __init__(self, number: str, name: str, place: str, question: str, right: str | int, proof: str, look: str,
+                 fact: str) -> None:
+        super().__init__(number, name, kind="read", level="recall", question=question, fact=fact, answer="answer",
+                         hint=look)
+        self.place, self.proof = place, proof
+        self.solution(right)
+        self.accept(lambda value: tidy(value) == right)
+
+
+def tidy(value: Any) -> Any:
+    """A name as it may be typed: with brackets, or as code; the function itself, by its name."""
+    if callable(value) and hasattr(value, "__name__"):
+        value = value.__name__
+    return value.strip(" `").removesuffix("()").removeprefix("self.") if isinstance(value, str) else value
+
+
+def object_at(place: str) -> Any:
+    """ "core.eager.Eager.run" -> the method; "core.infer" -> the module."""
+    parts = place.split(".")
+    for n in range(len(parts), 0, -1):
+        try:
+            found = importlib.import_module(".".join(["minflow", *parts[:n]]))
+        except ModuleNotFoundError:
+            continue
+        for name in parts[n:]:
+            found = getattr(found, name)
+        return found
+    raise LookupError(place)
+
+
+class Source:
+    """Lines of the source: in a notebook in the colours of Python, elsewhere as text."""
+
+    def __init__(self, place: str, text: str) -> None:
+        self.place, self.text = place, text
+
+    def __repr__(self) -> str:
+        return f"{self.place}\n\n{textwrap.indent(self.text, '    ')}"
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"text/markdown": f"`{self.place}`\n\n```python\n{self.text}\n```", "text/plain": repr(self)}
+
+
+def source(thing: Any, first: str = "", last: str = "") -> Source:
+    """The source of a function, class or module, with the file and line where it stands.
+
+    first, last: words in the first and the last line to show; the whole thing without them. Raises ValueError where no
+    line has these words.
+    """
+    thing = inspect.unwrap(thing)
+    lines, number = inspect.getsourcelines(thing)
+    begin = next((i for i, line in enumerate(lines) if first in line), None)
+    end = next((i for i, line in enumerate(lines) if i >= (begin or 0) and last in line), None) if last else len(lines)
+    if begin is None or end is None:
+        raise ValueError(f"no line of {thing.__name__} says {first if begin is None else last!r}")
+    file = Path(inspect.getsourcefile(thing) or "")
+    name = file.relative_to(TOP).as_posix() if file.is_relative_to(TOP) else file.name
+    shown = textwrap.dedent("".join(lines[begin : end + 1])).rstrip()
+    return Source(f"{name}:{max(number, 1) + begin}", shown)

@@ -1,0 +1,27 @@
+"""R6: how an error is made."""
+
+from . import Reading
+
+readings = [
+    Reading("R6.1", "r6_try", "core.base.errors.MinflowError.__str__",
+            "With which word does the line of the hint begin?", "Try", 'lines.append(f"  Try: {clean_lines(self.hint)}")',
+            "Look below `if self.hint`, or at the error that was printed.",
+            "The parts stay attributes: the card in a notebook is made of them, not of the text."),
+    Reading("R6.2", "r6_names", "core.where.explain",
+            "Which method of the error puts your names into the gaps?", "renamed", "error.renamed(names)",
+            "Look for what is called on `error`.",
+            "A parameter is called as in your model, fc1.weight; any other input as the op calls it."),
+    Reading("R6.3", "r6_ours", "core.where.caller",
+            "Which table says whether a file is minflow's own?", "OURS", "while OURS[frame.f_code.co_filename]:",
+            "Look at the condition of `while`.",
+            "It is worked out once for each file, since every node of a tape asks for its line."),
+    Reading("R6.4", "r6_kind", "core.door",
+            "What does the table make of a ZeroDivisionError?", "DivisionError", "(ZeroDivisionError, DivisionError),",
+            "Each row has two: what was raised, and what it becomes.",
+            "The original error is kept as its cause, and as `error.raw`."),
+    Reading("R6.5", "r6_first", "diagnosis.would_fit.expected",
+            "Which function gives the changes that are tried first?", "rearranged",
+            "for changes in (rearranged, resized, retyped):",
+            "Look at the loop over `changes`: it goes from left to right.",
+            "The same numbers in another shape come first: forgetting to flatten is the commonest mistake."),
+]

@@ -1,0 +1,99 @@
+"""The reading tours: every question points to the source, where its answer still stands."""
+
+import inspect
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from minflow.exercises import cells, check
+from minflow.exercises.find import course, find, readings
+from minflow.exercises.inside import Source, object_at, source
+
+NOTEBOOKS = Path(__file__).parents[2] / "notebooks" / "inside"
+TOURS = [f"r{i}" for i in range(1, 7)]
+ALL = [one for tour in TOURS for one in readings(tour).values()]
+QUESTIONS = pytest.mark.parametrize("reading", ALL, ids=lambda one: one.name)
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept(monkeypatch):
+    monkeypatch.setenv("MINFLOW_PROGRESS", "0")
+
+
+def cells_of(tour):
+    path, = NOTEBOOKS.glob(f"{tour.upper()}_*.ipynb")
+    return {cell["id"]: (cell["cell_type"], "".join(cell["source"]))
+            for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]}
+
+
+@QUESTIONS
+def test_the_answer_still_stands_in_the_source(reading):
+    assert reading.proof in inspect.getsource(object_at(reading.place))
+    assert str(reading.right) in reading.proof.replace("_", "" if isinstance(reading.right, int) else "_")
+
+
+@pytest.mark.parametrize("tour", TOURS)
+def test_a_tour_opens_what_it_asks_about(tour):
+    """Each answer stands in what was opened before the question; and the three cells are those of the definition."""
+    names, opened, asked = {}, "", []
+    for id, (kind, text) in cells_of(tour).items():
+        if not names and kind == "code":
+            exec(text, names)
+        for call in re.findall(r"^source\(.*\)$", text, re.MULTILINE) if kind == "code" else ():
+            opened += eval(call, names).text
+        if id.endswith("-task"):
+            reading = find(id.removesuffix("-task").replace("-", "_"))
+            asked.append(reading)
+            assert reading.proof in opened, reading.name
+            assert cells_of(tour)[id.replace("task", "answer")] == ("code", cells.answer_cell(reading.name))
+            assert cells_of(tour)[id.replace("task", "check")] == ("code", cells.check_cell(reading.name))
+    assert asked == list(readings(tour).values()) and len(asked) == 5
+    assert [one.number for one in asked] == [f"{tour.upper()}.{i}" for i in range(1, 6)]
+
+
+@pytest.mark.parametrize("tour", TOURS)
+def test_a_tour_can_be_read(tour):
+    """Short pieces: a cell of prose has at most 120 words, one of code at most 20 lines."""
+    for id, (kind, text) in cells_of(tour).items():
+        assert len(text.split()) <= 120 if kind == "markdown" else len(text.splitlines()) <= 20, id
+
+
+@QUESTIONS
+def test_a_reading_is_checked(reading):
+    assert "not started" in repr(check(reading.name, ...))
+    right = check(reading.name, reading.right)
+    assert right.ok and right.points == 0 and reading.fact in " ".join(repr(right).split())
+    assert "lesson" not in repr(right), "a tour is no lesson"
+    if isinstance(reading.right, str):
+        assert check(reading.name, f"`{reading.right}()` ").ok
+    wrong = check(reading.name, "something")
+    assert not wrong.ok and re.sub(r"[`\s]+", " ", reading.hint)[:20] in re.sub(r"[`\s]+", " ", repr(wrong))
+    assert not check(reading.name, None).ok and not check(reading.name, 7).ok
+
+
+def test_readings_count_nowhere():
+    assert not {one.name for one in ALL} & {one.name for one in course()}
+    assert len({one.name for one in ALL}) == len(ALL) == 30
+    with pytest.raises(LookupError, match="r1_dor"):
+        find("r1_dor")
+
+
+def outer(x):
+    # a step
+    return x + 1
+
+
+def test_source_shows_lines_and_where_they_stand():
+    whole, part = source(outer), source(outer, "# a", "return")
+    line = outer.__code__.co_firstlineno
+    assert whole.place == f"tests/exercises/test_inside.py:{line}" and whole.text.startswith("def outer(x):\n    # a")
+    assert (part.place, part.text) == (f"tests/exercises/test_inside.py:{line + 1}", "# a step\nreturn x + 1")
+    assert part._repr_mimebundle_() == {
+        "text/markdown": f"`{part.place}`\n\n```python\n{part.text}\n```",
+        "text/plain": f"{part.place}\n\n    # a step\n    return x + 1"}
+    assert isinstance(source(inspect), Source)
+    for words in ({"first": "nowhere"}, {"last": "nowhere"}):
+        with pytest.raises(ValueError, match="no line of outer says 'nowhere'"):
+            source(outer, **words)

@@ -4,7 +4,8 @@ from . import Reading
 
 readings = [
     Reading("R6.1", "r6_try", "core.base.errors.MinflowError.__str__",
-            "With which word does the line of the hint begin?", "Try", 'lines.append(f"  Try: {clean_lines(self.hint)}")',
+            "With which word does the line of the hint begin?", "Try",
+            'lines.append(f"  Try: {clean_lines(self.hint)}")',
             "Look below `if self.hint`, or at the error that was printed.",
             "The parts stay attributes: the card in a notebook is made of them, not of the text."),
     Reading("R6.2", "r6_names", "core.where.explain",

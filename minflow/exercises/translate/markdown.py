@@ -85,8 +85,8 @@ def texts(source: str) -> list[str]:
 
 
 def has_words(text: str) -> bool:
-    """Is there anything in it to translate? Code, formulas, addresses and single letters are not."""
-    return bool(re.search(r"[^\W\d_]{2}", without_code(text)))
+    """Is there anything in it to translate? Code, formulas, addresses and single letters are not; a Chinese sign is."""
+    return bool(re.search(r"[^\W\d_]{2}|[\u3400-\u9fff]", without_code(text)))
 
 
 def without_code(text: str) -> str:

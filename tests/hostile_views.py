@@ -469,6 +469,9 @@ def view_figures(name):
     told = (
         figures.confusion_text([0, 1, 1], [0, 1, 0], names=names),
         figures.activations_text(block(name), flow.ones(2, 4)),
+        figures.attention_text([[1, 0], [0.5, 0.5]], names),
+        figures.plane_text(lambda x: x, [[0, 1], [1, 0]], [0, 1], names=names),
+        figures.Landscape(lambda w, b: w * b, (0, 1), (0, 1), names=names).text(),
     )
     # drawing takes time, and a harmless name has nothing in it to be read as anything else
     if re.search(r"[^n ./_\n]", name):
@@ -476,6 +479,7 @@ def view_figures(name):
         figures.confusion_matrix([0, 1, 1], [0, 1, 0], names=names, ax=figure.add_subplot(2, 2, 1))
         figures.History({name: [1.0, 2.0, 3.0], "b" + name: [2.0, 1.0, 1.0]}).plot(ax=figure.add_subplot(2, 2, 2))
         figures.activations(block(name), flow.ones(2, 4), ax=figure.add_subplot(2, 2, 3))
+        figures.attention([[1, 0], [0.5, 0.5]], names, ax=figure.add_subplot(2, 2, 4))
         figure.draw_without_rendering()
     return texts(*told)
 

@@ -15,7 +15,8 @@ FILES = Path(flow.__file__).parent / "data" / "texts"
 def test_alice_is_the_whole_book():
     book = text("alice")
     assert len(book) == 144_354 and len(set(book)) == 69 and book.isascii()
-    assert book.startswith("ALICE'S ADVENTURES IN WONDERLAND\n\nLewis Carroll\n\nCHAPTER I. Down the Rabbit-Hole\n\nAlice")
+    head = "Lewis Carroll\n\nCHAPTER I. Down the Rabbit-Hole\n\nAlice was beginning to get very tired"
+    assert book.startswith("ALICE'S ADVENTURES IN WONDERLAND\n\n" + head)
     assert book.endswith("remembering her own child-life, and the happy summer days.\n\n              THE END\n")
     assert book.count("\nCHAPTER ") == 12
     assert "utenberg" not in book and "\n\n\n" not in book and "\r" not in book and " \n" not in book

@@ -122,6 +122,29 @@ def plain(x: Any) -> str:
     return " " + text if text.startswith("_") else text
 
 
+def families(text: str) -> list[str]:
+    """The font families to draw a text in: where the usual ones lack a letter, as of Chinese, also an installed one
+    that has all of them; none where there is no such font."""
+    from matplotlib import rcParams
+
+    usual = rcParams["font.family"]
+    return list(covering("".join(sorted(set(text))), tuple(usual)))
+
+
+@functools.cache
+def covering(letters: str, usual: tuple[str, ...]) -> tuple[str, ...]:
+    from matplotlib import font_manager as fonts, ft2font
+
+    def lacks(file: str) -> bool:
+        known = ft2font.FT2Font(file).get_charmap()
+        return any(ord(letter) not in known for letter in letters)
+
+    if letters.isascii() or not lacks(fonts.findfont(fonts.FontProperties(family=list(usual)))):
+        return usual
+    others = [font for font in fonts.fontManager.ttflist if font.style == "normal" and "Last Resort" not in font.name]
+    return next(((*usual, font.name) for font in others if not lacks(font.fname)), ())
+
+
 def array_of(x: Any) -> np.ndarray:
     """The numbers of a tensor, an array, or lists."""
     return x.detach().numpy() if hasattr(x, "detach") else np.asarray(x)

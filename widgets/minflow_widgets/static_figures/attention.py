@@ -1,0 +1,158 @@
+"""Who looks at whom: `attention(weights, symbols)`, a row for each place that looks, and as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minflow.core.base.errors import ShapeError
+from minflow.views.draw import theme
+from minflow.views.text.tables import ruled_table
+
+from .drawing import GAP, axes, described, families, numbers_of, plain, say
+
+WRITTEN = 16  # places, up to which the shares are written into the cells
+TABLE = 24  # places, up to which the text has a column for each; beyond, the three strongest of each row
+MOST = 128  # places that are drawn
+HINT = "weights (T, T) or (heads, T, T), as softmax gives them; head=0 for one of them"
+
+
+class Looks:
+    """The checked arguments: `shares` float64 (T, T), `masked` bool (T, T), `words`, the names of the places."""
+
+    def __init__(self, weights: Any, symbols: Any, head: int | None, mask: Any):
+        shares = numbers_of(weights, "attention: weights", HINT)
+        if shares.ndim == 4 and len(shares) == 1:
+            shares = shares[0]
+        if shares.ndim not in (2, 3) or shares.shape[-1] != shares.shape[-2] or not 0 < shares.shape[-1] <= MOST:
+            values = {"weights": f"shape {list(shares.shape)}"}
+            raise ShapeError(f"attention: weights are a square, of at most {MOST} places", values=values, hint=HINT)
+        self.heads = "" if shares.ndim == 2 else f", mean of {len(shares)} heads"
+        if head is not None:
+            heads = len(shares) if shares.ndim == 3 else 1
+            if isinstance(head, bool) or not isinstance(head, int | np.integer) or not 0 <= head < heads:
+                raise ShapeError("attention: there is no such head", values={"head": described(head)},
+                                 hint=f"head=0 to {heads - 1}")
+            self.heads, shares = f", head {head}", shares[head] if shares.ndim == 3 else shares
+        self.shares = shares = shares.mean(axis=0) if shares.ndim == 3 else shares
+        n = len(shares)
+        if symbols is None:
+            symbols = range(n)
+        if not hasattr(symbols, "__len__") or len(symbols) != n:
+            got = f"{len(symbols)} of them" if hasattr(symbols, "__len__") else described(symbols)
+            values = {"weights": f"shape {list(shares.shape)}", "symbols": got}
+            raise ShapeError("attention: symbols are one for each place", values=values, hint='symbols="3+4=7"')
+        self.words = [repr(str(s)) if str(s).isspace() else plain(s) for s in symbols]
+        above = np.triu(np.ones((n, n), bool), 1)
+        if mask is None:  # where nobody looks at what comes later, that was not allowed
+            self.masked = above & (not shares[above].any())
+        else:
+            masked = numbers_of(mask, "attention: mask", "True where a place must not look")
+            if masked.shape != (n, n):
+                values = {"weights": f"shape {list(shares.shape)}", "mask": f"shape {list(masked.shape)}"}
+                raise ShapeError("attention: the mask has a place for each weight", values=values, hint="mask (T, T)")
+            self.masked = masked != 0
+
+    def at(self, place: int) -> str:
+        """A place as words name it."""
+        return f"{self.words[place]} (place {place})"
+
+    def strongest(self) -> str:
+        """The result: who looks most at whom, of those who have a choice."""
+        n = len(self.shares)
+        choice = (~self.masked).sum(axis=1) > 1
+        known = np.where(np.isfinite(self.shares) & choice[:, None], self.shares, -np.inf)
+        if not np.isfinite(known).any():
+            return "no place has a choice"
+        row, column = divmod(int(known.argmax()), n)
+        whom = "itself" if row == column else self.at(column)
+        return f"{self.at(row)} looks at {whom} with {self.shares[row, column]:.0%}, more than any other"
+
+    def notes(self) -> list[str]:
+        """What is not as it should be, and what is masked."""
+        sums = self.shares.sum(axis=1)
+        bad = ~(np.abs(sums - 1) < 1e-3)
+        through = int((self.masked & (self.shares != 0)).sum())
+        notes = [f"{bad.sum()} of {len(sums)} rows do not sum to 1"] * bool(bad.any())
+        return notes + [f"{through} masked places are looked at"] * bool(through)
+
+    def sentence(self) -> str:
+        n, masked = len(self.shares), int(self.masked.sum())
+        seen = f"{masked} of {n * n} pairs are masked" if masked else "each may look at all"
+        if masked and (self.masked == np.triu(np.ones((n, n), bool), 1)).all():
+            seen = "each may look at itself and those before it"
+        return "; ".join([f"Attention between {n} places{self.heads}: {seen}", self.strongest(), *self.notes()]) + "."
+
+    def text(self) -> str:
+        """The table of shares, then the sentence."""
+        n = len(self.shares)
+        cells = np.where(self.masked & (self.shares == 0), "x", np.char.mod("%.2f", self.shares))
+        if n <= TABLE:
+            rows = [[str(i), word, *cells[i]] for i, word in enumerate(self.words)]
+            lines = ruled_table(["", "looks at", *self.words], rows, right=range(2, n + 2))
+        else:
+            best = np.argsort(-np.nan_to_num(self.shares), axis=1, kind="stable")[:, :3]
+            rows = [[str(i), word, ", ".join(f"{self.at(j)} {cells[i, j]}" for j in best[i] if not self.masked[i, j])]
+                    for i, word in enumerate(self.words)]
+            lines = ruled_table(["", "who", "looks most at"], rows)
+        return "\n".join([*lines, self.sentence()])
+
+
+def attention(
+    weights: Any, symbols: Sequence[Any] | str | None = None, *, head: int | None = None, mask: Any = None,
+    ax: Any = None,
+) -> Any:
+    """Who looks at whom, the darker the more; returns the Axes.
+
+    weights: (T, T), the share that place i (row) gives to place j (column); or (heads, T, T), of which the mean is
+    drawn, or with `head` one. Up to 128 places.  symbols: a text of T letters, or a list of T names.
+    mask: (T, T), True where a place must not look, those cells are hatched; default: what comes later, where nobody
+    looks at it. The title says who looks most at whom, and whether rows do not sum to 1 or a mask is broken.
+    """
+    looks = Looks(weights, symbols, head, mask)
+    alt, text = looks.sentence(), looks.text()
+    look = {"parse_math": False, "fontfamily": families("".join(looks.words))}
+    if not look["fontfamily"]:  # no font has these letters: their places stand for them
+        looks.words = [str(i) for i in range(len(looks.words))]
+        look["fontfamily"] = None
+    n, words = len(looks.words), looks.words
+    side = min(3.0 + 0.28 * n, 9.0)
+    ax = axes(ax, "attention()", (side + 1.0, side))
+    shown = np.ma.masked_invalid(np.where(looks.masked & (looks.shares == 0), np.nan, looks.shares))
+    picture = ax.imshow(shown, cmap="Blues", vmin=0, vmax=max(1.0, shown.max() if shown.count() else 1.0))
+    ax.set_facecolor(theme.PLATE)
+    if looks.masked.any():
+        hatched(ax, looks.masked)
+    if n <= WRITTEN:
+        for i, j in zip(*np.nonzero(~np.ma.getmaskarray(shown)), strict=True):
+            content = f"{looks.shares[i, j]:.2f}".removeprefix("0")
+            if content != ".00":
+                color = theme.ink_on("#" + bytes(picture.to_rgba(looks.shares[i, j], bytes=True)[:3]).hex())
+                ax.text(j, i, content, ha="center", va="center", color=color, fontsize=9 if n <= 10 else 7)
+    every = range(0, n, max(1, n // 40))
+    ax.set_xticks(list(every), [words[i] for i in every], rotation=60 if max(map(len, words)) > 3 else 0, **look)
+    ax.set_yticks(list(every), [words[i] for i in every], **look)
+    ax.set_xlabel("is looked at" + "\nhatched: masked" * bool(looks.masked.any()))
+    ax.set_ylabel("looks")
+    title = "\n".join([looks.strongest(), *looks.notes()])
+    ax.set_title(title, fontsize=9, **look)
+    return say(ax, alt, text)
+
+
+def attention_text(
+    weights: Any, symbols: Sequence[Any] | str | None = None, *, head: int | None = None, mask: Any = None
+) -> str:
+    """Who looks at whom as a table, x where it is masked; beyond 24 places the three strongest of each row."""
+    return Looks(weights, symbols, head, mask).text()
+
+
+def hatched(ax: Any, cells: np.ndarray) -> None:
+    """Cells that are crossed out."""
+    from matplotlib.collections import PolyCollection
+
+    corners = np.array([[-0.5, -0.5], [0.5, -0.5], [0.5, 0.5], [-0.5, 0.5]])
+    squares = [corners + (j, i) for i, j in zip(*np.nonzero(cells), strict=True)]
+    look = {"facecolors": "none", "edgecolors": GAP, "linewidths": 0, "hatch": "///", "rasterized": True}
+    ax.add_collection(PolyCollection(squares, **look))

@@ -1,0 +1,71 @@
+"""A notebook for `otter assign`: raw cells around each exercise, and one test that raises.
+
+Tests of otter's own format compare saved outputs, which our notebooks do not have: so `ok_format: false`.
+Source: otter-grader 7.0, documentation of the notebook format of Otter Assign.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..cells import check_cell
+from . import notebook as nb
+
+SETTINGS = """\
+# ASSIGNMENT CONFIG
+init_cell: true
+export_cell: false
+check_all_cell: false
+solutions_pdf: false
+generate:
+    show_stdout: true
+tests:
+    ok_format: false
+"""
+TEST = '''\
+def test_{name}({arguments}):
+    import os
+    from unittest.mock import patch
+
+    from minflow.exercises import check
+
+    with patch.dict(os.environ, MINFLOW_GRADING="1"):
+        {call}
+'''
+
+
+def master(notebook: dict[str, Any]) -> dict[str, Any]:
+    """The solved notebook with otter's raw cells: `otter assign ps02/02_downhill.ipynb OUT` makes the rest."""
+    known = nb.exercise_cells(notebook)
+    every = {one for cell in notebook["cells"] for one in nb.ids_of(cell)}
+    cells = [nb.cell("raw", SETTINGS.strip(), "otter-settings")]
+    for cell in notebook["cells"]:
+        name = next((one for one in nb.ids_of(cell) if one in known), "")
+        if not name:
+            cells.append(cell)
+            continue
+        exercise, part = known[name]
+        begin = nb.cell("raw", f"# BEGIN QUESTION\nname: {exercise.name}\npoints: {exercise.points}",
+                        nb.cell_id(exercise.name, "question"))
+        if part == "task":
+            cells += [begin, cell]
+        elif part == "answer":
+            if nb.cell_id(exercise.name, "task") not in every:
+                cells.append(begin)
+            cells += [raw("BEGIN SOLUTION", exercise.name), cell, raw("END SOLUTION", exercise.name),
+                      raw("BEGIN TESTS", exercise.name), test(exercise), raw("END TESTS", exercise.name),
+                      raw("END QUESTION", exercise.name)]
+        else:
+            cells.append(cell)
+    return {**notebook, "cells": cells}
+
+
+def raw(text: str, name: str) -> dict[str, Any]:
+    return nb.cell("raw", f"# {text}", nb.cell_id(name, text.lower().replace(" ", "-")))
+
+
+def test(exercise: Any) -> dict[str, Any]:
+    """A cell with a test function that takes the answer by its name from the student's notebook."""
+    source = TEST.format(name=exercise.name, arguments=", ".join([exercise.answer, *exercise.given]),
+                         call=check_cell(exercise.name))
+    return nb.cell("code", source.strip(), nb.cell_id(exercise.name, "test"))

@@ -1,0 +1,218 @@
+"""`minflow exercises grade`: marks for notebooks that may hold anything.
+
+From a learner's notebook only the answers are taken, by the ids of their cells (notebook.py); outputs and all else are
+ignored. Each answer runs in a process of its own (worker.py), behind the cells of the released lesson that it needs.
+Limits of time and memory end what does not end. One who reads this package can find its held-back cases and, with
+effort, a way to report success from inside: marks that decide something want an eye on the answers themselves.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import concurrent.futures
+import dataclasses
+import json
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import symtable
+import tempfile
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from .. import cells
+from ..definition import Exercise
+from . import notebook as nb
+
+# An answer that names these, and whose solution does not, is worth a look.
+ODD = {"minflow.exercises", "inspect", "gc", "ctypes", "importlib", "sys", "builtins", "__import__", "eval", "exec"}
+COLUMNS = ("file", "lesson", "exercise", "points", "of", "outcome", "wrong answer", "remark")
+START = "import sys; sys.path[:] = {path!r}; from minflow.exercises.teach.worker import main; main()"
+SET_UP, PER_CASE = 30.0, 15.0  # seconds for starting and for the lesson's cells; limits of one case for all of them
+WRITTEN = 100_000  # bytes that are read of what a process gives back
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """memory: GB that an answer may take.  seconds: for one answer in all, None: by its exercise.  seed, word: a
+    teacher's, of the cases and of what is drawn."""
+
+    memory: float = 2.0
+    seconds: float | None = None
+    seed: int = 0
+    word: str = ""
+
+    def time_for(self, exercise: Exercise) -> float:
+        return self.seconds or SET_UP + PER_CASE * exercise.limit
+
+
+@dataclasses.dataclass(frozen=True)
+class Mark:
+    """One exercise of one notebook; of a file that cannot be read, its lesson and exercise are ""."""
+
+    file: str
+    lesson: str = ""
+    exercise: str = ""
+    points: float = 0.0
+    of: int = 0
+    outcome: str = "unreadable"
+    wrong: str = ""
+    remark: str = ""
+
+    def row(self) -> tuple[Any, ...]:
+        return (self.file, self.lesson, self.exercise, f"{self.points:g}", self.of, self.outcome, self.wrong,
+                self.remark)
+
+
+def grade(paths: Iterable[str], limits: Limits, jobs: int | None = None) -> Iterator[Mark]:
+    """The marks of all exercises of all notebooks, file by file. jobs: processes at once, a core each by default."""
+    with concurrent.futures.ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
+        try:
+            for path in nb.notebooks(paths):
+                try:
+                    notebook = nb.read(path)
+                    lesson = nb.lesson_of(notebook, path)
+                    released = nb.read(nb.releases([lesson])[lesson])
+                except (nb.NoNotebook, LookupError) as error:
+                    yield Mark(str(path), remark=str(error))
+                    continue
+                marks = [pool.submit(mark, str(path), notebook, released, one, limits)
+                         for one in nb.exercises_of(released)]
+                yield from (one.result() for one in marks)
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def mark(file: str, notebook: dict[str, Any], released: dict[str, Any], exercise: Exercise, limits: Limits) -> Mark:
+    """The mark of one answer."""
+    answer, remark = nb.answer_in(notebook, exercise)
+    place = Mark(file, exercise.lesson, exercise.name, of=exercise.points, remark=remark)
+    if answer.strip() in ("", cells.answer_cell(exercise.name).strip()):
+        return dataclasses.replace(place, outcome="not started")
+    given = run(exercise, before(notebook, released, exercise, answer), answer, limits)
+    odd = sorted((named(answer) - named(cells.solved_cell(exercise.name))) & ODD)
+    remarks = [text for text in (remark, str(given.get("remark", "")), odd and f"look at it: {', '.join(odd)}") if text]
+    right = given.get("outcome") == "right"
+    return dataclasses.replace(place, outcome=str(given.get("outcome", "")), wrong=str(given.get("wrong", "")),
+                               points=float(exercise.points) if right else 0.0, remark="; ".join(remarks))
+
+
+# ---- the cells that an answer needs ---------------------------------------------------------------------------------
+
+def before(notebook: dict[str, Any], released: dict[str, Any], exercise: Exercise, answer: str) -> list[str]:
+    """What runs before the answer: the first code cell of the release, and its cells above the answer that bind a name
+    that is used there, or in such a cell; for a name of another exercise the learner's answer to that one."""
+    known = nb.exercise_cells(released)
+    others = {one.name: one for one in nb.exercises_of(released) if one is not exercise}
+    above: list[str] = []
+    for cell in released["cells"]:
+        one, part = next((known[name] for name in nb.ids_of(cell) if name in known), (None, ""))
+        if one is exercise and part == "answer":
+            break
+        if cell.get("cell_type") == "code":
+            if one is None:
+                above.append(nb.python(cell["source"]))
+            elif part == "answer" and one.name in others:
+                above.append(nb.python(nb.answer_in(notebook, one)[0]))
+    taken = set(range(min(1, len(above))))
+    names = used(answer) | set(exercise.given)
+    while more := {i for i, source in enumerate(above) if i not in taken and nb.bound(source) & names}:
+        taken |= more
+        names |= {name for i in more for name in used(above[i])}
+    return [above[i] for i in sorted(taken)]
+
+
+def used(source: str) -> set[str]:
+    """The names that a cell looks up in the notebook: those of no function's own, bound there or not."""
+    try:
+        todo = [symtable.symtable(nb.python(source), "cell", "exec")]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return set()
+    names: set[str] = set()
+    while todo:
+        table = todo.pop()
+        todo += table.get_children()
+        names |= {one.get_name() for one in table.get_symbols()
+                  if one.is_referenced() and (one.is_global() or table.get_type() == "module")}
+    return names - set(vars(builtins))
+
+
+def named(source: str) -> set[str]:
+    """The names and modules that a cell mentions."""
+    try:
+        tree = ast.parse(nb.python(source))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return set()
+    names = {one.id for one in ast.walk(tree) if isinstance(one, ast.Name)}
+    for one in ast.walk(tree):
+        if isinstance(one, ast.Import):
+            names |= {alias.name for alias in one.names}
+        elif isinstance(one, ast.ImportFrom):
+            names |= {one.module or "", *(f"{one.module}.{alias.name}" for alias in one.names)}
+    return names | {".".join(name.split(".")[:2]) for name in names}
+
+
+# ---- the process ----------------------------------------------------------------------------------------------------
+
+def run(exercise: Exercise, cells_before: list[str], answer: str, limits: Limits) -> dict[str, Any]:
+    """Judge an answer in a new process. Returns {"outcome", "wrong", "remark"}."""
+    token, seconds = secrets.token_hex(16), limits.time_for(exercise)
+    question = {"exercise": exercise.name, "before": cells_before, "answer": nb.python(answer), "token": token,
+                "seed": limits.seed, "memory": limits.memory, "seconds": seconds}
+    path = [one for one in sys.path if one]
+    kept = {key: value for key, value in os.environ.items() if key != "NBGRADER_EXECUTION"}
+    settings = {"MINFLOW_GRADING": "1", "MINFLOW_LIVE": "0", "MINFLOW_CARDS": "0", "MINFLOW_PROGRESS": "0",
+                "MINFLOW_WORD": limits.word, "MINFLOW_SEED": str(limits.seed), "MINFLOW_LANG": "en",
+                "OPENBLAS_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8", "MPLBACKEND": "agg"}
+    with tempfile.TemporaryDirectory(prefix="minflow-grade-", ignore_cleanup_errors=True) as folder, \
+            tempfile.TemporaryFile() as out:
+        process = subprocess.Popen([sys.executable, "-I", "-X", "utf8", "-c", START.format(path=path)],
+                                   stdin=subprocess.PIPE, stdout=out, stderr=subprocess.DEVNULL, cwd=folder,
+                                   env=kept | settings, start_new_session=os.name == "posix")
+        late = False
+        try:
+            process.communicate(json.dumps(question).encode(), timeout=seconds)
+        except subprocess.TimeoutExpired:
+            late = True
+        finally:
+            end(process)
+        out.seek(0)
+        lines = out.read(WRITTEN).decode("utf-8", "replace").splitlines()
+    if late:
+        return {"outcome": "stopped", "remark": f"stopped after {seconds:g} s"}
+    for line in lines:
+        if line.startswith(token):
+            return dict(json.loads(line.removeprefix(token)))
+    return {"outcome": "stopped", "remark": ended(process.returncode)}
+
+
+def end(process: subprocess.Popen) -> None:
+    """End the process and what it has started."""
+    if os.name == "posix":
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            pass
+    process.kill()
+    process.wait()
+
+
+def ended(code: int) -> str:
+    """How a process ended that gave nothing back."""
+    if code < 0:
+        name = signal.Signals(-code).name if -code in set(signal.Signals) else str(-code)
+        return f"its process was ended by {name}" + (": the time of the processor" if name == "SIGXCPU" else "")
+    return "it ended its process"
+
+
+def summary(marks: Iterable[Mark]) -> list[str]:
+    """One line a file: its points."""
+    sums: dict[str, list[float]] = {}
+    for one in marks:
+        total = sums.setdefault(one.file, [0.0, 0.0])
+        total[0] += one.points
+        total[1] += one.of
+    return [f"{nb.printable(file)}: {got:g} of {of:g}" for file, (got, of) in sums.items()]

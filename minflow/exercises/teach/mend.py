@@ -1,0 +1,38 @@
+"""`minflow exercises mend`: a notebook whose cells were copied, split or deleted, made whole again.
+
+All cells are those of the release, only the answers come from the learner's file: nothing else of it can break marking.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .. import cells
+from . import nbgrader
+from . import notebook as nb
+
+ENDING = ".mended.ipynb"
+
+
+def mend(path: Path, release: Path | None = None, target: Path | None = None) -> tuple[Path, list[str]]:
+    """Write the release with the learner's answers. release: by what the file's cells are: of nbgrader, or plain.
+    target: `slope.mended.ipynb` beside the file. Returns (the file, remarks). Raises NoNotebook, OSError."""
+    notebook = nb.read(path)
+    if release is None:
+        lesson = nb.lesson_of(notebook, path)
+        whole = nb.read(nb.releases([lesson])[lesson])
+        if nbgrader.is_release(notebook):
+            whole = nbgrader.marked(whole)
+    else:
+        whole = nb.read(release)
+    known, remarks, new = nb.exercise_cells(whole), [], []
+    for cell in whole["cells"]:
+        exercise, part = next((known[one] for one in nb.ids_of(cell) if one in known), (None, ""))
+        if exercise and part == "answer":
+            source, remark = nb.answer_in(notebook, exercise)
+            cell = {**cell, "source": source or cells.answer_cell(exercise.name)}
+            remarks += [f"{exercise.name}: {remark}"] if remark else []
+        new.append(cell)
+    target = target or path.with_name(path.stem + ENDING)
+    nb.write(target, {**whole, "cells": new})
+    return target, remarks

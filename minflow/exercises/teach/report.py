@@ -1,0 +1,222 @@
+"""`minflow exercises report`: one table of a class from its learners' `.progress.jsonl`, as CSV and as a page.
+
+The files come from learners: lines may be torn, names may hold anything. What is not an exercise or a wrong answer of
+this course is counted, not shown. The page is one file without scripts.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import html
+import os
+import statistics
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from .. import record
+from ..definition import Exercise
+from ..find import course
+from . import notebook as nb
+
+PAUSE = 30 * 60.0  # seconds between two attempts from which on the learner was away
+LARGEST = 50_000_000  # bytes of a file that is read
+STUCK = 30.0  # minutes at one exercise
+
+
+@dataclasses.dataclass(frozen=True)
+class Work:
+    """A learner at an exercise. attempts: changed ones, until it was first right.  minutes: between the first and the
+    last of them, pauses left out.  wrong: names of wrong answers -> how often."""
+
+    right: bool
+    attempts: int
+    minutes: float
+    wrong: Counter[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Class:
+    """learners: name -> {exercise: Work}.  unknown: lines that are about no exercise of this course, or torn."""
+
+    exercises: list[Exercise]
+    learners: dict[str, dict[str, Work]]
+    unknown: int
+
+    def at(self, exercise: Exercise) -> list[Work]:
+        """Of all who have begun it."""
+        return [works[exercise.name] for works in self.learners.values() if exercise.name in works]
+
+
+# ---- reading --------------------------------------------------------------------------------------------------------
+
+def read(folder: Path) -> Class:
+    """All progress files below the folder; the first folder on the way to one is the learner's name. Raises OSError
+    where the folder cannot be read."""
+    if not folder.is_dir():
+        raise NotADirectoryError(f"{folder} is no folder")
+    exercises = [one for one in course() if one.points]
+    known = {one.name: one for one in exercises}
+    lines: dict[str, list[dict[str, Any]]] = {}
+    unknown = 0
+    for place, folders, files in os.walk(folder):
+        folders.sort()
+        path = Path(place, record.FILE)
+        if record.FILE not in files or path == folder / record.FILE or not path.is_file():
+            continue
+        if path.stat().st_size > LARGEST:
+            unknown += 1
+            continue
+        name = nb.printable(path.relative_to(folder).parts[0])
+        readable = record.attempts(path)
+        mine = [one for one in readable if one["exercise"] in known]
+        unknown += count(path) - len(mine)
+        lines.setdefault(name, []).extend(mine)
+    learners = {name: {one.name: work for one in exercises if (work := work_at(one, lines[name]))}
+                for name in sorted(lines)}
+    return Class([one for one in exercises if any(one.name in works for works in learners.values())], learners, unknown)
+
+
+def count(path: Path) -> int:
+    """The lines of a file that hold something, but for attempts at recall."""
+    recall = {one.name for one in course() if not one.points}
+    text = path.read_text(encoding="utf-8", errors="replace")
+    return (sum(bool(line.strip()) for line in text.splitlines())
+            - sum(one["exercise"] in recall for one in record.attempts(path)))
+
+
+def work_at(exercise: Exercise, lines: list[dict[str, Any]]) -> Work | None:
+    """None where it was not begun."""
+    mine = [one for one in lines if one["exercise"] == exercise.name and one["outcome"] != "not started"]
+    if not mine:
+        return None
+    mine.sort(key=when)
+    right = next((i for i, one in enumerate(mine) if one["outcome"] == "right"), None)
+    until = mine if right is None else mine[:right + 1]
+    times = [when(one) for one in until if when(one)]
+    gaps = [later - earlier for earlier, later in zip(times, times[1:])]
+    names = {one.name for one in exercise.wrongs}
+    wrong = Counter(one["wrong"] for one in until if isinstance(one.get("wrong"), str) and one["wrong"] in names)
+    return Work(right is not None, len(until), sum(gap for gap in gaps if gap < PAUSE) / 60, wrong)
+
+
+def when(line: dict[str, Any]) -> float:
+    """Seconds since 1970; 0 where the line does not say it."""
+    try:
+        return datetime.datetime.fromisoformat(line["time"]).timestamp()
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return 0.0
+
+
+# ---- writing --------------------------------------------------------------------------------------------------------
+
+def points(works: dict[str, Work], exercises: list[Exercise]) -> int:
+    return sum(one.points for one in exercises if one.name in works and works[one.name].right)
+
+
+def as_csv(given: Class) -> str:
+    """A row for each learner: points, then for each exercise "right 2" or "tried 5", with the number of attempts."""
+    head = ["learner", "points", *(one.name for one in given.exercises)]
+    rows = [[name, points(works, given.exercises), *(state(works.get(one.name)) for one in given.exercises)]
+            for name, works in given.learners.items()]
+    return nb.table([head, *rows])
+
+
+def state(work: Work | None) -> str:
+    return "" if work is None else f"{'right' if work.right else 'tried'} {work.attempts}"
+
+
+def as_html(given: Class) -> str:
+    """What to explain tomorrow, how each exercise went, who is stuck, and who has done what."""
+    n = len(given.learners)
+    others = f" {given.unknown} lines were torn or about no exercise of this course." if given.unknown else ""
+    parts = [f"<p>Learners: {n}. Exercises that somebody has begun: {len(given.exercises)}.{others}</p>"]
+    parts += ["<h2>Wrong answers of the class</h2>", table(
+        "What to explain next: each by its name, the commonest first.",
+        ("exercise", "wrong answer", "learners", "attempts", "what the hint says"), wrong_answers(given))]
+    parts += ["<h2>Exercises</h2>", table(
+        "Begun and right count learners; attempts and minutes are medians until it was right.",
+        ("exercise", "question", "begun", "right", "at the first attempt", "attempts", "minutes"),
+        [exercise_row(one, given) for one in given.exercises])]
+    parts += ["<h2>Unfinished</h2>", table(
+        f"Tried and not right yet, the longest first; {STUCK:g} minutes and more mean: go and ask.",
+        ("learner", "exercise", "attempts", "minutes", "last named wrong answers"), unfinished(given))]
+    marks = [(name, points(works, given.exercises), *(mark(works.get(one.name)) for one in given.exercises))
+             for name, works in given.learners.items()]
+    parts += ["<h2>Learners</h2>", table(
+        "\u2713 right, ~ tried, \u00b7 not begun; with the number of attempts.",
+        ("learner", "points", *(one.name for one in given.exercises)), marks)]
+    return PAGE.format(body="\n".join(parts))
+
+
+def wrong_answers(given: Class) -> list[tuple]:
+    rows = []
+    for one in given.exercises:
+        for wrong in one.wrongs:
+            times = [work.wrong[wrong.name] for work in given.at(one) if work.wrong[wrong.name]]
+            if times:
+                rows.append((one.name, wrong.name, len(times), sum(times), wrong.hints[0] if wrong.hints else ""))
+    return sorted(rows, key=lambda row: (-row[2], -row[3]))
+
+
+def exercise_row(exercise: Exercise, given: Class) -> tuple:
+    works = given.at(exercise)
+    right = [work for work in works if work.right]
+    return (exercise.name, exercise.question, len(works), len(right), sum(work.attempts == 1 for work in right),
+            median(work.attempts for work in right), median(work.minutes for work in right))
+
+
+def median(values: Any) -> str:
+    values = list(values)
+    return f"{statistics.median(values):.3g}" if values else ""
+
+
+def unfinished(given: Class) -> list[tuple]:
+    rows = [(name, exercise, work.attempts, round(work.minutes), ", ".join(work.wrong))
+            for name, works in given.learners.items() for exercise, work in works.items() if not work.right]
+    return sorted(rows, key=lambda row: (-row[3], -row[2]))
+
+
+def mark(work: Work | None) -> str:
+    return "\u00b7" if work is None else f"{chr(0x2713) if work.right else '~'} {work.attempts}"
+
+
+def table(caption: str, head: tuple[str, ...], rows: list[tuple]) -> str:
+    """A table whose first column names its rows."""
+    if not rows:
+        return "<p>None.</p>"
+    heads = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in head)
+    lines = []
+    for first, *others in rows:
+        cells = "".join(f"<td{' class=number' * isinstance(one, int | float)}>{html.escape(str(one))}</td>"
+                        for one in others)
+        lines.append(f'<tr><th scope="row">{html.escape(str(first))}</th>{cells}</tr>')
+    return (f'<div class="wide" tabindex="0" role="region" aria-label="{html.escape(caption)}"><table>'
+            f"<caption>{html.escape(caption)}</caption>\n<thead><tr>{heads}</tr></thead>\n<tbody>\n"
+            + "\n".join(lines) + "\n</tbody></table></div>")
+
+
+PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>The class</title>
+<style>
+:root {{ color-scheme: light dark; }}
+body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 75em; padding: 0 1em; }}
+.wide {{ overflow-x: auto; }}
+table {{ border-collapse: collapse; }}
+caption {{ text-align: left; padding: 4px 0; }}
+th, td {{ border: 1px solid #8888; padding: 3px 9px; text-align: left; vertical-align: top; font-weight: normal; }}
+thead th {{ font-weight: 600; }}
+td.number {{ text-align: right; font-variant-numeric: tabular-nums; }}
+</style>
+</head>
+<body>
+<h1>The class</h1>
+{body}
+</body>
+</html>
+"""

@@ -1,9 +1,9 @@
-"""The command line: `minflow lab | run | doctor | onnx`. Start at `main`.
+"""The command line: `minflow lab | run | doctor | onnx | exercises | slides`. Start at `main`.
 
 `lab` opens JupyterLab on the learner's copy of the course (course.py lays it out), `run 00` executes one notebook
 headless and prints what it prints, `doctor` says what this machine has (its checks are in doctor.py), `onnx` writes a
-saved graph as an ONNX file. Nothing here is imported by `import minflow`; Jupyter is imported by the command that needs
-it.
+saved graph as an ONNX file, `exercises` and `slides` are a teacher's tools (exercises/teach). Nothing here is imported
+by `import minflow`; Jupyter is imported by the command that needs it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from . import course
 
@@ -43,7 +45,8 @@ def main(argv: list[str] | None = None) -> int:
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="minflow", description="A deep-learning framework that you can see through.")
     top.add_argument("--version", action="version", version=f"minflow {version()}")
-    commands = top.add_subparsers(title="commands", metavar="lab | run | doctor | onnx", required=True)
+    commands = top.add_subparsers(title="commands", metavar="lab | run | doctor | onnx | exercises | slides",
+                                  required=True)
 
     text = "open JupyterLab on your copy of the course"
     one = commands.add_parser(
@@ -64,19 +67,22 @@ def parser() -> argparse.ArgumentParser:
     one = commands.add_parser("doctor", help="say what this machine has, and what to do about what is missing")
     one.set_defaults(command=lambda options: doctor())
 
-    exercises = commands.add_parser("exercises", help="for teachers and translators").add_subparsers(required=True)
-    one = exercises.add_parser("translate", help="bring translations up to date, check them, build lessons from them")
-    task = one.add_mutually_exclusive_group(required=True)
-    task.add_argument("--update", nargs="+", metavar=("LANGUAGE", "PAGE"), help="write new and changed texts into the "
-                      "PO files, of all pages or of those named, such as 02_downhill, l02, checker")
-    task.add_argument("--check", nargs="+", metavar=("LANGUAGE", "PAGE"), help="say what is to be done")
-    task.add_argument("--build", nargs=2, metavar=("LANGUAGE", "FOLDER"), help="write the lessons into a folder")
-    one.set_defaults(command=translate)
-
     one = commands.add_parser("onnx", help="write a graph that flow.save wrote as an ONNX file")
     one.add_argument("folder", help="the folder of the saved graph")
     one.add_argument("file", help="the file to write, such as model.onnx")
     one.set_defaults(command=onnx)
+
+    one = commands.add_parser("exercises", help="for teachers and translators: editions of the lessons, marks, a report")
+    for_exercises(one.add_subparsers(title="commands", metavar="build | grade | mend | report | translate",
+                                     required=True))
+
+    one = commands.add_parser("slides", help="write a lesson as slides: one page that needs no network")
+    one.add_argument("lesson", help="its number (05), its name or a path")
+    one.add_argument("--out", help="the file to write (default: 05_NAME.slides.html here)")
+    one.add_argument("--reveal", nargs="?", const="", metavar="ADDRESS",
+                     help="slides of reveal.js by nbconvert; it is loaded from ADDRESS, else from the network")
+    one.add_argument("--not-run", action="store_true", help="without running the lesson: code, and no results")
+    one.set_defaults(command=teach("slides"))
     return top
 
 
@@ -87,6 +93,58 @@ def language(text: str) -> str:
     if short(text) not in ("en", *languages()):
         raise argparse.ArgumentTypeError(f"{text!r} is not there; there are en, {', '.join(languages())}")
     return short(text)
+
+
+def for_exercises(commands: Any) -> None:
+    one = commands.add_parser("build", help="write student and teacher editions of lessons with exercises")
+    one.add_argument("--for", dest="kind", choices=("plain", "nbgrader", "otter"), default="plain", help="what for")
+    one.add_argument("folder", help="the folder to write into")
+    one.add_argument("--lesson", nargs="+", action="extend", default=[], metavar="02", help="these only")
+    one.set_defaults(command=teach("build"))
+
+    one = commands.add_parser(
+        "grade", help="marks as CSV: the answers alone, each in a new process with limits",
+        description="The answers are run with limits of time and memory, and without a network where the system can "
+                    "take it away. They are still programs of somebody else: a machine of its own is better.")
+    one.add_argument("files", nargs="+", help="notebooks, or folders of them")
+    one.add_argument("--out", help="the file to write (default: print)")
+    one.add_argument("--seed", type=int, default=0, help="of the cases (default 0)")
+    one.add_argument("--word", default="", help="the MINFLOW_WORD that the class had")
+    one.add_argument("--memory", type=seconds, default=2.0, metavar="GB", help="for one answer (default 2; Linux)")
+    one.add_argument("--seconds", type=seconds, help="for one answer (default: by its exercise, 60 and more)")
+    one.add_argument("--jobs", type=int, help="answers at once (default: one a core)")
+    one.set_defaults(command=teach("grade"))
+
+    one = commands.add_parser("mend", help="rebuild a notebook whose cells were copied, split or deleted")
+    one.add_argument("files", nargs="+", help="notebooks, or folders of them")
+    one.add_argument("--release", help="the notebook that was given out (default: the course's own)")
+    one.add_argument("--in-place", action="store_true", help="replace the file (default: write NAME.mended.ipynb)")
+    one.set_defaults(command=teach("mend"))
+
+    one = commands.add_parser("report", help="the table of a class, from NAME/.progress.jsonl in a folder")
+    one.add_argument("folder", help="with a folder for each learner")
+    one.add_argument("--csv", help="the file to write (default: report.csv in the folder)")
+    one.add_argument("--html", help="the page to write (default: report.html in the folder)")
+    one.set_defaults(command=teach("report"))
+
+    one = commands.add_parser("translate", help="bring translations up to date, check them, build lessons from them")
+    task = one.add_mutually_exclusive_group(required=True)
+    task.add_argument("--update", nargs="+", metavar=("LANGUAGE", "PAGE"), help="write new and changed texts into the "
+                      "PO files, of all pages or of those named, such as 02_downhill, l02, checker")
+    task.add_argument("--check", nargs="+", metavar=("LANGUAGE", "PAGE"), help="say what is to be done")
+    task.add_argument("--build", nargs=2, metavar=("LANGUAGE", "FOLDER"), help="write the lessons into a folder")
+    one.set_defaults(command=translate)
+
+
+def teach(name: str) -> Callable[[argparse.Namespace], int]:
+    """A command of the teacher's tools, imported when it is called."""
+    def command(options: argparse.Namespace) -> int:
+        one_blas_thread()
+        from .exercises.teach import commands
+
+        return getattr(commands, name)(options)
+
+    return command
 
 
 def seconds(text: str) -> float:

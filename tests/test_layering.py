@@ -93,7 +93,8 @@ ROOMS = {
     "func": ["core"],
     "special": ["core", "nn"],
     "fft": ["core"],
-    "exercises": ["core.base.errors", "core.mode", "views"],  # and, as learners write, `import minflow as flow`
+    # and, as learners write, `import minflow as flow`
+    "exercises": ["core.base.errors", "core.mode", "views", "course", "io.atomic"],
     "cli": ["course", "headless", "doctor", "exercises"],
     "course": ["io.atomic", "io.temporary"],
     "headless": [],

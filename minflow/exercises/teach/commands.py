@@ -1,0 +1,116 @@
+"""What `minflow exercises ...` and `minflow slides` do with the words of the command line: cli.py reads them."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from ...io import atomic
+from . import build as building
+from . import grade as grading
+from . import mend as mending
+from . import notebook as nb
+from . import report as reporting
+
+
+def build(options: argparse.Namespace) -> int:
+    """Write student and teacher editions."""
+    try:
+        written = building.build(options.kind, Path(options.folder), options.lesson)
+    except (LookupError, OSError, nb.NoNotebook) as error:
+        return failed("build", error)
+    for path in written:
+        print(path)
+    print(NEXT[options.kind].format(folder=options.folder))
+    return 0
+
+
+NEXT = {
+    "plain": "Students get what is in student/; in teacher/ the solutions stand below each stub.",
+    "nbgrader": "Next: cd {folder}, then nbgrader generate_assignment ps02, and give out what is in release/.",
+    "otter": "Next: otter assign {folder}/ps02/NAME.ipynb OUT, and give out what is in OUT/student/.",
+}
+
+
+def grade(options: argparse.Namespace) -> int:
+    """Print or write the marks as CSV; a line for each file goes to stderr."""
+    limits = grading.Limits(options.memory, options.seconds, options.seed, options.word)
+    if not nb.notebooks(options.files):
+        return failed("grade", FileNotFoundError("there are no notebooks in what is named"))
+    marks = []
+    for one in grading.grade(options.files, limits, options.jobs):
+        marks.append(one)
+        if one.outcome == "unreadable":
+            print(f"minflow exercises grade: {nb.printable(one.file)}: {one.remark}", file=sys.stderr, flush=True)
+    text = nb.table([grading.COLUMNS, *(one.row() for one in marks)])
+    for line in grading.summary(marks):
+        print(line, file=sys.stderr)
+    if not options.out:
+        print(text, end="")
+        return 0
+    return written("grade", {Path(options.out): text})
+
+
+def mend(options: argparse.Namespace) -> int:
+    """Make notebooks whole again, beside the files or in their place."""
+    worst = 0
+    for path in nb.notebooks(options.files):
+        if path.name.endswith(mending.ENDING) and str(path) not in options.files:
+            continue
+        try:
+            release = Path(options.release) if options.release else None
+            target, remarks = mending.mend(path, release, path if options.in_place else None)
+        except (nb.NoNotebook, LookupError, OSError) as error:
+            worst = failed("mend", ValueError(f"{path}: {error}"))
+            continue
+        print(target)
+        for remark in remarks:
+            print(f"  {nb.printable(remark)}")
+    return worst
+
+
+def report(options: argparse.Namespace) -> int:
+    """Write the table of a class, as CSV and as a page."""
+    folder = Path(options.folder)
+    try:
+        known = reporting.read(folder)
+    except OSError as error:
+        return failed("report", error)
+    if not known.learners:
+        return failed("report", FileNotFoundError(f"no NAME/.progress.jsonl is in {folder}"))
+    return written("report", {Path(options.csv or folder / "report.csv"): reporting.as_csv(known),
+                              Path(options.html or folder / "report.html"): reporting.as_html(known)})
+
+
+def slides(options: argparse.Namespace) -> int:
+    """Write a lesson as slides."""
+    from . import slides as showing
+
+    try:
+        path = showing.write(options.lesson, options.out and Path(options.out), options.reveal, not options.not_run)
+    except ImportError as error:
+        print(f"minflow slides: nbconvert cannot be imported ({error}). Try: pip install jupyterlab", file=sys.stderr)
+        return 1
+    except (nb.NoNotebook, LookupError, OSError, RuntimeError) as error:
+        return failed("", error)
+    print(path)
+    return 0
+
+
+def written(command: str, files: dict[Path, str]) -> int:
+    """Write the files, all or nothing each, and say which."""
+    for path, text in files.items():
+        data = text.encode("utf-8", "replace")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            atomic.replace(path, lambda file, data=data: file.write(data))
+        except OSError as error:
+            return failed(command, error)
+        print(path)
+    return 0
+
+
+def failed(command: str, error: Exception) -> int:
+    print(f"minflow {f'exercises {command}' if command else 'slides'}: {error}", file=sys.stderr)
+    return 1

@@ -72,7 +72,7 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("file", help="the file to write, such as model.onnx")
     one.set_defaults(command=onnx)
 
-    one = commands.add_parser("exercises", help="for teachers and translators: editions of the lessons, marks, a report")
+    one = commands.add_parser("exercises", help="for teachers and translators: editions of lessons, marks, a report")
     for_exercises(one.add_subparsers(title="commands", metavar="build | grade | mend | report | translate",
                                      required=True))
 

@@ -36,7 +36,10 @@ def main() -> None:
         os.dup2(nowhere, number)
     limit(question["memory"], question["seconds"])
     alone()
-    verdict = judged(question)
+    try:
+        verdict = judged(question)
+    except Exception as error:  # ours: the answer's own are caught there
+        verdict = {"outcome": "failed", "remark": f"grading fails: {type(error).__name__}: {error}"[:300]}
     channel.write((question["token"] + json.dumps(verdict) + "\n").encode())
     channel.flush()
     os._exit(0)  # threads of the answer have nothing more to say
@@ -109,7 +112,7 @@ def judged(question: dict[str, Any]) -> dict[str, str]:
     """The verdict on the answer. All that judges is imported, and known as it is, before a cell runs."""
     from .. import card, checker, judge
     from ..find import find
-    from ..limits import OutOfTime, time_limit
+    from ..limits import OutOfTime, limited
 
     exercise = find(question["exercise"])
     module = types.ModuleType("__main__")
@@ -124,8 +127,8 @@ def judged(question: dict[str, Any]) -> dict[str, str]:
     known = dict(pieces(exercise))
     refuse(os.getcwd())
     try:
-        with time_limit(CELL_SECONDS * exercise.limit):
-            execute(question["answer"], "<ipython-input-0-answer>", module)
+        limited(CELL_SECONDS * exercise.limit,
+                lambda: execute(question["answer"], "<ipython-input-0-answer>", module))
     except OutOfTime:
         return {"outcome": "stopped", "remark": "the cell itself does not end"}
     except BaseException as error:

@@ -10,7 +10,6 @@ import dataclasses
 import html
 import inspect
 import re
-import textwrap
 from typing import Any
 
 import numpy as np
@@ -22,10 +21,12 @@ from . import learner
 from .compare import array_of, clue, cut, short, shown
 from .judge import Verdict
 from .words import say
+from .words.width import padded, width, wrapped
 
 MARKS = {"right": "\u2713", "nearly": "\u2248", "not started": "\u00b7", "changed": "!"}  # any other: a cross
 COLORS = {"right": GREEN, "nearly": AMBER, "not started": BLUE}
 INDENT, WIDTH = "  ", 78
+BESIDE, BEHIND = r"(?<![A-Za-z0-9_*])", r"(?![A-Za-z0-9_*])"  # a star in 2*x is none of stress; Chinese has no spaces
 GRID = 8  # rows and columns of a result that is drawn
 
 
@@ -206,20 +207,18 @@ def text_of(card: Card) -> str:
     """The card in a terminal."""
     head = f"{card.mark} {card.name}   {card.headline}"
     lines = [f"{head}   {card.progress}".rstrip()]
-    wide = max((len(label) for label, text in card.rows), default=0)
-    lines += [f"{INDENT}{label:<{wide}}  {text}" for label, text in card.rows]
+    wide = max((width(label) for label, text in card.rows), default=0)
+    lines += [f"{INDENT}{padded(label, wide)}  {text}" for label, text in card.rows]
     for paragraph in card.paragraphs:
-        lines += wrapped(plain(paragraph), INDENT)
+        lines += in_lines(plain(paragraph), INDENT)
     for title, text in card.folded:
-        lines += [f"{INDENT}{title}:", *wrapped(plain(text), INDENT * 2)]
+        lines += [f"{INDENT}{title}:", *in_lines(plain(text), INDENT * 2)]
     return "\n".join(lines)
 
 
-def wrapped(text: str, indent: str) -> list[str]:
-    """Lines of at most WIDTH letters, broken at spaces; code keeps its indentation."""
-    return [indent + part for line in text.split("\n") for part in textwrap.wrap(
-        line, WIDTH, subsequent_indent=line[:len(line) - len(line.lstrip())], break_long_words=False,
-        drop_whitespace=True, replace_whitespace=False) or [""]]
+def in_lines(text: str, indent: str) -> list[str]:
+    """Lines of at most WIDTH columns; code keeps its indentation."""
+    return [indent + part for line in text.split("\n") for part in wrapped(line, WIDTH)]
 
 
 def html_of(card: Card) -> str:
@@ -269,14 +268,14 @@ def marked(text: str) -> str:
         else:
             part = html.escape(part, quote=False)
             part = re.sub(r"\*\*(\S(?:[^*\n]*\S)?)\*\*", r"<b>\1</b>", part)
-            parts[i] = re.sub(r"(?<![\w*])\*(\S(?:[^*\n]*\S)?)\*(?![\w*])", r"<em>\1</em>", part)
+            parts[i] = re.sub(rf"{BESIDE}\*(\S(?:[^*\n]*\S)?)\*{BEHIND}", r"<em>\1</em>", part)
     return "".join(parts)
 
 
 def plain(text: str) -> str:
     """Without the marks of stress; code keeps what it is."""
     parts = re.split(r"(`[^`\n]+`)", text)
-    parts[::2] = [re.sub(r"(?<![\w*])\*{1,2}(\S(?:[^*\n]*\S)?)\*{1,2}(?![\w*])", r"\1", part) for part in parts[::2]]
+    parts[::2] = [re.sub(rf"{BESIDE}\*{{1,2}}([^\s*](?:[^*\n]*[^\s*])?)\*{{1,2}}{BEHIND}", r"\1", part) for part in parts[::2]]
     return "".join(parts)
 
 

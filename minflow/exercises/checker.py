@@ -108,7 +108,7 @@ def hint(name: str) -> Help:
     if any(one["outcome"] == "right" for one in tried):
         card.headline = say("all hints, and the solution")
         for wrong in exercise.wrongs:
-            card.rows.append((wrong.name, say(wrong.hints[0])))
+            card.rows.append((say(wrong.name), say(wrong.hints[0])))
         card.folded.append((say("the solution"), solution(exercise)))
         return Help(card)
     last = tried[-1] if tried else None

@@ -275,7 +275,8 @@ def marked(text: str) -> str:
 def plain(text: str) -> str:
     """Without the marks of stress; code keeps what it is."""
     parts = re.split(r"(`[^`\n]+`)", text)
-    parts[::2] = [re.sub(rf"{BESIDE}\*{{1,2}}([^\s*](?:[^*\n]*[^\s*])?)\*{{1,2}}{BEHIND}", r"\1", part) for part in parts[::2]]
+    stress = rf"{BESIDE}\*{{1,2}}([^\s*](?:[^*\n]*[^\s*])?)\*{{1,2}}{BEHIND}"
+    parts[::2] = [re.sub(stress, r"\1", part) for part in parts[::2]]
     return "".join(parts)
 
 

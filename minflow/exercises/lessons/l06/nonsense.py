@@ -3,7 +3,7 @@
 from ...definition import Exercise
 
 exercise = Exercise(
-    "06.1", "nonsense", kind="predict", level="warm-up", answer="guess",
+    "06.1", "nonsense", kind="predict", level="warm-up", answer="shares",
     question="How well does a network learn labels that mean nothing?",
     hint="Two questions. Has it room to store 300 answers? And is there anything to find for new images?",
     fact="A training accuracy alone proves nothing: the same network gets it with sense and with nonsense.",

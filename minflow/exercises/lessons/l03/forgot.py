@@ -1,4 +1,4 @@
-"""03.4 forgot: a training step whose gradients grow."""
+"""03.4 forgot: a training step that goes by the slopes of all steps before it as well."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from ...definition import Exercise, case
 
 exercise = Exercise(
     "03.4", "forgot", kind="mend", level="core", answer="train_step", allowed=(1e-5, 1e-5),
-    question="Why do the slopes grow from step to step?",
+    question="Why does the walk never rest?",
     hint="Say what each line does, in its order: what holds `.grad` before the step, and what should it hold?",
     fact="`backward` adds, it does not replace. That is on purpose: where ways meet, slopes add. And data that do not "
          "fit into memory at once can be taken in parts, whose slopes add up.",

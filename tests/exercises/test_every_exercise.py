@@ -108,3 +108,11 @@ def test_a_solution_is_read_as_it_is_written(name):
     own = learner.written(as_typed(exercise, cells.solved_cell(name)))
     assert own.node is not None and not learner.only_placeholder(own.node)
     assert len(list(exercise.make(__import__("numpy").random.default_rng(0)))) >= 5
+
+
+def test_the_page_says_so():
+    """docs/exercises.md, but for the mutants, which are for a slow test."""
+    from tests.exercises.page import PAGE, rows, table_of
+
+    written = [row[:-1] for row in table_of(PAGE.read_text(encoding="utf-8"))]
+    assert written == [row[:-1] for row in rows(with_mutants=False)], "write it with: python -m tests.exercises.page"

@@ -1,0 +1,98 @@
+"""docs/exercises.md: what each check was tried with. `python -m tests.exercises.page` writes it, tests compare it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from minflow.exercises import cells
+from minflow.exercises.find import course, find
+from minflow.exercises.judge import judge, result_of
+from tests.exercises.test_every_exercise import SEEDS, as_typed, given_to
+
+PAGE = Path(__file__).parents[2] / "docs" / "exercises.md"
+HEAD = """# The exercises, and why their checks can be trusted
+
+`from minflow.exercises import check` checks an answer in the cell below it; each exercise is one file of
+[minflow/exercises/lessons/](../minflow/exercises/lessons). A test makes this page: for each exercise it runs
+
+- **empty**: the cell as the learner finds it. What it earns: an empty notebook earns nothing;
+- **right**: the solution, and other right answers written otherwise, five times with other numbers: all pass;
+- **wrong**: the typical wrong answers, five times too: how many are caught, and how many of those are given the hint
+  that was written for this mistake;
+- **mutants**: the solution with one small mistake made by a machine (another comparison or operator, a number one
+  larger, two arguments swapped, a line left out): how many are caught. One that is not caught means the same, or
+  nearly, as what it was made from.
+
+Cases: those that are shown, and those held back, which stop an answer that only knows the numbers it has seen. They
+are not secret from somebody who reads the package: this is for learning.
+
+"""
+
+
+def rows(with_mutants: bool):
+    """A row of the table for each exercise, as a list of texts."""
+    from tests.exercises.test_mutants import survivors
+
+    for exercise in course():
+        if not exercise.points:
+            continue
+        name, code = exercise.name, exercise.make is not None
+        seeds = SEEDS if code else [0]
+        empty = judge(exercise, as_typed(exercise, cells.answer_cell(name)), given_to(exercise))
+        right = [one if code else result_of(one, given_to(exercise)) for one in (exercise.right, *exercise.also)]
+        passed = sum(all(judge(exercise, one, given_to(exercise), seed).ok for seed in seeds) for one in right)
+        verdicts = [[judge(exercise, wrong_of(exercise, wrong), given_to(exercise), seed) for seed in seeds]
+                    for wrong in exercise.wrongs]
+        caught = sum(all(not one.ok for one in some) for some in verdicts)
+        named = sum(all(one.name is wrong or one.outcome == "refused" for one in some)
+                    for wrong, some in zip(exercise.wrongs, verdicts))
+        cases = list(exercise.make(np.random.default_rng(0))) if code else []
+        shown = f"{sum(not one.held for one in cases)} + {sum(one.held for one in cases)}" if code else "a value"
+        mutants = ""
+        if with_mutants and code and callable(exercise.right):
+            count, alive = survivors(name)
+            mutants = f"{count - len(alive)} of {count}"
+        yield [exercise.number, f"`{name}`", exercise.kind, str(exercise.points) if exercise.level != "stretch" else
+               f"{exercise.points} extra", shown, str(exercise.points if empty.ok else 0), f"{passed} of {len(right)}",
+               f"{caught} of {len(verdicts)}", f"{named} of {caught}", mutants]
+
+
+def wrong_of(exercise, wrong):
+    return wrong.answer(*given_to(exercise)) if exercise.make is None and callable(wrong.answer) else wrong.answer
+
+
+TITLES = ["no.", "exercise", "kind", "points", "cases", "empty", "right", "wrong, caught", "by their own hint",
+          "mutants, caught"]
+
+
+def page() -> str:
+    table = list(rows(with_mutants=True))
+    lines = ["| " + " | ".join(TITLES) + " |", "|" + "---|" * len(TITLES)]
+    lines += ["| " + " | ".join(row) + " |" for row in table]
+    return f"{HEAD}{totals(table)}\n\n" + "\n".join(lines) + "\n"
+
+
+def totals(table) -> str:
+    def added(column):
+        pairs = [row[column].split(" of ") for row in table if " of " in row[column]]
+        return " of ".join(str(sum(int(one[i]) for one in pairs)) for i in (0, 1))
+
+    points = sum(find(row[1].strip("`")).points for row in table if "extra" not in row[3])
+    extra = sum(find(row[1].strip("`")).points for row in table if "extra" in row[3])
+    return (f"{len(table)} exercises, {points} points and {extra} extra. An empty notebook earns "
+            f"{sum(int(row[5]) for row in table)}. Right answers that pass: {added(6)}. "
+            f"Wrong answers caught: {added(7)}, by their own hint: {added(8)}. Mutants caught: {added(9)}.")
+
+
+def table_of(text: str) -> list[list[str]]:
+    """The rows of the page."""
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()
+            if line.startswith("| ") and line[2].isdigit()]
+
+
+if __name__ == "__main__":
+    os.environ["MINFLOW_PROGRESS"] = "0"
+    PAGE.write_text(page(), encoding="utf-8")

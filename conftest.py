@@ -40,8 +40,14 @@ def pytest_xdist_auto_num_workers(config):
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
 
-def pytest_collection_modifyitems(items):
+SOON = ("02_", "07_")  # lessons that are run with all tests, before and after nn.Graph; the others are slow together
+
+
+def pytest_collection_modifyitems(config, items):
+    every = config.args_source is config.ArgsSource.TESTPATHS  # a lesson that is named is run
     for item in items:
         if item.path.suffix == ".ipynb":
             item.add_marker("notebook")
+            if every and not item.path.name.startswith(SOON):
+                item.add_marker("slow")
     items.sort(key=lambda item: item.path.suffix != ".ipynb")  # the longest first: beside them the others find room

@@ -38,7 +38,7 @@ def parts(text: str) -> list[str]:
     for sign in text:
         last = result[-1][-1:]
         free = last.isspace() or wide(last) or wide(sign)
-        if last and free and not sign.isspace() and sign not in NOT_FIRST and last not in NOT_LAST:
+        if last and free and not sign.isspace() and sign not in NOT_FIRST and result[-1].rstrip()[-1:] not in NOT_LAST:
             result.append("")
         result[-1] += sign
     return result

@@ -109,8 +109,8 @@ def own_names(source):
 
 PYTHON = {"append", "pop", "items", "keys", "values", "get", "add", "extend", "copy", "index", "count", "sort", "join",
           "split", "format", "update", "insert", "remove", "discard", "setdefault", "reverse", "replace", "strip",
-          "clear", "read", "write", "close", "exists", "name", "upper", "lower", "startswith", "endswith", "removesuffix",
-          "perf_counter", "isnan", "ceil", "floor", "path", "median", "union", "difference"}
+          "clear", "read", "write", "close", "exists", "name", "upper", "lower", "startswith", "endswith",
+          "removesuffix", "perf_counter", "isnan", "ceil", "floor", "path", "median", "union", "difference"}
 
 
 def test_nothing_is_asked_before_it_is_shown(lesson):

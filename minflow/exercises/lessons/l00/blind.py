@@ -8,7 +8,8 @@ exercise = Exercise(
     "00.1", "blind", kind="predict", level="warm-up", answer="share",
     question="How many digits are read right before any training?",
     hint="A model that knows nothing picks one of the ten digits. How often is such a pick right?",
-    fact="A score is worth something only beside the score of blind guessing. With ten kinds that is about 0.1.",
+    fact="A share of right answers says little alone: compare it with blind guessing. With ten kinds that is about "
+         "0.1.",
     sibling="A die is thrown, and you guess the number. There are 6 sides and one guess, so about 1 guess in 6 is "
             "right. As a share that is 1 / 6, about 0.17. Of 300 throws you would guess about 50.",
 )

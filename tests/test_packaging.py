@@ -147,11 +147,6 @@ def test_each_dependency_has_code_behind_it():
     assert BROUGHT_ALONG.keys() <= names
 
 
-def test_readme_links():
-    for name in re.findall(r"\]\(([^)#:]+)\)", (TOP / "README.md").read_text()):
-        assert (TOP / name).exists(), name
-
-
 def in_checkout():
     """Every file that is no build's output, by its path."""
     words = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]

@@ -1,0 +1,162 @@
+"""README and docs/: the programs in them run, and what they link to is there; so are the links of the lessons.
+
+A block that cannot run here says why on its fence: ```python no-run: needs PyTorch
+"""
+
+import doctest
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).parent.parent
+PAGES = {file.relative_to(TOP).as_posix(): file.read_text(encoding="utf-8")
+         for file in [*TOP.glob("*.md"), *sorted((TOP / "docs").rglob("*.md")), *(TOP / "notebooks").rglob("*.md")]}
+BLOCK = re.compile(r"^```python([^\n]*)\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
+FENCED = re.compile(r"^([ \t]*)(`{3,}).*?^\1\2[ \t]*$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
+FOLLOWED = {"CONTRIBUTING.md": "tests/test_contributing.py puts each block where the page says"}
+TRAINING = """
+import minflow as flow
+from minflow import nn
+
+flow.manual_seed(0)
+loader = flow.utils.data.DataLoader(flow.utils.data.TensorDataset(flow.randn(8, 4), flow.randint(0, 2, (8,))), 4)
+loss_fn = nn.CrossEntropyLoss()
+
+
+def fresh(lr):
+    model = nn.Linear(4, 2)
+    return model, flow.optim.SGD(model.parameters(), lr=lr)
+
+
+def train(model, optimizer):
+    for x, y in loader:
+        loss = loss_fn(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+model, optimizer = fresh(0.1)
+x, y = next(iter(loader))
+"""
+# What a reader has already where the page begins.
+BEFORE = {
+    "docs/curves.md": TRAINING,
+    "docs/loading-weights.md": TRAINING + 'flow.save(model.state_dict(), "torch_model.safetensors")\n',
+    "README.md": TRAINING + """
+class Training(nn.Graph):
+    def __init__(self):
+        super().__init__()
+        self.model, self.loss_fn = model, loss_fn
+        self.add_optimizer(optimizer)
+
+    def build(self, x, y):
+        loss = self.loss_fn(self.model(x), y)
+        loss.backward()
+        return loss
+
+
+graph = Training()
+""",
+}
+
+
+def blocks(page):
+    """(why it is not run, the program) of each Python block."""
+    return [(words.strip().removeprefix("no-run").lstrip(": "), text) for words, text in BLOCK.findall(PAGES[page])
+            if not text.startswith(">>>")]
+
+
+WITH_PROGRAMS = [page for page in PAGES if blocks(page) and page not in FOLLOWED]
+
+
+def test_a_block_that_is_not_run_says_why():
+    fences = [(page, words) for page, text in PAGES.items() for words, _ in BLOCK.findall(text) if words.strip()]
+    assert not [fence for fence in fences if not re.fullmatch(r" no-run: \w.{8,}", fence[1])]
+
+
+@pytest.mark.parametrize("page", WITH_PROGRAMS)
+def test_the_programs_of_a_page_run_one_after_the_other(page, tmp_path):
+    """In a process of their own: a page may put minflow in the place of another library."""
+    programs = [BEFORE.get(page, ""), *(text for why, text in blocks(page) if not why)]
+    (tmp_path / "page.py").write_text("\n\n".join(programs), encoding="utf-8")
+    path = os.pathsep.join([str(TOP), str(TOP / "widgets"), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run([sys.executable, "page.py"], cwd=tmp_path, capture_output=True, text=True, timeout=300,
+                          env=os.environ | {"PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"})
+    assert done.returncode == 0, f"{page}:\n{done.stderr}"
+
+
+@pytest.mark.parametrize("page", [page for page, text in PAGES.items() if ">>> " in text and page not in FOLLOWED])
+def test_what_a_page_shows_at_the_prompt_is_said(page):
+    for block in re.findall(r"^```python\n(>>>.*?)^```", PAGES[page], re.MULTILINE | re.DOTALL):
+        said = []
+        test = doctest.DocTestParser().get_doctest(block, {}, page, page, 0)
+        assert doctest.DocTestRunner().run(test, out=said.append).failed == 0, "".join(said)
+
+
+# ---- links ------------------------------------------------------------------------------------------------------
+
+def markdown(name):
+    """The text of a page, or of the Markdown cells of a notebook, without code."""
+    if name.endswith(".ipynb"):
+        cells = json.loads((TOP / name).read_text(encoding="utf-8"))["cells"]
+        text = "\n\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    else:
+        text = PAGES[name] if name in PAGES else (TOP / name).read_text(encoding="utf-8")
+    return FENCED.sub(lambda found: "" if "\n" in found[0] else "`", text)
+
+
+def anchors(name):
+    """The names by which the headings of a page can be linked to, as code hosts and the site make them."""
+    text = PAGES[name] if name in PAGES else (TOP / name).read_text(encoding="utf-8")
+    text = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+    found = []
+    for heading in re.findall(r"^#+[ \t]+(.+?)[ \t]*$", text, re.MULTILINE):
+        slug = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        found.append(slug if slug not in found else f"{slug}-{found.count(slug)}")
+    return found
+
+
+def links(name):
+    """Where a page leads, but for addresses in the net: in text, in pictures, in HTML."""
+    text = markdown(name)
+    found = re.findall(r"\]\(<?([^()\s>]+)>?(?:\s+\"[^\"]*\")?\)", text)
+    found += re.findall(r"(?:href|src)=\"([^\"]+)\"", text)
+    return [link for link in found if not re.match(r"[a-z]+:", link)]
+
+
+NOTEBOOKS = [file.relative_to(TOP).as_posix() for file in sorted((TOP / "notebooks").rglob("*.ipynb"))
+             if ".ipynb_checkpoints" not in file.parts]
+
+
+def broken(name):
+    wrong = []
+    for link in links(name):
+        place, _, anchor = link.partition("#")
+        path = Path(os.path.normpath(TOP / Path(name).parent / place)) if place else TOP / name
+        if not path.exists() or not path.is_relative_to(TOP):
+            wrong.append(link)
+        elif anchor and path.suffix == ".md" and anchor not in anchors(path.relative_to(TOP).as_posix()):
+            wrong.append(link)
+    return wrong
+
+
+@pytest.mark.parametrize("name", [*PAGES, *NOTEBOOKS])
+def test_links_lead_somewhere(name):
+    assert broken(name) == []
+
+
+def test_broken_links_are_found(monkeypatch):
+    page = "# A `b` c!\n\n## Twice\n\n## Twice\n\n"
+    right = "[x](#a-b-c) [x](#twice-1) [x](../README.md#start) ![x](tape.svg) [x](https://a.b/c) `[x](no)`"
+    monkeypatch.setitem(PAGES, "docs/p.md", page + right + "\n\n```\n[x](nowhere)\n```\n")
+    monkeypatch.setattr(Path, "exists", lambda path, old=Path.exists: path.name == "p.md" or old(path))
+    assert broken("docs/p.md") == []
+    wrong = ["no.md", "#no", "../README.md#no", "../../outside.md", "no.svg"]
+    monkeypatch.setitem(PAGES, "docs/p.md", page + " ".join(f"![x]({link})" for link in wrong))
+    assert broken("docs/p.md") == wrong

@@ -1,0 +1,1 @@
+"""The documentation site. Start at `__main__.py`."""

@@ -1,0 +1,68 @@
+"""`python -m docs.site`: build the site into `build/site`; open its `index.html`, no server is needed.
+
+The sources are gathered into `build/site-source`, in the places that they have in the repository, so that links in
+them hold: pages of `docs/`, the lessons with their outputs (`lessons.py`), and what is generated from the code: the
+reference (`reference.py`), the course's list, the glossary and the picture of the rooms (`pages.py`). A warning is an
+error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from . import lessons, pages, reference
+
+TOP = Path(__file__).resolve().parents[2]
+SOURCE, RESULT = TOP / "build/site-source", TOP / "build/site"
+OUTSIDE = re.compile(r"""<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)=["'](?:https?:)?//[^"']+|url\(["']?https?://""")
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Build the site. Returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m docs.site", description="Build the documentation site.")
+    parser.add_argument("--no-run", action="store_true", help="show the lessons without their outputs: seconds")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="lessons that run at once")
+    options = parser.parse_args(argv)
+    gather(SOURCE)
+    if not options.no_run and not lessons.run_all(SOURCE, options.jobs):
+        return 1
+    words = ["-b", "html", "-c", str(Path(__file__).parent), "-W", "--keep-going", "-q", "-E",
+             "-d", str(TOP / "build/site-doctrees"), "-j", str(options.jobs), str(SOURCE), str(RESULT)]
+    shutil.rmtree(RESULT, ignore_errors=True)
+    code = subprocess.run([sys.executable, "-m", "sphinx", *words], cwd=TOP).returncode
+    if code:
+        return code
+    if loaded := from_outside(RESULT):
+        print("the site would load from other machines:", *loaded, sep="\n  ", file=sys.stderr)
+        return 1
+    print(f"{RESULT / 'index.html'}: {len(list(RESULT.rglob('*.html')))} pages")
+    return 0
+
+
+def gather(source: Path) -> None:
+    """Lay out all sources in a fresh folder."""
+    shutil.rmtree(source, ignore_errors=True)
+    written = {**pages.from_the_repository(), **pages.generated(), **reference.pages()}
+    for name, text in (written | pages.cited(written)).items():
+        path = source / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    for name in pages.pictures():
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(TOP / name, source / name)
+
+
+def from_outside(folder: Path) -> list[str]:
+    """Addresses on other machines that a page would load something from; links to click are none."""
+    return sorted({f"{file.relative_to(folder)}: {found}" for file in folder.rglob("*")
+                   if file.suffix in (".html", ".css") for found in OUTSIDE.findall(file.read_text(encoding="utf-8"))})
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,57 @@
+"""Sphinx's settings of the site. `python -m docs.site` (see `__main__.py`) gathers the sources and runs it."""
+
+from docutils.nodes import NodeVisitor, SkipNode
+from docutils.utils.math.latex2mathml import tex2mathml
+
+project = "minflow"
+author = "the minflow authors"
+copyright = author
+extensions = ["myst_nb"]
+exclude_patterns: list[str] = []
+# Every link that we write leads somewhere. Words in annotations are no links of ours: some name what is not public, and
+# for some (`Optimizer`) two rooms have a class.
+nitpicky = True
+nitpick_ignore_regex = [("py:class", ".*")]
+suppress_warnings = ["ref.python"]
+
+# Nothing comes from another machine: no inventories, no fonts, no scripts but those of Sphinx and the theme.
+html_theme = "furo"
+html_title = "minflow"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_search_summary = False  # it would fetch each page, which a browser refuses on the disk
+html_show_sphinx = False
+html_last_updated_fmt = None
+smartquotes = False  # `"` in prose is often code
+nb_ipywidgets_js: dict = {}
+html_math_renderer = "mathml"
+
+myst_enable_extensions = ["dollarmath", "colon_fence"]
+myst_heading_anchors = 4
+myst_dmath_allow_digits = False  # a price is no formula
+myst_dmath_allow_space = False
+
+nb_execution_mode = "off"  # `lessons.py` has run them, each once, in parallel
+nb_merge_streams = True
+# Of an output that has many forms, the one that a page without a kernel can show.
+nb_mime_priority_overrides = [
+    ("html", "application/vnd.jupyter.widget-view+json", None),
+    ("html", "image/svg+xml", 10), ("html", "text/html", 20), ("html", "image/png", 30), ("html", "text/plain", 90),
+]
+
+
+def inline(self: NodeVisitor, node) -> None:
+    self.body.append(tex2mathml(node.astext(), as_block=False))
+    raise SkipNode
+
+
+def display(self: NodeVisitor, node) -> None:
+    self.body.append(f'<div class="math">{tex2mathml(node.astext(), as_block=True)}</div>\n')
+    raise SkipNode
+
+
+def setup(app):
+    """Formulas as MathML, which browsers draw themselves."""
+    app.add_html_math_renderer("mathml", (inline, None), (display, None))
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,198 @@
+"""Pages that are taken from the repository as they are, and those made of what the lessons and the code say."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import json
+import os
+import re
+from pathlib import Path
+
+from minflow.exercises.welcome import Lesson, lessons, tours
+from minflow.exercises.words import po
+from minflow.views.draw import theme
+from minflow.views.draw.boxes import Box, Diagram, Edge
+from minflow.views.draw.engines import render_svg
+
+TOP = Path(__file__).resolve().parents[2]
+NOTEBOOKS = TOP / "notebooks"
+LINK = re.compile(r"(\]\()([^()\s#:]+)(#[^()\s]*)?(\))")
+FENCES = re.compile(r"(^```.*?^```[ \t]*$)", re.MULTILINE | re.DOTALL)
+# Caption -> pages. What stands in docs/ and is not named here is a guide.
+CHAPTERS = {
+    "Learn": ["notebooks/README", "glossary", "docs/coming-from-pytorch", "docs/coming-from-oneflow"],
+    "Understand": ["docs/how-it-works", "docs/performance", "docs/differences", "docs/coverage"],
+    "Use": ["reference/index"],
+    "Teach": [],
+    "Take part": ["CONTRIBUTING", "CHANGELOG"],
+}
+
+
+def from_the_repository() -> dict[str, str]:
+    """Path -> text of the Markdown pages and notebooks that are written by hand; README.md is the first page."""
+    files = [TOP / "README.md", TOP / "CONTRIBUTING.md", TOP / "CHANGELOG.md", *sorted((TOP / "docs").glob("*.md")),
+             *sorted((TOP / "docs/teaching").rglob("*.md")),
+             *(one.path for one in [*lessons(NOTEBOOKS), *tours(NOTEBOOKS)])]
+    result = {file.relative_to(TOP).as_posix(): text_of(file) for file in files}
+    chapters = {caption: list(names) for caption, names in CHAPTERS.items()}
+    known = {name for names in chapters.values() for name in names}
+    for name in sorted(Path(file).with_suffix("").as_posix() for file in result if file.startswith("docs/")):
+        if name not in known:
+            chapters["Teach" if name.startswith("docs/teaching/") else "Use"].append(name)
+    chapters["Teach"].sort(key=lambda name: not name.endswith("/README"))
+    result["index.md"] = result.pop("README.md") + "".join(toctree(*one) for one in chapters.items() if one[1])
+    result["docs/how-it-works.md"] = result["docs/how-it-works.md"].replace("<!-- rooms -->", rooms())
+    return result
+
+
+def toctree(caption: str, names: list[str]) -> str:
+    return "\n".join(["", "```{toctree}", ":hidden:", f":caption: {caption}", "", *names, "```", ""])
+
+
+def text_of(file: Path) -> str:
+    """A page, where links to files that are no pages lead to pages that show them."""
+    text = file.read_text(encoding="utf-8")
+    if file.suffix != ".ipynb":
+        return linked(text, file.parent)
+    notebook = json.loads(text)
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "markdown":
+            cell["source"] = linked("".join(cell["source"]), file.parent)
+    return json.dumps(notebook, ensure_ascii=False)
+
+
+def linked(text: str, folder: Path) -> str:
+    pieces = FENCES.split(text)
+    pieces[::2] = [LINK.sub(lambda found: target(found, folder), piece) for piece in pieces[::2]]
+    return "".join(pieces)
+
+
+def target(found: re.Match, folder: Path) -> str:
+    """A link, as it has to be on the site."""
+    start, name, anchor, end = found.groups()
+    path = Path(os.path.normpath(folder / name))
+    back = os.path.relpath(TOP, folder)
+    if path == TOP / "README.md":
+        return f"{start}{back}/index.md{anchor or ''}{end}"
+    if path.is_dir() and (path / "README.md").exists():
+        return f"{start}{name.rstrip('/')}/README.md{anchor or ''}{end}"
+    if path.is_file() and not is_page(path) and path.suffix not in PICTURES:
+        return f"{start}{back}/source/{path.relative_to(TOP).as_posix()}.md{end}"
+    return found[0]
+
+
+PICTURES = (".svg", ".png", ".gif", ".jpg")
+
+
+def is_page(path: Path) -> bool:
+    return path.suffix in (".md", ".ipynb")
+
+
+def cited(written: dict[str, str]) -> dict[str, str]:
+    """Pages that show the files which the others link to: `source/minflow/core/op.py.md`."""
+    names = {name for text in written.values() for name in re.findall(r"\]\([./]*/source/([^()\s]+)\.md\)", text)}
+    return {f"source/{name}.md": source_page(name) for name in sorted(names)}
+
+
+def source_page(name: str) -> str:
+    text = (TOP / name).read_text(encoding="utf-8")
+    fence = "`" * (3 + max(map(len, re.findall(r"^`+", text, re.MULTILINE)), default=0))
+    language = {".py": "python", ".toml": "toml", ".yml": "yaml"}.get(Path(name).suffix, "text")
+    return f"---\norphan: true\n---\n\n# {name}\n\n{fence}{language}\n{text.rstrip()}\n{fence}\n"
+
+
+def pictures() -> list[str]:
+    """Of the pages by hand."""
+    return [file.relative_to(TOP).as_posix() for file in (TOP / "docs").rglob("*") if file.suffix in PICTURES]
+
+
+def generated() -> dict[str, str]:
+    """Pages that are made of what lessons and code say."""
+    return {"notebooks/README.md": course(), "glossary.md": glossary()}
+
+
+# ---- the course -----------------------------------------------------------------------------------------------------
+
+def course() -> str:
+    """The list of the lessons. It stands in the place of notebooks/README.md, which says the same to a code host."""
+    lines = ["# The course", "", "`minflow lab` opens your own copy of it, `minflow run 00` runs a lesson in the "
+             "terminal. Here each lesson is shown as it is after all its cells have run; the exercises are not begun.",
+             ""]
+    lines += listed(lessons(NOTEBOOKS))
+    if inside := tours(NOTEBOOKS):
+        lines += ["", "## Inside minflow", "", "Tours for those who want to read how it is made.", "", *listed(inside)]
+    return "\n".join(lines) + "\n"
+
+
+def listed(found: list[Lesson]) -> list[str]:
+    rows = ["| lesson | its question | minutes | exercises |", "|---|---|---|---|"]
+    for one in found:
+        place = one.path.relative_to(NOTEBOOKS).as_posix()
+        numbers = [str(number or "") for number in (one.minutes, len(one.exercises))]
+        cells = [f"[{one.number} - {one.title}]({place})", one.question, *numbers]
+        rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    names = [one.path.relative_to(NOTEBOOKS).with_suffix("").as_posix() for one in found]
+    return [*rows, "", "```{toctree}", ":hidden:", ":maxdepth: 1", "", *names, "```"]
+
+
+def words_of(path: Path) -> list[tuple[str, str]]:
+    """(word, meaning) of a lesson: the table in its cell whose id ends in `-words`."""
+    for cell in json.loads(path.read_bytes())["cells"]:
+        if cell.get("id", "").endswith("-words"):
+            rows = re.findall(r"^\|(.+?)(?<!\\)\|(.+)\|\s*$", "".join(cell["source"]), re.MULTILINE)
+            return [(word.strip(), meaning.strip()) for word, meaning in rows if not set(word) <= set(" -:")][1:]
+    return []
+
+
+def glossary() -> str:
+    """All words of the lessons, in alphabetical order, with the Chinese word where there is one."""
+    rows = []
+    for one in [*lessons(NOTEBOOKS), *tours(NOTEBOOKS)]:
+        file = NOTEBOOKS / "zh" / one.path.relative_to(NOTEBOOKS).with_suffix(".po")
+        chinese = {entry.text: entry.translation for entry in po.read(file) if entry.current} if file.exists() else {}
+        place = one.path.relative_to(TOP).as_posix()
+        rows += [(re.sub(r"\W", "", word).lower(),
+                  f"| {word} | {chinese.get(word, '')} | {meaning} | [{one.number}]({place}) |")
+                 for word, meaning in words_of(one.path)]
+    if not rows:
+        return "# Glossary\n\nThe lessons have not named a word yet.\n"
+    return "\n".join(["# Glossary", "", "The words that the lessons explain, and where each comes first.", "",
+                      "| word | 中文 | meaning | lesson |", "|---|---|---|---|", *(row for _, row in sorted(rows)), ""])
+
+
+# ---- how it works ---------------------------------------------------------------------------------------------------
+
+@functools.cache
+def arrows() -> dict[str, list[str]]:
+    """Room -> the rooms it imports, without those that it reaches through another, by the table of
+    tests/test_layering.py."""
+    table = importlib.import_module("tests.test_layering").ROOMS
+    folders = [room for room in table if (TOP / "minflow" / room).is_dir()]
+    direct = {room: {name.partition(".")[0] for name in table[room]} & set(folders) - {room} for room in folders}
+    below: dict[str, set[str]] = {}
+    for room in folders:  # the table names a room after those that it imports
+        below[room] = set().union(*(below[other] | {other} for other in direct[room]))
+    return {room: sorted(other for other in direct[room] if not any(other in below[middle] for middle in direct[room]))
+            for room in folders}
+
+
+def rooms() -> str:
+    """The picture of the rooms, and the same as a table."""
+    found = arrows()
+    look = {"fill": theme.PLATE, "color": theme.LINE}
+    boxes = tuple(Box(room, (room,), **look) for room in found)
+    edges = tuple(Edge(other, room) for room, others in found.items() for other in others)
+    svg, engine = render_svg(Diagram(boxes, (), edges, ()), ("wasi", "layout"))
+    if engine == "text":
+        raise RuntimeError(svg)
+    rows = ["| room | what it is | imports |", "|---|---|---|"]
+    for room, others in found.items():
+        doc = inspect.getdoc(importlib.import_module(f"minflow.{room}")) or ""
+        first = " ".join(doc.partition("\n\n")[0].split()).replace("|", "\\|")
+        rows.append(f"| `{room}` | {first} | {', '.join(f'`{other}`' for other in others)} |")
+    picture = "\n".join(line for line in svg.splitlines() if not line.startswith(("<?xml", "<!DOCTYPE")))
+    label = "The rooms of minflow; the table below says the same"
+    return (f'```{{raw}} html\n<figure class="rooms" role="img" aria-label="{label}">\n{picture}\n</figure>\n```\n\n'
+            + "\n".join(rows))

@@ -1,0 +1,148 @@
+"""The sources of the documentation site; `.ci/run docs` builds it of them, with warnings as errors."""
+
+import inspect
+import json
+import re
+
+import nbformat
+import pytest
+
+from docs.site import pages, reference
+from minflow.exercises import welcome
+from tests.test_completion import ROOMS
+
+HERE = object()  # its text holds an address
+# Lessons of before that do not open with their question yet.
+WITHOUT_A_HEAD = {"07_eager_and_static", "08_debugging_graphs", "10_job_functions", "11_without_waiting",
+                  "12_it_leaves_home", "R1_from_2_plus_3_to_the_kernel"}
+
+
+@pytest.fixture(scope="module")
+def api():
+    return reference.pages()
+
+
+def documented(api):
+    """(name, line under its signature) of all names of the reference."""
+    found = []
+    for text in api.values():
+        room = ""
+        for line in re.finditer(r"^:{3,4}\{py:(\w+)\} ([\w.]+).*\n(.*)$", text, re.MULTILINE):
+            kind, name, first = line.groups()
+            if kind in ("module", "currentmodule"):
+                room = name
+            elif line[0].startswith("::::"):
+                found.append((name if name.startswith("flow.Tensor.") else f"{room}.{name}", first))
+    return found
+
+
+def test_every_public_name_is_in_the_reference_once(api):
+    names = [name for name, _ in documented(api)]
+    wanted = {f"{room}.{name}" for room, module in ROOMS.items() for name in dir(module)} - set(ROOMS) - {"flow.Tensor"}
+    assert sorted(name for name in names if not name.startswith("flow.Tensor.")) == sorted(wanted)
+    assert len(set(names)) == len(names) and "flow.Tensor.backward" in names
+
+
+def test_every_name_says_something(api):
+    assert not [name for name, first in documented(api) if not first.strip(": ")]
+
+
+def test_pages_of_the_reference_have_a_length_to_read(api):
+    long = {name: count for name, text in api.items() if (count := text.count("\n::::{py:")) > 120}
+    assert not long
+    assert all(text.startswith("# ") for text in api.values())
+
+
+def test_every_page_of_the_reference_is_in_a_list(api):
+    listed = {line for text in api.values() for part in re.findall(r"^```\{toctree\}\n(.*?)```", text, re.M | re.S)
+              for line in part.split("\n") if line and line[0] != ":"}
+    assert {f"reference/{name}.md" for name in listed} == set(api) - {"reference/index.md"}
+
+
+def test_another_name_leads_to_the_first(api):
+    first = dict(documented(api))
+    for name, text in first.items():
+        if found := re.fullmatch(r"The same as \{py:obj\}`(.+)`\.", text):
+            assert "{py:obj}" not in first[found[1]], name
+    assert first["flow.absolute"] == "The same as {py:obj}`flow.abs`."
+
+
+def test_a_signature_is_the_same_at_each_build():
+    def f(self, x: "int | None" = None, *, by=len, where=HERE, name="a"): ...
+
+    assert reference.signature(f, "function") == "(self, x: int | None = None, *, by=len, where=..., name='a')"
+    assert reference.signature(f, "method").startswith("(x: int | None")
+    assert reference.signature(3, "data") == "" and reference.signature(KeyError, "exception") == ""
+
+
+def test_a_docstring_becomes_markdown():
+    doc = """x ** 2 < 3 * y_1, of `(N, C)` and `a*b`.
+
+        >>> f(1)
+        2
+
+    - one: $5
+    - two
+
+    1. first
+    """
+    assert reference.prose(inspect.cleandoc(doc)) == (
+        "x \\*\\* 2 \\< 3 \\* y\\_1, of `(N, C)` and `a*b`.\n\n```python\n>>> f(1)\n2\n```\n\n"
+        "- one\\: \\$5\n- two\n\n1\\. first")
+
+
+def test_links_to_files_lead_to_pages_that_show_them():
+    folder = pages.TOP / "docs"
+    text = ("[a](../minflow/core/op.py) [b](curves.md#what-is-kept) ![c](tape.svg) [d](../notebooks/) "
+            "[e](../README.md#start) [f](https://x.y/z)\n\n```\n[a](../minflow/core/op.py)\n```\n")
+    assert pages.linked(text, folder) == (
+        "[a](../source/minflow/core/op.py.md) [b](curves.md#what-is-kept) ![c](tape.svg) [d](../notebooks/README.md) "
+        "[e](../index.md#start) [f](https://x.y/z)\n\n```\n[a](../minflow/core/op.py)\n```\n")
+    cited = pages.cited({"docs/p.md": pages.linked(text, folder)})
+    assert list(cited) == ["source/minflow/core/op.py.md"] and "```python\n" in cited["source/minflow/core/op.py.md"]
+
+
+def test_every_page_is_in_a_list_of_the_first_page():
+    found = pages.from_the_repository()
+    listed = set(re.findall(r"^((?:docs|notebooks|reference)/\S+|\w+)$", found["index.md"], re.MULTILINE))
+    by_hand = {name.removesuffix(".md") for name in found if name.endswith(".md")} - {"index"}
+    assert by_hand | {"glossary", "notebooks/README", "reference/index"} == listed - {"CONTRIBUTING_"}
+    assert "<!-- rooms -->" not in found["docs/how-it-works.md"] and "<svg" in found["docs/how-it-works.md"]
+
+
+def test_the_rooms_are_those_of_the_table():
+    arrows = pages.arrows()
+    assert arrows["core"] == [] and arrows["compiler"] == ["core"] and "core" not in arrows["diagnosis"]
+    assert {"nn", "optim", "job", "deploy", "onnx", "views"} <= set(arrows)
+    assert all(f"| `{room}` |" in pages.rooms() for room in arrows)
+
+
+def lesson(path, *words):
+    rows = "\n".join(f"| {word} | {meaning} |" for word, meaning in words)
+    cells = [nbformat.v4.new_markdown_cell("# 02 - Down\n\n**Question:** Where?\n\n**Time:** 5 minutes"),
+             nbformat.v4.new_markdown_cell(f"## Words\n\n| word | meaning |\n|---|---|\n{rows}\n")]
+    cells[1]["id"] = "down-words"
+    path.write_text(json.dumps(nbformat.v4.new_notebook(cells=cells)), encoding="utf-8")
+
+
+def test_the_glossary_is_made_of_the_lessons(tmp_path, monkeypatch):
+    monkeypatch.setattr(pages, "NOTEBOOKS", tmp_path)
+    monkeypatch.setattr(pages, "TOP", tmp_path.parent)
+    assert "not named a word" in pages.glossary()
+    lesson(tmp_path / "02_down.ipynb", ("**slope**", "how fast `f` rises"), ("loss", "a \\| b"))
+    (tmp_path / "zh").mkdir()
+    (tmp_path / "zh/02_down.po").write_text('msgid "**slope**"\nmsgstr "斜率"\n', encoding="utf-8")
+    place = f"[02]({tmp_path.name}/02_down.ipynb)"
+    assert pages.glossary().splitlines()[-2:] == [f"| loss |  | a \\| b | {place} |",
+                                                 f"| **slope** | 斜率 | how fast `f` rises | {place} |"]
+    assert "| [02 - Down](02_down.ipynb) | Where? | 5 |  |" in pages.course()
+
+
+@pytest.mark.parametrize("one", [*welcome.lessons(pages.NOTEBOOKS), *welcome.tours(pages.NOTEBOOKS)],
+                         ids=lambda one: one.path.stem)
+def test_a_lesson_opens_with_its_question_and_its_time(one):
+    if one.path.stem in WITHOUT_A_HEAD:
+        return
+    assert one.number == json.loads(one.path.read_bytes())["cells"][0]["source"][0].split()[1]
+    assert one.question.endswith("?") and len(one.question) <= 100, one.question
+    assert 5 <= one.minutes <= 150

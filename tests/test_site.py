@@ -14,7 +14,7 @@ from tests.test_completion import ROOMS
 HERE = object()  # its text holds an address
 # Lessons of before that do not open with their question yet.
 WITHOUT_A_HEAD = {"07_eager_and_static", "08_debugging_graphs", "10_job_functions", "11_without_waiting",
-                  "12_it_leaves_home", "R1_from_2_plus_3_to_the_kernel"}
+                  "12_it_leaves_home"}
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +135,17 @@ def test_the_glossary_is_made_of_the_lessons(tmp_path, monkeypatch):
     place = f"[02]({tmp_path.name}/02_down.ipynb)"
     assert pages.glossary().splitlines()[-2:] == [f"| loss |  | a \\| b | {place} |",
                                                  f"| **slope** | 斜率 | how fast `f` rises | {place} |"]
-    assert "| [02 - Down](02_down.ipynb) | Where? | 5 |  |" in pages.course()
+
+
+def test_the_course_is_listed_with_questions_and_minutes(tmp_path, monkeypatch):
+    monkeypatch.setattr(pages, "NOTEBOOKS", tmp_path)
+    lesson(tmp_path / "02_down.ipynb")
+    text = "# Lessons\n\n| notebook | what |\n|---|---|\n| `02_down.ipynb` | slopes |\n| `03_none.ipynb` | none |\n"
+    (tmp_path / "README.md").write_text(text)
+    assert pages.course().split("\n")[2:6] == [
+        "| notebook | its question | minutes | what |", "|---|---|---|---|",
+        "| [02 - Down](02_down.ipynb) | Where? | 5 | slopes |", "| `03_none.ipynb` | none |"]
+    assert "\n02_down\n" in pages.course()
 
 
 @pytest.mark.parametrize("one", [*welcome.lessons(pages.NOTEBOOKS), *welcome.tours(pages.NOTEBOOKS)],

@@ -116,25 +116,25 @@ def generated() -> dict[str, str]:
 # ---- the course -----------------------------------------------------------------------------------------------------
 
 def course() -> str:
-    """The list of the lessons. It stands in the place of notebooks/README.md, which says the same to a code host."""
-    lines = ["# The course", "", "`minflow lab` opens your own copy of it, `minflow run 00` runs a lesson in the "
-             "terminal. Here each lesson is shown as it is after all its cells have run; the exercises are not begun.",
-             ""]
-    lines += listed(lessons(NOTEBOOKS))
-    if inside := tours(NOTEBOOKS):
-        lines += ["", "## Inside minflow", "", "Tours for those who want to read how it is made.", "", *listed(inside)]
-    return "\n".join(lines) + "\n"
+    """notebooks/README.md, in which each notebook is a link and has its question and its minutes beside it."""
+    found = {one.path.name: one for one in [*lessons(NOTEBOOKS), *tours(NOTEBOOKS)]}
+    lines = linked((NOTEBOOKS / "README.md").read_text(encoding="utf-8"), NOTEBOOKS).split("\n")
+    for i, line in enumerate(lines):
+        name = re.match(r"\| `(\w+\.ipynb)` \|", line)
+        if name and name[1] in found:
+            lines[i] = row(found[name[1]]) + line[name.end():]
+        elif re.match(r"\|[^|`]+\|[^`]*$", line) and lines[i + 1].startswith("|---|"):
+            head = re.match(r"\|[^|]+\|", line)[0]
+            lines[i] = f"{head} its question | minutes |{line[len(head):]}"
+            lines[i + 1] += "---|---|"
+    places = [one.path.relative_to(NOTEBOOKS).with_suffix("").as_posix() for one in found.values()]
+    return "\n".join([*lines, "```{toctree}", ":hidden:", ":maxdepth: 1", "", *places, "```", ""])
 
 
-def listed(found: list[Lesson]) -> list[str]:
-    rows = ["| lesson | its question | minutes | exercises |", "|---|---|---|---|"]
-    for one in found:
-        place = one.path.relative_to(NOTEBOOKS).as_posix()
-        numbers = [str(number or "") for number in (one.minutes, len(one.exercises))]
-        cells = [f"[{one.number} - {one.title}]({place})", one.question, *numbers]
-        rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-    names = [one.path.relative_to(NOTEBOOKS).with_suffix("").as_posix() for one in found]
-    return [*rows, "", "```{toctree}", ":hidden:", ":maxdepth: 1", "", *names, "```"]
+def row(one: Lesson) -> str:
+    place = one.path.relative_to(NOTEBOOKS).as_posix()
+    cells = [f"[{one.number} - {one.title}]({place})", one.question, str(one.minutes or "")]
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
 def words_of(path: Path) -> list[tuple[str, str]]:

@@ -101,12 +101,13 @@ def link(one: Lesson, folder: Path) -> str:
 
 
 def refresh() -> None:
-    """Write the page of the learner whose notebook runs, if there is one: in a copy of the course, or in the folder of
-    a language within it."""
+    """Write the page of the learner whose notebook runs, if there is one: the nearest above it, since each language has
+    a folder and a page of its own."""
     kept, here = record.place(), Path.cwd()
     for folder in (here, *here.parents) if kept else ():
         if (folder / FILE).is_file():
             write(folder)
+            break
         if folder == kept.parent:
             break
 

@@ -109,6 +109,17 @@ def test_a_lesson_that_runs_keeps_the_page_fresh(folder, monkeypatch):
     assert "✓✓ 2 of 2" in (folder / "welcome.md").read_text(encoding="utf-8")
 
 
+def test_each_language_keeps_its_own_page_fresh(folder, monkeypatch):
+    write(folder / "zh/02_down.ipynb", CHINESE, "slope")
+    pages = [welcome.write(folder), welcome.write(folder / "zh")]
+    before = pages[0].read_text(encoding="utf-8")
+    monkeypatch.chdir(folder / "zh")
+    keep(folder, slope="right")
+    welcome.refresh()
+    assert "| [02 - 下山](02_down.ipynb) | 往哪边走？ | 40 | ✓ 1 of 1 |" in pages[1].read_text(encoding="utf-8")
+    assert pages[0].read_text(encoding="utf-8") == before
+
+
 def test_the_page_in_another_language(folder, monkeypatch):
     monkeypatch.setattr(words, "language", lambda: "zh")
     chinese = {"minutes": "分钟", "{right} of {all}": "{all} 中 {right}"}

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ... import course
+from . import build as building
 from . import notebook as nb
 
 SECONDS = 600  # for one cell
@@ -32,12 +33,12 @@ def write(name: str, path: Path | None = None, reveal: str | None = None, run: b
     file = course.find(name)
     if file is None:
         raise LookupError(f"there is no notebook {name!r}")
-    notebook = shown(nb.read(file))
-    whole = nbformat.from_dict(notebook)
+    solved = nbformat.from_dict(building.solved(nb.read(file)))  # cells below an exercise may call its answer
     if run:
-        execute(whole, file)
-    title = next((cell["source"].split("\n")[0].lstrip("# ") for cell in notebook["cells"]), file.stem)
-    text = page(whole, title) if reveal is None else revealed(whole, reveal)
+        execute(solved, file)
+    notebook = nbformat.from_dict(shown(solved))
+    title = next((cell.source.split("\n")[0].lstrip("# ") for cell in notebook.cells), file.stem)
+    text = page(notebook, title) if reveal is None else revealed(notebook, reveal)
     path = path or Path(f"{file.stem}.slides.html")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")

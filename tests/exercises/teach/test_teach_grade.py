@@ -1,0 +1,189 @@
+"""Marks: answers alone count, whatever the notebook holds. Each answer runs in a process of its own."""
+
+import csv
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from minflow import cli
+from minflow.exercises import cells
+from minflow.exercises.find import find
+from minflow.exercises.teach import grade, worker
+from minflow.exercises.teach import notebook as nb
+from tests.exercises.teach.small_course import EXERCISES, FIRST, RIGHT, WRONG, answered, lesson
+
+SLOPE = RIGHT["slope"]
+LIMITS = grade.Limits(seconds=60)
+
+
+def judged(answer, name="slope", limits=LIMITS):
+    return grade.run(find(name), [FIRST], answer, limits)
+
+
+# ---- three learners -------------------------------------------------------------------------------------------------
+
+def test_a_class(course_folder, tmp_path, capsys):
+    for name, answers in {"right": RIGHT, "wrong": WRONG, "empty": {}}.items():
+        nb.write(tmp_path / "in" / name / "02_downhill.ipynb", answered(answers))
+    (tmp_path / "in/right/notes.ipynb").write_text("no notebook")
+    assert cli.main(["exercises", "grade", str(tmp_path / "in"), "--out", str(tmp_path / "marks.csv")]) == 0
+    with open(tmp_path / "marks.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    marks = {(os.path.basename(os.path.dirname(row["file"])), row["exercise"]): row for row in rows}
+    for name in EXERCISES:
+        points = find(name).points
+        assert marks["right", name]["points"] == marks["right", name]["of"] == str(points)
+        assert (marks["wrong", name]["points"], marks["wrong", name]["outcome"] in ("wrong", "nearly")) == ("0", True)
+        assert (marks["empty", name]["points"], marks["empty", name]["outcome"]) == ("0", "not started")
+    assert marks["wrong", "slope"]["wrong answer"] == "one side"
+    assert marks["right", ""]["outcome"] == "unreadable"
+    err = capsys.readouterr().err
+    assert "right/02_downhill.ipynb: 6 of 6" in err.replace(os.sep, "/") and "notes.ipynb: it is no JSON" in err
+
+
+def test_nothing_to_grade(tmp_path, capsys):
+    assert cli.main(["exercises", "grade", str(tmp_path)]) == 1
+    assert "no notebooks" in capsys.readouterr().err
+
+
+def test_outputs_and_all_other_cells_are_ignored():
+    notebook = answered({"slope": WRONG["slope"]})
+    for cell in notebook["cells"]:
+        if cell["id"] == "slope-check":
+            cell["source"] = "1.0"
+            cell["outputs"] = [{"output_type": "execute_result", "data": {"text/plain": "1.0"}}]
+        if cell["id"] == "downhill-01":
+            cell["source"] = "import os; os._exit(0)"
+    assert grade.mark("x", notebook, lesson(), find("slope"), LIMITS).outcome == "wrong"
+
+
+# ---- what an answer needs -------------------------------------------------------------------------------------------
+
+def test_cells_before_an_answer():
+    release, needed = lesson(), grade.before
+    assert needed(answered(RIGHT), release, find("slope"), SLOPE) == [FIRST]
+    assert len(needed(answered(RIGHT), release, find("mixed_up"), "pair = (4, 1)")) == 2  # its check takes the matrix
+    assert needed(answered(RIGHT), release, find("edge"), "limit = slope(abs, 1)") == [FIRST, SLOPE]
+    assert needed(answered(RIGHT), release, find("slope"), "def slope(matrix): return matrix") == [FIRST]
+    assert needed(answered(RIGHT), release, find("slope"), "def slope(: x") == [FIRST]
+
+
+def test_an_answer_may_use_the_learners_own_other_answer():
+    answer = "limit = round(1 / slope(lambda w: 5 * w**2, 0.5), 6)"
+    mark = grade.mark("x", answered({"slope": SLOPE, "edge": answer}), lesson(), find("edge"), LIMITS)
+    assert (mark.outcome, mark.points) == ("right", 2.0)
+
+
+# ---- hostile answers ------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("answer, says", [
+    ("exit()", "SystemExit"),
+    ("import os\nos._exit(0)", "ended its process"),
+    ("def slope(:", "SyntaxError"),
+    ("x = '\ud800'", "UnicodeEncodeError"),
+    ("slope = " + "(" * 5000 + ")" * 5000, "the cell raises"),
+    ("x = 3", "binds no slope"),
+    ("import os\nos.fork()", "os.fork is refused"),
+    ("import subprocess\nsubprocess.run('true')", "is refused"),
+    ("import urllib.request\nurllib.request.urlopen('http://192.0.2.1/')", "the cell raises"),
+    ("import minflow\nminflow.Tensor.__add__ = None\n" + SLOPE, "minflow.Tensor.__add__"),
+    ("import builtins\nbuiltins.abs = lambda x: 0\n" + SLOPE, "builtins.abs was changed"),
+    ("import minflow.exercises.judge as j\nj.difference = lambda *a: None\n" + SLOPE, "judge.difference was changed"),
+    ("from minflow.exercises.judge import difference\ndifference.__code__ = (lambda *a: None).__code__\n" + SLOPE,
+     "the code of"),
+    ("from minflow.exercises.find import find\nfind('slope').also.append(3)\n" + SLOPE, "slope.also was changed"),
+    ("def slope(f, x, h=1):\n    import minflow.exercises.judge as j\n    j.compared = lambda *a: None", "was changed"),
+])
+def test_nothing_is_earned_and_all_is_said(answer, says):
+    verdict = judged(answer)
+    assert verdict["outcome"] in ("stopped", "changed", "not started") and says in verdict["remark"], verdict
+
+
+def test_no_file_is_touched_outside(tmp_path):
+    mine = tmp_path / "mine.txt"
+    mine.write_text("mine")
+    for line in (f"open({str(mine)!r}, 'w')", f"import os; os.remove({str(mine)!r})",
+                 f"import shutil; shutil.rmtree({str(tmp_path)!r})", f"import os; os.rename({str(mine)!r}, 'x')"):
+        verdict = judged(line)
+        assert verdict["outcome"] == "stopped" and "is refused" in verdict["remark"], verdict
+    assert mine.read_text() == "mine"
+    assert judged("open('here.txt', 'w').write('x')\n" + SLOPE)["outcome"] == "right"
+
+
+def test_a_print_flood_passes():
+    assert judged("import os\nfor i in range(2000): print('x' * 1000); os.write(1, b'y' * 1000)\n" + SLOPE)[
+        "outcome"] == "right"
+
+
+def test_an_endless_call_ends():
+    answer = "def slope(f, x, h=1):\n    while True:\n        try: f(x)\n        except BaseException: pass"
+    assert "stopped after 2 s" in judged(answer)["remark"]
+
+
+def test_what_no_exception_stops_is_killed():
+    # One call of C code sees no exception, the end of its process it does.
+    answer = "import collections, itertools\ncollections.deque(itertools.repeat(0), 0)"
+    verdict = judged(answer, limits=grade.Limits(seconds=2))
+    assert verdict["outcome"] == "stopped" and ("after 2 s" in verdict["remark"] or "SIG" in verdict["remark"])
+
+
+def test_memory_is_limited():
+    verdict = judged("def slope(f, x, h=1):\n    return len(bytearray(3_000_000_000))")
+    assert verdict["outcome"] == "stopped" or sys.platform != "linux"  # others have no such limit
+    assert judged("data = bytearray(300_000_000)\n" + SLOPE)["outcome"] == "right"
+
+
+def test_a_new_process_and_nothing_of_ours():
+    # Nor is anything written into this learner's progress, or taken from nbgrader's settings.
+    answer = "import os, sys\nassert os.environ['MINFLOW_PROGRESS'] == '0' and 'NBGRADER_EXECUTION' not in os.environ\n"
+    assert judged(answer + "assert 'pytest' not in sys.modules\n" + SLOPE)["outcome"] == "right"
+
+
+def test_what_looks_around_is_worth_a_look():
+    reading = "from minflow.exercises.find import find\nslope = find('slope').right"
+    mark = grade.mark("x", answered({"slope": reading}), lesson(), find("slope"), LIMITS)
+    assert (mark.outcome, mark.remark) == ("right", "look at it: minflow.exercises")
+
+
+def test_a_cell_of_ipython_runs():
+    assert judged("%%time\n" + SLOPE)["outcome"] == "right"
+    assert judged("import asyncio\nawait asyncio.sleep(0)\n" + SLOPE)["outcome"] == "right"
+
+
+def test_seed_and_word_are_the_teachers():
+    limits = grade.Limits(seconds=60, seed=7, word="spring")
+    answer = "import os\nraise ValueError(os.environ['MINFLOW_SEED'] + os.environ['MINFLOW_WORD'])"
+    assert judged(answer, limits=limits)["remark"].endswith("7spring")
+
+
+def test_summary_counts_files():
+    marks = [grade.Mark("a", "02", "slope", 1.0, 1, "right"), grade.Mark("a", "02", "edge", 0.0, 2, "wrong"),
+             grade.Mark("b\n")]
+    assert grade.summary(marks) == ["a: 1 of 3", "b\ufffd: 0 of 0"]
+
+
+# ---- the hook that refuses ------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("arguments, here", [
+    (("socket", ("127.0.0.1", 80)), True), (("socket", ("::1", 80, 0, 0)), True), (("localhost", 80, 0, 0, 0), True),
+    (("socket", ("93.184.216.34", 80)), False), (("example.com", 80, 0, 0, 0), False), (("socket", "/tmp/x"), True)])
+def test_what_stays_on_this_machine(arguments, here):
+    assert worker.local(arguments) is here
+
+
+def test_hosts_are_refused_by_name():
+    program = ("from minflow.exercises.teach import worker; import socket\nworker.refuse('.')\n"
+               "try: socket.getaddrinfo('example.com', 80)\nexcept PermissionError as error: print(error)")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60,
+                          env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)})
+    assert "socket.getaddrinfo is refused" in done.stdout, done.stderr
+    assert socket.gethostname()  # here nothing is refused
+
+
+def test_stubs_are_not_started(course_folder):
+    for name in EXERCISES:
+        assert grade.mark("x", lesson(), lesson(), find(name), LIMITS).outcome == "not started"
+        assert judged(cells.answer_cell(name), name)["outcome"] in ("not started", "wrong", "stopped")

@@ -1,0 +1,55 @@
+"""A mended notebook has the release's cells and the learner's answers."""
+
+from minflow import cli
+from minflow.exercises.teach import mend, nbgrader
+from minflow.exercises.teach import notebook as nb
+from tests.exercises.teach.small_course import FIRST, RIGHT, answered, lesson
+
+
+def broken(notebook):
+    """One answer copied, one split, a check and the first cells deleted, an own cell added."""
+    every = [cell for cell in notebook["cells"] if cell["id"] not in ("edge-check", "downhill-01", "downhill-00")]
+    place = next(i for i, cell in enumerate(every) if cell["id"] == "slope-answer")
+    every.insert(place + 1, dict(every[place]))
+    place = next(i for i, cell in enumerate(every) if cell["id"] == "same-scale-answer")
+    head, body = every[place]["source"].split("\n", 1)
+    every[place:place + 1] = [nb.cell("code", head, "p"), nb.cell("code", body, "q")]
+    return {**notebook, "cells": [*every, nb.cell("code", "1 / 0", "own")]}
+
+
+def test_cells_are_the_releases_and_answers_the_learners(course_folder, tmp_path, capsys):
+    path = tmp_path / "anna.ipynb"
+    nb.write(path, broken(answered(RIGHT)))
+    assert cli.main(["exercises", "mend", str(path)]) == 0
+    assert nb.read(tmp_path / "anna.mended.ipynb") == answered(RIGHT)
+    out = capsys.readouterr().out
+    assert "slope: 2 cells" in out and "same_scale: the answer stands in 2 cells" in out
+    assert cli.main(["exercises", "mend", "--in-place", str(tmp_path)]) == 0  # what was mended is not mended again
+    assert nb.read(path) == answered(RIGHT) and len(list(tmp_path.glob("*.ipynb"))) == 2
+
+
+def test_one_from_nbgrader_keeps_its_metadata(course_folder, tmp_path):
+    nb.write(tmp_path / "x.ipynb", broken(answered(RIGHT, nbgrader.marked(lesson()))))
+    path, remarks = mend.mend(tmp_path / "x.ipynb")
+    assert nb.read(path) == answered(RIGHT, nbgrader.marked(lesson())) and len(remarks) == 2
+
+
+def test_with_a_release_of_ones_own(course_folder, tmp_path):
+    release = lesson()
+    release["cells"][0]["source"] = "# Ours"
+    nb.write(tmp_path / "release.ipynb", release)
+    nb.write(tmp_path / "x.ipynb", broken(answered(RIGHT)))
+    assert cli.main(["exercises", "mend", "--release", str(tmp_path / "release.ipynb"), str(tmp_path / "x.ipynb")]) == 0
+    assert nb.read(tmp_path / "x.mended.ipynb") == answered(RIGHT, release)
+
+
+def test_an_answer_that_is_missing_is_the_stub(course_folder, tmp_path):
+    notebook = {**lesson(), "cells": [cell for cell in lesson()["cells"] if cell["id"] != "slope-answer"]}
+    nb.write(tmp_path / "x.ipynb", notebook)
+    assert nb.read(mend.mend(tmp_path / "x.ipynb")[0]) == lesson()
+
+
+def test_what_is_no_lesson(course_folder, tmp_path, capsys):
+    nb.write(tmp_path / "x.ipynb", {**lesson(), "cells": [nb.cell("code", FIRST, "a")]})
+    assert cli.main(["exercises", "mend", str(tmp_path / "x.ipynb")]) == 1
+    assert "x.ipynb: it is no lesson" in capsys.readouterr().err and len(list(tmp_path.glob("*.ipynb"))) == 1

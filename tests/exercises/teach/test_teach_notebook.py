@@ -1,0 +1,110 @@
+"""Learners' notebooks are read with distrust, and their answers found."""
+
+import json
+
+import pytest
+
+from minflow.exercises.find import find
+from minflow.exercises.teach import notebook as nb
+from tests.exercises.teach.small_course import RIGHT, answered, lesson
+
+
+@pytest.mark.parametrize("data", [b"", b"\xff\xfe\0", b"[]", b"{}", b'{"cells": 3}', b"[" * 100_000, b"null"])
+def test_what_is_no_notebook(data, tmp_path):
+    path = tmp_path / "x.ipynb"
+    path.write_bytes(data)
+    with pytest.raises(nb.NoNotebook):
+        nb.read(path)
+
+
+def test_a_folder_and_nothing_are_no_notebooks(tmp_path):
+    for path in (tmp_path, tmp_path / "missing.ipynb"):
+        with pytest.raises(nb.NoNotebook):
+            nb.read(path)
+
+
+def test_one_that_is_too_large_is_not_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(nb, "LARGEST", 10)
+    (tmp_path / "x.ipynb").write_text(json.dumps(lesson()))
+    with pytest.raises(nb.NoNotebook, match="10 bytes"):
+        nb.read(tmp_path / "x.ipynb")
+
+
+def test_odd_cells_are_made_whole(tmp_path):
+    path = tmp_path / "x.ipynb"
+    path.write_text(json.dumps({"cells": [3, None, {"source": ["a", 1, "b"]}, {"source": 7, "metadata": []}]}))
+    assert [(cell["source"], cell["metadata"]) for cell in nb.read(path)["cells"]] == [("ab", {}), ("", {})]
+
+
+def test_what_is_written_reads_the_same(tmp_path):
+    nb.write(tmp_path / "x.ipynb", lesson())
+    assert nb.read(tmp_path / "x.ipynb") == lesson()
+
+
+def test_folders_are_searched_but_for_what_is_hidden(tmp_path):
+    for name in ("a/x.ipynb", "a/.ipynb_checkpoints/x.ipynb", "y.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert nb.notebooks([str(tmp_path), str(tmp_path / "y.txt")]) == [tmp_path / "a/x.ipynb", tmp_path / "y.txt"]
+
+
+# ---- answers --------------------------------------------------------------------------------------------------------
+
+def answer(notebook):
+    return nb.answer_in(notebook, find("slope"))
+
+
+def test_an_answer_is_found_by_its_id():
+    assert answer(answered(RIGHT)) == (RIGHT["slope"], "")
+
+
+@pytest.mark.parametrize("metadata", [{"id": "slope-answer"}, {"nbgrader": {"grade_id": "slope-answer"}}])
+def test_an_id_may_stand_in_the_metadata(metadata):
+    notebook = answered(RIGHT)
+    cell = next(cell for cell in notebook["cells"] if cell["id"] == "slope-answer")
+    cell["id"], cell["metadata"] = "a8f1", metadata
+    assert answer(notebook) == (RIGHT["slope"], "")
+
+
+def test_of_copies_the_last_that_was_written_counts():
+    notebook = answered(RIGHT)
+    place = next(i for i, cell in enumerate(notebook["cells"]) if cell["id"] == "slope-answer")
+    stub = next(cell for cell in lesson()["cells"] if cell["id"] == "slope-answer")
+    notebook["cells"].insert(place + 1, stub)
+    source, remark = answer(notebook)
+    assert source == RIGHT["slope"] and "2 cells" in remark
+
+
+def test_a_split_answer_is_put_together():
+    notebook = answered(RIGHT)
+    place = next(i for i, cell in enumerate(notebook["cells"]) if cell["id"] == "slope-answer")
+    head, body = RIGHT["slope"].split("\n")
+    notebook["cells"][place:place + 1] = [nb.cell("code", head, "b1"), nb.cell("code", body, "slope-answer")]
+    source, remark = answer(notebook)
+    assert source == RIGHT["slope"] and "2 cells" in remark
+
+
+def test_without_its_id_an_answer_is_found_by_its_name():
+    notebook = {"cells": [nb.cell("code", "import math\n" + RIGHT["slope"], "x"), nb.cell("code", "y = slope", "y")]}
+    source, remark = answer(notebook)
+    assert source.endswith(RIGHT["slope"]) and "by its name" in remark
+
+
+def test_no_answer():
+    source, remark = answer({"cells": [nb.cell("markdown", RIGHT["slope"], "slope-answer")]})
+    assert source == "" and "slope-answer" in remark
+
+
+def test_names_that_a_cell_binds():
+    source = ("import a.b, c as d\nfrom e import f\nx, (y, *z) = 1\ndef g(p): q = 1\nclass H: r = 1\n"
+              "for i in 3: w = 1\n[k for k in 1]")
+    assert nb.bound(source) == {"a", "d", "f", "x", "y", "z", "g", "H", "i", "w"}
+    assert nb.bound("def slope(f:\n  x = 1\ny = 2\ny == 3") == {"slope", "y"}  # no Python: by its lines
+    assert nb.bound("%time\n!ls\nx = 1") == {"x"}
+
+
+# ---- tables ---------------------------------------------------------------------------------------------------------
+
+def test_tables_hold_no_formulas():
+    text = nb.table([["=1+1", "+x", "-x", "@x", 'a"b', -3, "a\nb\u202e"]])
+    assert text == "'=1+1,'+x,'-x,'@x,\"a\"\"b\",-3,a\ufffdb\ufffd\n"

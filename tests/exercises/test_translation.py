@@ -79,6 +79,7 @@ def test_every_text_of_an_exercise_is_found():
     ("first, second", "第一,第二", ["a sign of half width: ...第一,第二..."]),
     ("It is (nearly) so.", "是 (几乎) 这样.", ["a sign of half width: ...是 (几乎) 这样....",
                                            "a sign of half width: ...) 这样...."]),
+    ("It is -ln(share).", "它是 -ln(份额)。", []),
     ("the `x` of", "这个`x`的", ["a space is missing: ...这个x的..."]),
     ("Python is", "Python是", ["a space is missing: ...ython是..."]),
     ("two tensors", "两个向量", ["'tensor' is 张量 in the glossary"]),
@@ -114,7 +115,7 @@ def work(tmp_path, monkeypatch):
         cache.cache_clear()
     (tmp_path / "words" / "zh").mkdir(parents=True)
     (tmp_path / "words" / "zh" / "not_yet.txt").write_text("# none\n")
-    (tmp_path / "words" / "zh" / "glossary.tsv").write_text("loss\t损失\n", encoding="utf-8")
+    (tmp_path / "words" / "zh" / "glossary.tsv").write_text("loss\t损失\nwrong\t错\ttable\n", "utf-8")
     (tmp_path / "words" / "zh" / "checker.po").write_text(po.write([], "zh"))
     (tmp_path / "course").mkdir()
     (tmp_path / "course" / "00_a.ipynb").write_text(ENGLISH, encoding="utf-8")
@@ -125,7 +126,7 @@ def work(tmp_path, monkeypatch):
 
 
 CHINESE = {"A title": "标题", "One long sentence about loss.": "关于损失的一个长句子。", "an item": "一项",
-           "word": "词", "meaning": "含义", "loss": "损失", "how wrong": "错多少"}
+           "word": "词", "meaning": "含义", "loss": "损失", "how wrong": "差多少"}
 
 
 def translate_all(file, **other):
@@ -150,7 +151,7 @@ def test_from_english_to_chinese(work):
     book = json.loads(built.read_text(encoding="utf-8"))
     assert ["".join(cell["source"]) for cell in book["cells"]] == [
         "# 标题\n\n关于损失的一个长句子。\n\n- 一项", "print('a word')",
-        "| 词 | 含义 |\n|---|---|\n| 损失 | 错多少 |\n| `x` | 一项 |"]
+        "| 词 | 含义 |\n|---|---|\n| 损失 | 差多少 |\n| `x` | 一项 |"]
 
 
 def test_a_changed_text_makes_its_translation_old(work):

@@ -73,7 +73,7 @@ def chinese(text: str) -> list[str]:
     for signs in (CODE, MATH, LINK):
         text = signs.sub("x", text)
     found = [f"a sign of half width: ...{near(text, match)}..." for match in re.finditer(
-        rf"(?<={HAN})[,;:!?]|(?<={HAN})\.(?=\s|$)|(?<!\])\([^()]*{HAN}[^()]*\)", text)]
+        rf"(?<={HAN})[,;:!?]|(?<={HAN})\.(?=\s|$)|(?<![\]A-Za-z0-9_])\([^()]*{HAN}[^()]*\)", text)]
     return found + [f"a space is missing: ...{near(text, match)}..." for match in re.finditer(
         rf"{HAN}[A-Za-z0-9]|[A-Za-z0-9%]{HAN}", text)]
 
@@ -87,16 +87,19 @@ def near(text: str, match: re.Match) -> str:
 @functools.cache
 def glossary(language: str) -> dict[str, tuple[str, ...]]:
     """English word -> its words in the language, the first of them the one for tables of words."""
+    return {line[0]: tuple(line[1].split("|")) for line in lines(language)}
+
+
+def lines(language: str) -> list[list[str]]:
     file = Path(words.FOLDER, language, "glossary.tsv")
-    lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
-    return {english: tuple(other.split("|")) for english, other in
-            (line.split("\t")[:2] for line in lines if "\t" in line and not line.startswith("#"))}
+    text = file.read_text(encoding="utf-8") if file.is_file() else ""
+    return [line.split("\t") for line in text.splitlines() if "\t" in line and not line.startswith("#")]
 
 
 @functools.cache
 def terms(language: str) -> re.Pattern:
-    """The English words of the glossary, the longest first, also in the plural."""
-    every = sorted(glossary(language), key=len, reverse=True)
+    """The English words of the glossary that mean one thing everywhere, the longest first, also in the plural."""
+    every = sorted((line[0] for line in lines(language) if line[2:] != ["table"]), key=len, reverse=True)
     return re.compile(rf"(?<![\w.-])({'|'.join(map(re.escape, every)) or '(?!)'})(?:e?s)?(?![\w(-])", re.IGNORECASE)
 
 

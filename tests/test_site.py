@@ -99,6 +99,7 @@ def test_links_to_files_lead_to_pages_that_show_them():
         "[a](../source/minflow/core/op.py.md) [b](curves.md#what-is-kept) ![c](tape.svg) [d](../notebooks/README.md) "
         "[e](../index.md#start) [f](https://x.y/z)\n\n```\n[a](../minflow/core/op.py)\n```\n")
     cited = pages.cited({"docs/p.md": pages.linked(text, folder)})
+    assert "optim/sgd.py\n" in pages.source_page("minflow")
     assert list(cited) == ["source/minflow/core/op.py.md"] and "```python\n" in cited["source/minflow/core/op.py.md"]
 
 

@@ -12,7 +12,8 @@ exclude_patterns: list[str] = []
 # for some (`Optimizer`) two rooms have a class.
 nitpicky = True
 nitpick_ignore_regex = [("py:class", ".*")]
-suppress_warnings = ["ref.python"]
+# Lessons use a smaller heading for an exercise wherever it stands.
+suppress_warnings = ["ref.python", "myst.header"]
 
 # Nothing comes from another machine: no inventories, no fonts, no scripts but those of Sphinx and the theme.
 html_theme = "furo"

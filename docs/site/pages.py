@@ -78,7 +78,7 @@ def target(found: re.Match, folder: Path) -> str:
         return f"{start}{back}/index.md{anchor or ''}{end}"
     if path.is_dir() and (path / "README.md").exists():
         return f"{start}{name.rstrip('/')}/README.md{anchor or ''}{end}"
-    if path.is_file() and not is_page(path) and path.suffix not in PICTURES:
+    if path.exists() and not is_page(path) and path.suffix not in PICTURES:
         return f"{start}{back}/source/{path.relative_to(TOP).as_posix()}.md{end}"
     return found[0]
 
@@ -97,7 +97,10 @@ def cited(written: dict[str, str]) -> dict[str, str]:
 
 
 def source_page(name: str) -> str:
-    text = (TOP / name).read_text(encoding="utf-8")
+    """A file of the repository, or the names of the files in a folder."""
+    path = TOP / name
+    files = sorted(file for file in path.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
+    text = "\n".join(str(file.relative_to(path)) for file in files) if files else path.read_text(encoding="utf-8")
     fence = "`" * (3 + max(map(len, re.findall(r"^`+", text, re.MULTILINE)), default=0))
     language = {".py": "python", ".toml": "toml", ".yml": "yaml"}.get(Path(name).suffix, "text")
     return f"---\norphan: true\n---\n\n# {name}\n\n{fence}{language}\n{text.rstrip()}\n{fence}\n"

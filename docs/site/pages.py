@@ -25,7 +25,7 @@ CHAPTERS = {
     "Learn": ["notebooks/README", "glossary", "docs/coming-from-pytorch", "docs/coming-from-oneflow"],
     "Understand": ["docs/how-it-works", "docs/performance", "docs/differences", "docs/coverage"],
     "Use": ["reference/index"],
-    "Teach": [],
+    "Teach": ["docs/exercises"],
     "Take part": ["CONTRIBUTING", "CHANGELOG"],
 }
 

@@ -36,7 +36,8 @@ def as_typed(exercise, text):
 
     file = f"<ipython-input-{exercise.name}-{abs(hash(text))}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    names = dict(zip(exercise.given, given_to(exercise))) | {
+    names = {name: __import__(name) for name in ("math", "statistics", "time")}  # as a lesson's first cell does
+    names |= dict(zip(exercise.given, given_to(exercise))) | {
         "flow": flow, "nn": flow.nn, "draw": draw, "__name__": "__main__"}
     exec(compile(text, file, "exec"), names)
     return names[exercise.answer]

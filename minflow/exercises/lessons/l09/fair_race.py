@@ -1,0 +1,199 @@
+"""09.4 fair_race: how many times slower is one function than another?"""
+
+import statistics
+import time
+
+from ...definition import Exercise, case
+
+exercise = Exercise(
+    "09.4", "fair_race", kind="measure", level="core", answer="ratio", allowed=(1e-6, 0.05),
+    question="How do you measure fairly which of two functions is slower?",
+    hint="Call each once without looking at the clock. Then take turns, and keep what most rounds say.",
+    fact="A ratio of medians, in turns, holds on a busy machine where single times differ by half.",
+    sibling="Two bakers are timed. On the first day each one heats the oven: that day does not count. They bake on the "
+            "same days, since the weather changes. One day the phone rings for an hour: the *middle* day of each baker "
+            "is not moved by that, the mean is.",
+)
+
+
+@exercise.solution
+def ratio(f, g, rounds=7):
+    # the first call of each may compile: it is not timed
+    f(), g()
+    times = {f: [], g: []}
+    # in turns, so that both meet the same machine
+    for _ in range(rounds):
+        for function in (f, g):
+            start = time.perf_counter()
+            function()
+            times[function].append(time.perf_counter() - start)
+    # one hiccup does not move the median
+    return statistics.median(times[g]) / statistics.median(times[f])
+
+
+@exercise.also_right
+def ratio(f, g, rounds=7):
+    def seconds(function):
+        start = time.perf_counter()
+        function()
+        return time.perf_counter() - start
+
+    seconds(f), seconds(g)
+    pairs = [(seconds(f), seconds(g)) for i in range(rounds)]
+    one, other = zip(*pairs)
+    return sorted(other)[rounds // 2] / sorted(one)[rounds // 2]
+
+
+@exercise.also_right
+def ratio(f, g, rounds=7):
+    g()
+    f()
+    each = []
+    for i in range(rounds):
+        begin = time.perf_counter()
+        g()
+        middle = time.perf_counter()
+        f()
+        end = time.perf_counter()
+        each.append((middle - begin) / (end - middle))
+    return statistics.median(each)
+
+
+@exercise.wrong("one call each",
+                "One call each: the first call compiles, and one call is chance.",
+                "Call both once untimed, then time several rounds.")
+def ratio(f, g, rounds=7):
+    a = time.perf_counter()
+    f()
+    b = time.perf_counter()
+    g()
+    c = time.perf_counter()
+    return (c - b) / (b - a)
+
+
+@exercise.wrong("one after the other",
+                "All of f, then all of g: the machine changed meanwhile. Take turns.",
+                "In each round call f, then g.")
+def ratio(f, g, rounds=7):
+    medians = []
+    f(), g()
+    for function in (f, g):
+        times = []
+        for i in range(rounds):
+            start = time.perf_counter()
+            function()
+            times.append(time.perf_counter() - start)
+        medians.append(statistics.median(times))
+    return medians[1] / medians[0]
+
+
+@exercise.wrong("mean",
+                "One hiccup moved your result. The mean of 1, 1 and 100 is 34; what is their middle?",
+                "`statistics.median` does not see the outlier.")
+def ratio(f, g, rounds=7):
+    f(), g()
+    one = other = 0.0
+    for i in range(rounds):
+        a = time.perf_counter()
+        f()
+        b = time.perf_counter()
+        g()
+        one, other = one + b - a, other + time.perf_counter() - b
+    return other / one
+
+
+@exercise.wrong("upside down",
+                "Asked is how many times slower g is: above 1 where g takes longer.",
+                "Divide the time of g by that of f.")
+def ratio(f, g, rounds=7):
+    f(), g()
+    one, other = [], []
+    for i in range(rounds):
+        a = time.perf_counter()
+        f()
+        b = time.perf_counter()
+        g()
+        c = time.perf_counter()
+        one.append(b - a), other.append(c - b)
+    return statistics.median(one) / statistics.median(other)
+
+
+@exercise.wrong("first call timed",
+                "The first call compiles, and you timed it. Call each function once before the clock starts.",
+                "A call before the loop, without a clock.")
+def ratio(f, g, rounds=3):
+    one, other = [], []
+    for i in range(rounds):
+        a = time.perf_counter()
+        f()
+        b = time.perf_counter()
+        g()
+        c = time.perf_counter()
+        one.append(b - a), other.append(c - b)
+    return sum(other) / sum(one)
+
+
+@exercise.wrong("difference",
+                "That is by how many *seconds* g is slower. Asked is how many *times*.",
+                "Divide, do not subtract.")
+def ratio(f, g, rounds=7):
+    f(), g()
+    one, other = [], []
+    for i in range(rounds):
+        a = time.perf_counter()
+        f()
+        b = time.perf_counter()
+        g()
+        c = time.perf_counter()
+        one.append(b - a), other.append(c - b)
+    return statistics.median(other) - statistics.median(one)
+
+
+class Clock:
+    """A clock that is moved by the functions themselves, so that a race has the same times on every machine.
+
+    first: what the first call costs more.  drift: by which share the machine slows down with each call.
+    slow: number of a call -> what it costs more, an outlier.
+    """
+
+    def __init__(self, first=0.0, drift=0.0, slow=None):
+        self.now, self.calls = 100.0, 0
+        self.first, self.drift, self.slow = first, drift, slow or {}
+        self.seen = set()
+
+    def function(self, seconds):
+        def call():
+            number, self.calls = self.calls, self.calls + 1
+            extra = 0.0 if call in self.seen else self.first
+            self.seen.add(call)
+            self.now += seconds * (1 + self.drift * number) + extra + self.slow.get(number, 0.0)
+
+        return call
+
+
+def race(ratio, one, other, rounds=7, **clock):
+    """What `ratio` measures, by a clock of ours."""
+    mine = Clock(**clock)
+    names, before = ("perf_counter", "time", "monotonic", "process_time"), {}
+    try:
+        for name in names:
+            before[name] = getattr(time, name)
+            setattr(time, name, lambda: mine.now)
+        return ratio(mine.function(one), mine.function(other), rounds)
+    finally:
+        for name, function in before.items():
+            setattr(time, name, function)
+
+
+@exercise.cases
+def cases(rng):
+    yield case(0.01, 0.02, run=race, text="f takes 10 ms, g takes 20 ms")
+    yield case(0.03, 0.01, run=race, text="f takes 30 ms, g takes 10 ms")
+    yield case(0.01, 0.02, run=race, first=0.5, text="f 10 ms, g 20 ms; the first call of each takes 0.5 s more")
+    yield case(0.01, 0.02, run=race, slow={7: 1.0}, text="f 10 ms, g 20 ms; one call in the middle takes 1 s more")
+    yield case(0.01, 0.02, run=race, drift=0.04, text="f 10 ms, g 20 ms; each call slows the machine down by 4 %",
+               wanted=2.0)
+    yield case(0.02, 0.02, 3, run=race, text="f and g take 20 ms, 3 rounds")
+    a, b = float(rng.uniform(0.01, 0.02)), float(rng.uniform(0.03, 0.05))
+    yield case(a, b, run=race, first=0.2, slow={9: 2.0}, held=True)
+    yield case(b, a, 5, run=race, first=0.1, slow={6: 1.0}, held=True)

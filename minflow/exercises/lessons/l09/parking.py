@@ -1,0 +1,214 @@
+"""09.3 parking: values get addresses in one buffer, so that it is small."""
+
+from ...definition import Exercise, case
+
+exercise = Exercise(
+    "09.3", "parking", kind="write", level="stretch", answer="place",
+    question="How do a thousand values fit into the memory of a few?",
+    hint="Take the values one by one, the largest first. Where is the lowest address that is free while it lives?",
+    fact="Largest first, at the lowest free address, is what minflow's own arena does; it is near the best that there is.",
+    sibling="Cars of length 4, 2 and 2 park along a kerb. The first stays from 9 to 12, the second from 9 to 10, the "
+            "third from 11 to 12. Put the first at metre 0. The second meets it: metre 4. The third meets only the first, "
+            "since the second has left: metre 4 too. Six metres are enough for eight metres of cars.",
+)
+
+
+@exercise.solution
+def place(lives):
+    addresses = [None] * len(lives)
+    # the largest first: small ones find gaps
+    for i in sorted(range(len(lives)), key=lambda i: -lives[i][2]):
+        first, last, size = lives[i]
+        # who is already placed, and lives at the same time
+        taken = sorted((addresses[j], lives[j][2]) for j in range(len(lives))
+                       if addresses[j] is not None and lives[j][0] <= last and first <= lives[j][1])
+        # the lowest address with room
+        address = 0
+        for start, length in taken:
+            if start - address >= size:
+                break
+            address = max(address, start + length)
+        addresses[i] = address
+    return addresses
+
+
+reference = place
+
+
+@exercise.also_right
+def place(lives):
+    placed = {}
+    for i in sorted(range(len(lives)), key=lambda i: (-lives[i][2], lives[i][0])):
+        first, last, size = lives[i]
+        others = [(at, lives[j][2]) for j, at in placed.items() if not (lives[j][1] < first or last < lives[j][0])]
+        tries = [0] + [at + length for at, length in others]
+        placed[i] = min(a for a in tries if all(a + size <= at or at + length <= a for at, length in others))
+    return [placed[i] for i in range(len(lives))]
+
+
+@exercise.also_right
+def place(lives):
+    order = sorted(enumerate(lives), key=lambda one: one[1][2], reverse=True)
+    done, result = [], {}
+    for i, (first, last, size) in order:
+        busy = sorted((at, end) for at, end, a, b in done if a <= last and b >= first)
+        address = 0
+        for at, end in busy:
+            if at >= address + size:
+                break
+            address = max(address, end)
+        done.append((address, address + size, first, last))
+        result[i] = address
+    return [result[i] for i in sorted(result)]
+
+
+@exercise.wrong("one after the other",
+                "Nothing is used twice: the buffer is as large as all values together. Who lives at the same time?",
+                "A value that has died leaves its place to others.")
+def place(lives):
+    addresses, end = [], 0
+    for first, last, size in lives:
+        addresses.append(end)
+        end += size
+    return addresses
+
+
+@exercise.wrong("dies as the next is born",
+                "Two values share a place in the step where one is read and the other is written.",
+                "With last == first both live in that step: use <=, not <.")
+def place(lives):
+    addresses = [None] * len(lives)
+    for i in sorted(range(len(lives)), key=lambda i: -lives[i][2]):
+        first, last, size = lives[i]
+        taken = sorted((addresses[j], lives[j][2]) for j in range(len(lives))
+                       if addresses[j] is not None and lives[j][0] < last and first < lives[j][1])
+        address = 0
+        for start, length in taken:
+            if start - address >= size:
+                break
+            address = max(address, start + length)
+        addresses[i] = address
+    return addresses
+
+
+@exercise.wrong("sorted answers",
+                "The addresses are right, in the order in which you placed them. Give them back as the values came.",
+                "Entry i belongs to lives[i].")
+def place(lives):
+    order = sorted(range(len(lives)), key=lambda i: -lives[i][2])
+    addresses = {}
+    for i in order:
+        first, last, size = lives[i]
+        taken = sorted((addresses[j], lives[j][2]) for j in addresses if lives[j][0] <= last and first <= lives[j][1])
+        address = 0
+        for start, length in taken:
+            if start - address >= size:
+                break
+            address = max(address, start + length)
+        addresses[i] = address
+    return [addresses[i] for i in order]
+
+
+@exercise.wrong("one short",
+                "Neighbours overlap by one: a value at 0 of size 4 ends before 4.",
+                "The next free address is start + size.")
+def place(lives):
+    addresses = [None] * len(lives)
+    for i in sorted(range(len(lives)), key=lambda i: -lives[i][2]):
+        first, last, size = lives[i]
+        taken = sorted((addresses[j], lives[j][2]) for j in range(len(lives))
+                       if addresses[j] is not None and lives[j][0] <= last and first <= lives[j][1])
+        address = 0
+        for start, length in taken:
+            if start - address >= size:
+                break
+            address = max(address, start + length - 1)
+        addresses[i] = address
+    return addresses
+
+
+@exercise.wrong("too small a gap",
+                "A value lies in a gap that is too small for it: look at sizes, not only at whether a place is free.",
+                "The gap must hold all of the value: start - address >= size.")
+def place(lives):
+    addresses = [None] * len(lives)
+    for i in sorted(range(len(lives)), key=lambda i: -lives[i][2]):
+        first, last, size = lives[i]
+        taken = sorted((addresses[j], lives[j][2]) for j in range(len(lives))
+                       if addresses[j] is not None and lives[j][0] <= last and first <= lives[j][1])
+        address = 0
+        for start, length in taken:
+            if start > address:
+                break
+            address = max(address, start + length)
+        addresses[i] = address
+    return addresses
+
+
+@exercise.wrong("all at 0",
+                "All values lie at address 0, on top of each other. Who lives at the same time needs another place.",
+                "Compare each value with those that are placed already.")
+def place(lives):
+    return [0 for first, last, size in lives]
+
+
+@exercise.wrong("as they come",
+                "No two overlap, but the buffer is larger than it must be. In which order do you place them?",
+                "Large ones find room only while there is much of it: place them first.")
+def place(lives):
+    addresses = []
+    for i, (first, last, size) in enumerate(lives):
+        address = max((addresses[j] + lives[j][2] for j in range(i)
+                       if lives[j][0] <= last and first <= lives[j][1]), default=0)
+        addresses.append(address)
+    return addresses
+
+
+def needed(lives):
+    """Bytes that live at the same time, at most: no placement does with less."""
+    return max((sum(size for a, b, size in lives if a <= step <= b) for step in {one[0] for one in lives}), default=0)
+
+
+def judged(place, lives):
+    """What is wrong with a placement, in words, and how large the buffer is, as a share of the least that is needed."""
+    addresses = list(place([tuple(one) for one in lives]))
+    if len(addresses) != len(lives):
+        return f"{len(addresses)} addresses for {len(lives)} values"
+    if any(not isinstance(one, int) or one < 0 for one in addresses):
+        return f"{addresses} are no addresses"
+    for i, (a, b, size) in enumerate(lives):
+        for j, (c, d, length) in enumerate(lives[:i]):
+            if a <= d and c <= b and addresses[i] < addresses[j] + length and addresses[j] < addresses[i] + size:
+                return f"values {j} and {i} overlap: addresses {addresses}"
+    end = end_of(addresses, lives)
+    enough = max(1.3 * needed(lives), end_of(reference(lives), lives))
+    return "fits" if end <= enough else f"a buffer of {end} where {needed(lives)} live at once: {addresses}"
+
+
+def end_of(addresses, lives):
+    return max((one + size for one, (a, b, size) in zip(addresses, lives)), default=0)
+
+
+def some(rng, count, steps=20):
+    starts = rng.integers(0, steps, count)
+    return [(int(a), int(a + rng.integers(0, 6)), int(rng.integers(1, 65))) for a in starts]
+
+
+def many(place, sets):
+    """Over many sets: what was wrong with the first that is."""
+    return next((said for said in (judged(place, lives) for lives in sets) if said != "fits"), "fits")
+
+
+@exercise.cases
+def cases(rng):
+    yield case([(0, 1, 4)], run=judged, text="one value, (first, last, size) = (0, 1, 4)", wanted="fits")
+    yield case([(0, 2, 4), (1, 3, 4)], run=judged, text="two that live together: (0, 2, 4), (1, 3, 4)", wanted="fits")
+    yield case([(0, 1, 4), (2, 3, 4)], run=judged, text="one after the other: (0, 1, 4), (2, 3, 4)", wanted="fits")
+    yield case([(0, 1, 4), (1, 2, 4)], run=judged, text="the second is written while the first is read: (0, 1, 4), "
+                                                        "(1, 2, 4)", wanted="fits")
+    yield case([(0, 1, 2), (0, 3, 8), (2, 3, 2)], run=judged, text="(0, 1, 2), (0, 3, 8), (2, 3, 2)", wanted="fits")
+    gap = [(0, 1, 4), (0, 9, 8), (0, 9, 16), (3, 9, 6), (0, 1, 5)]
+    yield case(gap, run=judged, text=", ".join(map(str, gap)), wanted="fits")
+    yield case([some(rng, 12) for _ in range(60)], run=many, text="60 sets of 12 values, drawn", wanted="fits")
+    yield case([some(rng, 30) for _ in range(30)], run=many, held=True, wanted="fits")
+    yield case([some(rng, 80, 60) for _ in range(6)], run=many, held=True, wanted="fits")

@@ -6,10 +6,11 @@ exercise = Exercise(
     "09.3", "parking", kind="write", level="stretch", answer="place",
     question="How do a thousand values fit into the memory of a few?",
     hint="Take the values one by one, the largest first. Where is the lowest address that is free while it lives?",
-    fact="Largest first, at the lowest free address, is what minflow's own arena does; it is near the best that there is.",
-    sibling="Cars of length 4, 2 and 2 park along a kerb. The first stays from 9 to 12, the second from 9 to 10, the "
-            "third from 11 to 12. Put the first at metre 0. The second meets it: metre 4. The third meets only the first, "
-            "since the second has left: metre 4 too. Six metres are enough for eight metres of cars.",
+    fact="Largest first, at the lowest free address, comes near the best that there is. minflow's own arena is filled "
+         "in such a way.",
+    sibling="Cars of length 4, 2 and 2 park along a street. The first stays from 9 to 12, the second from 9 to 10, the "
+            "third from 11 to 12. Put the first at metre 0. The second meets it: metre 4. The third meets only the "
+            "first, since the second has left: metre 4 too. Six metres are enough for eight metres of cars.",
 )
 
 

@@ -8,8 +8,8 @@ exercise = Exercise(
     hint="Cross out line by line: what does nobody read, what is the same at each call, what stands there twice?",
     fact="The passes keep the results, to the last bit. They only drop work that nobody would have missed.",
     sibling="Five operations: `a = flow.zeros(2)`, `b = a + 1`, `c = x * x`, `d = x * x`, `return c + b`. "
-            "Nobody reads d: it goes. a and b need no x: they are computed once, when the graph is built. c and the last "
-            "sum stay: two operations run at each call.",
+            "Nobody reads d: it goes. a and b need no x: they are computed once, when the graph is built. c and the "
+            "last sum stay: two operations run at each call.",
 )
 PROGRAMS = (
     ("x * y", "p + q", "x.exp()", "r * b", "s - p"),

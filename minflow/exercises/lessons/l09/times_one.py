@@ -1,0 +1,188 @@
+"""09.2 times_one: a pass of one's own, x * 1 becomes x."""
+
+import numpy as np
+
+import minflow as flow
+from minflow import nn
+
+from ...definition import Exercise, case
+
+exercise = Exercise(
+    "09.2", "times_one", kind="write", level="core",
+    question="How does a compiler drop a product that changes nothing?",
+    hint="For each `mul` ask: is one of its two inputs the number 1? Then its readers can read the other one.",
+    fact="A pass must be exact: x * 1 is x to the last bit, NaN and -0 included. x + 0 is not: -0 + 0 is 0.",
+    sibling="A pass that drops `neg(neg(x))`: leave out each node of op `neg` whose input comes from another `neg`, and "
+            "let its readers read the input of the inner one. The shape is the same, so nothing else changes. The inner "
+            "`neg` may have other readers: `dead_code` removes it where it has none.",
+)
+
+
+@exercise.stub
+def times_one(graph):
+    kept, instead = [], {}
+    for node in graph.nodes:
+        # your code here: what does not stay is told to its readers
+        # in `instead`: outputs_of(node)[0] -> what they read now
+        kept.append(node)
+    return rewritten(graph, kept, instead)  # noqa: F821
+
+
+@exercise.solution
+def times_one(graph):
+    from minflow.compiler.passes.rewrite import rewritten
+    from minflow.core.ir import outputs_of
+
+    kept, instead = [], {}
+    for node in graph.nodes:
+        same = None
+        if node.op.name == "mul":
+            x, y = node.inputs
+            # 1 may stand on either side
+            for value, one in ((x, y), (y, x)):
+                # a number stands for itself, a tensor is a Value
+                if isinstance(one, int | float) and one == 1:
+                    same = value
+        if same is None:
+            kept.append(node)
+        else:
+            instead[outputs_of(node)[0]] = same
+    return rewritten(graph, kept, instead)
+
+
+def parts(node):
+    """The Value and the number of a product with a number, else (None, None)."""
+    numbers = [x for x in node.inputs if isinstance(x, int | float)]
+    values = [x for x in node.inputs if not isinstance(x, int | float | complex)]
+    return (values[0], numbers[0]) if node.op.name == "mul" and len(numbers) == len(values) == 1 else (None, None)
+
+
+def rewriting(graph, goes, reads=lambda node: parts(node)[0]):
+    """The graph without the nodes that `goes` names, where their readers read what `reads` says."""
+    from minflow.compiler.passes.rewrite import rewritten
+    from minflow.core.ir import outputs_of
+
+    gone = [node for node in graph.nodes if goes(node)]
+    return rewritten(graph, [node for node in graph.nodes if node not in gone],
+                     {outputs_of(node)[0]: reads(node) for node in gone})
+
+
+@exercise.also_right
+def times_one(graph):
+    return rewriting(graph, lambda node: parts(node)[1] == 1)
+
+
+@exercise.also_right
+def times_one(graph):
+    from minflow.compiler.passes.rewrite import rewritten
+    from minflow.core.ir import Value
+
+    instead = {}
+    for node in graph.nodes:
+        if node.op.name != "mul" or 1 not in [x for x in node.inputs if not isinstance(x, Value)]:
+            continue
+        value = next(x for x in node.inputs if isinstance(x, Value))
+        instead[Value(node, 0, node.out_specs[0])] = value
+    gone = {value.node for value in instead}
+    return rewritten(graph, (node for node in graph.nodes if node not in gone), instead)
+
+
+@exercise.wrong("right side only",
+                "x * 1 goes, but 1 * x stays. The 1 may stand on either side.",
+                "Look at both orders of `node.inputs`.")
+def times_one(graph):
+    return rewriting(graph, lambda node: parts(node)[1] == 1 and node.inputs[1].__class__ in (int, float)
+                    )
+
+
+@exercise.wrong("not at the end",
+                "The product stays where its result leaves the graph. `rewritten` changes what the graph gives too.",
+                "A node whose result is an output may go like any other.")
+def times_one(graph):
+    return rewriting(graph, lambda node: parts(node)[1] == 1
+                     and not any(one.node is node for one in graph.outputs))
+
+
+@exercise.wrong("nearly 1",
+                "1.0000001 is not 1: a pass keeps every bit. Compare exactly.",
+                "`number == 1`, without a tolerance.")
+def times_one(graph):
+    return rewriting(graph, lambda node: parts(node)[1] is not None and abs(parts(node)[1] - 1) < 1e-6
+                    )
+
+
+@exercise.wrong("any number",
+                "x * 2 is not x: which number may go?",
+                "Ask whether the number is 1.")
+def times_one(graph):
+    return rewriting(graph, lambda node: parts(node)[0] is not None)
+
+
+@exercise.wrong("division too",
+                "1 / x is not x. Only a product has two equal sides.",
+                "Ask for `node.op.name == \"mul\"`.")
+def times_one(graph):
+    def sides(node):
+        values = [x for x in node.inputs if not isinstance(x, int | float)]
+        return values[0] if len(values) == 1 and 1 in [x for x in node.inputs if isinstance(x, int | float)] else None
+
+    return rewriting(graph, lambda node: node.op.name in ("mul", "div") and sides(node) is not None, sides)
+
+
+@exercise.wrong("once",
+                "x * 1 * 1 still has a product: the second one reads the first, which has gone.",
+                "Drop every such node, whatever it reads; `rewritten` follows the chain.")
+def times_one(graph):
+    gone = []
+    return rewriting(graph, lambda node: parts(node)[1] == 1
+                     and not any(getattr(x, "node", None) in gone for x in node.inputs) and not gone.append(node))
+
+
+@exercise.wrong("nothing done",
+                "All products are still there: your pass gives back the graph that it got.",
+                "Leave the node out of `kept`, and say in `instead` what its readers read.")
+def times_one(graph):
+    return graph
+
+
+def compiled(times_one, build, array):
+    """How many products the graph runs, and whether its numbers are eager's."""
+    class Program(nn.Graph):
+        def build(self, x):
+            return build(x)
+
+    program, x = Program(), flow.tensor(array)
+    program.passes.append(times_one)
+    result, wanted = program(x), build(x)
+    exact = result.dtype is wanted.dtype and result.shape == wanted.shape and np.array_equal(
+        result.numpy(), wanted.numpy(), equal_nan=True)
+    return {"products": products(program), "same bits": exact}
+
+
+def products(program):
+    from minflow.nn.graph.listing.reports import called
+
+    return sum(node.op.name == "mul" for node in called(program).parts[0].stages[-1].graph.nodes)
+
+
+FLOATS = np.array([1.5, -0.0, np.nan, np.inf], np.float32)
+WHOLE = np.array([1, 2, 3], np.int32)
+
+
+@exercise.cases
+def cases(rng):
+    yield case(lambda x: x * 1, FLOATS, run=compiled, text="x * 1", wanted={"products": 0, "same bits": True})
+    yield case(lambda x: 1 * x + x, FLOATS, run=compiled, text="1 * x + x", wanted={"products": 0, "same bits": True})
+    yield case(lambda x: x * 2, FLOATS, run=compiled, text="x * 2", wanted={"products": 1, "same bits": True})
+    yield case(lambda x: (x * 1 * 1).exp(), FLOATS, run=compiled, text="exp(x * 1 * 1)",
+               wanted={"products": 0, "same bits": True})
+    yield case(lambda x: x * 1.0, WHOLE, run=compiled, text="x * 1.0, x of whole numbers",
+               wanted={"products": 0, "same bits": True})
+    yield case(lambda x: x * 1.0000001, np.array([3.0, 7.0]), run=compiled, text="x * 1.0000001",
+               wanted={"products": 1, "same bits": True})
+    yield case(lambda x: 1 / x + x * x, FLOATS, run=compiled, text="1 / x + x * x",
+               wanted={"products": 1, "same bits": True})
+    yield case(lambda x: (x * 1).relu() * 3 * 1, FLOATS, run=compiled, held=True,
+               wanted={"products": 1, "same bits": True})
+    yield case(lambda x: x.sum() * 1 + (x * x).sum() * 1.0, FLOATS, run=compiled, held=True,
+               wanted={"products": 1, "same bits": True})

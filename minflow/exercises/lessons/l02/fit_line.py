@@ -55,17 +55,6 @@ def fit_line(x, y, rate, steps):
     return knobs[0].item(), knobs[1].item()
 
 
-def walk(step):
-    """An answer that differs from the solution in its step alone: `step(w, b, x, y, rate)` gives the next w and b."""
-    def fit_line(x, y, rate, steps):
-        w, b = 0.0, 0.0
-        for _ in range(steps):
-            w, b = step(w, b, x, y, rate)
-        return w, b
-
-    return fit_line
-
-
 @exercise.wrong("climbs",
                 "Your line moves away from the points: you climb. Downhill is *against* the slope.",
                 "Either the sign of your step is turned, or the sign of your error. The error is line minus point.")
@@ -141,6 +130,18 @@ def fit_line(x, y, rate, steps):
     for step in range(steps):
         error = w * x + b - y
         w, b = w - rate * 2 * error.mean(), b - rate * 2 * error.mean()
+    return w, b
+
+
+@exercise.wrong("point by point",
+                "You move after each point. Here a step looks at *all* points first, and moves once.",
+                "The slopes are means over the points: finish the mean, then move w and b.")
+def fit_line(x, y, rate, steps):
+    w, b = 0.0, 0.0
+    for step in range(steps):
+        for xi, yi in zip(x.tolist(), y.tolist()):
+            error = w * xi + b - yi
+            w, b = w - rate * 2 * error * xi, b - rate * 2 * error
     return w, b
 
 

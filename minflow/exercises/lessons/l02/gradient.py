@@ -72,7 +72,8 @@ def gradient(f, w, h=1e-3):
 
 
 @exercise.wrong("the caller's knobs",
-                "After the call the caller's own w has changed. Nudge a copy.",
+                "Your nudges stay in the caller's own list: w[0] is still nudged when it is the turn of w[1]. Nudge a "
+                "copy.",
                 "`list(w)` makes a new list with the same numbers. `w` alone is the caller's own list.")
 def gradient(f, w, h=1e-3):
     slopes = []
@@ -110,7 +111,7 @@ def gradient(f, w, h=1e-3):
 
 
 @exercise.wrong("one side",
-                "Close, but off by about h. Do you look to both sides of each knob?",
+                "Close: the larger h is, the larger is the error. Do you look to both sides of each knob?",
                 "As in 02.1: from w[i] - h to w[i] + h. The value at w itself is not needed.")
 def gradient(f, w, h=1e-3):
     slopes = []
@@ -131,6 +132,19 @@ def gradient(f, w, h=1e-3):
         right[i] += h
         left[i] -= h
         slopes.append((f(right) - f(left)) / h)
+    return slopes
+
+
+@exercise.wrong("brackets",
+                "Python divides from left to right: `a / 2 * h` divides by 2 and then multiplies by h.",
+                "The whole way stands below the line: `/ (2 * h)`.")
+def gradient(f, w, h=1e-3):
+    slopes = []
+    for i in range(len(w)):
+        right, left = list(w), list(w)
+        right[i] += h
+        left[i] -= h
+        slopes.append((f(right) - f(left)) / 2 * h)
     return slopes
 
 
@@ -171,8 +185,8 @@ def knobs_afterwards(gradient, f, w, h):
 
 @exercise.cases
 def cases(rng):
-    yield case(curved, [1.0, 2.0], 0.1, text="f = w[0]**3 + w[0]*w[1], w = [1.0, 2.0], h = 0.1")
     yield case(weighted, [3.0], text="f = w[0]**2, w = [3.0]: one knob")
+    yield case(curved, [1.0, 2.0], 0.1, text="f = w[0]**3 + w[0]*w[1], w = [1.0, 2.0], h = 0.1")
     yield case(first_alone, [1.0, 1.0, 1.0], text="f = 5*w[0], w = [1.0, 1.0, 1.0]")
     yield case(product, [2.0, 3.0, 4.0], 0.1, text="f = w[0]*w[1]*w[2], w = [2.0, 3.0, 4.0], h = 0.1")
     yield case(weighted, [3, 1, 2], text="f = 1*w[0]**2 + 2*w[1]**2 + 3*w[2]**2, w = [3, 1, 2]: whole numbers")

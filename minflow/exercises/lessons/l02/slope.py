@@ -62,6 +62,13 @@ def slope(f, x, h=1e-3):
     return (f(x + h) - f(x - h)) * h
 
 
+@exercise.wrong("brackets",
+                "Python divides from left to right: `a / 2 * h` divides by 2 and then multiplies by h.",
+                "The whole way stands below the line: `/ (2 * h)`.")
+def slope(f, x, h=1e-3):
+    return (f(x + h) - f(x - h)) / 2 * h
+
+
 @exercise.wrong("rise only",
                 "That is how much f rises. How much is it *per* unit of x?",
                 "Divide the rise by how far apart your two places are.")

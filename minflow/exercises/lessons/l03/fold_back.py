@@ -110,6 +110,17 @@ def fold_back(g, shape):
     return g
 
 
+@exercise.wrong("new axis kept",
+                "The numbers are right, but an axis is left that x never had. Axes that are new go.",
+                "For axes in front that `shape` does not have: `sum(0)`, without `keepdim`.")
+def fold_back(g, shape):
+    padded = (1,) * (len(g.shape) - len(shape)) + tuple(shape)
+    for axis, size in enumerate(padded):
+        if size == 1:
+            g = g.sum(axis, keepdim=True)
+    return g
+
+
 @exercise.wrong("reshape",
                 "g holds more numbers than `shape` has places. They must be summed, not moved.",
                 "`reshape` keeps every number. Twelve numbers do not fit into four places: add up three for each.")
@@ -126,7 +137,7 @@ def fold_back(g, shape):
 
 def reference(g, shape):
     """By NumPy alone: each number of g is added to the place that it came from."""
-    result = np.zeros(shape)
+    result = np.zeros(shape, np.float32)  # of whole numbers: exact
     for place in np.ndindex(*g.shape):
         behind = place[len(place) - len(shape):]
         result[tuple(0 if size == 1 else i for i, size in zip(behind, shape))] += g[place]

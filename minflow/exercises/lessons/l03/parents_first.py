@@ -219,7 +219,7 @@ def report(order, graph, node):
     result = order(node, lambda one: list(graph[one]))
     if not isinstance(result, list | tuple):
         return result
-    shown = ", ".join(map(str, result)) if len(result) <= 8 else f"{len(result)} nodes"
+    shown = ", ".join(map(str, result)) if 0 < len(result) <= 8 else f"{len(result)} nodes"
     right = list(graphlib.TopologicalSorter(behind(graph, node)).static_order())
     for one in right:
         if one not in result:

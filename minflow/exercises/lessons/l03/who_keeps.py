@@ -8,7 +8,7 @@ exercise = Exercise(
     "03.5", "who_keeps", kind="read", level="warm-up", answer="keeper",
     question="What fills the memory of a training step?",
     hint='The answer is the name of an operation, such as "mean". In the picture the longest bar is at the top; what '
-         "stands in its row under *kept for*?",
+         "does the line below it say?",
     fact="What is kept for the way back, not the parameters, fills most of the memory when large networks are trained. "
          "Half the batch keeps half as much.",
     sibling="A tape of h = x @ w, r = relu(h), loss = r.sum(), with x of 100 x 8 numbers and h of 100 x 50. relu keeps "
@@ -42,6 +42,12 @@ def keeper(loss):
     return memory_record(loss).rows[0].keepers[0].split()[1].rstrip(":")
 
 
+@exercise.accept
+def accept(name, loss):
+    """Written as in the picture, "#1 matmul", it is right too."""
+    return name.split()[-1].lower() == keeper(loss)
+
+
 def second(loss):
     from minflow.views.kinds.tape_memory import memory_record
 
@@ -54,12 +60,12 @@ exercise.wrong_value(
     "The rows are sorted: the most bytes stand in the first one.")
 exercise.wrong_value(
     "a large result that is not kept", "add",
-    "Its result is large, but its rule does not read it: its slope is 1 everywhere. See the column *kept for*.",
-    "An operation that is not named under *kept for* keeps nothing.")
+    "Its result is large, but its rule does not read it: its slope is 1 everywhere. Is its name in the picture?",
+    "An operation that no row names keeps nothing. A row names it so: `#3 tanh: its result`.")
 exercise.wrong_value(
     "sum", "sum",
     "It reads many numbers, but its slope is 1 for each of them. It needs none of them again.",
-    "Look for a name under *kept for*.")
+    "An operation that no row names keeps nothing.")
 exercise.wrong_value(
     "the last", "mean",
     "That is the last operation. Follow the bars: which one is the longest?",
@@ -70,7 +76,7 @@ exercise.wrong_value(
     "Names of operations follow a number: `#1 matmul`.", when=lambda value, loss: value in ("w", "b", "weight", "bias"))
 exercise.wrong_value(
     "a tensor", "x",
-    "That is a tensor which is kept. For which operation? See the column *kept for*.",
+    "That is a tensor which is kept. For which operation? The second line of its row says so.",
     "`#1 matmul: input a` says: operation 1, a matmul, keeps its input.",
     when=lambda value, loss: value in ("x", "h", "error"))
 exercise.wrong_value(

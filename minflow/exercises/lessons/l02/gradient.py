@@ -193,4 +193,5 @@ def cases(rng):
     yield case(product, [2.0, 3.0], 0.1, run=knobs_afterwards, wanted=[2.0, 3.0],
                text="w itself, after gradient(f, w, h=0.1) with w = [2.0, 3.0]")
     yield case(weighted, rng.uniform(1, 2, 6).tolist(), held=True)
+    yield case(curved, rng.uniform(1, 2, 2).tolist(), held=True)
     yield case(product, rng.uniform(1, 2, 4).tolist(), 0.05, held=True)

@@ -385,3 +385,8 @@ def test_every_number_of_a_confusion_matrix_is_read_on_its_cell(normalize):
         x, y = ax.transData.transform(np.array(text.get_position()) + [-0.4, -0.4])
         cell = "#" + bytes(pixels[height - round(y), round(x), :3]).hex()
         assert theme.contrast(text.get_color(), cell) >= 4.5, (text.get_text(), cell)
+
+
+def test_a_history_says_what_it_shows():
+    bundle = History({"loss": [0.9, 0.5, 0.25]}).plot().figure._repr_mimebundle_()
+    assert "loss from 0.9 to 0.25 in 3 values" in bundle["text/html"] and "min 0.25 at 2" in bundle["text/plain"]

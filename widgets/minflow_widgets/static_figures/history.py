@@ -16,7 +16,7 @@ from minflow.views.text.listing import clean
 from minflow.views.text.sparkline import curve_line
 
 from ..curve.arguments import as_number
-from .drawing import COLORS, GRID, axes, numbers_of, plain, quiet
+from .drawing import COLORS, GRID, axes, numbers_of, plain, quiet, say
 
 STYLES = ("-", "--", ":", "-.")
 DOTS_BELOW = 50  # values, below which each is a dot on its line
@@ -102,7 +102,9 @@ class History:
             legend = first.legend(handles=handles, fontsize=9, frameon=False, **place)
             for text in legend.get_texts():
                 text.set_parse_math(False)
-        return first
+        ends = [f"{name} from {values[0]:.3g} to {values[-1]:.3g} in {values.size} values"
+                for name, (_, values) in self.data.items() if name in (names or self.data) and values.size]
+        return say(first, clean("; ".join(ends)) or "no values", self.text())
 
     @staticmethod
     def scale(first: Any, number: int, word: str) -> Any:

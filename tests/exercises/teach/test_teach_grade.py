@@ -11,7 +11,7 @@ import pytest
 from minflow import cli
 from minflow.exercises import cells
 from minflow.exercises.find import find
-from minflow.exercises.teach import grade, worker
+from minflow.exercises.teach import build, grade, worker
 from minflow.exercises.teach import notebook as nb
 from tests.exercises.teach.small_course import EXERCISES, FIRST, RIGHT, WRONG, answered, lesson
 
@@ -105,12 +105,13 @@ def test_nothing_is_earned_and_all_is_said(answer, says):
 def test_no_file_is_touched_outside(tmp_path):
     mine = tmp_path / "mine.txt"
     mine.write_text("mine")
-    for line in (f"open({str(mine)!r}, 'w')", f"import os; os.remove({str(mine)!r})",
-                 f"import shutil; shutil.rmtree({str(tmp_path)!r})", f"import os; os.rename({str(mine)!r}, 'x')"):
-        verdict = judged(line)
-        assert verdict["outcome"] == "stopped" and "is refused" in verdict["remark"], verdict
-    assert mine.read_text() == "mine"
-    assert judged("open('here.txt', 'w').write('x')\n" + SLOPE)["outcome"] == "right"
+    lines = ["import os, shutil", "refused = []", f"mine = {str(mine)!r}", "open('here.txt', 'w').close()"]
+    for line in ("open(mine, 'w')", "os.remove(mine)", "os.rename(mine, 'x')", "os.truncate(mine, 0)",
+                 "shutil.rmtree(os.path.dirname(mine))", "os.symlink(mine, os.path.dirname(mine) + '/y')"):
+        lines += [f"try: {line}", "except PermissionError as error: refused.append('is refused' in str(error))"]
+    verdict = judged("\n".join([*lines, "assert sum(refused) == 6, refused", SLOPE]))
+    assert verdict["outcome"] == "right", verdict
+    assert mine.read_text() == "mine" and list(tmp_path.iterdir()) == [mine]
 
 
 def test_a_print_flood_passes():
@@ -187,3 +188,14 @@ def test_stubs_are_not_started(course_folder):
     for name in EXERCISES:
         assert grade.mark("x", lesson(), lesson(), find(name), LIMITS).outcome == "not started"
         assert judged(cells.answer_cell(name), name)["outcome"] in ("not started", "wrong", "stopped")
+
+
+@pytest.mark.slow
+def test_teachers_editions_earn_all_and_students_nothing(tmp_path):
+    build.build("plain", tmp_path)
+    for edition in ("teacher", "student"):
+        marks = list(grade.grade([str(tmp_path / edition)], grade.Limits()))
+        assert {one.exercise for one in marks} == {
+            one.name for path in nb.releases().values() for one in nb.exercises_of(nb.read(path))}
+        wrong = [one for one in marks if (one.outcome == "right") != (edition == "teacher")]
+        assert not wrong, wrong

@@ -1,0 +1,104 @@
+"""nbgrader and otter themselves, from PyPI, from an assignment to its feedback. Each in an environment of its own:
+nbgrader brings extensions for JupyterLab, otter a browser and pandas, and no other test shall meet them."""
+
+import contextlib
+import csv
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from minflow.exercises import cells
+from minflow.exercises.teach import build, mend
+from minflow.exercises.teach import notebook as nb
+from tests.exercises.teach.small_course import EXERCISES, RIGHT, WRONG, answered
+from tests.exercises.teach.test_teach_mend import broken
+from tests.test_packaging import uv  # noqa: F401
+
+TOP = Path(__file__).parents[3]
+
+
+@contextlib.contextmanager
+def environment(uv, *packages):  # noqa: F811
+    """The Python of a new environment with these packages, which finds ours, and what that needs, behind its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield installed(uv, Path(folder), *packages)
+
+
+def installed(uv, folder, *packages):  # noqa: F811
+    python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    subprocess.run([uv, "venv", "-q", "--python", sys.executable, str(folder)], check=True, timeout=120)
+    subprocess.run([uv, "pip", "install", "-q", "--python", str(python), *packages], check=True, timeout=600)
+    program = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    own = subprocess.run([python, "-c", program], check=True, text=True, capture_output=True, timeout=60).stdout.strip()
+    paths = [str(TOP), str(TOP / "widgets"), sysconfig.get_path("purelib")]
+    Path(own, "ours.pth").write_text("\n".join(paths), encoding="utf-8")
+    return python
+
+
+def command(python, *words, cwd):
+    """A command of the environment. It finds programs there first (nbgrader calls alembic)."""
+    path = os.pathsep.join([str(python.parent), os.environ["PATH"]])
+    done = subprocess.run([python, "-m", *words], cwd=cwd, capture_output=True, text=True, timeout=600,
+                          env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | {"PATH": path})
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_nbgrader_from_assignment_to_feedback(uv, course_folder, tmp_path):  # noqa: F811
+    with environment(uv, "nbgrader>=0.9.5,<0.10") as python:
+        follow_nbgrader(python, tmp_path)
+
+
+def follow_nbgrader(python, tmp_path):
+    top = tmp_path / "teacher"
+    build.build("nbgrader", top)
+    command(python, "nbgrader", "generate_assignment", "ps02", cwd=top)
+    release = nb.read(top / "release/ps02/02_downhill.ipynb")
+    for cell in release["cells"]:
+        for name in EXERCISES:
+            if cell["id"] == nb.cell_id(name, "answer"):
+                assert cell["source"] == cells.answer_cell(name) + "\n"
+    learners = {"right": answered(RIGHT, release), "wrong": answered(WRONG, release), "empty": release}
+    for name, notebook in learners.items():
+        nb.write(top / f"submitted/{name}/ps02/02_downhill.ipynb", notebook)
+    nb.write(tmp_path / "broken.ipynb", broken(answered(RIGHT, release)))
+    mend.mend(tmp_path / "broken.ipynb", target=top / "submitted/mended/ps02/02_downhill.ipynb")
+    command(python, "nbgrader", "autograde", "ps02", "--create", cwd=top)
+    command(python, "nbgrader", "generate_feedback", "ps02", cwd=top)
+    command(python, "nbgrader", "export", cwd=top)
+    with open(top / "grades.csv", newline="") as file:
+        marks = {row["student_id"]: (float(row["score"]), float(row["max_score"])) for row in csv.DictReader(file)}
+    assert marks == {"right": (6, 6), "mended": (6, 6), "wrong": (0, 6), "empty": (0, 6)}
+    feedback = {name: (top / f"feedback/{name}/ps02/02_downhill.html").read_text() for name in marks}
+    assert "Do you look to both sides of x?" in feedback["wrong"] and "not started" in feedback["empty"]
+    assert "WrongAnswer" not in feedback["right"]
+
+
+@pytest.mark.slow
+def test_otter_assigns_and_marks(uv, course_folder, tmp_path):  # noqa: F811
+    with environment(uv, "otter-grader>=7,<8", "ipykernel", "pypdf") as python:
+        follow_otter(python, tmp_path)
+
+
+def follow_otter(python, tmp_path):
+    path, = build.build("otter", tmp_path / "teacher")
+    # It runs the solved notebook, and stops where a test fails.
+    command(python, "otter", "assign", path.name, "out", cwd=path.parent)
+    student = nb.read(path.parent / "out/student/02_downhill.ipynb")
+    text = json.dumps(student)
+    assert "SOLUTION" not in text and all(f'grader.check(\\"{name}\\")' in text for name in EXERCISES)
+    graded = next((path.parent / "out/autograder").glob("*.zip"))
+    for name, answers, points in (("right", RIGHT, 6), ("wrong", WRONG, 0), ("empty", {}, 0)):
+        nb.write(tmp_path / f"{name}.ipynb", answered(answers, student))
+        (tmp_path / name).mkdir()
+        command(python, "otter", "run", "-a", str(graded), "-o", str(tmp_path / name), str(tmp_path / f"{name}.ipynb"),
+                cwd=tmp_path)
+        results = json.loads((tmp_path / name / "results.json").read_text())
+        assert sum(one["score"] for one in results["tests"] if "score" in one) == points, name

@@ -12,9 +12,9 @@ exercise = Exercise(
     question="How does a compiler drop a product that changes nothing?",
     hint="For each `mul` ask: is one of its two inputs the number 1? Then its readers can read the other one.",
     fact="A pass must be exact: x * 1 is x to the last bit, NaN and -0 included. x + 0 is not: -0 + 0 is 0.",
-    sibling="A pass that drops `neg(neg(x))`: leave out each node of op `neg` whose input comes from another `neg`, and "
-            "let its readers read the input of the inner one. The shape is the same, so nothing else changes. The inner "
-            "`neg` may have other readers: `dead_code` removes it where it has none.",
+    sibling="A pass that drops `neg(neg(x))`: leave out each node of op `neg` whose input is from another `neg`, and "
+            "let its readers read the input of the inner one. The shape is the same, so nothing else changes. "
+            "The inner `neg` may have other readers: `dead_code` removes it where it has none.",
 )
 
 

@@ -14,10 +14,14 @@ exercise = Exercise(
     sibling="Getting dressed: shoes need socks and trousers, trousers need pants. Which order? Put `shoes` on a stack, "
             "a list of your own, and look at its top, the last entry. Has it an input that is not done? Then put that "
             "one on top. Has it none left? Then take it off the stack: it is done.\n\n"
-            "| stack, top at the right | done |\n|---|---|\n"
-            "| shoes | |\n| shoes, socks | |\n| shoes | socks |\n| shoes, trousers | socks |\n"
-            "| shoes, trousers, pants | socks |\n| shoes, trousers | socks, pants |\n"
-            "| shoes | socks, pants, trousers |\n| | socks, pants, trousers, shoes |",
+            "`stack [shoes], done []`\n"
+            "`stack [shoes, socks], done []`\n"
+            "`stack [shoes], done [socks]`\n"
+            "`stack [shoes, trousers], done [socks]`\n"
+            "`stack [shoes, trousers, pants], done [socks]`\n"
+            "`stack [shoes, trousers], done [socks, pants]`\n"
+            "`stack [shoes], done [socks, pants, trousers]`\n"
+            "`stack [], done [socks, pants, trousers, shoes]`",
 )
 
 

@@ -123,9 +123,12 @@ def wrong(verdict: Verdict, card: Card) -> None:
         card.headline = say("all {of} cases that are shown are right; of {others} others, {missed} is not.",
                             of=verdict.of, others=every, missed=every - good)
         return
-    card.headline = (say("nearly: {right} of {of} cases are right", right=verdict.right, of=verdict.of)
-                     if verdict.outcome == "nearly" else
-                     say("the smallest case that fails: {number} of {of}", number=verdict.number, of=verdict.of))
+    if verdict.outcome == "nearly":
+        card.headline = (say("nearly: {right} of {of} cases are right", right=verdict.right, of=verdict.of)
+                         if verdict.right else say("nearly: the smallest case that differs, {number} of {of}",
+                                                   number=verdict.number, of=verdict.of))
+    else:
+        card.headline = say("the smallest case that fails: {number} of {of}", number=verdict.number, of=verdict.of)
     where_it_is(verdict, card)
     card.rows += [(say("yours"), shown(verdict.got)), (say("wanted"), shown(verdict.wanted))]
     if verdict.found.text:

@@ -175,6 +175,14 @@ def test_a_changed_text_makes_its_translation_old(work):
     assert line == "00_a: all of it is translated: take its name out of words/zh/not_yet.txt"
 
 
+def test_what_another_page_says_too_is_translated(work):
+    translate_all(*translate.update("zh", work / "course"))
+    other = lesson(("markdown", "b-00", "# Another\n\nAnother long sentence."), ("markdown", "b-01", "an item"))
+    (work / "course" / "01_b.ipynb").write_text(other, encoding="utf-8")
+    file, = translate.update("zh", work / "course")
+    assert [(entry.translation, entry.fuzzy) for entry in po.read(file)] == [("", False), ("", False), ("一项", False)]
+
+
 def test_a_fault_is_said_even_where_the_rest_waits(work):
     (work / "words" / "zh" / "not_yet.txt").write_text("00_*\n")
     assert translate.update("zh", work / "course") == []

@@ -29,10 +29,11 @@ def waits(page: Page, language: str) -> bool:
 def update(language: str, notebooks: Path, *names: str) -> list[Path]:
     """Write the texts of the pages into their PO files: of those that are named, else of all that are or should be
     translated. Returns the files that changed."""
-    changed = []
-    for page in all_pages(language, notebooks):
+    changed, every = [], all_pages(language, notebooks)
+    known = {entry.text: entry.translation for page in every for entry in page.entries if entry.current}
+    for page in every:
         if page.name in names or not names and (page.file.is_file() or not waits(page, language)):
-            text = po.write(merged(page.entries, page.texts), language)
+            text = po.write(merged(page.entries, page.texts, known), language)
             if not page.file.is_file() or page.file.read_text(encoding="utf-8") != text:
                 page.file.parent.mkdir(parents=True, exist_ok=True)
                 page.file.write_text(text, encoding="utf-8", newline="\n")

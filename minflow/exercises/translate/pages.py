@@ -105,9 +105,9 @@ def said(source: str) -> list[str]:
             and getattr(node.func, "id", getattr(node.func, "attr", "")) == "say" for text in of(node.args[0])]
 
 
-def merged(old: list[po.Entry], texts: dict[str, str]) -> list[po.Entry]:
-    """Entries for the texts. What was translated stays; a changed text gets the translation of the one that it came
-    from, marked as fuzzy."""
+def merged(old: list[po.Entry], texts: dict[str, str], known: dict[str, str]) -> list[po.Entry]:
+    """Entries for the texts. What was translated stays; a new text that another page has too gets the translation that
+    is `known`; a changed one gets that of the text that it came from, marked as fuzzy."""
     kept = {entry.text: entry for entry in old}
     free = [entry for entry in old if entry.translation and entry.text not in texts]
     result = []
@@ -116,6 +116,8 @@ def merged(old: list[po.Entry], texts: dict[str, str]) -> list[po.Entry]:
         if text in kept:
             was = kept[text]
             entry.translation, entry.fuzzy, entry.before = was.translation, was.fuzzy, was.before
+        elif text in known:
+            entry.translation = known[text]
         elif free:
             near = max(free, key=lambda other: likeness(other, entry))
             if likeness(near, entry) > 0.6:

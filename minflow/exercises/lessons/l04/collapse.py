@@ -90,7 +90,8 @@ def collapse(w1, b1, w2, b2):
 def of(w1, b1, w2, b2, text="", held=False):
     w1, b1, w2, b2 = (np.asarray(numbers, "float64") for numbers in (w1, b1, w2, b2))
     arrays = [flow.tensor(numbers.astype("float32")) for numbers in (w1, b1, w2, b2)]
-    return case(*arrays, wanted=(w2 @ w1, w2 @ b1 + b2), text=text, held=held)
+    right = (w2 @ w1).astype("float32"), (w2 @ b1 + b2).astype("float32")
+    return case(*arrays, wanted=right, text=text, held=held)
 
 
 @exercise.cases

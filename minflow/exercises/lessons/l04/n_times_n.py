@@ -59,7 +59,7 @@ def loss_of(model, x, y):
 
 
 @exercise.wrong("no square",
-                "Plus and minus cancel in that mean. Square each difference first.",
+                "The differences are not squared. In such a mean, plus and minus cancel.",
                 "A prediction 1 too high and one 1 too low give 0 here, though both are wrong.")
 def loss_of(model, x, y):
     return (model(x)[:, 0] - y).mean()

@@ -134,7 +134,7 @@ def cases(rng):
     yield of([[1000, 0]], [1])
     yield of([[-1000, -1001], [1000, 999]], [0, 1])
     rows, labels = [[2.0, 0.0], [0.0, 1.0]], [0, 0]
-    slopes = (np.exp(logs_of(rows)) - [[1, 0], [1, 0]]) / 2
+    slopes = (np.exp(logs_of(rows)) - [[1, 0], [1, 0]]).astype("float32") / 2
     yield case(flow.tensor(rows), flow.tensor(labels), run=gradient, wanted=slopes, text="its slope in each score")
     yield of(np.round(rng.normal(0, 2, (4, 5)), 2), rng.integers(0, 5, 4).tolist(), held=True)
     yield of(np.round(rng.normal(0, 2, (3, 3)), 2) + 300, rng.integers(0, 3, 3).tolist(), held=True)

@@ -148,9 +148,8 @@ def dots(places, height=1, width=4):
 def of(places, labels, dx, height=1, width=4, held=False):
     images, labels = dots(places, height, width), flow.tensor(labels)
     right = np.mean(Where()(moved_by(images, dx)).numpy().argmax(1) == labels.numpy())
-    size = f"{height} x {width} pixels"
-    text = f"dx = {dx}; {size}, bright at {places}; the model says where, {height * width} if nowhere; labels " \
-           f"{labels.tolist()}"
+    text = f"dx = {dx}, images of {height} x {width}, bright at pixel {places}; the model says which one is bright, " \
+           f"{height * width} if none; labels {labels.tolist()}"
     return case(Where(), images, labels, dx, text=text, wanted=right, held=held)
 
 

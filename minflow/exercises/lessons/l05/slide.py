@@ -10,7 +10,8 @@ exercise = Exercise(
     "05.2", "slide", kind="write", level="core", allowed=(1e-5, 1e-5),
     question="What comes out when a filter slides over an image?",
     hint="For each place: cut out a window as large as the kernel, multiply entry by entry, add it all up.",
-    fact="`conv2d` does this for all images, channels and filters at once, as one large matrix product.",
+    fact="minflow's `conv2d` loops over the few entries of the kernel, not over the many places: under each entry it "
+         "moves the whole image.",
     sibling="In one dimension: [1, 2, 3, 4] and the kernel [1, 0, -1] fit at 4 - 3 + 1 = 2 places. Place 0: "
             "1*1 + 2*0 + 3*-1 = -2. Place 1: 2*1 + 3*0 + 4*-1 = -2. In code, place i reads `row[i:i + 3]`.",
     forbidden={name: "That is the library's answer. Write the two loops." for name in ("conv2d", "Conv2d", "unfold")},
@@ -126,7 +127,8 @@ def slide(image, kernel):
 def of(image, kernel, held=False):
     image, kernel = np.asarray(image, "float32"), np.asarray(kernel, "float32")
     windows = np.lib.stride_tricks.sliding_window_view(image.astype("float64"), kernel.shape)
-    return case(flow.tensor(image), flow.tensor(kernel), wanted=(windows * kernel).sum((2, 3)), held=held)
+    right = (windows * kernel).sum((2, 3)).astype("float32")
+    return case(flow.tensor(image), flow.tensor(kernel), wanted=right, held=held)
 
 
 @exercise.cases

@@ -58,3 +58,7 @@ exercise.wrong_value("the print", {SCALED, 14},
                      "The last line only prints what was found. Where was it found?",
                      "Go one line up from the print.",
                      when=lambda value: 14 in value)
+exercise.wrong_value("one of them", {SCALED, 11},
+                     "One of your lines is right, and another one is not.",
+                     "Ask of each line: would its result change if the test images were others?",
+                     when=lambda value: len(set(value) & {SCALED, PICKED}) == 1)

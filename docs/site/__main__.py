@@ -38,6 +38,10 @@ def main(argv: list[str] | None = None) -> int:
     code = subprocess.run([sys.executable, "-m", "sphinx", *words], cwd=TOP).returncode
     if code:
         return code
+    sources = [file.relative_to(SOURCE).with_suffix(".html") for file in SOURCE.rglob("*") if pages.is_page(file)]
+    if lost := [str(file) for file in sources if not (RESULT / file).exists()]:  # Sphinx loses a process in silence
+        print("pages that were not written:", *lost, "Run it again with --jobs 1", sep="\n  ", file=sys.stderr)
+        return 1
     if loaded := from_outside(RESULT):
         print("the site would load from other machines:", *loaded, sep="\n  ", file=sys.stderr)
         return 1

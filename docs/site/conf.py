@@ -1,19 +1,21 @@
 """Sphinx's settings of the site. `python -m docs.site` (see `__main__.py`) gathers the sources and runs it."""
 
+import re
+from html import escape
+
 from docutils.nodes import NodeVisitor, SkipNode
+from docutils.utils.math import MathError
 from docutils.utils.math.latex2mathml import tex2mathml
+from sphinx.addnodes import desc_signature, pending_xref
+from sphinx.util.logging import getLogger
 
 project = "minflow"
 author = "the minflow authors"
 copyright = author
 extensions = ["myst_nb"]
 exclude_patterns: list[str] = []
-# Every link that we write leads somewhere. Words in annotations are no links of ours: some name what is not public, and
-# for some (`Optimizer`) two rooms have a class.
-nitpicky = True
-nitpick_ignore_regex = [("py:class", ".*")]
-# Lessons use a smaller heading for an exercise wherever it stands.
-suppress_warnings = ["ref.python", "myst.header"]
+nitpicky = True  # every link leads somewhere
+suppress_warnings = ["myst.header"]  # lessons use a smaller heading for an exercise wherever it stands
 
 # Nothing comes from another machine: no inventories, no fonts, no scripts but those of Sphinx and the theme.
 html_theme = "furo"
@@ -42,17 +44,34 @@ nb_mime_priority_overrides = [
 ]
 
 
+def mathml(node, as_block: bool) -> str:
+    """A formula as MathML. What cannot be read is a warning and stands as it was written."""
+    try:
+        return tex2mathml(re.sub(r"\\dots\b", r"\\ldots", node.astext()), as_block=as_block)
+    except MathError as error:
+        getLogger("sphinx.math").warning("%s in the formula %s", error, node.astext(), location=node)
+        return f"<code>{escape(node.astext())}</code>"
+
+
 def inline(self: NodeVisitor, node) -> None:
-    self.body.append(tex2mathml(node.astext(), as_block=False))
+    self.body.append(mathml(node, as_block=False))
     raise SkipNode
 
 
 def display(self: NodeVisitor, node) -> None:
-    self.body.append(f'<div class="math">{tex2mathml(node.astext(), as_block=True)}</div>\n')
+    self.body.append(f'<div class="math">{mathml(node, as_block=True)}</div>\n')
     raise SkipNode
+
+
+def unlink_annotations(app, doctree) -> None:
+    """Words in signatures lead nowhere: the `int` of an annotation is Python's, where we have a dtype of that name."""
+    for signature in doctree.findall(desc_signature):
+        for link in list(signature.findall(pending_xref)):
+            link.replace_self(link.children)
 
 
 def setup(app):
     """Formulas as MathML, which browsers draw themselves."""
+    app.connect("doctree-read", unlink_annotations)
     app.add_html_math_renderer("mathml", (inline, None), (display, None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

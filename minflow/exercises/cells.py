@@ -9,6 +9,7 @@ from typing import Any
 
 from .definition import NOT_GIVEN
 from .find import find
+from .learner import written as written_of
 
 HERE = "# your code here"
 
@@ -47,7 +48,10 @@ def check_cell(name: str) -> str:
 
 
 def code(answer: Any) -> str:
-    """The source of a function or class of a definition, without its decorators."""
+    """The source of a function or class of a definition, without its decorators. Classes of one name are told apart by
+    their methods: `inspect` looks for the name alone."""
+    if isinstance(answer, type) and (own := written_of(answer).text):
+        return own.rstrip()
     lines = textwrap.dedent(inspect.getsource(answer))
     node = ast.parse(lines).body[0]
     return "\n".join(lines.splitlines()[node.lineno - 1:])

@@ -1,0 +1,150 @@
+"""07.4 read_tags: what does a listing say?"""
+
+import minflow as flow
+from minflow import nn
+
+from ...definition import Exercise
+
+exercise = Exercise(
+    "07.4", "read_tags", kind="read", level="warm-up", answer="answers",
+    question="What does the listing of a graph say?",
+    hint='A dict with three entries: `"parameters"` is a count of lines, the two others are paths such as '
+         '"model.name".',
+    fact="A module without INPUT and OUTPUT was made and never ran. Its numbers stay what they were on the first day. "
+         "Lesson 08 hunts such modules.",
+    sibling="In a listing stand the lines `MODULE:model.a`, `PARAMETER:model.a.weight`, `MODULE:model.b`, "
+            "`INPUT:_model.b-input_0`, `BUFFER:model.b.mean`. There is 1 PARAMETER line. The BUFFER's path is "
+            "model.b.mean, so model.b owns it. model.a has no INPUT line inside its brackets: it never ran.",
+)
+NAMES = ("first", "middle", "last", "stem", "body", "head", "up", "down", "left", "right")
+
+
+class Drawn(nn.Module):
+    """A chain of layers with a batch norm in it; one more layer stands beside the chain and never runs."""
+
+    def __init__(self, rng):
+        super().__init__()
+        names = [str(name) for name in rng.permutation(NAMES)]
+        norm, unused, layers = names[0], names[1], names[2:2 + int(rng.integers(2, 5))]
+        self.chain = []
+        norm_at, unused_at = int(rng.integers(1, len(layers))), int(rng.integers(1, len(layers) + 1))
+        for place, name in enumerate(layers):
+            if place == norm_at:
+                setattr(self, norm, nn.BatchNorm1d(8))
+                self.chain.append(norm)
+            if place == unused_at:
+                setattr(self, unused, nn.Linear(8, 8, bias=False))
+            setattr(self, name, nn.Linear(8, 8, bias=bool(rng.integers(2))))
+            self.chain.append(name)
+        if unused_at == len(layers):
+            setattr(self, unused, nn.Linear(8, 8, bias=False))
+
+    def forward(self, x):
+        for name in self.chain:
+            x = getattr(self, name)(x)
+        return x
+
+
+class Predict(nn.Graph):
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def build(self, x):
+        return self.model(x)
+
+
+@exercise.drawn
+def drawn(rng):
+    """A graph that was called once."""
+    graph = Predict(Drawn(rng))
+    graph(flow.ones(4, 8))
+    return graph
+
+
+def lines(graph, tag):
+    """What stands behind the tag, in each of its lines: the path."""
+    return [line.strip()[1:].split(":")[1] for line in repr(graph).splitlines() if line.strip().startswith(f"({tag}:")]
+
+
+@exercise.solution
+def answers(graph):
+    listing = repr(graph).splitlines()
+    parameters = [line for line in listing if "(PARAMETER:" in line]
+    buffer = next(line for line in listing if "(BUFFER:" in line)
+    owner = buffer.split(":")[1].rpartition(".")[0]
+    modules = [line.split(":")[1] for line in listing if "(MODULE:" in line]
+    unused = next(path for path in modules if f"(INPUT:_{path}-input" not in repr(graph))
+    return {"parameters": len(parameters), "buffer": owner, "no input": unused}
+
+
+def short(path):
+    return str(path).removeprefix("model.")
+
+
+@exercise.accept
+def same(value, graph):
+    right = answers(graph)
+    return value["parameters"] == right["parameters"] and all(
+        short(value[key]) == short(right[key]) for key in ("buffer", "no input"))
+
+
+def numbers_in(graph):
+    return sum(tensor.numel() for tensor in graph.model.parameters())
+
+
+def instead(key, other):
+    """The right answers but for one; other: what is there instead."""
+    return lambda graph: answers(graph) | {key: other(graph)}
+
+
+def is_other(key, *others):
+    return lambda value, graph: any(value[key] == other(graph) for other in others)
+
+
+def with_buffers(graph):
+    return len(lines(graph, "PARAMETER")) + len(lines(graph, "BUFFER"))
+
+
+def first_module(graph):
+    return lines(graph, "MODULE")[1]
+
+
+def ran(value, graph):
+    return value["no input"] in {"model", *lines(graph, "MODULE")} and short(value["no input"]) != short(
+        answers(graph)["no input"])
+
+
+exercise.wrong_value("no dict", 7,
+                     'Three answers in one dict: `{"parameters": 7, "buffer": "model.a", "no input": "model.b"}`.',
+                     'The keys are "parameters", "buffer" and "no input".',
+                     when=lambda value, graph: not isinstance(value, dict)
+                     or set(value) != {"parameters", "buffer", "no input"})
+exercise.wrong_value("modules counted", instead("parameters", lambda graph: len(lines(graph, "MODULE"))),
+                     "You counted MODULE lines. The tag stands first in each line: look for PARAMETER.",
+                     "A layer may have one PARAMETER line or two, so counting layers does not do.",
+                     when=is_other("parameters", lambda graph: len(lines(graph, "MODULE")),
+                                   lambda graph: len(lines(graph, "MODULE")) - 1))
+exercise.wrong_value("numbers counted", instead("parameters", numbers_in),
+                     "That is how many numbers they hold. Asked is how many *lines* begin with PARAMETER.",
+                     "A weight of 8 times 8 numbers is one line.", when=is_other("parameters", numbers_in))
+exercise.wrong_value("buffers as parameters", instead("parameters", with_buffers),
+                     "You counted the BUFFER lines too. No optimizer changes a buffer.",
+                     "Count only the lines whose first word is PARAMETER.", when=is_other("parameters", with_buffers))
+exercise.wrong_value("the graph's name", instead("buffer", lambda graph: "Predict_0"),
+                     "That is the graph. The path in the BUFFER line tells which module keeps it.",
+                     "Take the path behind BUFFER, and leave out its last part.",
+                     when=lambda value, graph: str(value["buffer"]) in ("model", "Predict", "graph")
+                     or str(value["buffer"]).startswith("Predict_"))
+exercise.wrong_value("the buffer itself", instead("buffer", lambda graph: lines(graph, "BUFFER")[0]),
+                     "That is a buffer. Which module *owns* it? Leave out the last part of the path.",
+                     "What stands before the last dot is the module.",
+                     when=lambda value, graph: any(str(value["buffer"]) in (path, path.rpartition(".")[2])
+                                                   for path in lines(graph, "BUFFER")))
+exercise.wrong_value("a module that ran", instead("no input", first_module),
+                     "That one ran: see the INPUT line inside its brackets. Which module has none?",
+                     "Go from MODULE line to MODULE line. Below each that ran, the next line is its INPUT.", when=ran)
+exercise.wrong_value("another count", instead("parameters", lambda graph: 0),
+                     "Count again the lines that begin with PARAMETER. A layer has one or two.",
+                     "Do not forget the module that did not run: its parameters are listed too.",
+                     when=lambda value, graph: value["parameters"] != answers(graph)["parameters"])

@@ -1,0 +1,246 @@
+"""07.3 stuck_counter: a number that a graph reads once, and never again."""
+
+import minflow as flow
+from minflow import nn
+
+from ...definition import Exercise, case
+
+exercise = Exercise(
+    "07.3", "stuck_counter", kind="mend", level="core", answer="Warm", allowed=(1e-5, 1e-5),
+    question="Why does the counter stand still in a graph?",
+    hint="`forward` runs at each call in eager mode, and once in a graph. What is read anew at each call is a tensor "
+         "that the module holds.",
+    fact="This is why batch norm keeps its running mean in a buffer: an update that is an operation is in the plan, "
+         "and runs at each call.",
+    sibling="A module shall remember the largest number it has seen. `self.top = max(self.top, x.max().item())` asks "
+            "for a number, and a graph has none while it is built. With `self.register_buffer(\"top\", flow.zeros(1))` "
+            "and `self.top.copy_(flow.maximum(self.top, x.max()))` the update is an operation on a tensor.",
+)
+
+
+COUNT = [0]
+
+
+@exercise.stub
+class Warm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+
+    def forward(self, x):
+        self.calls += 1
+        return x / self.calls
+
+
+@exercise.solution
+class Warm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        # a tensor that the module keeps
+        self.register_buffer("calls", flow.zeros(1))
+
+    def forward(self, x):
+        # written into, by an operation of the graph
+        self.calls.add_(1)
+        return x / self.calls
+
+
+@exercise.also_right
+class Warm(nn.Module):
+    """Replaced: minflow updates a buffer of the same shape and dtype."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("seen", flow.tensor(0.0))
+
+    def forward(self, x):
+        self.seen = self.seen + 1
+        return x * (1 / self.seen)
+
+
+@exercise.also_right
+class Warm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("count", flow.tensor([1], dtype=flow.int64))
+
+    def forward(self, x):
+        result = x / self.count.float()
+        self.count += 1
+        return result
+
+
+@exercise.wrong("plain tensor",
+                "It counts, but the count is not kept with the module: it is not in its `state_dict()`.",
+                "`self.register_buffer(\"calls\", flow.zeros(1))` in place of `self.calls = flow.zeros(1)`.")
+class Warm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.calls = flow.zeros(1)
+
+    def forward(self, x):
+        self.calls.add_(1)
+        return x / self.calls
+
+
+@exercise.wrong("plain tensor, replaced",
+                "The graph knows the old tensor, and you put another in its place. Write *into* it: `add_(1)`.",
+                "A tensor that is replaced must be a buffer: `register_buffer` in `__init__`.")
+class Warm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.calls = flow.zeros(1)
+
+    def forward(self, x):
+        self.calls = self.calls + 1
+        return x / self.calls
+
+
+@exercise.wrong("Python number",
+                "`self.calls` is a Python number: read once, while `forward` is written down, then frozen. Ask "
+                "`graph.frozen()`.",
+                "Make it a tensor that the module holds: `register_buffer` in `__init__`.")
+class Warm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+
+    def forward(self, x):
+        self.calls += 1
+        return x / self.calls
+
+
+@exercise.wrong("global",
+                "A global number is frozen too, and all modules share it. Each module should have its own count.",
+                "Make it a tensor that the module holds: `register_buffer` in `__init__`.")
+class Warm(nn.Module):
+    def forward(self, x):
+        COUNT[0] += 1
+        return x / COUNT[0]
+
+
+@exercise.wrong("never counts",
+                "The tensor is there, but it stays as it is. Who adds 1 to it?",
+                "`self.calls + 1` is a new number. `self.calls.add_(1)` changes the tensor itself.")
+class Warm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("calls", flow.zeros(1))
+
+    def forward(self, x):
+        return x / (self.calls + 1)
+
+
+@exercise.wrong("one behind",
+                "It counts, but from the wrong number: the first call must divide by 1.",
+                "What is in the tensor when the first call divides?")
+class Warm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("calls", flow.ones(1))
+
+    def forward(self, x):
+        self.calls.add_(1)
+        return x / self.calls
+
+
+@exercise.wrong("from 0",
+                "The first call divides by 0. Count before you divide.",
+                "First `add_(1)`, then `x / self.calls`.")
+class Warm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("calls", flow.zeros(1))
+
+    def forward(self, x):
+        result = x / self.calls
+        self.calls.add_(1)
+        return result
+
+
+@exercise.wrong("halved",
+                "Each call halves: 1, 1/2, 1/4. Asked is 1, 1/2, 1/3: divide by the number of calls.",
+                "Add 1 to the count, do not multiply it.")
+class Warm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("calls", flow.ones(1))
+
+    def forward(self, x):
+        result = x / self.calls
+        self.calls.mul_(2)
+        return result
+
+
+class Factors(str):
+    """By what three calls divide. Two are equal if they count in the same way: a global count starts anywhere."""
+
+    manner: str
+
+    def __new__(cls, outputs):
+        by = [1 / value if value else float("inf") for value in outputs]
+        self = super().__new__(cls, ", ".join(f"{value:.3g}" for value in outputs))
+        known = {"right": [1, 2, 3], "halved": [1, 2, 4], "from 0": [0, 1, 2], "one behind": [2, 3, 4]}
+        self.manner = next((name for name, wanted in known.items()
+                            if all(abs(one - two) < 1e-3 for one, two in zip(by, wanted))), "")
+        if not self.manner:
+            steps = {round(two - one, 3) for one, two in zip(by, by[1:])}
+            self.manner = {frozenset([0.0]): "stuck", frozenset([1.0]): "goes on",
+                           frozenset([2.0]): "shared"}.get(frozenset(steps), str(self))
+        return self
+
+    def __eq__(self, other):
+        return self.manner == getattr(other, "manner", other)
+
+    __hash__ = str.__hash__
+
+
+class Hold(nn.Graph):
+    """The module as a graph."""
+
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+
+    def build(self, x):
+        return self.module(x)
+
+
+def eager(Warm, value):
+    warm, x = Warm(), flow.tensor([value])
+    return Factors([(warm(x) / value).item() for _ in range(3)])
+
+
+def graph(Warm, value):
+    hold, x = Hold(Warm()), flow.tensor([value])
+    return Factors([(hold(x) / value).item() for _ in range(3)])
+
+
+def two(Warm):
+    """The second of two modules that take turns, eager: each has its own count."""
+    one, other, x = Warm(), Warm(), flow.ones(1)
+    return Factors([(one(x), other(x))[1].item() for _ in range(3)])
+
+
+def plans(Warm):
+    hold, x = Hold(Warm()), flow.ones(1)
+    for _ in range(3):
+        hold(x)
+    return str(hold.why()).splitlines()[0].partition(": ")[2]
+
+
+def kept(Warm):
+    """How many tensors the module keeps."""
+    return len(Warm().state_dict()) > 0
+
+
+@exercise.cases
+def cases(rng):
+    right = Factors([1, 1 / 2, 1 / 3])
+    yield case(1.0, run=eager, wanted=right, text="three calls, eager, x = 1")
+    yield case(1.0, run=graph, wanted=right, text="three calls, in a graph, x = 1")
+    yield case(run=plans, wanted="1 plan made, 1 kept", text="plans made in three calls")
+    yield case(run=two, wanted=right, text="two modules take turns, eager: what the second gives, x = 1")
+    yield case(run=kept, wanted=True, text="is the count in the module's state_dict()?")
+    yield case(float(rng.integers(2, 9)), run=graph, wanted=right, held=True)
+    yield case(float(rng.integers(2, 9)), run=eager, wanted=right, held=True)

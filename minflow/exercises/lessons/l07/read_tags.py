@@ -1,9 +1,10 @@
 """07.4 read_tags: what does a listing say?"""
 
 import minflow as flow
-from minflow import nn
 
 from ...definition import Exercise
+
+nn = flow.nn
 
 exercise = Exercise(
     "07.4", "read_tags", kind="read", level="warm-up", answer="answers",

@@ -1,9 +1,10 @@
 """07.3 stuck_counter: a number that a graph reads once, and never again."""
 
 import minflow as flow
-from minflow import nn
 
 from ...definition import Exercise, case
+
+nn = flow.nn
 
 exercise = Exercise(
     "07.3", "stuck_counter", kind="mend", level="core", answer="Warm", allowed=(1e-5, 1e-5),

@@ -1,0 +1,235 @@
+"""08.4 doctor: what ails a training graph?"""
+
+import math
+
+import minflow as flow
+
+from ...definition import Exercise, case
+
+nn = flow.nn
+
+exercise = Exercise(
+    "08.4", "doctor", kind="write", level="stretch", answer="complaints", limit=4.0,
+    question="What ails this training graph?",
+    hint="Write one rule after the other, and try each on the graphs of this lesson. Which rule accuses wrongly, or "
+         "not at all?",
+    fact="Such a doctor is worth a minute before each long training: of what goes wrong in the first hours, much can "
+         "be seen in the first step.",
+    sibling="A check of a bicycle: `found = set()`; `if light_off: found.add(\"light\")`; `if brake_loose: "
+            "found.add(\"brake\")`; `return found`. Each rule stands alone, since a bicycle may have both faults. And "
+            "the seat that was taken off to look below is put back at the end.",
+)
+
+
+@exercise.solution
+def complaints(graph, x, y):
+    import math
+
+    found, before = set(), graph.state_dict()
+    # one step, with the results of all ReLU modules kept
+    relus = ["model." + name for name, module in graph.model.named_modules() if isinstance(module, nn.ReLU)]
+    graph.keep(*relus)
+    loss = graph(x, y).item()
+    for row in graph.tree().record.rows:
+        found |= {"never ran", "no gradient"} & set(row.badges)
+    if math.isnan(loss):
+        found.add("nan")
+    classes = y.max().item() + 1
+    if abs(loss - math.log(classes)) > 1:
+        found.add("first loss")
+    if any((graph.values(path) == 0).all() for path in relus):
+        found.add("dead relu")
+    # as it was before
+    graph.load_state_dict(before)
+    return found
+
+
+@exercise.also_right
+def complaints(graph, x, y):
+    """Eager, with hooks; nothing moves, and the slopes are forgotten."""
+    import math
+
+    model, ran, dead, found = graph.model, set(), [], set()
+
+    def look(module, inputs, output):
+        ran.add(module)
+        if isinstance(module, nn.ReLU):
+            dead.append(bool((output == 0).all()))
+
+    hooks = [module.register_forward_hook(look) for module in model.modules()]
+    loss = graph.loss_fn(model(x), y)
+    for hook in hooks:
+        hook.remove()
+    loss.backward()
+    if any(module not in ran for module in model.modules()):
+        found.add("never ran")
+    if any(parameter.grad is None for parameter in model.parameters()):
+        found.add("no gradient")
+    model.zero_grad()
+    number = loss.item()
+    if number != number:
+        found.add("nan")
+    elif not -1 <= number - math.log(y.max().item() + 1) <= 1:
+        found.add("first loss")
+    return found | ({"dead relu"} if any(dead) else set())
+
+
+@exercise.also_right
+def complaints(graph, x, y):
+    import math
+
+    kept = graph.state_dict()
+    paths = [f"model.{name}" for name, one in graph.model.named_modules() if type(one) is nn.ReLU]
+    for path in paths:
+        graph.keep(path)
+    loss = float(graph(x, y))
+    badges = " ".join(badge for row in graph.tree().record.rows for badge in row.badges)
+    largest = [graph.values(path).max().item() for path in paths]
+    graph.load_state_dict(kept)
+    rules = {"never ran": "never ran" in badges, "no gradient": "no gradient" in badges, "nan": loss != loss,
+             "first loss": abs(loss - math.log(int(y.max()) + 1)) > 1, "dead relu": 0 in largest}
+    return {name for name, holds in rules.items() if holds}
+
+
+def rules(nan=math.isnan, classes=lambda y: y.max().item() + 1, far=lambda away: abs(away) > 1, relu=None,
+          back=True, badges=("never ran", "no gradient"), first=False, all_relus=True):
+    """The solution, with single rules replaced."""
+    def complaints(graph, x, y):
+        found, before = [], graph.state_dict()
+        relus = ["model." + name for name, one in graph.model.named_modules() if isinstance(one, nn.ReLU)]
+        graph.keep(*relus)
+        loss = graph(x, y).item()
+        seen = {badge for row in graph.tree().record.rows for badge in row.badges}
+        found += [badge for badge in badges if badge in seen]
+        found += ["nan"] if nan(loss) else []
+        found += ["first loss"] if far(loss - math.log(classes(y))) else []
+        empty = [(graph.values(path) == 0).all() if relu is None else relu(graph.values(path)) for path in relus]
+        found += ["dead relu"] if (any(empty) if all_relus else all(empty)) else []
+        if back:
+            graph.load_state_dict(before)
+        return set(found[:1] if first else found)
+
+    return complaints
+
+
+def wrong(name, *hints, **changed):
+    exercise.wrong(name, *hints)(rules(**changed))
+
+
+wrong("trains while looking",
+      "All is found, but the parameters have moved: a call of the graph is a whole training step.",
+      "Keep `graph.state_dict()` before the call, and give it to `graph.load_state_dict` at the end.",
+      back=False)
+wrong("NaN by ==",
+      "NaN equals nothing, itself neither: `loss == math.nan` is never true.",
+      "`math.isnan(loss)` asks for it.",
+      nan=lambda loss: loss == math.nan)
+wrong("ln of the batch size",
+      "ln of what? You take the number of examples. It should be the number of *classes*.",
+      "The labels count from 0, so there are `y.max().item() + 1` classes.",
+      classes=len)
+wrong("one zero is dead",
+      "A healthy graph is accused. A ReLU gives zeros all the time: that is its work. When is it dead?",
+      "All of its outputs are 0, for the whole batch: `(values == 0).all()`.",
+      relu=lambda values: (values == 0).any())
+wrong("the first complaint only",
+      "A graph may have several complaints. You stop at the first.",
+      "Each rule stands alone: `if`, not `elif`, and one `return` at the end.",
+      first=True)
+wrong("no gradient not met",
+      "One graph has parameters that backward never reaches. They have no gradient at all, not a small one.",
+      'The badge "no gradient" stands in `graph.tree().record.rows`.',
+      badges=("never ran",))
+wrong("NaN is a far loss too",
+      "NaN is not far from ln(classes), and not near: no comparison with NaN is true, so its opposite always is.",
+      'Ask `abs(loss - ln) > 1`, not `not abs(loss - ln) <= 1`; or ask for NaN first.',
+      far=lambda away: not abs(away) <= 1)
+wrong("only too large",
+      "A first loss that is far *below* ln(classes) is as strange: does the network know the answers before training?",
+      "Use `abs` of the difference.",
+      far=lambda away: away > 1)
+wrong("only if all are dead",
+      "There are two ReLU modules in one graph, and one of them is dead. One is enough.",
+      "`any` over the modules, `all` over the numbers of one.",
+      all_relus=False)
+
+
+class Patient(nn.Module):
+    """8 numbers -> scores of 3 classes, with one ailment or several."""
+
+    def __init__(self, ailments):
+        super().__init__()
+        self.ailments = ailments
+        self.first, self.bend = nn.Linear(8, 16), nn.ReLU()
+        self.second, self.again = nn.Linear(16, 16), nn.ReLU()
+        self.head = nn.Linear(16, 60 if "classes" in ailments else 3)
+        if "never ran" in ailments:
+            self.haed = nn.Linear(16, 3)
+
+    def forward(self, x):
+        h = self.bend(self.first(x))
+        h = self.again(self.second(h.detach() if "no gradient" in self.ailments else h))
+        return self.head(h)
+
+
+class Train(nn.Graph):
+    def __init__(self, model):
+        super().__init__()
+        self.model, self.loss_fn = model, nn.CrossEntropyLoss()
+        self.add_optimizer(flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.9))
+
+    def build(self, x, y):
+        loss = self.loss_fn(self.model(x), y)
+        loss.backward()
+        return loss
+
+
+def patient(*ailments):
+    """(graph, x, y), of a batch of 12 examples."""
+    generator = flow.Generator().manual_seed(len(ailments))
+    model = Patient(ailments)
+    with flow.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(0.3 * flow.randn(parameter.shape, generator=generator))
+        if "nan" in ailments:
+            model.head.bias[0] = math.nan
+        if "dead" in ailments:
+            model.second.bias.fill_(-50.0)
+        if "far" in ailments:
+            model.head.bias[0] = 20.0
+        if "knows" in ailments:
+            model.head.bias[2] = 20.0
+    y = flow.full((12,), 2, dtype=flow.int64) if "knows" in ailments else flow.arange(12) % 3
+    return Train(model), flow.randn(12, 8, generator=generator), y
+
+
+def found(complaints, *ailments):
+    """What is found, in order."""
+    result = complaints(*patient(*ailments))
+    return sorted(result) if isinstance(result, set | frozenset | list | tuple) else result
+
+
+def as_before(complaints, *ailments):
+    """Are all parameters, the step and the momentum as they were?"""
+    graph, x, y = patient(*ailments)
+    before = [parameter.tolist() for parameter in graph.model.parameters()]
+    complaints(graph, x, y)
+    after = [parameter.tolist() for parameter in graph.model.parameters()]
+    return repr(before) == repr(after)
+
+
+@exercise.cases
+def cases(rng):
+    def of(wanted, *ailments, text="", **more):
+        return case(*ailments, run=found, wanted=sorted(wanted), text=text, **more)
+
+    yield of([], text="a healthy graph, 12 examples, 3 classes")
+    yield of(["never ran", "no gradient"], "never ran", text="a second head that nobody calls")
+    yield of(["no gradient"], "no gradient", text="a `detach()` in the middle")
+    yield of(["nan"], "nan", text="one parameter is NaN")
+    yield of(["first loss"], "classes", text="a head of 60 classes for labels 0, 1, 2")
+    yield of(["dead relu"], "dead", text="the second of two ReLU modules gives 0 for all")
+    yield of(["first loss"], "knows", text="labels 0, 1, 2 would be possible, all are 2, and the first loss is near 0")
+    yield case("no gradient", run=as_before, wanted=True, text="is the graph as it was, after the visit?")
+    yield of(["dead relu", "first loss", "never ran", "no gradient"], "dead", "far", "never ran", held=True)
+    yield case("far", run=as_before, wanted=True, held=True)

@@ -1,0 +1,117 @@
+"""08.3 first_part: of many operations that differ, one is the cause."""
+
+import minflow as flow
+
+from ...definition import Exercise
+
+nn = flow.nn
+
+exercise = Exercise(
+    "08.3", "first_part", kind="read", level="core", answer="name",
+    question="Which operation is the cause?",
+    hint="Go from the first row down. Rows with = are equal in all bits. Which is the first that is not?",
+    fact="All later ones differ because they read what is wrong already. In a network of a thousand operations the "
+         "first difference is often the only line that you must read.",
+    sibling="A message goes from mouth to ear: Ada, Ben, Cleo, Dan. Ada and Ben heard *red hat*, Cleo *red cat*, Dan "
+            "*dead cat*. Dan is farthest from the truth, and innocent of most of it. The first who differs is Cleo: "
+            "ask her what she heard.",
+)
+
+
+class Small(nn.Module):
+    """Numbers 8 -> 4, with three settings that somebody may get wrong."""
+
+    def __init__(self, slope=0.01, scale=0.5, most=0.5):
+        super().__init__()
+        self.first, self.second, self.last = nn.Linear(8, 16), nn.Linear(16, 16), nn.Linear(16, 4)
+        self.bend, self.scale, self.most = nn.LeakyReLU(slope), scale, most
+
+    def forward(self, x):
+        h = self.bend(self.first(x)) * self.scale
+        h = self.second(h).clamp(-self.most, self.most)
+        return self.last(10 * h) * 10
+
+
+class Predict(nn.Graph):
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def build(self, x):
+        return self.model(x)
+
+
+@exercise.drawn
+def drawn(rng):
+    """(mine, theirs, x): a graph, a module with the same parameters, and inputs on which they differ."""
+    setting = [{"slope": 0.3}, {"scale": 0.6}, {"most": 0.1}][int(rng.integers(3))]
+    generator = flow.Generator().manual_seed(int(rng.integers(1000)))
+    theirs, mine = Small(), Small(**setting)
+    with flow.no_grad():
+        for parameter in theirs.parameters():
+            parameter.copy_(0.3 * flow.randn(parameter.shape, generator=generator))
+    mine.load_state_dict(theirs.state_dict())
+    return Predict(mine), theirs, flow.randn(6, 8, generator=generator)
+
+
+def rows(given):
+    """The operations in order."""
+    mine, theirs, x = given
+    return mine.compare(theirs, x).rows
+
+
+@exercise.solution
+def name(given):
+    mine, theirs, x = given
+    return mine.compare(theirs, x).first.name
+
+
+def at(given):
+    return [row.name for row in rows(given)].index(name(given))
+
+
+def before(given):
+    return rows(given)[at(given) - 1].name
+
+
+def last(given):
+    return rows(given)[-1].name
+
+
+def largest(given):
+    """The largest difference behind the first, and before the last."""
+    return max(rows(given)[at(given) + 1:-1], key=lambda row: row.difference).name
+
+
+def module(given):
+    return name(given).rpartition("-")[0].rpartition("-")[0]
+
+
+def names(given):
+    return [row.name for row in rows(given)]
+
+
+exercise.wrong_value("the last", last,
+                     "Everything before it fed it: it only passes on what is wrong already.",
+                     "Go up, row by row, while the rows differ. Where does it begin?")
+exercise.wrong_value("an input", "x",
+                     "The inputs are the same for both. Asked is an operation.",
+                     "Names of operations end in a number, such as `model.first-matmul-0`.",
+                     when=lambda value, given: value in ("x", "input", "inputs", "_Predict_0-input_0"))
+exercise.wrong_value("the one before", before,
+                     "That one is equal, in all bits: it is innocent. Go one row down.",
+                     "= stands before all that is equal.",
+                     when=lambda value, given: value in names(given)[:at(given)])
+exercise.wrong_value("the largest difference", largest,
+                     "The difference is large there: it has grown on the way. Where is the *first*?",
+                     "The first that differs may differ only a little. Look for `>>>`.",
+                     when=lambda value, given: value in names(given)[at(given) + 1:])
+exercise.wrong_value("a module", module,
+                     "That is a module. Which operation in it? Its name goes on.",
+                     "Copy the whole name of the row, to the number at its end.",
+                     when=lambda value, given: isinstance(value, str) and value not in names(given)
+                     and name(given).startswith(value))
+exercise.wrong_value("a kind", "matmul",
+                     "That is a kind of operation, and there may be several. Copy the whole name, with its path.",
+                     "It begins with `model` and ends in a number.",
+                     when=lambda value, given: isinstance(value, str) and value.isidentifier())

@@ -1,0 +1,196 @@
+"""08.2 never_ran: a new head that nobody calls."""
+
+import math
+
+import minflow as flow
+
+from ...definition import Exercise, case
+
+nn = flow.nn
+
+exercise = Exercise(
+    "08.2", "never_ran", kind="mend", level="core", answer="repair", allowed=(1e-6, 1e-6),
+    question="Why does the new head not run?",
+    hint="Print the model: which modules does it have, and which of them does its `forward` call?",
+    fact="To keep what a network has learnt, and to give it a new head, is called fine-tuning. The first loss tells "
+         "at once whether the new head is the one that runs.",
+    sibling="A model calls `self.embed` and `self.out`. Somebody writes `model.uot = nn.Linear(32, 5)`. Python keeps "
+            "it as one more attribute, and `self.out` runs as before. Two lines mend it: `del model.uot`, and "
+            "`model.out = nn.Linear(32, 5)`. An attribute that is set again takes the place of the old one.",
+)
+
+
+class Trained(nn.Module):
+    """Features that were learnt, and a head for 1,000 classes."""
+
+    def __init__(self, pixels=8, width=16):
+        super().__init__()
+        self.features = nn.Sequential(nn.Linear(pixels, width), nn.ReLU())
+        self.classifier = nn.Linear(width, 1000)
+
+    def forward(self, x):
+        return self.classifier(self.features(x))
+
+
+@exercise.stub
+def repair(model):
+    width = model.classifier.in_features
+    model.classifer = nn.Linear(width, 10)
+    return model
+
+
+@exercise.solution
+def repair(model):
+    width = model.classifier.in_features
+    # the name that forward calls: the new head takes the place of the old one
+    model.classifier = nn.Linear(width, 10)
+    return model
+
+
+@exercise.also_right
+def repair(model):
+    head = nn.Linear(model.classifier.weight.shape[1], 10)
+    model.classifier = head
+    return model
+
+
+@exercise.also_right
+def repair(model):
+    old = model.classifier
+    del model.classifier
+    rows, columns = old.weight.shape
+    head = nn.Linear(columns, 10)
+    model.classifier = nn.Sequential(nn.Dropout(0.0), head)
+    return model
+
+
+@exercise.wrong("both heads",
+                "The new head runs. But the misspelt one is there too, and it never runs: leave that line out.",
+                "Change the misspelt line, do not add one beside it.")
+def repair(model):
+    width = model.classifier.in_features
+    model.classifer = nn.Linear(width, 10)
+    model.classifier = nn.Linear(width, 10)
+    return model
+
+
+@exercise.wrong("the old head scaled",
+                "The old head still has 1000 answers, however small they are. The data have ten classes.",
+                "Put a new `nn.Linear` with 10 outputs in its place.")
+def repair(model):
+    with flow.no_grad():
+        model.classifier.weight.mul_(0.01)
+        model.classifier.bias.mul_(0.01)
+    return model
+
+
+@exercise.wrong("features begun anew",
+                "The parameters of the features are new ones: what they had learnt is gone.",
+                "Only the head is to be replaced.")
+def repair(model):
+    model.features = nn.Sequential(nn.Linear(model.features[0].in_features, model.classifier.in_features), nn.ReLU())
+    model.classifier = nn.Linear(model.classifier.in_features, 10)
+    return model
+
+
+@exercise.wrong("misspelt",
+                "The new head never runs: the badge says so. Compare its name with the one that `forward` calls.",
+                "Letter by letter: c-l-a-s-s-i-f-i-e-r.")
+def repair(model):
+    width = model.classifier.in_features
+    model.clasifier = nn.Linear(width, 10)
+    return model
+
+
+@exercise.wrong("built anew",
+                "The head is right. But what the features had learnt is gone: this is another model.",
+                "Change the head of the model that you are given.")
+def repair(model):
+    other = type(model)(model.features[0].in_features, model.classifier.in_features)
+    other.classifier = nn.Linear(model.classifier.in_features, 10)
+    return other
+
+
+@exercise.wrong("nothing returned",
+                "The model may be mended, but `repair` gives nothing back.",
+                "The last line is `return model`.")
+def repair(model):
+    model.classifier = nn.Linear(model.classifier.in_features, 10)
+
+
+@exercise.wrong("other number of inputs",
+                "The new head does not take what the features give. How many numbers come in?",
+                "`nn.Linear(width, 10)`: the width of the old head's input, then the number of classes.")
+def repair(model):
+    model.classifier = nn.Linear(1000, 10)
+    return model
+
+
+class Train(nn.Graph):
+    def __init__(self, model):
+        super().__init__()
+        self.model, self.loss_fn = model, nn.CrossEntropyLoss()
+        self.add_optimizer(flow.optim.SGD(model.parameters(), lr=0.001))
+
+    def build(self, x, y):
+        loss = self.loss_fn(self.model(x), y)
+        loss.backward()
+        return loss
+
+
+def repaired(repair, pixels, width):
+    """(the model that comes back, the features that went in)"""
+    flow.manual_seed(0)
+    model = Trained(pixels, width)
+    features = list(model.features.parameters())
+    return repair(model), features
+
+
+def first_loss(repair, pixels, width):
+    model, features = repaired(repair, pixels, width)
+    if model is None:
+        return None
+    loss = Train(model)(0.1 * flow.ones(10, pixels), flow.arange(10)).item()
+    return f"near ln {10 if abs(loss - math.log(10)) < 0.4 else 1000 if abs(loss - math.log(1000)) < 0.4 else loss}"
+
+
+def badges(repair, pixels, width):
+    """How many modules never run."""
+    model, features = repaired(repair, pixels, width)
+    if model is None:
+        return None
+    train = Train(model)
+    train(0.1 * flow.ones(10, pixels), flow.arange(10))
+    return sum("never ran" in row.badges for row in train.tree().record.rows)
+
+
+def shape(repair, pixels, width):
+    model, features = repaired(repair, pixels, width)
+    return model if model is None else list(model(flow.ones(4, pixels)).shape)
+
+
+def kept(repair, pixels, width):
+    """Are the features' parameters the same objects?"""
+    model, features = repaired(repair, pixels, width)
+    if model is None:
+        return None
+    mine = list(model.features.parameters())
+    return "all" if len(mine) == len(features) and all(a is b for a, b in zip(mine, features)) else "not all"
+
+
+def same_model(repair, pixels, width):
+    flow.manual_seed(0)
+    model = Trained(pixels, width)
+    return repair(model) is model
+
+
+@exercise.cases
+def cases(rng):
+    yield case(8, 16, run=shape, wanted=[4, 10], text="the shape of the scores of 4 images")
+    yield case(8, 16, run=first_loss, wanted="near ln 10", text="the first loss")
+    yield case(8, 16, run=badges, wanted=0, text="how many modules never run")
+    yield case(8, 16, run=kept, wanted="all", text="which parameters of the features are the same objects as before")
+    yield case(8, 16, run=same_model, wanted=True, text="is it the model that was given?")
+    width = int(rng.integers(20, 40))
+    yield case(12, width, run=first_loss, wanted="near ln 10", held=True)
+    yield case(12, width, run=kept, wanted="all", held=True)

@@ -1,0 +1,151 @@
+"""08.1 read_card: a build that fails says where."""
+
+import minflow as flow
+
+from ...definition import Exercise
+
+nn = flow.nn
+
+exercise = Exercise(
+    "08.1", "read_card", kind="read", level="warm-up", answer="answer",
+    question="Which module failed, what did it get, what did it want?",
+    hint="The path stands behind the word `in`. What it got is the last size of the input, what it wanted that of the "
+         'weight. Write all three: `("model.stem", 32, 30)`.',
+    fact="The sentence says what went wrong, the values with their names say why, and the last line says what to try. "
+         "Every error of minflow has these parts.",
+    sibling="A card says: \"linear: the input has 20 features (its last axis), up.weight takes 24\", with input "
+            "float32[7, 20], up.weight float32[5, 24], in model.up. The module is model.up. It got 20 numbers in each "
+            "row, the last axis of the input. It wanted 24, the last axis of the weight. 7 is only the batch.",
+)
+NAMES = ("stem", "body", "head", "first", "middle", "last", "up", "down")
+
+
+class Chain(nn.Module):
+    """Linear layers in a row, by names; sizes: (in, out) of each."""
+
+    def __init__(self, names, sizes):
+        super().__init__()
+        self.names = names
+        for name, (wide, narrow) in zip(names, sizes):
+            setattr(self, name, nn.Linear(wide, narrow))
+
+    def forward(self, x):
+        for name in self.names:
+            x = getattr(self, name)(x).relu()
+        return x
+
+
+class Predict(nn.Graph):
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def build(self, x):
+        return self.model(x)
+
+
+@exercise.drawn
+def drawn(rng):
+    """(graph, x): a call of the graph on x fails in one of its layers."""
+    names = [str(name) for name in rng.permutation(NAMES)[:4]]
+    widths = [int(width) for width in rng.permutation(range(20, 70, 4))[:5]]
+    bad = int(rng.integers(1, 4))
+    sizes = [[wide, narrow] for wide, narrow in zip(widths, widths[1:])]
+    sizes[bad][0] += 3
+    return Predict(Chain(names, sizes)), flow.ones(int(rng.integers(5, 12)), widths[0])
+
+
+@exercise.solution
+def answer(given):
+    import re
+
+    graph, x = given
+    try:
+        graph(x)
+    except flow.MinflowError as error:
+        text = str(error)
+    path = re.search(r"in (model\.\w+)", text).group(1)
+    got, wanted = re.search(r"has (\d+) features .* takes (\d+)", text).groups()
+    return path, int(got), int(wanted)
+
+
+def parts(given):
+    """The right answer, and what else stands on the card."""
+    path, got, wanted = answer(given)
+    names = given[0].model.names
+    before = names[names.index(path.removeprefix("model.")) - 1]
+    return path, got, wanted, f"model.{before}", len(given[1])
+
+
+def short(path):
+    return str(path).removeprefix("model.")
+
+
+@exercise.accept
+def same(value, given):
+    path, got, wanted = answer(given)
+    return len(value) == 3 and short(value[0]) == short(path) and tuple(value[1:]) == (got, wanted)
+
+
+def swapped(given):
+    path, got, wanted = answer(given)
+    return path, wanted, got
+
+
+def one_before(given):
+    path, got, wanted, before, batch = parts(given)
+    return before, got, wanted
+
+
+def with_batch(given):
+    path, got, wanted, before, batch = parts(given)
+    return path, batch, wanted
+
+
+def kind(given):
+    path, got, wanted = answer(given)
+    return "Linear", got, wanted
+
+
+def where(given):
+    path, got, wanted = answer(given)
+    return 12, got, wanted
+
+
+def outputs(given):
+    path, got, wanted = answer(given)
+    return path, got, getattr(given[0].model, short(path)).out_features
+
+
+def three(value):
+    return isinstance(value, tuple | list) and len(value) == 3
+
+
+exercise.wrong_value("not three parts", "model.stem",
+                     'Three parts in brackets: the module, what it got, what it wanted, as `("model.stem", 32, 30)`.',
+                     "The path is a text in quotes, the two others are whole numbers.",
+                     when=lambda value, given: not three(value))
+exercise.wrong_value("a line number", where,
+                     "That is a number. The *name* of the module stands behind the word `in`.",
+                     "It begins with `model.`.", when=lambda value, given: not isinstance(value[0], str))
+exercise.wrong_value("the class", kind,
+                     "Linear is a class, and several modules are of it. Which one? It has a path.",
+                     "The path stands behind the word `in`, and begins with `model.`.",
+                     when=lambda value, given: value[0] in ("Linear", "Chain", "Predict", "linear", "Predict_0"))
+exercise.wrong_value("swapped", swapped,
+                     "The two numbers are there, the wrong way round. *Got* is what came in.",
+                     "The input has what it got; the weight takes what it wanted.",
+                     when=lambda value, given: tuple(value[1:]) == swapped(given)[1:])
+exercise.wrong_value("the batch size", with_batch,
+                     "That is how many rows came in: the batch. A layer takes any number of rows.",
+                     "The last axis of the input does not fit: its second number.",
+                     when=lambda value, given: parts(given)[4] in value[1:])
+exercise.wrong_value("the size of its result", outputs,
+                     "That is how many numbers the layer gives. What does it *take*?",
+                     "The sentence says it: the weight takes so many.",
+                     when=lambda value, given: outputs(given)[2] in value[1:])
+exercise.wrong_value("the module before", one_before,
+                     "That module did what it was told: it ran, and gave its result. Who could not take it?",
+                     "The card names the module behind the word `in`.",
+                     when=lambda value, given: short(value[0]) != short(answer(given)[0])
+                     and tuple(value[1:]) == answer(given)[1:])

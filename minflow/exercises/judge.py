@@ -93,10 +93,10 @@ def of_value(exercise: Exercise, value: Any, given: tuple) -> Verdict:
     if len(given) != len(exercise.given) + (exercise.draws is not None):
         call = f'check("{exercise.name}", {", ".join((exercise.answer, *exercise.given))})'
         return Verdict(exercise, "refused", says=say("This check is called as {call}.", call=call))
-    right = result_of(exercise.right, given)
     if exercise.kind == "recall" and isinstance(value, list):
         value = tuple(value)
     with isolation.isolated():
+        right = result_of(exercise.right, given)
         try:
             if exercise.accepts is not None:
                 fine = bool(exercise.accepts(value, *given))
@@ -105,10 +105,10 @@ def of_value(exercise: Exercise, value: Any, given: tuple) -> Verdict:
                            for one in (right, *exercise.also))
         except Exception:  # a value that is nothing that was asked for
             fine = False
-    verdict = Verdict(exercise, "right" if fine else "wrong", right=int(fine), of=1, got=value, wanted=right)
-    if not fine:
-        verdict.found = difference(value, right, exercise.allowed)
-        verdict.name = next((one for one in exercise.wrongs if is_that(one, value, given, exercise)), None)
+        verdict = Verdict(exercise, "right" if fine else "wrong", right=int(fine), of=1, got=value, wanted=right)
+        if not fine:
+            verdict.found = difference(value, right, exercise.allowed)
+            verdict.name = next((one for one in exercise.wrongs if is_that(one, value, given, exercise)), None)
     return verdict
 
 

@@ -213,3 +213,9 @@ def test_in_grading_it_raises_or_gives_points(monkeypatch, capfd, name, value):
     with pytest.raises(WrongAnswer, match="not started"):
         check("slope", ...)
     assert capfd.readouterr() == ("", "") and not record.place().exists()
+
+
+def test_what_a_solution_prints_is_not_shown(capsys):
+    """The answer to a card is read from a build that fails, and that says where."""
+    assert not check("read_card", ("model.stem", 32, 30)).ok
+    assert capsys.readouterr().out == ""

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import record
+from ..card import marked
 from ..definition import Exercise
 from ..find import course
 from . import notebook as nb
@@ -23,6 +24,7 @@ from . import notebook as nb
 PAUSE = 30 * 60.0  # seconds between two attempts from which on the learner was away
 LARGEST = 50_000_000  # bytes of a file that is read
 STUCK = 30.0  # minutes at one exercise
+COMMON = 10  # wrong answers that are shown at once
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,9 +134,12 @@ def as_html(given: Class) -> str:
     n = len(given.learners)
     others = f" {given.unknown} lines were torn or about no exercise of this course." if given.unknown else ""
     parts = [f"<p>Learners: {n}. Exercises that somebody has begun: {len(given.exercises)}.{others}</p>"]
-    parts += ["<h2>Wrong answers of the class</h2>", table(
-        "What to explain next: each by its name, the commonest first.",
-        ("exercise", "wrong answer", "learners", "attempts", "what the hint says"), wrong_answers(given))]
+    head, wrong = ("exercise", "wrong answer", "learners", "attempts", "what the hint says"), wrong_answers(given)
+    parts += ["<h2>Wrong answers of the class</h2>",
+              table("What to explain next: each by its name, the commonest first.", head, wrong[:COMMON])]
+    if rarer := wrong[COMMON:]:
+        parts.append(f"<details><summary>{len(rarer)} that are rarer</summary>{table('The rarer ones.', head, rarer)}"
+                     "</details>")
     parts += ["<h2>Exercises</h2>", table(
         "Begun and right count learners; attempts and minutes are medians until it was right.",
         ("exercise", "question", "begun", "right", "at the first attempt", "attempts", "minutes"),
@@ -189,7 +194,7 @@ def table(caption: str, head: tuple[str, ...], rows: list[tuple]) -> str:
     heads = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in head)
     lines = []
     for first, *others in rows:
-        cells = "".join(f"<td{' class=number' * isinstance(one, int | float)}>{html.escape(str(one))}</td>"
+        cells = "".join(f"<td{' class=number' * isinstance(one, int | float)}>{marked(str(one))}</td>"
                         for one in others)
         lines.append(f'<tr><th scope="row">{html.escape(str(first))}</th>{cells}</tr>')
     return (f'<div class="wide" tabindex="0" role="region" aria-label="{html.escape(caption)}"><table>'

@@ -78,6 +78,17 @@ def test_the_page_stands_alone_and_can_be_read_aloud(tmp_path):
     assert {"\u2713 2", "~ 3", "\u00b7", "one side"} <= set(page.texts)  # signs, not colours
 
 
+def test_what_is_rare_is_folded(tmp_path):
+    from minflow.exercises.find import find
+
+    every = [(name, one.name) for name in ("slope", "edge", "gradient") for one in find(name).wrongs]
+    known = report.read(folder_of(tmp_path, **{f"n{i}": [line(i, name, "wrong", wrong)]
+                                               for i, (name, wrong) in enumerate(every)}))
+    rarer = len(report.wrong_answers(known)) - report.COMMON
+    text = report.as_html(known)
+    assert rarer > 0 and f"<summary>{rarer} that are rarer</summary>" in text and Page(text).tags
+
+
 def test_hostile_names_and_lines(tmp_path):
     evil = "<script>alert(1)<\u2044script>"
     torn = ['{"time": "2026-', "", "null", "[]", "3", "[" * 5000, line(1, "none of ours", "right"),

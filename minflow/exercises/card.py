@@ -133,7 +133,8 @@ def wrong(verdict: Verdict, card: Card) -> None:
     card.rows += [(say("yours"), shown(verdict.got)), (say("wanted"), shown(verdict.wanted))]
     if verdict.found.text:
         card.paragraphs.append(verdict.found.text)
-    elif np.isfinite(verdict.found.size) and verdict.found.kind == "value" and max(verdict.exercise.allowed):
+    elif verdict.found.kind == "value" and np.isfinite(verdict.found.size) and verdict.found.size and max(
+            verdict.exercise.allowed):
         card.rows.append((say("difference"), say("{size}, allowed {allowed}", size=short(verdict.found.size),
                                                  allowed=short(max(verdict.exercise.allowed)))))
     mine, wanted = array_of(verdict.got), array_of(verdict.wanted)

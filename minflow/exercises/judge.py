@@ -146,7 +146,10 @@ def of_code(exercise: Exercise, answer: Any, seed: int | None) -> Verdict:
         results, failures = run_all(verdict, held, answer)
         verdict.held = len(results) - len(failures), len(held)
     if failures:
-        blame(verdict, failures)
+        missed_cases = {number for number, *_ in failures}
+        cases = held if verdict.held[1] else shown
+        blame(verdict, failures, [(one, result) for number, (one, result) in enumerate(zip(cases, results), 1)
+                                  if number not in missed_cases])
         missed = 1 - verdict.right / verdict.of
         if not isinstance(verdict.result.error, BaseException) and not verdict.case.held:  # type: ignore[union-attr]
             small = max((found.relative for *_, found in failures if found), default=1.0) <= NEARLY
@@ -244,23 +247,25 @@ def spread(got: Any, wanted: Any) -> float:
     return float(np.max(away, where=np.isfinite(away), initial=0.0))
 
 
-def blame(verdict: Verdict, failures: list) -> None:
-    """The first failure, and the wrong answer that fails in the same way."""
+def blame(verdict: Verdict, failures: list, passed: list) -> None:
+    """The first failure, and the wrong answer that fails in the same way. passed: (case, result) of the others."""
     verdict.number, verdict.case, result, verdict.wanted, verdict.found = failures[0]
     verdict.result, verdict.got = result, result.value
     verdict.outcome = "stopped" if result.error else "wrong"
-    verdict.name = name_of(verdict.exercise, failures)
+    verdict.name = name_of(verdict.exercise, failures, passed)
     if result.error and isinstance(result.error, TypeError) and not learner.line_of(result.error, verdict.own)[0]:
         verdict.says = parameters(verdict)
 
 
-def name_of(exercise: Exercise, failures: list) -> Wrong | None:
-    """The first wrong answer that does the same in all failing cases."""
-    for wrong in exercise.wrongs:
-        if all(same_result(run(one, wrong.answer, exercise.limit), result, exercise)
-               for number, one, result, wanted, found in failures):
-            return wrong
-    return None
+def name_of(exercise: Exercise, failures: list, passed: list) -> Wrong | None:
+    """The wrong answer that does the same in all failing cases; of several, the first that also passes what was
+    passed."""
+    same = [wrong for wrong in exercise.wrongs
+            if all(same_result(run(one, wrong.answer, exercise.limit), result, exercise)
+                   for number, one, result, wanted, found in failures)]
+    return next((wrong for wrong in same if all(
+        same_result(run(one, wrong.answer, exercise.limit), result, exercise) for one, result in passed)),
+        next(iter(same), None))
 
 
 def same_result(theirs: Result, mine: Result, exercise: Exercise) -> bool:

@@ -36,7 +36,11 @@ def as_typed(exercise, text):
 
     file = f"<ipython-input-{exercise.name}-{abs(hash(text))}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    from minflow.compiler.passes.rewrite import rewritten
+    from minflow.core.ir import outputs_of
+
     names = {name: __import__(name) for name in ("math", "statistics", "time")}  # as a lesson's first cell does
+    names |= {"rewritten": rewritten, "outputs_of": outputs_of}
     names |= dict(zip(exercise.given, given_to(exercise))) | {
         "flow": flow, "nn": flow.nn, "draw": draw, "__name__": "__main__"}
     exec(compile(text, file, "exec"), names)

@@ -1,1 +1,1 @@
-"""From graph to results: passes, plan and executor. What stands here so far is the reference executor."""
+"""From a trace to results: passes, a plan that places all values in one arena, and the executor that runs it."""

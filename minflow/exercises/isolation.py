@@ -1,13 +1,15 @@
-"""What an answer may not change for what runs after it: random states, modes, warnings, output; and whether somebody
-has changed minflow itself."""
+"""What an answer may not change for what runs after it: random states, modes, warnings, output, jobs; and whether
+somebody has changed minflow itself."""
 
 from __future__ import annotations
 
 import contextlib
+import copy
 import gc
 import random
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -17,8 +19,11 @@ import numpy as np
 import minflow as flow
 
 from ..core import mode as core_mode
+from ..job.queue.stream import STREAM
+from ..job.session import SESSION, Session
 
 LINES, LETTERS = 20, 2000  # of an answer's own output that are kept
+PATIENCE = 10.0  # seconds that steps of jobs get to end
 
 
 class Printed:
@@ -69,7 +74,8 @@ def isolated() -> Iterator[Isolated]:
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            yield result
+            with own_session():
+                yield result
     finally:
         sys.stdout, sys.stderr = out, err
         sys.setrecursionlimit(limit)
@@ -84,6 +90,34 @@ def isolated() -> Iterator[Isolated]:
         result.printed = mine.text.splitlines()[:LINES]
         result.more = mine.more + max(0, len(mine.text.splitlines()) - LINES)
         result.warned = [str(one.message) for one in caught]
+
+
+@contextlib.contextmanager
+def own_session() -> Iterator[None]:
+    """Jobs of the block have a session of their own. Those of the notebook keep their variables, steps, times and
+    errors; what runs in the background pauses meanwhile."""
+    runs = [run for run in STREAM.runs if run.state == "running"]
+    for run in runs:
+        run.pause()
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end and not all(run.going.waiters or run.done() for run in runs):
+        time.sleep(0.001)  # one may be on its way with a batch
+    STREAM.idle(PATIENCE)
+    of_stream: tuple[Any, ...] = STREAM.errors, STREAM.records, STREAM.counts
+    kept, before = dict(vars(SESSION)), [copy.copy(one) for one in of_stream]
+    STREAM.errors.clear(), STREAM.records.clear()
+    vars(SESSION).update(vars(Session()))
+    try:
+        yield
+    finally:
+        STREAM.cancel_queued(threading.current_thread())
+        STREAM.idle(PATIENCE)
+        vars(SESSION).update(kept)
+        for now, then in zip(of_stream, before):
+            now.clear()
+            (now.update if isinstance(now, dict) else now.extend)(then)
+        for run in runs:
+            run.resume()
 
 
 # ---- has minflow been changed? ---------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import minflow as flow
+import minflow.typing as tp
 from minflow.core import mode
 from minflow.exercises import isolation
 from minflow.exercises.definition import Exercise, case
@@ -53,6 +54,53 @@ def test_states_are_put_back():
     assert all(np.array_equal(one, other) if not isinstance(one, tuple) else one == other
                for one, other in zip(before, after))
     assert flow.tensor([1.0]).dtype is flow.float32 and flow.is_grad_enabled()
+
+
+def test_jobs_of_the_notebook_keep_their_session():
+    """An answer that defines jobs, loads the queue and clears the session leaves theirs as they were."""
+    def job_of(name, rate):
+        source = f"""
+            @flow.global_function(type="train")
+            def {name}(x: tp.Numpy.Placeholder((2,))) -> tp.Callback[tp.Numpy]:
+                w = flow.get_variable("w", shape=(2,), initializer=flow.ones_initializer())
+                rate = flow.optimizer.PiecewiseConstantScheduler([], [{rate}])
+                flow.optimizer.SGD(rate, momentum=0).minimize(w * x)
+                return w * 1
+        """
+        return typed(source, name, flow=flow, tp=tp)
+
+    flow.clear_default_session()
+    flow.config.cpu_device_num(2)
+    x = np.ones(2, "float32")
+    mine = job_of("mine", 0.5)
+    for _ in range(2):
+        last = mine(x).get()
+    run = flow.start(mine, [(x,)], epochs=10_000)
+    text = """
+        def double(x):
+            assert not mine.session.variables and mine.session.devices == 1
+            job, seen = job_of("mine", 5.0), []
+            for _ in range(3):
+                job(np.ones(2, "float32"))(seen.append)
+            flow.sync_default_session()
+            assert len(seen) == 3 and job.steps == 3
+            job(np.ones(2, "float32"))(lambda w: 1 / 0)
+            return 2 * x
+    """
+    answer = typed(text, "double", flow=flow, np=np, job_of=job_of, mine=mine)
+    done = run.steps
+    found = judge(exercise(limit=5.0), answer)
+    assert found.ok, found.result
+    run.stop()
+    run.result()
+    flow.sync_default_session()
+    assert "cpu_device_num=2" in repr(flow.config) and mine.session.devices == 2
+    assert mine.steps > 2 and run.steps >= done and mine.session.jobs == {"mine": mine}
+    weights = flow.get_all_variables()["w"].numpy()
+    np.testing.assert_allclose(last, [0.75, 0.75])
+    assert (weights < last).all() and len(flow.timeline(mine, steps=3)) == min(3, mine.steps)
+    flow.config.cpu_device_num(1)
+    flow.clear_default_session()
 
 
 @pytest.mark.parametrize("body, kind", [

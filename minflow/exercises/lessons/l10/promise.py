@@ -1,0 +1,210 @@
+"""10.2 promise: what a job takes and gives, in its annotations."""
+
+import re
+
+import minflow as flow
+
+from ...definition import Exercise, case
+
+tp = flow.typing
+exercise = Exercise(
+    "10.2", "promise", kind="complete", level="core", answer="make_eval",
+    question="What does a job promise to take and to give?",
+    hint="Three holes: what the images are, what the labels are, and how many arrays come back.",
+    fact="The promise is checked at each call, before anything runs: a wrong dtype is told by name, and not found out "
+         "an hour later in a strange accuracy.",
+    sibling="A job that takes 20 heights and says for each whether it is tall: `def tall(heights: "
+            "tp.Numpy.Placeholder((20,))) -> tp.Numpy`. One that takes 20 ages, whole numbers, as well, and gives two "
+            "arrays: `ages: tp.Numpy.Placeholder((20,), dtype=flow.int32)` and `-> tuple[tp.Numpy, tp.Numpy]`.",
+)
+
+
+@exercise.stub
+def make_eval(network):
+    @flow.global_function(type="predict")
+    def eval_job(images: ..., labels: ...) -> ...:
+        return labels, network(images)
+
+    return eval_job
+
+
+@exercise.solution
+def make_eval(network):
+    # sizes are promised for the whole batch; float32 where no dtype is named
+    images_kind = tp.Numpy.Placeholder((50, 1, 8, 8))
+    # a label is the number of a class: a whole number
+    labels_kind = tp.Numpy.Placeholder((50,), dtype=flow.int32)
+
+    # two arrays come back
+    @flow.global_function(type="predict")
+    def eval_job(images: images_kind, labels: labels_kind) -> tuple[tp.Numpy, tp.Numpy]:
+        return labels, network(images)
+
+    return eval_job
+
+
+@exercise.also_right
+def make_eval(network):
+    @flow.global_function(type="predict")
+    def eval_job(images: tp.Numpy.Placeholder((50, 1, 8, 8), dtype=flow.float32),
+                 labels: tp.Numpy.Placeholder((50,), dtype=flow.int32)) -> tuple[tp.Numpy, tp.Numpy]:
+        return labels, network(images)
+
+    return eval_job
+
+
+@exercise.also_right
+def make_eval(network):
+    place = tp.Numpy.Placeholder
+
+    def eval_job(images: place((50, 1, 8, 8)), labels: place((50,), flow.int32)) -> tuple[(tp.Numpy,) * 2]:
+        scores = network(images)
+        return labels, scores
+
+    return flow.global_function(type="predict")(eval_job)
+
+
+@exercise.wrong("one result",
+                "Two arrays come back, labels and scores. Your annotation promises one.",
+                "Two arrays are a tuple of two: name `tp.Numpy` twice in it.")
+def make_eval(network):
+    @flow.global_function(type="predict")
+    def eval_job(images: tp.Numpy.Placeholder((50, 1, 8, 8)),
+                 labels: tp.Numpy.Placeholder((50,), dtype=flow.int32)) -> tp.Numpy:
+        return labels, network(images)
+
+    return eval_job
+
+
+@exercise.wrong("no batch",
+                "That is the shape of one image. The job is given a batch: sizes are fixed for all of it.",
+                "The first size is how many images there are: 50.")
+def make_eval(network):
+    @flow.global_function(type="predict")
+    def eval_job(images: tp.Numpy.Placeholder((1, 8, 8)),
+                 labels: tp.Numpy.Placeholder((50,), dtype=flow.int32)) -> tuple[tp.Numpy, tp.Numpy]:
+        return labels, network(images)
+
+    return eval_job
+
+
+@exercise.wrong("batch of one",
+                "Your job takes one image at a time, with a batch axis of 1. It is given 50.",
+                "The first size is how many images there are: 50.")
+def make_eval(network):
+    @flow.global_function(type="predict")
+    def eval_job(images: tp.Numpy.Placeholder((1, 1, 8, 8)),
+                 labels: tp.Numpy.Placeholder((50,), dtype=flow.int32)) -> tuple[tp.Numpy, tp.Numpy]:
+        return labels, network(images)
+
+    return eval_job
+
+
+@exercise.wrong("float labels",
+                "Without a dtype a placeholder takes float32. What is a label?",
+                "A label is the number of a class, a whole number: `dtype=flow.int32`.")
+def make_eval(network):
+    @flow.global_function(type="predict")
+    def eval_job(images: tp.Numpy.Placeholder((50, 1, 8, 8)),
+                 labels: tp.Numpy.Placeholder((50,))) -> tuple[tp.Numpy, tp.Numpy]:
+        return labels, network(images)
+
+    return eval_job
+
+
+@exercise.wrong("int64 labels",
+                "Whole numbers, yes. But these labels are int32, and dtypes must fit exactly.",
+                "`labels.dtype` tells it; 64 is the size that NumPy takes by default.")
+def make_eval(network):
+    @flow.global_function(type="predict")
+    def eval_job(images: tp.Numpy.Placeholder((50, 1, 8, 8)),
+                 labels: tp.Numpy.Placeholder((50,), dtype=flow.int64)) -> tuple[tp.Numpy, tp.Numpy]:
+        return labels, network(images)
+
+    return eval_job
+
+
+@exercise.wrong("callback",
+                "With `Callback` nobody waits: the call gives a handle and no arrays. That is for lesson 11.",
+                "Leave `tp.Callback[...]` away, and keep what stands in its brackets.")
+def make_eval(network):
+    @flow.global_function(type="predict")
+    def eval_job(images: tp.Numpy.Placeholder((50, 1, 8, 8)),
+                 labels: tp.Numpy.Placeholder((50,), dtype=flow.int32)) -> tp.Callback[tuple[tp.Numpy, tp.Numpy]]:
+        return labels, network(images)
+
+    return eval_job
+
+
+@exercise.wrong("numbers inside",
+                "While the job is built, a Blob has no numbers yet: `.numpy()` has nothing to give.",
+                "Return the Blobs themselves. The annotation says that arrays come out.")
+def make_eval(network):
+    @flow.global_function(type="predict")
+    def eval_job(images: tp.Numpy.Placeholder((50, 1, 8, 8)),
+                 labels: tp.Numpy.Placeholder((50,), dtype=flow.int32)) -> tuple[tp.Numpy, tp.Numpy]:
+        return labels.numpy(), network(images).numpy()
+
+    return eval_job
+
+
+def outcome_of(call):
+    """What it gives, or its error in a line."""
+    try:
+        return call()
+    except flow.MinflowError as error:
+        mistakes = re.findall(r"^\d+\. (.*)", str(error), re.MULTILINE) or [error.what]
+        return "refused: " + "; ".join([*mistakes, *[f"{name} {value}" for name, value in error.values.items()]])
+
+
+def flat(images):
+    """A network of 64 classes: the score of a class is a pixel."""
+    return flow.reshape(images, [images.shape[0], -1])
+
+
+def kinds(make_eval, images, labels):
+    """dtype and shape of what comes back, or why nothing does."""
+    return outcome_of(lambda: [f"{one.dtype}{list(one.shape)}" for one in make_eval(flat)(images, labels)])
+
+
+def refuses(make_eval, images, labels):
+    """Is this refused?"""
+    job = make_eval(flat)
+    try:
+        job(images, labels)
+    except flow.MinflowError:
+        return "refused"
+    return "taken"
+
+
+def right_of(make_eval, images, labels):
+    """How many are read right."""
+    def count():
+        given, scores = make_eval(flat)(images, labels)
+        return int((scores.argmax(1) == given).sum())
+
+    return outcome_of(count)
+
+
+def twice(make_eval, images, labels):
+    """The labels of two calls of one job."""
+    job = make_eval(flat)
+    return outcome_of(lambda: [job(images, numbers)[0].tolist() for numbers in (labels, labels[::-1].copy())])
+
+
+@exercise.cases
+def cases(rng):
+    images = rng.random((50, 1, 8, 8)).astype("float32")
+    labels = rng.integers(0, 10, 50).astype("int32")
+    best = images.reshape(50, 64).argmax(1).astype("int32")
+    best[:20] = 63 - best[:20]
+    count = int((images.reshape(50, 64).argmax(1) == best).sum())
+    yield case(images, labels, run=kinds, wanted=["int32[50]", "float32[50, 64]"],
+               text="50 images of 1 x 8 x 8 float32, 50 labels int32, 64 scores each: what comes back")
+    yield case(images, best, run=right_of, wanted=count, text="how many of 50 are read right")
+    both = [labels.tolist(), labels[::-1].tolist()]
+    yield case(images, labels, run=twice, wanted=both, text="the labels of two calls")
+    yield case(images.astype("float64"), labels, run=refuses, wanted="refused", text="images of float64")
+    yield case(images[:49], labels[:49], run=refuses, wanted="refused", text="a batch of 49")
+    yield case(images, best, run=right_of, wanted=count, held=True)
+    yield case(images, labels.astype("int64"), run=refuses, wanted="refused", held=True)

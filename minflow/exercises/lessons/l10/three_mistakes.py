@@ -1,0 +1,246 @@
+"""10.3 three_mistakes: a train job that cannot be built."""
+
+import functools
+import re
+
+import numpy as np
+
+import minflow as flow
+
+from ...definition import Exercise, case
+from .promise import outcome_of
+
+tp = flow.typing
+exercise = Exercise(
+    "10.3", "three_mistakes", kind="mend", level="core", answer="make_train", limit=10.0,
+    question="Which three mistakes does this job have?",
+    hint="Call the job and read its card: it names each mistake with its line.",
+    fact="All mistakes of a job are told at once, since it is written down as a whole before anything runs. An eager "
+         "program stops at the first.",
+    sibling="A job has `a = flow.layers.dense(x, 8)` and `b = flow.layers.dense(a, 8)`. Both layers get the name "
+            "Dense, and with it one weight for two shapes. `name=\"first\"` and `name=\"second\"` part them. What "
+            "to make small is told to an optimizer: `flow.optimizer.SGD(rate).minimize(error)`, the error, not b.",
+)
+
+
+@exercise.stub
+def make_train(Images, Labels):
+    @flow.global_function(type="train")
+    def train_job(images: Images, labels: Labels) -> tp.Numpy:
+        start = flow.truncated_normal(0.1)
+        flat = flow.reshape(images, [images.shape[0], -1])
+        hidden = flow.layers.dense(flat, 64, activation=flow.nn.relu, kernel_initializer=start)
+        scores = flow.layers.dense(hidden, 10, kernel_initializer=start)
+        loss = flow.nn.sparse_softmax_cross_entropy_with_logits(scores, labels)
+        return loss
+
+    return train_job
+
+
+@exercise.solution
+def make_train(Images, Labels):
+    @flow.global_function(type="train")
+    def train_job(images: Images, labels: Labels) -> tp.Numpy:
+        start = flow.truncated_normal(0.1)
+        flat = flow.reshape(images, [images.shape[0], -1])
+        # each layer has a name of its own, and so its own weight
+        hidden = flow.layers.dense(flat, 64, activation=flow.nn.relu, kernel_initializer=start, name="hidden")
+        scores = flow.layers.dense(hidden, 10, kernel_initializer=start, name="output")
+        # labels come first, then scores
+        loss = flow.nn.sparse_softmax_cross_entropy_with_logits(labels, scores)
+        # a train job says what it makes small
+        rate = flow.optimizer.PiecewiseConstantScheduler([], [0.05])
+        flow.optimizer.SGD(rate).minimize(loss)
+        return loss
+
+    return train_job
+
+
+@exercise.also_right
+def make_train(Images, Labels):
+    def dense(x, units, name, **options):
+        return flow.layers.dense(x, units, kernel_initializer=flow.truncated_normal(0.1), name=name, **options)
+
+    @flow.global_function(type="train")
+    def train_job(images: Images, labels: Labels) -> tp.Numpy:
+        hidden = dense(flow.reshape(images, [images.shape[0], -1]), 64, "a", activation=flow.nn.relu)
+        scores = dense(hidden, 10, "b")
+        loss = flow.nn.sparse_softmax_cross_entropy_with_logits(logits=scores, labels=labels)
+        flow.optimizer.SGD(flow.optimizer.PiecewiseConstantScheduler([], [0.05]), momentum=0.9).minimize([loss])
+        return loss
+
+    return train_job
+
+
+@exercise.also_right
+def make_train(Images, Labels):
+    @flow.global_function(type="train")
+    def train_job(images: Images, labels: Labels) -> tp.Numpy:
+        start = flow.truncated_normal(0.1)
+        flat = flow.reshape(images, [images.shape[0], -1])
+        hidden = flow.layers.dense(flat, 64, activation=flow.nn.relu, kernel_initializer=start)
+        scores = flow.layers.dense(hidden, 10, kernel_initializer=start, name="Last")
+        loss = flow.math.reduce_mean(flow.nn.sparse_softmax_cross_entropy_with_logits(labels, scores))
+        flow.optimizer.Adam(flow.optimizer.PiecewiseConstantScheduler([], [0.01])).minimize(loss)
+        return loss
+
+    return train_job
+
+
+def job_of(Images, Labels, names=("hidden", "output"), kind="train", start=0.1, turned=False, finish=None, **flatten):
+    """A job with the mistakes that are asked for."""
+    @flow.global_function(type=kind)
+    def train_job(images: Images, labels: Labels) -> tp.Numpy:
+        options = {} if start is None else {"kernel_initializer": flow.truncated_normal(start)}
+        flat = flow.reshape(images, [images.shape[0], -1], **flatten)
+        named = [{"name": name} if name else {} for name in names]
+        hidden = flow.layers.dense(flat, 64, activation=flow.nn.relu, **options, **named[0])
+        scores = flow.layers.dense(hidden, 10, **options, **named[1])
+        pair = (scores, labels) if turned else (labels, scores)
+        loss = flow.nn.sparse_softmax_cross_entropy_with_logits(*pair)
+        if finish is not None:
+            finish(flow.optimizer.SGD(flow.optimizer.PiecewiseConstantScheduler([], [0.05])), loss, scores)
+        return loss
+
+    return train_job
+
+
+def minimize(optimizer, loss, scores):
+    optimizer.minimize(loss)
+
+
+@exercise.wrong("all three",
+                "All three mistakes are still there. Call the job with a batch, and read its card.",
+                "Each mistake stands on the card with its line, and with what to try.")
+def make_train(Images, Labels):
+    return job_of(Images, Labels, (None, None), turned=True)
+
+
+@exercise.wrong("one name for both",
+                "Both layers have the same name: they would share one weight. Each needs a name of its own.",
+                'Two different texts: `name="hidden"` for the first, another for the second.')
+def make_train(Images, Labels):
+    return job_of(Images, Labels, ("layer", "layer"), finish=minimize)
+
+
+@exercise.wrong("layers without names",
+                "Both layers are still called Dense. Which lines of the job make variables?",
+                "`dense` makes a weight and an offset, `reshape` makes nothing: name the two layers.")
+def make_train(Images, Labels):
+    return job_of(Images, Labels, (None, None), finish=minimize, name="flat")
+
+
+@exercise.wrong("still swapped",
+                "Labels and scores are still the wrong way round. Which of the two is int32?",
+                "The first argument of the loss is `labels`.")
+def make_train(Images, Labels):
+    return job_of(Images, Labels, turned=True, finish=minimize)
+
+
+@exercise.wrong("nothing to minimize",
+                "A train job has to say what it makes small. An optimizer alone does not know it.",
+                "`flow.optimizer.SGD(rate).minimize(loss)`: the last part tells it.")
+def make_train(Images, Labels):
+    return job_of(Images, Labels, finish=lambda optimizer, loss, scores: None)
+
+
+@exercise.wrong("minimizes the scores",
+                "It makes the scores small, and the loss grows. What should become small?",
+                "The scores are what the network says. How wrong that is, is the loss.")
+def make_train(Images, Labels):
+    return job_of(Images, Labels, finish=lambda optimizer, loss, scores: optimizer.minimize(scores))
+
+
+@exercise.wrong("starts at zero",
+                "It builds, and does not learn: without `kernel_initializer` all weights start at 0.",
+                "Leave `kernel_initializer=start` in both layers. It was no mistake.")
+def make_train(Images, Labels):
+    return job_of(Images, Labels, start=None, finish=minimize)
+
+
+@exercise.wrong("a predict job",
+                "It builds now, since a predict job needs no optimizer. But it never learns.",
+                'Leave type="train", and give it an optimizer with something to minimize.')
+def make_train(Images, Labels):
+    return job_of(Images, Labels, kind="predict")
+
+
+# ---- how it is judged ------------------------------------------------------------------------------------------------
+
+@functools.cache
+def digits(batch):
+    """Placeholders for a batch, and the batches."""
+    (images, labels), _ = flow.data.digits(batch)
+    return (tp.Numpy.Placeholder((batch, 1, 8, 8)), tp.Numpy.Placeholder((batch,), dtype=flow.int32)), images, labels
+
+
+def same(call):
+    """The names that learners choose left out, but for the default."""
+    result = outcome_of(call)
+    return re.sub(r"'(?!Dense)[^'-]*-", "'...-", result) if isinstance(result, str) else result
+
+
+def builds(make_train, batch):
+    """Does a first call work?"""
+    kinds, images, labels = digits(batch)
+    return same(lambda: make_train(*kinds)(images[0], labels[0]) is not None and "it builds")
+
+
+def variables(make_train, batch):
+    """The sizes of all that the job has made, in order."""
+    kinds, images, labels = digits(batch)
+
+    def sizes():
+        make_train(*kinds)(images[0], labels[0])
+        return sorted(list(one.shape) for name, one in flow.get_all_variables().items()
+                      if re.search("-(weight|bias)$", name))
+
+    return same(sizes)
+
+
+def first_loss(make_train, batch):
+    """Is the first loss that of ten classes, of which nothing is known?"""
+    kinds, images, labels = digits(batch)
+
+    def loss():
+        found = float(np.mean(make_train(*kinds)(images[0], labels[0])))
+        return "near ln 10" if abs(found - np.log(10)) < 0.4 else "not near ln 10"
+
+    return same(loss)
+
+
+def counted(make_train, batch):
+    """How many training steps does it count, after two calls?"""
+    kinds, images, labels = digits(batch)
+
+    def steps():
+        job = make_train(*kinds)
+        for i in range(2):
+            job(images[i], labels[i])
+        return job.steps
+
+    return same(steps)
+
+
+def learns(make_train, batch, order):
+    """What has the loss become after these batches?"""
+    kinds, images, labels = digits(batch)
+
+    def train():
+        job = make_train(*kinds)
+        for i in order:
+            loss = float(np.mean(job(images[i % len(images)], labels[i % len(images)])))
+        return "below 1" if loss < 1 else "above 1" if loss < 3 else "it has grown"
+
+    return same(train)
+
+
+@exercise.cases
+def cases(rng):
+    yield case(50, run=builds, wanted="it builds", text="the first call, with 50 images")
+    yield case(50, run=variables, wanted=[[10], [10, 64], [64], [64, 64]], text="the shapes of its variables, sorted")
+    yield case(50, run=first_loss, wanted="near ln 10", text="the first loss")
+    yield case(50, run=counted, wanted=2, text="how many training steps it counts after two calls")
+    yield case(50, rng.permutation(29).tolist() * 2, run=learns, wanted="below 1", text="the loss after 58 steps")
+    yield case(25, run=builds, wanted="it builds", held=True)
+    yield case(25, run=first_loss, wanted="near ln 10", held=True)

@@ -1,0 +1,59 @@
+"""10.1 when: in which order a job's lines are printed."""
+
+from ...definition import Exercise
+
+exercise = Exercise(
+    "10.1", "when", kind="predict", level="warm-up", answer="order",
+    question="When does the function of a job run?",
+    hint='Four texts in a list, each of "defined", "build" and "result": ["...", "...", "...", "..."].',
+    fact="So a `print` or a counter in a job acts once, not at each step. To look at each step, `flow.watch` is used.",
+    sibling="A baker writes down a recipe when the first order comes, and from then on bakes by it. He opens the shop, "
+            "and gets three orders: opened, written, baked, baked, baked. Nothing is written before an order is there, "
+            "and nothing is written twice.",
+)
+exercise.solution(["defined", "build", "result", "result"])
+
+
+def words(value):
+    return [str(word).strip().lower() for word in value]
+
+
+@exercise.accept
+def accept(value):
+    return words(value) == exercise.right
+
+
+def is_one_of(*orders):
+    return lambda value: " ".join(words(value)) in orders
+
+
+exercise.wrong_value(
+    "build first", ["build", "defined", "result", "result"],
+    "The decorator does not run the function. What does it wait for?",
+    "Your function runs when its first result is asked for: after \"defined\".",
+    when=is_one_of("build defined result result", "build build defined result result"))
+exercise.wrong_value(
+    "build twice", ["defined", "build", "result", "build", "result"],
+    "At the first call it was written down. What does the second call run?",
+    "The second call needs no Python of yours: how often is \"build\" printed then?",
+    when=is_one_of("defined build result build result", "defined build build result result"))
+exercise.wrong_value(
+    "build last", ["defined", "result", "result", "build"],
+    "How could a call give a result, before anybody knows what it computes?",
+    "\"build\" comes before the first \"result\".",
+    when=is_one_of("defined result result build", "defined result build result"))
+exercise.wrong_value(
+    "no build", ["defined", "result", "result"],
+    "Somebody has to find out what is computed, and this runs your function. When?",
+    "The function runs once. Its line is printed then, too.",
+    when=is_one_of("defined result result", "result result"))
+exercise.wrong_value(
+    "three results", ["defined", "build", "result", "result", "result"],
+    "Count the calls: each gives one result, the first one too.",
+    "Two calls, two results.",
+    when=is_one_of("defined build result result result"))
+exercise.wrong_value(
+    "one result", ["defined", "build", "result"],
+    "The job is called twice. The second call gives a result as well.",
+    "Two calls, two results.",
+    when=is_one_of("defined build result"))

@@ -1,0 +1,321 @@
+"""11.2 race: an accuracy that is read before all callbacks have ended."""
+
+import threading
+import time
+
+import numpy as np
+
+import minflow as flow
+
+from ....job.queue.stream import STREAM
+from ...definition import Exercise, case
+
+tp = flow.typing
+exercise = Exercise(
+    "11.2", "race", kind="mend", level="core", answer="evaluate", limit=8.0,
+    question="Why are sometimes only some of the images counted?",
+    hint="When the loop ends, two steps may still be in the queue. Where must the program wait for them?",
+    forbidden={
+        "sleep": "How long is long enough? On a slow machine it is too short, on a fast one lost time. "
+                 "Wait until it is done.",
+        "Lock": "A lock keeps two from counting at once. The numbers were not torn, they were late: some callbacks had "
+                "not run yet.",
+        "RLock": "The numbers were not torn, they were late: some callbacks had not run yet.",
+    },
+    fact="Such a mistake hides: a `print` or a faster machine makes it go away, and the result is only a little wrong. "
+         "So it has to be found by reading.",
+    sibling="Ten letters are given to a messenger, and each answer is noted in a book. After the tenth letter is given "
+            "away you open the book: eight answers are there. To run after the messenger ten times helps, and takes "
+            "ten times as long. It is enough to wait once, at the end, until the messenger is back.",
+)
+
+
+@exercise.stub
+def evaluate(job, batches):
+    total = right = 0
+
+    def count(result):
+        nonlocal total, right
+        labels, scores = result
+        total += len(labels)
+        right += (scores.argmax(1) == labels).sum()
+
+    for images, labels in batches:
+        job(images, labels)(count)
+    return right / total
+
+
+@exercise.solution
+def evaluate(job, batches):
+    total = right = 0
+
+    def count(result):
+        nonlocal total, right
+        labels, scores = result
+        total += len(labels)
+        right += (scores.argmax(1) == labels).sum()
+
+    for images, labels in batches:
+        job(images, labels)(count)
+    # wait until the last callback has ended
+    flow.sync_default_session()
+    return right / total
+
+
+@exercise.also_right
+def evaluate(job, batches):
+    results = []
+    for images, labels in batches:
+        job(images, labels)(results.append)
+    flow.sync_default_session()
+    hits = [hit for labels, scores in results for hit in scores.argmax(1) == labels]
+    return sum(hits) / len(hits)
+
+
+@exercise.also_right
+def evaluate(job, batches):
+    steps = [job(images, labels) for images, labels in batches]
+    counts = np.zeros(2)
+    for step in steps:
+        labels, scores = step.get()
+        counts += (scores.argmax(1) == labels).sum(), len(labels)
+    return counts[0] / counts[1]
+
+
+def counter():
+    """(callback, counts): right, all."""
+    counts = [0, 0]
+
+    def count(result):
+        labels, scores = result
+        counts[0] += int((scores.argmax(1) == labels).sum())
+        counts[1] += len(labels)
+
+    return count, counts
+
+
+@exercise.wrong("no wait",
+                "The loop has ended, and the last steps have not. The counts are read too early.",
+                "One line is missing, between the loop and `return`.")
+def evaluate(job, batches):
+    count, counts = counter()
+    for images, labels in batches:
+        job(images, labels)(count)
+    return counts[0] / counts[1]
+
+
+@exercise.wrong("wait before the loop",
+                "Before the loop nothing is in flight yet, so there is nothing to wait for.",
+                "The callbacks run while the loop runs, and after it. Where do you read the counts?")
+def evaluate(job, batches):
+    count, counts = counter()
+    flow.sync_default_session()
+    for images, labels in batches:
+        job(images, labels)(count)
+    return counts[0] / counts[1]
+
+
+@exercise.wrong("a get for each",
+                "Right, and as slow as before: with `.get()` after each call, the loop waits for every step.",
+                "Hand in all batches first, and wait once, after the loop.")
+def evaluate(job, batches):
+    count, counts = counter()
+    for images, labels in batches:
+        count(job(images, labels).get())
+    return counts[0] / counts[1]
+
+
+@exercise.wrong("wait inside the loop",
+                "Right, and as slow as before: in the loop it waits for every step.",
+                "Move that line out of the loop: one wait, at the end.")
+def evaluate(job, batches):
+    count, counts = counter()
+    for images, labels in batches:
+        job(images, labels)(count)
+        flow.sync_default_session()
+    return counts[0] / counts[1]
+
+
+@exercise.wrong("a get for the last",
+                "The last result is there, but its callback has not ended: `.get()` does not wait for callbacks.",
+                "Wait for the whole queue: `flow.sync_default_session()`.")
+def evaluate(job, batches):
+    count, counts = counter()
+    step = None
+    for images, labels in batches:
+        step = job(images, labels)
+        step(count)
+    step.get()
+    return counts[0] / counts[1]
+
+
+@exercise.wrong("divided by all",
+                "You divide by all images, but not all of them are counted: the share is too small.",
+                "The count of right ones is late as well. Wait after the loop.")
+def evaluate(job, batches):
+    count, counts = counter()
+    batches = list(batches)
+    for images, labels in batches:
+        job(images, labels)(count)
+    return counts[0] / sum(len(labels) for images, labels in batches)
+
+
+@exercise.wrong("wait after the first",
+                "You wait in the loop, before it has ended. What was handed in after that is not waited for.",
+                "The wait stands behind the loop, not in it.")
+def evaluate(job, batches):
+    count, counts = counter()
+    for i, (images, labels) in enumerate(batches):
+        job(images, labels)(count)
+        if i == 0:
+            flow.sync_default_session()
+    return counts[0] / counts[1]
+
+
+@exercise.wrong("sleep", "How long is long enough?")
+def evaluate(job, batches):
+    count, counts = counter()
+    for images, labels in batches:
+        job(images, labels)(count)
+    time.sleep(0.1)
+    return counts[0] / counts[1]
+
+
+@exercise.wrong("a lock", "The numbers were not torn, they were late.")
+def evaluate(job, batches):
+    count, counts = counter()
+    lock = threading.Lock()
+
+    def safe(result):
+        with lock:
+            count(result)
+
+    for images, labels in batches:
+        job(images, labels)(safe)
+    return counts[0] / counts[1]
+
+
+# ---- how it is judged: a worker whose callbacks are as slow as they can be -------------------------------------------
+
+PATIENCE = 2.0  # seconds that a callback is held back at most
+
+
+class Slow:
+    """A job whose callbacks wait until somebody waits for them, or until the answer has returned: what is not waited
+    for is late, on every machine. waits: what was waited for while there were batches left."""
+
+    def __init__(self, job, batches):
+        self.job, self.batches = job, batches
+        self.waits, self.calling, self.looping = [], False, True
+        self.returned, self.end = threading.Event(), time.monotonic() + PATIENCE
+
+    def __iter__(self):
+        """The batches; when the last one was taken and another is asked for, the loop is over."""
+        self.looping = True
+        yield from self.batches
+        self.looping = False
+
+    def __len__(self):
+        return len(self.batches)
+
+    def __call__(self, images, labels):
+        if STREAM.callers.waits:
+            self.note("a wait for the queue, before the first call")
+        self.calling = True
+        try:
+            return Handle(self, self.job(images, labels))
+        finally:
+            self.calling = False
+
+    def note(self, what):
+        if what not in self.waits:
+            self.waits.append(what)
+
+    def hold(self):
+        """On the worker: until somebody waits."""
+        while not self.returned.wait(0.0005) and time.monotonic() < self.end:
+            gates = [gate for one in tuple(STREAM.queue) for gate in (one.over, getattr(one, "computed", one.over))]
+            if any(gate.waiters and not gate.opened for gate in gates):
+                if self.looping and not self.calling:
+                    self.note("a wait for the queue, in the loop")
+                return
+
+
+class Handle:
+    """What a call of a slow job gives."""
+
+    def __init__(self, slow, step):
+        self.slow, self.step = slow, step
+
+    def __call__(self, callback):
+        def late(result):
+            self.slow.hold()
+            callback(result)
+
+        self.step(late)
+
+    def get(self, timeout=None):
+        if self.slow.looping:
+            self.slow.note("a .get(), in the loop")
+        return self.step.get(timeout)
+
+    def __getattr__(self, name):
+        return getattr(self.step, name)
+
+
+def with_slow(evaluate, batches, calls=1):
+    """(what it gives in each call, what it waited for too early)"""
+    batches = [(np.asarray(scores, "float32"), np.asarray(labels, "int32")) for scores, labels in batches]
+    kind = tp.Numpy.Placeholder(batches[0][0].shape)
+    labels_kind = tp.Numpy.Placeholder(batches[0][1].shape, dtype=flow.int32)
+
+    @flow.global_function(type="predict")
+    def eval_job(images: kind, labels: labels_kind) -> tp.Callback[tuple[tp.Numpy, tp.Numpy]]:
+        return labels, images * 1
+
+    eval_job.compile()
+    given, waits = [], []
+    for _ in range(calls):
+        STREAM.callers.forget()
+        slow = Slow(eval_job, batches)
+        try:
+            given.append(float(evaluate(slow, slow)))
+        except ZeroDivisionError:
+            given.append("0 images were counted")
+        finally:
+            slow.returned.set()
+        STREAM.idle(PATIENCE)
+        waits += slow.waits
+    return given, waits
+
+
+def accuracy(evaluate, batches):
+    """What it gives, with callbacks that are late."""
+    return with_slow(evaluate, batches)[0][0]
+
+
+def twice(evaluate, batches):
+    return with_slow(evaluate, batches, 2)[0]
+
+
+def early(evaluate, batches):
+    """What it waits for while there are batches left."""
+    return with_slow(evaluate, batches)[1]
+
+
+def batches_of(*rights):
+    """Batches of two images and two classes; of each batch so many are right."""
+    return [([[1, 0], [1, 0]], [0 if i < right else 1 for i in range(2)]) for right in rights]
+
+
+@exercise.cases
+def cases(rng):
+    yield case(batches_of(2, 2, 0, 1), run=accuracy, wanted=5 / 8, text="4 batches of 2: right 2, 2, 0, 1; slow worker")
+    yield case(batches_of(1), run=accuracy, wanted=1 / 2, text="1 batch of 2: right 1")
+    yield case(batches_of(2, 1, 0), run=accuracy, wanted=3 / 6, text="3 batches of 2: right 2, 1, 0")
+    yield case(batches_of(1, 1, 1, 1, 1, 0), run=accuracy, wanted=5 / 12, text="6 batches of 2: right 1, 1, 1, 1, 1, 0")
+    yield case(batches_of(2, 1, 2, 0), run=early, wanted=[], text="what it waits for before the loop has ended")
+    yield case(batches_of(2, 0, 1), run=twice, wanted=[0.5, 0.5], text="called twice: 3 batches of 2: right 2, 0, 1")
+    rights = rng.integers(0, 3, 7)
+    yield case(batches_of(*rights), run=accuracy, wanted=rights.sum() / 14, held=True)
+    yield case(batches_of(*rights[:5]), run=early, wanted=[], held=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import html
 import inspect
+import numbers
 import re
 from typing import Any
 
@@ -92,7 +93,8 @@ def changed(verdict: Verdict, card: Card) -> None:
 def stopped(verdict: Verdict, card: Card) -> None:
     error, own = verdict.result.error, verdict.own or learner.Written("", "", None)
     line, text = learner.line_of(error, own)
-    place = say("in your line {line}:  {text}", line=line, text=cut(text)) if line else say("before its first line")
+    place = say("in your line {line}:  {text}", line=line, text=cut(text)) if line else (
+        say("before its first line") if verdict.says else say("at what your code gave"))
     if verdict.result.late:
         card.headline = say("stopped after {seconds} s {place}", seconds=short(verdict.exercise.limit), place=place)
     else:
@@ -117,6 +119,8 @@ def wrong(verdict: Verdict, card: Card) -> None:
     if verdict.of <= 1 and verdict.case is None:  # a value
         card.headline = say("not yet")
         card.rows.append((say("yours"), shown(verdict.got)))
+        if isinstance(verdict.got, str) and isinstance(verdict.wanted, numbers.Real) and not verdict.name:
+            card.paragraphs.append(say("Write a number, without quotes."))
         return
     if verdict.case.held:
         good, every = verdict.held
@@ -174,6 +178,8 @@ def help_with(verdict: Verdict, card: Card, level: int, stuck: bool) -> None:
     elif verdict.outcome == "stopped" and level == 1:  # the error says what is wrong
         if verdict.result.late:
             card.paragraphs.append(say("Which loop does not end, or does the same work again and again?"))
+    elif level == 1 and verdict.case and verdict.found and verdict.found.kind in ("type", "dtype"):
+        pass  # that is said, and the hint is about something else
     elif verdict.case is None or not (seen := verdict.found and not verdict.case.held and clue(
             verdict.got, verdict.wanted, verdict.found)):
         card.paragraphs.append(say(exercise.hint) if exercise.hint else how_to_find_out(verdict))

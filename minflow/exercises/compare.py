@@ -55,8 +55,17 @@ def difference(got: Any, wanted: Any, allowed: tuple[float, float], exact_types:
     if mine is None:
         return Difference("type", other_type(got, wanted))
     if isinstance(got, list | tuple) and isinstance(wanted, list | tuple) and len(got) != len(wanted):
-        return Difference("length", say("It has {got} entries; {wanted} are wanted.", got=len(got), wanted=len(wanted)))
+        return Difference("length", lengths(len(got), len(wanted)))
+    if isinstance(wanted, numbers.Number) and isinstance(got, list | tuple):
+        return Difference("type", say("A single number is wanted; it is a {got} of {entries}.", got=type(got).__name__,
+                                      entries=len(got)))
+    if isinstance(wanted, list | tuple) and mine.ndim == 0:
+        return Difference("type", say("It is a single number; a list of {wanted} is wanted.", wanted=len(wanted)))
     return of_arrays(mine, right, allowed, exact_types)
+
+
+def lengths(got: int, wanted: int) -> str:
+    return say("Number of entries: {got}. Wanted: {wanted}.", got=got, wanted=wanted)
 
 
 def of_dicts(got: Any, wanted: dict, allowed: tuple[float, float], exact_types: bool) -> Difference | None:
@@ -78,7 +87,7 @@ def of_sequences(got: Any, wanted: Any, allowed: tuple[float, float], exact_type
     if not isinstance(got, list | tuple):
         return Difference("type", other_type(got, wanted))
     if len(got) != len(wanted):
-        return Difference("length", say("It has {got} entries; {wanted} are wanted.", got=len(got), wanted=len(wanted)))
+        return Difference("length", lengths(len(got), len(wanted)))
     for i, (one, other) in enumerate(zip(got, wanted)):
         if found := difference(one, other, allowed, exact_types):
             return dataclasses.replace(found, where=(i, *found.where))
@@ -127,7 +136,7 @@ def clue(got: Any, wanted: Any, found: Difference) -> str:
         if found.kind == "shape" and mine is not None and right is not None:
             if mine.ndim == 2 and mine.T.shape == right.shape and close(mine.T, right):
                 return say("It is the right answer turned: rows and columns are swapped.")
-            if mine.size == right.size and close(mine.reshape(right.shape), right):
+            if mine.size == right.size > 1 and close(mine.reshape(right.shape), right):
                 return say("The numbers are right; only their shape is not.")
         return ""
     if "b" in (kind_of(mine), kind_of(right)) or not np.isfinite(mine.astype(wide(mine))).all():

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import inspect
+import re
 import time
 import zlib
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from .definition import NOT_GIVEN, Case, Exercise, Wrong
 from .limits import OutOfTime, limited
 from .words import say
 
+CALL = re.compile(r"\(\) (takes|missing|got) ")  # of an error: arguments that do not fit the parameters
 NEARLY = 0.01  # relative error of an answer that is nearly right
 MOST_WRONG = 1 / 3  # or the share of cases that it may miss
 
@@ -88,21 +90,20 @@ def judge(exercise: Exercise, answer: Any, given: tuple = (), seed: int | None =
 
 def of_value(exercise: Exercise, value: Any, given: tuple) -> Verdict:
     """A value is right where the exercise accepts it, or where it equals the solution."""
-    if value is ... or exercise.kind == "recall" and isinstance(value, tuple | list) and ... in value:
+    if value is ... or isinstance(value, tuple | list) and any(one is ... for one in value):
         return Verdict(exercise, "not started")
     if len(given) != len(exercise.given) + (exercise.draws is not None):
         call = f'check("{exercise.name}", {", ".join((exercise.answer, *exercise.given))})'
         return Verdict(exercise, "refused", says=say("This check is called as {call}.", call=call))
-    if exercise.kind == "recall" and isinstance(value, list):
-        value = tuple(value)
+    if exercise.kind == "recall":
+        value = letters(value)
     with isolation.isolated():
         right = result_of(exercise.right, given)
         try:
             if exercise.accepts is not None:
                 fine = bool(exercise.accepts(value, *given))
             else:
-                fine = any(difference(value, result_of(one, given), exercise.allowed) is None
-                           for one in (right, *exercise.also))
+                fine = any(is_value(value, result_of(one, given), exercise) for one in (right, *exercise.also))
         except Exception:  # a value that is nothing that was asked for
             fine = False
         verdict = Verdict(exercise, "right" if fine else "wrong", right=int(fine), of=1, got=value, wanted=right)
@@ -117,11 +118,27 @@ def result_of(answer: Any, given: tuple) -> Any:
     return answer(*copy.copy(given)) if callable(answer) and not isinstance(answer, type) else answer
 
 
+def is_value(value: Any, wanted: Any, exercise: Exercise) -> bool:
+    """Is it this value? As a number 64.0 is 64, unless the exercise asks for exact types."""
+    if type(wanted) is int and not exercise.exact_types:
+        wanted = float(wanted)
+    return difference(value, wanted, exercise.allowed, exercise.exact_types) is None
+
+
+def letters(value: Any) -> Any:
+    """The answer to questions with letters, however it was written: "bca", "B, C, A", ["b", "c", "a"]."""
+    if isinstance(value, str):
+        value = [one for one in value if one.isalnum()]
+    if isinstance(value, list | tuple):
+        return tuple(one.strip(" ()").lower() if isinstance(one, str) else one for one in value)
+    return value
+
+
 def is_that(wrong: Wrong, value: Any, given: tuple, exercise: Exercise) -> bool:
     try:
         if wrong.when is not None:
             return bool(wrong.when(value, *given))
-        return difference(value, result_of(wrong.answer, given), exercise.allowed) is None
+        return is_value(value, result_of(wrong.answer, given), exercise)
     except Exception:  # the value is of a kind that this wrong answer cannot be
         return False
 
@@ -252,9 +269,15 @@ def blame(verdict: Verdict, failures: list, passed: list) -> None:
     verdict.number, verdict.case, result, verdict.wanted, verdict.found = failures[0]
     verdict.result, verdict.got = result, result.value
     verdict.outcome = "stopped" if result.error else "wrong"
-    verdict.name = name_of(verdict.exercise, failures, passed)
-    if result.error and isinstance(result.error, TypeError) and not learner.line_of(result.error, verdict.own)[0]:
+    if isinstance(result.error, TypeError) and CALL.search(str(result.error)) and not line_of(verdict):
         verdict.says = parameters(verdict)
+    else:
+        verdict.name = name_of(verdict.exercise, failures, passed)
+
+
+def line_of(verdict: Verdict) -> int:
+    """Where the learner's code stopped; 0 if that was before its first line or after its last."""
+    return learner.line_of(verdict.result.error, verdict.own or learner.Written("", "", None))[0]
 
 
 def name_of(exercise: Exercise, failures: list, passed: list) -> Wrong | None:

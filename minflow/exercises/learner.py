@@ -96,21 +96,23 @@ def forbidden(node: ast.AST | None, names: dict[str, str]) -> tuple[str, int] | 
         name = (one.id if isinstance(one, ast.Name) else one.attr if isinstance(one, ast.Attribute)
                 else next((word for word, kinds in loops.items() if isinstance(one, kinds)), ""))
         if name in names:
-            return name, getattr(one, "lineno", 0)
+            return name, getattr(one, "lineno", 0) or one.target.lineno  # type: ignore[attr-defined]
     return None
 
 
 # ---- where it stopped ------------------------------------------------------------------------------------------------
 
 def line_of(error: BaseException, own: Written) -> tuple[int, str]:
-    """(line in the cell or file, its text) of the last frame that the learner wrote; (0, "") if there is none."""
-    place, traceback = (0, ""), error.__traceback__
+    """(line, its text) of the last frame in the answer's own cell or file, else of the last in another cell; (0, "") if
+    there is none."""
+    own_place, place, traceback = (0, ""), (0, ""), error.__traceback__
     while traceback is not None:
         file = traceback.tb_frame.f_code.co_filename
         if file == own.file or is_cell(file):
             place = traceback.tb_lineno, linecache.getline(file, traceback.tb_lineno).strip()
+            own_place = place if file == own.file else own_place
         traceback = traceback.tb_next
-    return place
+    return own_place if own_place[0] else place
 
 
 def is_cell(file: str) -> bool:

@@ -94,6 +94,44 @@ def test_the_value_in_place_of_the_function():
     assert 'check("slope", slope)' in repr(check("slope", 6.0))
 
 
+@pytest.mark.parametrize("value", [64, 64.0, flow.tensor(64.0), 64.00003])
+def test_a_number_is_right_however_it_is_held(value):
+    assert check("diamond", value).ok and check("diamond", value / 2).name == "half"
+
+
+def test_a_number_in_quotes():
+    result = check("diamond", "64")
+    assert not result.ok and "without quotes" in repr(result)
+
+
+@pytest.mark.parametrize("letters", ["bca", "B, C, A", ["b", "c", "a"], ("B", "C", "A"), "(b, c, a)"])
+def test_letters_however_they_are_written(letters):
+    assert check("recall_01", letters).ok and not check("recall_01", letters[::-1]).ok
+
+
+@pytest.mark.parametrize("name", ["shapes", "recall_01"])
+def test_a_list_with_places_left_open_is_not_started(name):
+    assert check(name, [(4, 3), ..., ...]).verdict.outcome == "not started"
+
+
+def test_a_line_of_the_answer_goes_before_one_of_another_cell():
+    helper = typed("def helper(x):\n    return x[0]\n", "helper")
+    text = repr(tried("def slope(f, x, h=1e-3):\n    two = 2\n    return helper(x)\n", helper=helper))
+    assert "your line 3:  return helper(x)" in text and "not subscriptable" in text
+
+
+def test_what_cannot_be_used_did_not_stop_in_the_code():
+    text = repr(tried("def distances(x, y):\n    return [1.0, 'a']\n", "distances", flow=flow))
+    assert "before its first line" not in text
+    text = repr(check("forgot", typed("def train_step(model, loss_fn, optimizer, x, y):\n    x\n", "train_step")))
+    assert "It is called as" not in text
+
+
+def test_the_line_of_a_loop_within_brackets():
+    text = repr(tried("def distances(x, y):\n    return [1 for a in x]\n", "distances"))
+    assert "(Line 2 uses 'for'.)" in text
+
+
 def test_what_was_printed_and_warned_is_folded():
     result = tried("""
         import warnings

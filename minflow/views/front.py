@@ -34,6 +34,8 @@ def show(
     until when.
     labels: with images, a list or tensor of what to write under them, one for each.
     values: the tape with the numbers of leaves and of the caller's variables, and after backward with their gradients.
+    What an engine of your own computed has a tape too, if it has `.data`, `.grad` and `.inputs`, a tuple of what it was
+    computed from; `.op`, if there, is written into its box.
     boxes: fold the picture to so many boxes.  names: name -> tensor; default: the variables of the caller.
     Raises DTypeError for what has no picture. `picture(x)` gives the same as an object with `.save(path)`.
     """

@@ -19,6 +19,7 @@ from ..draw import theme
 from ..draw.fonts import SIZE, fitted, wide
 from ..html.page import picture_card
 from ..records.graph import input_name
+from ..records.own import is_own
 from ..records.tape import leaf_name, names_in
 from ..text.tables import ruled_table
 from ..text.listing import clean, count
@@ -82,9 +83,11 @@ def learner_tensors() -> dict[str, Any]:
 
 
 def tensors_in(namespace: Mapping[str, Any]) -> dict[str, Any]:
-    """Those entries that are tensors; names that start with an underscore are not the learner's."""
+    """Those entries that are tensors, or values of an engine that the learner wrote; names that start with an
+    underscore are not the learner's."""
     entries = [(name, x) for name, x in list(namespace.items()) if not name.startswith("_")]
-    return {name: x for name, x in entries if hasattr(type(x), "requires_grad") and hasattr(x, "spec")}
+    return {name: x for name, x in entries
+            if hasattr(type(x), "requires_grad") and hasattr(x, "spec") or is_own(x)}
 
 
 def storage(array: Any) -> Any:

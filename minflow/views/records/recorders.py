@@ -30,9 +30,10 @@ def recorder(kind: type):
 
 
 def record_of(x: Any, **options) -> Record | None:
-    """The record of a Tensor, a Graph, a Module or a record itself; None for anything else."""
+    """The record of a Tensor, a Graph, a Module, a tape of one's own or a record itself; None for anything else."""
     from .graph import GraphRecord, PartsRecord, graph_record
     from .module import ModuleRecord
+    from .own import is_own, own_record
     from .tape import TapeRecord, tape_record
 
     if isinstance(x, TapeRecord | GraphRecord | PartsRecord | ModuleRecord):
@@ -44,4 +45,4 @@ def record_of(x: Any, **options) -> Record | None:
             return RECORDERS[kind](x)
     if hasattr(x, "spec") and hasattr(x, "value"):
         return tape_record(x, **options)
-    return None
+    return own_record(x, options.get("tensors")) if is_own(x) else None

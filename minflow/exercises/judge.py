@@ -178,7 +178,7 @@ def of_code(exercise: Exercise, answer: Any, seed: int | None) -> Verdict:
 
 def no_answer(exercise: Exercise, answer: Any, own: learner.Written | None) -> Verdict | None:
     """What is no answer yet, or none that may be run."""
-    if answer is ... or own and learner.only_placeholder(own.node):
+    if answer is ... or own and learner.only_placeholder(own.node) or learner.empty_class(answer):
         return Verdict(exercise, "not started")
     if exercise.value:
         return None

@@ -89,6 +89,12 @@ def only_placeholder(node: ast.AST | None) -> bool:
         for one in node.body)
 
 
+def empty_class(answer: Any) -> bool:
+    """Is it a class without methods, of no other class? Such a class has no line of code that could be read."""
+    return isinstance(answer, type) and answer.__bases__ == (object,) and not any(
+        callable(one) or isinstance(one, property | classmethod) for one in vars(answer).values())
+
+
 def forbidden(node: ast.AST | None, names: dict[str, str]) -> tuple[str, int] | None:
     """(name, line) of the first that is used; "for" and "while" are loops, comprehensions too."""
     loops = {"for": (ast.For, ast.comprehension), "while": (ast.While,)}

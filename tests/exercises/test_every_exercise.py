@@ -31,6 +31,8 @@ def given_to(exercise):
 
 def as_typed(exercise, text):
     """The answer that a cell of this text gives, with its source as a notebook keeps it."""
+    import numpy as np
+
     import minflow as flow
     import minflow.typing as tp
     from minflow.exercises import draw
@@ -41,7 +43,7 @@ def as_typed(exercise, text):
     from minflow.core.ir import outputs_of
 
     names = {name: __import__(name) for name in ("math", "statistics", "time")}  # as a lesson's first cell does
-    names |= {"rewritten": rewritten, "outputs_of": outputs_of}
+    names |= {"np": np, "rewritten": rewritten, "outputs_of": outputs_of}
     names |= dict(zip(exercise.given, given_to(exercise))) | {
         "flow": flow, "nn": flow.nn, "tp": tp, "draw": draw, "__name__": "__main__"}
     exec(compile(text, file, "exec"), names)

@@ -1,0 +1,364 @@
+"""14.3 spiral_by_you: arrays with a tape of one's own learn the spiral."""
+
+import gc
+import tracemalloc
+
+import numpy as np
+
+import minflow as flow
+
+from ...definition import Exercise, case
+
+exercise = Exercise(
+    "14.3", "spiral_by_you", kind="complete", level="stretch", answer="train", limit=5.0, allowed=(1e-6, 1e-6),
+    question="Can an engine of one page train a network?",
+    hint="Follow the smallest case that fails with pencil and shapes. Each gradient has the shape of its array.",
+    fact="Your losses are those of minflow, digit by digit. An engine is no more than this: values that remember, "
+         "a rule for each operation, one walk back, a step.",
+    sibling="Take y = x @ w with x of shape (5, 2) and w of shape (2, 3). Then y and g have shape (5, 3). What has the "
+            "shape of w and is made of x and g? `x.T @ g`: (2, 5) @ (5, 3) is (2, 3). And for a scale that is "
+            "stretched, y = x * s with s of shape (3,): each s is used in all 5 rows, so it gets `(g * x).sum(0)`.",
+    forbidden={name: "The point is that it is yours: Python and NumPy alone." for name in
+               ("flow", "minflow", "nn", "torch", "Tensor", "autograd", "jax")},
+)
+
+
+@exercise.solution
+def train(x, y, weights, steps, rate):
+    class Array:
+        def __init__(self, data, inputs=(), op="", rule=None):
+            self.data, self.grad = data, 0.0
+            self.inputs, self.op, self.rule = inputs, op, rule
+
+        def __matmul__(self, w):
+            def rule(g):  # the gradients of self and of w
+                return g @ w.data.T, self.data.T @ g
+            return Array(self.data @ w.data, (self, w), "matmul", rule)
+
+        def __add__(self, bias):
+            def rule(g):  # the bias is stretched over all rows
+                return g, g.sum(0)
+            return Array(self.data + bias.data, (self, bias), "add", rule)
+
+        def tanh(self):
+            t = np.tanh(self.data)
+            return Array(t, (self,), "tanh", lambda g: (g * (1 - t * t),))
+
+        def surprise(self, labels):
+            n, place = len(labels), (np.arange(len(labels)), labels)
+            shares = np.exp(self.data - self.data.max(1, keepdims=True))
+            shares = shares / shares.sum(1, keepdims=True)
+            wrong = shares.copy()
+            wrong[place] -= 1
+            return Array(-np.log(shares[place]).mean(), (self,), "surprise", lambda g: (g * wrong / n,))
+
+        def backward(self):
+            order = []
+            def visit(array):
+                if array not in order:
+                    for one in array.inputs:
+                        visit(one)
+                    order.append(array)
+            visit(self)
+            self.grad = 1.0
+            for array in reversed(order):
+                if array.rule:
+                    for one, g in zip(array.inputs, array.rule(array.grad)):
+                        one.grad = one.grad + g
+
+    w1, b1, w2, b2, w3, b3 = knobs = [Array(w.copy()) for w in weights]
+    losses = []
+    for step in range(steps):
+        h = (Array(x) @ w1 + b1).tanh()
+        h = (h @ w2 + b2).tanh()
+        loss = (h @ w3 + b3).surprise(y)
+        losses.append(float(loss.data))
+        # clear, walk back, step: off the tape
+        for knob in knobs:
+            knob.grad = 0.0
+        loss.backward()
+        for knob in knobs:
+            knob.data = knob.data - rate * knob.grad
+    return losses, [knob.data for knob in knobs]
+
+
+@exercise.stub
+def train(x, y, weights, steps, rate):
+    class Array:
+        def __init__(self, data, inputs=(), op="", rule=None):
+            self.data, self.grad = data, 0.0
+            self.inputs, self.op, self.rule = inputs, op, rule
+
+        def __matmul__(self, w):
+            def rule(g):  # the gradients of self and of w
+                return ..., ...  # your code here: two products
+            return Array(self.data @ w.data, (self, w), "matmul", rule)
+
+        def __add__(self, bias):
+            def rule(g):  # the bias is stretched over all rows
+                return g, ...  # your code here: the gradient of the bias
+            return Array(self.data + bias.data, (self, bias), "add", rule)
+
+        def tanh(self):
+            t = np.tanh(self.data)
+            return Array(t, (self,), "tanh", lambda g: (g * (1 - t * t),))
+
+        def surprise(self, labels):
+            n, place = len(labels), (np.arange(len(labels)), labels)
+            shares = np.exp(self.data - self.data.max(1, keepdims=True))
+            shares = shares / shares.sum(1, keepdims=True)
+            wrong = shares.copy()
+            wrong[place] -= 1
+            return Array(-np.log(shares[place]).mean(), (self,), "surprise", lambda g: (g * wrong / n,))
+
+        def backward(self):
+            order = []
+            def visit(array):
+                if array not in order:
+                    for one in array.inputs:
+                        visit(one)
+                    order.append(array)
+            visit(self)
+            self.grad = 1.0
+            for array in reversed(order):
+                if array.rule:
+                    for one, g in zip(array.inputs, array.rule(array.grad)):
+                        one.grad = one.grad + g
+
+    w1, b1, w2, b2, w3, b3 = knobs = [Array(w.copy()) for w in weights]
+    losses = []
+    for step in range(steps):
+        h = (Array(x) @ w1 + b1).tanh()
+        h = (h @ w2 + b2).tanh()
+        loss = (h @ w3 + b3).surprise(y)
+        losses.append(float(loss.data))
+        ...  # your code here: clear all slopes, walk back, step
+    return losses, [knob.data for knob in knobs]
+
+
+# ---- the same by hand, with one thing otherwise for each mistake ----------------------------------------------------
+
+def by_hand(x, y, weights, steps, rate, *, bias=lambda g: g.sum(0), count=len, kept=0.0, sign=-1, late=False,
+            own=True, memory=None):
+    """The training without a tape. kept: the share of the last gradient that is still there."""
+    w = [one.copy() for one in weights] if own else weights
+    old, losses, n = [0.0] * 6, [], len(x)
+    for _ in range(steps + late):
+        a = np.tanh(x @ w[0] + w[1])
+        b = np.tanh(a @ w[2] + w[3])
+        scores = b @ w[4] + w[5]
+        shares = np.exp(scores - scores.max(1, keepdims=True))
+        shares /= shares.sum(1, keepdims=True)
+        losses.append(float(-np.log(shares[range(n), y]).sum() / count(y)))
+        g3 = shares - np.eye(shares.shape[1])[y]
+        g3 = g3 / count(y)
+        g2 = g3 @ w[4].T * (1 - b**2)
+        g1 = g2 @ w[2].T * (1 - a**2)
+        if memory is not None:
+            memory.append((a, b, scores, g1, g2, g3, *w))
+        now = [x.T @ g1, bias(g1), a.T @ g2, bias(g2), b.T @ g3, bias(g3)]
+        old = [new + kept * before for new, before in zip(now, old)]
+        for i in range(6):
+            if own:
+                w[i] = w[i] + sign * rate * old[i]
+            else:
+                w[i] += sign * rate * old[i]
+    return losses[late:], w
+
+
+@exercise.also_right
+def train(x, y, weights, steps, rate):
+    return by_hand(x, y, weights, steps, rate)
+
+
+@exercise.also_right
+def train(x, y, weights, steps, rate):
+    """The tape is a list: what ran last stands last, so it is its own order."""
+    knobs, losses = [w.copy() for w in weights], []
+    for _ in range(steps):
+        tape, grads, h = [], {}, x
+        for i in range(0, 6, 2):
+            tape.append(("layer", h, i))
+            h = h @ knobs[i] + knobs[i + 1]
+            if i < 4:
+                h = np.tanh(h)
+                tape.append(("tanh", h, i))
+        e = np.exp(h - h.max(axis=1)[:, None])
+        shares = e / e.sum(axis=1)[:, None]
+        losses.append(-np.log(shares[np.arange(len(y)), y]).mean())
+        g = (shares - (y[:, None] == np.arange(shares.shape[1]))) / len(y)
+        while tape:
+            op, h, i = tape.pop()
+            if op == "tanh":
+                g = g * (1 - h * h)
+            else:
+                grads[i], grads[i + 1], g = h.T @ g, np.ones(len(g)) @ g, g @ knobs[i].T
+        knobs = [w - rate * grads[i] for i, w in enumerate(knobs)]
+    return losses, knobs
+
+
+@exercise.wrong("minflow's own engine",
+                "The point is that it is yours: Python and NumPy alone.",
+                "No flow and no nn in it: your Array class has all that is needed.")
+def train(x, y, weights, steps, rate):
+    knobs = [flow.tensor(w).requires_grad_() for w in weights]
+    return [0.0] * steps, [knob.numpy() for knob in knobs]
+
+
+@exercise.wrong("update on the tape",
+                "The losses are right, and the memory climbs: each step hangs on the steps before it. The update was "
+                "written on the tape.",
+                "Change `knob.data`, a plain array. Do not make a new Array from the old one.")
+def train(x, y, weights, steps, rate):
+    return by_hand(x, y, weights, steps, rate, memory=[])
+
+
+@exercise.wrong("slopes not cleared",
+                "The first step is right, then each goes by the slopes of all steps before it: see 03.4.",
+                "Before each walk back: the grad of every knob is 0 again.")
+def train(x, y, weights, steps, rate):
+    return by_hand(x, y, weights, steps, rate, kept=1.0)
+
+
+@exercise.wrong("mean over the wrong count",
+                "Is your first loss ln 2? The mean goes over the examples, not over all scores.",
+                "Divide by the number of labels.")
+def train(x, y, weights, steps, rate):
+    return by_hand(x, y, weights, steps, rate, count=lambda y: 2 * len(y))
+
+
+@exercise.wrong("sum in place of mean",
+                "Your loss grows with the number of points: it is a sum. A mean is asked for.",
+                "Divide by the number of labels, in the loss and in its gradient.")
+def train(x, y, weights, steps, rate):
+    return by_hand(x, y, weights, steps, rate, count=lambda y: 1)
+
+
+@exercise.wrong("gradient of the bias not folded",
+                "A bias has got the shape (points, width): it was stretched over all rows, and its gradient was not "
+                "folded back. You know this from 03.3.",
+                "Each bias is used in every row: its gradient is the sum over axis 0.")
+def train(x, y, weights, steps, rate):
+    return by_hand(x, y, weights, steps, rate, bias=lambda g: g)
+
+
+@exercise.wrong("mean for the bias",
+                "The biases move too little. Where ways meet, slopes add: a sum over the rows, no mean.",
+                "`g.sum(0)`: the division by n is in the loss already.")
+def train(x, y, weights, steps, rate):
+    return by_hand(x, y, weights, steps, rate, bias=lambda g: g.mean(0))
+
+
+@exercise.wrong("uphill",
+                "The loss rises: your steps go uphill.",
+                "Each knob *minus* rate times its slope.")
+def train(x, y, weights, steps, rate):
+    return by_hand(x, y, weights, steps, rate, sign=1)
+
+
+@exercise.wrong("loss after the step",
+                "Your first loss is that after one step. Write it down before you step.",
+                "The loss of untrained weights belongs in the list too: it is the first one.")
+def train(x, y, weights, steps, rate):
+    return by_hand(x, y, weights, steps, rate, late=True)
+
+
+@exercise.wrong("the given weights changed",
+                "The arrays that were given are other ones now: you changed them in place.",
+                "Work on copies: `w.copy()`; and write `a = a - b`, which makes a new array, not `a -= b`.")
+def train(x, y, weights, steps, rate):
+    return by_hand(x, y, weights, steps, rate, own=False)
+
+
+@exercise.wrong("never stepped",
+                "The loss stays as it is: nothing moves the knobs, or their slopes are 0.",
+                "Three things in each step: clear the slopes, walk back, move each knob's data.")
+def train(x, y, weights, steps, rate):
+    return by_hand(x, y, weights, steps, 0.0)
+
+
+@exercise.wrong("transposed product",
+                "In x @ w, one of your two products does not fit: write the shapes of g, x and w under each other.",
+                "The gradient of w has its shape, (in, out): x.T is (in, n), g is (n, out).")
+def train(x, y, weights, steps, rate):
+    raise ValueError("matmul: the shapes do not fit")
+
+
+# ---- what is asked --------------------------------------------------------------------------------------------------
+
+def start(rng, width, second=None, scale=1.0, classes=2):
+    """Weights in the order w1, b1, w2, b2, w3, b3."""
+    second = second or width
+    return [scale * rng.normal(size=(2, width)), 0.1 * rng.normal(size=width),
+            rng.normal(size=(width, second)) / width**0.5, 0.1 * rng.normal(size=second),
+            rng.normal(size=(second, classes)) / second**0.5, 0.1 * rng.normal(size=classes)]
+
+
+def zero(width=2):
+    return [np.zeros(shape) for shape in ((2, width), width, (width, width), width, (width, 2), 2)]
+
+
+def losses(train, *args):
+    return [float(loss) for loss in train(*args)[0]]
+
+
+def shapes(train, *args):
+    return [np.shape(one) for one in train(*args)[1]]
+
+
+def trained(train, *args, place):
+    return np.asarray(train(*args)[1][place], float)
+
+
+def unchanged(train, x, y, weights, steps, rate):
+    before = [w.copy() for w in weights]
+    train(x, y, weights, steps, rate)
+    return all(np.array_equal(one, old) for one, old in zip(weights, before))
+
+
+def climbs(train, x, y, weights, few, rate, many):
+    """Does the memory that a training takes grow with its steps?"""
+    train(x, y, weights, few, rate)
+    if tracemalloc.is_tracing():
+        return False
+    peaks = []
+    for steps in (few, many):
+        gc.collect()
+        tracemalloc.start()
+        try:
+            train(x, y, weights, steps, rate)
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+    return peaks[1] > 3 * peaks[0]
+
+
+def spiral(n):
+    x, y = flow.data.points("spiral", n=n)
+    return x.astype(float), y
+
+
+def asks(run, points, weights, steps, rate, text, held=False, **kwargs):
+    """A case whose wanted value is that of the training by hand."""
+    wanted = run(by_hand, *points, weights, steps, rate, **kwargs)
+    return case(*points, weights, steps, rate, run=run, wanted=wanted, text=text, held=held, **kwargs)
+
+
+@exercise.cases
+def cases(rng):
+    fixed = np.random.default_rng(0)
+    few = np.array([[1.0, 2.0], [0.5, -1.0], [-2.0, 0.0]]), np.array([0, 1, 1])
+    small, wide = start(fixed, 2), start(fixed, 32, scale=2.0)
+    yield asks(losses, few, zero(), 1, 0.1, "3 points, all weights 0: the first loss")
+    yield asks(losses, few, small, 1, 0.1, "3 points, 2 hidden numbers in both layers: the first loss")
+    yield asks(shapes, few, start(fixed, 4, 5), 1, 0.1, "3 points, layers of 4 and 5, 1 step: shapes of the weights")
+    yield asks(trained, few, small, 1, 0.1, "3 points, 1 step at the rate 0.1: b3 afterwards", place=5)
+    yield asks(trained, few, small, 1, 0.1, "3 points, 1 step at the rate 0.1: w1 afterwards", place=0)
+    yield asks(losses, few, small, 4, 0.1, "3 points, 4 steps at the rate 0.1: the losses")
+    yield case(*few, small, 2, 0.1, run=unchanged, wanted=True, text="are the weights that were given as they were?")
+    yield case(*few, small, 8, 0.1, run=climbs, many=80, wanted=False,
+               text="80 steps in place of 8: does it need three times the memory?")
+    yield asks(losses, spiral(100), wide, 20, 1.0, "the spiral, 100 points, 20 steps at the rate 1: the losses")
+    points = rng.normal(size=(7, 2)), rng.integers(0, 3, 7)
+    yield asks(losses, points, start(rng, 3, 5, classes=3), 5, 0.3, "", held=True)
+    yield asks(trained, points, start(rng, 4, 3, classes=3), 3, 0.3, "", held=True, place=1)

@@ -1,0 +1,148 @@
+"""14.1 swish_rule: the gradient of an operation of one's own."""
+
+import numpy as np
+
+import minflow as flow
+
+from ...definition import Exercise, case
+
+exercise = Exercise(
+    "14.1", "swish_rule", kind="write", level="core", answer="rule", allowed=(1e-9, 1e-9),
+    question="What is the gradient of an operation that nobody has written before?",
+    hint="Put an x into the formula, nudge it, and compare with your slope. Where is the first x at which they differ?",
+    fact="Swish is found in many networks of today, also as SiLU. Its slope at 0 is 1/2, and far to the right it is 1: "
+         "a ReLU with a round corner.",
+    sibling="The same for x * tanh(x). It is a product of x and of tanh(x). The slope of a product is: slope of the "
+            "one times the other, plus the one times the slope of the other. That of x is 1, that of tanh is "
+            "1 - tanh(x)**2. So it is tanh(x) + x * (1 - tanh(x)**2), and the rule gives g times that.",
+)
+
+
+@exercise.solution
+def rule(g, x):
+    s = x.sigmoid()
+    # x stands in the product twice: as it is, and inside the sigmoid
+    slope = s + x * s * (1 - s)
+    return g * slope
+
+
+@exercise.also_right
+def rule(g, x):
+    out = x * x.sigmoid()
+    return g * out + g * x.sigmoid() * (1 - out)
+
+
+@exercise.also_right
+def rule(g, x):
+    half = 0.5 * (1 + (0.5 * x).tanh())
+    return g * half * (1 + x * (1 - half))
+
+
+@exercise.wrong("without g",
+                "That works only where g is 1. What comes from behind, g, must go on through your rule.",
+                "Multiply along the way: the slope of your operation, times g.")
+def rule(g, x):
+    s = x.sigmoid()
+    return s + x * s * (1 - s)
+
+
+@exercise.wrong("sigmoid alone",
+                "You nudge one x, and hold the other: x stands there twice.",
+                "Two ways lead from x to the result, and where ways meet, slopes add. The second goes through sigmoid.")
+def rule(g, x):
+    return g * x.sigmoid()
+
+
+@exercise.wrong("inner half alone",
+                "That is the way through the sigmoid. There is a second way: the x in front of it.",
+                "Hold the sigmoid still and nudge the x in front. What is that slope? Add it.")
+def rule(g, x):
+    s = x.sigmoid()
+    return g * x * s * (1 - s)
+
+
+@exercise.wrong("slope of sigmoid without x",
+                "That is the slope of the sigmoid alone. The x in front of it is missing.",
+                "The operation is a product, x times sigmoid(x): two terms.")
+def rule(g, x):
+    s = x.sigmoid()
+    return g * s * (1 - s)
+
+
+@exercise.wrong("slope of sigmoid with +",
+                "The slope of the sigmoid s is s * (1 - s). Nudge it at 0: it rises by 1/4 per unit.",
+                "A minus, not a plus: at 0, s is 1/2 and the slope is 1/2 * 1/2.")
+def rule(g, x):
+    s = x.sigmoid()
+    return g * (s + x * s * (1 + s))
+
+
+@exercise.wrong("1 / (1 + exp(-x))",
+                "exp(1000) is too large for a number, so the gradient of your gradient is not a number. The engine has "
+                "a sigmoid that is careful: `x.sigmoid()`.",
+                "Do not write exp: use x.sigmoid().")
+def rule(g, x):
+    s = 1 / (1 + (-x).exp())
+    return g * (s + x * s * (1 - s))
+
+
+@exercise.wrong("exp(x) / (1 + exp(x))",
+                "exp(1000) is too large for a number, and infinite divided by infinite is not one. The engine has a "
+                "sigmoid that is careful: `x.sigmoid()`.",
+                "Do not write exp: use x.sigmoid().")
+def rule(g, x):
+    s = x.exp() / (1 + x.exp())
+    return g * (s + x * s * (1 - s))
+
+
+@exercise.wrong("off the tape",
+                "The gradient is right, but it has no gradient itself: it was computed from a copy off the tape.",
+                "Write the rule in the engine's operations on x itself: no detach, numpy or item.")
+def rule(g, x):
+    s = x.detach().sigmoid()
+    return g * (s + x.detach() * s * (1 - s)) + 0 * x
+
+
+def sigmoid(x):
+    with np.errstate(over="ignore"):
+        return np.where(x < 0, np.exp(np.minimum(x, 0)) / (1 + np.exp(np.minimum(x, 0))), 1 / (1 + np.exp(-abs(x))))
+
+
+def first(g, x):
+    """By NumPy: what the rule should give."""
+    s = sigmoid(x)
+    return g * (s + x * s * (1 - s))
+
+
+def of(g, x, held=False):
+    g, x = np.asarray(g, float), np.asarray(x, float)
+    return case(flow.tensor(g), flow.tensor(x), wanted=first(g, x), held=held,
+                text="" if held else f"g = {g.tolist()}, x = {x.tolist()}")
+
+
+def again(rule, g, x):
+    """The gradient of the sum of the gradient."""
+    x.requires_grad_()
+    rule(g, x).sum().backward()
+    return x.grad
+
+
+def twice(x, text, held=False):
+    x = np.asarray(x, float)
+    s = sigmoid(x)
+    slope = s * (1 - s)
+    return case(flow.ones(len(x), dtype=flow.float64), flow.tensor(x), run=again, text=text, held=held,
+                wanted=2 * slope + x * slope * (1 - 2 * s))
+
+
+@exercise.cases
+def cases(rng):
+    yield of([1.0], [0.0])
+    yield of([1.0, 1.0], [1.0, -2.0])
+    yield of([10.0, -1.0], [1.0, -2.0])
+    yield of([[1.0, 2.0], [0.0, 3.0]], [[0.5, 1.5], [3.0, -0.5]])
+    yield of([1.0, 1.0], [-1000.0, 1000.0])
+    yield twice([0.0, 1.0], "the gradient of your gradient, g = [1, 1], x = [0, 1]")
+    yield twice([-1000.0, 1000.0], "the gradient of your gradient, g = [1, 1], x = [-1000, 1000]")
+    yield of(rng.normal(size=(3, 4)), rng.normal(size=(3, 4)), held=True)
+    yield twice(rng.normal(size=5), "", held=True)

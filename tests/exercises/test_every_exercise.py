@@ -42,7 +42,7 @@ def as_typed(exercise, text):
     from minflow.compiler.passes.rewrite import rewritten
     from minflow.core.ir import outputs_of
 
-    names = {name: __import__(name) for name in ("math", "statistics", "time")}  # as a lesson's first cell does
+    names = {name: __import__(name) for name in ("math", "os", "statistics", "time")}  # as a lesson's first cell does
     names |= {"np": np, "rewritten": rewritten, "outputs_of": outputs_of}
     names |= dict(zip(exercise.given, given_to(exercise))) | {
         "flow": flow, "nn": flow.nn, "tp": tp, "draw": draw, "__name__": "__main__"}

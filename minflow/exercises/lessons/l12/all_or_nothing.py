@@ -1,0 +1,264 @@
+"""12.2 all_or_nothing: write a file as a whole or not at all."""
+
+import os
+import tempfile
+from pathlib import Path
+from unittest import mock
+
+from ...definition import Exercise, case
+
+exercise = Exercise(
+    "12.2", "all_or_nothing", kind="write", level="core", answer="safe_write",
+    question="How is a file written as a whole, or not at all?",
+    hint="Three steps: write into another file in the same folder; close it; rename it to `path`. If a step fails, "
+         "remove the other file.",
+    fact="minflow does one thing more: it tells the disk to write now, with `os.fsync`. Without it a computer that "
+         "loses its power may have renamed a file whose content was still on its way.",
+    sibling="A new timetable hangs in the hall of a school. Rubbing out the old one and writing anew leaves the hall "
+            "without one for an hour. Better: write the new one in the office. When it is finished, exchange the two "
+            "sheets. If you spill ink on it, throw it away: the old one still hangs.",
+)
+
+
+@exercise.solution
+def safe_write(path, write):
+    other = path + ".part"
+    try:
+        # a file beside it, closed before it is renamed
+        with open(other, "wb") as file:
+            write(file)
+        # in one step: a reader sees the old one or the new one
+        os.replace(other, path)
+    except BaseException:
+        # nothing is left, and the caller hears of it
+        os.remove(other)
+        raise
+
+
+@exercise.also_right
+def safe_write(path, write):
+    import tempfile
+
+    with tempfile.TemporaryDirectory(dir=os.path.dirname(path)) as folder:
+        beside = os.path.join(folder, "new")
+        with open(beside, "wb") as file:
+            write(file)
+        os.rename(beside, path)
+
+
+@exercise.also_right
+def safe_write(path, write):
+    from pathlib import Path
+
+    target = Path(path)
+    beside = target.with_name("." + target.name + str(os.getpid()))
+    try:
+        file = beside.open("wb")
+        try:
+            write(file)
+        finally:
+            file.close()
+        beside.replace(target)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+@exercise.also_right
+def safe_write(path, write):
+    """Held in memory first: `write` cannot fail any more when the file is made."""
+    import io
+
+    memory = io.BytesIO()
+    write(memory)
+    with open(path + "~", "wb") as file:
+        file.write(memory.getvalue())
+    os.replace(path + "~", path)
+
+
+@exercise.wrong("copied",
+                "The finished bytes are written over the old file. That takes time, and may fail half way.",
+                "`os.replace(other, path)` takes one step, however large the file is.")
+def safe_write(path, write):
+    import shutil
+
+    try:
+        with open(path + ".part", "wb") as file:
+            write(file)
+        shutil.copyfile(path + ".part", path)
+    finally:
+        os.remove(path + ".part")
+
+
+@exercise.wrong("half one put in place",
+                "After a failure the half file takes the place of the old one: `finally` runs after an error too.",
+                "`os.replace` only where `write` came to its end.")
+def safe_write(path, write):
+    try:
+        with open(path + ".part", "wb") as file:
+            write(file)
+    finally:
+        os.replace(path + ".part", path)
+
+
+@exercise.wrong("opens path itself",
+                "`open(path, \"wb\")` empties the old file at once. If `write` fails now, both are gone.",
+                "Open another name, such as `path + \".part\"`, and rename it when all is written.")
+def safe_write(path, write):
+    with open(path, "wb") as file:
+        write(file)
+
+
+@exercise.wrong("path itself, removed",
+                "You write into `path` itself, and remove it after a failure: then the old file is gone too.",
+                "Open another name, such as `path + \".part\"`, and rename it when all is written.")
+def safe_write(path, write):
+    try:
+        with open(path, "wb") as file:
+            write(file)
+    except BaseException:
+        os.remove(path)
+        raise
+
+
+@exercise.wrong("another folder",
+                "The other file lies in another folder. That may be another disk, and then renaming is copying.",
+                "Put it beside `path`: the same folder, another name.")
+def safe_write(path, write):
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        with open(folder + "/new", "wb") as file:
+            write(file)
+        os.replace(folder + "/new", path)
+
+
+@exercise.wrong("old one removed first",
+                "For a moment there is no file at all: the old one is removed before the new one has its name.",
+                "`os.replace` needs no room: it puts the new one in place of the old in one step.")
+def safe_write(path, write):
+    try:
+        with open(path + ".part", "wb") as file:
+            write(file)
+        if os.path.exists(path):
+            os.remove(path)
+        os.replace(path + ".part", path)
+    except BaseException:
+        os.remove(path + ".part")
+        raise
+
+
+@exercise.wrong("left behind",
+                "After a failure a half file is left in the folder. Who removes it?",
+                "`try:` ... `except BaseException:` remove it, then `raise`.")
+def safe_write(path, write):
+    with open(path + ".part", "wb") as file:
+        write(file)
+    os.replace(path + ".part", path)
+
+
+@exercise.wrong("swallowed",
+                "The error is swallowed: the caller believes that the file is saved.",
+                "`raise`, alone, at the end of the `except` block passes the error on.")
+def safe_write(path, write):
+    try:
+        with open(path + ".part", "wb") as file:
+            write(file)
+        os.replace(path + ".part", path)
+    except Exception:
+        os.remove(path + ".part")
+
+
+@exercise.wrong("not closed",
+                "You rename while the file is still open: a part of it is not yet written.",
+                "`os.replace` stands behind the `with` block, not in it.")
+def safe_write(path, write):
+    try:
+        with open(path + ".part", "wb") as file:
+            write(file)
+            os.replace(path + ".part", path)
+    except BaseException:
+        os.remove(path + ".part")
+        raise
+
+
+OLD = b"old"
+
+
+class Watched:
+    """A temporary folder with a file in it, or none; what a reader of the file sees from moment to moment."""
+
+    def __init__(self, folder, new, there=True):
+        self.folder, self.path, self.new = Path(folder), Path(folder) / "model.bin", new
+        self.seen, self.came_from = [], "nothing was renamed"
+        if there:
+            self.path.write_bytes(OLD)
+
+    def look(self):
+        content = self.path.read_bytes() if self.path.exists() else None
+        state = {None: "no file", OLD: "old", self.new: "new"}.get(content, "half")
+        if self.seen[-1:] != [state]:
+            self.seen.append(state)
+
+    def spy(self, name):
+        """`os.replace` and its like, with a look before and after."""
+        do = getattr(os, name)
+
+        def call(path, *others, **more):
+            self.look()
+            if others and os.path.realpath(others[0]) == os.path.realpath(self.path):
+                inside = os.path.realpath(path).startswith(os.path.realpath(self.folder) + os.sep)
+                self.came_from = "its own folder" if inside else "another folder"
+            result = do(path, *others, **more)
+            self.look()
+            return result
+
+        return mock.patch.object(os, name, call)
+
+    def save(self, safe_write, fail_at=None, error=ValueError):
+        """One save; fail_at: how many bytes are written when `write` fails. Gives whether the caller heard of it."""
+        def write(file):
+            self.look()
+            file.write(self.new[:fail_at])
+            self.look()
+            if fail_at is not None:
+                raise error("the disk is full")
+
+        with self.spy("replace"), self.spy("rename"), self.spy("remove"), self.spy("unlink"):
+            try:
+                safe_write(str(self.path), write)
+            except error as caught:
+                if "the disk is full" not in str(caught):
+                    raise
+                return "an error is raised"
+            finally:
+                self.look()
+        return "no error is raised"
+
+
+def save(safe_write, ask, new, there=True, fail_at=None, error=ValueError):
+    """Asked: what readers `saw`, what file there is `after`, where the new file came `from`, which `names` are left
+    in the folder, or what the caller `heard`."""
+    with tempfile.TemporaryDirectory() as folder:
+        watched = Watched(folder, new, there)
+        heard = watched.save(safe_write, fail_at, error)
+        return {"saw": watched.seen, "after": watched.seen[-1], "from": watched.came_from, "heard": heard,
+                "names": sorted(file.name for file in watched.folder.iterdir())}[ask]
+
+
+@exercise.cases
+def cases(rng):
+    new = rng.bytes(int(rng.integers(20, 90)))
+    size = len(new)
+    yield case("after", new, run=save, wanted="new", text=f"{size} bytes over an old file: which one is there?")
+    yield case("after", new, False, run=save, wanted="new", text=f"{size} bytes, no old file: which one is there?")
+    yield case("saw", new, run=save, wanted=["old", "new"], text="what does a reader see, from first to last?")
+    yield case("from", new, run=save, wanted="its own folder", text="from where was the new file renamed?")
+    yield case("after", new, True, 10, run=save, wanted="old", text="`write` fails after 10 bytes: which one is there?")
+    yield case("names", new, True, 10, run=save, wanted=["model.bin"],
+               text="`write` fails after 10 bytes: the files in the folder")
+    yield case("heard", new, True, 10, run=save, wanted="an error is raised",
+               text="`write` fails after 10 bytes: what does the caller see?")
+    yield case("names", new, run=save, wanted=["model.bin"], text="all goes well: the files in the folder")
+    yield case("names", new, False, 0, run=save, wanted=[], held=True)
+    yield case("after", new, True, 0, OSError, run=save, wanted="old", held=True)
+    yield case("saw", new[:5] * 3, True, None, run=save, wanted=["old", "new"], held=True)

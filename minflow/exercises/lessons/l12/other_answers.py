@@ -1,0 +1,43 @@
+"""12.3 other_answers: a loaded model answers differently each time."""
+
+from ...definition import Exercise
+
+exercise = Exercise(
+    "12.3", "other_answers", kind="explain", level="warm-up", answer="cause",
+    question="Why does a loaded model answer differently each time?",
+    hint='One of "file damaged", "rounding", "batch order", "weights missing" and "dropout".',
+    fact="`model.eval()` switches dropout off. A graph is saved in the mode in which it was called: call it in eval() "
+         "before you give it away.",
+    sibling="A clock is wrong. Is it always three minutes late? Then it was set wrongly. Is it wrong by another amount "
+            "each time you look? Then something *in it* moves that should stand still. Ask first whether a fault "
+            "repeats: half of all causes fall away.",
+)
+exercise.solution("dropout")
+exercise.also_right("Dropout")
+exercise.also_right("the dropout")
+
+
+@exercise.accept
+def said(cause):
+    return "dropout" in cause.lower() and "batch" not in cause.lower()
+
+
+def names(word):
+    return lambda cause: isinstance(cause, str) and word in cause.lower()
+
+
+exercise.wrong_value("file damaged", "file damaged",
+                     "A damaged file would be refused when it is loaded: its checksum would say so.",
+                     "And the numbers in a file are the same at each call.", when=names("damage"))
+exercise.wrong_value("rounding", "rounding",
+                     "Rounding repeats: the same numbers on the same machine are rounded in the same way.",
+                     "What in a network draws new numbers at each call?", when=names("round"))
+exercise.wrong_value("batch order", "batch order",
+                     "It is one image: there is no order in it.",
+                     "What in a network draws new numbers at each call?", when=names("order"))
+exercise.wrong_value("weights missing", "weights missing",
+                     "A network with wrong weights answers wrongly, but in the same way twice.",
+                     "What in a network draws new numbers at each call?", when=names("weight"))
+exercise.wrong_value("no text", 5,
+                     'Copy one of the five causes, in quotes: cause = "rounding", for example.',
+                     "It is a text.", when=lambda cause: not isinstance(cause, str))

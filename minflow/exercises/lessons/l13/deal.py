@@ -1,0 +1,169 @@
+"""13.2 deal: cut an array into n parts along an axis."""
+
+import math
+
+import numpy as np
+
+from ...definition import Exercise, case
+
+exercise = Exercise(
+    "13.2", "deal", kind="write", level="core",
+    question="How is an array dealt out to n devices?",
+    hint="`size // n` entries for each, and one more for the first `size % n` of them. Count from where to where each "
+         "part goes.",
+    fact="The devices wait for the one with the most work. That is why no part may be larger than another by more "
+         "than one.",
+    sibling="Seven apples for three children: 7 // 3 is 2 for each, 7 % 3 is 1 left over, for the first: 3, 2, 2. The "
+            "first takes apples 0 to 3 (3 is not hers), the second 3 to 5, the third 5 to 7. And `np.take(x, [3, 4], "
+            "axis=1)` takes columns 3 and 4 of x, as new numbers.",
+)
+
+
+@exercise.solution
+def deal(x, n, axis):
+    # how many each device gets: the rest goes to the first ones
+    size = x.shape[axis]
+    sizes = [size // n + (i < size % n) for i in range(n)]
+    parts, start = [], 0
+    for length in sizes:
+        # take makes new numbers, not a view
+        parts.append(np.take(x, range(start, start + length), axis=axis))
+        start += length
+    return parts
+
+
+@exercise.also_right
+def deal(x, n, axis):
+    return [part.copy() for part in np.array_split(x, n, axis)]
+
+
+@exercise.also_right
+def deal(x, n, axis):
+    small, rest = divmod(x.shape[axis], n)
+    turned = np.moveaxis(x, axis, 0)
+    return [np.moveaxis(turned[i * small + min(i, rest):(i + 1) * small + min(i + 1, rest)], 0, axis).copy()
+            for i in range(n)]
+
+
+@exercise.also_right
+def deal(x, n, axis):
+    ends = np.cumsum([0] + [math.ceil((x.shape[axis] - i) / n) for i in range(n)])
+    parts = []
+    for i in range(n):
+        place = [slice(None)] * x.ndim
+        place[axis] = slice(ends[i], ends[i + 1])
+        parts.append(np.array(x[tuple(place)]))
+    return parts
+
+
+def cut(x, sizes, axis):
+    """Parts of these sizes, one behind the other."""
+    ends = np.cumsum([0, *sizes])
+    return [np.take(x, range(a, min(b, x.shape[axis])), axis=axis) for a, b in zip(ends, ends[1:])]
+
+
+@exercise.wrong("rest in the last",
+                "The last part is too small: 10 by 4 gives 3, 3, 3, 1. Wanted is 3, 3, 2, 2.",
+                "10 // 4 is 2 for each, and 10 % 4 is 2: one more for the first two.")
+def deal(x, n, axis):
+    size = x.shape[axis]
+    most = -(-size // n)
+    return cut(x, [max(0, min(most, size - i * most)) for i in range(n)], axis)
+
+
+@exercise.wrong("last one larger",
+                "The last part takes the whole rest: 10 by 4 gives 2, 2, 2, 4. Wanted is 3, 3, 2, 2.",
+                "One more for each of the first `size % n` parts.")
+def deal(x, n, axis):
+    size = x.shape[axis]
+    return cut(x, [size // n] * (n - 1) + [size - size // n * (n - 1)], axis)
+
+
+@exercise.wrong("rest dropped",
+                "Some entries are in no part. Count them: do all parts together have as many as x?",
+                "`size % n` entries are left over. Give one each to the first parts.")
+def deal(x, n, axis):
+    return cut(x, [x.shape[axis] // n] * n, axis)
+
+
+@exercise.wrong("equal parts only",
+                "`np.split` cuts into equal parts alone. 10 by 4 must work too.",
+                "Compute the size of each part yourself: `size // n`, and one more for the first `size % n`.")
+def deal(x, n, axis):
+    return [part.copy() for part in np.split(x, n, axis)]
+
+
+@exercise.wrong("always axis 0",
+                "You cut rows, whatever `axis` is.",
+                "`x.shape[axis]` is the size to cut; `np.take(x, range(a, b), axis=axis)` takes a piece.")
+def deal(x, n, axis):
+    return exercise.right(x, n, 0)
+
+
+@exercise.wrong("views",
+                "Writing into a part writes into the whole array: it is a view. Another device has memory of its own.",
+                "`.copy()` of each part.")
+def deal(x, n, axis):
+    return np.array_split(x, n, axis)
+
+
+@exercise.wrong("larger last",
+                "The larger parts come last. The first parts should have the one more.",
+                "`i < size % n` is true for the first ones.")
+def deal(x, n, axis):
+    size = x.shape[axis]
+    return cut(x, [size // n + (i >= n - size % n) for i in range(n)], axis)
+
+
+@exercise.wrong("dealt like cards",
+                "You deal like cards: one to each in turn. A part is a piece of neighbours.",
+                "Together, end to end, the parts must be x again.")
+def deal(x, n, axis):
+    return [np.take(x, range(i, x.shape[axis], n), axis=axis) for i in range(n)]
+
+
+@exercise.wrong("no empty parts",
+                "With more devices than entries some get an empty part. Your list is too short.",
+                "The list has always n entries.")
+def deal(x, n, axis):
+    return [part for part in exercise.right(x, n, axis) if part.size]
+
+
+def sizes(deal, x, n, axis):
+    return [part.shape[axis] for part in deal(x, n, axis)]
+
+
+def parts(deal, x, n, axis):
+    return [part.tolist() for part in deal(x, n, axis)]
+
+
+def collected(deal, x, n, axis):
+    """The parts, put together again."""
+    return np.concatenate(deal(x, n, axis), axis)
+
+
+def own(deal, x, n, axis):
+    """Does writing into the parts leave x as it was?"""
+    before = x.copy()
+    for part in deal(x, n, axis):
+        part[...] = -1
+    return bool((x == before).all())
+
+
+@exercise.cases
+def cases(rng):
+    def table(*shape):
+        return np.arange(math.prod(shape), dtype=np.float64).reshape(shape) + int(rng.integers(1, 9))
+
+    four, ten = np.arange(4.0), np.arange(10.0)
+    yield case(four, 2, 0, run=parts, wanted=[[0.0, 1.0], [2.0, 3.0]], text="[0 1 2 3] to 2")
+    yield case(ten, 4, 0, run=sizes, wanted=[3, 3, 2, 2], text="10 numbers to 4: the sizes")
+    yield case(ten, 4, 0, run=parts, wanted=[[0.0, 1.0, 2.0], [3.0, 4.0, 5.0], [6.0, 7.0], [8.0, 9.0]],
+               text="[0 ... 9] to 4")
+    yield case(np.arange(8.0).reshape(2, 4), 2, 1, run=parts,
+               wanted=[[[0.0, 1.0], [4.0, 5.0]], [[2.0, 3.0], [6.0, 7.0]]], text="(2, 4) to 2, axis 1")
+    yield case(np.arange(2.0), 3, 0, run=sizes, wanted=[1, 1, 0], text="2 numbers to 3: the sizes")
+    yield case(four, 2, 0, run=own, wanted=True, text="[0 1 2 3] to 2: does writing into the parts leave x as it was?")
+    for shape, n, axis in (((3, 5, 4), 3, 2), ((7, 2), 5, 0), ((2, 11, 3), 4, 1)):
+        x = table(*shape)
+        yield case(x, n, axis, run=collected, wanted=x, held=axis != 2, text=f"{shape} to {n}, axis {axis}: together")

@@ -1,0 +1,216 @@
+"""13.4 ring: a sum over n devices, each of which sends to its right neighbour alone."""
+
+import numpy as np
+
+from ...definition import Exercise, case
+
+exercise = Exercise(
+    "13.4", "ring", kind="write", level="stretch", limit=4.0,
+    question="How do n devices add their arrays, when each may only send to its neighbour?",
+    hint="Cut each array into n pieces. First half, n - 1 rounds: in round r device d sends piece (d - r) % n, and "
+         "its neighbour adds it. Second half, n - 1 rounds: finished pieces go round, and are only copied.",
+    fact="Each device sends nearly two arrays, whether there are 4 devices or 400. That is why large trainings add "
+         "their gradients in rings.",
+    sibling="Three children have three heaps each: apples, nuts and figs. Each passes another heap to the right, who "
+            "puts it with her own heap of that kind: Ana the apples, Ben the nuts, Cem the figs. Then each passes on "
+            "the heap that she has just made larger. After these two rounds Cem has all apples, Ana all nuts, Ben all "
+            "figs. Two more rounds tell everybody the three totals.",
+)
+
+
+@exercise.solution
+def ring(parts, send):
+    n = len(parts)
+    # pieces[d][k]: piece k of device d, a copy
+    pieces = [[piece.copy() for piece in np.array_split(part, n)] for part in parts]
+    # first half: what arrives is added
+    for r in range(n - 1):
+        for d in range(n):
+            k = (d - r) % n
+            pieces[(d + 1) % n][k] += send(d, pieces[d][k])
+    # second half: device d has the whole sum of piece d + 1; what arrives takes the old one's place
+    for r in range(n - 1):
+        for d in range(n):
+            k = (d + 1 - r) % n
+            pieces[(d + 1) % n][k] = send(d, pieces[d][k])
+    return [np.concatenate(own) for own in pieces]
+
+
+@exercise.also_right
+def ring(parts, send):
+    """Piece by piece: once round to add, once round to tell."""
+    n = len(parts)
+    cuts = np.array_split(np.arange(len(parts[0])), n)
+    results = [np.zeros_like(part) for part in parts]
+    for first, cut in enumerate(cuts):
+        piece = parts[first][cut]
+        for d in range(first, first + n - 1):
+            piece = parts[(d + 1) % n][cut] + send(d % n, piece)
+        last = (first + n - 1) % n
+        results[last][cut] = piece
+        for d in range(last, last + n - 1):
+            piece = send(d % n, piece)
+            results[(d + 1) % n][cut] = piece
+    return results
+
+
+@exercise.also_right
+def ring(parts, send):
+    """All send at once: first every message, then every change."""
+    n = len(parts)
+    own = [part.copy() for part in parts]
+    ends = [len(parts[0]) * k // n for k in range(n + 1)]
+    for r in range(2 * (n - 1)):
+        messages = []
+        for d in range(n):
+            k = (d - r) % n if r < n - 1 else (d - r + n) % n
+            messages.append((k, send(d, own[d][ends[k]:ends[k + 1]])))
+        for d, (k, message) in enumerate(messages):
+            place = slice(ends[k], ends[k + 1])
+            to = own[(d + 1) % n]
+            to[place] = to[place] + message if r < n - 1 else message
+    return own
+
+
+@exercise.wrong("whole arrays",
+                "The sums are right, but too much is sent: each device passes on whole arrays.",
+                "Cut each array into n pieces, and send one piece at a time.")
+def ring(parts, send):
+    n = len(parts)
+    results, going = [part.copy() for part in parts], [part.copy() for part in parts]
+    for r in range(n - 1):
+        arrived = [send(d, going[d]) for d in range(n)]
+        going = [arrived[(d - 1) % n] for d in range(n)]
+        for d in range(n):
+            results[d] += going[d]
+    return results
+
+
+@exercise.wrong("all to one",
+                "One sum goes round with everything in it: some devices send two whole arrays, and all others wait.",
+                "Cut each array into n pieces. Then all devices can send at the same time.")
+def ring(parts, send):
+    n = len(parts)
+    total = parts[0].copy()
+    for d in range(n - 1):
+        total = parts[d + 1] + send(d, total)
+    results = [total.copy() for _ in range(n)]
+    for d in range(n - 1, 2 * n - 2):
+        results[(d + 1) % n] = total = send(d % n, total)
+    return results
+
+
+@exercise.wrong("no message",
+                "The sums are right, but you took the numbers of other devices without sending them.",
+                "What goes from device to device goes through `send`.")
+def ring(parts, send):
+    return [np.sum(parts, axis=0) for _ in parts]
+
+
+def rounds(parts, send, first, second, add=False, copies=True):
+    """The right way, but for the number of rounds and what the second half does."""
+    n = len(parts)
+    pieces = [[piece.copy() if copies else piece for piece in np.array_split(part, n)] for part in parts]
+    for r in range(first):
+        for d in range(n):
+            pieces[(d + 1) % n][(d - r) % n] += send(d, pieces[d][(d - r) % n])
+    for r in range(second):
+        for d in range(n):
+            k, to = (d + 1 - r) % n, pieces[(d + 1) % n]
+            to[k] = to[k] + send(d, pieces[d][k]) if add else send(d, pieces[d][k])
+    return [np.concatenate(own) for own in pieces]
+
+
+@exercise.wrong("first half only",
+                "Each device knows one piece of the sum. The others still have to hear of it.",
+                "A second half, n - 1 rounds more: the finished pieces go round.")
+def ring(parts, send):
+    return rounds(parts, send, len(parts) - 1, 0)
+
+
+@exercise.wrong("adds again",
+                "In the second half you add again. Now it is only copied.",
+                "What arrives in the second half is finished: it takes the place of the old piece.")
+def ring(parts, send):
+    return rounds(parts, send, len(parts) - 1, len(parts) - 1, add=True)
+
+
+@exercise.wrong("one round more",
+                "n rounds are one too many: a piece comes home and is added a second time.",
+                "n - 1 rounds in each half.")
+def ring(parts, send):
+    return rounds(parts, send, len(parts), len(parts))
+
+
+@exercise.wrong("one round less",
+                "A round is missing: a piece that starts at one device must reach n - 1 others.",
+                "n - 1 rounds in each half.")
+def ring(parts, send):
+    return rounds(parts, send, max(0, len(parts) - 2), max(0, len(parts) - 2))
+
+
+@exercise.wrong("writes into the parts",
+                "The arrays that you were given have changed. Pieces of an array are views.",
+                "`.copy()` of each piece, before anything is added to it.")
+def ring(parts, send):
+    return rounds(parts, send, len(parts) - 1, len(parts) - 1, copies=False)
+
+
+class Wires:
+    """What each device has sent, in bytes."""
+
+    def __init__(self, n):
+        self.sent = [0] * n
+
+    def send(self, device, data):
+        """From a device to its right neighbour; gives what arrives there."""
+        data = np.array(data)
+        self.sent[device] += data.nbytes
+        return data
+
+
+def sums(ring, parts):
+    return [np.asarray(one).tolist() for one in ring(parts, Wires(len(parts)).send)]
+
+
+def sent(ring, parts):
+    """Bytes that each device sent."""
+    wires = Wires(len(parts))
+    ring(parts, wires.send)
+    return wires.sent
+
+
+def all_sent(ring, parts):
+    """Bytes that all sent together: pieces of other sizes may go in another order."""
+    return sum(sent(ring, parts))
+
+
+def still(ring, parts):
+    """Are the parts as they were?"""
+    before = [part.copy() for part in parts]
+    ring(parts, Wires(len(parts)).send)
+    return all((one == two).all() for one, two in zip(parts, before))
+
+
+@exercise.cases
+def cases(rng):
+    def parts(n, size):
+        return [rng.integers(1, 9, size).astype(np.float64) for _ in range(n)]
+
+    def total(some):
+        return [np.sum(some, axis=0).tolist()] * len(some)
+
+    two, three, four = [np.array([1.0, 2.0]), np.array([10.0, 20.0])], parts(3, 6), parts(4, 8)
+    uneven = parts(3, 7)
+    yield case(two, run=sums, wanted=[[11.0, 22.0]] * 2, text="[1 2] and [10 20]")
+    yield case(two, run=sent, wanted=[16, 16], text="[1 2] and [10 20]: the bytes that each sends")
+    yield case(three, run=sums, wanted=total(three), text="3 devices, 6 numbers each")
+    yield case(three, run=still, wanted=True, text="3 devices: are the given arrays as they were?")
+    yield case(four, run=sent, wanted=[96] * 4, text="4 devices, 8 numbers each: the bytes that each sends")
+    yield case(uneven, run=sums, wanted=total(uneven), text="3 devices, 7 numbers each")
+    one = parts(1, 3)
+    yield case(one, run=sums, wanted=total(one), text="one device alone")
+    yield case(uneven, run=all_sent, wanted=2 * 2 * 7 * 8, held=True)
+    five = parts(5, 13)
+    yield case(five, run=sums, wanted=total(five), held=True)
+    yield case(five, run=all_sent, wanted=2 * 4 * 13 * 8, held=True)

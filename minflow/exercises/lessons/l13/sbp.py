@@ -1,0 +1,55 @@
+"""13.1 sbp: how does a product lie on two devices?"""
+
+from ...definition import Exercise
+
+exercise = Exercise(
+    "13.1", "sbp", kind="predict", level="warm-up", answer="table",
+    question="Which matrix product gives what on two devices?",
+    hint='A dict with four entries. Each is "S0", "S1", "B" or "P". Draw two devices, and write into each what it '
+         "has of x and of w.",
+    fact="OneFlow finds such a table for every operation, and chooses the way that moves the fewest bytes. A person "
+         "only says how the first and the last tensor lie.",
+    sibling="x + y with both S0: each device has the same rows of both, so it has these rows of the sum: S0. x + y "
+            "with both P: each device adds its summands, and the sum of all is right: P. x + y with P and B: here it "
+            "goes wrong, since y would be counted once on each device.",
+)
+RIGHT = {"S0 @ B": "S0", "B @ S1": "S1", "S1 @ S0": "P", "B @ B": "B"}
+exercise.solution(RIGHT)
+exercise.stub(dict.fromkeys(RIGHT, "?"))
+
+
+@exercise.accept
+def said(table):
+    return {key: value.strip().upper() for key, value in table.items()} == RIGHT
+
+
+def is_now(key, *values):
+    return lambda table: key in table and str(table[key]).strip().upper() in values
+
+
+exercise.wrong_value("not filled in", RIGHT | {"B @ B": "?"},
+                     'Put "S0", "S1", "B" or "P" in place of each question mark.',
+                     "Four letters: S0 rows, S1 columns, B copies, P summands.",
+                     when=lambda table: isinstance(table, dict) and "?" in table.values())
+exercise.wrong_value("no dict", "S0 S1 P B",
+                     'A dict with the four keys of the cell, such as {"S0 @ B": "P"}.',
+                     "Keep the keys as they are; change only what stands behind them.",
+                     when=lambda table: not isinstance(table, dict) or table.keys() != RIGHT.keys())
+exercise.wrong_value("a copy of other rows", RIGHT | {"S0 @ B": "B"},
+                     "S0 @ B: the two devices have other rows of x, so they get other rows of the product.",
+                     "Device 0 has the upper rows of x and all of w. Which part of the product can it make?",
+                     when=is_now("S0 @ B", "B", "S1", "P"))
+exercise.wrong_value("rows for columns", RIGHT | {"B @ S1": "S0"},
+                     "B @ S1: each device has other *columns* of w. A column of w makes a column of the product.",
+                     "Axis 1 counts the columns.", when=is_now("B @ S1", "S0", "B", "P"))
+exercise.wrong_value("a finished sum", RIGHT | {"S1 @ S0": "B"},
+                     "S1 @ S0: both results have the full shape, but each device has only *half of every sum*.",
+                     "A number of the product is a sum over the columns of x. Who has all columns?",
+                     when=is_now("S1 @ S0", "B"))
+exercise.wrong_value("a finished row", RIGHT | {"S1 @ S0": "S0"},
+                     "S1 @ S0: nobody has a finished row. Each device has half of the columns of x.",
+                     "What must be done with both results to get the product?", when=is_now("S1 @ S0", "S0", "S1"))
+exercise.wrong_value("twice", RIGHT | {"B @ B": "P"},
+                     "B @ B: each device has the whole product. If they were summands, adding would double it.",
+                     "Both do the same work on the same numbers. What do they have then?",
+                     when=is_now("B @ B", "P", "S0", "S1"))

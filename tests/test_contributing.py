@@ -66,7 +66,8 @@ def written(folder, path, block):
 def house(tmp_path_factory):
     """A copy of this folder in which everything has been added."""
     folder = tmp_path_factory.mktemp("house")
-    for name in ("minflow", "widgets", "tests", "README.md", "CONTRIBUTING.md", "pyproject.toml", "conftest.py"):
+    for name in ("minflow", "widgets", "tests", "notebooks", "README.md", "CONTRIBUTING.md", "pyproject.toml",
+                 "conftest.py"):
         if (TOP / name).is_dir():
             shutil.copytree(TOP / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
         elif (TOP / name).exists():
@@ -74,6 +75,8 @@ def house(tmp_path_factory):
     for section in SECTIONS.values():
         for path, block in re.findall(PLACED, section, re.DOTALL):
             written(folder, path, block)
+    done = python("-c", blocks("Add an exercise", "python")[1], cwd=folder, path=[folder])
+    assert done.returncode == 0, done.stderr
     return folder
 
 
@@ -119,6 +122,20 @@ def test_add_a_layer_a_loss_and_an_optimizer(passed):
 def test_add_a_view(passed, house):
     text, = blocks("Add a view", "text")
     assert "test_tally" in passed and (house / "tests/golden/tally.txt").read_text() == text
+
+
+def test_add_an_exercise(passed, house, tmp_path):
+    assert {"test_an_empty_answer_earns_nothing", "test_the_solution_earns_all",
+            "test_right_answers_of_other_styles_pass", "test_wrong_answers_are_caught_and_named",
+            "test_a_solution_is_read_as_it_is_written"} == set(of(passed, "mean_of_last"))
+    assert len(of(passed, "02_downhill")) > 3
+    text, = blocks("Add an exercise", "text")
+    definition = blocks("Add an exercise", "python")[0]
+    wrong = re.search(r'wrong\("always k".*?\n(def .*?)\n\n', definition, re.DOTALL)[1]
+    (tmp_path / "answer.py").write_text(
+        f"from minflow.exercises import check\n\n{wrong}\n\nprint(check('mean_of_last', mean_of_last))\n")
+    done = python("answer.py", cwd=tmp_path, path=[house], MINFLOW_PROGRESS="0", PYTHONIOENCODING="utf-8")
+    assert done.stdout == text, done.stderr
 
 
 @pytest.fixture

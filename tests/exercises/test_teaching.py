@@ -1,0 +1,109 @@
+"""The teacher's pages speak of lessons, exercises, mistakes and commands that are there."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from minflow import cli
+from minflow.exercises import welcome
+from minflow.exercises.find import course, lessons
+
+TOP = Path(__file__).parents[2]
+PAGES = {file.stem: file.read_text(encoding="utf-8") for file in sorted((TOP / "docs/teaching").glob("*.md"))}
+EXERCISES = {one.number: one for one in course()}
+LESSONS = {one.number: one for one in welcome.lessons(TOP / "notebooks")}
+NOTES = {part[:2]: part for part in PAGES["notes"].split("\n## ")[1:]}
+EVERY = {f"{number:02}" for number in range(16)}
+FEWEST_MISTAKES = 3
+# Lessons whose exercises are not defined yet: what is said of them comes from the plan of the course.
+PLANNED = EVERY - set(lessons())
+
+
+def rows(text, first):
+    """The rows of the tables whose heading begins with that cell, as lists of cells."""
+    tables = re.findall(rf"^\| {first} \|.*\n\|[-|]+\|\n((?:\|.*\n)*)", text, re.MULTILINE)
+    return [[cell.strip() for cell in line.strip("|\n").split(" |")] for table in tables for line in table.splitlines()]
+
+
+def headings(number):
+    cells = json.loads(LESSONS[number].path.read_bytes())["cells"]
+    text = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    return re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_exercises_have_their_numbers_and_names(page):
+    named = re.findall(r"\b([01]\d\.\d)\b(?: `(\w+)`)?", PAGES[page])
+    wrong = [(number, name) for number, name in named if number[:2] not in PLANNED
+             and (number not in EXERCISES or name and EXERCISES[number].name != name)]
+    assert not wrong
+
+
+def test_every_lesson_has_its_notes():
+    assert set(NOTES) == EVERY
+    for number, part in NOTES.items():
+        assert all(f"**{word}" in part for word in ("Aim:**", "On the board:**", "They ask:**", "Cut first:**",
+                                                    "End with:**")), number
+        if number in LESSONS:
+            assert headings(number)[0].startswith(part.partition("\n")[0]), number
+
+
+@pytest.mark.parametrize("number", sorted(LESSONS))
+def test_the_notes_say_the_minutes_of_the_lesson(number):
+    if LESSONS[number].minutes:
+        assert f"\n\n{LESSONS[number].minutes} minutes. " in NOTES[number]
+
+
+@pytest.mark.parametrize("number", sorted(EVERY - PLANNED))
+def test_mistakes_are_those_that_a_check_can_name(number):
+    said = rows(NOTES[number], "exercise")
+    if not said:
+        assert "Mistakes to expect:" in NOTES[number]
+        return
+    assert len(said) >= FEWEST_MISTAKES
+    for exercise, mistake, _ in said:
+        assert mistake in [wrong.name for wrong in EXERCISES[exercise[:4]].wrongs], (exercise, mistake)
+
+
+def test_the_plan_has_every_lesson_once():
+    weeks = rows(PAGES["plan"], "week")
+    assert [week[0] for week in weeks] == [str(n) for n in range(1, 13)]
+    assert sorted(", ".join(week[1] for week in weeks).split(", ")) == sorted(EVERY)
+    assert len(re.findall(r"^\d+\. ", PAGES["plan"], re.MULTILINE)) == 12, "what learners can do, week by week"
+    for _, some, _, lab, _ in weeks:
+        assert {number[:2] for number in re.findall(r"\d\d\.\d", lab)} <= set(some.split(", ")), lab
+
+
+def test_the_workshops_name_sections_that_are_there():
+    shown = rows(PAGES["workshop"], "minutes")
+    for _, some, *cells in shown:
+        for section in re.findall(r'"(\d\. [^"]+)"', " ".join(cells)):
+            assert any(section in headings(number) for number in some.split(", ")), section
+    demonstration, day = PAGES["workshop"].split("## One day")[0], PAGES["workshop"].split("## One day")[1]
+    assert sum(int(row[0]) for row in rows(demonstration, "minutes")) == 90
+    assert sum(int(row[0]) for row in rows(day, "minutes") if row[1]) == 330 and "330 minutes of work" in day
+
+
+def commands():
+    """What begins with minflow, in the text and in blocks for a terminal."""
+    text = "\n".join(PAGES.values())
+    blocks = "\n".join(re.findall(r"^```sh\n(.*?)```", text, re.MULTILINE | re.DOTALL))
+    return sorted({*re.findall(r"`(minflow [^`\n]+)`", text),
+                   *re.findall(r"^(?:\S+/bin/)?(minflow(?: .+)?)$", blocks, re.MULTILINE)})
+
+
+@pytest.mark.parametrize("command", commands())
+def test_commands_are_understood(command, capsys):
+    words = shlex.split(command)[1:] or ["lab"]
+    if words[0] == "exercises" and len(words) == 2:  # only named
+        with pytest.raises(SystemExit) as ended:
+            cli.main([*words, "--help"])
+        assert ended.value.code == 0 and words[1] in capsys.readouterr().out
+        return
+    options, others = cli.parser().parse_known_args(words)
+    assert not others and callable(options.command)
+    if words[0] in ("run", "slides"):
+        assert words[1] in EVERY | {"NN"}

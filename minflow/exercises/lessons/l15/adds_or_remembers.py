@@ -1,0 +1,217 @@
+"""15.4 adds_or_remembers: a measurement that tells the two apart."""
+
+from ...definition import Exercise, case
+
+exercise = Exercise(
+    "15.4", "adds_or_remembers", kind="measure", level="core", answer="verdict", limit=0.5, allowed=(1e-9, 1e-9),
+    question="Does it add, or does it remember?",
+    hint="Take one sum of the smallest case that fails. Which symbols does your model write, one after the other, and "
+         "when do you stop?",
+    fact="Questions that a model has never seen are the only honest ones. With models that have read the whole web, "
+         "it is hard to find any.",
+    sibling="A model is to continue \"ab\" until it writes \".\", in at most 3 symbols. It writes \"c\": the text is "
+            "\"abc\". It is asked again, with this text, and writes \".\": finished, \"abc.\". Another one writes "
+            "\"c\" for ever: after three symbols it is stopped, at \"abccc\". A share is then: right ones / all.",
+)
+
+
+@exercise.solution
+def verdict(model, seen, held_out):
+    def right(text):
+        # its own symbols, one after the other, until the end mark
+        written = text[:text.index("=") + 1]
+        for place in range(4):
+            written += model(written)
+            if written.endswith("."):
+                break
+        # the whole sum counts
+        return written == text
+
+    a = sum(map(right, seen)) / len(seen)
+    b = sum(map(right, held_out)) / len(held_out)
+    return a, b, "adds" if b >= a - 0.05 else "remembers"
+
+
+@exercise.also_right
+def verdict(model, seen, held_out):
+    shares = []
+    for sums in (seen, held_out):
+        count = 0
+        for question, _, result in [text.partition("=") for text in sums]:
+            answer = ""
+            while len(answer) < 4 and "." not in answer:
+                answer += model(question + "=" + answer)
+            count += answer == result
+        shares.append(count / len(sums))
+    return shares[0], shares[1], "remembers" if shares[0] - shares[1] > 0.05 else "adds"
+
+
+@exercise.also_right
+def verdict(model, seen, held_out):
+    def write(text, left):
+        return text if left == 0 or text[-1] == "." else write(text + model(text), left - 1)
+
+    shares = [len([1 for text in sums if write(text.split("=")[0] + "=", 4) == text]) / len(sums)
+              for sums in (seen, held_out)]
+    return [*shares, ["remembers", "adds"][shares[1] > shares[0] - 0.05]]
+
+
+def answer_of(model, text, most=4):
+    written = text[:text.index("=") + 1]
+    while most and not written.endswith("."):
+        written, most = written + model(written), most - 1
+    return written
+
+
+def judged(share, seen, held_out):
+    a, b = (sum(map(share, sums)) / len(sums) for sums in (seen, held_out))
+    return a, b, "adds" if b >= a - 0.05 else "remembers"
+
+
+def symbols_right(mine, text):
+    start = text.index("=") + 1
+    return sum(one == other for one, other in zip(mine[start:], text[start:])) / len(text[start:])
+
+
+@exercise.wrong("symbols counted",
+                "You count symbols that are right. Two right digits of three are a wrong sum.",
+                "Compare whole texts: written == text.")
+def verdict(model, seen, held_out):
+    return judged(lambda text: symbols_right(answer_of(model, text), text), seen, held_out)
+
+
+@exercise.wrong("fed with the true symbols",
+                "Your model was helped: after a wrong symbol it was shown the right one. It must go on from what it "
+                "wrote itself.",
+                "Ask with what was *written* up to now, and count whole sums.")
+def verdict(model, seen, held_out):
+    def share(text):
+        start = text.index("=") + 1
+        mine = text[:start] + "".join([model(text[:i]) for i in range(start, len(text))])
+        return symbols_right(mine, text)
+
+    return judged(share, seen, held_out)
+
+
+@exercise.wrong("seen sums alone",
+                "You asked for seen sums only, or twice. Whom does a table of all seen sums fool?",
+                "The second share is that of `held_out`.")
+def verdict(model, seen, held_out):
+    return judged(lambda text: answer_of(model, text) == text, seen, seen)
+
+
+@exercise.wrong("end mark ignored",
+                "You take 120 for 12: a number is at its end where the end mark stands.",
+                "Compare the whole text, with its \".\".")
+def verdict(model, seen, held_out):
+    return judged(lambda text: answer_of(model, text).startswith(text[:-1]), seen, held_out)
+
+
+@exercise.wrong("never stopped",
+                "A model that never writes \".\" keeps you for ever. Allow at most four symbols.",
+                "Count the symbols, or use a for loop with range(4).")
+def verdict(model, seen, held_out):
+    return judged(lambda text: answer_of(model, text, -1) == text, seen, held_out)
+
+
+@exercise.wrong("first symbol alone",
+                "You let it write one symbol. 12 has two, and the end mark is one too.",
+                "Go on until \".\", with what it wrote at the end of the question.")
+def verdict(model, seen, held_out):
+    return judged(lambda text: answer_of(model, text, 1)[-1] == text[text.index("=") + 1], seen, held_out)
+
+
+@exercise.wrong("counts in place of shares",
+                "These are counts. There may be many more seen sums than others: compare shares.",
+                "Divide by the number of sums, each by its own.")
+def verdict(model, seen, held_out):
+    a, b = (sum(answer_of(model, text) == text for text in sums) for sums in (seen, held_out))
+    return a, b, "adds" if b >= a - 0.05 else "remembers"
+
+
+@exercise.wrong("divided by the same number",
+                "Both counts are divided by the number of the seen sums. Each set has its own number.",
+                "len(held_out) for the second share.")
+def verdict(model, seen, held_out):
+    a, b = (sum(answer_of(model, text) == text for text in sums) / len(seen) for sums in (seen, held_out))
+    return a, b, "adds" if b >= a - 0.05 else "remembers"
+
+
+@exercise.wrong("only as good counts",
+                "One sum of forty less is still adding: up to 5 points less are allowed.",
+                "held >= seen - 0.05.")
+def verdict(model, seen, held_out):
+    a, b, word = judged(lambda text: answer_of(model, text) == text, seen, held_out)
+    return a, b, "adds" if b >= a else "remembers"
+
+
+@exercise.wrong("the words swapped",
+                "The shares are right, the words are swapped. Who is as good at new sums as at seen ones?",
+                "Held-out within 0.05 of seen, or better: it adds.")
+def verdict(model, seen, held_out):
+    a, b, word = judged(lambda text: answer_of(model, text) == text, seen, held_out)
+    return a, b, "remembers" if word == "adds" else "adds"
+
+
+# ---- models that are no networks ------------------------------------------------------------------------------------
+
+def true_sum(question):
+    a, b = question.rstrip("=").split("+")
+    return f"{int(a) + int(b)}."
+
+
+def writes(answer):
+    """A model that writes what `answer(question)` says, symbol by symbol; its last symbol again at the end."""
+    def model(text):
+        question, _, written = text.partition("=")
+        whole = answer(question)
+        return whole[min(len(written), len(whole) - 1)]
+
+    return model
+
+
+adder = writes(true_sum)
+short = writes(lambda question: true_sum(question)[0] + ".")  # it stops after a digit
+one_more = writes(lambda question: true_sum(question)[:-1] + "0.")
+endless = writes(lambda question: true_sum(question)[:-1])
+off_by_one = writes(lambda question: f"{int(true_sum(question)[:-1]) + 1}.")
+
+
+def table(known):
+    """A model that has learnt these by heart, and says 19, which no sum is, elsewhere."""
+    answers = dict(text.split("=") for text in known)
+    return writes(lambda question: answers.get(question, "19."))
+
+
+def stumbles(text):
+    """It begins wrongly, and goes by what stands there: after a right first digit it would go on rightly."""
+    question, _, written = text.partition("=")
+    whole = true_sum(question)
+    if not written:
+        return "7"
+    return whole[len(written)] if whole.startswith(written) else "7" if len(written) < 2 else "."
+
+
+def sums_of(pairs):
+    return [f"{a}+{b}={a + b}." for a, b in pairs]
+
+
+@exercise.cases
+def cases(rng):
+    every = sums_of([(int(i) // 10, int(i) % 10) for i in rng.permutation(100)])
+    few = sums_of([(1, 1), (2, 3)]), sums_of([(1, 2), (3, 4)])
+    large = sums_of([(6, 6), (9, 9), (1, 2)]), sums_of([(7, 5), (8, 8)])
+    yield case(adder, *few, wanted=(1.0, 1.0, "adds"), text="two seen and two others, a model that adds")
+    yield case(table(few[0]), *few, wanted=(1.0, 0.0, "remembers"), text="the same sums, a table of the seen ones")
+    yield case(short, *large, wanted=(1 / 3, 0.0, "remembers"),
+               text="6+6, 9+9, 1+2 and 7+5, 8+8, a model that stops after one digit")
+    yield case(stumbles, *large, wanted=(0.0, 0.0, "adds"), text="the same sums, a model whose first digit is a 7")
+    yield case(one_more, *large, wanted=(0.0, 0.0, "adds"), text="the same sums, a model that writes 120 for 12")
+    yield case(endless, *few, wanted=(0.0, 0.0, "adds"), text="a model that never writes the end mark")
+    yield case(table(few[0] + few[1][:1]), few[0], few[1], wanted=(1.0, 0.5, "remembers"),
+               text="a table with one of the others")
+    yield case(table(every[:99]), every[:60], every[60:], wanted=(1.0, 39 / 40, "adds"),
+               text="60 seen, 40 others, of which one is wrong")
+    yield case(table(every[:80]), every[:80], every[80:], wanted=(1.0, 0.0, "remembers"), held=True)
+    yield case(adder, every[:70], every[70:], wanted=(1.0, 1.0, "adds"), held=True)
+    yield case(off_by_one, every[:30], every[30:], wanted=(0.0, 0.0, "adds"), held=True)

@@ -1,0 +1,186 @@
+"""15.2 look_back: attention that looks back alone."""
+
+import math
+
+import numpy as np
+
+import minflow as flow
+
+from ...definition import Exercise, case
+
+exercise = Exercise(
+    "15.2", "look_back", kind="write", level="core", answer="attention", allowed=(1e-5, 1e-5),
+    question="How does a place take what it needs from those before it, and nothing from those behind?",
+    hint="Three steps: scores of each place for each place, shares that sum to 1 in each row, and a mean by these "
+         "shares. What does row 0 look at?",
+    fact="All places are done at once, by two matrix products. That made this kind of model fast to train, and large.",
+    sibling="Three places, scores of place 1 for places 0, 1, 2: [0, 0, 5]. It must not look at place 2. So that score "
+            "becomes -inf *before* the softmax: exp(-inf) is exactly 0, and the rest shares the 1: [1/2, 1/2, 0]. "
+            "In code: `scores.masked_fill(later, -math.inf)`, where `later` is True at what must not be seen.",
+    forbidden={name: "That is the library's answer. Write the three steps." for name in
+               ("scaled_dot_product_attention", "MultiheadAttention")},
+)
+
+
+@exercise.solution
+def attention(q, k, v):
+    n, t, d = q.shape
+    # how well does each question fit each key?
+    scores = q @ k.transpose(1, 2) / math.sqrt(d)
+    # what comes later is out, before the shares are made
+    later = flow.ones(t, t).triu(1) == 1
+    shares = scores.masked_fill(later, -math.inf).softmax(2)
+    # a mean of what is offered, by these shares
+    return shares @ v
+
+
+@exercise.also_right
+def attention(q, k, v):
+    places = flow.arange(q.shape[1])
+    allowed = places[:, None] >= places
+    scores = flow.where(allowed, (q / q.shape[2] ** 0.5) @ k.transpose(-1, -2), flow.tensor(-math.inf, dtype=q.dtype))
+    weights = (scores - scores.amax(2, keepdim=True)).exp()
+    return (weights / weights.sum(2, keepdim=True)) @ v
+
+
+@exercise.also_right
+def attention(q, k, v):
+    results = []
+    for place in range(q.shape[1]):
+        seen = slice(0, place + 1)
+        scores = (k[:, seen] * q[:, place:place + 1]).sum(2) / math.sqrt(q.shape[2])
+        results.append((scores.softmax(1)[:, :, None] * v[:, seen]).sum(1))
+    return flow.stack(results, 1)
+
+
+def later(t):
+    return flow.ones(t, t).triu(1) == 1
+
+
+def attend(q, k, v, *, mask=lambda scores: scores.masked_fill(later(scores.shape[1]), -math.inf), axis=2, scale=0.5,
+           after=lambda shares: shares):
+    scores = mask(q @ k.transpose(1, 2) / q.shape[2] ** scale)
+    return after(scores.softmax(axis)) @ v
+
+
+@exercise.wrong("mask after softmax",
+                "Your rows do not sum to 1: the future was taken out *after* the shares were made.",
+                "Mask the scores with -inf, then softmax.")
+def attention(q, k, v):
+    return attend(q, k, v, mask=lambda s: s, after=lambda s: s.masked_fill(later(s.shape[1]), 0.0))
+
+
+@exercise.wrong("sees the future alone",
+                "Your mask is turned round: place 0 sees all, and the last place only itself.",
+                "True, and -inf, belong where the column comes *after* the row: above the diagonal.")
+def attention(q, k, v):
+    return attend(q, k, v, mask=lambda s: s.masked_fill(later(s.shape[1]).T, -math.inf))
+
+
+@exercise.wrong("no mask",
+                "A place sees what comes later: to predict the next symbol it may just look at it.",
+                "Above the diagonal, set the scores to -inf before the softmax.")
+def attention(q, k, v):
+    return attend(q, k, v, mask=lambda s: s)
+
+
+@exercise.wrong("not scaled",
+                "With wide vectors one place takes nearly everything: the scores grow with the width.",
+                "Divide the scores by the square root of d, the last size of q.")
+def attention(q, k, v):
+    return attend(q, k, v, scale=0.0)
+
+
+@exercise.wrong("divided by d",
+                "Your shares are too even: you divide by d. By its square root the scores keep their size.",
+                "`math.sqrt(d)`.")
+def attention(q, k, v):
+    return attend(q, k, v, scale=1.0)
+
+
+@exercise.wrong("softmax over the wrong axis",
+                "Who shares out its attention? Each row, the place that looks: a row sums to 1, not a column.",
+                "softmax over the last axis, that of the places which are looked at.")
+def attention(q, k, v):
+    return attend(q, k, v, axis=1)
+
+
+@exercise.wrong("0 and 1 added",
+                "The future is a little less likely, not out: you added 0 and 1 to the scores.",
+                "Nothing but -inf becomes exactly 0 in the softmax.")
+def attention(q, k, v):
+    return attend(q, k, v, mask=lambda s: s + flow.ones(s.shape[1], s.shape[1]).tril())
+
+
+@exercise.wrong("0 for -inf",
+                "A score of 0 is not small: exp(0) is 1. The future still gets a share.",
+                "-inf, not 0: `masked_fill(later, -math.inf)`.")
+def attention(q, k, v):
+    return attend(q, k, v, mask=lambda s: s.masked_fill(later(s.shape[1]), 0.0))
+
+
+@exercise.wrong("-1e4 for -inf",
+                "Right until the scores are large: 100,000 breaks through your -10,000.",
+                "`-math.inf` is below every number.")
+def attention(q, k, v):
+    return attend(q, k, v, mask=lambda s: s + later(s.shape[1]) * -1e4)
+
+
+@exercise.wrong("itself not seen",
+                "A place may see itself too. Place 0 has nobody else.",
+                "Only what comes *later* is out: triu(1), not triu(0).")
+def attention(q, k, v):
+    return attend(q, k, v, mask=lambda s: s.masked_fill(flow.ones(s.shape[1], s.shape[1]).triu(0) == 1, -1e30))
+
+
+# ---- what is asked --------------------------------------------------------------------------------------------------
+
+def reference(q, k, v):
+    """Place by place, in float64."""
+    result = np.zeros(v.shape)
+    for n in range(len(q)):
+        for t in range(q.shape[1]):
+            scores = k[n, :t + 1] @ q[n, t] / q.shape[2] ** 0.5
+            weights = np.exp(scores - scores.max())
+            result[n, t] = weights @ v[n, :t + 1] / weights.sum()
+    return result
+
+
+def of(q, k, v, text="", held=False):
+    arrays = [np.asarray(one, float) for one in (q, k, v)]
+    return case(*[flow.tensor(one, dtype=flow.float32) for one in arrays], wanted=reference(*arrays), text=text,
+                held=held)
+
+
+def column(*numbers):
+    return [[[number] for number in numbers]]
+
+
+def before_change(attention, q, k, v, k2, v2):
+    """How much the places before the last one change when the last one does."""
+    one, other = attention(q, k, v), attention(q, k2, v2)
+    return (one - other)[:, :-1].abs().max().item()
+
+
+def future(rng, held=False):
+    q, k, v, k2, v2 = rng.normal(size=(5, 1, 4, 3))
+    k2[:, :-1], v2[:, :-1] = k[:, :-1], v[:, :-1]
+    return case(*[flow.tensor(one, dtype=flow.float32) for one in (q, k, v, k2, v2)], run=before_change, wanted=0.0,
+                text="4 places, k and v of the last one changed: the change at the others", held=held)
+
+
+@exercise.cases
+def cases(rng):
+    fixed = np.random.default_rng(3)
+    yield of(column(2), column(3), column(5), "one place: q = 2, k = 3, v = 5")
+    yield of(column(0, 0, 0), column(0, 0, 0), column(1, 1, 1), "3 places, q and k all 0, v all 1")
+    yield of(column(0, 0, 0), column(0, 0, 0), column(1, 3, 8), "3 places, q and k all 0, v = 1, 3, 8")
+    yield of(column(1, 2), column(1, -1), column(10, 20), "2 places: q = 1, 2, k = 1, -1, v = 10, 20")
+    yield of([[[1, 1, 1, 1], [1, 0, 1, 0]]], [[[1, 0, 0, 0], [1, 1, 1, 1]]], [[[1, 0], [0, 1]]],
+             "2 places, q and k 4 wide, v 2 wide: every size counts")
+    yield future(fixed)
+    yield of(column(0, 1, 1), column(0, 0, 1e5), column(1, 2, 3), "3 places, a score of 100,000 for the last")
+    yield of(*fixed.normal(size=(3, 2, 3, 16)) * 2, "a batch of 2, 3 places, 16 wide")
+    yield of(*rng.normal(size=(3, 3, 5, 8)), held=True)
+    yield of(*rng.normal(size=(3, 1, 6, 2)), held=True)
+    yield future(rng, held=True)

@@ -1,0 +1,121 @@
+"""15.1 next_one: windows of a text, and what comes next at every place."""
+
+import numpy as np
+
+import minflow as flow
+
+from ...definition import Exercise, case
+
+exercise = Exercise(
+    "15.1", "next_one", kind="write", level="warm-up", answer="windows",
+    question="How does a text become examples with answers?",
+    hint="Write the smallest case that fails on paper: the text, below it x, below that y. Each y stands one place on.",
+    fact="Nobody has to label a text: it holds its own answers. That is why models of language could become so large.",
+    sibling="From 10 20 30 40, pairs of neighbours: [10 20], [20 30], [30 40]. Four numbers, windows of two: "
+            "4 - 2 + 1 = 3 windows, and window i is `row[i:i + 2]`. But if each window also needs the number *behind* "
+            "it, the last one has none: then there are only 2.",
+)
+
+
+@exercise.solution
+def windows(ids, length):
+    # the last window must have something behind it
+    starts = range(len(ids) - length)
+    x = flow.stack([ids[i:i + length] for i in starts])
+    # the same, one place on
+    y = flow.stack([ids[i + 1:i + 1 + length] for i in starts])
+    return x, y
+
+
+@exercise.also_right
+def windows(ids, length):
+    places = flow.arange(len(ids) - length)[:, None] + flow.arange(length)
+    return ids[places], ids[places + 1]
+
+
+@exercise.also_right
+def windows(ids, length):
+    both = np.lib.stride_tricks.sliding_window_view(ids.numpy(), length + 1)
+    return flow.tensor(both[:, :-1].copy()), flow.tensor(both[:, 1:].copy())
+
+
+def cut(ids, length, starts):
+    return flow.stack([ids[i:i + length] for i in starts])
+
+
+@exercise.wrong("y is x",
+                "y is the same as x. Who is asked for what is there copies it, and learns nothing.",
+                "y begins one place later than x.")
+def windows(ids, length):
+    x = cut(ids, length, range(len(ids) - length))
+    return x, x
+
+
+@exercise.wrong("the one before",
+                "Your y is what came *before*: it predicts the past. Which of the two begins later?",
+                "x begins at i, and y at i + 1.")
+def windows(ids, length):
+    starts = range(len(ids) - length)
+    return cut(ids, length, [i + 1 for i in starts]), cut(ids, length, starts)
+
+
+@exercise.wrong("one window too many",
+                "You have a window too many: the last symbol of the text has no next one.",
+                "A text of length + 1 symbols has one window.")
+def windows(ids, length):
+    longer = flow.cat([ids, ids[:1]])
+    starts = range(len(ids) - length + 1)
+    return cut(longer, length, starts), cut(longer[1:], length, starts)
+
+
+@exercise.wrong("one window too few",
+                "A window is missing. How many has a text of length + 1 symbols?",
+                "range(n) ends before n by itself: no further - 1.")
+def windows(ids, length):
+    starts = range(len(ids) - length - 1)
+    if not starts:
+        return ids[:0].reshape(0, length), ids[:0].reshape(0, length)
+    return cut(ids, length, starts), cut(ids[1:], length, starts)
+
+
+@exercise.wrong("the last next one alone",
+                "Your y has one symbol for each window. *Every* place of a window has a next symbol to learn.",
+                "y has the shape of x: it is the text, one place on.")
+def windows(ids, length):
+    starts = range(len(ids) - length)
+    return cut(ids, length, starts), flow.stack([ids[i + length] for i in starts])
+
+
+@exercise.wrong("side by side",
+                "Your windows lie side by side. A window begins at every place of the text.",
+                "The starts are 0, 1, 2, ..., not 0, length, 2 * length, ...")
+def windows(ids, length):
+    starts = range(0, len(ids) - length, length)
+    return cut(ids, length, starts), cut(ids[1:], length, starts)
+
+
+@exercise.wrong("numbers with a fraction",
+                "ids are whole numbers: they say which symbol, and the table of symbols is asked with them.",
+                "Keep the dtype of `ids`: no float.")
+def windows(ids, length):
+    starts = range(len(ids) - length)
+    return cut(ids, length, starts).float(), cut(ids[1:], length, starts).float()
+
+
+def of(ids, length, held=False):
+    n = len(ids) - length
+    wanted = [np.array([ids[i + on:i + on + length] for i in range(n)], np.int64) for on in (0, 1)]
+    return case(flow.tensor(ids), length, wanted=tuple(wanted), held=held,
+                text="" if held else f"ids = {list(ids)}, length = {length}")
+
+
+@exercise.cases
+def cases(rng):
+    yield of([7, 8], 1)
+    yield of([7, 8, 9], 2)
+    yield of([3, 1, 4, 1, 5], 2)
+    yield of([3, 1, 4, 1, 5, 9], 1)
+    yield of([3, 1, 4, 1, 5, 9, 2, 6], 3)
+    yield of([12, 11, 10, 9, 8], 4)
+    yield of(rng.integers(0, 50, 30).tolist(), 8, held=True)
+    yield of(rng.integers(0, 50, 12).tolist(), 5, held=True)

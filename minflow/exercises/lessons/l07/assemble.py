@@ -1,4 +1,4 @@
-"""07.2 assemble: a training graph, put together from its lines."""
+"""07.3 assemble: a training graph, put together from its lines."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from ...definition import Exercise, case
 nn = flow.nn
 
 exercise = Exercise(
-    "07.2", "assemble", kind="complete", level="warm-up", answer="Train", allowed=(1e-5, 1e-5),
+    "07.3", "assemble", kind="complete", level="warm-up", answer="Train", allowed=(1e-5, 1e-5),
     question="What belongs into a training graph?",
     hint="`__init__` says what the graph holds, `build` says what one step computes. Which of your lines is which?",
     fact="A call of a training graph is a whole step: forward, backward, update. That is why the graph can plan the "
@@ -222,14 +222,14 @@ def same_bits(Train, weight, x, y, steps):
         optimizer.zero_grad()
         loss_fn(model(flow.tensor(x)), flow.tensor(y)).backward()
         optimizer.step()
-    return weights(Train, weight, x, y, steps) == model.weight.tolist()[0]
+    return "yes" if weights(Train, weight, x, y, steps) == model.weight.tolist()[0] else "no"
 
 
 def slopes_by_hand(Train, weight, x, y):
     """Has the weight a slope, once build was called by hand?"""
     model, loss_fn, optimizer = parts(weight)
     Train(model, loss_fn, optimizer).build(flow.tensor(x), flow.tensor(y))
-    return model.weight.grad is not None
+    return "no" if model.weight.grad is None else "yes"
 
 
 def given_by_hand(Train, weight, x, y):
@@ -238,7 +238,7 @@ def given_by_hand(Train, weight, x, y):
 
 
 def has_build(Train):
-    return Train.build is not nn.Graph.build
+    return "no" if Train.build is nn.Graph.build else "yes"
 
 
 def reference(weight, x, y, steps):
@@ -260,9 +260,9 @@ def cases(rng):
     yield case(*small, 5, run=losses, wanted=reference(*small, 5)[0], text=f"the losses of five calls; {data}")
     x, y = rng.uniform(-1, 1, (6, 3)).round(2).tolist(), rng.uniform(-1, 1, (6, 1)).round(2).tolist()
     wide = [0.1, -0.2, 0.3], x, y
-    yield case(*wide, 5, run=same_bits, wanted=True, text="after five calls: the same bits as eager?")
-    yield case(run=has_build, wanted=True, text="has the class a build of its own?")
-    yield case(*small, run=slopes_by_hand, wanted=True, text="are there slopes, once build was called by hand?")
+    yield case(*wide, 5, run=same_bits, wanted="yes", text="after five calls: the same bits as eager?")
+    yield case(run=has_build, wanted="yes", text="has the class a build of its own?")
+    yield case(*small, run=slopes_by_hand, wanted="yes", text="are there slopes, once build was called by hand?")
     yield case(*small, run=given_by_hand, wanted="Tensor", text="the type of what build gives")
     yield case(*wide, 5, run=losses, wanted=reference(*wide, 5)[0], held=True)
     yield case(*wide, 3, run=weights, wanted=reference(*wide, 3)[1], held=True)

@@ -1,4 +1,4 @@
-"""07.4 read_tags: what does a listing say?"""
+"""07.2 read_tags: what does a listing say?"""
 
 import minflow as flow
 
@@ -7,7 +7,7 @@ from ...definition import Exercise
 nn = flow.nn
 
 exercise = Exercise(
-    "07.4", "read_tags", kind="read", level="warm-up", answer="answers",
+    "07.2", "read_tags", kind="read", level="warm-up", answer="answers",
     question="What does the listing of a graph say?",
     hint='A dict with three entries: `"parameters"` is a count of lines, the two others are paths such as '
          '"model.name".',

@@ -1,4 +1,4 @@
-"""07.3 stuck_counter: a number that a graph reads once, and never again."""
+"""07.4 stuck_counter: a number that a graph reads once, and never again."""
 
 import minflow as flow
 
@@ -7,7 +7,7 @@ from ...definition import Exercise, case
 nn = flow.nn
 
 exercise = Exercise(
-    "07.3", "stuck_counter", kind="mend", level="core", answer="Warm", allowed=(1e-5, 1e-5),
+    "07.4", "stuck_counter", kind="mend", level="core", answer="Warm", allowed=(1e-5, 1e-5),
     question="Why does the counter stand still in a graph?",
     hint="`forward` runs at each call in eager mode, and once in a graph. What is read anew at each call is a tensor "
          "that the module holds.",
@@ -231,8 +231,8 @@ def plans(Warm):
 
 
 def kept(Warm):
-    """How many tensors the module keeps."""
-    return len(Warm().state_dict()) > 0
+    """Does the module keep a tensor?"""
+    return "yes" if Warm().state_dict() else "no"
 
 
 @exercise.cases
@@ -242,6 +242,6 @@ def cases(rng):
     yield case(1.0, run=graph, wanted=right, text="three calls, in a graph, x = 1")
     yield case(run=plans, wanted="1 plan made, 1 kept", text="plans made in three calls")
     yield case(run=two, wanted=right, text="two modules take turns, eager: what the second gives, x = 1")
-    yield case(run=kept, wanted=True, text="is the count in the module's state_dict()?")
+    yield case(run=kept, wanted="yes", text="is the count in the module's state_dict()?")
     yield case(float(rng.integers(2, 9)), run=graph, wanted=right, held=True)
     yield case(float(rng.integers(2, 9)), run=eager, wanted=right, held=True)

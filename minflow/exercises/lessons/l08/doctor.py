@@ -215,7 +215,7 @@ def as_before(complaints, *ailments):
     before = [parameter.tolist() for parameter in graph.model.parameters()]
     complaints(graph, x, y)
     after = [parameter.tolist() for parameter in graph.model.parameters()]
-    return repr(before) == repr(after)
+    return "yes" if repr(before) == repr(after) else "no"
 
 
 @exercise.cases
@@ -230,6 +230,6 @@ def cases(rng):
     yield of(["first loss"], "classes", text="a head of 60 classes for labels 0, 1, 2")
     yield of(["dead relu"], "dead", text="the second of two ReLU modules gives 0 for all")
     yield of(["first loss"], "knows", text="labels 0, 1, 2 would be possible, all are 2, and the first loss is near 0")
-    yield case("no gradient", run=as_before, wanted=True, text="is the graph as it was, after the visit?")
+    yield case("no gradient", run=as_before, wanted="yes", text="is the graph as it was, after the visit?")
     yield of(["dead relu", "first loss", "never ran", "no gradient"], "dead", "far", "never ran", held=True)
-    yield case("far", run=as_before, wanted=True, held=True)
+    yield case("far", run=as_before, wanted="yes", held=True)

@@ -161,12 +161,12 @@ def badges(repair, pixels, width):
         return None
     train = Train(model)
     train(0.1 * flow.ones(10, pixels), flow.arange(10))
-    return sum("never ran" in row.badges for row in train.tree().record.rows)
+    return f"{sum('never ran' in row.badges for row in train.tree().record.rows)} modules"
 
 
 def shape(repair, pixels, width):
     model, features = repaired(repair, pixels, width)
-    return model if model is None else list(model(flow.ones(4, pixels)).shape)
+    return model if model is None else str(tuple(model(flow.ones(4, pixels)).shape))
 
 
 def kept(repair, pixels, width):
@@ -181,16 +181,16 @@ def kept(repair, pixels, width):
 def same_model(repair, pixels, width):
     flow.manual_seed(0)
     model = Trained(pixels, width)
-    return repair(model) is model
+    return "yes" if repair(model) is model else "no"
 
 
 @exercise.cases
 def cases(rng):
-    yield case(8, 16, run=shape, wanted=[4, 10], text="the shape of the scores of 4 images")
+    yield case(8, 16, run=shape, wanted="(4, 10)", text="the shape of the scores of 4 images")
     yield case(8, 16, run=first_loss, wanted="near ln 10", text="the first loss")
-    yield case(8, 16, run=badges, wanted=0, text="how many modules never run")
+    yield case(8, 16, run=badges, wanted="0 modules", text="how many modules never run")
     yield case(8, 16, run=kept, wanted="all", text="which parameters of the features are the same objects as before")
-    yield case(8, 16, run=same_model, wanted=True, text="is it the model that was given?")
+    yield case(8, 16, run=same_model, wanted="yes", text="is it the model that was given?")
     width = int(rng.integers(20, 40))
     yield case(12, width, run=first_loss, wanted="near ln 10", held=True)
     yield case(12, width, run=kept, wanted="all", held=True)

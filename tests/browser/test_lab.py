@@ -65,7 +65,7 @@ def test_first_start(browser, tmp_path):
 
 
 @pytest.mark.parametrize(("name", "pictures", "explorers", "errors"), [
-    ("07_eager_and_static", 3, 1, []), ("08_debugging_graphs", 2, 2, ["ShapeError"]),
+    ("07_eager_and_static", 3, 1, []), ("08_debugging_graphs", 2, 1, ["ShapeError", "ShapeError"]),
     ("10_job_functions", 1, 1, []), ("11_without_waiting", 3, 0, []),
     ("12_it_leaves_home", 3, 1, [])])
 def test_notebooks_with_pictures(lab, tmp_path, name, pictures, explorers, errors):

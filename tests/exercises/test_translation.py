@@ -51,7 +51,7 @@ def test_every_text_of_the_checker_is_found():
 
 def test_every_text_of_an_exercise_is_found():
     texts = list(pages.of_exercise(find.find("slope")))
-    assert {"How steep is a curve at one place?", "one side", "how often f is called",
+    assert {"How steep is a curve at one place?", "one side", "is f called two to four times?",
             "From x to x + h is one side. Walk from x - h to x + h."} <= set(texts)
 
 

@@ -31,7 +31,8 @@ exercise.wrong_value(
 exercise.wrong_value(
     "none", 0,
     "Even a blind guess is right now and then.",
-    "Throw a die and guess the number, again and again. Are you never right?")
+    "Throw a die and guess the number, again and again. Are you never right?",
+    when=lambda share: share <= 0)
 exercise.wrong_value(
     "too few", 0.01,
     "So few would be right if there were very many kinds. How many digits are there to choose from?",

@@ -63,6 +63,17 @@ def best_rate(losses):
     return min(losses, key=lambda rate: sum(losses[rate][-10:]) / len(losses[rate][-10:]))
 
 
+@exercise.wrong("nan left out",
+                "You leave out the NaN losses and judge by the rest. What became of that training?",
+                "A rate with NaN in its last ten losses is broken: leave out the *rate*, not the NaN.")
+def best_rate(losses):
+    ends = {}
+    for rate, values in losses.items():
+        last = [value for value in values if value == value][-10:]
+        ends[rate] = sum(last) / len(last)
+    return min(ends, key=ends.get)
+
+
 @exercise.wrong("lowest once",
                 "You take the lowest loss of the whole curve. Lowest *once* is not where it ended.",
                 "Take the last ten losses of each rate, and their mean.")
@@ -112,6 +123,34 @@ def best_rate(losses):
     return min(losses, key=lambda rate: sum(losses[rate][-10:]) / 10)
 
 
+@exercise.wrong("never lowered",
+                "The last rate that is below your first bound wins. What must change together with the best rate?",
+                "When a mean is lower, keep two things: the rate, and this mean as the new lowest.")
+def best_rate(losses):
+    best, lowest = None, 1000.0
+    for rate, values in losses.items():
+        last = values[-10:]
+        if sum(last) / len(last) < lowest:
+            best = rate
+    return best
+
+
+@exercise.wrong("a place",
+                "You return a place in a list. Which *rate* stands there?",
+                "`rates = list(losses)` holds the rates: `rates[place]` is one of them.")
+def best_rate(losses):
+    ends = [sum(values[-10:]) / len(values[-10:]) for values in losses.values()]
+    return ends.index(min(ends))
+
+
+@exercise.wrong("the notebook's own losses",
+                "This rate is not in the notebook's own `losses`. Use those that your function gets.",
+                "`end` above reads the notebook's `losses`. Compute the mean inside your function.")
+def best_rate(losses):
+    ends = {0.01: 1.7, 0.1: 0.1, 2.0: 2.4}
+    return min(losses, key=lambda rate: ends[rate])
+
+
 def line(first, last, noise=0.0):
     """Ten losses around `first`, then ten around `last`, above and below in turns."""
     return [level + noise * (-1) ** i for level in (first, last) for i in range(10)]
@@ -132,6 +171,7 @@ def cases(rng):
                text="fewer than ten: 1.0 has three losses of 0.9, 0.1 has eight of 0.5")
     yield case({5.0: [3.0, 40.0, *[nan] * 18], 0.5: line(0.9, 0.3), 0.01: line(2.2, 2.1)},
                text="5.0 comes first and ends in NaN")
+    yield case({0.5: line(0.9, 0.3), 5.0: [0.2, 0.1, *[nan] * 18]}, text="5.0 begins low and ends in NaN")
     rates = [float(rate) for rate in rng.permutation([0.003, 0.02, 0.2, 0.7])]
     ends = rng.permutation([0.4, 0.6, 0.9, 1.4])
     yield case({rate: [float(end + x) for x in rng.normal(0, 0.05, 30)] for rate, end in zip(rates, ends)}, held=True)

@@ -49,6 +49,20 @@ def distances(x, y):
     return ((x - y)**2).sum()
 
 
+@exercise.wrong("one number of all pairs",
+                "Each point met each other, but then you add up everything. What should a row and a column keep?",
+                "`sum()` takes away all axes. Name the one that should go: that of the coordinates.")
+def distances(x, y):
+    return ((x[:, None] - y[None])**2).sum()
+
+
+@exercise.wrong("new axis in the same place",
+                "x and y have their new axis in the same place. So points still meet only those beside them.",
+                "x becomes (n, 1, d) and y becomes (1, m, d): `x[:, None]` and `y[None, :]`.")
+def distances(x, y):
+    return ((x[:, None] - y[:, None])**2).sum(2)
+
+
 @exercise.wrong("row by row",
                 "Each row of x meets only the row of y beside it. Each should meet *all* rows of y.",
                 "Give x a new axis, x[:, None], so that its rows stretch over those of y.")
@@ -139,7 +153,8 @@ def asked(x, y, text="", **options):
 
 def to_itself(distances, x):
     """What is found of the distances of points to themselves."""
-    found = np.asarray(distances(x, x).tolist())
+    found = distances(x, x)
+    found = np.asarray(found.tolist() if hasattr(found, "tolist") else found)
     if found.shape != (len(x), len(x)):
         return f"the shape {found.shape}"
     there = "the same" if np.allclose(found, found.T) else "not the same"

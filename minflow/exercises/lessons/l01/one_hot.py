@@ -89,6 +89,22 @@ def one_hot(labels, k):
     return (labels[:, None] >= flow.arange(k)).float()
 
 
+@exercise.wrong("no new axis",
+                "Each label meets only the class beside it. Each should meet *all* classes.",
+                "Make the labels a column: `labels[:, None]`. Then the row of classes stretches over it.")
+def one_hot(labels, k):
+    return (labels == flow.arange(k)).float()
+
+
+@exercise.wrong("in every row",
+                "Each label puts its 1 into *every* row. It belongs into its own row alone.",
+                "`result[:, labels]` means these columns of all rows. Compare instead: a column of labels, a row of k.")
+def one_hot(labels, k):
+    result = flow.zeros(len(labels), k)
+    result[:, labels] = 1
+    return result
+
+
 def asked(labels, k, **options):
     labels = [int(label) for label in labels]
     wanted = flow.tensor(np.array([[label == i for i in range(k)] for label in labels], "float32"))

@@ -121,6 +121,14 @@ def same_scale(x):
     return (x - x.mean(0)) / (x**2).mean(0).sqrt()
 
 
+@exercise.wrong("a mean of each row",
+                "`x.mean(1)` is a mean for each row. Each *column* needs its own.",
+                "The axis that you name is the one that goes. A mean for each column: the rows go.")
+def same_scale(x):
+    x = x - x.mean(1)
+    return x / (x**2).mean(0).sqrt()
+
+
 def unchanged(same_scale, x):
     """What was done to the caller's tensor."""
     before = x.tolist()

@@ -41,3 +41,17 @@ exercise.wrong_value(
     "far too large", 1.0,
     "Do two steps by hand from w = 1: with rate 1, w becomes 1 - 10 = -9. And then?",
     "The size of w must shrink. With rate 0.5 it goes from 1 to -4.", when=lambda limit: limit >= 0.5)
+exercise.wrong_value(
+    "a text", "0.2",
+    "That is a text. Write a plain number, without quotes.",
+    "Such as `limit = 0.3`.", when=lambda limit: isinstance(limit, str))
+exercise.wrong_value(
+    "still nearer", 0.15,
+    "With this rate w still comes nearer to 0. Is there a larger one that does?",
+    "The factor is 1 - 10*rate. It may go down to -1: then w jumps from 1 to -1 and back.",
+    when=lambda limit: 0 < limit < 0.195)
+exercise.wrong_value(
+    "runs away already", 0.3,
+    "With this rate w is farther from 0 after each step. Try a smaller one, and do two steps.",
+    "The factor is 1 - 10*rate. Below -1 each jump is longer than the last.",
+    when=lambda limit: 0.205 < limit < 0.5)

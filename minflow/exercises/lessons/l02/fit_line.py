@@ -100,8 +100,8 @@ def fit_line(x, y, rate, steps):
 
 
 @exercise.wrong("starts again",
-                "However many steps, you end where the first one ends. Where does each step begin?",
-                "`w, b = 0, 0` belongs above the loop. Inside it, each step forgets the last one.")
+                "However many steps, you end where the first one ends. Which lines stand inside your loop?",
+                "`w, b = 0, 0` belongs above the loop, `return w, b` below it. Neither belongs inside.")
 def fit_line(x, y, rate, steps):
     w, b = 0.0, 0.0
     for step in range(steps):
@@ -156,6 +156,50 @@ def fit_line(x, y, rate, steps):
     return b, w
 
 
+@exercise.wrong("old error",
+                "The first step is right, and each later one repeats it. At which w and b is your error?",
+                "The line moves, so its errors change. Compute `error` inside the loop.")
+def fit_line(x, y, rate, steps):
+    w, b = 0.0, 0.0
+    error = w * x + b - y
+    for step in range(steps):
+        w, b = w - rate * 2 * (error * x).mean(), b - rate * 2 * error.mean()
+    return w, b
+
+
+@exercise.wrong("no rate",
+                "Your steps are as long as the slope itself. What is the rate for?",
+                "A step is `rate` times the slope, against it.")
+def fit_line(x, y, rate, steps):
+    w, b = 0.0, 0.0
+    for step in range(steps):
+        error = w * x + b - y
+        w, b = w - 2 * (error * x).mean(), b - 2 * error.mean()
+    return w, b
+
+
+@exercise.wrong("no mean",
+                "Each point has got a line of its own: w is as many numbers as there are points.",
+                "A slope of the loss is one number, a mean over the points: `.mean()`.")
+def fit_line(x, y, rate, steps):
+    w, b = 0.0, 0.0
+    for step in range(steps):
+        error = w * x + b - y
+        w, b = w - rate * 2 * error * x, b - rate * 2 * error
+    return w, b
+
+
+@exercise.wrong("no mean, half the pace",
+                "Each point has got a line of its own. And what is the slope of e**2?",
+                "The two slopes are `(2 * error * x).mean()` and `(2 * error).mean()`.")
+def fit_line(x, y, rate, steps):
+    w, b = 0.0, 0.0
+    for step in range(steps):
+        error = w * x + b - y
+        w, b = w - rate * error * x, b - rate * error
+    return w, b
+
+
 def reference(x, y, rate, steps):
     """In float64 by NumPy, so that no operation of minflow is judged by itself."""
     x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
@@ -178,6 +222,8 @@ def pair(fit_line, x, y, rate, steps):
     """w and b as plain numbers, whether they came as these or as tensors."""
     result = fit_line(x, y, rate, steps)
     if not isinstance(result, tuple | list) or len(result) != 2:
+        return result
+    if any(getattr(one, "shape", ()) not in ((), (1,), (1, 1)) for one in result):
         return result
     return float(result[0]), float(result[1])
 

@@ -158,6 +158,52 @@ def gradient(f, w, h=1e-3):
     return (f(right) - f(left)) / (2 * h)
 
 
+@exercise.wrong("the first, in a list",
+                "Only the first slope comes back. Where does your `return` stand?",
+                "Move `return` out of the loop: below it, as far to the left as `for`.")
+def gradient(f, w, h=1e-3):
+    slopes = []
+    for i in range(len(w)):
+        right, left = list(w), list(w)
+        right[i] += h
+        left[i] -= h
+        slopes.append((f(right) - f(left)) / (2 * h))
+        return slopes
+
+
+@exercise.wrong("the last, in a list",
+                "Only the last slope comes back. Where do you make the empty list?",
+                "`slopes = []` belongs above the loop. Inside it, each knob starts a new list.")
+def gradient(f, w, h=1e-3):
+    for i in range(len(w)):
+        slopes = []
+        right, left = list(w), list(w)
+        right[i] += h
+        left[i] -= h
+        slopes.append((f(right) - f(left)) / (2 * h))
+    return slopes
+
+
+@exercise.wrong("two names, one list",
+                "Both nudges happen to the same list, so they cancel. Does `right = w` make a new list?",
+                "`right = w` is a second name for the same list. `right = list(w)` is a new one.")
+def gradient(f, w, h=1e-3):
+    slopes = []
+    for i in range(len(w)):
+        right = left = w
+        right[i] += h
+        left[i] -= h
+        slopes.append((f(right) - f(left)) / (2 * h))
+    return slopes
+
+
+@exercise.wrong("one knob for the list",
+                "`f` takes the whole list of knobs, not one number. And a list plus a number is an error.",
+                "Copy the list, nudge one number in the copy, and give f the copy.")
+def gradient(f, w, h=1e-3):
+    return [(f(knob + h) - f(knob - h)) / (2 * h) for knob in w]
+
+
 def weighted(w):
     return sum(i * knob**2 for i, knob in enumerate(w, 1))
 

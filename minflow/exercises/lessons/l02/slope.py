@@ -34,6 +34,13 @@ def slope(f, x, h=1e-3):
     return (heights[1] - heights[0]) / h / 2
 
 
+@exercise.also_right
+def slope(f, x, h=1e-3):
+    """The mean of the slopes to the right and to the left."""
+    right, left = (f(x + h) - f(x)) / h, (f(x) - f(x - h)) / h
+    return (right + left) / 2
+
+
 @exercise.wrong("one side",
                 "The error is about as large as h. Do you look to both sides of x?",
                 "From x to x + h is one side. Walk from x - h to x + h.")
@@ -46,6 +53,41 @@ def slope(f, x, h=1e-3):
                 "From x - h to x + h the way is h + h long.")
 def slope(f, x, h=1e-3):
     return (f(x + h) - f(x - h)) / h
+
+
+@exercise.wrong("no brackets",
+                "Python divides before it subtracts: only the second value is divided.",
+                "Put the whole rise in brackets: `(f(x + h) - f(x - h))`.")
+def slope(f, x, h=1e-3):
+    return f(x + h) - f(x - h) / (2 * h)
+
+
+@exercise.wrong("no brackets at all",
+                "Python divides and multiplies before it subtracts. What belongs together?",
+                "Two pairs of brackets: one around the whole rise, one around the whole way.")
+def slope(f, x, h=1e-3):
+    return f(x + h) - f(x - h) / 2 * h
+
+
+@exercise.wrong("by 2 alone",
+                "You divide the rise by 2. How far apart are your two places?",
+                "The way from x - h to x + h is 2 * h, and h is small.")
+def slope(f, x, h=1e-3):
+    return (f(x + h) - f(x - h)) / 2
+
+
+@exercise.wrong("left side",
+                "You look to the left alone, and the error is about as large as h. Look to both sides.",
+                "From x - h to x is one side. Walk from x - h to x + h.")
+def slope(f, x, h=1e-3):
+    return (f(x) - f(x - h)) / h
+
+
+@exercise.wrong("size alone",
+                "A slope may be below 0: there the curve falls. Where do you lose the sign?",
+                "Leave out `abs`: right minus left is below 0 where f falls.")
+def slope(f, x, h=1e-3):
+    return abs(f(x + h) - f(x - h)) / (2 * h)
 
 
 @exercise.wrong("turned",
@@ -96,10 +138,10 @@ def flat(x):
 
 
 def calls(slope, f, x):
-    """How often f was called."""
+    """Is f called two to four times?"""
     asked = []
     slope(lambda place: asked.append(place) or f(place), x)
-    return len(asked)
+    return 2 <= len(asked) <= 4
 
 
 @exercise.cases
@@ -109,6 +151,6 @@ def cases(rng):
     yield case(square, -1.0, text="f = x**2, x = -1")
     yield case(cube, 1.0, 0.1, text="f = x**3, x = 1, h = 0.1")
     yield case(math.sin, 0.5, text="f = sin, x = 0.5")
-    yield case(square, 3.0, run=calls, text="how often f is called")
+    yield case(square, 3.0, run=calls, text="is f called two to four times?")
     yield case(cube, float(rng.uniform(1, 2)), 0.25, held=True)
     yield case(math.exp, float(rng.uniform(-1, 1)), held=True)

@@ -59,6 +59,28 @@ def fold_back(g, shape):
     return x.grad
 
 
+@exercise.wrong("one new axis",
+                "You sum over one new axis. There may be more of them, or all may be new.",
+                "`shape` may be (): then both axes of (4, 3) are new. Use `while`, where you have `if`.")
+def fold_back(g, shape):
+    if len(g.shape) > len(shape):
+        g = g.sum(0)
+    for axis, size in enumerate(shape):
+        if size == 1:
+            g = g.sum(axis, keepdim=True)
+    return g
+
+
+@exercise.wrong("sizes of 1 alone",
+                "You sum where `shape` has a 1. What about axes of g that `shape` does not have at all?",
+                "First the new axes in front: while g has more axes than `shape`, `g = g.sum(0)`.")
+def fold_back(g, shape):
+    for axis, size in enumerate(shape):
+        if size == 1:
+            g = g.sum(axis, keepdim=True)
+    return g
+
+
 @exercise.wrong("always axis 0",
                 "You sum over axis 0, whatever the shape is. Which axes were stretched?",
                 "From (4, 1) to (4, 3) it is axis 1 that was stretched. From (4, 3) to (4, 3) it is none.")

@@ -1,5 +1,7 @@
 """03.4 forgot: a training step that goes by the slopes of all steps before it as well."""
 
+from numbers import Real
+
 import numpy as np
 
 import minflow as flow
@@ -131,6 +133,37 @@ def train_step(model, loss_fn, optimizer, x, y):
     return loss.item()
 
 
+@exercise.wrong("w alone cleared",
+                "The slope of w is cleared, that of b is not. How many knobs are there?",
+                "`optimizer.zero_grad()` clears the slope of each knob that it knows.")
+def train_step(model, loss_fn, optimizer, x, y):
+    model.weight.grad = None
+    loss = loss_fn(model(x), y)
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+@exercise.wrong("nothing returned",
+                "The training is right, but nothing comes back. Is there a `return`?",
+                "The last line is `return loss.item()`.")
+def train_step(model, loss_fn, optimizer, x, y):
+    loss = loss_fn(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+
+
+@exercise.wrong("the loss afterwards",
+                "You return the loss after the step. Asked is the loss that the step was taken from.",
+                "Compute the loss once: `backward` walks back from it, and you return its number.")
+def train_step(model, loss_fn, optimizer, x, y):
+    optimizer.zero_grad()
+    loss_fn(model(x), y).backward()
+    optimizer.step()
+    return loss_fn(model(x), y).item()
+
+
 RATE = 0.1
 
 
@@ -177,7 +210,7 @@ def losses(train_step, x, y, steps):
 
 def kind(train_step, x, y):
     result = train_step(*model_of(x, y))
-    return type(result).__name__
+    return "float" if isinstance(result, Real) else type(result).__name__
 
 
 def reference(x, y, steps):

@@ -194,6 +194,28 @@ def order(node, inputs):
     return result[:-1]
 
 
+@exercise.wrong("one step back",
+                "You go back one step alone. The inputs have inputs too.",
+                "Keep a list of nodes that are still to be looked at, and loop until it is empty.")
+def order(node, inputs):
+    return [*dict.fromkeys(inputs(node)), node]
+
+
+@exercise.wrong("twice, by calls",
+                "A node stands in your list more than once, since two ways lead to it. Remember who is done.",
+                "Before you append a node, ask whether it is in the list already.")
+def order(node, inputs):
+    result = []
+
+    def visit(one):
+        for before in inputs(one):
+            visit(before)
+        result.append(one)
+
+    visit(node)
+    return result
+
+
 IN_ORDER = "each node once, after all its inputs"
 CHAIN = {"a": [], "b": ["a"], "c": ["b"]}
 DIAMOND = {"a": [], "b": ["a", "a"], "c": ["b", "b"], "d": ["c", "b"]}
@@ -221,8 +243,10 @@ class Report(str):
 def report(order, graph, node):
     """Is the list in order? If not, the first thing that is wrong with it."""
     result = order(node, lambda one: list(graph[one]))
-    if not isinstance(result, list | tuple):
+    if result is None:
         return result
+    if not isinstance(result, list | tuple):
+        return Report("no list", f"a {type(result).__name__}, not a list")
     shown = ", ".join(map(str, result)) if 0 < len(result) <= 8 else f"{len(result)} nodes"
     right = list(graphlib.TopologicalSorter(behind(graph, node)).static_order())
     for one in right:
@@ -252,6 +276,8 @@ def behind(graph, node):
 def long_chain(order, length):
     """Only how many: the list of a chain can be one alone."""
     result = order(length - 1, lambda one: [one - 1] if one else [])
+    if not isinstance(result, list | tuple):
+        return "not a list"
     return IN_ORDER if list(result) == list(range(length)) else f"{len(result)} nodes, not in order"
 
 

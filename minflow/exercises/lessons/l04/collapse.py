@@ -52,6 +52,27 @@ def collapse(w1, b1, w2, b2):
     return w2 @ w1, b1 + b2 if len(b1) == len(b2) else b1.sum() + b2
 
 
+@exercise.wrong("order, offset added",
+                "Two things. w1 @ w2: which matrix stands next to x? And b1 goes through the second layer too.",
+                "Write out h = x @ w1.T + b1, put it into h @ w2.T + b2, and multiply out.")
+def collapse(w1, b1, w2, b2):
+    return w1 @ w2, b1 + b2
+
+
+@exercise.wrong("all added",
+                "The second layer *multiplies* what the first one gives, its offset b1 too. It does not add to it.",
+                "With one number each: 3 * (2 * x + 1) + 5 is 6 * x + 8.")
+def collapse(w1, b1, w2, b2):
+    return w1 + w2, b1 + b2
+
+
+@exercise.wrong("offset on the wrong side",
+                "w is right. In b, the second layer's weight is not turned: a Linear gives `x @ w.T + b`.",
+                "b1 takes the place of x in `x @ w2.T`. As `w2 @ b1` no turn is needed.")
+def collapse(w1, b1, w2, b2):
+    return w2 @ w1, b1 @ w2 + b2
+
+
 @exercise.wrong("no second offset",
                 "Feed zeros: what comes out of both layers? b2 is missing.",
                 "The second layer adds b2 at the very end.")

@@ -79,6 +79,13 @@ def loss_of(model, x, y):
     return ((model(x)[0] - y) ** 2).mean()
 
 
+@exercise.wrong("a number of Python",
+                "The number is right, but `backward` finds no way through a Python number. Return the tensor.",
+                "Leave out `.item()`.")
+def loss_of(model, x, y):
+    return ((model(x)[:, 0] - y) ** 2).mean().item()
+
+
 @exercise.wrong("root",
                 "That is the root of the mean squared error. No root was asked for.",
                 "Leave out the last step.")
@@ -88,6 +95,16 @@ def loss_of(model, x, y):
 
 def doubling(x):
     return 2 * x
+
+
+def slope(loss_of, weight, x, y):
+    """The slope of the loss in the one weight of a model."""
+    weight.requires_grad_(True)
+    loss = loss_of(lambda x: weight * x, x, y)
+    if not isinstance(loss, flow.Tensor):
+        return f"none: the loss is a {type(loss).__name__}, no tensor"
+    loss.backward()
+    return weight.grad
 
 
 def of(x, y, text="", held=False):
@@ -105,6 +122,8 @@ def cases(rng):
     yield of([0, 0], [1, -1], text="2 rows: x = [[0], [0]], y = [1, -1], the model doubles")
     yield of([1, 2, 3], [2, 5, 7], text="3 rows: x = [[1], [2], [3]], y = [2, 5, 7], the model doubles")
     yield of(np.arange(50) / 50, np.arange(50) / 25, text="50 rows; the model doubles, and so does y")
+    yield case(flow.tensor(3.0), flow.tensor([[1.0], [2.0]]), flow.tensor([2.0, 4.0]), run=slope, wanted=5.0,
+               text="the slope of the loss in the weight 3: x = [[1], [2]], y = [2, 4]")
     x = rng.normal(0, 1, 50)
     yield of(x, 2 * x + rng.normal(0, 0.1, 50), held=True)
     yield of(rng.normal(0, 1, 4), rng.normal(0, 1, 4), held=True)

@@ -14,6 +14,8 @@ exercise = Exercise(
     sibling="Numbers to shares, without exp: the rows [2, 6] and [1, 1] have the sums 8 and 2. "
             "`t / t.sum(1, keepdim=True)` divides each row by its own sum: [0.25, 0.75] and [0.5, 0.5]. "
             "`keepdim=True` leaves the sums as a column, (2, 1): one number beside each row.",
+    forbidden={"softmax": "That is the library's. Build it from exp and sums.",
+               "log_softmax": "That is the library's. Build it from exp and sums."},
 )
 
 
@@ -41,6 +43,14 @@ def softmax(scores):
     array = scores.numpy()
     weights = np.exp(array - array.max(axis=1)[:, None])
     return flow.tensor(weights / weights.sum(axis=1)[:, None])
+
+
+@exercise.wrong("smallest taken away",
+                "You take away the smallest score. Then the largest exp may still be infinite: take away the largest.",
+                "`amax`, not `amin`: every score is 0 or less then, and exp at most 1.")
+def softmax(scores):
+    weights = flow.exp(scores - scores.amin(1, keepdim=True))
+    return weights / weights.sum(1, keepdim=True)
 
 
 @exercise.wrong("plain exp",
@@ -131,6 +141,7 @@ def cases(rng):
     yield of([[0, 2], [3, 1]])
     yield of([[5], [-7]])
     yield of([[1000, 1001]])
+    yield of([[0, 200]])
     yield of([[-1000, -1001], [1000, 999]])
     rows = [[3.0, 1.0], [2.0, 5.0]]
     yield case(flow.tensor(rows), run=scores_after, wanted=np.array(rows, "float32"),

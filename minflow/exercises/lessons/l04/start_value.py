@@ -26,7 +26,7 @@ def near(value):
 exercise.wrong_value("log10", 1.0,
                      "That is log10(10). The surprise here is a natural logarithm: `math.log`.",
                      "`math.log10` counts digits. `math.log` is ln: take that of the same number.",
-                     when=lambda value: 0.9 <= value <= 1.1)
+                     when=lambda value: 0.95 <= value <= 1.05)
 exercise.wrong_value("log2", 3.32,
                      "That is log2(10), a surprise in bits. Ours is measured with ln: `math.log`.",
                      "1 bit is ln 2 = 0.693 of our units. How many bits do you have?",
@@ -35,6 +35,10 @@ exercise.wrong_value("the share", 0.1,
                      "That is the share of each class. How surprising is it to see a class with this share?",
                      "The surprise is -ln(share). Take it of 0.1.",
                      when=lambda value: 0.05 <= value <= 0.15)
+exercise.wrong_value("the other classes", 0.9,
+                     "That is the share of the nine other classes. Take the surprise at the right one, -ln(share).",
+                     "The right class has the share 0.1. What is -ln of that?",
+                     when=lambda value: 0.85 <= value <= 0.92)
 exercise.wrong_value("certain", 0.0,
                      "A surprise of 0 means: it was certain, and right. Is an untrained network certain?",
                      "0 is -ln(1). How large is the share of the right class before training?",

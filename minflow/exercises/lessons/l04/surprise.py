@@ -107,6 +107,42 @@ def cross_entropy(scores, labels):
     return -flow.nn.functional.log_softmax(scores, 1).mean()
 
 
+@exercise.wrong("all classes, plain exp",
+                "You average over all classes. Only the share of the *right* class is asked: where are the labels?",
+                "Each row gives one number: the one at its label.")
+def cross_entropy(scores, labels):
+    return -(scores - scores.exp().sum(1, keepdim=True).log()).mean()
+
+
+@exercise.wrong("all pairs, plain exp",
+                "`[:, labels]` takes *every* label from every row: n x n numbers. You want one of each row.",
+                "Give the rows as an index too: `flow.arange(n)` pairs row 0 with label 0, row 1 with label 1.")
+def cross_entropy(scores, labels):
+    return -(scores - scores.exp().sum(1, keepdim=True).log())[:, labels].mean()
+
+
+@exercise.wrong("ln of the mean",
+                "You take ln of the mean share. Asked is the mean of the surprises: first ln, then the mean.",
+                "ln of each row's share at its label, then `.mean()`.")
+def cross_entropy(scores, labels):
+    shares = flow.nn.functional.softmax(scores, 1)
+    return -shares[flow.arange(len(labels)), labels].mean().log()
+
+
+@exercise.wrong("score only",
+                "That is the score at the label. A score is no share: what about the sum of exp of its row?",
+                "ln(share) is the score minus ln(sum of exp).")
+def cross_entropy(scores, labels):
+    return -scores[flow.arange(len(labels)), labels].mean()
+
+
+@exercise.wrong("a number of Python",
+                "A Python number has no tape: `backward` finds no way through it. Keep it a tensor.",
+                "No `.item()`, no `float`, no `math.log` on the way: `.log()` of a tensor.")
+def cross_entropy(scores, labels):
+    return -flow.nn.functional.log_softmax(scores, 1)[flow.arange(len(labels)), labels].mean().item()
+
+
 def logs_of(rows):
     rows = np.asarray(rows, "float32").astype("float64")  # as the answer gets them
     lowered = rows - rows.max(1, keepdims=True)
@@ -116,7 +152,10 @@ def logs_of(rows):
 def gradient(cross_entropy, scores, labels):
     """The slope of the mean surprise in each score."""
     scores.requires_grad_(True)
-    cross_entropy(scores, labels).backward()
+    result = cross_entropy(scores, labels)
+    if not isinstance(result, flow.Tensor):
+        return f"none: the result is a {type(result).__name__}, no tensor"
+    result.backward()
     return scores.grad
 
 

@@ -131,6 +131,15 @@ def of(image, kernel, held=False):
     return case(flow.tensor(image), flow.tensor(kernel), wanted=right, held=held)
 
 
+@exercise.wrong("matrix product",
+                "`@` sums rows times columns. A filter multiplies entry by entry: `*`, then the sum.",
+                "Each pixel of the window meets the one number of the kernel that lies above it.")
+def slide(image, kernel):
+    (H, W), (K, M) = image.shape, kernel.shape
+    return flow.tensor([[(image[i:i + K, j:j + M] @ kernel).sum().item() for j in range(W - M + 1)]
+                        for i in range(H - K + 1)])
+
+
 @exercise.cases
 def cases(rng):
     yield of([[2]], [[3]])

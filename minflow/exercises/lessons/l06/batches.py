@@ -77,6 +77,16 @@ def batches(x, y, size, seed):
     return pieces(x, y, order_of(len(x), 0), size)
 
 
+@exercise.wrong("batches mixed only",
+                "You mix the batches. Neighbours stay in one batch for ever: mix the examples, then cut.",
+                "Draw an order of all examples, not of the batches.")
+def batches(x, y, size, seed):
+    starts = list(range(0, len(x), size))
+    random.Random(seed).shuffle(starts)
+    for start in starts:
+        yield x[start:start + size], y[start:start + size]
+
+
 @exercise.wrong("not shuffled",
                 "The examples come in the order in which they lie there. Mix them.",
                 "`flow.randperm(n)` is a random order of 0 to n - 1.")
@@ -111,6 +121,24 @@ def batches(x, y, size, seed):
         yield x[order[start:start + size]], y[order[start:start + size]]
 
 
+@exercise.wrong("no pair",
+                "Each batch is a pair: its examples and their labels. Yield both, once for each batch.",
+                "`yield x[chosen], y[chosen]`, inside the loop.")
+def batches(x, y, size, seed):
+    order = order_of(len(x), seed)
+    for start in range(0, len(x), size):
+        yield x[order[start:start + size]]
+
+
+@exercise.wrong("return in the loop",
+                "`return` ends the function at the first batch. A generator goes on after each `yield`.",
+                "Write `yield` where `return` stands.")
+def batches(x, y, size, seed):
+    order = order_of(len(x), seed)
+    for start in range(0, len(x), size):
+        return x[order[start:start + size]], y[order[start:start + size]]
+
+
 @exercise.wrong("drawn with repeats",
                 "Some examples come twice and others never. Draw an order, not places one by one.",
                 "`randint` may draw a place again; `randperm` has each place once.")
@@ -126,7 +154,12 @@ def ten(n):
 
 
 def sizes(batches, n, size, seed):
-    return [(len(x), len(y)) for x, y in batches(*ten(n), size, seed)]
+    every = list(batches(*ten(n), size, seed))
+    if any(not isinstance(one, tuple | list) or len(one) != 2 for one in every):
+        return f"{len(every)} batches, of which one is no pair (x part, y part)"
+    if any(getattr(part, "ndim", 1) != 1 for pair in every for part in pair):
+        return "a part of a pair is no row of examples"
+    return [(len(x), len(y)) for x, y in every]
 
 
 def seen(batches, n, size, seed):
@@ -146,6 +179,12 @@ def order(batches, n, seed):
 
 def mixed(batches, n, seed):
     return order(batches, n, seed) != sorted(order(batches, n, seed))
+
+
+def neighbours(batches, n, seed):
+    """Is there a batch that is no piece of the row as it lay there?"""
+    return any(sorted(y.numpy().tolist()) != list(range(int(y.min()), int(y.min()) + len(y)))
+               for x, y in list(batches(*ten(n), 5, seed)))
 
 
 def equal(batches, n, first, second):
@@ -169,6 +208,7 @@ def cases(rng):
     yield case(5, 2, seed, run=seen, wanted="each once", text="5 examples, size 2: how often does each one come?")
     yield case(30, 7, seed, run=together, wanted=True, text="30 pairs (10, 1), (20, 2), ...: do they stay together?")
     yield case(30, seed, run=mixed, wanted=True, text="30 examples: are they mixed?")
+    yield case(30, seed, run=neighbours, wanted=True, text="30 examples, size 5: are those of a batch from all over?")
     yield case(30, seed, seed, run=equal, wanted=True, text="30 examples, the same seed twice: is the order the same?")
     yield case(30, seed, seed + 1, run=equal, wanted=False, text="30 examples, two seeds: is the order the same?")
     yield case(6, 2, seed, run=still, wanted=True, text="6 examples, size 2: do earlier batches keep their numbers?")

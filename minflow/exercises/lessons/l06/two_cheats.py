@@ -30,6 +30,10 @@ exercise.wrong_value("every line", set(range(1, 15)),
                      "Most of these lines are honest, and each false suspicion costs time. Which two use test images?",
                      "Ask of each line: would its result change if the test images were others?",
                      when=lambda value: many(set(value)))
+exercise.wrong_value("text", {"4", "13"},
+                     "Write the numbers without quotes, such as {1, 14}.",
+                     "A number in quotes is text: '3' is not 3.",
+                     when=lambda value: any(isinstance(one, str) for one in value))
 exercise.wrong_value("only the scaling", {SCALED},
                      "That is one: the mean of *all* images knows the test images. There is another.",
                      "Follow `test_x` to the end. What is decided with it?",

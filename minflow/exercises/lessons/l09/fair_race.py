@@ -2,6 +2,8 @@
 
 import statistics
 import time
+import timeit
+import types
 
 from ...definition import Exercise, case
 
@@ -9,7 +11,8 @@ exercise = Exercise(
     "09.4", "fair_race", kind="measure", level="core", answer="ratio", allowed=(1e-6, 0.05),
     question="How do you measure fairly which of two functions is slower?",
     hint="Call each once without looking at the clock. Then take turns, and keep what most rounds say.",
-    fact="A ratio of medians, in turns, holds on a busy machine where single times differ by half.",
+    fact="A ratio of medians, in turns, holds on a busy machine where single times differ by half. The shortest "
+         "time of each is fair too: a disturbance only makes a time longer.",
     sibling="Two bakers are timed. On the first day each one heats the oven: that day does not count. They bake on the "
             "same days, since the weather changes. One day the phone rings for an hour: the *middle* day of each baker "
             "is not moved by that, the mean is.",
@@ -57,6 +60,29 @@ def ratio(f, g, rounds=7):
         end = time.perf_counter()
         each.append((middle - begin) / (end - middle))
     return statistics.median(each)
+
+
+@exercise.also_right
+def ratio(f, g, rounds=7):
+    from timeit import timeit
+
+    f(), g()
+    pairs = [(timeit(f, number=1), timeit(g, number=1)) for i in range(rounds)]
+    one, other = zip(*pairs)
+    return min(other) / min(one)
+
+
+@exercise.also_right
+def ratio(f, g, rounds=7):
+    from time import perf_counter_ns as clock
+
+    f(), g()
+    times = {f: [], g: []}
+    for function in [f, g] * rounds:
+        start = clock()
+        function()
+        times[function] += [clock() - start]
+    return statistics.median(times[g]) / statistics.median(times[f])
 
 
 @exercise.wrong("one call each",
@@ -121,7 +147,7 @@ def ratio(f, g, rounds=7):
 @exercise.wrong("first call timed",
                 "The first call compiles, and you timed it. Call each function once before the clock starts.",
                 "A call before the loop, without a clock.")
-def ratio(f, g, rounds=3):
+def ratio(f, g, rounds=7):
     one, other = [], []
     for i in range(rounds):
         a = time.perf_counter()
@@ -130,7 +156,7 @@ def ratio(f, g, rounds=3):
         g()
         c = time.perf_counter()
         one.append(b - a), other.append(c - b)
-    return sum(other) / sum(one)
+    return statistics.median(other) / statistics.median(one)
 
 
 @exercise.wrong("difference",
@@ -171,18 +197,30 @@ class Clock:
         return call
 
 
+CLOCKS = "perf_counter", "time", "monotonic", "process_time"
+
+
 def race(ratio, one, other, rounds=7, **clock):
-    """What `ratio` measures, by a clock of ours."""
+    """What `ratio` measures, by a clock of ours: it stands in for every clock of `time`, also where it was imported by
+    its name or as timeit's."""
     mine = Clock(**clock)
-    names, before = ("perf_counter", "time", "monotonic", "process_time"), {}
+    ours = {getattr(time, name): lambda: mine.now for name in CLOCKS}
+    ours |= {getattr(time, f"{name}_ns"): lambda: round(1e9 * mine.now) for name in CLOCKS}
+    places = [vars(time), vars(timeit), getattr(ratio, "__globals__", {})]
+    before = [(place, name, value) for place in places for name, value in place.items()
+              if isinstance(value, types.BuiltinFunctionType) and value in ours]
+    timers = [(one, one.__defaults__) for one in (timeit.timeit, timeit.repeat, timeit.Timer.__init__)]
     try:
-        for name in names:
-            before[name] = getattr(time, name)
-            setattr(time, name, lambda: mine.now)
+        for place, name, value in before:
+            place[name] = ours[value]
+        for function, defaults in timers:
+            function.__defaults__ = tuple(ours.get(one, one) if callable(one) else one for one in defaults)
         return ratio(mine.function(one), mine.function(other), rounds)
     finally:
-        for name, function in before.items():
-            setattr(time, name, function)
+        for place, name, value in before:
+            place[name] = value
+        for function, defaults in timers:
+            function.__defaults__ = defaults
 
 
 @exercise.cases
@@ -194,6 +232,8 @@ def cases(rng):
     yield case(0.01, 0.02, run=race, drift=0.04, text="f 10 ms, g 20 ms; each call slows the machine down by 4 %",
                wanted=2.0)
     yield case(0.02, 0.02, 3, run=race, text="f and g take 20 ms, 3 rounds")
+    yield case(0.01, 0.02, 2, run=race, first=0.03, text="f 10 ms, g 20 ms, 2 rounds; the first call of each takes "
+                                                         "30 ms more")
     a, b = float(rng.uniform(0.01, 0.02)), float(rng.uniform(0.03, 0.05))
     yield case(a, b, run=race, first=0.2, slow={9: 2.0}, held=True)
     yield case(b, a, 5, run=race, first=0.1, slow={6: 1.0}, held=True)

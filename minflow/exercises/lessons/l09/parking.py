@@ -172,11 +172,14 @@ def needed(lives):
 
 def judged(place, lives):
     """What is wrong with a placement, in words, and how large the buffer is, as a share of the least that is needed."""
-    addresses = list(place([tuple(one) for one in lives]))
+    given = place([tuple(one) for one in lives])
+    if given is None:
+        return None
+    addresses = [one.item() if hasattr(one, "item") else one for one in given]  # NumPy's whole numbers too
     if len(addresses) != len(lives):
         return f"{len(addresses)} addresses for {len(lives)} values"
     if any(not isinstance(one, int) or one < 0 for one in addresses):
-        return f"{addresses} are no addresses"
+        return f"{addresses}: an address is a whole number, 0 or more"
     for i, (a, b, size) in enumerate(lives):
         for j, (c, d, length) in enumerate(lives[:i]):
             if a <= d and c <= b and addresses[i] < addresses[j] + length and addresses[j] < addresses[i] + size:

@@ -60,6 +60,12 @@ def left(text):
     return graph.stages().record.rows[-1].nodes
 
 
+exercise.also_right(3.0)
+exercise.wrong_value(
+    "names", "p, r, t",
+    "Write how many there are: one number.",
+    "Count the lines that you have not crossed out.",
+    when=lambda value, text: isinstance(value, str | list | tuple | set))
 exercise.wrong_value(
     "all of them", 9,
     "That is what is written. Which of them does the result not need?",

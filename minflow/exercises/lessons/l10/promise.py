@@ -149,12 +149,16 @@ def make_eval(network):
 
 
 def outcome_of(call):
-    """What it gives, or its error in a line."""
+    """What it gives, or its error in a few words."""
     try:
         return call()
     except flow.MinflowError as error:
-        mistakes = re.findall(r"^\d+\. (.*)", str(error), re.MULTILINE) or [error.what]
-        return "refused: " + "; ".join([*mistakes, *[f"{name} {value}" for name, value in error.values.items()]])
+        count = len(re.findall(r"^\d+\. ", str(error), re.MULTILINE))
+        if count:
+            return f"refused: {count} mistakes on its card"
+        values = ", ".join(f"{name} {value}" for name, value in error.values.items() if "[" in value)
+        what = re.sub(r"^nn\.\w+: | of job \w+| is there already", "", error.what)
+        return f"refused: {values if 'expected' in error.values else what}"
 
 
 def flat(images):
@@ -164,7 +168,7 @@ def flat(images):
 
 def kinds(make_eval, images, labels):
     """dtype and shape of what comes back, or why nothing does."""
-    return outcome_of(lambda: [f"{one.dtype}{list(one.shape)}" for one in make_eval(flat)(images, labels)])
+    return outcome_of(lambda: " and ".join(f"{one.dtype}{list(one.shape)}" for one in make_eval(flat)(images, labels)))
 
 
 def refuses(make_eval, images, labels):
@@ -199,7 +203,7 @@ def cases(rng):
     best = images.reshape(50, 64).argmax(1).astype("int32")
     best[:20] = 63 - best[:20]
     count = int((images.reshape(50, 64).argmax(1) == best).sum())
-    yield case(images, labels, run=kinds, wanted=["int32[50]", "float32[50, 64]"],
+    yield case(images, labels, run=kinds, wanted="int32[50] and float32[50, 64]",
                text="50 images of 1 x 8 x 8 float32, 50 labels int32, 64 scores each: what comes back")
     yield case(images, best, run=right_of, wanted=count, text="how many of 50 are read right")
     both = [labels.tolist(), labels[::-1].tolist()]

@@ -136,6 +136,7 @@ def total(load, compute, width):
 def cases(rng):
     yield case([3.0], [2.0], 2, text="one batch: loads 3, computes 2; width 2")
     yield case([3.0, 3.0], [2.0, 2.0], 2, text="two batches: load 3, compute 2; width 2")
+    yield case([1.0, 1.0], [3.0, 3.0], 2, text="two batches: load 1, compute 3; width 2")
     yield case([1.0, 1.0, 1.0], [3.0, 1.0, 1.0], 1, text="load 1, 1, 1; compute 3, 1, 1; width 1")
     yield case([1.0, 1.0, 3.0, 3.0], [5.0, 1.0, 1.0, 2.0], 1, text="load 1, 1, 3, 3; compute 5, 1, 1, 2; width 1")
     yield case([1.0, 1.0, 1.0, 6.0], [4.0, 4.0, 1.0, 1.0], 2, text="load 1, 1, 1, 6; compute 4, 4, 1, 1; width 2")

@@ -12,8 +12,6 @@ from minflow.exercises import welcome
 from tests.test_completion import ROOMS
 
 HERE = object()  # its text holds an address
-# Lessons of before that do not open with their question yet.
-WITHOUT_A_HEAD = {"12_it_leaves_home"}
 
 
 @pytest.fixture(scope="module")
@@ -151,8 +149,6 @@ def test_the_course_is_listed_with_questions_and_minutes(tmp_path, monkeypatch):
 @pytest.mark.parametrize("one", [*welcome.lessons(pages.NOTEBOOKS), *welcome.tours(pages.NOTEBOOKS)],
                          ids=lambda one: one.path.stem)
 def test_a_lesson_opens_with_its_question_and_its_time(one):
-    if one.path.stem in WITHOUT_A_HEAD:
-        return
     assert one.number == json.loads(one.path.read_bytes())["cells"][0]["source"][0].split()[1]
     assert one.question.endswith("?") and len(one.question) <= 100, one.question
     assert 5 <= one.minutes <= 150

@@ -216,6 +216,16 @@ def order(node, inputs):
     return result
 
 
+@exercise.wrong("lists in a list",
+                "A list stands in your list. You put a whole list where single nodes should stand.",
+                "`result.append(nodes)` puts in the list itself, `result += nodes` puts in each of its nodes.")
+def order(node, inputs):
+    def visit(one):
+        return [*map(visit, inputs(one)), one]
+
+    return visit(node)
+
+
 IN_ORDER = "each node once, after all its inputs"
 CHAIN = {"a": [], "b": ["a"], "c": ["b"]}
 DIAMOND = {"a": [], "b": ["a", "a"], "c": ["b", "b"], "d": ["c", "b"]}
@@ -248,6 +258,8 @@ def report(order, graph, node):
     if not isinstance(result, list | tuple):
         return Report("no list", f"a {type(result).__name__}, not a list")
     shown = ", ".join(map(str, result)) if 0 < len(result) <= 8 else f"{len(result)} nodes"
+    if any(isinstance(one, list | tuple) for one in result):
+        return Report("nested", f"{shown}: a list stands in your list")
     right = list(graphlib.TopologicalSorter(behind(graph, node)).static_order())
     for one in right:
         if one not in result:

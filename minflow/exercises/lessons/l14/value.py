@@ -337,6 +337,9 @@ class Value(Base):
     __radd__ = __add__
 
 
+Value = Right  # what the solution means by its name
+
+
 # ---- what is asked --------------------------------------------------------------------------------------------------
 
 def number(x):

@@ -163,7 +163,7 @@ CAPS = {
     "onnx.forms": 822,          # a table of ops in another system's words; each is read alone
     "accepted": 380,            # names for other machines: answered for one process and one CPU, or refused
     "compat": 170,              # programs of OneFlow and PyTorch, unchanged
-    "exercises": 3120,          # the checker, the teacher's tools, translations
+    "exercises": 3230,          # the checker, the teacher's tools, translations
     "exercises.lessons": None,  # an exercise is one file that is read alone
     "face": 1650,               # minflow/__init__.py, the namespaces of one screen each, the command line
     "widgets": 3730,

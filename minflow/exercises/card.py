@@ -28,6 +28,7 @@ MARKS = {"right": "\u2713", "nearly": "\u2248", "not started": "\u00b7", "change
 COLORS = {"right": GREEN, "nearly": AMBER, "not started": BLUE}
 INDENT, WIDTH = "  ", 78
 BESIDE, BEHIND = r"(?<![A-Za-z0-9_*])", r"(?![A-Za-z0-9_*])"  # a star in 2*x is none of stress; Chinese has no spaces
+LONGEST = 500  # characters of an error's text
 GRID = 8  # rows and columns of a result that is drawn
 
 
@@ -93,9 +94,10 @@ def changed(verdict: Verdict, card: Card) -> None:
 def stopped(verdict: Verdict, card: Card) -> None:
     error, own = verdict.result.error, verdict.own or learner.Written("", "", None)
     line, text = learner.line_of(error, own)
-    place = say("in your line {line}:  {text}", line=line, text=cut(text)) if line else (
-        say("before its first line") if verdict.says else say("at what your code gave"))
-    if verdict.result.late:
+    place = say("before its first line") if verdict.says else say("at what your code gave")
+    if line:  # its text is not known where exec has made it
+        place = say("in your line {line}:  {text}", line=line, text=cut(text)).rstrip(" :\uff1a")
+    if verdict.result.late and verdict.case:
         card.headline = say("stopped after {seconds} s {place}", seconds=short(verdict.exercise.limit), place=place)
     else:
         card.headline = say("stopped {place}", place=place)
@@ -111,7 +113,10 @@ def stopped(verdict: Verdict, card: Card) -> None:
 def error_text(error: BaseException) -> str:
     if isinstance(error, RecursionError):
         return say("RecursionError: a function calls itself, again and again, deeper than Python goes.")
-    text = str(error) if isinstance(error, MinflowError) else str(error).split("\n")[0]
+    try:
+        text = str(error) if isinstance(error, MinflowError) else str(error)[:LONGEST].split("\n")[0]
+    except Exception:  # a class of the learner's
+        text = ""
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
@@ -153,7 +158,7 @@ def wrong(verdict: Verdict, card: Card) -> None:
 def where_it_is(verdict: Verdict, card: Card) -> None:
     """The case: its own words, else its arguments by name."""
     one = verdict.case
-    if one.held:
+    if one is None or one.held:
         return
     label = say("case {number}", number=verdict.number)
     if one.text:

@@ -9,14 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from . import cells, learner, record, welcome
+from . import cells, isolation, learner, record, welcome
 from .card import Card, Shown, card_of, text_of
 from .definition import NOT_GIVEN, Exercise
 from .find import course, find, of_lesson
-from .judge import Verdict, judge
+from .judge import Result, Verdict, judge
+from .limits import OutOfTime, limited
 from .words import say
 
 WORD = "MINFLOW_WORD"  # a teacher's word: another one gives a class other questions where they are drawn
+OWN = 5  # limits of one case that a check may take for all but the calls of answers
 SEED = "MINFLOW_SEED"  # a teacher's number: of the cases when answers are graded
 
 
@@ -49,6 +51,18 @@ def check(name: str, answer: Any, *given: Any) -> Any:
     exercise = find(name)
     if exercise.draws is not None and not given:
         given = (draw(name),)
+    if isolation.running():
+        raise RuntimeError("check is called by an answer that is being checked")
+    try:
+        return limited(OWN * exercise.limit, lambda: checked(exercise, answer, given))
+    except OutOfTime as error:  # what the answer gave cannot be compared or shown: its methods do not end
+        late = Verdict(exercise, "stopped", result=Result(error=error))
+        if grading():
+            raise WrongAnswer(text_of(card_of(late))) from None
+        return Checked(late, card_of(late))
+
+
+def checked(exercise: Exercise, answer: Any, given: tuple) -> Any:
     if grading():
         verdict = judge(exercise, answer, given, int(os.environ.get(SEED, "0")))
         if not verdict.ok:
@@ -57,7 +71,7 @@ def check(name: str, answer: Any, *given: Any) -> Any:
     verdict = judge(exercise, answer, given)
     if verdict.outcome in ("changed", "not started"):
         return Checked(verdict, card_of(verdict))
-    tried = record.keep(name, verdict.outcome, verdict.name.name if verdict.name else "", verdict.seconds,
+    tried = record.keep(exercise.name, verdict.outcome, verdict.name.name if verdict.name else "", verdict.seconds,
                         learner.fingerprint(answer))
     if verdict.ok:
         welcome.refresh()

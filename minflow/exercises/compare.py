@@ -17,6 +17,7 @@ from .words import say
 
 KIND = {"b": "truth values", "i": "whole numbers", "u": "whole numbers", "f": "numbers with a fraction",
         "c": "complex numbers", "V": "numbers with a fraction"}
+MANY = 1_000_000  # entries of a list
 LINE = 76  # characters of a value that is shown
 
 
@@ -162,23 +163,22 @@ def close(x: np.ndarray, y: np.ndarray) -> bool:
 
 
 def array_of(value: Any) -> np.ndarray | None:
-    """The value as an array, if it is made of numbers; a tensor too."""
-    if isinstance(value, np.ndarray | np.generic):
-        array = np.asarray(value)
-    elif isinstance(value, numbers.Number):
-        array = np.asarray(value)
-    elif hasattr(value, "detach") and hasattr(value, "numpy"):
-        array = np.asarray(value.detach().numpy())
-    elif isinstance(value, list | tuple) and value and all(array_of(one) is not None for one in value):
-        try:
-            array = np.asarray([array_of(one) for one in value])
-        except ValueError:  # rows of different lengths
-            return None
-    elif isinstance(value, range):
-        array = np.asarray(value)
-    else:
+    """The value as an array, if it is made of numbers; a tensor too. A list of millions is not looked through."""
+    try:
+        array = as_array(value)
+    except (Exception, SystemExit):  # an object of the learner's, a list that holds itself
         return None
-    return array if array.dtype.kind in "biufcV" else None
+    return array if array is not None and array.dtype.kind in "biufcV" else None
+
+
+def as_array(value: Any) -> np.ndarray | None:
+    if isinstance(value, np.ndarray | np.generic | numbers.Number | range):
+        return np.asarray(value)
+    if hasattr(value, "detach") and hasattr(value, "numpy"):
+        return np.asarray(value.detach().numpy())
+    if isinstance(value, list | tuple) and 0 < len(value) <= MANY and all(array_of(one) is not None for one in value):
+        return np.asarray([array_of(one) for one in value])  # an error for rows of different lengths
+    return None
 
 
 def kind_of(array: np.ndarray) -> str:
@@ -207,9 +207,12 @@ def other_type(got: Any, wanted: Any) -> str:
 
 def shown(value: Any) -> str:
     """The value on a line: `float32[3]  [4 4 4]`, `3.01`, `'error'`."""
-    array = array_of(value)
-    if array is None or isinstance(value, list | tuple | range):
-        return cut(plain(value))
+    try:
+        array = None if isinstance(value, list | tuple | range) else array_of(value)
+        if array is None:
+            return cut(plain(value))
+    except (Exception, SystemExit) as error:  # an object of the learner's, a list that holds itself
+        return f"<{type(value).__name__}, its repr raises {type(error).__name__}>"
     if array.ndim == 0:
         return short(array[()])
     text = entries(array)
@@ -246,10 +249,7 @@ def plain(value: Any) -> str:
         return "{" + ", ".join(f"{plain(key)}: {plain(one)}" for key, one in list(value.items())[:8]) + "}"
     if array_of(value) is not None:
         return shown(value)
-    try:
-        return repr(value)
-    except Exception as error:
-        return f"<{type(value).__name__}, its repr raises {type(error).__name__}>"
+    return repr(value)
 
 
 def short(number: Any) -> str:

@@ -3,15 +3,18 @@ somebody has changed minflow itself."""
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import copy
 import gc
+import os
 import random
+import signal
 import sys
 import threading
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -24,6 +27,7 @@ from ..job.session import SESSION, Session
 
 LINES, LETTERS = 20, 2000  # of an answer's own output that are kept
 PATIENCE = 10.0  # seconds that steps of jobs get to end
+DEEPEST = 5000  # calls within each other
 
 
 class Printed:
@@ -42,6 +46,10 @@ class Printed:
         self.more += text.count("\n", len(kept))
         return len(text)
 
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
     def flush(self) -> None:
         if threading.get_ident() != self.thread:
             self.stream.flush()
@@ -51,6 +59,87 @@ class Printed:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.stream, name)
+
+
+def running() -> bool:
+    """Does this thread run an answer?"""
+    return isinstance(sys.stdout, Printed) and sys.stdout.thread == threading.get_ident()
+
+
+def to_folder(path: str) -> None:
+    if folder() != path:
+        os.chdir(path)
+
+
+def folder() -> str:
+    try:
+        return os.getcwd()
+    except OSError:  # somebody has removed it
+        return ""
+
+
+def set_environment(names: dict[str, str]) -> None:
+    if dict(os.environ) != names:
+        os.environ.clear()
+        os.environ.update(names)
+
+
+def set_path(folders: list[str]) -> None:
+    sys.path[:] = folders
+
+
+def interrupt() -> Any:
+    return signal.getsignal(signal.SIGINT) if threading.current_thread() is threading.main_thread() else None
+
+
+def set_interrupt(handler: Any) -> None:
+    if handler is not None:
+        signal.signal(signal.SIGINT, handler)
+
+
+# (what gives a state, what puts it back)
+STATES: list[tuple[Callable, Callable]] = [
+    (flow.get_rng_state, flow.set_rng_state), (np.random.get_state, np.random.set_state),
+    (random.getstate, random.setstate), (core_mode.MODE.get, core_mode.MODE.set),
+    (flow.get_default_dtype, flow.set_default_dtype), (np.geterr, lambda state: np.seterr(**state)),
+    (np.get_printoptions, lambda state: np.set_printoptions(**state)),
+    (sys.getrecursionlimit, sys.setrecursionlimit), (sys.gettrace, sys.settrace), (sys.getprofile, sys.setprofile),
+    (gc.isenabled, lambda on: gc.enable() if on else gc.disable()), (folder, to_folder),
+    (lambda: dict(os.environ), set_environment), (interrupt, set_interrupt),
+    (sys.getswitchinterval, sys.setswitchinterval), (lambda: sys.path[:], set_path)]
+ONE = threading.RLock()  # one at a time: what is put back here belongs to all threads
+
+
+def no_input(*prompt: Any) -> str:
+    raise EOFError("nobody is asked while an answer is checked: what it needs comes as its arguments")
+
+
+@contextlib.contextmanager
+def tamed() -> Iterator[None]:
+    """What an answer may call, but not as a program may: input() waits for nobody, a very deep recursion would take
+    the memory or the process; and in a notebook exit() ends no kernel, display() shows only so much."""
+    deep = sys.setrecursionlimit
+    calls: list[tuple[Any, str, Any]] = [
+        (builtins, "input", no_input), (sys, "setrecursionlimit", lambda most: deep(min(most, DEEPEST)))]
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if shell is not None:
+        shows = some_of(shell.display_pub.publish)
+        calls += [(shell, "ask_exit", sys.exit), (shell.display_pub, "publish", shows)]
+    before = [getattr(place, name) for place, name, call in calls]
+    try:
+        sys.setrecursionlimit(min(sys.getrecursionlimit(), DEEPEST))
+        for place, name, call in calls:
+            setattr(place, name, call)
+        yield
+    finally:
+        for (place, name, call), old in zip(calls, before):
+            setattr(place, name, old)
+
+
+def some_of(call: Callable) -> Callable:
+    """The same call, but only so often."""
+    left = iter(range(LINES))
+    return lambda *args, **kwargs: call(*args, **kwargs) if next(left, None) is not None else None
 
 
 class Isolated:
@@ -65,28 +154,19 @@ class Isolated:
 def isolated() -> Iterator[Isolated]:
     """Put everything back as it was, whatever the block does."""
     result = Isolated()
-    states = flow.get_rng_state(), np.random.get_state(), random.getstate()
-    mode, dtype = core_mode.MODE.get(), flow.get_default_dtype()
-    out, err, limit = sys.stdout, sys.stderr, sys.getrecursionlimit()
-    sys.stdout = sys.stderr = mine = Printed(out)
-    noticed = flow.notices(True)
-    collecting = gc.isenabled()
-    try:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            with own_session():
+    with ONE, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        states = [get() for get, put in STATES]
+        out, err, noticed = sys.stdout, sys.stderr, flow.notices(True)
+        sys.stdout = sys.stderr = mine = Printed(out)
+        try:
+            with tamed(), own_session():
                 yield result
-    finally:
-        sys.stdout, sys.stderr = out, err
-        sys.setrecursionlimit(limit)
-        core_mode.MODE.set(mode)
-        flow.set_default_dtype(dtype)
-        flow.notices(noticed)
-        flow.set_rng_state(states[0])
-        np.random.set_state(states[1])
-        random.setstate(states[2])
-        if collecting:
-            gc.enable()
+        finally:
+            sys.stdout, sys.stderr = out, err
+            flow.notices(noticed)
+            for state, (get, put) in zip(states, STATES):
+                put(state)
         result.printed = mine.text.splitlines()[:LINES]
         result.more = mine.more + max(0, len(mine.text.splitlines()) - LINES)
         result.warned = [str(one.message) for one in caught]

@@ -9,7 +9,9 @@ import copy
 import dataclasses
 import inspect
 import re
+import sys
 import time
+import types
 import zlib
 from collections.abc import Callable
 from typing import Any
@@ -25,6 +27,7 @@ from .words import say
 CALL = re.compile(r"\(\) (takes|missing|got) ")  # of an error: arguments that do not fit the parameters
 NEARLY = 0.01  # relative error of an answer that is nearly right
 MOST_WRONG = 1 / 3  # or the share of cases that it may miss
+LARGE = 100_000_000  # bytes
 
 
 @dataclasses.dataclass
@@ -82,6 +85,8 @@ def judge(exercise: Exercise, answer: Any, given: tuple = (), seed: int | None =
     if touched := isolation.changed():
         return Verdict(exercise, "changed", says=touched)
     verdict = of_value(exercise, answer, given) if exercise.make is None else of_code(exercise, answer, seed)
+    if touched := isolation.changed():  # while it ran: what it was compared with is worth nothing
+        return Verdict(exercise, "changed", says=touched)
     verdict.seconds = time.perf_counter() - begun
     return verdict
 
@@ -217,9 +222,15 @@ def run_all(verdict: Verdict, cases: list[Case], answer: Any) -> tuple[list, lis
             failures.append((number, one, result, wanted, found))
         else:
             verdict.largest = max(verdict.largest, spread(result.value, wanted))
-        if isinstance(result.error, OutOfTime | KeyboardInterrupt):
+        if isinstance(result.error, OutOfTime | KeyboardInterrupt) or heavy(result.value):
             break
     return results, failures
+
+
+def heavy(value: Any) -> bool:
+    """Is it so large that several of them do not fit into a small machine?"""
+    kinds = str, bytes, list, tuple, dict, set, np.ndarray
+    return issubclass(type(value), kinds) and sys.getsizeof(value) > LARGE
 
 
 def run(one: Case, answer: Any, limit: float) -> Result:
@@ -231,6 +242,8 @@ def run(one: Case, answer: Any, limit: float) -> Result:
     with isolation.isolated() as alone:
         try:
             result.value = limited(limit, lambda: call(answer, *args, **kwargs))
+            if type(result.value) is types.CoroutineType:
+                result.value.close()  # nobody awaits it, and it is not to say so later
         except BaseException as error:  # SystemExit too: an answer does not end the check
             result.error = error
     result.seconds = time.perf_counter() - begun
@@ -250,7 +263,7 @@ def wanted_of(one: Case, exercise: Exercise) -> Any:
 def compared(got: Any, wanted: Any, exercise: Exercise) -> Difference | None:
     try:
         return difference(got, wanted, exercise.allowed, exercise.exact_types)
-    except Exception as error:  # an object of the learner's that cannot even be looked at
+    except (Exception, SystemExit) as error:  # an object of the learner's that cannot even be looked at
         return Difference("type", say("It cannot be compared: {error}.", error=f"{type(error).__name__}: {error}"))
 
 

@@ -5,14 +5,23 @@ from __future__ import annotations
 import ast
 import dataclasses
 import difflib
+import functools
 import hashlib
 import inspect
 import linecache
+import marshal
+import re
+import reprlib
 import textwrap
 import types
 from typing import Any
 
 from .words import say
+
+
+BRIEFLY = reprlib.Repr()  # of a value as large as one can write by hand, all; of a larger one, the beginning
+BRIEFLY.maxlevel, BRIEFLY.maxstring, BRIEFLY.maxother = 20, 100_000, 100_000
+BRIEFLY.maxlist = BRIEFLY.maxtuple = BRIEFLY.maxdict = BRIEFLY.maxset = BRIEFLY.maxfrozenset = 1000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,7 +40,7 @@ def written(answer: Any) -> Written:
     if code is None:
         return Written("", "", None)
     lines = linecache.getlines(code.co_filename, getattr(answer, "__globals__", None))
-    name = getattr(answer, "__name__", "")
+    name = getattr(behind(answer), "__name__", "")
     try:
         found = [node for node in ast.walk(ast.parse("".join(lines)))
                  if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef | ast.Lambda)
@@ -52,7 +61,7 @@ def written(answer: Any) -> Written:
 
 def code_of(answer: Any) -> types.CodeType | None:
     """The code of a function, or of the first method of a class."""
-    answer = inspect.unwrap(answer) if callable(answer) else answer
+    answer = behind(answer)
     if isinstance(answer, type):
         for value in vars(answer).values():
             if isinstance(value, types.FunctionType | classmethod | staticmethod | property):
@@ -60,13 +69,33 @@ def code_of(answer: Any) -> types.CodeType | None:
                 if inner is not None and inner.__module__ == answer.__module__:
                     return inner.__code__
         return None
-    return getattr(getattr(answer, "__func__", answer), "__code__", None)
+    return answer.__code__ if isinstance(answer, types.FunctionType) else None
+
+
+def behind(answer: Any) -> Any:
+    """The function or class that a learner has written, without decorators; of an object that can be called its
+    class."""
+    try:
+        answer = inspect.unwrap(answer)
+    except Exception:  # one that claims to wrap itself, or answers for every name
+        pass
+    if isinstance(answer, functools.partial | types.MethodType):
+        return behind(answer.func if isinstance(answer, functools.partial) else answer.__func__)
+    return answer if isinstance(answer, types.FunctionType | types.BuiltinFunctionType | type) else type(answer)
 
 
 def fingerprint(answer: Any) -> str:
     """The same for the same program, whatever its comments and spaces; of a value, of its repr."""
-    own = written(answer) if callable(answer) else None
-    text = ast.dump(own.node) if own and own.node else own.text if own else repr(answer)
+    own, code = (written(answer), code_of(answer)) if callable(answer) else (None, None)
+    if own and own.node:
+        text = ast.dump(own.node)
+    elif code is not None:  # made by exec, or under %%time
+        text = repr(marshal.dumps(code))
+    else:
+        try:
+            text = re.sub(r" at 0x\w+", "", BRIEFLY.repr(answer))
+        except (Exception, SystemExit):  # an object of the learner's
+            text = type(answer).__name__
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
 
 

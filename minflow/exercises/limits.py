@@ -2,7 +2,8 @@
 
 In the main thread a timer of the system interrupts, and again, so that `except:` in a loop does not help.
 Elsewhere (Windows, other threads) a second thread has the exception raised in this one; that comes between two
-bytecodes. One long call of NumPy is seen only when it returns.
+bytecodes. What runs in C alone, such as one long call of NumPy or `sum(itertools.count())`, is seen only when it
+returns; one that never does ends with the kernel.
 """
 
 from __future__ import annotations
@@ -15,8 +16,12 @@ from collections.abc import Callable
 from typing import Any
 
 AGAIN = 0.01  # seconds between two interrupts
+STEP = 0.05  # seconds between two looks of the thread that watches another
 # what catches all of so many of them meets more, so soon after each other that one comes while it deals with another
 PATIENT, HASTY = 5, 3e-5
+
+
+LIMITS: dict[int, list[threading.Event]] = {}  # thread -> its limits by a second thread, the innermost last
 
 
 class OutOfTime(BaseException):
@@ -24,8 +29,8 @@ class OutOfTime(BaseException):
 
 
 def limited(seconds: float, call: Callable[[], Any]) -> Any:
-    """`call()`, or OutOfTime after so many seconds. A browser's kernel has neither timers nor threads: no limit
-    there."""
+    """`call()`, or OutOfTime after so many seconds; time in a limit within this one is that one's. A browser's kernel
+    has neither timers nor threads: no limit there."""
     if sys.platform == "emscripten":
         return call()
     if hasattr(signal, "SIGALRM") and threading.current_thread() is threading.main_thread():
@@ -39,7 +44,7 @@ def by_timer(seconds: float, call: Callable[[], Any]) -> Any:
     def stop(number, frame):
         nonlocal raised
         # Not in this function's own lines: the timer must be ended, and the handler put back, whenever it fires.
-        if frame is not mine and inside(frame, mine):
+        if frame is not mine:
             raised += 1
             if raised == PATIENT:
                 signal.setitimer(signal.ITIMER_REAL, HASTY, HASTY)
@@ -60,17 +65,21 @@ def by_thread(seconds: float, call: Callable[[], Any]) -> Any:
     mine, number = sys._getframe(), threading.get_ident()
     thread, raise_in = ctypes.c_ulong(number), ctypes.pythonapi.PyThreadState_SetAsyncExc
     lock, ended = threading.Lock(), threading.Event()
+    limits = LIMITS.setdefault(number, [])
+    limits.append(ended)
 
     def watch():
-        wait = seconds
-        while not ended.wait(wait):
+        left = seconds
+        while not ended.wait(step := min(left, STEP)):
             with lock:
                 frame = sys._current_frames().get(number)
                 if ended.is_set() or not inside(frame, mine):
                     break
-                if frame is not mine:
-                    raise_in(thread, ctypes.py_object(OutOfTime))
-            wait = AGAIN
+                left -= step if limits[-1] is ended else 0
+                if left <= 0:
+                    left = AGAIN
+                    if frame is not mine:
+                        raise_in(thread, ctypes.py_object(OutOfTime))
 
     threading.Thread(target=watch, daemon=True, name="minflow-time-limit").start()
     try:
@@ -78,6 +87,7 @@ def by_thread(seconds: float, call: Callable[[], Any]) -> Any:
     finally:
         with lock:
             ended.set()
+            limits.remove(ended)
             raise_in(thread, None)  # one that was on its way
 
 

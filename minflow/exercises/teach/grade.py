@@ -28,7 +28,8 @@ from ..definition import Exercise
 from . import notebook as nb
 
 # An answer that names these, and whose solution does not, is worth a look.
-ODD = {"minflow.exercises", "inspect", "gc", "ctypes", "importlib", "sys", "builtins", "__import__", "eval", "exec"}
+ODD = {"minflow.exercises", "inspect", "gc", "ctypes", "importlib", "sys", "builtins", "__import__", "eval", "exec",
+       "__subclasses__", "__globals__", "__closure__", "__traceback__", "tb_frame", "f_back", "gi_frame", "cr_frame"}
 COLUMNS = ("file", "lesson", "exercise", "points", "of", "outcome", "wrong answer", "remark")
 START = "import sys; sys.path[:] = {path!r}; from minflow.exercises.teach.worker import main; main()"
 SET_UP, PER_CASE = 30.0, 15.0  # seconds for starting and for the lesson's cells; limits of one case for all of them
@@ -141,12 +142,13 @@ def used(source: str) -> set[str]:
 
 
 def named(source: str) -> set[str]:
-    """The names and modules that a cell mentions."""
+    """The names, attributes and modules that a cell mentions."""
     try:
         tree = ast.parse(nb.python(source))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return set()
-    names = {one.id for one in ast.walk(tree) if isinstance(one, ast.Name)}
+    names = {one.id if isinstance(one, ast.Name) else one.attr for one in ast.walk(tree)
+             if isinstance(one, ast.Name | ast.Attribute)}
     for one in ast.walk(tree):
         if isinstance(one, ast.Import):
             names |= {alias.name for alias in one.names}

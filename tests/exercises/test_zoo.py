@@ -1,0 +1,223 @@
+"""Answers that no course foresees: objects that do not end, lie or explode, and code that changes what is around it."""
+
+import functools
+import gc
+import os
+import signal
+import sys
+import threading
+import unittest.mock
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow.exercises import WrongAnswer, check, checker, isolation, judge, learner
+from minflow.exercises.definition import Exercise, case
+from tests.exercises.answers import typed
+
+
+def half(x):
+    return x / 2
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    """An exercise `half` with little time."""
+    one = Exercise("99.1", "half", kind="write", level="core", question="?", fact="", limit=0.1)
+    one.solution(half)
+    one.cases(lambda rng: [case(x) for x in (0.0, 1.0, 2.0, 3.0, 4.0)])
+    monkeypatch.setattr(checker, "find", lambda name: one)
+    for name in ("NBGRADER_EXECUTION", "MINFLOW_GRADING", "MINFLOW_LANG"):
+        monkeypatch.delenv(name, raising=False)
+    return one
+
+
+def checked(body, before=""):
+    text = f"{before}\ndef half(x):\n" + "".join(f"    {line}\n" for line in body.splitlines())
+    return check("half", typed(text, "half"))
+
+
+# ---- objects --------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("base, method", [
+    ("object", "__repr__"), ("object", "__getattr__"), ("object", "detach"), ("list", "__len__"), ("list", "__iter__"),
+    ("float", "__float__")])
+def test_what_is_returned_and_does_not_end(base, method):
+    before = f"class Evil({base}):\n    numpy = 1\n    def {method}(self, *rest):\n        while True: pass"
+    result = checked("return Evil()" if base == "object" else "return Evil([1])" if base == "list" else
+                     "return Evil(9)", before)
+    assert not result.ok and result.verdict.outcome in ("stopped", "wrong")
+    assert result.verdict.outcome == "wrong" or "while True: pass" in repr(result)
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+
+
+def test_what_does_not_end_counts_as_wrong_when_graded(monkeypatch):
+    monkeypatch.setenv("MINFLOW_GRADING", "1")
+    with pytest.raises(WrongAnswer, match="half"):
+        checked("return Evil()", "class Evil:\n    def __repr__(self):\n        while True: pass")
+
+
+@pytest.mark.parametrize("base, method", [
+    ("object", "__getattribute__"), ("object", "__repr__"), ("object", "__getattr__"), ("list", "__len__"),
+    ("float", "__float__"), ("dict", "__iter__")])
+@pytest.mark.parametrize("error", ["SystemExit", "ValueError"])
+def test_what_is_returned_and_explodes(base, method, error):
+    result = checked("return Evil()", f"class Evil({base}):\n    def {method}(self, *rest):\n        raise {error}")
+    assert not result.ok and repr(result)
+
+
+@pytest.mark.parametrize("body", [
+    "a = []\na.append(a)\nreturn a", "a = {}\na[1] = a\nreturn a", "a = []\na += [a, a, a]\nreturn a",
+    "a = []\nfor i in range(100_000):\n    a = [a]\nreturn a", "return 10 ** 10_000", "return [0.0] * 2_000_000",
+    "return 'x' * 10_000_000", "return iter(int, 1)", "return ...", "import numpy\nreturn numpy.array([object()])"])
+def test_odd_values(body):
+    result = checked(body)
+    assert not result.ok and len(repr(result)) < 2000 and result._repr_mimebundle_()
+
+
+@pytest.mark.parametrize("body", [
+    "import sys\nsys.exit(3)", "raise GeneratorExit", "raise KeyboardInterrupt", "raise BaseException",
+    "class E(Exception):\n    def __str__(self):\n        raise ValueError\nraise E()", "return half(x)",
+    "import functools\nreturn functools.reduce(lambda a, b: half(x), [1, 2])"])
+def test_ways_to_end(body):
+    result = checked(body)
+    assert result.verdict.outcome == "stopped" and "in your line" in repr(result)
+
+
+def test_an_error_whose_text_does_not_end():
+    text = repr(checked("raise E()", "class E(Exception):\n    def __str__(self):\n        while True: pass"))
+    assert "stopped in your line" in text
+
+
+# ---- answers of all kinds -------------------------------------------------------------------------------------------
+
+class Callable:
+    def __call__(self, x):
+        return x / 2
+
+    def method(self, x):
+        return x / 2
+
+
+def with_more(x, more):
+    return x / 2 + more
+
+
+@functools.wraps(half)
+def decorated(*args):
+    return half(*args)
+
+
+@pytest.mark.parametrize("answer", [
+    lambda x: x / 2, functools.partial(with_more, more=0), Callable(), Callable().method, decorated,
+    functools.cache(half), eval("lambda x: x / 2")])
+def test_right_in_every_form(answer):
+    assert check("half", answer).ok
+
+
+class SaysYes:
+    """It has every attribute."""
+
+    def __getattr__(self, name):
+        return self
+
+    def __call__(self, *args):
+        return self
+
+
+@pytest.mark.parametrize("answer", [
+    max, len, int, np.add, np.square, flow.add, flow.nn.Linear(1, 1), np, 3, "half", SaysYes(),
+    unittest.mock.MagicMock(), [half], type("Class", (), {})], ids=lambda one: type(one).__name__)
+def test_wrong_in_every_form(answer):
+    result = check("half", answer)
+    assert not result.ok and repr(result) and result.verdict.outcome != "right"
+
+
+def test_a_function_that_gives_no_number():
+    assert "coroutine" in repr(check("half", typed("async def half(x):\n    return x / 2\n", "half")))
+    assert "generator" in repr(checked("yield x / 2"))
+
+
+def test_each_answer_has_a_fingerprint_of_its_own():
+    space = {}
+    exec("def one(x):\n    return 1\ndef two(x):\n    return 2", space)
+    answers = [functools.partial(with_more, more=0), Callable(), space["one"], space["two"], max, len, [1], [2],
+               [0] * 999 + [1], [0] * 999 + [2], SaysYes()]
+    marks = [learner.fingerprint(one) for one in answers]
+    assert len(set(marks)) == len(marks) and marks == [learner.fingerprint(one) for one in answers]
+
+
+# ---- what is around -------------------------------------------------------------------------------------------------
+
+def test_all_is_put_back(tmp_path):
+    before = [os.getcwd(), dict(os.environ), np.geterr(), np.get_printoptions(), signal.getsignal(signal.SIGINT),
+              sys.getprofile(), gc.isenabled(), flow.get_default_dtype(), sys.getrecursionlimit(), sys.stdout]
+    result = checked(f"""
+import gc, os, signal, sys, numpy, minflow
+os.chdir({str(tmp_path)!r}); os.environ["ZOO"] = "1"; os.environ.pop("PATH"); numpy.seterr(all="raise")
+numpy.set_printoptions(precision=1); signal.signal(signal.SIGINT, signal.SIG_IGN); sys.setprofile(lambda *rest: None)
+gc.disable(); minflow.set_default_dtype(minflow.float64); sys.setrecursionlimit(777); sys.stdout.close(); sys.stdout = 3
+return x / 2""")
+    after = [os.getcwd(), dict(os.environ), np.geterr(), np.get_printoptions(), signal.getsignal(signal.SIGINT),
+             sys.getprofile(), gc.isenabled(), flow.get_default_dtype(), sys.getrecursionlimit(), sys.stdout]
+    assert result.ok and after == before
+
+
+def test_lines_written_at_once_are_caught(capsys):
+    assert checked("import sys\nsys.stdout.writelines(['a\\n'] * 1000)\nreturn x / 2").ok
+    assert capsys.readouterr().out == ""
+
+
+def test_what_is_changed_while_it_runs_is_noticed():
+    kept = np.isclose
+    try:
+        result = checked("import numpy\nnumpy.isclose = lambda *rest, **more: numpy.array(True)\nreturn 0.0")
+    finally:
+        np.isclose = kept
+    assert result.verdict.outcome == "changed" and "numpy.isclose" in repr(result)
+
+
+def test_two_threads_at_once_leave_the_output_alone():
+    out = sys.stdout
+    threads = [threading.Thread(target=lambda: [check("half", half) for i in range(10)]) for j in range(4)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert sys.stdout is out and check("half", half).ok
+
+
+def test_an_answer_that_checks_itself():
+    result = check("half", typed("def half(x):\n    return check('half', half)\n", "half", check=check))
+    assert result.verdict.outcome == "stopped" and "check is called by an answer" in repr(result)
+
+
+def test_nobody_is_asked():
+    assert "EOFError: nobody is asked" in repr(checked("return float(input('number: '))"))
+
+
+def test_no_recursion_takes_all_memory():
+    result = checked("import sys\nsys.setrecursionlimit(10 ** 9)\nreturn half(x)")
+    assert "RecursionError" in repr(result) and sys.setrecursionlimit.__name__ == "setrecursionlimit"
+
+
+def test_a_line_whose_text_nobody_has():
+    space = {}
+    exec("def half(x):\n    return x / 0", space)
+    assert repr(check("half", space["half"])).splitlines()[0].endswith("stopped in your line 2")
+
+
+def test_a_long_text_of_an_error_is_cut():
+    assert len(repr(checked("raise ValueError('x' * 10_000_000)"))) < 2000
+
+
+def test_many_large_results_are_not_kept(monkeypatch, quick):
+    monkeypatch.setattr(judge, "LARGE", 1000)
+    verdict = judge.judge(quick, lambda x: np.zeros(1000))
+    assert verdict.number == 1 and verdict.right == 0
+
+
+def test_a_lock_is_left(quick):
+    assert isolation.ONE.acquire(blocking=False)
+    isolation.ONE.release()

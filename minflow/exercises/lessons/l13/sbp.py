@@ -7,8 +7,8 @@ exercise = Exercise(
     question="Which matrix product gives what on two devices?",
     hint='A dict with four entries. Each is "S0", "S1", "B" or "P". Draw two devices, and write into each what it '
          "has of x and of w.",
-    fact="OneFlow finds such a table for every operation, and chooses the way that moves the fewest bytes. A person "
-         "only says how the first and the last tensor lie.",
+    fact="OneFlow keeps such a table for every operation, and chooses the rows that move the fewest bytes. A person "
+         "says it for a few tensors only.",
     sibling="x + y with both S0: each device has the same rows of both, so it has these rows of the sum: S0. x + y "
             "with both P: each device adds its summands, and the sum of all is right: P. x + y with P and B: here it "
             "goes wrong, since y would be counted once on each device.",

@@ -18,6 +18,7 @@ FILE = ".progress.jsonl"
 COURSE = ".minflow-course"  # the record that marks a learner's copy of the course
 OUTCOMES = ("right", "nearly", "wrong", "stopped", "refused", "not started")
 MARKS = {"right": "\u2713", "tried": "~", "": "\u00b7"}  # how the states below are shown
+LARGEST = 4_000_000  # bytes that are read: some ten thousand attempts
 MEMORY: list[dict[str, Any]] = []  # of this process, where nothing is kept on disk
 
 
@@ -35,21 +36,27 @@ def place(here: Path | None = None) -> Path | None:
 
 
 def attempts(path: Path | None = None) -> list[dict[str, Any]]:
-    """All lines that can be read, oldest first. path: the file; this learner's, or what this process remembers."""
+    """All lines that can be read, oldest first; of a file that has grown without measure the last ones. path: the
+    file; this learner's, or what this process remembers."""
     path = path or place()
     if path is None:
         return list(MEMORY)
     try:
-        text = path.read_text(encoding="utf-8", errors="replace")
+        if not path.is_file():  # a pipe would wait for ever
+            return list(MEMORY)
+        with open(path, "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - LARGEST))
+            text = file.read(LARGEST).decode("utf-8", "replace")
     except OSError:
         return list(MEMORY)
     lines = []
-    for line in text.splitlines():
+    for line in text.split("\n"):
         try:
             one = json.loads(line)
         except (ValueError, RecursionError):  # torn by a kill, or no line of ours
             continue
-        if isinstance(one, dict) and isinstance(one.get("exercise"), str) and one.get("outcome") in OUTCOMES:
+        if isinstance(one, dict) and one.get("outcome") in OUTCOMES and all(
+                isinstance(one.get(key), str) for key in ("exercise", "wrong")):
             lines.append(one)
     return lines
 
@@ -70,8 +77,12 @@ def keep(name: str, outcome: str, wrong: str, seconds: float, source: str) -> li
     MEMORY.append(line)
     if path is not None:
         try:
-            with open(path, "a", encoding="utf-8") as file:
-                file.write(json.dumps(line, ensure_ascii=False) + "\n")
+            if path.is_file() or not path.exists():
+                with open(path, "a+b") as file:
+                    end = file.seek(0, os.SEEK_END)
+                    file.seek(max(0, end - 1))
+                    torn = end and file.read() != b"\n"  # somebody was ended while writing
+                    file.write((b"\n" if torn else b"") + json.dumps(line, ensure_ascii=False).encode() + b"\n")
         except OSError:  # a folder that cannot be written to: what is kept is this kernel's memory
             pass
     return [*earlier, line]
@@ -97,7 +108,7 @@ def stuck(tried: list[dict[str, Any]]) -> bool:
 def minutes(first: dict[str, Any], last: dict[str, Any]) -> float:
     try:
         times = [time.mktime(time.strptime(one["time"], "%Y-%m-%dT%H:%M:%SZ")) for one in (first, last)]
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         return 0.0
     return (times[1] - times[0]) / 60
 

@@ -1,6 +1,7 @@
 """What a learner sees, and what is kept of it."""
 
 import json
+import os
 
 import pytest
 
@@ -188,6 +189,32 @@ def test_torn_and_foreign_lines_are_passed_over():
         file.write('{"exercise": "slo\n[1, 2]\n{"exercise": 3, "outcome": "right"}\n\xff\n{"outcome": "right"}\n')
     assert [one["outcome"] for one in record.attempts()] == ["wrong"]
     assert tried(RIGHT).ok and record.states() == {"slope": "right"}
+
+
+@pytest.mark.parametrize("line", [
+    '{"exercise": "slope", "outcome": "right"}', '{"exercise": "slope", "outcome": "wrong", "wrong": 3}',
+    '{"exercise": "slope", "outcome": {}, "wrong": ""}', "[" * 10_000, "1" * 10_000, "\0\0"])
+def test_what_another_program_has_written(line):
+    record.place().write_text(f"{line}\n{line}")  # and was ended before the end of the line
+    assert not tried(ONE_SIDE).ok and repr(hint("slope")) and progress().points == 0
+    assert [one["wrong"] for one in record.attempts()] == ["one side"]
+
+
+def test_of_a_file_without_measure_the_end_is_read(monkeypatch):
+    tried(ONE_SIDE)
+    monkeypatch.setattr(record, "LARGEST", 1000)
+    with open(record.place(), "a") as file:
+        file.write("x" * 100_000 + "\n")
+    assert record.attempts() == [] and tried(RIGHT).ok
+    assert [one["outcome"] for one in record.attempts()] == ["right"]
+
+
+@pytest.mark.parametrize("make", ["mkdir", "mkfifo", "symlink"])
+def test_what_is_no_file_is_left_alone(make, tmp_path):
+    if not hasattr(os, make):
+        return
+    getattr(os, make)(*[tmp_path / "nowhere" / "x"] * (make == "symlink"), record.place())
+    assert not tried(ONE_SIDE).ok and tried(RIGHT).ok and progress().points == 1
 
 
 def test_a_folder_that_cannot_be_written_to(monkeypatch, tmp_path):

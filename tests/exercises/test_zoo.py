@@ -221,3 +221,18 @@ def test_many_large_results_are_not_kept(monkeypatch, quick):
 def test_a_lock_is_left(quick):
     assert isolation.ONE.acquire(blocking=False)
     isolation.ONE.release()
+
+
+# ---- in a notebook --------------------------------------------------------------------------------------------------
+
+def test_a_kernel_stays_usable(real_kernel):
+    real_kernel.fresh("from minflow.exercises import check")
+    head = "def slope(f, x, h=1e-3):\n    "
+    for body, shown in [("exit()", "SystemExit"), ("return input()", "EOFError"),
+                        ("import os, signal\n    os.kill(os.getpid(), signal.SIGINT)", "KeyboardInterrupt"),
+                        ("for i in range(1000): display(i)\n    return 0", "smallest case")]:
+        status, outputs = real_kernel.run(f"{head}{body}\ncheck('slope', slope)")
+        text = "".join(content.get("data", {}).get("text/plain", "") for kind, content in outputs)
+        assert status == "ok" and shown in text, outputs
+        assert len(outputs) <= 20 * 8 + 1
+    assert real_kernel.run("print(1 + 1)")[0] == "ok"

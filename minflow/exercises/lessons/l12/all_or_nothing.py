@@ -100,6 +100,36 @@ def safe_write(path, write):
         os.replace(path + ".part", path)
 
 
+@exercise.wrong("old one put back",
+                "You put the old file back after an error. But if the power fails, nobody comes to put it back.",
+                "Leave `path` alone until the new file is whole: write into another name, then `os.replace`.")
+def safe_write(path, write):
+    import shutil
+
+    there = os.path.exists(path)
+    if there:
+        shutil.copyfile(path, path + ".old")
+    try:
+        with open(path, "wb") as file:
+            write(file)
+    except BaseException:
+        os.remove(path)
+        if there:
+            os.replace(path + ".old", path)
+        raise
+    if there:
+        os.remove(path + ".old")
+
+
+@exercise.wrong("text",
+                "`write` gives bytes, and the file is open for text. Open it with \"wb\".",
+                "\"w\" is for text, \"wb\" for bytes.")
+def safe_write(path, write):
+    with open(path + ".part", "w") as file:
+        write(file)
+    os.replace(path + ".part", path)
+
+
 @exercise.wrong("opens path itself",
                 "`open(path, \"wb\")` empties the old file at once. If `write` fails now, both are gone.",
                 "Open another name, such as `path + \".part\"`, and rename it when all is written.")

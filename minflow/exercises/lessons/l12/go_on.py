@@ -124,6 +124,10 @@ exercise.wrong("no schedule",
                "The schedule starts to count again. Look at the rate a few steps later.",
                "Save `schedule.state_dict()`, and give it to `schedule.load_state_dict(...)`.",
                )(but(skip=("schedule",)))
+exercise.wrong("two of four",
+               "Model and optimizer come back. The schedule and the random generator do not.",
+               "Write `schedule.state_dict()` and `flow.get_rng_state()` too, and put both back.",
+               )(but(skip=("schedule", "generator")))
 exercise.wrong("step count lost",
                "Adam's first steps are special: it must know how many it has done.",
                "Keep the optimizer's whole `state_dict()`, the count of its steps too.",

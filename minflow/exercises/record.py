@@ -56,7 +56,7 @@ def attempts(path: Path | None = None) -> list[dict[str, Any]]:
         except (ValueError, RecursionError):  # torn by a kill, or no line of ours
             continue
         if isinstance(one, dict) and one.get("outcome") in OUTCOMES and all(
-                isinstance(one.get(key), str) for key in ("exercise", "wrong")):
+                isinstance(text, str) for text in (one.get("exercise"), one.setdefault("wrong", ""))):
             lines.append(one)
     return lines
 

@@ -192,8 +192,8 @@ def test_torn_and_foreign_lines_are_passed_over():
 
 
 @pytest.mark.parametrize("line", [
-    '{"exercise": "slope", "outcome": "right"}', '{"exercise": "slope", "outcome": "wrong", "wrong": 3}',
-    '{"exercise": "slope", "outcome": {}, "wrong": ""}', "[" * 10_000, "1" * 10_000, "\0\0"])
+    '{"exercise": "slope", "outcome": "wrong", "wrong": 3}', '{"exercise": 3, "outcome": "right", "wrong": ""}',
+    '{"exercise": "slope", "outcome": {}}', "[" * 10_000, "1" * 10_000, "\0\0"])
 def test_what_another_program_has_written(line):
     record.place().write_text(f"{line}\n{line}")  # and was ended before the end of the line
     assert not tried(ONE_SIDE).ok and repr(hint("slope")) and progress().points == 0

@@ -32,7 +32,7 @@ are not secret from somebody who reads the package: this is for learning.
 """
 
 
-def rows(with_mutants: bool):
+def rows():
     """A row of the table for each exercise, as a list of texts."""
     from tests.exercises.test_mutants import survivors
 
@@ -52,7 +52,7 @@ def rows(with_mutants: bool):
         cases = list(exercise.make(np.random.default_rng(0))) if code else []
         shown = f"{sum(not one.held for one in cases)} + {sum(one.held for one in cases)}" if code else "a value"
         mutants = ""
-        if with_mutants and code and callable(exercise.right):
+        if code and callable(exercise.right):
             count, alive = survivors(name)
             mutants = f"{count - len(alive)} of {count}"
         yield [exercise.number, f"`{name}`", exercise.kind, str(exercise.points) if exercise.level != "stretch" else
@@ -69,7 +69,7 @@ TITLES = ["no.", "exercise", "kind", "points", "cases", "empty", "right", "wrong
 
 
 def page() -> str:
-    table = list(rows(with_mutants=True))
+    table = list(rows())
     lines = ["| " + " | ".join(TITLES) + " |", "|" + "---|" * len(TITLES)]
     lines += ["| " + " | ".join(row) + " |" for row in table]
     return f"{HEAD}{totals(table)}\n\n" + "\n".join(lines) + "\n"

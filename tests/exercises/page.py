@@ -34,7 +34,7 @@ are not secret from somebody who reads the package: this is for learning.
 
 def rows():
     """A row of the table for each exercise, as a list of texts."""
-    from tests.exercises.test_mutants import survivors
+    from tests.exercises.test_page_of_checks import survivors
 
     for exercise in course():
         if not exercise.points:

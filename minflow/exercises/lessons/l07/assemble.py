@@ -114,19 +114,19 @@ class Train(nn.Graph):
         loss.backward()
 
 
-@exercise.wrong("step inside",
-                "`add_optimizer` does that: the graph steps by itself at the end of each call.",
-                "`optimizer.step()` is one of the two lines that do not belong.")
+@exercise.wrong("in the other method",
+                "In `build` only `self`, `x` and `y` are known. Which of your lines there needs something else?",
+                "Lines with `model`, `loss_fn` or `optimizer` alone, without `self.` before it, belong into "
+                "`__init__`.")
 class Train(nn.Graph):
     def __init__(self, model, loss_fn, optimizer):
         super().__init__()
         self.model, self.loss_fn = model, loss_fn
-        self.add_optimizer(optimizer)
 
     def build(self, x, y):
         loss = self.loss_fn(self.model(x), y)
         loss.backward()
-        optimizer.step()  # noqa: F821
+        self.add_optimizer(optimizer)  # noqa: F821
         return loss
 
 

@@ -98,7 +98,7 @@ class Warm(nn.Module):
 
 
 @exercise.wrong("Python number",
-                "`self.calls` is a Python number: read once, while `forward` is written down, then frozen. Ask "
+                "What you divide by is a Python number: read once, while `forward` is written down, then frozen. Ask "
                 "`graph.frozen()`.",
                 "Make it a tensor that the module holds: `register_buffer` in `__init__`.")
 class Warm(nn.Module):

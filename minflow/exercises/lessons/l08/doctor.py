@@ -148,6 +148,10 @@ wrong("only too large",
       "A first loss that is far *below* ln(classes) is as strange: does the network know the answers before training?",
       "Use `abs` of the difference.",
       far=lambda away: away > 1)
+wrong("one class too few",
+      "You take the largest label. The labels count from 0: with labels 0 and 1, how many classes are there?",
+      "ln of `y.max().item() + 1`.",
+      classes=lambda y: y.max().item())
 wrong("only if all are dead",
       "There are two ReLU modules in one graph, and one of them is dead. One is enough.",
       "`any` over the modules, `all` over the numbers of one.",
@@ -162,7 +166,7 @@ class Patient(nn.Module):
         self.ailments = ailments
         self.first, self.bend = nn.Linear(8, 16), nn.ReLU()
         self.second, self.again = nn.Linear(16, 16), nn.ReLU()
-        self.head = nn.Linear(16, 60 if "classes" in ailments else 3)
+        self.head = nn.Linear(16, 60 if "classes" in ailments else 2 if "two" in ailments else 3)
         if "never ran" in ailments:
             self.haed = nn.Linear(16, 3)
 
@@ -199,7 +203,11 @@ def patient(*ailments):
             model.head.bias[0] = 20.0
         if "knows" in ailments:
             model.head.bias[2] = 20.0
-    y = flow.full((12,), 2, dtype=flow.int64) if "knows" in ailments else flow.arange(12) % 3
+        if "two" in ailments:
+            model.head.weight.fill_(0.0)
+            model.head.bias.copy_(flow.tensor([2.4, 0.0]))
+    y = (flow.full((12,), 2, dtype=flow.int64) if "knows" in ailments
+         else flow.arange(12) % (2 if "two" in ailments else 3))
     return Train(model), flow.randn(12, 8, generator=generator), y
 
 
@@ -230,6 +238,7 @@ def cases(rng):
     yield of(["first loss"], "classes", text="a head of 60 classes for labels 0, 1, 2")
     yield of(["dead relu"], "dead", text="the second of two ReLU modules gives 0 for all")
     yield of(["first loss"], "knows", text="labels 0, 1, 2 would be possible, all are 2, and the first loss is near 0")
+    yield of([], "two", text="labels 0 and 1, and the first loss is near 1.3: not far from ln 2")
     yield case("no gradient", run=as_before, wanted="yes", text="is the graph as it was, after the visit?")
     yield of(["dead relu", "first loss", "never ran", "no gradient"], "dead", "far", "never ran", held=True)
     yield case("far", run=as_before, wanted="yes", held=True)

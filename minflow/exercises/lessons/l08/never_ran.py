@@ -65,8 +65,8 @@ def repair(model):
 
 
 @exercise.wrong("both heads",
-                "The new head runs. But the misspelt one is there too, and it never runs: leave that line out.",
-                "Change the misspelt line, do not add one beside it.")
+                "The new head runs. But the model holds one more, and that one never runs. Which line puts it there?",
+                "Only one name is needed: the one that `forward` calls. Leave the other line out.")
 def repair(model):
     width = model.classifier.in_features
     model.classifer = nn.Linear(width, 10)
@@ -116,6 +116,14 @@ def repair(model):
                 "The last line is `return model`.")
 def repair(model):
     model.classifier = nn.Linear(model.classifier.in_features, 10)
+
+
+@exercise.wrong("squashed",
+                "A head gives scores of any size, also below 0. Something behind your layer lets only some through.",
+                "`nn.CrossEntropyLoss` takes the scores as they are: no ReLU and no softmax behind the last layer.")
+def repair(model):
+    model.classifier = nn.Sequential(nn.Linear(model.classifier.in_features, 10), nn.ReLU())
+    return model
 
 
 @exercise.wrong("other number of inputs",
@@ -169,6 +177,15 @@ def shape(repair, pixels, width):
     return model if model is None else str(tuple(model(flow.ones(4, pixels)).shape))
 
 
+def below(repair, pixels, width):
+    """Are some of 80 scores below 0? Behind a ReLU or a softmax none is."""
+    model, features = repaired(repair, pixels, width)
+    if model is None:
+        return None
+    scores = model(flow.randn(8, pixels, generator=flow.Generator().manual_seed(0)))
+    return "yes" if scores.min().item() < 0 else "no"
+
+
 def kept(repair, pixels, width):
     """Are the features' parameters the same objects?"""
     model, features = repaired(repair, pixels, width)
@@ -188,6 +205,7 @@ def same_model(repair, pixels, width):
 def cases(rng):
     yield case(8, 16, run=shape, wanted="(4, 10)", text="the shape of the scores of 4 images")
     yield case(8, 16, run=first_loss, wanted="near ln 10", text="the first loss")
+    yield case(8, 16, run=below, wanted="yes", text="are some of its scores below 0?")
     yield case(8, 16, run=badges, wanted="0 modules", text="how many modules never run")
     yield case(8, 16, run=kept, wanted="all", text="which parameters of the features are the same objects as before")
     yield case(8, 16, run=same_model, wanted="yes", text="is it the model that was given?")

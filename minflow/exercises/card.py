@@ -129,7 +129,7 @@ def wrong(verdict: Verdict, card: Card) -> None:
         return
     if verdict.case.held:
         good, every = verdict.held
-        card.headline = say("all {of} cases that are shown are right; of {others} others, {missed} is not.",
+        card.headline = say("all {of} cases that are shown are right; of {others} others, {missed} not.",
                             of=verdict.of, others=every, missed=every - good)
         return
     if verdict.outcome == "nearly":

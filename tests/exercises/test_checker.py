@@ -148,7 +148,7 @@ def test_what_was_printed_and_warned_is_folded():
 def test_a_held_case_shows_no_numbers():
     answer = typed(RIGHT.replace("    return", "    if h == 0.25: return 0.0\n    return"), "slope")
     text = text_of(card_of(judge(find("slope"), answer)))
-    assert "all 6 cases that are shown are right; of 2 others, 1 is not." in text and "wanted" not in text
+    assert "all 6 cases that are shown are right; of 2 others, 1 not." in text and "wanted" not in text
 
 
 def test_html_says_the_same_and_runs_nothing():

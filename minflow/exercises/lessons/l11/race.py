@@ -125,6 +125,18 @@ def evaluate(job, batches):
     return counts[0] / counts[1]
 
 
+@exercise.wrong("a get for each, and a callback",
+                "`.get()` waits for a result, not for its callback: the last count is late. And it waits in each step.",
+                "Take `.get()` out of the loop, and wait once after it, for the callbacks too.")
+def evaluate(job, batches):
+    count, counts = counter()
+    for images, labels in batches:
+        step = job(images, labels)
+        step(count)
+        step.get()
+    return counts[0] / counts[1]
+
+
 @exercise.wrong("wait inside the loop",
                 "Right, and as slow as before: in the loop it waits for every step.",
                 "Move that line out of the loop: one wait, at the end.")

@@ -151,7 +151,7 @@ def clue(got: Any, wanted: Any, found: Difference) -> str:
         return say("It is the right answer in the opposite order.")
     if (y != 0).any() and not (x[y == 0] != 0).any():
         factors = x[y != 0] / y[y != 0]
-        if close(factors, np.full_like(factors, factors[0])) and x.size > 1 and factors[0]:
+        if close(factors, np.full_like(factors, factors[0])) and x.size > 1 and factors[0] and short(factors[0]) != "1":
             return say("Each number is {factor} times what is wanted.", factor=short(factors[0]))
     if x.size > 1 and close(x - y, np.full_like(x, (x - y).flat[0])):
         return say("Each number is off by {offset}.", offset=short((x - y).flat[0]))

@@ -72,6 +72,11 @@ def test_what_is_noticed(got, wanted, says):
     assert says in text and bool(text) == bool(says)
 
 
+def test_nearly_the_same_is_not_called_once_what_is_wanted():
+    got, wanted = np.array([1.0, 2.0]) * (1 + 1e-8), np.array([1.0, 2.0])
+    assert clue(got, wanted, difference(got, wanted, (1e-12, 1e-12))) == ""
+
+
 @pytest.mark.parametrize("value, text", [
     (3.0, "3"), (3.31, "3.31"), (2, "2"), (True, "True"), ("error", "'error'"), (None, "None"), (1e-20, "1e-20"),
     ([1.0, 2.5], "[1, 2.5]"), ((4, 3), "(4, 3)"), ((4,), "(4,)"), ([(4, 3), "error"], "[(4, 3), 'error']"),

@@ -126,6 +126,27 @@ def attention(q, k, v):
     return attend(q, k, v, mask=lambda s: s + later(s.shape[1]) * -1e4)
 
 
+@exercise.wrong("-1e9 for -inf",
+                "Right until the other scores are very low: -10,000,000,000 lies below your number.",
+                "`-math.inf` is below every number.")
+def attention(q, k, v):
+    return attend(q, k, v, mask=lambda s: s.masked_fill(later(s.shape[1]), -1e9))
+
+
+@exercise.wrong("question and key exchanged",
+                "Who asks? A row of scores belongs to the place that looks, so q stands on the left.",
+                "q @ k turned: row i, column j is the question of i times the key of j.")
+def attention(q, k, v):
+    return attend(k, q, v)
+
+
+@exercise.wrong("itself not seen, NaN",
+                "Row 0 sees nobody, so its shares are 0/0. A place may see itself too.",
+                "Only what comes *later* is out: triu(1), not triu(0).")
+def attention(q, k, v):
+    return attend(q, k, v, mask=lambda s: s.masked_fill(flow.ones(s.shape[1], s.shape[1]).triu(0) == 1, -math.inf))
+
+
 @exercise.wrong("itself not seen",
                 "A place may see itself too. Place 0 has nobody else.",
                 "Only what comes *later* is out: triu(1), not triu(0).")
@@ -180,6 +201,8 @@ def cases(rng):
              "2 places, q and k 4 wide, v 2 wide: every size counts")
     yield future(fixed)
     yield of(column(0, 1, 1), column(0, 0, 1e5), column(1, 2, 3), "3 places, a score of 100,000 for the last")
+    yield of(column(1e5, 1e5, 1e5), column(-1e5, -1e5, -1e5), column(1, 2, 3),
+             "3 places, all scores -10,000,000,000, v = 1, 2, 3")
     yield of(*fixed.normal(size=(3, 2, 3, 16)) * 2, "a batch of 2, 3 places, 16 wide")
     yield of(*rng.normal(size=(3, 3, 5, 8)), held=True)
     yield of(*rng.normal(size=(3, 1, 6, 2)), held=True)

@@ -145,6 +145,37 @@ def verdict(model, seen, held_out):
     return a, b, "adds" if b >= a else "remembers"
 
 
+@exercise.wrong("the second share alone",
+                "Your word looks at one share only. A model that is bad at both does not remember.",
+                "Compare the two shares: how far is the second below the first?")
+def verdict(model, seen, held_out):
+    a, b, word = judged(lambda text: answer_of(model, text) == text, seen, held_out)
+    return a, b, "adds" if b > 0.5 else "remembers"
+
+
+@exercise.wrong("far apart either way",
+                "The held-out sums went better than the seen ones, and you call that remembering.",
+                "Only *below* counts: no abs.")
+def verdict(model, seen, held_out):
+    a, b, word = judged(lambda text: answer_of(model, text) == text, seen, held_out)
+    return a, b, "adds" if abs(a - b) <= 0.05 else "remembers"
+
+
+@exercise.wrong("never remembers",
+                "Your word is always \"adds\". Shares go from 0 to 1: which difference is too large?",
+                "0.05, not 5.")
+def verdict(model, seen, held_out):
+    a, b, word = judged(lambda text: answer_of(model, text) == text, seen, held_out)
+    return a, b, "adds"
+
+
+@exercise.wrong("three symbols",
+                "You stop too early: \"105.\" has four symbols, and the end mark is one of them.",
+                "range(4).")
+def verdict(model, seen, held_out):
+    return judged(lambda text: answer_of(model, text, 3) == text, seen, held_out)
+
+
 @exercise.wrong("the words swapped",
                 "The shares are right, the words are swapped. Who is as good at new sums as at seen ones?",
                 "Held-out within 0.05 of seen, or better: it adds.")
@@ -208,10 +239,16 @@ def cases(rng):
     yield case(stumbles, *large, wanted=(0.0, 0.0, "adds"), text="the same sums, a model whose first digit is a 7")
     yield case(one_more, *large, wanted=(0.0, 0.0, "adds"), text="the same sums, a model that writes 120 for 12")
     yield case(endless, *few, wanted=(0.0, 0.0, "adds"), text="a model that never writes the end mark")
+    yield case(adder, sums_of([(57, 48), (1, 2)]), sums_of([(95, 9)]), wanted=(1.0, 1.0, "adds"),
+               text="57+48, 1+2 and 95+9, a model that adds")
+    yield case(endless, sums_of([(57, 48), (1, 2)]), sums_of([(95, 9)]), wanted=(0.0, 0.0, "adds"),
+               text="the same sums, a model that never writes the end mark")
     yield case(table(few[0] + few[1][:1]), few[0], few[1], wanted=(1.0, 0.5, "remembers"),
                text="a table with one of the others")
     yield case(table(every[:99]), every[:60], every[60:], wanted=(1.0, 39 / 40, "adds"),
                text="60 seen, 40 others, of which one is wrong")
+    yield case(table(every[2:]), every[:20], every[20:40], wanted=(0.9, 1.0, "adds"),
+               text="20 seen, of which two are wrong, 20 others, all right")
     yield case(table(every[:80]), every[:80], every[80:], wanted=(1.0, 0.0, "remembers"), held=True)
     yield case(adder, every[:70], every[70:], wanted=(1.0, 1.0, "adds"), held=True)
     yield case(off_by_one, every[:30], every[30:], wanted=(0.0, 0.0, "adds"), held=True)

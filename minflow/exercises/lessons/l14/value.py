@@ -281,12 +281,33 @@ class Value(Base):
 
 
 @exercise.wrong("nothing to begin with",
-                "All slopes are 0: nobody began. What is the slope of d in d itself?",
+                "The last value has no slope: nobody began. What is the slope of d in d itself?",
                 "Before the walk, the last value has the grad 1.0.")
 class Value(Base):
     def backward(self):
         for value in self.order():
             value.speak()
+
+
+@exercise.wrong("the walk begins with 0",
+                "The slope of the first walk is gone. `backward` *adds* to what stands in `grad`, as in lesson 03.",
+                "Clear nothing in `backward`: with `+=` each walk adds its own slopes.")
+class Value(Base):
+    def backward(self):
+        for value in self.order():
+            value.grad = 0.0
+        super().backward()
+
+
+@exercise.wrong("leaves alone",
+                "Only the values at the beginning get a slope. d itself, and all between, have one too.",
+                "`grad` of every value on the way, whether it has inputs or not.")
+class Value(Base):
+    def backward(self):
+        super().backward()
+        for value in self.order():
+            if value.inputs:
+                value.grad = 0.0
 
 
 @exercise.wrong("once for each way",
@@ -370,6 +391,20 @@ def of_itself(Value, x):
     return float(last.grad)
 
 
+def two_walks(Value, x):
+    v = Value(x)
+    (v * 2.0).backward()
+    (v * 3.0).backward()
+    return float(v.grad)
+
+
+def between(Value, x):
+    """The slope of what lies between."""
+    middle = Value(x) * 2.0
+    (middle * 3.0).backward()
+    return float(middle.grad)
+
+
 def tanh(x):
     return x.tanh() if hasattr(x, "tanh") else cmath.tanh(x)
 
@@ -433,6 +468,8 @@ def cases(rng):
     yield asks(tanh, 0.5, text="v = 0.5, backward of v.tanh(): its grad")
     yield asks(lambda v: v + v, 3.0, text="v = 3, backward of v + v")
     yield asks(lambda v: v * 2.0, 3.0, text="v = 3, backward of v * 2")
+    yield case(3.0, run=two_walks, wanted=5.0, text="v = 3, backward of v * 2, then of v * 3: the grad of v")
+    yield case(3.0, run=between, wanted=3.0, text="v = 3, b = v * 2, backward of b * 3: the grad of b")
     yield asks(lambda v: 2.0 * v + (1.0 + v), 3.0, text="v = 3, backward of 2 * v + (1 + v)")
     yield asks(diamond, 2.0, text="the diamond: a = 2, b = a * a, c = b + b, d = c * b: the grad of a")
     yield asks(two_ways, 2.0, text="b = a * 3, e = b + b * 4 * 5, a short and a long way: the grad of a")

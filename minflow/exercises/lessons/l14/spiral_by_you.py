@@ -256,6 +256,13 @@ def train(x, y, weights, steps, rate):
     return by_hand(x, y, weights, steps, rate, sign=1)
 
 
+@exercise.wrong("without the rate",
+                "Each step goes by the whole slope: the rate has no say in it.",
+                "Each knob minus `rate` times its slope.")
+def train(x, y, weights, steps, rate):
+    return by_hand(x, y, weights, steps, 1.0)
+
+
 @exercise.wrong("loss after the step",
                 "Your first loss is that after one step. Write it down before you step.",
                 "The loss of untrained weights belongs in the list too: it is the first one.")
@@ -278,8 +285,10 @@ def train(x, y, weights, steps, rate):
 
 
 @exercise.wrong("transposed product",
-                "In x @ w, one of your two products does not fit: write the shapes of g, x and w under each other.",
-                "The gradient of w has its shape, (in, out): x.T is (in, n), g is (n, out).")
+                "Two shapes do not fit: in one of your products, or in the gradient of the bias. Write the shapes of g, "
+                "x, w and the bias under each other.",
+                "The gradient of w has its shape, (in, out): x.T is (in, n), g is (n, out). That of a bias is (out,): "
+                "a sum over the n rows.")
 def train(x, y, weights, steps, rate):
     raise ValueError("matmul: the shapes do not fit")
 

@@ -103,6 +103,20 @@ def rule(g, x):
     return g * (s + x.detach() * s * (1 - s)) + 0 * x
 
 
+@exercise.wrong("new numbers",
+                "The gradient is right, but it has no gradient itself: new numbers are not on the tape.",
+                "Write the rule in the engine's operations on x itself: no detach, numpy or item.")
+def rule(g, x):
+    return flow.tensor(first(g.numpy(), x.detach().numpy()))
+
+
+@exercise.wrong("value in place of slope",
+                "That is the operation itself, times g. Wanted is its slope, times g.",
+                "Two ways lead from x to the result: the x in front, and the one inside the sigmoid.")
+def rule(g, x):
+    return g * x * x.sigmoid()
+
+
 def sigmoid(x):
     with np.errstate(over="ignore"):
         return np.where(x < 0, np.exp(np.minimum(x, 0)) / (1 + np.exp(np.minimum(x, 0))), 1 / (1 + np.exp(-abs(x))))

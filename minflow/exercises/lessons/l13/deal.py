@@ -100,6 +100,13 @@ def deal(x, n, axis):
     return exercise.right(x, n, 0)
 
 
+@exercise.wrong("length of axis 0",
+                "You cut along `axis`, but count rows: `len(x)` is the size of axis 0.",
+                "`x.shape[axis]` is the size to cut.")
+def deal(x, n, axis):
+    return cut(x, [len(x) // n + (i < len(x) % n) for i in range(n)], axis)
+
+
 @exercise.wrong("views",
                 "Writing into a part writes into the whole array: it is a view. Another device has memory of its own.",
                 "`.copy()` of each part.")

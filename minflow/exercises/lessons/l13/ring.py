@@ -149,6 +149,14 @@ def ring(parts, send):
     return rounds(parts, send, max(0, len(parts) - 2), max(0, len(parts) - 2))
 
 
+@exercise.wrong("added up in one place",
+                "The sums are right, but they are made in one place: a device sends to its right neighbour alone.",
+                "What a device adds is what `send` brought from its left neighbour, a piece at a time.")
+def ring(parts, send):
+    total = sum(send(d, part) for d, part in enumerate(parts))
+    return [total.copy() for _ in parts]
+
+
 @exercise.wrong("writes into the parts",
                 "The arrays that you were given have changed. Pieces of an array are views.",
                 "`.copy()` of each piece, before anything is added to it.")

@@ -285,8 +285,8 @@ def train(x, y, weights, steps, rate):
 
 
 @exercise.wrong("transposed product",
-                "Two shapes do not fit: in one of your products, or in the gradient of the bias. Write the shapes of g, "
-                "x, w and the bias under each other.",
+                "Two shapes do not fit: in one of your products, or in the gradient of the bias. Write the shapes of "
+                "g, x, w and the bias under each other.",
                 "The gradient of w has its shape, (in, out): x.T is (in, n), g is (n, out). That of a bias is (out,): "
                 "a sum over the n rows.")
 def train(x, y, weights, steps, rate):

@@ -9,5 +9,5 @@ exercise = recall(
     ("You save a training to go on tomorrow. What is needed beside the model's weights?", "c",
      "The optimizer remembers, the generator has drawn, the schedule has counted. Lesson 12, on going on."),
     ("What does a compiler gain when it fuses two operations into one?", "a",
-     "What lies between the two is never written to memory. Lesson 09, on fusion."),
+     "What lies between the two is never written to memory. Lesson 09, at its end."),
 )

@@ -94,8 +94,8 @@ ROOMS = {
     "special": ["core", "nn"],
     "fft": ["core"],
     # and, as learners write, `import minflow as flow`
-    "exercises": ["core.base.errors", "core.ir", "core.mode", "compiler.passes", "job.queue.stream", "job.session",
-                  "views", "course", "io.atomic"],
+    "exercises": ["core.base.errors", "core.ir", "core.messages.printing", "core.mode", "compiler.passes", "diagnosis",
+                  "job.queue.stream", "job.session", "views", "course", "io.atomic"],
     "cli": ["course", "headless", "doctor", "exercises"],
     "course": ["io.atomic", "io.temporary"],
     "headless": [],

@@ -70,11 +70,12 @@ def rooms() -> dict[str, Any]:
     return found | {"minflow_widgets": minflow_widgets, "flow.Tensor": flow.Tensor}
 
 
-def inner(module: ModuleType, name: str) -> dict[str, ModuleType]:
+def inner(module: ModuleType, name: str, above: tuple[ModuleType, ...] = ()) -> dict[str, ModuleType]:
     found = {}
     for part in dir(module):
-        if isinstance(value := getattr(module, part), ModuleType):
-            found |= {f"{name}.{part}": value} | inner(value, f"{name}.{part}")
+        value = getattr(module, part)
+        if isinstance(value, ModuleType) and value not in (module, *above):
+            found |= {f"{name}.{part}": value} | inner(value, f"{name}.{part}", (module, *above))
     return found
 
 

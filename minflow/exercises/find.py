@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import importlib
 import re
 from pathlib import Path
 
+from ..diagnosis.suggest import similar
 from .definition import Exercise
 
 FOLDER = Path(__file__).parent / "lessons"
@@ -29,7 +29,7 @@ def find(name: str) -> Exercise:
     if re.match("r[1-6]_", str(name)) and (found := readings(name[:2]).get(name)):
         return found
     every = [other for names in lessons().values() for other in names]
-    near = difflib.get_close_matches(str(name), every, 3)
+    near = similar(str(name), every)
     raise LookupError(f"there is no exercise {name!r}" + (f"; near: {', '.join(near)}" if near else ""))
 
 

@@ -22,6 +22,8 @@ import numpy as np
 import minflow as flow
 
 from ..core import mode as core_mode
+from ..core.messages.printing import OPTIONS
+from ..diagnosis import notebook
 from ..job.queue.stream import STREAM
 from ..job.session import SESSION, Session
 
@@ -102,7 +104,7 @@ STATES: list[tuple[Callable, Callable]] = [
     (flow.get_rng_state, flow.set_rng_state), (np.random.get_state, np.random.set_state),
     (random.getstate, random.setstate), (core_mode.MODE.get, core_mode.MODE.set),
     (flow.get_default_dtype, flow.set_default_dtype), (np.geterr, lambda state: np.seterr(**state)),
-    (np.get_printoptions, lambda state: np.set_printoptions(**state)),
+    (np.get_printoptions, lambda state: np.set_printoptions(**state)), (lambda: dict(OPTIONS), OPTIONS.update),
     (sys.getrecursionlimit, sys.setrecursionlimit), (sys.gettrace, sys.settrace), (sys.getprofile, sys.setprofile),
     (gc.isenabled, lambda on: gc.enable() if on else gc.disable()), (folder, to_folder),
     (lambda: dict(os.environ), set_environment), (interrupt, set_interrupt),
@@ -121,7 +123,7 @@ def tamed() -> Iterator[None]:
     deep = sys.setrecursionlimit
     calls: list[tuple[Any, str, Any]] = [
         (builtins, "input", no_input), (sys, "setrecursionlimit", lambda most: deep(min(most, DEEPEST)))]
-    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    shell = notebook.ipython()
     if shell is not None:
         shows = some_of(shell.display_pub.publish)
         calls += [(shell, "ask_exit", sys.exit), (shell.display_pub, "publish", shows)]

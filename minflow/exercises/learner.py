@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import difflib
 import functools
 import hashlib
 import inspect
 import linecache
+import os
 import marshal
 import re
 import reprlib
@@ -16,6 +16,7 @@ import textwrap
 import types
 from typing import Any
 
+from ..diagnosis.suggest import similar
 from .words import say
 
 
@@ -152,7 +153,7 @@ def line_of(error: BaseException, own: Written) -> tuple[int, str]:
 
 def is_cell(file: str) -> bool:
     """Is this the source of a notebook's cell?"""
-    return file.startswith("<ipython-input") or "ipykernel_" in file
+    return file in linecache.cache and not os.path.exists(file)
 
 
 def meant(error: BaseException, own: Written) -> str:
@@ -166,7 +167,7 @@ def meant(error: BaseException, own: Written) -> str:
             known.setdefault(node.id, node.lineno)
         elif isinstance(node, ast.arg):
             known.setdefault(node.arg, node.lineno)
-    near = [one for one in difflib.get_close_matches(name, known, 1, 0.6) if one != name]
+    near = [one for one in similar(name, known, 1) if one != name]
     near = near or [one for one in known if same_letters(one, name)]
     return say("Line {line} has '{name}': is it meant?", line=known[near[0]], name=near[0]) if near else ""
 

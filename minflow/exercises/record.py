@@ -14,6 +14,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from ..diagnosis.notebook import in_notebook
+
 FILE = ".progress.jsonl"
 COURSE = ".minflow-course"  # the record that marks a learner's copy of the course
 OUTCOMES = ("right", "nearly", "wrong", "stopped", "refused", "not started")
@@ -32,7 +34,7 @@ def place(here: Path | None = None) -> Path | None:
     for folder in (here, *here.parents):
         if (folder / COURSE).is_file():
             return folder / FILE
-    return here / FILE if "ipykernel" in sys.modules else None
+    return here / FILE if in_notebook() else None
 
 
 def attempts(path: Path | None = None) -> list[dict[str, Any]]:

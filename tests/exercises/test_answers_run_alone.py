@@ -54,6 +54,7 @@ def test_states_are_put_back():
     assert all(np.array_equal(one, other) if not isinstance(one, tuple) else one == other
                for one, other in zip(before, after))
     assert flow.tensor([1.0]).dtype is flow.float32 and flow.is_grad_enabled()
+    assert "0.3333" in repr(flow.tensor([1 / 3]))
 
 
 def test_jobs_of_the_notebook_keep_their_session():

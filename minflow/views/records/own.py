@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import ModuleType
 from typing import Any
 
 from .arrays import numbers_text
@@ -16,7 +17,11 @@ from .tape import MOST, TapeRecord
 
 def is_own(x: Any) -> bool:
     """Is it a value that remembers what it was computed from, of a class that is not the engine's?"""
-    return isinstance(getattr(x, "inputs", None), tuple | list) and hasattr(x, "data") and hasattr(x, "grad")
+    own = getattr(x, "__dict__", None)
+    if isinstance(x, type | ModuleType) or not all(
+            isinstance(own, dict) and name in own or hasattr(type(x), name) for name in ("inputs", "data", "grad")):
+        return False  # nothing is asked of a module, which may import for an answer
+    return isinstance(x.inputs, tuple | list)
 
 
 def own_record(x: Any, names: Mapping[str, Any] | None = None) -> TapeRecord:

@@ -101,8 +101,8 @@ def test_hostile_names_and_lines(tmp_path):
     (folder / ".progress.jsonl").write_text(BO[0])  # of nobody
     known = report.read(folder)
     work = known.learners[evil]["slope"]
-    assert (work.right, work.attempts, work.wrong) == (False, 4, {"turned": 1})
-    assert known.unknown == 10
+    assert (work.right, work.attempts, work.wrong) == (False, 3, {"turned": 1})
+    assert known.unknown == 11
     text = report.as_html(known)
     assert "<script>" not in text and "&lt;script&gt;" in text and Page(text).tags
     assert "\n'=HYPERLINK(1),3," in report.as_csv(known)

@@ -73,8 +73,9 @@ def rooms() -> dict[str, Any]:
 def inner(module: ModuleType, name: str, above: tuple[ModuleType, ...] = ()) -> dict[str, ModuleType]:
     found = {}
     for part in dir(module):
-        value = getattr(module, part)
-        if isinstance(value, ModuleType) and value not in (module, *above):
+        value = getattr(module, part, None)
+        known = getattr(value, "__file__", None)  # not what a program of PyTorch's was given for a module
+        if isinstance(value, ModuleType) and known and value not in (module, *above):
             found |= {f"{name}.{part}": value} | inner(value, f"{name}.{part}", (module, *above))
     return found
 

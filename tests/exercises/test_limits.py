@@ -1,6 +1,8 @@
 """Code that does not want to stop is stopped, in the main thread and in others, and nothing fires afterwards."""
 
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -76,6 +78,28 @@ def test_by_thread(answer):
     thread.start()
     thread.join(30)
     assert seen == ["stopped", 499500]
+
+
+@pytest.mark.parametrize("call", ["lambda: None", "lambda: time.sleep(0.1)", "endless"])
+def test_a_debugger_works_afterwards(call):
+    """Python 3.11 hung in the next call under a trace function: in a process of its own, which can be ended."""
+    program = f"""
+import sys, time
+from minflow.exercises.limits import OutOfTime, by_thread
+def endless():
+    while True: pass
+try:
+    by_thread(0.05, {call})
+except OutOfTime:
+    pass
+seen = []
+sys.settrace(lambda frame, event, arg: seen.append(event))
+(lambda: None)()
+sys.settrace(None)
+print(*seen)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.stdout.split() == ["call"], done.stderr
 
 
 def test_what_ends_in_time_is_left_alone():

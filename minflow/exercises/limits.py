@@ -94,7 +94,7 @@ def by_thread(seconds: float, call: Callable[[], Any]) -> Any:
                     ended.set()
                 while raised:
                     # One may be on its way. It is met here, not taken back: after raise_in(thread, None) the
-                    # interpreter looks for it for ever; under a debugger's trace function Python 3.11 does nothing else.
+                    # interpreter looks for it for ever; under a debugger's trace function Python 3.11 only looks.
                     met = True
                     raise_in(thread, late)
                 over = True

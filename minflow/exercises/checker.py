@@ -68,8 +68,9 @@ def checked(exercise: Exercise, answer: Any, given: tuple) -> Any:
         if not verdict.ok:
             raise WrongAnswer(text_of(card_of(verdict)))
         return float(exercise.points)
-    verdict = judge(exercise, answer, given)
-    if verdict.outcome in ("changed", "not started"):
+    unread = learner.unread(exercise.answer)
+    verdict = Verdict(exercise, "refused", says=unread) if unread else judge(exercise, answer, given)
+    if unread or verdict.outcome in ("changed", "not started"):
         return Checked(verdict, card_of(verdict))
     tried = record.keep(exercise.name, verdict.outcome, verdict.name.name if verdict.name else "", verdict.seconds,
                         learner.fingerprint(answer))

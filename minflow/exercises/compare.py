@@ -200,7 +200,7 @@ def same_object(got: Any, wanted: Any) -> bool:
 def other_type(got: Any, wanted: Any) -> str:
     if got is None:
         return say("It is None: is there a return?")
-    return say("It is a {got}; a {wanted} is wanted.", got=type(got).__name__, wanted=type(wanted).__name__)
+    return say("Its type is {got}; {wanted} is wanted.", got=type(got).__name__, wanted=type(wanted).__name__)
 
 
 # ---- values as text -------------------------------------------------------------------------------------------------

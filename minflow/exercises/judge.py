@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from . import cells, isolation, learner
-from .compare import Difference, array_of, difference
+from .compare import Difference, array_of, difference, other_type
 from .definition import NOT_GIVEN, Case, Exercise, Wrong
 from .limits import OutOfTime, limited
 from .words import say
@@ -286,6 +286,9 @@ def blame(verdict: Verdict, failures: list, passed: list) -> None:
         verdict.says = parameters(verdict)
     else:
         verdict.name = name_of(verdict.exercise, failures, passed)
+    if (result.error and verdict.own and learner.gives_nothing(verdict.own.node) and not line_of(verdict)
+            and not verdict.name and not verdict.says):  # the error is of the check, which looks at the result
+        verdict.outcome, verdict.found = "wrong", Difference("type", other_type(None, verdict.wanted))
 
 
 def line_of(verdict: Verdict) -> int:
@@ -295,7 +298,9 @@ def line_of(verdict: Verdict) -> int:
 
 def name_of(exercise: Exercise, failures: list, passed: list) -> Wrong | None:
     """The wrong answer that does the same in all failing cases; of several, the first that also passes what was
-    passed."""
+    passed. Where the case that is shown raises nothing, those that do are another mistake, for later."""
+    if not failures[0][2].error:
+        failures = [one for one in failures if not one[2].error]
     same = [wrong for wrong in exercise.wrongs
             if all(same_result(run(one, wrong.answer, exercise.limit), result, exercise)
                    for number, one, result, wanted, found in failures)]

@@ -16,8 +16,9 @@ import textwrap
 import types
 from typing import Any
 
+from ..diagnosis import notebook
 from ..diagnosis.suggest import similar
-from .words import say
+from .words import odd_characters, say
 
 
 BRIEFLY = reprlib.Repr()  # of a value as large as one can write by hand, all; of a larger one, the beginning
@@ -134,6 +135,33 @@ def forbidden(node: ast.AST | None, names: dict[str, str]) -> tuple[str, int] | 
         if name in names:
             return name, getattr(one, "lineno", 0) or one.target.lineno  # type: ignore[attr-defined]
     return None
+
+
+def gives_nothing(node: ast.AST | None) -> bool:
+    """Is it a function that has neither `return` with a value nor `yield`?"""
+    return isinstance(node, ast.FunctionDef) and not any(
+        isinstance(one, ast.Return) and one.value is not None or isinstance(one, ast.Yield | ast.YieldFrom)
+        for one in ast.walk(node))
+
+
+def unread(name: str) -> str:
+    """What is wrong with the text of the last cell that defines `name`, if Python could not read it: then the answer
+    is still the one before. "" where it could, and outside of notebooks."""
+    shell = notebook.ipython()
+    defines = re.compile(rf"^[ \t]*(?:(?:async[ ]+)?def|class)[ ]+{name}\b|^{name}[ ]*=", re.MULTILINE)
+    cells = shell.history_manager.input_hist_raw if shell is not None else ()
+    last = next((text for text in reversed(cells) if defines.search(text)), "")
+    try:
+        ast.parse(shell.transform_cell(last) if last else "")
+        return ""
+    except SyntaxError as error:
+        odd = odd_characters(last)
+        if odd:
+            line, column, sign, plain = odd[0]
+            why = say("Line {line} has the sign {sign}; code wants {plain}.", line=line, sign=sign, plain=plain)
+        else:
+            why = say("Line {line}: {error}.", line=error.lineno, error=error.msg)
+        return say("Python cannot read your last text, so the answer is still the one before. {why}", why=why)
 
 
 # ---- where it stopped ------------------------------------------------------------------------------------------------

@@ -115,6 +115,29 @@ def test_a_list_with_places_left_open_is_not_started(name):
     assert check(name, [(4, 3), ..., ...]).verdict.outcome == "not started"
 
 
+def test_a_text_that_python_cannot_read_is_no_answer(real_kernel):
+    """The function of the cell before is still there, and would be judged."""
+    def checked(text):
+        real_kernel.run(text)
+        status, shown = real_kernel.run("check('slope', slope)")
+        assert status == "ok"
+        return shown[-1][1]["data"]["text/plain"]
+
+    real_kernel.fresh("from minflow.exercises import check")
+    assert "right: 8 of 8" in checked(RIGHT)
+    text = checked(RIGHT.replace("2 * h)", "2 * h"))
+    assert "still the one before. Line 2:" in " ".join(text.split()) and "right" not in text
+    text = checked(RIGHT.replace("(f, x, h=1e-3)", "\uff08f, x, h=1e-3)"))
+    assert "Line 1 has the sign \uff08; code wants (." in " ".join(text.split())
+    assert "right: 8 of 8" in checked("%%time\n" + RIGHT)
+
+
+def test_one_mistake_is_named_where_another_raises():
+    """An error in a later case is not of the mistake that is shown."""
+    result = tried("def slope(f, x, h=1e-3):\n    assert h == 1e-3\n    return (f(x + h) - f(x)) / h\n")
+    assert result.name == "one side"
+
+
 def test_a_line_of_the_answer_goes_before_one_of_another_cell():
     helper = typed("def helper(x):\n    return x[0]\n", "helper")
     text = repr(tried("def slope(f, x, h=1e-3):\n    two = 2\n    return helper(x)\n", helper=helper))
@@ -126,6 +149,8 @@ def test_what_cannot_be_used_did_not_stop_in_the_code():
     assert "before its first line" not in text
     text = repr(check("forgot", typed("def train_step(model, loss_fn, optimizer, x, y):\n    x\n", "train_step")))
     assert "It is called as" not in text
+    text = repr(check("parents_first", typed("def order(node, inputs):\n    print(node)\n", "order")))
+    assert "It is None: is there a return?" in text and "Error" not in text
 
 
 def test_the_line_of_a_loop_within_brackets():

@@ -10,25 +10,11 @@ from minflow.core.base.errors import ShapeError
 from minflow_widgets.figures import attention, attention_text
 from minflow_widgets.static_figures import drawing
 from minflow_widgets.static_figures.attention import Looks
+from tests.widgets.plotting import HOSTILE, agg, drawn  # noqa: F401
+
+pytestmark = pytest.mark.usefixtures("agg")
 
 SHARES = np.array([[1.0, 0, 0], [0.25, 0.75, 0], [0.1, 0.85, 0.05]])
-HOSTILE = "<script>$\\frac{_\x1b[31m"
-
-
-@pytest.fixture(autouse=True)
-def agg():
-    import matplotlib
-
-    matplotlib.use("Agg")
-    yield
-    from matplotlib import pyplot
-
-    pyplot.close("all")
-
-
-def drawn(ax):
-    ax.figure.canvas.draw()
-    return ax
 
 
 def causal(n, heads=1):

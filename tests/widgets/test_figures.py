@@ -18,25 +18,11 @@ from minflow_widgets.figures import (
 from minflow_widgets.static_figures.activations import outputs_of
 from minflow_widgets.static_figures.drawing import mosaic
 from minflow_widgets.static_figures.history import smooth
+from tests.widgets.plotting import agg, drawn  # noqa: F401
+
+pytestmark = pytest.mark.usefixtures("agg")
 
 HOSTILE = ["<script>alert(1)</script>", "$x_", "$\\frac{", "_hidden", "a\nb\x1b[31m", "%0A", "\\", "a_b^c$"]
-
-
-@pytest.fixture(autouse=True)
-def agg():
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    yield
-    pyplot.close("all")
-
-
-def drawn(ax):
-    """The Axes after everything was really drawn."""
-    ax.figure.canvas.draw()
-    return ax
 
 
 def model():

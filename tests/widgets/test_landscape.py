@@ -8,19 +8,10 @@ import pytest
 import minflow as flow
 from minflow.core.base.errors import DTypeError, ShapeError
 from minflow_widgets.figures import Landscape, landscape, landscape_text
+from tests.widgets.plotting import HOSTILE, agg  # noqa: F401
 
-HOSTILE = "<script>$\\frac{_\x1b[31m"
+pytestmark = pytest.mark.usefixtures("agg")
 
-
-@pytest.fixture(autouse=True)
-def agg():
-    import matplotlib
-
-    matplotlib.use("Agg")
-    yield
-    from matplotlib import pyplot
-
-    pyplot.close("all")
 
 
 def bowl(w, b):

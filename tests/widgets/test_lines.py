@@ -6,17 +6,9 @@ import pytest
 import minflow as flow
 from minflow.core.base.errors import DTypeError, ShapeError
 from minflow_widgets.figures import line_and_points, slope_at
+from tests.widgets.plotting import agg  # noqa: F401
 
-
-@pytest.fixture(autouse=True)
-def agg():
-    import matplotlib
-
-    matplotlib.use("Agg")
-    yield
-    from matplotlib import pyplot
-
-    pyplot.close("all")
+pytestmark = pytest.mark.usefixtures("agg")
 
 
 def drawn(ax):

@@ -8,30 +8,16 @@ import minflow as flow
 from minflow import nn
 from minflow.core.base.errors import DTypeError, ShapeError
 from minflow_widgets.figures import Plane, plane, plane_text
+from tests.widgets.plotting import HOSTILE, agg, drawn  # noqa: F401
+
+pytestmark = pytest.mark.usefixtures("agg")
 
 X, Y = np.array([[-1.0, 0.0], [1.0, 1.0], [0.5, 0.5]]), np.array([0, 1, 0])
-HOSTILE = "<script>$\\frac{_\x1b[31m"
-
-
-@pytest.fixture(autouse=True)
-def agg():
-    import matplotlib
-
-    matplotlib.use("Agg")
-    yield
-    from matplotlib import pyplot
-
-    pyplot.close("all")
 
 
 def corner(x):
     """Class 2 in the upper right quarter, else 1 at the right, else 0."""
     return flow.stack([-x[:, 0], x[:, 0] - 1e-3, x.min(dim=1)[0] * 2], dim=1)
-
-
-def drawn(ax):
-    ax.figure.canvas.draw()
-    return ax
 
 
 def test_each_place_has_its_class():

@@ -54,7 +54,8 @@ def check(name: str, answer: Any, *given: Any) -> Any:
     if isolation.running():
         raise RuntimeError("check is called by an answer that is being checked")
     try:
-        return limited(OWN * exercise.limit, lambda: checked(exercise, answer, given))
+        with isolation.ONE:  # also what is read of an answer: the recursion limit is of all threads
+            return limited(OWN * exercise.limit, lambda: checked(exercise, answer, given))
     except OutOfTime as error:  # what the answer gave cannot be compared or shown: its methods do not end
         late = Verdict(exercise, "stopped", result=Result(error=error))
         if grading():

@@ -298,15 +298,18 @@ def line_of(verdict: Verdict) -> int:
 
 def name_of(exercise: Exercise, failures: list, passed: list) -> Wrong | None:
     """The wrong answer that does the same in all failing cases; of several, the first that also passes what was
-    passed. Where the case that is shown raises nothing, those that do are another mistake, for later."""
-    if not failures[0][2].error:
-        failures = [one for one in failures if not one[2].error]
-    same = [wrong for wrong in exercise.wrongs
-            if all(same_result(run(one, wrong.answer, exercise.limit), result, exercise)
-                   for number, one, result, wanted, found in failures)]
-    return next((wrong for wrong in same if all(
+    passed. Where the case that is shown raises nothing, those that do may be another mistake, for later."""
+    def same(some: list) -> list:
+        return [wrong for wrong in exercise.wrongs
+                if all(same_result(run(one, wrong.answer, exercise.limit), result, exercise)
+                       for number, one, result, wanted, found in some)]
+
+    alike = same(failures)
+    if not alike and not failures[0][2].error:
+        alike = same([one for one in failures if not one[2].error])
+    return next((wrong for wrong in alike if all(
         same_result(run(one, wrong.answer, exercise.limit), result, exercise) for one, result in passed)),
-        next(iter(same), None))
+        next(iter(alike), None))
 
 
 def same_result(theirs: Result, mine: Result, exercise: Exercise) -> bool:

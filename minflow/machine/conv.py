@@ -1,0 +1,215 @@
+"""Convolutions by micro-kernels: images in blocks of 16 channels, filters in packed panels, no im2col.
+
+An image (C, H, W) is copied into scratch memory as [block][phase][H][W][16], with its border of zeros, where `phase` tells
+even rows and columns from odd ones when the stride is 2, and so on: then the pixels that a filter position meets along a
+row always lie side by side. Where an image has few channels, all that a filter meets at a pixel becomes its channels.
+One image at a time, so that what is copied stays in the second-level cache.
+Source: Georganas et al. 2018 (arXiv:1808.05567), for blocks of channels. Read next: `kernels.py`, who calls this.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from .llvm import LANES, add_to, clear, copy_turned, number_at, put
+from .micro import CHANNELS, DEEP, PANEL, PIXELS, ROWS, VECTORS
+
+compiled = njit(nogil=True, cache=True, error_model="numpy")
+R0, R1, R2, R3 = ROWS
+WIDE0, WIDE1, WIDE2, WIDE3 = [PIXELS[p, VECTORS] for p in ROWS]
+ONE0, ONE1, ONE2, ONE3 = [PIXELS[p, 1] for p in ROWS]
+DEEP_WIDE, DEEP_ONE = CHANNELS[VECTORS], CHANNELS[1]
+BYTES = 4
+# Sizes of one convolution, in this order, in an array of int64 (`kernels.Sizes`).
+C, H, W, F, KH, KW, OH, OW, STRIDE_H, STRIDE_W, TOP, LEFT, DILATION_H, DILATION_W, BLOCKS, HQ, WQ = range(17)
+
+
+@compiled
+def product(rows, a, b, table, count, far, length, c, c_row, vectors, c_beside, adds):
+    """So many rows side by side, of one panel of filters."""
+    done = 0
+    while done < rows:
+        left, x, y = rows - done, a + done * LANES * BYTES, c + done * c_row * BYTES
+        if left >= R0 and left != R0 + 2 and left != R0 + 3:
+            if vectors == VECTORS:
+                WIDE0(x, b, table, count, far, LANES, length, y, c_row, c_beside, adds)
+            else:
+                ONE0(x, b, table, count, far, LANES, length, y, c_row, c_beside, adds)
+            done += R0
+        elif left >= R1:
+            if vectors == VECTORS:
+                WIDE1(x, b, table, count, far, LANES, length, y, c_row, c_beside, adds)
+            else:
+                ONE1(x, b, table, count, far, LANES, length, y, c_row, c_beside, adds)
+            done += R1
+        elif left >= R2:
+            if vectors == VECTORS:
+                WIDE2(x, b, table, count, far, LANES, length, y, c_row, c_beside, adds)
+            else:
+                ONE2(x, b, table, count, far, LANES, length, y, c_row, c_beside, adds)
+            done += R2
+        else:
+            if vectors == VECTORS:
+                WIDE3(x, b, table, count, far, LANES, length, y, c_row, c_beside, adds)
+            else:
+                ONE3(x, b, table, count, far, LANES, length, y, c_row, c_beside, adds)
+            done += R3
+
+
+# ---- in and out of blocks -------------------------------------------------------------------------------------------
+
+@compiled
+def zero(base, count):
+    """count: a multiple of 16."""
+    for i in range(0, count, LANES):
+        clear(base + i * BYTES)
+
+
+@compiled
+def row_in(x, channels, plane, width, target, step):
+    """A row of pixels of up to 16 channels, which lie `plane` apart, to [pixel][16], `step` pixels apart."""
+    i = 0
+    if channels == LANES and step == 1:
+        while i + LANES <= width:
+            copy_turned(x + i * BYTES, plane, target + i * LANES * BYTES, LANES)
+            i += LANES
+    for c in range(channels):
+        for j in range(i, width):
+            put(target, j * step * LANES + c, number_at(x, c * plane + j))
+
+
+@compiled
+def row_out(source, channels, plane, width, y):
+    """[pixel][16] to rows of up to 16 channels."""
+    i = 0
+    if channels == LANES:
+        while i + LANES <= width:
+            copy_turned(source + i * LANES * BYTES, LANES, y + i * BYTES, plane)
+            i += LANES
+    for c in range(channels):
+        for j in range(i, width):
+            put(y, c * plane + j, number_at(source, j * LANES + c))
+
+
+@compiled
+def blocks_in(x, s, target):
+    """One image (C, H, W) to [block][phase][HQ][WQ][16], of which the border and the channels beyond C are zeros."""
+    sh, sw = s[STRIDE_H], s[STRIDE_W]
+    quarter = s[HQ] * s[WQ] * LANES
+    for block in range(s[BLOCKS]):
+        channels = min(LANES, s[C] - block * LANES)
+        for row in range(s[H]):
+            i = row + s[TOP]
+            source = x + (block * LANES * s[H] * s[W] + row * s[W]) * BYTES
+            for phase in range(sw):
+                first = (phase - s[LEFT]) % sw  # the first pixel of this phase
+                if first >= s[W]:
+                    continue
+                j = first + s[LEFT]
+                place = ((block * sh + i % sh) * sw + j % sw) * quarter + ((i // sh) * s[WQ] + j // sw) * LANES
+                if sw == 1:
+                    row_in(source, channels, s[H] * s[W], s[W], target + place * BYTES, 1)
+                else:
+                    for c in range(channels):
+                        n = 0
+                        for q in range(first, s[W], sw):
+                            put(target, place + n * LANES + c, number_at(source, c * s[H] * s[W] + q))
+                            n += 1
+
+
+@compiled
+def columns_in(x, s, target):
+    """One image of few channels to [block][1][1][OH * OW][16]: the channels of a pixel are what a filter meets
+    there."""
+    depth, pixels = s[C] * s[KH] * s[KW], s[OH] * s[OW]
+    for d in range(depth):
+        c, u, v = d // (s[KH] * s[KW]), d // s[KW] % s[KH], d % s[KW]
+        base = target + (d // LANES * pixels * LANES + d % LANES) * BYTES
+        for i in range(s[OH]):
+            row = i * s[STRIDE_H] + u * s[DILATION_H] - s[TOP]
+            for j in range(s[OW]):
+                column = j * s[STRIDE_W] + v * s[DILATION_W] - s[LEFT]
+                inside = 0 <= row < s[H] and 0 <= column < s[W]
+                put(base, (i * s[OW] + j) * LANES, number_at(x, (c * s[H] + row) * s[W] + column) if inside
+                    else np.float32(0))
+
+
+@compiled
+def result_out(source, s, y):
+    """[block][OH * OW][16] to (F, OH, OW)."""
+    pixels = s[OH] * s[OW]
+    for block in range((s[F] + LANES - 1) // LANES):
+        channels = min(LANES, s[F] - block * LANES)
+        row_out(source + block * pixels * LANES * BYTES, channels, pixels, pixels,
+                y + block * LANES * pixels * BYTES)
+
+
+@compiled
+def pack(w, filters, channels, taps, turned, target):
+    """Filters (F, C, taps) to [panel][tap][block][16][PANEL]; turned: those of the gradient of the images, (C, F, taps)
+    from the last tap to the first."""
+    blocks = (channels + LANES - 1) // LANES
+    for f in range(filters):
+        for c in range(channels):
+            base = ((f // PANEL * taps * blocks + c // LANES) * LANES + c % LANES) * PANEL + f % PANEL
+            for tap in range(taps):
+                value = number_at(w, (c * filters + f) * taps + taps - 1 - tap if turned else
+                                  (f * channels + c) * taps + tap)
+                put(target, base + tap * blocks * LANES * PANEL, value)
+
+
+# ---- the three directions -------------------------------------------------------------------------------------------
+
+@compiled
+def forward(x, packed, y, first, last, s, taps, table, columns, images, sums):
+    """Images first to last: y = x with filters. images, sums: scratch for one image and its result."""
+    count, pixels = taps * s[BLOCKS], s[OH] * s[OW]
+    far = LANES * PANEL
+    for n in range(first, last):
+        if columns:
+            columns_in(x + n * s[C] * s[H] * s[W] * BYTES, s, images)
+        else:
+            blocks_in(x + n * s[C] * s[H] * s[W] * BYTES, s, images)
+        for f in range(0, s[F], PANEL):
+            vectors = VECTORS if s[F] - f > LANES else 1
+            b = packed + f // PANEL * count * far * BYTES
+            to = sums + f * pixels * BYTES
+            if s[WQ] == s[OW] or columns:  # the rows lie side by side: one long row
+                product(pixels, images, b, table, count, far, LANES, to, LANES, vectors, pixels * LANES, 0)
+            else:
+                for i in range(s[OH]):
+                    product(s[OW], images + i * s[WQ] * LANES * BYTES, b, table, count, far, LANES,
+                            to + i * s[OW] * LANES * BYTES, LANES, vectors, pixels * LANES, 0)
+        result_out(sums, s, y + n * s[F] * pixels * BYTES)
+
+
+@compiled
+def filters_grad(x, grad, total, first, last, s, taps, table, starts, columns, images, grads, part):
+    """total[tap][channel][filter] += the gradient of the filters from images first to last, their sum taken apart.
+
+    starts: where each row of pixels begins in an image.  part: scratch as large as `total`."""
+    pixels, padded = s[OH] * s[OW], (s[F] + LANES - 1) // LANES * LANES
+    size = taps * s[BLOCKS] * LANES * padded
+    rows, width = (1, pixels) if columns or s[WQ] == s[OW] else (s[OH], s[OW])
+    zero(part, size)
+    for n in range(first, last):
+        if columns:
+            columns_in(x + n * s[C] * s[H] * s[W] * BYTES, s, images)
+        else:
+            blocks_in(x + n * s[C] * s[H] * s[W] * BYTES, s, images)
+        for block in range(padded // LANES):
+            row_in(grad + (n * s[F] + block * LANES) * pixels * BYTES, min(LANES, s[F] - block * LANES), pixels, pixels,
+                   grads + block * pixels * LANES * BYTES, 1)
+        for o in range(taps * s[BLOCKS]):
+            for c in range(0, LANES, DEEP):
+                a = images + (table[o] + c) * BYTES
+                for f in range(0, padded, PANEL):
+                    to = part + ((o * LANES + c) * padded + f) * BYTES
+                    b = grads + f * pixels * BYTES
+                    if padded - f > LANES and VECTORS > 1:
+                        DEEP_WIDE(a, b, starts, rows, width * LANES, pixels * LANES, width, to, padded, LANES, 1)
+                    else:
+                        DEEP_ONE(a, b, starts, rows, width * LANES, pixels * LANES, width, to, padded, LANES, 1)
+    for i in range(0, size, LANES):
+        add_to(total + i * BYTES, part + i * BYTES)

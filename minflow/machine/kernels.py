@@ -1,0 +1,160 @@
+"""The kernels of conv2d and its gradients that run compiled where they win, and NumPy's where they do not fit."""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import numpy as np
+
+from ..core.backend.fast.scratch import buffer
+from ..core.ops.conv import positions
+from . import conv, winograd
+from .llvm import LANES
+from .micro import PANEL
+
+FEW = 16  # channels; below, what a filter meets at a pixel become its channels
+DEEPEST = 512  # of those
+LEAST = 1 << 20  # multiplications; below, NumPy is as fast
+CACHE = 700_000  # bytes of values and products of tiles at a time
+CHUNK = 5  # images whose gradients of filters are added up apart: less rounding, and the same at any number of threads
+
+
+class Sizes:
+    """One convolution of this geometry: sizes and tables that the compiled functions read."""
+
+    def __init__(self, x: tuple, filters: int, kernel: tuple, stride: tuple, padding: tuple, dilation: tuple):
+        (self.n, c, h, w), (kh, kw), (sh, sw) = x, kernel, stride
+        self.size = oh, ow = positions(x[2:], kernel, stride, padding, dilation)
+        self.few = c < FEW and kh * kw > 1 and c * kh * kw <= DEEPEST
+        self.depth, self.taps = (c * kh * kw, 1) if self.few else (c, kh * kw)
+        blocks = -(-self.depth // LANES)
+        hq, wq = (oh, ow) if self.few else (-(-(h + 2 * padding[0]) // sh), -(-(w + 2 * padding[1]) // sw))
+        self.array = np.array([c, h, w, filters, kh, kw, oh, ow, sh, sw, *padding, *dilation, blocks, hq, wq], "i8")
+        phases = 1 if self.few else sh * sw
+        self.images = blocks * phases * hq * wq * LANES
+        self.pixels, self.padded = oh * ow, -(-filters // LANES) * LANES
+        self.results = -(-filters // PANEL) * PANEL * self.pixels
+        self.weights = -(-filters // PANEL) * self.taps * blocks * LANES * PANEL
+        self.filters = filters
+        taps = [(0, 0)] if self.few else [(u * dilation[0], v * dilation[1]) for u in range(kh) for v in range(kw)]
+        sh, sw = (1, 1) if self.few else (sh, sw)
+        self.table = np.array([
+            (((block * sh + u % sh) * sw + v % sw) * hq * wq + u // sh * wq + v // sw) * LANES
+            for u, v in taps for block in range(blocks)], "i8")
+        joined = self.few or wq == ow
+        self.starts = np.arange(1 if joined else oh, dtype="i8") * (wq * LANES)
+        self.tiles = None
+        if kh == kw in winograd.RESULTS and sh == sw == 1 and tuple(dilation) == (1, 1) and c >= FEW and filters >= FEW:
+            self.tiles = Tiles(self, winograd.RESULTS[kh], kh)
+
+
+class Tiles:
+    """What Winograd's algorithm needs besides."""
+
+    def __init__(self, s: Sizes, m: int, r: int):
+        oh, ow = s.size
+        self.m, self.r, self.down, self.across = m, r, -(-oh // m), -(-ow // m)
+        blocks, places = int(s.array[conv.BLOCKS]), winograd.N**2
+        self.array = s.array.copy()
+        self.array[[conv.HQ, conv.WQ]] = hq, wq = self.down * m + r - 1, self.across * m + r - 1
+        row = places * (blocks * LANES + s.padded) * self.across * 4
+        self.at_once = max(1, min(self.down, CACHE // row))
+        room = self.at_once * self.across
+        self.images = blocks * hq * wq * LANES
+        self.seen, self.products = places * blocks * room * LANES, places * -(-s.filters // PANEL) * PANEL * room
+        self.results = -(-s.filters // PANEL) * PANEL * self.down * self.across * m * m
+        self.strip = winograd.N * max(wq, winograd.N) * LANES
+        self.table = np.arange(blocks, dtype="i8") * (room * LANES)
+        self.panels, self.each = -(-s.filters // PANEL), blocks * LANES * PANEL
+        self.sums = places * blocks * LANES * s.padded
+
+
+@functools.lru_cache(256)
+def sizes(*geometry) -> Sizes:
+    return Sizes(*geometry)
+
+
+def at(array: np.ndarray) -> int:
+    return array.ctypes.data
+
+
+def scratch(purpose: str, count: int) -> np.ndarray:
+    """Zeros: borders and channels that nobody writes are read."""
+    found = buffer(f"machine {purpose}", (count,), "f4")
+    found.fill(0)
+    return found
+
+
+def fits(x: np.ndarray, weight_shape: tuple, groups: int, pixels: int) -> bool:
+    f, c, kh, kw = weight_shape
+    return (groups == 1 and x.dtype == np.float32 and len(x) * f * c * kh * kw * pixels >= LEAST and f >= 8
+            and c * kh * kw >= 8)
+
+
+def forward(s: Sizes, x: np.ndarray, weight: np.ndarray, out: np.ndarray, turned: bool = False) -> np.ndarray:
+    packed = scratch("filters", s.weights)
+    conv.pack(at(weight), s.filters, s.depth, s.taps, turned, at(packed))
+    t = s.tiles
+    if t is not None:
+        values, strip = scratch("values", t.panels * t.each * winograd.N**2), at(scratch("strip", t.strip))
+        winograd.filters_values(at(packed), t.r, t.panels, t.each, at(values), strip)
+        winograd.forward(at(x), at(values), at(out), 0, s.n, t.array, t.m, t.down, t.across, t.at_once, at(t.table),
+                         at(scratch("images", t.images)), at(scratch("seen", t.seen)),
+                         at(scratch("products", t.products)), at(scratch("results", t.results)), strip)
+        return out
+    conv.forward(at(x), at(packed), at(out), 0, s.n, s.array, s.taps, at(s.table), s.few,
+                 at(scratch("images", s.images)), at(scratch("results", s.results)))
+    return out
+
+
+def filters_grad_by_values(s: Sizes, x: np.ndarray, grad: np.ndarray, out: np.ndarray) -> np.ndarray:
+    t = s.tiles
+    total, part = scratch("total", t.sums), scratch("part", t.sums)
+    images, seen, strip = scratch("images", t.images), scratch("seen", t.seen), scratch("strip", t.strip)
+    grads, spread = scratch("results", t.results), scratch("products", t.products)
+    for first in range(0, s.n, CHUNK):
+        winograd.filters_grad(at(x), at(grad), at(total), first, min(first + CHUNK, s.n), t.array, t.m, t.down, t.across,
+                              t.at_once, at(t.table), at(images), at(seen), at(grads), at(spread), at(part), at(strip))
+    count = t.sums // winograd.N**2
+    found = scratch("part", t.r * t.r * count)
+    winograd.filters_back(at(total), t.r, count, at(found), at(strip))
+    found = found.reshape(s.taps, count // s.padded, s.padded)[:, :s.depth, :s.filters]
+    out.reshape(s.filters, s.depth, s.taps)[...] = found.transpose(2, 1, 0)
+    return out
+
+
+def filters_grad(s: Sizes, x: np.ndarray, grad: np.ndarray, out: np.ndarray) -> np.ndarray:
+    if s.tiles is not None:
+        return filters_grad_by_values(s, x, grad, out)
+    rows = len(s.table) * LANES
+    total, part = scratch("total", rows * s.padded), scratch("part", rows * s.padded)
+    images, grads = scratch("images", s.images), scratch("results", s.padded * s.pixels)
+    for first in range(0, s.n, CHUNK):
+        conv.filters_grad(at(x), at(grad), at(total), first, min(first + CHUNK, s.n), s.array, s.taps, s.table,
+                          at(s.starts), s.few, at(images), at(grads), at(part))
+    found = total.reshape(s.taps, rows // s.taps, s.padded)[:, :s.depth, :s.filters]
+    out.reshape(s.filters, s.depth, s.taps)[...] = found.transpose(2, 1, 0)
+    return out
+
+
+def conv2d(x, weight, stride, padding, dilation, out):
+    s = sizes(x.shape, len(weight), weight.shape[2:], stride, padding, dilation)
+    return forward(s, x, weight, out)
+
+
+def conv2d_input_grad(grad, weight, shape, padding, dilation, out):
+    kernel = weight.shape[2:]
+    border = tuple(d * (k - 1) - p for d, k, p in zip(dilation, kernel, padding))
+    s = sizes(grad.shape, shape[1], kernel, (1, 1), border, dilation)
+    if s.few:
+        return None
+    return forward(s, grad, weight, out, turned=True)
+
+
+def conv2d_weight_grad(grad, x, shape, stride, padding, dilation, out):
+    s = sizes(x.shape, shape[0], shape[2:], stride, padding, dilation)
+    return filters_grad(s, x, grad, out)
+
+
+__all__ = ["conv2d", "conv2d_input_grad", "conv2d_weight_grad", "fits", "math"]

@@ -1,0 +1,163 @@
+"""Functions written as LLVM instructions on vectors of 16 numbers, called from code that numba compiles.
+
+Addresses are int64, in bytes; distances are counted in float32. A vector is as wide as the widest registers there are:
+LLVM makes two or four instructions of one where they are narrower. Read next: `micro.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import llvmlite.binding
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+LANES = 16
+FLOAT, WORD, INT = ir.FloatType(), ir.IntType(64), ir.IntType(32)
+VECTOR = ir.VectorType(FLOAT, LANES)
+WIDE = "+avx512f" in llvmlite.binding.get_host_cpu_features().flatten()  # 32 registers of 16 numbers, not 16 of 8
+
+
+def function(name: str, count: int, inline: bool = True) -> Callable:
+    """Decorates `body(builder, *arguments)`, which writes the instructions of a function of so many int64."""
+
+    def written(body: Callable) -> Callable:
+        signature = types.void(*[types.int64] * count)
+
+        def code(context, builder, signature, arguments):
+            found = builder.module.globals.get(name)
+            if found is None:
+                found = ir.Function(builder.module, ir.FunctionType(ir.VoidType(), [WORD] * count), name)
+                found.linkage = "internal"
+                found.attributes.add("alwaysinline" if inline else "noinline")
+                inner = ir.IRBuilder(found.append_basic_block("entry"))
+                body(inner, *found.args)
+                inner.ret_void()
+            builder.call(found, arguments)
+            return context.get_dummy_value()
+
+        # numba reads how many arguments there are from the function's own signature
+        names = ", ".join(f"a{i}" for i in range(count))
+        scope = {"answer": (signature, code)}
+        exec(f"def {name}(context, {names}): return answer", scope)  # noqa: S102
+        return intrinsic(scope[name])
+
+    return written
+
+
+# ---- what bodies are made of ----------------------------------------------------------------------------------------
+
+def word(number: int) -> ir.Constant:
+    return ir.Constant(WORD, int(number))
+
+
+def filled(number: float) -> ir.Constant:
+    return ir.Constant(VECTOR, [float(number)] * LANES)
+
+
+def place(builder: ir.IRBuilder, base, distance=None, fixed: int = 0):
+    """Where a number stands: base + distance (a value, or None) + fixed."""
+    pointer = base if isinstance(base.type, ir.PointerType) else builder.inttoptr(base, FLOAT.as_pointer())
+    if distance is not None:
+        pointer = builder.gep(pointer, [distance])
+    return builder.gep(pointer, [word(fixed)]) if fixed else pointer
+
+
+def load(builder: ir.IRBuilder, base, distance=None, fixed: int = 0):
+    return builder.load(builder.bitcast(place(builder, base, distance, fixed), VECTOR.as_pointer()), align=4)
+
+
+def store(builder: ir.IRBuilder, value, base, distance=None, fixed: int = 0) -> None:
+    builder.store(value, builder.bitcast(place(builder, base, distance, fixed), VECTOR.as_pointer()), align=4)
+
+
+def spread(builder: ir.IRBuilder, number):
+    """A vector of one number."""
+    nothing = ir.Constant(VECTOR, ir.Undefined)
+    first = builder.insert_element(nothing, number, ir.Constant(INT, 0))
+    return builder.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(INT, LANES), [0] * LANES))
+
+
+def multiply_add(builder: ir.IRBuilder, a, b, c):
+    """a * b + c, rounded once."""
+    name = f"llvm.fma.v{LANES}f32"
+    found = builder.module.globals.get(name)
+    if found is None:
+        found = ir.Function(builder.module, ir.FunctionType(VECTOR, [VECTOR] * 3), name)
+    return builder.call(found, [a, b, c])
+
+
+def loop(builder: ir.IRBuilder, count, carried: Sequence, body: Callable) -> list:
+    """for k in range(count): carried = body(k, carried); count is at least 1. What is carried stays in registers."""
+    before = builder.block
+    head, after = builder.append_basic_block("loop"), builder.append_basic_block("after")
+    builder.branch(head)
+    builder.position_at_end(head)
+    k = builder.phi(WORD)
+    k.add_incoming(word(0), before)
+    here = []
+    for value in carried:
+        here.append(builder.phi(value.type))
+        here[-1].add_incoming(value, before)
+    results = body(k, here)
+    following = builder.add(k, word(1))
+    k.add_incoming(following, builder.block)
+    for phi, value in zip(here, results):
+        phi.add_incoming(value, builder.block)
+    builder.cbranch(builder.icmp_signed("<", following, count), head, after)
+    builder.position_at_end(after)
+    return list(results)
+
+
+@function("copy_turned", 4, inline=False)
+def copy_turned(builder, source, source_row, target, target_row):
+    """16 rows of 16 numbers, rows and columns swapped: target[j, i] = source[i, j]. Four rounds of shuffles."""
+    rows = [load(builder, source, builder.mul(source_row, word(i))) for i in range(LANES)]
+    for step in (8, 4, 2, 1):
+        turned = list(rows)
+        for i in range(LANES):
+            if not i & step:
+                low = [j if not j & step else LANES + j - step for j in range(LANES)]
+                high = [j + step if not j & step else LANES + j for j in range(LANES)]
+                for target_place, mask in ((i, low), (i + step, high)):
+                    constant = ir.Constant(ir.VectorType(INT, LANES), mask)
+                    turned[target_place] = builder.shuffle_vector(rows[i], rows[i + step], constant)
+        rows = turned
+    for j in range(LANES):
+        store(builder, rows[j], target, builder.mul(target_row, word(j)))
+
+
+@function("clear", 1)
+def clear(builder, target):
+    """16 zeros."""
+    store(builder, filled(0), target)
+
+
+@function("add_to", 2)
+def add_to(builder, target, source):
+    """target += source, 16 numbers."""
+    store(builder, builder.fadd(load(builder, target), load(builder, source)), target)
+
+
+@function("copy", 2)
+def copy(builder, target, source):
+    """target = source, 16 numbers."""
+    store(builder, load(builder, source), target)
+
+
+@intrinsic
+def number_at(context, base, distance):
+    """The float32 at an address, some numbers further."""
+    def code(context, builder, signature, arguments):
+        return builder.load(place(builder, *arguments), align=4)
+    return types.float32(types.int64, types.int64), code
+
+
+@intrinsic
+def put(context, base, distance, value):
+    """Write a float32 to an address, some numbers further."""
+    def code(context, builder, signature, arguments):
+        builder.store(arguments[2], place(builder, *arguments[:2]), align=4)
+        return context.get_dummy_value()
+    return types.void(types.int64, types.int64, types.float32), code

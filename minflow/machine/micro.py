@@ -1,0 +1,81 @@
+"""The micro-kernels: a few rows times a few vectors of a product, kept in registers while the sum runs.
+
+    C[p, v] (+)= sum over o < count, k < K of  A[table[o] + k * step + p * row] * B[o * far + k * near + v * beside]
+
+Everything that multiplies matrices is this sum: a convolution without im2col (o runs over the positions of the filter
+and blocks of channels, and `table` says where each begins in the images), its gradients, the products within
+Winograd's algorithm, a dense layer. Source: Goto & van de Geijn 2008, for tiles of registers and packed panels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from llvmlite import ir
+
+from . import llvm
+from .llvm import LANES, WORD, function, word
+
+# Tiles of so many rows and vectors whose sums fill the registers: with 32 registers 28, else 6 pairs of 16.
+ROWS, VECTORS = ((14, 8, 4, 1), 2) if llvm.WIDE else ((6, 4, 2, 1), 1)
+ARGUMENTS = 11
+
+
+def micro(rows: int, vectors: int, row: int, step: int, near: int, unroll: int) -> Callable:
+    """The kernel of one shape of tile, with three distances fixed, so that the inner loop counts few pointers up.
+
+    Arguments: a, b, table (of int64), count, far, beside, K (a multiple of unroll), c, the distance of C's rows, that
+    of its vectors, and whether what stands in C is added to.
+    """
+
+    @function(f"micro_{rows}x{vectors}_{row}_{step}_{near}", ARGUMENTS, inline=False)
+    def kernel(builder, a, b, table, count, far, beside, length, c, c_row, c_beside, adds):
+        tiles = [(p, v) for p in range(rows) for v in range(vectors)]
+        target = {(p, v): builder.add(builder.mul(c_row, word(p)), builder.mul(c_beside, word(v))) for p, v in tiles}
+        start, kept, begin = builder.block, builder.append_basic_block("kept"), builder.append_basic_block("begin")
+        builder.cbranch(builder.icmp_signed("!=", adds, word(0)), kept, begin)
+        builder.position_at_end(kept)
+        before = [llvm.load(builder, c, target[tile]) for tile in tiles]
+        builder.branch(begin)
+        builder.position_at_end(begin)
+        sums = []
+        for old in before:
+            sums.append(builder.phi(llvm.VECTOR))
+            sums[-1].add_incoming(llvm.filled(0), start)
+            sums[-1].add_incoming(old, kept)
+        offsets = builder.inttoptr(table, WORD.as_pointer())
+
+        def block(o, sums):
+            first = llvm.place(builder, a, builder.load(builder.gep(offsets, [o])))
+            beside_all = [llvm.place(builder, b, builder.add(builder.mul(o, far), builder.mul(beside, word(v))))
+                          for v in range(vectors)]
+
+            def inner(k, carried):
+                left, right, sums = carried[0], carried[1:1 + vectors], list(carried[1 + vectors:])
+                for u in range(unroll):
+                    values = [llvm.load(builder, pointer, fixed=u * near) for pointer in right]
+                    for p in range(rows):
+                        number = builder.load(llvm.place(builder, left, fixed=u * step + p * row), align=4)
+                        number = llvm.spread(builder, number)
+                        for v in range(vectors):
+                            i = p * vectors + v
+                            sums[i] = llvm.multiply_add(builder, number, values[v], sums[i])
+                return [llvm.place(builder, left, fixed=unroll * step),
+                        *[llvm.place(builder, pointer, fixed=unroll * near) for pointer in right], *sums]
+
+            steps = builder.sdiv(length, word(unroll))
+            return llvm.loop(builder, steps, [first, *beside_all, *sums], inner)[1 + vectors:]
+
+        for tile, value in zip(tiles, llvm.loop(builder, count, sums, block)):
+            llvm.store(builder, value, c, target[tile])
+
+    return kernel
+
+
+PANEL = VECTORS * LANES  # filters side by side in packed weights
+# Along pixels: rows are pixels, the sum runs over the 16 channels of a block.
+PIXELS = {(p, v): micro(p, v, row=LANES, step=1, near=PANEL, unroll=4) for p in ROWS for v in {VECTORS, 1}}
+# Along channels, for the gradient of filters: rows are 8 channels of a block, the sum runs over the pixels of a row.
+DEEP = 8 if llvm.WIDE else 4
+CHANNELS = {v: micro(DEEP, v, row=1, step=LANES, near=LANES, unroll=1) for v in {VECTORS, 1}}
+__all__ = ["CHANNELS", "DEEP", "PANEL", "PIXELS", "ROWS", "VECTORS", "ir"]

@@ -9,6 +9,7 @@ The names and their meaning are OneFlow's, and so PyTorch's. This file is the pu
 behind a name is in the module that it is imported from. Start reading at `core/op.py`.
 """
 
+import os as _os
 import warnings as _warnings
 from math import e as e, inf as inf, nan as nan, pi as pi
 from typing import TYPE_CHECKING as _TYPE_CHECKING, Any as _Any
@@ -258,4 +259,8 @@ _missing = _near.name_hints("flow", globals())  # what the __getattr__ above ask
 _inherit_docs(Tensor, globals(), vars(nn.functional), vars(linalg))
 _addresses.install()
 _cards.install()  # in a notebook, errors of models, graphs and jobs are also shown as cards
+if "MINFLOW_MACHINE" in _os.environ:
+    from .machine import start as _machine
+
+    _machine.by_environment()
 _garbage.collect_again()

@@ -45,7 +45,7 @@ def main(argv: list[str] | None = None) -> int:
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="minflow", description="A deep-learning framework that you can see through.")
     top.add_argument("--version", action="version", version=f"minflow {version()}")
-    commands = top.add_subparsers(title="commands", metavar="lab | run | doctor | onnx | exercises | slides",
+    commands = top.add_subparsers(title="commands", metavar="lab | run | doctor | onnx | exercises | slides | warmup",
                                   required=True)
 
     text = "open JupyterLab on your copy of the course"
@@ -83,6 +83,9 @@ def parser() -> argparse.ArgumentParser:
                      help="slides of reveal.js by nbconvert; it is loaded from ADDRESS, else from the network")
     one.add_argument("--not-run", action="store_true", help="without running the lesson: code, and no results")
     one.set_defaults(command=teach("slides"))
+
+    one = commands.add_parser("warmup", help="compile the machine's kernels for this processor, once: for images")
+    one.set_defaults(command=lambda options: warmup())
     return top
 
 
@@ -253,6 +256,19 @@ def doctor() -> int:
         lines.append(line)
     print(f"\n{next_step(lines)}")
     return int(any(state == "broken" for state, name, text in lines))
+
+
+def warmup() -> int:
+    """Compile what is compiled once per installation, so that no learner waits for it."""
+    from . import machine
+    from .core.base.errors import MissingDependencyError
+
+    try:
+        print(f"ready after {machine.warmup():.1f} s; MINFLOW_MACHINE=1 lets programs use it")
+    except MissingDependencyError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
 
 
 def translate(options: argparse.Namespace) -> int:

@@ -96,7 +96,8 @@ ROOMS = {
     # and, as learners write, `import minflow as flow`
     "exercises": ["core.base.errors", "core.ir", "core.messages.printing", "core.mode", "compiler.passes", "diagnosis",
                   "job.queue.stream", "job.session", "views", "course", "io.atomic"],
-    "cli": ["course", "headless", "doctor", "exercises"],
+    "machine": ["core.base.errors", "core.op", "core.ops", "core.where", "core.backend.scratch"],
+    "cli": ["course", "headless", "doctor", "exercises", "machine", "core.base.errors"],
     "course": ["io.atomic", "io.temporary"],
     "headless": [],
     "doctor": ["course"],
@@ -163,6 +164,7 @@ CAPS = {
     "onnx.forms": 822,          # a table of ops in another system's words; each is read alone
     "accepted": 380,            # names for other machines: answered for one process and one CPU, or refused
     "compat": 170,              # programs of OneFlow and PyTorch, unchanged
+    "machine": 760,             # vectors, micro-kernels, convolutions by them, Winograd's algorithm
     "exercises": 3230,          # the checker, the teacher's tools, translations
     "exercises.lessons": None,  # an exercise is one file that is read alone
     "face": 1650,               # minflow/__init__.py, the namespaces of one screen each, the command line
@@ -343,6 +345,7 @@ def test_a_folder_is_a_table_of_contents():
 
 
 LATE = {"minflow.headless",    # imported by `minflow run` only
+        *[f"minflow.machine.{name}" for name in ("llvm", "micro", "conv", "winograd")],    # where `machine.use` runs
         "minflow.compat.einops", "minflow.compat.einops_backend"}    # where a program imports einops
 
 

@@ -1,8 +1,8 @@
 """Convolutions by micro-kernels: images in blocks of 16 channels, filters in packed panels, no im2col.
 
-An image (C, H, W) is copied into scratch memory as [block][phase][H][W][16], with its border of zeros, where `phase` tells
-even rows and columns from odd ones when the stride is 2, and so on: then the pixels that a filter position meets along a
-row always lie side by side. Where an image has few channels, all that a filter meets at a pixel becomes its channels.
+An image (C, H, W) is copied into scratch memory as [block][phase][H][W][16], with its border of zeros. With stride 2
+`phase` keeps even rows and columns apart from odd ones, and so on: then the pixels that a filter position meets along
+a row always lie side by side. Where an image has few channels, all that a filter meets at a pixel becomes its channels.
 One image at a time, so that what is copied stays in the second-level cache.
 Source: Georganas et al. 2018 (arXiv:1808.05567), for blocks of channels. Read next: `kernels.py`, who calls this.
 """
@@ -119,20 +119,32 @@ def blocks_in(x, s, target):
 
 
 @compiled
-def columns_in(x, s, target):
-    """One image of few channels to [block][1][1][OH * OW][16]: the channels of a pixel are what a filter meets
-    there."""
-    depth, pixels = s[C] * s[KH] * s[KW], s[OH] * s[OW]
-    for d in range(depth):
-        c, u, v = d // (s[KH] * s[KW]), d // s[KW] % s[KH], d % s[KW]
-        base = target + (d // LANES * pixels * LANES + d % LANES) * BYTES
-        for i in range(s[OH]):
-            row = i * s[STRIDE_H] + u * s[DILATION_H] - s[TOP]
-            for j in range(s[OW]):
-                column = j * s[STRIDE_W] + v * s[DILATION_W] - s[LEFT]
-                inside = 0 <= row < s[H] and 0 <= column < s[W]
-                put(base, (i * s[OW] + j) * LANES, number_at(x, (c * s[H] + row) * s[W] + column) if inside
-                    else np.float32(0))
+def columns_in(x, s, target, rows):
+    """One image of few channels to [block][1][1][OH * OW][16]: the channels of a pixel are what a filter meets there.
+    rows: scratch for 16 of those, each as an image of its own."""
+    depth, pixels, stride = s[C] * s[KH] * s[KW], s[OH] * s[OW], s[STRIDE_W]
+    for block in range(s[BLOCKS]):
+        channels = min(LANES, depth - block * LANES)
+        for k in range(channels):
+            d = block * LANES + k
+            c, u, v = d // (s[KH] * s[KW]), d // s[KW] % s[KH], d % s[KW]
+            offset = v * s[DILATION_W] - s[LEFT]
+            first = min(s[OW], max(0, -(offset // stride)))  # pixels before this and from `end` on meet the border
+            end = max(first, min(s[OW], (s[W] - 1 - offset) // stride + 1))
+            for i in range(s[OH]):
+                row = i * s[STRIDE_H] + u * s[DILATION_H] - s[TOP]
+                place, source = rows + (k * pixels + i * s[OW]) * BYTES, x + ((c * s[H] + row) * s[W] + offset) * BYTES
+                if row < 0 or row >= s[H]:
+                    for j in range(s[OW]):
+                        put(place, j, np.float32(0))
+                    continue
+                for j in range(first):
+                    put(place, j, np.float32(0))
+                for j in range(first, end):
+                    put(place, j, number_at(source, j * stride))
+                for j in range(end, s[OW]):
+                    put(place, j, np.float32(0))
+        row_in(rows, channels, pixels, pixels, target + block * pixels * LANES * BYTES, 1)
 
 
 @compiled
@@ -162,13 +174,13 @@ def pack(w, filters, channels, taps, turned, target):
 # ---- the three directions -------------------------------------------------------------------------------------------
 
 @compiled
-def forward(x, packed, y, first, last, s, taps, table, columns, images, sums):
-    """Images first to last: y = x with filters. images, sums: scratch for one image and its result."""
+def forward(x, packed, y, first, last, s, taps, table, columns, images, sums, rows):
+    """Images first to last: y = x with filters. images, sums, rows: scratch for one image, its result, 16 columns."""
     count, pixels = taps * s[BLOCKS], s[OH] * s[OW]
     far = LANES * PANEL
     for n in range(first, last):
         if columns:
-            columns_in(x + n * s[C] * s[H] * s[W] * BYTES, s, images)
+            columns_in(x + n * s[C] * s[H] * s[W] * BYTES, s, images, rows)
         else:
             blocks_in(x + n * s[C] * s[H] * s[W] * BYTES, s, images)
         for f in range(0, s[F], PANEL):
@@ -185,17 +197,17 @@ def forward(x, packed, y, first, last, s, taps, table, columns, images, sums):
 
 
 @compiled
-def filters_grad(x, grad, total, first, last, s, taps, table, starts, columns, images, grads, part):
+def filters_grad(x, grad, total, first, last, s, taps, table, starts, columns, images, grads, part, rows):
     """total[tap][channel][filter] += the gradient of the filters from images first to last, their sum taken apart.
 
     starts: where each row of pixels begins in an image.  part: scratch as large as `total`."""
     pixels, padded = s[OH] * s[OW], (s[F] + LANES - 1) // LANES * LANES
     size = taps * s[BLOCKS] * LANES * padded
-    rows, width = (1, pixels) if columns or s[WQ] == s[OW] else (s[OH], s[OW])
+    lines, width = (1, pixels) if columns or s[WQ] == s[OW] else (s[OH], s[OW])
     zero(part, size)
     for n in range(first, last):
         if columns:
-            columns_in(x + n * s[C] * s[H] * s[W] * BYTES, s, images)
+            columns_in(x + n * s[C] * s[H] * s[W] * BYTES, s, images, rows)
         else:
             blocks_in(x + n * s[C] * s[H] * s[W] * BYTES, s, images)
         for block in range(padded // LANES):
@@ -208,8 +220,8 @@ def filters_grad(x, grad, total, first, last, s, taps, table, starts, columns, i
                     to = part + ((o * LANES + c) * padded + f) * BYTES
                     b = grads + f * pixels * BYTES
                     if padded - f > LANES and VECTORS > 1:
-                        DEEP_WIDE(a, b, starts, rows, width * LANES, pixels * LANES, width, to, padded, LANES, 1)
+                        DEEP_WIDE(a, b, starts, lines, width * LANES, pixels * LANES, width, to, padded, LANES, 1)
                     else:
-                        DEEP_ONE(a, b, starts, rows, width * LANES, pixels * LANES, width, to, padded, LANES, 1)
+                        DEEP_ONE(a, b, starts, lines, width * LANES, pixels * LANES, width, to, padded, LANES, 1)
     for i in range(0, size, LANES):
         add_to(total + i * BYTES, part + i * BYTES)

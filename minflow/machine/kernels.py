@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from ..core.backend.fast.scratch import buffer
+from ..core.backend.scratch import buffer
 from ..core.ops.conv import positions
 from . import conv, winograd
 from .llvm import LANES
@@ -15,7 +15,7 @@ from .micro import PANEL
 
 FEW = 16  # channels; below, what a filter meets at a pixel become its channels
 DEEPEST = 512  # of those
-LEAST = 1 << 20  # multiplications; below, NumPy is as fast
+LEAST, LEAST_FILTERS = 1 << 20, 8  # multiplications and filters; below, NumPy is as fast
 CACHE = 700_000  # bytes of values and products of tiles at a time
 CHUNK = 5  # images whose gradients of filters are added up apart: less rounding, and the same at any number of threads
 
@@ -36,7 +36,7 @@ class Sizes:
         self.pixels, self.padded = oh * ow, -(-filters // LANES) * LANES
         self.results = -(-filters // PANEL) * PANEL * self.pixels
         self.weights = -(-filters // PANEL) * self.taps * blocks * LANES * PANEL
-        self.filters = filters
+        self.filters, self.rows = filters, LANES * self.pixels if self.few else 0
         taps = [(0, 0)] if self.few else [(u * dilation[0], v * dilation[1]) for u in range(kh) for v in range(kw)]
         sh, sw = (1, 1) if self.few else (sh, sw)
         self.table = np.array([
@@ -86,10 +86,11 @@ def scratch(purpose: str, count: int) -> np.ndarray:
     return found
 
 
-def fits(x: np.ndarray, weight_shape: tuple, groups: int, pixels: int) -> bool:
-    f, c, kh, kw = weight_shape
-    return (groups == 1 and x.dtype == np.float32 and len(x) * f * c * kh * kw * pixels >= LEAST and f >= 8
-            and c * kh * kw >= 8)
+def fits(x: np.ndarray, weight: tuple, groups: int, others: tuple) -> bool:
+    """Is this a convolution that is quicker here? Those of 1x1 pixels are products that BLAS makes without a copy."""
+    f, c, kh, kw = weight
+    return (groups == 1 and kh * kw > 1 and f >= LEAST_FILTERS and x.dtype == np.float32
+            and math.prod(others) * c * kh * kw >= LEAST and x.flags.c_contiguous)
 
 
 def forward(s: Sizes, x: np.ndarray, weight: np.ndarray, out: np.ndarray, turned: bool = False) -> np.ndarray:
@@ -104,7 +105,7 @@ def forward(s: Sizes, x: np.ndarray, weight: np.ndarray, out: np.ndarray, turned
                          at(scratch("products", t.products)), at(scratch("results", t.results)), strip)
         return out
     conv.forward(at(x), at(packed), at(out), 0, s.n, s.array, s.taps, at(s.table), s.few,
-                 at(scratch("images", s.images)), at(scratch("results", s.results)))
+                 at(scratch("images", s.images)), at(scratch("results", s.results)), at(scratch("rows", s.rows)))
     return out
 
 
@@ -114,8 +115,9 @@ def filters_grad_by_values(s: Sizes, x: np.ndarray, grad: np.ndarray, out: np.nd
     images, seen, strip = scratch("images", t.images), scratch("seen", t.seen), scratch("strip", t.strip)
     grads, spread = scratch("results", t.results), scratch("products", t.products)
     for first in range(0, s.n, CHUNK):
-        winograd.filters_grad(at(x), at(grad), at(total), first, min(first + CHUNK, s.n), t.array, t.m, t.down, t.across,
-                              t.at_once, at(t.table), at(images), at(seen), at(grads), at(spread), at(part), at(strip))
+        winograd.filters_grad(
+            at(x), at(grad), at(total), first, min(first + CHUNK, s.n), t.array, t.m, t.down, t.across, t.at_once,
+            at(t.table), at(images), at(seen), at(grads), at(spread), at(part), at(strip))
     count = t.sums // winograd.N**2
     found = scratch("part", t.r * t.r * count)
     winograd.filters_back(at(total), t.r, count, at(found), at(strip))
@@ -132,29 +134,32 @@ def filters_grad(s: Sizes, x: np.ndarray, grad: np.ndarray, out: np.ndarray) -> 
     images, grads = scratch("images", s.images), scratch("results", s.padded * s.pixels)
     for first in range(0, s.n, CHUNK):
         conv.filters_grad(at(x), at(grad), at(total), first, min(first + CHUNK, s.n), s.array, s.taps, s.table,
-                          at(s.starts), s.few, at(images), at(grads), at(part))
+                          at(s.starts), s.few, at(images), at(grads), at(part), at(scratch("rows", s.rows)))
     found = total.reshape(s.taps, rows // s.taps, s.padded)[:, :s.depth, :s.filters]
     out.reshape(s.filters, s.depth, s.taps)[...] = found.transpose(2, 1, 0)
     return out
 
 
-def conv2d(x, weight, stride, padding, dilation, out):
+# ---- what the ops call: out, or None where it does not fit -----------------------------------------------------------
+
+def conv2d(x, weight, stride, padding, dilation, groups, out=None):
     s = sizes(x.shape, len(weight), weight.shape[2:], stride, padding, dilation)
-    return forward(s, x, weight, out)
-
-
-def conv2d_input_grad(grad, weight, shape, padding, dilation, out):
-    kernel = weight.shape[2:]
-    border = tuple(d * (k - 1) - p for d, k, p in zip(dilation, kernel, padding))
-    s = sizes(grad.shape, shape[1], kernel, (1, 1), border, dilation)
-    if s.few:
+    shape = (s.n, s.filters, *s.size)
+    if not fits(x, weight.shape, groups, shape):
         return None
-    return forward(s, grad, weight, out, turned=True)
+    return forward(s, x, weight, np.empty(shape, "f4") if out is None else out)
 
 
-def conv2d_weight_grad(grad, x, shape, stride, padding, dilation, out):
+def conv2d_input_grad(grad, weight, shape, stride, padding, dilation, groups, out=None):
+    border = tuple(d * (k - 1) - p for d, k, p in zip(dilation, weight.shape[2:], padding))
+    if max(stride) > 1 or min(border) < 0 or not fits(grad, weight.shape, groups, grad.shape) or shape[1] < FEW:
+        return None
+    s = sizes(grad.shape, shape[1], weight.shape[2:], stride, border, dilation)
+    return forward(s, grad, weight, np.empty(shape, "f4") if out is None else out, turned=True)
+
+
+def conv2d_weight_grad(grad, x, shape, stride, padding, dilation, groups, out=None):
+    if not fits(x, shape, groups, grad.shape) or not grad.flags.c_contiguous:
+        return None
     s = sizes(x.shape, shape[0], shape[2:], stride, padding, dilation)
-    return filters_grad(s, x, grad, out)
-
-
-__all__ = ["conv2d", "conv2d_input_grad", "conv2d_weight_grad", "fits", "math"]
+    return filters_grad(s, x, grad, np.empty(shape, "f4") if out is None else out)

@@ -101,11 +101,11 @@ def loop(builder: ir.IRBuilder, count, carried: Sequence, body: Callable) -> lis
         here.append(builder.phi(value.type))
         here[-1].add_incoming(value, before)
     results = body(k, here)
-    following = builder.add(k, word(1))
-    k.add_incoming(following, builder.block)
+    after_this = builder.add(k, word(1))
+    k.add_incoming(after_this, builder.block)
     for phi, value in zip(here, results):
         phi.add_incoming(value, builder.block)
-    builder.cbranch(builder.icmp_signed("<", following, count), head, after)
+    builder.cbranch(builder.icmp_signed("<", after_this, count), head, after)
     builder.position_at_end(after)
     return list(results)
 

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from llvmlite import ir
-
 from . import llvm
 from .llvm import LANES, WORD, function, word
 
@@ -78,4 +76,3 @@ PIXELS = {(p, v): micro(p, v, row=LANES, step=1, near=PANEL, unroll=4) for p in 
 # Along channels, for the gradient of filters: rows are 8 channels of a block, the sum runs over the pixels of a row.
 DEEP = 8 if llvm.WIDE else 4
 CHANNELS = {v: micro(DEEP, v, row=1, step=LANES, near=LANES, unroll=1) for v in {VECTORS, 1}}
-__all__ = ["CHANNELS", "DEEP", "PANEL", "PIXELS", "ROWS", "VECTORS", "ir"]

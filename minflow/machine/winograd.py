@@ -1,10 +1,10 @@
 """Winograd's algorithm for convolutions: 36 multiplications where 100 or 144 were, in all three directions.
 
 A tile of m x m results of a filter of r x r pixels is a product of polynomials in two variables, so it is known from
-its values at n = m + r - 1 points in each: values of the tile of images V = B^T x B, of the filter U = G w G^T, then one
-product of matrices over the channels for each of the n * n places, and back by Y = A^T M A. The gradient of the filters is
-the transpose of that: dw = G^T (sum V^T (A dY A^T)) G. With the points 0, +-3/4, +-3/2 and infinity, exact in binary,
-the rounding is that of the direct way; with 0, +-1, +-2 it is four times that.
+its values at n = m + r - 1 points in each: values of the tile of images V = B^T x B, of the filter U = G w G^T, then
+one product of matrices over the channels for each of the n * n places, and back by Y = A^T M A. The gradient of the
+filters is the transpose of that: dw = G^T (sum V^T (A dY A^T)) G. With the points 0, +-3/4, +-3/2 and infinity, exact
+in binary, the rounding is that of the direct way; with 0, +-1, +-2 it is four times that.
 Source: Lavin & Gray 2016 (arXiv:1509.09308); the points: Barabasz et al. 2020 (arXiv:1803.10986).
 """
 
@@ -65,13 +65,13 @@ def combination(builder, factors, vectors):
 
 def pairs(rows) -> list[tuple[int, int]]:
     """Neighbours that differ in signs alone: those of the points p and -p."""
-    same = [all(abs(x) == abs(y) for x, y in zip(rows[i], rows[i + 1])) and any(x != y for x, y in zip(rows[i], rows[i + 1]))
-            for i in range(len(rows) - 1)]
-    return [(i, i + 1) for i in range(len(same)) if same[i]]
+    neighbours = [(i, i + 1, list(zip(rows[i], rows[i + 1]))) for i in range(len(rows) - 1)]
+    return [(i, j) for i, j, both in neighbours
+            if all(abs(x) == abs(y) for x, y in both) and any(x != y for x, y in both)]
 
 
 def times(builder, matrix, vectors: list) -> list:
-    """matrix @ vectors. Rows of p and -p share their even and their odd half; columns of p and -p sum and difference."""
+    """matrix @ vectors. Rows of p and -p share their even and odd halves; columns of p and -p, sum and difference."""
     found: list = [None] * len(matrix)
     for i, j in pairs(matrix):
         even = combination(builder, (matrix[i] + matrix[j]) / 2, vectors)
@@ -87,7 +87,7 @@ def times(builder, matrix, vectors: list) -> list:
 
 
 def transform(name: str, matrix):
-    """target[i] = sum of matrix[i, j] * source[j], each 16 numbers. Arguments: source, its distance, target, its distance."""
+    """target[i] = sum of matrix[i, j] * source[j], each 16 numbers. Arguments: source, target, with their distances."""
 
     @function(f"winograd_{name}", 4)
     def code(builder, source, source_step, target, target_step):
@@ -248,8 +248,9 @@ def filters_grad(x, grad, total, first, last, s, m, down, across, at_once, nothi
         blocks_in(x + n * s[C] * s[H] * s[W] * BYTES, s, images)
         for block in range(blocks):
             for i in range(s[OH]):
-                row_in(grad + ((n * s[F] + block * LANES) * s[OH] + i) * s[OW] * BYTES, min(LANES, s[F] - block * LANES),
-                       s[OH] * s[OW], s[OW], grads + (block * down * m + i) * width * LANES * BYTES, 1)
+                row_in(grad + ((n * s[F] + block * LANES) * s[OH] + i) * s[OW] * BYTES,
+                       min(LANES, s[F] - block * LANES), s[OH] * s[OW], s[OW],
+                       grads + (block * down * m + i) * width * LANES * BYTES, 1)
         for row in range(0, down, at_once):
             rows = min(at_once, down - row)
             tiles = rows * across

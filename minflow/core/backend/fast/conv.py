@@ -12,7 +12,7 @@ from ...ops.conv import Pair, conv2d, conv2d_input_grad, conv2d_weight_grad, pos
 from ...ops.rules import single
 from ..kernels import fast
 from .blas import on_one_thread
-from .scratch import buffer
+from ..scratch import buffer
 
 TILE = 1 << 20  # bytes that stay in the second-level cache; im2col takes four of them, which measured best
 SMALL = 64  # below so many pixels a product per image is too small, and images are joined

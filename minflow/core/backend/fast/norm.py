@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...ops.norm import batch_norm, batch_norm_grad, channel_shape
 from ..kernels import fast
-from .scratch import buffer
+from ..scratch import buffer
 
 TILE = 1 << 19  # bytes of the images that are worked on at a time
 TOLERANCE = 64  # sums in another order

@@ -1,0 +1,99 @@
+"""Switched on and off: which ops have a compiled kernel, and when it is compiled."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..core.base.errors import MinflowWarning, MissingDependencyError
+from ..core.op import Op, kernel
+from ..core.ops import conv
+from ..core.where import here
+
+NAMES = {conv.conv2d: "conv2d", conv.conv2d_input_grad: "conv2d_input_grad",
+         conv.conv2d_weight_grad: "conv2d_weight_grad"}  # of functions in kernels.py
+PLAIN: dict[Op, Callable] = {}  # NumPy's kernels, while the machine is used
+LATE = 1.0  # seconds after which a compilation is spoken of
+
+
+def used() -> bool:
+    """Do compiled kernels run where they fit?"""
+    return bool(PLAIN)
+
+
+def use(on: bool = True) -> None:
+    """Run compiled kernels from now on, or NumPy's again. Graphs that are built keep what they were built with.
+
+    At the first time after an installation it compiles, which takes some seconds. Raises MissingDependencyError without
+    numba.
+    """
+    if on == used():
+        return
+    if not on:
+        for op, plain in PLAIN.items():
+            op.kernel = plain
+        PLAIN.clear()
+        return
+    warmup()
+    from . import kernels
+
+    for op, name in NAMES.items():
+        PLAIN[op] = op.kernel
+        kernel(op, either(getattr(kernels, name), op.kernel))
+
+
+def either(compiled: Callable, plain: Callable) -> Callable:
+    """A kernel that is compiled where that fits."""
+
+    def run(xp: Any, *arrays: Any, out: Any = None, **attrs: Any) -> Any:
+        found = compiled(*arrays, **attrs, out=out)
+        return plain(*arrays, **attrs, out=out) if found is None else found
+
+    return run
+
+
+def warmup() -> float:
+    """Compile all kernels, or read what an earlier process has compiled; the seconds that it took."""
+    if importlib.util.find_spec("numba") is None:
+        raise MissingDependencyError("numba is not installed, which compiles the machine's kernels",
+                                     where=here(), hint='pip install "minflow[machine]"')
+    begun = time.perf_counter()
+    notice = threading.Timer(LATE, print, ["minflow: compiling kernels for this processor, once per installation ..."],
+                           {"file": sys.stderr, "flush": True})
+    notice.daemon = True
+    notice.start()
+    try:
+        run_all()
+    finally:
+        notice.cancel()
+    return time.perf_counter() - begun
+
+
+def run_all() -> None:
+    """Each compiled function once: it is compiled at its first call."""
+    from . import kernels
+
+    for channels, size in ((16, 5), (16, 2), (1, 2)):  # by Winograd, direct, with few channels
+        x, weight = np.ones((1, channels, 6, 6), "f4"), np.ones((16, channels, size, size), "f4")
+        s = kernels.sizes(x.shape, 16, weight.shape[2:], (1, 1), (0, 0), (1, 1))
+        grad = np.empty((1, 16, *s.size), "f4")
+        kernels.forward(s, x, weight, grad)
+        kernels.filters_grad(s, x, grad, weight)
+
+
+def by_environment() -> None:
+    """At the import of minflow, where MINFLOW_MACHINE asks for it."""
+    if os.environ.get("MINFLOW_MACHINE", "0") in ("", "0"):
+        return
+    try:
+        use()
+    except MissingDependencyError as error:
+        warnings.warn(f"MINFLOW_MACHINE is set, but {error.what}: NumPy's kernels run", MinflowWarning, stacklevel=2)

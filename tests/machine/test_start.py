@@ -1,0 +1,136 @@
+"""The machine switched on and off: the same programs, the same bits eager and as a graph, NumPy's where it is off."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+pytest.importorskip("numba", reason="the machine is compiled by numba, which is not installed")
+
+import minflow as flow
+from minflow import cli, machine, nn
+from minflow.core.base.errors import MissingDependencyError
+from minflow.core.ops import conv
+
+
+@pytest.fixture
+def on():
+    before = machine.used()
+    machine.use()
+    yield
+    machine.use(before)
+
+
+def net():
+    flow.manual_seed(0)
+    return nn.Sequential(nn.Conv2d(1, 16, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(16, 32, 5, padding=2),
+                         nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(32, 32, 3), nn.Flatten(), nn.Linear(800, 10))
+
+
+def batch():
+    rng = np.random.default_rng(0)
+    return flow.tensor(rng.standard_normal((8, 1, 28, 28)).astype("f4")), flow.tensor(rng.integers(0, 10, 8))
+
+
+def trained(as_graph, steps=3):
+    """Losses and parameters after some steps of SGD with momentum."""
+    model, (x, y) = net(), batch()
+    loss_fn, optimizer = nn.CrossEntropyLoss(), flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+
+    class Training(nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.model, self.loss_fn = model, loss_fn
+            self.add_optimizer(optimizer)
+
+        def build(self, x, y):
+            loss = self.loss_fn(self.model(x), y)
+            loss.backward()
+            return loss
+
+    def step(x, y):
+        loss = loss_fn(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    run = Training() if as_graph else step
+    losses = [run(x, y).item() for _ in range(steps)]
+    return losses, [p.numpy().copy() for p in model.parameters()]
+
+
+def test_training_is_the_same_bits_eager_and_as_a_graph(on):
+    (losses, parameters), (graph_losses, graph_parameters) = trained(False), trained(True)
+    assert losses == graph_losses
+    assert all(np.array_equal(a, b) for a, b in zip(parameters, graph_parameters))
+
+
+def test_it_is_numpys_training_within_rounding(on):
+    mine = trained(True)
+    machine.use(False)
+    plain = trained(True)
+    assert mine[0] == pytest.approx(plain[0], rel=1e-5) and mine[0] != plain[0]  # compiled kernels really ran
+    assert all(np.allclose(a, b, rtol=1e-3, atol=1e-5) for a, b in zip(mine[1], plain[1]))
+
+
+def test_off_again_is_as_if_it_had_never_been():
+    before = conv.conv2d.kernel
+    machine.use()
+    assert machine.used() and conv.conv2d.kernel is not before
+    machine.use()  # once more changes nothing
+    machine.use(False)
+    machine.use(False)
+    assert not machine.used() and conv.conv2d.kernel is before
+
+
+def test_gradients_are_those_of_float64(on):
+    x, w = np.random.default_rng(1).standard_normal((2, 20, 12, 12)), np.ones((24, 20, 3, 3))
+    w += np.random.default_rng(2).standard_normal(w.shape)
+    found = []
+    for dtype in (flow.float32, flow.float64):
+        image, weight = [flow.tensor(a, dtype=dtype, requires_grad=True) for a in (x, w)]
+        (nn.functional.conv2d(image, weight, padding=1) ** 2).sum().backward()
+        found.append([image.grad.numpy(), weight.grad.numpy()])
+    for mine, wanted in zip(*found):
+        assert np.abs(mine - wanted).max() <= 5e-6 * np.abs(wanted).max()
+
+
+def test_what_does_not_fit_is_numpys(on):
+    """Double precision, groups, one pixel, nothing at all."""
+    for dtype, groups, shape, weight in [
+            ("f8", 1, (4, 16, 20, 20), (16, 16, 3, 3)), ("f4", 4, (4, 16, 20, 20), (16, 4, 3, 3)),
+            ("f4", 1, (9, 64, 40, 40), (64, 64, 1, 1)), ("f4", 1, (0, 16, 20, 20), (16, 16, 3, 3))]:
+        x, w = np.ones(shape, dtype), np.ones(weight, dtype)
+        y = nn.functional.conv2d(flow.tensor(x), flow.tensor(w), groups=groups).numpy()
+        assert (y == weight[1] * weight[2] * weight[3]).all() and y.shape[:2] == (shape[0], weight[0])
+
+
+def test_without_numba(monkeypatch, capsys):
+    import importlib.util
+
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "numba" else find(name, *rest))
+    with pytest.raises(MissingDependencyError, match="numba is not installed") as error:
+        machine.use()
+    assert 'pip install "minflow[machine]"' in str(error.value) and not machine.used()
+    assert cli.main(["warmup"]) == 1 and "numba" in capsys.readouterr().err
+
+
+def test_the_command_compiles(capsys):
+    assert cli.main(["warmup"]) == 0
+    assert capsys.readouterr().out.startswith("ready after ")
+
+
+@pytest.mark.parametrize("value, expected", [("1", "True"), ("0", "False"), ("", "False")])
+def test_the_environment_asks_for_it(value, expected):
+    program = """
+        import minflow, minflow.machine, sys
+        print(minflow.machine.used(), "numba" in sys.modules)
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True,
+                          env={**os.environ, "MINFLOW_MACHINE": value}, timeout=120)
+    assert done.stdout.split() == [expected, expected], done.stderr

@@ -11,7 +11,7 @@ import numpy as np
 from .base.errors import GradError
 from .door import refuse_input, refuse_symbolic
 from .functions.creation import as_tensor
-from .infer import infer
+from .infer import INFERRED_LIMIT, infer
 from .ir import NUMBERS, Cell, Node, Value, new_value, where_text
 from .mode import DEFAULT, Mode
 from .op import Op
@@ -23,6 +23,7 @@ from .where import caller, fail
 
 
 REAL = NUMBERS - {complex}  # beside them a tensor keeps its dtype
+VIEWS: dict = {}  # (view, spec, attr) -> (its spec, its kernel for an array alone, the step of its path); bounded
 new_tensor = object.__new__  # Tensor(...) without the frame of its __init__
 
 
@@ -46,7 +47,10 @@ class Eager(Mode):
     """The mode of every program that is not being traced."""
 
     def run(self, op: Op, inputs, attrs):
-        arrays, values, needs, bit, first, plain, strided = [], [], 0, 1, None, op.shortcut, False
+        plain = op.shortcut
+        if plain is None and isinstance(inputs[0], Tensor):
+            return self.view(op, inputs[0], attrs)
+        arrays, values, needs, bit, first, strided = [], [], 0, 1, None, False
         for x in inputs:
             if isinstance(x, Tensor):
                 if x.alias is not None:
@@ -133,6 +137,29 @@ class Eager(Mode):
         if needs and self.grad:
             self.record(op, inputs, values, attrs, specs, needs, results)
         return results
+
+    def view(self, op: Op, x, attrs):
+        """`run` of a view, with `make_view` written out. What its attr means for a spec is worked out once."""
+        root, path, alias = x, (), x.alias
+        if alias is not None and (alias := refresh(x).alias).path:
+            root, path, _ = alias
+        (attr,) = attrs.values()
+        known = VIEWS.get(key := (op, x.spec, attr))
+        if known is None:
+            known = infer(op, (x,), attrs)[1][0], op.ready(attr), (op, attrs)
+            if len(VIEWS) >= INFERRED_LIMIT:
+                VIEWS.clear()
+            VIEWS[key] = known
+        result = new_tensor(Tensor)
+        result.spec, ready, step = known
+        result.array, result.cell = ready(x.array), x.cell or cell_of(x)
+        if root.needs and not self.grad:
+            root = self.apart(root, True)
+        result.alias = new_alias((root, (*path, step), root.value))
+        if x.needs and self.grad:
+            node = Node(op, [x.value], attrs, result.spec.alone, 1, (), self.scope, caller(5))
+            result.value, result.needs = new_value((node, 0, result.spec)), True
+        return result
 
     def input_of(self, op: Op, x):
         """A tensor or a Python number for an input that is neither yet (numpy's arrays and scalars)."""

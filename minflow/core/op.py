@@ -35,6 +35,8 @@ class Op:
     version: of its meaning: a saved graph says which it uses, see `deploy/versions.py`.
     variadic: any number of inputs, all with the one rule (which may ask for `position` and `specs`).
     custom: of a learner's own: its kernel may raise.
+    shortcut: True, numpy's own result is right where all have one spec; None, a view that `Eager.view` makes.
+    ready: of such a view: its attr -> its kernel as a function of the array alone.
     """
 
     custom = False
@@ -191,13 +193,16 @@ def define(
     return op
 
 
-def kernel(op: Op, function: Callable | None = None, *, ufunc: str | None = None):
+def kernel(op: Op, function: Callable | None = None, *, ufunc: str | None = None, ready: Callable | None = None):
     """Give an op its array code: a function `(xp, *arrays, **attrs, out=None)`, or a ufunc of numpy by name.
 
-    What a function without `out` returns is copied to where the result is wanted; a view stays a view.
+    What a function without `out` returns is copied to where the result is wanted; a view stays a view. ready: see
+    `Op`; for a view of one attr whose gradient needs no numbers.
     """
     import numpy as xp
 
+    if ready is not None:
+        op.shortcut, op.ready = None, ready
     if ufunc is not None:
         op.kernel, op.takes_out = getattr(xp, ufunc), True
     elif function is None:

@@ -79,12 +79,12 @@ cpu = Device("cpu")
 class Spec:
     """Shape, dtype, device and, on many ranks, placement and sbp of a tensor. Interned: equal specs are one object.
 
-    floating: the dtype is floating.  slope: floating or complex, so that there may be a gradient.
+    size: number of elements.  floating: the dtype is floating.  slope: that or complex, so there may be a gradient.
     plain: numpy computes in it, it is floating and not 0-d, so numpy's own result is right without `out=`.
     """
 
-    __slots__ = ("shape", "dtype", "device", "placement", "sbp", "np", "ndim", "floating", "slope", "plain", "alone",
-                 "__weakref__")
+    __slots__ = ("shape", "dtype", "device", "placement", "sbp", "np", "ndim", "size", "floating", "slope", "plain",
+                 "alone", "__weakref__")
     table: dict[tuple, Spec] = {}
     limit = 50_000  # how many are kept before those that nobody uses are swept out
 
@@ -102,6 +102,7 @@ class Spec:
                 cls.sweep()
             spec = super().__new__(cls)
             spec.shape = shape = tuple(map(int, shape))
+            spec.size = math.prod(shape)
             if len(shape) > 64 or min(shape, default=0) < 0 or math.prod(n or 1 for n in shape) >= 1 << 59:
                 raise ShapeError(f"no tensor has the shape {shape}", hint="64 axes, sizes from 0, below 2**59 numbers")
             spec.dtype, spec.device, spec.placement, spec.sbp = dtype, device, placement, sbp
@@ -122,11 +123,6 @@ class Spec:
                 del cls.table[key]
                 spec.alone = ()
         cls.limit = max(cls.limit, 2 * len(cls.table))
-
-    @property
-    def size(self) -> int:
-        """Number of elements."""
-        return math.prod(self.shape)
 
     @property
     def nbytes(self) -> int:

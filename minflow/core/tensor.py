@@ -542,18 +542,24 @@ def leaf_value(tensor: Tensor) -> Value:
     return Value(Source(LEAF, tensor.spec, tensor), 0, tensor.spec)
 
 
+WHOLE = {int, type(None)}  # the classes of what most slices are made of
+
+
 def basic_index(index) -> tuple | None:
     """The index as getitem's attr (slices as tuples, which have a hash), or None if an array or a list is in it."""
     if index.__class__ is int:
         return (index,)
     parts = []
     for i in index if index.__class__ is tuple else (index,):
-        if i is None or i is Ellipsis or i.__class__ is int:
-            parts.append(i)
-        elif i.__class__ is slice:
-            parts.append((bound(i.start), bound(i.stop), bound(i.step)))
-            if parts[-1][2] is not None and parts[-1][2] < 1:
+        if i.__class__ is slice:
+            start, stop, step = part = i.start, i.stop, i.step
+            if not (start.__class__ in WHOLE and stop.__class__ in WHOLE and step.__class__ in WHOLE):
+                start, stop, step = part = tuple([x if x is None else x.__index__() for x in part])
+            parts.append(part)
+            if step is not None and step < 1:
                 fail(OutOfRangeError, f"a slice with step {i.step}", "flow.flip(x, [0]) reverses an axis", step=i.step)
+        elif i is None or i is Ellipsis or i.__class__ is int:
+            parts.append(i)
         elif isinstance(i, np.integer):
             parts.append(int(i))
         elif isinstance(i, Tensor) and not i.ndim and i.spec.dtype.rank == 1 and i.array is not None:
@@ -561,7 +567,3 @@ def basic_index(index) -> tuple | None:
         else:
             return None
     return tuple(parts)
-
-
-def bound(x) -> int | None:
-    return x if x is None or x.__class__ is int else x.__index__()

@@ -67,7 +67,8 @@ def reshape(input, *shape):
     try:
         if len(shape) == 1 and shape[0].__class__ is not int and several(shape[0]):
             shape = shape[0]
-        return in_shape(input, work_out(shape, input.spec.size, "reshape", input))
+        shape = work_out(shape, input.spec.size, "reshape", input)
+        return apply(s.reshape, input, shape=shape) if input.alias is None else in_shape(input, shape)
     except RAW as error:
         raise spoken(error, reshape, (input, *shape), {})  # noqa: B904 (its cause is set)
 

@@ -12,6 +12,9 @@ from ..where import fail
 from .storage import Storage
 
 
+REVERSED = [tuple(range(ndim))[::-1] for ndim in range(65)]  # number of axes -> all of them, the last one first
+
+
 @hint_methods
 class Shapes(Storage):
     """Shapes and views."""
@@ -65,7 +68,7 @@ class Shapes(Storage):
     def t(self):
         return F.t(self)
 
-    T = property(lambda self: apply(s.permute, self, dims=tuple(range(self.spec.ndim - 1, -1, -1))),
+    T = property(lambda self: apply(s.permute, self, dims=REVERSED[self.spec.ndim]),
                  doc="Its axes in the reverse order.")
     mT = property(lambda self: F.transpose(self, -2, -1), doc="Its last two axes swapped.")
 

@@ -6,7 +6,9 @@ Read next: `rebind.py`.
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 
 import numpy as np
 
@@ -167,10 +169,13 @@ getitem = define(
 )
 
 
-@kernel(getitem)
-def _(xp, x, index):
+def look_at(index: tuple):
+    """The function that looks there. The dots: always a view, never a numpy scalar."""
     index = tuple([slice(*i) if i.__class__ is tuple else i for i in index])
-    return x[index if Ellipsis in index else (*index, ...)]  # the dots: always a view, never a numpy scalar
+    return operator.itemgetter(index if Ellipsis in index else (*index, ...))
+
+
+kernel(getitem, lambda xp, x, index: look_at(index)(x), ready=look_at)
 
 
 def reshaped(x: Spec, shape: tuple[int, ...]) -> Spec:
@@ -190,7 +195,7 @@ reshape = define(
     examples=[case(floats(3, 4), shape=(2, 6)), case(floats(()), shape=(1, 1)), case(floats(0, 3), shape=(3, 0))],
     doc="The same elements in another shape (of a contiguous tensor).",
 )
-kernel(reshape, lambda xp, x, shape: x.reshape(shape))
+kernel(reshape, lambda xp, x, shape: x.reshape(shape), ready=functools.partial(operator.methodcaller, "reshape"))
 
 
 def permuted(x: Spec, dims: tuple[int, ...]) -> Spec:
@@ -210,7 +215,7 @@ permute = define(
     examples=[case(floats(2, 3, 4), dims=(2, 0, 1)), case(floats(3, 4), dims=(1, 0)), case(floats(()), dims=())],
     doc="The axes in another order.",
 )
-kernel(permute, lambda xp, x, dims: x.transpose(dims))
+kernel(permute, lambda xp, x, dims: x.transpose(dims), ready=functools.partial(operator.methodcaller, "transpose"))
 
 
 def expanded(x: Spec, shape: tuple[int, ...]) -> Spec:
@@ -234,7 +239,7 @@ expand = define(
 )
 
 
-@kernel(expand)
+@kernel(expand, ready=lambda shape: functools.partial(expand.kernel, shape=shape))
 def _(xp, x, shape):
     return written_too(xp.broadcast_to(x, shape), x)
 

@@ -8,19 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import llvmlite.binding
 from llvmlite import ir
 from numba import types
+from numba.core import codegen, config
 from numba.extending import intrinsic
 
 LANES = 16
 FLOAT, WORD, INT = ir.FloatType(), ir.IntType(64), ir.IntType(32)
 VECTOR = ir.VectorType(FLOAT, LANES)
-WIDE = "+avx512f" in llvmlite.binding.get_host_cpu_features().flatten()  # 32 registers of 16 numbers, not 16 of 8
+# 32 registers of 16 numbers, not 16 of 8; of the machine that numba compiles for (NUMBA_CPU_NAME, NUMBA_CPU_FEATURES)
+WIDE = "+avx512f" in (config.CPU_FEATURES or codegen.get_host_cpu_features())
+
+
+def define(module: ir.Module, name: str, count: int, body: Callable, inline: bool = True) -> ir.Function:
+    """A function of so many int64 in a module; `body(builder, *arguments)` writes its instructions."""
+    found = ir.Function(module, ir.FunctionType(ir.VoidType(), [WORD] * count), name)
+    found.attributes.add("alwaysinline" if inline else "noinline")
+    inner = ir.IRBuilder(found.append_basic_block("entry"))
+    body(inner, *found.args)
+    inner.ret_void()
+    return found
 
 
 def function(name: str, count: int, inline: bool = True) -> Callable:
-    """Decorates `body(builder, *arguments)`, which writes the instructions of a function of so many int64."""
+    """Decorates a body of `define`: what is compiled may call it, and it is written once in each module."""
 
     def written(body: Callable) -> Callable:
         signature = types.void(*[types.int64] * count)
@@ -28,12 +39,8 @@ def function(name: str, count: int, inline: bool = True) -> Callable:
         def code(context, builder, signature, arguments):
             found = builder.module.globals.get(name)
             if found is None:
-                found = ir.Function(builder.module, ir.FunctionType(ir.VoidType(), [WORD] * count), name)
+                found = define(builder.module, name, count, body, inline)
                 found.linkage = "internal"
-                found.attributes.add("alwaysinline" if inline else "noinline")
-                inner = ir.IRBuilder(found.append_basic_block("entry"))
-                body(inner, *found.args)
-                inner.ret_void()
             builder.call(found, arguments)
             return context.get_dummy_value()
 

@@ -10,23 +10,37 @@ Winograd's algorithm, a dense layer. Source: Goto & van de Geijn 2008, for tiles
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from . import llvm
 from .llvm import LANES, WORD, function, word
 
-# Tiles of so many rows and vectors whose sums fill the registers: with 32 registers 28, else 6 pairs of 16.
-ROWS, VECTORS = ((14, 8, 4, 1), 2) if llvm.WIDE else ((6, 4, 2, 1), 1)
+
+class Family(NamedTuple):
+    """Which tiles there are: of so many rows (the last ones of a product are fewer), of so many vectors, of so many
+    channels for the gradient of filters; and steps of the sum that an inner loop makes at a time."""
+
+    rows: tuple[int, ...]
+    vectors: int
+    deep: int
+    unroll: int
+
+
+# The sums of the largest tile, the vectors that it multiplies and one number for all lanes: 28 + 2 + 2 of 32 registers
+# of 16 numbers; 12 + 2 + 1 of 16 of 8 (AVX2); 24 + 4 + 1 of 32 of 4 (ARM, where four steps at a time no longer fit).
+FAMILIES = {True: Family((14, 8, 4, 1), 2, 8, 4), False: Family((6, 4, 2, 1), 1, 4, 2)}
+ROWS, VECTORS, DEEP, _ = HERE = FAMILIES[llvm.WIDE]
 ARGUMENTS = 11
 
 
-def micro(rows: int, vectors: int, row: int, step: int, near: int, unroll: int) -> Callable:
-    """The kernel of one shape of tile, with three distances fixed, so that the inner loop counts few pointers up.
+def instructions(rows: int, vectors: int, row: int, step: int, near: int, unroll: int) -> Callable:
+    """The body of the kernel of one shape of tile, with three distances fixed, so that the inner loop counts few
+    pointers up.
 
     Arguments: a, b, table (of int64), count, far, beside, K (a multiple of unroll), c, the distance of C's rows, that
     of its vectors, and whether what stands in C is added to.
     """
 
-    @function(f"micro_{rows}x{vectors}_{row}_{step}_{near}", ARGUMENTS, inline=False)
     def kernel(builder, a, b, table, count, far, beside, length, c, c_row, c_beside, adds):
         tiles = [(p, v) for p in range(rows) for v in range(vectors)]
         target = {(p, v): builder.add(builder.mul(c_row, word(p)), builder.mul(c_beside, word(v))) for p, v in tiles}
@@ -70,9 +84,18 @@ def micro(rows: int, vectors: int, row: int, step: int, near: int, unroll: int) 
     return kernel
 
 
+def micro(rows: int, vectors: int, row: int, step: int, near: int, unroll: int) -> Callable:
+    body = instructions(rows, vectors, row, step, near, unroll)
+    return function(f"micro_{rows}x{vectors}_{row}_{step}_{near}", ARGUMENTS, inline=False)(body)
+
+
+def along_pixels(family: Family) -> dict:
+    """Rows are pixels, the sum runs over the 16 channels of a block; weights are packed `vectors` side by side."""
+    return dict(row=LANES, step=1, near=family.vectors * LANES, unroll=family.unroll)
+
+
+# Rows are channels of a block, the sum runs over the pixels of a row: for the gradient of filters.
+ALONG_CHANNELS = dict(row=1, step=LANES, near=LANES, unroll=1)
 PANEL = VECTORS * LANES  # filters side by side in packed weights
-# Along pixels: rows are pixels, the sum runs over the 16 channels of a block.
-PIXELS = {(p, v): micro(p, v, row=LANES, step=1, near=PANEL, unroll=4) for p in ROWS for v in {VECTORS, 1}}
-# Along channels, for the gradient of filters: rows are 8 channels of a block, the sum runs over the pixels of a row.
-DEEP = 8 if llvm.WIDE else 4
-CHANNELS = {v: micro(DEEP, v, row=1, step=LANES, near=LANES, unroll=1) for v in {VECTORS, 1}}
+PIXELS = {(p, v): micro(p, v, **along_pixels(HERE)) for p in ROWS for v in {VECTORS, 1}}
+CHANNELS = {v: micro(DEEP, v, **ALONG_CHANNELS) for v in {VECTORS, 1}}

@@ -1,0 +1,94 @@
+"""The micro-kernels as machine code of AVX2, AVX-512 and ARM: products of vectors, nothing kept outside of registers.
+
+Compiled here for other machines than this one. On ARM they have never run: this is all that is known of them there.
+"""
+
+import re
+
+import pytest
+
+binding = pytest.importorskip("llvmlite.binding")
+from llvmlite import ir
+
+from minflow.machine import llvm, micro
+
+X86, ARM, APPLE = "x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "arm64-apple-macosx"
+MACHINES = [  # triple, processor, 32 registers of 16 numbers?, numbers in a register
+    (X86, "haswell", False, 8),
+    (X86, "znver3", False, 8),
+    (X86, "skylake-avx512", True, 16),
+    (X86, "znver4", True, 16),
+    (ARM, "cortex-a76", False, 4),
+    (ARM, "neoverse-n1", False, 4),
+    (APPLE, "apple-m1", False, 4),
+]
+PRODUCT = {16: r"vfmadd\d+ps\s.*%zmm", 8: r"vfmadd\d+ps\s.*%ymm", 4: r"fmla(\.4s)?\s+v\d+(\.4s)?,"}
+JUMP = re.compile(r"(?:j\w+|b|b\.\w+|cbn?z|tbn?z)\s.*?(\.?L\w+)$")
+# A store ends in its place, in parentheses; ARM's names itself. `lea` and jumps have no such form.
+STORE = re.compile(r".*\)$|st[rpu]\w*\s|st\d\b")
+STACK = re.compile(r".*(%rsp|\[sp\b)")
+
+
+def kernels(family):
+    """(rows, vectors, the rest of what `instructions` takes) of all that a machine of this family runs."""
+    vectors = sorted({family.vectors, 1})
+    for v in vectors:
+        for rows in family.rows:
+            yield rows, v, micro.along_pixels(family)
+        yield family.deep, v, micro.ALONG_CHANNELS
+
+
+def assembly(triple, processor, body):
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    module = ir.Module("kernel")
+    module.triple = triple
+    llvm.define(module, "kernel", micro.ARGUMENTS, body, inline=False)
+    machine = binding.Target.from_triple(triple).create_target_machine(cpu=processor, opt=3)
+    parsed = binding.parse_assembly(str(module))
+    parsed.verify()
+    passes = binding.create_pass_builder(machine, binding.create_pipeline_tuning_options(3))  # numba's level
+    passes.getModulePassManager().run(parsed, passes)
+    return machine.emit_assembly(parsed)
+
+
+def inner_loops(text):
+    """The instructions of each block that ends in a jump to its own beginning."""
+    loops, label, lines = [], None, []
+    for line in text.splitlines():
+        line = re.split(r"[#;]|//", line)[0].strip()
+        if begins := re.match(r"([.\w]+):", line):
+            label, lines = begins[1], []
+        elif line and not line.startswith("."):
+            lines.append(line)
+            if (jump := JUMP.match(line)) and jump[1] == label:
+                loops.append(lines)
+                label, lines = None, []
+    return loops
+
+
+@pytest.mark.parametrize(("triple", "processor", "wide", "numbers"), MACHINES)
+def test_inner_loops_multiply_vectors_and_stay_in_registers(triple, processor, wide, numbers):
+    for rows, vectors, distances in kernels(micro.FAMILIES[wide]):
+        text = assembly(triple, processor, micro.instructions(rows, vectors, **distances))
+        what = f"{processor}: {rows} x {vectors}, {distances}\n{text}"
+        loops = inner_loops(text)
+        each = rows * vectors * (llvm.LANES // numbers) * distances["unroll"]
+        assert loops, what
+        for lines in loops:
+            products = sum(bool(re.match(PRODUCT[numbers], line)) for line in lines)
+            assert products and products % each == 0, what  # LLVM may take more steps at a time
+            assert not [line for line in lines if STORE.match(line) or STACK.match(line)], what
+            assert products >= len(lines) / 3 or rows < 4, what  # what else there is: loads, and one for all lanes
+
+
+def test_what_does_not_fit_into_registers_is_seen():
+    """The check itself: a tile of twice as many rows spills."""
+    body = micro.instructions(12, 1, **micro.along_pixels(micro.FAMILIES[False]))
+    [lines] = inner_loops(assembly(X86, "haswell", body))
+    assert [line for line in lines if STORE.match(line)] and [line for line in lines if STACK.match(line)]
+
+
+def test_this_machine_is_of_a_family():
+    assert micro.HERE is micro.FAMILIES[llvm.WIDE]
+    assert {*micro.PIXELS} == {(p, v) for p in micro.ROWS for v in {micro.VECTORS, 1}}

@@ -76,6 +76,7 @@ def sizes(*geometry) -> Sizes:
 
 
 def at(array: np.ndarray) -> int:
+    """Its address. Somebody must hold the array: what is large of `scratch` is its caller's alone."""
     return array.ctypes.data
 
 
@@ -86,26 +87,31 @@ def scratch(purpose: str, count: int) -> np.ndarray:
     return found
 
 
-def fits(x: np.ndarray, weight: tuple, groups: int, others: tuple) -> bool:
-    """Is this a convolution that is quicker here? Those of 1x1 pixels are products that BLAS makes without a copy."""
+def fits(x: np.ndarray, weight: tuple, groups: int, others: tuple, *rest: np.ndarray | None) -> bool:
+    """Is this a convolution that is quicker here? Those of 1x1 pixels are products that BLAS makes without a copy.
+
+    weight, others: shapes of the filters and of the result, or its gradient.  rest: the other arrays of the call."""
     f, c, kh, kw = weight
     return (groups == 1 and kh * kw > 1 and f >= LEAST_FILTERS and x.dtype == np.float32
-            and math.prod(others) * c * kh * kw >= LEAST and x.flags.c_contiguous)
+            and math.prod(others) * c * kh * kw >= LEAST
+            and all(array is None or array.flags.c_contiguous for array in (x, *rest)))
 
 
 def forward(s: Sizes, x: np.ndarray, weight: np.ndarray, out: np.ndarray, turned: bool = False) -> np.ndarray:
     packed = scratch("filters", s.weights)
     conv.pack(at(weight), s.filters, s.depth, s.taps, turned, at(packed))
     t = s.tiles
-    if t is not None:
-        values, strip = scratch("values", t.panels * t.each * winograd.N**2), at(scratch("strip", t.strip))
-        winograd.filters_values(at(packed), t.r, t.panels, t.each, at(values), strip)
-        winograd.forward(at(x), at(values), at(out), 0, s.n, t.array, t.m, t.down, t.across, t.at_once, at(t.table),
-                         at(scratch("images", t.images)), at(scratch("seen", t.seen)),
-                         at(scratch("products", t.products)), at(scratch("results", t.results)), strip)
+    if t is None:
+        images, results, rows = scratch("images", s.images), scratch("results", s.results), scratch("rows", s.rows)
+        conv.forward(at(x), at(packed), at(out), 0, s.n, s.array, s.taps, at(s.table), s.few, at(images), at(results),
+                     at(rows))
         return out
-    conv.forward(at(x), at(packed), at(out), 0, s.n, s.array, s.taps, at(s.table), s.few,
-                 at(scratch("images", s.images)), at(scratch("results", s.results)), at(scratch("rows", s.rows)))
+    values, strip = scratch("values", t.panels * t.each * winograd.N**2), scratch("strip", t.strip)
+    winograd.filters_values(at(packed), t.r, t.panels, t.each, at(values), at(strip))
+    images, seen = scratch("images", t.images), scratch("seen", t.seen)
+    products, results = scratch("products", t.products), scratch("results", t.results)
+    winograd.forward(at(x), at(values), at(out), 0, s.n, t.array, t.m, t.down, t.across, t.at_once, at(t.table),
+                     at(images), at(seen), at(products), at(results), at(strip))
     return out
 
 
@@ -132,9 +138,10 @@ def filters_grad(s: Sizes, x: np.ndarray, grad: np.ndarray, out: np.ndarray) -> 
     rows = len(s.table) * LANES
     total, part = scratch("total", rows * s.padded), scratch("part", rows * s.padded)
     images, grads = scratch("images", s.images), scratch("results", s.padded * s.pixels)
+    columns = scratch("rows", s.rows)
     for first in range(0, s.n, CHUNK):
         conv.filters_grad(at(x), at(grad), at(total), first, min(first + CHUNK, s.n), s.array, s.taps, s.table,
-                          at(s.starts), s.few, at(images), at(grads), at(part), at(scratch("rows", s.rows)))
+                          at(s.starts), s.few, at(images), at(grads), at(part), at(columns))
     found = total.reshape(s.taps, rows // s.taps, s.padded)[:, :s.depth, :s.filters]
     out.reshape(s.filters, s.depth, s.taps)[...] = found.transpose(2, 1, 0)
     return out
@@ -145,21 +152,22 @@ def filters_grad(s: Sizes, x: np.ndarray, grad: np.ndarray, out: np.ndarray) -> 
 def conv2d(x, weight, stride, padding, dilation, groups, out=None):
     s = sizes(x.shape, len(weight), weight.shape[2:], stride, padding, dilation)
     shape = (s.n, s.filters, *s.size)
-    if not fits(x, weight.shape, groups, shape):
+    if not fits(x, weight.shape, groups, shape, weight, out):
         return None
     return forward(s, x, weight, np.empty(shape, "f4") if out is None else out)
 
 
 def conv2d_input_grad(grad, weight, shape, stride, padding, dilation, groups, out=None):
     border = tuple(d * (k - 1) - p for d, k, p in zip(dilation, weight.shape[2:], padding))
-    if max(stride) > 1 or min(border) < 0 or not fits(grad, weight.shape, groups, grad.shape) or shape[1] < FEW:
+    if (max(stride) > 1 or min(border) < 0 or min(weight.shape[:2]) < FEW
+            or not fits(grad, weight.shape, groups, grad.shape, weight, out)):
         return None
     s = sizes(grad.shape, shape[1], weight.shape[2:], stride, border, dilation)
     return forward(s, grad, weight, np.empty(shape, "f4") if out is None else out, turned=True)
 
 
 def conv2d_weight_grad(grad, x, shape, stride, padding, dilation, groups, out=None):
-    if not fits(x, shape, groups, grad.shape) or not grad.flags.c_contiguous:
+    if not fits(x, shape, groups, grad.shape, grad, out):
         return None
     s = sizes(x.shape, shape[0], shape[2:], stride, padding, dilation)
     return filters_grad(s, x, grad, np.empty(shape, "f4") if out is None else out)

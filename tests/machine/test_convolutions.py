@@ -1,0 +1,346 @@
+"""minflow.machine.kernels: convolutions and their gradients by micro-kernels, against NumPy's in float64.
+
+What is asked of all three directions, direct and by Winograd's algorithm: rounding as NumPy's float32 has it; the same
+bits at each call, in any split of the images and beside another thread; nothing written outside of the result; nothing
+read that another call left in scratch memory; no NaN or infinity lost.
+"""
+
+import threading
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("numba")
+from minflow.core.backend import scratch
+from minflow.core.backend.kernels import KERNELS
+from minflow.core.ops import conv as ops
+from minflow.machine import conv, kernels, winograd
+
+EPS = float(np.finfo("f4").eps)
+ONE = (1, 1)
+
+
+class Case(NamedTuple):
+    n: int
+    c: int
+    size: tuple
+    f: int
+    kernel: tuple
+    stride: tuple = ONE
+    padding: tuple = (0, 0)
+    dilation: tuple = ONE
+
+    @property
+    def shapes(self):
+        """Of images, filters and results."""
+        out = ops.positions(self.size, self.kernel, self.stride, self.padding, self.dilation)
+        return (self.n, self.c, *self.size), (self.f, self.c, *self.kernel), (self.n, self.f, *out)
+
+    @property
+    def geometry(self):
+        return self.stride, self.padding, self.dilation
+
+    @property
+    def names(self):
+        return dict(zip(("stride", "padding", "dilation"), self.geometry), groups=1)
+
+    @property
+    def tiled(self):
+        """The directions that go by Winograd's algorithm."""
+        x, w, g = self.shapes
+        border = tuple(d * (k - 1) - p for d, k, p in zip(self.dilation, self.kernel, self.padding))
+        found = set()
+        if kernels.sizes(x, self.f, self.kernel, *self.geometry).tiles is not None:
+            found |= {"results", "filters"}
+        if self.stride == ONE and kernels.sizes(g, self.c, self.kernel, ONE, border, self.dilation).tiles is not None:
+            found.add("images")
+        return found
+
+
+def arrays(case, seed=0):
+    rng = np.random.default_rng(seed)
+    return tuple(rng.standard_normal(shape).astype("f4") for shape in case.shapes)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_ones_fit():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernels, "LEAST", 0)
+        yield
+
+
+def ours(case, x, w, g, of=np.empty):
+    """direction -> what the machine computes, but for what it leaves to NumPy."""
+    found = {"results": kernels.conv2d(x, w, **case.names, out=of(g.shape, "f4")),
+             "images": kernels.conv2d_input_grad(g, w, x.shape, **case.names, out=of(x.shape, "f4")),
+             "filters": kernels.conv2d_weight_grad(g, x, w.shape, **case.names, out=of(w.shape, "f4"))}
+    return {direction: array for direction, array in found.items() if array is not None}
+
+
+def numpys(case, x, w, g, exact=False):
+    forward, images, filters = [
+        KERNELS[op].reference if exact else KERNELS[op].fast
+        for op in (ops.conv2d, ops.conv2d_input_grad, ops.conv2d_weight_grad)
+    ]
+    with np.errstate(all="ignore"):
+        return {"results": forward(x, w, **case.names), "images": images(g, w, shape=x.shape, **case.names),
+                "filters": filters(g, x, shape=w.shape, **case.names)}
+
+
+def check(case, seed=0):
+    """The largest error is at most 4 times NumPy's, beyond some eps of the sum of the products' absolute values: 4 of a
+    number's own products; where a tile's results are computed together, 4 of the most in its image and channel; and 32
+    for Winograd's gradient of filters, whose sums over few pixels cancel (measured: up to 19 in 463 random cases)."""
+    single = arrays(case, seed)
+    double = [array.astype("f8") for array in single]
+    right, sums = numpys(case, *double, exact=True), numpys(case, *map(abs, double), exact=True)
+    plain = numpys(case, *single)
+    for direction, found in ours(case, *single).items():
+        assert found.dtype == np.float32 and found.shape == right[direction].shape
+        size, tiled = sums[direction], direction in case.tiled
+        floor = (32 if direction == "filters" else 4) * size.max((2, 3), keepdims=True) if tiled else 4 * size
+        usual = abs(plain[direction] - right[direction]).max()
+        error = abs(found - right[direction])
+        assert (error <= 4 * usual + EPS * floor).all(), (direction, error.max(), usual)
+
+
+@st.composite
+def cases(draw):
+    """Filters of 1 to 5 pixels a side, which reach over the images with their border."""
+    pair = lambda strategy: draw(st.tuples(strategy, strategy))  # noqa: E731
+    square = draw(st.booleans())  # Winograd's: 3x3 and 5x5, each pixel
+    kernel = (draw(st.sampled_from([3, 5])),) * 2 if square else pair(st.integers(1, 5))
+    stride, dilation = (ONE, ONE) if square else (pair(st.integers(1, 3)), pair(st.integers(1, 3)))
+    padding = tuple(draw(st.integers(0, k)) for k in kernel)
+    least = [max(1, d * (k - 1) + 1 - 2 * p) for k, d, p in zip(kernel, dilation, padding)]
+    size = tuple(draw(st.integers(n, n + 12)) for n in least)
+    return Case(draw(st.integers(1, 7)), draw(st.integers(1, 40)), size, draw(st.integers(8, 70)), kernel, stride,
+                padding, dilation)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(cases(), st.integers(0, 99))
+@example(Case(1, 1, (1, 1), 8, (1, 1)), 0)  # one pixel of one image
+@example(Case(1, 16, (3, 3), 8, (3, 3)), 0)  # few filters, whose gradient is an image of few channels
+@example(Case(6, 40, (1, 1), 33, (3, 3), padding=(1, 1)), 0)  # all but one of the filter's pixels meet the border
+@example(Case(2, 16, (2, 3), 16, (5, 5), padding=(2, 2)), 0)  # images smaller than the filter
+@example(Case(6, 17, (13, 7), 47, (3, 3), padding=(3, 2)), 0)  # a border as wide as the filter
+@example(Case(2, 20, (9, 9), 20, (1, 1), padding=(1, 1)), 0)  # results that meet nothing but the border
+@example(Case(3, 32, (8, 8), 70, (3, 3), (2, 2), (1, 1)), 0)
+@example(Case(2, 16, (10, 9), 48, (1, 1), (3, 2)), 0)  # pixels between the positions of the filter meet nothing
+@example(Case(1, 16, (17, 33), 32, (2, 4), (1, 3), (1, 2), (2, 1)), 0)
+@example(Case(1, 3, (31, 30), 64, (5, 4), (2, 3), (5, 4), (3, 1)), 0)  # few channels
+def test_rounding_is_that_of_numpy(case, seed):
+    check(case, seed)
+
+
+@pytest.mark.parametrize("case", [
+    Case(20, 32, (14, 14), 64, (5, 5), padding=(2, 2)), Case(8, 64, (28, 28), 64, (3, 3), padding=(1, 1)),
+    Case(20, 96, (8, 8), 64, (1, 1)), Case(10, 64, (16, 16), 64, (3, 3), (2, 2), (1, 1)),
+], ids=["5x5", "3x3", "1x1", "stride 2"])
+def test_layers_of_usual_size_lose_no_more_than_their_tolerance(case):
+    """Root mean square of the errors over that of the right numbers: 4 eps, and 20 by Winograd's algorithm."""
+    single = arrays(case)
+    right = numpys(case, *[array.astype("f8") for array in single], exact=True)
+    for direction, found in ours(case, *single).items():
+        share = np.sqrt(((found - right[direction]) ** 2).mean() / (right[direction] ** 2).mean())
+        assert share <= (20 if direction in case.tiled else 4) * EPS, (direction, share / EPS)
+
+
+@pytest.mark.parametrize(("m", "r"), [(m, r) for r, m in winograd.RESULTS.items()])
+def test_winograds_matrices_are_those_of_the_convolution(m, r):
+    """Exactly, in fractions: Y = A^T ((G g) * (B^T d)) of every unit filter at every unit tile."""
+    results, filters, data = winograd.matrices(m, r)
+    for tap in range(r):
+        for pixel in range(winograd.N):
+            found = results @ (filters[:, tap] * data[:, pixel])
+            assert list(found) == [int(i + tap == pixel) for i in range(m)]
+
+
+# ---- the same bits ---------------------------------------------------------------------------------------------------
+
+DIRECT = Case(12, 20, (9, 11), 40, (3, 2), (2, 1), (1, 0))
+FEW = Case(11, 3, (12, 9), 24, (5, 5), padding=(2, 2))
+TILED3 = Case(12, 18, (9, 11), 40, (3, 3), padding=(1, 1))
+TILED5 = Case(7, 32, (10, 7), 33, (5, 5), padding=(2, 2))
+KINDS = pytest.mark.parametrize("case", [DIRECT, FEW, TILED3, TILED5], ids=["direct", "few", "3x3", "5x5"])
+
+
+def test_kinds_are_what_they_are_called():
+    every = {"results", "images", "filters"}
+    assert [case.tiled for case in (DIRECT, FEW, TILED3, TILED5)] == [set(), set(), every, every]
+
+
+@KINDS
+def test_same_bits_at_each_call_and_nothing_left_in_scratch_is_read(case):
+    given_ = arrays(case)
+    first = ours(case, *given_)
+    for other in (DIRECT, FEW, TILED3, TILED5):  # leave their numbers in scratch memory, infinities among them
+        ours(other, *[np.full_like(array, np.inf) for array in arrays(other)])
+    for memory in scratch.LOCAL.buffers.values():
+        memory[:] = 0xFF  # NaN
+    again = ours(case, *given_)
+    assert {d: a.tobytes() for d, a in first.items()} == {d: a.tobytes() for d, a in again.items()}
+
+
+@KINDS
+@pytest.mark.parametrize("pieces", [1, 2])
+def test_same_bits_in_any_split_of_the_images(case, pieces):
+    """At multiples of CHUNK: results image by image; gradients of filters as sums of the chunks', in their order."""
+    x, w, g = arrays(case)
+    whole, step = ours(case, x, w, g), pieces * kernels.CHUNK
+    starts = list(range(0, case.n, step))
+    parts = {}
+    for start in reversed(starts):
+        piece = case._replace(n=min(step, case.n - start))
+        parts[start] = ours(piece, x[start : start + step], w, g[start : start + step])
+    for direction in {"results", "images"} & whole.keys():
+        joined = np.concatenate([parts[start][direction] for start in starts])
+        assert joined.tobytes() == whole[direction].tobytes()
+
+
+@KINDS
+def test_chunks_of_the_gradient_of_filters_may_be_computed_apart(case):
+    """Sums of chunks, computed from the last to the first and added from the first on: the bits of one call."""
+    x, w, g = arrays(case)
+    s = kernels.sizes(x.shape, case.f, w.shape[2:], *case.geometry)
+    room, t = kernels.scratch, s.tiles
+    if t is None:
+        count = len(s.table) * conv.LANES * s.padded
+        memory = [room("images", s.images), room("results", s.padded * s.pixels), room("part", count),
+                  room("rows", s.rows)]
+    else:
+        count = t.sums
+        memory = [room(what, size) for what, size in (
+            ("images", t.images), ("seen", t.seen), ("results", t.results), ("products", t.products), ("part", count),
+            ("strip", t.strip))]
+    places = list(map(kernels.at, memory))
+
+    def add(total, first):
+        last, at = min(first + kernels.CHUNK, case.n), kernels.at
+        if t is None:
+            conv.filters_grad(at(x), at(g), at(total), first, last, s.array, s.taps, s.table, at(s.starts), s.few,
+                              *places)
+        else:
+            winograd.filters_grad(at(x), at(g), at(total), first, last, t.array, t.m, t.down, t.across, t.at_once,
+                                  at(t.table), *places)
+
+    starts = range(0, case.n, kernels.CHUNK)
+    whole, apart = np.zeros(count, "f4"), {}
+    for first in starts:
+        add(whole, first)
+    for first in reversed(starts):
+        apart[first] = np.zeros(count, "f4")
+        add(apart[first], first)
+    assert sum([apart[first] for first in starts], np.zeros(count, "f4")).tobytes() == whole.tobytes()
+
+
+@KINDS
+def test_scratch_memory_too_large_to_be_kept_lives_as_long_as_the_call(case, monkeypatch):
+    given_ = arrays(case)
+    usual = ours(case, *given_)
+    monkeypatch.setattr(scratch, "LIMIT", 0)
+    again = ours(case, *given_)
+    assert {d: a.tobytes() for d, a in usual.items()} == {d: a.tobytes() for d, a in again.items()}
+
+
+def test_two_threads_at_once_compute_the_bits_of_one():
+    pairs = [(case, arrays(case)) for case in (DIRECT, TILED3, FEW, TILED5)]
+    alone = [{d: a.tobytes() for d, a in ours(case, *given_).items()} for case, given_ in pairs]
+    wrong, start = [], threading.Barrier(2)
+
+    def run(order):
+        start.wait()
+        for i in order * 6:
+            case, given_ = pairs[i]
+            if {d: a.tobytes() for d, a in ours(case, *given_).items()} != alone[i]:
+                wrong.append(case)
+
+    threads = [threading.Thread(target=run, args=(order,)) for order in ([0, 1, 2, 3], [3, 0, 2, 1])]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+# ---- where it writes -------------------------------------------------------------------------------------------------
+
+ZONE, SENTINEL = 4096, np.float32(-1.5e30)
+
+
+def test_nothing_outside_of_the_result_is_written():
+    held = []
+
+    def within(shape, dtype):
+        held.append(np.full(int(np.prod(shape)) + 2 * ZONE, SENTINEL, dtype))
+        return held[-1][ZONE:-ZONE].reshape(shape)
+
+    for case in (DIRECT, FEW, TILED3, TILED5, Case(6, 17, (13, 7), 47, (3, 3), padding=(3, 2)),
+                 Case(2, 20, (9, 9), 20, (1, 1), padding=(1, 1)), Case(1, 16, (17, 33), 9, (2, 4), (1, 3), (1, 2))):
+        found = ours(case, *arrays(case), of=within)
+        assert all((array != SENTINEL).all() for array in found.values())
+    for memory in held:
+        assert (memory[:ZONE] == SENTINEL).all() and (memory[-ZONE:] == SENTINEL).all()
+
+
+def test_nothing_outside_of_scratch_memory_is_written(monkeypatch):
+    held = []
+
+    def within(purpose, shape, dtype):
+        held.append(np.full(int(np.prod(shape)) + 2 * ZONE, SENTINEL, dtype))
+        return held[-1][ZONE:-ZONE].reshape(shape)
+
+    monkeypatch.setattr(kernels, "buffer", within)
+    for case in (DIRECT, FEW, TILED3, TILED5, Case(6, 17, (13, 7), 47, (3, 3), padding=(3, 2)),
+                 Case(2, 20, (9, 9), 20, (1, 1), padding=(1, 1)), Case(1, 16, (17, 33), 9, (2, 4), (1, 3), (1, 2))):
+        ours(case, *arrays(case))
+    assert len(held) > 50
+    for memory in held:
+        assert (memory[:ZONE] == SENTINEL).all() and (memory[-ZONE:] == SENTINEL).all()
+
+
+@KINDS
+def test_arrays_that_are_not_contiguous_are_left_to_numpy(case):
+    x, w, g = arrays(case)
+    every, turned = ours(case, x, w, g).keys(), np.asfortranarray
+    assert ours(case, turned(x), w, g).keys() == every & {"images"}
+    assert ours(case, x, turned(w), g).keys() == every & {"filters"}
+    assert ours(case, x, w, turned(g)).keys() == every & {"results"}
+    assert not ours(case, x, w, g, of=lambda shape, dtype: np.empty(shape, dtype, order="F"))
+
+
+# ---- what is not a number --------------------------------------------------------------------------------------------
+
+@KINDS
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("which", ["pixel", "weight", "gradient"])
+def test_what_is_not_finite_is_not_lost(case, value, which):
+    """Where NumPy's result is not finite, neither is ours. Elsewhere ours is NumPy's, but where `reach` says."""
+    case = case._replace(n=2)
+    single = dict(zip(("pixel", "weight", "gradient"), arrays(case)))
+    single[which][{"pixel": (1, 2, 3, 4), "weight": (5, 2, 1, 1), "gradient": (1, 5, 2, 3)}[which]] = value
+    usual = numpys(case, *single.values())
+    for direction, found in ours(case, *single.values()).items():
+        lost, ours_lost = ~np.isfinite(usual[direction]), ~np.isfinite(found)
+        assert ours_lost[lost].all(), direction
+        assert not (ours_lost & ~reach(case, direction, lost, which)).any(), direction
+        assert np.allclose(found[~ours_lost], usual[direction][~ours_lost], rtol=1e-3, atol=1e-3), direction
+
+
+def reach(case, direction, lost, which):
+    """Where a number that is not finite may come besides the places that are `lost` in NumPy's result: Winograd's
+    algorithm fills the m x m results of a tile, or all pixels of a filter of a channel; and the gradient of the images
+    multiplies a weight with the border too, which NumPy leaves out."""
+    if direction == "images" and which == "weight" or direction == "filters" and direction in case.tiled:
+        return np.broadcast_to(lost.any((2, 3), keepdims=True), lost.shape)
+    spread = lost.copy()
+    if direction in case.tiled:
+        m = winograd.RESULTS[case.kernel[0]]
+        for n, c, i, j in np.argwhere(lost):
+            i, j = i // m * m, j // m * m
+            spread[n, c, i : i + m, j : j + m] = True
+    return spread

@@ -96,7 +96,8 @@ ROOMS = {
     # and, as learners write, `import minflow as flow`
     "exercises": ["core.base.errors", "core.ir", "core.messages.printing", "core.mode", "compiler.passes", "diagnosis",
                   "job.queue.stream", "job.session", "views", "course", "io.atomic"],
-    "machine": ["core.base.errors", "core.op", "core.ops", "core.where", "core.backend.scratch"],
+    "machine": ["core.base.errors", "core.op", "core.ops", "core.where", "core.backend.scratch",
+                "accepted.threads"],
     "cli": ["course", "headless", "doctor", "exercises", "machine", "core.base.errors"],
     "course": ["io.atomic", "io.temporary"],
     "headless": [],
@@ -164,7 +165,7 @@ CAPS = {
     "onnx.forms": 822,          # a table of ops in another system's words; each is read alone
     "accepted": 380,            # names for other machines: answered for one process and one CPU, or refused
     "compat": 170,              # programs of OneFlow and PyTorch, unchanged
-    "machine": 760,             # vectors, micro-kernels, convolutions by them, Winograd's algorithm
+    "machine": 890,             # vectors, micro-kernels, convolutions by them, Winograd's algorithm
     "exercises": 3230,          # the checker, the teacher's tools, translations
     "exercises.lessons": None,  # an exercise is one file that is read alone
     "face": 1650,               # minflow/__init__.py, the namespaces of one screen each, the command line

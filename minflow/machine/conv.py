@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from .llvm import LANES, add_to, clear, copy_turned, number_at, put
+from .llvm import LANES, clear, copy, copy_turned, number_at, put
 from .micro import CHANNELS, DEEP, PANEL, PIXELS, ROWS, VECTORS
 
 compiled = njit(nogil=True, cache=True, error_model="numpy")
@@ -21,40 +21,46 @@ WIDE0, WIDE1, WIDE2, WIDE3 = [PIXELS[p, VECTORS] for p in ROWS]
 ONE0, ONE1, ONE2, ONE3 = [PIXELS[p, 1] for p in ROWS]
 DEEP_WIDE, DEEP_ONE = CHANNELS[VECTORS], CHANNELS[1]
 BYTES = 4
+FULL = 64  # pixels of a row that is long enough to be turned alone
 # Sizes of one convolution, in this order, in an array of int64 (`kernels.Sizes`).
 C, H, W, F, KH, KW, OH, OW, STRIDE_H, STRIDE_W, TOP, LEFT, DILATION_H, DILATION_W, BLOCKS, HQ, WQ = range(17)
 
 
 @compiled
-def product(rows, a, b, table, count, far, length, c, c_row, vectors, c_beside, adds):
-    """So many rows side by side, of one panel of filters."""
+def product(rows, a, b, table, count, far, length, c, c_row, vectors, c_beside):
+    """So many rows side by side, of one panel of filters. The last tile of rows begins earlier where it would reach too
+    far: some rows are then computed twice, which is quicker than row by row."""
     done = 0
     while done < rows:
-        left, x, y = rows - done, a + done * LANES * BYTES, c + done * c_row * BYTES
-        if left >= R0 and left != R0 + 2 and left != R0 + 3:
+        left = rows - done
+        if (left >= R0 or left > R1 + R2) and rows >= R0:
+            i, done = min(done, rows - R0), done + R0
+            x, y = a + i * LANES * BYTES, c + i * c_row * BYTES
             if vectors == VECTORS:
-                WIDE0(x, b, table, count, far, LANES, length, y, c_row, c_beside, adds)
+                WIDE0(x, b, table, count, far, LANES, length, y, c_row, c_beside, 0)
             else:
-                ONE0(x, b, table, count, far, LANES, length, y, c_row, c_beside, adds)
-            done += R0
-        elif left >= R1:
+                ONE0(x, b, table, count, far, LANES, length, y, c_row, c_beside, 0)
+        elif left > R2 and rows >= R1:
+            i, done = min(done, rows - R1), done + R1
+            x, y = a + i * LANES * BYTES, c + i * c_row * BYTES
             if vectors == VECTORS:
-                WIDE1(x, b, table, count, far, LANES, length, y, c_row, c_beside, adds)
+                WIDE1(x, b, table, count, far, LANES, length, y, c_row, c_beside, 0)
             else:
-                ONE1(x, b, table, count, far, LANES, length, y, c_row, c_beside, adds)
-            done += R1
-        elif left >= R2:
+                ONE1(x, b, table, count, far, LANES, length, y, c_row, c_beside, 0)
+        elif left > R3 and rows >= R2:
+            i, done = min(done, rows - R2), done + R2
+            x, y = a + i * LANES * BYTES, c + i * c_row * BYTES
             if vectors == VECTORS:
-                WIDE2(x, b, table, count, far, LANES, length, y, c_row, c_beside, adds)
+                WIDE2(x, b, table, count, far, LANES, length, y, c_row, c_beside, 0)
             else:
-                ONE2(x, b, table, count, far, LANES, length, y, c_row, c_beside, adds)
-            done += R2
+                ONE2(x, b, table, count, far, LANES, length, y, c_row, c_beside, 0)
         else:
-            if vectors == VECTORS:
-                WIDE3(x, b, table, count, far, LANES, length, y, c_row, c_beside, adds)
-            else:
-                ONE3(x, b, table, count, far, LANES, length, y, c_row, c_beside, adds)
+            x, y = a + done * LANES * BYTES, c + done * c_row * BYTES
             done += R3
+            if vectors == VECTORS:
+                WIDE3(x, b, table, count, far, LANES, length, y, c_row, c_beside, 0)
+            else:
+                ONE3(x, b, table, count, far, LANES, length, y, c_row, c_beside, 0)
 
 
 # ---- in and out of blocks -------------------------------------------------------------------------------------------
@@ -67,16 +73,16 @@ def zero(base, count):
 
 
 @compiled
-def row_in(x, channels, plane, width, target, step):
-    """A row of pixels of up to 16 channels, which lie `plane` apart, to [pixel][16], `step` pixels apart."""
+def row_in(x, channels, plane, width, target):
+    """A row of pixels of up to 16 channels, which lie `plane` apart, to [pixel][16]."""
     i = 0
-    if channels == LANES and step == 1:
+    if channels == LANES:
         while i + LANES <= width:
             copy_turned(x + i * BYTES, plane, target + i * LANES * BYTES, LANES)
             i += LANES
     for c in range(channels):
         for j in range(i, width):
-            put(target, j * step * LANES + c, number_at(x, c * plane + j))
+            put(target, j * LANES + c, number_at(x, c * plane + j))
 
 
 @compiled
@@ -93,29 +99,56 @@ def row_out(source, channels, plane, width, y):
 
 
 @compiled
-def blocks_in(x, s, target):
+def plane_in(x, channels, plane, height, width, target, target_row, spare):
+    """Pixels of up to 16 channels to [row][pixel][16], the rows some distance apart. spare: scratch for a plane."""
+    if target_row == width * LANES:
+        row_in(x, channels, plane, height * width, target)
+    elif width >= FULL or width % LANES == 0:
+        for i in range(height):
+            row_in(x + i * width * BYTES, channels, plane, width, target + i * target_row * BYTES)
+    else:  # short rows are turned together
+        row_in(x, channels, plane, height * width, spare)
+        for i in range(height):
+            for j in range(0, width * LANES, LANES):
+                copy(target + (i * target_row + j) * BYTES, spare + (i * width * LANES + j) * BYTES)
+
+
+@compiled
+def plane_out(source, source_row, channels, plane, height, width, y, spare):
+    """[row][pixel][16], the rows some distance apart, to pixels of up to 16 channels."""
+    if source_row == width * LANES:
+        row_out(source, channels, plane, height * width, y)
+    elif width >= FULL or width % LANES == 0:
+        for i in range(height):
+            row_out(source + i * source_row * BYTES, channels, plane, width, y + i * width * BYTES)
+    else:
+        for i in range(height):
+            for j in range(0, width * LANES, LANES):
+                copy(spare + (i * width * LANES + j) * BYTES, source + (i * source_row + j) * BYTES)
+        row_out(spare, channels, plane, height * width, y)
+
+
+@compiled
+def blocks_in(x, s, target, spare):
     """One image (C, H, W) to [block][phase][HQ][WQ][16], of which the border and the channels beyond C are zeros."""
-    sh, sw = s[STRIDE_H], s[STRIDE_W]
+    sh, sw, plane = s[STRIDE_H], s[STRIDE_W], s[H] * s[W]
     quarter = s[HQ] * s[WQ] * LANES
     for block in range(s[BLOCKS]):
-        channels = min(LANES, s[C] - block * LANES)
+        channels, base = min(LANES, s[C] - block * LANES), x + block * LANES * plane * BYTES
+        if sh == 1 and sw == 1:
+            plane_in(base, channels, plane, s[H], s[W],
+                     target + (block * quarter + (s[TOP] * s[WQ] + s[LEFT]) * LANES) * BYTES, s[WQ] * LANES, spare)
+            continue
         for row in range(s[H]):
-            i = row + s[TOP]
-            source = x + (block * LANES * s[H] * s[W] + row * s[W]) * BYTES
-            for phase in range(sw):
-                first = (phase - s[LEFT]) % sw  # the first pixel of this phase
-                if first >= s[W]:
-                    continue
+            i, source = row + s[TOP], base + row * s[W] * BYTES
+            for first in range(min(sw, s[W])):  # each phase begins at one of the first pixels
                 j = first + s[LEFT]
                 place = ((block * sh + i % sh) * sw + j % sw) * quarter + ((i // sh) * s[WQ] + j // sw) * LANES
-                if sw == 1:
-                    row_in(source, channels, s[H] * s[W], s[W], target + place * BYTES, 1)
-                else:
-                    for c in range(channels):
-                        n = 0
-                        for q in range(first, s[W], sw):
-                            put(target, place + n * LANES + c, number_at(source, c * s[H] * s[W] + q))
-                            n += 1
+                for c in range(channels):
+                    n = 0
+                    for q in range(first, s[W], sw):
+                        put(target, place + n * LANES + c, number_at(source, c * plane + q))
+                        n += 1
 
 
 @compiled
@@ -144,7 +177,9 @@ def columns_in(x, s, target, rows):
                     put(place, j, number_at(source, j * stride))
                 for j in range(end, s[OW]):
                     put(place, j, np.float32(0))
-        row_in(rows, channels, pixels, pixels, target + block * pixels * LANES * BYTES, 1)
+        for j in range(channels * pixels, LANES * pixels):
+            put(rows, j, np.float32(0))
+        row_in(rows, LANES, pixels, pixels, target + block * pixels * LANES * BYTES)
 
 
 @compiled
@@ -175,32 +210,31 @@ def pack(w, filters, channels, taps, turned, target):
 
 @compiled
 def forward(x, packed, y, first, last, s, taps, table, columns, images, sums, rows):
-    """Images first to last: y = x with filters. images, sums, rows: scratch for one image, its result, 16 columns."""
+    """Images first to last: y = x with filters. images, sums, rows: scratch for one image, its result, 16 planes."""
     count, pixels = taps * s[BLOCKS], s[OH] * s[OW]
     far = LANES * PANEL
     for n in range(first, last):
         if columns:
             columns_in(x + n * s[C] * s[H] * s[W] * BYTES, s, images, rows)
         else:
-            blocks_in(x + n * s[C] * s[H] * s[W] * BYTES, s, images)
+            blocks_in(x + n * s[C] * s[H] * s[W] * BYTES, s, images, rows)
         for f in range(0, s[F], PANEL):
             vectors = VECTORS if s[F] - f > LANES else 1
             b = packed + f // PANEL * count * far * BYTES
             to = sums + f * pixels * BYTES
             if s[WQ] == s[OW] or columns:  # the rows lie side by side: one long row
-                product(pixels, images, b, table, count, far, LANES, to, LANES, vectors, pixels * LANES, 0)
+                product(pixels, images, b, table, count, far, LANES, to, LANES, vectors, pixels * LANES)
             else:
                 for i in range(s[OH]):
                     product(s[OW], images + i * s[WQ] * LANES * BYTES, b, table, count, far, LANES,
-                            to + i * s[OW] * LANES * BYTES, LANES, vectors, pixels * LANES, 0)
+                            to + i * s[OW] * LANES * BYTES, LANES, vectors, pixels * LANES)
         result_out(sums, s, y + n * s[F] * pixels * BYTES)
 
 
 @compiled
-def filters_grad(x, grad, total, first, last, s, taps, table, starts, columns, images, grads, part, rows):
-    """total[tap][channel][filter] += the gradient of the filters from images first to last, their sum taken apart.
-
-    starts: where each row of pixels begins in an image.  part: scratch as large as `total`."""
+def filters_grad(x, grad, part, first, last, s, taps, table, starts, columns, images, grads, rows):
+    """part[tap][channel][filter] = the gradient of the filters from images first to last. starts: where each row of
+    pixels begins in an image."""
     pixels, padded = s[OH] * s[OW], (s[F] + LANES - 1) // LANES * LANES
     size = taps * s[BLOCKS] * LANES * padded
     lines, width = (1, pixels) if columns or s[WQ] == s[OW] else (s[OH], s[OW])
@@ -209,10 +243,10 @@ def filters_grad(x, grad, total, first, last, s, taps, table, starts, columns, i
         if columns:
             columns_in(x + n * s[C] * s[H] * s[W] * BYTES, s, images, rows)
         else:
-            blocks_in(x + n * s[C] * s[H] * s[W] * BYTES, s, images)
+            blocks_in(x + n * s[C] * s[H] * s[W] * BYTES, s, images, rows)
         for block in range(padded // LANES):
             row_in(grad + (n * s[F] + block * LANES) * pixels * BYTES, min(LANES, s[F] - block * LANES), pixels, pixels,
-                   grads + block * pixels * LANES * BYTES, 1)
+                   grads + block * pixels * LANES * BYTES)
         for o in range(taps * s[BLOCKS]):
             for c in range(0, LANES, DEEP):
                 a = images + (table[o] + c) * BYTES
@@ -223,5 +257,3 @@ def filters_grad(x, grad, total, first, last, s, taps, table, starts, columns, i
                         DEEP_WIDE(a, b, starts, lines, width * LANES, pixels * LANES, width, to, padded, LANES, 1)
                     else:
                         DEEP_ONE(a, b, starts, lines, width * LANES, pixels * LANES, width, to, padded, LANES, 1)
-    for i in range(0, size, LANES):
-        add_to(total + i * BYTES, part + i * BYTES)

@@ -12,12 +12,14 @@ from ..core.ops.conv import positions
 from . import conv, winograd
 from .llvm import LANES
 from .micro import PANEL
+from .threads import split
 
 FEW = 16  # channels; below, what a filter meets at a pixel become its channels
 DEEPEST = 512  # of those
 LEAST, LEAST_FILTERS = 1 << 20, 8  # multiplications and filters; below, NumPy is as fast
 CACHE = 700_000  # bytes of values and products of tiles at a time
-CHUNK = 5  # images whose gradients of filters are added up apart: less rounding, and the same at any number of threads
+CHUNK = 5  # images that a thread takes; gradients of filters are added up within them first: that rounds less, too
+SUMS = 32 << 20  # bytes of such sums
 
 
 class Sizes:
@@ -36,7 +38,7 @@ class Sizes:
         self.pixels, self.padded = oh * ow, -(-filters // LANES) * LANES
         self.results = -(-filters // PANEL) * PANEL * self.pixels
         self.weights = -(-filters // PANEL) * self.taps * blocks * LANES * PANEL
-        self.filters, self.rows = filters, LANES * self.pixels if self.few else 0
+        self.filters, self.rows = filters, LANES * max(self.pixels, h * w)
         taps = [(0, 0)] if self.few else [(u * dilation[0], v * dilation[1]) for u in range(kh) for v in range(kw)]
         sh, sw = (1, 1) if self.few else (sh, sw)
         self.table = np.array([
@@ -80,10 +82,11 @@ def at(array: np.ndarray) -> int:
     return array.ctypes.data
 
 
-def scratch(purpose: str, count: int) -> np.ndarray:
-    """Zeros: borders and channels that nobody writes are read."""
+def scratch(purpose: str, count: int, zeros: bool = False) -> np.ndarray:
+    """This thread's memory for a purpose. zeros: borders and channels that nobody writes are read."""
     found = buffer(f"machine {purpose}", (count,), "f4")
-    found.fill(0)
+    if zeros:
+        found.fill(0)
     return found
 
 
@@ -97,53 +100,67 @@ def fits(x: np.ndarray, weight: tuple, groups: int, others: tuple, *rest: np.nda
             and all(array is None or array.flags.c_contiguous for array in (x, *rest)))
 
 
+def chunks_of(n: int, size: int) -> list[tuple[int, int]]:
+    """(first, last) of so many images at a time."""
+    return [(first, min(first + size, n)) for first in range(0, n, size)]
+
+
+# ---- by chunks of images --------------------------------------------------------------------------------------------
+
 def forward(s: Sizes, x: np.ndarray, weight: np.ndarray, out: np.ndarray, turned: bool = False) -> np.ndarray:
-    packed = scratch("filters", s.weights)
+    packed, t = scratch("filters", s.weights, zeros=True), s.tiles
     conv.pack(at(weight), s.filters, s.depth, s.taps, turned, at(packed))
-    t = s.tiles
-    if t is None:
-        images, results, rows = scratch("images", s.images), scratch("results", s.results), scratch("rows", s.rows)
-        conv.forward(at(x), at(packed), at(out), 0, s.n, s.array, s.taps, at(s.table), s.few, at(images), at(results),
-                     at(rows))
-        return out
-    values, strip = scratch("values", t.panels * t.each * winograd.N**2), scratch("strip", t.strip)
-    winograd.filters_values(at(packed), t.r, t.panels, t.each, at(values), at(strip))
-    images, seen = scratch("images", t.images), scratch("seen", t.seen)
-    products, results = scratch("products", t.products), scratch("results", t.results)
-    winograd.forward(at(x), at(values), at(out), 0, s.n, t.array, t.m, t.down, t.across, t.at_once, at(t.table),
-                     at(images), at(seen), at(products), at(results), at(strip))
-    return out
+    values = packed
+    if t is not None:
+        values, strip = scratch("values", t.panels * t.each * winograd.N**2), scratch("strip", t.strip)
+        winograd.filters_values(at(packed), t.r, t.panels, t.each, at(values), at(strip))
+    chunks = chunks_of(s.n, CHUNK)
 
+    def one(k: int) -> None:
+        rows = scratch("rows", s.rows)
+        if t is None:
+            images, results = scratch("images", s.images, True), scratch("results", s.results)
+            conv.forward(at(x), at(values), at(out), *chunks[k], s.array, s.taps, at(s.table), s.few, at(images),
+                         at(results), at(rows))
+            return
+        images, seen, strip = scratch("images", t.images, True), scratch("seen", t.seen), scratch("strip", t.strip)
+        products, results = scratch("products", t.products), scratch("results", t.results)
+        winograd.forward(at(x), at(values), at(out), *chunks[k], t.array, t.m, t.down, t.across, t.at_once, at(t.table),
+                         at(images), at(seen), at(products), at(results), at(strip), at(rows))
 
-def filters_grad_by_values(s: Sizes, x: np.ndarray, grad: np.ndarray, out: np.ndarray) -> np.ndarray:
-    t = s.tiles
-    total, part = scratch("total", t.sums), scratch("part", t.sums)
-    images, seen, strip = scratch("images", t.images), scratch("seen", t.seen), scratch("strip", t.strip)
-    grads, spread = scratch("results", t.results), scratch("products", t.products)
-    for first in range(0, s.n, CHUNK):
-        winograd.filters_grad(
-            at(x), at(grad), at(total), first, min(first + CHUNK, s.n), t.array, t.m, t.down, t.across, t.at_once,
-            at(t.table), at(images), at(seen), at(grads), at(spread), at(part), at(strip))
-    count = t.sums // winograd.N**2
-    found = scratch("part", t.r * t.r * count)
-    winograd.filters_back(at(total), t.r, count, at(found), at(strip))
-    found = found.reshape(s.taps, count // s.padded, s.padded)[:, :s.depth, :s.filters]
-    out.reshape(s.filters, s.depth, s.taps)[...] = found.transpose(2, 1, 0)
+    split(len(chunks), one)
     return out
 
 
 def filters_grad(s: Sizes, x: np.ndarray, grad: np.ndarray, out: np.ndarray) -> np.ndarray:
-    if s.tiles is not None:
-        return filters_grad_by_values(s, x, grad, out)
-    rows = len(s.table) * LANES
-    total, part = scratch("total", rows * s.padded), scratch("part", rows * s.padded)
-    images, grads = scratch("images", s.images), scratch("results", s.padded * s.pixels)
-    columns = scratch("rows", s.rows)
-    for first in range(0, s.n, CHUNK):
-        conv.filters_grad(at(x), at(grad), at(total), first, min(first + CHUNK, s.n), s.array, s.taps, s.table,
-                          at(s.starts), s.few, at(images), at(grads), at(part), at(columns))
-    found = total.reshape(s.taps, rows // s.taps, s.padded)[:, :s.depth, :s.filters]
-    out.reshape(s.filters, s.depth, s.taps)[...] = found.transpose(2, 1, 0)
+    """A sum for each chunk, which are added in order: the same bits at any number of threads."""
+    t = s.tiles
+    size = len(s.table) * LANES * s.padded if t is None else t.sums
+    chunks = chunks_of(s.n, max(CHUNK, -(-s.n * size * 4 // SUMS)))
+    parts = np.empty((len(chunks), size), "f4")
+
+    def one(k: int) -> None:
+        rows = scratch("rows", s.rows)
+        if t is None:
+            images, grads = scratch("images", s.images, True), scratch("grads", s.padded * s.pixels, True)
+            conv.filters_grad(at(x), at(grad), at(parts[k]), *chunks[k], s.array, s.taps, s.table, at(s.starts),
+                              s.few, at(images), at(grads), at(rows))
+            return
+        images, grads = scratch("images", t.images, True), scratch("grads", t.results, True)
+        seen, spread, strip = scratch("seen", t.seen), scratch("products", t.products), scratch("strip", t.strip)
+        winograd.filters_grad(at(x), at(grad), at(parts[k]), *chunks[k], t.array, t.m, t.down, t.across, t.at_once,
+                              at(t.table), at(images), at(seen), at(grads), at(spread), at(strip), at(rows))
+
+    split(len(chunks), one)
+    total = parts[0]
+    for part in parts[1:]:
+        total += part
+    if t is not None:
+        found, strip = np.empty(s.taps * size // winograd.N**2, "f4"), scratch("strip", t.strip)
+        winograd.filters_back(at(total), t.r, size // winograd.N**2, at(found), at(strip))
+        total = found
+    total = total.reshape(s.taps, -1, s.padded)[:, :s.depth, :s.filters]
+    out.reshape(s.filters, s.depth, s.taps)[...] = total.transpose(2, 1, 0)
     return out
 
 

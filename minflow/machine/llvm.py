@@ -141,12 +141,6 @@ def clear(builder, target):
     store(builder, filled(0), target)
 
 
-@function("add_to", 2)
-def add_to(builder, target, source):
-    """target += source, 16 numbers."""
-    store(builder, builder.fadd(load(builder, target), load(builder, source)), target)
-
-
 @function("copy", 2)
 def copy(builder, target, source):
     """target = source, 16 numbers."""

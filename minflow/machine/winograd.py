@@ -16,9 +16,10 @@ import numpy as np
 
 from . import llvm
 from .conv import (
-    BLOCKS, BYTES, C, F, H, HQ, OH, OW, W, WQ, DEEP_ONE, DEEP_WIDE, blocks_in, compiled, product, row_in, row_out, zero,
+    BLOCKS, BYTES, C, F, H, HQ, OH, OW, W, WQ, DEEP_ONE, DEEP_WIDE, blocks_in, compiled, plane_in, plane_out,
+    product, zero,
 )
-from .llvm import LANES, add_to, function, word
+from .llvm import LANES, function, word
 from .micro import DEEP, PANEL, VECTORS
 
 POINTS = [Fraction(p) for p in ("0", "3/4", "-3/4", "3/2", "-3/2")]
@@ -209,14 +210,15 @@ def filters_back(values, r, count, found, strip):
 # ---- the three directions -------------------------------------------------------------------------------------------
 
 @compiled
-def forward(x, values, y, first, last, s, m, down, across, at_once, table, images, seen, products, results, strip):
+def forward(x, values, y, first, last, s, m, down, across, at_once, table, images, seen, products, results, strip,
+            spare):
     """Images first to last. values: U, [place][panel][block][16][PANEL].  at_once: rows of tiles that fit into the
     cache together."""
     panels, blocks = (s[F] + PANEL - 1) // PANEL, (s[F] + LANES - 1) // LANES
     room, far = at_once * across, LANES * PANEL
-    width = across * m
+    width, pixels = across * m, s[OH] * s[OW]
     for n in range(first, last):
-        blocks_in(x + n * s[C] * s[H] * s[W] * BYTES, s, images)
+        blocks_in(x + n * s[C] * s[H] * s[W] * BYTES, s, images, spare)
         for row in range(0, down, at_once):
             rows = min(at_once, down - row)
             images_values(images, s, m, row, rows, across, room, seen, strip)
@@ -226,31 +228,28 @@ def forward(x, values, y, first, last, s, m, down, across, at_once, table, image
                     vectors = VECTORS if s[F] - panel * PANEL > LANES else 1
                     b = values + (place * panels + panel) * s[BLOCKS] * far * BYTES
                     c = products + (place * blocks * LANES + panel * PANEL) * room * BYTES
-                    product(rows * across, a, b, table, s[BLOCKS], far, LANES, c, LANES, vectors, room * LANES, 0)
+                    product(rows * across, a, b, table, s[BLOCKS], far, LANES, c, LANES, vectors, room * LANES)
             results_of(products, blocks, m, row, rows, across, down, room, results, strip)
         for block in range(blocks):
-            channels = min(LANES, s[F] - block * LANES)
-            target = y + (n * s[F] + block * LANES) * s[OH] * s[OW] * BYTES
-            for i in range(s[OH]):
-                row_out(results + (block * down * m + i) * width * LANES * BYTES, channels, s[OH] * s[OW], s[OW],
-                        target + i * s[OW] * BYTES)
+            source = results + block * down * m * width * LANES * BYTES
+            target = y + (n * s[F] + block * LANES) * pixels * BYTES
+            plane_out(source, width * LANES, min(LANES, s[F] - block * LANES), pixels, s[OH], s[OW], target, spare)
 
 
 @compiled
-def filters_grad(x, grad, total, first, last, s, m, down, across, at_once, nothing, images, seen, grads, spread, part,
-                 strip):
-    """total[place][channel][filter] += what images first to last give, their sum taken apart. nothing: one zero."""
+def filters_grad(x, grad, part, first, last, s, m, down, across, at_once, nothing, images, seen, grads, spread, strip,
+                 spare):
+    """part[place][channel][filter] = the sum over images first to last of V^T D. nothing: the address of a zero."""
     blocks = (s[F] + LANES - 1) // LANES
-    padded, room, width = blocks * LANES, at_once * across, across * m
+    padded, room, width, pixels = blocks * LANES, at_once * across, across * m, s[OH] * s[OW]
     size = N * N * s[BLOCKS] * LANES * padded
     zero(part, size)
     for n in range(first, last):
-        blocks_in(x + n * s[C] * s[H] * s[W] * BYTES, s, images)
+        blocks_in(x + n * s[C] * s[H] * s[W] * BYTES, s, images, spare)
         for block in range(blocks):
-            for i in range(s[OH]):
-                row_in(grad + ((n * s[F] + block * LANES) * s[OH] + i) * s[OW] * BYTES,
-                       min(LANES, s[F] - block * LANES), s[OH] * s[OW], s[OW],
-                       grads + (block * down * m + i) * width * LANES * BYTES, 1)
+            source = grad + (n * s[F] + block * LANES) * pixels * BYTES
+            target = grads + block * down * m * width * LANES * BYTES
+            plane_in(source, min(LANES, s[F] - block * LANES), pixels, s[OH], s[OW], target, width * LANES, spare)
         for row in range(0, down, at_once):
             rows = min(at_once, down - row)
             tiles = rows * across
@@ -267,5 +266,3 @@ def filters_grad(x, grad, total, first, last, s, m, down, across, at_once, nothi
                             DEEP_WIDE(a, b, nothing, 1, 0, room * LANES, tiles, to, padded, LANES, 1)
                         else:
                             DEEP_ONE(a, b, nothing, 1, 0, room * LANES, tiles, to, padded, LANES, 1)
-    for i in range(0, size, LANES):
-        add_to(total + i * BYTES, part + i * BYTES)

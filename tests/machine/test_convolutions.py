@@ -17,7 +17,7 @@ pytest.importorskip("numba")
 from minflow.core.backend import scratch
 from minflow.core.backend.kernels import KERNELS
 from minflow.core.ops import conv as ops
-from minflow.machine import conv, kernels, winograd
+from minflow.machine import kernels, winograd
 
 EPS = float(np.finfo("f4").eps)
 ONE = (1, 1)
@@ -200,42 +200,6 @@ def test_same_bits_in_any_split_of_the_images(case, pieces):
     for direction in {"results", "images"} & whole.keys():
         joined = np.concatenate([parts[start][direction] for start in starts])
         assert joined.tobytes() == whole[direction].tobytes()
-
-
-@KINDS
-def test_chunks_of_the_gradient_of_filters_may_be_computed_apart(case):
-    """Sums of chunks, computed from the last to the first and added from the first on: the bits of one call."""
-    x, w, g = arrays(case)
-    s = kernels.sizes(x.shape, case.f, w.shape[2:], *case.geometry)
-    room, t = kernels.scratch, s.tiles
-    if t is None:
-        count = len(s.table) * conv.LANES * s.padded
-        memory = [room("images", s.images), room("results", s.padded * s.pixels), room("part", count),
-                  room("rows", s.rows)]
-    else:
-        count = t.sums
-        memory = [room(what, size) for what, size in (
-            ("images", t.images), ("seen", t.seen), ("results", t.results), ("products", t.products), ("part", count),
-            ("strip", t.strip))]
-    places = list(map(kernels.at, memory))
-
-    def add(total, first):
-        last, at = min(first + kernels.CHUNK, case.n), kernels.at
-        if t is None:
-            conv.filters_grad(at(x), at(g), at(total), first, last, s.array, s.taps, s.table, at(s.starts), s.few,
-                              *places)
-        else:
-            winograd.filters_grad(at(x), at(g), at(total), first, last, t.array, t.m, t.down, t.across, t.at_once,
-                                  at(t.table), *places)
-
-    starts = range(0, case.n, kernels.CHUNK)
-    whole, apart = np.zeros(count, "f4"), {}
-    for first in starts:
-        add(whole, first)
-    for first in reversed(starts):
-        apart[first] = np.zeros(count, "f4")
-        add(apart[first], first)
-    assert sum([apart[first] for first in starts], np.zeros(count, "f4")).tobytes() == whole.tobytes()
 
 
 @KINDS

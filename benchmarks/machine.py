@@ -1,0 +1,398 @@
+"""The machine on and off against PyTorch's modes, train steps and predictions, in alternation in one run.
+
+    python benchmarks/machine.py                                      # the four models, one and two threads
+    python benchmarks/machine.py --only lenet --kinds train --pin     # one row; at one thread, on one core
+    python benchmarks/machine.py --compile --onnx                     # and torch.compile, onnxruntime
+    python benchmarks/machine.py --busy 1                             # while another process keeps a core busy
+    python benchmarks/machine.py --json result.json                   # the same figures for a program
+
+A round runs every contestant once untimed, so that nobody pays for caches that the one before filled and for threads
+that still spin, and once timed. A ratio is the median over the rounds of a contestant's time by that of PyTorch's best
+mode (the one of the lowest median) in the same round, with its quartiles. Processor time is that of all threads.
+
+The floor: what the products of matrices of a step and its convolutions take, each the longer of its multiplications at
+this machine's rate of a large product and its bytes at this machine's rate of copying. All else would cost nothing.
+Winograd's algorithm multiplies less, so it may lie below.
+
+Peak memory is that of a process of its own for each contestant: what three steps take beyond what is there when all is
+imported and a small model has made a step (Linux only).
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import gc
+import io
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+KINDS = ("train", "predict")
+OURS = ("graph, machine", "graph", "eager, machine", "eager")
+TORCH = ("PyTorch", "PyTorch channels_last", "torch.compile")
+OTHERS = ("onnxruntime",)
+PRODUCTS = ("matmul", "conv2d", "conv2d_input_grad", "conv2d_weight_grad")
+STEPS = 3  # of which the peak of memory is taken
+SHORTEST = 0.01  # seconds that are timed at least
+
+
+class Unavailable(Exception):
+    """Why a contestant cannot run here."""
+
+
+class Floor(NamedTuple):
+    """Of one step: multiplications and additions of its products, their bytes; seconds of each and of both."""
+
+    flops: float
+    bytes: float
+    computing: float
+    moving: float
+    seconds: float
+
+
+def parse(words: list[str] | None = None) -> argparse.Namespace:
+    from graph import TRAININGS
+
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--only", nargs="+", choices=TRAININGS, default=TRAININGS, metavar="MODEL",
+                        help=f"of {', '.join(TRAININGS)}")
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS, help="train steps, predictions")
+    parser.add_argument("--rounds", type=int, default=20, help="of the alternation (default 20)")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], help="of everybody (default 1 2)")
+    parser.add_argument("--pin", action="store_true", help="at one thread, stay on one core (Linux)")
+    parser.add_argument("--busy", type=int, default=0, metavar="N", help="cores that another process keeps busy")
+    parser.add_argument("--no-torch", action="store_true", help="minflow's own figures only")
+    parser.add_argument("--compile", action="store_true", help="torch.compile too: minutes for MobileNetV2")
+    parser.add_argument("--onnx", action="store_true", help="onnxruntime too, for predictions")
+    parser.add_argument("--no-memory", action="store_true", help="leave out peak memory: a process each")
+    parser.add_argument("--json", metavar="FILE", help="write the figures there too")
+    parser.add_argument("--peak-of", nargs=4, help=argparse.SUPPRESS)  # model, kind, contestant, threads
+    return parser.parse_args(words)
+
+
+# ---- who runs --------------------------------------------------------------------------------------------------------
+
+
+def names(options: argparse.Namespace, kind: str) -> list[str]:
+    torch = [] if options.no_torch else TORCH[: 2 + options.compile]
+    return [*OURS, *torch, *(OTHERS if options.onnx and kind == "predict" else ())]
+
+
+def switch(contestant: str) -> None:
+    """The machine as this contestant wants it; a graph keeps what it was built with."""
+    if contestant in OURS:
+        from minflow import machine
+
+        machine.use(contestant.endswith("machine"))
+
+
+def step_of(model: str, kind: str, contestant: str, threads: int) -> Callable[[], Any]:
+    """One step of a contestant, which has run once. Raises Unavailable."""
+    import trainings
+
+    try:
+        if contestant in OURS:
+            switch(contestant)
+            step = our_step(trainings.make(trainings.flow_library(), model), kind, contestant.startswith("graph"))
+        elif contestant in OTHERS:
+            step = onnx_step(trainings.make(trainings.flow_library(), model), threads)
+        else:
+            step = torch_step(trainings.make(trainings.torch_library(), model), kind, contestant)
+        step()
+    except (ImportError, RuntimeError, OSError) as error:
+        raise Unavailable(f"{type(error).__name__}: {str(error).strip().splitlines()[0][:140]}") from error
+    return step
+
+
+def our_step(training, kind: str, as_graph: bool) -> Callable[[], Any]:
+    import graph as graphs
+    import minflow as flow
+    from minflow import nn
+
+    x, y = training.batch
+    if kind == "train":
+        if not as_graph:
+            return graphs.eager_step(training)
+        program = graphs.graph_of(nn, training)
+        step = lambda: program(x, y)  # noqa: E731
+        step.graph = program, (x, y)
+        return step
+
+    class Prediction(nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.model = training.model
+
+        def build(self, x):
+            return self.model(x)
+
+    training.model.eval()
+    predict = Prediction() if as_graph else training.model
+
+    def step():
+        with flow.no_grad():
+            return predict(x)
+
+    if as_graph:
+        step.graph = predict, (x,)
+    return step
+
+
+def torch_step(training, kind: str, contestant: str) -> Callable[[], Any]:
+    import graph as graphs
+    import torch
+
+    x, y = training.batch
+    if contestant == "PyTorch channels_last":
+        if x.ndim != 4:
+            raise Unavailable("no images")
+        x = x.to(memory_format=torch.channels_last)
+        training.model.to(memory_format=torch.channels_last)
+    training.model.train(kind == "train")
+    model = torch.compile(training.model) if contestant == "torch.compile" else training.model
+    if kind == "train":
+        return graphs.eager_step(training._replace(model=model, batch=(x, y)))
+
+    def step():
+        with torch.inference_mode():
+            return model(x)
+
+    return step
+
+
+def onnx_step(training, threads: int) -> Callable[[], Any]:
+    import minflow as flow
+    import onnxruntime
+
+    x = training.batch[0]
+    file = io.BytesIO()
+    flow.onnx.export(training.model.eval(), (x,), file)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    session = onnxruntime.InferenceSession(file.getvalue(), options, providers=["CPUExecutionProvider"])
+    inputs = {session.get_inputs()[0].name: x.numpy()}
+    return lambda: session.run(None, inputs)
+
+
+# ---- what is measured ------------------------------------------------------------------------------------------------
+
+
+def set_threads(threads: int, pin: bool, with_torch: bool) -> None:
+    import minflow as flow
+
+    flow.set_num_threads(threads)
+    if with_torch:
+        import torch
+
+        torch.set_num_threads(threads)
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(CORES)[:1] if pin and threads == 1 else CORES)
+
+
+CORES = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
+
+
+@contextlib.contextmanager
+def busy(cores: int) -> Iterator[None]:
+    """Other processes that compute all the time."""
+    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(cores)]
+    try:
+        yield
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+
+
+def rates(threads: int) -> tuple[float, float]:
+    """(multiplications and additions, bytes read or written) per second at best: of a large product, of a copy."""
+    import numpy as np
+
+    a = np.ones((1024, 1024), "f4")
+    product = a @ a
+    flops = max(2 * 1024**3 / timed(lambda: np.matmul(a, a, out=product)) for _ in range(8))
+    source = np.ones((threads, 1 << 22), "f4")
+    target = np.empty_like(source)
+    with ThreadPoolExecutor(threads) as pool:
+        copy = lambda: list(pool.map(np.copyto, target, source))  # noqa: E731
+        copy()
+        moved = max(2 * source.nbytes / timed(copy) for _ in range(8))
+    return flops, moved
+
+
+def timed(function: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    function()
+    return time.perf_counter() - start
+
+
+def products(step: Callable) -> list[tuple[float, float]]:
+    """(multiplications and additions, bytes) of each product of a graph's step."""
+    program, inputs = step.graph
+    found = []
+    for part in program.compiled_for(inputs, {}).parts:
+        for node in part.graph.nodes:
+            if node.op.name in PRODUCTS:
+                specs = [value.spec for value in node.inputs] + list(node.out_specs)
+                found.append((2.0 * multiplications(node.op.name, [s.shape for s in specs], node.attrs),
+                              float(sum(math.prod(s.shape) * s.dtype.itemsize for s in specs))))
+    return found
+
+
+def multiplications(op: str, shapes: list[tuple], attrs: dict[str, Any]) -> int:
+    """Of a product whose two operands and result have these shapes."""
+    if op == "matmul":
+        return math.prod(shapes[2]) * shapes[0][-2 if attrs["ta"] else -1]
+    results = shapes[2] if op == "conv2d" else shapes[0]  # or their gradient
+    filters = shapes[2] if op == "conv2d_weight_grad" else shapes[1]
+    return math.prod(results) * math.prod(filters[1:])
+
+
+def floor(parts: list[tuple[float, float]], flops: float, moved: float) -> Floor:
+    total, size = sum(f for f, _ in parts), sum(b for _, b in parts)
+    return Floor(total, size, total / flops, size / moved, sum(max(f / flops, b / moved) for f, b in parts))
+
+
+def rounds(steps: dict[str, Callable], count: int) -> dict[str, list[tuple[float, float]]]:
+    """contestant -> (seconds, seconds of processors) of a step, in each of `count` rounds."""
+    calls, times = {}, {name: [] for name in steps}
+    for name, step in steps.items():
+        switch(name)
+        step(), step()
+        calls[name] = max(1, math.ceil(SHORTEST / max(timed(step), 1e-6)))
+    gc.collect()
+    for _ in range(count):
+        for name, step in steps.items():
+            switch(name)
+            step()
+            used, start = time.process_time(), time.perf_counter()
+            for _ in range(calls[name]):
+                step()
+            times[name].append(((time.perf_counter() - start) / calls[name],
+                                (time.process_time() - used) / calls[name]))
+    return times
+
+
+def peak(model: str, kind: str, contestant: str, threads: int) -> int:
+    """Bytes in memory at most during a few steps, beyond what is imported. Of this process; Linux only."""
+    import trainings
+    from graph import eager_step
+
+    set_threads(threads, False, contestant in TORCH)
+    switch(contestant)
+    lib, nn = (trainings.torch_library if contestant in TORCH else trainings.flow_library)()
+    small = nn.Linear(4, 4)  # a step of it loads what a library loads at its first step
+    eager_step(trainings.Training(small, nn.CrossEntropyLoss(), lib.optim.SGD(small.parameters(), lr=0.1),
+                                  (lib.ones(2, 4), lib.zeros(2, dtype=lib.int64))))()
+    gc.collect()
+    before = status("VmRSS")
+    with open("/proc/self/clear_refs", "w") as file:
+        file.write("5")  # the peak begins anew
+    step = step_of(model, kind, contestant, threads)
+    for _ in range(STEPS - 1):
+        step()
+    return status("VmHWM") - before
+
+
+def status(what: str) -> int:
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) * 1024 for line in file if line.startswith(what))
+
+
+def peak_apart(*words: str) -> int | None:
+    if not os.path.exists("/proc/self/clear_refs"):
+        return None
+    done = subprocess.run([sys.executable, __file__, "--peak-of", *words], capture_output=True, text=True)
+    last = done.stdout.split()[-1:]
+    return int(last[0]) if done.returncode == 0 and last and last[0].isdigit() else None
+
+
+def figures(times: dict[str, list[tuple[float, float]]]) -> dict[str, Any]:
+    """The best of PyTorch's modes, and of each contestant its medians and its ratio to that one."""
+    from graph import quartiles
+
+    wall = {name: [seconds for seconds, _ in pairs] for name, pairs in times.items()}
+    modes = [name for name in TORCH if name in wall]
+    best = min(modes, key=lambda name: statistics.median(wall[name]), default=None)
+    rows = {}
+    for name, pairs in times.items():
+        rows[name] = {"seconds": statistics.median(wall[name]), "processors": statistics.median(p for _, p in pairs),
+                      "ratio": quartiles(wall[name], wall[best]) if best else None}
+    return {"best": best, "contestants": rows}
+
+
+def measure(model: str, kind: str, threads: int, options: argparse.Namespace, rate: tuple[float, float]) -> dict:
+    """All figures of one row, printed as they come."""
+    from graph import human
+
+    steps, without = {}, {}
+    for name in names(options, kind):
+        try:
+            steps[name] = step_of(model, kind, name, threads)
+        except Unavailable as error:
+            without[name] = str(error)
+    parts = next(products(step) for step in steps.values() if hasattr(step, "graph"))
+    least = floor(parts, *rate)
+    found = {"model": model, "kind": kind, "threads": threads, "floor": least._asdict(), "without": without}
+    found |= figures(rounds(steps, options.rounds))
+    print(f"  {model}, {kind}, {threads} thread{'s' * (threads > 1)}: floor {human(least.seconds)} "
+          f"({least.flops / 1e9:.2f} GFLOP {human(least.computing)}, {least.bytes / 1e6:.1f} MB {human(least.moving)})")
+    for name, row in found["contestants"].items():
+        row["peak"] = None if options.no_memory else peak_apart(model, kind, name, str(threads))
+        ratio = "" if row["ratio"] is None else "{1:5.3f}  [{0:.3f}, {2:.3f}]".format(*row["ratio"])
+        memory = "" if row["peak"] is None else f"   {row['peak'] / 1e6:7.1f} MB"
+        print(f"    {name:22}{human(row['seconds']):>10}   {row['seconds'] / least.seconds:5.2f} of the floor   "
+              f"{ratio:23}   processors {human(row['processors']):>9}{memory}{'   best' * (name == found['best'])}",
+              flush=True)
+    for name, reason in without.items():
+        print(f"    {name:22}not available: {reason}")
+    switch("graph")
+    return found
+
+
+def main() -> None:
+    options = parse()
+    for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+        os.environ[variable] = str(max(options.threads))
+    if options.peak_of:
+        model, kind, contestant, threads = options.peak_of
+        print(peak(model, kind, contestant, int(threads)))
+        return
+    import numpy as np
+
+    versions = f"numpy {np.__version__}"
+    if not options.no_torch:
+        try:
+            import torch
+
+            versions += f", PyTorch {torch.__version__}"
+        except ImportError:
+            print("PyTorch is not installed: minflow's own figures only")
+            options.no_torch = True
+    load = f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
+    print(f"{versions}, {len(CORES) or os.cpu_count()} cores, load {load} before, {options.busy} kept busy; "
+          f"{options.rounds} rounds in alternation; ratios to the best of PyTorch's modes: median [quartiles]")
+    rows, ceilings = [], {}
+    with busy(options.busy):
+        for threads in options.threads:
+            set_threads(threads, options.pin, not options.no_torch)
+            ceilings[threads] = rate = rates(threads)
+            print(f"  {threads} thread{'s' * (threads > 1)}: {rate[0] / 1e9:.0f} GFLOP/s in a large product, "
+                  f"{rate[1] / 1e9:.1f} GB/s in a copy")
+            rows += [measure(model, kind, threads, options, rate) for model in options.only for kind in options.kinds]
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump({"versions": versions, "rounds": options.rounds, "busy": options.busy, "pinned": options.pin,
+                       "ceilings": ceilings, "rows": rows}, file, indent=1)
+
+
+if __name__ == "__main__":
+    main()

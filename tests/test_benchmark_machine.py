@@ -1,0 +1,75 @@
+"""benchmarks/machine.py: what it counts and computes from times, and that its smallest configuration runs."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FILE = Path(__file__).parents[1] / "benchmarks" / "machine.py"
+
+
+@pytest.fixture
+def bench(monkeypatch):
+    monkeypatch.syspath_prepend(FILE.parent)  # it imports the other benchmarks
+    spec = importlib.util.spec_from_file_location("benchmark_machine", FILE)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    yield module
+    for name in ("graph", "trainings"):
+        sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize(("op", "shapes", "count"), [
+    ("matmul", [(5, 7, 3), (5, 7, 4), (5, 3, 4)], 5 * 3 * 7 * 4),
+    ("conv2d", [(2, 6, 8, 8), (4, 3, 5, 5), (2, 4, 4, 4)], 2 * 4 * 16 * 3 * 25),  # in two groups
+    ("conv2d_input_grad", [(2, 4, 4, 4), (4, 3, 5, 5), (2, 6, 8, 8)], 2 * 4 * 16 * 3 * 25),
+    ("conv2d_weight_grad", [(2, 4, 4, 4), (2, 6, 8, 8), (4, 3, 5, 5)], 2 * 4 * 16 * 3 * 25),
+])  # fmt: skip
+def test_multiplications_of_a_product(bench, op, shapes, count):
+    assert bench.multiplications(op, shapes, {"ta": True}) == count
+
+
+def test_floor_takes_the_longer_of_computing_and_moving_for_each_product(bench):
+    assert bench.floor([(8.0, 1.0), (2.0, 6.0)], flops=2.0, moved=1.0) == (10.0, 7.0, 5.0, 7.0, 4.0 + 6.0)
+
+
+def test_ratios_are_to_pytorchs_best_mode_of_the_same_round(bench):
+    times = {"graph": [(1.0, 2.0), (4.0, 3.0), (2.0, 2.0)], "PyTorch": [(9.0, 9.0)] * 3,
+             "PyTorch channels_last": [(2.0, 2.0), (4.0, 2.0), (8.0, 2.0)]}
+    found = bench.figures(times)
+    assert found["best"] == "PyTorch channels_last"
+    assert found["contestants"]["graph"] == {"seconds": 2.0, "processors": 2.0, "ratio": [0.25, 0.5, 1.0]}
+    assert bench.figures({"graph": times["graph"]})["contestants"]["graph"]["ratio"] is None
+
+
+def test_words_choose_contestants(bench):
+    options = bench.parse(["--compile", "--onnx", "--threads", "1"])
+    assert bench.names(options, "train") == [*bench.OURS, *bench.TORCH]
+    assert bench.names(options, "predict") == [*bench.OURS, *bench.TORCH, "onnxruntime"]
+    assert bench.names(bench.parse(["--no-torch"]), "train") == [*bench.OURS]
+    assert (options.threads, options.rounds, options.pin) == ([1], 20, False)
+
+
+def test_smallest_configuration_runs(tmp_path):
+    pytest.importorskip("numba")
+    file = tmp_path / "figures.json"
+    words = ["--only", "mlp", "--rounds", "2", "--threads", "1", "--no-torch", "--no-memory", "--json", str(file)]
+    environment = {**os.environ, "PYTHONPATH": str(FILE.parents[1])}
+    done = subprocess.run(
+        [sys.executable, str(FILE), *words], env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(file.read_text())
+    assert [(row["model"], row["kind"], row["threads"]) for row in found["rows"]] == [
+        ("mlp", "train", 1), ("mlp", "predict", 1)
+    ]
+    predicted = 2 * 100 * (784 * 512 + 512 * 10)
+    for row, flops in zip(found["rows"], [3 * predicted - 2 * 100 * 784 * 512, predicted]):  # no gradient of the images
+        assert row["floor"]["flops"] == flops and row["floor"]["seconds"] > 0
+        assert not row["without"] and row["best"] is None
+        assert len(row["contestants"]) == 4
+        assert all(one["seconds"] > 0 and one["processors"] > 0 for one in row["contestants"].values())

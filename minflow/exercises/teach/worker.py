@@ -152,7 +152,8 @@ def judged(question: dict[str, Any]) -> dict[str, str]:
 def execute(source: str, file: str, module: types.ModuleType) -> None:
     """Run a cell as a notebook does: its lines can be found by tracebacks, and it may wait at its top."""
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-    code = compile(source, file, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    # not with our own __future__ annotations: then a job would read its kinds as text
+    code = compile(source, file, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
     result = eval(code, module.__dict__)
     if inspect.iscoroutine(result):
         import asyncio

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -193,6 +194,9 @@ def interrupts(crew, walk, monkeypatch):
         tracer = Interrupting(FILES, i)
         came += tracer.run(lambda: walk(crew))  # noqa: B023
         code, line = tracer.lines[i]
+        end = time.monotonic() + LONG
+        while left_behind()[2] != before and time.monotonic() < end:  # a worker that ends later closes them then
+            time.sleep(0.01)
         assert left_behind() == ([], [], before), f"{Path(code.co_filename).name}:{line} in {code.co_name}"
     whole(crew)
     return len(places), came

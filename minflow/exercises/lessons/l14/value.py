@@ -6,7 +6,7 @@ import math
 from ...definition import Exercise, case
 
 exercise = Exercise(
-    "14.2", "value", kind="write", level="core", answer="Value", limit=0.8, allowed=(1e-9, 1e-9),
+    "14.2", "value", kind="write", level="core", answer="Value", limit=1.2, allowed=(1e-9, 1e-9),
     question="What must a number remember, so that slopes can be found?",
     hint="Draw the smallest case that fails, with a slope at each arrow. What should each value get, and when?",
     fact="These 40 lines are the heart of every engine. What a real one adds is arrays, more rules, and care for "

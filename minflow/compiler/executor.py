@@ -14,7 +14,7 @@ import gc
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from ..core.ir import Node, where_text
 from ..core.where import here
 from .room import HINT
 
+with np.errstate(all="ignore"):  # what entering that sets: to set it again takes a sixth of the time
+    ERRORS, QUIET = next((item for item in copy_context().items() if item[0].name == "numpy.ufunc.extobj"),
+                         (ContextVar("none"), None))
 LOCK = threading.RLock()  # two plans never run at once: they may write the same states
 # What the code here runs for, where the end of a step cannot be waited for: "the build of G_0". Workers of a loader
 # inherit it.
@@ -67,10 +70,10 @@ def run(plan, arrays: Sequence[np.ndarray], timed: bool = False, watch=None) -> 
         raise GraphError("a graph is called while it runs, by an operation of its own or a __del__", where=here(),
                          values={"it runs": f"{plan.failed and plan.failed.op} {place_of(plan.failed)}"},
                          hint="call it before or after; a graph of its own for the inner call")
+    token = ERRORS.set(QUIET)
     try:
         plan.busy = True
-        with np.errstate(all="ignore"):
-            return plan.run(arrays, timed, watch)
+        return plan.run(arrays, timed, watch)
     except MinflowError as error:
         error.where = place_of(plan.failed) or error.where
         raise
@@ -81,6 +84,7 @@ def run(plan, arrays: Sequence[np.ndarray], timed: bool = False, watch=None) -> 
         error.add_note(clean(f"in the graph: {plan.failed and plan.failed.op} {place_of(plan.failed)}"))
         raise
     finally:
+        ERRORS.reset(token)
         plan.busy = False
         plan.forget()
 

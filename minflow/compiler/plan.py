@@ -66,6 +66,8 @@ class Plan(Layout):
         for node in self.checks_first():
             self.prepare(node)
         self.running = iter(self.calls)
+        self.outs = [(self.env.get(v), self.slot_of.get(v), v in self.fresh and v not in self.results[:k])
+                     for k, v in enumerate(self.results)]
         self.reads = [(s.array, s.read) for s in graph.states if s.read is not None]
         self.copies = [(s, v) for s, v in graph.updates.items() if self.in_place.get(v) is not s]
         self.written = frozenset([id(owner_of(s.array)) for s in graph.updates])
@@ -131,6 +133,10 @@ class Plan(Layout):
         late = [v for v in outs if v in slot_of]
         if not late and not reads:
             places = [env[v] for v in outs]
+            if node.op.shortcut and outs[0].spec.plain and isinstance(kernel, np.ufunc):
+                with np.errstate(all="ignore"):  # numpy would make arrays of the numbers at each call: half of its time
+                    args = [np.asarray(x, places[0].dtype) if x.__class__ is float or x.__class__ is int
+                            and abs(x) < 1 << 53 else x for x in args]
             self.calls.append(functools.partial(kernel, *args, out=places if node.op.many else places[0]))
         elif not late:
             places = [env[v] for v in outs]
@@ -158,12 +164,13 @@ class Plan(Layout):
         outputs.
         """
         slots = self.slots
-        slots[:] = [None] * len(slots)  # also what was kept: a view of an input is made anew
+        if slots:
+            slots[:] = [None] * len(slots)  # also what was kept: a view of an input is made anew
         for (slot, fixed), array in zip(self.inputs, arrays):
             if self.written and id(owner_of(array)) in self.written:
                 array = array.copy()  # it shares storage with a state that this plan writes
             if slot is None:
-                np.copyto(fixed, array)
+                fixed[...] = array
             else:
                 slots[slot] = array
         self.running = calls = iter(self.calls)  # before what is read: an error there is of no node
@@ -179,17 +186,20 @@ class Plan(Layout):
             for call in calls:
                 call()
         results = []
-        for v in self.results:
-            array = self.array_of(v)
-            taken = v in self.fresh and not any([array is r for r in results])
-            results.append(array if taken else array.copy() if array.flags.c_contiguous else np.array(array, order="C"))
+        for array, slot, fresh in self.outs:
+            array = slots[slot] if array is None else array
+            results.append(array if fresh else array.copy())
         if self.copies:
-            sources = [(s.array, self.array_of(v)) for s, v in self.copies]
-            shared = len(sources) > 1
-            for target, array in [(t, a.copy() if shared else a) for t, a in sources]:
-                target[...] = array
+            self.copy_states()
         self.runs += 1
         return results
+
+    def copy_states(self) -> None:
+        """Write the new values of states that were computed elsewhere."""
+        sources = [(s.array, self.array_of(v)) for s, v in self.copies]
+        shared = len(sources) > 1
+        for target, array in [(t, a.copy() if shared else a) for t, a in sources]:
+            target[...] = array
 
     def forget(self) -> None:
         """Let go of the inputs and outputs of the last run, but for what is kept."""

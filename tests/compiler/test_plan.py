@@ -152,3 +152,21 @@ def test_timed_and_watched_runs_give_the_same():
         == plain
     )
     assert [name for name, _ in seen] == ["add", "exp", "matmul", "sum"]
+
+
+def test_a_run_leaves_numpys_errors_as_they_were():
+    """And is itself quiet, where a program makes errors of warnings."""
+    graph, _ = trace(lambda x: (x * 1e30 * 1e300 - 5, x / 0), [flow.ones(3)])
+    plan, x = Plan(graph), np.ones(3, "float32")
+    with np.errstate(all="raise"):
+        first, second = run(plan, [x])
+        with pytest.raises(FloatingPointError):
+            x / np.zeros(3)
+    assert np.isinf(first).all() and np.isinf(second).all()
+
+
+def test_a_result_named_twice_is_two_arrays():
+    graph, _ = trace(lambda x: (y := x + 2, y), [flow.ones(70_000)])
+    first, second = run(Plan(graph), [np.ones(70_000, "float32")])
+    first[:] = 0
+    assert (second == 3).all()

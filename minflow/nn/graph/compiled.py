@@ -27,6 +27,9 @@ from .python_state import Read, reads_of
 from .tree import unflatten
 
 
+new_tensor = object.__new__
+
+
 class Summary(NamedTuple):
     """What stays of a plan in its graph's history. inputs: (name, Spec).  reason: (what, old, new).  seconds: by
     phase."""
@@ -69,6 +72,7 @@ class CompiledGraph(Compiled):
         self.inputs: tuple = tuple(zip(graph.input_names(build.tree), [t.spec for t in build.inputs]))
         self.mode = MODE.get().grad, default_dtype()
         self.steps = graph.config.accumulation
+        self.specs = [v.spec for v in self.parts[0].plan.results] if self.steps == 1 else None
         self.trains = bool(graph.optimizers)
         self.writes = self.trains or any(p.plan.written for p in self.parts)
         self.runs = 0
@@ -106,8 +110,9 @@ class CompiledGraph(Compiled):
         if self.runs <= 2:
             self.seconds["first run" if self.runs == 1 else "second run"] = time.perf_counter() - start
         tensors = []
-        for array in results:
-            tensors.append(tensor := Tensor(array, spec_of(array)))
+        for array, spec in zip(results, self.specs or map(spec_of, results)):
+            tensors.append(tensor := new_tensor(Tensor))  # Tensor(...) without the frame of its __init__
+            tensor.array, tensor.spec = array, spec
             tensor.result_of = self.name  # for the error of its backward()
         result = tensors[0] if self.simple else unflatten(self.out_tree, tensors)
         if heard:

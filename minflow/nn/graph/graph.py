@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import operator
 from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any, NoReturn
@@ -30,6 +31,7 @@ from .config import STYLES, GraphConfig
 from .key import Fingerprint
 from .members import Members
 
+SPEC = operator.attrgetter("spec")
 COUNTS: dict[str, Iterator[int]] = {}  # class name -> the numbers of its graphs, as OneFlow counts them
 
 
@@ -212,7 +214,7 @@ class RunningGraph(Members, Display):
         specs, tensors = None, args
         if not kwargs and mode.trace is None:
             try:  # the common case: tensors only
-                specs, tree = tuple([x.spec for x in args]), len(args)
+                specs, tree = tuple(map(SPEC, args)), len(args)
             except AttributeError:
                 pass  # what is wrong is said outside of this
         if specs is None:

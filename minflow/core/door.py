@@ -23,7 +23,7 @@ from .base.errors import (
 from .ir import NUMBERS
 from .mode import current
 from .spec import promote
-from .where import OURS, describe, explain, fail, here
+from .where import OURS, describe, explain, fail, here, marks_of
 
 
 def apply(op: Any, *inputs, **attrs):
@@ -39,8 +39,7 @@ def apply(op: Any, *inputs, **attrs):
         op.unknown(attrs)
         if raised_by_user(error):
             raise
-        names = op.inputs if not op.variadic else [f"{op.inputs[0][1:]}[{k}]" for k in range(len(inputs))]
-        raise raw_error(op.name, error, {**dict(zip(names, inputs)), **attrs}) from error
+        raise raw_error(op.name, error, {**dict(zip(marks_of(op, inputs), inputs)), **attrs}) from error
 
 
 RAW = (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, TypeError, ValueError)

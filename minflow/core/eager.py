@@ -6,6 +6,8 @@ rather than split up. Read next: `autograd.py`, which walks the tape back.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from .base.errors import GradError
@@ -50,34 +52,41 @@ class Eager(Mode):
         plain = op.shortcut
         if plain is None and isinstance(inputs[0], Tensor):
             return self.view(op, inputs[0], attrs)
-        arrays, values, needs, bit, first, strided = [], [], 0, 1, None, False
-        for x in inputs:
-            if isinstance(x, Tensor):
-                if x.alias is not None:
-                    refresh(x)
-                    strided = True
-                spec = x.spec
-                if spec is not first:
-                    if first is None:
-                        first = spec
+        if len(inputs) == 2 and isinstance(x := inputs[0], Tensor) and isinstance(y := inputs[1], Tensor) and (
+                x.alias is None is y.alias):  # the loop below, written out
+            first, last, strided, arrays = x.spec, y.spec, False, (x.array, y.array)
+            plain = plain and first is last
+            needs = x.needs | y.needs << 1
+            values = needs and [x.value if x.needs else first, y.value if y.needs else last]
+        else:
+            arrays, values, needs, bit, first, strided = [], [], 0, 1, None, False
+            for x in inputs:
+                if isinstance(x, Tensor):
+                    if x.alias is not None:
+                        refresh(x)
+                        strided = True
+                    spec = x.spec
+                    if spec is not first:
+                        if first is None:
+                            first = spec
+                        else:
+                            plain = False
+                    arrays.append(x.array)
+                    if x.needs:
+                        needs |= bit
+                        values.append(x.value)
                     else:
-                        plain = False
-                arrays.append(x.array)
-                if x.needs:
-                    needs |= bit
-                    values.append(x.value)
+                        values.append(spec)
+                elif x.__class__ in REAL:
+                    arrays.append(x)
+                    values.append(x)
+                elif x.__class__ is complex:
+                    plain = False
+                    arrays.append(x)
+                    values.append(x)
                 else:
-                    values.append(spec)
-            elif x.__class__ in REAL:
-                arrays.append(x)
-                values.append(x)
-            elif x.__class__ is complex:
-                plain = False
-                arrays.append(x)
-                values.append(x)
-            else:
-                return self.run(op, tuple([self.input_of(op, x) for x in inputs]), attrs)
-            bit += bit
+                    return self.run(op, tuple(map(partial(self.input_of, op), inputs)), attrs)
+                bit += bit
         needs &= op.differentiable
         if plain and first is not None and first.plain:  # one spec, floating, not 0-d: infer would say the same
             result = new_tensor(Tensor)

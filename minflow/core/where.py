@@ -81,9 +81,14 @@ def describe(x: Any) -> str:
     return f"{spec}  (made at {where_text(node.where)})" if node is not None and node.where else str(spec)
 
 
+def marks_of(op: Any, inputs: Sequence) -> Sequence[str]:
+    """The names of the inputs of an op; "tensors[0]", ... of one that takes any number."""
+    return [f"{op.inputs[0][1:]}[{i}]" for i in range(len(inputs))] if op.variadic else op.inputs
+
+
 def explain(error: MinflowError, op: Any, inputs: Sequence) -> MinflowError:
     """Fill in what a shape rule could not know: names, values, module and line."""
-    marks = [f"{op.inputs[0][1:]}[{i}]" for i in range(len(inputs))] if op.variadic else op.inputs
+    marks = marks_of(op, inputs)
     names = {mark: name_of(x, mark) for mark, x in zip(marks, inputs)}
     if len(set(names.values())) < len(names):
         names = {mark: mark for mark in names}

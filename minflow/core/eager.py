@@ -54,12 +54,13 @@ class Eager(Mode):
             return self.view(op, inputs[0], attrs)
         if len(inputs) == 2 and isinstance(x := inputs[0], Tensor) and isinstance(y := inputs[1], Tensor) and (
                 x.alias is None is y.alias):  # the loop below, written out
-            first, last, strided, arrays = x.spec, y.spec, False, (x.array, y.array)
+            arrays, strided = (x.array, y.array), False
+            first, last = specs = x.spec, y.spec
             plain = plain and first is last
             needs = x.needs | y.needs << 1
             values = needs and [x.value if x.needs else first, y.value if y.needs else last]
         else:
-            arrays, values, needs, bit, first, strided = [], [], 0, 1, None, False
+            arrays, values, needs, bit, first, strided, specs = [], [], 0, 1, None, False, ()
             for x in inputs:
                 if isinstance(x, Tensor):
                     if x.alias is not None:
@@ -111,7 +112,7 @@ class Eager(Mode):
                 node = Node(op, values, attrs, first.alone, needs, saved, self.scope, caller(4))
                 result.value, result.needs = new_value((node, 0, first)), True
             return result
-        dtype, specs = infer(op, inputs, attrs)
+        dtype, specs = infer(op, inputs, attrs, specs)
         if dtype is not None:
             return converted(self, op, inputs, attrs, dtype, specs)
         for array in arrays:

@@ -20,10 +20,11 @@ INFERRED_LIMIT = 20_000
 DEPENDS_ON_DEFAULT.append(INFERRED.clear)
 
 
-def infer(op: Any, inputs: Sequence, attrs: Mapping):
+def infer(op: Any, inputs: Sequence, attrs: Mapping, specs: tuple = ()):
     """The shape rule, or what it said before: (None, output specs); or (dtype that the inputs must be cast to, None);
-    or (bfloat16, output specs) where the op must be computed in float32. What the last two ask for does `converted`."""
-    specs = tuple([x.__class__ if x.__class__ in NUMBERS else x.spec for x in inputs])
+    or (bfloat16, output specs) where the op must be computed in float32. What the last two ask for does `converted`.
+    specs: of the inputs, where all are tensors and the caller knows them."""
+    specs = specs or tuple([x.__class__ if x.__class__ in NUMBERS else x.spec for x in inputs])
     key = (op, specs, tuple(attrs.items())) if attrs else (op, specs)
     try:
         return INFERRED[key]

@@ -8,7 +8,8 @@
 
 A round runs every contestant once untimed, so that nobody pays for caches that the one before filled and for threads
 that still spin, and once timed. A ratio is the median over the rounds of a contestant's time by that of PyTorch's best
-mode (the one of the lowest median) in the same round, with its quartiles. Processor time is that of all threads.
+mode (the one of the lowest median) in the same round, with its quartiles. Processor time is that of all threads; where
+others use the cores, its ratio at one thread says more than that of the times.
 
 The floor: what the products of matrices of a step and its convolutions take, each the longer of its multiplications at
 this machine's rate of a large product and its bytes at this machine's rate of copying. All else would cost nothing.
@@ -320,12 +321,14 @@ def figures(times: dict[str, list[tuple[float, float]]]) -> dict[str, Any]:
     from graph import quartiles
 
     wall = {name: [seconds for seconds, _ in pairs] for name, pairs in times.items()}
+    used = {name: [processors for _, processors in pairs] for name, pairs in times.items()}
     modes = [name for name in TORCH if name in wall]
     best = min(modes, key=lambda name: statistics.median(wall[name]), default=None)
     rows = {}
-    for name, pairs in times.items():
-        rows[name] = {"seconds": statistics.median(wall[name]), "processors": statistics.median(p for _, p in pairs),
-                      "ratio": quartiles(wall[name], wall[best]) if best else None}
+    for name in times:
+        rows[name] = {"seconds": statistics.median(wall[name]), "processors": statistics.median(used[name]),
+                      "ratio": quartiles(wall[name], wall[best]) if best else None,
+                      "processors ratio": quartiles(used[name], used[best]) if best else None}
     return {"best": best, "contestants": rows}
 
 
@@ -347,11 +350,12 @@ def measure(model: str, kind: str, threads: int, options: argparse.Namespace, ra
           f"({least.flops / 1e9:.2f} GFLOP {human(least.computing)}, {least.bytes / 1e6:.1f} MB {human(least.moving)})")
     for name, row in found["contestants"].items():
         row["peak"] = None if options.no_memory else peak_apart(model, kind, name, str(threads))
-        ratio = "" if row["ratio"] is None else "{1:5.3f}  [{0:.3f}, {2:.3f}]".format(*row["ratio"])
+        ratio, other = ("" if row[which] is None else "{1:5.3f}  [{0:.3f}, {2:.3f}]".format(*row[which])
+                        for which in ("ratio", "processors ratio"))
         memory = "" if row["peak"] is None else f"   {row['peak'] / 1e6:7.1f} MB"
+        best = "   best" * (name == found["best"])
         print(f"    {name:22}{human(row['seconds']):>10}   {row['seconds'] / least.seconds:5.2f} of the floor   "
-              f"{ratio:23}   processors {human(row['processors']):>9}{memory}{'   best' * (name == found['best'])}",
-              flush=True)
+              f"{ratio:23}   processors {human(row['processors']):>9}  {other:23}{memory}{best}", flush=True)
     for name, reason in without.items():
         print(f"    {name:22}not available: {reason}")
     switch("graph")

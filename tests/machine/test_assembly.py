@@ -3,12 +3,18 @@
 Compiled here for other machines than this one. On ARM they have never run: this is all that is known of them there.
 """
 
+import os
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 binding = pytest.importorskip("llvmlite.binding")
+pytest.importorskip("numba")
 from llvmlite import ir
+from numba.core import codegen
 
 from minflow.machine import llvm, micro
 
@@ -92,3 +98,19 @@ def test_what_does_not_fit_into_registers_is_seen():
 def test_this_machine_is_of_a_family():
     assert micro.HERE is micro.FAMILIES[llvm.WIDE]
     assert {*micro.PIXELS} == {(p, v) for p in micro.ROWS for v in {micro.VECTORS, 1}}
+
+
+@pytest.mark.slow
+def test_the_convolutions_of_avx2_are_proved_too(tmp_path):
+    """What test_convolutions.py asks, of kernels that are compiled as a machine without AVX-512 would compile them."""
+    here = codegen.get_host_cpu_features()
+    if "+avx2" not in here or "+fma" not in here:
+        pytest.skip("this processor has no AVX2")
+    features = "+avx,+avx2,+bmi,+bmi2,+fma,+sse4.2"
+    environment = {**os.environ, "NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": features,
+                   "NUMBA_CACHE_DIR": str(tmp_path)}
+    program = "from minflow.machine import llvm; assert not llvm.WIDE; import pytest, sys; sys.exit(pytest.main())"
+    words = ["-q", "-n0", str(Path(__file__).with_name("test_convolutions.py"))]
+    done = subprocess.run([sys.executable, "-c", program, *words],
+                          env=environment, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]

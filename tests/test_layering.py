@@ -165,7 +165,7 @@ CAPS = {
     "onnx.forms": 822,          # a table of ops in another system's words; each is read alone
     "accepted": 380,            # names for other machines: answered for one process and one CPU, or refused
     "compat": 170,              # programs of OneFlow and PyTorch, unchanged
-    "machine": 890,             # vectors, micro-kernels, convolutions by them, Winograd's algorithm
+    "machine": 1650,            # vectors, micro-kernels, convolutions by them, Winograd's algorithm, loops over planes
     "exercises": 3230,          # the checker, the teacher's tools, translations
     "exercises.lessons": None,  # an exercise is one file that is read alone
     "face": 1650,               # minflow/__init__.py, the namespaces of one screen each, the command line
@@ -346,7 +346,8 @@ def test_a_folder_is_a_table_of_contents():
 
 
 LATE = {"minflow.headless",    # imported by `minflow run` only
-        *[f"minflow.machine.{name}" for name in ("llvm", "micro", "conv", "winograd")],    # where `machine.use` runs
+        *[f"minflow.machine.{name}" for name in ("llvm", "micro", "vectors", "conv", "winograd", "depthwise", "norm",
+                                                 "pool")],    # where `machine.use` runs
         "minflow.compat.einops", "minflow.compat.einops_backend"}    # where a program imports einops
 
 

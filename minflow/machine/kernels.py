@@ -7,11 +7,13 @@ import math
 
 import numpy as np
 
-from ..core.backend.scratch import buffer
 from ..core.ops.conv import positions
-from . import conv, winograd
+from . import conv, depthwise, winograd
 from .llvm import LANES
+from .memory import at, chunks_of, scratch
 from .micro import PANEL
+from .norm import batch_norm, batch_norm_grad
+from .pool import max_pool2d, max_pool2d_grad
 from .threads import split
 
 FEW = 16  # channels; below, what a filter meets at a pixel become its channels
@@ -77,19 +79,6 @@ def sizes(*geometry) -> Sizes:
     return Sizes(*geometry)
 
 
-def at(array: np.ndarray) -> int:
-    """Its address. Somebody must hold the array: what is large of `scratch` is its caller's alone."""
-    return array.ctypes.data
-
-
-def scratch(purpose: str, count: int, zeros: bool = False) -> np.ndarray:
-    """This thread's memory for a purpose. zeros: borders and channels that nobody writes are read."""
-    found = buffer(f"machine {purpose}", (count,), "f4")
-    if zeros:
-        found.fill(0)
-    return found
-
-
 def fits(x: np.ndarray, weight: tuple, groups: int, others: tuple, *rest: np.ndarray | None) -> bool:
     """Is this a convolution that is quicker here? Those of 1x1 pixels are products that BLAS makes without a copy.
 
@@ -98,11 +87,6 @@ def fits(x: np.ndarray, weight: tuple, groups: int, others: tuple, *rest: np.nda
     return (groups == 1 and kh * kw > 1 and f >= LEAST_FILTERS and x.dtype == np.float32
             and math.prod(others) * c * kh * kw >= LEAST
             and all(array is None or array.flags.c_contiguous for array in (x, *rest)))
-
-
-def chunks_of(n: int, size: int) -> list[tuple[int, int]]:
-    """(first, last) of so many images at a time."""
-    return [(first, min(first + size, n)) for first in range(0, n, size)]
 
 
 # ---- by chunks of images --------------------------------------------------------------------------------------------
@@ -167,6 +151,8 @@ def filters_grad(s: Sizes, x: np.ndarray, grad: np.ndarray, out: np.ndarray) -> 
 # ---- what the ops call: out, or None where it does not fit -----------------------------------------------------------
 
 def conv2d(x, weight, stride, padding, dilation, groups, out=None):
+    if groups > 1:
+        return depthwise.conv2d(x, weight, stride, padding, dilation, groups, out)
     s = sizes(x.shape, len(weight), weight.shape[2:], stride, padding, dilation)
     shape = (s.n, s.filters, *s.size)
     if not fits(x, weight.shape, groups, shape, weight, out):
@@ -175,6 +161,8 @@ def conv2d(x, weight, stride, padding, dilation, groups, out=None):
 
 
 def conv2d_input_grad(grad, weight, shape, stride, padding, dilation, groups, out=None):
+    if groups > 1:
+        return depthwise.conv2d_input_grad(grad, weight, shape, stride, padding, dilation, groups, out)
     border = tuple(d * (k - 1) - p for d, k, p in zip(dilation, weight.shape[2:], padding))
     if (max(stride) > 1 or min(border) < 0 or min(weight.shape[:2]) < FEW
             or not fits(grad, weight.shape, groups, grad.shape, weight, out)):
@@ -184,7 +172,13 @@ def conv2d_input_grad(grad, weight, shape, stride, padding, dilation, groups, ou
 
 
 def conv2d_weight_grad(grad, x, shape, stride, padding, dilation, groups, out=None):
+    if groups > 1:
+        return depthwise.conv2d_weight_grad(grad, x, shape, stride, padding, dilation, groups, out)
     if not fits(x, shape, groups, grad.shape, grad, out):
         return None
     s = sizes(x.shape, shape[0], shape[2:], stride, padding, dilation)
     return filters_grad(s, x, grad, np.empty(shape, "f4") if out is None else out)
+
+
+__all__ = ["batch_norm", "batch_norm_grad", "conv2d", "conv2d_input_grad", "conv2d_weight_grad", "max_pool2d",
+           "max_pool2d_grad"]

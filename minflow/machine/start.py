@@ -15,11 +15,13 @@ import numpy as np
 
 from ..core.base.errors import MinflowWarning, MissingDependencyError
 from ..core.op import Op, kernel
-from ..core.ops import conv
+from ..core.ops import conv, norm, pool
 from ..core.where import here
 
 NAMES = {conv.conv2d: "conv2d", conv.conv2d_input_grad: "conv2d_input_grad",
-         conv.conv2d_weight_grad: "conv2d_weight_grad"}  # of functions in kernels.py
+         conv.conv2d_weight_grad: "conv2d_weight_grad",
+         norm.batch_norm: "batch_norm", norm.batch_norm_grad: "batch_norm_grad",
+         pool.max_pool2d: "max_pool2d", pool.max_pool2d_grad: "max_pool2d_grad"}  # of functions in kernels.py
 PLAIN: dict[Op, Callable] = {}  # NumPy's kernels, while the machine is used
 LATE = 1.0  # seconds after which a compilation is spoken of
 
@@ -87,6 +89,16 @@ def run_all() -> None:
         grad = np.empty((1, 16, *s.size), "f4")
         kernels.forward(s, x, weight, grad)
         kernels.filters_grad(s, x, grad, weight)
+    weight, vector = np.ones((16, 1, 3, 3), "f4"), np.ones(16, "f4")
+    for size in (4, 8):  # depthwise, by tables and by masks; columns and planes
+        x = np.ones((2, 16, size, size), "f4")
+        depthwise = dict(stride=(1, 1), padding=(1, 1), dilation=(1, 1), groups=16)
+        kernels.conv2d(x, weight, **depthwise)
+        kernels.conv2d_weight_grad(x, x, weight.shape, **depthwise)
+        _, mean, var = kernels.batch_norm(x, vector, vector, 1e-5)
+        kernels.batch_norm_grad(x, x, vector, mean, var, 1e-5)
+    y, indices = kernels.max_pool2d(x, (2, 2), (2, 2), (0, 0), (1, 1), False)
+    kernels.max_pool2d_grad(y, indices, x.shape, True)
 
 
 def by_environment() -> None:

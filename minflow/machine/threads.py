@@ -76,7 +76,7 @@ def number() -> int:
 
 def split(chunks: int, do: Callable[[int], None]) -> None:
     """do(0), do(1), ..., do(chunks - 1), by several threads where that helps; returns when all is done."""
-    helpers = min(number(), chunks) - 1
+    helpers = min(number(), chunks) - 1 if chunks > 1 else 0  # who asks for the number pays some microseconds
     if helpers < 1 or not IN_USE.acquire(blocking=False):
         for chunk in range(chunks):
             do(chunk)

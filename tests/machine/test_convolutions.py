@@ -17,7 +17,7 @@ pytest.importorskip("numba")
 from minflow.core.backend import scratch
 from minflow.core.backend.kernels import KERNELS
 from minflow.core.ops import conv as ops
-from minflow.machine import kernels, winograd
+from minflow.machine import kernels, memory, winograd
 
 EPS = float(np.finfo("f4").eps)
 ONE = (1, 1)
@@ -180,8 +180,8 @@ def test_same_bits_at_each_call_and_nothing_left_in_scratch_is_read(case):
     first = ours(case, *given_)
     for other in (DIRECT, FEW, TILED3, TILED5):  # leave their numbers in scratch memory, infinities among them
         ours(other, *[np.full_like(array, np.inf) for array in arrays(other)])
-    for memory in scratch.LOCAL.buffers.values():
-        memory[:] = 0xFF  # NaN
+    for array in scratch.LOCAL.buffers.values():
+        array[:] = 0xFF  # NaN
     again = ours(case, *given_)
     assert {d: a.tobytes() for d, a in first.items()} == {d: a.tobytes() for d, a in again.items()}
 
@@ -247,8 +247,8 @@ def test_nothing_outside_of_the_result_is_written():
                  Case(2, 20, (9, 9), 20, (1, 1), padding=(1, 1)), Case(1, 16, (17, 33), 9, (2, 4), (1, 3), (1, 2))):
         found = ours(case, *arrays(case), of=within)
         assert all((array != SENTINEL).all() for array in found.values())
-    for memory in held:
-        assert (memory[:ZONE] == SENTINEL).all() and (memory[-ZONE:] == SENTINEL).all()
+    for array in held:
+        assert (array[:ZONE] == SENTINEL).all() and (array[-ZONE:] == SENTINEL).all()
 
 
 def test_nothing_outside_of_scratch_memory_is_written(monkeypatch):
@@ -258,13 +258,13 @@ def test_nothing_outside_of_scratch_memory_is_written(monkeypatch):
         held.append(np.full(int(np.prod(shape)) + 2 * ZONE, SENTINEL, dtype))
         return held[-1][ZONE:-ZONE].reshape(shape)
 
-    monkeypatch.setattr(kernels, "buffer", within)
+    monkeypatch.setattr(memory, "buffer", within)
     for case in (DIRECT, FEW, TILED3, TILED5, Case(6, 17, (13, 7), 47, (3, 3), padding=(3, 2)),
                  Case(2, 20, (9, 9), 20, (1, 1), padding=(1, 1)), Case(1, 16, (17, 33), 9, (2, 4), (1, 3), (1, 2))):
         ours(case, *arrays(case))
     assert len(held) > 50
-    for memory in held:
-        assert (memory[:ZONE] == SENTINEL).all() and (memory[-ZONE:] == SENTINEL).all()
+    for array in held:
+        assert (array[:ZONE] == SENTINEL).all() and (array[-ZONE:] == SENTINEL).all()
 
 
 @KINDS

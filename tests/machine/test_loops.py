@@ -1,0 +1,279 @@
+"""Depthwise convolutions, batch norm and pooling by the machine, against the reference kernels in float64.
+
+What is asked of each: rounding as NumPy's float32 has it; the same bits at each call and with any number of threads;
+nothing written outside of the result; NaN and infinity where NumPy's kernels have them.
+"""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("numba")
+from minflow.core.backend.kernels import KERNELS
+from minflow.core.base.errors import OutOfRangeError
+from minflow.core.ops import conv, norm, pool
+from minflow.machine import depthwise, kernels, threads
+
+EPS = float(np.finfo("f4").eps)
+FEW = settings(max_examples=40, deadline=None, derandomize=True)
+PAIR = st.tuples(st.integers(1, 3), st.integers(1, 3))
+SIZES = st.tuples(st.integers(1, 12), st.integers(1, 12)) | st.sampled_from([(8, 8), (4, 4), (16, 16), (2, 2), (3, 16)])
+WALL = 32  # numbers around a result
+
+
+def walled(shape, kind="f4"):
+    """An array of nonsense, and what stands around it."""
+    memory = np.full(math.prod(shape) + 2 * WALL, -77, kind)
+    return memory[WALL:memory.size - WALL].reshape(shape), memory
+
+
+def intact(memory):
+    return (memory[:WALL] == -77).all() and (memory[memory.size - WALL:] == -77).all()
+
+
+def call(run, arrays, attrs, shapes, kinds=None):
+    """The results of a kernel of the machine, or None; it writes nothing else, and the same bits once more."""
+    made = [walled(shape, kind) for shape, kind in zip(shapes, kinds or ["f4"] * len(shapes))]
+    out = tuple(array for array, _ in made)
+    found = run(*arrays, **attrs, out=out if len(out) > 1 else out[0])
+    if found is None:
+        return None
+    assert all(intact(memory) for _, memory in made)
+    before = [array.copy() for array in out]
+    run(*arrays, **attrs, out=out if len(out) > 1 else out[0])
+    assert all(a.tobytes() == b.tobytes() for a, b in zip(before, out))
+    return before
+
+
+def exactly(op, arrays, attrs):
+    found = KERNELS[op].reference(*[a.astype("f8") if a.dtype == np.float32 else a for a in arrays], **attrs)
+    return found if isinstance(found, tuple) else (found,)
+
+
+def close(ours, right, terms, scale=1e-30):
+    """scale: of what is summed, where much of it cancels."""
+    scale = max(np.abs(right).max(initial=0), scale)
+    assert ours.shape == right.shape
+    assert np.abs(ours - right).max(initial=0) <= (4 + math.sqrt(terms)) * EPS * scale
+
+
+# ---- depthwise ------------------------------------------------------------------------------------------------------
+
+@st.composite
+def convolutions(draw):
+    size, kernel, stride, dilation = draw(SIZES), draw(PAIR), draw(PAIR), draw(PAIR)
+    if draw(st.booleans()):
+        kernel, stride, padding = (3, 3), (1, 1), dilation
+    else:
+        padding = draw(st.tuples(st.integers(0, 4), st.integers(0, 4)))
+    assume(min(conv.positions(size, kernel, stride, padding, dilation)) > 0)
+    n, c = draw(st.sampled_from([1, 2, 3, 17, 19])), draw(st.sampled_from([16, 17, 24, 31, 32]))
+    return (n, c, *size), kernel, dict(stride=stride, padding=padding, dilation=dilation, groups=c)
+
+
+def three(x, kernel, attrs, rng):
+    """Images, filters and cotangents; the calls of the three directions on them."""
+    out = conv.positions(x[2:], kernel, attrs["stride"], attrs["padding"], attrs["dilation"])
+    shapes = x, (x[1], 1, *kernel), (*x[:2], *out)
+    x, w, g = [rng.standard_normal(shape).astype("f4") for shape in shapes]
+    taps = math.prod(kernel)
+    return ((conv.conv2d, kernels.conv2d, (x, w), {}, g.shape, taps),
+            (conv.conv2d_input_grad, kernels.conv2d_input_grad, (g, w), dict(shape=x.shape), x.shape, taps),
+            (conv.conv2d_weight_grad, kernels.conv2d_weight_grad, (g, x), dict(shape=w.shape), w.shape,
+             len(x) * math.prod(out)))
+
+
+@FEW
+@given(convolutions(), st.integers(0, 9))
+def test_depthwise(case, seed):
+    shape, kernel, attrs = case
+    for op, run, arrays, more, result, terms in three(shape, kernel, attrs, np.random.default_rng(seed)):
+        found = call(run, arrays, more | attrs, [result])
+        if shape[2:] == (1, 1) and op is conv.conv2d_weight_grad:
+            assert found is None
+        else:
+            close(found[0], exactly(op, arrays, more | attrs)[0], terms)
+
+
+@pytest.mark.parametrize("size, stride", [((8, 8), 1), ((5, 3), 1), ((4, 4), 2), ((2, 2), 1)])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_depthwise_keeps_what_is_not_finite(size, stride, value):
+    """At each place of both arrays, as NumPy's kernels, which meet no border either."""
+    attrs = dict(stride=(stride, stride), padding=(1, 1), dilation=(1, 1), groups=16)
+    for op, run, arrays, more, result, _ in three((2, 16, *size), (3, 3), attrs, np.random.default_rng(0)):
+        for changed in (0, 1):
+            for place in range(math.prod(arrays[changed].shape[2:])):
+                mine = [a.copy() for a in arrays]
+                mine[changed][0, 0].reshape(-1)[place] = value
+                with np.errstate(invalid="ignore"):
+                    right = KERNELS[op].fast(*mine, **more, **attrs)
+                ours = run(*mine, **more, **attrs)
+                same = np.isfinite(right)
+                assert np.array_equal(ours[~same], right[~same], equal_nan=True)
+                assert np.isfinite(ours[same]).all()
+
+
+def test_depthwise_leaves_the_rest_to_numpy():
+    x = np.ones((2, 16, 5, 5), "f4")
+    attrs = dict(stride=(1, 1), padding=(0, 0), dilation=(1, 1))
+    for shape, groups in (((16, 8, 3, 3), 2), ((32, 1, 3, 3), 16)):
+        assert kernels.conv2d(x, np.ones(shape, "f4"), **attrs, groups=groups) is None
+    w = np.ones((16, 1, 3, 3), "f4")
+    assert kernels.conv2d(x[:, :8].copy(), w[:8], **attrs, groups=8) is None  # fewer than a vector has lanes
+    assert kernels.conv2d(x.astype("f8"), w.astype("f8"), **attrs, groups=16) is None
+    assert kernels.conv2d(x[:, :, ::-1], w, **attrs, groups=16) is None
+    assert kernels.conv2d(x[:0], w, **attrs, groups=16) is None
+
+
+@pytest.mark.parametrize("wide", [True, False])
+def test_both_ways_of_depthwise(wide, monkeypatch):
+    """By masks, and by tables, which run where there are none."""
+    monkeypatch.setattr(depthwise, "WIDE", wide)
+    attrs = dict(stride=(1, 1), padding=(2, 1), dilation=(2, 1), groups=20)
+    assert depthwise.by_masks((8, 6), (3, 3), (1, 1), (2, 1), (2, 1)) == wide
+    for op, run, arrays, more, result, terms in three((3, 20, 8, 6), (3, 3), attrs, np.random.default_rng(1)):
+        close(call(run, arrays, more | attrs, [result])[0], exactly(op, arrays, more | attrs)[0], terms)
+
+
+# ---- batch norm -----------------------------------------------------------------------------------------------------
+
+SHAPES = st.tuples(st.integers(2, 9), st.sampled_from([1, 3, 16, 17, 40]), st.integers(1, 9), st.integers(1, 9))
+
+
+def batch(shape, seed, mean=3.0):
+    rng = np.random.default_rng(seed)
+    normal = lambda *shape: rng.standard_normal(shape).astype("f4")  # noqa: E731
+    return normal(*shape) * 2 + np.float32(mean), normal(*shape), normal(shape[1]), normal(shape[1])
+
+
+@FEW
+@given(SHAPES | st.tuples(st.integers(2, 40), st.integers(1, 40)), st.integers(0, 9))
+def test_batch_norm(shape, seed):
+    x, g, weight, bias = batch(shape, seed)
+    terms, channel = x.size // shape[1], (shape[1],)
+    ours = call(kernels.batch_norm, (x, weight, bias), dict(eps=1e-5), [shape, channel, channel])
+    right = exactly(norm.batch_norm, (x, weight, bias), dict(eps=1e-5))
+    if right[2].min() < 0.1:
+        return  # two numbers near each other: their difference is rounded, whoever divides by it
+    for a, b in zip(ours, right):
+        close(a, b, 4 * terms + 100)
+    arrays = g, x, weight, ours[1], ours[2]
+    back = call(kernels.batch_norm_grad, arrays, dict(eps=1e-5), [shape, channel, channel])
+    scale = np.abs(g).max() * max(np.abs(weight).max(), 1) / np.sqrt(right[2].min())
+    for a, b in zip(back, exactly(norm.batch_norm_grad, arrays, dict(eps=1e-5))):
+        close(a, b, 4 * terms + 100, scale)
+
+
+@pytest.mark.parametrize("shape", [(64, 3, 16, 16), (4096, 20), (600, 17, 2, 2)])
+def test_statistics_are_as_exact_as_numpys(shape):
+    """Far from zero, where a mean of squares would lose all digits of the variance."""
+    x, g, weight, bias = batch(shape, 0, mean=1000.0)
+    right = exactly(norm.batch_norm, (x, weight, bias), dict(eps=1e-5))
+    ours = kernels.batch_norm(x, weight, bias, eps=1e-5)
+    numpys = KERNELS[norm.batch_norm].fast(x, weight, bias, eps=1e-5)
+    for a, b, exact in zip(ours, numpys, right):
+        assert np.abs(a - exact).max() <= 2 * np.abs(b - exact).max() + 4 * EPS * np.abs(exact).max()
+
+
+@pytest.mark.parametrize("pixels", [(), (3, 3), (5, 7)])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_batch_norm_keeps_what_is_not_finite(pixels, value):
+    shape = (3, 17, *pixels)
+    x, g, weight, bias = batch(shape, 0)
+    _, mean, var = kernels.batch_norm(x, weight, bias, eps=1e-5)
+    for place in range(0, x.size, 7):
+        broken = x.copy()
+        broken.reshape(-1)[place] = value
+        wrong = g.copy()
+        wrong.reshape(-1)[place] = value
+        channel = np.unravel_index(place, shape)[1]
+        for found in (*kernels.batch_norm(broken, weight, bias, eps=1e-5),
+                      *kernels.batch_norm_grad(wrong, x, weight, mean, var, eps=1e-5)):
+            others = np.delete(found, channel, 1 if found.ndim > 1 else 0)
+            mine = found[:, channel] if found.ndim > 1 else found[channel]
+            assert np.isfinite(others).all() and not np.isfinite(mine).any()
+
+
+def test_batch_norm_of_nothing_and_of_other_dtypes_is_numpys():
+    one = np.ones(3, "f4")
+    assert kernels.batch_norm(np.ones((0, 3, 2, 2), "f4"), one, one, eps=1e-5) is None
+    assert kernels.batch_norm(np.ones((4, 3), "f8"), one.astype("f8"), one.astype("f8"), eps=1e-5) is None
+    assert kernels.batch_norm(np.ones((3, 4), "f4").T, one, one, eps=1e-5) is None
+
+
+# ---- pooling --------------------------------------------------------------------------------------------------------
+
+WINDOW = dict(kernel_size=(2, 2), stride=(2, 2), padding=(0, 0), dilation=(1, 1), ceil_mode=False)
+
+
+def pooled(x):
+    shape = *x.shape[:2], x.shape[2] // 2, x.shape[3] // 2
+    return call(kernels.max_pool2d, (x,), WINDOW, [shape, shape], ["f4", "i8"])
+
+
+@FEW
+@given(st.integers(0, 3), st.integers(1, 3), st.integers(2, 9), st.integers(2, 70), st.integers(0, 9))
+def test_max_pool(n, c, height, width, seed):
+    """Exactly, with ties, and with NaN and infinity among them."""
+    rng = np.random.default_rng(seed)
+    x = rng.integers(-3, 4, (n, c, height, width)).astype("f4")
+    x[x == 3] = rng.choice([np.nan, np.inf, -np.inf, 3, -0.0], (x == 3).sum())
+    y, indices = pooled(x)
+    right = KERNELS[pool.max_pool2d].reference(x, **WINDOW)
+    assert np.array_equal(y, right[0], equal_nan=True) and np.array_equal(indices, right[1])
+    g = rng.standard_normal(y.shape).astype("f4")
+    for apart in (True, False):
+        found = call(kernels.max_pool2d_grad, (g, indices), dict(shape=x.shape, apart=apart), [x.shape])
+        right = KERNELS[pool.max_pool2d_grad].reference(g, indices, shape=x.shape, apart=apart)
+        assert found is None if not x.size else np.array_equal(found[0], right)
+
+
+def test_windows_that_share_a_pixel_add_up():
+    rng = np.random.default_rng(0)
+    indices, g = rng.integers(0, 12, (2, 3, 5, 4)), rng.standard_normal((2, 3, 5, 4)).astype("f4")
+    attrs = dict(shape=(2, 3, 3, 4), apart=False)
+    found = call(kernels.max_pool2d_grad, (g, indices), attrs, [(2, 3, 3, 4)])[0]
+    assert np.array_equal(found, KERNELS[pool.max_pool2d_grad].reference(g, indices, **attrs))
+
+
+@pytest.mark.parametrize("index", [-1, 16, 1 << 40])
+def test_an_index_outside_of_its_image_is_numpys_to_refuse(index):
+    g, indices = np.ones((1, 2, 2, 2), "f4"), np.zeros((1, 2, 2, 2), "i8")
+    indices[0, 1, 1, 0] = index
+    attrs = dict(shape=(1, 2, 4, 4), apart=False)
+    gx, memory = walled((1, 2, 4, 4))
+    assert kernels.max_pool2d_grad(g, indices, **attrs, out=gx) is None and intact(memory)
+    with pytest.raises(OutOfRangeError, match=f"index {index} "):
+        KERNELS[pool.max_pool2d_grad].fast(g, indices, **attrs)
+
+
+@pytest.mark.parametrize("other", [dict(kernel_size=(3, 3)), dict(stride=(1, 1)), dict(padding=(1, 1)),
+                                   dict(dilation=(2, 2)), dict(ceil_mode=True)])
+def test_other_windows_are_numpys(other):
+    assert kernels.max_pool2d(np.ones((1, 2, 7, 7), "f4"), **(WINDOW | other)) is None
+
+
+# ---- threads --------------------------------------------------------------------------------------------------------
+
+def test_the_same_bits_with_any_number_of_threads(monkeypatch):
+    monkeypatch.setattr(depthwise, "MOST", 1)
+    monkeypatch.setattr("minflow.machine.norm.CHUNK", 1)
+    monkeypatch.setattr("minflow.machine.pool.CHUNK", 1)
+    x, g, weight, bias = batch((35, 40, 8, 8), 0)
+    filters = np.random.default_rng(1).standard_normal((40, 1, 3, 3)).astype("f4")
+    attrs = dict(padding=(1, 1), dilation=(1, 1), groups=40)
+    seen = []
+    for number in (1, 2, 3):
+        monkeypatch.setattr(threads, "number", lambda number=number: number)
+        found = [kernels.conv2d(x, filters, stride=(s, s), **attrs) for s in (1, 2)]
+        found += [kernels.conv2d_weight_grad(y, x, filters.shape, stride=(s, s), **attrs)
+                  for s, y in zip((1, 2), tuple(found))]
+        y, mean, var = kernels.batch_norm(x, weight, bias, eps=1e-5)
+        found += [y, mean, var, *kernels.batch_norm_grad(g, x, weight, mean, var, eps=1e-5)]
+        largest, indices = kernels.max_pool2d(x, **WINDOW)
+        found += [largest, indices, kernels.max_pool2d_grad(largest, indices, x.shape, True)]
+        seen.append([a.tobytes() for a in found])
+    assert seen[0] == seen[1] == seen[2]

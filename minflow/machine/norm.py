@@ -18,7 +18,7 @@ from .vectors import add, filled, load, load_some, multiply_add, store, store_so
 
 SMALL = 16  # numbers per channel of an image; planes above go channel by channel
 STEP = LANES * BYTES
-CHUNK = 1 << 17  # numbers of a chunk of channels
+CHUNK = 1 << 16  # numbers of a chunk of channels
 
 
 # ---- channel by channel ---------------------------------------------------------------------------------------------
@@ -241,10 +241,11 @@ def fits(*arrays: np.ndarray) -> bool:
     return all(a.dtype == np.float32 and a.flags.c_contiguous for a in arrays) and arrays[0].size > 0
 
 
-def run(large, small, arrays: list, eps: float, results: tuple, x: np.ndarray, purposes: tuple) -> None:
+def run(large, small, arrays: list, eps: float, results: tuple, x: np.ndarray, vectors: int) -> None:
     """By chunks of channels, of which all images stay in the second-level cache."""
     images, channels = x.shape[:2]
     pixels = x.size // (images * channels)
+    room = (channels * pixels // LANES + 2) * LANES  # of a number per column
     chunks = chunks_of(channels, max(LANES, CHUNK // (images * pixels) // LANES * LANES))
     before = [at(a) for a in arrays], np.float32(eps), [at(a) for a in results]
 
@@ -253,8 +254,8 @@ def run(large, small, arrays: list, eps: float, results: tuple, x: np.ndarray, p
         if pixels > SMALL:
             large(*before[0], before[1], *before[2], *sizes)
             return
-        lanes = [scratch(purpose, channels * pixels + LANES) for purpose in purposes]
-        small(*before[0], before[1], *before[2], *sizes, *[at(a) for a in lanes])
+        lanes = scratch("lanes", vectors * room)
+        small(*before[0], before[1], *before[2], *sizes, *range(at(lanes), at(lanes) + lanes.nbytes, room * BYTES))
 
     split(len(chunks), one)
 
@@ -267,7 +268,7 @@ def batch_norm(x, weight, bias, eps, out=None):
     out = empty(x, weight) if out is None else out
     if not fits(x, weight, bias, *out):
         return None
-    run(planes, columns, [x, weight, bias], eps, out, x, ("sums", "centres", "scales"))
+    run(planes, columns, [x, weight, bias], eps, out, x, 3)
     return out
 
 
@@ -275,7 +276,7 @@ def batch_norm_grad(grad, x, weight, mean, var, eps, out=None):
     out = empty(x, weight) if out is None else out
     if not fits(grad, x, weight, mean, var, *out):
         return None
-    run(grad_planes, grad_columns, [grad, x, weight, mean, var], eps, out, x, ("sums", "products", "centres", "scales"))
+    run(grad_planes, grad_columns, [grad, x, weight, mean, var], eps, out, x, 4)
     return out
 
 

@@ -165,7 +165,7 @@ CAPS = {
     "onnx.forms": 822,          # a table of ops in another system's words; each is read alone
     "accepted": 380,            # names for other machines: answered for one process and one CPU, or refused
     "compat": 170,              # programs of OneFlow and PyTorch, unchanged
-    "machine": 1650,            # vectors, micro-kernels, convolutions by them, Winograd's algorithm, loops over planes
+    "machine": 1730,            # vectors, micro-kernels, convolutions by them, Winograd's algorithm, loops over planes
     "exercises": 3230,          # the checker, the teacher's tools, translations
     "exercises.lessons": None,  # an exercise is one file that is read alone
     "face": 1650,               # minflow/__init__.py, the namespaces of one screen each, the command line
@@ -183,6 +183,7 @@ MANY_FILES = {   # folders of more, and why
     "core": "the mechanism of an op, one idea a file, in the order of CORE",
     "nn/functional": "one file for each family of layers",
     "nn/modules": "one file for each family of layers, the same families",
+    "machine": "one family of kernels a file, over the few that write instructions",
     "job/legacy": "one file for each family of names of that generation",
 }
 
@@ -347,7 +348,7 @@ def test_a_folder_is_a_table_of_contents():
 
 LATE = {"minflow.headless",    # imported by `minflow run` only
         *[f"minflow.machine.{name}" for name in ("llvm", "micro", "vectors", "memory", "conv", "winograd", "depthwise",
-                                                 "norm", "pool")],    # where `machine.use` runs
+                                                 "norm", "pool", "activation")],    # where `machine.use` runs
         "minflow.compat.einops", "minflow.compat.einops_backend"}    # where a program imports einops
 
 

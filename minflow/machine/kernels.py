@@ -9,6 +9,7 @@ import numpy as np
 
 from ..core.ops.conv import positions
 from . import conv, depthwise, winograd
+from .activation import erf, relu6_grad
 from .llvm import LANES
 from .memory import at, chunks_of, scratch
 from .micro import PANEL
@@ -180,5 +181,5 @@ def conv2d_weight_grad(grad, x, shape, stride, padding, dilation, groups, out=No
     return filters_grad(s, x, grad, np.empty(shape, "f4") if out is None else out)
 
 
-__all__ = ["batch_norm", "batch_norm_grad", "conv2d", "conv2d_input_grad", "conv2d_weight_grad", "max_pool2d",
-           "max_pool2d_grad"]
+__all__ = ["batch_norm", "batch_norm_grad", "conv2d", "conv2d_input_grad", "conv2d_weight_grad", "erf", "max_pool2d",
+           "max_pool2d_grad", "relu6_grad"]

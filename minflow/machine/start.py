@@ -15,13 +15,14 @@ import numpy as np
 
 from ..core.base.errors import MinflowWarning, MissingDependencyError
 from ..core.op import Op, kernel
-from ..core.ops import conv, norm, pool
+from ..core.ops import activation, conv, elementwise, norm, pool
 from ..core.where import here
 
 NAMES = {conv.conv2d: "conv2d", conv.conv2d_input_grad: "conv2d_input_grad",
          conv.conv2d_weight_grad: "conv2d_weight_grad",
          norm.batch_norm: "batch_norm", norm.batch_norm_grad: "batch_norm_grad",
-         pool.max_pool2d: "max_pool2d", pool.max_pool2d_grad: "max_pool2d_grad"}  # of functions in kernels.py
+         pool.max_pool2d: "max_pool2d", pool.max_pool2d_grad: "max_pool2d_grad",
+        elementwise.erf: "erf", activation.relu6_grad: "relu6_grad"}  # of functions in kernels.py
 PLAIN: dict[Op, Callable] = {}  # NumPy's kernels, while the machine is used
 LATE = 1.0  # seconds after which a compilation is spoken of
 
@@ -99,6 +100,8 @@ def run_all() -> None:
         kernels.batch_norm_grad(x, x, vector, mean, var, 1e-5)
     y, indices = kernels.max_pool2d(x, (2, 2), (2, 2), (0, 0), (1, 1), False)
     kernels.max_pool2d_grad(y, indices, x.shape, True)
+    many = np.ones(1 << 12, "f4")
+    kernels.erf(many), kernels.relu6_grad(many, many)
 
 
 def by_environment() -> None:

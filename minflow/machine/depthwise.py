@@ -210,21 +210,23 @@ def images_of(x, w, y, first, last, together, channels, pixels, positions, size,
         c = min(block, channels - LANES)
         for t in range(size):
             for i in range(LANES):
-                put(weights, t * LANES + i, number_at(w, (c + i) * size + t))
-        for n in range(first, last, together):
+                put(weights, (block * size + t * LANES) + i, number_at(w, (c + i) * size + t))
+    for n in range(first, last, together):
+        for block in range(0, channels, LANES):
+            c, numbers = min(block, channels - LANES), weights + block * size * BYTES
             for k in range(together):
                 turn_in(x + ((n + k) * channels + c) * pixels * BYTES, pixels, images + k * pixels * STEP)
             for group in range(len(classes)):
                 tap, count = taps + classes[group, 0] * PAIR, classes[group, 1]
                 place, left = places + classes[group, 2] * PAIR, classes[group, 3]
                 while left >= R0:
-                    ROW0(images, weights, tap, count, place, results)
+                    ROW0(images, numbers, tap, count, place, results)
                     place, left = place + R0 * PAIR, left - R0
                 while left >= R1:
-                    ROW1(images, weights, tap, count, place, results)
+                    ROW1(images, numbers, tap, count, place, results)
                     place, left = place + R1 * PAIR, left - R1
                 while left >= R2:
-                    ROW2(images, weights, tap, count, place, results)
+                    ROW2(images, numbers, tap, count, place, results)
                     place, left = place + R2 * PAIR, left - R2
             for k in range(together):
                 turn_out(results + k * positions * STEP, positions, y + ((n + k) * channels + c) * positions * BYTES)
@@ -386,7 +388,8 @@ def filtered(x, weight, out, size, stride, padding, dilation, back: bool):
     def by_tables(k: int) -> None:
         for first, last, together in parts(*chunks[k], largest):
             t = tables(together, size, kernel, stride, padding, dilation, back)
-            held = (scratch("taps", t.size * LANES), scratch("images", together * t.reads * LANES),
+            held = (scratch("taps", -(-channels // LANES) * t.size * LANES),
+                    scratch("images", together * t.reads * LANES),
                     scratch("results", together * t.writes * LANES))
             images_of(*arrays, first, last, together, channels, t.reads, t.writes, t.size, t.classes, at(t.taps),
                       at(t.places), *[at(a) for a in held])

@@ -11,7 +11,7 @@ from numba.core.datamodel.models import PrimitiveModel
 from numba.extending import intrinsic, register_model
 
 from . import llvm
-from .llvm import FLOAT, INT, LANES, VECTOR, WORD
+from .llvm import FLOAT, INT, LANES, VECTOR
 
 BYTES = 4
 MASK = ir.VectorType(ir.IntType(1), LANES)
@@ -118,6 +118,3 @@ def total(context, x):
         wide = builder.fpext(a[0], ir.VectorType(double, LANES))
         return called(builder, f"llvm.vector.reduce.fadd.v{LANES}f64", double, ir.Constant(double, 0.0), wide)
     return types.float64(vector), code
-
-
-__all__ = ["WORD", "MASK"]

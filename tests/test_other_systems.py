@@ -76,8 +76,8 @@ for _ in range(5):
 assert losses[-1] < losses[0]
 
 for _ in range(2):                                  # into a new file, and over an old one
-    flow.save(model.state_dict(), "weights ü")
-model.load_state_dict(flow.load("weights ü"))
+    flow.save(model.state_dict(), f"weights ü {os.getpid()}")
+model.load_state_dict(flow.load(f"weights ü {os.getpid()}"))
 
 if __name__ == "__main__":                          # processes are spawned: they import this file
     for kind in ("thread", "process"):

@@ -20,6 +20,8 @@ from .threads import split
 FEW = 16  # channels; below, what a filter meets at a pixel become its channels
 DEEPEST = 512  # of those
 LEAST, LEAST_FILTERS = 1 << 20, 8  # multiplications and filters; below, NumPy is as fast
+LEAST_TILES = 4  # of an image: with fewer, the values of the filters are read for too little
+FEWER = 1.5  # times fewer multiplications make up for what Winograd's algorithm does besides
 CACHE = 700_000  # bytes of values and products of tiles at a time
 CHUNK = 5  # images that a thread takes; gradients of filters are added up within them first: that rounds less, too
 SUMS = 32 << 20  # bytes of such sums
@@ -51,7 +53,10 @@ class Sizes:
         self.starts = np.arange(1 if joined else oh, dtype="i8") * (wq * LANES)
         self.tiles = None
         if kh == kw in winograd.RESULTS and sh == sw == 1 and tuple(dilation) == (1, 1) and c >= FEW and filters >= FEW:
-            self.tiles = Tiles(self, winograd.RESULTS[kh], kh)
+            m = winograd.RESULTS[kh]
+            count = -(-oh // m) * -(-ow // m)
+            if count >= LEAST_TILES and FEWER * count * winograd.N**2 <= oh * ow * kh * kw:
+                self.tiles = Tiles(self, m, kh)
 
 
 class Tiles:

@@ -96,8 +96,8 @@ ROOMS = {
     # and, as learners write, `import minflow as flow`
     "exercises": ["core.base.errors", "core.ir", "core.messages.printing", "core.mode", "compiler.passes", "diagnosis",
                   "job.queue.stream", "job.session", "views", "course", "io.atomic"],
-    "machine": ["core.base.errors", "core.op", "core.ops", "core.where", "core.backend.scratch",
-                "accepted.threads"],
+    "machine": ["core.base.errors", "core.op", "core.ops", "core.spec", "core.where", "core.backend.scratch",
+                "compiler.fusion", "accepted.threads"],
     "cli": ["course", "headless", "doctor", "exercises", "machine", "core.base.errors"],
     "course": ["io.atomic", "io.temporary"],
     "headless": [],
@@ -141,6 +141,7 @@ CAPS = {
     "core.messages": 830,       # names, arguments and likely mistakes; runs only then
     "core.backend.fast": 520,   # tuned kernels beside the reference ones, which say what they compute
     "compiler": 160,            # what graphs and jobs share: parts, the cache of plans, names, free memory
+    "compiler.fusion": 800,     # passes for the machine, and the operations that they bring in
     "views": 5060,
     "diagnosis": 910,
     "nn": 2350,
@@ -165,7 +166,7 @@ CAPS = {
     "onnx.forms": 822,          # a table of ops in another system's words; each is read alone
     "accepted": 380,            # names for other machines: answered for one process and one CPU, or refused
     "compat": 170,              # programs of OneFlow and PyTorch, unchanged
-    "machine": 1730,            # vectors, micro-kernels, convolutions by them, Winograd's algorithm, loops over planes
+    "machine": 3400,            # vectors, micro-kernels, products by them, loops over planes, steps and who runs them
     "exercises": 3230,          # the checker, the teacher's tools, translations
     "exercises.lessons": None,  # an exercise is one file that is read alone
     "face": 1650,               # minflow/__init__.py, the namespaces of one screen each, the command line
@@ -348,7 +349,7 @@ def test_a_folder_is_a_table_of_contents():
 
 LATE = {"minflow.headless",    # imported by `minflow run` only
         *[f"minflow.machine.{name}" for name in ("llvm", "micro", "vectors", "memory", "conv", "winograd", "depthwise",
-                                                 "norm", "pool", "activation")],    # where `machine.use` runs
+                                                 "norm", "pool", "activation", "steps")],    # where `machine.use` runs
         "minflow.compat.einops", "minflow.compat.einops_backend"}    # where a program imports einops
 
 

@@ -37,9 +37,11 @@ class Op:
     custom: of a learner's own: its kernel may raise.
     shortcut: True, numpy's own result is right where all have one spec; None, a view that `Eager.view` makes.
     ready: of such a view: its attr -> its kernel as a function of the array alone.
+    steps: None, or what a plan may run instead of the kernel: see `machine/steps.py`.
     """
 
     custom = False
+    steps: Callable | None = None
 
     def __init__(self, name, inputs, attrs, outputs, infer, rules, elementwise, is_view, alias_safe, second_order,
                  scalar, sbp, examples, doc, checks=False, numbers="real", moves=False, version=1):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 import sys
@@ -16,6 +17,7 @@ import numpy as np
 from ..core.base.errors import MinflowWarning, MissingDependencyError
 from ..core.op import Op, kernel
 from ..core.ops import activation, conv, elementwise, norm, pool
+from ..core.spec import spec_of
 from ..core.where import here
 
 NAMES = {conv.conv2d: "conv2d", conv.conv2d_input_grad: "conv2d_input_grad",
@@ -23,6 +25,7 @@ NAMES = {conv.conv2d: "conv2d", conv.conv2d_input_grad: "conv2d_input_grad",
          norm.batch_norm: "batch_norm", norm.batch_norm_grad: "batch_norm_grad",
          pool.max_pool2d: "max_pool2d", pool.max_pool2d_grad: "max_pool2d_grad",
         elementwise.erf: "erf", activation.relu6_grad: "relu6_grad"}  # of functions in kernels.py
+STEPS: dict[Op, str] = {}  # op -> the module in which a builder of its name makes its steps
 PLAIN: dict[Op, Callable] = {}  # NumPy's kernels, while the machine is used
 LATE = 1.0  # seconds after which a compilation is spoken of
 
@@ -42,7 +45,7 @@ def use(on: bool = True) -> None:
         return
     if not on:
         for op, plain in PLAIN.items():
-            op.kernel = plain
+            op.kernel, op.steps = plain, None
         PLAIN.clear()
         return
     warmup()
@@ -51,6 +54,10 @@ def use(on: bool = True) -> None:
     for op, name in NAMES.items():
         PLAIN[op] = op.kernel
         kernel(op, either(getattr(kernels, name), op.kernel))
+    for op, module in STEPS.items():
+        PLAIN[op] = op.kernel
+        op.steps = getattr(importlib.import_module(f".{module}", __package__), op.name)
+        kernel(op, either(functools.partial(by_steps, op), op.kernel))
 
 
 def either(compiled: Callable, plain: Callable) -> Callable:
@@ -61,6 +68,21 @@ def either(compiled: Callable, plain: Callable) -> Callable:
         return plain(*arrays, **attrs, out=out) if found is None else found
 
     return run
+
+
+def by_steps(op: Op, *arrays: Any, out: Any = None, **attrs: Any) -> Any:
+    """A kernel made of an op's steps; None where they do not fit."""
+    from .steps import run_now, steps_of
+
+    if out is None:
+        specs = op.infer(*[spec_of(a) if isinstance(a, np.ndarray) else a for a in arrays], **attrs)
+        out = [np.empty(s.shape, s.np) for s in (specs if op.many else (specs,))]
+        out = out if op.many else out[0]
+    steps = steps_of(op.steps, arrays, out if op.many else [out], **attrs)
+    if steps is None:
+        return None
+    run_now(steps)
+    return out
 
 
 def warmup() -> float:

@@ -1,0 +1,219 @@
+"""Images in blocks of 16 channels, and the operations on them that passes bring in; NumPy says here what they mean.
+
+Images (N, C, H, W) are kept as [block of 16 channels][pixel of all images][16]: what a vector of the processor takes
+lies side by side, a 1x1 convolution is one long product, and a channel's pixels lie together for its mean. Channels
+beyond C are zeros, and stay so by every operation here. Rows beyond the pixels are there so that blocks do not begin
+at equal places of the cache; they hold anything, and nobody reads them. Elementwise operations work on both layouts.
+These operations are of no program: a pass puts them into a graph.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from ...core.op import OPS, Op, kernel
+from ...core.ops.conv import conv2d, conv2d_input_grad, conv2d_weight_grad, positions
+from ...core.ops.norm import batch_norm, batch_norm_grad
+from ...core.ops.pool import max_pool2d, max_pool2d_grad
+from ...core.ops.shape import sum_to
+from ...core.spec import Spec, float32, uint8
+
+LANES = 16
+ACTS = ("", "relu", "relu6")  # what is done to each number of a result before it is written
+
+
+def rows_of(pixels: int) -> int:
+    """Rows of a block: 16 more than a multiple of 32, so that the lines of all blocks spread over the cache."""
+    return pixels + (16 - pixels) % 32
+
+
+def blocked(shape: tuple) -> tuple[int, int, int]:
+    """The shape in blocks of images (N, C, ...)."""
+    return -(-shape[1] // LANES), rows_of(shape[0] * math.prod(shape[2:])), LANES
+
+
+def into_blocks(x: np.ndarray, out: np.ndarray) -> np.ndarray:
+    n, c = x.shape[:2]
+    flat = np.moveaxis(x.reshape(n, c, -1), 1, 2).reshape(-1, c)
+    for block in range(len(out)):
+        some = flat[:, block * LANES : (block + 1) * LANES]
+        out[block, : len(flat), : some.shape[1]] = some
+        out[block, : len(flat), some.shape[1] :] = 0
+    return out
+
+
+def out_of_blocks(x: np.ndarray, shape: tuple) -> np.ndarray:
+    n, c = shape[:2]
+    pixels = math.prod(shape[2:])
+    flat = x[:, : n * pixels].transpose(1, 0, 2).reshape(n, pixels, -1)[:, :, :c]
+    return np.ascontiguousarray(flat.transpose(0, 2, 1)).reshape(shape)
+
+
+def in_blocks(x: np.ndarray) -> np.ndarray:
+    return into_blocks(x, np.empty(blocked(x.shape), x.dtype))
+
+
+def channels(values):
+    """A number for each channel, to be met by (N, C, H, W)."""
+    return values.reshape(1, -1, 1, 1) if isinstance(values, np.ndarray) else np.float32(values)
+
+
+def activated(y: np.ndarray, act: str) -> np.ndarray:
+    """y after the activation of this name."""
+    return OPS[act].kernel(y) if act else y
+
+
+def slope(xp, grad: np.ndarray, y: np.ndarray, act: str) -> np.ndarray:
+    """The cotangent before the activation of y."""
+    return OPS[f"{act}_grad"].kernel(grad, activated(y, act))
+
+
+# ---- how an operation is made ----------------------------------------------------------------------------------------
+
+BLOCKED: dict[str, Op] = {}
+
+
+def internal(signature: str, infer: Callable) -> Callable[[Callable], Op]:
+    """Decorates the NumPy code of an operation that passes alone make: it is not in OPS, and has no gradient. `infer`
+    and the code take the op's inputs in order, and its attrs by name."""
+    head, _, tail = signature.partition(" -> ")
+    name, _, names = head.rstrip(")").partition("(")
+    inputs, attrs = ([n.strip() for n in part.split(",") if n.strip()] for part in (names + ";").split(";")[:2])
+    outputs = [n.strip() for n in tail.split(",") if n.strip()] or [name]
+
+    def given(function: Callable) -> Op:
+        op = BLOCKED[name] = Op(name, inputs, attrs, outputs, infer, {}, None, False, False, False, "", (), (),
+                                inspect.getdoc(function))
+        kernel(op, function)
+        return op
+
+    return given
+
+
+def images(shape: tuple) -> Spec:
+    """Of images of this shape, in blocks."""
+    return Spec(blocked(shape), float32)
+
+
+def run(op: Op, *arrays, **attrs):
+    """The NumPy kernel of an op: eager's where the machine has not put its own before it."""
+    return op.kernel(*arrays, **attrs)
+
+
+# ---- in and out ------------------------------------------------------------------------------------------------------
+
+@internal("to_blocks(x)", lambda x: images(x.shape))
+def to_blocks(xp, x, out=None):
+    """Images (N, C, ...) in blocks."""
+    return into_blocks(x, xp.empty(blocked(x.shape), x.dtype) if out is None else out)
+
+
+@internal("from_blocks(x; shape)", lambda x, shape: Spec(shape, float32))
+def from_blocks(xp, x, shape):
+    """Images (N, C, ...) of this shape, from blocks."""
+    return out_of_blocks(x, shape)
+
+
+# ---- convolutions ----------------------------------------------------------------------------------------------------
+
+def result_shape(shape: tuple, weight: tuple, stride: tuple, padding: tuple, dilation: tuple) -> tuple:
+    """The images that a convolution of images of this shape gives."""
+    return shape[0], weight[0], *positions(shape[2:], weight[2:], stride, padding, dilation)
+
+
+@internal("blocks_conv2d(x, weight, bias; shape, stride, padding, dilation, groups, act)",
+          lambda x, weight, bias, shape, stride, padding, dilation, groups, act: images(
+              result_shape(shape, weight.shape, stride, padding, dilation)))
+def blocks_conv2d(xp, x, weight, bias, shape, stride, padding, dilation, groups, act):
+    """conv2d of images of this shape in blocks; bias (F,) or the number 0, then the activation `act`."""
+    y = run(conv2d, out_of_blocks(x, shape), weight, stride=stride, padding=padding, dilation=dilation, groups=groups)
+    return in_blocks(activated(y + channels(bias), act))
+
+
+@internal("blocks_conv2d_input_grad(grad, weight; shape, stride, padding, dilation, groups)",
+          lambda grad, weight, shape, stride, padding, dilation, groups: images(shape))
+def blocks_conv2d_input_grad(xp, grad, weight, shape, stride, padding, dilation, groups):
+    """The gradient with respect to images of this shape; all but the filters in blocks."""
+    geometry = dict(stride=stride, padding=padding, dilation=dilation)
+    grad = out_of_blocks(grad, result_shape(shape, weight.shape, **geometry))
+    return in_blocks(run(conv2d_input_grad, grad, weight, shape=shape, groups=groups, **geometry))
+
+
+@internal("blocks_conv2d_weight_grad(grad, x; shape, images, stride, padding, dilation, groups)",
+          lambda grad, x, shape, images, stride, padding, dilation, groups: Spec(shape, float32))
+def blocks_conv2d_weight_grad(xp, grad, x, shape, images, stride, padding, dilation, groups):
+    """The gradient with respect to filters of this shape (not in blocks); images: the shape of x."""
+    geometry = dict(stride=stride, padding=padding, dilation=dilation)
+    grad = out_of_blocks(grad, result_shape(images, shape, **geometry))
+    return run(conv2d_weight_grad, grad, out_of_blocks(x, images), shape=shape, groups=groups, **geometry)
+
+
+@internal("blocks_channel_sum(x; shape, to)", lambda x, shape, to: Spec(to, float32))
+def blocks_channel_sum(xp, x, shape, to):
+    """The sum of each channel of images of this shape, as (C,) in the shape `to`: the gradient of a bias."""
+    return run(sum_to, out_of_blocks(x, shape), shape=(1, shape[1], *[1] * (len(shape) - 2))).reshape(to)
+
+
+# ---- normalization ---------------------------------------------------------------------------------------------------
+
+@internal("blocks_batch_norm(x, weight, bias; shape, eps, act) -> y, mean, var",
+          lambda x, weight, bias, shape, eps, act: (x, weight, weight))
+def blocks_batch_norm(xp, x, weight, bias, shape, eps, act):
+    """batch_norm of images of this shape in blocks, then the activation `act`."""
+    y, mean, var = run(batch_norm, out_of_blocks(x, shape), weight, bias, eps=eps)
+    return in_blocks(activated(y, act)), mean, var
+
+
+@internal("blocks_batch_norm_grad(grad, x, weight, bias, mean, var; shape, eps, act) -> gx, gweight, gbias",
+          lambda grad, x, weight, bias, mean, var, shape, eps, act: (x, weight, weight))
+def blocks_batch_norm_grad(xp, grad, x, weight, bias, mean, var, shape, eps, act):
+    """batch_norm_grad in blocks, of the cotangent behind the activation, whose slope is found from x again."""
+    grad, x = out_of_blocks(grad, shape), out_of_blocks(x, shape)
+    if act:
+        y = (x - channels(mean)) * channels(weight / xp.sqrt(var + x.dtype.type(eps))) + channels(bias)
+        grad = slope(xp, grad, y, act)
+    gx, gweight, gbias = run(batch_norm_grad, grad, x, weight, mean, var, eps=eps)
+    return in_blocks(gx), gweight, gbias
+
+
+# ---- pooling ---------------------------------------------------------------------------------------------------------
+
+@internal("blocks_max_pool2d(x; shape, kernel_size, stride) -> y, places",
+          lambda x, shape, kernel_size, stride: (lambda y: (y, y.but(dtype=uint8)))(
+              images((*shape[:2], *positions(shape[2:], kernel_size, stride, (0, 0))))))
+def blocks_max_pool2d(xp, x, shape, kernel_size, stride):
+    """max_pool2d of images of this shape in blocks, without a border; places: which pixel of its window it was, row by
+    row."""
+    y, indices = run(max_pool2d, out_of_blocks(x, shape), kernel_size=kernel_size, stride=stride, padding=(0, 0),
+                     dilation=(1, 1), ceil_mode=False)
+    rows, columns = [xp.arange(n) * s for n, s in zip(y.shape[2:], stride)]
+    inside = (indices // shape[3] - rows[:, None]) * kernel_size[1] + indices % shape[3] - columns
+    return in_blocks(y), in_blocks(inside.astype(xp.uint8))
+
+
+@internal("blocks_max_pool2d_grad(grad, places; shape, kernel_size, stride)",
+          lambda grad, places, shape, kernel_size, stride: images(shape))
+def blocks_max_pool2d_grad(xp, grad, places, shape, kernel_size, stride):
+    """The cotangent at the pixels that were the largest of their windows, for images of this shape in blocks."""
+    size = (*shape[:2], *positions(shape[2:], kernel_size, stride, (0, 0)))
+    places = out_of_blocks(places, size).astype(xp.int64)
+    rows, columns = [xp.arange(n) * s for n, s in zip(size[2:], stride)]
+    indices = (rows[:, None] + places // kernel_size[1]) * shape[3] + columns + places % kernel_size[1]
+    return in_blocks(run(max_pool2d_grad, out_of_blocks(grad, size), indices, shape=shape, apart=False))
+
+
+@internal("blocks_average(x; shape)", lambda x, shape: images(shape[:2]))
+def blocks_average(xp, x, shape):
+    """The mean of all pixels of each image: (N, C), in blocks."""
+    return in_blocks(out_of_blocks(x, shape).mean((2, 3), dtype=x.dtype))
+
+
+@internal("blocks_average_grad(grad; shape)", lambda grad, shape: images(shape))
+def blocks_average_grad(xp, grad, shape):
+    """Each pixel of images of this shape gets its part of the cotangent (N, C), in blocks."""
+    grad = out_of_blocks(grad, shape[:2]) / grad.dtype.type(math.prod(shape[2:]))
+    return in_blocks(xp.broadcast_to(grad[:, :, None, None], shape))

@@ -1,0 +1,134 @@
+"""Steps: what a compiled kernel is, cut into chunks, before anybody runs it.
+
+A kernel of the machine is an *instruction*: a compiled C function of three numbers, the address of the words that it
+reads (addresses of arrays, sizes, tables), which chunk it is to do, and the address of memory that is its thread's
+alone. A *step* is an instruction with its words. Chunks depend on shapes alone and write apart from each other, so any
+thread may do any of them; a step begins when all chunks of the one before are done. An op's *builder* gives the steps
+for arrays that stay where they are: a plan asks it once, and then runs steps without Python. Read next: `threads.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from llvmlite import ir
+from numba import cfunc, njit, types
+from numba.extending import intrinsic
+
+from .llvm import LANES, WORD
+from .memory import at, scratch
+from .threads import split
+
+ALIGN = 64  # bytes: a line of the cache
+DOUBLE = ir.DoubleType()
+
+
+class Step(NamedTuple):
+    """code: address of an instruction.  words: int64, what it reads.  chunks: how many there are.
+
+    scratch: bytes of memory that each thread needs for itself.  name: for listings.  holds: what must stay alive.
+    """
+
+    code: int
+    words: np.ndarray
+    chunks: int
+    scratch: int
+    name: str
+    holds: tuple = ()
+
+
+class Room:
+    """Memory that the steps of one op share: packed filters, a partial sum for each chunk. A builder takes from it.
+
+    The first time a builder runs with base 0, to learn how much it takes; what it gives then is thrown away.
+    """
+
+    def __init__(self, base: int = 0):
+        self.base, self.used = base, 0
+
+    def take(self, count: int) -> int:
+        """The address of so many float32, which hold anything."""
+        self.used, start = self.used + -(-count * 4 // ALIGN) * ALIGN, self.used
+        return self.base + start
+
+
+Builder = Callable[..., "list[Step] | None"]  # (arrays, outs, room, **attrs); None where it does not fit
+
+
+def instruction(function: Callable) -> Callable[..., Step]:
+    """Decorates a compiled kernel `(words, chunk, scratch)`; gives a function that makes steps of it."""
+    compiled = cfunc(types.void(types.int64, types.int64, types.int64), cache=True, error_model="numpy")(function)
+
+    def step(chunks: int, *words: object, scratch: int = 0) -> Step:
+        """words: arrays (their addresses), ints, and floats, which are read by `real_at`. scratch: in float32."""
+        holds = tuple([word for word in words if isinstance(word, np.ndarray)])
+        return Step(compiled.address, np.array([as_word(word) for word in words], "i8"), chunks, scratch * 4,
+                    function.__name__, holds)
+
+    step.__name__, step.__doc__ = function.__name__, inspect.getdoc(function)
+    return step
+
+
+def as_word(word: object) -> int:
+    if isinstance(word, np.ndarray):
+        return at(word)
+    return int(np.float64(word).view("i8")) if isinstance(word, float) else int(word)
+
+
+def steps_of(builder: Builder, arrays: Sequence, outs: Sequence[np.ndarray], **attrs) -> list[Step] | None:
+    """The steps of one op, in memory of their own."""
+    room = Room()
+    steps = builder(arrays, outs, room, **attrs)
+    if steps is None or not room.used:
+        return steps
+    memory = np.empty(room.used + ALIGN, np.uint8)
+    steps = builder(arrays, outs, Room(at(memory) + -at(memory) % ALIGN), **attrs)
+    return [step._replace(holds=(*step.holds, memory)) for step in steps]
+
+
+def run_now(steps: Sequence[Step]) -> None:
+    """Each step, by several threads where it has several chunks."""
+    for step in steps:
+        split(step.chunks, functools.partial(run_chunk, step, at(step.words)))
+
+
+def run_chunk(step: Step, words: int, chunk: int) -> None:
+    do(step.code, words, chunk, at(scratch("step", step.scratch // 4 + LANES)))
+
+
+# ---- what instructions read ------------------------------------------------------------------------------------------
+
+@intrinsic
+def word_at(context, words, i):
+    """Word number i, an int64."""
+    def code(context, builder, signature, arguments):
+        return builder.load(builder.gep(builder.inttoptr(arguments[0], WORD.as_pointer()), [arguments[1]]))
+    return types.int64(types.int64, types.int64), code
+
+
+@intrinsic
+def real_at(context, words, i):
+    """Word number i, a float64."""
+    def code(context, builder, signature, arguments):
+        return builder.load(builder.gep(builder.inttoptr(arguments[0], DOUBLE.as_pointer()), [arguments[1]]))
+    return types.float64(types.int64, types.int64), code
+
+
+@intrinsic
+def call(context, code, words, chunk, scratch):
+    """Do one chunk of a step."""
+    def written(context, builder, signature, arguments):
+        kind = ir.FunctionType(ir.VoidType(), [WORD] * 3)
+        builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), arguments[1:])
+        return context.get_dummy_value()
+    return types.void(types.int64, types.int64, types.int64, types.int64), written
+
+
+@njit(nogil=True, cache=True)
+def do(code, words, chunk, scratch):
+    """One chunk, called from Python."""
+    call(code, words, chunk, scratch)

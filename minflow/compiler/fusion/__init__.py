@@ -1,4 +1,4 @@
 """Passes that make a graph faster: layout and fusion. The machine runs what they make; NumPy can, too.
 
-Read next: `blocks.py`, the operations on blocks of channels.
+Read in this order: `blocks.py`, the operations on blocks of channels, then `layout.py`, which brings them in.
 """

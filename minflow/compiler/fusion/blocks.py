@@ -4,7 +4,7 @@ Images (N, C, H, W) are kept as [block of 16 channels][pixel of all images][16]:
 lies side by side, a 1x1 convolution is one long product, and a channel's pixels lie together for its mean. Channels
 beyond C are zeros, and stay so by every operation here. Rows beyond the pixels are there so that blocks do not begin
 at equal places of the cache; they hold anything, and nobody reads them. Elementwise operations work on both layouts.
-These operations are of no program: a pass puts them into a graph.
+These operations are of no program: `layout.py` puts them into a graph. Read next: `layout.py`.
 """
 
 from __future__ import annotations
@@ -55,6 +55,10 @@ def out_of_blocks(x: np.ndarray, shape: tuple) -> np.ndarray:
 
 def in_blocks(x: np.ndarray) -> np.ndarray:
     return into_blocks(x, np.empty(blocked(x.shape), x.dtype))
+
+
+def as_images(x: np.ndarray, shape: tuple) -> np.ndarray:
+    return x if x.ndim == 4 else out_of_blocks(x, shape)
 
 
 def channels(values):
@@ -129,8 +133,9 @@ def result_shape(shape: tuple, weight: tuple, stride: tuple, padding: tuple, dil
           lambda x, weight, bias, shape, stride, padding, dilation, groups, act: images(
               result_shape(shape, weight.shape, stride, padding, dilation)))
 def blocks_conv2d(xp, x, weight, bias, shape, stride, padding, dilation, groups, act):
-    """conv2d of images of this shape in blocks; bias (F,) or the number 0, then the activation `act`."""
-    y = run(conv2d, out_of_blocks(x, shape), weight, stride=stride, padding=padding, dilation=dilation, groups=groups)
+    """conv2d of images of this shape, in blocks or (few channels) as they are; bias (F,) or the number 0, then the
+    activation `act`."""
+    y = run(conv2d, as_images(x, shape), weight, stride=stride, padding=padding, dilation=dilation, groups=groups)
     return in_blocks(activated(y + channels(bias), act))
 
 
@@ -146,10 +151,11 @@ def blocks_conv2d_input_grad(xp, grad, weight, shape, stride, padding, dilation,
 @internal("blocks_conv2d_weight_grad(grad, x; shape, images, stride, padding, dilation, groups)",
           lambda grad, x, shape, images, stride, padding, dilation, groups: Spec(shape, float32))
 def blocks_conv2d_weight_grad(xp, grad, x, shape, images, stride, padding, dilation, groups):
-    """The gradient with respect to filters of this shape (not in blocks); images: the shape of x."""
+    """The gradient with respect to filters of this shape (not in blocks); images: the shape of x, which is in blocks or
+    (few channels) as it is."""
     geometry = dict(stride=stride, padding=padding, dilation=dilation)
     grad = out_of_blocks(grad, result_shape(images, shape, **geometry))
-    return run(conv2d_weight_grad, grad, out_of_blocks(x, images), shape=shape, groups=groups, **geometry)
+    return run(conv2d_weight_grad, grad, as_images(x, images), shape=shape, groups=groups, **geometry)
 
 
 @internal("blocks_channel_sum(x; shape, to)", lambda x, shape, to: Spec(to, float32))

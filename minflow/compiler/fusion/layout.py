@@ -1,0 +1,312 @@
+"""Layout: images go from NCHW into blocks of channels before the first convolution, and come out after the last.
+
+What follows a convolution and works on blocks stays in them: bias, activation, batch norm, pooling, sums of branches,
+and all their gradients. A bias, the scale of a batch norm that only predicts, and an activation are done by the
+convolution itself; the activation behind a batch norm, and its slope, by that. Sums are taken in another order than
+before, so results are those of NCHW within float32's rounding. Read next: `blocks.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+
+from ...core.ir import Graph, Node, Value, outputs_of
+from ...core.op import Op
+from ...core.ops import activation, conv, elementwise, norm, pool, shape
+from ...core.spec import Spec, float32
+from . import blocks
+
+LEAST = 1 << 20  # multiplications of a convolution; below, turning its images costs more than it gains
+FEW = 16  # channels: fewer are read where they lie
+ACTS = {elementwise.relu: "relu", activation.relu6: "relu6"}
+SLOPES = {elementwise.relu_grad: "relu", activation.relu6_grad: "relu6"}
+# Elementwise, and 0 where all inputs are: lanes that belong to no channel stay 0.
+EITHER = frozenset({*ACTS, *SLOPES, elementwise.add, elementwise.sub, elementwise.mul, elementwise.neg})
+
+
+def layout(graph: Graph) -> Graph:
+    """The graph with its convolutions, and what stands between them, in blocks."""
+    return Change(graph).result()
+
+
+class Change:
+    """One graph going into blocks. plain, blocks: old value -> where it stands now, in either form, where it does.
+
+    twins: old node -> the new one that does its work.  readers: old value -> the nodes that read it.
+    """
+
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self.nodes: list[Node] = []
+        self.plain: dict[Value, Value] = {}
+        self.blocks: dict[Value, Value] = {}
+        self.twins: dict[Node, Node] = {}
+        self.readers: dict[Value, list[Node]] = {}
+        for node in graph.nodes:
+            for x in dict.fromkeys(x for x in node.inputs if x.__class__ is Value):
+                self.readers.setdefault(x, []).append(node)
+        self.shown = {*graph.outputs, *graph.updates.values()}
+        self.chains: dict[Node, list[Node]] = {}  # last node -> the nodes that one convolution does
+        self.waiting: set[Node] = set()  # done by a later node of a chain
+        self.normed: dict[Value, Node] = {}  # an activation's result -> the batch norm that does it
+        self.slopes: dict[Value, Node] = {}  # a cotangent before an activation -> its node, done by the batch norm's
+
+    def result(self) -> Graph:
+        for node in self.graph.nodes:
+            if node not in self.twins and node not in self.waiting and not self.changed(node):
+                self.keep(node)
+        outputs = [self.now(v) for v in self.graph.outputs]
+        updates = {state: self.now(v) for state, v in self.graph.updates.items()}
+        return Graph(self.graph.inputs, self.nodes, outputs, self.graph.states, updates)
+
+    # ---- values ------------------------------------------------------------------------------------------------------
+
+    def now(self, v: Value) -> Value:
+        """An old value as NCHW."""
+        if v not in self.plain and v in self.blocks:
+            self.plain[v] = self.added(blocks.from_blocks, [self.blocks[v]], v.node, shape=v.spec.shape)
+        return self.plain.get(v, v)
+
+    def in_blocks(self, v: Value) -> Value:
+        """An old value in blocks."""
+        if v not in self.blocks:
+            self.blocks[v] = self.added(blocks.to_blocks, [self.now(v)], v.node)
+        return self.blocks[v]
+
+    def images(self, v: Value) -> Value:
+        """What a convolution reads: blocks, or images of few channels as they are."""
+        return self.now(v) if v.spec.shape[1] < FEW and v not in self.blocks else self.in_blocks(v)
+
+    def only_reader(self, v: Value) -> Node | None:
+        readers = self.readers.get(v, ())
+        return readers[0] if len(readers) == 1 and v not in self.shown else None
+
+    # ---- nodes -------------------------------------------------------------------------------------------------------
+
+    def keep(self, node: Node) -> None:
+        """The node as it is, reading what it read."""
+        inputs = [self.now(x) if x.__class__ is Value else x for x in node.inputs]
+        origin = self.twins.get(node.origin, node.origin)
+        if origin is not node.origin or any(a is not b for a, b in zip(inputs, node.inputs)):
+            old, node = node, node.but(inputs, origin)
+            self.twins[old] = node
+            self.plain.update(zip(outputs_of(old), outputs_of(node)))
+        self.nodes.append(node)
+
+    def added(self, op: Op, inputs: Iterable, like: Node, **attrs) -> Value:
+        """A new node of a place and a phase of an old one; its first output."""
+        return outputs_of(self.append(op, inputs, like, attrs))[0]
+
+    def append(self, op: Op, inputs: Iterable, like: Node, attrs: Mapping) -> Node:
+        inputs = list(inputs)
+        found = op.infer(*[x.spec if x.__class__ is Value else x for x in inputs], **attrs)
+        node = Node(op, inputs, dict(attrs), found if op.many else (found,), scope=like.scope, where=like.where)
+        node.origin = self.twins.get(like.origin, like.origin)
+        self.nodes.append(node)
+        return node
+
+    def put(self, op: Op, inputs: Iterable, olds: Iterable[Node], **attrs) -> list[Value]:
+        """A node in the place of old ones, the last of which gives the result."""
+        *rest, last = olds
+        node = self.append(op, inputs, last, attrs)
+        self.twins.update(dict.fromkeys((*rest, last), node))
+        return outputs_of(node)
+
+    # ---- what goes into blocks ---------------------------------------------------------------------------------------
+
+    def changed(self, node: Node) -> bool:
+        """Was this node brought into blocks?"""
+        if node in self.chains:
+            self.convolution(self.chains[node])
+            return True
+        rule = RULES.get(node.op)
+        first = node.inputs[0] if node.inputs else None
+        if rule is None or first.__class__ is not Value or first.spec.dtype is not float32 or first.spec.ndim != 4:
+            return False
+        return rule(self, node)
+
+    def fits(self, images: tuple, weight: tuple, groups: int) -> bool:
+        """Is this a convolution for blocks: of one group, or of one filter for each channel, and not too small?"""
+        size = math.prod(weight) * images[0] * math.prod(images[2:])
+        return size >= LEAST and (groups == 1 or groups == images[1] == weight[0])
+
+    def conv2d(self, node: Node) -> bool:
+        x, weight = node.inputs
+        if not self.fits(x.spec.shape, weight.spec.shape, node.attrs["groups"]):
+            return False
+        chain, allowed = [node], [elementwise.mul, elementwise.add]
+        while after := self.only_reader(outputs_of(chain[-1])[0]):
+            if after.op not in ACTS and not (after.op in allowed and per_channel(after, outputs_of(chain[-1])[0])):
+                break
+            allowed = [] if after.op in ACTS else allowed[allowed.index(after.op) + 1 :]
+            chain.append(after)
+            if after.op in ACTS:
+                break
+        self.waiting.update(chain[:-1])
+        self.chains[chain[-1]] = chain
+        if len(chain) == 1:
+            self.convolution(chain)
+        return True
+
+    def convolution(self, chain: list[Node]) -> None:
+        """A convolution with what comes after it: a scale and a bias for each channel, and an activation."""
+        first, last = chain[0], chain[-1]
+        x, weight = first.inputs
+        filters, bias, act = self.now(weight), 0, ""
+        for before, node in zip(chain, chain[1:]):
+            if node.op in ACTS:
+                act = ACTS[node.op]
+                continue
+            other = self.now(*[v for v in node.inputs if v != outputs_of(before)[0]])
+            vector = self.added(shape.reshape, [other], node, shape=weight.spec.shape[:1])
+            if node.op is elementwise.add:
+                bias = vector
+                continue
+            wide = self.added(shape.reshape, [vector], node, shape=(weight.spec.shape[0], 1, 1, 1))
+            filters = self.added(elementwise.mul, [filters, wide], node)
+        self.blocks[outputs_of(last)[0]], = self.put(blocks.blocks_conv2d, [self.images(x), filters, bias], chain,
+                                                     shape=x.spec.shape, **first.attrs, act=act)
+
+    def input_grad(self, node: Node) -> bool:
+        grad, weight = node.inputs
+        if not self.fits(grad.spec.shape, weight.spec.shape, node.attrs["groups"]):
+            return False
+        self.blocks[outputs_of(node)[0]], = self.put(blocks.blocks_conv2d_input_grad,
+                                                     [self.in_blocks(grad), self.now(weight)], [node], **node.attrs)
+        return True
+
+    def weight_grad(self, node: Node) -> bool:
+        grad, x = node.inputs
+        if not self.fits(grad.spec.shape, node.attrs["shape"], node.attrs["groups"]):
+            return False
+        self.plain[outputs_of(node)[0]], = self.put(
+            blocks.blocks_conv2d_weight_grad, [self.in_blocks(grad), self.images(x)], [node], images=x.spec.shape,
+            **node.attrs)
+        return True
+
+    def channel_sum(self, node: Node) -> bool:
+        x, = node.inputs
+        if x not in self.blocks or not of_channels(node.attrs["shape"], x.spec):
+            return False
+        self.plain[outputs_of(node)[0]], = self.put(blocks.blocks_channel_sum, [self.blocks[x]], [node],
+                                                    shape=x.spec.shape, to=node.attrs["shape"])
+        return True
+
+    def batch_norm(self, node: Node) -> bool:
+        x, weight, bias = node.inputs
+        if x not in self.blocks:
+            return False
+        y, mean, var = outputs_of(node)
+        after = self.only_reader(y)
+        act = ACTS.get(after.op, "") if after else ""
+        new = self.put(blocks.blocks_batch_norm, [self.blocks[x], self.now(weight), self.now(bias)], [node],
+                       shape=x.spec.shape, eps=node.attrs["eps"], act=act)
+        self.plain[mean], self.plain[var] = new[1:]
+        if act:
+            self.twins[after], y = self.twins[node], outputs_of(after)[0]
+            self.normed[y] = node
+        self.blocks[y] = new[0]
+        return True
+
+    def batch_norm_grad(self, node: Node) -> bool:
+        grad, x, weight, mean, var = node.inputs
+        if x not in self.blocks:
+            return False
+        slope = self.slopes.get(grad)
+        forward = mean.node
+        bias, act = (forward.inputs[2], SLOPES[slope.op]) if slope else (weight, "")
+        grad = slope.inputs[0] if slope else grad
+        new = self.put(blocks.blocks_batch_norm_grad,
+                       [self.in_blocks(grad), self.blocks[x], *map(self.now, (weight, bias, mean, var))],
+                       [slope, node] if slope else [node], shape=x.spec.shape, eps=node.attrs["eps"], act=act)
+        values = outputs_of(node)
+        self.blocks[values[0]] = new[0]
+        self.plain.update(zip(values[1:], new[1:]))
+        return True
+
+    def max_pool2d(self, node: Node) -> bool:
+        x, = node.inputs
+        y, indices = outputs_of(node)
+        attrs = node.attrs
+        if (x not in self.blocks or any(attrs["padding"]) or attrs["dilation"] != (1, 1) or attrs["ceil_mode"]
+                or math.prod(attrs["kernel_size"]) > 255 or indices in self.shown
+                or any(r.op is not pool.max_pool2d_grad for r in self.readers.get(indices, ()))):
+            return False
+        self.blocks[y], self.blocks[indices] = self.put(
+            blocks.blocks_max_pool2d, [self.blocks[x]], [node], shape=x.spec.shape, kernel_size=attrs["kernel_size"],
+            stride=attrs["stride"])
+        return True
+
+    def max_pool2d_grad(self, node: Node) -> bool:
+        grad, indices = node.inputs
+        if indices not in self.blocks:
+            return False
+        window = {name: indices.node.attrs[name] for name in ("kernel_size", "stride")}
+        self.blocks[outputs_of(node)[0]], = self.put(
+            blocks.blocks_max_pool2d_grad, [self.in_blocks(grad), self.blocks[indices]], [node],
+            shape=node.attrs["shape"], **window)
+        return True
+
+    def average(self, node: Node) -> bool:
+        x, = node.inputs
+        out, = outputs_of(node)
+        if x not in self.blocks or out.spec.shape[2:] != (1, 1):
+            return False
+        self.blocks[out], = self.put(blocks.blocks_average, [self.blocks[x]], [node], shape=x.spec.shape)
+        return True
+
+    def average_grad(self, node: Node) -> bool:
+        grad, = node.inputs
+        if grad.spec.shape[2:] != (1, 1) or node.origin not in self.twins:
+            return False
+        self.blocks[outputs_of(node)[0]], = self.put(blocks.blocks_average_grad, [self.in_blocks(grad)], [node],
+                                                     shape=node.attrs["shape"])
+        return True
+
+    def elementwise(self, node: Node) -> bool:
+        values = [x for x in node.inputs if x.__class__ is Value]
+        out, = outputs_of(node)
+        if not any(x in self.blocks for x in values) or any(x.spec is not out.spec for x in values):
+            return False
+        if node.op in SLOPES and self.before_norm(node):
+            return True
+        if len(values) < len(node.inputs) and node.op is not elementwise.mul:
+            return False  # a number that is added comes to the empty lanes, too
+        self.blocks[out], = self.put(node.op, [self.in_blocks(x) if x.__class__ is Value else x for x in node.inputs],
+                                     [node])
+        return True
+
+    def before_norm(self, node: Node) -> bool:
+        """Is this the slope of an activation that a batch norm does, and read by the gradient of that one alone?"""
+        out, = outputs_of(node)
+        after, forward = self.only_reader(out), self.normed.get(node.inputs[1])
+        if forward is None or after is None or after.op is not norm.batch_norm_grad or after.inputs[0] != out:
+            return False
+        x, weight, _ = forward.inputs
+        if tuple(after.inputs[1:]) != (x, weight, *outputs_of(forward)[1:]) or after.attrs != forward.attrs:
+            return False
+        self.slopes[out] = node
+        self.waiting.add(node)
+        return True
+
+
+def of_channels(size: tuple, images: Spec) -> bool:
+    """Is this the shape of one number for each channel of these images?"""
+    return tuple(size) in ((1, images.shape[1], 1, 1), (images.shape[1], 1, 1))
+
+
+def per_channel(node: Node, image: Value) -> bool:
+    """Does this node add to the image, or multiply it with, one number for each channel?"""
+    others = [x for x in node.inputs if x != image]
+    return len(others) == 1 and others[0].__class__ is Value and of_channels(others[0].spec.shape, image.spec) \
+        and others[0].spec.dtype is image.spec.dtype
+
+
+RULES = {
+    conv.conv2d: Change.conv2d, conv.conv2d_input_grad: Change.input_grad, conv.conv2d_weight_grad: Change.weight_grad,
+    shape.sum_to: Change.channel_sum, norm.batch_norm: Change.batch_norm, norm.batch_norm_grad: Change.batch_norm_grad,
+    pool.max_pool2d: Change.max_pool2d, pool.max_pool2d_grad: Change.max_pool2d_grad,
+    pool.adaptive_avg_pool2d: Change.average, pool.adaptive_avg_pool2d_grad: Change.average_grad,
+    **dict.fromkeys(EITHER, Change.elementwise),
+}

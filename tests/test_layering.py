@@ -97,7 +97,7 @@ ROOMS = {
     "exercises": ["core.base.errors", "core.ir", "core.messages.printing", "core.mode", "compiler.passes", "diagnosis",
                   "job.queue.stream", "job.session", "views", "course", "io.atomic"],
     "machine": ["core.base.errors", "core.op", "core.ops", "core.spec", "core.where", "core.backend.scratch",
-                "compiler.fusion", "accepted.threads"],
+                "compiler.fusion", "compiler.passes", "accepted.threads"],
     "cli": ["course", "headless", "doctor", "exercises", "machine", "core.base.errors"],
     "course": ["io.atomic", "io.temporary"],
     "headless": [],

@@ -17,7 +17,7 @@ from ..core.mode import EPOCH
 from ..core.trace import Trace
 from .executor import LOCK, collector_waiting
 from .names import op_names
-from .passes import Pass, Stage, run_passes
+from .passes import Pass, Stage, run_passes, with_fusion
 from .plan import Plan
 
 PLANS = 16  # of one graph or job
@@ -65,8 +65,9 @@ class Compiled:
 
     fingerprint: Any = None
 
-    def __init__(self, parts: Sequence[Part], passes: Iterable[Pass], trace_seconds: float):
-        passes = list(passes)
+    def __init__(self, parts: Sequence[Part], passes: Iterable[Pass], trace_seconds: float, exact: bool = False):
+        """exact: without the passes of FUSION, so that results are the bits of eager."""
+        passes = list(passes) if exact else with_fusion(passes)
         self.parts = [CompiledPart(part, passes) for part in parts]
         self.seconds = {
             "trace": trace_seconds,

@@ -8,4 +8,4 @@ or when `minflow warmup` is run. Results are those of NumPy within float32's rou
 Read next: `start.py`, then `micro.py`, from which all products are made.
 """
 
-from .start import use as use, used as used, warmup as warmup
+from .start import passes as passes, use as use, used as used, warmup as warmup

@@ -9,11 +9,12 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from ..compiler.passes import FUSION
 from ..core.base.errors import MinflowWarning, MissingDependencyError
 from ..core.op import Op, kernel
 from ..core.ops import activation, conv, elementwise, norm, pool
@@ -35,19 +36,25 @@ def used() -> bool:
     return bool(PLAIN)
 
 
-def use(on: bool = True) -> None:
+def use(on: bool = True, without: Sequence[str] = ()) -> None:
     """Run compiled kernels from now on, or NumPy's again. Graphs that are built keep what they were built with.
+
+    without: names of passes of `minflow.machine.passes()` that graphs are to be built without.
 
     At the first time after an installation it compiles, which takes some seconds. Raises MissingDependencyError without
     numba.
     """
-    if on == used():
-        return
+    if on and not used():
+        compiled_kernels()
+    FUSION[:] = [step for step in passes() if on and step.__name__ not in without]
     if not on:
         for op, plain in PLAIN.items():
             op.kernel, op.steps = plain, None
         PLAIN.clear()
-        return
+
+
+def compiled_kernels() -> None:
+    """Put them before NumPy's."""
     warmup()
     from . import kernels
 
@@ -58,6 +65,13 @@ def use(on: bool = True) -> None:
         PLAIN[op] = op.kernel
         op.steps = getattr(importlib.import_module(f".{module}", __package__), op.name)
         kernel(op, either(functools.partial(by_steps, op), op.kernel))
+
+
+def passes() -> tuple[Callable, ...]:
+    """The passes that graphs are built with while the machine is used, in their order."""
+    from ..compiler.fusion.layout import layout
+
+    return (layout,)
 
 
 def either(compiled: Callable, plain: Callable) -> Callable:

@@ -38,7 +38,8 @@ def blocked(shape: tuple) -> tuple[int, int, int]:
 
 def into_blocks(x: np.ndarray, out: np.ndarray) -> np.ndarray:
     n, c = x.shape[:2]
-    flat = np.moveaxis(x.reshape(n, c, -1), 1, 2).reshape(-1, c)
+    pixels = math.prod(x.shape[2:])
+    flat = np.moveaxis(x.reshape(n, c, pixels), 1, 2).reshape(n * pixels, c)
     for block in range(len(out)):
         some = flat[:, block * LANES : (block + 1) * LANES]
         out[block, : len(flat), : some.shape[1]] = some
@@ -49,7 +50,7 @@ def into_blocks(x: np.ndarray, out: np.ndarray) -> np.ndarray:
 def out_of_blocks(x: np.ndarray, shape: tuple) -> np.ndarray:
     n, c = shape[:2]
     pixels = math.prod(shape[2:])
-    flat = x[:, : n * pixels].transpose(1, 0, 2).reshape(n, pixels, -1)[:, :, :c]
+    flat = x[:, : n * pixels].transpose(1, 0, 2).reshape(n, pixels, len(x) * LANES)[:, :, :c]
     return np.ascontiguousarray(flat.transpose(0, 2, 1)).reshape(shape)
 
 

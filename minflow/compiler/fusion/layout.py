@@ -15,6 +15,7 @@ from ...core.ir import Graph, Node, Value, outputs_of
 from ...core.op import Op
 from ...core.ops import activation, conv, elementwise, norm, pool, shape
 from ...core.spec import Spec, float32
+from ..passes.masks import small_masks
 from . import blocks
 
 LEAST = 1 << 20  # multiplications of a convolution; below, turning its images costs more than it gains
@@ -27,7 +28,7 @@ EITHER = frozenset({*ACTS, *SLOPES, elementwise.add, elementwise.sub, elementwis
 
 def layout(graph: Graph) -> Graph:
     """The graph with its convolutions, and what stands between them, in blocks."""
-    return Change(graph).result()
+    return Change(small_masks(graph)).result()
 
 
 class Change:
@@ -126,23 +127,21 @@ class Change:
             return False
         return rule(self, node)
 
-    def fits(self, images: tuple, weight: tuple, groups: int) -> bool:
-        """Is this a convolution for blocks: of one group, or of one filter for each channel, and not too small?"""
-        size = math.prod(weight) * images[0] * math.prod(images[2:])
-        return size >= LEAST and (groups == 1 or groups == images[1] == weight[0])
+    def fits(self, out: tuple, weight: tuple, channels: int, groups: int) -> bool:
+        """Is this a convolution for blocks: of one group, or of one filter for each channel, and not too small?
+        out, weight: shapes of its result and its filters."""
+        size = math.prod(weight) * out[0] * math.prod(out[2:])
+        return size >= LEAST and (groups == 1 or groups == channels == weight[0])
 
     def conv2d(self, node: Node) -> bool:
         x, weight = node.inputs
-        if not self.fits(x.spec.shape, weight.spec.shape, node.attrs["groups"]):
+        if not self.fits(node.out_specs[0].shape, weight.spec.shape, x.spec.shape[1], node.attrs["groups"]):
             return False
-        chain, allowed = [node], [elementwise.mul, elementwise.add]
-        while after := self.only_reader(outputs_of(chain[-1])[0]):
-            if after.op not in ACTS and not (after.op in allowed and per_channel(after, outputs_of(chain[-1])[0])):
+        chain = [node]
+        while chain[-1].op not in ACTS and (after := self.only_reader(outputs_of(chain[-1])[0])):
+            if after.op not in ACTS and not per_channel(after, outputs_of(chain[-1])[0]):
                 break
-            allowed = [] if after.op in ACTS else allowed[allowed.index(after.op) + 1 :]
             chain.append(after)
-            if after.op in ACTS:
-                break
         self.waiting.update(chain[:-1])
         self.chains[chain[-1]] = chain
         if len(chain) == 1:
@@ -150,7 +149,7 @@ class Change:
         return True
 
     def convolution(self, chain: list[Node]) -> None:
-        """A convolution with what comes after it: a scale and a bias for each channel, and an activation."""
+        """A convolution with what comes after it: scales and biases for each channel, and an activation."""
         first, last = chain[0], chain[-1]
         x, weight = first.inputs
         filters, bias, act = self.now(weight), 0, ""
@@ -160,17 +159,17 @@ class Change:
                 continue
             other = self.now(*[v for v in node.inputs if v != outputs_of(before)[0]])
             vector = self.added(shape.reshape, [other], node, shape=weight.spec.shape[:1])
-            if node.op is elementwise.add:
-                bias = vector
-                continue
-            wide = self.added(shape.reshape, [vector], node, shape=(weight.spec.shape[0], 1, 1, 1))
-            filters = self.added(elementwise.mul, [filters, wide], node)
+            if node.op is elementwise.mul:
+                wide = self.added(shape.reshape, [vector], node, shape=(weight.spec.shape[0], 1, 1, 1))
+                filters = self.added(elementwise.mul, [filters, wide], node)
+            bias = vector if bias == 0 and node.op is elementwise.add else bias and self.added(
+                node.op, [bias, vector], node)
         self.blocks[outputs_of(last)[0]], = self.put(blocks.blocks_conv2d, [self.images(x), filters, bias], chain,
                                                      shape=x.spec.shape, **first.attrs, act=act)
 
     def input_grad(self, node: Node) -> bool:
         grad, weight = node.inputs
-        if not self.fits(grad.spec.shape, weight.spec.shape, node.attrs["groups"]):
+        if not self.fits(grad.spec.shape, weight.spec.shape, node.attrs["shape"][1], node.attrs["groups"]):
             return False
         self.blocks[outputs_of(node)[0]], = self.put(blocks.blocks_conv2d_input_grad,
                                                      [self.in_blocks(grad), self.now(weight)], [node], **node.attrs)
@@ -178,7 +177,7 @@ class Change:
 
     def weight_grad(self, node: Node) -> bool:
         grad, x = node.inputs
-        if not self.fits(grad.spec.shape, node.attrs["shape"], node.attrs["groups"]):
+        if not self.fits(grad.spec.shape, node.attrs["shape"], x.spec.shape[1], node.attrs["groups"]):
             return False
         self.plain[outputs_of(node)[0]], = self.put(
             blocks.blocks_conv2d_weight_grad, [self.in_blocks(grad), self.images(x)], [node], images=x.spec.shape,
@@ -299,8 +298,9 @@ def of_channels(size: tuple, images: Spec) -> bool:
 def per_channel(node: Node, image: Value) -> bool:
     """Does this node add to the image, or multiply it with, one number for each channel?"""
     others = [x for x in node.inputs if x != image]
-    return len(others) == 1 and others[0].__class__ is Value and of_channels(others[0].spec.shape, image.spec) \
-        and others[0].spec.dtype is image.spec.dtype
+    if node.op not in (elementwise.add, elementwise.mul) or len(others) != 1 or others[0].__class__ is not Value:
+        return False
+    return of_channels(others[0].spec.shape, image.spec) and others[0].spec.dtype is image.spec.dtype
 
 
 RULES = {

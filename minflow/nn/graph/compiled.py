@@ -64,7 +64,7 @@ class CompiledGraph(Compiled):
     """
 
     def __init__(self, graph: Any, build: Build, parts: list[Part], number: int):
-        super().__init__(parts, graph.passes, build.seconds["trace"])
+        super().__init__(parts, graph.passes, build.seconds["trace"], graph.config.bits)
         self.build, self.number, self.name, self.optimizers = build, number, graph.name, graph.optimizers
         self.out_tree = build.out_tree
         self.reason: list[tuple[str, str, str]] = []

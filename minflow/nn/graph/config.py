@@ -52,6 +52,7 @@ class GraphConfig:
         self.accumulation = 1
         self.static = False
         self.gradients = True
+        self.bits = False
         self.without_effect: dict[str, tuple] = {}
 
     def set_gradient_accumulation_steps(self, value: int) -> None:
@@ -72,6 +73,11 @@ class GraphConfig:
         soon as its parameter is updated."""
         self.change("gradients", bool(mode))
 
+    def exact(self, mode: bool = True) -> None:
+        """Leave out the passes of the machine that compute in another order, so that a call gives the bits of eager.
+        Without it (the default) it may differ from eager by float32's rounding where the machine is used."""
+        self.change("bits", bool(mode))
+
     def change(self, name: str, value: Any) -> None:
         if MODE.get().trace is not None:
             what = "the config of a graph is set inside build"
@@ -86,7 +92,7 @@ class GraphConfig:
         raise self.unknown(name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name not in ("training", "accumulation", "static", "gradients", "without_effect"):
+        if name not in ("training", "accumulation", "static", "gradients", "bits", "without_effect"):
             raise self.unknown(name)
         object.__setattr__(self, name, value)
 
@@ -102,7 +108,8 @@ class GraphConfig:
 
     def fingerprint(self) -> dict[str, Any]:
         """What a plan has built in."""
-        return {"gradient_accumulation_steps": self.accumulation, "keep_gradients": self.gradients}
+        return {"gradient_accumulation_steps": self.accumulation, "keep_gradients": self.gradients,
+                "exact": self.bits}
 
     def __repr__(self) -> str:
         """OneFlow's text, with the settings that are not as they were at first."""
@@ -113,6 +120,8 @@ class GraphConfig:
             extra += "static_inputs=True, "
         if not self.gradients:
             extra += "keep_gradients=False, "
+        if self.bits:
+            extra += "exact=True, "
         for name in self.without_effect:
             extra += f"{name}=(without effect), "
         return f"GraphConfig(training={self.training}, {extra})"

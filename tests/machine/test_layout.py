@@ -1,0 +1,177 @@
+"""The layout pass: what goes into blocks, what stays outside, and the same numbers where NumPy runs both."""
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow import nn
+from minflow.compiler.fusion import blocks
+from minflow.compiler.fusion.layout import layout
+from minflow.compiler.passes import PASSES
+
+
+class Convolved(nn.Module):
+    """A net of many turns: see `forward`."""
+
+    def __init__(self, *names, channels=20):
+        super().__init__()
+        self.names = names
+        self.first = nn.Conv2d(3, channels, 3, stride=2, padding=1)
+        self.second = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
+        self.depthwise = nn.Conv2d(channels, channels, 3, padding=1, groups=channels)
+        self.grouped = nn.Conv2d(channels, channels, 3, padding=1, groups=2)
+        self.norm, self.other_norm = nn.BatchNorm2d(channels), nn.BatchNorm2d(channels)
+        self.pool, self.bordered = nn.MaxPool2d(2), nn.MaxPool2d(3, 2, padding=1)
+        self.average, self.average_4 = nn.AdaptiveAvgPool2d(1), nn.AdaptiveAvgPool2d(4)
+        self.relu, self.relu6, self.sigmoid = nn.ReLU(), nn.ReLU6(), nn.Sigmoid()
+        self.last = nn.LazyLinear(5)
+
+    def forward(self, x):
+        kept = []
+        for name in self.names:
+            if name == "keep":
+                kept.append(x)
+            elif name == "join":
+                x = x + kept.pop()
+            elif name == "shift":
+                x = x * 2 + 1
+            else:
+                x = getattr(self, name)(x)
+        return self.last(x.flatten(1))
+
+
+@pytest.fixture(autouse=True)
+def small_ones_too(request, monkeypatch):
+    if "stay_outside" not in request.node.name:
+        monkeypatch.setattr("minflow.compiler.fusion.layout.LEAST", 1)
+
+
+NETS = {
+    "bias, activation, pool": ("first", "relu", "pool", "second", "relu", "average"),
+    "norm and activation": ("first", "norm", "relu6", "depthwise", "other_norm", "relu", "second"),
+    "norm alone": ("first", "norm", "second", "other_norm", "pool"),
+    "branches": ("first", "norm", "keep", "relu", "second", "other_norm", "join", "relu", "average"),
+    "read twice": ("first", "keep", "relu", "second", "join", "pool"),
+    "outside between": ("first", "grouped", "relu", "second", "sigmoid", "second", "shift", "depthwise", "average_4"),
+    "a bordered pool": ("first", "relu", "bordered", "second", "relu6", "bordered"),
+}
+
+
+class Train(nn.Graph):
+    def __init__(self, model, passes, train):
+        super().__init__()
+        self.model, self.passes = model, passes
+        if train:
+            self.add_optimizer(flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.5))
+
+    def build(self, x, y):
+        loss = nn.functional.cross_entropy(self.model(x), y)
+        if self.training:
+            loss.backward()
+        return loss
+
+
+def run(names, passes, mode, steps=2):
+    flow.manual_seed(3)
+    model = Convolved(*names)
+    x, y = flow.randn(6, 3, 24, 22), flow.tensor([0, 1, 2, 3, 4, 0])
+    model(x)
+    model.train(mode != "predict")
+    if mode == "frozen":
+        for module in model.modules():
+            if isinstance(module, nn.BatchNorm2d):
+                module.eval()
+    graph = Train(model, passes, mode != "predict")
+    losses = [graph(x, y).numpy() for _ in range(steps)]
+    return graph, losses, {name: t.numpy().copy() for name, t in model.state_dict().items()}
+
+
+@pytest.mark.parametrize("mode", ["train", "predict", "frozen"])
+@pytest.mark.parametrize("net", NETS)
+def test_the_same_numbers(net, mode):
+    """What an operation on blocks means is said by the kernels of NCHW: nothing differs, but for the order in which
+    NumPy adds what lies in another order; and the scale of a batch norm that predicts goes into the filters."""
+    _, losses, state = run(NETS[net], [*PASSES], mode)
+    graph, now, other = run(NETS[net], [*PASSES[:-1], layout, PASSES[-1]], mode)
+    np.testing.assert_allclose(now, losses, rtol=1e-5)
+    for name, array in state.items():
+        np.testing.assert_allclose(other[name], array, rtol=1e-4, atol=1e-6, err_msg=name)
+    found = [node.op.name for node in graph.nodes]
+    assert "blocks_conv2d" in found
+    if mode == "train":
+        assert "blocks_conv2d_weight_grad" in found
+
+
+def ops(net, mode="train"):
+    graph = run(NETS[net], [*PASSES[:-1], layout, PASSES[-1]], mode, 1)[0]
+    return [node.op.name for node in graph.nodes], graph.nodes
+
+
+def test_images_are_turned_once():
+    """In where few channels become many, out before the dense layer; and once on the way back."""
+    for net in ("bias, activation, pool", "norm and activation", "norm alone", "branches"):
+        found, _ = ops(net)
+        assert (found.count("to_blocks"), found.count("from_blocks")) == (1, 1), net
+
+
+def test_a_convolution_does_what_follows():
+    found, nodes = ops("bias, activation, pool")
+    acts = [node.attrs["act"] for node in nodes if node.op.name == "blocks_conv2d"]
+    assert acts == ["relu", "relu"] and "relu" not in found
+    found, nodes = ops("norm and activation")
+    assert [n.attrs["act"] for n in nodes if n.op is blocks.blocks_batch_norm] == ["relu6", "relu"]
+    assert [n.attrs["act"] for n in nodes if n.op is blocks.blocks_batch_norm_grad] == ["relu", "relu6"]
+    assert not {"relu6", "relu6_grad", "relu_grad"} & {*found}
+    found, nodes = ops("norm and activation", "predict")  # its scale and bias are those of the convolution
+    assert "batch_norm" not in found and "relu6" not in found
+    assert [n.attrs["act"] for n in nodes if n.op is blocks.blocks_conv2d] == ["relu6", "relu", ""]
+    assert all(n.inputs[2] != 0 for n in nodes[:-1] if n.op is blocks.blocks_conv2d and n.attrs["act"])
+
+
+def test_what_is_read_elsewhere_is_not_taken_in():
+    _, nodes = ops("read twice")
+    assert [n.attrs["act"] for n in nodes if n.op is blocks.blocks_conv2d] == ["", ""]
+
+
+def test_other_graphs_stay_as_they_are():
+    flow.manual_seed(0)
+    graph = Train(nn.Sequential(nn.Linear(7, 5), nn.ReLU(), nn.Linear(5, 5)), [*PASSES, layout], True)
+    graph(flow.randn(4, 7), flow.tensor([0, 1, 2, 3]))
+    before, after = graph._last.parts[0].stages[-2:]
+    assert [a.op for a in before.graph.nodes] == [b.op for b in after.graph.nodes]
+    assert all(a is b for a, b in zip(before.graph.nodes, after.graph.nodes))
+
+
+def test_small_convolutions_stay_outside():
+    class Small(nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.conv, self.passes = nn.Conv2d(16, 16, 3), [*PASSES, layout]
+
+        def build(self, x):
+            return self.conv(x)
+
+    graph = Small()
+    graph(flow.randn(1, 16, 5, 5))
+    assert not [node for node in graph.nodes if node.op.name in blocks.BLOCKED]
+
+
+def test_phases_and_places_stay():
+    """Of a fused operation too: its module, its line, whether it is of backward, and whose gradient it is."""
+    graph = run(NETS["norm and activation"], [*PASSES[:-1], layout, PASSES[-1]], "train", 1)[0]
+    for node in graph.nodes:
+        if node.op.name in blocks.BLOCKED:
+            assert node.scope.startswith("model"), node
+            if node.op not in (blocks.to_blocks, blocks.from_blocks):
+                assert (node.phase == "backward") == (node.op.name.endswith(("grad", "channel_sum"))), node
+            assert node.where is not None or node.phase == "backward"
+            assert node.phase != "backward" or node.origin in graph.nodes, node
+
+
+@pytest.mark.parametrize("shape", [(2, 20, 5, 3), (1, 16, 4, 8), (3, 1, 1, 1), (0, 4, 2, 2), (5, 33)])
+def test_in_and_out(shape):
+    x = np.random.default_rng(0).standard_normal(shape).astype("f4")
+    inside = blocks.to_blocks.kernel(x)
+    assert inside.shape == blocks.blocked(shape) and inside.shape[1] % 32 == 16
+    assert not inside[-1, : x.size // max(shape[1], 1), shape[1] % 16 or 16 :].any()
+    np.testing.assert_array_equal(blocks.from_blocks.kernel(inside, shape=shape), x)

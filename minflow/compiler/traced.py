@@ -16,8 +16,9 @@ from ..core.ir import Graph, Node
 from ..core.mode import EPOCH
 from ..core.trace import Trace
 from .executor import LOCK, collector_waiting
+from .fusion import with_fusion
 from .names import op_names
-from .passes import Pass, Stage, run_passes, with_fusion
+from .passes import Pass, Stage, run_passes
 from .plan import Plan
 
 PLANS = 16  # of one graph or job

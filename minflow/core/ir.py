@@ -34,10 +34,11 @@ class Node:
     origin: None for what the program says; in a graph also the forward Node whose gradient this is, OPTIMIZER or
     RECOMPUTE.
     number: its place in the trace, which stays its own through all passes; None on a tape, and for what a pass adds.
+    parts: the nodes whose work it does, where a pass has made one of several.
     """
 
     __slots__ = ("op", "inputs", "attrs", "out_specs", "needs", "saved", "scope", "where", "hooks", "origin", "number",
-                 "__weakref__")
+                 "parts", "__weakref__")
 
     def __init__(self, op, inputs, attrs, out_specs, needs=0, saved=(), scope="", where=None):
         self.op = op
@@ -49,11 +50,12 @@ class Node:
         self.scope = scope
         self.where = where
         self.hooks = self.origin = self.number = None
+        self.parts = ()
 
     def but(self, inputs, origin) -> Node:
         """This node reading other values: how a pass makes a node anew."""
         node = Node(self.op, inputs, self.attrs, self.out_specs, self.needs, self.saved, self.scope, self.where)
-        node.origin, node.number = origin, self.number
+        node.origin, node.number, node.parts = origin, self.number, self.parts
         return node
 
     @property

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.passes import FUSION
+from ..compiler.fusion import FUSION
 from ..core.base.errors import MinflowWarning, MissingDependencyError
 from ..core.op import Op, kernel
 from ..core.ops import activation, conv, elementwise, norm, pool

@@ -8,6 +8,7 @@ from minflow import nn
 from minflow.compiler.fusion import blocks
 from minflow.compiler.fusion.layout import layout
 from minflow.compiler.passes import PASSES
+from minflow.nn.graph.listing.reports import operation_text
 
 
 class Convolved(nn.Module):
@@ -175,3 +176,14 @@ def test_in_and_out(shape):
     assert inside.shape == blocks.blocked(shape) and inside.shape[1] % 32 == 16
     assert not inside[-1, : x.size // max(shape[1], 1), shape[1] % 16 or 16 :].any()
     np.testing.assert_array_equal(blocks.from_blocks.kernel(inside, shape=shape), x)
+
+
+def test_what_a_node_does_is_written():
+    graph = run(NETS["norm and activation"], [*PASSES[:-1], layout, PASSES[-1]], "train", 1)[0]
+    part = graph._last.parts[0]
+    said = {node.op.name: operation_text(node, part).partition(", for ")[2] for node in reversed(graph.nodes)}
+    assert "keeps images in blocks" in str(graph.stages())
+    assert said["blocks_conv2d"] == "model.first-conv2d-0, model.first-add-0"
+    assert said["blocks_batch_norm"] == "model.norm-batch_norm-0, model.relu6-relu6-0"
+    assert said["to_blocks"] == said["sgd_momentum"] == ""
+    assert all(one.where for node in graph.nodes for one in node.parts if one.phase == "forward")

@@ -9,7 +9,7 @@ before, so results are those of NCHW within float32's rounding. Read next: `bloc
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from ...core.ir import Graph, Node, Value, outputs_of
 from ...core.op import Op
@@ -107,11 +107,11 @@ class Change:
         self.nodes.append(node)
         return node
 
-    def put(self, op: Op, inputs: Iterable, olds: Iterable[Node], **attrs) -> list[Value]:
-        """A node in the place of old ones, the last of which gives the result."""
-        *rest, last = olds
-        node = self.append(op, inputs, last, attrs)
-        self.twins.update(dict.fromkeys((*rest, last), node))
+    def put(self, op: Op, inputs: Iterable, olds: Sequence[Node], **attrs) -> list[Value]:
+        """A node that does the work of old ones."""
+        node = self.append(op, inputs, olds[0], attrs)
+        node.parts = tuple([part for old in olds for part in old.parts or (old,)])
+        self.twins.update(dict.fromkeys(olds, node))
         return outputs_of(node)
 
     # ---- what goes into blocks ---------------------------------------------------------------------------------------
@@ -204,6 +204,7 @@ class Change:
         self.plain[mean], self.plain[var] = new[1:]
         if act:
             self.twins[after], y = self.twins[node], outputs_of(after)[0]
+            self.twins[node].parts += (after,)
             self.normed[y] = node
         self.blocks[y] = new[0]
         return True

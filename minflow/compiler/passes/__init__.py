@@ -19,7 +19,6 @@ from .memory import memory
 
 Pass = Callable[[Graph], Graph]
 PASSES: tuple[Pass, ...] = (dead_code, constant_folding, common_subexpressions, dead_code, memory)
-FUSION: list[Pass] = []  # what the machine brings in while it is used: not exact, but for float32's rounding
 
 
 class Stage(NamedTuple):
@@ -32,13 +31,6 @@ class Stage(NamedTuple):
 
 def name_of(step: Pass) -> str:
     return getattr(step, "__name__", type(step).__name__)
-
-
-def with_fusion(passes: Iterable[Pass]) -> list[Pass]:
-    """The passes, with those of FUSION before `memory`, which orders what they make."""
-    passes = list(passes)
-    at = passes.index(memory) if memory in passes else len(passes)
-    return [*passes[:at], *FUSION, *passes[at:]]
 
 
 def run_passes(graph: Graph, passes: Iterable[Pass]) -> list[Stage]:

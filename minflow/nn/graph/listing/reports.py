@@ -32,6 +32,10 @@ DOES = {  # pass -> what it is for
     "dead_code": "removes what nobody reads",
     "constant_folding": "computes once, now, what is always the same",
     "common_subexpressions": "computes once what stood there twice",
+    "layout": "keeps images in blocks of 16 channels, from convolution to convolution",
+    "dense": "adds the bias and activates within a product of matrices",
+    "clusters": "runs neighbours of one shape as one, number by number",
+    "updates": "updates all parameters at once",
     "memory": "reorders, so that less is kept at a time",
 }
 PHASES = ("forward", "backward", "recompute", "optimizer")
@@ -289,9 +293,11 @@ def alike(a: list[TreeRow], b: list[TreeRow]) -> bool:
 
 
 def operation_text(node: Node, part: Any) -> str:
-    """`model.fc1-matmul-0(x, model.fc1.weight) -> float32[64, 10]`; names are those of the trace."""
+    """`model.fc1-matmul-0(x, model.fc1.weight) -> float32[64, 10]`; names are those of the trace; of a node that does
+    the work of several, these too."""
+    does = f", for {', '.join(map(part.name_of, node.parts))}" if len(node.parts) > 1 else ""
     reads = ", ".join([value_name(x, part) if x.__class__ is Value else repr(x) for x in node.inputs])
-    return f"{part.name_of(node)}({reads}) -> {', '.join(str(v.spec) for v in outputs_of(node))}"
+    return f"{part.name_of(node)}({reads}) -> {', '.join(str(v.spec) for v in outputs_of(node))}{does}"
 
 
 def value_name(value: Value, part: Any) -> str:

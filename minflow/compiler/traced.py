@@ -16,7 +16,7 @@ from ..core.ir import Graph, Node
 from ..core.mode import EPOCH
 from ..core.trace import Trace
 from .executor import LOCK, collector_waiting
-from .fusion import with_fusion
+from .fusion import FUSION, with_fusion
 from .names import op_names
 from .passes import Pass, Stage, run_passes
 from .plan import Plan
@@ -61,13 +61,14 @@ class CompiledPart:
 class Compiled:
     """What one build became. parts: the step; or a micro-step and an update.  seconds: of trace, passes and plan.
 
-    fingerprint: what it depends on besides its inputs.
+    fingerprint: what it depends on besides its inputs.  exact: no pass of FUSION was run.
     """
 
     fingerprint: Any = None
 
     def __init__(self, parts: Sequence[Part], passes: Iterable[Pass], trace_seconds: float, exact: bool = False):
         """exact: without the passes of FUSION, so that results are the bits of eager."""
+        self.exact = exact or not FUSION
         passes = list(passes) if exact else with_fusion(passes)
         self.parts = [CompiledPart(part, passes) for part in parts]
         self.seconds = {

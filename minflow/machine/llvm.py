@@ -79,6 +79,17 @@ def store(builder: ir.IRBuilder, value, base, distance=None, fixed: int = 0) -> 
     builder.store(value, builder.bitcast(place(builder, base, distance, fixed), VECTOR.as_pointer()), align=4)
 
 
+def prefetch(builder: ir.IRBuilder, base, distance, write: int = 1) -> None:
+    """A line that will be read or written is asked for, so that it is there by then."""
+    pointer = builder.bitcast(place(builder, base, distance), ir.IntType(8).as_pointer())
+    name = "llvm.prefetch.p0"
+    found = builder.module.globals.get(name)
+    if found is None:
+        kind = ir.FunctionType(ir.VoidType(), [pointer.type, INT, INT, INT])
+        found = ir.Function(builder.module, kind, name)
+    builder.call(found, [pointer, *[ir.Constant(INT, n) for n in (write, 3, 1)]])
+
+
 def spread(builder: ir.IRBuilder, number):
     """A vector of one number."""
     nothing = ir.Constant(VECTOR, ir.Undefined)
@@ -133,6 +144,13 @@ def copy_turned(builder, source, source_row, target, target_row):
         rows = turned
     for j in range(LANES):
         store(builder, rows[j], target, builder.mul(target_row, word(j)))
+
+
+@function("ask_for", 3)
+def ask_for(builder, source, row, ahead):
+    """The lines that `copy_turned` will read from so many numbers further on."""
+    for i in range(LANES):
+        prefetch(builder, source, builder.add(builder.mul(row, word(i)), ahead), 0)
 
 
 @function("clear", 1)

@@ -55,6 +55,9 @@ def instructions(rows: int, vectors: int, row: int, step: int, near: int, unroll
             sums.append(builder.phi(llvm.VECTOR))
             sums[-1].add_incoming(llvm.filled(0), start)
             sums[-1].add_incoming(old, kept)
+        if step == 1:  # of pixels there are many, which the cache does not hold
+            for tile in tiles:
+                llvm.prefetch(builder, c, target[tile])
         offsets = builder.inttoptr(table, WORD.as_pointer())
 
         def block(o, sums):

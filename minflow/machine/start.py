@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.fusion import FUSION
+from ..compiler.fusion import FUSION, blocks
 from ..core.base.errors import MinflowWarning, MissingDependencyError
 from ..core.op import Op, kernel
 from ..core.ops import activation, conv, elementwise, norm, pool
@@ -26,7 +26,10 @@ NAMES = {conv.conv2d: "conv2d", conv.conv2d_input_grad: "conv2d_input_grad",
          norm.batch_norm: "batch_norm", norm.batch_norm_grad: "batch_norm_grad",
          pool.max_pool2d: "max_pool2d", pool.max_pool2d_grad: "max_pool2d_grad",
         elementwise.erf: "erf", activation.relu6_grad: "relu6_grad"}  # of functions in kernels.py
-STEPS: dict[Op, str] = {}  # op -> the module in which a builder of its name makes its steps
+STEPS: dict[Op, str] = {op: module for module, ops in {
+    "blocks_conv": (blocks.to_blocks, blocks.from_blocks, blocks.blocks_conv2d, blocks.blocks_conv2d_input_grad,
+                    blocks.blocks_conv2d_weight_grad, blocks.blocks_channel_sum),
+}.items() for op in ops}  # op -> the module in which a builder of its name makes its steps
 PLAIN: dict[Op, Callable] = {}  # NumPy's kernels, while the machine is used
 LATE = 1.0  # seconds after which a compilation is spoken of
 

@@ -111,6 +111,17 @@ def multiply_add(context, x, y, z):
 
 
 @intrinsic
+def clipped(context, x, low, high):
+    """x between two bounds. NaN stays; a bound that is NaN is none."""
+    return vector(vector, vector, vector), lambda context, builder, _, a: clip(builder, *a)
+
+
+def clip(builder, x, low, high):
+    x = builder.select(builder.fcmp_ordered(">", low, x), low, x)
+    return builder.select(builder.fcmp_ordered("<", high, x), high, x)
+
+
+@intrinsic
 def total(context, x):
     """The sum of the lanes, in order, in float64."""
     def code(context, builder, signature, a):

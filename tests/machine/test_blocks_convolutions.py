@@ -1,0 +1,216 @@
+"""minflow.machine.blocks_conv: dense convolutions of images in blocks, against NumPy's in float64.
+
+What is asked of each direction: rounding as NumPy's float32 has it; lanes beyond the channels stay zeros; what stands
+in rows beyond the pixels does not matter; nothing is written outside of the result; the same bits with any number of
+threads, whatever scratch memory holds.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("numba")
+from minflow.compiler.fusion.blocks import ACTS, LANES, blocked, into_blocks, out_of_blocks
+from minflow.core.backend.kernels import KERNELS
+from minflow.core.ops import conv as ops
+from minflow.machine import blocks_conv, steps, threads
+
+EPS = float(np.finfo("f4").eps)
+ONE, NONE = (1, 1), (0, 0)
+ZONE, SENTINEL = 4096, np.float32(-1.5e30)
+
+
+class Case(NamedTuple):
+    n: int
+    c: int
+    size: tuple
+    f: int
+    kernel: tuple = ONE
+    stride: tuple = ONE
+    padding: tuple = NONE
+    dilation: tuple = ONE
+    bias: bool = False
+    act: str = ""
+
+    @property
+    def names(self):
+        return dict(stride=self.stride, padding=self.padding, dilation=self.dilation, groups=1)
+
+    @property
+    def shapes(self):
+        """Of images, filters and results."""
+        out = ops.positions(self.size, self.kernel, self.stride, self.padding, self.dilation)
+        return (self.n, self.c, *self.size), (self.f, self.c, *self.kernel), (self.n, self.f, *out)
+
+
+def arrays(case, seed=0):
+    """Images, filters, cotangents, and a bias or the number 0."""
+    rng = np.random.default_rng(seed)
+    given_ = [rng.standard_normal(shape).astype("f4") for shape in (*case.shapes, (case.f,))]
+    return (*given_[:3], given_[3] if case.bias else 0)
+
+
+def in_blocks(x):
+    """NaN in the rows that hold no pixel."""
+    return into_blocks(x, np.full(blocked(x.shape), np.nan, "f4"))
+
+
+def within(shape):
+    """An array of this shape amid others that nobody may touch, and those."""
+    held = np.full(math.prod(shape) + 2 * ZONE, SENTINEL)
+    return held[ZONE : held.size - ZONE].reshape(shape), held
+
+
+def done(builder, inputs, size, **attrs):
+    """What the builder's steps write; None where it gives none."""
+    out, held = within(size)
+    found = steps.steps_of(builder, inputs, [out], **attrs)
+    if found is None:
+        return None
+    steps.run_now(found)
+    assert (held[:ZONE] == SENTINEL).all() and (held[held.size - ZONE :] == SENTINEL).all()
+    return out
+
+
+def ours(case, x, w, g, bias):
+    """direction -> what the machine computes, but for what it leaves to NumPy."""
+    inputs, grads = in_blocks(x), in_blocks(g)
+    found = {"results": done(blocks_conv.blocks_conv2d, [inputs, w, bias], grads.shape, shape=x.shape, act=case.act,
+                             **case.names),
+             "images": done(blocks_conv.blocks_conv2d_input_grad, [grads, w], inputs.shape, shape=x.shape,
+                            **case.names),
+             "filters": done(blocks_conv.blocks_conv2d_weight_grad, [grads, inputs], w.shape, shape=w.shape,
+                             images=x.shape, **case.names)}
+    for direction, shape in (("results", g.shape), ("images", x.shape)):
+        if found[direction] is not None:
+            found[direction] = plain(found[direction], shape)
+    return {direction: array for direction, array in found.items() if array is not None}
+
+
+def plain(blocks, shape):
+    """Images out of blocks whose lanes beyond the channels must be zeros."""
+    beyond = blocks[shape[1] // LANES :, : shape[0] * math.prod(shape[2:]), shape[1] % LANES :]
+    assert shape[1] % LANES == 0 or not beyond.any()
+    return out_of_blocks(blocks, shape)
+
+
+def numpys(case, x, w, g, bias, exact=False):
+    forward, images, filters = [
+        KERNELS[op].reference if exact else KERNELS[op].fast
+        for op in (ops.conv2d, ops.conv2d_input_grad, ops.conv2d_weight_grad)
+    ]
+    y = forward(x, w, **case.names) + np.reshape(bias, (1, -1, 1, 1))
+    return {"results": {"": y, "relu": np.maximum(y, 0), "relu6": np.clip(y, 0, 6)}[case.act].astype(x.dtype),
+            "images": images(g, w, shape=x.shape, **case.names),
+            "filters": filters(g, x, shape=w.shape, **case.names)}
+
+
+def check(case, seed=0):
+    """The largest error is at most 4 times NumPy's, beyond some eps of the sum of the products' absolute values."""
+    single = arrays(case, seed)
+    double = [np.asarray(array, "f8") for array in single]
+    right, usual = numpys(case, *double, exact=True), numpys(case, *single)
+    sums = numpys(case._replace(act=""), *map(abs, double), exact=True)
+    for direction, found in ours(case, *single).items():
+        error, most = abs(found - right[direction]), abs(usual[direction] - right[direction]).max()
+        assert (error <= 4 * most + 4 * EPS * sums[direction]).all(), (direction, error.max(), most)
+
+
+@st.composite
+def cases(draw):
+    """Filters of 1x1 pixels over images of any size."""
+    size, channels = draw(st.tuples(st.integers(1, 9), st.integers(1, 9))), st.integers(1, 70)
+    return Case(draw(st.integers(1, 4)), draw(channels), size, draw(channels), bias=draw(st.booleans()),
+                act=draw(st.sampled_from(ACTS)))
+
+
+MANY = Case(9, 40, (19, 20), 24, bias=True, act="relu6")  # several chunks of pixels
+WIDE = Case(60, 200, ONE, 330, act="relu")  # several chunks of filters
+
+
+@settings(max_examples=60, deadline=None)
+@example(MANY, 0)
+@example(WIDE, 0)
+@example(Case(1, 16, (1, 1), 16), 0)
+@given(cases(), st.integers(0, 9))
+def test_rounding_is_as_numpys(case, seed):
+    check(case, seed)
+
+
+@pytest.mark.parametrize("case", [MANY, WIDE])
+def test_every_direction_is_the_machines(case):
+    assert ours(case, *arrays(case)).keys() == {"results", "images", "filters"}
+
+
+@pytest.mark.parametrize("case", [MANY, WIDE])
+def test_the_same_bits_with_any_number_of_threads(case, monkeypatch):
+    """And whatever scratch memory and that of the steps hold."""
+    given_, found, held = arrays(case), [], []
+
+    def scratch(purpose, count):
+        held.append(np.full(count, held_before, "f4"))
+        return held[-1]
+
+    monkeypatch.setattr(steps, "scratch", scratch)
+    monkeypatch.setattr(np, "empty", lambda shape, dtype=float: np.full(shape, 255, dtype))
+    for number, held_before in ((1, 0), (2, np.nan), (3, 1e30), (4, -1)):
+        monkeypatch.setattr(threads, "number", lambda number=number: number)
+        found.append({direction: array.tobytes() for direction, array in ours(case, *given_).items()})
+    assert found[0] == found[1] == found[2] == found[3]
+
+
+def test_no_images():
+    none = np.ones((1, 16, LANES), "f4")  # rows that belong to no pixel
+    shape = (0, 20, 3, 5)
+    x, w = np.concatenate([none, none]), np.ones((30, 20, 1, 1), "f4")
+    names = Case(*shape[:2], shape[2:], 30).names
+    done(blocks_conv.blocks_conv2d, [x, w, 0], x.shape, shape=shape, act="", **names)
+    done(blocks_conv.blocks_conv2d_input_grad, [x, w], x.shape, shape=shape, **names)
+    assert not done(blocks_conv.blocks_conv2d_weight_grad, [x, x], w.shape, shape=w.shape, images=shape, **names).any()
+    assert not done(blocks_conv.blocks_channel_sum, [x], (20,), shape=shape, to=(20,)).any()
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_what_is_not_a_number_stays(act):
+    case = Case(2, 32, (4, 4), 32, act=act)
+    x, w, g, bias = arrays(case)
+    x[1, 3, 2, 2], w[4] = np.nan, np.inf
+    found = ours(case, x, w, g, bias)["results"]
+    assert np.isnan(found[1, :, 2, 2]).all() and np.isnan(found).sum() == numpy_nans(case, x, w, g, bias)
+
+
+def numpy_nans(case, *given_):
+    with np.errstate(all="ignore"):
+        return np.isnan(numpys(case, *given_)["results"]).sum()
+
+
+# ---- in and out, and sums of channels --------------------------------------------------------------------------------
+
+SHAPES = [(3, 20, 5, 7), (70, 33), (2, 16, 4, 4), (40, 3, 2, 2), (1, 1, 1, 1), (2, 48, 17, 31)]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_into_blocks_and_out(shape):
+    x = np.random.default_rng(0).standard_normal(shape).astype("f4")
+    blocks = done(blocks_conv.to_blocks, [x], blocked(shape))
+    assert (plain(blocks, shape) == x).all()
+    assert (done(blocks_conv.from_blocks, [in_blocks(x)], shape, shape=shape) == x).all()
+
+
+def test_what_is_not_contiguous_is_left_to_numpy():
+    x = np.asfortranarray(np.ones((2, 20, 4, 4), "f4"))
+    assert done(blocks_conv.to_blocks, [x], blocked(x.shape)) is None
+
+
+@pytest.mark.parametrize("shape", [*SHAPES, (50, 20, 13, 14)])
+def test_sums_of_channels(shape):
+    x = np.random.default_rng(0).standard_normal(shape).astype("f4")
+    x += 3
+    axes = (0, *range(2, x.ndim))
+    found = done(blocks_conv.blocks_channel_sum, [in_blocks(x)], shape[1:2], shape=shape, to=shape[1:2])
+    error = abs(found - x.sum(axes, dtype="f8"))
+    assert (error <= 16 * EPS * abs(x).sum(axes, dtype="f8")).all(), error.max()

@@ -34,6 +34,10 @@ class Convolved(nn.Module):
                 kept.append(x)
             elif name == "join":
                 x = x + kept.pop()
+            elif name == "cat":
+                x = flow.cat([x, kept.pop()], 1)
+            elif name == "part":
+                x = x[:, 16:]
             elif name == "shift":
                 x = x * 2 + 1
             else:
@@ -54,6 +58,7 @@ NETS = {
     "branches": ("first", "norm", "keep", "relu", "second", "other_norm", "join", "relu", "average"),
     "read twice": ("first", "keep", "relu", "second", "join", "pool"),
     "outside between": ("first", "grouped", "relu", "second", "sigmoid", "second", "shift", "depthwise", "average_4"),
+    "side by side": ("first", "keep", "relu", "cat", "relu6", "part", "average"),
     "a bordered pool": ("first", "relu", "bordered", "second", "relu6", "bordered"),
 }
 
@@ -74,7 +79,7 @@ class Train(nn.Graph):
 
 def run(names, passes, mode, steps=2):
     flow.manual_seed(3)
-    model = Convolved(*names)
+    model = Convolved(*names, channels=32 if "cat" in names else 20)
     x, y = flow.randn(6, 3, 24, 22), flow.tensor([0, 1, 2, 3, 4, 0])
     model(x)
     model.train(mode != "predict")

@@ -264,6 +264,30 @@ class Change:
                                                      shape=node.attrs["shape"])
         return True
 
+    def joined(self, node: Node) -> bool:
+        """Channels side by side: whole blocks, but for the last."""
+        values = node.inputs
+        if node.attrs["dim"] != 1 or not any(x in self.blocks for x in values):
+            return False
+        if any(x.spec.dtype is not float32 or x.spec.shape[1] % blocks.LANES for x in values[:-1]):
+            return False
+        self.blocks[outputs_of(node)[0]], = self.put(node.op, map(self.in_blocks, values), [node], dim=0)
+        return True
+
+    def some_channels(self, node: Node) -> bool:
+        """A slice of channels that are whole blocks, or go up to the last."""
+        x, = node.inputs
+        whole, *rest = node.attrs["index"]
+        if x not in self.blocks or whole != (None, None, None) or len(rest) != 1 or rest[0].__class__ is not tuple:
+            return False
+        channels = x.spec.shape[1]
+        start, stop, step = slice(*rest[0]).indices(channels)
+        if step != 1 or start >= stop or start % blocks.LANES or (stop % blocks.LANES and stop < channels):
+            return False
+        some = (start // blocks.LANES, -(-stop // blocks.LANES), None)
+        self.blocks[outputs_of(node)[0]], = self.put(node.op, [self.blocks[x]], [node], index=(some,))
+        return True
+
     def elementwise(self, node: Node) -> bool:
         values = [x for x in node.inputs if x.__class__ is Value]
         out, = outputs_of(node)
@@ -309,5 +333,6 @@ RULES = {
     shape.sum_to: Change.channel_sum, norm.batch_norm: Change.batch_norm, norm.batch_norm_grad: Change.batch_norm_grad,
     pool.max_pool2d: Change.max_pool2d, pool.max_pool2d_grad: Change.max_pool2d_grad,
     pool.adaptive_avg_pool2d: Change.average, pool.adaptive_avg_pool2d_grad: Change.average_grad,
+    shape.cat: Change.joined, shape.getitem: Change.some_channels,
     **dict.fromkeys(EITHER, Change.elementwise),
 }

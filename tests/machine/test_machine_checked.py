@@ -1,0 +1,183 @@
+"""A step of the machine done once more by NumPy: each operation on what the machine's own operation read, and every
+value between two guard bands, which nobody may write."""
+
+import math
+
+import numpy as np
+import pytest
+
+pytest.importorskip("numba", reason="the machine is compiled by numba, which is not installed")
+
+import minflow as flow
+from minflow import machine, nn
+from minflow.compiler import traced
+from minflow.compiler.executor import run
+from minflow.compiler.fusion import blocks
+from minflow.compiler.layout import Layout
+from minflow.compiler.plan import Plan
+from minflow.core.ir import Value, outputs_of
+from minflow.core.ops.conv import positions
+from minflow.machine import start
+
+BAND = 1 << 10  # bytes before and behind each value
+FILLED = 0xA5
+GEOMETRY = "stride", "padding", "dilation"
+
+
+class Guarded(Plan):
+    """A plan that gives each value memory of its own, between two bands."""
+
+    def fill_arena(self):
+        self.buffers = {}
+        for v in self.places:
+            self.buffers[v] = buffer = np.full(v.spec.nbytes + 2 * BAND, FILLED, np.uint8)
+            self.env[v] = buffer[BAND : BAND + v.spec.nbytes].view(v.spec.np).reshape(v.spec.shape)
+
+    def check(self, where):
+        for v, buffer in self.buffers.items():
+            assert (buffer[:BAND] == FILLED).all() and (buffer[BAND + v.spec.nbytes :] == FILLED).all(), (where, v)
+
+
+@pytest.fixture
+def guarded(monkeypatch):
+    monkeypatch.setattr(traced, "Plan", Guarded)
+    monkeypatch.setattr(Layout, "dying", lambda *_: None)  # no value takes the place of another
+    before = machine.used()
+    machine.use()
+    yield
+    machine.use(before)
+
+
+def lenet():
+    return nn.Sequential(
+        nn.Conv2d(1, 32, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(32, 40, 5, padding=2), nn.ReLU(),
+        nn.MaxPool2d(2), nn.Flatten(), nn.Linear(1960, 70), nn.ReLU(), nn.Dropout(0.5), nn.Linear(70, 10),
+    ), (11, 1, 28, 28)
+
+
+class Block(nn.Module):
+    def __init__(self, channels, wide, stride):
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Conv2d(channels, wide, 1, bias=False), nn.BatchNorm2d(wide), nn.ReLU6(),
+            nn.Conv2d(wide, wide, 3, stride, 1, groups=wide, bias=False), nn.BatchNorm2d(wide), nn.ReLU6(),
+            nn.Conv2d(wide, channels, 1, bias=False), nn.BatchNorm2d(channels))
+        self.stride = stride
+
+    def forward(self, x):
+        return x + self.layers(x) if self.stride == 1 else self.layers(x)
+
+
+def mobile():
+    return nn.Sequential(nn.Conv2d(3, 24, 3, 2, 1, bias=False), nn.BatchNorm2d(24), nn.ReLU6(), Block(24, 80, 1),
+                         Block(24, 48, 2), Block(24, 48, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(24, 10),
+                         ), (9, 3, 30, 26)
+
+
+def dense():
+    return nn.Sequential(nn.Linear(130, 90), nn.GELU(), nn.LayerNorm(90), nn.Linear(90, 64), nn.Tanh(),
+                         nn.Linear(64, 10)), (50, 130)
+
+
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.qkv, self.out = nn.LayerNorm(48), nn.Linear(48, 144), nn.Linear(48, 48)
+        self.up, self.down, self.head = nn.Linear(48, 96), nn.Linear(96, 48), nn.Linear(48 * 20, 10)
+
+    def forward(self, x):
+        n, t, d = x.shape
+        q, k, v = [a.reshape(n, t, 3, d // 3).permute(0, 2, 1, 3) for a in self.qkv(self.norm(x)).split(d, 2)]
+        scores = (q @ k.transpose(-2, -1) * 0.25).softmax(-1)
+        x = x + self.out((scores @ v).permute(0, 2, 1, 3).reshape(n, t, d))
+        x = x + self.down(nn.functional.gelu(self.up(x)))
+        return self.head(x.flatten(1))
+
+
+MODELS = {"lenet": lenet, "mobile": mobile, "dense": dense, "attention": lambda: (Attention(), (8, 20, 48))}
+OPTIMIZERS = {"sgd": lambda p: flow.optim.SGD(p, lr=0.05),
+              "momentum": lambda p: flow.optim.SGD(p, lr=0.05, momentum=0.9),
+              "adamw": lambda p: flow.optim.AdamW(p, lr=1e-3)}
+
+
+def training(model, optimizer):
+    class Training(nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.model = model
+            self.add_optimizer(optimizer)
+
+        def build(self, x, y):
+            loss = nn.functional.cross_entropy(self.model(x), y)
+            loss.backward()
+            return loss
+
+    return Training()
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("name", MODELS)
+def test_each_operation_is_that_of_numpy(name, optimizer, guarded):
+    flow.manual_seed(1)
+    model, shape = MODELS[name]()
+    graph = training(model, OPTIMIZERS[optimizer](model.parameters()))
+    x, y = flow.randn(*shape), flow.randint(0, 10, shape[:1])
+    graph(x, y)
+    plan, = [part.plan for part in graph._last.parts]
+    for buffer, v in [(plan.buffers[v], v) for v in plan.buffers]:
+        buffer[BAND : BAND + v.spec.nbytes] = 0xFF  # NaN, where a kernel reads what nobody wrote
+    states = {s: Value(s, 0, s.out_specs[0]) for s in plan.graph.states}
+    known = {v: s.array.copy() for s, v in states.items()}
+    known.update(zip([Value(s, 0, s.out_specs[0]) for s in plan.graph.inputs], (x.array, y.array)))
+    found = {}
+
+    def watch(node, arrays):
+        plan.check(node)
+        found[node] = [array.copy() for array in arrays]
+
+    run(plan, [x.array, y.array], watch=watch)
+    known.update({v: s.array.copy() for s, v in states.items() if s.read is not None})
+    compiled, pixels = 0, {}
+    for node in plan.graph.nodes:
+        inputs = [known[v] if v.__class__ is Value else v for v in node.inputs]
+        inputs = [np.array(a, order="C") if isinstance(a, np.ndarray) else a for a in inputs]
+        with np.errstate(all="ignore"):
+            expected = start.PLAIN.get(node.op, node.op.kernel)(*inputs, **node.attrs)
+        expected = list(expected) if node.op.many else [expected]
+        compiled += node.op in start.PLAIN
+        read = np.asarray(inputs[0] if inputs else 0.0)
+        read = np.abs(read[np.isfinite(read)]).max(initial=0) if read.dtype.kind == "f" else 0
+        pixels.update(dict.fromkeys(outputs_of(node), pixels_of(node, pixels)))
+        for wanted, got in zip(expected, found.get(node, expected)):
+            close(wanted, got, node, pixels[outputs_of(node)[0]], read)
+        known.update(zip(outputs_of(node), found.get(node, expected)))
+    assert compiled
+
+
+def pixels_of(node, known):
+    """How many rows of a result in blocks are pixels; None where it is not in blocks."""
+    shape = node.attrs.get("images" if node.op is blocks.blocks_conv2d_weight_grad else "shape")
+    if node.op is blocks.to_blocks:
+        shape = node.inputs[0].spec.shape
+    elif node.op is blocks.blocks_conv2d:
+        shape = blocks.result_shape(shape, node.inputs[1].spec.shape, *[node.attrs[k] for k in GEOMETRY])
+    elif node.op is blocks.blocks_max_pool2d:
+        shape = (*shape[:2], *positions(shape[2:], node.attrs["kernel_size"], node.attrs["stride"], (0, 0)))
+    elif node.op is blocks.blocks_average:
+        shape = shape[:2]
+    elif node.op not in blocks.BLOCKED.values():
+        return next((known[v] for v in node.inputs if v.__class__ is Value and known.get(v)), None)
+    if node.out_specs[0].shape[-1:] != (blocks.LANES,) or node.out_specs[0].ndim != 3:
+        return None
+    return shape[0] * math.prod(shape[2:])
+
+
+def close(wanted, got, node, pixels, read):
+    """Within float32's rounding of the largest number, and of the largest that was read: sums may cancel."""
+    if pixels and wanted.ndim == 3:
+        wanted, got = wanted[:, :pixels], got[:, :pixels]
+    if wanted.dtype.kind != "f":
+        np.testing.assert_array_equal(wanted, got, err_msg=str(node))
+    else:
+        scale = np.abs(wanted).max(initial=1e-6)
+        np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=2e-5 * scale + 1e-5 * read, err_msg=str(node))

@@ -12,11 +12,12 @@ import math
 
 import numpy as np
 
+from . import blocks_depthwise
 from .conv import BYTES, DEEP_ONE, DEEP_WIDE, ROWS, compiled, product, row_in, row_out, zero
 from .llvm import LANES, ask_for, clear, copy, copy_turned, number_at, put
 from .micro import DEEP, PANEL, VECTORS
 from .steps import instruction, real_at, word_at
-from .vectors import add, clipped, filled, load, load_some, store, store_some
+from .vectors import BOUNDS, add, clipped, filled, load, load_some, store, store_some
 
 WORK = 1 << 21  # multiplications of a chunk
 PIXELS_MOST = 1024  # pixels that a chunk adds up for the gradient of filters: that rounds less, too
@@ -25,7 +26,6 @@ LEAST = 210  # pixels of a chunk
 CACHE = 1 << 17  # numbers of a chunk's images, which stay in the second-level cache
 MOVED = 1 << 15  # numbers that a chunk reads, where little is computed with them
 AHEAD = 64  # numbers
-BOUNDS = {"": (math.nan, math.nan), "relu": (0.0, math.nan), "relu6": (0.0, 6.0)}  # of an activation; NaN: none
 SUMMED = 2048  # pixels that are added up one after the other, in four sums
 NOTHING = np.zeros(1, "i8")
 
@@ -255,23 +255,30 @@ def is_plain(kernel, stride, padding) -> bool:
 
 
 def blocks_conv2d(arrays, outs, room, shape, stride, padding, dilation, groups, act):
+    if groups > 1:
+        return blocks_depthwise.blocks_conv2d(arrays, outs, room, shape, stride, padding, dilation, groups, act)
     x, weight, bias = arrays
-    if groups > 1 or not is_plain(weight.shape[2:], stride, padding) or x.ndim == 4:
+    if not is_plain(weight.shape[2:], stride, padding) or x.ndim == 4:
         return None
     bias = bias if isinstance(bias, np.ndarray) else 0
     return filtered_pixels(x, weight, bias, outs[0], shape[0] * math.prod(shape[2:]), False, act)
 
 
 def blocks_conv2d_input_grad(arrays, outs, room, shape, stride, padding, dilation, groups):
+    if groups > 1:
+        return blocks_depthwise.blocks_conv2d_input_grad(arrays, outs, room, shape, stride, padding, dilation, groups)
     grad, weight = arrays
-    if groups > 1 or not is_plain(weight.shape[2:], stride, padding):
+    if not is_plain(weight.shape[2:], stride, padding):
         return None
     return filtered_pixels(grad, weight, 0, outs[0], shape[0] * math.prod(shape[2:]), True)
 
 
 def blocks_conv2d_weight_grad(arrays, outs, room, shape, images, stride, padding, dilation, groups):
+    if groups > 1:
+        return blocks_depthwise.blocks_conv2d_weight_grad(arrays, outs, room, shape, images, stride, padding, dilation,
+                                                          groups)
     grad, x = arrays
-    if groups > 1 or not is_plain(shape[2:], stride, padding) or x.ndim == 4:
+    if not is_plain(shape[2:], stride, padding) or x.ndim == 4:
         return None
     return pixels_grad(grad, x, outs[0], room, images[0] * math.prod(images[2:]))
 

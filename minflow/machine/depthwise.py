@@ -23,11 +23,12 @@ from .conv import BYTES, compiled, zero
 from .llvm import LANES, WIDE, WORD, copy, copy_turned, function, number_at, put, word
 from .memory import at, chunks_of, scratch
 from .threads import split
-from .vectors import MASK, add, load, masked_load, store, total
+from .vectors import MASK, add, clip, load, masked_load, store, total
 
 ROWS = (8, 4, 1)  # pixels whose sums are kept in registers
 TAPS = (9, 3, 1)  # taps whose sums are
 STEP, PAIR = LANES * BYTES, 16  # bytes of a vector, and of a row of the tables
+PLAIN = np.repeat(np.array([0, np.nan, np.nan], "f4"), LANES)  # no bias, no bounds
 NINE = 9  # taps of a filter of 3 x 3
 CHUNK = 256  # pixels whose products are added up apart
 MOST = 1 << 18  # numbers that a thread takes
@@ -39,22 +40,33 @@ def word_at(builder, table, i, fixed: int = 0):
 
 
 def weighted(rows: int):
-    """For so many pixels, the sum over taps of pixel times weight. pixels: (where it reads, where it writes), taps:
-    (how much further it reads, where its weight is)."""
+    """For so many pixels at a time, what `ends` begins with, plus the sum over taps of pixel times weight.
 
-    @function(f"weighted_{rows}", 6, inline=False)
-    def code(builder, image, weights, taps, count, pixels, target):
-        bases = [llvm.place(builder, image, word_at(builder, pixels, word(2 * p))) for p in range(rows)]
+    pixels: (where it reads, where it writes), of `groups` times `rows` of them; taps: (how much further it reads, where
+    its weight is), one or more; ends: three vectors, a bias and two bounds as for `vectors.clipped`.
+    """
 
-        def tap(k, sums):
-            k = builder.mul(k, word(2))
-            further = word_at(builder, taps, k)
-            weight = llvm.load(builder, weights, word_at(builder, taps, k, 1))
-            return [llvm.multiply_add(builder, llvm.load(builder, base, further), weight, s)
-                    for base, s in zip(bases, sums)]
+    @function(f"weighted_{rows}", 8, inline=False)
+    def code(builder, image, weights, taps, count, pixels, groups, target, ends):
+        bias, low, high = [llvm.load(builder, ends, fixed=i * LANES) for i in range(3)]
 
-        for p, value in enumerate(llvm.loop(builder, count, [llvm.filled(0)] * rows, tap)):
-            llvm.store(builder, value, target, word_at(builder, pixels, word(2 * p + 1)))
+        def group(k, nothing):
+            first = builder.mul(k, word(2 * rows))
+            bases = [llvm.place(builder, image, word_at(builder, pixels, first, 2 * p)) for p in range(rows)]
+
+            def tap(k, sums):
+                k = builder.mul(k, word(2))
+                further = word_at(builder, taps, k)
+                weight = llvm.load(builder, weights, word_at(builder, taps, k, 1))
+                return [llvm.multiply_add(builder, llvm.load(builder, base, further), weight, s)
+                        for base, s in zip(bases, sums)]
+
+            for p, value in enumerate(llvm.loop(builder, count, [bias] * rows, tap)):
+                place = word_at(builder, pixels, first, 2 * p + 1)
+                llvm.store(builder, clip(builder, value, low, high), target, place)
+            return []
+
+        llvm.loop(builder, groups, [], group)
 
     return code
 
@@ -201,8 +213,21 @@ def turn_out(source, pixels, target):
 
 
 @compiled
+def weigh(images, weights, taps, count, places, left, results, ends):
+    """All places of one class, `left` of them."""
+    if left >= R0:
+        ROW0(images, weights, taps, count, places, left // R0, results, ends)
+    places, left = places + left // R0 * R0 * PAIR, left % R0
+    if left >= R1:
+        ROW1(images, weights, taps, count, places, left // R1, results, ends)
+    places, left = places + left // R1 * R1 * PAIR, left % R1
+    if left:
+        ROW2(images, weights, taps, count, places, left, results, ends)
+
+
+@compiled
 def images_of(x, w, y, first, last, together, channels, pixels, positions, size, classes, taps, places, weights, images,
-              results):
+              results, ends):
     """y = x with filters, images first to last, so many together. pixels, positions: of an image and of its result;
     size: taps of a filter.  weights, images, results: scratch."""
     zero(results, together * positions * LANES)  # of pixels that no tap meets
@@ -219,15 +244,7 @@ def images_of(x, w, y, first, last, together, channels, pixels, positions, size,
             for group in range(len(classes)):
                 tap, count = taps + classes[group, 0] * PAIR, classes[group, 1]
                 place, left = places + classes[group, 2] * PAIR, classes[group, 3]
-                while left >= R0:
-                    ROW0(images, numbers, tap, count, place, results)
-                    place, left = place + R0 * PAIR, left - R0
-                while left >= R1:
-                    ROW1(images, numbers, tap, count, place, results)
-                    place, left = place + R1 * PAIR, left - R1
-                while left >= R2:
-                    ROW2(images, numbers, tap, count, place, results)
-                    place, left = place + R2 * PAIR, left - R2
+                weigh(images, numbers, tap, count, place, left, results, ends)
             for k in range(together):
                 turn_out(results + k * positions * STEP, positions, y + ((n + k) * channels + c) * positions * BYTES)
 
@@ -318,22 +335,26 @@ class Tables:
         result = positions(size, kernel, stride, padding, dilation)
         axes = [axis(*numbers, back) for numbers in zip(size, result, kernel, stride, padding, dilation)]
         reads, writes = (result, size) if back else (size, result)
+        self.together = together
         self.reads, self.writes, self.size = math.prod(reads), math.prod(writes), math.prod(kernel)
         images = np.arange(together)[:, None, None]
         classes, taps, places = [], [np.empty((0, 2), "i8")], [np.empty((0, 2), "i8")]
+        without: list = []  # of taps: where such pixels are written
         for down, rows in axes[0].items():
             for across, columns in axes[1].items():
                 met = [(u * reads[1] + v, tap * kernel[1] + other) for tap, u in down for other, v in across]
-                if not met:
-                    continue
                 (y, i), (x, j) = np.array(rows).T, np.array(columns).T
                 here = [(images * math.prod(shape) + a[:, None] * shape[1] + b).reshape(-1)
                         for shape, a, b in ((reads, y, x), (writes, i, j))]
+                if not met:
+                    without += (here[1] * LANES).tolist()
+                    continue
                 classes.append((sum(map(len, taps)), len(met), sum(map(len, places)), len(here[0])))
                 taps.append(np.array(met, "i8").reshape(-1, 2) * LANES)
                 places.append(np.stack(here, 1) * LANES)
         self.classes = np.array(classes, "i8").reshape(-1, 4)
         self.taps, self.places = np.concatenate(taps), np.concatenate(places)
+        self.without = np.sort(np.array(without, "i8"))
 
 
 @functools.lru_cache(256)
@@ -392,7 +413,7 @@ def filtered(x, weight, out, size, stride, padding, dilation, back: bool):
                     scratch("images", together * t.reads * LANES),
                     scratch("results", together * t.writes * LANES))
             images_of(*arrays, first, last, together, channels, t.reads, t.writes, t.size, t.classes, at(t.taps),
-                      at(t.places), *[at(a) for a in held])
+                      at(t.places), *[at(a) for a in held], at(PLAIN))
 
     if by_masks(size, kernel, stride, padding, dilation):
         bits, offsets = masks(size, padding, dilation, back)

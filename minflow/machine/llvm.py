@@ -92,17 +92,17 @@ def prefetch(builder: ir.IRBuilder, base, distance, write: int = 1) -> None:
 
 def spread(builder: ir.IRBuilder, number):
     """A vector of one number."""
-    nothing = ir.Constant(VECTOR, ir.Undefined)
+    nothing = ir.Constant(ir.VectorType(number.type, LANES), ir.Undefined)
     first = builder.insert_element(nothing, number, ir.Constant(INT, 0))
     return builder.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(INT, LANES), [0] * LANES))
 
 
 def multiply_add(builder: ir.IRBuilder, a, b, c):
     """a * b + c, rounded once."""
-    name = f"llvm.fma.v{LANES}f32"
+    name = f"llvm.fma.v{LANES}f{32 if a.type.element == FLOAT else 64}"
     found = builder.module.globals.get(name)
     if found is None:
-        found = ir.Function(builder.module, ir.FunctionType(VECTOR, [VECTOR] * 3), name)
+        found = ir.Function(builder.module, ir.FunctionType(a.type, [a.type] * 3), name)
     return builder.call(found, [a, b, c])
 
 

@@ -30,3 +30,9 @@ def scratch(purpose: str, count: int, zeros: bool = False) -> np.ndarray:
 def chunks_of(n: int, size: int) -> list[tuple[int, int]]:
     """(first, last) of so many images at a time."""
     return [(first, min(first + size, n)) for first in range(0, n, size)]
+
+
+def cut(blocks: int, rows: int, most: int, least: int) -> tuple[int, int]:
+    """(blocks of a chunk, chunks of a block), of blocks of so many rows: a block above `most` rows is cut into chunks,
+    64 at most, and a chunk has `least` rows or more where there are several blocks."""
+    return max(1, least // rows), min(-(-rows // most), 64)

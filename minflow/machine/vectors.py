@@ -1,9 +1,12 @@
-"""Vectors of 16 float32 as values of code that numba compiles: sums stay in registers, and the code reads like Python.
+"""Vectors of 16 float32 or float64 as values of code that numba compiles: sums stay in registers, and the code reads
+like Python.
 
 Addresses are int64, in bytes. Read next: `norm.py`.
 """
 
 from __future__ import annotations
+
+import math
 
 from llvmlite import ir
 from numba import types
@@ -14,21 +17,25 @@ from . import llvm
 from .llvm import FLOAT, INT, LANES, VECTOR
 
 BYTES = 4
+WIDE_BYTES = 8 * LANES  # of a vector of float64
+DOUBLE = ir.DoubleType()
+WIDE_VECTOR = ir.VectorType(DOUBLE, LANES)
 MASK = ir.VectorType(ir.IntType(1), LANES)
 
 
 class Vector(types.Type):
-    def __init__(self):
-        super().__init__(f"{LANES} float32")
+    def __init__(self, number: types.Type):
+        super().__init__(f"{LANES} {number}")
+        self.number = number
 
 
 @register_model(Vector)
 class VectorModel(PrimitiveModel):
     def __init__(self, manager, kind):
-        super().__init__(manager, kind, VECTOR)
+        super().__init__(manager, kind, VECTOR if kind.number == types.float32 else WIDE_VECTOR)
 
 
-vector = Vector()
+vector, wide = Vector(types.float32), Vector(types.float64)
 
 
 def called(builder, name: str, result, *arguments):
@@ -90,24 +97,75 @@ def store_some(context, base, count, value):
 
 
 @intrinsic
+def load_wide(context, base):
+    """16 float64."""
+    def code(context, builder, signature, a):
+        return builder.load(builder.inttoptr(a[0], WIDE_VECTOR.as_pointer()), align=8)
+    return wide(types.int64), code
+
+
+@intrinsic
+def store_wide(context, base, value):
+    def code(context, builder, signature, a):
+        builder.store(a[1], builder.inttoptr(a[0], WIDE_VECTOR.as_pointer()), align=8)
+        return context.get_dummy_value()
+    return types.void(types.int64, wide), code
+
+
+@intrinsic
 def filled(context, number):
-    return vector(types.float32), lambda context, builder, _, a: llvm.spread(builder, *a)
+    """A vector of one number, in its precision."""
+    return Vector(number)(number), lambda context, builder, _, a: llvm.spread(builder, *a)
+
+
+@intrinsic
+def widened(context, x):
+    return wide(vector), lambda context, builder, _, a: builder.fpext(a[0], WIDE_VECTOR)
+
+
+@intrinsic
+def rounded(context, x):
+    """In float32."""
+    return vector(wide), lambda context, builder, _, a: builder.fptrunc(a[0], VECTOR)
 
 
 @intrinsic
 def add(context, x, y):
-    return vector(vector, vector), lambda context, builder, _, a: builder.fadd(*a)
+    return x(x, x), lambda context, builder, _, a: builder.fadd(*a)
 
 
 @intrinsic
 def subtract(context, x, y):
-    return vector(vector, vector), lambda context, builder, _, a: builder.fsub(*a)
+    return x(x, x), lambda context, builder, _, a: builder.fsub(*a)
+
+
+@intrinsic
+def multiply(context, x, y):
+    return x(x, x), lambda context, builder, _, a: builder.fmul(*a)
+
+
+@intrinsic
+def divide(context, x, y):
+    return x(x, x), lambda context, builder, _, a: builder.fdiv(*a)
 
 
 @intrinsic
 def multiply_add(context, x, y, z):
     """x * y + z, rounded once."""
-    return vector(vector, vector, vector), lambda context, builder, _, a: llvm.multiply_add(builder, *a)
+    return x(x, x, x), lambda context, builder, _, a: llvm.multiply_add(builder, *a)
+
+
+@intrinsic
+def root(context, x):
+    return vector(vector), lambda context, builder, _, a: called(builder, f"llvm.sqrt.v{LANES}f32", VECTOR, *a)
+
+
+@intrinsic
+def first_of(context, x, count):
+    """The first `count` lanes of x, zeros in those beyond."""
+    def code(context, builder, signature, a):
+        return builder.select(below(builder, a[1]), a[0], llvm.filled(0))
+    return vector(vector, types.int64), code
 
 
 @intrinsic
@@ -116,16 +174,28 @@ def clipped(context, x, low, high):
     return vector(vector, vector, vector), lambda context, builder, _, a: clip(builder, *a)
 
 
+BOUNDS = {"": (math.nan, math.nan), "relu": (0.0, math.nan), "relu6": (0.0, 6.0)}  # of activations, for `clipped`
+
+
 def clip(builder, x, low, high):
     x = builder.select(builder.fcmp_ordered(">", low, x), low, x)
     return builder.select(builder.fcmp_ordered("<", high, x), high, x)
 
 
 @intrinsic
+def inside(context, x, y, low, high):
+    """x where y lies between the bounds of `clipped`, or is NaN; 0 where it is beyond or on one."""
+    def code(context, builder, signature, a):
+        x, y, low, high = a
+        beyond = builder.or_(builder.fcmp_ordered("<=", y, low), builder.fcmp_ordered(">=", y, high))
+        return builder.select(beyond, llvm.filled(0), x)
+    return vector(vector, vector, vector, vector), code
+
+
+@intrinsic
 def total(context, x):
     """The sum of the lanes, in order, in float64."""
     def code(context, builder, signature, a):
-        double = ir.DoubleType()
-        wide = builder.fpext(a[0], ir.VectorType(double, LANES))
-        return called(builder, f"llvm.vector.reduce.fadd.v{LANES}f64", double, ir.Constant(double, 0.0), wide)
+        values = builder.fpext(a[0], WIDE_VECTOR)
+        return called(builder, f"llvm.vector.reduce.fadd.v{LANES}f64", DOUBLE, ir.Constant(DOUBLE, 0.0), values)
     return types.float64(vector), code

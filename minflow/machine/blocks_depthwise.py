@@ -1,0 +1,174 @@
+"""Convolutions of one filter per channel, and their gradients, of images in blocks.
+
+The tables and loops of `depthwise.py`, without its turning: a block has its images as these want them, and a group of
+them stays in the first-level cache. What it computes: `../compiler/fusion/blocks.py`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import float32
+
+from ..core.ops.conv import positions
+from .blocks_norm import fits
+from .conv import compiled
+from .depthwise import PAIR, STEP, T0, T1, T2, TAP0, TAP1, TAP2, tables, weigh
+from .llvm import LANES, number_at, put
+from .memory import cut
+from .steps import Room, Step, instruction, real_at, word_at
+from .vectors import BOUNDS, BYTES, add, clipped, filled, load, load_some, rounded, store, widened
+
+TOGETHER = 128  # pixels of a group of images
+MOST, LEAST = 8192, 4096  # pixels of a chunk
+RUN = 256  # pixels whose products are added up apart
+FILTERS = 32  # blocks of them that are joined in a chunk
+
+
+@instruction
+def depthwise_filtered(words, chunk, scratch):
+    x, w, bias, y = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
+    classes, taps, places, without = word_at(words, 4), word_at(words, 5), word_at(words, 6), word_at(words, 7)
+    count, size, empty, group = word_at(words, 8), word_at(words, 9), word_at(words, 10), word_at(words, 11)
+    images, reads, writes, channels = word_at(words, 12), word_at(words, 13), word_at(words, 14), word_at(words, 15)
+    x_far, y_far, blocks = word_at(words, 16), word_at(words, 17), word_at(words, 18)
+    together, pieces = word_at(words, 19), word_at(words, 20)
+    low, high = filled(float32(real_at(words, 21))), filled(float32(real_at(words, 22)))
+    zeros, ends, weights = filled(float32(0)), scratch, scratch + 3 * STEP
+    store(ends + STEP, low)
+    store(ends + 2 * STEP, high)
+    piece, first = chunk % pieces, chunk // pieces * together
+    for block in range(first, min(first + together, blocks)):
+        c, left = block * LANES, min(LANES, channels - block * LANES)
+        store(ends, load_some(bias + c * BYTES, left, zeros) if bias else zeros)
+        for t in range(size):
+            store(weights + t * STEP, zeros)
+            for i in range(left):
+                put(weights, t * LANES + i, number_at(w, (c + i) * size + t))
+        last = (piece + 1) * images // pieces
+        for n in range(piece * images // pieces, last, group):
+            source, target = x + block * x_far + n * reads * STEP, y + block * y_far + n * writes * STEP
+            some = min(group, last - n)
+            for k in range(0, count * 32, 32):
+                tap, met = taps + word_at(classes + k, 0) * PAIR, word_at(classes + k, 1)
+                place, several = places + word_at(classes + k, 2) * PAIR, word_at(classes + k, 3) // group * some
+                weigh(source, weights, tap, met, place, several, target, ends)
+            for k in range(empty // group * some):
+                store(target + word_at(without, k) * BYTES, clipped(load(ends), low, high))
+
+
+def blocks_conv2d(arrays: list, outs: list, room: Room, shape, stride, padding, dilation, groups,
+                  act) -> list[Step] | None:
+    x, w, bias = arrays
+    size = positions(shape[2:], w.shape[2:], stride, padding, dilation)
+    return filtered(x, w, bias, outs[0], shape, size, (stride, padding, dilation), False, BOUNDS[act])
+
+
+def blocks_conv2d_input_grad(arrays: list, outs: list, room: Room, shape, stride, padding, dilation,
+                             groups) -> list[Step] | None:
+    grad, w = arrays
+    size = positions(shape[2:], w.shape[2:], stride, padding, dilation)
+    return filtered(grad, w, 0, outs[0], shape, size, (stride, padding, dilation), True, BOUNDS[""])
+
+
+def filtered(x, w, bias, y, shape, size, geometry, back, bounds):
+    """One step. shape: of the images of the convolution; size: how many positions it has; back: its gradient."""
+    images, channels = shape[:2]
+    if w.shape[:2] != (channels, 1) or not fits([x, w, bias], [y]) or x.ndim == 4 or not x.size:
+        return None
+    t = tables(group_of(shape, size), tuple(shape[2:]), tuple(w.shape[2:]), *map(tuple, geometry), back)
+    rows = images * max(t.reads, t.writes)
+    together, pieces = cut(len(y), rows, MOST, LEAST)
+    pieces = min(pieces, images)
+    bias = bias if isinstance(bias, np.ndarray) else 0
+    return [depthwise_filtered(-(-len(y) // together) * pieces, x, w, bias, y, t.classes, t.taps, t.places, t.without,
+                               len(t.classes), t.size, len(t.without), t.together, images, t.reads, t.writes, channels,
+                               x.strides[0], y.strides[0], len(y), together, pieces, *bounds,
+                               scratch=(3 + t.size) * LANES)]
+
+
+def group_of(shape: tuple, size: tuple) -> int:
+    """How many images together."""
+    return max(1, min(shape[0], TOGETHER // max(math.prod(shape[2:]), math.prod(size))))
+
+
+# ---- the gradient of the filters -------------------------------------------------------------------------------------
+
+@compiled
+def flush(part, sums, size):
+    """sums += part, which is zeros again: long sums of short ones round less."""
+    for i in range(0, size * STEP, STEP):
+        store(sums + i, add(load(sums + i), load(part + i)))
+        store(part + i, filled(float32(0)))
+
+
+@instruction
+def depthwise_multiplied(words, chunk, scratch):
+    grad, x, parts = word_at(words, 0), word_at(words, 1), word_at(words, 2)
+    classes, taps, places = word_at(words, 3), word_at(words, 4), word_at(words, 5)
+    count, size, group, images = word_at(words, 6), word_at(words, 7), word_at(words, 8), word_at(words, 9)
+    reads, writes, x_far, g_far = word_at(words, 10), word_at(words, 11), word_at(words, 12), word_at(words, 13)
+    blocks, together, pieces = word_at(words, 14), word_at(words, 15), word_at(words, 16)
+    zeros, piece, first = filled(float32(0)), chunk % pieces, chunk // pieces * together
+    for block in range(first, min(first + together, blocks)):
+        sums = parts + (piece * blocks + block) * size * STEP
+        for t in range(size):
+            store(sums + t * STEP, zeros)
+            store(scratch + t * STEP, zeros)
+        last, met = (piece + 1) * images // pieces, 0
+        for n in range(piece * images // pieces, last, group):
+            source, target = x + block * x_far + n * reads * STEP, grad + block * g_far + n * writes * STEP
+            some = min(group, last - n)
+            for k in range(0, count * 32, 32):
+                end = word_at(classes + k, 3) // group * some
+                for begin in range(0, end, RUN):
+                    tap, left = taps + word_at(classes + k, 0) * PAIR, word_at(classes + k, 1)
+                    place, run = places + (word_at(classes + k, 2) + begin) * PAIR, min(RUN, end - begin)
+                    while left >= T0:
+                        TAP0(source, target, place, run, tap, scratch)
+                        tap, left = tap + T0 * PAIR, left - T0
+                    while left >= T1:
+                        TAP1(source, target, place, run, tap, scratch)
+                        tap, left = tap + T1 * PAIR, left - T1
+                    while left >= T2:
+                        TAP2(source, target, place, run, tap, scratch)
+                        tap, left = tap + T2 * PAIR, left - T2
+                    met += run
+                    if met >= RUN:
+                        flush(scratch, sums, size)
+                        met = 0
+        flush(scratch, sums, size)
+
+
+@instruction
+def depthwise_joined(words, chunk, scratch):
+    """The parts of all chunks, for filters of some blocks."""
+    parts, w, size, channels = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
+    blocks, pieces = word_at(words, 4), word_at(words, 5)
+    for block in range(chunk * FILTERS, min((chunk + 1) * FILTERS, blocks)):
+        for t in range(size):
+            found = filled(0.0)
+            for k in range(pieces):
+                found = add(found, widened(load(parts + ((k * blocks + block) * size + t) * STEP)))
+            store(scratch, rounded(found))
+            for i in range(min(LANES, channels - block * LANES)):
+                put(w, (block * LANES + i) * size + t, number_at(scratch, i))
+
+
+def blocks_conv2d_weight_grad(arrays: list, outs: list, room: Room, shape, images, stride, padding, dilation,
+                              groups) -> list[Step] | None:
+    grad, x = arrays
+    if tuple(shape[:2]) != (images[1], 1) or not fits(arrays, outs) or x.ndim == 4 or not (
+            x.size and grad.size):
+        return None
+    size, blocks = positions(images[2:], shape[2:], stride, padding, dilation), len(x)
+    t = tables(group_of(images, size), tuple(images[2:]), tuple(shape[2:]), tuple(stride), tuple(padding),
+               tuple(dilation), False)
+    together, pieces = cut(blocks, images[0] * max(t.reads, t.writes), MOST, LEAST)
+    pieces = min(pieces, images[0])
+    parts = room.take(blocks * pieces * t.size * LANES)
+    return [depthwise_multiplied(-(-blocks // together) * pieces, grad, x, parts, t.classes, t.taps, t.places,
+                                 len(t.classes), t.size, t.together, images[0], t.reads, t.writes, x.strides[0],
+                                 grad.strides[0], blocks, together, pieces, scratch=t.size * LANES),
+            depthwise_joined(-(-blocks // FILTERS), parts, outs[0], t.size, images[1], blocks, pieces, scratch=LANES)]

@@ -1,0 +1,227 @@
+"""Batch norm of images in blocks, with the activation behind it, and its gradients.
+
+A block whose rows stay in the second-level cache is done in one chunk: statistics, then what is written. Of a larger
+one each chunk leaves what it found, and a second step joins that in the order of the chunks. The statistics are exact
+about any mean: of some rows in the first-level cache first the mean, then the squares about it, then joined in float64.
+Source: Chan, Golub & LeVeque 1983, for statistics of parts. What it computes: `../compiler/fusion/blocks.py`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import float32
+
+from ..compiler.fusion.blocks import LANES
+from .conv import compiled
+from .memory import cut
+from .steps import Room, Step, instruction, real_at, word_at
+from .vectors import (BOUNDS, BYTES, WIDE_BYTES, add, clipped, divide, filled, first_of, inside, load, load_some, load_wide,
+                      multiply, multiply_add, root, rounded, store, store_some, store_wide, subtract, widened)
+
+STEP = LANES * BYTES
+TILE = 128  # rows that are read twice
+MOST, LEAST = 8192, 4096  # rows of a chunk
+FOUND = 4 * LANES  # float32 that a chunk leaves: two vectors of float64
+BOTH, FIRST, SECOND = range(3)  # what a chunk does
+
+
+# ---- statistics ------------------------------------------------------------------------------------------------------
+
+@compiled
+def join(state, before, other, count):
+    """state, the mean and the squares of `before` rows, becomes that of `count` more, too."""
+    mean, part = load_wide(state), filled(count / (before + count))
+    apart = subtract(load_wide(other), mean)
+    squares = add(load_wide(state + WIDE_BYTES), load_wide(other + WIDE_BYTES))
+    store_wide(state, multiply_add(apart, part, mean))
+    store_wide(state + WIDE_BYTES, multiply_add(multiply(apart, apart), multiply(part, filled(float(before))), squares))
+
+
+@compiled
+def clear(state):
+    store_wide(state, filled(0.0))
+    store_wide(state + WIDE_BYTES, filled(0.0))
+
+
+@compiled
+def moments(x, rows, state, tile):
+    """The mean of rows, and the sum of the squares about it. tile: scratch for those of some rows."""
+    clear(state)
+    for first in range(0, rows, TILE):
+        count = min(TILE, rows - first)
+        p = x + first * STEP
+        whole, end = p + count // 4 * 4 * STEP, p + count * STEP
+        a = b = c = d = filled(float32(0))
+        for q in range(p, whole, 4 * STEP):
+            a, b = add(a, load(q)), add(b, load(q + STEP))
+            c, d = add(c, load(q + 2 * STEP)), add(d, load(q + 3 * STEP))
+        for q in range(whole, end, STEP):
+            a = add(a, load(q))
+        mean = multiply(widened(add(add(a, b), add(c, d))), filled(1.0 / count))
+        centre = rounded(mean)
+        a = b = c = d = filled(float32(0))
+        for q in range(p, whole, 4 * STEP):
+            u, v = subtract(load(q), centre), subtract(load(q + STEP), centre)
+            s, t = subtract(load(q + 2 * STEP), centre), subtract(load(q + 3 * STEP), centre)
+            a, b, c, d = multiply_add(u, u, a), multiply_add(v, v, b), multiply_add(s, s, c), multiply_add(t, t, d)
+        for q in range(whole, end, STEP):
+            u = subtract(load(q), centre)
+            a = multiply_add(u, u, a)
+        store_wide(tile, mean)
+        store_wide(tile + WIDE_BYTES, widened(add(add(a, b), add(c, d))))
+        join(state, first, tile, count)
+
+
+@compiled
+def normalized(x, y, rows, centre, scale, shift, low, high):
+    for i in range(0, rows * STEP, STEP):
+        store(y + i, clipped(multiply_add(subtract(load(x + i), centre), scale, shift), low, high))
+
+
+@instruction
+def batch_normed(words, chunk, scratch):
+    x, weight, bias = word_at(words, 0), word_at(words, 1), word_at(words, 2)
+    y, means, variances, parts = word_at(words, 3), word_at(words, 4), word_at(words, 5), word_at(words, 6)
+    eps, phase = filled(float32(real_at(words, 7))), word_at(words, 10)
+    low, high = filled(float32(real_at(words, 8))), filled(float32(real_at(words, 9)))
+    blocks, together, pieces = word_at(words, 11), word_at(words, 12), word_at(words, 13)
+    channels, rows, far = word_at(words, 14), word_at(words, 15), word_at(words, 16)
+    if phase == SECOND:
+        chunk = blocks * pieces - 1 - chunk  # what the first step read last is still in the cache
+    piece = chunk % pieces
+    begin, end = piece * rows // pieces, (piece + 1) * rows // pieces
+    zeros, state, tile = filled(float32(0)), scratch, scratch + 2 * WIDE_BYTES
+    first = chunk // pieces * together
+    for block in range(first, min(first + together, blocks)):
+        here, c = block * far + begin * STEP, block * LANES
+        mine = parts + block * pieces * 2 * WIDE_BYTES
+        if phase == FIRST:
+            state = mine + piece * 2 * WIDE_BYTES
+        if phase != SECOND:
+            moments(x + here, end - begin, state, tile)
+        else:
+            clear(state)
+            for k in range(pieces):
+                before = k * rows // pieces
+                join(state, before, mine + k * 2 * WIDE_BYTES, (k + 1) * rows // pieces - before)
+        if phase != FIRST:
+            left = channels - c
+            mean = rounded(load_wide(state))
+            var = rounded(multiply(load_wide(state + WIDE_BYTES), filled(1.0 / rows)))
+            if piece == 0:
+                store_some(means + c * BYTES, left, mean)
+                store_some(variances + c * BYTES, left, var)
+            scale = divide(load_some(weight + c * BYTES, left, zeros), root(add(var, eps)))
+            shift = load_some(bias + c * BYTES, left, zeros)
+            normalized(x + here, y + here, end - begin, mean, first_of(scale, left), shift, low, high)
+
+
+def blocks_batch_norm(arrays: list, outs: list, room: Room, shape, eps, act) -> list[Step] | None:
+    return steps(batch_normed, arrays, outs, room, shape, eps, act, MOST)
+
+
+# ---- gradients -------------------------------------------------------------------------------------------------------
+
+@compiled
+def products(grad, x, rows, centre, scale, shift, low, high, state):
+    """The sum of the cotangents before the activation, and of them times x - centre."""
+    clear(state)
+    for first in range(0, rows, TILE):
+        a = b = c = d = filled(float32(0))
+        count = min(TILE, rows - first)
+        start, end = first * STEP, (first + count) * STEP
+        whole = start + count // 2 * 2 * STEP
+        for i in range(start, whole, 2 * STEP):
+            u, v = subtract(load(x + i), centre), subtract(load(x + i + STEP), centre)
+            g = inside(load(grad + i), multiply_add(u, scale, shift), low, high)
+            h = inside(load(grad + i + STEP), multiply_add(v, scale, shift), low, high)
+            a, b, c, d = add(a, g), add(b, h), multiply_add(g, u, c), multiply_add(h, v, d)
+        for i in range(whole, end, STEP):
+            u = subtract(load(x + i), centre)
+            g = inside(load(grad + i), multiply_add(u, scale, shift), low, high)
+            a, c = add(a, g), multiply_add(g, u, c)
+        store_wide(state, add(load_wide(state), widened(add(a, b))))
+        store_wide(state + WIDE_BYTES, add(load_wide(state + WIDE_BYTES), widened(add(c, d))))
+
+
+@compiled
+def sent_back(grad, x, gx, rows, centre, scale, shift, low, high, size, slope, offset):
+    for i in range(0, rows * STEP, STEP):
+        u = subtract(load(x + i), centre)
+        g = inside(load(grad + i), multiply_add(u, scale, shift), low, high)
+        store(gx + i, multiply_add(g, size, multiply_add(u, slope, offset)))
+
+
+@instruction
+def batch_norm_sent_back(words, chunk, scratch):
+    grad, x, weight, bias = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
+    means, variances, gx = word_at(words, 4), word_at(words, 5), word_at(words, 6)
+    gweight, gbias, parts = word_at(words, 7), word_at(words, 8), word_at(words, 9)
+    eps, phase = filled(float32(real_at(words, 10))), word_at(words, 13)
+    low, high = filled(float32(real_at(words, 11))), filled(float32(real_at(words, 12)))
+    blocks, together, pieces = word_at(words, 14), word_at(words, 15), word_at(words, 16)
+    channels, rows, far = word_at(words, 17), word_at(words, 18), word_at(words, 19)
+    if phase == SECOND:
+        chunk = blocks * pieces - 1 - chunk
+    piece = chunk % pieces
+    begin, end = piece * rows // pieces, (piece + 1) * rows // pieces
+    zeros, state = filled(float32(0)), scratch
+    first = chunk // pieces * together
+    for block in range(first, min(first + together, blocks)):
+        here, c, left = block * far + begin * STEP, block * LANES * BYTES, channels - block * LANES
+        mean, var = load_some(means + c, left, zeros), load_some(variances + c, left, zeros)
+        numbers, shift = load_some(weight + c, left, zeros), load_some(bias + c, left, zeros)
+        deviation = root(add(var, eps))
+        scale = first_of(divide(numbers, deviation), left)
+        mine = parts + block * pieces * 2 * WIDE_BYTES
+        if phase == FIRST:
+            state = mine + piece * 2 * WIDE_BYTES
+        if phase != SECOND:
+            products(grad + here, x + here, end - begin, mean, scale, shift, low, high, state)
+        else:
+            clear(state)
+            for i in range(0, pieces * 2 * WIDE_BYTES, 2 * WIDE_BYTES):
+                store_wide(state, add(load_wide(state), load_wide(mine + i)))
+                store_wide(state + WIDE_BYTES, add(load_wide(state + WIDE_BYTES), load_wide(mine + i + WIDE_BYTES)))
+        if phase != FIRST:
+            sums = load_wide(state)
+            along = divide(load_wide(state + WIDE_BYTES), widened(deviation))
+            if piece == 0:
+                store_some(gbias + c, left, rounded(sums))
+                store_some(gweight + c, left, rounded(along))
+            size, part = widened(scale), filled(-1.0 / rows)
+            slope = first_of(rounded(multiply(divide(multiply(size, along), widened(deviation)), part)), left)
+            offset = rounded(multiply(multiply(size, sums), part))
+            sent_back(grad + here, x + here, gx + here, end - begin, mean, scale, shift, low, high, scale, slope,
+                      offset)
+
+
+def blocks_batch_norm_grad(arrays: list, outs: list, room: Room, shape, eps, act) -> list[Step] | None:
+    return steps(batch_norm_sent_back, arrays, outs, room, shape, eps, act, MOST // 2)
+
+
+# ---- both ------------------------------------------------------------------------------------------------------------
+
+def steps(make, arrays: list, outs: list, room: Room, shape: tuple, eps: float, act: str,
+          most: int) -> list[Step] | None:
+    if not fits(arrays, outs):
+        return None
+    blocks, (channels, rows) = len(outs[0]), (shape[1], pixels_of(shape))
+    together, pieces = cut(blocks, rows, most, LEAST)
+    parts = room.take(blocks * pieces * FOUND) if pieces > 1 else 0
+    low, high = BOUNDS[act]
+    return [make(-(-blocks // together) * pieces, *arrays, *outs, parts, float(eps), low, high, phase, blocks, together,
+                 pieces, channels, rows, outs[0].strides[0], scratch=2 * FOUND)
+            for phase in ((FIRST, SECOND) if pieces > 1 else (BOTH,))]
+
+
+def fits(arrays: list, outs: list) -> bool:
+    """They stay where they are, and there is something to compute."""
+    return all(a.flags.c_contiguous for a in (*arrays, *outs) if isinstance(a, np.ndarray)) and min(
+        a.size for a in outs) > 0
+
+
+def pixels_of(shape: tuple) -> int:
+    return shape[0] * math.prod(shape[2:])

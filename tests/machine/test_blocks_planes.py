@@ -1,0 +1,251 @@
+"""Batch norm, depthwise convolutions and pooling of images in blocks, as steps, against what NumPy says they mean.
+
+What is asked of each: rounding as NumPy's float32 has it; nothing read or written beyond the pixels; zeros in channels
+beyond the last; the same bits with any number of threads; NaN where NumPy has it.
+"""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("numba")
+from minflow.compiler.fusion import blocks
+from minflow.core.ops.conv import positions
+from minflow.core.spec import spec_of
+from minflow.machine import blocks_depthwise, blocks_norm
+from minflow.machine.steps import run_now, steps_of
+from minflow.accepted.threads import Settings
+
+EPS, WALL = float(np.finfo("f4").eps), 77
+FEW = settings(max_examples=40, deadline=None, derandomize=True)
+ACTS = st.sampled_from(["", "relu", "relu6"])
+CHANNELS = st.sampled_from([1, 3, 16, 17, 31, 32, 40])
+
+
+def normal(rng, *shape):
+    return rng.standard_normal(shape).astype("f4")
+
+
+def in_blocks(x):
+    """With NaN in the rows beyond the pixels, which nobody may read."""
+    found = blocks.in_blocks(x)
+    found[:, x.size // x.shape[1]:] = np.nan if x.dtype.kind == "f" else 255
+    return found
+
+
+def walled(spec):
+    """An array of nonsense, and what stands around it."""
+    memory = np.full(math.prod(spec.shape) + 64, WALL, spec.np)
+    return memory[32:-32].reshape(spec.shape), memory
+
+
+def call(builder, op, arrays, attrs, threads=(1, 3)):
+    """The results of steps, or None: the same bits with other numbers of threads, and nothing written around them."""
+    found = []
+    for number in threads:
+        specs = op.infer(*[spec_of(a) if isinstance(a, np.ndarray) else a for a in arrays], **attrs)
+        made = [walled(spec) for spec in (specs if isinstance(specs, tuple) else (specs,))]
+        outs = [array for array, _ in made]
+        before, Settings.threads = Settings.threads, number
+        try:
+            steps = steps_of(builder, arrays, outs, **attrs)
+            if steps is None:
+                return None
+            run_now(steps)
+        finally:
+            Settings.threads = before
+        assert all((memory[:32] == WALL).all() and (memory[-32:] == WALL).all() for _, memory in made)
+        found.append(outs)
+    assert all(a.tobytes() == b.tobytes() for other in found for a, b in zip(found[0], other))
+    return found[0]
+
+
+def exactly(op, arrays, attrs):
+    """By NumPy's kernel in float64."""
+    with np.errstate(all="ignore"):
+        found = op.kernel(*[a.astype("f8") if isinstance(a, np.ndarray) and a.dtype == np.float32 else a
+                            for a in arrays], **attrs)
+    return found if isinstance(found, tuple) else (found,)
+
+
+def images(value, shape):
+    """Out of blocks, once rows beyond the pixels are as they were, and channels beyond the last are zeros."""
+    pixels, left = math.prod(shape) // shape[1], len(value) * 16 - shape[1]
+    assert (value[:, pixels:] == WALL).all()
+    assert not left or not value[-1, :pixels, 16 - left:].any()
+    return blocks.out_of_blocks(value, shape)
+
+
+def close(ours, right, terms, scale=1e-30):
+    """scale: of what is summed, where much of it cancels."""
+    scale = max(np.abs(right).max(initial=0), scale)
+    assert ours.shape == right.shape
+    assert np.abs(ours - right).max(initial=0) <= (4 + math.sqrt(terms)) * EPS * scale
+
+
+# ---- batch norm ------------------------------------------------------------------------------------------------------
+
+SHAPES = st.tuples(st.integers(2, 70), CHANNELS, st.integers(1, 9), st.integers(1, 9)) | st.sampled_from(
+    [(64, 17, 13, 16), (2, 16, 80, 90)])  # of blocks that are cut
+
+
+def batch(shape, seed, mean):
+    rng = np.random.default_rng(seed)
+    x, weight, bias = normal(rng, *shape) * 2 + np.float32(mean), normal(rng, shape[1]), normal(rng, shape[1])
+    return x, weight, bias, normal(rng, *shape)
+
+
+@FEW
+@given(SHAPES, st.integers(0, 9), st.sampled_from([0.0, 3.0, -100.0]), ACTS)
+def test_batch_norm(shape, seed, mean, act):
+    x, weight, bias, _ = batch(shape, seed, mean)
+    arrays, attrs = (in_blocks(x), weight, bias), dict(shape=shape, eps=1e-5, act=act)
+    y, means, variances = call(blocks_norm.blocks_batch_norm, blocks.blocks_batch_norm, arrays, attrs)
+    right = exactly(blocks.blocks_batch_norm, arrays, attrs)
+    assert np.abs(means - right[1]).max() <= 4 * EPS * (np.abs(x).max())
+    assert np.abs(variances / right[2] - 1).max() <= 1e-5
+    # with the mean as float32 has it, which a large one moves
+    scale = np.abs(weight).max() / math.sqrt(right[2].min() + 1e-5)
+    allowed = EPS * (scale * (4 * np.abs(x).max() + 40) + 4)
+    assert np.abs(images(y, shape) - blocks.out_of_blocks(right[0], shape)).max() <= allowed
+
+
+def test_a_large_mean_leaves_the_variance():
+    """What E[x^2] - mean^2 would lose."""
+    x, weight, bias, _ = batch((64, 20, 12, 12), 0, 1e4)
+    attrs = dict(shape=x.shape, eps=1e-5, act="")
+    _, _, variances = call(blocks_norm.blocks_batch_norm, blocks.blocks_batch_norm, (in_blocks(x), weight, bias), attrs)
+    assert np.abs(variances / x.astype("f8").var((0, 2, 3)) - 1).max() < 1e-4
+
+
+@FEW
+@given(SHAPES, st.integers(0, 9), st.sampled_from([0.0, 3.0]), ACTS)
+def test_gradients_of_batch_norm(shape, seed, mean, act):
+    """Where the activation's slope jumps it depends on the last bit of y: such pixels have no cotangent here."""
+    x, weight, bias, grad = batch(shape, seed, mean)
+    means, variances = x.mean((0, 2, 3), dtype="f8").astype("f4"), x.var((0, 2, 3), dtype="f8").astype("f4")
+    y = (x - blocks.channels(means)) * blocks.channels(weight / np.sqrt(variances + 1e-5)) + blocks.channels(bias)
+    grad[(np.abs(y) < 1e-4) | (np.abs(y - 6) < 1e-4)] = 0
+    arrays = in_blocks(grad), in_blocks(x), weight, bias, means, variances
+    attrs, op = dict(shape=shape, eps=1e-5, act=act), blocks.blocks_batch_norm_grad
+    gx, gweight, gbias = call(blocks_norm.blocks_batch_norm_grad, op, arrays, attrs)
+    right, count = exactly(op, arrays, attrs), x.size // shape[1]
+    close(gbias, right[2], count, 3)
+    inverse = 1 / np.sqrt(variances.min() + 1e-5)
+    close(gweight, right[1], count, 3 * inverse * np.abs(x - blocks.channels(means)).max())
+    close(images(gx, shape), blocks.out_of_blocks(right[0], shape), 16, 3 * inverse * np.abs(weight).max())
+
+
+@pytest.mark.parametrize("act", ["relu", "relu6"])
+def test_the_gradients_mask_is_that_of_the_result(act):
+    """To the last bit: many results lie on the kinks or beside them."""
+    x, weight, bias, grad = batch((64, 40, 6, 6), 0, 3.0)
+    bias[:8], attrs = [0, 6, *[3] * 6], dict(shape=x.shape, eps=1e-5, act=act)
+    arrays = in_blocks(x), weight * 5, bias
+    y, means, variances = call(blocks_norm.blocks_batch_norm, blocks.blocks_batch_norm, arrays, attrs)
+    y = images(y, x.shape)
+    grad = (y <= 0) | (y >= 6) if act == "relu6" else y <= 0  # cotangents where none passes
+    gx, gweight, gbias = call(blocks_norm.blocks_batch_norm_grad, blocks.blocks_batch_norm_grad,
+                              (in_blocks(grad.astype("f4")), *arrays, means, variances), attrs)
+    assert grad.any() and not images(gx, x.shape).any() and not gweight.any() and not gbias.any()
+
+
+@pytest.mark.parametrize("act", ["", "relu", "relu6"])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("shape", [(3, 20, 4, 5), (64, 17, 13, 16)])
+def test_batch_norm_keeps_what_is_not_finite(shape, act, value):
+    """One channel is lost, and no other."""
+    x, weight, bias, _ = batch(shape, 0, 0.0)
+    x[1, 3, 2, 2] = value
+    arrays, attrs = (in_blocks(x), weight, bias), dict(shape=shape, eps=1e-5, act=act)
+    y, means, variances = call(blocks_norm.blocks_batch_norm, blocks.blocks_batch_norm, arrays, attrs)
+    others = np.arange(shape[1]) != 3
+    assert np.isnan(images(y, shape)[:, 3]).all() and np.isfinite(images(y, shape)[:, others]).all()
+    assert np.isnan(variances[3]) and np.isfinite(variances[others]).all() and not np.isfinite(means[3])
+
+
+# ---- depthwise -------------------------------------------------------------------------------------------------------
+
+PAIR = st.tuples(st.integers(1, 3), st.integers(1, 3))
+SIZES = st.tuples(st.integers(1, 12), st.integers(1, 12)) | st.sampled_from([(8, 8), (4, 4), (16, 16), (2, 2), (3, 40)])
+
+
+@st.composite
+def convolutions(draw):
+    size, kernel, stride, dilation = draw(SIZES), draw(PAIR), draw(PAIR), draw(PAIR)
+    if draw(st.booleans()):
+        kernel, stride, padding, dilation = (3, 3), draw(st.sampled_from([(1, 1), (2, 2)])), (1, 1), (1, 1)
+    else:
+        padding = draw(st.tuples(st.integers(0, 4), st.integers(0, 4)))
+        kernel = draw(st.sampled_from([kernel, (5, 5)]))
+    assume(min(positions(size, kernel, stride, padding, dilation)) > 0)
+    n, c = draw(st.sampled_from([1, 2, 3, 17, 65])), draw(CHANNELS)
+    return (n, c, *size), kernel, dict(stride=stride, padding=padding, dilation=dilation, groups=c)
+
+
+def three(shape, kernel, attrs, rng, act=""):
+    """(op, arrays, attrs, the shape of the result where that is of images, terms of a sum) of the three directions."""
+    out = positions(shape[2:], kernel, attrs["stride"], attrs["padding"], attrs["dilation"])
+    x, grad = in_blocks(normal(rng, *shape)), in_blocks(normal(rng, *shape[:2], *out))
+    w, bias, taps = normal(rng, shape[1], 1, *kernel), normal(rng, shape[1]), math.prod(kernel)
+    return ((blocks.blocks_conv2d, (x, w, bias if act else 0), attrs | dict(shape=shape, act=act), (*shape[:2], *out),
+             taps),
+            (blocks.blocks_conv2d_input_grad, (grad, w), attrs | dict(shape=shape), shape, taps),
+            (blocks.blocks_conv2d_weight_grad, (grad, x), attrs | dict(shape=w.shape, images=shape), None,
+             shape[0] * math.prod(out)))
+
+
+def depthwise(op, arrays, attrs, **more):
+    return call(getattr(blocks_depthwise, op.name), op, arrays, attrs, **more)
+
+
+def compared(op, arrays, attrs, result, **more):
+    """Ours and NumPy's, out of blocks."""
+    ours, right = depthwise(op, arrays, attrs, **more)[0], exactly(op, arrays, attrs)[0]
+    return (ours, right) if result is None else (images(ours, result), blocks.out_of_blocks(right, result))
+
+
+@FEW
+@given(convolutions(), st.integers(0, 9), ACTS)
+def test_depthwise(case, seed, act):
+    for op, arrays, attrs, result, terms in three(*case, np.random.default_rng(seed), act):
+        close(*compared(op, arrays, attrs, result), terms, 1)
+
+
+@pytest.mark.parametrize("shape, stride", [((300, 40, 8, 8), 1), ((70, 17, 16, 16), 1), ((70, 17, 16, 16), 2),
+                                           ((3, 16, 60, 70), 1), ((3, 16, 61, 70), 2)])
+def test_depthwise_of_many_pixels(shape, stride):
+    """Blocks that are cut, rows that are longer than a run."""
+    geometry = dict(stride=(stride, stride), padding=(1, 1), dilation=(1, 1), groups=shape[1])
+    for op, arrays, attrs, result, terms in three(shape, (3, 3), geometry, np.random.default_rng(0)):
+        close(*compared(op, arrays, attrs, result, threads=(1, 2, 3, 4)), terms, 1)
+
+
+@pytest.mark.parametrize("size, stride", [((8, 8), 1), ((5, 3), 1), ((4, 4), 2), ((5, 5), 2), ((2, 2), 1)])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_depthwise_keeps_what_is_not_finite(size, stride, value):
+    """At each place of both arrays, as NumPy's kernels, which meet no border either."""
+    shape, geometry = (2, 16, *size), dict(stride=(stride, stride), padding=(1, 1), dilation=(1, 1), groups=16)
+    for op, arrays, attrs, result, _ in three(shape, (3, 3), geometry, np.random.default_rng(0)):
+        for changed in (0, 1):
+            many = arrays[changed]
+            places = [(0, p, 0) for p in np.flatnonzero(np.isfinite(many[0, :, 0]))] if many.ndim == 3 else [
+                (0, 0, *p) for p in np.ndindex(3, 3)]
+            for place in places:
+                mine = [a.copy() if isinstance(a, np.ndarray) else a for a in arrays]
+                mine[changed][place] = value
+                ours, right = compared(op, mine, attrs, result, threads=(1,))
+                assert np.array_equal(np.isnan(ours), np.isnan(right))
+                assert np.array_equal(np.isinf(ours), np.isinf(right))
+
+
+def test_depthwise_leaves_the_rest():
+    """Several filters for a channel, and groups of several channels."""
+    attrs = dict(shape=(2, 16, 5, 5), stride=(1, 1), padding=(0, 0), dilation=(1, 1), act="")
+    x = blocks.in_blocks(np.ones((2, 16, 5, 5), "f4"))
+    for shape, groups in (((16, 8, 3, 3), 2), ((32, 1, 3, 3), 16)):
+        arrays = x, np.ones(shape, "f4"), 0
+        assert depthwise(blocks.blocks_conv2d, arrays, attrs | dict(groups=groups)) is None

@@ -68,7 +68,7 @@ def compiled_kernels() -> None:
     for op, module in STEPS.items():
         PLAIN[op] = op.kernel
         op.steps = getattr(importlib.import_module(f".{module}", __package__), op.name)
-        kernel(op, either(functools.partial(by_steps, op), op.kernel))
+        kernel(op, either(functools.partial(by_steps, op, op.steps), op.kernel))
 
 
 def passes() -> tuple[Callable, ...]:
@@ -88,7 +88,7 @@ def either(compiled: Callable, plain: Callable) -> Callable:
     return run
 
 
-def by_steps(op: Op, *arrays: Any, out: Any = None, **attrs: Any) -> Any:
+def by_steps(op: Op, builder: Callable, *arrays: Any, out: Any = None, **attrs: Any) -> Any:
     """A kernel made of an op's steps; None where they do not fit."""
     from .steps import run_now, steps_of
 
@@ -96,7 +96,7 @@ def by_steps(op: Op, *arrays: Any, out: Any = None, **attrs: Any) -> Any:
         specs = op.infer(*[spec_of(a) if isinstance(a, np.ndarray) else a for a in arrays], **attrs)
         out = [np.empty(s.shape, s.np) for s in (specs if op.many else (specs,))]
         out = out if op.many else out[0]
-    steps = steps_of(op.steps, arrays, out if op.many else [out], **attrs)
+    steps = steps_of(builder, arrays, out if op.many else [out], **attrs)
     if steps is None:
         return None
     run_now(steps)

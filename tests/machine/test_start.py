@@ -35,6 +35,23 @@ def batch():
     return flow.tensor(rng.standard_normal((8, 1, 28, 28)).astype("f4")), flow.tensor(rng.integers(0, 10, 8))
 
 
+def test_a_graph_keeps_what_it_was_built_with(on):
+    """Its kernels and its passes, also after the machine is switched off."""
+    class Prediction(nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.model = net()
+
+        def build(self, x):
+            return self.model(x)
+
+    graph, x = Prediction(), batch()[0]
+    before = graph(x).numpy()
+    machine.use(False)
+    np.testing.assert_array_equal(graph(x).numpy(), before)
+    assert "blocks_conv2d" in {node.op.name for node in graph.nodes}
+
+
 def trained(as_graph, steps=3, exact=False):
     """Losses and parameters after some steps of SGD with momentum."""
     model, (x, y) = net(), batch()

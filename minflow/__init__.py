@@ -211,6 +211,7 @@ from .nn.functional import (
     silu as silu, softplus as softplus, softsign as softsign, square_relu as square_relu, threshold as threshold,
     threshold_ as threshold_,
 )
+from .nn.roofline import roofline as roofline
 from .nn.summary import summary as summary
 from .views.front import show as show
 

@@ -256,9 +256,11 @@ def view_graph_reports(name):
     graph.profile(1)
     graph(flow.ones(2, 4))
     graph(flow.ones(3, 4))
+    for part in graph._last.parts:  # times order what is shown, and must be those of the harmless name, too
+        part.plan.seconds = [1e-6 * (i + 1) for i in range(len(part.plan.calls))]
     reports = [
         graph.tree(), graph.stages(), graph.changes(0), graph.lanes(), graph.memory(), graph.timeline(), graph.frozen(),
-        graph.why()
+        graph.why(), graph.plan, flow.roofline(graph)
     ]
     return [*of(*reports), *texts(repr(graph))]
 

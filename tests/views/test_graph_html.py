@@ -15,11 +15,16 @@ from minflow.views.html.page import picture_card
 from minflow.views.html.reports import BAR
 from minflow.views.html.table import inner_picture
 from minflow.views.records.reports import (
-    Block, Frozen, GraphTree, Lane, Lanes, MemoryMap, Operation, StageRow, Stages, Timeline, TreeRow,
+    Block, Ceilings, Frozen, GraphTree, Lane, Lanes, MemoryMap, Operation, PlanCall, PlanListing, Roofline, StageRow,
+    Stages, Timeline, TreeRow,
 )
-from minflow.views.text.reports import Report, shares
+from minflow.views.text.numbers import shares
+from minflow.views.text.reports import Report
 from minflow.views.kinds.memory_map import LOOKS, WIDTH, ends_of, hatched, peak, round_step
+from minflow.views.kinds.roofline import LEFT, NAMED, RIGHT, TALL, TOP
+from minflow.views.kinds.roofline import WIDTH as WHOLE
 from tests.measuring import calls
+from tests.plates import off_their_plates
 
 EVIL = "<img src=x onerror=alert(1)>\x1b"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -269,7 +274,60 @@ def test_reports_of_a_large_model_are_small():
     graph(flow.randn(2, 3, 32, 32))
     assert len(graph.tree().record.rows) > 150 and len(graph.memory().record.blocks) > 500
     sizes = {name: len(html(getattr(graph, name)().record)) for name in ("tree", "stages", "lanes", "memory")}
+    sizes["plan"] = len(html(graph.plan.record))
     assert all(size < 75_000 for size in sizes.values()), sizes
+
+
+# 100 GFLOP/s; copies at 100 GB/s in the cache and 10 in memory: bends at 1 and 10 operations a byte
+LIMITS = Ceilings(1e11, ((1_000, 1e11), (10**9, 1e10)))
+
+
+def call(step, flops, moved, seconds, phase="forward", name="m.fc-matmul-0"):
+    return PlanCall(step, name, "matmul", phase, "m.fc", "In[1]:2", ("float32[2]",), ("float32[2]",), 64, "", 8, flops,
+                    moved, seconds)
+
+
+def test_a_plan_is_a_table():
+    record = PlanListing("t", (call(0, 10**8, 1_000, 0.002), call(7, 0, 1_000, None, "optimizer", "w_optimizer")), 64,
+                         LIMITS)
+    rows = Cells(html(record)).rows
+    assert rows[1] == ["0", "m.fc-matmul-0\n2 → 2", "64 B", "8 B", "2,000", "50.0", "0.0", "50 %", "", "In[1]:2"]
+    assert rows[2][:2] == ["7", "w_optimizer\n2 → 2"] and rows[2][4:8] == ["-"] * 4 and "m.fc" in rows[2][-1]
+    assert widths(html(record)) == [BAR // 2, 0] and "the share is of 100.0 GFLOP/s" in html(record)
+
+
+def test_a_roofline_is_drawn_to_scale():
+    record = Roofline("t", LIMITS, (call(0, 10**8, 10**6, 0.01), call(1, 10**7, 10**7, 0.01, "backward"),
+                                    call(2, 10**6, 10**6, 0.0001, "optimizer"), call(3, 0, 100, 0.001)))
+    root = picture(html(record))
+    lines = [line.get("d") for line in root.findall(f"{SVG}path") if line.get("stroke-width") == "2"]
+    cache, memory, level = [list(map(float, re.findall(r"[\d.]+", line))) for line in lines]
+    top, wide = level[1], (WHOLE - LEFT - RIGHT) / 4  # from 0.1 to 1000 operations a byte
+    assert cache[3] == memory[3] == top and memory[2] - cache[2] == pytest.approx(wide, abs=0.2), "a tenth of the speed"
+    assert cache[2] == pytest.approx(LEFT + wide, abs=0.1) and level[0] == cache[2], "they bend at 1 operation a byte"
+    x, y = next((float(mark.get("cx")), float(mark.get("cy"))) for mark in root.iter(f"{SVG}circle"))
+    tall = memory[1] - cache[1]  # where both begin, on the left, they are a factor of ten apart
+    assert x == pytest.approx(LEFT + 3 * wide, abs=0.1), "100 operations a byte"
+    assert y - top == pytest.approx(tall, abs=0.2), "10 of 100 GFLOP/s"
+    assert memory[0] == cache[0] == LEFT and TALL / tall == pytest.approx(round(TALL / tall), abs=0.01)
+    words = [t.text for t in root.iter(f"{SVG}text")]
+    assert {"computing: 100.0 GFLOP/s", "cache: 100.0 GB/s", "memory: 10.0 GB/s"} <= set(words)
+    assert {"forward", "backward", "optimizer"} <= set(words) and "recompute" not in words
+    assert any("it only moves numbers" in word for word in words if word)
+    svg = base64.b64decode(re.search(r"base64,([A-Za-z0-9+/=]*)", html(record))[1]).decode()
+    assert not off_their_plates(svg)
+
+
+def test_numbers_of_marks_that_lie_on_each_other_stand_side_by_side():
+    record = Roofline("t", LIMITS, tuple(call(i, 10**8, 10**6, 0.01) for i in range(NAMED + 2)))
+    words = [t.text for t in picture(html(record)).iter(f"{SVG}text")]
+    assert ", ".join(str(i + 1) for i in range(NAMED)) in words
+
+
+def test_a_call_far_below_the_ceiling_stands_at_the_bottom():
+    slow = Roofline("t", LIMITS, (call(0, 1, 10**6, 100.0), call(1, 10**8, 10**6, 0.01)))
+    heights = [float(mark.get("cy")) for mark in picture(html(slow)).iter(f"{SVG}circle")]
+    assert heights[0] == TOP + TALL > heights[1] > TOP
 
 
 def test_map_is_told(graph):
@@ -286,25 +344,27 @@ def test_ticks():
 
 def test_the_text_stays(graph):
     reports = [
-        graph.tree(), graph.stages(), graph.lanes(), graph.memory(), graph.timeline(), graph.frozen(), graph.why(),
-        graph.changes(0)
+        graph.tree(), graph.stages(), graph.lanes(), graph.memory(), graph.timeline(), graph.plan, flow.roofline(graph),
+        graph.frozen(), graph.why(), graph.changes(0)
     ]
     for report in reports:
         bundle = report._repr_mimebundle_()
         assert bundle["text/plain"] == repr(report) and "no picture" not in bundle["text/plain"]
-        assert ("text/html" in bundle) == (reports.index(report) < 5)
+        assert ("text/html" in bundle) == (reports.index(report) < 7)
 
 
 def test_nothing_is_injected_and_nothing_raises():
+    evil = PlanCall(0, EVIL, EVIL, EVIL, EVIL, EVIL, (EVIL,), (EVIL,), None, EVIL, 8, 10, 10, 0.1)
     block, stage = Block(EVIL, EVIL, 0, 400, 0, 3, EVIL), StageRow(EVIL, 1, 1, 1, 1, 1.0, EVIL)
     records = [GraphTree(EVIL, (TreeRow(EVIL, 0, EVIL, EVIL, (EVIL,), (EVIL,), 1, 2, (EVIL,), 2),)), Stages(EVIL,
                          (stage,)),
                Lanes(EVIL, (Lane(EVIL, 1, 1, 1.0),), (Operation(EVIL, EVIL, EVIL, EVIL, 1, 1.0, EVIL),)),
-               MemoryMap(EVIL, 400, 400, 400, 3, 1, 1, 1, (block,)), Timeline(EVIL, ((EVIL, 1.0),))]  # fmt: skip
+               MemoryMap(EVIL, 400, 400, 400, 3, 1, 1, 1, (block,)), Timeline(EVIL, ((EVIL, 1.0),)),
+               PlanListing(EVIL, (evil,), 1, LIMITS), Roofline(EVIL, LIMITS, (evil,))]  # fmt: skip
     for record in records:
         text = html(record)
         assert "<img src=x" not in text and "\x1b" not in text
-        if isinstance(record, MemoryMap):
+        if isinstance(record, MemoryMap | Roofline):
             assert not [e for e in picture(text).iter() if not e.tag.startswith(SVG) or e.tag == f"{SVG}image"]
         else:
             assert "img" not in Cells(text).tags and "&lt;img src=x" in text

@@ -1,10 +1,12 @@
 """The text forms of a graph's records, from records with given numbers: golden texts."""
 
 from minflow.views.records.reports import (
-    Block, Change, Frozen, GraphTree, Lane, Lanes, MemoryMap, Operation, PlanRow, StageRow, Stages, Timeline,
-    TreeRow, Why,
+    Block, Ceilings, Change, Frozen, GraphTree, Lane, Lanes, MemoryMap, Operation, PlanCall, PlanListing, PlanRow,
+    Roofline, StageRow, Stages, Timeline, TreeRow, Why,
 )
-from minflow.views.text.reports import Report, cell, nbytes_text
+from minflow.views.text.numbers import nbytes_text
+from minflow.views.text.plan import ROWS, share
+from minflow.views.text.reports import PlanReport, Report, cell
 
 TREE = GraphTree("G_0: modules", (
     TreeRow("model", 0, "Net", "", ("float32[4, 20]",), ("float32[4, 5]",), 2_965, 1),
@@ -53,10 +55,42 @@ WHY = Why("G_0: 2 plans made, 2 kept", (
             (("x", "float32[4]", "float32[2]"), *[(f"m{i}.training", "True", "False") for i in range(9)]),
             ("drop_last",)),
 ))
+# 100 GFLOP/s; copies of about 1 MB at 50 GB/s, of about 100 MB at 20
+LIMITS = Ceilings(1e11, ((1_000_000, 5e10), (100_000_000, 2e10)), 2, True)
+CALLS = (
+    PlanCall(0, "model.fc1-matmul-0", "matmul", "forward", "model.fc1", "In[3]:12",
+             ("float32[100, 784]", "float32[512, 784]"), ("float32[100, 512]",), 4_096, "", 204_800,
+             80_281_600, 2_124_032, 1e-3),
+    PlanCall(1, "model.relu-relu-0", "relu", "forward", "model.relu", "net.py:9", ("float32[100, 512]",),
+             ("float32[100, 512]",), 4_096, "", 204_800, 51_200, 409_600, 2e-5),
+    PlanCall(2, "model.features.0.0.conv-permute-copy-0", "cast", "backward", "", "?", ("int64[100]",),
+             ("float32[100]", "float32[7]"), None, "new", 400, 0, 1_200, 1e-6),
+    PlanCall(3, "model.fc1.weight_optimizer", "sgd", "optimizer", "model.fc1", "net.py:4",
+             ("float32[512, 784]", "0.1"), ("float32[512, 784]",), None, "state", 1_605_632, None, 4_816_896),
+)
+
+
+def test_shares_by_hand():
+    matmul, relu, copy, update = CALLS
+    assert LIMITS.computes(matmul) and LIMITS.least(matmul) == 80_281_600 / 1e11 > 2_124_032 / 5e10
+    assert share(matmul, LIMITS) == 80_281_600 / 1e11 / 1e-3
+    assert not LIMITS.computes(relu) and LIMITS.least(relu) == 409_600 / 5e10 > 51_200 / 1e11
+    assert not LIMITS.computes(copy) and share(copy, LIMITS) == 1_200 / 5e10 / 1e-6
+    assert share(update, LIMITS) == share(matmul, None) == 0, "not timed, or not measured"
+    assert [LIMITS.copying(n) for n in (0, 9_000_000, 11_000_000)] == [5e10, 5e10, 2e10], "the nearer as a factor"
+
+
+def test_the_slowest_calls_of_a_plan():
+    report = PlanReport(PlanListing("G_0: plan", CALLS, 1, LIMITS))
+    assert [call.step for call in report.slowest(2).record.calls] == [0, 1]
+    assert "the 2 slowest take 100 % of the time" in repr(report.slowest(2))
+    assert [call.step for call in report.record.calls] == [0, 1, 2, 3], "in the order in which they run"
+    assert "... 4 more calls: .slowest(10)" in repr(PlanReport(PlanListing("t", CALLS[:1] * (ROWS + 4), 1)))
 
 
 def test_texts(golden):
-    records = (TREE, STAGES, CHANGE, LANES, MEMORY, TIMELINE, FROZEN, WHY)
+    records = (TREE, STAGES, CHANGE, LANES, MEMORY, TIMELINE, FROZEN, WHY, PlanListing("G_0: plan", CALLS, 1, LIMITS),
+               Roofline("G_0: roofline", LIMITS, CALLS), Roofline("what this processor can do", LIMITS))
     text = "\n\n".join(repr(Report(record)) for record in records)
     assert all(len(line) <= 120 for line in text.split("\n")) and "\x1b" not in text
     golden("graph_reports", text)
@@ -72,6 +106,7 @@ def test_empty_records():
         Timeline("t", ()),
         Frozen("t", (), ()),
         Why("t", ()),
+        PlanListing("t", (), 0),
     ):
         assert repr(Report(record)).startswith("t")
 

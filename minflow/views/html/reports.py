@@ -11,10 +11,13 @@ from html import escape
 from typing import Any
 
 from ..draw import theme
-from ..records.reports import GraphTree, Lanes, MemoryMap, Stages, Timeline
-from ..text.reports import memory_text, ms, nbytes_text, shares, times, views_note
+from ..records.reports import GraphTree, Lanes, MemoryMap, PlanListing, Roofline, Stages, Timeline
+from ..text.numbers import ms, nbytes_text, percent, shares
+from ..text.plan import ROWS, arena, more, note, rates, roofline_text, shapes, share
+from ..text.reports import memory_text, times, views_note
 from .page import CARD, FAINT, NO_MATH, RULE, picture_card
 from ..kinds.memory_map import headline, memory_svg
+from ..kinds.roofline import headline as roofline_headline, roofline_svg
 from ..text.listing import clean, count, shape_of
 from ..text.trees import outer_rows, sized
 
@@ -118,8 +121,8 @@ def stages_html(record: Stages) -> str:
 def lanes_html(record: Lanes) -> str:
     whole = sum(lane.seconds or 0 for lane in record.lanes)
     rows = []
-    for lane, share in zip(record.lanes, shares([lane.seconds or 0 for lane in record.lanes])):
-        time = [ms(lane.seconds), f"{share} %"] if lane.seconds is not None else ["-", "-"]
+    for lane, whole_percent in zip(record.lanes, shares([lane.seconds or 0 for lane in record.lanes])):
+        time = [ms(lane.seconds), f"{whole_percent} %"] if lane.seconds is not None else ["-", "-"]
         part = (lane.seconds or 0) / whole if whole else 0.0
         rows.append([safe(lane.phase), f"{lane.ops:,}", nbytes_text(lane.nbytes), *time,
                      bar(part, COLORS.get(lane.phase, theme.LINE))])
@@ -153,8 +156,28 @@ def map_html(record: MemoryMap) -> str:
     return picture_card(memory_svg(record), headline(record), printable(memory_text(record)))
 
 
+def plan_html(record: PlanListing) -> str:
+    rows = []
+    for call in record.calls[:ROWS]:
+        part, color = share(call, record.ceilings), COLORS.get(call.phase, theme.LINE)
+        flow = " \u2192 ".join(filter(None, map(shapes, (call.inputs, call.outputs))))
+        module = f" in {call.module}" if call.module and not call.name.startswith(call.module) else ""
+        rows.append([str(call.step), f"{safe(call.name)}<br>{faint(flow)}", safe(arena(call)), nbytes_text(call.nbytes),
+                     f"{call.seconds * 1e6:,.0f}" if call.seconds else "-", *rates(call),
+                     percent(part) if part else "-", bar(min(part, 1.0), color), safe(call.where + module)])
+    head = ("", "operation, shapes", "arena", "bytes", "us", "GFLOP/s", "GB/s", "share", "", "line")
+    below = [text for text in (more(record), note(record.ceilings) if record.ceilings else "") if text]
+    return card(record, table(head, rows, (0, 2, 3, 4, 5, 6, 7)) + "".join(
+        f'<div style="font-size:12px">{faint(text)}</div>' for text in below))
+
+
+def roofline_html(record: Roofline) -> str:
+    return picture_card(roofline_svg(record), roofline_headline(record), roofline_text(record))
+
+
 FORMS: dict[type, Callable[[Any], str]] = {
     GraphTree: tree_html, Stages: stages_html, Lanes: lanes_html, Timeline: timeline_html, MemoryMap: map_html,
+    PlanListing: plan_html, Roofline: roofline_html,
 }
 
 

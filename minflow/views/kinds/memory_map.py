@@ -12,8 +12,8 @@ from ..draw import svg_writer as svg
 from ..draw import theme
 from ..draw.fonts import fitted
 from ..records.reports import Block, MemoryMap
-from ..text.reports import nbytes_text
 from ..text.listing import clean
+from ..text.numbers import nbytes_text
 
 WIDTH, LEFT, RIGHT, TOP, TALL = 760, 96, 22, 70, 300
 # phase -> (fill, edge, how its hatching leans: 1 rises, -1 falls, 0 is level, None: none)

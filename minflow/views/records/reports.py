@@ -1,4 +1,5 @@
-"""What there is to see of an nn.Graph, as plain frozen records: tree, passes, lanes, memory, timeline, frozen, why.
+"""What there is to see of an nn.Graph, as plain frozen records: tree, passes, plan, lanes, memory, timeline, frozen,
+why; and what the processor can do, to compare with.
 
 `nn/graph/listing/reports.py` makes them from live objects; they hold texts and numbers only. Seconds and bytes are
 numbers. Read next: `../text/reports.py`, their text forms.
@@ -6,6 +7,7 @@ numbers. Read next: `../text/reports.py`, their text forms.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 
@@ -115,6 +117,73 @@ class Lanes:
 
 
 @dataclass(frozen=True)
+class Ceilings:
+    """What the processor does at most. flops: operations on float32 a second.  copies: (bytes read and written, bytes a
+    second) of copies, small ones first.  threads: that took part.  compiled: by the kernels of the machine?"""
+
+    flops: float
+    copies: tuple[tuple[int, float], ...]
+    threads: int = 1
+    compiled: bool = False
+
+    def copying(self, nbytes: int) -> float:
+        """Bytes a second of the measured copy whose size is nearest."""
+        return min(self.copies, key=lambda copy: abs(math.log(copy[0] / max(nbytes, 1))))[1]
+
+    def least(self, call: PlanCall) -> float:
+        """Seconds that a call takes at least: to compute, or to read and write, whichever is more."""
+        return max((call.flops or 0) / self.flops, call.moved / self.copying(call.moved))
+
+    def computes(self, call: PlanCall) -> bool:
+        """Is it held up by computing, not by reading and writing?"""
+        return (call.flops or 0) / self.flops >= call.moved / self.copying(call.moved) > 0
+
+
+@dataclass(frozen=True)
+class PlanCall:
+    """One call of a plan. step: when it runs.  where: the lines that asked for it.  inputs, outputs: specs.
+
+    offset: of its first result in the arena, None where that is elsewhere: `place` says where.  nbytes: of its results.
+    flops: operations on numbers, None where nobody counts them.  moved: bytes that it reads and writes.
+    seconds: of the last timed call of the graph, None before one.
+    """
+
+    step: int
+    name: str
+    op: str
+    phase: str
+    module: str
+    where: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    offset: int | None
+    place: str
+    nbytes: int
+    flops: int | None
+    moved: int
+    seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class PlanListing:
+    """calls: in the order in which they are shown.  arena: its bytes.  ceilings: None before a timed call."""
+
+    title: str
+    calls: tuple[PlanCall, ...]
+    arena: int
+    ceilings: Ceilings | None = None
+
+
+@dataclass(frozen=True)
+class Roofline:
+    """The ceilings, and the timed calls of a graph below them."""
+
+    title: str
+    ceilings: Ceilings
+    calls: tuple[PlanCall, ...] = ()
+
+
+@dataclass(frozen=True)
 class Block:
     """A value in the arena: bytes [offset, offset + nbytes) from step `first` to step `last`. phase: in which it is
     computed."""
@@ -184,4 +253,4 @@ class Why:
     plans: tuple[PlanRow, ...]
 
 
-GraphReport = GraphTree | Stages | Change | Lanes | MemoryMap | Timeline | Frozen | Why
+GraphReport = (GraphTree | Stages | Change | PlanListing | Roofline | Lanes | MemoryMap | Timeline | Frozen | Why)

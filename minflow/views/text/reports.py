@@ -7,14 +7,18 @@ the same record. Read next: `../nn/graph/listing/reports.py`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from textwrap import wrap
 from typing import Any
 
 from ...core.base.display import Display
 from ..records.reports import (
-    Block, Change, Frozen, GraphReport, GraphTree, Lanes, MemoryMap, Operation, Stages, Timeline, TreeRow, Why,
+    Block, Change, Frozen, GraphReport, GraphTree, Lanes, MemoryMap, Operation, PlanListing, Roofline, Stages, Timeline,
+    TreeRow, Why,
 )
 from .listing import clean, count
+from .numbers import ms, nbytes_text, percent, shares
+from .plan import plan_text, roofline_text
 from .tables import cut, table
 from .trees import outer_rows, sized
 
@@ -41,16 +45,16 @@ class Report(Display):
         return self.text
 
 
-def nbytes_text(n: int) -> str:
-    """12 B, 3.4 kB, 5.6 MB: powers of 1000."""
-    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
-        if n >= size:
-            return f"{n / size:.1f} {unit}"
-    return f"{n} B"
+class PlanReport(Report):
+    """The calls of a plan, printing as a table."""
 
-
-def ms(seconds: float) -> str:
-    return f"{seconds * 1e3:.2f} ms"
+    def slowest(self, n: int = 10) -> PlanReport:
+        """Those `n` that took the longest, the slowest first."""
+        calls = sorted(self.record.calls, key=lambda call: -(call.seconds or 0))[:n]
+        whole = sum(call.seconds or 0 for call in self.record.calls) or 1.0
+        part = percent(sum(call.seconds or 0 for call in calls) / whole)
+        title = f"{self.record.title}; the {len(calls)} slowest take {part} of the time"
+        return PlanReport(replace(self.record, title=title, calls=tuple(calls)))
 
 
 # ---- the tree --------------------------------------------------------------------------------------------------------
@@ -120,24 +124,12 @@ def change_text(record: Change) -> str:
 # ---- a step ----------------------------------------------------------------------------------------------------------
 
 
-def shares(parts: list[float]) -> list[int]:
-    """Parts in whole per cents, which together are 100; those that lose most by cutting are rounded up."""
-    whole = sum(parts)
-    if not whole:
-        return [0] * len(parts)
-    exact = [100 * part / whole for part in parts]
-    percents = [int(x) for x in exact]
-    for i in sorted(range(len(parts)), key=lambda i: percents[i] - exact[i])[: 100 - sum(percents)]:
-        percents[i] += 1
-    return percents
-
-
 def lanes_text(record: Lanes) -> str:
     whole = sum(lane.seconds or 0 for lane in record.lanes)
     rows: list[tuple[str, ...]] = [("phase", "operations", "written", "time", "share", "")]
-    for lane, percent in zip(record.lanes, shares([lane.seconds or 0 for lane in record.lanes])):
+    for lane, whole_percent in zip(record.lanes, shares([lane.seconds or 0 for lane in record.lanes])):
         share = (lane.seconds or 0) / whole if whole else 0.0
-        time = ((ms(lane.seconds), f"{percent}%", "#" * round(24 * share)) if lane.seconds is not None
+        time = ((ms(lane.seconds), f"{whole_percent}%", "#" * round(24 * share)) if lane.seconds is not None
                 else ("-", "-", ""))
         rows.append((lane.phase, f"{lane.ops:,}", nbytes_text(lane.nbytes), *time))
     total = (f"{sum(x.ops for x in record.lanes):,}", nbytes_text(sum(x.nbytes for x in record.lanes)),
@@ -244,5 +236,5 @@ def why_text(record: Why) -> str:
 
 TEXTS: dict[type, Callable[[Any], str]] = {
     GraphTree: tree_text, Stages: stages_text, Change: change_text, Lanes: lanes_text, MemoryMap: memory_text,
-    Timeline: timeline_text, Frozen: frozen_text, Why: why_text,
+    Timeline: timeline_text, Frozen: frozen_text, Why: why_text, PlanListing: plan_text, Roofline: roofline_text,
 }

@@ -14,6 +14,7 @@ from minflow.views.draw.fold import fold
 from minflow.views.records.recorders import record_of
 from minflow.views.show import picture
 from minflow.views.text.listing import graph_text
+from minflow.views.text.numbers import ms, nbytes_text
 
 
 class Net(nn.Module):
@@ -187,6 +188,55 @@ def test_memory():
     assert text.count("|") >= 24 and "largest" in text
 
 
+def test_the_plan_call_by_call():
+    graph = trained()
+    graph(X, Y)
+    plan, report = graph._last.parts[0].plan, graph.plan
+    calls = report.record.calls
+    assert [call.op for call in calls] == [node.op.name for node in plan.nodes]
+    assert [call.seconds for call in calls] == plan.seconds
+    placed = {call.step: call.offset for call in calls if call.offset is not None}
+    assert placed == {i: plan.places[v][0] for i, node in enumerate(plan.nodes) for v in outputs_of(node)[:1]
+                      if v in plan.places} and len(placed) > 20
+    assert {call.place for call in calls} == {"", "state"} and {call.phase for call in calls} == {
+        "forward", "backward", "optimizer"}
+    head = next(call for call in calls if call.op == "matmul")
+    assert head.inputs == ("float32[4, 64]", "float32[3, 64]") and head.outputs == ("float32[4, 3]",)
+    assert head.flops == 2 * 4 * 64 * 3 and head.moved == 4 * (4 * 64 + 3 * 64 + 4 * 3)
+    assert head.module == "model.head" and head.where.startswith("test_reports.py:")
+    slowest = report.slowest(3).record.calls
+    assert [call.seconds for call in slowest] == sorted(plan.seconds, reverse=True)[:3]
+    assert "GFLOP/s" in repr(report) and "model.head-matmul" in repr(report)
+    assert repr(report).splitlines()[0] == (
+        f"{graph.name}: plan, {len(calls)} calls, arena {nbytes_text(plan.arena_bytes)}, "
+        f"last timed step {ms(sum(plan.seconds))}")
+
+
+def test_the_plan_of_accumulation_has_both_parts():
+    graph = trained(set_gradient_accumulation_steps=2)
+    graph(X, Y)
+    parts = graph._last.parts
+    assert len(graph.plan.record.calls) == sum(len(part.plan.calls) for part in parts)
+    assert graph.plan.record.arena == sum(part.plan.arena_bytes for part in parts)
+
+
+def test_a_plan_that_did_not_run_has_no_times(monkeypatch):
+    graph = trained()
+    graph.compiled_for((X, Y), {})
+    monkeypatch.setattr("minflow.machine.ceilings.ceilings", lambda: pytest.fail("measured for nothing"))
+    assert graph.plan.record.ceilings is None and all(call.seconds is None for call in graph.plan.record.calls)
+
+
+def test_the_roofline():
+    graph = trained()
+    graph(X, Y)
+    record = flow.roofline(graph).record
+    assert record.calls == graph.plan.record.calls and record.ceilings == flow.roofline().record.ceilings
+    assert "at the ceilings all would take" in repr(flow.roofline(graph)) and not flow.roofline().record.calls
+    with pytest.raises(TypeError, match="not Linear"):
+        flow.roofline(nn.Linear(2, 2))
+
+
 def test_timeline():
     graph = trained()
     graph(X, Y)
@@ -239,7 +289,8 @@ def test_why():
 
 def test_before_the_first_call():
     graph = Predict(MLP())
-    for look in (graph.stages, graph.lanes, graph.memory, graph.timeline, graph.frozen, lambda: graph.changes(0)):
+    for look in (graph.stages, graph.lanes, graph.memory, graph.timeline, graph.frozen, lambda: graph.changes(0),
+                 lambda: graph.plan, lambda: flow.roofline(graph)):
         with pytest.raises(flow.MinflowError, match="has not been called"):
             look()
     assert "0 plans made" in repr(graph.why()) and "not called yet" in picture(graph).text

@@ -6,7 +6,7 @@ Read next: `text.py` (print), `build_log.py` (`debug`), `accessors.py` (values),
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ....diagnosis.failure import Recorded, builds
 from ....views.records.recorders import recorder
@@ -16,6 +16,9 @@ from . import text
 from .accessors import GraphAccessors
 from .build_log import BuildLog, switch
 from .reports import GraphReports, picture_record
+
+if TYPE_CHECKING:
+    from ....views.text.reports import PlanReport
 
 
 class GraphListing(GraphAccessors, GraphReports):
@@ -31,6 +34,15 @@ class GraphListing(GraphAccessors, GraphReports):
     def observer(self, build: Build) -> BuildLog:
         """What records a build for the listing."""
         return BuildLog(self, build)
+
+    @property
+    def plan(self: Any) -> PlanReport:
+        """The calls of a step in the order in which they run: shapes, place in the arena, line, and of the last timed
+        call microseconds, GFLOP/s or GB/s and their share of what the processor can do, which is measured the first
+        time (half a second). `graph.plan.slowest(10)` has those that took the longest."""
+        from .roofline import plan_report
+
+        return plan_report(self)
 
     def __repr__(self: Any) -> str:
         return text.text(self, self.repr_style)

@@ -89,8 +89,8 @@ class GraphReports:
         return report(Change(title, tuple(change.lines(lambda node: operation_text(node, compiled)))))
 
     def profile(self: Any, calls: int = 1) -> None:
-        """Time every operation of the next calls, for `lanes()`. The first two calls of a plan are timed by
-        themselves."""
+        """Time every operation of the next calls, for `plan`, `lanes()` and `flow.roofline(graph)`. The first two calls
+        of a plan are timed by themselves."""
         self.__dict__["_timed"] = int(calls)
 
     def lanes(self: Any, slowest: int = 10) -> Report:

@@ -1,0 +1,83 @@
+"""What this processor does at most, measured here: float32 multiplied and added in a second, and bytes copied.
+
+The two kinds of ceiling of a roofline. Measured once for each number of threads, in about half a second. numba is not
+needed: without it they are those of NumPy's kernels. Source: Williams, Waterman & Patterson 2009, "Roofline: an
+insightful visual performance model for multicore architectures". Read next: `../nn/graph/listing/roofline.py`, which
+places the calls of a graph under them.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from ..core.op import OPS
+from .start import used
+from .threads import number, split
+
+ROWS, SIDE = 256, 512  # rows of a product for each thread; its depth and width
+SIZES = 1 << 18, 1 << 21, 1 << 24, 1 << 26  # bytes read and written by a copy: those of a core's cache up to memory's
+# Seconds that a thread copies at a time, that one ceiling is measured for, and times at least: many short ones, so
+# that some are met by no other program
+SHORT, LONG, LEAST = 0.001, 0.06, 3
+
+
+class Ceilings(NamedTuple):
+    """flops: additions and multiplications a second.  copies: (bytes read and written, bytes a second), small ones
+    first.  threads: how many took part.  compiled: were the kernels of the machine used?"""
+
+    flops: float
+    copies: tuple[tuple[int, float], ...]
+    threads: int
+    compiled: bool
+
+
+def ceilings() -> Ceilings:
+    """Those of this process, with as many threads as kernels use now."""
+    return measured(number(), used())
+
+
+@functools.cache
+def measured(threads: int, compiled: bool) -> Ceilings:
+    copies = tuple([(size, copy_rate(size, threads)) for size in SIZES])
+    return Ceilings(product_rate(threads, compiled), copies, threads, compiled)
+
+
+def product_rate(threads: int, compiled: bool) -> float:
+    """Operations a second of a large product: NumPy's, or that of the machine's kernel."""
+    a, b, out = (np.ones(shape, "f4") for shape in ((ROWS * threads, SIDE), (SIDE, SIDE), (ROWS * threads, SIDE)))
+    seconds = shortest(lambda: np.matmul(a, b, out=out))
+    if compiled:
+        kernel = OPS["matmul"].kernel
+        seconds = min(seconds, shortest(lambda: kernel(a, b, ta=False, tb=False, out=out)))
+    return 2 * out.size * SIDE / seconds
+
+
+def copy_rate(size: int, threads: int) -> float:
+    """Bytes a second that all threads together read and write, each in arrays of its own."""
+    pairs = [(np.ones(size // threads // 8, "f4"), np.ones(size // threads // 8, "f4")) for _ in range(threads)]
+    source, target = pairs[0]
+    times = max(1, round(SHORT / shortest(lambda: np.copyto(target, source))))
+
+    def one(k: int) -> None:
+        for _ in range(times):
+            np.copyto(pairs[k][1], pairs[k][0])
+
+    return size * times / shortest(lambda: split(threads, one))
+
+
+def shortest(call: Callable[[], object]) -> float:
+    """Seconds of the quickest of many calls; the first, which may meet memory that nobody has touched, does not
+    count."""
+    clock, seconds = time.perf_counter, []
+    call()
+    end = clock() + LONG
+    while len(seconds) < LEAST or clock() < end:
+        start = clock()
+        call()
+        seconds.append(clock() - start)
+    return min(seconds)

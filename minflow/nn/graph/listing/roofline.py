@@ -1,0 +1,68 @@
+"""The calls of a graph's plan, and what the processor can do, to compare them with: `graph.plan`, `flow.roofline`.
+
+Read next: `work.py`, how much a call has to do; `../../../machine/ceilings.py`, what is measured.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....compiler.traced import CompiledPart
+from ....core.base.errors import DTypeError
+from ....core.ir import Node, Value, outputs_of, where_text
+from ....core.where import fail
+from ....machine import ceilings as machine
+from ....views.records.reports import Ceilings, PlanCall, PlanListing, Roofline
+from ....views.text.numbers import ms, nbytes_text
+from ....views.text.reports import PlanReport, Report
+from ..graph import RunningGraph
+from .reports import called, phases_of
+from .work import flops, moved
+
+
+def ceilings() -> Ceilings:
+    """Those of this process, as plain data; measured once, in about half a second."""
+    return Ceilings(*machine.ceilings())
+
+
+def plan_report(graph: Any) -> PlanReport:
+    """The calls of the plan that was used last."""
+    parts = called(graph).parts
+    calls = [call for part in parts for call in calls_of(part)]
+    timed = [call.seconds for call in calls if call.seconds is not None]
+    arena = sum(part.plan.arena_bytes for part in parts)
+    title = f"{graph.name}: plan, {len(calls)} calls, arena {nbytes_text(arena)}"
+    title += f", last timed step {ms(sum(timed))}" if timed else ""
+    return PlanReport(PlanListing(title, tuple(calls), arena, ceilings() if timed else None))
+
+
+def roofline_report(graph: Any = None) -> Report:
+    """The ceilings; of a graph its calls, too."""
+    if graph is not None and not isinstance(graph, RunningGraph):
+        fail(DTypeError, f"roofline takes an nn.Graph, not {type(graph).__name__}", "flow.roofline(graph)", graph=graph)
+    if graph is None:
+        return Report(Roofline("what this processor can do", ceilings()))
+    calls = [call for part in called(graph).parts for call in calls_of(part)]
+    return Report(Roofline(f"{graph.name}: roofline", ceilings(), tuple(calls)))
+
+
+def calls_of(part: CompiledPart) -> list[PlanCall]:
+    """Each call of the plan of a part, with the seconds of its last timed run."""
+    plan, phases = part.plan, phases_of(part.graph.nodes)
+    seconds = plan.seconds or [None] * len(plan.nodes)
+    return [call_of(part, step, node, phases[node], time)
+            for step, (node, time) in enumerate(zip(plan.nodes, seconds))]
+
+
+def call_of(part: CompiledPart, step: int, node: Node, phase: str, seconds: float | None) -> PlanCall:
+    plan = part.plan
+    first, *rest = outputs_of(node)
+    roots = plan.uses.root
+    offset = plan.places[first][0] if first in plan.places else None
+    place = "state" if first in plan.in_place else "new" if first in plan.slot_of else ""
+    lines = ", ".join(dict.fromkeys([where_text(origin.where) for origin in node.parts or (node,)]))
+    inputs = tuple([str(x.spec) if x.__class__ is Value else repr(x) for x in node.inputs])
+    return PlanCall(
+        step, part.names[node], node.op.name, phase, node.scope, lines, inputs,
+        tuple([str(v.spec) for v in (first, *rest)]), offset, place, sum(v.spec.nbytes for v in (first, *rest)),
+        flops(node), moved(node, lambda value: roots.get(value, value)), seconds)

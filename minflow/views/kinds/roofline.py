@@ -1,0 +1,171 @@
+"""A roofline as a picture: operations a byte to the right, operations a second upwards, both in powers of ten.
+
+The slanted lines are what copying allows, in the cache and in memory, the level one what computing allows; a mark is a
+call of a graph, the larger the longer it took. Source: Williams, Waterman & Patterson 2009. Knows records only. Read
+next: `../text/plan.py`, the same in words.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..draw import svg_writer as svg
+from ..draw import theme
+from ..draw.fonts import fitted, wide
+from ..records.reports import PlanCall, Roofline
+from ..text.listing import clean, count
+from ..text.numbers import ms, percent, rate_text
+from ..text.plan import intensity, share, timed
+from .memory_map import LOOKS, OTHER
+
+WIDTH, LEFT, RIGHT, TOP, TALL = 760, 84, 34, 70, 300
+NAMED = 8  # calls that get a number in the picture and a line below it
+LINE, SMALLEST, LARGEST = 17, 3.5, 11  # pixels from line to line, and half the size of a mark
+DEEPEST = 1e-5  # of the ceiling: what is slower stands at the bottom
+
+
+class Axes:
+    """From numbers to pixels: powers of ten from `low` to `high` on both."""
+
+    def __init__(self, record: Roofline, calls: list[PlanCall]):
+        limits = record.ceilings
+        xs = [intensity(call) for call in calls]
+        ridge = limits.flops / limits.copies[-1][1]
+        self.x = math.floor(math.log10(min([*xs, ridge / 30]))), math.ceil(math.log10(max([*xs, ridge * 30])))
+        ys = [call.flops / call.seconds for call in calls if call.flops and call.seconds]
+        least = max(min([*ys, limits.copies[-1][1] * 10.0 ** self.x[0]]), DEEPEST * limits.flops)
+        self.y = math.floor(math.log10(least)), math.ceil(math.log10(max([*ys, limits.flops]) * 1.3))
+
+    def across(self, x: float) -> float:
+        low, high = self.x
+        return LEFT + (math.log10(x) - low) / (high - low) * (WIDTH - LEFT - RIGHT)
+
+    def up(self, y: float) -> float:
+        low, high = self.y
+        y = max(y, 10.0 ** low)
+        return TOP + TALL - (math.log10(y) - low) / (high - low) * TALL
+
+
+def headline(record: Roofline) -> str:
+    """The picture in one sentence."""
+    limits = record.ceilings
+    cache, memory = [rate_text(speed, "B") for _, speed in (limits.copies[0], limits.copies[-1])]
+    said = f"{clean(record.title)}: {rate_text(limits.flops, 'FLOP')} at most, copies {cache} in the cache, "
+    said += f"{memory} in memory"
+    return said + (f"; {count(len(record.calls), 'call')}" if record.calls else "")
+
+
+def roofline_svg(record: Roofline) -> str:
+    calls = timed(record)
+    placed = [call for call in calls if call.flops]
+    axes = Axes(record, placed)
+    kernels = "the machine's kernels" if record.ceilings.compiled else "NumPy's kernels"
+    about = f"what {count(record.ceilings.threads, 'thread')} can do, measured with {kernels}"
+    parts = [svg.label(svg.PAD + 2, 16, fitted(record.title, WIDTH - 16, bold=True), fitted(about, WIDTH - 16),
+                       bold=True, rest=theme.SOFT)]
+    parts += [*frame(axes), *roofs(record, axes), *marks(calls, axes)]
+    y = TOP + TALL + 62
+    phases = [phase for phase in LOOKS if any(call.phase == phase for call in placed)]
+    parts += legend(phases, y)
+    y += 26 * bool(phases)
+    for i, call in enumerate(calls[:NAMED], 1):
+        words = f"{ms(call.seconds or 0)}, {percent(share(call, record.ceilings))} of what is possible"
+        words += "" if call.flops else "; it only moves numbers, and has no place above"
+        name = fitted(f"{i}: {call.name}", WIDTH - 2 * svg.PAD - 16 - wide(f", {words}"))
+        parts.append(svg.label(svg.PAD + 2, y, f"{name}, {words}"))
+        y += LINE
+    return svg.picture(parts, WIDTH, y + 2, headline(record))
+
+
+def power(n: int) -> str:
+    """10, 0.01, 1000: a power of ten that is read at once."""
+    return f"{10.0 ** n:.{max(0, -n)}f}"
+
+
+def frame(axes: Axes) -> list[str]:
+    """The axes with a thin line at each power of ten."""
+    bottom, right = TOP + TALL, WIDTH - RIGHT
+    parts = [svg.rect(LEFT, TOP, right - LEFT, TALL, fill="none", stroke=theme.LINE)]
+    for n in range(axes.x[0], axes.x[1] + 1):
+        x = axes.across(10.0 ** n)
+        parts.append(svg.path(f"M{x:.1f} {TOP}V{bottom + 4}", stroke=theme.LINE, stroke_width=".5",
+                              stroke_dasharray="1 4"))
+        parts.append(svg.label(x, bottom + 18, power(n), anchor="middle", ink=theme.SOFT))
+    for n in range(axes.y[0], axes.y[1] + 1):
+        y = axes.up(10.0 ** n)
+        parts.append(svg.path(f"M{LEFT - 4} {y:.1f}H{right}", stroke=theme.LINE, stroke_width=".5",
+                              stroke_dasharray="1 4"))
+        parts.append(svg.label(LEFT - 12, y + 4, power(n - 9), anchor="end", ink=theme.SOFT))
+    parts.append(svg.label(LEFT + svg.PAD, TOP - 8, "GFLOP/s", ink=theme.SOFT))
+    said = "operations for each byte that is read or written"
+    parts.append(svg.label(right - svg.PAD, bottom + 39, said, anchor="end", ink=theme.SOFT))
+    return parts
+
+
+def roofs(record: Roofline, axes: Axes) -> list[str]:
+    """What copying and what computing allows: the cache's line is dashed above memory's."""
+    limits, left = record.ceilings, 10.0 ** axes.x[0]
+    right, level = 10.0 ** axes.x[1], axes.up(limits.flops)
+    parts, labels = [], []
+    for (size, speed), look, name in ((limits.copies[0], "6 3", "cache"), (limits.copies[-1], "", "memory")):
+        start = max(left, 10.0 ** axes.y[0] / speed)
+        ridge = limits.flops / speed
+        if ridge <= start:
+            continue
+        x, y = axes.across(start), axes.up(start * speed)
+        parts.append(svg.path(f"M{x:.1f} {y:.1f}L{axes.across(ridge):.1f} {level:.1f}", stroke=theme.TEAL,
+                              stroke_width=2, stroke_dasharray=look, fill="none"))
+        low = name == "memory"
+        at = start * (ridge / start) ** 0.62
+        labels.append(svg.label(axes.across(at) + (12 if low else -12), axes.up(at * speed) + (14 if low else -6),
+                                f"{name}: {rate_text(speed, 'B')}", anchor="start" if low else "end"))
+    ridge = limits.flops / limits.copies[0][1]
+    parts.append(svg.path(f"M{axes.across(max(left, ridge)):.1f} {level:.1f}H{axes.across(right):.1f}",
+                          stroke=theme.TEAL, stroke_width=2))
+    labels.append(svg.label(WIDTH - RIGHT - svg.PAD - 4, level - 10, f"computing: {rate_text(limits.flops, 'FLOP')}",
+                            anchor="end"))
+    return parts + labels
+
+
+def marks(calls: list[PlanCall], axes: Axes) -> list[str]:
+    """A mark for each call, the longest first, so that short ones are seen on it; and the numbers of the longest, side
+    by side where their marks lie on each other."""
+    longest = max([call.seconds or 0 for call in calls], default=0.0)
+    parts: list[str] = []
+    groups: list[list] = []  # [x, y, numbers], of marks that lie on each other
+    for i, call in enumerate(calls, 1):
+        if not call.flops:
+            continue
+        x, y = axes.across(intensity(call)), axes.up(call.flops / (call.seconds or 1))
+        size = SMALLEST + (LARGEST - SMALLEST) * math.sqrt((call.seconds or 0) / longest)
+        parts.append(mark(x, y, size, call.phase))
+        if i <= NAMED:
+            near = next((group for group in groups if abs(group[0] - size - x) < 30 and abs(group[1] - y) < LINE), None)
+            if near is None:
+                groups.append([x + size, y, [str(i)]])
+            else:
+                near[2].append(str(i))
+    return parts + [svg.label(x + 8, y + 4, ", ".join(numbers)) for x, y, numbers in groups]
+
+
+def mark(x: float, y: float, size: float, phase: str) -> str:
+    """A circle, a square, a triangle or a diamond, as the phase has it: phases differ without colours."""
+    fill, rim, _ = LOOKS.get(phase, OTHER)
+    look = {"fill": fill, "stroke": rim, "stroke_width": 1.6, "fill_opacity": ".8"}
+    if phase == "backward":
+        return svg.rect(x - 0.9 * size, y - 0.9 * size, 1.8 * size, 1.8 * size, **look)
+    if phase == "recompute":
+        return svg.path(f"M{x:.1f} {y - size:.1f}l{size:.1f} {2 * size:.1f}h{-2 * size:.1f}z", **look)
+    if phase == "optimizer":
+        side = f"{size:.1f}"
+        return svg.path(f"M{x:.1f} {y - size:.1f}l{side} {side}l-{side} {side}l-{side} -{side}z", **look)
+    return svg.element("circle", cx=x, cy=y, r=size, **look)
+
+
+def legend(phases: list[str], y: float) -> list[str]:
+    parts, x = [], float(svg.PAD + 8)
+    for phase in phases:
+        parts += [mark(x, y - 4, 6, phase), svg.label(x + 18, y, phase)]
+        x += 48 + wide(phase)
+    note = "the larger a mark, the longer the call"
+    return [*parts, svg.label(x, y, note, ink=theme.SOFT)] if phases else []

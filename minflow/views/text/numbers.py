@@ -1,0 +1,36 @@
+"""Bytes, times, rates and shares, as a reader wants them. Read next: `reports.py`, the user."""
+
+from __future__ import annotations
+
+
+def nbytes_text(n: int) -> str:
+    """12 B, 3.4 kB, 5.6 MB: powers of 1000."""
+    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if n >= size:
+            return f"{n / size:.1f} {unit}"
+    return f"{n} B"
+
+
+def ms(seconds: float) -> str:
+    return f"{seconds * 1e3:.2f} ms"
+
+
+def rate_text(amount: float, unit: str) -> str:
+    """98.9 GFLOP/s of operations a second ("FLOP"), 20.1 GB/s of bytes ("B")."""
+    return f"{amount / 1e9:.1f} G{unit}/s"
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def shares(parts: list[float]) -> list[int]:
+    """Parts in whole per cents, which together are 100; those that lose most by cutting are rounded up."""
+    whole = sum(parts)
+    if not whole:
+        return [0] * len(parts)
+    exact = [100 * part / whole for part in parts]
+    percents = [int(x) for x in exact]
+    for i in sorted(range(len(parts)), key=lambda i: percents[i] - exact[i])[: 100 - sum(percents)]:
+        percents[i] += 1
+    return percents

@@ -1,0 +1,101 @@
+"""The calls of a plan as a table: what each does, where its result lies, how long it took, and how near that is to what
+the processor can do. And the ceilings themselves, in words. Read next: `../kinds/roofline.py`, the same as a picture.
+"""
+
+from __future__ import annotations
+
+from textwrap import wrap
+
+from ..records.reports import Ceilings, PlanCall, PlanListing, Roofline
+from .listing import clean, count, cut, shape_of
+from .numbers import ms, nbytes_text, percent, rate_text
+from .tables import table
+
+ROWS = 50  # calls that are shown; of a plan with more, the first
+NAME, SHAPES, PLACE = 32, 18, 14  # columns of a name, of the results' shapes, of a line
+LISTED, LINE = 20, 110  # calls below a roofline; columns of a sentence
+
+
+def share(call: PlanCall, ceilings: Ceilings | None) -> float:
+    """How much it did of what the processor can do in its time: of computing where that takes longer than to read and
+    write, else of copying."""
+    return ceilings.least(call) / call.seconds if call.seconds and ceilings else 0.0
+
+
+def rates(call: PlanCall) -> tuple[str, str]:
+    """(GFLOP/s, GB/s) of a timed call."""
+    if not call.seconds:
+        return "-", "-"
+    operations = f"{call.flops / call.seconds / 1e9:.1f}" if call.flops else "-"
+    return operations, f"{call.moved / call.seconds / 1e9:.1f}"
+
+
+def shapes(specs: tuple[str, ...]) -> str:
+    """100×784, 784×512"""
+    return clean(", ".join(map(shape_of, specs)))
+
+
+def arena(call: PlanCall) -> str:
+    """The offset; of what lies elsewhere, where."""
+    return call.place if call.offset is None else nbytes_text(call.offset)
+
+
+def note(ceilings: Ceilings) -> str:
+    """The ceilings, and what a share is of."""
+    cache, memory = [rate_text(speed, "B") for _, speed in (ceilings.copies[0], ceilings.copies[-1])]
+    return (f"the share is of {rate_text(ceilings.flops, 'FLOP')}, or where copying as many bytes takes longer of "
+            f"that: {cache} in the cache, {memory} in memory")
+
+
+def more(record: PlanListing) -> str:
+    """What is not shown."""
+    left = len(record.calls) - ROWS
+    return f"... {count(left, 'more call')}: .slowest(10) has those that matter, .record.calls all" if left > 0 else ""
+
+
+def plan_text(record: PlanListing) -> str:
+    rows: list[tuple[str, ...]] = [
+        ("", "operation", "result", "arena", "bytes", "us", "GFLOP/s", "GB/s", "share", "line")]
+    for call in record.calls[:ROWS]:
+        part = share(call, record.ceilings)
+        rows.append((str(call.step), cut(clean(call.name), NAME), cut(shapes(call.outputs), SHAPES), arena(call),
+                     nbytes_text(call.nbytes), f"{call.seconds * 1e6:,.0f}" if call.seconds else "-", *rates(call),
+                     percent(part) if part else "-", cut(clean(call.where), PLACE)))
+    lines = [clean(record.title), *table(rows, (0, 3, 4, 5, 6, 7, 8))] if record.calls else [clean(record.title)]
+    lines += [more(record)] if more(record) else []
+    return "\n".join([*lines, *(wrap(note(record.ceilings), LINE) if record.ceilings else [])])
+
+
+def intensity(call: PlanCall) -> float:
+    """Operations for each byte that is read or written."""
+    return (call.flops or 0) / max(call.moved, 1)
+
+
+def timed(record: Roofline) -> list[PlanCall]:
+    """The calls that can be placed, the slowest first."""
+    return sorted([call for call in record.calls if call.seconds], key=lambda call: -(call.seconds or 0))
+
+
+def roofline_text(record: Roofline) -> str:
+    limits = record.ceilings
+    rows = [("computing", "float32", rate_text(limits.flops, "FLOP"))]
+    rows += [("copying", nbytes_text(size), rate_text(speed, "B")) for size, speed in limits.copies]
+    kernels = "the machine's kernels" if limits.compiled else "NumPy's kernels"
+    lines = [clean(record.title), f"measured with {count(limits.threads, 'thread')}, {kernels}", *table(rows, (1, 2)),
+             f"from {limits.flops / limits.copies[-1][1]:.1f} operations a byte on computing takes longer than reading "
+             "and writing memory"]
+    calls = timed(record)
+    if calls:
+        whole = sum(call.seconds or 0 for call in calls)
+        listed: list[tuple[str, ...]] = [("", "operation", "us", "of all", "FLOP/byte", "GFLOP/s", "GB/s", "share")]
+        for i, call in enumerate(calls[:LISTED], 1):
+            seconds = call.seconds or 0.0
+            listed.append((str(i), cut(clean(call.name), NAME + SHAPES), f"{seconds * 1e6:,.0f}",
+                           percent(seconds / whole), f"{intensity(call):.2f}" if call.flops else "-", *rates(call),
+                           percent(share(call, limits))))
+        lines += ["", *table(listed, (0, 2, 3, 4, 5, 6, 7))]
+        left = len(calls) - LISTED
+        lines += [f"... {count(left, 'more call')}; {ms(whole)} in all"] if left > 0 else [f"{ms(whole)} in all"]
+        least = sum(limits.least(call) for call in calls)
+        lines.append(f"at the ceilings all would take {ms(least)}: {percent(least / whole)}")
+    return "\n".join(lines)

@@ -350,8 +350,8 @@ def test_a_folder_is_a_table_of_contents():
 
 LATE = {"minflow.headless",    # imported by `minflow run` only
         *[f"minflow.machine.{name}" for name in ("llvm", "micro", "vectors", "memory", "conv", "winograd", "depthwise",
-                                                 "norm", "pool", "activation", "steps",
-                                                 "blocks_norm", "blocks_depthwise")],    # where `machine.use` runs
+                                                 "norm", "pool", "activation", "steps", "blocks_norm",
+                                                 "blocks_depthwise", "blocks_pool")],    # where `machine.use` runs
         "minflow.compat.einops", "minflow.compat.einops_backend"}    # where a program imports einops
 
 

@@ -30,6 +30,8 @@ STEPS: dict[Op, str] = {op: module for module, ops in {
     "blocks_conv": (blocks.to_blocks, blocks.from_blocks, blocks.blocks_conv2d, blocks.blocks_conv2d_input_grad,
                     blocks.blocks_conv2d_weight_grad, blocks.blocks_channel_sum),
     "blocks_norm": (blocks.blocks_batch_norm, blocks.blocks_batch_norm_grad),
+    "blocks_pool": (blocks.blocks_max_pool2d, blocks.blocks_max_pool2d_grad, blocks.blocks_average,
+                    blocks.blocks_average_grad),
 }.items() for op in ops}  # op -> the module in which a builder of its name makes its steps
 PLAIN: dict[Op, Callable] = {}  # NumPy's kernels, while the machine is used
 LATE = 1.0  # seconds after which a compilation is spoken of

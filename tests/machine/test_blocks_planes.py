@@ -15,7 +15,7 @@ pytest.importorskip("numba")
 from minflow.compiler.fusion import blocks
 from minflow.core.ops.conv import positions
 from minflow.core.spec import spec_of
-from minflow.machine import blocks_depthwise, blocks_norm
+from minflow.machine import blocks_depthwise, blocks_norm, blocks_pool
 from minflow.machine.steps import run_now, steps_of
 from minflow.accepted.threads import Settings
 
@@ -249,3 +249,68 @@ def test_depthwise_leaves_the_rest():
     for shape, groups in (((16, 8, 3, 3), 2), ((32, 1, 3, 3), 16)):
         arrays = x, np.ones(shape, "f4"), 0
         assert depthwise(blocks.blocks_conv2d, arrays, attrs | dict(groups=groups)) is None
+
+
+# ---- pooling ---------------------------------------------------------------------------------------------------------
+
+@st.composite
+def pools(draw):
+    size, kernel, stride = draw(SIZES), draw(PAIR), draw(PAIR)
+    kernel, stride = draw(st.sampled_from([(kernel, stride), ((2, 2), (2, 2)), ((2, 2), (3, 2)), ((3, 3), (2, 2))]))
+    assume(min(positions(size, kernel, stride, (0, 0))) > 0)
+    shape = draw(st.sampled_from([1, 2, 17])), draw(CHANNELS), *size
+    return shape, dict(shape=shape, kernel_size=kernel, stride=stride)
+
+
+def pooled(shape, attrs):
+    return (*shape[:2], *positions(shape[2:], attrs["kernel_size"], attrs["stride"], (0, 0)))
+
+
+@FEW
+@given(pools(), st.integers(0, 9))
+def test_max_pool(case, seed):
+    """With many equal numbers, and some NaN; the cotangent is added where windows share pixels."""
+    shape, attrs = case
+    rng = np.random.default_rng(seed)
+    x = rng.integers(-2, 3, shape).astype("f4")
+    x[rng.random(shape) < 0.1] = np.nan
+    size, arrays = pooled(shape, attrs), (in_blocks(x),)
+    y, places = call(blocks_pool.blocks_max_pool2d, blocks.blocks_max_pool2d, arrays, attrs)
+    right = exactly(blocks.blocks_max_pool2d, arrays, attrs)
+    assert np.array_equal(images(y, size), blocks.out_of_blocks(right[0], size), equal_nan=True)
+    assert np.array_equal(images(places, size), blocks.out_of_blocks(right[1], size))
+    arrays = in_blocks(rng.integers(-9, 9, size).astype("f4")), in_blocks(images(places, size))
+    gx, = call(blocks_pool.blocks_max_pool2d_grad, blocks.blocks_max_pool2d_grad, arrays, attrs)
+    right, = exactly(blocks.blocks_max_pool2d_grad, arrays, attrs)
+    assert np.array_equal(images(gx, shape), blocks.out_of_blocks(right, shape))
+
+
+@pytest.mark.parametrize("shape", [(300, 20, 8, 8), (100, 33, 28, 28), (2, 16, 90, 110)])
+def test_pooling_of_many_pixels(shape):
+    attrs = dict(shape=shape, kernel_size=(2, 2), stride=(2, 2))
+    x, size = in_blocks(normal(np.random.default_rng(0), *shape)), pooled(shape, attrs)
+    y, places = call(blocks_pool.blocks_max_pool2d, blocks.blocks_max_pool2d, (x,), attrs, threads=(1, 2, 3, 4))
+    right = exactly(blocks.blocks_max_pool2d, (x,), attrs)
+    assert np.array_equal(images(y, size), blocks.out_of_blocks(right[0], size))
+    arrays = in_blocks(images(y, size)), in_blocks(images(places, size))
+    gx, = call(blocks_pool.blocks_max_pool2d_grad, blocks.blocks_max_pool2d_grad, arrays, attrs, threads=(1, 2, 3, 4))
+    right, = exactly(blocks.blocks_max_pool2d_grad, arrays, attrs)
+    assert np.array_equal(images(gx, shape), blocks.out_of_blocks(right, shape))
+
+
+@FEW
+@given(SHAPES, st.integers(0, 9))
+def test_average(shape, seed):
+    rng, attrs = np.random.default_rng(seed), dict(shape=shape)
+    x, grad = in_blocks(normal(rng, *shape)), in_blocks(normal(rng, *shape[:2]))
+    y, = call(blocks_pool.blocks_average, blocks.blocks_average, (x,), attrs)
+    close(images(y, shape[:2]), blocks.out_of_blocks(exactly(blocks.blocks_average, (x,), attrs)[0], shape[:2]), 4, 1)
+    gx, = call(blocks_pool.blocks_average_grad, blocks.blocks_average_grad, (grad,), attrs)
+    right, = exactly(blocks.blocks_average_grad, (grad,), attrs)
+    close(images(gx, shape), blocks.out_of_blocks(right, shape), 1)
+
+
+def test_windows_of_more_pixels_than_a_byte_counts():
+    attrs = dict(shape=(1, 16, 20, 20), kernel_size=(17, 16), stride=(1, 1))
+    arrays = in_blocks(np.ones(attrs["shape"], "f4")),
+    assert call(blocks_pool.blocks_max_pool2d, blocks.blocks_max_pool2d, arrays, attrs) is None

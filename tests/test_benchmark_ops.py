@@ -1,0 +1,81 @@
+"""benchmarks/ops.py: which rows its words choose, how it sorts and marks them, and that all rows run."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FILE = Path(__file__).parents[1] / "benchmarks" / "ops.py"
+
+
+@pytest.fixture
+def bench(monkeypatch):
+    monkeypatch.syspath_prepend(FILE.parent)  # it imports the other benchmarks
+    spec = importlib.util.spec_from_file_location("benchmark_ops", FILE)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    yield module
+    for name in ("graph", "machine", "trainings"):
+        sys.modules.pop(name, None)
+
+
+def row(name, size="small", kind="forward", **ratios):
+    contestants = {one.replace("_", ", "): {"ratio": [0.0, r, 9.0], "seconds": 1e-3} for one, r in ratios.items()}
+    return {"name": name, "size": size, "kind": kind, "best": "PyTorch",
+            "contestants": {**contestants, "PyTorch": {"ratio": [1.0, 1.0, 1.0], "seconds": 2e-3}}}
+
+
+def test_words_choose_rows(bench):
+    options = bench.parse(["--only", "argmax", "Adam", "--sizes", "large"])
+    assert bench.chosen(options) == [("argmax of rows", "forward", "large"), ("Adam", "optimizer", "large"),
+                                     ("AdamW", "optimizer", "large")]
+    assert bench.chosen(bench.parse(["--only", "LSTM", "--kinds", "backward"])) == [
+        ("LSTM", "backward", "small"), ("LSTM", "backward", "large")
+    ]
+
+
+def test_the_worst_graph_comes_first(bench):
+    rows = [row("a", graph=0.5, eager=9.0), row("b", graph_machine=3.0, graph=2.0), row("c", graph=1.5)]
+    assert [one["name"] for one in bench.worst_first(rows)] == ["b", "c", "a"]
+    assert bench.worst_first([{"name": "d", "contestants": {}}, rows[0]])[0]["name"] == "a"
+
+
+def test_cliffs_are_marked(bench):
+    assert bench.cell(1.5) == "1.50" and bench.cell(1.51) == "1.51!" and bench.cell(None) == "-"
+    assert bench.line(row("a", graph=1.6)).split() == ["a", "fwd", "small", "-", "1.60!", "-", "-", "2.00", "ms"]
+
+
+def test_table_has_both_sizes_in_a_line(bench):
+    rows = [row("a", graph=1.0), row("a", "large", graph_machine=2.0, eager=0.25), row("b", kind="optimizer")]
+    assert bench.markdown(rows)[2:] == [
+        "| a | - | 1.00 | - | 2.00! | - | 0.25 |", "| b, step | - | - | - | - | - | - |"
+    ]
+
+
+@pytest.mark.parametrize("contestant", ["graph", "eager"])
+def test_the_text_of_every_row_fits_minflow(bench, contestant):
+    everything = bench.chosen(bench.parse(["--sizes", "small"]))
+    assert len({name for name, _, _ in everything}) > 70
+    for row in everything:
+        assert bench.step_of(*row, contestant)() is not None, row
+
+
+def test_smallest_configuration_runs(tmp_path):
+    pytest.importorskip("numba")
+    file = tmp_path / "figures.json"
+    words = ["--rounds", "1", "--only", "cumsum", "AdamW", "--no-torch", "--json", str(file)]
+    environment = {**os.environ, "PYTHONPATH": str(FILE.parents[1])}
+    done = subprocess.run(
+        [sys.executable, str(FILE), *words], env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(file.read_text())["rows"]
+    assert sorted((one["name"], one["kind"], one["size"]) for one in rows) == [
+        ("AdamW", "optimizer", "large"), ("AdamW", "optimizer", "small"),
+        *[("cumsum", kind, size) for kind in ("backward", "forward") for size in ("large", "small")]
+    ]
+    assert not [one["without"] for one in rows if one["without"]] and {len(one["contestants"]) for one in rows} == {4}

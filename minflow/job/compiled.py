@@ -25,7 +25,7 @@ class CompiledJob(Compiled):
     """A job for one kind of input, ready to run. part: passes and plan, to look at."""
 
     def __init__(self, build: JobBuild, part: Part, seconds: float):
-        super().__init__([part], PASSES, seconds)
+        super().__init__([part], PASSES, seconds, build.job.config.bits)
         self.part = self.parts[0]
         self.plan, self.graph = self.part.plan, self.part.graph
         self.job, self.session, self.training = build.job, build.session, build.training

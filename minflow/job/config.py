@@ -98,6 +98,7 @@ class FunctionConfig:
         self.logical_view = View("consistent")
         self.place: Place | None = None
         self.depth: int | None = None
+        self.bits = False
         self.without_effect: dict[str, tuple] = {}
 
     view = property(lambda self: self.logical_view.kind, doc='"consistent" or "mirrored".')
@@ -131,8 +132,12 @@ class FunctionConfig:
             raise JobError(what, values={"got": repr(width)}, where=here(), hint="2 as it is")
         self.depth = width
 
+    def exact(self, mode: bool = True) -> None:
+        """Leave out the passes of the machine that compute in another order: the bits of eager."""
+        self.bits = bool(mode)
+
     def __setattr__(self, name: str, value: Any) -> None:
-        if name not in ("data_type", "logical_view", "place", "depth", "without_effect"):
+        if name not in ("data_type", "logical_view", "place", "depth", "bits", "without_effect"):
             getattr(self, name)  # raises where there is no such setting
             raise called("function_config()", "config", name, value)
         super().__setattr__(name, value)
@@ -155,13 +160,14 @@ class FunctionConfig:
             "default_logical_view",
             "default_placement_scope",
             "concurrency_width",
+            "exact",
         ]
         raise unknown("function_config()", name, known)
 
     def __repr__(self) -> str:
         parts = [f"default_data_type={self.data_type.name}", f"default_logical_view={self.logical_view}"]
         parts += [f"default_placement_scope={self.place}"] * (self.place is not None)
-        parts += [f"concurrency_width={self.depth}"] * (self.depth is not None)
+        parts += [f"concurrency_width={self.depth}"] * (self.depth is not None) + ["exact=True"] * self.bits
         parts += [f"{name}{arguments} (no effect here)" for name, arguments in self.without_effect.items()]
         return f"FunctionConfig({', '.join(parts)})"
 

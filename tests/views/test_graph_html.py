@@ -19,8 +19,8 @@ from minflow.views.records.reports import (
     Stages, Timeline, TreeRow,
 )
 from minflow.views.text.numbers import shares
-from minflow.views.text.reports import Report
-from minflow.views.kinds.memory_map import LOOKS, WIDTH, ends_of, hatched, peak, round_step
+from minflow.views.text.reports import Report, at_peak, holders, peak
+from minflow.views.kinds.memory_map import LOOKS, WIDTH, ends_of, hatched, round_step
 from minflow.views.kinds.roofline import LEFT, NAMED, RIGHT, TALL, TOP
 from minflow.views.kinds.roofline import WIDTH as WHOLE
 from tests.measuring import calls
@@ -192,6 +192,16 @@ def test_peak_counts_a_value_that_is_written_over_another_once():
     assert peak(MemoryMap("m", 0, 0, 0, 0, 0, 0, 0, ())) == (0, 0)
 
 
+def test_what_holds_the_peak_is_named():
+    assert [b.name for b in holders(MAP)] == ["b-0", "a-0"] and holders(MemoryMap("m", 0, 0, 0, 0, 0, 0, 0, ())) == []
+    assert at_peak(MAP) == "most at a time, at step 2: 1.2 kB, of which b-0 800 B, a-0 400 B"
+    assert at_peak(MAP, 1).endswith("b-0 800 B and 1 smaller one")
+    over = MemoryMap("m", 800, 800, 1_600, 9, 0, 0, 0, (
+        Block("a", "float32[100]", 0, 400, 0, 3), Block("b", "float32[200]", 0, 800, 3, 9)))
+    assert peak(over) == (3, 800) and [b.name for b in holders(over)] == ["b"], "it is written where a was"
+    assert at_peak(MAP) in html(MAP) and at_peak(MAP) in [t.text for t in picture(html(MAP)).iter(f"{SVG}text")]
+
+
 def test_peak_of_a_large_plan_is_found_at_once():
     """What forward keeps for backward is live for thousands of steps."""
     n = 20_000
@@ -204,6 +214,7 @@ def test_peak_of_a_large_plan_is_found_at_once():
 def test_peak_of_a_real_plan_is_what_it_needs(graph):
     record = graph.memory().record
     assert 0.95 * record.least <= peak(record)[1] <= record.least <= record.arena, "but for where values are aligned"
+    assert sum(block.nbytes for block in holders(record)) == peak(record)[1]
     assert {block.phase for block in record.blocks} <= set(LOOKS) and len({block.phase for block in record.blocks}) > 1
 
 

@@ -14,8 +14,9 @@ from ..draw.fonts import fitted
 from ..records.reports import Block, MemoryMap
 from ..text.listing import clean
 from ..text.numbers import nbytes_text
+from ..text.reports import at_peak, peak
 
-WIDTH, LEFT, RIGHT, TOP, TALL = 760, 96, 22, 70, 300
+WIDTH, LEFT, RIGHT, TOP, TALL = 760, 96, 22, 86, 300
 # phase -> (fill, edge, how its hatching leans: 1 rises, -1 falls, 0 is level, None: none)
 LOOKS = {
     "forward": (theme.PALE_BLUE, theme.BLUE, None),
@@ -26,29 +27,6 @@ LOOKS = {
 OTHER = (theme.PLATE, theme.LINE, None)
 LEGIBLE = 96  # pixels that a name takes, at least
 GRID = 8  # pixels from one line of a hatching to the next
-
-
-def peak(record: MemoryMap) -> tuple[int, int]:
-    """(step, bytes): where the values take the most at a time, the first such step. A value that is written over the
-    one it was made of takes no more room than that."""
-    change: dict[int, int] = {}
-    starts: dict[int, list[Block]] = {}
-    for block in record.blocks:
-        change[block.first] = change.get(block.first, 0) + block.nbytes
-        change[block.last + 1] = change.get(block.last + 1, 0) - block.nbytes
-        starts.setdefault(block.first, []).append(block)
-    twice: dict[int, int] = {}  # in the step of the write both are live, in one place
-    for block in record.blocks:
-        for x in starts.get(block.last, ()):
-            shared = min(x.offset + x.nbytes, block.offset + block.nbytes) - max(x.offset, block.offset)
-            if block.first < x.first and shared > 0:
-                twice[block.last] = twice.get(block.last, 0) + shared
-    taken, highest = 0, (0, 0)
-    for step in sorted(change):
-        taken += change[step]
-        real = taken - twice.get(step, 0)
-        highest = (step, real) if real > highest[1] else highest
-    return highest
 
 
 def headline(record: MemoryMap) -> str:
@@ -82,8 +60,8 @@ def memory_svg(record: MemoryMap) -> str:
         f"states {nbytes_text(record.states)}, new outputs {nbytes_text(record.fresh)} a call"
     )
     parts = [
-        svg.label(svg.PAD, 16, fitted(record.title, WIDTH - 12, bold=True), fitted(shares, WIDTH - 12), bold=True,
-                  rest=theme.SOFT),
+        svg.label(svg.PAD, 16, fitted(record.title, WIDTH - 12, bold=True), fitted(shares, WIDTH - 12),
+                  fitted(at_peak(record, 2), WIDTH - 12), bold=True, rest=theme.SOFT),
         svg.rect(LEFT, TOP, WIDTH - LEFT - RIGHT, TALL, fill="none", stroke=theme.LINE),
     ]
     for i in range(5):

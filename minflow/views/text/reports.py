@@ -163,13 +163,54 @@ def memory_text(record: MemoryMap) -> str:
         f"new outputs {nbytes_text(record.fresh)} a call",
     ]
     if record.blocks:
-        lines += ["", *memory_picture(record)]
+        lines += [at_peak(record), "", *memory_picture(record)]
         rows: list[tuple[str, ...]] = [("the largest values", "spec", "offset", "bytes", "steps")]
         for block in sorted(record.blocks, key=lambda b: (-b.nbytes, b.first, b.offset))[:LARGEST]:
             span = f"{block.first} to {block.last}" if block.last < record.steps else f"{block.first} to the end"
             rows.append((cut(clean(block.name), 52), block.spec, f"{block.offset:,}", f"{block.nbytes:,}", span))
         lines += ["", *table(rows, (2, 3))]
     return "\n".join(lines)
+
+
+def peak(record: MemoryMap) -> tuple[int, int]:
+    """(step, bytes): where the values take the most at a time, the first such step. A value that is written over the
+    one it was made of takes no more room than that."""
+    change: dict[int, int] = {}
+    starts: dict[int, list[Block]] = {}
+    for block in record.blocks:
+        change[block.first] = change.get(block.first, 0) + block.nbytes
+        change[block.last + 1] = change.get(block.last + 1, 0) - block.nbytes
+        starts.setdefault(block.first, []).append(block)
+    twice: dict[int, int] = {}  # in the step of the write both are live, in one place
+    for block in record.blocks:
+        for x in starts.get(block.last, ()):
+            shared = min(x.offset + x.nbytes, block.offset + block.nbytes) - max(x.offset, block.offset)
+            if block.first < x.first and shared > 0:
+                twice[block.last] = twice.get(block.last, 0) + shared
+    taken, highest = 0, (0, 0)
+    for step in sorted(change):
+        taken += change[step]
+        real = taken - twice.get(step, 0)
+        highest = (step, real) if real > highest[1] else highest
+    return highest
+
+
+def holders(record: MemoryMap) -> list[Block]:
+    """The values that are there at the peak, the largest first; of two in one place the one that is written."""
+    step, _ = peak(record)
+    live = [b for b in record.blocks if b.first <= step <= b.last]
+    written = [b for b in live if b.first == step]
+    over = [b for b in live if b.first < step and any(b.offset < x.offset + x.nbytes and x.offset < b.offset + b.nbytes
+                                                      for x in written)]
+    return sorted([b for b in live if b not in over], key=lambda b: (-b.nbytes, b.offset))
+
+
+def at_peak(record: MemoryMap, most: int = 3) -> str:
+    """What holds the peak."""
+    (step, nbytes), live = peak(record), holders(record)
+    named = ", ".join(f"{cut(clean(b.name), 40)} {nbytes_text(b.nbytes)}" for b in live[:most])
+    left = f" and {count(len(live) - most, 'smaller one')}" if len(live) > most else ""
+    return f"most at a time, at step {step}: {nbytes_text(nbytes)}, of which {named}{left}"
 
 
 def memory_picture(record: MemoryMap) -> list[str]:

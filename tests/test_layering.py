@@ -140,7 +140,7 @@ CAPS = {
     "core.methods": 1350,       # the list of methods: one line each
     "core.messages": 830,       # names, arguments and likely mistakes; runs only then
     "core.backend.fast": 520,   # tuned kernels beside the reference ones, which say what they compute
-    "compiler": 170,            # what graphs and jobs share: parts, the cache of plans, names, free memory
+    "compiler": 190,            # what graphs and jobs share: parts, the cache of plans, free memory, joined calls
     "compiler.fusion": 800,     # passes for the machine, and the operations that they bring in
     "views": 5330,                # 270: the listing of a plan and its roofline
     "diagnosis": 910,
@@ -350,7 +350,8 @@ def test_a_folder_is_a_table_of_contents():
 
 LATE = {"minflow.headless",    # imported by `minflow run` only
         *[f"minflow.machine.{name}" for name in ("llvm", "micro", "vectors", "memory", "conv", "winograd", "depthwise",
-                                                 "norm", "pool", "activation", "steps", "blocks_norm",
+                                                 "norm", "pool", "activation", "steps", "program",
+                                                 "shared", "blocks_norm",
                                                  "blocks_depthwise", "blocks_pool")],    # where `machine.use` runs
         "minflow.compat.einops", "minflow.compat.einops_backend"}    # where a program imports einops
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
 from ..core.ir import INPUT, Cell, Graph, Node, Value, outputs_of
 from .arena import ALIGN
 from .layout import COPIED, Layout
+from .segments import joined
 
 
 class Slots(list):
@@ -42,7 +43,8 @@ class Late:
 
 
 class Plan(Layout):
-    """A graph ready to run. calls, nodes: the prepared calls and the node of each.
+    """A graph ready to run. calls, nodes: the prepared calls and the node of each.  units: those that a run makes, and
+    the first node of each: kernels of the machine that are neighbours are one call.
 
     keep: how many of the graph's outputs, counted from the last, are not copied out but stay readable until the next
     call.  cells: the version cells of the states that are written.
@@ -65,7 +67,8 @@ class Plan(Layout):
             self.env[value] = state.array
         for node in self.checks_first():
             self.prepare(node)
-        self.running = iter(self.calls)
+        self.units = joined(self.calls, self.nodes)
+        self.start(*self.units)
         self.outs = [(self.env.get(v), self.slot_of.get(v), v in self.fresh and v not in self.results[:k])
                      for k, v in enumerate(self.results)]
         self.reads = [(s.array, s.read) for s in graph.states if s.read is not None]
@@ -133,11 +136,12 @@ class Plan(Layout):
         late = [v for v in outs if v in slot_of]
         if not late and not reads:
             places = [env[v] for v in outs]
+            steps = node.op.steps and node.op.steps(args, places, **node.attrs)
             if node.op.shortcut and outs[0].spec.plain and isinstance(kernel, np.ufunc):
                 with np.errstate(all="ignore"):  # numpy would make arrays of the numbers at each call: half of its time
                     args = [np.asarray(x, places[0].dtype) if x.__class__ is float or x.__class__ is int
                             and abs(x) < 1 << 53 else x for x in args]
-            self.calls.append(functools.partial(kernel, *args, out=places if node.op.many else places[0]))
+            self.calls.append(steps or functools.partial(kernel, *args, out=places if node.op.many else places[0]))
         elif not late:
             places = [env[v] for v in outs]
             self.calls.append(Late(kernel, args, reads, self.slots, out=places if node.op.many else places[0]))
@@ -173,7 +177,7 @@ class Plan(Layout):
                 fixed[...] = array
             else:
                 slots[slot] = array
-        self.running = calls = iter(self.calls)  # before what is read: an error there is of no node
+        calls = self.start(*self.units)  # before what is read: an error there is of no node
         for array, read in self.reads:
             array[...] = read()
         for slot, shape, dtype in self.fresh_slots:
@@ -209,19 +213,22 @@ class Plan(Layout):
     @property
     def failed(self) -> Node | None:
         """The node whose call was made last: after an error, the one that raised it."""
-        done = len(self.calls) - self.running.__length_hint__()
-        return self.nodes[done - 1] if 0 < done <= len(self.nodes) else None
+        done = len(self.node_of) - self.running.__length_hint__()
+        return self.node_of[done - 1] if done else None
+
+    def start(self, calls: list[Callable], nodes: list[Node]) -> Iterator[Callable]:
+        """The calls, one by one; `failed` counts how many are left."""
+        self.running, self.node_of = iter(calls), nodes
+        return self.running
 
     def run_watched(self, watch: Callable) -> None:
-        self.running = calls = iter(self.calls)
-        for node, call in zip(self.nodes, calls):
+        for node, call in zip(self.nodes, self.start(self.calls, self.nodes)):
             call()
             watch(node, [self.array_of(v) for v in outputs_of(node)])
 
     def run_timed(self) -> None:
         clock, seconds = time.perf_counter, []
-        self.running = calls = iter(self.calls)
-        for call in calls:
+        for call in self.start(self.calls, self.nodes):
             start = clock()
             call()
             seconds.append(clock() - start)

@@ -63,14 +63,16 @@ def compiled_kernels() -> None:
     """Put them before NumPy's."""
     warmup()
     from . import kernels
+    from .steps import prepared
 
     for op, name in NAMES.items():
         PLAIN[op] = op.kernel
         kernel(op, either(getattr(kernels, name), op.kernel))
     for op, module in STEPS.items():
         PLAIN[op] = op.kernel
-        op.steps = getattr(importlib.import_module(f".{module}", __package__), op.name)
-        kernel(op, either(functools.partial(by_steps, op, op.steps), op.kernel))
+        builder = getattr(importlib.import_module(f".{module}", __package__), op.name)
+        op.steps = functools.partial(prepared, builder)
+        kernel(op, either(functools.partial(by_steps, op, builder), op.kernel))
 
 
 def passes() -> tuple[Callable, ...]:
@@ -124,7 +126,7 @@ def warmup() -> float:
 
 def run_all() -> None:
     """Each compiled function once: it is compiled at its first call."""
-    from . import kernels
+    from . import kernels, program
 
     for channels, size in ((16, 5), (16, 2), (1, 2)):  # by Winograd, direct, with few channels
         x, weight = np.ones((1, channels, 6, 6), "f4"), np.ones((16, channels, size, size), "f4")
@@ -142,6 +144,7 @@ def run_all() -> None:
         kernels.batch_norm_grad(x, x, vector, mean, var, 1e-5)
     y, indices = kernels.max_pool2d(x, (2, 2), (2, 2), (0, 0), (1, 1), False)
     kernels.max_pool2d_grad(y, indices, x.shape, True)
+    program.warmup()
     many = np.ones(1 << 12, "f4")
     kernels.erf(many), kernels.relu6_grad(many, many)
 

@@ -9,21 +9,19 @@ for arrays that stay where they are: a plan asks it once, and then runs steps wi
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from llvmlite import ir
-from numba import cfunc, njit, types
+from numba import cfunc, types
 from numba.extending import intrinsic
 
-from .llvm import LANES, WORD
-from .memory import at, scratch
-from .threads import split
+from .llvm import WORD
+from .memory import at
+from .program import ALIGN, Program, rounded
 
-ALIGN = 64  # bytes: a line of the cache
 DOUBLE = ir.DoubleType()
 
 
@@ -52,7 +50,7 @@ class Room:
 
     def take(self, count: int) -> int:
         """The address of so many float32, which hold anything."""
-        self.used, start = self.used + -(-count * 4 // ALIGN) * ALIGN, self.used
+        self.used, start = self.used + rounded(count * 4, ALIGN), self.used
         return self.base + start
 
 
@@ -79,25 +77,53 @@ def as_word(word: object) -> int:
     return int(np.float64(word).view("i8")) if isinstance(word, float) else int(word)
 
 
+class Prepared:
+    """What is to be done for one op whose arrays stay where they are; a call does it.
+
+    The prepared ops of a plan share their rooms, since they run one after the other: `join`.
+    """
+
+    def __init__(self, build: Callable[[Room], list[Step] | None]):
+        room = Room()
+        self.build, self.steps, self.bytes = build, build(room), room.used
+
+    def settle(self, memory: np.ndarray) -> None:
+        """Have the room there."""
+        if self.bytes:
+            steps = self.build(Room(rounded(at(memory), ALIGN))) or []
+            self.steps = [step._replace(holds=(*step.holds, memory)) for step in steps]
+
+    def __call__(self) -> None:
+        run_now(self.steps or [])
+
+    @staticmethod
+    def join(groups: Sequence[Sequence[Prepared]]) -> list[Program]:
+        """A call for each group of neighbours; together they are all that a plan has."""
+        memory = np.empty(max([one.bytes for group in groups for one in group]) + ALIGN, np.uint8)
+        for group in groups:
+            for one in group:
+                one.settle(memory)
+        return [Program([step for one in group for step in one.steps or []]) for group in groups]
+
+
+def prepared(builder: Builder, arrays: Sequence, outs: Sequence[np.ndarray], **attrs) -> Prepared | None:
+    """None where the builder finds that it does not fit. It has no room before `settle` or `join`."""
+    found = Prepared(lambda room: builder(arrays, outs, room, **attrs))
+    return None if found.steps is None else found
+
+
 def steps_of(builder: Builder, arrays: Sequence, outs: Sequence[np.ndarray], **attrs) -> list[Step] | None:
     """The steps of one op, in memory of their own."""
-    room = Room()
-    steps = builder(arrays, outs, room, **attrs)
-    if steps is None or not room.used:
-        return steps
-    memory = np.empty(room.used + ALIGN, np.uint8)
-    steps = builder(arrays, outs, Room(at(memory) + -at(memory) % ALIGN), **attrs)
-    return [step._replace(holds=(*step.holds, memory)) for step in steps]
+    found = prepared(builder, arrays, outs, **attrs)
+    if found is None:
+        return None
+    found.settle(np.empty(found.bytes + ALIGN, np.uint8))
+    return found.steps
 
 
 def run_now(steps: Sequence[Step]) -> None:
     """Each step, by several threads where it has several chunks."""
-    for step in steps:
-        split(step.chunks, functools.partial(run_chunk, step, at(step.words)))
-
-
-def run_chunk(step: Step, words: int, chunk: int) -> None:
-    do(step.code, words, chunk, at(scratch("step", step.scratch // 4 + LANES)))
+    Program(steps)()
 
 
 # ---- what instructions read ------------------------------------------------------------------------------------------
@@ -116,19 +142,3 @@ def real_at(context, words, i):
     def code(context, builder, signature, arguments):
         return builder.load(builder.gep(builder.inttoptr(arguments[0], DOUBLE.as_pointer()), [arguments[1]]))
     return types.float64(types.int64, types.int64), code
-
-
-@intrinsic
-def call(context, code, words, chunk, scratch):
-    """Do one chunk of a step."""
-    def written(context, builder, signature, arguments):
-        kind = ir.FunctionType(ir.VoidType(), [WORD] * 3)
-        builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), arguments[1:])
-        return context.get_dummy_value()
-    return types.void(types.int64, types.int64, types.int64, types.int64), written
-
-
-@njit(nogil=True, cache=True)
-def do(code, words, chunk, scratch):
-    """One chunk, called from Python."""
-    call(code, words, chunk, scratch)

@@ -17,7 +17,7 @@ pytest.importorskip("numba")
 from minflow.compiler.fusion.blocks import ACTS, LANES, blocked, into_blocks, out_of_blocks
 from minflow.core.backend.kernels import KERNELS
 from minflow.core.ops import conv as ops
-from minflow.machine import blocks_conv, steps, threads
+from minflow.machine import blocks_conv, program, steps, threads
 
 EPS = float(np.finfo("f4").eps)
 ONE, NONE = (1, 1), (0, 0)
@@ -155,7 +155,7 @@ def test_the_same_bits_with_any_number_of_threads(case, monkeypatch):
         held.append(np.full(count, held_before, "f4"))
         return held[-1]
 
-    monkeypatch.setattr(steps, "scratch", scratch)
+    monkeypatch.setattr(program, "scratch", scratch)
     monkeypatch.setattr(np, "empty", lambda shape, dtype=float: np.full(shape, 255, dtype))
     for number, held_before in ((1, 0), (2, np.nan), (3, 1e30), (4, -1)):
         monkeypatch.setattr(threads, "number", lambda number=number: number)

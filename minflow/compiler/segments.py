@@ -1,0 +1,24 @@
+"""Neighbouring calls of a plan become one: a kernel of the machine has a `join`, which makes one call of many.
+
+Nothing is known here of how they are joined. Read next: `plan.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ..core.ir import Node
+
+
+def joined(calls: Sequence[Callable], nodes: Sequence[Node]) -> tuple[list[Callable], list[Node]]:
+    """Calls that do the same, in the same order, and the first node of each."""
+    joins = [getattr(call, "join", None) for call in calls]
+    groups: list[list[int]] = []
+    for i, join in enumerate(joins):
+        if join and groups and joins[groups[-1][0]]:
+            groups[-1].append(i)
+        else:
+            groups.append([i])
+    together = [[calls[i] for i in group] for group in groups if joins[group[0]]]
+    units = iter(next(filter(None, joins))(together) if together else ())
+    return [next(units) if joins[i] else calls[i] for i, *_ in groups], [nodes[i] for i, *_ in groups]

@@ -1,0 +1,395 @@
+"""Programs of steps: what Python computes, the same bits at any number of threads, whoever else runs one."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy as np
+import pytest
+
+pytest.importorskip("numba", reason="the machine is compiled by numba, which is not installed")
+
+import minflow as flow
+from minflow import nn
+from minflow.accepted.threads import Settings
+from minflow.compiler.plan import Plan
+from minflow.core.ops.elementwise import add, mul, neg
+from minflow.machine import program
+from minflow.machine.llvm import number_at, put
+from minflow.machine.steps import instruction, prepared, real_at, steps_of, word_at
+
+PART = 8  # numbers of a chunk
+
+
+@instruction
+def scale(words, chunk, scratch):
+    """out = x * factor, by way of scratch memory: words x, out, factor."""
+    x, out, factor = word_at(words, 0), word_at(words, 1), np.float32(real_at(words, 2))
+    for i in range(8):
+        put(scratch, i, number_at(x, chunk * 8 + i) * factor)
+    for i in range(8):
+        put(out, chunk * 8 + i, number_at(scratch, i))
+
+
+@instruction
+def mix(words, chunk, scratch):
+    """out = x + y: words x, y, out."""
+    x, y, out = word_at(words, 0), word_at(words, 1), word_at(words, 2)
+    for i in range(8):
+        put(out, chunk * 8 + i, number_at(x, chunk * 8 + i) + number_at(y, chunk * 8 + i))
+
+
+@instruction
+def partial(words, chunk, scratch):
+    """The sum of the numbers of a chunk: words x, sums."""
+    total = np.float32(0)
+    for i in range(8):
+        total += number_at(word_at(words, 0), chunk * 8 + i)
+    put(word_at(words, 1), chunk, total)
+
+
+@instruction
+def total(words, chunk, scratch):
+    """The sums of all chunks, in their order: words sums, count, out."""
+    found = np.float32(0)
+    for i in range(word_at(words, 1)):
+        found += number_at(word_at(words, 0), i)
+    put(word_at(words, 2), 0, found)
+
+
+@instruction
+def long(words, chunk, scratch):
+    """Takes some time: words out, rounds."""
+    x = np.float32(chunk)
+    for _ in range(word_at(words, 1)):
+        x = x * np.float32(0.5) + np.float32(1)
+    put(word_at(words, 0), chunk, x)
+
+
+@instruction
+def whose(words, chunk, scratch):
+    """Takes some time and writes whose scratch memory it was given: words out, rounds."""
+    long_one = np.float32(chunk)
+    for _ in range(word_at(words, 1)):
+        long_one = long_one * np.float32(0.5) + np.float32(1)
+    put(word_at(words, 0), chunk, np.float32(((scratch >> 6) & 0xFFFFF) * 8) + np.float32(long_one > 9))
+
+
+@pytest.fixture(autouse=True)
+def as_before():
+    before = Settings.threads
+    yield
+    Settings.threads = before
+
+
+def random_program(seed, count=40):
+    """Arrays, steps on them, and the same in Python."""
+    rng = np.random.default_rng(seed)
+    arrays = [rng.standard_normal(PART * int(rng.integers(1, 24))).astype("f4") for _ in range(4)]
+    arrays = [np.concatenate([a, a[:-PART], a]) if len(a) > PART else a for a in arrays] + [np.zeros(1, "f4")]
+    steps, python = [], []
+    for _ in range(count):
+        kind, x, y = rng.integers(3), *[arrays[i] for i in rng.integers(4, size=2)]
+        least = min(len(x), len(y)) // PART
+        if kind == 0:
+            factor = np.float32(rng.uniform(0.5, 1.5))
+            steps.append(scale(least, x, y, float(factor), scratch=PART))
+            python.append(lambda x=x, y=y, n=least * PART, f=factor: np.multiply(x[:n], f, out=y[:n]))
+        elif kind == 1:
+            steps.append(mix(least, x, y, y))
+            python.append(lambda x=x, y=y, n=least * PART: np.add(x[:n], y[:n], out=y[:n]))
+        else:
+            sums = np.empty(len(x) // PART, "f4")
+            steps += [partial(len(sums), x, sums), total(1, sums, len(sums), arrays[4]), mix(0, x, x, x)]
+            python.append(lambda x=x, out=arrays[4]: out.__setitem__(0, in_order([in_order(p) for p in parts(x)])))
+    return arrays, steps, python
+
+
+def parts(x):
+    return x.reshape(-1, PART)
+
+
+def in_order(numbers):
+    found = np.float32(0)
+    for one in numbers:
+        found = np.float32(found + one)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_python_computes_at_any_number_of_threads(seed):
+    results = []
+    for count in (None, 1, 2, 3, 8):
+        arrays, steps, python = random_program(seed)
+        if count is None:
+            with np.errstate(all="ignore"):
+                for call in python:
+                    call()
+        else:
+            Settings.threads = count
+            program.Program(steps)()
+        results.append(b"".join([a.tobytes() for a in arrays]))
+    assert len(set(results)) == 1
+
+
+def test_the_number_of_threads_may_change_between_runs():
+    out = np.zeros(64, "f4")
+    run = program.Program([long(64, out, 1000)])
+    for count in (1, 4, 2, 8, 3, 1):
+        Settings.threads = count
+        out[:] = 0
+        run()
+        assert out.all()
+    assert program.TEAM.helpers == 7
+
+
+def test_no_steps():
+    program.Program([])()
+    Settings.threads = 2
+    program.Program([mix(0, np.zeros(0, "f4"), np.zeros(0, "f4"), np.zeros(0, "f4"))])()
+
+
+def test_helpers_take_chunks():
+    """Each thread has scratch memory of its own: of some run the chunks have seen that of several."""
+    Settings.threads = 2
+    out = np.zeros(400, "f4")
+    run = program.Program([whose(400, out, 20000, scratch=16)])
+    for _ in range(200):
+        run()
+        if len(set(out.tolist())) == 2:
+            return
+    pytest.fail("the helper has never worked")
+
+
+def at_once(*calls):
+    """Each in a thread of its own; the errors."""
+    errors = []
+
+    def guarded(call):
+        try:
+            call()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(call,)) for call in calls]
+    [thread.start() for thread in threads]
+    [thread.join(120) for thread in threads]
+    assert not any(thread.is_alive() for thread in threads), "deadlock"
+    assert not errors, errors
+
+
+def repeated(seed, runs, stop=None):
+    """A random program time and again, from the same numbers: the same bits each time."""
+    arrays, steps, _ = random_program(seed)
+    begin, run, first = [a.copy() for a in arrays], program.Program(steps), None
+    for _ in range(runs):
+        for a, b in zip(arrays, begin):
+            a[:] = b
+        run()
+        found = b"".join([a.tobytes() for a in arrays])
+        first = first or found
+        assert found == first
+        if stop is not None and stop.is_set():
+            return
+
+
+def test_two_callers_at_once():
+    Settings.threads = 3
+    at_once(lambda: repeated(1, 300), lambda: repeated(2, 300), lambda: repeated(3, 300))
+
+
+def memory():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="this system does not say what memory is used")
+def test_ten_thousand_runs_under_load():
+    """Two callers, a third thread that holds Python's lock now and then, a process that takes a core now and then."""
+    Settings.threads = 2
+    stop, rng = threading.Event(), np.random.default_rng(0)
+    child = os.fork()
+    if child == 0:
+        while True:
+            time.sleep(rng.uniform(0, 0.01))
+            end = time.perf_counter() + rng.uniform(0, 0.02)
+            while time.perf_counter() < end:
+                pass
+
+    def load():
+        while not stop.is_set():
+            sum(range(int(rng.integers(100_000))))
+            time.sleep(rng.uniform(0, 0.005))
+
+    busy = threading.Thread(target=load)
+    busy.start()
+    try:
+        at_once(lambda: repeated(1, 500), lambda: repeated(2, 500))
+        before = memory()
+        at_once(lambda: repeated(1, 5000), lambda: repeated(2, 5000))
+        assert memory() - before < 4 << 20
+    finally:
+        stop.set()
+        busy.join()
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_fork_in_the_middle():
+    """While another thread runs programs; the child has helpers of its own, the parent keeps its own."""
+    Settings.threads = 2
+    stop = threading.Event()
+    other = threading.Thread(target=repeated, args=(1, 10**9, stop))
+    other.start()
+    try:
+        for _ in range(3):
+            child = os.fork()
+            if child == 0:
+                code = 1
+                try:
+                    repeated(2, 50)
+                    code = 0 if program.TEAM.helpers == 1 else 2
+                finally:
+                    os._exit(code)
+            repeated(3, 20)
+            assert os.waitpid(child, 0)[1] == 0
+    finally:
+        stop.set()
+        other.join()
+
+
+def test_ctrl_c_comes_after_the_program():
+    Settings.threads = 2
+    out = np.zeros(100, "f4")
+    run = program.Program([long(100, out, 3000)] * 200)
+    timer = threading.Timer(0.01, os.kill, [os.getpid(), signal.SIGINT])
+    with pytest.raises(KeyboardInterrupt):
+        timer.start()
+        while True:
+            out[:] = 0
+            run()
+    timer.join()
+    run()
+    assert out.all()
+    repeated(1, 20)
+
+
+def test_a_program_is_freed_while_helpers_sleep():
+    Settings.threads = 2
+    for seed in range(20):
+        repeated(seed, 2)
+        time.sleep(0.002)  # long enough to fall asleep
+    assert program.TEAM.words[program.SLEEPING // 8] == program.TEAM.helpers
+
+
+def test_a_process_ends_while_helpers_spin():
+    code = """
+        from minflow.accepted.threads import Settings
+        from minflow.machine import program
+        Settings.threads = 3
+        program.warmup()
+        program.TEAM.grow(2, 64)
+        program.TEAM.words[program.WANTED // 8] = 3
+        """
+    for _ in range(3):
+        subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True, timeout=120)
+
+
+# ---- in plans --------------------------------------------------------------------------------------------------------
+
+def adding(arrays, outs, room, **attrs):
+    """A builder of a sum, in two steps by way of its room."""
+    (x, y), (out,) = arrays, outs
+    if not all(isinstance(a, np.ndarray) and a.size % PART == 0 and a.dtype == np.float32 for a in (x, y)):
+        return None
+    between = room.take(x.size)
+    return [scale(x.size // PART, x, between, 1.0, scratch=PART), mix(x.size // PART, between, y, out)]
+
+
+@pytest.fixture
+def steps_for_add(monkeypatch):
+    monkeypatch.setattr(add, "steps", lambda *arguments, **attrs: prepared(adding, *arguments, **attrs))
+
+
+class Chain(nn.Graph):
+    def build(self, x, y):
+        z = x + y + x  # two sums, one call
+        z = (-z) + y  # an island before the third
+        return z + x + 1.0  # a number does not fit
+
+
+def plan_of(graph) -> Plan:
+    return graph._last.parts[0].plan
+
+
+def test_neighbours_are_one_call(steps_for_add):
+    x, y = flow.randn(4, 16), flow.randn(4, 16)
+    graph = Chain()
+    expected = (-(x + y + x)) + y + x + 1.0
+    assert np.array_equal(graph(x, y).numpy(), expected.numpy())
+    plan = plan_of(graph)
+    units, firsts = plan.units
+    assert [node.op.name for node in plan.nodes] == ["add", "add", "neg", "add", "add", "add"]
+    assert [isinstance(unit, program.Program) for unit in units] == [True, False, True, False]
+    assert firsts == [plan.nodes[i] for i in (0, 2, 3, 5)]
+    assert [len(unit.steps) for unit in units[::2]] == [4, 4]
+    graph.profile()
+    assert np.array_equal(graph(x, y).numpy(), expected.numpy()) and len(plan.seconds) == 6
+    for count in (1, 2, 3):
+        Settings.threads = count
+        assert np.array_equal(graph(x, y).numpy(), expected.numpy())
+
+
+def test_large_inputs_are_read_where_they_are(steps_for_add):
+    x, y = flow.randn(100, 160), flow.randn(100, 160)
+    graph = Chain()
+    assert np.array_equal(graph(x, y).numpy(), ((-(x + y + x)) + y + x + 1.0).numpy())
+    assert [isinstance(unit, program.Program) for unit in plan_of(graph).units[0]].count(True) == 0
+
+
+def test_watched_one_by_one(steps_for_add):
+    x, y = np.ones(16, "f4"), np.full(16, 2, "f4")
+    graph = Chain()
+    graph(flow.tensor(x), flow.tensor(y))
+    plan, seen = plan_of(graph), []
+    plan.run([x, y], watch=lambda node, arrays: seen.append((node.op.name, float(arrays[0][0]))))
+    assert seen == [("add", 3.0), ("add", 4.0), ("neg", -4.0), ("add", -2.0), ("add", -1.0), ("add", 0.0)]
+
+
+def test_an_error_in_an_island_is_its_own(steps_for_add, monkeypatch):
+    wrong = []
+
+    def negative(x, out):
+        if wrong:
+            raise ValueError("now")
+        return np.negative(x, out=out)
+
+    monkeypatch.setattr(neg, "kernel", negative)
+    graph, (x, y) = Chain(), (flow.randn(4, 16), flow.randn(4, 16))
+    expected = graph(x, y).numpy()
+    wrong.append(True)
+    with pytest.raises(ValueError, match="now"):
+        graph(x, y)
+    assert plan_of(graph).failed.op is neg
+    wrong.clear()
+    assert np.array_equal(graph(x, y).numpy(), expected)
+
+
+def test_a_room_is_shared(steps_for_add):
+    """By all ops of a plan: the most that one of them needs."""
+    graph = Chain()
+    graph(flow.randn(4, 16), flow.randn(4, 16))
+    calls = [call for call in plan_of(graph).calls if hasattr(call, "join")]
+    assert len({step.words[1] for call in calls for step in call.steps if step.name == "scale"}) == 1
+
+
+def test_steps_of_one_op():
+    x, y, out = np.arange(16, dtype="f4"), np.ones(16, "f4"), np.empty(16, "f4")
+    program.Program(steps_of(adding, [x, y], [out]))()
+    assert np.array_equal(out, x + 1) and steps_of(adding, [x, 1.0], [out]) is None and mul.steps is None

@@ -127,15 +127,16 @@ class Change:
             return False
         return rule(self, node)
 
-    def fits(self, out: tuple, weight: tuple, channels: int, groups: int) -> bool:
-        """Is this a convolution for blocks: of one group, or of one filter for each channel, and not too small?
-        out, weight: shapes of its result and its filters."""
+    def fits(self, reads: Iterable[Value], out: tuple, weight: tuple, channels: int, groups: int) -> bool:
+        """Is this a convolution for blocks: of one group, or of one filter for each channel, and not too small, where
+        what it reads is not in blocks already? out, weight: shapes of its result and its filters."""
         size = math.prod(weight) * out[0] * math.prod(out[2:])
-        return size >= LEAST and (groups == 1 or groups == channels == weight[0])
+        wanted = size >= LEAST or any(x in self.blocks for x in reads)
+        return wanted and (groups == 1 or groups == channels == weight[0])
 
     def conv2d(self, node: Node) -> bool:
         x, weight = node.inputs
-        if not self.fits(node.out_specs[0].shape, weight.spec.shape, x.spec.shape[1], node.attrs["groups"]):
+        if not self.fits([x], node.out_specs[0].shape, weight.spec.shape, x.spec.shape[1], node.attrs["groups"]):
             return False
         chain = [node]
         while chain[-1].op not in ACTS and (after := self.only_reader(outputs_of(chain[-1])[0])):
@@ -169,7 +170,7 @@ class Change:
 
     def input_grad(self, node: Node) -> bool:
         grad, weight = node.inputs
-        if not self.fits(grad.spec.shape, weight.spec.shape, node.attrs["shape"][1], node.attrs["groups"]):
+        if not self.fits([grad], grad.spec.shape, weight.spec.shape, node.attrs["shape"][1], node.attrs["groups"]):
             return False
         self.blocks[outputs_of(node)[0]], = self.put(blocks.blocks_conv2d_input_grad,
                                                      [self.in_blocks(grad), self.now(weight)], [node], **node.attrs)
@@ -177,7 +178,7 @@ class Change:
 
     def weight_grad(self, node: Node) -> bool:
         grad, x = node.inputs
-        if not self.fits(grad.spec.shape, node.attrs["shape"], x.spec.shape[1], node.attrs["groups"]):
+        if not self.fits([grad, x], grad.spec.shape, node.attrs["shape"], x.spec.shape[1], node.attrs["groups"]):
             return False
         self.plain[outputs_of(node)[0]], = self.put(
             blocks.blocks_conv2d_weight_grad, [self.in_blocks(grad), self.images(x)], [node], images=x.spec.shape,

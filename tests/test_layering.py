@@ -68,7 +68,7 @@ ROOMS = {
     "views": ["core.base.errors", "core.base.events", "core.spec", "core.ir", "core.base.display"],
     "diagnosis": ["core", "compiler", "views"],
     "accepted": ["core"],
-    "machine": ["core.base.errors", "core.op", "core.ops", "core.spec", "core.where", "core.backend.scratch",
+    "machine": ["core.base.errors", "core.ir", "core.op", "core.ops", "core.spec", "core.where", "core.backend.scratch",
                 "compiler.fusion", "accepted.threads"],
     "nn": ["core", "compiler", "views", "diagnosis", "machine.ceilings"],
     "optim": ["core", "nn"],
@@ -352,7 +352,8 @@ LATE = {"minflow.headless",    # imported by `minflow run` only
         *[f"minflow.machine.{name}" for name in ("llvm", "micro", "vectors", "memory", "conv", "winograd", "depthwise",
                                                  "norm", "pool", "activation", "steps", "program",
                                                  "shared", "blocks_norm",
-                                                 "blocks_depthwise", "blocks_pool")],    # where `machine.use` runs
+                                                 "blocks_depthwise", "blocks_pool",
+                                                 "elementary", "clusters")],    # where `machine.use` runs
         "minflow.compat.einops", "minflow.compat.einops_backend"}    # where a program imports einops
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..compiler.fusion import FUSION, blocks
+from ..compiler.fusion.clusters import CLUSTERS
 from ..core.base.errors import MinflowWarning, MissingDependencyError
 from ..core.op import Op, kernel
 from ..core.ops import activation, conv, elementwise, norm, pool
@@ -32,6 +33,7 @@ STEPS: dict[Op, str] = {op: module for module, ops in {
     "blocks_norm": (blocks.blocks_batch_norm, blocks.blocks_batch_norm_grad),
     "blocks_pool": (blocks.blocks_max_pool2d, blocks.blocks_max_pool2d_grad, blocks.blocks_average,
                     blocks.blocks_average_grad),
+    "clusters": CLUSTERS,
 }.items() for op in ops}  # op -> the module in which a builder of its name makes its steps
 PLAIN: dict[Op, Callable] = {}  # NumPy's kernels, while the machine is used
 LATE = 1.0  # seconds after which a compilation is spoken of
@@ -147,6 +149,8 @@ def run_all() -> None:
     program.warmup()
     many = np.ones(1 << 12, "f4")
     kernels.erf(many), kernels.relu6_grad(many, many)
+    for module in set(STEPS.values()):  # an instruction is compiled where it is defined
+        importlib.import_module(f".{module}", __package__)
 
 
 def by_environment() -> None:

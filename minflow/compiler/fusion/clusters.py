@@ -1,0 +1,376 @@
+"""Clusters: neighbouring elementwise operations, and sums along their last axis, as one node.
+
+    after = clusters(graph)
+
+What is computed between the operations of a cluster is never written to memory; what others read are its outputs.
+Members see one shape as rows x columns, the last axis being the columns: their results have it, or one number a row (an
+axis of size 1), or are sums over all rows, which nobody in the cluster reads. Operands may be broadcast along the first
+axes or the last. Reshapes that keep rows and columns, and expansions, are looked through.
+
+A cluster never closes a cycle, keeps to one phase of a training step, and comes before the update of a state that it
+reads. NumPy runs it operation by operation, by the kernels of the ops: the same bits as without the pass. The machine
+(`machine/clusters.py`) gives them within some units in the last place: exp, log, tanh and erf within 2 of float64, and
+sums in another order. Read next: `../uses.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from ...core.ir import Graph, Node, Value, outputs_of
+from ...core.op import Op, kernel
+from ...core.spec import Spec, bool_, float32
+from ..executor import run_node
+from ..passes.recompute import recomputed
+from ..passes.rewrite import rewritten
+from ..uses import Uses
+
+UNARY = {"neg", "abs", "square", "sqrt", "rsqrt", "reciprocal", "exp", "log", "tanh", "sigmoid", "erf", "relu", "relu6"}
+BINARY = {"add", "sub", "mul", "div", "maximum", "minimum", "relu_grad", "relu6_grad", "where", "pow"}
+OVER_ROWS = {"softmax", "log_softmax"}
+SUMS = {"sum", "sum_to", "mean"}
+WHOLE_VIEWS = {"reshape", "detach"}  # of an array whose numbers lie side by side they are such arrays
+ELEMENTWISE = UNARY | BINARY
+
+SCALAR, ROW, FULL, MASK, COLUMN = "scalar", "row", "full", "mask", "column"
+LONGEST = 1 << 12  # columns of a row that a cluster may sum or broadcast along
+SPAN, BESIDE = 128, 16  # nodes: from a cluster's first to its last; between two that share only an input
+OUTPUTS = 8  # of one cluster
+SMALL = 1 << 12  # numbers: a single operation on fewer stays as it is
+
+
+class Operand(NamedTuple):
+    """How a value is read. kind: SCALAR, ROW, FULL or MASK.  period: after how many rows it begins again."""
+
+    kind: str
+    period: int
+
+
+class Code:
+    """The nodes that a cluster stands for, among them views; the values that they read and that others read of them.
+
+    bytecode: what the machine made of it.
+    """
+
+    def __init__(self, nodes: list[Node], inputs: list[Value], outputs: list[Value], rows: int, columns: int):
+        self.nodes, self.inputs, self.outputs, self.rows, self.columns = nodes, inputs, outputs, rows, columns
+        self.bytecode: Any = None
+
+    def read(self, x: Value, shape: tuple) -> Operand | None:
+        """How x is read by a node of this shape."""
+        if self.columns > 1:
+            return read_as(x, shape, self.rows, self.columns)
+        kind = MASK if x.spec.dtype is bool_ else FULL if base_of(x).spec.size == self.rows else SCALAR
+        return Operand(kind, self.rows)
+
+    def __repr__(self) -> str:
+        return ", ".join([node.op.name for node in self.nodes if not node.op.is_view])
+
+
+def infer(*inputs: Spec, code: Code):
+    specs = tuple([v.spec for v in code.outputs])
+    return specs if len(specs) > 1 else specs[0]
+
+
+def run(xp, *inputs, code: Code):
+    """The nodes one by one."""
+    known = dict(zip(code.inputs, inputs))
+    for node in code.nodes:
+        arrays = run_node(node, [known[x] if x.__class__ is Value else x for x in node.inputs])
+        known.update(zip(outputs_of(node), arrays))
+    results = tuple([known[v] for v in code.outputs])
+    return results if len(results) > 1 else results[0]
+
+
+def cluster_op(outputs: int) -> Op:
+    """One result may take the place of an operand of its shape: each number is read before it is written."""
+    op = Op("cluster", ["*inputs"], ["code"], [f"y{i}" for i in range(outputs)], infer, {}, "same", False, outputs == 1,
+            False, "", (), (), "Operations that run as one.")
+    kernel(op, run)
+    return op
+
+
+CLUSTERS = [cluster_op(outputs) for outputs in range(1, OUTPUTS + 1)]
+
+
+# ---- what fits -------------------------------------------------------------------------------------------------------
+
+def base_of(x: Value) -> Value:
+    """What x looks into, through views that a cluster looks through."""
+    while x.node.op.is_view:
+        source = x.node.inputs[0]
+        if x.node.op.name != "expand" and (x.node.op.name not in WHOLE_VIEWS
+                                           or columns_of(source.spec) != columns_of(x.spec)):
+            break
+        x = source
+    return x
+
+
+def whole(x: Value) -> bool:
+    """Do the numbers of x lie side by side? Of a view: if it is surely so."""
+    while x.node.op.is_view:
+        index = x.node.attrs.get("index")
+        if index is None and x.node.op.name not in WHOLE_VIEWS:
+            return False
+        if index is not None:
+            numbers = next((i for i, part in enumerate(index) if part.__class__ is not int), len(index))
+            first, rest = index[numbers : numbers + 1], index[numbers + 1 :]
+            if first and (first[0].__class__ is not tuple or first[0][2] not in (None, 1)) or any(
+                    part != (None, None, None) for part in rest):
+                return False
+        x = x.node.inputs[0]
+    return True
+
+
+def columns_of(spec: Spec) -> int:
+    return spec.shape[-1] if spec.shape else 1
+
+
+def read_as(x: Value, shape: tuple, rows: int, columns: int) -> Operand | None:
+    """How x is read where the result has this shape; None where a cluster of so many rows and columns cannot."""
+    target, source = shape, x
+    base = base_of(x)
+    while source != base:
+        if source.node.op.name == "expand":
+            target, x = source.spec.shape, source.node.inputs[0]
+        source = source.node.inputs[0]
+    if math.prod(target[:-1]) != rows or target[-1:] not in ((columns,), (1,)):
+        return None
+    lead = (1,) * (len(target) - x.spec.ndim) + x.spec.shape
+    if math.prod(lead) == 1:
+        return Operand(SCALAR, 1) if x.spec.dtype is float32 else None
+    lead, last = lead[:-1], lead[-1]
+    first = next((i for i, n in enumerate(lead) if n > 1), len(lead))
+    if lead[first:] != target[first:-1]:
+        return None
+    kind = ROW if last == 1 < columns else FULL
+    if x.spec.dtype is bool_:
+        return Operand(MASK, math.prod(lead)) if kind == FULL else None
+    return Operand(kind, math.prod(lead))
+
+
+def summed_to(node: Node) -> str | None:
+    """ROW or COLUMN: what a sum leaves."""
+    shape, to = node.inputs[0].spec.shape, node.out_specs[0].shape
+    last = len(shape) - 1
+    axes = node.attrs.get("axis", None)
+    if node.op.name == "sum_to":
+        lead = (1,) * (len(shape) - len(to)) + to
+        axes = tuple([i for i, n in enumerate(lead) if n != shape[i]])
+    if axes == (last,):
+        return ROW
+    alone = [i for i in range(last) if shape[i] != 1]
+    if node.op.name != "mean" and axes is not None and set(alone) <= set(axes) <= set(range(last)) and alone:
+        return COLUMN
+    return None
+
+
+def extent(node: Node) -> tuple[int, int] | None:
+    """(rows, columns) of a node that a cluster may hold; None for others."""
+    name, values = node.op.name, [x for x in node.inputs if x.__class__ is Value]
+    summing = name in SUMS
+    if not (summing or name in ELEMENTWISE or name in OVER_ROWS) or not values or node.op.custom:
+        return None
+    spec = values[0].spec if summing else node.out_specs[0]
+    columns = columns_of(spec)
+    if not spec.shape or not spec.size or node.out_specs[0].dtype is not float32 or spec.placement is not None:
+        return None
+    for i, x in enumerate(node.inputs):
+        if x.__class__ is not Value:
+            if name == "where" and i == 0 or x.__class__ is complex:
+                return None
+        elif x.spec.dtype is not (bool_ if name == "where" and i == 0 else float32) or not whole(base_of(x)):
+            return None
+    if name == "pow" and not (node.inputs[1].__class__ in (int, float) and node.inputs[1] in (2, 3)):
+        return None
+    reads = [read_as(x, spec.shape, spec.size // columns, columns) for x in values]
+    if None in reads or name in OVER_ROWS and node.attrs["dim"] != spec.ndim - 1 or summing and not summed_to(node):
+        return None
+    by_rows = summing or name in OVER_ROWS or not all([plain(read, spec) for read in reads])
+    if by_rows and not 1 < columns <= LONGEST:
+        return None
+    return spec.size // columns, columns
+
+
+def plain(read: Operand, spec: Spec) -> bool:
+    """Is an operand read number by number, or one for all?"""
+    return read.kind == SCALAR or read.period * columns_of(spec) == spec.size and read.kind != ROW
+
+
+# ---- groups ----------------------------------------------------------------------------------------------------------
+
+class Group:
+    """Nodes that become one. before, after: groups that must come before and after it."""
+
+    def __init__(self, node: Node, position: int, form: tuple[int, int] | None):
+        self.nodes, self.first, self.last, self.form = [node], position, position, form
+        self.before: set[Group] = set()
+        self.after: set[Group] = set()
+
+    @property
+    def phase(self) -> str:
+        phase = self.nodes[0].phase
+        return "backward" if phase == "recompute" else phase
+
+
+class Groups:
+    """of: node -> its group. Begins with a group for each node."""
+
+    def __init__(self, graph: Graph):
+        self.graph, self.uses = graph, Uses(graph)
+        self.position = {node: i for i, node in enumerate(graph.nodes)}
+        self.new = {*graph.updates.values()}  # written in place by a node that gives nothing else
+        self.shown = {*graph.outputs, *self.new}
+        self.of = {node: Group(node, i, extent(node)) for i, node in enumerate(graph.nodes)}
+        self.readers: dict[Value, list[Node]] = {}
+        for node in graph.nodes:
+            for x in self.reads(node):
+                self.readers.setdefault(x, []).append(node)
+                if x.node in self.of:
+                    self.join(x.node, node)
+        for state, value in graph.updates.items():
+            if value.node in self.of:
+                for i, _ in self.uses.reads.get(Value(state, 0, state.out_specs[0]), ()):
+                    if graph.nodes[i] is not value.node and i < self.of[value.node].first:
+                        self.join(graph.nodes[i], value.node)
+
+    def join(self, a: Node, b: Node) -> None:
+        self.of[a].after.add(self.of[b])
+        self.of[b].before.add(self.of[a])
+
+    def reads(self, node: Node) -> list[Value]:
+        """What a node reads: behind views, if a cluster may hold it."""
+        values = [x for x in node.inputs if x.__class__ is Value]
+        return values if self.of[node].form is None else [base_of(x) for x in values]
+
+    def outputs(self, nodes: Iterable[Node]) -> list[Value]:
+        """What others read of these nodes."""
+        inside, found = set(nodes), []
+        for node in nodes:
+            for v in outputs_of(node):
+                if v in self.shown or any([reader not in inside for reader in self.readers.get(v, ())]):
+                    found.append(v)
+        return found
+
+    def merge(self, a: Group, b: Group, span: int) -> bool:
+        """Make one group of two, if they fit and nothing between them reads of one and is read by the other."""
+        if a is b or a.form is None or b.form is None or a.phase != b.phase:
+            return False
+        if max(a.last, b.last) - min(a.first, b.first) > span or a.form[0] != b.form[0]:
+            return False
+        if a.form != b.form and 1 not in (a.form[1], b.form[1]):
+            return False
+        columns = {v for node in (*a.nodes, *b.nodes) if node.op.name in SUMS and summed_to(node) == COLUMN
+                   for v in outputs_of(node)}
+        nodes = sorted([*a.nodes, *b.nodes], key=lambda node: self.position[node])
+        if any(x in columns for node in nodes for x in self.reads(node)):
+            return False
+        outputs = self.outputs(nodes)
+        if len(outputs) > (1 if self.new.intersection(outputs) else OUTPUTS) or between(a, b) or between(b, a):
+            return False
+        a.nodes, a.first, a.last = nodes, min(a.first, b.first), max(a.last, b.last)
+        a.form = a.form[0], max(a.form[1], b.form[1])
+        for node in b.nodes:
+            self.of[node] = a
+        for here, there in ((b.before, "after"), (b.after, "before")):
+            for group in here:
+                getattr(group, there).discard(b)
+                if group is not a:
+                    getattr(group, there).add(a)
+        a.before, a.after = (a.before | b.before) - {a, b}, (a.after | b.after) - {a, b}
+        return True
+
+    def order(self) -> list[Group]:
+        """In which each can run: where the last of its nodes stood, or before the first that reads of it."""
+        done: set[Group] = set()
+        found = []
+        for i, node in enumerate(self.graph.nodes):
+            if self.of[node].last != i:
+                continue
+            stack = [self.of[node]]
+            while stack:
+                group = stack[-1]
+                missing = [g for g in self.needs(group) if g not in done]
+                if missing:
+                    stack += missing
+                    continue
+                stack.pop()
+                if group not in done:
+                    done.add(group)
+                    found.append(group)
+        return found
+
+    def needs(self, group: Group) -> Iterable[Group]:
+        if len(group.nodes) > 1:
+            return group.before
+        direct = [x.node for x in group.nodes[0].inputs if x.__class__ is Value]
+        return {*group.before, *[self.of[node] for node in direct if node in self.of]}
+
+    def code(self, group: Group) -> Code:
+        """With the views between its nodes. Where no operand is a row or repeated, all is one column."""
+        inside, views, inputs, flat = set(group.nodes), set(), {}, True
+        rows, columns = group.form
+        for node in group.nodes:
+            shape = node.inputs[0].spec.shape if node.op.name in SUMS else node.out_specs[0].shape
+            flat = flat and node.op.name in ELEMENTWISE and shape[-1] == columns
+            for x in node.inputs:
+                if x.__class__ is not Value:
+                    continue
+                base = base_of(x)
+                flat = flat and plain(read_as(x, shape, rows, columns), Spec((rows, columns), float32))
+                while x != base:
+                    views.add(x.node)
+                    x = x.node.inputs[0]
+                if base.node not in inside:
+                    inputs[base] = None
+        nodes = sorted([*inside, *views], key=lambda node: self.position[node])
+        extent = (rows * columns, 1) if flat else (rows, columns)
+        return Code(nodes, list(inputs), self.outputs(group.nodes), *extent)
+
+
+def between(a: Group, b: Group) -> bool:
+    """Is there a way from a to b through another group?"""
+    stack = [group for group in a.after if group is not b and group.first < b.last]
+    seen = set(stack)
+    while stack:
+        for group in stack.pop().after:
+            if group is b:
+                return True
+            if group not in seen and group.first < b.last:
+                seen.add(group)
+                stack.append(group)
+    return False
+
+
+# ---- the pass --------------------------------------------------------------------------------------------------------
+
+def clusters(graph: Graph) -> Graph:
+    """With one node for each group of neighbours that can run together."""
+    graph = recomputed(graph)  # before, since what a cluster computes again costs nothing
+    groups = Groups(graph)
+    for node in graph.nodes:
+        for x in groups.reads(node):
+            if x.node in groups.of:
+                groups.merge(groups.of[x.node], groups.of[node], SPAN)
+    for value, readers in groups.readers.items():
+        for a, b in zip(readers, readers[1:]):
+            if groups.of[b].form and value.spec.size == math.prod(groups.of[b].form):
+                groups.merge(groups.of[a], groups.of[b], BESIDE)
+    nodes, instead = [], {}
+    for group in groups.order():
+        last = group.nodes[-1]
+        if group.form is None or len(group.nodes) == 1 and math.prod(group.form) < SMALL:
+            nodes.append(last)
+            continue
+        code = groups.code(group)
+        specs = tuple([v.spec for v in code.outputs])
+        node = Node(CLUSTERS[len(specs) - 1], list(code.inputs), {"code": code}, specs, 0, (), last.scope, last.where)
+        node.origin, node.number = last.origin, last.number
+        node.parts = tuple([part for one in group.nodes for part in one.parts or (one,)])
+        nodes.append(node)
+        # a gradient's link may lead to what nobody reads any more
+        instead.update({v: outputs_of(node)[0] for one in group.nodes for v in outputs_of(one)})
+        instead.update(zip(code.outputs, outputs_of(node)))
+    return rewritten(graph, nodes, instead)

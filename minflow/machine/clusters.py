@@ -1,0 +1,531 @@
+"""Clusters: elementwise operations and sums along rows as one instruction, which interprets a program of vectors.
+
+A cluster works on rows x columns numbers, block by block: some whole rows, which stay in the first cache with all that
+is computed of them. An operation of the program is a loop over a block, so that reading the program costs little, and
+no code is made for a model. What has one number for each row is computed so, and spread over its row where it is met;
+one number for each column is repeated for each row of a block; sums of columns are kept for each chunk and added in the
+order of chunks. Results are those of NumPy within some units in the last place, for sums: of the sum of magnitudes.
+What a cluster means: `../compiler/fusion/clusters.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from llvmlite import ir
+from numba import float32, types
+from numba.extending import intrinsic
+
+from ..compiler.fusion import clusters as fusion
+from ..core.ir import Value, outputs_of
+from . import elementary, llvm
+from .conv import BYTES, compiled
+from .llvm import FLOAT, LANES, VECTOR, WORD, function, number_at, put
+from .steps import Room, Step, instruction, word_at
+from .vectors import add, called, filled, load, load_some, store, store_some, vector
+
+BLOCK = 1 << 10  # numbers, where rows are not longer
+WORK, CHUNK = 1 << 18, (1 << 12, 1 << 16)  # of a chunk: numbers times operations; numbers
+STEP = LANES * BYTES
+SCALAR, ROW, FULL, MASK, TILE, COLUMN = range(6)  # what an input or output holds; a tile: a row repeated for each row
+
+# ---- operations on blocks --------------------------------------------------------------------------------------------
+
+
+def larger(builder, a, b):
+    """NaN where one is."""
+    found = builder.select(builder.fcmp_ordered("<", b, a), a, b)
+    return builder.select(builder.fcmp_unordered("uno", a, a), a, found)
+
+
+def smaller(builder, a, b):
+    found = builder.select(builder.fcmp_ordered(">", b, a), a, b)
+    return builder.select(builder.fcmp_unordered("uno", a, a), a, found)
+
+
+def relu6_grad(builder, x, y):
+    flat = builder.or_(builder.fcmp_ordered("<=", y, llvm.filled(0)), builder.fcmp_ordered(">=", y, llvm.filled(6)))
+    return builder.fmul(x, builder.select(flat, llvm.filled(0), llvm.filled(1)))
+
+
+BODIES: dict[str, tuple[int, Callable]] = {  # (how many operands, vectors to a vector)
+    "copy": (1, lambda builder, x: x),
+    "add": (2, lambda builder, x, y: builder.fadd(x, y)),
+    "sub": (2, lambda builder, x, y: builder.fsub(x, y)),
+    "mul": (2, lambda builder, x, y: builder.fmul(x, y)),
+    "div": (2, lambda builder, x, y: builder.fdiv(x, y)),
+    "maximum": (2, larger),
+    "minimum": (2, smaller),
+    "relu": (1, lambda builder, x: builder.select(builder.fcmp_ordered("<=", x, llvm.filled(0)), llvm.filled(0), x)),
+    "relu_grad": (2, lambda builder, x, y: builder.fmul(
+        x, builder.select(builder.fcmp_unordered("!=", y, llvm.filled(0)), llvm.filled(1), llvm.filled(0)))),
+    "relu6": (1, lambda builder, x: elementary.kept(builder, x, 0, 6)),
+    "relu6_grad": (2, relu6_grad),
+    "where": (3, lambda builder, mask, x, y: builder.select(
+        builder.fcmp_ordered("==", mask, llvm.filled(0)), y, x)),
+    "abs": (1, elementary.size_of),
+    "sqrt": (1, lambda builder, x: called(builder, f"llvm.sqrt.v{LANES}f32", VECTOR, x)),
+    "exp": (1, elementary.exp),
+    "log": (1, elementary.log),
+    "tanh": (1, elementary.tanh),
+    "erf": (1, elementary.erf),
+}
+CODES = {name: number for number, name in enumerate((*BODIES, "spread", "row_sum", "row_max", "column_sum"))}
+SPREAD, ROW_SUM, ROW_MAX = CODES["spread"], CODES["row_sum"], CODES["row_max"]
+
+
+@function("operate", 9, inline=False)
+def operate(builder, code, out, a, b, c, a_step, b_step, c_step, count):
+    """out = code(a, b, c), so many vectors; a step is 0 where an operand is one vector."""
+    done = builder.append_basic_block("done")
+    choice = builder.switch(code, done)
+    for number, (operands, body) in enumerate(BODIES.values()):
+        block = builder.append_basic_block("case")
+        choice.add_case(llvm.word(number), block)
+        builder.position_at_end(block)
+        steps = [llvm.word(STEP), *(a_step, b_step, c_step)[:operands]]
+
+        def once(k, places, operands=operands, body=body, steps=steps):
+            target, *sources = places
+            llvm.store(builder, body(builder, *[llvm.load(builder, x) for x in sources]), target)
+            return [builder.add(x, step) for x, step in zip(places, steps)]
+
+        llvm.loop(builder, count, [out, *(a, b, c)[:operands]], once)
+        builder.branch(done)
+    builder.position_at_end(done)
+
+
+def reduced(name: str):
+    """A compiled function: one number of a vector's lanes, two and two."""
+
+    @intrinsic
+    def lanes(context, x):
+        def code(context, builder, signature, arguments):
+            kind = f"llvm.vector.reduce.{name}.v{LANES}f32"
+            start = [ir.Constant(FLOAT, -0.0)] if name == "fadd" else []
+            found = builder.module.globals.get(kind)
+            if found is None:
+                found = ir.Function(builder.module, ir.FunctionType(FLOAT, [*[x.type for x in start], VECTOR]), kind)
+            return builder.call(found, [*start, *arguments], fastmath=("reassoc",) if start else ())
+        return types.float32(vector), code
+
+    return lanes
+
+
+sum_of_lanes, most_of_lanes = reduced("fadd"), reduced("fmaximum")
+
+
+@intrinsic
+def maximum(context, x, y):
+    return vector(vector, vector), lambda context, builder, _, a: larger(builder, *a)
+
+
+@intrinsic
+def mask_at(context, base):
+    """16 bytes as numbers, 1 where a byte is not 0."""
+    def code(context, builder, signature, arguments):
+        kind = ir.VectorType(ir.IntType(8), LANES)
+        found = builder.load(builder.inttoptr(arguments[0], kind.as_pointer()), align=1)
+        nothing = ir.Constant(kind, [0] * LANES)
+        return builder.select(builder.icmp_unsigned("!=", found, nothing), llvm.filled(1), llvm.filled(0))
+    return vector(types.int64), code
+
+
+@intrinsic
+def byte_at(context, base):
+    def code(context, builder, signature, arguments):
+        pointer = builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
+        return builder.zext(builder.load(pointer), WORD)
+    return types.int64(types.int64), code
+
+
+@intrinsic
+def put_word(context, words, i, word):
+    def code(context, builder, signature, arguments):
+        pointer = builder.inttoptr(arguments[0], WORD.as_pointer())
+        builder.store(arguments[2], builder.gep(pointer, [arguments[1]]))
+        return context.get_dummy_value()
+    return types.void(types.int64, types.int64, types.int64), code
+
+
+@compiled
+def copy_in(source, target, count):
+    """So many numbers, and zeros up to a whole vector."""
+    for i in range(0, count, LANES):
+        store(target + i * BYTES, load_some(source + i * BYTES, count - i, filled(float32(0))))
+
+
+@compiled
+def copy_out(source, target, count):
+    for i in range(0, count, LANES):
+        store_some(target + i * BYTES, count - i, load(source + i * BYTES))
+
+
+@compiled
+def masks_in(source, target, count):
+    whole = count // LANES * LANES
+    for i in range(0, whole, LANES):
+        store(target + i * BYTES, mask_at(source + i))
+    for i in range(whole, count):
+        put(target, i, float32(1) if byte_at(source + i) else float32(0))
+
+
+@compiled
+def spread_rows(out, a, rows, columns):
+    """Each number over its row; what goes beyond a row is written over by the next."""
+    for r in range(rows):
+        number, p = filled(number_at(a, r)), out + r * columns * BYTES
+        for q in range(p, p + columns * BYTES, STEP):
+            store(q, number)
+
+
+@compiled
+def sum_rows(out, a, rows, columns):
+    zeros, left = filled(float32(0)), columns % LANES
+    for r in range(rows):
+        p = a + r * columns * BYTES
+        end = p + columns // LANES * STEP
+        found = load_some(end, left, zeros) if left else zeros
+        for q in range(p, end, STEP):
+            found = add(found, load(q))
+        put(out, r, sum_of_lanes(found))
+
+
+@compiled
+def most_of_rows(out, a, rows, columns):
+    least, left = filled(float32(-np.inf)), columns % LANES
+    for r in range(rows):
+        p = a + r * columns * BYTES
+        end = p + columns // LANES * STEP
+        found = load_some(end, left, least) if left else least
+        for q in range(p, end, STEP):
+            found = maximum(found, load(q))
+        put(out, r, most_of_lanes(found))
+
+
+@compiled
+def sum_columns(out, a, rows, columns, apart):
+    """out += the sum of these rows, which are `apart` bytes apart."""
+    zeros, left, end = filled(float32(0)), columns % LANES, columns // LANES * STEP
+    for q in range(0, end, STEP):
+        found = load(out + q)
+        for p in range(a + q, a + q + rows * apart, apart):
+            found = add(found, load(p))
+        store(out + q, found)
+    if left:
+        found = load(out + end)
+        for p in range(a + end, a + end + rows * apart, apart):
+            found = add(found, load_some(p, left, zeros))
+        store(out + end, found)
+
+
+# ---- the interpreter -------------------------------------------------------------------------------------------------
+
+HEAD = 9  # words before those of inputs and outputs
+LINE, INPUT, OUTPUT = 9, 3, 2  # words of the program for each
+
+
+@compiled
+def run_lines(program, lines, places, rows, columns):
+    for i in range(lines):
+        line = program + i * LINE * 8
+        code, out, a = word_at(line, 0), word_at(places, word_at(line, 1)), word_at(places, word_at(line, 2))
+        if code == SPREAD:
+            spread_rows(out, a, rows, columns)
+        elif code == ROW_SUM:
+            sum_rows(out, a, rows, columns)
+        elif code == ROW_MAX:
+            most_of_rows(out, a, rows, columns)
+        elif code > ROW_MAX:
+            sum_columns(out, a, rows, columns, columns * BYTES)
+        else:
+            b, c = word_at(places, word_at(line, 3)), word_at(places, word_at(line, 4))
+            count = rows if word_at(line, 8) == ROW else rows * columns
+            operate(code, out, a, b, c, word_at(line, 5), word_at(line, 6), word_at(line, 7),
+                    (count + LANES - 1) // LANES)
+
+
+@instruction
+def run_cluster(words, chunk, scratch):
+    """words: the program, lines, places, inputs, outputs, rows, columns, rows of a chunk, rows of a block; the address
+    of each input and output. A place is where an operand stands now: in scratch memory, or in an array itself."""
+    program, lines, count = word_at(words, 0), word_at(words, 1), word_at(words, 2)
+    inputs, outputs, columns = word_at(words, 3), word_at(words, 4), word_at(words, 6)
+    first = chunk * word_at(words, 7)
+    last, height = min(first + word_at(words, 7), word_at(words, 5)), word_at(words, 8)
+    places = (scratch + 63) // 64 * 64
+    base, table = places + (count * 8 + 63) // 64 * 64, program + lines * LINE * 8
+    for i in range(count):
+        put_word(places, i, base + word_at(table, i))
+    of_inputs = table + count * 8
+    of_outputs, addresses = of_inputs + inputs * INPUT * 8, words + HEAD * 8
+    for i in range(inputs):
+        kind, source = word_at(of_inputs, i * INPUT), word_at(addresses, i)
+        place = word_at(places, word_at(of_inputs, i * INPUT + 1))
+        if kind == SCALAR:
+            store(place, filled(number_at(source, 0)))
+        elif kind == TILE:
+            for r in range(height):
+                copy_in(source, place + r * columns * BYTES, columns)
+    for i in range(outputs):
+        if word_at(of_outputs, i * OUTPUT) == COLUMN:
+            wide = (columns + LANES - 1) // LANES * STEP
+            place = word_at(addresses, inputs + i) + chunk * wide
+            put_word(places, word_at(of_outputs, i * OUTPUT + 1), place)
+            for q in range(place, place + wide, STEP):
+                store(q, filled(float32(0)))
+    for row in range(first, last, height):
+        rows = min(height, last - row)
+        numbers = rows * columns
+        for i in range(inputs):
+            kind, where = word_at(of_inputs, i * INPUT), word_at(of_inputs, i * INPUT + 1)
+            start, place = row % word_at(of_inputs, i * INPUT + 2), base + word_at(table, where)
+            if kind == FULL:
+                source = word_at(addresses, i) + start * columns * BYTES
+                if numbers % LANES == 0:
+                    put_word(places, where, source)
+                else:
+                    put_word(places, where, place)
+                    copy_in(source, place, numbers)
+            elif kind == ROW:
+                copy_in(word_at(addresses, i) + start * BYTES, place, rows)
+            elif kind == MASK:
+                masks_in(word_at(addresses, i) + start * columns, place, numbers)
+        for i in range(outputs):
+            if word_at(of_outputs, i * OUTPUT) == FULL:
+                where = word_at(of_outputs, i * OUTPUT + 1)
+                put_word(places, where, word_at(addresses, inputs + i) + row * columns * BYTES if numbers % LANES == 0
+                         else base + word_at(table, where))
+        run_lines(program, lines, places, rows, columns)
+        for i in range(outputs):
+            kind, place = word_at(of_outputs, i * OUTPUT), word_at(places, word_at(of_outputs, i * OUTPUT + 1))
+            if kind == FULL and numbers % LANES:
+                copy_out(place, word_at(addresses, inputs + i) + row * columns * BYTES, numbers)
+            elif kind == ROW:
+                copy_out(place, word_at(addresses, inputs + i) + row * BYTES, rows)
+
+
+@instruction
+def add_columns(words, chunk, scratch):
+    """words: sums of each chunk, chunks, columns, where their sum goes."""
+    count, columns, target = word_at(words, 1), word_at(words, 2), word_at(words, 3)
+    wide = (columns + LANES - 1) // LANES * STEP
+    for i in range(0, columns, LANES):
+        found, p = filled(float32(0)), word_at(words, 0) + i * BYTES
+        for q in range(p, p + count * wide, wide):
+            found = add(found, load(q))
+        store_some(target + i * BYTES, columns - i, found)
+
+
+# ---- bytecode --------------------------------------------------------------------------------------------------------
+
+class Register(NamedTuple):
+    """kind: ROW, FULL, SCALAR or COLUMN.  place: its number."""
+
+    kind: int
+    place: int
+
+
+class Bytecode:
+    """What `run_cluster` interprets, as it grows. kinds: of each place.  lines: of LINE words.
+
+    own: the places that are not free for another result once nobody reads them any more.
+    """
+
+    def __init__(self, rows: int, columns: int):
+        self.rows, self.columns = rows, columns
+        self.kinds: list[int] = []
+        self.lines: list[list[int]] = []
+        self.own: set[int] = set()
+        self.inputs: list[tuple[int, int, int]] = []  # kind, place, after how many rows it begins again
+        self.sources: list[int | np.ndarray] = []  # which array of the cluster, or a number
+        self.outputs: list[tuple[int, int]] = []
+        self.numbers: dict[bytes, Register] = {}
+        self.spreads: dict[Register, Register] = {}
+
+    def place(self, kind: int, own: bool = False) -> int:
+        self.kinds.append(kind)
+        if own:
+            self.own.add(len(self.kinds) - 1)
+        return len(self.kinds) - 1
+
+    def input(self, source: int | np.ndarray, kind: int, period: int) -> Register:
+        register = Register(FULL if kind == MASK else kind, self.place(FULL if kind == MASK else kind, own=True))
+        self.inputs.append((kind, register.place, period))
+        self.sources.append(source)
+        return register
+
+    def number(self, x: float) -> Register:
+        array = np.array([x], "f4")
+        if array.tobytes() not in self.numbers:
+            self.numbers[array.tobytes()] = self.input(array, SCALAR, 1)
+        return self.numbers[array.tobytes()]
+
+    def line(self, name: str, kind: int, *operands: Register) -> Register:
+        out, more = Register(kind, self.place(kind, own=kind != FULL)), 3 - len(operands)
+        steps = [0 if x.kind == SCALAR else STEP for x in operands]
+        places = [x.place for x in operands]
+        self.lines.append([CODES[name], out.place, *places, *places[:1] * more, *steps, *[0] * more, kind])
+        return out
+
+    def __call__(self, name: str, *operands: Register | float) -> Register:
+        """Append an operation on vectors; its result has a number for each row if no operand has more."""
+        registers = [x if isinstance(x, Register) else self.number(x) for x in operands]
+        if all(x.kind != FULL for x in registers):
+            return self.line(name, ROW, *registers)
+        return self.line(name, FULL, *[self.full(x) if x.kind == ROW else x for x in registers])
+
+    def full(self, x: Register) -> Register:
+        """x with a number for each column, too."""
+        if x.kind == FULL:
+            return x
+        if x not in self.spreads:
+            self.spreads[x] = self.line("spread" if x.kind == ROW else "copy", FULL, x)
+        return self.spreads[x]
+
+    def over_row(self, name: str, x: Register) -> Register:
+        return self.line(name, ROW, self.full(x))
+
+    def over_columns(self, x: Register) -> Register:
+        return self.line("column_sum", COLUMN, self.full(x))
+
+    def output(self, x: Register, kind: int) -> None:
+        """What is written from here to an array. What another output is, too, is copied."""
+        if kind == FULL and (x.kind != FULL or x.place in self.own):
+            x = self.line("copy", FULL, self.full(x))
+        self.own.add(x.place)
+        self.outputs.append((kind, x.place))
+
+    def height(self) -> int:
+        """Rows of a block: whole vectors where that goes, and within one period of each input."""
+        most = max(1, BLOCK // self.columns)
+        repeated = math.gcd(*[n for kind, _, n in self.inputs if kind in (ROW, FULL, MASK) and 1 < n < self.rows])
+        whole = LANES // math.gcd(LANES, self.columns)
+        if repeated:
+            fitting = [n for n in range(1, most + 1) if repeated % n == 0]
+            return max(fitting, key=lambda n: (n % whole == 0, n))
+        return max(most // whole * whole, 1) if most >= whole else most
+
+    def offsets(self, height: int) -> tuple[list[int], int]:
+        """Where in scratch memory each place is, in bytes, and how many there are. Results share what is free again."""
+        sizes = {SCALAR: LANES, ROW: -(-height // LANES) * LANES + LANES, COLUMN: 0}
+        sizes[FULL] = sizes[TILE] = -(-height * self.columns // LANES) * LANES + 2 * LANES
+        last = {place: i for i, line in enumerate(self.lines) for place in line[2:5]}
+        found, total, free = [0] * len(self.kinds), 0, []
+        for place, kind in enumerate(self.kinds):
+            if place in self.own:
+                found[place], total = total, total + sizes[kind] * BYTES
+        for i, line in enumerate(self.lines):
+            # an operation on vectors may write where it reads; one on rows may not
+            after = line[0] >= SPREAD
+            dying = {p for p in line[2:5] if p not in self.own and last[p] == i}
+            free += [] if after else [found[p] for p in sorted(dying)]
+            if line[1] not in self.own:
+                if not free:
+                    free.append(total)
+                    total += sizes[FULL] * BYTES
+                found[line[1]] = free.pop()
+            free += [found[p] for p in sorted(dying)] if after else []
+        return found, total
+
+    def finished(self) -> Bytecode:
+        """What depends on no array."""
+        height = self.height()
+        inputs = [(TILE if (kind, n) == (FULL, 1) and height > 1 else kind, place, n) for kind, place, n in self.inputs]
+        work = max(sum([line[-1] == FULL for line in self.lines]), 1) * self.columns
+        most = min(max(WORK // work * self.columns, CHUNK[0]), CHUNK[1]) // self.columns
+        high = max(most // height, 1) * height
+        offsets, scratch = self.offsets(height)
+        self.chunks, self.scratch = -(-self.rows // high), scratch // BYTES + len(offsets) * 2 + 3 * LANES
+        self.words = np.array([*sum(self.lines, []), *offsets, *sum(inputs, ()), *sum(self.outputs, ())], "i8")
+        counts = len(self.lines), len(offsets), len(inputs), len(self.outputs)
+        self.head = (*counts, self.rows, self.columns, high, height)
+        return self
+
+    def steps(self, arrays: list[np.ndarray], outs: list[np.ndarray], room: Room) -> list[Step]:
+        wide, after, targets = -(-self.columns // LANES) * LANES, [], []
+        for (kind, _), out in zip(self.outputs, outs):
+            targets.append(room.take(self.chunks * wide) if kind == COLUMN else out)
+            if kind == COLUMN:
+                after.append(add_columns(1, targets[-1], self.chunks, self.columns, out))
+        sources = [arrays[x] if x.__class__ is int else x for x in self.sources]
+        step = run_cluster(self.chunks, self.words, *self.head, *sources, *targets, scratch=self.scratch)
+        return [step, *after]
+
+
+# ---- what ops are made of --------------------------------------------------------------------------------------------
+
+def softmax(p, x, dim):
+    grown = p("exp", p("sub", x, p.over_row("row_max", x)))
+    return p("mul", grown, p("div", 1.0, p.over_row("row_sum", grown)))
+
+
+def log_softmax(p, x, dim):
+    below = p("sub", x, p.over_row("row_max", x))
+    return p("sub", below, p("log", p.over_row("row_sum", p("exp", below))))
+
+
+def power(p, x, exponent):
+    found = p("mul", x, x)
+    return found if exponent == 2 else p("mul", found, x)
+
+
+RULES: dict[str, Callable] = {  # the op's name -> its register, from registers and numbers
+    **{name: lambda p, *x, name=name: p(name, *x) for name in BODIES},
+    "neg": lambda p, x: p("mul", x, -1.0),
+    "square": lambda p, x: p("mul", x, x),
+    "reciprocal": lambda p, x: p("div", 1.0, x),
+    "rsqrt": lambda p, x: p("div", 1.0, p("sqrt", x)),
+    "sigmoid": lambda p, x: p("div", 1.0, p("add", p("exp", p("mul", x, -1.0)), 1.0)),
+    "pow": power,
+    "softmax": softmax,
+    "log_softmax": log_softmax,
+}
+KINDS = {fusion.SCALAR: SCALAR, fusion.ROW: ROW, fusion.FULL: FULL, fusion.MASK: MASK}
+
+
+def bytecode_of(code) -> Bytecode:
+    bytecode, known = Bytecode(code.rows, code.columns), {}
+    inputs = {value: i for i, value in enumerate(code.inputs)}
+
+    def register(x: Value | float, shape: tuple) -> Register | float:
+        """An input has a register for each way in which it is read."""
+        if not isinstance(x, Value):
+            return float(x)
+        base = fusion.base_of(x)
+        if base not in inputs:
+            return known[base]
+        read = code.read(x, shape)
+        if (base, read) not in known:
+            known[base, read] = bytecode.input(inputs[base], KINDS[read.kind], read.period)
+        return known[base, read]
+
+    for node in code.nodes:
+        if node.op.is_view:
+            continue
+        out, summing = outputs_of(node)[0], node.op.name in fusion.SUMS
+        shape = node.inputs[0].spec.shape if summing else out.spec.shape
+        operands = [register(x, shape) for x in node.inputs]
+        if summing and fusion.summed_to(node) == fusion.COLUMN:
+            known[out] = bytecode.over_columns(*operands)
+        elif summing:
+            found = bytecode.over_row("row_sum", *operands)
+            known[out] = bytecode("div", found, float(code.columns)) if node.op.name == "mean" else found
+        else:
+            known[out] = RULES[node.op.name](bytecode, *operands, **node.attrs)
+    for value in code.outputs:
+        found = known[value]
+        whole = value.spec.size == code.rows * code.columns
+        bytecode.output(found, COLUMN if found.kind == COLUMN else FULL if whole else ROW)
+    return bytecode.finished()
+
+
+def cluster(arrays, outs, room, code) -> list[Step] | None:
+    """The steps of a cluster; None where an array is not whole."""
+    if not all([a.flags.c_contiguous for a in (*arrays, *outs)]):
+        return None
+    code.bytecode = code.bytecode or bytecode_of(code)
+    return code.bytecode.steps(arrays, outs, room)

@@ -1,0 +1,149 @@
+"""Groups of elementwise operations: what becomes one node, what must stay apart, and that NumPy gives the same bits."""
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow import nn
+from minflow.compiler.executor import run
+from minflow.compiler.fusion.clusters import OUTPUTS, clusters
+from minflow.compiler.passes import PASSES, run_passes
+from minflow.compiler.plan import Plan
+from minflow.core.trace import trace
+from tests.cluster_programs import inputs_of, random_program, training
+from tests.reference import execute
+
+
+def traced(program, *inputs):
+    return run_passes(trace(program, [flow.tensor(x) for x in inputs])[0], PASSES[:-1])[-1].graph
+
+
+def ops(graph):
+    """Names of ops; of a cluster those that it holds."""
+    return [repr(n.attrs["code"]) if n.op.name == "cluster" else n.op.name for n in graph.nodes if not n.op.is_view]
+
+
+def same_bits(before, after, *arrays):
+    after.verify()
+    expected = [x.tobytes() for x in execute(before, arrays)]
+    assert [x.tobytes() for x in execute(after, arrays)] == expected
+    assert [x.tobytes() for x in run(Plan(after), arrays)] == expected
+
+
+X = np.random.default_rng(0).standard_normal((6, 8)).astype("f4")
+W = np.random.default_rng(1).standard_normal((8, 8)).astype("f4")
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_programs_keep_their_bits(seed):
+    arrays = inputs_of([(4, 7, 16), (3, 33), (2, 3, 5, 5), (1, 9), (17, 1), (5, 40)][seed % 6], seed)
+    graph = traced(random_program(seed, seed % 2 == 1), *arrays)
+    after = clusters(graph)
+    assert len(after.nodes) < len(graph.nodes) and len(graph.nodes) == len(traced(random_program(
+        seed, seed % 2 == 1), *arrays).nodes), "a pass is pure"
+    with np.errstate(all="ignore"):
+        same_bits(graph, after, *arrays)
+
+
+@pytest.mark.parametrize("name", ["decoder", "dense"])
+def test_training_keeps_its_bits(name):
+    found = []
+    for passes in (PASSES, (*PASSES[:-1], clusters, PASSES[-1]), (*PASSES, clusters)):
+        graph, batch = training(name, passes)
+        losses = [graph(*batch).item() for _ in range(3)]
+        found.append((losses, {key: value.numpy().tobytes() for key, value in graph.model.state_dict().items()}))
+    assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize("expected, function", [
+    ("mean, sub, mul, mean, add, rsqrt, mul, mul, add", lambda x, w, m: nn.functional.layer_norm(x, (8,), w, w)),
+    ("div, where, softmax", lambda x, w, m: flow.softmax((x / 3).masked_fill(m, -1e9), dim=-1)),
+    ("add, mul, erf, add, mul, mul", lambda x, w, m: nn.functional.gelu(x + w)),
+    ("add, relu, sum", lambda x, w, m: flow.relu(x + w).sum(0)),
+    ("exp, mul, sum, sub", lambda x, w, m: x - (flow.exp(x) * x).sum(-1, keepdim=True)),
+])
+def test_what_layers_become(expected, function):
+    graph = traced(function, X, W[0], X > 0)
+    assert ops(clusters(graph)) == [expected]
+    same_bits(graph, clusters(graph), X, W[0], X > 0)
+
+
+def test_a_node_between_two_members_keeps_them_apart():
+    graph = traced(lambda x, w: (x * 2 + (flow.exp(x * 2) @ w)).tanh(), X, W)
+    after = clusters(graph)
+    assert ops(after) == ["mul, exp", "matmul", "add, tanh"]
+    same_bits(graph, after, X, W)
+
+
+def test_what_others_read_is_an_output():
+    graph = traced(lambda x: ((x + 1).exp(), (x + 1).sum(0), (x + 1).exp() * 2), X)
+    (node,) = clusters(graph).nodes
+    assert len(node.out_specs) == 3 and repr(node.attrs["code"]) == "add, exp, sum, mul"
+    same_bits(graph, clusters(graph), X)
+
+
+def test_more_outputs_than_one_node_may_have():
+    graph = traced(lambda x: [x * i for i in range(2, 20)], X)
+    after = clusters(graph)
+    assert max(len(node.out_specs) for node in after.nodes) == OUTPUTS
+    same_bits(graph, after, X)
+
+
+def test_an_update_comes_behind_what_reads_the_old_numbers():
+    state = flow.tensor(W)
+
+    def program(x):
+        y = state * x[0] + 1
+        state.add_(flow.ones(8, 8) @ flow.ones(8, 8))
+        return y.exp() * 2
+
+    graph = traced(program, X)
+    after = clusters(graph)
+    assert len(after.nodes) < len(graph.nodes) and len(Plan(after).in_place) == len(Plan(graph).in_place) == 1
+    expected = execute(graph, [X])[0]
+    state.copy_(flow.tensor(W))
+    assert execute(after, [X])[0].tobytes() == expected.tobytes()
+    assert np.array_equal(state.numpy(), W + 8)
+
+
+def test_one_result_may_be_written_over_an_operand():
+    state = flow.tensor(W)
+
+    def program(x):
+        state.mul_(0.9).add_(x[0] * 0.1)
+        return x + 1
+
+    plan = Plan(clusters(traced(program, X)))
+    assert [str(node.op) for node in plan.nodes].count("cluster") == 1 and len(plan.in_place) == 1
+
+
+@pytest.mark.parametrize("program", [
+    lambda x, w: (x.double() * 2).exp(), lambda x, w: (x.int() * 2) + 1, lambda x, w: (x.t() * 2).sin(),
+    lambda x, w: (x.t() + w[:, :6]).cos(), lambda x, w: x ** 2.5, lambda x, w: (x > 0).float(),
+    lambda x, w: x.sum(), lambda x, w: x.sum(0, keepdim=True).sum(1), lambda x, w: x[None].mean((0, 1)),
+])
+def test_what_does_not_fit_stays(program):
+    graph = traced(program, X, W)
+    assert ops(clusters(graph)) == ops(graph)
+
+
+def test_a_channel_for_each_image_is_no_row():
+    """(2, 3, 1) against (2, 3, 4, 4) would begin again after each row of images, not after three."""
+    a, b = np.ones((2, 1, 4), "f4"), np.ones((2, 3, 4), "f4")
+    graph = traced(lambda a, b: ((a + b).exp() * (b + 1)).tanh(), a, b)
+    after = clusters(graph)
+    assert ops(after) == ["add", "add, exp, mul, tanh"] or ops(after) == ["add", "exp, add, mul, tanh"]
+    same_bits(graph, after, a, b)
+
+
+def test_a_cluster_knows_its_nodes_and_its_place():
+    after = clusters(traced(lambda x: (x * 2).exp() + 1, X))
+    (node,) = after.nodes
+    assert [part.op.name for part in node.parts] == ["mul", "exp", "add"] and node.where == node.parts[-1].where
+    assert "mul, exp, add" in str(after) and node.phase == "forward"
+
+
+def test_a_small_operation_alone_stays_and_a_large_one_does_not():
+    assert ops(clusters(traced(lambda x: x + 1, X))) == ["add"]
+    (node,) = clusters(traced(lambda x: x + 1, np.ones((64, 64), "f4"))).nodes
+    assert node.op.name == "cluster"

@@ -1,0 +1,236 @@
+"""Clusters by the machine: the numbers of float64, broadcasting of every kind, every size, any number of threads."""
+
+import math
+
+import numpy as np
+import pytest
+
+pytest.importorskip("numba", reason="the machine is compiled by numba, which is not installed")
+
+from numba import njit
+
+import minflow as flow
+from minflow import machine
+from minflow.accepted.threads import Settings
+from minflow.compiler.fusion.clusters import clusters, run
+from minflow.compiler.passes import PASSES, run_passes
+from minflow.core.spec import bool_
+from minflow.core.trace import trace
+from minflow.machine import clusters as built
+from minflow.machine import elementary
+from minflow.machine.llvm import function, load, store
+from minflow.machine.memory import at
+from minflow.machine.steps import run_now, steps_of
+from tests.cluster_programs import inputs_of, random_program, training
+
+EDGES = [0.0, -0.0, 1e-45, -1e-45, 1e-40, -1e-40, 1e-30, 3.4e38, -3.4e38, 88.7, 88.8, -87.4, -103.9, -104.1, math.inf,
+         -math.inf, math.nan]
+EXACT = {"exp": math.exp, "log": math.log, "tanh": math.tanh, "erf": math.erf}
+
+
+@pytest.fixture
+def on():
+    before = machine.used()
+    machine.use()
+    yield
+    machine.use(before)
+
+
+# ---- functions -------------------------------------------------------------------------------------------------------
+
+def of_vectors(name):
+    """A function of arrays of whole vectors."""
+    @function(f"test_{name}", 2)
+    def one(builder, x, y):
+        store(builder, getattr(elementary, name)(builder, load(builder, x)), y)
+
+    @njit(error_model="numpy")
+    def every(x, y, count):
+        for i in range(0, count * 4, 64):
+            one(x + i, y + i)
+
+    def of(x):
+        y = np.empty_like(x)
+        every(at(x), at(y), x.size)
+        return y
+
+    return of
+
+
+def exactly(name, x):
+    def of(x):
+        try:
+            return EXACT[name](x) if x or name != "log" else -math.inf
+        except OverflowError:
+            return math.inf
+        except ValueError:
+            return math.nan
+
+    return np.array([of(v) for v in x.tolist()])
+
+
+@pytest.mark.parametrize("name, ranges", [
+    ("exp", [(-104, 89), (-1, 1), (88, 89)]), ("log", [(1e-38, 4), (0.9, 1.1), (1e-3, 1e30)]),
+    ("tanh", [(-1, 1), (-10, 10), (0.6, 0.65)]), ("erf", [(-1, 1), (-4, 4), (0.9, 1.1)])])
+def test_functions_are_within_two_units_in_the_last_place(name, ranges):
+    of = of_vectors(name)
+    for low, high in ranges:
+        x = np.linspace(low, high, 1 << 14).astype("f4")
+        wanted, mine = exactly(name, x), of(x)
+        there = np.abs(wanted) < 3.4e38
+        unit = np.spacing(np.abs(wanted[there]).astype("f4")).astype("f8")
+        assert (np.abs(mine[there] - wanted[there]) / unit).max() < 2 and there.any()
+    x = np.array((EDGES * 2)[:32], "f4")
+    with np.errstate(over="ignore"):
+        wanted, mine = exactly(name, x).astype("f4"), of(x)
+    assert np.array_equal(np.isnan(mine), np.isnan(wanted)) and np.array_equal(np.isinf(mine), np.isinf(wanted))
+    assert np.array_equal(np.signbit(mine), np.signbit(wanted)) or name == "log"
+    finite = np.isfinite(wanted)
+    np.testing.assert_allclose(mine[finite], wanted[finite], rtol=3e-7, atol=3e-45)
+
+
+# ---- clusters --------------------------------------------------------------------------------------------------------
+
+def clusters_of(program, arrays):
+    """The clusters of a program."""
+    graph = run_passes(trace(program, [flow.tensor(x) for x in arrays])[0], PASSES[:-1])[-1].graph
+    return [node for node in clusters(graph).nodes if node.op.name == "cluster"]
+
+
+def computed(node, arrays, around=16):
+    """What the machine gives for a cluster, with a margin about each result, which stays as it was."""
+    margins = [np.full(spec.size + 2 * around, 77, "f4") for spec in node.out_specs]
+    outs = [m[around : m.size - around].reshape(spec.shape) for m, spec in zip(margins, node.out_specs)]
+    steps = steps_of(built.cluster, arrays, outs, **node.attrs)
+    run_now(steps)
+    assert all((m[:around] == 77).all() and (m[m.size - around :] == 77).all() for m in margins)
+    return outs
+
+
+def reference(node, arrays):
+    found = run(np, *arrays, **node.attrs)
+    return found if isinstance(found, tuple) else (found,)
+
+
+def some(spec, seed):
+    rng = np.random.default_rng(seed)
+    return rng.random(spec.shape) < 0.5 if spec.dtype is bool_ else rng.standard_normal(spec.shape).astype("f4")
+
+
+def near(node, arrays):
+    for mine, wanted in zip(computed(node, arrays), reference(node, arrays)):
+        scale = np.abs(wanted).max(initial=0.1) * (1 + len(node.attrs["code"].nodes))
+        assert mine.shape == wanted.shape
+        np.testing.assert_allclose(mine, wanted, rtol=1e-5, atol=2e-6 * scale)
+
+
+SHAPES = [(1, 1), (1, 16), (3, 5), (16, 16), (7, 130), (2, 3, 33), (5, 4, 64), (1000, 3), (9, 1500), (700, 128),
+          (2, 40, 40), (33, 1)]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("rows_too", [False, True])
+def test_random_programs(shape, rows_too):
+    for seed in range(6):
+        arrays = inputs_of(shape, seed)
+        for node in clusters_of(random_program(seed, rows_too), arrays):
+            near(node, [some(x.spec, seed) for x in node.inputs])
+
+
+BROADCASTS = {
+    "a row for all": lambda x, row, column, mask: (x * row).tanh() + row,
+    "a number a row": lambda x, row, column, mask: (x * column).tanh() - column,
+    "a mask that begins again": lambda x, row, column, mask: flow.where(mask, x * 2, -1e9) + 1,
+    "rows that begin again": lambda x, row, column, mask: (x + column[0]).exp() * x[0],
+    "a number": lambda x, row, column, mask: (x * column.sum()).sigmoid() + x.mean(),
+    "expanded": lambda x, row, column, mask: column.expand(*x.shape) * x + row.expand(*x.shape),
+    "rows alone": lambda x, row, column, mask: ((x.mean(-1, keepdim=True) + column) * 2, x * 2),
+    "columns": lambda x, row, column, mask: ((x * 2).reshape(-1, x.shape[-1]).sum(0), x * 3),
+    "softmax": lambda x, row, column, mask: flow.softmax(x * row, dim=-1) * column,
+    "log_softmax": lambda x, row, column, mask: flow.log_softmax(x + column, dim=-1) * 2,
+}
+
+
+@pytest.mark.parametrize("name", BROADCASTS)
+@pytest.mark.parametrize("shape", [(3, 4, 5), (4, 16, 16), (2, 7, 31), (3, 1, 700), (6, 50, 48), (2, 33, 2000)])
+def test_broadcasting(name, shape):
+    arrays = inputs_of(shape)
+    nodes = clusters_of(lambda x, row, column, mask: BROADCASTS[name](x, row, column, mask),
+                        [arrays[0], arrays[1], arrays[2], arrays[4]])
+    assert nodes
+    for node in nodes:
+        near(node, [some(x.spec, i) for i, x in enumerate(node.inputs)])
+
+
+@pytest.mark.parametrize("size", [5, 1024, 1025, 5000, 70001])
+def test_nan_and_infinity_are_numpys(size):
+    x = np.resize(np.array(EDGES, "f4"), size)
+    y = np.roll(x, 5)
+    programs = [lambda x, y, name=name: getattr(flow, name)(x) * 1 for name in
+                ("abs", "neg", "square", "sqrt", "rsqrt", "reciprocal", "exp", "log", "tanh", "sigmoid", "erf", "relu")]
+    programs += [lambda x, y, name=name: getattr(flow, name)(x, y) * 1 for name in
+                 ("add", "sub", "mul", "div", "maximum", "minimum")]
+    programs += [lambda x, y: flow.nn.functional.relu6(x) ** 2, lambda x, y: (x * 1) ** 3]
+    for program in programs:
+        (node,) = clusters_of(program, [x, y])
+        with np.errstate(all="ignore"):
+            arrays = {2: [x, y], 1: [x]}[len(node.inputs)]
+            (mine,), (wanted,) = computed(node, arrays), reference(node, arrays)
+        assert np.array_equal(np.isnan(mine), np.isnan(wanted)), repr(node.attrs["code"])
+        finite = np.isfinite(wanted)
+        assert np.array_equal(mine[~finite], wanted[~finite], equal_nan=True)
+        np.testing.assert_allclose(mine[finite], wanted[finite], rtol=1e-6, atol=1e-44)
+
+
+def test_slopes_of_relu_pass_nan():
+    def program(x, y):
+        x = x * 1
+        x.requires_grad_()
+        ((flow.relu(x) + flow.nn.functional.relu6(x)) * y).sum().backward()
+        return x.grad
+
+    x = np.resize(np.array([*EDGES, 3.0, 6.0, 7.0, -1.0], "f4"), 5000)
+    y = np.random.default_rng(0).standard_normal(5000).astype("f4")
+    for node in clusters_of(program, [x, y]):
+        arrays = [x if i % 2 == 0 else y for i in range(len(node.inputs))]
+        with np.errstate(all="ignore"):
+            for mine, wanted in zip(computed(node, arrays), reference(node, arrays)):
+                np.testing.assert_allclose(mine, wanted, rtol=1e-6)
+
+
+def test_threads_change_no_bit(monkeypatch):
+    arrays = inputs_of((900, 96))
+    nodes = clusters_of(random_program(3, True), arrays)
+    found = []
+    for threads in (1, 2, 3, 4):
+        monkeypatch.setattr(Settings, "threads", threads)
+        found.append([x.tobytes() for node in nodes for x in computed(node, [some(x.spec, 1) for x in node.inputs])])
+    assert found[0] == found[1] == found[2] == found[3]
+
+
+def test_a_result_written_over_an_operand():
+    (node,) = clusters_of(lambda x, y: flow.softmax(x * y + 1, dim=-1) - x, [np.ones((70, 90), "f4")] * 2)
+    x, y = some(node.inputs[0].spec, 0), some(node.inputs[1].spec, 1)
+    (wanted,) = computed(node, [x, y])
+    run_now(steps_of(built.cluster, [x, y], [x], **node.attrs))
+    assert np.array_equal(x, wanted)
+
+
+def test_what_lies_apart_is_left_to_numpy():
+    (node,) = clusters_of(lambda x: (x * 2).exp(), [np.ones((70, 90), "f4")])
+    apart = np.ones((90, 70), "f4").T
+    assert steps_of(built.cluster, [apart], [np.empty((70, 90), "f4")], **node.attrs) is None
+    assert (node.op.kernel(apart, **node.attrs) == np.exp(np.float32(2))).all()
+
+
+@pytest.mark.parametrize("name", ["decoder", "dense"])
+def test_training_is_that_of_eager_within_rounding(on, name):
+    found = []
+    for passes in (PASSES, (*PASSES[:-1], clusters, PASSES[-1])):
+        graph, batch = training(name, passes)
+        graph.config.exact(True)
+        losses = [graph(*batch).item() for _ in range(5)]
+        found.append((losses, [p.numpy().copy() for p in graph.model.parameters()]))
+    assert found[0][0] == pytest.approx(found[1][0], rel=2e-4)
+    for mine, wanted in zip(found[1][1], found[0][1]):
+        assert np.abs(mine - wanted).max() < 0.02  # five steps of AdamW of 0.01 each: no gradient has another sign

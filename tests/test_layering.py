@@ -350,7 +350,7 @@ def test_a_folder_is_a_table_of_contents():
 
 LATE = {"minflow.headless",    # imported by `minflow run` only
         *[f"minflow.machine.{name}" for name in ("llvm", "micro", "vectors", "memory", "conv", "winograd", "depthwise",
-                                                 "norm", "pool", "activation", "steps", "program",
+                                                 "norm", "pool", "activation", "steps", "program", "gemm",
                                                  "shared", "blocks_norm",
                                                  "blocks_depthwise", "blocks_pool",
                                                  "elementary", "clusters")],    # where `machine.use` runs

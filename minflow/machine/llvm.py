@@ -153,6 +153,14 @@ def ask_for(builder, source, row, ahead):
         prefetch(builder, source, builder.add(builder.mul(row, word(i)), ahead), 0)
 
 
+@function("copy_tile", 4, inline=False)
+def copy_tile(builder, source, source_row, target, target_row):
+    """16 rows of 16 numbers."""
+    for i in range(LANES):
+        store(builder, load(builder, source, builder.mul(source_row, word(i))), target,
+              builder.mul(target_row, word(i)))
+
+
 @function("clear", 1)
 def clear(builder, target):
     """16 zeros."""

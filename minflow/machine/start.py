@@ -18,7 +18,7 @@ from ..compiler.fusion import FUSION, blocks
 from ..compiler.fusion.clusters import CLUSTERS
 from ..core.base.errors import MinflowWarning, MissingDependencyError
 from ..core.op import Op, kernel
-from ..core.ops import activation, conv, elementwise, norm, pool
+from ..core.ops import activation, conv, elementwise, linalg, norm, pool
 from ..core.spec import spec_of
 from ..core.where import here
 
@@ -30,6 +30,7 @@ NAMES = {conv.conv2d: "conv2d", conv.conv2d_input_grad: "conv2d_input_grad",
 STEPS: dict[Op, str] = {op: module for module, ops in {
     "blocks_conv": (blocks.to_blocks, blocks.from_blocks, blocks.blocks_conv2d, blocks.blocks_conv2d_input_grad,
                     blocks.blocks_conv2d_weight_grad, blocks.blocks_channel_sum),
+    "gemm": (linalg.matmul,),
     "blocks_norm": (blocks.blocks_batch_norm, blocks.blocks_batch_norm_grad),
     "blocks_pool": (blocks.blocks_max_pool2d, blocks.blocks_max_pool2d_grad, blocks.blocks_average,
                     blocks.blocks_average_grad),
@@ -72,9 +73,10 @@ def compiled_kernels() -> None:
         kernel(op, either(getattr(kernels, name), op.kernel))
     for op, module in STEPS.items():
         PLAIN[op] = op.kernel
-        builder = getattr(importlib.import_module(f".{module}", __package__), op.name)
+        found = importlib.import_module(f".{module}", __package__)
+        builder, wrap = getattr(found, op.name), getattr(found, f"{op.name}_kernel", either)
         op.steps = functools.partial(prepared, builder)
-        kernel(op, either(functools.partial(by_steps, op, builder), op.kernel))
+        kernel(op, wrap(functools.partial(by_steps, op, builder), op.kernel))
 
 
 def passes() -> tuple[Callable, ...]:
@@ -127,9 +129,11 @@ def warmup() -> float:
 
 
 def run_all() -> None:
-    """Each compiled function once: it is compiled at its first call."""
+    """Each compiled function once: it is compiled at its first call; those of steps when their module is imported."""
     from . import kernels, program
 
+    for module in dict.fromkeys(STEPS.values()):
+        importlib.import_module(f".{module}", __package__)
     for channels, size in ((16, 5), (16, 2), (1, 2)):  # by Winograd, direct, with few channels
         x, weight = np.ones((1, channels, 6, 6), "f4"), np.ones((16, channels, size, size), "f4")
         s = kernels.sizes(x.shape, 16, weight.shape[2:], (1, 1), (0, 0), (1, 1))

@@ -73,7 +73,7 @@ def instruction(function: Callable) -> Callable[..., Step]:
 
 def as_word(word: object) -> int:
     if isinstance(word, np.ndarray):
-        return at(word)
+        return at(word) if word.flags.c_contiguous else word.ctypes.data
     return int(np.float64(word).view("i8")) if isinstance(word, float) else int(word)
 
 

@@ -1,0 +1,331 @@
+"""Products of matrices: both sides are packed where they are used, and micro-kernels write the result in place.
+
+A chunk is a block of rows by some panels of columns of one product, or several small products. It packs its rows of a
+as [16 of the sum][row][16], then panel after panel of b as [sum][PANEL], each of which meets all rows while it is in
+the second-level cache; a transposed side is turned by 16x16 shuffles on the way. Long sums are cut, so that a block
+of rows stays in that cache. What follows a product (bias, activation, an update of weights) is done panel by panel.
+Sums run in an order that shapes alone decide. Source: Goto & van de Geijn 2008. Read next: `micro.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from .llvm import LANES, clear, copy_tile, copy_turned, number_at
+from .micro import PANEL, PIXELS, ROWS, VECTORS
+from .steps import Room, Step, instruction, real_at, word_at
+from .vectors import BOUNDS, BYTES, add, clipped, filled, load, load_some, multiply_add, store, store_some
+
+compiled = njit(nogil=True, cache=True, error_model="numpy")
+R0, R1, R2, R3 = ROWS
+WIDE0, WIDE1, WIDE2, WIDE3 = [PIXELS[p, VECTORS] for p in ROWS]
+ONE0, ONE1, ONE2, ONE3 = [PIXELS[p, 1] for p in ROWS]
+TILE = LANES * LANES
+QUAD = 4  # numbers of the sum that a micro-kernel takes at a time, or a multiple of those
+LEAST = 1 << 24  # multiplications of a product alone; below, BLAS is as fast, which has less to prepare
+DEEPEST = 800  # numbers of the sum at a time
+BLOCK = 100_000  # float32 of packed rows, which leave room for a panel in the second-level cache
+WORK = 6 << 20  # multiplications of a chunk, some 100 us
+MOST = 32  # chunks, unless they would be too large for the cache
+LEAST_TILES = 4  # of rows, in a chunk
+PACKED = 200_000  # numbers that a chunk packs, some 20 us
+
+
+# ---- packing ---------------------------------------------------------------------------------------------------------
+
+@compiled
+def pack(source, row, rows, columns, turned, target, line, block, far, spare):
+    """rows x columns numbers, columns side by side, to target[c / PANEL * far + c % PANEL / 16 * block + r * line +
+    c % 16]; turned: the same of the transposed. What is missing to 16 rows or columns is filled with zeros."""
+    nothing, pair = filled(np.float32(0)), PANEL // LANES
+    for i in range(0, rows, LANES):
+        for j in range(0, columns, LANES):
+            here, spread, along = source + (i * row + j) * BYTES, (i if turned else j) // LANES, j if turned else i
+            place = target + (spread // pair * far + spread % pair * block + along * line) * BYTES
+            if rows - i >= LANES and columns - j >= LANES:
+                if turned:
+                    copy_turned(here, row, place, line)
+                else:
+                    copy_tile(here, row, place, line)
+                continue
+            for r in range(LANES):
+                clear(spare + r * LANES * BYTES)
+            for r in range(min(LANES, rows - i)):
+                store(spare + r * LANES * BYTES, load_some(here + r * row * BYTES, min(LANES, columns - j), nothing))
+            if turned:
+                copy_turned(spare, LANES, place, line)
+            else:
+                copy_tile(spare, LANES, place, line)
+
+
+# ---- multiplying -----------------------------------------------------------------------------------------------------
+
+@compiled
+def multiply(rows, a, b, table, count, length, c, c_row, vectors, adds):
+    """So many packed rows by one panel, over `count` blocks of the sum."""
+    done, far = 0, LANES * PANEL
+    while done < rows:
+        left, x, y = rows - done, a + done * LANES * BYTES, c + done * c_row * BYTES
+        if left >= R0:
+            done += R0
+            if vectors == VECTORS:
+                WIDE0(x, b, table, count, far, LANES, length, y, c_row, LANES, adds)
+            else:
+                ONE0(x, b, table, count, far, LANES, length, y, c_row, LANES, adds)
+        elif left >= R1:
+            done += R1
+            if vectors == VECTORS:
+                WIDE1(x, b, table, count, far, LANES, length, y, c_row, LANES, adds)
+            else:
+                ONE1(x, b, table, count, far, LANES, length, y, c_row, LANES, adds)
+        elif left >= R2:
+            done += R2
+            if vectors == VECTORS:
+                WIDE2(x, b, table, count, far, LANES, length, y, c_row, LANES, adds)
+            else:
+                ONE2(x, b, table, count, far, LANES, length, y, c_row, LANES, adds)
+        else:
+            done += R3
+            if vectors == VECTORS:
+                WIDE3(x, b, table, count, far, LANES, length, y, c_row, LANES, adds)
+            else:
+                ONE3(x, b, table, count, far, LANES, length, y, c_row, LANES, adds)
+
+
+@compiled
+def finish(source, source_row, target, target_row, rows, columns, bias, low, high, weight, rate):
+    """target = source + bias, clipped, or weight - rate * source; up to PANEL columns. bias, weight: address or 0."""
+    nothing, step, least, most = filled(np.float32(0)), filled(-rate), filled(low), filled(high)
+    for j in range(0, columns, LANES):
+        some = min(LANES, columns - j)
+        shift = load_some(bias + j * BYTES, some, nothing) if bias else nothing
+        for i in range(rows):
+            value = load(source + (i * source_row + j) * BYTES)
+            place = (i * target_row + j) * BYTES
+            if weight:
+                value = multiply_add(value, step, load_some(weight + place, some, nothing))
+            elif bias:
+                value = add(value, shift)
+            store_some(target + place, some, clipped(value, least, most))
+
+
+@instruction
+def gemm_pack(words, chunk, scratch):
+    """Some rows of one side, packed for all chunks. words: those of `pack`, how many rows there are and in a chunk."""
+    each, line = word_at(words, 8), word_at(words, 1)
+    first = chunk * each
+    if word_at(words, 3):
+        target = word_at(words, 4) + first // PANEL * word_at(words, 7) * BYTES
+    else:
+        target = word_at(words, 4) + first * word_at(words, 5) * BYTES
+    pack(word_at(words, 0) + first * line * BYTES, line, min(each, word_at(words, 9) - first), word_at(words, 2),
+         word_at(words, 3) != 0, target, word_at(words, 5), word_at(words, 6), word_at(words, 7), scratch)
+
+
+(A, A_LINE, A_TURNED, A_PLACES, A_PACKED, B, B_LINE, B_TURNED, B_PLACES, B_PACKED, C, N, K, P, ITEMS, TOGETHER, HIGH,
+ WIDE, DEEP, TABLE, APART, FAR, BIAS, LOW, HIGHEST, WEIGHT, RATE) = range(27)
+
+
+@instruction
+def gemm_chunk(words, chunk, scratch):
+    """c = a @ b of some items, or of HIGH rows and WIDE columns of one; the words are named above.
+
+    PLACES: where each item begins, in numbers, or 0.  PACKED: where the whole side is packed, or 0.  TABLE: where 16
+    of the sum after the other begin in packed rows, APART numbers from each other.  FAR: numbers of a panel."""
+    n, k, p, depth = word_at(words, N), word_at(words, K), word_at(words, P), word_at(words, DEEP)
+    high, wide, apart, far = word_at(words, HIGH), word_at(words, WIDE), word_at(words, APART), word_at(words, FAR)
+    downs, acrosses = (n + high - 1) // high, (p + wide - 1) // wide
+    across, down = chunk % acrosses, chunk // acrosses % downs
+    first = chunk // (acrosses * downs) * word_at(words, TOGETHER)
+    top, left = down * high, across * wide
+    rows, right = min(high, n - top), min(p, left + wide)
+    weight, bias = word_at(words, WEIGHT), word_at(words, BIAS)
+    low, highest = np.float32(real_at(words, LOW)), np.float32(real_at(words, HIGHEST))
+    rate = np.float32(0)
+    if weight:
+        rate = number_at(word_at(words, RATE), 0)
+    spare, a_own, b_own = scratch, word_at(words, A_PACKED) == 0, word_at(words, B_PACKED) == 0
+    packed = panels = spare + TILE * BYTES
+    if a_own:
+        panels += (depth + LANES - 1) // LANES * apart * BYTES
+    held = panels
+    if b_own:
+        held += (wide + PANEL - 1) // PANEL * far * BYTES
+    for item in range(first, min(first + word_at(words, TOGETHER), word_at(words, ITEMS))):
+        a, b = word_at(words, A), word_at(words, B)
+        c = word_at(words, C) + item * n * p * BYTES
+        if word_at(words, A_PLACES):
+            a += word_at(word_at(words, A_PLACES), item) * BYTES
+        if word_at(words, B_PLACES):
+            b += word_at(word_at(words, B_PLACES), item) * BYTES
+        for begin in range(0, k, depth):
+            length = min(depth, k - begin)
+            full, rest = length // LANES, (length % LANES + QUAD - 1) // QUAD * QUAD
+            last, line = begin + length == k, word_at(words, A_LINE)
+            if not a_own:
+                packed = word_at(words, A_PACKED) + (begin // LANES * apart + top * LANES) * BYTES
+            elif word_at(words, A_TURNED):
+                pack(a + (begin * line + top) * BYTES, line, length, rows, True, packed, LANES, apart, VECTORS * apart,
+                     spare)
+            else:
+                pack(a + (top * line + begin) * BYTES, line, rows, length, False, packed, LANES, apart, VECTORS * apart,
+                     spare)
+            line = word_at(words, B_LINE)
+            if not b_own:
+                panels = word_at(words, B_PACKED) + (left // PANEL * far + begin * PANEL) * BYTES
+            elif word_at(words, B_TURNED):
+                pack(b + (left * line + begin) * BYTES, line, right - left, length, True, panels, PANEL, LANES, far,
+                     spare)
+            else:
+                pack(b + (begin * line + left) * BYTES, line, length, right - left, False, panels, PANEL, LANES, far,
+                     spare)
+            for j in range(left, right, PANEL):
+                columns, panel = min(PANEL, right - j), panels + (j - left) // PANEL * far * BYTES
+                vectors = VECTORS if columns > LANES else 1
+                adds, to = 1 if begin else 0, (top * p + j) * BYTES
+                target, target_row, kept = c + to, p, weight != 0 or columns % LANES != 0
+                if kept:  # written where there is room for whole vectors; not yet the result
+                    target, target_row = held + ((j - left) * rows * BYTES if weight else 0), PANEL
+                if full:
+                    multiply(rows, packed, panel, word_at(words, TABLE), full, LANES, target, target_row, vectors,
+                             adds)
+                if rest:
+                    multiply(rows, packed + full * apart * BYTES, panel + full * LANES * PANEL * BYTES,
+                             word_at(words, TABLE), 1, rest, target, target_row, vectors, 1 if full else adds)
+                if last and (kept or bias or low == low):
+                    finish(target, target_row, c + to, p, rows, columns, bias + j * BYTES if bias else 0, low,
+                           highest, weight + to if weight else 0, rate)
+
+
+# ---- builders --------------------------------------------------------------------------------------------------------
+
+class Side(NamedTuple):
+    """One side of a product. line: numbers from a row to the next, or turned from a column to the next, in which
+    numbers lie side by side.  places: where each item begins, or None where all are one."""
+
+    line: int
+    turned: bool
+    places: np.ndarray | None
+
+
+@functools.lru_cache(1 << 10)
+def side(shape: tuple, strides: tuple, batch: tuple) -> Side | None:
+    """An input as (..., rows, columns) with strides in bytes, for items of this shape; None where nothing is side by
+    side."""
+    if any(step % BYTES for step in strides):
+        return None
+    strides = tuple(step // BYTES for step in strides)
+    turned = strides[-1] != 1 and shape[-1] > 1
+    if turned and strides[-2] != 1 and shape[-2] > 1:
+        return None
+    places = None
+    if math.prod(shape[:-2]) > 1:
+        steps = [0] * (len(batch) - len(shape) + 2) + [s if n > 1 else 0 for s, n in zip(strides, shape[:-2])]
+        places = np.zeros(batch, "i8")
+        for axis, step in enumerate(steps):
+            places += np.arange(batch[axis]).reshape(-1, *[1] * (len(batch) - axis - 1)) * step
+    return Side(strides[-1] if turned else strides[-2], turned, places)
+
+
+class Cut(NamedTuple):
+    """together: items of a chunk.  high, wide: rows and columns of a chunk.  deep: numbers of the sum at a time."""
+
+    together: int
+    high: int
+    wide: int
+    deep: int
+    chunks: int
+
+
+@functools.lru_cache(1 << 10)
+def cut(items: int, n: int, k: int, p: int) -> Cut:
+    """Chunks of about the same work: parts of the longer side of the product, each of which is packed where it is used,
+    and of both sides where there are too few or they are too large for the cache."""
+    deep = -(-k // -(-k // DEEPEST))
+    deep += -deep % LANES if deep < k else 0
+    tiles, panels, wanted = -(-n // R0), -(-p // PANEL), min(MOST, -(-n * k * p // WORK))
+    downs, acrosses = -(-n * deep // BLOCK), -(-panels * PANEL * deep // BLOCK)
+    if n > p:
+        downs = max(downs, min(wanted, tiles // LEAST_TILES))
+        acrosses = max(acrosses, min(wanted // downs, panels), 1)
+    else:
+        acrosses = max(acrosses, min(wanted, panels))
+        downs = max(downs, min(wanted // acrosses, tiles // LEAST_TILES), 1)
+    high, wide = n if downs == 1 else -(-tiles // downs) * R0, -(-panels // acrosses) * PANEL
+    together = max(1, min(items, WORK // (n * k * p)))
+    return Cut(together, high, wide, deep, -(-items // together) * -(-n // high) * -(-p // wide))
+
+
+def table_of(count: int, apart: int) -> np.ndarray:
+    return np.arange(count, dtype="i8") * apart
+
+
+def product(a, b, out, room: Room, bias=0, act="", weight=0, rate=0) -> list[Step] | None:
+    """Steps for out = act(a @ b + bias), or out = weight - rate * (a @ b), where rate is an array of one number; all
+    float32. a, b: (..., rows, columns) of any strides; None where neither rows nor columns lie side by side."""
+    (n, k), p, batch = a.shape[-2:], b.shape[-1], out.shape[:-2]
+    if a.dtype != np.float32 or b.dtype != np.float32 or not out.flags.c_contiguous or not out.size * k:
+        return None
+    if batch and math.prod(b.shape[:-2]) == 1:  # all rows of a meet the same b
+        rows = a.size // k
+        if rows == math.prod(out.shape[:-1]) and all(
+                a.strides[i] == a.strides[i + 1] * a.shape[i + 1] for i in range(a.ndim - 2)):
+            a, n, batch = np.lib.stride_tricks.as_strided(a, (rows, k), a.strides[-2:]), rows, ()
+    left, right = side(a.shape, a.strides, batch), side(b.shape, b.strides, batch)
+    if left is None or right is None:
+        return None
+    items = math.prod(batch)
+    c = cut(items, n, k, p)
+    a_shared, b_shared = items == 1 and c.wide < p, items == 1 and c.high < n
+    sum_blocks = -(-(k if a_shared else c.deep) // LANES)
+    apart = (-(-(n if a_shared else c.high) // LANES) * LANES + 1) * LANES
+    far = (-(-(k if b_shared else c.deep) // LANES) + 1) * LANES * PANEL
+    panels = -(-(p if b_shared else c.wide) // PANEL)
+    steps, packed = [], [0, 0]
+    if a_shared:
+        packed[0] = room.take(sum_blocks * apart)
+        steps.append(packing(a, left, n, k, packed[0], LANES, apart, VECTORS * apart))
+    if b_shared:
+        packed[1] = room.take(panels * far)
+        steps.append(packing(b, right, k, p, packed[1], PANEL, LANES, far))
+    scratch = (TILE + (0 if a_shared else sum_blocks * apart) + (0 if b_shared else panels * far)
+               + c.high * PANEL * (-(-c.wide // PANEL) if isinstance(weight, np.ndarray) else 1))
+    places = [0 if s.places is None else s.places for s in (left, right)]
+    steps.append(gemm_chunk(
+        c.chunks, a, left.line, left.turned, places[0], packed[0], b, right.line, right.turned, places[1], packed[1],
+        out, n, k, p, items, c.together, c.high, c.wide, c.deep, table_of(-(-c.deep // LANES), apart), apart, far,
+        bias, *BOUNDS[act], weight, rate, scratch=scratch))
+    return steps
+
+
+def packing(x, found: Side, rows: int, columns: int, target: int, line: int, block: int, far: int) -> Step:
+    """The step that packs a whole side; rows and columns as they are in the product."""
+    if found.turned:
+        rows, columns = columns, rows
+    each = -(-PACKED // columns // PANEL) * PANEL
+    return gemm_pack(-(-rows // each), x, found.line, columns, found.turned, target, line, block, far, each, rows,
+                     scratch=TILE)
+
+
+def matmul(arrays, outs, room: Room, ta: bool, tb: bool) -> list[Step] | None:
+    a, b = arrays
+    if outs[0].size * a.shape[-2 if ta else -1] < LEAST:
+        return None
+    return product(a.swapaxes(-1, -2) if ta else a, b.swapaxes(-1, -2) if tb else b, outs[0], room)
+
+
+def matmul_kernel(compiled, plain):
+    """What runs as matmul's kernel: small products are to wait for nothing."""
+
+    def run(xp, a, b, ta, tb, out=None):
+        if a.size * b.size < LEAST:  # at least its multiplications, times the length of its sums
+            return plain(a, b, ta, tb, out)
+        found = compiled(a, b, ta=ta, tb=tb, out=out)
+        return plain(a, b, ta, tb, out) if found is None else found
+
+    return run

@@ -1,0 +1,160 @@
+"""minflow.machine.gemm: products of matrices against NumPy's in float64.
+
+What is asked of all shapes: rounding as of float32 sums; nothing is written outside of the result; NaN and Inf come
+through; the same bits with any number of threads, whatever scratch memory holds.
+"""
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("numba")
+from minflow import machine
+from minflow.core.ops.linalg import matmul
+from minflow.machine import gemm, memory, steps, threads
+
+EPS = float(np.finfo("f4").eps)
+ZONE, SENTINEL = 4096, np.float32(-1.5e30)
+SIZES = st.one_of(st.integers(1, 40), st.sampled_from([48, 63, 64, 65, 100, 128, 200]))
+
+
+def guarded(shape):
+    """A result of NaN, and a function that tells whether what stands around it is untouched."""
+    count = int(np.prod(shape))
+    memory = np.full(count + 2 * ZONE, SENTINEL)
+    out = memory[ZONE : ZONE + count].reshape(shape)
+    out[...] = np.nan
+    return out, lambda: (memory[:ZONE] == SENTINEL).all() and (memory[ZONE + count :] == SENTINEL).all()
+
+
+def product(a, b, **more):
+    """a @ b by steps; None where they do not fit."""
+    shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
+    out, untouched = guarded(shape)
+    made = by_machine(a, b, out, **more)
+    assert untouched()
+    return out if made else None
+
+
+def by_machine(a, b, out, **more):
+    made = steps.steps_of(lambda arrays, outs, room: gemm.product(*arrays, *outs, room, **more), (a, b), [out])
+    if made is not None:
+        steps.run_now(made)
+    return made is not None
+
+
+def close(found, a, b, truth=None):
+    """Is it the product, within what sums in float32 round?"""
+    a, b = a.astype("f8"), b.astype("f8")
+    bound = (np.abs(a) @ np.abs(b) + (0 if truth is None else np.abs(truth))) * EPS * (4 + a.shape[-1] / 8)
+    return np.all(np.abs(found - (a @ b if truth is None else truth)) <= bound)
+
+
+def numbers(*shape, seed=0):
+    return np.random.default_rng((seed, *shape)).standard_normal(shape).astype("f4")
+
+
+@settings(max_examples=150, deadline=None)
+@example(1, 1, 1, (), (), False, False)
+@example(14, 16, 32, (), (), True, True)
+@example(15, 17, 33, (), (), False, True)
+@example(64, 32, 64, (3, 2), (3, 2), False, True)
+@example(5, 40, 70, (4,), (), False, False)
+@example(5, 40, 70, (4,), (), True, False)
+@example(5, 8, 9, (4, 1), (3,), True, True)
+@given(SIZES, SIZES, SIZES, st.sampled_from([(), (1,), (3,), (2, 3)]), st.sampled_from([(), (1,), (3,), (2, 1)]),
+       st.booleans(), st.booleans())
+def test_products(n, k, p, left, right, ta, tb):
+    a, b = numbers(*left, *((k, n) if ta else (n, k))), numbers(*right, *((p, k) if tb else (k, p)), seed=1)
+    a, b = (a.swapaxes(-1, -2) if ta else a), (b.swapaxes(-1, -2) if tb else b)
+    assert close(product(a, b), a, b)
+
+
+@pytest.mark.parametrize(("n", "k", "p"), [(100, 784, 512), (512, 100, 784), (700, 900, 40), (40, 1700, 300),
+                                           (1, 3000, 50), (333, 1000, 513), (900, 33, 1000)])
+@pytest.mark.parametrize("turned", [False, True])
+def test_products_of_several_chunks(n, k, p, turned):
+    a, b = (numbers(k, n).T, numbers(p, k).T) if turned else (numbers(n, k), numbers(k, p))
+    assert close(product(a, b), a, b)
+
+
+@pytest.mark.parametrize("view", [
+    lambda x: x.transpose(0, 2, 1, 3),  # heads of an attention layer
+    lambda x: x.transpose(0, 2, 3, 1),
+    lambda x: x[:, ::2, 3:, 1:20],
+    lambda x: x[::-1, ::-1],
+    lambda x: np.broadcast_to(x[:1, :, :, :], x.shape),
+    lambda x: x[:, :, :, :1].swapaxes(2, 3),
+    lambda x: x[..., 5:6],
+    lambda x: np.broadcast_to(x[0, 0, :1], x.shape),
+])
+def test_views(view):
+    x = view(numbers(4, 6, 24, 32))
+    y = view(numbers(4, 6, 24, 32, seed=1)).swapaxes(-1, -2)
+    assert close(product(x, y), x, y)
+
+
+def test_what_lies_apart_in_both_directions_is_left_to_numpy():
+    assert product(numbers(20, 40)[:, ::2], numbers(20, 30)) is None
+    assert product(numbers(20, 20), numbers(20, 60)[:, ::2]) is None
+    assert product(numbers(0, 20), numbers(20, 30)) is None
+    assert product(numbers(20, 0), numbers(0, 30)) is None
+    assert product(numbers(20, 20), numbers(20, 30).astype("f8")) is None
+
+
+@pytest.mark.parametrize(("n", "k", "p"), [(100, 784, 512), (30, 40, 50), (40, 1700, 300), (17, 16, 64)])
+@pytest.mark.parametrize("act", ["", "relu", "relu6"])
+def test_bias_and_activation(n, k, p, act):
+    a, b, bias = numbers(n, k), numbers(p, k).T, numbers(p)
+    truth = np.clip(a.astype("f8") @ b + bias, {"": -np.inf}.get(act, 0), 6 if act == "relu6" else np.inf)
+    assert close(product(a, b, bias=bias, act=act), a, b, truth)
+
+
+@pytest.mark.parametrize(("n", "k", "p"), [(512, 100, 784), (10, 100, 512), (30, 900, 50), (65, 30, 33)])
+@pytest.mark.parametrize("in_place", [False, True])
+def test_update_of_weights(n, k, p, in_place):
+    a, b, weight, rate = numbers(k, n).T, numbers(k, p), numbers(n, p, seed=2), np.array(0.25, "f4")
+    truth = weight - 0.25 * (a.astype("f8") @ b)
+    out, untouched = guarded((n, p))
+    if in_place:
+        out[...] = weight
+    assert by_machine(a, b, out, weight=out if in_place else weight, rate=rate)
+    assert untouched() and close(out, a, b, truth)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_comes_through(value):
+    a, b = numbers(30, 70), numbers(70, 50)
+    a[3, 69], b[5, 49] = value, value
+    with np.errstate(invalid="ignore"):
+        truth = a @ b
+    found = product(a, b)
+    assert np.array_equal(np.isnan(found), np.isnan(truth)) and np.array_equal(np.isinf(found), np.isinf(truth))
+    assert np.isnan(product(a, b, bias=numbers(50), act="relu")[np.isnan(truth)]).all()
+
+
+@pytest.mark.parametrize(("left", "right"), [((100, 784), (784, 512)), ((2100, 300), (300, 40)),
+                                             ((32, 64, 32), (32, 32, 64)), ((600, 900), (900, 500))])
+def test_same_bits_with_any_number_of_threads(left, right, monkeypatch):
+    a, b = numbers(*left), numbers(*right)
+    results = []
+    for count in (1, 2, 3, 4):
+        monkeypatch.setattr(threads, "number", lambda count=count: count)
+        memory.scratch("step", 1 << 20).fill(np.nan)  # of this thread; what others hold is of earlier products
+        results.append(product(a, b))
+    assert all(np.array_equal(results[0], other) for other in results[1:])
+
+
+def test_matmul_runs_here_where_it_is_large_enough(monkeypatch):
+    before, made = machine.used(), []
+    machine.use()
+    try:
+        real = steps.steps_of
+        monkeypatch.setattr(steps, "steps_of", lambda *a, **k: made.append(real(*a, **k)) or made[-1])
+        for n in (8, 300):
+            a, b = numbers(n, n), numbers(n, n)
+            assert close(matmul.kernel(a, b, ta=False, tb=True), a, b.T)
+        assert len(made) == 1 and made[0]
+    finally:
+        machine.use(before)

@@ -152,7 +152,8 @@ def test_the_solved_lesson_runs_and_every_check_is_right(lesson, tmp_path, monke
             said = "".join(output.get("text", "") for output in cell.outputs)
             assert said == "right\n", f"{cell.id}: {said}"
         for output in cell.get("outputs", ()):
-            assert output.get("name") != "stderr", f"{cell.id}: {output.text}"
+            compiling = output.get("text", "").startswith("minflow: compiling kernels")  # on a machine new to it
+            assert output.get("name") != "stderr" or compiling, f"{cell.id}: {output.text}"
 
 
 def test_what_the_gate_sees():

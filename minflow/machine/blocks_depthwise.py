@@ -13,7 +13,7 @@ from numba import float32
 
 from ..core.ops.conv import positions
 from .blocks_norm import fits
-from .conv import compiled
+from .blocks_slide import RUN, flush, slide, slide_back, slide_products
 from .depthwise import PAIR, STEP, T0, T1, T2, TAP0, TAP1, TAP2, tables, weigh
 from .llvm import LANES, number_at, put
 from .memory import cut
@@ -22,7 +22,6 @@ from .vectors import BOUNDS, BYTES, add, clipped, filled, load, load_some, round
 
 TOGETHER = 128  # pixels of a group of images
 MOST, LEAST = 8192, 4096  # pixels of a chunk
-RUN = 256  # pixels whose products are added up apart
 FILTERS = 32  # blocks of them that are joined in a chunk
 
 
@@ -35,6 +34,7 @@ def depthwise_filtered(words, chunk, scratch):
     x_far, y_far, blocks = word_at(words, 16), word_at(words, 17), word_at(words, 18)
     together, pieces = word_at(words, 19), word_at(words, 20)
     low, high = filled(float32(real_at(words, 21))), filled(float32(real_at(words, 22)))
+    height, width, stride, back = word_at(words, 23), word_at(words, 24), word_at(words, 25), word_at(words, 26)
     zeros, ends, weights = filled(float32(0)), scratch, scratch + 3 * STEP
     store(ends + STEP, low)
     store(ends + 2 * STEP, high)
@@ -45,11 +45,17 @@ def depthwise_filtered(words, chunk, scratch):
         for t in range(size):
             store(weights + t * STEP, zeros)
             for i in range(left):
-                put(weights, t * LANES + i, number_at(w, (c + i) * size + t))
+                put(weights, t * LANES + i, number_at(w, (c + i) * size + (size - 1 - t if stride and back else t)))
         last = (piece + 1) * images // pieces
         for n in range(piece * images // pieces, last, group):
             source, target = x + block * x_far + n * reads * STEP, y + block * y_far + n * writes * STEP
             some = min(group, last - n)
+            if stride:
+                if stride == 2 and back:
+                    slide_back(source, weights, some, height, width, target)
+                else:
+                    slide(source, weights, some, height, width, stride, target, ends)
+                continue
             for k in range(0, count * 32, 32):
                 tap, met = taps + word_at(classes + k, 0) * PAIR, word_at(classes + k, 1)
                 place, several = places + word_at(classes + k, 2) * PAIR, word_at(classes + k, 3) // group * some
@@ -85,7 +91,14 @@ def filtered(x, w, bias, y, shape, size, geometry, back, bounds):
     return [depthwise_filtered(-(-len(y) // together) * pieces, x, w, bias, y, t.classes, t.taps, t.places, t.without,
                                len(t.classes), t.size, len(t.without), t.together, images, t.reads, t.writes, channels,
                                x.strides[0], y.strides[0], len(y), together, pieces, *bounds,
-                               scratch=(3 + t.size) * LANES)]
+                               *shape[2:], slides(shape, w.shape[2:], geometry), back, scratch=(3 + t.size) * LANES)]
+
+
+def slides(shape: tuple, kernel: tuple, geometry: tuple) -> int:
+    """The stride with which a filter slides over images, as `blocks_slide` has it; or 0."""
+    (stride, across), *others = geometry
+    fits = tuple(kernel) == (3, 3) and stride == across <= 2 and [tuple(v) for v in others] == [(1, 1), (1, 1)]
+    return stride if fits and min(shape[2:]) > 1 else 0
 
 
 def group_of(shape: tuple, size: tuple) -> int:
@@ -95,14 +108,6 @@ def group_of(shape: tuple, size: tuple) -> int:
 
 # ---- the gradient of the filters -------------------------------------------------------------------------------------
 
-@compiled
-def flush(part, sums, size):
-    """sums += part, which is zeros again: long sums of short ones round less."""
-    for i in range(0, size * STEP, STEP):
-        store(sums + i, add(load(sums + i), load(part + i)))
-        store(part + i, filled(float32(0)))
-
-
 @instruction
 def depthwise_multiplied(words, chunk, scratch):
     grad, x, parts = word_at(words, 0), word_at(words, 1), word_at(words, 2)
@@ -110,6 +115,7 @@ def depthwise_multiplied(words, chunk, scratch):
     count, size, group, images = word_at(words, 6), word_at(words, 7), word_at(words, 8), word_at(words, 9)
     reads, writes, x_far, g_far = word_at(words, 10), word_at(words, 11), word_at(words, 12), word_at(words, 13)
     blocks, together, pieces = word_at(words, 14), word_at(words, 15), word_at(words, 16)
+    height, width, stride = word_at(words, 17), word_at(words, 18), word_at(words, 19)
     zeros, piece, first = filled(float32(0)), chunk % pieces, chunk // pieces * together
     for block in range(first, min(first + together, blocks)):
         sums = parts + (piece * blocks + block) * size * STEP
@@ -120,6 +126,9 @@ def depthwise_multiplied(words, chunk, scratch):
         for n in range(piece * images // pieces, last, group):
             source, target = x + block * x_far + n * reads * STEP, grad + block * g_far + n * writes * STEP
             some = min(group, last - n)
+            if stride:
+                slide_products(source, target, some, height, width, stride, scratch, sums)
+                continue
             for k in range(0, count * 32, 32):
                 end = word_at(classes + k, 3) // group * some
                 for begin in range(0, end, RUN):
@@ -170,5 +179,6 @@ def blocks_conv2d_weight_grad(arrays: list, outs: list, room: Room, shape, image
     parts = room.take(blocks * pieces * t.size * LANES)
     return [depthwise_multiplied(-(-blocks // together) * pieces, grad, x, parts, t.classes, t.taps, t.places,
                                  len(t.classes), t.size, t.together, images[0], t.reads, t.writes, x.strides[0],
-                                 grad.strides[0], blocks, together, pieces, scratch=t.size * LANES),
+                                 grad.strides[0], blocks, together, pieces, *images[2:],
+                                 slides(images, shape[2:], (stride, padding, dilation)), scratch=t.size * LANES),
             depthwise_joined(-(-blocks // FILTERS), parts, outs[0], t.size, images[1], blocks, pieces, scratch=LANES)]

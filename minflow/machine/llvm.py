@@ -106,11 +106,17 @@ def multiply_add(builder: ir.IRBuilder, a, b, c):
     return builder.call(found, [a, b, c])
 
 
-def loop(builder: ir.IRBuilder, count, carried: Sequence, body: Callable) -> list:
-    """for k in range(count): carried = body(k, carried); count is at least 1. What is carried stays in registers."""
+def loop(builder: ir.IRBuilder, count, carried: Sequence, body: Callable, perhaps: bool = False) -> list:
+    """for k in range(count): carried = body(k, carried). What is carried stays in registers.
+
+    count is at least 1; or 0, too, where `perhaps` is said.
+    """
     before = builder.block
     head, after = builder.append_basic_block("loop"), builder.append_basic_block("after")
-    builder.branch(head)
+    if perhaps:
+        builder.cbranch(builder.icmp_signed("<", word(0), count), head, after)
+    else:
+        builder.branch(head)
     builder.position_at_end(head)
     k = builder.phi(WORD)
     k.add_incoming(word(0), before)
@@ -118,14 +124,21 @@ def loop(builder: ir.IRBuilder, count, carried: Sequence, body: Callable) -> lis
     for value in carried:
         here.append(builder.phi(value.type))
         here[-1].add_incoming(value, before)
-    results = body(k, here)
+    results, end = body(k, here), builder.block
     after_this = builder.add(k, word(1))
-    k.add_incoming(after_this, builder.block)
+    k.add_incoming(after_this, end)
     for phi, value in zip(here, results):
-        phi.add_incoming(value, builder.block)
+        phi.add_incoming(value, end)
     builder.cbranch(builder.icmp_signed("<", after_this, count), head, after)
     builder.position_at_end(after)
-    return list(results)
+    if not perhaps:
+        return list(results)
+    found = []
+    for value, result in zip(carried, results):
+        found.append(builder.phi(value.type))
+        found[-1].add_incoming(value, before)
+        found[-1].add_incoming(result, end)
+    return found
 
 
 @function("copy_turned", 4, inline=False)

@@ -1,0 +1,269 @@
+"""Filters of 3 x 3, one per channel, that slide over images in blocks, two pixels or more high and wide, border 1.
+
+The filter stays in registers, and each pixel is read once for each of its rows: a column of pixels ends the sum of the
+result to its left, goes on with the next and begins the one to its right. Lines at the top and at the bottom meet two
+rows of the filter, which are the same code for two rows; what is beyond the images is met nowhere. Read next:
+`blocks_depthwise.py`, who calls this.
+"""
+
+from __future__ import annotations
+
+from numba import float32
+
+from . import llvm
+from .conv import compiled
+from .llvm import LANES, function, word
+from .vectors import BYTES, add, clip, filled, load, store
+
+NINE, RUN = 9, 256  # taps of a filter; pixels whose products are added up apart
+ROW = 3 * LANES  # of a filter
+LINE = ROW * BYTES
+
+
+def columns_of(builder, rows: int, x, row):
+    """A function that loads the pixels of column j in so many rows, `row` numbers apart."""
+    starts = [llvm.place(builder, x, builder.mul(row, word(u))) for u in range(rows)]
+    return lambda j: [llvm.load(builder, start, builder.mul(j, word(LANES))) for start in starts]
+
+
+def weights_of(builder, rows: int, weights, distance=None):
+    """The numbers of the left, the middle and the right column of so many rows of the filter."""
+    distance = word(ROW) if distance is None else distance
+    return [[llvm.load(builder, weights, builder.mul(distance, word(u)), v * LANES) for u in range(rows)]
+            for v in range(3)]
+
+
+def more(builder, value, column, weights):
+    """value + column * weights."""
+    for pixel, weight in zip(column, weights):
+        value = llvm.multiply_add(builder, pixel, weight, value)
+    return value
+
+
+def over_lines(builder, images, lines, distances, carried, body):
+    """carried = body(where a line begins in x, where in y, carried), for lines of images; distances: (of lines, of
+    images), in x and in y."""
+    def one(n, carried):
+        starts = [builder.mul(n, image) for _, image in distances]
+        return llvm.loop(builder, lines, carried, lambda i, carried: body(
+            *[builder.add(start, builder.mul(i, line)) for start, (line, _) in zip(starts, distances)], carried))
+
+    return llvm.loop(builder, images, carried, one)
+
+
+# ---- results ---------------------------------------------------------------------------------------------------------
+
+def slid(rows: int, stride: int):
+    """Lines of a result that meet so many rows of the filter, given from the first of these.
+
+    row, image: how far those of x are apart, y_row, y_image: those of y.  ends: a bias and two bounds.
+    """
+
+    @function(f"slid_{rows}_{stride}", 11, inline=False)
+    def code(builder, x, row, image, weights, lines, images, width, y, y_row, y_image, ends):
+        left, middle, right = weights_of(builder, rows, weights)
+        bias, low, high = [llvm.load(builder, ends, fixed=i * LANES) for i in range(3)]
+
+        def line(start, to, nothing):
+            column, target = columns_of(builder, rows, llvm.place(builder, x, start), row), llvm.place(builder, y, to)
+
+            def put(j, value):
+                llvm.store(builder, clip(builder, value, low, high), target, builder.mul(j, word(LANES)))
+
+            def one(j, sums):
+                here = column(builder.add(j, word(1)))
+                put(j, more(builder, sums[0], here, right))
+                return [more(builder, sums[1], here, middle), more(builder, bias, here, left)]
+
+            def two(j, sums):
+                first = builder.mul(j, word(2))
+                after = column(builder.add(first, word(1)))
+                put(j, more(builder, more(builder, sums[0], column(first), middle), after, right))
+                return [more(builder, bias, after, left)]
+
+            if stride == 1:
+                first, last = column(word(0)), builder.sub(width, word(1))
+                value, _ = llvm.loop(builder, last, [more(builder, bias, first, middle),
+                                                     more(builder, bias, first, left)], one)
+                put(last, value)
+                return []
+            pairs = builder.sdiv(width, word(2))
+            value, = llvm.loop(builder, pairs, [bias], two)
+
+            def alone(_, nothing):
+                put(pairs, more(builder, value, column(builder.mul(pairs, word(2))), middle))
+                return []
+
+            return llvm.loop(builder, builder.srem(width, word(2)), [], alone, perhaps=True)
+
+        over_lines(builder, images, lines, ((builder.mul(row, word(stride)), image), (y_row, y_image)), [], line)
+
+    return code
+
+
+def slid_back(rows: int):
+    """With stride 2, lines of the gradient of images: each meets one or two rows of the cotangent, of which even
+    columns meet one pixel and odd ones two. weights: turned by half a turn; `distance` between rows that are met."""
+
+    @function(f"slid_back_{rows}", 11, inline=False)
+    def code(builder, grad, row, image, weights, distance, lines, images, width, y, y_row, y_image):
+        left, middle, right = weights_of(builder, rows, weights, distance)
+        last = builder.sdiv(builder.sub(width, word(1)), word(2))
+
+        def line(start, to, nothing):
+            column = columns_of(builder, rows, llvm.place(builder, grad, start), row)
+            target, nought = llvm.place(builder, y, to), llvm.filled(0)
+
+            def put(j, odd, value):
+                llvm.store(builder, value, target, builder.mul(j, word(2 * LANES)), odd * LANES)
+
+            def one(j, here):
+                after = column(builder.add(j, word(1)))
+                put(j, 0, more(builder, nought, here, middle))
+                put(j, 1, more(builder, more(builder, nought, here, left), after, right))
+                return after
+
+            here = llvm.loop(builder, last, column(word(0)), one, perhaps=True)
+            put(last, 0, more(builder, nought, here, middle))
+
+            def beside(_, nothing):
+                put(last, 1, more(builder, nought, here, left))
+                return []
+
+            even = builder.sub(word(1), builder.srem(width, word(2)))
+            return llvm.loop(builder, even, [], beside, perhaps=True)
+
+        over_lines(builder, images, lines, ((row, image), (y_row, y_image)), [], line)
+
+    return code
+
+
+def slid_products(rows: int, stride: int):
+    """The gradient of so many rows of the filter, added to `sums`, from lines that meet them."""
+
+    @function(f"slid_products_{rows}_{stride}", 10, inline=False)
+    def code(builder, x, row, image, grad, g_row, g_image, lines, images, width, sums):
+        places = [(u, v) for u in range(rows) for v in range(3)]
+
+        def met(found, v, column, g):
+            """With column v of the filter."""
+            return [llvm.multiply_add(builder, column[a], g, old) if b == v else old
+                    for old, (a, b) in zip(found, places)]
+
+        def line(start, to, found):
+            column = columns_of(builder, rows, llvm.place(builder, x, start), row)
+            source = llvm.place(builder, grad, to)
+            at = lambda j: llvm.load(builder, source, builder.mul(j, word(LANES)))  # noqa: E731
+
+            def one(j, carried):
+                before, here, *found = carried
+                j = builder.add(j, word(1))
+                after, pixels = at(builder.add(j, word(1))), column(j)
+                return [here, after, *met(met(met(found, 0, pixels, after), 1, pixels, here), 2, pixels, before)]
+
+            def two(j, carried):
+                before, found = carried[:rows], carried[rows:]
+                j = builder.add(j, word(1))
+                first, g = builder.mul(j, word(2)), at(j)
+                after = column(builder.add(first, word(1)))
+                return [*after, *met(met(met(found, 0, before, g), 1, column(first), g), 2, after, g)]
+
+            if stride == 1:
+                here, after, pixels = at(word(0)), at(word(1)), column(word(0))
+                found = met(met(found, 0, pixels, after), 1, pixels, here)
+                before, here, *found = llvm.loop(builder, builder.sub(width, word(2)), [here, after, *found], one,
+                                                 perhaps=True)
+                pixels = column(builder.sub(width, word(1)))
+                return met(met(found, 1, pixels, here), 2, pixels, before)
+            pairs, g, after = builder.sdiv(width, word(2)), at(word(0)), column(word(1))
+            found = met(met(found, 1, column(word(0)), g), 2, after, g)
+            carried = llvm.loop(builder, builder.sub(pairs, word(1)), [*after, *found], two, perhaps=True)
+            before, found = carried[:rows], carried[rows:]
+
+            def alone(_, found):
+                g = at(pairs)
+                return met(met(found, 0, before, g), 1, column(builder.mul(pairs, word(2))), g)
+
+            return llvm.loop(builder, builder.srem(width, word(2)), found, alone, perhaps=True)
+
+        found = [llvm.load(builder, sums, fixed=u * ROW + v * LANES) for u, v in places]
+        distances = (builder.mul(row, word(stride)), image), (g_row, g_image)
+        for (u, v), value in zip(places, over_lines(builder, images, lines, distances, found, line)):
+            llvm.store(builder, value, sums, fixed=u * ROW + v * LANES)
+
+    return code
+
+
+TWO, THREE, TWO_BY_TWO, THREE_BY_TWO = [slid(rows, stride) for stride in (1, 2) for rows in (2, 3)]
+BACK_ONE, BACK_TWO = slid_back(1), slid_back(2)
+OF_TWO, OF_THREE, OF_TWO_BY_TWO, OF_THREE_BY_TWO = [slid_products(rows, stride) for stride in (1, 2)
+                                                    for rows in (2, 3)]
+
+
+# ---- images ----------------------------------------------------------------------------------------------------------
+# The first line of a result meets the filter's lower rows; so does the last one its upper rows, but with stride 2 where
+# the height is even.
+
+@compiled
+def slide(x, weights, images, height, width, stride, y, ends):
+    """y = images, filtered. height, width: of x."""
+    row, to = width * LANES, ((width - 1) // stride + 1) * LANES
+    down = (height - 1) // stride + 1
+    image, y_image, bottom, last = height * row, down * to, (height - 2) * row * BYTES, (down - 1) * to * BYTES
+    if stride == 1:
+        TWO(x, row, image, weights + LINE, 1, images, width, y, to, y_image, ends)
+        if down > 2:
+            THREE(x, row, image, weights, down - 2, images, width, y + to * BYTES, to, y_image, ends)
+        TWO(x + bottom, row, image, weights, 1, images, width, y + last, to, y_image, ends)
+        return
+    TWO_BY_TWO(x, row, image, weights + LINE, 1, images, width, y, to, y_image, ends)
+    if height // 2 > 1:
+        THREE_BY_TWO(x + row * BYTES, row, image, weights, height // 2 - 1, images, width, y + to * BYTES, to, y_image,
+                     ends)
+    if height % 2:
+        TWO_BY_TWO(x + bottom, row, image, weights, 1, images, width, y + last, to, y_image, ends)
+
+
+@compiled
+def slide_back(grad, weights, images, height, width, y):
+    """With stride 2, y = the gradient of images of this height and width. weights: turned by half a turn."""
+    down, row, to = (height + 1) // 2, (width + 1) // 2 * LANES, width * LANES
+    image, y_image, last = down * row, height * to, (down - 1) * row * BYTES
+    BACK_ONE(grad, row, image, weights + LINE, 0, down, images, width, y, 2 * to, y_image)
+    if down > 1:
+        BACK_TWO(grad, row, image, weights, 2 * ROW, down - 1, images, width, y + to * BYTES, 2 * to, y_image)
+    if height % 2 == 0:
+        BACK_ONE(grad + last, row, image, weights, 0, 1, images, width, y + (height - 1) * to * BYTES, to, y_image)
+
+
+@compiled
+def slide_products(x, grad, images, height, width, stride, part, sums):
+    """sums += the gradient of filters, of images of this height and width. part: scratch, zeros before and behind."""
+    row, g_row = width * LANES, ((width - 1) // stride + 1) * LANES
+    down = (height - 1) // stride + 1
+    image, g_image, bottom, last = height * row, down * g_row, (height - 2) * row * BYTES, (down - 1) * g_row * BYTES
+    middle, run = (down - 2 if stride == 1 else height // 2 - 1), max(1, RUN // (width * images))
+    start, second = x + (stride - 1) * row * BYTES, grad + g_row * BYTES
+    for first in range(0, middle, run):
+        p, g, lines = start + first * stride * row * BYTES, second + first * g_row * BYTES, min(run, middle - first)
+        if stride == 1:
+            OF_THREE(p, row, image, g, g_row, g_image, lines, images, width, part)
+        else:
+            OF_THREE_BY_TWO(p, row, image, g, g_row, g_image, lines, images, width, part)
+        flush(part, sums, NINE)
+    if stride == 1:
+        OF_TWO(x, row, image, grad, g_row, g_image, 1, images, width, part + LINE)
+        OF_TWO(x + bottom, row, image, grad + last, g_row, g_image, 1, images, width, part)
+    else:
+        OF_TWO_BY_TWO(x, row, image, grad, g_row, g_image, 1, images, width, part + LINE)
+        if height % 2:
+            OF_TWO_BY_TWO(x + bottom, row, image, grad + last, g_row, g_image, 1, images, width, part)
+    flush(part, sums, NINE)
+
+
+@compiled
+def flush(part, sums, taps):
+    """sums += part, which is zeros again: long sums of short ones round less."""
+    for i in range(0, taps * LANES * BYTES, LANES * BYTES):
+        store(sums + i, add(load(sums + i), load(part + i)))
+        store(part + i, filled(float32(0)))

@@ -352,7 +352,8 @@ LATE = {"minflow.headless",    # imported by `minflow run` only
         *[f"minflow.machine.{name}" for name in ("llvm", "micro", "vectors", "memory", "conv", "winograd", "depthwise",
                                                  "norm", "pool", "activation", "steps", "program", "gemm",
                                                  "shared", "blocks_norm", "blocks_depthwise", "blocks_slide",
-                                                 "blocks_pool", "elementary", "clusters")],  # where `machine.use` runs
+                                                 "blocks_pool", "elementary", "clusters",
+                                                 "updates")],  # where `machine.use` runs
         "minflow.compat.einops", "minflow.compat.einops_backend"}    # where a program imports einops
 
 

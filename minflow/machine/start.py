@@ -18,7 +18,7 @@ from ..compiler.fusion import FUSION, blocks
 from ..compiler.fusion.clusters import CLUSTERS
 from ..core.base.errors import MinflowWarning, MissingDependencyError
 from ..core.op import Op, kernel
-from ..core.ops import activation, conv, elementwise, linalg, norm, pool
+from ..core.ops import activation, conv, elementwise, linalg, norm, pool, update
 from ..core.spec import spec_of
 from ..core.where import here
 
@@ -35,6 +35,7 @@ STEPS: dict[Op, str] = {op: module for module, ops in {
     "blocks_pool": (blocks.blocks_max_pool2d, blocks.blocks_max_pool2d_grad, blocks.blocks_average,
                     blocks.blocks_average_grad),
     "clusters": CLUSTERS,
+    "updates": (update.sgd, update.sgd_momentum, update.adam),
 }.items() for op in ops}  # op -> the module in which a builder of its name makes its steps
 PLAIN: dict[Op, Callable] = {}  # NumPy's kernels, while the machine is used
 LATE = 1.0  # seconds after which a compilation is spoken of

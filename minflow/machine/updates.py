@@ -1,0 +1,138 @@
+"""The rules of optimizers over parameters in one pass: the same operations in the same order as NumPy's, so the same
+bits.
+
+Eager keeps NumPy's kernels, which cost less for one call; a plan runs these. What a rule computes:
+`../core/ops/update.py`. Read next: `../core/backend/fast/update.py`, which these follow.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import float32
+
+from .llvm import LANES, number_at, put
+from .steps import Step, instruction, real_at, word_at
+from .vectors import add, divide, filled, load_some, multiply, root, store_some
+
+BYTES = 4
+CHUNK = 1 << 14  # numbers
+
+
+@instruction
+def descend(words, chunk, scratch):
+    """p += -lr * direction, or with a buffer buf = momentum * buf + direction first.
+
+    words: p, grad, buf, the new p and buf, lr (float64), numbers of a chunk, numbers; with a buffer?, nesterov?,
+    maximize?; momentum, weight decay.
+    """
+    first = chunk * word_at(words, 6) * BYTES
+    end = min(first + word_at(words, 6) * BYTES, word_at(words, 7) * BYTES)
+    p, grad, buf, new_p, new_buf = (word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3),
+                                    word_at(words, 4))
+    rate = filled(float32(-real_at(word_at(words, 5), 0)))
+    moving, nesterov, sign = word_at(words, 8), word_at(words, 9), filled(float32(-1 if word_at(words, 10) else 1))
+    momentum, decay = filled(float32(real_at(words, 11))), filled(float32(real_at(words, 12)))
+    decays, zeros = real_at(words, 12) != 0, filled(float32(0))
+    for i in range(first, end, LANES * BYTES):
+        count = (end - i) // BYTES
+        w, down = load_some(p + i, count, zeros), multiply(load_some(grad + i, count, zeros), sign)
+        if decays:
+            down = add(multiply(w, decay), down)
+        if moving:
+            new = add(multiply(load_some(buf + i, count, zeros), momentum), down)
+            store_some(new_buf + i, count, new)
+            down = add(down, multiply(new, momentum)) if nesterov else new
+        store_some(new_p + i, count, add(w, multiply(down, rate)))
+
+
+@instruction
+def move(words, chunk, scratch):
+    """One step of Adam.
+
+    words: p, grad, both moments, the new p and moments, step (float32), lr (float64), numbers of a chunk, numbers;
+    decoupled?, corrected?, maximize?; beta1, beta2, eps, weight decay.
+    """
+    first = chunk * word_at(words, 9) * BYTES
+    end = min(first + word_at(words, 9) * BYTES, word_at(words, 10) * BYTES)
+    p, grad, mean, square = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
+    new_p, new_mean, new_square = word_at(words, 4), word_at(words, 5), word_at(words, 6)
+    now, lr = np.float64(number_at(word_at(words, 7), 0)) + 1, real_at(word_at(words, 8), 0)
+    decoupled, corrected = word_at(words, 11), word_at(words, 12)
+    sign = filled(float32(-1 if word_at(words, 13) else 1))
+    beta1, beta2, decay = real_at(words, 14), real_at(words, 15), real_at(words, 17)
+    fix1, fix2 = (1 - beta1 ** now, 1 - beta2 ** now) if corrected else (1.0, 1.0)
+    keep1, take1 = filled(float32(beta1)), filled(float32(1 - beta1))
+    keep2, take2 = filled(float32(beta2)), filled(float32(1 - beta2))
+    shrink, size = filled(float32(1 - lr * decay)), filled(float32(-lr / fix1))
+    wider, tiny = filled(float32(1 / np.sqrt(fix2))), filled(float32(real_at(words, 16)))
+    decays, zeros, decay_of = decay != 0, filled(float32(0)), filled(float32(decay))
+    for i in range(first, end, LANES * BYTES):
+        count = (end - i) // BYTES
+        w, down = load_some(p + i, count, zeros), multiply(load_some(grad + i, count, zeros), sign)
+        if decays and not decoupled:
+            down = add(multiply(w, decay_of), down)
+        m = add(multiply(load_some(mean + i, count, zeros), keep1), multiply(down, take1))
+        v = add(multiply(load_some(square + i, count, zeros), keep2), multiply(multiply(down, down), take2))
+        store_some(new_mean + i, count, m)
+        store_some(new_square + i, count, v)
+        way = root(v)
+        if corrected:
+            way = multiply(way, wider)
+        way = multiply(divide(m, add(way, tiny)), size)
+        if decays and decoupled:
+            w = multiply(w, shrink)
+        store_some(new_p + i, count, add(w, way))
+
+
+@instruction
+def count_on(words, chunk, scratch):
+    """words: the old and the new number of steps, float32."""
+    put(word_at(words, 1), 0, number_at(word_at(words, 0), 0) + float32(1))
+
+
+def fits(outs, lr, *arrays) -> bool:
+    """Are these arrays of float32 that lie whole, and is the rate one float64?"""
+    return isinstance(lr, np.ndarray) and lr.dtype == np.float64 and lr.size == 1 and arrays[0].size > 0 and all(
+        [a.dtype == np.float32 and a.flags.c_contiguous for a in (*outs, *arrays)])
+
+
+def chunks_of(p) -> int:
+    return -(-p.size // CHUNK)
+
+
+def sgd(arrays, outs, room, weight_decay, maximize) -> list[Step] | None:
+    p, grad, lr = arrays
+    if not fits(outs, lr, p, grad):
+        return None
+    return [descend(chunks_of(p), p, grad, 0, outs[0], 0, lr, CHUNK, p.size, False, False, maximize, 0.0,
+                    float(weight_decay))]
+
+
+def sgd_momentum(arrays, outs, room, momentum, nesterov, weight_decay, maximize) -> list[Step] | None:
+    p, grad, buf, lr = arrays
+    if not fits(outs, lr, p, grad, buf):
+        return None
+    return [descend(chunks_of(p), p, grad, buf, *outs, lr, CHUNK, p.size, True, nesterov, maximize, float(momentum),
+                    float(weight_decay))]
+
+
+def adam(arrays, outs, room, beta1, beta2, eps, weight_decay, decoupled, corrected, maximize) -> list[Step] | None:
+    *moments, step, lr = arrays
+    if not fits(outs, lr, *moments, step):
+        return None
+    p = moments[0]
+    moved = move(chunks_of(p), *moments, *outs[:3], step, lr, CHUNK, p.size, decoupled, corrected, maximize,
+                 *map(float, (beta1, beta2, eps, weight_decay)))
+    return [moved, count_on(1, step, outs[3])]
+
+
+def eager(compiled, plain):
+    """The kernel outside of a plan."""
+
+    def run(xp, *arrays, out=None, **attrs):
+        return plain(*arrays, out=out, **attrs)
+
+    return run
+
+
+sgd_kernel = sgd_momentum_kernel = adam_kernel = eager

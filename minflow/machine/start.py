@@ -82,9 +82,10 @@ def compiled_kernels() -> None:
 
 def passes() -> tuple[Callable, ...]:
     """The passes that graphs are built with while the machine is used, in their order."""
+    from ..compiler.fusion.clusters import clusters
     from ..compiler.fusion.layout import layout
 
-    return (layout,)
+    return layout, clusters
 
 
 def either(compiled: Callable, plain: Callable) -> Callable:

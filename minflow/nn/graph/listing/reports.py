@@ -35,7 +35,6 @@ DOES = {  # pass -> what it is for
     "layout": "keeps images in blocks of 16 channels, from convolution to convolution",
     "dense": "adds the bias and activates within a product of matrices",
     "clusters": "runs neighbours of one shape as one, number by number",
-    "updates": "updates all parameters at once",
     "memory": "reorders, so that less is kept at a time",
 }
 PHASES = ("forward", "backward", "recompute", "optimizer")

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from .llvm import LANES, clear, copy_tile, copy_turned, number_at
+from .llvm import LANES, clear, copy_tile, copy_turned
 from .micro import PANEL, PIXELS, ROWS, VECTORS
 from .steps import Room, Step, instruction, real_at, word_at
 from .vectors import BOUNDS, BYTES, add, clipped, filled, load, load_some, multiply_add, store, store_some
@@ -28,6 +28,7 @@ ONE0, ONE1, ONE2, ONE3 = [PIXELS[p, 1] for p in ROWS]
 TILE = LANES * LANES
 QUAD = 4  # numbers of the sum that a micro-kernel takes at a time, or a multiple of those
 LEAST = 1 << 24  # multiplications of a product alone; below, BLAS is as fast, which has less to prepare
+SMALL = 1 << 14  # numbers of a result; for many smaller ones BLAS is quicker, which packs nothing there
 DEEPEST = 800  # numbers of the sum at a time
 BLOCK = 100_000  # float32 of packed rows, which leave room for a panel in the second-level cache
 WORK = 6 << 20  # multiplications of a chunk, some 100 us
@@ -128,7 +129,8 @@ def gemm_pack(words, chunk, scratch):
 
 
 (A, A_LINE, A_TURNED, A_PLACES, A_PACKED, B, B_LINE, B_TURNED, B_PLACES, B_PACKED, C, N, K, P, ITEMS, TOGETHER, HIGH,
- WIDE, DEEP, TABLE, APART, FAR, BIAS, LOW, HIGHEST, WEIGHT, RATE) = range(27)
+ WIDE, DEEP, TABLE, APART, FAR, BIAS, LOW, HIGHEST, WEIGHT,
+ UPDATED, RATE) = range(28)
 
 
 @instruction
@@ -136,7 +138,8 @@ def gemm_chunk(words, chunk, scratch):
     """c = a @ b of some items, or of HIGH rows and WIDE columns of one; the words are named above.
 
     PLACES: where each item begins, in numbers, or 0.  PACKED: where the whole side is packed, or 0.  TABLE: where 16
-    of the sum after the other begin in packed rows, APART numbers from each other.  FAR: numbers of a panel."""
+    of the sum after the other begin in packed rows, APART numbers from each other.  FAR: numbers of a panel.  WEIGHT:
+    UPDATED becomes WEIGHT - RATE * c, and C may be 0: c is not kept."""
     n, k, p, depth = word_at(words, N), word_at(words, K), word_at(words, P), word_at(words, DEEP)
     high, wide, apart, far = word_at(words, HIGH), word_at(words, WIDE), word_at(words, APART), word_at(words, FAR)
     downs, acrosses = (n + high - 1) // high, (p + wide - 1) // wide
@@ -146,9 +149,7 @@ def gemm_chunk(words, chunk, scratch):
     rows, right = min(high, n - top), min(p, left + wide)
     weight, bias = word_at(words, WEIGHT), word_at(words, BIAS)
     low, highest = np.float32(real_at(words, LOW)), np.float32(real_at(words, HIGHEST))
-    rate = np.float32(0)
-    if weight:
-        rate = number_at(word_at(words, RATE), 0)
+    rate = np.float32(real_at(word_at(words, RATE), 0)) if weight else np.float32(0)
     spare, a_own, b_own = scratch, word_at(words, A_PACKED) == 0, word_at(words, B_PACKED) == 0
     packed = panels = spare + TILE * BYTES
     if a_own:
@@ -158,7 +159,9 @@ def gemm_chunk(words, chunk, scratch):
         held += (wide + PANEL - 1) // PANEL * far * BYTES
     for item in range(first, min(first + word_at(words, TOGETHER), word_at(words, ITEMS))):
         a, b = word_at(words, A), word_at(words, B)
-        c = word_at(words, C) + item * n * p * BYTES
+        c = word_at(words, C)
+        if c:
+            c += item * n * p * BYTES
         if word_at(words, A_PLACES):
             a += word_at(word_at(words, A_PLACES), item) * BYTES
         if word_at(words, B_PLACES):
@@ -188,18 +191,21 @@ def gemm_chunk(words, chunk, scratch):
                 columns, panel = min(PANEL, right - j), panels + (j - left) // PANEL * far * BYTES
                 vectors = VECTORS if columns > LANES else 1
                 adds, to = 1 if begin else 0, (top * p + j) * BYTES
-                target, target_row, kept = c + to, p, weight != 0 or columns % LANES != 0
+                target, target_row, kept = c + to, p, c == 0 or columns % LANES != 0
                 if kept:  # written where there is room for whole vectors; not yet the result
-                    target, target_row = held + ((j - left) * rows * BYTES if weight else 0), PANEL
+                    target, target_row = held + (0 if c else (j - left) * rows * BYTES), PANEL
                 if full:
                     multiply(rows, packed, panel, word_at(words, TABLE), full, LANES, target, target_row, vectors,
                              adds)
                 if rest:
                     multiply(rows, packed + full * apart * BYTES, panel + full * LANES * PANEL * BYTES,
                              word_at(words, TABLE), 1, rest, target, target_row, vectors, 1 if full else adds)
-                if last and (kept or bias or low == low):
-                    finish(target, target_row, c + to, p, rows, columns, bias + j * BYTES if bias else 0, low,
-                           highest, weight + to if weight else 0, rate)
+                if last and c and (kept or bias or low == low):
+                    finish(target, target_row, c + to, p, rows, columns, bias + j * BYTES if bias else 0, low, highest,
+                           0, rate)
+                if last and weight:
+                    finish(target, target_row, word_at(words, UPDATED) + to, p, rows, columns, 0, low, highest,
+                           weight + to, rate)
 
 
 # ---- builders --------------------------------------------------------------------------------------------------------
@@ -261,19 +267,21 @@ def cut(items: int, n: int, k: int, p: int) -> Cut:
     return Cut(together, high, wide, deep, -(-items // together) * -(-n // high) * -(-p // wide))
 
 
-def table_of(count: int, apart: int) -> np.ndarray:
-    return np.arange(count, dtype="i8") * apart
+def product(a, b, out, room: Room, bias=0, act="", weight=None, rate=None, updated=None) -> list[Step] | None:
+    """Steps for out = act(a @ b + bias), and for updated = weight - rate * out, where rate is an array of one float64.
 
-
-def product(a, b, out, room: Room, bias=0, act="", weight=0, rate=0) -> list[Step] | None:
-    """Steps for out = act(a @ b + bias), or out = weight - rate * (a @ b), where rate is an array of one number; all
-    float32. a, b: (..., rows, columns) of any strides; None where neither rows nor columns lie side by side."""
-    (n, k), p, batch = a.shape[-2:], b.shape[-1], out.shape[:-2]
-    if a.dtype != np.float32 or b.dtype != np.float32 or not out.flags.c_contiguous or not out.size * k:
+    a, b: float32 (..., rows, columns) of any strides; None where neither rows nor columns lie side by side.  out: may
+    be None where there is an update: it is not kept."""
+    (n, k), p = a.shape[-2:], b.shape[-1]
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    results = [x for x in (out, updated, weight) if x is not None]
+    if a.dtype != np.float32 or b.dtype != np.float32 or not results[0].size * k:
+        return None
+    if not all(x.flags.c_contiguous for x in results):
         return None
     if batch and math.prod(b.shape[:-2]) == 1:  # all rows of a meet the same b
         rows = a.size // k
-        if rows == math.prod(out.shape[:-1]) and all(
+        if rows == n * math.prod(batch) and all(
                 a.strides[i] == a.strides[i + 1] * a.shape[i + 1] for i in range(a.ndim - 2)):
             a, n, batch = np.lib.stride_tricks.as_strided(a, (rows, k), a.strides[-2:]), rows, ()
     left, right = side(a.shape, a.strides, batch), side(b.shape, b.strides, batch)
@@ -294,12 +302,14 @@ def product(a, b, out, room: Room, bias=0, act="", weight=0, rate=0) -> list[Ste
         packed[1] = room.take(panels * far)
         steps.append(packing(b, right, k, p, packed[1], PANEL, LANES, far))
     scratch = (TILE + (0 if a_shared else sum_blocks * apart) + (0 if b_shared else panels * far)
-               + c.high * PANEL * (-(-c.wide // PANEL) if isinstance(weight, np.ndarray) else 1))
-    places = [0 if s.places is None else s.places for s in (left, right)]
+               + c.high * PANEL * (-(-c.wide // PANEL) if out is None else 1))
+    sides = []
+    for x, found, whole in ((a, left, packed[0]), (b, right, packed[1])):
+        sides += [x, found.line, found.turned, 0 if found.places is None else found.places, whole]
+    after = [0 if x is None else x for x in (weight, updated, rate)]
     steps.append(gemm_chunk(
-        c.chunks, a, left.line, left.turned, places[0], packed[0], b, right.line, right.turned, places[1], packed[1],
-        out, n, k, p, items, c.together, c.high, c.wide, c.deep, table_of(-(-c.deep // LANES), apart), apart, far,
-        bias, *BOUNDS[act], weight, rate, scratch=scratch))
+        c.chunks, *sides, 0 if out is None else out, n, k, p, items, c.together, c.high, c.wide, c.deep,
+        np.arange(-(-c.deep // LANES), dtype="i8") * apart, apart, far, bias, *BOUNDS[act], *after, scratch=scratch))
     return steps
 
 
@@ -312,11 +322,30 @@ def packing(x, found: Side, rows: int, columns: int, target: int, line: int, blo
                      scratch=TILE)
 
 
+def turned(a, b, ta: bool, tb: bool) -> tuple:
+    return a.swapaxes(-1, -2) if ta else a, b.swapaxes(-1, -2) if tb else b
+
+
 def matmul(arrays, outs, room: Room, ta: bool, tb: bool) -> list[Step] | None:
-    a, b = arrays
-    if outs[0].size * a.shape[-2 if ta else -1] < LEAST:
+    a, b = turned(*arrays, ta, tb)
+    return None if outs[0].size * a.shape[-1] < LEAST else product(a, b, *outs, room)
+
+
+def linear(arrays, outs, room: Room, ta: bool, tb: bool, act: str) -> list[Step] | None:
+    *sides, bias = arrays
+    a, b = turned(*sides, ta, tb)
+    if a.ndim > 2 < b.ndim and b.shape[-1] * a.shape[-2] < SMALL and b.strides[-1] == BYTES:
         return None
-    return product(a.swapaxes(-1, -2) if ta else a, b.swapaxes(-1, -2) if tb else b, outs[0], room)
+    return product(a, b, *outs, room, bias if isinstance(bias, np.ndarray) else 0, act)
+
+
+def sgd_linear(arrays, outs, room: Room, ta: bool, tb: bool) -> list[Step] | None:
+    weight, *sides, rate = arrays
+    updated, *grad = outs
+    return product(*turned(*sides, ta, tb), *(grad or [None]), room, weight=weight, rate=rate, updated=updated)
+
+
+sgd_linear_shown = sgd_linear
 
 
 def matmul_kernel(compiled, plain):

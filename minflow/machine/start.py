@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.fusion import FUSION, blocks
+from ..compiler.fusion import FUSION, blocks, dense
 from ..compiler.fusion.clusters import CLUSTERS
 from ..core.base.errors import MinflowWarning, MissingDependencyError
 from ..core.op import Op, kernel
@@ -30,7 +30,7 @@ NAMES = {conv.conv2d: "conv2d", conv.conv2d_input_grad: "conv2d_input_grad",
 STEPS: dict[Op, str] = {op: module for module, ops in {
     "blocks_conv": (blocks.to_blocks, blocks.from_blocks, blocks.blocks_conv2d, blocks.blocks_conv2d_input_grad,
                     blocks.blocks_conv2d_weight_grad, blocks.blocks_channel_sum),
-    "gemm": (linalg.matmul,),
+    "gemm": (linalg.matmul, dense.linear, dense.sgd_linear, dense.sgd_linear_shown),
     "blocks_norm": (blocks.blocks_batch_norm, blocks.blocks_batch_norm_grad),
     "blocks_pool": (blocks.blocks_max_pool2d, blocks.blocks_max_pool2d_grad, blocks.blocks_average,
                     blocks.blocks_average_grad),

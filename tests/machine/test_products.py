@@ -38,7 +38,8 @@ def product(a, b, **more):
 
 
 def by_machine(a, b, out, **more):
-    made = steps.steps_of(lambda arrays, outs, room: gemm.product(*arrays, *outs, room, **more), (a, b), [out])
+    made = steps.steps_of(lambda arrays, outs, room: gemm.product(*arrays, *outs, room, **more), (a, b),
+                          [out])
     if made is not None:
         steps.run_now(made)
     return made is not None
@@ -113,14 +114,17 @@ def test_bias_and_activation(n, k, p, act):
 
 @pytest.mark.parametrize(("n", "k", "p"), [(512, 100, 784), (10, 100, 512), (30, 900, 50), (65, 30, 33)])
 @pytest.mark.parametrize("in_place", [False, True])
-def test_update_of_weights(n, k, p, in_place):
-    a, b, weight, rate = numbers(k, n).T, numbers(k, p), numbers(n, p, seed=2), np.array(0.25, "f4")
+@pytest.mark.parametrize("shown", [False, True])
+def test_update_of_weights(n, k, p, in_place, shown):
+    a, b, weight, rate = numbers(k, n).T, numbers(k, p), numbers(n, p, seed=2), np.array(0.25)
     truth = weight - 0.25 * (a.astype("f8") @ b)
-    out, untouched = guarded((n, p))
+    (updated, untouched), (grad, grad_untouched) = guarded((n, p)), guarded((n, p))
     if in_place:
-        out[...] = weight
-    assert by_machine(a, b, out, weight=out if in_place else weight, rate=rate)
-    assert untouched() and close(out, a, b, truth)
+        updated[...] = weight
+        weight = updated
+    assert by_machine(a, b, grad if shown else None, weight=weight, rate=rate, updated=updated)
+    assert untouched() and grad_untouched() and close(updated, a, b, truth)
+    assert close(grad, a, b) if shown else np.isnan(grad).all()
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

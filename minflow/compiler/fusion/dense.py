@@ -1,0 +1,129 @@
+"""Dense layers: a product of matrices with what follows it, as one node.
+
+    after = dense(graph)
+
+A bias and an activation behind a product are done while a block of the result is in the cache; so is plain SGD's update
+of a weight behind its gradient, which then is written only where somebody can read it. Other products become nodes of
+the same kind: the machine has a kernel for all of them, where BLAS would be a call between its own. Results are those
+of before within float32's rounding. Read next: `blocks.py`, how an operation is made.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ...core.ir import Graph, Node, Value, outputs_of
+from ...core.ops import activation, elementwise, linalg, update
+from ...core.spec import float32, float64
+from ..passes.rewrite import rewritten
+from .blocks import activated, internal, run
+
+LEAST = 1 << 15  # multiplications; below, NumPy is as fast
+NARROW = 16  # columns; fewer do not fill a vector
+ACTS = {elementwise.relu: "relu", activation.relu6: "relu6"}
+
+
+# ---- operations ------------------------------------------------------------------------------------------------------
+
+@internal("linear(a, b, bias; ta, tb, act)", lambda a, b, bias, ta, tb, act: linalg.product(a, b, ta, tb))
+def linear(xp, a, b, bias, ta, tb, act):
+    """act(a @ b + bias), as matmul has it; bias (p,) or the number 0."""
+    return activated(run(linalg.matmul, a, b, ta=ta, tb=tb) + xp.asarray(bias, a.dtype), act)
+
+
+@internal("sgd_linear(p, a, b, lr; ta, tb) -> p", lambda p, a, b, lr, ta, tb: p)
+def sgd_linear(xp, p, a, b, lr, ta, tb):
+    """p - lr * (a @ b): a weight after a step of SGD, whose gradient is this product."""
+    return p - float(lr) * run(linalg.matmul, a, b, ta=ta, tb=tb)
+
+
+@internal("sgd_linear_shown(p, a, b, lr; ta, tb) -> p, grad", lambda p, a, b, lr, ta, tb: (p, p))
+def sgd_linear_shown(xp, p, a, b, lr, ta, tb):
+    """And the gradient itself."""
+    grad = run(linalg.matmul, a, b, ta=ta, tb=tb)
+    return p - float(lr) * grad, grad
+
+
+for op in (sgd_linear, sgd_linear_shown):
+    op.alias_safe = True  # the new weight may be written over the old one
+
+
+# ---- the pass --------------------------------------------------------------------------------------------------------
+
+def dense(graph: Graph) -> Graph:
+    """The graph with its products, and what follows them, as such nodes."""
+    readers: dict[Value, list[Node]] = {}
+    for node in graph.nodes:
+        for x in dict.fromkeys(x for x in node.inputs if x.__class__ is Value):
+            readers.setdefault(x, []).append(node)
+    shown = {*graph.outputs, *graph.updates.values()}
+
+    def follower(x: Value) -> Node | None:
+        found = readers.get(x, ())
+        return found[0] if len(found) == 1 else None
+
+    instead: dict[Value, Value] = {}
+    placed: dict[Node, Node | None] = {}  # old node -> what stands in its place
+    for node in graph.nodes:
+        if node.op is not linalg.matmul or not fits(node):
+            continue
+        result = outputs_of(node)[0]
+        after = follower(result)
+        if after is not None and descends(after, result):
+            chain, fused = [node, after], update_of(node, after, result in shown)
+            instead[result] = outputs_of(fused)[-1]
+            instead[outputs_of(after)[0]] = outputs_of(fused)[0]
+        else:
+            chain, bias, act = [node], 0, ""
+            if after is not None and result not in shown and (found := bias_of(after, result)) is not None:
+                chain, bias = [node, after], found
+                result = outputs_of(after)[0]
+                after = follower(result)
+            if after is not None and result not in shown and after.op in ACTS:
+                chain, act = [*chain, after], ACTS[after.op]
+            fused = like(chain, linear, [*node.inputs, bias], node.attrs | dict(act=act), chain[-1].out_specs)
+            instead.update({outputs_of(one)[0]: outputs_of(fused)[0] for one in chain})
+        placed.update(dict.fromkeys(chain[:-1]))
+        placed[chain[-1]] = fused
+    if not placed:
+        return graph
+    nodes = [placed.get(node, node) for node in graph.nodes]
+    return rewritten(graph, [node for node in nodes if node is not None], instead)
+
+
+def fits(node: Node) -> bool:
+    a, b = node.inputs
+    if a.__class__ is not Value or b.__class__ is not Value or a.spec.dtype is not float32:
+        return False
+    out = node.out_specs[0].shape
+    return out[-1] >= NARROW and math.prod(out) * a.spec.shape[-2 if node.attrs["ta"] else -1] >= LEAST
+
+
+def bias_of(node: Node, result: Value) -> Value | None:
+    """What a node adds to each row of a product, if that is all it does."""
+    if node.op is not elementwise.add or node.inputs[0] == node.inputs[1]:
+        return None
+    bias = node.inputs[1] if node.inputs[0] == result else node.inputs[0]
+    return bias if bias.__class__ is Value and bias.spec.shape == result.spec.shape[-1:] and (
+        bias.spec.dtype is float32) else None
+
+
+def descends(node: Node, grad: Value) -> bool:
+    """Is this plain SGD with this gradient?"""
+    lr = node.inputs[2] if node.op is update.sgd else None
+    return (lr.__class__ is Value and lr.spec.dtype is float64 and node.inputs[1] == grad != node.inputs[0]
+            and not node.attrs["weight_decay"] and not node.attrs["maximize"])
+
+
+def update_of(node: Node, after: Node, shown: bool) -> Node:
+    p, _, lr = after.inputs
+    specs = [p.spec, node.out_specs[0]] if shown else [p.spec]
+    return like([node, after], sgd_linear_shown if shown else sgd_linear, [p, *node.inputs, lr], node.attrs, specs)
+
+
+def like(chain: list[Node], op, inputs: list, attrs: dict, specs) -> Node:
+    """A node for a chain of old ones: where the product is in the program, with the place in the trace and the phase of
+    the last."""
+    fused = Node(op, inputs, attrs, tuple(specs), scope=chain[0].scope, where=chain[0].where)
+    fused.origin, fused.number = chain[-1].origin, chain[-1].number
+    return fused

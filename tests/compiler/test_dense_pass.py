@@ -1,0 +1,167 @@
+"""Dense layers as one node: what becomes part of a product, what must not, and the same numbers."""
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow import machine, nn
+from minflow.compiler.executor import run
+from minflow.compiler.fusion import dense as module
+from minflow.compiler.fusion.dense import dense
+from minflow.compiler.passes import PASSES, run_passes
+from minflow.compiler.plan import Plan
+from minflow.core.trace import trace
+from tests.reference import execute
+
+
+@pytest.fixture(params=["NumPy", "machine"])
+def kernels(request):
+    before = machine.used()
+    if request.param == "machine":
+        pytest.importorskip("numba")
+        machine.use()
+    yield request.param
+    machine.use(before)
+
+
+@pytest.fixture(autouse=True)
+def small_ones_too(request, monkeypatch):
+    if "stay" not in request.node.name:
+        monkeypatch.setattr(module, "LEAST", 1)
+        monkeypatch.setattr(module, "NARROW", 1)
+
+
+def numbers(*shape, seed=0):
+    return np.random.default_rng((seed, *shape)).standard_normal(shape).astype("f4")
+
+
+def traced(program, *arrays):
+    return run_passes(trace(program, [flow.tensor(x) for x in arrays])[0], PASSES[:-1])[-1].graph
+
+
+def ops(graph):
+    return [n.op.name + "".join([f" {n.attrs['act']}"] if n.attrs.get("act") else []) for n in graph.nodes
+            if not n.op.is_view]
+
+
+def same_numbers(before, after, *arrays):
+    after.verify()
+    expected = execute(before, arrays)
+    for found in (execute(after, arrays), run(Plan(after), arrays)):
+        assert all(np.allclose(a, b, rtol=1e-5, atol=1e-5) for a, b in zip(expected, found))
+
+
+X, W, V, B = numbers(6, 8), numbers(9, 8), numbers(8, 9), numbers(9)
+
+
+@pytest.mark.parametrize("expected, program", [
+    (["linear relu"], lambda x, w, v, b: flow.relu(x @ w.T + b)),
+    (["linear relu6"], lambda x, w, v, b: nn.functional.relu6(b + x @ v)),
+    (["linear"], lambda x, w, v, b: x @ w.T),
+    (["linear relu"], lambda x, w, v, b: flow.relu(x @ v)),
+    (["linear", "add"], lambda x, w, v, b: (lambda y: y + y)(x @ v)),
+    (["linear", "add", "add"], lambda x, w, v, b: (lambda y: (y + b) + y)(x @ v)),
+    (["linear", "add"], lambda x, w, v, b: (lambda y: (y, y + b))(x @ v)),
+    (["linear", "relu"], lambda x, w, v, b: (lambda y: (y, flow.relu(y)))(x @ v + b)),
+    (["linear", "mul", "linear relu"], lambda x, w, v, b: flow.relu((x @ v + b) * 2 @ w + b[:8])),
+    (["linear", "relu"], lambda x, w, v, b: flow.relu((x @ v).reshape(9, 6))),
+    (["linear", "add"], lambda x, w, v, b: x @ v + b[:6].reshape(6, 1)),
+])
+def test_what_products_become(expected, program, kernels):
+    graph = traced(program, X, W, V, B)
+    after = dense(graph)
+    assert ops(after) == expected
+    same_numbers(graph, after, X, W, V, B)
+
+
+def test_small_ones_and_those_of_float64_stay():
+    x, w = numbers(40, 40), numbers(8, 40)
+    assert ops(dense(traced(lambda x: x @ x, x))) == ["linear"]
+    assert ops(dense(traced(lambda x, w: x @ w.T, x, w))) == ["matmul"]
+    assert ops(dense(traced(lambda x: x @ x, X[:, :6]))) == ["matmul"]
+    assert ops(dense(traced(lambda x: x @ x, x.astype("f8")))) == ["matmul"]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_random_programs(seed, kernels):
+    steps = [lambda x, y, w, b: y @ w * 0.1, lambda x, y, w, b: y @ w.T * 0.1, lambda x, y, w, b: y + b,
+             lambda x, y, w, b: flow.relu(y), lambda x, y, w, b: flow.relu(y @ w.T * 0.1 + b),
+             lambda x, y, w, b: (y @ w).mT @ y @ w * 0.01, lambda x, y, w, b: y.mT @ w,
+             lambda x, y, w, b: flow.tanh(y) + x]
+
+    def program(x, w, b):
+        rng, values = np.random.default_rng(seed), [x]
+        for _ in range(8):
+            y = values[rng.integers(len(values))] if rng.random() < 0.3 else values[-1]
+            values.append(steps[rng.integers(len(steps))](x, y, w, b))
+        return values[-1], values[rng.integers(len(values))] * 1.0
+
+    arrays = numbers(*[(), (3,)][seed % 2], 12, 12, seed=seed), numbers(12, 12, seed=1), numbers(12)
+    graph = traced(program, *arrays)
+    after = dense(graph)
+    assert "matmul" not in ops(after)
+    same_numbers(graph, after, *arrays)
+
+
+class Training(nn.Graph):
+    def __init__(self, keep=True, **options):
+        super().__init__()
+        flow.manual_seed(0)
+        self.model = nn.Sequential(nn.Linear(20, 24), nn.ReLU(), nn.Linear(24, 24), nn.ReLU6(), nn.Linear(24, 5))
+        self.add_optimizer(flow.optim.SGD(self.model.parameters(), **{"lr": 0.1, **options}))
+        self.config.keep_gradients(keep)
+
+    def build(self, x, y):
+        loss = nn.functional.cross_entropy(self.model(x), y)
+        loss.backward()
+        return loss
+
+
+def graph_of(program):
+    return program._last.parts[0].graph
+
+
+def trained(passes, **options):
+    """The graph after three steps, and what it made of them."""
+    graph = Training(**options)
+    graph.passes[:] = passes
+    x, y = flow.tensor(numbers(30, 20)), flow.tensor(np.arange(30) % 5)
+    losses = [graph(x, y).item() for _ in range(3)]
+    return graph, losses, [p.numpy().copy() for p in graph.model.parameters()]
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_updates_of_weights(keep, kernels):
+    with_pass, losses, parameters = trained((*PASSES[:-1], dense, PASSES[-1]), keep=keep)
+    plain, plain_losses, plain_parameters = trained(PASSES, keep=keep)
+    names = ops(graph_of(with_pass))
+    assert names.count("sgd_linear_shown" if keep else "sgd_linear") == 3
+    assert names.count("sgd") == 3  # of the biases
+    assert names.count("linear relu") == names.count("linear relu6") == 1
+    assert np.allclose(losses, plain_losses, rtol=1e-5)
+    assert all(np.allclose(a, b, rtol=1e-4, atol=1e-6) for a, b in zip(parameters, plain_parameters))
+    if keep:
+        for name, grad in plain.grads.items():
+            assert np.allclose(with_pass.grads[name], grad, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("options", [dict(weight_decay=0.1), dict(maximize=True), dict(momentum=0.9)])
+def test_other_updates_stay_apart(options):
+    graph, losses, _ = trained((*PASSES[:-1], dense, PASSES[-1]), **options)
+    assert not any(name.startswith("sgd_linear") for name in ops(graph_of(graph)))
+    assert np.allclose(losses, trained(PASSES, **options)[1], rtol=1e-5)
+
+
+def test_a_node_knows_where_it_comes_from():
+    before, *_ = trained(PASSES)
+    after, *_ = trained((*PASSES[:-1], dense, PASSES[-1]))
+    old = {n.number: n for n in graph_of(before).nodes}
+    fused = [n for n in graph_of(after).nodes if n.op.name in ("linear", "sgd_linear_shown")]
+    assert len(fused) == 3 + 3 + 2  # forward, weights, and back to the activations
+    for node in fused:
+        last = old[node.number]
+        assert node.phase == last.phase and node.where is not None
+        if node.op.name == "linear" and node.attrs["act"]:
+            assert last.op.name == node.attrs["act"] and node.scope.endswith(("model.0", "model.2"))
+    grads = [n for n in graph_of(after).nodes if n.op.name == "relu_grad"]
+    assert all(n.origin in graph_of(after).nodes and n.origin.op.name == "linear" for n in grads)

@@ -13,87 +13,48 @@ import math
 import numpy as np
 
 from . import blocks_depthwise
-from .conv import BYTES, DEEP_ONE, DEEP_WIDE, ROWS, compiled, product, row_in, row_out, zero
-from .llvm import LANES, ask_for, clear, copy, copy_turned, number_at, put
-from .micro import DEEP, PANEL, VECTORS
-from .steps import instruction, real_at, word_at
-from .vectors import BOUNDS, add, clipped, filled, load, load_some, store, store_some
+from .conv import finish, pack_panel, row_in, row_out, zero
+from .kernels import MOVED, NOTHING, SPARE, Sizes, filtered, filters_grad, parts_of, sizes, sum_of_parts
+from .llvm import LANES
+from .micro import DEEP, PANEL, ROWS, VECTORS
+from .product import BYTES, outer, product
+from .steps import instruction, real_at, run_routine, word_at
+from .vectors import BOUNDS, add, filled, load, load_some, store, store_some
 
 WORK = 1 << 21  # multiplications of a chunk
 PIXELS_MOST = 1024  # pixels that a chunk adds up for the gradient of filters: that rounds less, too
 NEAR = 128  # pixels at a time, which stay in the first-level cache
 LEAST = 210  # pixels of a chunk
 CACHE = 1 << 17  # numbers of a chunk's images, which stay in the second-level cache
-MOVED = 1 << 15  # numbers that a chunk reads, where little is computed with them
-AHEAD = 64  # numbers
 SUMMED = 2048  # pixels that are added up one after the other, in four sums
-NOTHING = np.zeros(1, "i8")
-
-
-# ---- filters --------------------------------------------------------------------------------------------------------
-
-@compiled
-def pack_panel(w, first, filters, channels, turned, target):
-    """Filters (F, C) from `first` on, at most PANEL, to [block][16][PANEL]; turned: (C, F). Channels beyond C are
-    zeros."""
-    for block in range((channels + LANES - 1) // LANES):
-        c, some = block * LANES, min(LANES, channels - block * LANES)
-        for f in range(first, min(first + PANEL, filters), LANES):
-            to, count = target + (c * PANEL + f - first) * BYTES, min(LANES, filters - f)
-            if not turned and some == LANES and count == LANES:
-                ask_for(w + (f * channels + c) * BYTES, channels, AHEAD)
-                copy_turned(w + (f * channels + c) * BYTES, channels, to, PANEL)
-                continue
-            if turned:
-                ask_for(w + (c * filters + f) * BYTES, filters, 2 * LANES * filters)
-            for k in range(LANES):
-                if turned and k < some:
-                    source = w + ((c + k) * filters + f) * BYTES
-                    if count == LANES:
-                        copy(to + k * PANEL * BYTES, source)
-                    else:
-                        store(to + k * PANEL * BYTES, load_some(source, count, filled(np.float32(0))))
-                    continue
-                clear(to + k * PANEL * BYTES)
-                if k < some:
-                    for j in range(count):
-                        put(to, k * PANEL + j, number_at(w, (f + j) * channels + c + k))
-
-
-@compiled
-def finish(y, rows, row, bias, count, low, high):
-    """y + bias between two bounds, for 16 channels of pixels `row` numbers apart, of which `count` have a bias.
-    bias: its address, or 0."""
-    if bias == 0 and low != low:
-        return
-    zero, low, high = filled(np.float32(0)), filled(np.float32(low)), filled(np.float32(high))
-    more = load_some(bias, count, zero) if bias != 0 else zero
-    for i in range(rows):
-        place = y + i * row * BYTES
-        store(place, clipped(add(load(place), more), low, high))
+PIXELS_LEAST = 256  # pixels of a chunk of images, for the gradient of filters
+LEAST_CHUNKS = 8
+IMAGES = 4  # as much work for a chunk of images, which has borders to clear first
+ONE, NONE = (1, 1), (0, 0)
 
 
 # ---- 1x1 pixels -----------------------------------------------------------------------------------------------------
 
 @instruction
 def pixels_filtered(words, chunk, scratch):
-    """y = act(x filtered + bias) for some pixels and panels of filters. scratch: a panel."""
+    """y = act(x filtered + bias) for some pixels and panels of filters. scratch: a panel, and SPARE."""
     x, w, y, bias, table = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3), word_at(words, 4)
     pixels, channels, filters, room = word_at(words, 5), word_at(words, 6), word_at(words, 7), word_at(words, 8)
     at_once, panels, turned, count = word_at(words, 9), word_at(words, 10), word_at(words, 11), word_at(words, 12)
-    length, low, high = word_at(words, 13), real_at(words, 14), real_at(words, 15)
+    length, taps, multiply = word_at(words, 13), word_at(words, 14), word_at(words, 15)
+    low, high = real_at(words, 16), real_at(words, 17)
     parts = ((filters + PANEL - 1) // PANEL + panels - 1) // panels
     first, begin = chunk // parts * at_once, chunk % parts * panels * PANEL
     rows = min(at_once, pixels - first)
     for f in range(begin, min(begin + panels * PANEL, filters), PANEL):
         vectors = VECTORS if filters - f > LANES else 1
-        pack_panel(w, f, filters, channels, turned, scratch)
+        pack_panel(w, f, filters, channels, taps, turned, scratch + SPARE * BYTES, scratch)
         to = y + (f * room + first * LANES) * BYTES
-        product(rows, x + first * LANES * BYTES, scratch, table, count, length * PANEL, length, to, LANES, vectors,
-                room * LANES)
-        for v in range(vectors):
-            finish(to + v * room * LANES * BYTES, rows, LANES, bias + (f + v * LANES) * BYTES if bias != 0 else 0,
-                   filters - f - v * LANES, low, high)
+        run_routine(multiply, rows, x + first * LANES * BYTES, scratch + SPARE * BYTES, table, count, length * PANEL,
+                    length, to, LANES, vectors, room * LANES, 0)
+        for v in range(0, vectors * LANES, LANES):
+            place = to + v * room * BYTES
+            finish(place, place, rows, bias + (f + v) * BYTES if bias != 0 else 0, filters - f - v, low, high)
 
 
 @instruction
@@ -102,6 +63,7 @@ def pixels_filters_grad(words, chunk, scratch):
     grad, x, parts, nothing = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
     pixels, filters, channels, room = word_at(words, 4), word_at(words, 5), word_at(words, 6), word_at(words, 7)
     at_once, several, part, row = word_at(words, 8), word_at(words, 9), word_at(words, 10), word_at(words, 11)
+    multiply = word_at(words, 12)
     groups = (filters + several - 1) // several
     first, begin = chunk // groups * at_once, chunk % groups * several
     last = min(first + at_once, pixels)
@@ -110,36 +72,10 @@ def pixels_filters_grad(words, chunk, scratch):
         zero(target, part)
     for i in range(first, last, NEAR):
         rows = min(NEAR, last - i)
-        for f in range(begin, min(begin + several, filters), DEEP):
-            a = grad + ((f // LANES * room + i) * LANES + f % LANES) * BYTES
-            for c in range(0, channels, PANEL):
-                b, to = x + (c * room + i * LANES) * BYTES, target + (f * row + c) * BYTES
-                if channels - c > LANES and VECTORS > 1:
-                    DEEP_WIDE(a, b, nothing, 1, 0, room * LANES, rows, to, row, LANES, i - first)
-                else:
-                    DEEP_ONE(a, b, nothing, 1, 0, room * LANES, rows, to, row, LANES, i - first)
-
-
-@instruction
-def parts_added(words, chunk, scratch):
-    """out = the sum of the parts, for some rows. A part has `rows` rows of `columns` numbers, `row` numbers apart. out
-    is as these are, with taps 0; else (columns, rows, taps), from [tap][room of rows]."""
-    parts, out, count, part = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
-    rows, columns, row, at_once = word_at(words, 4), word_at(words, 5), word_at(words, 6), word_at(words, 7)
-    taps, room = word_at(words, 8), word_at(words, 9)
-    for i in range(chunk * at_once, min((chunk + 1) * at_once, rows * max(taps, 1))):
-        tap, c = i // rows, i % rows
-        source = parts + (tap * room + c) * row * BYTES
-        for j in range(0, columns, LANES):
-            total, some = filled(np.float32(0)), min(LANES, columns - j)
-            for k in range(count):
-                total = add(total, load(source + (k * part + j) * BYTES))
-            if taps == 0:
-                store_some(out + (i * columns + j) * BYTES, some, total)
-                continue
-            store(scratch, total)
-            for f in range(some):
-                put(out, ((j + f) * rows + c) * taps + tap, number_at(scratch, f))
+        for f in range(begin, min(begin + several, filters), LANES):
+            run_routine(multiply, min(LANES, filters - f), grad + (f * room + i * LANES) * BYTES,
+                        x + i * LANES * BYTES, nothing, 1, 0, rows, target + f * row * BYTES, row, channels,
+                        room * LANES, i - first)
 
 
 def filtered_pixels(x, weight, bias, out, pixels, turned, act=""):
@@ -153,8 +89,8 @@ def filtered_pixels(x, weight, bias, out, pixels, turned, act=""):
     table = np.arange(0, channels, length, dtype="i8")
     table = table // LANES * (x.shape[1] * LANES) + table % LANES
     return [pixels_filtered(-(-pixels // at_once) * -(-all_panels // panels), x, weight, out, bias, table, pixels,
-                            channels, filters, x.shape[1], at_once, panels, turned, len(table), length, *BOUNDS[act],
-                            scratch=len(x) * LANES * PANEL)]
+                            channels, filters, x.shape[1], at_once, panels, turned, len(table), length, 1,
+                            product.address, *BOUNDS[act], scratch=SPARE + len(x) * LANES * PANEL)]
 
 
 def pixels_grad(grad, x, out, room, pixels):
@@ -170,14 +106,8 @@ def pixels_grad(grad, x, out, room, pixels):
     part = len(grad) * LANES * row
     target = out if direct else room.take(parts * part)
     steps = [pixels_filters_grad(parts * -(-filters // several), grad, x, target, NOTHING, pixels, filters, channels,
-                                 x.shape[1], at_once, several, part, row)]
+                                 x.shape[1], at_once, several, part, row, outer.address)]
     return steps if direct else [*steps, sum_of_parts(target, out, parts, part, filters, channels, row, int(turned))]
-
-
-def sum_of_parts(parts, out, count, part, rows, columns, row, taps=0, room=0):
-    at_once = max(1, MOVED // (count * row))
-    return parts_added(-(-rows * max(taps, 1) // at_once), parts, out, count, part, rows, columns, row, at_once, taps,
-                       room, scratch=LANES)
 
 
 def over(count, size):
@@ -250,42 +180,72 @@ def turning(instruction, blocks, images, shape):
 
 # ---- builders -------------------------------------------------------------------------------------------------------
 
-def is_plain(kernel, stride, padding) -> bool:
-    return tuple(kernel) == tuple(stride) == (1, 1) and tuple(padding) == (0, 0)
+def is_product(kernel: tuple, stride: tuple, padding: tuple) -> bool:
+    """Is each pixel of the result found from one pixel?"""
+    return tuple(kernel) == tuple(stride) == ONE and tuple(padding) == NONE
+
+
+def ready(*arrays: np.ndarray) -> bool:
+    return all(array.dtype == np.float32 and array.flags.c_contiguous for array in arrays)
+
+
+def room_of(x: np.ndarray) -> int:
+    """Rows of a block; 0 of images that are in none."""
+    return 0 if x.ndim == 4 else x.shape[1]
+
+
+def at_once(s: Sizes) -> int:
+    """Images of a chunk."""
+    return max(1, min(s.n // LEAST_CHUNKS, IMAGES * WORK // s.multiplied))
 
 
 def blocks_conv2d(arrays, outs, room, shape, stride, padding, dilation, groups, act):
     if groups > 1:
         return blocks_depthwise.blocks_conv2d(arrays, outs, room, shape, stride, padding, dilation, groups, act)
-    x, weight, bias = arrays
-    if not is_plain(weight.shape[2:], stride, padding) or x.ndim == 4:
+    (x, weight, bias), (out,) = arrays, outs
+    if not ready(x, weight):
         return None
     bias = bias if isinstance(bias, np.ndarray) else 0
-    return filtered_pixels(x, weight, bias, outs[0], shape[0] * math.prod(shape[2:]), False, act)
+    if is_product(weight.shape[2:], stride, padding) and x.ndim == 3:
+        return filtered_pixels(x, weight, bias, out, shape[0] * math.prod(shape[2:]), False, act)
+    s = sizes(tuple(shape), len(weight), weight.shape[2:], stride, padding, dilation, (room_of(x), room_of(out)))
+    return filtered(s, x, weight, bias, out, room, at_once(s), False, act)
 
 
 def blocks_conv2d_input_grad(arrays, outs, room, shape, stride, padding, dilation, groups):
     if groups > 1:
         return blocks_depthwise.blocks_conv2d_input_grad(arrays, outs, room, shape, stride, padding, dilation, groups)
-    grad, weight = arrays
-    if not is_plain(weight.shape[2:], stride, padding):
+    (grad, weight), (out,) = arrays, outs
+    if not ready(grad, weight):
         return None
-    return filtered_pixels(grad, weight, 0, outs[0], shape[0] * math.prod(shape[2:]), True)
+    if is_product(weight.shape[2:], stride, padding):
+        return filtered_pixels(grad, weight, 0, out, shape[0] * math.prod(shape[2:]), True)
+    reach = [d * (k - 1) for d, k in zip(dilation, weight.shape[2:])]
+    border = tuple(r - p for r, p in zip(reach, padding))
+    if min(border) < 0:
+        return None
+    spread = [size - r + 2 * p for size, r, p in zip(shape[2:], reach, padding)]  # positions without a stride
+    s = sizes((shape[0], len(weight), *spread), shape[1], weight.shape[2:], ONE, border, dilation,
+              (room_of(grad), room_of(out)), tuple(stride))
+    return filtered(s, grad, weight, 0, out, room, at_once(s), True)
 
 
 def blocks_conv2d_weight_grad(arrays, outs, room, shape, images, stride, padding, dilation, groups):
     if groups > 1:
         return blocks_depthwise.blocks_conv2d_weight_grad(arrays, outs, room, shape, images, stride, padding, dilation,
                                                           groups)
-    grad, x = arrays
-    if not is_plain(shape[2:], stride, padding) or x.ndim == 4:
+    (grad, x), (out,) = arrays, outs
+    if not ready(grad, x, out):
         return None
-    return pixels_grad(grad, x, outs[0], room, images[0] * math.prod(images[2:]))
+    if is_product(shape[2:], stride, padding) and x.ndim == 3:
+        return pixels_grad(grad, x, out, room, images[0] * math.prod(images[2:]))
+    s = sizes(tuple(images), shape[0], tuple(shape[2:]), stride, padding, dilation, (room_of(x), room_of(grad)))
+    return filters_grad(s, grad, x, out, room, parts_of(s, PIXELS_LEAST // s.pixels))
 
 
 def to_blocks(arrays, outs, room):
     (x,), (out,) = arrays, outs
-    return turning(turned_in, out, x, x.shape) if x.dtype == np.float32 and x.flags.c_contiguous else None
+    return turning(turned_in, out, x, x.shape) if ready(x) else None
 
 
 def from_blocks(arrays, outs, room, shape):

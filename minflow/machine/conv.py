@@ -1,66 +1,40 @@
 """Convolutions by micro-kernels: images in blocks of 16 channels, filters in packed panels, no im2col.
 
-An image (C, H, W) is copied into scratch memory as [block][phase][H][W][16], with its border of zeros. With stride 2
-`phase` keeps even rows and columns apart from odd ones, and so on: then the pixels that a filter position meets along
-a row always lie side by side. Where an image has few channels, all that a filter meets at a pixel becomes its channels.
+An image, (C, H, W) or itself in blocks, is copied into scratch memory as [block][phase][H][W][16], with its border of
+zeros. With stride 2 `phase` keeps even rows and columns apart from odd ones, and so on: then the pixels that a filter
+position meets along a row always lie side by side. Where an image has few channels, all that a filter meets at a pixel
+becomes its channels.
 One image at a time, so that what is copied stays in the second-level cache.
-Source: Georganas et al. 2018 (arXiv:1808.05567), for blocks of channels. Read next: `kernels.py`, who calls this.
+Source: Georganas et al. 2018 (arXiv:1808.05567), for blocks of channels. Read next: `kernels.py` and `blocks_conv.py`,
+who call this.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+from numba import carray, njit
 
-from .llvm import LANES, clear, copy, copy_turned, number_at, put
-from .micro import CHANNELS, DEEP, PANEL, PIXELS, ROWS, VECTORS
+from .llvm import LANES, ask_for, clear, copy, copy_turned, number_at, put
+from .micro import PANEL, VECTORS
+from .product import BYTES
+from .program import call
+from .steps import instruction, real_at, run_routine, word_at, words_from
+from .vectors import add, clipped, filled, load, load_some, store, store_some
 
 compiled = njit(nogil=True, cache=True, error_model="numpy")
-R0, R1, R2, R3 = ROWS
-WIDE0, WIDE1, WIDE2, WIDE3 = [PIXELS[p, VECTORS] for p in ROWS]
-ONE0, ONE1, ONE2, ONE3 = [PIXELS[p, 1] for p in ROWS]
-DEEP_WIDE, DEEP_ONE = CHANNELS[VECTORS], CHANNELS[1]
-BYTES = 4
+AHEAD = 64  # numbers that are asked for before they are read
 FULL = 64  # pixels of a row that is long enough to be turned alone
-# Sizes of one convolution, in this order, in an array of int64 (`kernels.Sizes`).
-C, H, W, F, KH, KW, OH, OW, STRIDE_H, STRIDE_W, TOP, LEFT, DILATION_H, DILATION_W, BLOCKS, HQ, WQ = range(17)
+# Sizes of one convolution, in this order, in an array of int64 (`kernels.Sizes`). X_ROOM, Y_ROOM: rows of a block of
+# the images and of the results, where these are in blocks, or 0.  SPREAD: how far apart pixels of such images are put.
+# FEW: are there few channels?  PRODUCT, OUTER: addresses of routines.  IMAGE_IN: of an instruction.
+(C, H, W, F, KH, KW, OH, OW, STRIDE_H, STRIDE_W, TOP, LEFT, DILATION_H, DILATION_W, BLOCKS, HQ, WQ, X_ROOM, Y_ROOM,
+ SPREAD_H, SPREAD_W, TAPS, FEW, PRODUCT, OUTER, IMAGE_IN) = range(26)
+X, SIZES, SPARE = range(3)  # words that all instructions for images begin with: images, sizes, where spare memory is
 
 
 @compiled
-def product(rows, a, b, table, count, far, length, c, c_row, vectors, c_beside):
-    """So many rows side by side, of one panel of filters. The last tile of rows begins earlier where it would reach too
-    far: some rows are then computed twice, which is quicker than row by row."""
-    done = 0
-    while done < rows:
-        left = rows - done
-        if (left >= R0 or left > R1 + R2) and rows >= R0:
-            i, done = min(done, rows - R0), done + R0
-            x, y = a + i * LANES * BYTES, c + i * c_row * BYTES
-            if vectors == VECTORS:
-                WIDE0(x, b, table, count, far, LANES, length, y, c_row, c_beside, 0)
-            else:
-                ONE0(x, b, table, count, far, LANES, length, y, c_row, c_beside, 0)
-        elif left > R2 and rows >= R1:
-            i, done = min(done, rows - R1), done + R1
-            x, y = a + i * LANES * BYTES, c + i * c_row * BYTES
-            if vectors == VECTORS:
-                WIDE1(x, b, table, count, far, LANES, length, y, c_row, c_beside, 0)
-            else:
-                ONE1(x, b, table, count, far, LANES, length, y, c_row, c_beside, 0)
-        elif left > R3 and rows >= R2:
-            i, done = min(done, rows - R2), done + R2
-            x, y = a + i * LANES * BYTES, c + i * c_row * BYTES
-            if vectors == VECTORS:
-                WIDE2(x, b, table, count, far, LANES, length, y, c_row, c_beside, 0)
-            else:
-                ONE2(x, b, table, count, far, LANES, length, y, c_row, c_beside, 0)
-        else:
-            x, y = a + done * LANES * BYTES, c + done * c_row * BYTES
-            done += R3
-            if vectors == VECTORS:
-                WIDE3(x, b, table, count, far, LANES, length, y, c_row, c_beside, 0)
-            else:
-                ONE3(x, b, table, count, far, LANES, length, y, c_row, c_beside, 0)
+def sizes_of(words):
+    return carray(words_from(word_at(words, SIZES)), IMAGE_IN + 1)
 
 
 # ---- in and out of blocks -------------------------------------------------------------------------------------------
@@ -129,12 +103,34 @@ def plane_out(source, source_row, channels, plane, height, width, y, spare):
 
 
 @compiled
-def blocks_in(x, s, target, spare):
-    """One image (C, H, W) to [block][phase][HQ][WQ][16], of which the border and the channels beyond C are zeros."""
+def line_in(source, width, target, apart):
+    """Pixels of 16 channels, to pixels some numbers apart."""
+    for j in range(width):
+        copy(target + j * apart * BYTES, source + j * LANES * BYTES)
+
+
+@compiled
+def blocks_in(x, n, s, target, spare):
+    """Image n of (C, H, W), or in blocks, to [block][phase][HQ][WQ][16], of which the border and the channels beyond C
+    are zeros."""
     sh, sw, plane = s[STRIDE_H], s[STRIDE_W], s[H] * s[W]
     quarter = s[HQ] * s[WQ] * LANES
+    if s[X_ROOM] > 0:
+        height, width = (s[H] - 1) // s[SPREAD_H] + 1, (s[W] - 1) // s[SPREAD_W] + 1
+        for block in range(s[BLOCKS]):
+            for row in range(height):
+                source = x + (block * s[X_ROOM] + (n * height + row) * width) * LANES * BYTES
+                i = row * s[SPREAD_H] + s[TOP]
+                if sw == 1:
+                    place = ((block * sh + i % sh) * quarter + (i // sh * s[WQ] + s[LEFT]) * LANES) * BYTES
+                    line_in(source, width, target + place, s[SPREAD_W] * LANES)
+                    continue
+                for j in range(s[LEFT], s[LEFT] + width):
+                    place = ((block * sh + i % sh) * sw + j % sw) * quarter + (i // sh * s[WQ] + j // sw) * LANES
+                    copy(target + place * BYTES, source + (j - s[LEFT]) * LANES * BYTES)
+        return
     for block in range(s[BLOCKS]):
-        channels, base = min(LANES, s[C] - block * LANES), x + block * LANES * plane * BYTES
+        channels, base = min(LANES, s[C] - block * LANES), x + (n * s[C] + block * LANES) * plane * BYTES
         if sh == 1 and sw == 1:
             plane_in(base, channels, plane, s[H], s[W],
                      target + (block * quarter + (s[TOP] * s[WQ] + s[LEFT]) * LANES) * BYTES, s[WQ] * LANES, spare)
@@ -145,10 +141,10 @@ def blocks_in(x, s, target, spare):
                 j = first + s[LEFT]
                 place = ((block * sh + i % sh) * sw + j % sw) * quarter + ((i // sh) * s[WQ] + j // sw) * LANES
                 for c in range(channels):
-                    n = 0
+                    to = place + c
                     for q in range(first, s[W], sw):
-                        put(target, place + n * LANES + c, number_at(source, c * plane + q))
-                        n += 1
+                        put(target, to, number_at(source, c * plane + q))
+                        to += LANES
 
 
 @compiled
@@ -182,6 +178,17 @@ def columns_in(x, s, target, rows):
         row_in(rows, LANES, pixels, pixels, target + block * pixels * LANES * BYTES)
 
 
+@instruction
+def image_in(words, n, scratch):
+    """Image n, in blocks or as columns, to the beginning of scratch memory: for other instructions, of whose words it
+    reads the first."""
+    x, s, spare = word_at(words, X), sizes_of(words), scratch + word_at(words, SPARE) * BYTES
+    if s[FEW]:
+        columns_in(x + n * s[C] * s[H] * s[W] * BYTES, s, scratch, spare)
+    else:
+        blocks_in(x, n, s, scratch, spare)
+
+
 @compiled
 def result_out(source, s, y):
     """[block][OH * OW][16] to (F, OH, OW)."""
@@ -193,67 +200,143 @@ def result_out(source, s, y):
 
 
 @compiled
-def pack(w, filters, channels, taps, turned, target):
-    """Filters (F, C, taps) to [panel][tap][block][16][PANEL]; turned: those of the gradient of the images, (C, F, taps)
-    from the last tap to the first."""
-    blocks = (channels + LANES - 1) // LANES
-    for f in range(filters):
-        for c in range(channels):
-            base = ((f // PANEL * taps * blocks + c // LANES) * LANES + c % LANES) * PANEL + f % PANEL
-            for tap in range(taps):
-                value = number_at(w, (c * filters + f) * taps + taps - 1 - tap if turned else
-                                  (f * channels + c) * taps + tap)
-                put(target, base + tap * blocks * LANES * PANEL, value)
+def pack_panel(w, first, filters, channels, taps, turned, target, spare):
+    """Filters (F, C, taps) from `first` on, at most PANEL, to [tap][block][16][PANEL]; turned: those of the gradient of
+    the images, (C, F, taps) from the last tap to the first. Channels beyond C are zeros. spare: scratch for 16
+    vectors."""
+    depth = (channels + LANES - 1) // LANES * LANES
+    if depth > channels or first + PANEL > filters:
+        zero(target, taps * depth * PANEL)
+    for f in range(first, min(first + PANEL, filters), LANES):
+        to, lanes = target + (f - first) * BYTES, min(LANES, filters - f)
+        rows, columns = (channels, taps) if turned else (1, channels * taps)
+        if turned and taps == 1 and lanes == LANES:
+            for c in range(channels):
+                if c % LANES == 0:
+                    ask_for(w + (c * filters + f) * BYTES, filters, 2 * LANES * filters)
+                copy(to + c * PANEL * BYTES, w + (c * filters + f) * BYTES)
+            continue
+        for row in range(rows):
+            source = w + (row * filters + f) * columns * BYTES
+            # 16 columns may be read where fewer are
+            beyond = turned and (row < rows - 1 or (filters - f - LANES) * columns >= LANES)
+            for j in range(0, columns, LANES):
+                start = max(0, min(j, columns - LANES))
+                c, tap = (row, taps - 1 - start) if turned else (start // taps, start % taps)
+                if lanes == LANES and (columns >= LANES or beyond):
+                    ask_for(source + start * BYTES, columns, AHEAD)
+                    if taps == 1:
+                        copy_turned(source + start * BYTES, columns, to + start * PANEL * BYTES, PANEL)
+                        continue
+                    copy_turned(source + start * BYTES, columns, spare, LANES)
+                else:
+                    for k in range(min(LANES, columns)):
+                        for i in range(lanes):
+                            put(spare, k * LANES + i, number_at(source, i * columns + start + k))
+                        for i in range(lanes, LANES):
+                            put(spare, k * LANES + i, np.float32(0))
+                for k in range(min(LANES, columns)):
+                    copy(to + (tap * depth + c) * PANEL * BYTES, spare + k * LANES * BYTES)
+                    tap += -1 if turned else 1
+                    if tap == taps:
+                        c, tap = c + 1, 0
+
+
+@compiled
+def finish(source, y, rows, bias, count, low, high):
+    """y = source + bias between two bounds, for 16 channels of pixels, of which `count` have a bias. bias: its address,
+    or 0; a bound that is NaN is none."""
+    if bias == 0 and low != low and source == y:
+        return
+    zero, low, high = filled(np.float32(0)), filled(np.float32(low)), filled(np.float32(high))
+    more = load_some(bias, count, zero) if bias != 0 else zero
+    for i in range(0, rows * LANES * BYTES, LANES * BYTES):
+        store(y + i, clipped(add(load(source + i), more), low, high))
 
 
 # ---- the three directions -------------------------------------------------------------------------------------------
 
-@compiled
-def forward(x, packed, y, first, last, s, taps, table, columns, images, sums, rows):
-    """Images first to last: y = x with filters. images, sums, rows: scratch for one image, its result, 16 planes."""
-    count, pixels = taps * s[BLOCKS], s[OH] * s[OW]
-    far = LANES * PANEL
-    for n in range(first, last):
-        if columns:
-            columns_in(x + n * s[C] * s[H] * s[W] * BYTES, s, images, rows)
-        else:
-            blocks_in(x + n * s[C] * s[H] * s[W] * BYTES, s, images, rows)
+@instruction
+def filters_packed(words, chunk, scratch):
+    """One panel of filters, packed. scratch: 16 vectors."""
+    w, target, filters, channels = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
+    taps, turned, size = word_at(words, 4), word_at(words, 5), word_at(words, 6)
+    pack_panel(w, chunk * PANEL, filters, channels, taps, turned, target + chunk * size * BYTES, scratch)
+
+
+@instruction
+def images_filtered(words, chunk, scratch):
+    """y = x with filters, for some images; in blocks, + bias, between two bounds. scratch: an image, its result, spare
+    memory."""
+    s = sizes_of(words)
+    packed, y, bias, table = word_at(words, 3), word_at(words, 4), word_at(words, 5), word_at(words, 6)
+    images, at_once, low, high = word_at(words, 7), word_at(words, 8), real_at(words, 9), real_at(words, 10)
+    clear, results_at = word_at(words, 11), word_at(words, 12)
+    count, pixels, far = s[TAPS] * s[BLOCKS], s[OH] * s[OW], LANES * PANEL
+    room = s[Y_ROOM] if s[Y_ROOM] > 0 else pixels
+    zero(scratch, clear)
+    for n in range(chunk * at_once, min((chunk + 1) * at_once, images)):
+        call(s[IMAGE_IN], words, n, scratch)
+        results = y + n * pixels * LANES * BYTES if s[Y_ROOM] > 0 else scratch + results_at * BYTES
         for f in range(0, s[F], PANEL):
             vectors = VECTORS if s[F] - f > LANES else 1
             b = packed + f // PANEL * count * far * BYTES
-            to = sums + f * pixels * BYTES
-            if s[WQ] == s[OW] or columns:  # the rows lie side by side: one long row
-                product(pixels, images, b, table, count, far, LANES, to, LANES, vectors, pixels * LANES)
-            else:
-                for i in range(s[OH]):
-                    product(s[OW], images + i * s[WQ] * LANES * BYTES, b, table, count, far, LANES,
-                            to + i * s[OW] * LANES * BYTES, LANES, vectors, pixels * LANES)
-        result_out(sums, s, y + n * s[F] * pixels * BYTES)
+            to = results + f * room * BYTES
+            # where the rows lie side by side, they are one long row
+            lines, width = (1, pixels) if s[WQ] == s[OW] or s[FEW] else (s[OH], s[OW])
+            for i in range(lines):
+                run_routine(s[PRODUCT], width, scratch + i * s[WQ] * LANES * BYTES, b, table, count, far, LANES,
+                            to + i * width * LANES * BYTES, LANES, vectors, room * LANES, 0)
+        if s[Y_ROOM] == 0:
+            result_out(results, s, y + n * s[F] * pixels * BYTES)
+            continue
+        for f in range(0, s[F], LANES):
+            to = results + f * room * BYTES
+            finish(to, to, pixels, bias + f * BYTES if bias != 0 else 0, s[F] - f, low, high)
 
 
-@compiled
-def filters_grad(x, grad, part, first, last, s, taps, table, starts, columns, images, grads, rows):
-    """part[tap][channel][filter] = the gradient of the filters from images first to last. starts: where each row of
-    pixels begins in an image."""
+@instruction
+def images_filters_grad(words, chunk, scratch):
+    """part[tap][channel][filter] = the gradient of the filters from some images. starts: where each row of pixels
+    begins in an image. scratch: an image, its cotangent, spare memory."""
+    s = sizes_of(words)
+    grad, parts, table, starts = word_at(words, 3), word_at(words, 4), word_at(words, 5), word_at(words, 6)
+    images, at_once, part = word_at(words, 7), word_at(words, 8), word_at(words, 9)
+    clear, grads_at = word_at(words, 10), word_at(words, 11)
     pixels, padded = s[OH] * s[OW], (s[F] + LANES - 1) // LANES * LANES
-    size = taps * s[BLOCKS] * LANES * padded
-    lines, width = (1, pixels) if columns or s[WQ] == s[OW] else (s[OH], s[OW])
-    zero(part, size)
-    for n in range(first, last):
-        if columns:
-            columns_in(x + n * s[C] * s[H] * s[W] * BYTES, s, images, rows)
-        else:
-            blocks_in(x + n * s[C] * s[H] * s[W] * BYTES, s, images, rows)
-        for block in range(padded // LANES):
+    room = s[Y_ROOM] if s[Y_ROOM] > 0 else pixels
+    lines, width = (1, pixels) if s[FEW] or s[WQ] == s[OW] else (s[OH], s[OW])
+    target = parts + chunk * part * BYTES
+    zero(scratch, clear)
+    zero(target, part)
+    for n in range(chunk * at_once, min((chunk + 1) * at_once, images)):
+        call(s[IMAGE_IN], words, n, scratch)
+        grads = grad + n * pixels * LANES * BYTES if s[Y_ROOM] > 0 else scratch + grads_at * BYTES
+        for block in range(padded // LANES if s[Y_ROOM] == 0 else 0):
             row_in(grad + (n * s[F] + block * LANES) * pixels * BYTES, min(LANES, s[F] - block * LANES), pixels, pixels,
                    grads + block * pixels * LANES * BYTES)
-        for o in range(taps * s[BLOCKS]):
-            for c in range(0, LANES, DEEP):
-                a = images + (table[o] + c) * BYTES
-                for f in range(0, padded, PANEL):
-                    to = part + ((o * LANES + c) * padded + f) * BYTES
-                    b = grads + f * pixels * BYTES
-                    if padded - f > LANES and VECTORS > 1:
-                        DEEP_WIDE(a, b, starts, lines, width * LANES, pixels * LANES, width, to, padded, LANES, 1)
-                    else:
-                        DEEP_ONE(a, b, starts, lines, width * LANES, pixels * LANES, width, to, padded, LANES, 1)
+        for o in range(s[TAPS] * s[BLOCKS]):
+            run_routine(s[OUTER], LANES, scratch + word_at(table, o) * BYTES, grads, starts, lines, width * LANES,
+                        width, target + o * LANES * padded * BYTES, padded, padded, room * LANES, 1)
+
+
+@instruction
+def parts_added(words, chunk, scratch):
+    """out = the sum of the parts, for some rows. A part has `rows` rows of `columns` numbers, `row` numbers apart. out
+    is as these are, with taps 0; else (columns, rows, taps), from [tap][room of rows]."""
+    parts, out, count, part = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
+    rows, columns, row, at_once = word_at(words, 4), word_at(words, 5), word_at(words, 6), word_at(words, 7)
+    taps, room = word_at(words, 8), word_at(words, 9)
+    for i in range(chunk * at_once, min((chunk + 1) * at_once, rows * max(taps, 1))):
+        tap, c = i // rows, i % rows
+        source = parts + (tap * room + c) * row * BYTES
+        for j in range(0, columns, LANES):
+            total, some = load(source + j * BYTES), min(LANES, columns - j)
+            for k in range(1, count):
+                total = add(total, load(source + (k * part + j) * BYTES))
+            if taps == 0:
+                store_some(out + (i * columns + j) * BYTES, some, total)
+                continue
+            store(scratch, total)
+            for f in range(some):
+                put(out, ((j + f) * rows + c) * taps + tap, number_at(scratch, f))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -11,11 +13,14 @@ from ..core.ops.conv import positions
 from . import conv, depthwise, winograd
 from .activation import erf, relu6_grad
 from .llvm import LANES
-from .memory import at, chunks_of, scratch
+from .memory import at, scratch
 from .micro import PANEL
 from .norm import batch_norm, batch_norm_grad
 from .pool import max_pool2d, max_pool2d_grad
-from .threads import split
+from .product import outer, product
+from .program import ALIGN, rounded
+from .steps import Room, Step, run_now
+from .vectors import BOUNDS
 
 FEW = 16  # channels; below, what a filter meets at a pixel become its channels
 DEEPEST = 512  # of those
@@ -25,24 +30,36 @@ FEWER = 1.5  # times fewer multiplications make up for what Winograd's algorithm
 CACHE = 700_000  # bytes of values and products of tiles at a time
 CHUNK = 5  # images that a thread takes; gradients of filters are added up within them first: that rounds less, too
 SUMS = 32 << 20  # bytes of such sums
+MOVED = 1 << 15  # numbers that a chunk reads, where little is computed with them
+SPARE = LANES * LANES  # numbers that a panel is packed with
+NOTHING = np.zeros(1, "i8")
+CODES = product.address, outer.address, conv.image_in(0).code
 
 
 class Sizes:
-    """One convolution of this geometry: sizes and tables that the compiled functions read."""
+    """One convolution of this geometry: sizes and tables that the compiled functions read.
 
-    def __init__(self, x: tuple, filters: int, kernel: tuple, stride: tuple, padding: tuple, dilation: tuple):
+    rooms: rows of a block of the images and of the results, where these are in blocks.  spread: how far apart the
+    pixels of such images are put."""
+
+    def __init__(self, x: tuple, filters: int, kernel: tuple, stride: tuple, padding: tuple, dilation: tuple,
+                 rooms: tuple = (0, 0), spread: tuple = (1, 1)):
         (self.n, c, h, w), (kh, kw), (sh, sw) = x, kernel, stride
         self.size = oh, ow = positions(x[2:], kernel, stride, padding, dilation)
-        self.few = c < FEW and kh * kw > 1 and c * kh * kw <= DEEPEST
+        self.few = int(rooms[0] == 0 and c < FEW and kh * kw > 1 and c * kh * kw <= DEEPEST)
         self.depth, self.taps = (c * kh * kw, 1) if self.few else (c, kh * kw)
         blocks = -(-self.depth // LANES)
         hq, wq = (oh, ow) if self.few else (-(-(h + 2 * padding[0]) // sh), -(-(w + 2 * padding[1]) // sw))
-        self.array = np.array([c, h, w, filters, kh, kw, oh, ow, sh, sw, *padding, *dilation, blocks, hq, wq], "i8")
+        self.rooms = rooms
+        self.array = np.array([c, h, w, filters, kh, kw, oh, ow, sh, sw, *padding, *dilation, blocks, hq, wq, *rooms,
+                               *spread, self.taps, self.few, *CODES], "i8")
         phases = 1 if self.few else sh * sw
         self.images = blocks * phases * hq * wq * LANES
         self.pixels, self.padded = oh * ow, -(-filters // LANES) * LANES
-        self.results = -(-filters // PANEL) * PANEL * self.pixels
-        self.weights = -(-filters // PANEL) * self.taps * blocks * LANES * PANEL
+        self.panels = -(-filters // PANEL)
+        self.results = self.panels * PANEL * self.pixels
+        self.weights = self.panels * self.taps * blocks * LANES * PANEL
+        self.multiplied = filters * self.depth * self.taps * self.pixels  # of an image
         self.filters, self.rows = filters, LANES * max(self.pixels, h * w)
         taps = [(0, 0)] if self.few else [(u * dilation[0], v * dilation[1]) for u in range(kh) for v in range(kw)]
         sh, sw = (1, 1) if self.few else (sh, sw)
@@ -57,6 +74,9 @@ class Sizes:
             count = -(-oh // m) * -(-ow // m)
             if count >= LEAST_TILES and FEWER * count * winograd.N**2 <= oh * ow * kh * kw:
                 self.tiles = Tiles(self, m, kh)
+        t = self.tiles
+        self.room = self.weights if t is None else t.panels * t.each * winograd.N**2  # numbers of packed filters
+        self.sums = len(self.table) * LANES * self.padded if t is None else t.sums  # of a gradient of filters
 
 
 class Tiles:
@@ -79,6 +99,12 @@ class Tiles:
         self.panels, self.each = -(-s.filters // PANEL), blocks * LANES * PANEL
         self.sums = places * blocks * LANES * s.padded
 
+    def places(self) -> tuple[list[int], int]:
+        """Where each part of scratch memory begins, and what all of it takes."""
+        parts = self.images, self.seen, self.products, self.results, self.strip
+        *ends, last = itertools.accumulate(parts)
+        return ends, last
+
 
 @functools.lru_cache(256)
 def sizes(*geometry) -> Sizes:
@@ -95,63 +121,61 @@ def fits(x: np.ndarray, weight: tuple, groups: int, others: tuple, *rest: np.nda
             and all(array is None or array.flags.c_contiguous for array in (x, *rest)))
 
 
-# ---- by chunks of images --------------------------------------------------------------------------------------------
+# ---- steps, by chunks of images --------------------------------------------------------------------------------------
 
-def forward(s: Sizes, x: np.ndarray, weight: np.ndarray, out: np.ndarray, turned: bool = False) -> np.ndarray:
-    packed, t = scratch("filters", s.weights, zeros=True), s.tiles
-    conv.pack(at(weight), s.filters, s.depth, s.taps, turned, at(packed))
-    values = packed
-    if t is not None:
-        values, strip = scratch("values", t.panels * t.each * winograd.N**2), scratch("strip", t.strip)
-        winograd.filters_values(at(packed), t.r, t.panels, t.each, at(values), at(strip))
-    chunks = chunks_of(s.n, CHUNK)
-
-    def one(k: int) -> None:
-        rows = scratch("rows", s.rows)
-        if t is None:
-            images, results = scratch("images", s.images, True), scratch("results", s.results)
-            conv.forward(at(x), at(values), at(out), *chunks[k], s.array, s.taps, at(s.table), s.few, at(images),
-                         at(results), at(rows))
-            return
-        images, seen, strip = scratch("images", t.images, True), scratch("seen", t.seen), scratch("strip", t.strip)
-        products, results = scratch("products", t.products), scratch("results", t.results)
-        winograd.forward(at(x), at(values), at(out), *chunks[k], t.array, t.m, t.down, t.across, t.at_once, at(t.table),
-                         at(images), at(seen), at(products), at(results), at(strip), at(rows))
-
-    split(len(chunks), one)
-    return out
+def filtered(s: Sizes, x: np.ndarray, weight: np.ndarray, bias: object, out: np.ndarray, room: Room, at_once: int,
+             turned: bool = False, act: str = "") -> list[Step]:
+    """A convolution of images, or of their cotangents with filters turned. bias: an array, or 0."""
+    t, common = s.tiles, (s.n, at_once, *BOUNDS[act])
+    chunks = -(-s.n // at_once)
+    if t is None:
+        packed, each = room.take(s.weights), s.weights // s.panels
+        results = 0 if s.rooms[1] else s.results
+        return [conv.filters_packed(s.panels, weight, packed, s.filters, s.depth, s.taps, turned, each, scratch=SPARE),
+                conv.images_filtered(chunks, x, s.array, s.images + results, packed, out, bias, s.table, *common,
+                                     s.images, s.images, scratch=s.images + results + s.rows)]
+    values = room.take(t.panels * t.each * winograd.N**2)
+    places, spare = t.places()
+    return [winograd.filters_valued(t.panels, weight, values, s.filters, s.depth, turned, t.r, t.panels, t.each,
+                                    scratch=SPARE + s.taps * t.each + t.strip),
+            winograd.images_filtered(chunks, x, t.array, spare, values, out, bias, t.table, *common, t.m, t.down,
+                                     t.across, t.at_once, *places, scratch=spare + s.rows)]
 
 
-def filters_grad(s: Sizes, x: np.ndarray, grad: np.ndarray, out: np.ndarray) -> np.ndarray:
+def filters_grad(s: Sizes, grad: np.ndarray, x: np.ndarray, out: np.ndarray, room: Room, at_once: int) -> list[Step]:
     """A sum for each chunk, which are added in order: the same bits at any number of threads."""
-    t = s.tiles
-    size = len(s.table) * LANES * s.padded if t is None else t.sums
-    chunks = chunks_of(s.n, max(CHUNK, -(-s.n * size * 4 // SUMS)))
-    parts = np.empty((len(chunks), size), "f4")
+    t, size, depth = s.tiles, s.sums, -(-s.depth // LANES) * LANES
+    parts = max(1, -(-s.n // at_once))
+    target = room.take(parts * size)
+    if t is None:
+        grads = 0 if s.rooms[1] else s.padded * s.pixels
+        return [conv.images_filters_grad(parts, x, s.array, s.images + grads, grad, target, s.table, s.starts, s.n,
+                                         at_once, size, s.images, s.images, scratch=s.images + grads + s.rows),
+                sum_of_parts(target, out, parts, size, s.depth, s.filters, s.padded, s.taps, depth)]
+    places, spare = t.places()
+    return [winograd.images_filters_grad(parts, x, t.array, spare, grad, target, NOTHING, size, s.n, at_once, t.m,
+                                         t.down, t.across, t.at_once, *places, scratch=spare + s.rows),
+            winograd.filters_from_values(s.depth, target, out, parts, size, s.filters, s.depth, s.padded, depth, t.r,
+                                         scratch=3 * winograd.N**2 * LANES)]
 
-    def one(k: int) -> None:
-        rows = scratch("rows", s.rows)
-        if t is None:
-            images, grads = scratch("images", s.images, True), scratch("grads", s.padded * s.pixels, True)
-            conv.filters_grad(at(x), at(grad), at(parts[k]), *chunks[k], s.array, s.taps, s.table, at(s.starts),
-                              s.few, at(images), at(grads), at(rows))
-            return
-        images, grads = scratch("images", t.images, True), scratch("grads", t.results, True)
-        seen, spread, strip = scratch("seen", t.seen), scratch("products", t.products), scratch("strip", t.strip)
-        winograd.filters_grad(at(x), at(grad), at(parts[k]), *chunks[k], t.array, t.m, t.down, t.across, t.at_once,
-                              at(t.table), at(images), at(seen), at(grads), at(spread), at(strip), at(rows))
 
-    split(len(chunks), one)
-    total = parts[0]
-    for part in parts[1:]:
-        total += part
-    if t is not None:
-        found, strip = np.empty(s.taps * size // winograd.N**2, "f4"), scratch("strip", t.strip)
-        winograd.filters_back(at(total), t.r, size // winograd.N**2, at(found), at(strip))
-        total = found
-    total = total.reshape(s.taps, -1, s.padded)[:, :s.depth, :s.filters]
-    out.reshape(s.filters, s.depth, s.taps)[...] = total.transpose(2, 1, 0)
-    return out
+def sum_of_parts(parts: int, out: np.ndarray, count: int, part: int, rows: int, columns: int, row: int, taps: int = 0,
+                 room: int = 0) -> Step:
+    """Adds so many parts: see `conv.parts_added`."""
+    at_once = max(1, MOVED // (count * row))
+    return conv.parts_added(-(-rows * max(taps, 1) // at_once), parts, out, count, part, rows, columns, row, at_once,
+                            taps, room, scratch=LANES)
+
+
+def parts_of(s: Sizes, least: int = 1) -> int:
+    """Images that a thread takes for the gradient of filters."""
+    return max(CHUNK, -(-s.n * s.sums * 4 // SUMS), least)
+
+
+def run_in_scratch(build: Callable[[Room], list[Step]], count: int) -> None:
+    """Steps that take a room of so many numbers."""
+    memory = scratch("room", count + 2 * ALIGN)
+    run_now(build(Room(rounded(at(memory), ALIGN))))
 
 
 # ---- what the ops call: out, or None where it does not fit -----------------------------------------------------------
@@ -164,6 +188,11 @@ def conv2d(x, weight, stride, padding, dilation, groups, out=None):
     if not fits(x, weight.shape, groups, shape, weight, out):
         return None
     return forward(s, x, weight, np.empty(shape, "f4") if out is None else out)
+
+
+def forward(s: Sizes, x: np.ndarray, weight: np.ndarray, out: np.ndarray, turned: bool = False) -> np.ndarray:
+    run_in_scratch(lambda room: filtered(s, x, weight, 0, out, room, CHUNK, turned), s.room)
+    return out
 
 
 def conv2d_input_grad(grad, weight, shape, stride, padding, dilation, groups, out=None):
@@ -183,7 +212,9 @@ def conv2d_weight_grad(grad, x, shape, stride, padding, dilation, groups, out=No
     if not fits(x, shape, groups, grad.shape, grad, out):
         return None
     s = sizes(x.shape, shape[0], shape[2:], stride, padding, dilation)
-    return filters_grad(s, x, grad, np.empty(shape, "f4") if out is None else out)
+    out, at_once = np.empty(shape, "f4") if out is None else out, parts_of(s)
+    run_in_scratch(lambda room: filters_grad(s, grad, x, out, room, at_once), -(-s.n // at_once) * s.sums)
+    return out
 
 
 __all__ = ["batch_norm", "batch_norm_grad", "conv2d", "conv2d_input_grad", "conv2d_weight_grad", "erf", "max_pool2d",

@@ -187,7 +187,8 @@ class Program:
 
     def __call__(self) -> None:
         table, count, wanted = at(self.table), len(self.table), min(Settings.threads or self.cores, self.most)
-        mine = rounded(at(scratch("step", self.bytes // 4 + LANES)), ALIGN) if self.bytes else 0
+        memory = scratch("step", self.bytes // 4 + LANES)  # held until all is done
+        mine = rounded(at(memory), ALIGN)
         if wanted < 2 or ALONE:
             do_steps(table, 0, count, LEFT, mine)
             return

@@ -136,12 +136,6 @@ def run_all() -> None:
 
     for module in dict.fromkeys(STEPS.values()):
         importlib.import_module(f".{module}", __package__)
-    for channels, size in ((16, 5), (16, 2), (1, 2)):  # by Winograd, direct, with few channels
-        x, weight = np.ones((1, channels, 6, 6), "f4"), np.ones((16, channels, size, size), "f4")
-        s = kernels.sizes(x.shape, 16, weight.shape[2:], (1, 1), (0, 0), (1, 1))
-        grad = np.empty((1, 16, *s.size), "f4")
-        kernels.forward(s, x, weight, grad)
-        kernels.filters_grad(s, x, grad, weight)
     weight, vector = np.ones((16, 1, 3, 3), "f4"), np.ones(16, "f4")
     for size in (4, 8):  # depthwise, by tables and by masks; columns and planes
         x = np.ones((2, 16, size, size), "f4")

@@ -23,6 +23,7 @@ from .memory import at
 from .program import ALIGN, Program, rounded
 
 DOUBLE = ir.DoubleType()
+ARGUMENTS = 12  # of a routine
 
 
 class Step(NamedTuple):
@@ -69,6 +70,20 @@ def instruction(function: Callable) -> Callable[..., Step]:
 
     step.__name__, step.__doc__ = function.__name__, inspect.getdoc(function)
     return step
+
+
+class Routine(NamedTuple):
+    """Compiled code that instructions call by its address, which is among their words: it is compiled once, not with
+    each of them. code: what holds it."""
+
+    address: int
+    code: object
+
+
+def routine(function: Callable) -> Routine:
+    """Decorates code of ARGUMENTS int64."""
+    compiled = cfunc(types.void(*[types.int64] * ARGUMENTS), cache=True, error_model="numpy")(function)
+    return Routine(compiled.address, compiled)
 
 
 def as_word(word: object) -> int:
@@ -142,3 +157,21 @@ def real_at(context, words, i):
     def code(context, builder, signature, arguments):
         return builder.load(builder.gep(builder.inttoptr(arguments[0], DOUBLE.as_pointer()), [arguments[1]]))
     return types.float64(types.int64, types.int64), code
+
+
+@intrinsic
+def run_routine(context, address, a, b, c, d, e, f, g, h, i, j, k, m):
+    """Run a routine."""
+    def written(context, builder, signature, arguments):
+        kind = ir.FunctionType(ir.VoidType(), [WORD] * ARGUMENTS)
+        builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), arguments[1:])
+        return context.get_dummy_value()
+    return types.void(*[types.int64] * (ARGUMENTS + 1)), written
+
+
+@intrinsic
+def words_from(context, address):
+    """A pointer to words, of which `numba.carray` makes an array."""
+    def code(context, builder, signature, arguments):
+        return builder.inttoptr(arguments[0], WORD.as_pointer())
+    return types.CPointer(types.int64)(types.int64), code

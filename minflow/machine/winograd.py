@@ -16,11 +16,15 @@ import numpy as np
 
 from . import llvm
 from .conv import (
-    BLOCKS, BYTES, C, F, H, HQ, OH, OW, W, WQ, DEEP_ONE, DEEP_WIDE, blocks_in, compiled, plane_in, plane_out,
-    product, zero,
+    BLOCKS, F, HQ, IMAGE_IN, OH, OUTER, OW, PRODUCT, SPARE, WQ, Y_ROOM, compiled, finish, line_in, pack_panel, plane_in,
+    plane_out, sizes_of, zero,
 )
-from .llvm import LANES, function, word
-from .micro import DEEP, PANEL, VECTORS
+from .llvm import LANES, function, number_at, put, word
+from .micro import PANEL, VECTORS
+from .product import BYTES
+from .program import call
+from .steps import instruction, real_at, run_routine, word_at
+from .vectors import add, load, store
 
 POINTS = [Fraction(p) for p in ("0", "3/4", "-3/4", "3/2", "-3/2")]
 N = len(POINTS) + 1
@@ -113,19 +117,19 @@ values3, results3, filter3, spread3 = [
 # ---- steps ----------------------------------------------------------------------------------------------------------
 
 @compiled
-def filters_values(packed, r, panels, count, values, strip):
-    """U = G w G^T of packed filters [panel][tap][count numbers] to [place][panel][count numbers]; strip: n * r
+def filters_values(packed, r, panel, panels, count, values, strip):
+    """U = G w G^T of a packed panel of filters, [tap][count numbers], to [place][panel][count numbers]; strip: n * r
     vectors."""
     every = panels * count
-    for i in range(0, every, LANES):
+    for i in range(0, count, LANES):
         for x in range(r):
-            source = packed + ((i // count * r * r + x) * count + i % count) * BYTES
+            source = packed + (x * count + i) * BYTES
             if r == 5:
                 values5(source, r * count, strip + x * LANES * BYTES, r * LANES)
             else:
                 values3(source, r * count, strip + x * LANES * BYTES, r * LANES)
         for y in range(N):
-            source, target = strip + y * r * LANES * BYTES, values + (y * N * every + i) * BYTES
+            source, target = strip + y * r * LANES * BYTES, values + (y * N * every + panel * count + i) * BYTES
             if r == 5:
                 values5(source, LANES, target, every)
             else:
@@ -148,8 +152,9 @@ def images_values(image, s, m, first, rows, across, room, values, strip):
 
 
 @compiled
-def results_of(values, blocks, m, first, rows, across, down, room, results, strip):
-    """Y = A^T M A of `rows` rows of tiles: [place][block][room tiles][16] to [block][down * m][across * m][16]."""
+def results_of(values, blocks, m, first, rows, across, room, results, apart, strip):
+    """Y = A^T M A of `rows` rows of tiles: [place][block][room tiles][16] to [row][across * m][16], a block `apart`
+    numbers from the other."""
     width = across * m * LANES
     for block in range(blocks):
         for i in range(rows):
@@ -161,7 +166,7 @@ def results_of(values, blocks, m, first, rows, across, down, room, results, stri
                     else:
                         results3(source, N * blocks * room * LANES, strip + x * LANES * BYTES, N * LANES)
                 for y in range(m):
-                    target = results + ((block * down + first + i) * m + y) * width * BYTES + j * m * LANES * BYTES
+                    target = results + (block * apart + ((first + i) * m + y) * width + j * m * LANES) * BYTES
                     if m == 2:
                         results5(strip + y * N * LANES * BYTES, LANES, target, LANES)
                     else:
@@ -169,13 +174,14 @@ def results_of(values, blocks, m, first, rows, across, down, room, results, stri
 
 
 @compiled
-def grads_values(grads, blocks, m, first, rows, across, down, room, values, strip):
-    """D = A dY A^T: from [block][down * m][across * m][16] to [place][block][room tiles][16]."""
+def grads_values(grads, apart, blocks, m, first, rows, across, room, values, strip):
+    """D = A dY A^T: from [row][across * m][16], a block `apart` numbers from the other, to
+    [place][block][room tiles][16]."""
     width = across * m * LANES
     for block in range(blocks):
         for i in range(rows):
             for j in range(across):
-                source = grads + ((block * down + first + i) * m * width + j * m * LANES) * BYTES
+                source = grads + (block * apart + (first + i) * m * width + j * m * LANES) * BYTES
                 for x in range(m):
                     if m == 2:
                         spread5(source + x * LANES * BYTES, width, strip + x * LANES * BYTES, m * LANES)
@@ -209,60 +215,122 @@ def filters_back(values, r, count, found, strip):
 
 # ---- the three directions -------------------------------------------------------------------------------------------
 
-@compiled
-def forward(x, values, y, first, last, s, m, down, across, at_once, table, images, seen, products, results, strip,
-            spare):
-    """Images first to last. values: U, [place][panel][block][16][PANEL].  at_once: rows of tiles that fit into the
-    cache together."""
+@instruction
+def filters_valued(words, chunk, scratch):
+    """U of one panel of filters, to [place][panel][block][16][PANEL]. scratch: 16 vectors, a packed panel, a strip."""
+    w, target, filters, channels = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
+    turned, r, panels, each = word_at(words, 4), word_at(words, 5), word_at(words, 6), word_at(words, 7)
+    panel = scratch + LANES * LANES * BYTES
+    pack_panel(w, chunk * PANEL, filters, channels, r * r, turned, panel, scratch)
+    filters_values(panel, r, chunk, panels, each, target, panel + r * r * each * BYTES)
+
+
+@instruction
+def images_filtered(words, chunk, scratch):
+    """y = x with filters, for some images; in blocks, + bias, between two bounds. values: U.  at_once: rows of tiles
+    that fit into the cache together.  scratch: an image, V, M, results, a strip, spare memory."""
+    s = sizes_of(words)
+    values, y, bias, table = word_at(words, 3), word_at(words, 4), word_at(words, 5), word_at(words, 6)
+    images, some, low, high = word_at(words, 7), word_at(words, 8), real_at(words, 9), real_at(words, 10)
+    m, down, across, at_once = word_at(words, 11), word_at(words, 12), word_at(words, 13), word_at(words, 14)
+    clear, seen = word_at(words, 15), scratch + word_at(words, 15) * BYTES
+    products, results = scratch + word_at(words, 16) * BYTES, scratch + word_at(words, 17) * BYTES
+    strip = scratch + word_at(words, 18) * BYTES
     panels, blocks = (s[F] + PANEL - 1) // PANEL, (s[F] + LANES - 1) // LANES
-    room, far = at_once * across, LANES * PANEL
-    width, pixels = across * m, s[OH] * s[OW]
-    for n in range(first, last):
-        blocks_in(x + n * s[C] * s[H] * s[W] * BYTES, s, images, spare)
+    tiles, far = at_once * across, LANES * PANEL
+    width, pixels, room = across * m, s[OH] * s[OW], s[Y_ROOM]
+    in_place = room > 0 and down * m == s[OH] and width == s[OW]  # tiles end where the results do
+    apart = (room if in_place else down * m * width) * LANES
+    zero(scratch, clear)
+    for n in range(chunk * some, min((chunk + 1) * some, images)):
+        call(s[IMAGE_IN], words, n, scratch)
+        target = y + n * pixels * LANES * BYTES
+        found = target if in_place else results
         for row in range(0, down, at_once):
             rows = min(at_once, down - row)
-            images_values(images, s, m, row, rows, across, room, seen, strip)
+            images_values(scratch, s, m, row, rows, across, tiles, seen, strip)
             for place in range(N * N):
-                a = seen + place * s[BLOCKS] * room * LANES * BYTES
+                a = seen + place * s[BLOCKS] * tiles * LANES * BYTES
                 for panel in range(panels):
                     vectors = VECTORS if s[F] - panel * PANEL > LANES else 1
                     b = values + (place * panels + panel) * s[BLOCKS] * far * BYTES
-                    c = products + (place * blocks * LANES + panel * PANEL) * room * BYTES
-                    product(rows * across, a, b, table, s[BLOCKS], far, LANES, c, LANES, vectors, room * LANES)
-            results_of(products, blocks, m, row, rows, across, down, room, results, strip)
+                    c = products + (place * blocks * LANES + panel * PANEL) * tiles * BYTES
+                    run_routine(s[PRODUCT], rows * across, a, b, table, s[BLOCKS], far, LANES, c, LANES, vectors,
+                                tiles * LANES, 0)
+            results_of(products, blocks, m, row, rows, across, tiles, found, apart, strip)
         for block in range(blocks):
-            source = results + block * down * m * width * LANES * BYTES
-            target = y + (n * s[F] + block * LANES) * pixels * BYTES
-            plane_out(source, width * LANES, min(LANES, s[F] - block * LANES), pixels, s[OH], s[OW], target, spare)
+            source, filters = found + block * apart * BYTES, s[F] - block * LANES
+            if room == 0:
+                to = y + (n * s[F] + block * LANES) * pixels * BYTES
+                plane_out(source, width * LANES, min(LANES, filters), pixels, s[OH], s[OW], to,
+                          scratch + word_at(words, SPARE) * BYTES)
+                continue
+            more = bias + block * LANES * BYTES if bias != 0 else 0
+            lines, length = (1, pixels) if in_place else (s[OH], s[OW])
+            for i in range(lines):
+                finish(source + i * width * LANES * BYTES, target + (block * room + i * length) * LANES * BYTES, length,
+                       more, filters, low, high)
 
 
-@compiled
-def filters_grad(x, grad, part, first, last, s, m, down, across, at_once, nothing, images, seen, grads, spread, strip,
-                 spare):
-    """part[place][channel][filter] = the sum over images first to last of V^T D. nothing: the address of a zero."""
+@instruction
+def images_filters_grad(words, chunk, scratch):
+    """part[place][channel][filter] = the sum over some images of V^T D. nothing: the address of a zero. scratch: an
+    image, V, D, cotangents, a strip, spare memory."""
+    s = sizes_of(words)
+    grad, parts, nothing, part = word_at(words, 3), word_at(words, 4), word_at(words, 5), word_at(words, 6)
+    images, some = word_at(words, 7), word_at(words, 8)
+    m, down, across, at_once = word_at(words, 9), word_at(words, 10), word_at(words, 11), word_at(words, 12)
+    clear, seen = word_at(words, 13), scratch + word_at(words, 13) * BYTES
+    spread, grads = scratch + word_at(words, 14) * BYTES, scratch + word_at(words, 15) * BYTES
+    strip = scratch + word_at(words, 16) * BYTES
     blocks = (s[F] + LANES - 1) // LANES
-    padded, room, width, pixels = blocks * LANES, at_once * across, across * m, s[OH] * s[OW]
-    size = N * N * s[BLOCKS] * LANES * padded
-    zero(part, size)
-    for n in range(first, last):
-        blocks_in(x + n * s[C] * s[H] * s[W] * BYTES, s, images, spare)
-        for block in range(blocks):
-            source = grad + (n * s[F] + block * LANES) * pixels * BYTES
-            target = grads + block * down * m * width * LANES * BYTES
-            plane_in(source, min(LANES, s[F] - block * LANES), pixels, s[OH], s[OW], target, width * LANES, spare)
+    padded, tiles, width, pixels = blocks * LANES, at_once * across, across * m, s[OH] * s[OW]
+    in_place = s[Y_ROOM] > 0 and down * m == s[OH] and width == s[OW]
+    apart = (s[Y_ROOM] if in_place else down * m * width) * LANES
+    target = parts + chunk * part * BYTES
+    zero(scratch, clear)
+    zero(grads, 0 if in_place else blocks * apart)
+    zero(target, part)
+    for n in range(chunk * some, min((chunk + 1) * some, images)):
+        call(s[IMAGE_IN], words, n, scratch)
+        found = grad + n * pixels * LANES * BYTES if in_place else grads
+        for block in range(0 if in_place else blocks):
+            to = grads + block * apart * BYTES
+            if s[Y_ROOM] == 0:
+                source = grad + (n * s[F] + block * LANES) * pixels * BYTES
+                plane_in(source, min(LANES, s[F] - block * LANES), pixels, s[OH], s[OW], to, width * LANES,
+                         scratch + word_at(words, SPARE) * BYTES)
+                continue
+            for i in range(s[OH]):
+                source = grad + (block * s[Y_ROOM] + n * pixels + i * s[OW]) * LANES * BYTES
+                line_in(source, s[OW], to + i * width * LANES * BYTES, LANES)
         for row in range(0, down, at_once):
             rows = min(at_once, down - row)
-            tiles = rows * across
-            images_values(images, s, m, row, rows, across, room, seen, strip)
-            grads_values(grads, blocks, m, row, rows, across, down, room, spread, strip)
+            images_values(scratch, s, m, row, rows, across, tiles, seen, strip)
+            grads_values(found, apart, blocks, m, row, rows, across, tiles, spread, strip)
             for o in range(N * N * s[BLOCKS]):
-                b0 = spread + o // s[BLOCKS] * padded * room * BYTES
-                for c in range(0, LANES, DEEP):
-                    a = seen + (o * room * LANES + c) * BYTES
-                    for f in range(0, padded, PANEL):
-                        to = part + ((o * LANES + c) * padded + f) * BYTES
-                        b = b0 + f * room * BYTES
-                        if padded - f > LANES and VECTORS > 1:
-                            DEEP_WIDE(a, b, nothing, 1, 0, room * LANES, tiles, to, padded, LANES, 1)
-                        else:
-                            DEEP_ONE(a, b, nothing, 1, 0, room * LANES, tiles, to, padded, LANES, 1)
+                run_routine(s[OUTER], LANES, seen + o * tiles * LANES * BYTES,
+                            spread + o // s[BLOCKS] * padded * tiles * BYTES, nothing, 1, 0, rows * across,
+                            target + o * LANES * padded * BYTES, padded, padded, tiles * LANES, 1)
+
+
+@instruction
+def filters_from_values(words, chunk, scratch):
+    """out (filters, channels, taps) = G^T dU G of the sum of the parts, [place][channel][row of filters], for one
+    channel. scratch: vectors of all places, a strip, vectors of all taps."""
+    parts, out, count, part = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
+    filters, channels, row, room = word_at(words, 4), word_at(words, 5), word_at(words, 6), word_at(words, 7)
+    r, places = word_at(words, 8), N * N
+    strip = scratch + places * LANES * BYTES
+    found = strip + places * LANES * BYTES
+    for f in range(0, filters, LANES):
+        for place in range(places):
+            source = parts + ((place * room + chunk) * row + f) * BYTES
+            total = load(source)
+            for k in range(1, count):
+                total = add(total, load(source + k * part * BYTES))
+            store(scratch + place * LANES * BYTES, total)
+        filters_back(scratch, r, LANES, found, strip)
+        for i in range(min(LANES, filters - f)):
+            for tap in range(r * r):
+                put(out, ((f + i) * channels + chunk) * r * r + tap, number_at(found, tap * LANES + i))

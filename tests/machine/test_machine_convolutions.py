@@ -262,7 +262,7 @@ def test_nothing_outside_of_scratch_memory_is_written(monkeypatch):
     for case in (DIRECT, FEW, TILED3, TILED5, Case(6, 17, (13, 7), 47, (3, 3), padding=(3, 2)),
                  Case(2, 20, (9, 9), 20, (1, 1), padding=(1, 1)), Case(1, 16, (17, 33), 9, (2, 4), (1, 3), (1, 2))):
         ours(case, *arrays(case))
-    assert len(held) > 50
+    assert len(held) > 20
     for array in held:
         assert (array[:ZONE] == SENTINEL).all() and (array[-ZONE:] == SENTINEL).all()
 

@@ -1,0 +1,62 @@
+"""Products of any size, made of tiles: routines, which are compiled once and called by their addresses."""
+
+from __future__ import annotations
+
+from .llvm import LANES
+from .micro import CHANNELS, DEEP, PANEL, PIXELS, ROWS, VECTORS
+from .steps import routine
+
+R0, R1, R2, R3 = ROWS
+WIDE0, WIDE1, WIDE2, WIDE3 = [PIXELS[p, VECTORS] for p in ROWS]
+ONE0, ONE1, ONE2, ONE3 = [PIXELS[p, 1] for p in ROWS]
+DEEP_WIDE, DEEP_ONE = CHANNELS[VECTORS], CHANNELS[1]
+BYTES = 4
+
+
+@routine
+def product(rows, a, b, table, count, far, length, c, c_row, vectors, c_beside, nothing):
+    """So many rows side by side, of one panel of filters. The last tile of rows begins earlier where it would reach too
+    far: some rows are then computed twice, which is quicker than row by row."""
+    done = 0
+    while done < rows:
+        left = rows - done
+        if (left >= R0 or left > R1 + R2) and rows >= R0:
+            i, done = min(done, rows - R0), done + R0
+            x, y = a + i * LANES * BYTES, c + i * c_row * BYTES
+            if vectors == VECTORS:
+                WIDE0(x, b, table, count, far, LANES, length, y, c_row, c_beside, 0)
+            else:
+                ONE0(x, b, table, count, far, LANES, length, y, c_row, c_beside, 0)
+        elif left > R2 and rows >= R1:
+            i, done = min(done, rows - R1), done + R1
+            x, y = a + i * LANES * BYTES, c + i * c_row * BYTES
+            if vectors == VECTORS:
+                WIDE1(x, b, table, count, far, LANES, length, y, c_row, c_beside, 0)
+            else:
+                ONE1(x, b, table, count, far, LANES, length, y, c_row, c_beside, 0)
+        elif left > R3 and rows >= R2:
+            i, done = min(done, rows - R2), done + R2
+            x, y = a + i * LANES * BYTES, c + i * c_row * BYTES
+            if vectors == VECTORS:
+                WIDE2(x, b, table, count, far, LANES, length, y, c_row, c_beside, 0)
+            else:
+                ONE2(x, b, table, count, far, LANES, length, y, c_row, c_beside, 0)
+        else:
+            x, y = a + done * LANES * BYTES, c + done * c_row * BYTES
+            done += R3
+            if vectors == VECTORS:
+                WIDE3(x, b, table, count, far, LANES, length, y, c_row, c_beside, 0)
+            else:
+                ONE3(x, b, table, count, far, LANES, length, y, c_row, c_beside, 0)
+
+
+@routine
+def outer(rows, a, b, table, count, far, length, c, c_row, columns, b_beside, adds):
+    """At most 16 rows, which are channels of a block, of all columns; the sum runs over pixels."""
+    for i in range(0, rows, DEEP):
+        for j in range(0, columns, PANEL):
+            x, y, z = a + i * BYTES, b + j // LANES * b_beside * BYTES, c + (i * c_row + j) * BYTES
+            if columns - j > LANES and VECTORS > 1:
+                DEEP_WIDE(x, y, table, count, far, b_beside, length, z, c_row, LANES, adds)
+            else:
+                DEEP_ONE(x, y, table, count, far, b_beside, length, z, c_row, LANES, adds)

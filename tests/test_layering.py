@@ -353,7 +353,7 @@ LATE = {"minflow.headless",    # imported by `minflow run` only
                                                  "norm", "pool", "activation", "steps", "program", "gemm",
                                                  "shared", "blocks_norm", "blocks_depthwise", "blocks_slide",
                                                  "blocks_pool", "elementary", "clusters",
-                                                 "updates")],  # where `machine.use` runs
+                                                 "updates", "elementwise")],  # where `machine.use` runs
         "minflow.compat.einops", "minflow.compat.einops_backend"}    # where a program imports einops
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from ..core.ir import INPUT, Cell, Graph, Node, Value, outputs_of
 from .arena import ALIGN
 from .layout import COPIED, Layout
-from .segments import joined
+from .segments import is_steady, joined
 
 
 class Slots(list):
@@ -98,11 +98,11 @@ class Plan(Layout):
         return self.slot_of[v]
 
     def take_inputs(self) -> None:
-        """Small inputs are copied to a fixed place, large ones are read where they are."""
+        """Small and steady inputs are copied to a fixed place, large ones are read where they are."""
         self.inputs: list[tuple[int | None, np.ndarray | None]] = []
         for source in self.graph.inputs:
             value = Value(source, 0, source.out_specs[0])
-            if value.spec.nbytes <= COPIED:
+            if value.spec.nbytes <= COPIED or is_steady(value, self.uses):
                 self.env[value] = np.empty(value.spec.shape, value.spec.np)
                 self.inputs.append((None, self.env[value]))
             else:

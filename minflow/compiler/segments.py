@@ -7,7 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..core.ir import Node
+from ..core.ir import Node, Value
+from .uses import Uses
+
+STEADY = 1 << 20  # bytes of an input: to copy so much costs less than to leave a call of many nodes
+
+
+def is_steady(value: Value, uses: Uses) -> bool:
+    """Does a kernel of the machine read this input, and is it worth a fixed place?"""
+    return value.spec.nbytes <= STEADY and any([uses.graph.nodes[i].op.steps for i, _ in uses.reads.get(value, ())])
 
 
 def joined(calls: Sequence[Callable], nodes: Sequence[Node]) -> tuple[list[Callable], list[Node]]:

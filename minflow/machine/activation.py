@@ -75,8 +75,8 @@ def relu6_grad_of(builder, x, y, out, count):
     value = masked_load(builder, y, mask, llvm.filled(0))
     flat = builder.or_(builder.fcmp_ordered("<=", value, llvm.filled(0)),
                        builder.fcmp_ordered(">=", value, llvm.filled(6)))
-    found = builder.select(flat, llvm.filled(0), masked_load(builder, x, mask, llvm.filled(0)))
-    masked_store(builder, found, out, mask)
+    keep = builder.select(flat, llvm.filled(0), llvm.filled(1))
+    masked_store(builder, builder.fmul(masked_load(builder, x, mask, llvm.filled(0)), keep), out, mask)
 
 
 @compiled

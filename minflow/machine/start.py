@@ -18,7 +18,7 @@ from ..compiler.fusion import FUSION, blocks, dense
 from ..compiler.fusion.clusters import CLUSTERS
 from ..core.base.errors import MinflowWarning, MissingDependencyError
 from ..core.op import Op, kernel
-from ..core.ops import activation, conv, elementwise, linalg, norm, pool, update
+from ..core.ops import activation, conv, elementwise, linalg, norm, pool, shape, update
 from ..core.spec import spec_of
 from ..core.where import here
 
@@ -35,8 +35,11 @@ STEPS: dict[Op, str] = {op: module for module, ops in {
     "blocks_pool": (blocks.blocks_max_pool2d, blocks.blocks_max_pool2d_grad, blocks.blocks_average,
                     blocks.blocks_average_grad),
     "clusters": CLUSTERS,
+    "elementwise": (elementwise.add, elementwise.sub, elementwise.mul, elementwise.relu, elementwise.relu_grad,
+                    activation.relu6, activation.relu6_grad, shape.clone, shape.sum_to),
     "updates": (update.sgd, update.sgd_momentum, update.adam),
 }.items() for op in ops}  # op -> the module in which a builder of its name makes its steps
+ONLY_IN_PLANS = ("elementwise", "updates")  # modules of kernels with NumPy's bits, which cost less for one call
 PLAIN: dict[Op, Callable] = {}  # NumPy's kernels, while the machine is used
 LATE = 1.0  # seconds after which a compilation is spoken of
 
@@ -73,11 +76,12 @@ def compiled_kernels() -> None:
         PLAIN[op] = op.kernel
         kernel(op, either(getattr(kernels, name), op.kernel))
     for op, module in STEPS.items():
-        PLAIN[op] = op.kernel
+        PLAIN.setdefault(op, op.kernel)
         found = importlib.import_module(f".{module}", __package__)
         builder, wrap = getattr(found, op.name), getattr(found, f"{op.name}_kernel", either)
         op.steps = functools.partial(prepared, builder)
-        kernel(op, wrap(functools.partial(by_steps, op, builder), op.kernel))
+        if module not in ONLY_IN_PLANS:
+            kernel(op, wrap(functools.partial(by_steps, op, builder), op.kernel))
 
 
 def passes() -> tuple[Callable, ...]:

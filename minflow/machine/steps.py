@@ -101,6 +101,7 @@ class Prepared:
     def __init__(self, build: Callable[[Room], list[Step] | None]):
         room = Room()
         self.build, self.steps, self.bytes = build, build(room), room.used
+        self.program: Program | None = None
 
     def settle(self, memory: np.ndarray) -> None:
         """Have the room there."""
@@ -109,7 +110,8 @@ class Prepared:
             self.steps = [step._replace(holds=(*step.holds, memory)) for step in steps]
 
     def __call__(self) -> None:
-        run_now(self.steps or [])
+        self.program = self.program or Program(self.steps or [])
+        self.program()
 
     @staticmethod
     def join(groups: Sequence[Sequence[Prepared]]) -> list[Program]:

@@ -124,15 +124,3 @@ def adam(arrays, outs, room, beta1, beta2, eps, weight_decay, decoupled, correct
     moved = move(chunks_of(p), *moments, *outs[:3], step, lr, CHUNK, p.size, decoupled, corrected, maximize,
                  *map(float, (beta1, beta2, eps, weight_decay)))
     return [moved, count_on(1, step, outs[3])]
-
-
-def eager(compiled, plain):
-    """The kernel outside of a plan."""
-
-    def run(xp, *arrays, out=None, **attrs):
-        return plain(*arrays, out=out, **attrs)
-
-    return run
-
-
-sgd_kernel = sgd_momentum_kernel = adam_kernel = eager

@@ -347,7 +347,7 @@ def test_neighbours_are_one_call(steps_for_add):
 
 
 def test_large_inputs_are_read_where_they_are(steps_for_add):
-    x, y = flow.randn(100, 160), flow.randn(100, 160)
+    x, y = flow.randn(1000, 320), flow.randn(1000, 320)
     graph = Chain()
     assert np.array_equal(graph(x, y).numpy(), ((-(x + y + x)) + y + x + 1.0).numpy())
     assert [isinstance(unit, program.Program) for unit in plan_of(graph).units[0]].count(True) == 0

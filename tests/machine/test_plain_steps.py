@@ -1,0 +1,144 @@
+"""Single operations as steps: NumPy's bits, whatever is broadcast, also NaN, infinities and -0; and in whole plans."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+pytest.importorskip("numba", reason="the machine is compiled by numba, which is not installed")
+
+import minflow as flow
+from minflow import machine, nn
+from minflow.accepted.threads import Settings
+from minflow.core.op import OPS
+from minflow.machine import elementwise
+from minflow.machine.steps import run_now, steps_of
+
+SHAPES = [(), (1,), (3,), (16,), (5, 7), (100, 10), (1024,), (1025,), (3, 2000), (40, 1000), (0, 3), (7, 1, 9),
+          (2, 3, 4, 5)]
+ODD = (np.nan, np.inf, -np.inf, 0.0, -0.0)
+
+
+@pytest.fixture(autouse=True)
+def as_before(monkeypatch):
+    monkeypatch.setattr(Settings, "threads", 2)
+
+
+def numbers(shape, seed=0):
+    """Random ones, some of them odd."""
+    rng = np.random.default_rng([seed, *shape])
+    found = np.asarray(rng.standard_normal(shape) * 4, "f4")
+    for odd in ODD[: found.size // 2]:
+        found.flat[rng.integers(found.size)] = odd
+    return found
+
+
+def by_steps(name, arrays, out, **attrs):
+    """None where there are none; out is written."""
+    steps = steps_of(getattr(elementwise, name), arrays, [out], **attrs)
+    return None if steps is None else run_now(steps) or out
+
+
+def numpys(name, arrays, **attrs):
+    with np.errstate(all="ignore"):
+        return np.asarray(OPS[name].kernel(*arrays, **attrs))
+
+
+def check(name, *arrays, **attrs):
+    wanted = numpys(name, arrays, **attrs)
+    found = by_steps(name, arrays, np.empty_like(wanted), **attrs)
+    assert found is not None
+    odd = np.isnan(wanted)  # the sign of a NaN is nobody's business
+    assert np.array_equal(odd, np.isnan(found))
+    assert np.where(odd, 0, found).tobytes() == np.where(odd, 0, wanted).tobytes()
+
+
+@pytest.mark.parametrize("name, shape", [*itertools.product(("add", "sub", "mul"), SHAPES)])
+def test_arithmetic(name, shape):
+    x = numbers(shape)
+    check(name, x, numbers(shape, 1))
+    for number in (0.9, 2, -3.5, float("inf"), 0):
+        check(name, x, number)
+        check(name, number, x)
+    for k in range(1, len(shape)):
+        if x.size and np.prod(shape[k:]) > 1:
+            part = numbers(shape[k:], 2)
+            check(name, x, part)
+            check(name, part, x)
+            check(name, x, part.reshape((1,) * k + part.shape))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_activations_and_copies(shape):
+    x, y = numbers(shape), np.asarray(np.maximum(numbers(shape, 1), 0))
+    for name in ("relu", "relu6", "clone"):
+        check(name, x)
+    for name in ("relu_grad", "relu6_grad"):
+        check(name, x, y)
+
+
+@pytest.mark.parametrize("shape", [shape for shape in SHAPES if np.prod(shape) > 1])
+def test_sums_over_leading_axes(shape):
+    for k in range(1, len(shape)):
+        if np.prod(shape[k:]) > 1:
+            check("sum_to", numbers(shape), shape=shape[k:])
+
+
+def test_counters():
+    check("add", np.array(3), 1)
+    check("add", np.arange(5), 2)
+
+
+def test_what_does_not_fit():
+    x, out = numbers((8, 16)), np.empty((8, 16), "f4")
+    assert by_steps("add", [x, numbers((8, 1))], out) is None
+    assert by_steps("add", [x.T, x.T], out.T) is None
+    assert by_steps("mul", [x.astype("f8"), 2.0], out.astype("f8")) is None
+    assert by_steps("mul", [x, 1e300], out) is None
+    assert by_steps("mul", [x, 1 << 40], out) is None
+    assert by_steps("add", [np.arange(5), np.arange(5)], np.arange(5)) is None
+    assert by_steps("add", [numbers((1, 16)), numbers((8, 1))], out) is None
+    assert by_steps("sum_to", [x], out[:, :1], shape=(8, 1)) is None
+    assert by_steps("sum_to", [numbers((0, 3))], np.empty(3, "f4"), shape=(3,)) is None
+
+
+def test_in_place():
+    x = numbers((5, 700))
+    wanted = numpys("mul", [x, x])
+    assert np.array_equal(by_steps("mul", [x, x], x), wanted, equal_nan=True)
+
+
+def test_a_training_step_is_few_calls():
+    """Beside programs, only the labels are looked at, and there are products and the loss."""
+    flow.manual_seed(0)
+    x, y = flow.randn(64, 784), flow.randint(0, 10, (64,))
+    losses = []
+    for used in (False, True):
+        before = machine.used()
+        machine.use(used)
+        try:
+            flow.manual_seed(1)
+            model = nn.Sequential(nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 10))
+            graph = training(model, flow.optim.SGD(model.parameters(), lr=0.1))
+            losses.append([graph(x, y).item() for _ in range(4)])
+        finally:
+            machine.use(before)
+    plan = graph._last.parts[0].plan
+    names = [node.op.name for node, unit in zip(plan.units[1], plan.units[0]) if not hasattr(unit, "steps")]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-4)
+    assert set(names) <= {"checked_labels", "matmul", "softmax_cross_entropy", "softmax_cross_entropy_grad"}
+
+
+def training(model, optimizer):
+    class Training(nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.model, self.loss_fn = model, nn.CrossEntropyLoss()
+            self.add_optimizer(optimizer)
+
+        def build(self, x, y):
+            loss = self.loss_fn(self.model(x), y)
+            loss.backward()
+            return loss
+
+    return Training()

@@ -258,9 +258,11 @@ def view_graph_reports(name):
     graph(flow.ones(3, 4))
     for part in graph._last.parts:  # times order what is shown, and must be those of the harmless name, too
         part.plan.seconds = [1e-6 * (i + 1) for i in range(len(part.plan.calls))]
+    calls = [(call.name, call.phase, float(i), i + 1.0) for i, call in enumerate(graph.plan.record.calls)]
+    graph._last.recorded = 1, calls, [(2, 0, 5.25, 5.75)]
     reports = [
         graph.tree(), graph.stages(), graph.changes(0), graph.lanes(), graph.memory(), graph.timeline(), graph.frozen(),
-        graph.why(), graph.plan, flow.roofline(graph)
+        graph.why(), graph.plan, flow.roofline(graph), graph.threads()
     ]
     return [*of(*reports), *texts(repr(graph))]
 

@@ -70,7 +70,8 @@ ROOMS = {
     "accepted": ["core"],
     "machine": ["core.base.errors", "core.ir", "core.op", "core.ops", "core.spec", "core.where", "core.backend.scratch",
                 "compiler.fusion", "accepted.threads"],
-    "nn": ["core", "compiler", "views", "diagnosis", "machine.ceilings"],
+    "nn": ["core", "compiler", "views", "diagnosis", "machine.ceilings",
+           "machine.threads", "machine.recorder"],
     "optim": ["core", "nn"],
     "io": ["core", "nn"],
     "data": ["core", "diagnosis", "io"],
@@ -142,12 +143,12 @@ CAPS = {
     "core.backend.fast": 520,   # tuned kernels beside the reference ones, which say what they compute
     "compiler": 190,            # what graphs and jobs share: parts, the cache of plans, free memory, joined calls
     "compiler.fusion": 800,     # passes for the machine, and the operations that they bring in
-    "views": 5330,                # 270: the listing of a plan and its roofline
+    "views": 5520,                # 450: the listing of a plan, its roofline, its threads
     "diagnosis": 910,
     "nn": 2360,
     "nn.modules": 2120,
     "nn.functional": 3050,
-    "nn.graph": 4600,
+    "nn.graph": 4680,
     "optim": 2220,
     "io": 1380,
     "data": 570,
@@ -353,7 +354,7 @@ LATE = {"minflow.headless",    # imported by `minflow run` only
                                                  "norm", "pool", "activation", "steps", "program", "gemm",
                                                  "shared", "blocks_norm", "blocks_depthwise", "blocks_slide",
                                                  "blocks_pool", "elementary", "clusters",
-                                                 "updates", "elementwise")],  # where `machine.use` runs
+                                                 "updates", "elementwise", "recorder")],  # where `machine.use` runs
         "minflow.compat.einops", "minflow.compat.einops_backend"}    # where a program imports einops
 
 

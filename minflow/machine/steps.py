@@ -21,6 +21,7 @@ from numba.extending import intrinsic
 from .llvm import WORD
 from .memory import at
 from .program import ALIGN, Program, rounded
+from .threads import RECORDERS
 
 DOUBLE = ir.DoubleType()
 ARGUMENTS = 12  # of a routine
@@ -110,6 +111,9 @@ class Prepared:
             self.steps = [step._replace(holds=(*step.holds, memory)) for step in steps]
 
     def __call__(self) -> None:
+        if RECORDERS:
+            RECORDERS[0].run(self.steps or [])
+            return
         self.program = self.program or Program(self.steps or [])
         self.program()
 
@@ -140,7 +144,8 @@ def steps_of(builder: Builder, arrays: Sequence, outs: Sequence[np.ndarray], **a
 
 def run_now(steps: Sequence[Step]) -> None:
     """Each step, by several threads where it has several chunks."""
-    Program(steps)()
+    recorder = RECORDERS[0] if RECORDERS else None
+    recorder.run(steps) if recorder else Program(steps)()
 
 
 # ---- what instructions read ------------------------------------------------------------------------------------------

@@ -9,12 +9,33 @@ from __future__ import annotations
 import os
 import queue
 import threading
+import time
 from collections.abc import Callable
 
 from ..accepted.threads import Settings
 
 IN_USE = threading.Lock()  # of the helpers: a second caller works alone meanwhile
 HELPERS: list[queue.SimpleQueue] = []  # of each the works that it is given
+
+
+class Recorder:
+    """While it stands in RECORDERS, each chunk is noted. notes: (thread, chunk, start, end), the thread's ident and
+    seconds as `time.perf_counter` gives them. Read next: `recorder.py`, for steps."""
+
+    def __init__(self) -> None:
+        self.notes: list[tuple[int, int, float, float]] = []
+
+    def noting(self, do: Callable[[int], None]) -> Callable[[int], None]:
+        """The same, noted."""
+        def one(chunk: int) -> None:
+            start = time.perf_counter()
+            do(chunk)
+            self.notes.append((threading.get_ident(), chunk, start, time.perf_counter()))
+
+        return one
+
+
+RECORDERS: list[Recorder] = []  # the one that notes now
 
 
 class Work:
@@ -76,6 +97,7 @@ def number() -> int:
 
 def split(chunks: int, do: Callable[[int], None]) -> None:
     """do(0), do(1), ..., do(chunks - 1), by several threads where that helps; returns when all is done."""
+    do = RECORDERS[0].noting(do) if RECORDERS else do
     helpers = min(number(), chunks) - 1 if chunks > 1 else 0  # who asks for the number pays some microseconds
     if helpers < 1 or not IN_USE.acquire(blocking=False):
         for chunk in range(chunks):

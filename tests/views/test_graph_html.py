@@ -16,7 +16,7 @@ from minflow.views.html.reports import BAR
 from minflow.views.html.table import inner_picture
 from minflow.views.records.reports import (
     Block, Ceilings, Frozen, GraphTree, Lane, Lanes, MemoryMap, Operation, PlanCall, PlanListing, Roofline, StageRow,
-    Stages, Timeline, TreeRow,
+    Stages, ThreadBar, Threads, Timeline, TreeRow,
 )
 from minflow.views.text.numbers import shares
 from minflow.views.text.reports import Report, at_peak, holders, peak
@@ -341,6 +341,32 @@ def test_a_call_far_below_the_ceiling_stands_at_the_bottom():
     assert heights[0] == TOP + TALL > heights[1] > TOP
 
 
+THREADS = Threads("t", 2, 2, 0.004, (
+    ThreadBar(-1, "m.conv-conv2d-0", "forward", 0.0, 0.001), ThreadBar(0, "m.conv-conv2d-0", "forward", 0.0, 0.001),
+    ThreadBar(-1, "m.fc-matmul-0", "backward", 0.001, 0.004), ThreadBar(0, "m.fc-matmul-0", "backward", 0.001, 0.002),
+    ThreadBar(1, "m.fc-matmul-0", "backward", 0.002, 0.003), ThreadBar(1, "m.fc-matmul-0", "backward", 0.003, 0.004)))
+
+
+def test_threads_are_drawn_to_scale():
+    root, text = picture(html(THREADS)), html(THREADS)
+    (call, caller), (fc, first, second) = (rectangles(root, phase) for phase in ("forward", "backward"))
+    assert call[0] == caller[0] and call[2] == caller[2] and call[1] < caller[1], "the call above the thread"
+    assert fc[2] == pytest.approx(3 * call[2], abs=0.3) and fc[0] == pytest.approx(call[0] + call[2], abs=0.2)
+    assert first[2] == pytest.approx(call[2], abs=0.2) and second[2] == pytest.approx(2 * call[2], abs=0.2), "as one"
+    assert second[1] - first[1] == first[1] - fc[1] > fc[3], "lanes do not touch"
+    words = [t.text for t in root.iter(f"{SVG}text")]
+    assert {"conv-conv2d-0", "calls", "thread 0, the caller", "thread 1", "50 % of the step", "4.0"} <= set(words)
+    assert "as text" in text and 'alt="t: 2 threads at a time, 4.00 ms: they worked 50 % of it"' in text
+    assert not off_their_plates(base64.b64decode(re.search(r"base64,([A-Za-z0-9+/=]*)", text)[1]).decode())
+
+
+def test_many_chunks_make_a_small_picture():
+    """A step of MobileNetV2 has some 10,000 chunks."""
+    bars = [ThreadBar(i % 2, "m", "forward", i * 1e-6, (i + 2) * 1e-6) for i in range(20_000)]
+    whole = ThreadBar(-1, "m", "forward", 0.0, 0.02)
+    assert len(html(Threads("t", 2, 2, 0.02, (whole, *bars)))) < 75_000
+
+
 def test_map_is_told(graph):
     text = html(MAP)
     assert 'alt="m: 4 values of 2.0 kB in all share 1.2 kB; most at a time: 1.2 kB, at step 2 of 9"' in text
@@ -371,11 +397,12 @@ def test_nothing_is_injected_and_nothing_raises():
                          (stage,)),
                Lanes(EVIL, (Lane(EVIL, 1, 1, 1.0),), (Operation(EVIL, EVIL, EVIL, EVIL, 1, 1.0, EVIL),)),
                MemoryMap(EVIL, 400, 400, 400, 3, 1, 1, 1, (block,)), Timeline(EVIL, ((EVIL, 1.0),)),
-               PlanListing(EVIL, (evil,), 1, LIMITS), Roofline(EVIL, LIMITS, (evil,))]  # fmt: skip
+               PlanListing(EVIL, (evil,), 1, LIMITS), Roofline(EVIL, LIMITS, (evil,)),
+               Threads(EVIL, 1, 1, 1.0, (ThreadBar(-1, EVIL, EVIL, 0.0, 1.0),))]  # fmt: skip
     for record in records:
         text = html(record)
         assert "<img src=x" not in text and "\x1b" not in text
-        if isinstance(record, MemoryMap | Roofline):
+        if isinstance(record, MemoryMap | Roofline | Threads):
             assert not [e for e in picture(text).iter() if not e.tag.startswith(SVG) or e.tag == f"{SVG}image"]
         else:
             assert "img" not in Cells(text).tags and "&lt;img src=x" in text

@@ -1,12 +1,17 @@
 """The text forms of a graph's records, from records with given numbers: golden texts."""
 
+from dataclasses import replace
+
+import pytest
+
 from minflow.views.records.reports import (
     Block, Ceilings, Change, Frozen, GraphTree, Lane, Lanes, MemoryMap, Operation, PlanCall, PlanListing, PlanRow,
-    Roofline, StageRow, Stages, Timeline, TreeRow, Why,
+    Roofline, StageRow, Stages, ThreadBar, Threads, Timeline, TreeRow, Why,
 )
 from minflow.views.text.numbers import nbytes_text
 from minflow.views.text.plan import ROWS, share
 from minflow.views.text.reports import PlanReport, Report, cell
+from minflow.views.text.threads import busy, idle
 
 TREE = GraphTree("G_0: modules", (
     TreeRow("model", 0, "Net", "", ("float32[4, 20]",), ("float32[4, 5]",), 2_965, 1),
@@ -70,6 +75,24 @@ CALLS = (
 )
 
 
+THREADS = Threads("G_0: threads of one step", 2, 2, 0.01, (
+    ThreadBar(-1, "model.fc1-matmul-0", "forward", 0.0, 0.002),
+    ThreadBar(0, "model.fc1-matmul-0", "forward", 0.0, 0.002),
+    ThreadBar(-1, "model.conv-conv2d-0", "backward", 0.002, 0.01),
+    ThreadBar(0, "model.conv-conv2d-0", "backward", 0.002, 0.008),
+    ThreadBar(1, "model.conv-conv2d-0", "backward", 0.003, 0.005),
+    ThreadBar(1, "model.conv-conv2d-0", "backward", 0.005, 0.01),
+))
+
+
+def test_what_threads_did_is_added_up():
+    assert busy(THREADS) == pytest.approx([0.008, 0.007])
+    (conv, pieces, left), (matmul, one, rest) = idle(THREADS)
+    assert (conv.name, pieces, one) == ("model.conv-conv2d-0", 3, 1)
+    assert left == pytest.approx(2 * 0.008 - 0.013) and rest == pytest.approx(0.002)
+    assert "2 threads at a time, 10.00 ms: they worked 75 % of it" in repr(Report(THREADS))
+
+
 def test_shares_by_hand():
     matmul, relu, copy, update = CALLS
     assert LIMITS.computes(matmul) and LIMITS.least(matmul) == 80_281_600 / 1e11 > 2_124_032 / 5e10
@@ -90,7 +113,8 @@ def test_the_slowest_calls_of_a_plan():
 
 def test_texts(golden):
     records = (TREE, STAGES, CHANGE, LANES, MEMORY, TIMELINE, FROZEN, WHY, PlanListing("G_0: plan", CALLS, 1, LIMITS),
-               Roofline("G_0: roofline", LIMITS, CALLS), Roofline("what this processor can do", LIMITS))
+               Roofline("G_0: roofline", LIMITS, CALLS), Roofline("what this processor can do", LIMITS), THREADS,
+               replace(THREADS, count=1, bars=THREADS.bars[:2]))
     text = "\n\n".join(repr(Report(record)) for record in records)
     assert all(len(line) <= 120 for line in text.split("\n")) and "\x1b" not in text
     golden("graph_reports", text)
@@ -106,7 +130,7 @@ def test_empty_records():
         Timeline("t", ()),
         Frozen("t", (), ()),
         Why("t", ()),
-        PlanListing("t", (), 0),
+        PlanListing("t", (), 0), Threads("t", 1, 1, 0.0, ()), Threads("t", 2, 2, 0.0, ()),
     ):
         assert repr(Report(record)).startswith("t")
 

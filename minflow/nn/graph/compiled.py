@@ -60,8 +60,11 @@ class CompiledGraph(Compiled):
     build: the trace and the calls of modules.  number: of this plan among those of its graph, from 0.  reads: what
     build read and the plan does not follow.
     reason: (what, old, new) of everything that changed since the plan before, empty for the first.
-    seconds: of trace, passes, plan, the first and the second run.
+    seconds: of trace, passes, plan, the first and the second run.  recorded: who did what in the last profiled call,
+    see `listing/threads.py`.
     """
+
+    recorded: Any = None
 
     def __init__(self, graph: Any, build: Build, parts: list[Part], number: int):
         super().__init__(parts, graph.passes, build.seconds["trace"], graph.config.bits)

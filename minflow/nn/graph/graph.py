@@ -198,7 +198,7 @@ class RunningGraph(Members, Display):
             arrays.append(array if array.flags.c_contiguous else np.array(array, order="C"))
         if self.__dict__["_timed"]:
             self.__dict__["_timed"] -= 1
-            return compiled.run(self, arrays, True)
+            return self.profiled(compiled, arrays)
         return compiled.run(self, arrays, compiled.runs < 2)
 
     def compiled_for(self, args: tuple, kwargs: dict) -> CompiledGraph:
@@ -226,6 +226,10 @@ class RunningGraph(Members, Display):
                 messages.missing_build(self)
             compiled = plans.compile(inputs, functools.partial(compile_graph, self, args, kwargs, inputs))
         return compiled, tensors
+
+    def profiled(self, compiled: CompiledGraph, arrays: list) -> Any:
+        """A call whose operations are timed."""
+        return compiled.run(self, arrays, True)
 
     def observer(self, build: Build) -> Observer:
         """Hears of what happens in a build."""

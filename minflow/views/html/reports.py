@@ -11,13 +11,15 @@ from html import escape
 from typing import Any
 
 from ..draw import theme
-from ..records.reports import GraphTree, Lanes, MemoryMap, PlanListing, Roofline, Stages, Timeline
+from ..records.reports import GraphTree, Lanes, MemoryMap, PlanListing, Roofline, Stages, Threads, Timeline
 from ..text.numbers import ms, nbytes_text, percent, shares
 from ..text.plan import ROWS, arena, more, note, rates, roofline_text, shapes, share
+from ..text.threads import threads_text, verdict
 from ..text.reports import memory_text, times, views_note
 from .page import CARD, FAINT, NO_MATH, RULE, picture_card
 from ..kinds.memory_map import headline, memory_svg
 from ..kinds.roofline import headline as roofline_headline, roofline_svg
+from ..kinds.threads import threads_svg
 from ..text.listing import clean, count, shape_of
 from ..text.trees import outer_rows, sized
 
@@ -175,9 +177,13 @@ def roofline_html(record: Roofline) -> str:
     return picture_card(roofline_svg(record), roofline_headline(record), roofline_text(record))
 
 
+def threads_html(record: Threads) -> str:
+    return picture_card(threads_svg(record), f"{clean(record.title)}: {verdict(record)}", threads_text(record))
+
+
 FORMS: dict[type, Callable[[Any], str]] = {
     GraphTree: tree_html, Stages: stages_html, Lanes: lanes_html, Timeline: timeline_html, MemoryMap: map_html,
-    PlanListing: plan_html, Roofline: roofline_html,
+    PlanListing: plan_html, Roofline: roofline_html, Threads: threads_html,
 }
 
 

@@ -184,6 +184,32 @@ class Roofline:
 
 
 @dataclass(frozen=True)
+class ThreadBar:
+    """What a thread did. thread: its number, 0 the one that called the graph; -1: a whole call of the plan.
+
+    name: of the call.  start, stop: seconds since the step began.
+    """
+
+    thread: int
+    name: str
+    phase: str
+    start: float
+    stop: float
+
+
+@dataclass(frozen=True)
+class Threads:
+    """One step. count: how many threads worked, at_once: how many of them at the same time.  seconds: how long it took.
+    bars: in the order of the calls; what threads did in a call stands behind it."""
+
+    title: str
+    count: int
+    at_once: int
+    seconds: float
+    bars: tuple[ThreadBar, ...]
+
+
+@dataclass(frozen=True)
 class Block:
     """A value in the arena: bytes [offset, offset + nbytes) from step `first` to step `last`. phase: in which it is
     computed."""
@@ -253,4 +279,5 @@ class Why:
     plans: tuple[PlanRow, ...]
 
 
-GraphReport = (GraphTree | Stages | Change | PlanListing | Roofline | Lanes | MemoryMap | Timeline | Frozen | Why)
+GraphReport = (GraphTree | Stages | Change | PlanListing | Roofline | Threads | Lanes | MemoryMap | Timeline | Frozen
+               | Why)

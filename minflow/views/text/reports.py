@@ -13,12 +13,13 @@ from typing import Any
 
 from ...core.base.display import Display
 from ..records.reports import (
-    Block, Change, Frozen, GraphReport, GraphTree, Lanes, MemoryMap, Operation, PlanListing, Roofline, Stages, Timeline,
-    TreeRow, Why,
+    Block, Change, Frozen, GraphReport, GraphTree, Lanes, MemoryMap, Operation, PlanListing, Roofline, Stages, Threads,
+    Timeline, TreeRow, Why,
 )
 from .listing import clean, count
 from .numbers import ms, nbytes_text, percent, shares
 from .plan import plan_text, roofline_text
+from .threads import threads_text
 from .tables import cut, table
 from .trees import outer_rows, sized
 
@@ -278,4 +279,5 @@ def why_text(record: Why) -> str:
 TEXTS: dict[type, Callable[[Any], str]] = {
     GraphTree: tree_text, Stages: stages_text, Change: change_text, Lanes: lanes_text, MemoryMap: memory_text,
     Timeline: timeline_text, Frozen: frozen_text, Why: why_text, PlanListing: plan_text, Roofline: roofline_text,
+    Threads: threads_text,
 }

@@ -10,6 +10,7 @@ import minflow as flow
 from minflow import nn
 from minflow.compiler.passes.rewrite import rewritten
 from minflow.core.ir import outputs_of
+from minflow.machine.threads import RECORDERS
 from minflow.views.draw.fold import fold
 from minflow.views.records.recorders import record_of
 from minflow.views.show import picture
@@ -237,6 +238,48 @@ def test_the_roofline():
         flow.roofline(nn.Linear(2, 2))
 
 
+def test_threads():
+    graph = trained()
+    graph(X, Y)
+    with pytest.raises(flow.MinflowError, match="watched"):
+        graph.threads()
+    plan = graph._last.parts[0].plan
+    calls = plan.calls
+    graph.profile()
+    graph(X, Y)
+    assert plan.calls is calls and not RECORDERS, "as before"
+    record = graph.threads().record
+    whole = [bar for bar in record.bars if bar.thread < 0]
+    assert [bar.name for bar in whole] == [call.name for call in graph.plan.record.calls]
+    assert all(0 <= a.start <= a.stop <= b.start for a, b in zip(whole, whole[1:])) and record.seconds == whole[-1].stop
+    assert all(bar.stop - bar.start <= seconds for bar, seconds in zip(whole, plan.seconds))
+    assert {bar.thread for bar in record.bars} == set(range(-1, record.count))
+    graph(X, Y)
+    assert graph.threads().record == record, "only profiled calls are watched"
+
+
+def test_threads_of_accumulation_are_those_of_all_micro_steps():
+    graph = trained(set_gradient_accumulation_steps=2)
+    graph.profile()
+    graph(X, Y)
+    micro, update = graph._last.parts
+    whole = [bar.name for bar in graph.threads().record.bars if bar.thread < 0]
+    assert whole == 2 * [micro.names[node] for node in micro.plan.nodes] + [update.names[n] for n in update.plan.nodes]
+
+
+def test_chunks_stand_in_their_calls():
+    """The second call: 2 ms before the first chunk, one that two threads share, and a gap in which the caller works."""
+    graph = trained()
+    graph(X, Y)
+    graph._last.recorded = 7, [("a", "forward", 10.0, 11.0), ("b", "backward", 11.0, 20.0)], [
+        (7, 0, 13.0, 15.0), (9, 1, 13.5, 16.0), (9, 2, 17.0, 20.0)]
+    bars = graph.threads().record.bars
+    assert [(bar.thread, bar.name, bar.start, bar.stop) for bar in bars] == [
+        (-1, "a", 0, 1), (0, "a", 0, 1), (-1, "b", 1, 10), (0, "b", 1, 3), (0, "b", 3, 5), (1, "b", 3.5, 6),
+        (0, "b", 6, 7), (1, "b", 7, 10)]
+    assert graph.threads().record.count == 2 and bars[-1].phase == "backward"
+
+
 def test_timeline():
     graph = trained()
     graph(X, Y)
@@ -290,7 +333,7 @@ def test_why():
 def test_before_the_first_call():
     graph = Predict(MLP())
     for look in (graph.stages, graph.lanes, graph.memory, graph.timeline, graph.frozen, lambda: graph.changes(0),
-                 lambda: graph.plan, lambda: flow.roofline(graph)):
+                 lambda: graph.plan, lambda: flow.roofline(graph), graph.threads):
         with pytest.raises(flow.MinflowError, match="has not been called"):
             look()
     assert "0 plans made" in repr(graph.why()) and "not called yet" in picture(graph).text

@@ -18,7 +18,7 @@ from .build_log import BuildLog, switch
 from .reports import GraphReports, picture_record
 
 if TYPE_CHECKING:
-    from ....views.text.reports import PlanReport
+    from ....views.text.reports import PlanReport, Report
 
 
 class GraphListing(GraphAccessors, GraphReports):
@@ -43,6 +43,21 @@ class GraphListing(GraphAccessors, GraphReports):
         from .roofline import plan_report
 
         return plan_report(self)
+
+    def profiled(self: Any, compiled: Any, arrays: list) -> Any:
+        """A call whose operations are timed, and whose threads are watched."""
+        from .threads import recording
+
+        with recording(compiled):
+            return compiled.run(self, arrays, True)
+
+    def threads(self: Any) -> Report:
+        """Which thread did what in the last call that `graph.profile()` had timed: a lane for each thread, a bar for
+        each chunk of work that it took, and how long it had nothing to do. Threads of NumPy's own products are not
+        seen."""
+        from .threads import threads_report
+
+        return threads_report(self)
 
     def __repr__(self: Any) -> str:
         return text.text(self, self.repr_style)

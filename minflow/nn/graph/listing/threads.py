@@ -1,0 +1,98 @@
+"""Which thread did what in a step: the calls of the plan, and the chunks of work that threads took of them.
+
+Read next: `../../../machine/threads.py` and `../../../machine/recorder.py`, which note the chunks.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ....compiler.executor import LOCK
+from ....core.base.errors import GraphError
+from ....core.where import fail
+from ....machine import threads as machine
+from ....views.records.reports import ThreadBar, Threads
+from ....views.text.reports import Report
+from .reports import called, phases_of
+
+Note = tuple[str, str, float, float]  # of a call: its name, its phase, when it began and ended
+
+
+def recorder() -> machine.Recorder:
+    """One that notes steps too, where there are some."""
+    if "minflow.machine.steps" not in sys.modules:
+        return machine.Recorder()
+    from ....machine.recorder import StepRecorder
+
+    return StepRecorder()
+
+
+@contextmanager
+def recording(compiled: Any) -> Iterator[None]:
+    """What is run inside leaves in `compiled.recorded` when each call began and ended, and who did which chunk."""
+    notes: list[Note] = []
+    clock = time.perf_counter
+
+    def noted(call: Callable, name: str, phase: str) -> Callable:
+        def run() -> None:
+            start = clock()
+            call()
+            notes.append((name, phase, start, clock()))
+
+        return run
+
+    watch = recorder()
+    with LOCK:
+        plans = [part.plan for part in compiled.parts]
+        before = [plan.calls for plan in plans]
+        machine.RECORDERS.append(watch)
+        try:
+            for part in compiled.parts:
+                phases = phases_of(part.graph.nodes)
+                part.plan.calls = [noted(call, part.names[node], phases[node])
+                                   for call, node in zip(part.plan.calls, part.plan.nodes)]
+            yield
+            compiled.recorded = threading.get_ident(), notes, sorted(watch.notes, key=lambda note: note[2])
+        finally:
+            machine.RECORDERS.remove(watch)
+            for plan, calls in zip(plans, before):
+                plan.calls = calls
+
+
+def threads_report(graph: Any) -> Report:
+    recorded = called(graph).recorded
+    if recorded is None:
+        what = f"{graph.name}: no call has been watched yet"
+        fail(GraphError, what, "graph.profile(), then call the graph", graph=graph.name)
+    caller, calls, chunks = recorded
+    begun = calls[0][2] if calls else 0.0
+    number = {caller: 0}
+    bars, rest = [], deque(chunks)
+    for name, phase, start, end in calls:
+        own = []
+        while rest and rest[0][2] < end:
+            own.append(rest.popleft())
+        work = [(number.setdefault(thread, len(number)), first, last) for thread, _, first, last in own]
+        work += [(0, first, last) for first, last in gaps(start, end, [note[1:] for note in work])]
+        bars.append(ThreadBar(-1, name, phase, start - begun, end - begun))
+        bars += [ThreadBar(thread, name, phase, first - begun, last - begun)
+                 for thread, first, last in sorted(work, key=lambda bar: bar[1])]
+    seconds = calls[-1][3] - begun if calls else 0.0
+    title = f"{graph.name}: threads of one step"
+    return Report(Threads(title, len(number), min(len(number), machine.number()), seconds, tuple(bars)))
+
+
+def gaps(start: float, end: float, covered: Iterable[tuple[float, float]]) -> Iterator[tuple[float, float]]:
+    """What of [start, end] lies in none of these: there the caller works alone, by kernels that are not cut."""
+    for first, last in sorted(covered):
+        if first > start:
+            yield start, first
+        start = max(start, last)
+    if end > start:
+        yield start, end

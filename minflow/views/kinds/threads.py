@@ -1,0 +1,89 @@
+"""A step as a picture: a lane for the calls of the plan, and one for each thread with the chunks that it did.
+
+Phases differ by colour, as in the map of the memory. Read next: `../text/threads.py`, the same in words;
+`../timeline/svg.py`, whose axis this is.
+"""
+
+from __future__ import annotations
+
+from ..draw import svg_writer as svg
+from ..draw import theme
+from ..draw.fonts import fitted, wide
+from ..records.reports import Threads
+from ..text.listing import clean
+from ..text.numbers import percent
+from ..text.threads import busy, verdict, who
+from ..timeline.svg import LEFT as NAMES
+from ..timeline.svg import RIGHT, WIDTH, Card
+from .memory_map import LOOKS, OTHER
+
+LANE, TALL, TOP = 38, 26, 44  # pixels from lane to lane, of a bar, and above the first lane
+LEFT = NAMES + 30
+NEAR = 0.6  # pixels: bars of a phase that are nearer are drawn as one
+LEGIBLE = 44  # pixels that a name takes, at least
+
+
+def threads_svg(record: Threads) -> str:
+    card, whole = Card(), record.seconds or 1e-9
+    card.parts.append(svg.label(svg.PAD + 2, 16, fitted(record.title, WIDTH - 16, bold=True), bold=True))
+    across = lambda t: LEFT + t / whole * (WIDTH - LEFT - RIGHT)  # noqa: E731
+    lanes = [("calls", ""), *[(who(i), f"{percent(seconds / whole)} of the step") for i, seconds in
+                              enumerate(busy(record))]]
+    for i, (name, share) in enumerate(lanes):
+        y = TOP + i * LANE
+        card.path(f"M{LEFT} {y + LANE - 3:g}H{WIDTH - RIGHT}", stroke_width=".5", stroke_dasharray="1 3")
+        card.parts.append(svg.label(svg.PAD + 2, y + 10 + 7 * (not share), *filter(None, (name, share)), size=11,
+                                    rest=theme.SOFT))
+    card.parts += drawn(record, across)
+    card.y = TOP + len(lanes) * LANE
+    axis(card, across, whole)
+    phases = [phase for phase in LOOKS if any(bar.phase == phase for bar in record.bars)]
+    x = float(LEFT)
+    for phase in phases:
+        fill, rim, _ = LOOKS[phase]
+        card.parts += [svg.rect(x, card.y + 2, 20, 12, fill=fill, stroke=rim),
+                       svg.label(x + 26 + svg.PAD, card.y + 12, phase)]
+        x += wide(phase) + 26 + 4 * svg.PAD
+    card.y += 26
+    card.sentence(verdict(record))
+    return card.svg(f"{clean(record.title)}: {verdict(record)}")
+
+
+def axis(card: Card, across, whole: float) -> None:
+    """Milliseconds below the lanes."""
+    for k in range(5):
+        x = across(whole * k / 4)
+        card.path(f"M{x:.1f} {card.y - 3:g}v5")
+        anchor = "start" if not k else "end" if k == 4 else "middle"
+        card.parts.append(svg.label(x, card.y + 15, f"{whole * k / 4 * 1e3:.1f}" + " ms" * (not k), anchor=anchor,
+                                    ink=theme.SOFT))
+    card.y += 30
+
+
+def drawn(record: Threads, across) -> list[str]:
+    """All bars of a phase as one path, those that nothing parts as one bar; names where they fit."""
+    merged: list[list] = []  # [lane, phase, name, left, right]
+    last: dict[int, list] = {}
+    for bar in record.bars:
+        left, right = across(bar.start), max(across(bar.stop), across(bar.start) + 0.3)
+        before = last.get(bar.thread)
+        if before and before[1] == bar.phase and left - before[4] < NEAR and (
+                bar.thread >= 0 and before[2] == bar.name or right - before[3] < LEGIBLE / 4):
+            before[4] = max(right, before[4])
+            before[2] = before[2] if before[2] == bar.name else ""
+        else:
+            last[bar.thread] = [bar.thread, bar.phase, bar.name, left, right]
+            merged.append(last[bar.thread])
+    boxes: dict[str, list[str]] = {}
+    names = []
+    for thread, phase, name, left, right in merged:
+        y, phase = TOP + (thread + 1) * LANE, phase if phase in LOOKS else ""
+        boxes.setdefault(phase, []).append(f"M{left:.1f} {y}h{right - left:.1f}v{TALL}h{left - right:.1f}z")
+        if thread < 0 and right - left > LEGIBLE + 2 * svg.PAD:
+            words = fitted(clean(name).rpartition(".")[2], right - left - 2 * svg.PAD)
+            names.append(svg.label(left + svg.PAD, y + 17, words, fill=LOOKS.get(phase, OTHER)[0]))
+    parts = []
+    for phase, paths in boxes.items():
+        fill, rim, _ = LOOKS.get(phase, OTHER)
+        parts.append(svg.path("".join(paths), fill=fill, stroke=rim, stroke_width=".6"))
+    return parts + names

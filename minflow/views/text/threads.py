@@ -1,0 +1,60 @@
+"""What each thread did in a step, in words. Read next: `../kinds/threads.py`, the same as a picture."""
+
+from __future__ import annotations
+
+from ..records.reports import ThreadBar, Threads
+from .listing import clean, count, cut
+from .numbers import ms, percent
+from .tables import table
+
+LISTED = 8  # calls in which threads had nothing to do
+
+
+def who(thread: int) -> str:
+    return f"thread {thread}" + (", the caller" if not thread else "")
+
+
+def busy(record: Threads) -> list[float]:
+    """Seconds that each thread worked."""
+    seconds = [0.0] * record.count
+    for bar in record.bars:
+        if bar.thread >= 0:
+            seconds[bar.thread] += bar.stop - bar.start
+    return seconds
+
+
+def idle(record: Threads) -> list[tuple[ThreadBar, int, float]]:
+    """(a call, into how many pieces it was cut, seconds in which threads had nothing to do, of all together), those
+    with the most first."""
+    rows: list[list] = []
+    for bar in record.bars:
+        seconds = bar.stop - bar.start
+        if bar.thread < 0:
+            rows.append([bar, 0, record.at_once * seconds])
+        else:
+            rows[-1][1] += 1
+            rows[-1][2] -= seconds
+    return sorted([(bar, pieces, max(left, 0.0)) for bar, pieces, left in rows], key=lambda row: -row[2])
+
+
+def verdict(record: Threads) -> str:
+    """The threads in one sentence."""
+    if record.count < 2:
+        return f"one thread did all of it, in {ms(record.seconds)}"
+    share = percent(sum(busy(record)) / (record.at_once * record.seconds or 1.0))
+    return f"{count(record.at_once, 'thread')} at a time, {ms(record.seconds)}: they worked {share} of it"
+
+
+def threads_text(record: Threads) -> str:
+    lines = [clean(record.title), verdict(record)]
+    if record.count > 1:
+        rows = [("", "worked", "of the step", "pieces")]
+        for thread, seconds in enumerate(busy(record)):
+            pieces = sum(bar.thread == thread for bar in record.bars)
+            rows.append((who(thread), ms(seconds), percent(seconds / (record.seconds or 1.0)), f"{pieces:,}"))
+        lines += ["", *table(rows, (1, 2, 3))]
+        calls = [("where threads had nothing to do", "took", "pieces", "idle, together")]
+        calls += [(cut(clean(bar.name), 52), ms(bar.stop - bar.start), f"{pieces:,}", ms(left))
+                  for bar, pieces, left in idle(record)[:LISTED]]
+        lines += ["", *table(calls, (1, 2, 3))]
+    return "\n".join(lines)

@@ -1,0 +1,116 @@
+"""Each chunk is noted once, with the thread that did it and when; the numbers are those without a recorder."""
+
+import contextlib
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow import machine, nn
+from minflow.accepted.threads import Settings
+from minflow.machine import threads
+from minflow.machine.threads import RECORDERS, Recorder, split
+
+
+@pytest.fixture(autouse=True)
+def two_threads(monkeypatch):
+    monkeypatch.setattr(Settings, "threads", 2)
+
+
+@pytest.fixture
+def on_the_machine():
+    pytest.importorskip("numba", reason="the machine is compiled by numba, which is not installed")
+    before = machine.used()
+    machine.use()
+    yield
+    machine.use(before)
+
+
+@contextlib.contextmanager
+def on(recorder):
+    RECORDERS.append(recorder)
+    try:
+        yield recorder
+    finally:
+        RECORDERS.remove(recorder)
+
+
+def within(notes, begun, ended):
+    return all(begun <= start <= end <= ended for _, _, start, end in notes)
+
+
+def test_chunks_of_kernels():
+    met, done = threading.Barrier(2), []
+
+    def one(chunk):
+        if chunk < 2:
+            met.wait(30)  # so that two threads take part
+        done.append(chunk)
+
+    begun = time.perf_counter()
+    with on(Recorder()) as recorder:
+        split(5, one)
+    assert sorted(chunk for _, chunk, _, _ in recorder.notes) == sorted(done) == [0, 1, 2, 3, 4]
+    assert threading.get_ident() in {thread for thread, *_ in recorder.notes} and within(
+        recorder.notes, begun, time.perf_counter())
+    assert len({thread for thread, *_ in recorder.notes}) == 2
+    split(5, lambda chunk: None)
+    assert len(recorder.notes) == 5, "only while it is on"
+
+
+def test_a_chunk_that_fails_is_raised_as_without_it():
+    def one(chunk):
+        raise ValueError(f"chunk {chunk}")
+
+    with on(Recorder()) as recorder, pytest.raises(ValueError, match="chunk"):
+        split(3, one)
+    assert recorder.notes == []
+
+
+def test_chunks_of_steps():
+    pytest.importorskip("numba", reason="steps are compiled by numba, which is not installed")
+    from minflow.machine.llvm import number_at, put
+    from minflow.machine.program import ALONE
+    from minflow.machine.recorder import StepRecorder
+    from minflow.machine.steps import instruction, run_now, word_at
+
+    @instruction
+    def doubled(words, chunk, scratch):
+        put(scratch, 0, number_at(word_at(words, 0), chunk) * np.float32(2))
+        put(word_at(words, 1), chunk, number_at(scratch, 0))
+
+    x, y, z = np.arange(300, dtype="f4"), np.empty(300, "f4"), np.empty(300, "f4")
+    steps = [doubled(300, x, y, scratch=16), doubled(100, y, z, scratch=16), doubled(0, x, y), doubled(1, x, z)]
+    begun = time.perf_counter()
+    with on(StepRecorder()) as recorder:
+        run_now(steps)
+    assert (y == 2 * x).all() and (z[1:100] == 4 * x[1:100]).all() and z[0] == 0
+    assert [chunk for _, chunk, _, _ in recorder.notes] == ([] if ALONE else [*range(300), *range(100), 0])
+    assert within(recorder.notes, begun - 1e-5, time.perf_counter() + 1e-5)
+    assert {thread for thread, *_ in recorder.notes} <= {thread.ident for thread in threading.enumerate()}
+    assert threads.RECORDERS == []
+
+
+def test_the_chunks_of_a_graph(on_the_machine):
+    """A profiled call of a graph: the chunks of its compiled kernels, and the same numbers."""
+    model = nn.Sequential(nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2))
+
+    class Predict(nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.model = model
+
+        def build(self, x):
+            return self.model(x)
+
+    graph, x = Predict(), flow.rand(20, 16, 16, 16)
+    first = graph(x)
+    graph.profile()
+    assert flow.equal(graph(x), first)
+    caller, calls, chunks = graph._last.recorded
+    program = [step for call in graph._last.parts[0].plan.calls for step in getattr(call, "steps", ())]
+    assert len(chunks) >= sum(step.chunks for step in program) > 10, "what is written to a new output is cut, too"
+    assert all(any(start <= note[2] and note[3] <= end for _, _, start, end in calls) for note in chunks)
+    assert sum(bar.thread >= 0 for bar in graph.threads().record.bars) >= len(chunks)

@@ -9,8 +9,8 @@ import math
 
 from ..op import define, kernel
 from .rnn import (
-    backward_cases, before, bias_of, filled, flat, forward_cases, layer_spec, need_states, refused, sigmoid_, spans,
-    sums,
+    backward_cases, before, bias_of, filled, flat, forward_cases, halves, layer_spec, need_states, refused, spans,
+    squash, sums,
 )
 from .rules import single
 
@@ -38,18 +38,29 @@ gru = define(
 @kernel(gru)
 @single
 def _(xp, x, h0, w_ih, w_hh, b_ih, b_hh, sizes, reverse):
-    arriving, h, size = flat(x) @ w_ih.T + b_ih, h0.copy(), h0.shape[1]
+    h, size = h0.copy(), h0.shape[1]
+    half = halves(xp, "sst", size, h.dtype)  # to halve is exact: it is done once, to the weights
+    w, bias = xp.multiply(w_hh.T, half, order="C"), b_hh * half
+    arriving = flat(x) @ xp.multiply(w_ih.T, half, order="C")
+    arriving += b_ih * half
     gates = xp.empty((len(arriving), 4 * size), h.dtype)  # r, z, n, and what r scales
-    y = xp.empty((len(arriving), size), h.dtype)
+    y, every = xp.empty((len(arriving), size), h.dtype), xp.empty((len(h), 3 * size), h.dtype)
+    both, new, scaled = gates[:, : 2 * size], gates[:, 2 * size : 3 * size], gates[:, 3 * size :]
     for a, b in spans(x, sizes, reverse):
-        now, old = gates[a:b], h[: b - a]
-        own = old @ w_hh.T + b_hh
-        xp.add(arriving[a:b, : 2 * size], own[:, : 2 * size], out=now[:, : 2 * size])
-        sigmoid_(xp, now[:, : 2 * size])
-        r, z, n, scaled = xp.split(now, 4, axis=1)
-        scaled[:] = own[:, 2 * size :]
-        xp.tanh(arriving[a:b, 2 * size :] + r * scaled, out=n)
-        y[a:b] = h[: b - a] = n + z * (old - n)
+        old, own = h[: b - a], every[: b - a]
+        xp.matmul(old, w, out=own)
+        own += bias
+        xp.add(arriving[a:b, : 2 * size], own[:, : 2 * size], out=both[a:b])
+        squash(xp, both[a:b], 0.5, 0.5)
+        scaled[a:b] = own[:, 2 * size :]
+        n = new[a:b]
+        xp.multiply(both[a:b, :size], scaled[a:b], out=n)
+        n += arriving[a:b, 2 * size :]
+        xp.tanh(n, out=n)
+        old -= n
+        old *= both[a:b, size:]
+        old += n
+        y[a:b] = old
     return y.reshape(*x.shape[:-1], size), h, gates
 
 
@@ -72,18 +83,26 @@ gru_grad = define(
 @kernel(gru_grad)
 @single
 def _(xp, gy, ghn, x, h0, w_ih, w_hh, y, gates, sizes, reverse):
-    steps, gy, gh = spans(x, sizes, reverse), flat(gy), ghn.copy()
+    steps, gy, gh, size = spans(x, sizes, reverse), flat(gy), ghn.copy(), h0.shape[1]
     previous, (r, z, n, scaled) = before(xp, flat(y), h0, steps), xp.split(gates, 4, axis=1)
+    # What is multiplied by the gradient of the state: for all steps at once.
     inner = xp.empty((len(gates), len(w_ih)), gates.dtype)
-    own = xp.empty_like(inner)  # of the products with h
     gr, gz, gn = xp.split(inner, 3, axis=1)  # views
+    xp.subtract(1, xp.multiply(n, n, out=gn), out=gn)
+    gn *= xp.subtract(1, z, out=gz)
+    xp.multiply(xp.subtract(1, r, out=gr), r, out=gr)
+    gr *= scaled
+    gr *= gn
+    gz *= z
+    gz *= previous - n
+    own = inner.copy()  # of the products with h
+    own[:, 2 * size :] *= r
     for a, b in reversed(steps):
         g = gy[a:b] + gh[: b - a]
-        gz[a:b] = g * (previous[a:b] - n[a:b]) * z[a:b] * (1 - z[a:b])
-        gn[a:b] = g * (1 - z[a:b]) * (1 - n[a:b] * n[a:b])
-        gr[a:b] = gn[a:b] * scaled[a:b] * r[a:b] * (1 - r[a:b])
-        own[a:b] = inner[a:b]
-        own[a:b, 2 * h0.shape[1] :] *= r[a:b]
-        gh[: b - a] = g * z[a:b] + own[a:b] @ w_hh
+        for part in (inner[a:b], own[a:b]):
+            part.reshape(b - a, 3, size)[...] *= g[:, None]
+        g *= z[a:b]
+        gh[: b - a] = g
+        gh[: b - a] += own[a:b] @ w_hh
     gx, gw_ih, gw_hh, gb = sums(x, w_ih, inner, previous, own)
     return gx, gh, gw_ih, gw_hh, gb, own.sum(0)

@@ -9,8 +9,8 @@ import math
 
 from ..op import define, kernel
 from .rnn import (
-    backward_cases, before, bias_of, filled, flat, forward_cases, layer_spec, need_states, refused, sigmoid_, spans,
-    sums,
+    backward_cases, before, bias_of, filled, flat, forward_cases, halves, layer_spec, need_states, refused, spans,
+    squash, sums,
 )
 from .rules import need_spec, single
 
@@ -59,18 +59,24 @@ lstm_projected = define(
 
 @single
 def lstm_kernel(xp, x, h0, c0, w_ih, w_hh, b_ih, b_hh, w_hr=None, *, sizes, reverse):
-    gates, h, c, size = flat(x) @ w_ih.T + (b_ih + b_hh), h0.copy(), c0.copy(), c0.shape[1]
+    h, c, size = h0.copy(), c0.copy(), c0.shape[1]
+    half = halves(xp, "ssts", size, c.dtype)  # to halve is exact: it is done once, to the weights
+    shift, w = 1 - half, xp.multiply(w_hh.T, half, order="C")
+    gates = flat(x) @ xp.multiply(w_ih.T, half, order="C")
+    gates += (b_ih + b_hh) * half
     y, cells = xp.empty((len(gates), h.shape[1]), h.dtype), xp.empty((len(gates), size), c.dtype)
+    own, seen = xp.empty((len(c), 4 * size), c.dtype), xp.empty_like(c)
+    i, f, g, o = xp.split(gates, 4, axis=1)  # views
     for a, b in spans(x, sizes, reverse):
-        now, n = gates[a:b], b - a
-        now += h[:n] @ w_hh.T
-        sigmoid_(xp, now[:, : 2 * size])
-        xp.tanh(now[:, 2 * size : 3 * size], out=now[:, 2 * size : 3 * size])
-        sigmoid_(xp, now[:, 3 * size :])
-        i, f, g, o = xp.split(now, 4, axis=1)
-        cells[a:b] = c[:n] = f * c[:n] + i * g
-        seen = o * xp.tanh(c[:n])
-        y[a:b] = h[:n] = seen if w_hr is None else seen @ w_hr.T
+        n, now = b - a, gates[a:b]
+        now += xp.matmul(h[:n], w, out=own[:n])
+        squash(xp, now, half, shift)
+        cell, part = c[:n], seen[:n]
+        xp.multiply(f[a:b], cell, out=cell)
+        cell += xp.multiply(i[a:b], g[a:b], out=part)
+        cells[a:b] = cell
+        xp.multiply(o[a:b], xp.tanh(cell, out=part), out=part)
+        y[a:b] = h[:n] = part if w_hr is None else part @ w_hr.T
     return y.reshape(*x.shape[:-1], h.shape[1]), h, c, gates, cells
 
 
@@ -107,21 +113,33 @@ lstm_projected_grad = define(
 @single
 def lstm_grad_kernel(xp, gy, ghn, gcn, x, h0, c0, w_ih, w_hh, y, gates, cells, w_hr=None, *, sizes, reverse):
     steps, gy, gh, gc = spans(x, sizes, reverse), flat(gy), ghn.copy(), gcn.copy()
-    previous, inner, arriving = before(xp, cells, c0, steps), xp.empty_like(gates), xp.empty_like(gy)
+    arriving = xp.empty_like(gy)
     i, f, g, o = xp.split(gates, 4, axis=1)
-    gi, gf, gg, go = xp.split(inner, 4, axis=1)  # views
     tanh = xp.tanh(cells)
+    # What is multiplied by the gradient of the cell, or (of the output gate) of what is seen: for all steps at once.
+    inner = xp.subtract(1, gates)
+    inner *= gates
+    gi, gf, gg, go = xp.split(inner, 4, axis=1)  # views
+    gi *= g
+    gf *= before(xp, cells, c0, steps)
+    xp.subtract(1, xp.multiply(g, g, out=gg), out=gg)
+    gg *= i
+    go *= tanh
+    slope = xp.multiply(tanh, tanh)
+    xp.subtract(1, slope, out=slope)
+    slope *= o
+    gated = inner.reshape(len(inner), 4, -1)
     for a, b in reversed(steps):
         n = b - a
-        arriving[a:b] = gy[a:b] + gh[:n]
+        xp.add(gy[a:b], gh[:n], out=arriving[a:b])
         seen = arriving[a:b] if w_hr is None else arriving[a:b] @ w_hr
-        cell = gc[:n] + seen * o[a:b] * (1 - tanh[a:b] * tanh[a:b])
-        gi[a:b] = cell * g[a:b] * i[a:b] * (1 - i[a:b])
-        gf[a:b] = cell * previous[a:b] * f[a:b] * (1 - f[a:b])
-        gg[a:b] = cell * i[a:b] * (1 - g[a:b] * g[a:b])
-        go[a:b] = seen * tanh[a:b] * o[a:b] * (1 - o[a:b])
-        gc[:n] = cell * f[a:b]
-        gh[:n] = inner[a:b] @ w_hh
+        cell = slope[a:b]
+        cell *= seen
+        cell += gc[:n]
+        gated[a:b, :3] *= cell[:, None]
+        go[a:b] *= seen
+        xp.multiply(cell, f[a:b], out=gc[:n])
+        xp.matmul(inner[a:b], w_hh, out=gh[:n])
     gx, gw_ih, gw_hh, gb = sums(x, w_ih, inner, before(xp, flat(y), h0, steps))
     return gx, gh, gc, gw_ih, gw_hh, gb, *([] if w_hr is None else [arriving.T @ (o * tanh)])
 

@@ -120,19 +120,33 @@ def flat(x):
 
 def before(xp, states, first, steps):
     """The state that each row began with: that of the step before, or the first."""
-    result, now = xp.empty_like(states), first.copy()
+    result, n = xp.empty_like(states), len(first)
+    if steps and len(steps) * n == len(states):  # all sequences are alive at each step
+        result[slice(*steps[0])] = first
+        (into, source) = (slice(n, None), slice(-n)) if steps[0][0] == 0 else (slice(-n), slice(n, None))
+        if len(steps) > 1:
+            result[into] = states[source]
+        return result
+    now = first.copy()
     for a, b in steps:
         result[a:b] = now[: b - a]
         now[: b - a] = states[a:b]
     return result
 
 
-def sigmoid_(xp, x):
-    """1 / (1 + exp(-x)), written into x."""
-    with xp.errstate(over="ignore"):
-        xp.exp(xp.multiply(x, -1, out=x), out=x)  # negative() errs on strided arrays: NumPy 2.4
-    x += 1
-    xp.reciprocal(x, out=x)
+def halves(xp, gates: str, size: int, dtype):
+    """1/2 for each number of a gate marked "s", whose function is the sigmoid; 1 of the others, "t"."""
+    return xp.repeat(xp.asarray([0.5 if gate == "s" else 1.0 for gate in gates], dtype), size)
+
+
+def squash(xp, x, half, shift):
+    """Sigmoids and tanhs side by side, written into x: 1 / (1 + exp(-x)) = 1/2 + tanh(x / 2) / 2, where x holds x / 2.
+
+    half: `halves` of the gates.  shift: 1 - half.
+    """
+    xp.tanh(x, out=x)
+    xp.multiply(x, half, out=x)
+    xp.add(x, shift, out=x)
 
 
 def sums(x, w_ih, inner, previous, at_state=None):
@@ -164,12 +178,14 @@ rnn = define(
 @kernel(rnn)
 @single
 def _(xp, x, h0, w_ih, w_hh, b_ih, b_hh, relu, sizes, reverse):
-    y, h = flat(x) @ w_ih.T + (b_ih + b_hh), h0.copy()
+    y, h, w = flat(x) @ w_ih.T, h0.copy(), xp.ascontiguousarray(w_hh.T)
+    y += b_ih + b_hh
+    own = xp.empty_like(h)
     for a, b in spans(x, sizes, reverse):
-        now = y[a:b]
-        now += h[: b - a] @ w_hh.T
+        now, n = y[a:b], b - a
+        now += xp.matmul(h[:n], w, out=own[:n])
         xp.maximum(now, 0, out=now) if relu else xp.tanh(now, out=now)
-        h[: b - a] = now
+        h[:n] = now
     return y.reshape(*x.shape[:-1], h.shape[1]), h
 
 
@@ -203,10 +219,10 @@ rnn_grad = define(
 @single
 def _(xp, gy, ghn, x, h0, w_ih, w_hh, y, relu, sizes, reverse):
     steps, gy, y, gh = spans(x, sizes, reverse), flat(gy), flat(y), ghn.copy()
-    inner = xp.empty_like(y)
+    inner = xp.empty_like(y) if relu else 1 - y * y
     for a, b in reversed(steps):
-        g, now = gy[a:b] + gh[: b - a], y[a:b]
-        inner[a:b] = xp.where(now == 0, 0, g) if relu else g * (1 - now * now)
-        gh[: b - a] = inner[a:b] @ w_hh
+        g = gy[a:b] + gh[: b - a]
+        inner[a:b] = xp.where(y[a:b] == 0, 0, g) if relu else inner[a:b] * g
+        xp.matmul(inner[a:b], w_hh, out=gh[: b - a])
     gx, gw_ih, gw_hh, gb = sums(x, w_ih, inner, before(xp, y, h0, steps))
     return gx, gh, gw_ih, gw_hh, gb

@@ -4,4 +4,7 @@
 is held to its reference by `tests/core/test_ops.py`.
 """
 
-from . import conv as conv, index as index, norm as norm, pool as pool, shape as shape, update as update
+from . import (
+    choose as choose, conv as conv, index as index, norm as norm, pool as pool, reduce as reduce, shape as shape,
+    update as update,
+)

@@ -1,0 +1,99 @@
+"""One of two numbers, element by element, without a branch for each: numpy's own `where` takes several ns where the
+condition changes often, and its `maximum` three times what `clip` takes.
+
+The bits of both are combined, so that NaN and infinities pass. What they compute: `../../ops/elementwise.py`,
+`../../ops/activation.py`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...ops.activation import leaky_relu, leaky_relu_grad
+from ...ops.elementwise import clamp, relu, where
+from ..kernels import KERNELS, fast
+
+LEAST, CHUNK = 1 << 11, 1 << 16  # numbers: below, calls cost more than branches; that stay in the second-level cache
+BITS = {4: "u4", 8: "u8"}
+
+
+def plain(*values) -> bool:
+    """Arrays of numpy, side by side in memory, and numbers."""
+    return all([not hasattr(v, "shape") or v.__class__ is np.ndarray and v.flags.c_contiguous for v in values])
+
+
+def choose(cond, a, b, out) -> None:
+    """out = a where cond, else b: contiguous arrays of one size and dtype; a or b may be arrays of one number."""
+    cond, a, b, out = [v.reshape(-1) for v in (cond, a, b, out)]
+    cond, kind = cond.view("i1"), BITS[out.itemsize]
+    a, b, out = a.view(kind), b.view(kind), out.view(kind)
+    signs, mask = np.empty(CHUNK, "i1"), np.empty(CHUNK, f"i{out.itemsize}")
+    for first in range(0, out.size, CHUNK):
+        here = slice(first, min(first + CHUNK, out.size))
+        m = mask[: here.stop - first]
+        left, right = a[here] if a.size > 1 else a, b[here] if b.size > 1 else b
+        np.copyto(m, np.negative(cond[here], out=signs[: m.size]))  # all bits, or none
+        bits = m.view(kind)
+        if right.size == 1 and not right[0]:
+            np.bitwise_and(left, bits, out=out[here])
+        else:
+            np.bitwise_and(np.bitwise_xor(left, right), bits, out=bits)
+            np.bitwise_xor(bits, right, out=out[here])
+
+
+def fits(cond, a, b, out) -> bool:
+    """Where `choose` computes what `where` does, and sooner."""
+    arrays = [v for v in (a, b) if getattr(v, "ndim", 0)]
+    return (cond.size >= LEAST and len(arrays) > 0 and plain(cond, a, b, out) and arrays[0].dtype.kind == "f"
+            and arrays[0].itemsize in BITS and all([v.shape == cond.shape for v in arrays])
+            and (out is None or out.shape == cond.shape and out.dtype == arrays[0].dtype))
+
+
+@fast(where, tolerance=0)
+def _(xp, cond, a, b, out=None):
+    if not fits(cond, a, b, out):
+        return KERNELS[where].reference(cond, a, b, out=out)
+    dtype = a.dtype if getattr(a, "ndim", 0) else b.dtype
+    out = np.empty(cond.shape, dtype) if out is None else out
+    choose(cond, np.asarray(a, dtype), np.asarray(b, dtype), out)
+    return out
+
+
+@fast(relu, tolerance=0)
+def _(xp, x, out=None):
+    if x.__class__ is not np.ndarray or x.size < LEAST or x.dtype.kind != "f":
+        return xp.maximum(x, 0, out=out)
+    return np.clip(x, 0, np.inf, out=out)
+
+
+@fast(clamp, tolerance=0)
+def _(xp, x, min, max, out=None):
+    numbers = not hasattr(min, "shape") and not hasattr(max, "shape") and min <= max
+    if numbers and x.__class__ is np.ndarray and x.size >= LEAST and x.dtype.kind == "f":
+        return np.clip(x, min, max, out=out)
+    return KERNELS[clamp].reference(x, min, max, out=out)
+
+
+def leak(values, x, slope, out) -> bool:
+    """Write values where x > 0, else values * slope, a piece at a time; False where that does not fit."""
+    if x.size < LEAST or not plain(values, x, out) or x.dtype.char not in "fd" or hasattr(slope, "shape"):
+        return False
+    values, x, out = [v.reshape(-1) for v in (values, x, out)]
+    with np.errstate(all="ignore"):
+        for first in range(0, x.size, CHUNK):
+            here = slice(first, first + CHUNK)
+            part = values[here]
+            choose(np.greater(x[here], 0), part, np.multiply(part, slope), out[here])
+    return True
+
+
+@fast(leaky_relu, tolerance=0)
+def _(xp, x, slope, out=None):
+    place = np.empty(x.shape, x.dtype) if out is None else out
+    return place if leak(x, x, slope, place) else KERNELS[leaky_relu].reference(x, slope, out=out)
+
+
+@fast(leaky_relu_grad, tolerance=0)
+def _(xp, grad, x, slope, out=None):
+    place = np.empty(x.shape, x.dtype) if out is None else out
+    return place if leak(grad, x, slope, place) else KERNELS[leaky_relu_grad].reference(grad, x, slope, out=out)

@@ -1,0 +1,80 @@
+"""Fast kernels against their references at sizes that the examples of ops do not reach: large, odd, not contiguous."""
+
+import numpy as np
+import pytest
+
+from minflow.core.backend.fast import choose, reduce
+from minflow.core.backend.kernels import KERNELS
+from minflow.core.ops.activation import leaky_relu, leaky_relu_grad
+from minflow.core.ops.elementwise import clamp, relu, where
+from minflow.core.ops.reduce import mean, sum
+
+SPECIAL = [np.nan, np.inf, -np.inf, -0.0, 0.0, 1e-40]
+
+
+def numbers(*shape, dtype="f4", seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal(shape).astype(dtype)
+    x.reshape(-1)[: len(SPECIAL)] = SPECIAL
+    rng.shuffle(x.reshape(-1))
+    return x
+
+
+def both(op, *arrays, out=None, **attrs):
+    with np.errstate(all="ignore"):
+        return (KERNELS[op].fast(*arrays, **attrs, out=None if out is None else out.copy()),
+                KERNELS[op].reference(*arrays, **attrs, out=None if out is None else out.copy()))
+
+
+CASES = {
+    "two arrays": (where, lambda x, y: (x > 0, x, y)),
+    "zero": (where, lambda x, y: (x > 0, x, 0)),
+    "number first": (where, lambda x, y: (x > 0, 1.5, y)),
+    "array of one number": (where, lambda x, y: (x > 0, x, np.float32(-1e9).reshape(()))),
+    "broadcast": (where, lambda x, y: (x[:1] > 0, x, y)),
+    "relu": (relu, lambda x, y: (x,)),
+    "clamp": (clamp, lambda x, y: (x, -0.5, 1)),
+    "clamp, max below min": (clamp, lambda x, y: (x, 1, -1)),
+    "leaky_relu": (leaky_relu, lambda x, y: (x, 0.01)),
+    "leaky_relu of infinite slope": (leaky_relu, lambda x, y: (x, np.inf)),
+    "leaky_relu_grad": (leaky_relu_grad, lambda x, y: (y, x, 0.2)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("shape", [(3, choose.CHUNK + 7), (5, 13)])
+def test_one_of_two_numbers(name, dtype, shape):
+    op, inputs = CASES[name]
+    arrays = inputs(numbers(*shape, dtype=dtype), numbers(*shape, dtype=dtype, seed=1))
+    for out in (None, np.empty(shape, dtype), np.empty((shape[0], shape[1] * 2), dtype)[:, ::2]):
+        found, right = both(op, *arrays, out=out)
+        assert found.dtype == right.dtype == dtype
+        np.testing.assert_array_equal(found, right)
+
+
+def test_one_of_two_numbers_may_be_written_over_an_input():
+    x, y = numbers(choose.LEAST * 3), numbers(choose.LEAST * 3, seed=1)
+    right = np.where(y > 0, x, y)
+    np.testing.assert_array_equal(KERNELS[where].fast(y > 0, x, y, out=x), right)
+    x = numbers(choose.LEAST * 3)
+    right = np.where(x > 0, x, x * np.float32(0.1))
+    np.testing.assert_array_equal(KERNELS[leaky_relu].fast(x, 0.1, out=x), right)
+
+
+@pytest.mark.parametrize(("shape", "axis"), [
+    ((5, 4 * reduce.ROW + 3), None), ((5, 4 * reduce.ROW + 3), (1,)), ((70, 100), (1,)), ((7, 31, 33), (1, 2)),
+    ((70, 100), (0,)), ((600, 10), (1,)), ((reduce.LEAST,), None),
+])  # fmt: skip
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize("op", [sum, mean])
+def test_sums_of_long_rows(op, shape, axis, keepdims):
+    x = np.random.default_rng(0).standard_normal(shape).astype("f4") + 1
+    exact = op.kernel(x.astype("f8"), axis=axis, keepdims=keepdims)
+    out = np.empty(np.shape(exact), "f4")
+    for place in (None, out):
+        found = KERNELS[op].fast(x, axis=axis, keepdims=keepdims, out=place)
+        assert found.shape == np.shape(exact) and found.dtype == np.float32
+        np.testing.assert_allclose(found, exact, rtol=1e-6)
+    x[0] = np.inf
+    assert np.isinf(KERNELS[op].fast(x, axis=axis, keepdims=keepdims)).any()

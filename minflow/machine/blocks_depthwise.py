@@ -126,8 +126,8 @@ def depthwise_multiplied(words, chunk, scratch):
         for n in range(piece * images // pieces, last, group):
             source, target = x + block * x_far + n * reads * STEP, grad + block * g_far + n * writes * STEP
             some = min(group, last - n)
-            if stride:
-                slide_products(source, target, some, height, width, stride, scratch, sums)
+            if stride == 1:
+                slide_products(source, target, some, height, width, scratch, sums)
                 continue
             for k in range(0, count * 32, 32):
                 end = word_at(classes + k, 3) // group * some

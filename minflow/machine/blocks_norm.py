@@ -14,12 +14,11 @@ import numpy as np
 from numba import float32
 
 from ..compiler.fusion.blocks import LANES
-from .conv import compiled
 from .memory import cut
 from .steps import Room, Step, instruction, real_at, word_at
-from .vectors import (BOUNDS, BYTES, WIDE_BYTES, add, clipped, divide, filled, first_of, inside, load, load_some,
-                      load_wide, multiply, multiply_add, root, rounded, store, store_some, store_wide, subtract,
-                      widened)
+from .vectors import (BOUNDS, BYTES, WIDE_BYTES, add, clipped, divide, filled, first_of, inlined, inside, load,
+                      load_some, load_wide, multiply, multiply_add, root, rounded, store, store_some, store_wide,
+                      subtract, widened)
 
 STEP = LANES * BYTES
 TILE = 128  # rows that are read twice
@@ -30,7 +29,7 @@ BOTH, FIRST, SECOND = range(3)  # what a chunk does
 
 # ---- statistics ------------------------------------------------------------------------------------------------------
 
-@compiled
+@inlined
 def join(state, before, other, count):
     """state, the mean and the squares of `before` rows, becomes that of `count` more, too."""
     mean, part = load_wide(state), filled(count / (before + count))
@@ -40,13 +39,13 @@ def join(state, before, other, count):
     store_wide(state + WIDE_BYTES, multiply_add(multiply(apart, apart), multiply(part, filled(float(before))), squares))
 
 
-@compiled
+@inlined
 def clear(state):
     store_wide(state, filled(0.0))
     store_wide(state + WIDE_BYTES, filled(0.0))
 
 
-@compiled
+@inlined
 def moments(x, rows, state, tile):
     """The mean of rows, and the sum of the squares about it. tile: scratch for those of some rows."""
     clear(state)
@@ -75,7 +74,7 @@ def moments(x, rows, state, tile):
         join(state, first, tile, count)
 
 
-@compiled
+@inlined
 def normalized(x, y, rows, centre, scale, shift, low, high):
     for i in range(0, rows * STEP, STEP):
         store(y + i, clipped(multiply_add(subtract(load(x + i), centre), scale, shift), low, high))
@@ -125,7 +124,7 @@ def blocks_batch_norm(arrays: list, outs: list, room: Room, shape, eps, act) -> 
 
 # ---- gradients -------------------------------------------------------------------------------------------------------
 
-@compiled
+@inlined
 def products(grad, x, rows, centre, scale, shift, low, high, state):
     """The sum of the cotangents before the activation, and of them times x - centre."""
     clear(state)
@@ -147,7 +146,7 @@ def products(grad, x, rows, centre, scale, shift, low, high, state):
         store_wide(state + WIDE_BYTES, add(load_wide(state + WIDE_BYTES), widened(add(c, d))))
 
 
-@compiled
+@inlined
 def sent_back(grad, x, gx, rows, centre, scale, shift, low, high, size, slope, offset):
     for i in range(0, rows * STEP, STEP):
         u = subtract(load(x + i), centre)

@@ -15,12 +15,11 @@ from numba import float32
 from ..core.ops.conv import positions
 from . import llvm
 from .blocks_norm import STEP, TILE, fits
-from .conv import compiled
 from .depthwise import word_at as table_at
 from .llvm import INT, LANES, function, word
 from .memory import cut
 from .steps import Room, Step, instruction, word_at
-from .vectors import BYTES, add, divide, filled, load, multiply, rounded, store, widened
+from .vectors import BYTES, add, divide, filled, inlined, load, multiply, rounded, store, widened
 
 MOST, LEAST = 8192, 4096  # pixels of a chunk
 NUMBERS, SMALL = ir.VectorType(INT, LANES), ir.VectorType(ir.IntType(8), LANES)
@@ -201,7 +200,7 @@ def shares(blocks: int, shape: tuple) -> tuple[int, int]:
 
 # ---- the mean --------------------------------------------------------------------------------------------------------
 
-@compiled
+@inlined
 def mean_of(p, pixels):
     found = filled(0.0)
     for first in range(0, pixels, TILE):

@@ -11,9 +11,8 @@ from __future__ import annotations
 from numba import float32
 
 from . import llvm
-from .conv import compiled
 from .llvm import LANES, function, word
-from .vectors import BYTES, add, clip, filled, load, store
+from .vectors import BYTES, add, clip, filled, inlined, load, store
 
 NINE, RUN = 9, 256  # taps of a filter; pixels whose products are added up apart
 ROW = 3 * LANES  # of a filter
@@ -138,11 +137,11 @@ def slid_back(rows: int):
     return code
 
 
-def slid_products(rows: int, stride: int):
-    """The gradient of so many rows of the filter, added to `sums`, from lines that meet them."""
+def slid_products(rows: int):
+    """With stride 1, the gradient of so many rows of the filter, added to `sums`, from lines that meet them."""
 
-    @function(f"slid_products_{rows}_{stride}", 10, inline=False)
-    def code(builder, x, row, image, grad, g_row, g_image, lines, images, width, sums):
+    @function(f"slid_products_{rows}", 8, inline=False)
+    def code(builder, x, row, image, grad, lines, images, width, sums):
         places = [(u, v) for u in range(rows) for v in range(3)]
 
         def met(found, v, column, g):
@@ -161,34 +160,16 @@ def slid_products(rows: int, stride: int):
                 after, pixels = at(builder.add(j, word(1))), column(j)
                 return [here, after, *met(met(met(found, 0, pixels, after), 1, pixels, here), 2, pixels, before)]
 
-            def two(j, carried):
-                before, found = carried[:rows], carried[rows:]
-                j = builder.add(j, word(1))
-                first, g = builder.mul(j, word(2)), at(j)
-                after = column(builder.add(first, word(1)))
-                return [*after, *met(met(met(found, 0, before, g), 1, column(first), g), 2, after, g)]
-
-            if stride == 1:
-                here, after, pixels = at(word(0)), at(word(1)), column(word(0))
-                found = met(met(found, 0, pixels, after), 1, pixels, here)
-                before, here, *found = llvm.loop(builder, builder.sub(width, word(2)), [here, after, *found], one,
-                                                 perhaps=True)
-                pixels = column(builder.sub(width, word(1)))
-                return met(met(found, 1, pixels, here), 2, pixels, before)
-            pairs, g, after = builder.sdiv(width, word(2)), at(word(0)), column(word(1))
-            found = met(met(found, 1, column(word(0)), g), 2, after, g)
-            carried = llvm.loop(builder, builder.sub(pairs, word(1)), [*after, *found], two, perhaps=True)
-            before, found = carried[:rows], carried[rows:]
-
-            def alone(_, found):
-                g = at(pairs)
-                return met(met(found, 0, before, g), 1, column(builder.mul(pairs, word(2))), g)
-
-            return llvm.loop(builder, builder.srem(width, word(2)), found, alone, perhaps=True)
+            here, after, pixels = at(word(0)), at(word(1)), column(word(0))
+            found = met(met(found, 0, pixels, after), 1, pixels, here)
+            before, here, *found = llvm.loop(builder, builder.sub(width, word(2)), [here, after, *found], one,
+                                             perhaps=True)
+            pixels = column(builder.sub(width, word(1)))
+            return met(met(found, 1, pixels, here), 2, pixels, before)
 
         found = [llvm.load(builder, sums, fixed=u * ROW + v * LANES) for u, v in places]
-        distances = (builder.mul(row, word(stride)), image), (g_row, g_image)
-        for (u, v), value in zip(places, over_lines(builder, images, lines, distances, found, line)):
+        found = over_lines(builder, images, lines, ((row, image),) * 2, found, line)
+        for (u, v), value in zip(places, found):
             llvm.store(builder, value, sums, fixed=u * ROW + v * LANES)
 
     return code
@@ -196,15 +177,14 @@ def slid_products(rows: int, stride: int):
 
 TWO, THREE, TWO_BY_TWO, THREE_BY_TWO = [slid(rows, stride) for stride in (1, 2) for rows in (2, 3)]
 BACK_ONE, BACK_TWO = slid_back(1), slid_back(2)
-OF_TWO, OF_THREE, OF_TWO_BY_TWO, OF_THREE_BY_TWO = [slid_products(rows, stride) for stride in (1, 2)
-                                                    for rows in (2, 3)]
+OF_TWO, OF_THREE = slid_products(2), slid_products(3)
 
 
 # ---- images ----------------------------------------------------------------------------------------------------------
 # The first line of a result meets the filter's lower rows; so does the last one its upper rows, but with stride 2 where
 # the height is even.
 
-@compiled
+@inlined
 def slide(x, weights, images, height, width, stride, y, ends):
     """y = images, filtered. height, width: of x."""
     row, to = width * LANES, ((width - 1) // stride + 1) * LANES
@@ -224,7 +204,7 @@ def slide(x, weights, images, height, width, stride, y, ends):
         TWO_BY_TWO(x + bottom, row, image, weights, 1, images, width, y + last, to, y_image, ends)
 
 
-@compiled
+@inlined
 def slide_back(grad, weights, images, height, width, y):
     """With stride 2, y = the gradient of images of this height and width. weights: turned by half a turn."""
     down, row, to = (height + 1) // 2, (width + 1) // 2 * LANES, width * LANES
@@ -236,32 +216,21 @@ def slide_back(grad, weights, images, height, width, y):
         BACK_ONE(grad + last, row, image, weights, 0, 1, images, width, y + (height - 1) * to * BYTES, to, y_image)
 
 
-@compiled
-def slide_products(x, grad, images, height, width, stride, part, sums):
-    """sums += the gradient of filters, of images of this height and width. part: scratch, zeros before and behind."""
-    row, g_row = width * LANES, ((width - 1) // stride + 1) * LANES
-    down = (height - 1) // stride + 1
-    image, g_image, bottom, last = height * row, down * g_row, (height - 2) * row * BYTES, (down - 1) * g_row * BYTES
-    middle, run = (down - 2 if stride == 1 else height // 2 - 1), max(1, RUN // (width * images))
-    start, second = x + (stride - 1) * row * BYTES, grad + g_row * BYTES
-    for first in range(0, middle, run):
-        p, g, lines = start + first * stride * row * BYTES, second + first * g_row * BYTES, min(run, middle - first)
-        if stride == 1:
-            OF_THREE(p, row, image, g, g_row, g_image, lines, images, width, part)
-        else:
-            OF_THREE_BY_TWO(p, row, image, g, g_row, g_image, lines, images, width, part)
+@inlined
+def slide_products(x, grad, images, height, width, part, sums):
+    """With stride 1, sums += the gradient of filters. part: scratch, zeros before and behind."""
+    row, image = width * LANES, height * width * LANES
+    line, run = row * BYTES, max(1, RUN // (width * images))
+    for first in range(0, height - 2, run):
+        p, g = x + first * line, grad + (first + 1) * line
+        OF_THREE(p, row, image, g, min(run, height - 2 - first), images, width, part)
         flush(part, sums, NINE)
-    if stride == 1:
-        OF_TWO(x, row, image, grad, g_row, g_image, 1, images, width, part + LINE)
-        OF_TWO(x + bottom, row, image, grad + last, g_row, g_image, 1, images, width, part)
-    else:
-        OF_TWO_BY_TWO(x, row, image, grad, g_row, g_image, 1, images, width, part + LINE)
-        if height % 2:
-            OF_TWO_BY_TWO(x + bottom, row, image, grad + last, g_row, g_image, 1, images, width, part)
+    OF_TWO(x, row, image, grad, 1, images, width, part + LINE)
+    OF_TWO(x + (height - 2) * line, row, image, grad + (height - 1) * line, 1, images, width, part)
     flush(part, sums, NINE)
 
 
-@compiled
+@inlined
 def flush(part, sums, taps):
     """sums += part, which is zeros again: long sums of short ones round less."""
     for i in range(0, taps * LANES * BYTES, LANES * BYTES):

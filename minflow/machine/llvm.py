@@ -129,7 +129,7 @@ def loop(builder: ir.IRBuilder, count, carried: Sequence, body: Callable, perhap
     k.add_incoming(after_this, end)
     for phi, value in zip(here, results):
         phi.add_incoming(value, end)
-    builder.cbranch(builder.icmp_signed("<", after_this, count), head, after)
+    write_once(builder.module, builder.cbranch(builder.icmp_signed("<", after_this, count), head, after))
     builder.position_at_end(after)
     if not perhaps:
         return list(results)
@@ -139,6 +139,13 @@ def loop(builder: ir.IRBuilder, count, carried: Sequence, body: Callable, perhap
         found[-1].add_incoming(value, before)
         found[-1].add_incoming(result, end)
     return found
+
+
+def write_once(module: ir.Module, branch: ir.Instruction) -> None:
+    """LLVM is not to write this loop out several times: most of compiling would be that, and little is gained."""
+    mark = ir.MDValue(module, (), str(len(module.metadata)))
+    mark.operands = mark, module.add_metadata(["llvm.loop.unroll.disable"])
+    branch.set_metadata("llvm.loop", mark)
 
 
 @function("copy_turned", 4, inline=False)

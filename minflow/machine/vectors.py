@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 
 from llvmlite import ir
-from numba import types
+from numba import njit, types
 from numba.core.datamodel.models import PrimitiveModel
 from numba.extending import intrinsic, register_model
 
 from . import llvm
 from .llvm import FLOAT, INT, LANES, VECTOR
 
+inlined = njit(inline="always")  # written into who calls it, instead of being compiled apart, and again with its caller
 BYTES = 4
 WIDE_BYTES = 8 * LANES  # of a vector of float64
 DOUBLE = ir.DoubleType()

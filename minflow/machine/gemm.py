@@ -28,7 +28,6 @@ ONE0, ONE1, ONE2, ONE3 = [PIXELS[p, 1] for p in ROWS]
 TILE = LANES * LANES
 QUAD = 4  # numbers of the sum that a micro-kernel takes at a time, or a multiple of those
 LEAST = 1 << 24  # multiplications of a product alone; below, BLAS is as fast, which has less to prepare
-SMALL = 1 << 14  # numbers of a result; for many smaller ones BLAS is quicker, which packs nothing there
 DEEPEST = 800  # numbers of the sum at a time
 BLOCK = 100_000  # float32 of packed rows, which leave room for a panel in the second-level cache
 WORK = 6 << 20  # multiplications of a chunk, some 100 us
@@ -333,10 +332,7 @@ def matmul(arrays, outs, room: Room, ta: bool, tb: bool) -> list[Step] | None:
 
 def linear(arrays, outs, room: Room, ta: bool, tb: bool, act: str) -> list[Step] | None:
     *sides, bias = arrays
-    a, b = turned(*sides, ta, tb)
-    if a.ndim > 2 < b.ndim and b.shape[-1] * a.shape[-2] < SMALL and b.strides[-1] == BYTES:
-        return None
-    return product(a, b, *outs, room, bias if isinstance(bias, np.ndarray) else 0, act)
+    return product(*turned(*sides, ta, tb), *outs, room, bias if isinstance(bias, np.ndarray) else 0, act)
 
 
 def sgd_linear(arrays, outs, room: Room, ta: bool, tb: bool) -> list[Step] | None:

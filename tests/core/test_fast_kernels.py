@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from minflow.core.backend.fast import choose, reduce
+from minflow.core.backend.fast import choose, index, reduce
 from minflow.core.backend.kernels import KERNELS
 from minflow.core.ops.activation import leaky_relu, leaky_relu_grad
 from minflow.core.ops.elementwise import clamp, relu, where
+from minflow.core.ops.index import gather, index_add
 from minflow.core.ops.reduce import mean, sum
 
 SPECIAL = [np.nan, np.inf, -np.inf, -0.0, 0.0, 1e-40]
@@ -78,3 +79,49 @@ def test_sums_of_long_rows(op, shape, axis, keepdims):
         np.testing.assert_allclose(found, exact, rtol=1e-6)
     x[0] = np.inf
     assert np.isinf(KERNELS[op].fast(x, axis=axis, keepdims=keepdims)).any()
+
+
+PLACES = {
+    "twice as large": np.arange(56) // 2,
+    "clipped": np.clip((np.arange(56) - 1) // 2, 0, 27),
+    "three times": np.arange(84) // 3,
+    "every other": np.arange(14) * 2,
+    "backwards": np.arange(28)[::-1].copy(),
+    "the same": np.full(40, 3),
+    "anywhere": np.random.default_rng(0).integers(-28, 28, 70),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PLACES)
+@pytest.mark.parametrize(("shape", "axis"), [((28, 90, 2), 0), ((6, 28, 30), 1), ((40, 5, 28), 2), ((28,), 0)])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i8"])
+def test_adding_by_index(name, shape, axis, dtype):
+    places, rng = PLACES[name], np.random.default_rng(1)
+    x, src = [rng.integers(-99, 99, (*shape[:axis], n, *shape[axis + 1 :])).astype(dtype)
+              for n in (shape[axis], len(places))]
+    out = np.empty((*shape[:-1], 2 * shape[-1]), dtype)[..., ::2]
+    for place in (None, out):
+        found = KERNELS[index_add].fast(x, places, src, axis=axis, out=place)
+        assert found.dtype == dtype
+        np.testing.assert_array_equal(found, KERNELS[index_add].reference(x, places, src, axis=axis))
+
+
+@pytest.mark.parametrize(("name", "few"), [("twice as large", True), ("clipped", True), ("anywhere", False)])
+def test_regular_positions_are_slices(name, few):
+    found = index.slices(PLACES[name] % 28)
+    assert (found is not None) == few
+    together = sorted((source, place) for places, sources in found or ()
+                      for place, source in zip(np.arange(28)[places], np.arange(56)[sources]))
+    assert not few or together == list(enumerate(PLACES[name]))
+
+
+@pytest.mark.parametrize("dim", [0, 1, 2])
+@pytest.mark.parametrize("low", [0, -20])
+def test_gathering_many(dim, low):
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((20, 25, 30)).astype("f4")
+    places = rng.integers(low, 20, [40 if axis == dim else 19 for axis in range(3)])
+    np.testing.assert_array_equal(*both(gather, x, places, dim=dim))
+    places[3, 3, 3] = 30
+    with pytest.raises(IndexError, match="30"):
+        KERNELS[gather].fast(x, places, dim=dim)

@@ -59,18 +59,23 @@ def _(xp, cond, a, b, out=None):
     return out
 
 
+def clipped(x, low, high, out):
+    found = np.clip(x, low, high, out=out)
+    return found if low else np.add(found, 0, out=found)  # of -0 it makes 0, as maximum does
+
+
 @fast(relu, tolerance=0)
 def _(xp, x, out=None):
     if x.__class__ is not np.ndarray or x.size < LEAST or x.dtype.kind != "f":
         return xp.maximum(x, 0, out=out)
-    return np.clip(x, 0, np.inf, out=out)
+    return clipped(x, 0, np.inf, out)
 
 
 @fast(clamp, tolerance=0)
 def _(xp, x, min, max, out=None):
     numbers = not hasattr(min, "shape") and not hasattr(max, "shape") and min <= max
     if numbers and x.__class__ is np.ndarray and x.size >= LEAST and x.dtype.kind == "f":
-        return np.clip(x, min, max, out=out)
+        return clipped(x, min, max, out)
     return KERNELS[clamp].reference(x, min, max, out=out)
 
 

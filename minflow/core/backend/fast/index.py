@@ -1,10 +1,19 @@
-"""Adding by index in numpy: rows that meet are added up side by side. What it computes: `../../ops/index.py`."""
+"""Picking and adding by index in numpy. What it computes: `../../ops/index.py`.
+
+Rows are added by the product with a sparse matrix of ones, whose loop is scipy's; where the positions rise by regular
+steps (what resizing an image asks for), a slice at a time.
+"""
 
 from __future__ import annotations
 
+import numpy as np
+
 from ...ops.checks import check_bounds
-from ...ops.index import copied, everywhere, index_add, scatter_add, settle
-from ..kernels import fast
+from ...ops.index import copied, everywhere, gather, index_add, scatter_add, settle
+from ..kernels import KERNELS, fast
+
+MOST = 12  # slices; with more, sorting is as quick
+LEAST = 1 << 12  # numbers that are picked or added; below, what is made first costs more
 
 
 @fast(index_add, tolerance=16)
@@ -15,13 +24,75 @@ def _(xp, x, index, src, axis, by="indexing", out=None):
     if index.size and result.size:
         flat = index.reshape(-1) % n
         rows = src.reshape(x.shape[:axis] + (flat.size,) + x.shape[axis + 1 :])
-        order = xp.argsort(flat, kind="stable")  # equal positions side by side, so that each is added up in one go
-        flat = flat[order]
-        starts = xp.flatnonzero(xp.concatenate((xp.ones(1, bool), flat[1:] != flat[:-1])))
-        totals = xp.add.reduceat(xp.moveaxis(rows, axis, 0)[order], starts, axis=0)
-        target = xp.moveaxis(result, axis, 0)
-        target[flat[starts]] += totals
+        add_rows(xp, xp.moveaxis(result, axis, 0), flat, xp.moveaxis(rows, axis, 0))
     return settle(xp, result, out)
+
+
+def add_rows(xp, target, flat, rows) -> None:
+    """target[flat[i]] += rows[i] for every i."""
+    large = rows.size >= LEAST and xp is np
+    pieces = slices(flat) if large else None
+    if pieces is not None:
+        for place, source in pieces:
+            target[place] += rows[source]
+        return
+    if large and rows.dtype.char in "fd" and rows[0].size > 1:
+        target += matrix(flat, len(target), rows.dtype).dot(rows.reshape(len(rows), -1)).reshape(target.shape)
+        return
+    if rows.ndim == 1:
+        xp.add.at(target, flat, rows)
+        return
+    order = xp.argsort(flat, kind="stable")  # equal positions side by side, so that each is added up in one go
+    flat = flat[order]
+    starts = xp.flatnonzero(xp.concatenate((xp.ones(1, bool), flat[1:] != flat[:-1])))
+    target[flat[starts]] += xp.add.reduceat(rows[order], starts, axis=0)
+
+
+def matrix(flat, n: int, dtype):
+    """(n, len(flat)) with a 1 at [flat[i], i]."""
+    from scipy import sparse  # not at import: it takes longer than all of minflow
+
+    return sparse.csc_array((np.ones(flat.size, dtype), flat, np.arange(flat.size + 1)), shape=(n, flat.size))
+
+
+def slices(flat) -> list[tuple[slice, slice]] | None:
+    """(place, source) of slices that together are all of it, none of which names a place twice; None if many.
+
+    Positions of an image that becomes k times larger rise by 1 every k places, of one that becomes smaller by more.
+    """
+    span = int(flat.max() - flat.min()) + 1
+    every = max(1, -(-flat.size // span))
+    found = []
+    for first in range(every):
+        part, start = flat[first::every], 0
+        if not part.size:
+            continue
+        rise = max(1, int(part[part.size // 2] - part[part.size // 2 - 1])) if part.size > 1 else 1
+        ends = [*(np.flatnonzero(np.diff(part) != rise) + 1).tolist(), part.size]
+        if len(found) + len(ends) > MOST:
+            return None
+        for end in ends:
+            low, high = int(part[start]), int(part[end - 1])
+            found.append((slice(low, high + 1, rise),
+                          slice(first + start * every, first + (end - 1) * every + 1, every)))
+            start = end
+    return found
+
+
+@fast(gather, tolerance=0)
+def _(xp, x, index, dim, by="indexing", out=None):
+    if index.size < LEAST or xp is not np or not x.flags.c_contiguous:
+        return KERNELS[gather].reference(x, index, dim, by=by, out=out)
+    check_bounds(xp, by, index, x.shape[dim], dim)
+    steps = [stride // x.itemsize for stride in x.strides]
+    flat = index.astype("i8")
+    if flat.min() < 0:
+        flat += (flat < 0) * x.shape[dim]  # a remainder takes five times as long
+    flat *= steps[dim]
+    for axis, (n, step) in enumerate(zip(index.shape, steps)):
+        if axis != dim:
+            flat += (np.arange(n) * step).reshape((-1,) + (1,) * (x.ndim - 1 - axis))
+    return settle(xp, x.reshape(-1).take(flat, mode="clip"), out)  # "raise" would look at each once more
 
 
 @fast(scatter_add, tolerance=0)

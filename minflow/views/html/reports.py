@@ -164,9 +164,11 @@ def plan_html(record: PlanListing) -> str:
         part, color = share(call, record.ceilings), COLORS.get(call.phase, theme.LINE)
         flow = " \u2192 ".join(filter(None, map(shapes, (call.inputs, call.outputs))))
         module = f" in {call.module}" if call.module and not call.name.startswith(call.module) else ""
-        rows.append([str(call.step), f"{safe(call.name)}<br>{faint(flow)}", safe(arena(call)), nbytes_text(call.nbytes),
+        name = f'<div style="{NAME}">{safe(call.name)}<br>{faint(flow)}</div>'
+        line = f'<div style="overflow-wrap:anywhere">{safe(call.where + module)}</div>'
+        rows.append([str(call.step), name, safe(arena(call)), nbytes_text(call.nbytes),
                      f"{call.seconds * 1e6:,.0f}" if call.seconds else "-", *rates(call),
-                     percent(part) if part else "-", bar(min(part, 1.0), color), safe(call.where + module)])
+                     percent(part) if part else "-", bar(min(part, 1.0), color), line])
     head = ("", "operation, shapes", "arena", "bytes", "us", "GFLOP/s", "GB/s", "share", "", "line")
     below = [text for text in (more(record), note(record.ceilings) if record.ceilings else "") if text]
     return card(record, table(head, rows, (0, 2, 3, 4, 5, 6, 7)) + "".join(

@@ -18,7 +18,7 @@ from ..compiler.fusion import FUSION, blocks, dense
 from ..compiler.fusion.clusters import CLUSTERS
 from ..core.base.errors import MinflowWarning, MissingDependencyError
 from ..core.op import Op, kernel
-from ..core.ops import activation, conv, elementwise, linalg, norm, pool, shape, update
+from ..core.ops import activation, conv, elementwise, linalg, norm, pool, random, shape, softmax, update
 from ..core.spec import spec_of
 from ..core.where import here
 
@@ -37,9 +37,11 @@ STEPS: dict[Op, str] = {op: module for module, ops in {
     "clusters": CLUSTERS,
     "elementwise": (elementwise.add, elementwise.sub, elementwise.mul, elementwise.relu, elementwise.relu_grad,
                     activation.relu6, activation.relu6_grad, shape.clone, shape.sum_to),
+    "cross_entropy": (softmax.softmax_cross_entropy, softmax.softmax_cross_entropy_grad),
+    "dropout": (random.dropout,),
     "updates": (update.sgd, update.sgd_momentum, update.adam),
 }.items() for op in ops}  # op -> the module in which a builder of its name makes its steps
-ONLY_IN_PLANS = ("elementwise", "updates")  # modules of kernels with NumPy's bits, which cost less for one call
+ONLY_IN_PLANS = ("elementwise", "dropout", "updates")  # NumPy has the same bits, and costs less for one call
 PLAIN: dict[Op, Callable] = {}  # NumPy's kernels, while the machine is used
 LATE = 1.0  # seconds after which a compilation is spoken of
 
@@ -153,8 +155,6 @@ def run_all() -> None:
     program.warmup()
     many = np.ones(1 << 12, "f4")
     kernels.erf(many), kernels.relu6_grad(many, many)
-    for module in set(STEPS.values()):  # an instruction is compiled where it is defined
-        importlib.import_module(f".{module}", __package__)
 
 
 def by_environment() -> None:

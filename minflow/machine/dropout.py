@@ -1,0 +1,99 @@
+"""Dropout as steps, with the random bits of `core/random.py`: 16 blocks of Philox at a time, a vector for each word.
+
+Source: Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3", section 3.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from . import llvm
+from .elementwise import flat
+from .llvm import INT, LANES, WORD, function
+from .steps import Room, Step, instruction, real_at, word_at
+from .vectors import BYTES, filled, load_some, multiply, store_some, vector
+
+DRAWN = 8 * LANES  # numbers of 16 bits in 16 blocks of four words
+CHUNK = 64 * DRAWN  # numbers that a thread takes
+WORDS = ir.VectorType(WORD, LANES)
+HALVES = ir.VectorType(ir.IntType(16), LANES)
+LOW = (1 << 32) - 1
+
+
+def constant(numbers: Sequence[int]) -> ir.Constant:
+    return ir.Constant(WORDS, list(numbers))
+
+
+@function("draw", 4, inline=False)
+def draw(builder, target, block, key, counter):
+    """The 16 blocks from this one on: 64 words of 32 bits."""
+    low, half = constant([LOW] * LANES), constant([32] * LANES)
+
+    def parts(word):
+        """Its lower and its upper half, in all lanes."""
+        same = llvm.spread(builder, word)
+        return builder.and_(same, low), builder.lshr(same, half)
+
+    first = parts(block)
+    c0, c1, c2, c3 = builder.add(first[0], constant(range(LANES))), first[1], *parts(counter)
+    keys = list(parts(key))
+    for _ in range(10):
+        a = builder.mul(c0, constant([0xD2511F53] * LANES))
+        b = builder.mul(c2, constant([0xCD9E8D57] * LANES))
+        c0, c1, c2, c3 = (builder.xor(builder.xor(builder.lshr(b, half), c1), keys[0]), builder.and_(b, low),
+                          builder.xor(builder.xor(builder.lshr(a, half), c3), keys[1]), builder.and_(a, low))
+        keys = [builder.and_(builder.add(k, constant([step] * LANES)), low)
+                for k, step in zip(keys, (0x9E3779B9, 0xBB67AE85))]
+    words = [builder.trunc(c, ir.VectorType(INT, LANES)) for c in (c0, c1, c2, c3)]
+    pairs = [side_by_side(builder, *words[i : i + 2], 1) for i in (0, 2)]
+    found = side_by_side(builder, *pairs, 2)
+    builder.store(found, builder.inttoptr(target, found.type.as_pointer()), align=4)
+
+
+def side_by_side(builder, a, b, group: int):
+    """Lanes of a and b in turn, so many at a time."""
+    count = a.type.count
+    order = [i + j + other for i in range(0, count, group) for other in (0, count) for j in range(group)]
+    return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(INT, 2 * count), order))
+
+
+@intrinsic
+def not_below(context, base, bound):
+    """1 where the number of 16 bits there is not below, else 0."""
+    def code(context, builder, signature, a):
+        numbers = builder.load(builder.inttoptr(a[0], HALVES.as_pointer()), align=2)
+        few = builder.zext(numbers, ir.VectorType(INT, LANES))
+        bounds = llvm.spread(builder, builder.trunc(a[1], INT))
+        return builder.select(builder.icmp_unsigned(">=", few, bounds), llvm.filled(1), llvm.filled(0))
+    return vector(types.int64, types.int64), code
+
+
+@instruction
+def drop(words, chunk, scratch):
+    """words: x, counter (the key, the first counter), what is added to it, y, mask, numbers, bound, factor."""
+    x, y, mask, size, bound = (word_at(words, 0), word_at(words, 3), word_at(words, 4), word_at(words, 5),
+                               word_at(words, 6))
+    key, counter = word_at(word_at(words, 1), 0), word_at(word_at(words, 1), 1) + word_at(words, 2)
+    factor, zero = filled(np.float32(real_at(words, 7))), filled(np.float32(0))
+    for first in range(chunk * CHUNK, min((chunk + 1) * CHUNK, size), DRAWN):
+        draw(scratch, first // 8, key, counter)
+        for i in range(first, min(first + DRAWN, size), LANES):
+            some = min(LANES, size - i)
+            keep = multiply(not_below(scratch + 2 * (i - first), bound), factor)
+            store_some(mask + BYTES * i, some, keep)
+            store_some(y + BYTES * i, some, multiply(load_some(x + BYTES * i, some, zero), keep))
+
+
+def dropout(arrays: Sequence, outs: Sequence, room: Room, p: float, offset: int) -> list[Step] | None:
+    x, counter = arrays
+    if not flat(x, *outs) or not isinstance(counter, np.ndarray) or counter.dtype != np.int64:
+        return None
+    if counter.shape != (2,) or not counter.flags.c_contiguous or not 0 <= offset < 1 << 62:
+        return None
+    return [drop(-(-x.size // CHUNK), x, counter, offset, *outs, x.size, round(p * 2**16),
+                 float(1 / (1 - p) if p < 1 else 0), scratch=DRAWN // 2)]

@@ -14,7 +14,9 @@ import numpy as np
 
 from . import blocks_depthwise
 from .conv import finish, pack_panel, row_in, row_out, zero
-from .kernels import MOVED, NOTHING, SPARE, Sizes, filtered, filters_grad, parts_of, sizes, sum_of_parts
+from .kernels import (
+    MOVED, NOTHING, SPARE, Sizes, filtered, filters_grad, length_of, lengths, parts_of, sizes, sum_of_parts,
+)
 from .llvm import LANES
 from .micro import DEEP, PANEL, ROWS, VECTORS
 from .product import BYTES, outer, product
@@ -85,9 +87,8 @@ def filtered_pixels(x, weight, bias, out, pixels, turned, act=""):
     at_once = max(LEAST, min(CACHE // channels, WORK // (channels * filters)))
     at_once = over(-(-pixels // max(1, pixels // at_once)) or 1, ROWS[0])  # chunks of nearly the same size
     panels = max(1, min(all_panels, WORK // (at_once * channels * PANEL)))
-    length = min((4, 8, LANES), key=lambda n: (-(-channels // n) * n, -n))  # as few channels beyond C as there can be
-    table = np.arange(0, channels, length, dtype="i8")
-    table = table // LANES * (x.shape[1] * LANES) + table % LANES
+    length = length_of(channels)
+    table = lengths(np.arange(len(x), dtype="i8") * (x.shape[1] * LANES), channels, length)
     return [pixels_filtered(-(-pixels // at_once) * -(-all_panels // panels), x, weight, out, bias, table, pixels,
                             channels, filters, x.shape[1], at_once, panels, turned, len(table), length, 1,
                             product.address, *BOUNDS[act], scratch=SPARE + len(x) * LANES * PANEL)]

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numba import carray, njit
 
-from .llvm import LANES, ask_for, clear, copy, copy_turned, number_at, put
+from .llvm import LANES, ask_for, clear, copy, copy_pairs, copy_turned, gather_turned, number_at, put
 from .micro import PANEL, VECTORS
 from .product import BYTES
 from .program import call
@@ -26,18 +26,25 @@ AHEAD = 64  # numbers that are asked for before they are read
 FULL = 64  # pixels of a row that is long enough to be turned alone
 # Sizes of one convolution, in this order, in an array of int64 (`kernels.Sizes`). X_ROOM, Y_ROOM: rows of a block of
 # the images and of the results, where these are in blocks, or 0.  SPREAD: how far apart pixels of such images are put.
-# FEW: are there few channels?  PRODUCT, OUTER: addresses of routines.  IMAGE_IN: of an instruction.
+# FEW: are there few channels?  LENGTH: how many are summed up for an entry of the table.  PRODUCT, OUTER: addresses of
+# routines.  IMAGE_IN: of an instruction.  Behind these COUNT words is the table of `columns_in`.
 (C, H, W, F, KH, KW, OH, OW, STRIDE_H, STRIDE_W, TOP, LEFT, DILATION_H, DILATION_W, BLOCKS, HQ, WQ, X_ROOM, Y_ROOM,
- SPREAD_H, SPREAD_W, TAPS, FEW, PRODUCT, OUTER, IMAGE_IN) = range(26)
+ SPREAD_H, SPREAD_W, TAPS, FEW, LENGTH, PRODUCT, OUTER, IMAGE_IN, COUNT) = range(28)
 X, SIZES, SPARE = range(3)  # words that all instructions for images begin with: images, sizes, where spare memory is
 
 
 @compiled
 def sizes_of(words):
-    return carray(words_from(word_at(words, SIZES)), IMAGE_IN + 1)
+    return carray(words_from(word_at(words, SIZES)), COUNT)
 
 
 # ---- in and out of blocks -------------------------------------------------------------------------------------------
+
+@compiled
+def over(count, size):
+    """The next multiple."""
+    return (count + size - 1) // size * size
+
 
 @compiled
 def zero(base, count):
@@ -148,34 +155,35 @@ def blocks_in(x, n, s, target, spare):
 
 
 @compiled
-def columns_in(x, s, target, rows):
+def columns_in(x, s, table, target, spare):
     """One image of few channels to [block][1][1][OH * OW][16]: the channels of a pixel are what a filter meets there.
-    rows: scratch for 16 of those, each as an image of its own."""
-    depth, pixels, stride = s[C] * s[KH] * s[KW], s[OH] * s[OW], s[STRIDE_W]
+    table: where each of these begins among planes with borders, [channel][phase][row][column], which are made first.
+    Pixels are turned 16 at a time; those beyond a row are written again by the next one."""
+    depth, pixels, sw = s[C] * s[KH] * s[KW], s[OH] * s[OW], s[STRIDE_W]
+    height, across = s[H] + 2 * s[TOP], (s[W] + 2 * s[LEFT] + sw - 1) // sw
+    planes = spare + LANES * BYTES  # behind zeros
+    zero(spare, LANES + over(s[C] * sw * height * across, LANES))
+    for c in range(s[C]):
+        for row in range(s[H]):
+            source, base, q = x + (c * s[H] + row) * s[W] * BYTES, (c * sw * height + row + s[TOP]) * across, 0
+            if sw == 1:
+                while q + LANES <= s[W]:
+                    copy(planes + (base + s[LEFT] + q) * BYTES, source + q * BYTES)
+                    q += LANES
+            elif sw == 2:
+                one, other = base + s[LEFT] % 2 * height * across, base + (s[LEFT] + 1) % 2 * height * across
+                while q + 2 * LANES <= s[W]:
+                    copy_pairs(source + q * BYTES, planes + (one + (s[LEFT] + q) // 2) * BYTES,
+                               planes + (other + (s[LEFT] + 1 + q) // 2) * BYTES)
+                    q += 2 * LANES
+            for j in range(s[LEFT] + q, s[LEFT] + s[W]):
+                put(planes, base + j % sw * height * across + j // sw, number_at(source, j - s[LEFT]))
     for block in range(s[BLOCKS]):
-        channels = min(LANES, depth - block * LANES)
-        for k in range(channels):
-            d = block * LANES + k
-            c, u, v = d // (s[KH] * s[KW]), d // s[KW] % s[KH], d % s[KW]
-            offset = v * s[DILATION_W] - s[LEFT]
-            first = min(s[OW], max(0, -(offset // stride)))  # pixels before this and from `end` on meet the border
-            end = max(first, min(s[OW], (s[W] - 1 - offset) // stride + 1))
-            for i in range(s[OH]):
-                row = i * s[STRIDE_H] + u * s[DILATION_H] - s[TOP]
-                place, source = rows + (k * pixels + i * s[OW]) * BYTES, x + ((c * s[H] + row) * s[W] + offset) * BYTES
-                if row < 0 or row >= s[H]:
-                    for j in range(s[OW]):
-                        put(place, j, np.float32(0))
-                    continue
-                for j in range(first):
-                    put(place, j, np.float32(0))
-                for j in range(first, end):
-                    put(place, j, number_at(source, j * stride))
-                for j in range(end, s[OW]):
-                    put(place, j, np.float32(0))
-        for j in range(channels * pixels, LANES * pixels):
-            put(rows, j, np.float32(0))
-        row_in(rows, LANES, pixels, pixels, target + block * pixels * LANES * BYTES)
+        for i in range(s[OH]):
+            for j in range(0, s[OW], LANES):
+                gather_turned(planes + (i * s[STRIDE_H] * across + j) * BYTES, table + block * LANES * 8,
+                              depth - block * LANES, spare,
+                              target + (block * pixels + i * s[OW] + j) * LANES * BYTES)
 
 
 @instruction
@@ -184,7 +192,7 @@ def image_in(words, n, scratch):
     reads the first."""
     x, s, spare = word_at(words, X), sizes_of(words), scratch + word_at(words, SPARE) * BYTES
     if s[FEW]:
-        columns_in(x + n * s[C] * s[H] * s[W] * BYTES, s, scratch, spare)
+        columns_in(x + n * s[C] * s[H] * s[W] * BYTES, s, word_at(words, SIZES) + COUNT * 8, scratch, spare)
     else:
         blocks_in(x, n, s, scratch, spare)
 
@@ -272,7 +280,8 @@ def images_filtered(words, chunk, scratch):
     packed, y, bias, table = word_at(words, 3), word_at(words, 4), word_at(words, 5), word_at(words, 6)
     images, at_once, low, high = word_at(words, 7), word_at(words, 8), real_at(words, 9), real_at(words, 10)
     clear, results_at = word_at(words, 11), word_at(words, 12)
-    count, pixels, far = s[TAPS] * s[BLOCKS], s[OH] * s[OW], LANES * PANEL
+    panel, pixels, length = s[TAPS] * s[BLOCKS] * LANES * PANEL, s[OH] * s[OW], s[LENGTH]
+    count = (s[C] * s[KH] * s[KW] + length - 1) // length if s[FEW] else s[TAPS] * s[BLOCKS]
     room = s[Y_ROOM] if s[Y_ROOM] > 0 else pixels
     zero(scratch, clear)
     for n in range(chunk * at_once, min((chunk + 1) * at_once, images)):
@@ -280,13 +289,13 @@ def images_filtered(words, chunk, scratch):
         results = y + n * pixels * LANES * BYTES if s[Y_ROOM] > 0 else scratch + results_at * BYTES
         for f in range(0, s[F], PANEL):
             vectors = VECTORS if s[F] - f > LANES else 1
-            b = packed + f // PANEL * count * far * BYTES
+            b = packed + f // PANEL * panel * BYTES
             to = results + f * room * BYTES
             # where the rows lie side by side, they are one long row
             lines, width = (1, pixels) if s[WQ] == s[OW] or s[FEW] else (s[OH], s[OW])
             for i in range(lines):
-                run_routine(s[PRODUCT], width, scratch + i * s[WQ] * LANES * BYTES, b, table, count, far, LANES,
-                            to + i * width * LANES * BYTES, LANES, vectors, room * LANES, 0)
+                run_routine(s[PRODUCT], width, scratch + i * s[WQ] * LANES * BYTES, b, table, count, length * PANEL,
+                            length, to + i * width * LANES * BYTES, LANES, vectors, room * LANES, 0)
         if s[Y_ROOM] == 0:
             result_out(results, s, y + n * s[F] * pixels * BYTES)
             continue

@@ -50,9 +50,9 @@ class Sizes:
         self.depth, self.taps = (c * kh * kw, 1) if self.few else (c, kh * kw)
         blocks = -(-self.depth // LANES)
         hq, wq = (oh, ow) if self.few else (-(-(h + 2 * padding[0]) // sh), -(-(w + 2 * padding[1]) // sw))
-        self.rooms = rooms
+        self.rooms, length = rooms, length_of(self.depth) if self.few else LANES
         self.array = np.array([c, h, w, filters, kh, kw, oh, ow, sh, sw, *padding, *dilation, blocks, hq, wq, *rooms,
-                               *spread, self.taps, self.few, *CODES], "i8")
+                               *spread, self.taps, self.few, length, *CODES, *[0] * (blocks * LANES)], "i8")
         phases = 1 if self.few else sh * sw
         self.images = blocks * phases * hq * wq * LANES
         self.pixels, self.padded = oh * ow, -(-filters // LANES) * LANES
@@ -61,11 +61,19 @@ class Sizes:
         self.weights = self.panels * self.taps * blocks * LANES * PANEL
         self.multiplied = filters * self.depth * self.taps * self.pixels  # of an image
         self.filters, self.rows = filters, LANES * max(self.pixels, h * w)
+        if self.few:
+            height, across = h + 2 * padding[0], -(-(w + 2 * padding[1]) // sw)  # of planes with borders
+            self.array[conv.COUNT : conv.COUNT + self.depth] = [
+                ((k * sw + v * dilation[1] % sw) * height + u * dilation[0]) * across + v * dilation[1] // sw
+                for k in range(c) for u in range(kh) for v in range(kw)]
+            self.rows = max(self.rows, c * sw * height * across + 4 * LANES)
+            self.images += LANES * LANES  # pixels beyond the last one
         taps = [(0, 0)] if self.few else [(u * dilation[0], v * dilation[1]) for u in range(kh) for v in range(kw)]
         sh, sw = (1, 1) if self.few else (sh, sw)
-        self.table = np.array([
-            (((block * sh + u % sh) * sw + v % sw) * hq * wq + u // sh * wq + v // sw) * LANES
-            for u, v in taps for block in range(blocks)], "i8")
+        table = [(((block * sh + u % sh) * sw + v % sw) * hq * wq + u // sh * wq + v // sw) * LANES
+                 for u, v in taps for block in range(blocks)]
+        self.offsets = np.array(table, "i8")
+        self.table = lengths(self.offsets, self.depth, length) if self.few else self.offsets
         joined = self.few or wq == ow
         self.starts = np.arange(1 if joined else oh, dtype="i8") * (wq * LANES)
         self.tiles = None
@@ -76,7 +84,18 @@ class Sizes:
                 self.tiles = Tiles(self, m, kh)
         t = self.tiles
         self.room = self.weights if t is None else t.panels * t.each * winograd.N**2  # numbers of packed filters
-        self.sums = len(self.table) * LANES * self.padded if t is None else t.sums  # of a gradient of filters
+        self.sums = len(table) * LANES * self.padded if t is None else t.sums  # of a gradient of filters
+
+
+def length_of(channels: int) -> int:
+    """How many channels are added up at a time, so that few beyond the last one are, and the longest of those."""
+    return min((4, 8, LANES), key=lambda n: (-(-channels // n) * n, -n))
+
+
+def lengths(blocks: np.ndarray, channels: int, length: int) -> np.ndarray:
+    """A table of blocks, cut at so many channels."""
+    first = np.arange(0, channels, length)
+    return blocks[first // LANES] + first % LANES
 
 
 class Tiles:
@@ -149,7 +168,7 @@ def filters_grad(s: Sizes, grad: np.ndarray, x: np.ndarray, out: np.ndarray, roo
     target = room.take(parts * size)
     if t is None:
         grads = 0 if s.rooms[1] else s.padded * s.pixels
-        return [conv.images_filters_grad(parts, x, s.array, s.images + grads, grad, target, s.table, s.starts, s.n,
+        return [conv.images_filters_grad(parts, x, s.array, s.images + grads, grad, target, s.offsets, s.starts, s.n,
                                          at_once, size, s.images, s.images, scratch=s.images + grads + s.rows),
                 sum_of_parts(target, out, parts, size, s.depth, s.filters, s.padded, s.taps, depth)]
     places, spare = t.places()

@@ -148,22 +148,48 @@ def write_once(module: ir.Module, branch: ir.Instruction) -> None:
     branch.set_metadata("llvm.loop", mark)
 
 
-@function("copy_turned", 4, inline=False)
-def copy_turned(builder, source, source_row, target, target_row):
-    """16 rows of 16 numbers, rows and columns swapped: target[j, i] = source[i, j]. Four rounds of shuffles."""
-    rows = [load(builder, source, builder.mul(source_row, word(i))) for i in range(LANES)]
+def turned(builder, rows: list) -> list:
+    """16 rows of 16 numbers, rows and columns swapped, in four rounds of shuffles."""
     for step in (8, 4, 2, 1):
-        turned = list(rows)
+        done = list(rows)
         for i in range(LANES):
             if not i & step:
                 low = [j if not j & step else LANES + j - step for j in range(LANES)]
                 high = [j + step if not j & step else LANES + j for j in range(LANES)]
                 for target_place, mask in ((i, low), (i + step, high)):
                     constant = ir.Constant(ir.VectorType(INT, LANES), mask)
-                    turned[target_place] = builder.shuffle_vector(rows[i], rows[i + step], constant)
-        rows = turned
-    for j in range(LANES):
-        store(builder, rows[j], target, builder.mul(target_row, word(j)))
+                    done[target_place] = builder.shuffle_vector(rows[i], rows[i + step], constant)
+        rows = done
+    return rows
+
+
+@function("copy_turned", 4, inline=False)
+def copy_turned(builder, source, source_row, target, target_row):
+    """16 rows of 16 numbers, rows and columns swapped: target[j, i] = source[i, j]."""
+    rows = [load(builder, source, builder.mul(source_row, word(i))) for i in range(LANES)]
+    for j, row in enumerate(turned(builder, rows)):
+        store(builder, row, target, builder.mul(target_row, word(j)))
+
+
+@function("gather_turned", 5, inline=False)
+def gather_turned(builder, source, table, count, zeros, target):
+    """As `copy_turned`, of rows that begin at places of a table; from `count` on they are zeros."""
+    offsets, rows = builder.inttoptr(table, WORD.as_pointer()), []
+    for i in range(LANES):
+        offset = builder.load(builder.gep(offsets, [word(i)]))
+        there = builder.add(source, builder.mul(offset, word(4)))
+        rows.append(load(builder, builder.select(builder.icmp_signed("<", word(i), count), there, zeros)))
+    for j, row in enumerate(turned(builder, rows)):
+        store(builder, row, target, word(j * LANES))
+
+
+@function("copy_pairs", 3)
+def copy_pairs(builder, source, even, odd):
+    """16 pairs of numbers, the first ones and the second ones apart."""
+    one, other = load(builder, source), load(builder, source, fixed=LANES)
+    for target, first in ((even, 0), (odd, 1)):
+        mask = ir.Constant(ir.VectorType(INT, LANES), list(range(first, 2 * LANES, 2)))
+        store(builder, builder.shuffle_vector(one, other, mask), target)
 
 
 @function("ask_for", 3)

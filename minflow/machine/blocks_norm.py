@@ -22,7 +22,7 @@ from .vectors import (BOUNDS, BYTES, WIDE_BYTES, add, clipped, divide, filled, f
 
 STEP = LANES * BYTES
 TILE = 128  # rows that are read twice
-MOST, LEAST = 8192, 4096  # rows of a chunk
+MOST, LEAST, MANY = 16384, 4096, 4  # rows of a chunk: at most, where there are many blocks, and at least
 FOUND = 4 * LANES  # float32 that a chunk leaves: two vectors of float64
 BOTH, FIRST, SECOND = range(3)  # what a chunk does
 
@@ -119,7 +119,7 @@ def batch_normed(words, chunk, scratch):
 
 
 def blocks_batch_norm(arrays: list, outs: list, room: Room, shape, eps, act) -> list[Step] | None:
-    return steps(batch_normed, arrays, outs, room, shape, eps, act, MOST)
+    return steps(batch_normed, arrays, outs, room, shape, eps, act)
 
 
 # ---- gradients -------------------------------------------------------------------------------------------------------
@@ -199,17 +199,16 @@ def batch_norm_sent_back(words, chunk, scratch):
 
 
 def blocks_batch_norm_grad(arrays: list, outs: list, room: Room, shape, eps, act) -> list[Step] | None:
-    return steps(batch_norm_sent_back, arrays, outs, room, shape, eps, act, MOST // 2)
+    return steps(batch_norm_sent_back, arrays, outs, room, shape, eps, act)
 
 
 # ---- both ------------------------------------------------------------------------------------------------------------
 
-def steps(make, arrays: list, outs: list, room: Room, shape: tuple, eps: float, act: str,
-          most: int) -> list[Step] | None:
+def steps(make, arrays: list, outs: list, room: Room, shape: tuple, eps: float, act: str) -> list[Step] | None:
     if not fits(arrays, outs):
         return None
     blocks, (channels, rows) = len(outs[0]), (shape[1], pixels_of(shape))
-    together, pieces = cut(blocks, rows, most, LEAST)
+    together, pieces = cut(blocks, rows, MOST if blocks >= MANY else LEAST, LEAST)
     parts = room.take(blocks * pieces * FOUND) if pieces > 1 else 0
     low, high = BOUNDS[act]
     return [make(-(-blocks // together) * pieces, *arrays, *outs, parts, float(eps), low, high, phase, blocks, together,

@@ -100,7 +100,7 @@ class Dense(nn.Module):
         return self.layers(x)
 
 
-def training(name, passes):
+def training(name, passes, optimizer=flow.optim.AdamW, lr=1e-2):
     """The graph of training steps of a model with these passes, and its batch."""
     flow.manual_seed(0)
     rng = np.random.default_rng(0)
@@ -110,13 +110,13 @@ def training(name, passes):
     else:
         model, x, y = Dense(), flow.tensor(rng.standard_normal((24, 40)).astype("f4")), flow.tensor(
             rng.integers(0, 10, 24))
-    optimizer = flow.optim.AdamW(model.parameters(), lr=1e-2)
+    updates = optimizer(model.parameters(), lr=lr)
 
     class Training(nn.Graph):
         def __init__(self):
             super().__init__()
             self.model = model
-            self.add_optimizer(optimizer)
+            self.add_optimizer(updates)
 
         def build(self, x, y):
             logits = self.model(x)

@@ -98,24 +98,29 @@ def operate(builder, code, out, a, b, c, a_step, b_step, c_step, count):
     builder.position_at_end(done)
 
 
-def reduced(name: str):
-    """A compiled function: one number of a vector's lanes, two and two."""
-
-    @intrinsic
-    def lanes(context, x):
-        def code(context, builder, signature, arguments):
-            kind = f"llvm.vector.reduce.{name}.v{LANES}f32"
-            start = [ir.Constant(FLOAT, -0.0)] if name == "fadd" else []
-            found = builder.module.globals.get(kind)
-            if found is None:
-                found = ir.Function(builder.module, ir.FunctionType(FLOAT, [*[x.type for x in start], VECTOR]), kind)
-            return builder.call(found, [*start, *arguments], fastmath=("reassoc",) if start else ())
-        return types.float32(vector), code
-
-    return lanes
+def across(builder, name: str, x, flag: str, *start):
+    """One number of a vector's lanes, two and two."""
+    kind = f"llvm.vector.reduce.{name}.v{LANES}f32"
+    found = builder.module.globals.get(kind)
+    if found is None:
+        found = ir.Function(builder.module, ir.FunctionType(FLOAT, [*[one.type for one in start], VECTOR]), kind)
+    return builder.call(found, [*start, x], fastmath=(flag,))
 
 
-sum_of_lanes, most_of_lanes = reduced("fadd"), reduced("fmaximum")
+@intrinsic
+def sum_of_lanes(context, x):
+    return types.float32(vector), lambda context, builder, _, a: across(
+        builder, "fadd", a[0], "reassoc", ir.Constant(FLOAT, -0.0))
+
+
+@intrinsic
+def most_of_lanes(context, x):
+    """NaN where one is."""
+    def code(context, builder, signature, arguments):
+        lanes = builder.fcmp_unordered("uno", arguments[0], arguments[0])
+        some = builder.icmp_unsigned("!=", builder.bitcast(lanes, ir.IntType(LANES)), ir.IntType(LANES)(0))
+        return builder.select(some, FLOAT(math.nan), across(builder, "fmax", arguments[0], "nnan"))
+    return types.float32(vector), code
 
 
 @intrinsic
@@ -207,9 +212,9 @@ def most_of_rows(out, a, rows, columns):
 
 
 @compiled
-def sum_columns(out, a, rows, columns, apart):
-    """out += the sum of these rows, which are `apart` bytes apart."""
-    zeros, left, end = filled(float32(0)), columns % LANES, columns // LANES * STEP
+def sum_columns(out, a, rows, columns):
+    """out += the sum of these rows."""
+    zeros, left, end, apart = filled(float32(0)), columns % LANES, columns // LANES * STEP, columns * BYTES
     for q in range(0, end, STEP):
         found = load(out + q)
         for p in range(a + q, a + q + rows * apart, apart):
@@ -226,26 +231,6 @@ def sum_columns(out, a, rows, columns, apart):
 
 HEAD = 9  # words before those of inputs and outputs
 LINE, INPUT, OUTPUT = 9, 3, 2  # words of the program for each
-
-
-@compiled
-def run_lines(program, lines, places, rows, columns):
-    for i in range(lines):
-        line = program + i * LINE * 8
-        code, out, a = word_at(line, 0), word_at(places, word_at(line, 1)), word_at(places, word_at(line, 2))
-        if code == SPREAD:
-            spread_rows(out, a, rows, columns)
-        elif code == ROW_SUM:
-            sum_rows(out, a, rows, columns)
-        elif code == ROW_MAX:
-            most_of_rows(out, a, rows, columns)
-        elif code > ROW_MAX:
-            sum_columns(out, a, rows, columns, columns * BYTES)
-        else:
-            b, c = word_at(places, word_at(line, 3)), word_at(places, word_at(line, 4))
-            count = rows if word_at(line, 8) == ROW else rows * columns
-            operate(code, out, a, b, c, word_at(line, 5), word_at(line, 6), word_at(line, 7),
-                    (count + LANES - 1) // LANES)
 
 
 @instruction
@@ -297,9 +282,22 @@ def run_cluster(words, chunk, scratch):
         for i in range(outputs):
             if word_at(of_outputs, i * OUTPUT) == FULL:
                 where = word_at(of_outputs, i * OUTPUT + 1)
-                put_word(places, where, word_at(addresses, inputs + i) + row * columns * BYTES if numbers % LANES == 0
-                         else base + word_at(table, where))
-        run_lines(program, lines, places, rows, columns)
+                target = word_at(addresses, inputs + i) + row * columns * BYTES
+                put_word(places, where, target if numbers % LANES == 0 else base + word_at(table, where))
+        for line in range(program, table, LINE * 8):
+            code, out, a = word_at(line, 0), word_at(places, word_at(line, 1)), word_at(places, word_at(line, 2))
+            if code < SPREAD:
+                count = rows if word_at(line, 8) == ROW else numbers
+                operate(code, out, a, word_at(places, word_at(line, 3)), word_at(places, word_at(line, 4)),
+                        word_at(line, 5), word_at(line, 6), word_at(line, 7), (count + LANES - 1) // LANES)
+            elif code == SPREAD:
+                spread_rows(out, a, rows, columns)
+            elif code == ROW_SUM:
+                sum_rows(out, a, rows, columns)
+            elif code == ROW_MAX:
+                most_of_rows(out, a, rows, columns)
+            else:
+                sum_columns(out, a, rows, columns)
         for i in range(outputs):
             kind, place = word_at(of_outputs, i * OUTPUT), word_at(places, word_at(of_outputs, i * OUTPUT + 1))
             if kind == FULL and numbers % LANES:
@@ -468,6 +466,13 @@ def log_softmax(p, x, dim):
     return p("sub", below, p("log", p.over_row("row_sum", p("exp", below))))
 
 
+def div(p, x, y):
+    """By a number: times what is 1 over it, where float32 has that."""
+    if isinstance(y, float) and abs(y) > 1e-30 and abs(y) < 1e30:
+        return p("mul", x, 1 / y)
+    return p("div", x, y)
+
+
 def power(p, x, exponent):
     found = p("mul", x, x)
     return found if exponent == 2 else p("mul", found, x)
@@ -475,6 +480,7 @@ def power(p, x, exponent):
 
 RULES: dict[str, Callable] = {  # the op's name -> its register, from registers and numbers
     **{name: lambda p, *x, name=name: p(name, *x) for name in BODIES},
+    "div": div,
     "neg": lambda p, x: p("mul", x, -1.0),
     "square": lambda p, x: p("mul", x, x),
     "reciprocal": lambda p, x: p("div", 1.0, x),
@@ -513,7 +519,7 @@ def bytecode_of(code) -> Bytecode:
             known[out] = bytecode.over_columns(*operands)
         elif summing:
             found = bytecode.over_row("row_sum", *operands)
-            known[out] = bytecode("div", found, float(code.columns)) if node.op.name == "mean" else found
+            known[out] = bytecode("mul", found, 1 / code.columns) if node.op.name == "mean" else found
         else:
             known[out] = RULES[node.op.name](bytecode, *operands, **node.attrs)
     for value in code.outputs:

@@ -22,7 +22,7 @@ ROUNDER = 1.5 * 2**23  # what is added to it loses its fraction
 FRACTION, BIAS = 23, 127  # bits of a float32; what is added to its exponent
 ROOT_HALF = int(np.float32(math.sqrt(0.5)).view("i4"))
 LEAST = float(np.finfo("f4").tiny)
-BENT = 0.625  # from here tanh is made of exp
+BENT, ONE = 0.625, 10.0  # from here tanh is made of exp; from here it is 1
 OVER = 4.0  # from here erf is 1
 
 
@@ -40,8 +40,8 @@ def series(terms, x: float) -> float:
 EXP = interpolated(lambda x: series([1 / math.factorial(k + 2) for k in range(20)], x), -LN2 / 2, LN2 / 2, 4)
 LOG = interpolated(lambda x: series([(-1) ** k / (k + 3) for k in range(80)], x), 0.5**0.5 - 1, 2**0.5 - 1, 8)
 TANH = interpolated(lambda s: (math.tanh(s**0.5) - s**0.5) / s**1.5, 0, BENT**2, 4)
-ERF = interpolated(lambda s: math.erf(s**0.5) / s**0.5 - 1, 0, 1, 7)
-ERFC = interpolated(lambda x: math.log(math.erfc(x + 1)), 0, OVER - 1, 9)  # its logarithm, from 1 on
+ERF = interpolated(lambda s: math.erf(s**0.5) / s**0.5 - 1, 0, 1, 5)
+ERFC = interpolated(lambda x: math.log(math.erfc(x + 1)), 0, OVER - 1, 8)  # its logarithm, from 1 on
 
 
 def polynomial(builder, factors: list[float], x):
@@ -55,9 +55,14 @@ def whole(number: int) -> ir.Constant:
     return ir.Constant(WHOLE, [number] * LANES)
 
 
+def at_most(builder, x, high: float):
+    """NaN stays."""
+    return builder.select(builder.fcmp_ordered(">", x, filled(high)), filled(high), x)
+
+
 def kept(builder, x, low: float, high: float):
     """x between these; NaN stays."""
-    x = builder.select(builder.fcmp_ordered(">", x, filled(high)), filled(high), x)
+    x = at_most(builder, x, high)
     return builder.select(builder.fcmp_ordered("<", x, filled(low)), filled(low), x)
 
 
@@ -73,16 +78,26 @@ def with_sign(builder, x, sign):
     return called(builder, f"llvm.copysign.v{LANES}f32", VECTOR, x, sign)
 
 
-def exp(builder, x):
-    """2**n * exp(r), where r is less than half of log(2): two powers, since 2**n alone may leave float32."""
-    x = kept(builder, x, -104.0, 89.0)  # 0 and infinity are beyond
+def exp_in_parts(builder, x):
+    """(exp(r), n) with x = n * log(2) + r, where r is less than half of log(2)."""
     added = multiply_add(builder, x, filled(1 / LN2), filled(ROUNDER))
     n = builder.sub(builder.bitcast(added, WHOLE), whole(int(np.float32(ROUNDER).view("i4"))))
     times, high = builder.fsub(added, filled(ROUNDER)), float(np.float32(LN2))
     r = multiply_add(builder, times, filled(-high), x)
     r = multiply_add(builder, times, filled(high - LN2), r)
     found = multiply_add(builder, builder.fmul(polynomial(builder, EXP, r), r), r, r)
-    found = builder.fadd(found, filled(1))
+    return builder.fadd(found, filled(1)), n
+
+
+def exp_between(builder, x):
+    """Where the result is surely within float32, or NaN."""
+    found, n = exp_in_parts(builder, x)
+    return builder.fmul(found, power_of_two(builder, n))
+
+
+def exp(builder, x):
+    """By two powers of two, since 2**n alone may leave float32."""
+    found, n = exp_in_parts(builder, kept(builder, x, -104.0, 89.0))  # 0 and infinity are beyond
     half = builder.ashr(n, whole(1))
     found = builder.fmul(found, power_of_two(builder, half))
     return builder.fmul(found, power_of_two(builder, builder.sub(n, half)))
@@ -109,7 +124,8 @@ def log(builder, x):
 def tanh(builder, x):
     size, s = size_of(builder, x), builder.fmul(x, x)
     small = multiply_add(builder, builder.fmul(s, polynomial(builder, TANH, s)), x, x)
-    grown = builder.fadd(exp(builder, builder.fadd(size, size)), filled(1))
+    least = at_most(builder, size, ONE)
+    grown = builder.fadd(exp_between(builder, builder.fadd(least, least)), filled(1))
     large = builder.fsub(filled(1), builder.fdiv(filled(2), grown))
     return with_sign(builder, builder.select(builder.fcmp_ordered("<", size, filled(BENT)), small, large), x)
 
@@ -117,6 +133,6 @@ def tanh(builder, x):
 def erf(builder, x):
     size, s = size_of(builder, x), builder.fmul(x, x)
     small = multiply_add(builder, polynomial(builder, ERF, s), x, x)
-    beyond = builder.fsub(kept(builder, size, 1.0, OVER), filled(1))
-    large = builder.fsub(filled(1), exp(builder, polynomial(builder, ERFC, beyond)))
+    beyond = builder.fsub(at_most(builder, size, OVER), filled(1))
+    large = builder.fsub(filled(1), exp_between(builder, polynomial(builder, ERFC, beyond)))
     return builder.select(builder.fcmp_ordered("<", size, filled(1)), small, with_sign(builder, large, x))

@@ -209,6 +209,10 @@ class Group:
         self.before: set[Group] = set()
         self.after: set[Group] = set()
 
+    def alone(self) -> bool:
+        """Does its one node stay as it is?"""
+        return self.form is None or len(self.nodes) == 1 and math.prod(self.form) < SMALL
+
     @property
     def phase(self) -> str:
         phase = self.nodes[0].phase
@@ -216,7 +220,8 @@ class Group:
 
 
 class Groups:
-    """of: node -> its group. Begins with a group for each node."""
+    """of: node -> its group. Begins with a group for each node.  readers: value -> the nodes that read it, those that a
+    cluster may hold behind views.  idle: the views that no others read."""
 
     def __init__(self, graph: Graph):
         self.graph, self.uses = graph, Uses(graph)
@@ -225,11 +230,16 @@ class Groups:
         self.shown = {*graph.outputs, *self.new}
         self.of = {node: Group(node, i, extent(node)) for i, node in enumerate(graph.nodes)}
         self.readers: dict[Value, list[Node]] = {}
+        self.idle: set[Node] = set()
         for node in graph.nodes:
             for x in self.reads(node):
                 self.readers.setdefault(x, []).append(node)
                 if x.node in self.of:
                     self.join(x.node, node)
+        for node in reversed(graph.nodes):  # a view that clusters alone look through is nobody's reader
+            if node.op.is_view and not any(v in self.shown or self.readers.get(v) for v in outputs_of(node)):
+                self.readers[node.inputs[0]].remove(node)
+                self.idle.add(node)
         for state, value in graph.updates.items():
             if value.node in self.of:
                 for i, _ in self.uses.reads.get(Value(state, 0, state.out_specs[0]), ()):
@@ -254,11 +264,11 @@ class Groups:
                     found.append(v)
         return found
 
-    def merge(self, a: Group, b: Group, span: int) -> bool:
+    def merge(self, a: Group, b: Group) -> bool:
         """Make one group of two, if they fit and nothing between them reads of one and is read by the other."""
         if a is b or a.form is None or b.form is None or a.phase != b.phase:
             return False
-        if max(a.last, b.last) - min(a.first, b.first) > span or a.form[0] != b.form[0]:
+        if max(a.last, b.last) - min(a.first, b.first) > SPAN or a.form[0] != b.form[0]:
             return False
         if a.form != b.form and 1 not in (a.form[1], b.form[1]):
             return False
@@ -308,11 +318,21 @@ class Groups:
         direct = [x.node for x in group.nodes[0].inputs if x.__class__ is Value]
         return {*group.before, *[self.of[node] for node in direct if node in self.of]}
 
+    def views(self, node: Node) -> set[Node]:
+        """What a node looks through."""
+        found: set[Node] = set()
+        for x in node.inputs if self.of[node].form else ():
+            while x.__class__ is Value and x != base_of(x):
+                found.add(x.node)
+                x = x.node.inputs[0]
+        return found
+
     def code(self, group: Group) -> Code:
         """With the views between its nodes. Where no operand is a row or repeated, all is one column."""
         inside, views, inputs, flat = set(group.nodes), set(), {}, True
         rows, columns = group.form
         for node in group.nodes:
+            views |= self.views(node)
             shape = node.inputs[0].spec.shape if node.op.name in SUMS else node.out_specs[0].shape
             flat = flat and node.op.name in ELEMENTWISE and shape[-1] == columns
             for x in node.inputs:
@@ -320,9 +340,6 @@ class Groups:
                     continue
                 base = base_of(x)
                 flat = flat and plain(read_as(x, shape, rows, columns), Spec((rows, columns), float32))
-                while x != base:
-                    views.add(x.node)
-                    x = x.node.inputs[0]
                 if base.node not in inside:
                     inputs[base] = None
         nodes = sorted([*inside, *views], key=lambda node: self.position[node])
@@ -353,16 +370,19 @@ def clusters(graph: Graph) -> Graph:
     for node in graph.nodes:
         for x in groups.reads(node):
             if x.node in groups.of:
-                groups.merge(groups.of[x.node], groups.of[node], SPAN)
+                groups.merge(groups.of[x.node], groups.of[node])
     for value, readers in groups.readers.items():
         for a, b in zip(readers, readers[1:]):
-            if groups.of[b].form and value.spec.size == math.prod(groups.of[b].form):
-                groups.merge(groups.of[a], groups.of[b], BESIDE)
+            if groups.of[b].form and value.spec.size == math.prod(groups.of[b].form) and \
+                    groups.position[b] - groups.position[a] <= BESIDE:
+                groups.merge(groups.of[a], groups.of[b])
     nodes, instead = [], {}
-    for group in groups.order():
+    order = groups.order()
+    idle = groups.idle.difference(*[groups.views(group.nodes[0]) for group in order if group.alone()])
+    for group in order:
         last = group.nodes[-1]
-        if group.form is None or len(group.nodes) == 1 and math.prod(group.form) < SMALL:
-            nodes.append(last)
+        if group.alone():
+            nodes += [last] if last not in idle else []
             continue
         code = groups.code(group)
         specs = tuple([v.spec for v in code.outputs])

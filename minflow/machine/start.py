@@ -89,9 +89,10 @@ def compiled_kernels() -> None:
 def passes() -> tuple[Callable, ...]:
     """The passes that graphs are built with while the machine is used, in their order."""
     from ..compiler.fusion.clusters import clusters
+    from ..compiler.fusion.dense import dense
     from ..compiler.fusion.layout import layout
 
-    return layout, clusters
+    return layout, dense, clusters
 
 
 def either(compiled: Callable, plain: Callable) -> Callable:

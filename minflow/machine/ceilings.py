@@ -23,7 +23,7 @@ ROWS, SIDE = 256, 512  # rows of a product for each thread; its depth and width
 SIZES = 1 << 18, 1 << 21, 1 << 24, 1 << 26  # bytes read and written by a copy: those of a core's cache up to memory's
 # Seconds that a thread copies at a time, that one ceiling is measured for, and times at least: many short ones, so
 # that some are met by no other program
-SHORT, LONG, LEAST = 0.001, 0.06, 3
+SHORT, LONG, LEAST = 0.001, 0.1, 3
 
 
 class Ceilings(NamedTuple):
@@ -61,7 +61,7 @@ def copy_rate(size: int, threads: int) -> float:
     """Bytes a second that all threads together read and write, each in arrays of its own."""
     pairs = [(np.ones(size // threads // 8, "f4"), np.ones(size // threads // 8, "f4")) for _ in range(threads)]
     source, target = pairs[0]
-    times = max(1, round(SHORT / shortest(lambda: np.copyto(target, source))))
+    times = max(1, round(SHORT / shortest(lambda: np.copyto(target, source), 0.0)))
 
     def one(k: int) -> None:
         for _ in range(times):
@@ -70,12 +70,12 @@ def copy_rate(size: int, threads: int) -> float:
     return size * times / shortest(lambda: split(threads, one))
 
 
-def shortest(call: Callable[[], object]) -> float:
-    """Seconds of the quickest of many calls; the first, which may meet memory that nobody has touched, does not
-    count."""
+def shortest(call: Callable[[], object], long: float = LONG) -> float:
+    """Seconds of the quickest of the calls in so many seconds; the first, which may meet memory that nobody has
+    touched, does not count."""
     clock, seconds = time.perf_counter, []
     call()
-    end = clock() + LONG
+    end = clock() + long
     while len(seconds) < LEAST or clock() < end:
         start = clock()
         call()

@@ -43,13 +43,12 @@ def test_the_quickest_of_many_counts_but_not_the_first(monkeypatch):
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_rates(threads, monkeypatch):
-    monkeypatch.setattr(ceilings, "LONG", 0.0)
     monkeypatch.setattr(ceilings, "SHORT", 0.0)
     assert copy_rate(SIZES[0], threads) > 0 and product_rate(threads, False) > 0
 
 
 def test_work_is_divided_by_the_time_that_it_took(monkeypatch):
-    monkeypatch.setattr(ceilings, "shortest", lambda call: [call(), 0.25][1])
+    monkeypatch.setattr(ceilings, "shortest", lambda call, long=1.0: [call(), 0.25][1])
     monkeypatch.setattr(ceilings, "SHORT", 0.5)
     assert product_rate(2, False) == 2 * (2 * ceilings.ROWS) * ceilings.SIDE * ceilings.SIDE / 0.25
     assert copy_rate(SIZES[0], 2) == SIZES[0] * 2 / 0.25, "half a second is two copies at a time"

@@ -62,6 +62,22 @@ def test_operations(what):
     assert flops(it) == count
 
 
+def test_recurrent_layers():
+    """7 steps of 3 rows: each of these 21 meets each weight once forward, and twice backward."""
+    x, state, y, gates = value(7, 3, 8), value(3, 16), value(7, 3, 16), value(7, 3, 64)
+    weights, lstm = (value(16, 8), value(16, 16)), (value(64, 8), value(64, 16))
+
+    def counted(name, *inputs):
+        return flops(Node(OPS[name], inputs, dict(sizes=None, reverse=False), (y.spec,)))
+
+    assert counted("rnn", x, state, *weights, value(16), value(16)) == 2 * 21 * (16 * 8 + 16 * 16)
+    assert counted("rnn_grad", y, state, x, state, *weights, y) == 4 * 21 * (16 * 8 + 16 * 16)
+    assert counted("lstm", x, state, state, *lstm, value(64), value(64)) == 2 * 21 * (64 * 8 + 64 * 16)
+    assert counted("lstm_grad", y, state, state, x, state, state, *lstm, y, gates, y) == 4 * 21 * (64 * 8 + 64 * 16)
+    assert counted("lstm_projected_grad", y, state, state, x, state, state, *lstm, y, gates, y, value(4, 16)) == (
+        4 * 21 * (64 * 8 + 64 * 16 + 4 * 16))
+
+
 def test_bytes():
     x, w = value(3, 4), value(4, 5)
     assert moved(node("matmul", x, w, ta=False, tb=False)) == 4 * (12 + 20 + 15)

@@ -14,7 +14,7 @@ from typing import Any
 from ....compiler.fusion.blocks import result_shape
 from ....core.ir import Node, Value
 from ....core.spec import Spec
-from ...summary import MACS
+from ...summary import MACS, recurrent
 
 
 def pixels(shape: tuple, weight: tuple, geometry: dict[str, Any]) -> int:
@@ -29,6 +29,10 @@ FLOPS: dict[str, Callable[..., int]] = {
     "blocks_conv2d": lambda out, x, weight, *_, shape, **attrs: pixels(shape, weight.shape, attrs),
     "blocks_conv2d_input_grad": lambda out, grad, weight, shape, **attrs: pixels(shape, weight.shape, attrs),
     "blocks_conv2d_weight_grad": lambda out, grad, x, shape, images, **attrs: pixels(images, shape, attrs),
+    # of a recurrent layer: the gradient of the sequence and that of the weights, each as much as forward
+    **dict.fromkeys(("rnn_grad", "gru_grad"), lambda out, gy, ghn, x, h, *w, **_: 4 * recurrent(x, *w[:2])),
+    **dict.fromkeys(("lstm_grad", "lstm_projected_grad"),
+                    lambda out, gy, ghn, gcn, x, h, c, *w, **_: 4 * recurrent(x, *w[:2], *w[5:])),
     **dict.fromkeys(("max_pool2d", "avg_pool2d"),
                     lambda out, x, kernel_size, **_: out.size * math.prod(kernel_size)),
 }

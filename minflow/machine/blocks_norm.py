@@ -76,7 +76,7 @@ def moments(x, rows, state, tile):
 
 @inlined
 def normalized(x, y, rows, centre, scale, shift, low, high):
-    for i in range(0, rows * STEP, STEP):
+    for i in range((rows - 1) * STEP, -1, -STEP):  # what was read last is still in the cache
         store(y + i, clipped(multiply_add(subtract(load(x + i), centre), scale, shift), low, high))
 
 
@@ -148,7 +148,7 @@ def products(grad, x, rows, centre, scale, shift, low, high, state):
 
 @inlined
 def sent_back(grad, x, gx, rows, centre, scale, shift, low, high, size, slope, offset):
-    for i in range(0, rows * STEP, STEP):
+    for i in range((rows - 1) * STEP, -1, -STEP):  # what was read last is still in the cache
         u = subtract(load(x + i), centre)
         g = inside(load(grad + i), multiply_add(u, scale, shift), low, high)
         store(gx + i, multiply_add(g, size, multiply_add(u, slope, offset)))

@@ -8,7 +8,9 @@ from minflow.core.backend.kernels import KERNELS
 from minflow.core.ops.activation import leaky_relu, leaky_relu_grad
 from minflow.core.ops.elementwise import clamp, relu, where
 from minflow.core.ops.index import gather, index_add
+from minflow.core.ops.pool import adaptive_avg_pool2d, avg_pool2d, avg_pool2d_grad
 from minflow.core.ops.reduce import mean, sum
+from minflow.core.ops.sort import sort
 
 SPECIAL = [np.nan, np.inf, -np.inf, -0.0, 0.0, 1e-40]
 
@@ -93,7 +95,7 @@ PLACES = {
 
 
 @pytest.mark.parametrize("name", PLACES)
-@pytest.mark.parametrize(("shape", "axis"), [((28, 90, 2), 0), ((6, 28, 30), 1), ((40, 5, 28), 2), ((28,), 0)])
+@pytest.mark.parametrize(("shape", "axis"), [((28, 90, 9), 0), ((20, 28, 30), 1), ((40, 20, 28), 2), ((28,), 0)])
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i8"])
 def test_adding_by_index(name, shape, axis, dtype):
     places, rng = PLACES[name], np.random.default_rng(1)
@@ -120,8 +122,51 @@ def test_regular_positions_are_slices(name, few):
 def test_gathering_many(dim, low):
     rng = np.random.default_rng(0)
     x = rng.standard_normal((20, 25, 30)).astype("f4")
-    places = rng.integers(low, 20, [40 if axis == dim else 19 for axis in range(3)])
+    places = rng.integers(low, 20, [50 if axis == dim else 19 for axis in range(3)])
     np.testing.assert_array_equal(*both(gather, x, places, dim=dim))
     places[3, 3, 3] = 30
     with pytest.raises(IndexError, match="30"):
         KERNELS[gather].fast(x, places, dim=dim)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("descending", [False, True])
+def test_sorting_is_stable(axis, descending):
+    x = numbers(11, 13, 17).round(1)  # many are equal
+    x[0] = np.nan
+    assert (x == 0).any() and np.signbit(x[x == 0]).any()
+    out = np.empty_like(x), np.empty(x.shape, "i8")
+    for place in (None, out):
+        found = KERNELS[sort].fast(x, axis=axis, descending=descending, out=place)
+        for mine, right in zip(found, KERNELS[sort].reference(x, axis=axis, descending=descending)):
+            np.testing.assert_array_equal(mine, right)
+            assert mine.dtype == right.dtype and mine.flags.c_contiguous
+
+
+WINDOWS = {
+    "apart": dict(kernel_size=(2, 2), stride=(2, 2)),
+    "with pixels between": dict(kernel_size=(2, 1), stride=(3, 2)),
+    "together": dict(kernel_size=(3, 2), stride=(1, 2)),
+    "one pixel": dict(kernel_size=(1, 1), stride=(1, 1)),
+    "divisor": dict(kernel_size=(2, 2), stride=(2, 2), divisor_override=3),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+@pytest.mark.parametrize("shape", [(2, 3, 8, 8), (1, 2, 7, 9)])
+def test_means_of_windows(name, shape):
+    options = dict(padding=(0, 0), ceil_mode=False, count_include_pad=True, divisor_override=None) | WINDOWS[name]
+    x = np.random.default_rng(0).standard_normal(shape).astype("f4")
+    found, right = both(avg_pool2d, x, **options)
+    np.testing.assert_allclose(found, right, rtol=1e-6, atol=1e-7)
+    out = np.full(right.shape, np.nan, "f4")
+    assert KERNELS[avg_pool2d].fast(x, **options, out=out) is out
+    np.testing.assert_array_equal(out, found)
+    np.testing.assert_allclose(*both(avg_pool2d_grad, right, shape=shape, **options), rtol=1e-6, atol=1e-7)
+
+
+def test_mean_of_whole_images():
+    x = np.random.default_rng(0).standard_normal((3, 5, 20, 25)).astype("f4")
+    found, right = both(adaptive_avg_pool2d, x, output_size=(1, 1))
+    np.testing.assert_allclose(found, right, atol=1e-7)
+    assert found.shape == right.shape

@@ -6,5 +6,5 @@ is held to its reference by `tests/core/test_ops.py`.
 
 from . import (
     choose as choose, conv as conv, index as index, norm as norm, pool as pool, reduce as reduce, shape as shape,
-    update as update,
+    sort as sort, update as update,
 )

@@ -13,7 +13,7 @@ from ...ops.index import copied, everywhere, gather, index_add, scatter_add, set
 from ..kernels import KERNELS, fast
 
 MOST = 12  # slices; with more, sorting is as quick
-LEAST = 1 << 12  # numbers that are picked or added; below, what is made first costs more
+LEAST = 1 << 14  # numbers that are picked or added; below, what is made first costs more
 
 
 @fast(index_add, tolerance=16)

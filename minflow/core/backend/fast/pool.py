@@ -1,11 +1,15 @@
-"""Max pooling in numpy, on tiles of images that stay in cache. What it computes: `../../ops/pool.py`."""
+"""Pooling in numpy, the largest on tiles of images that stay in cache, means without a border where windows lie apart.
+What it computes: `../../ops/pool.py`."""
 
 from __future__ import annotations
 
 from ...ops.checks import check_bounds
 from ...ops.conv import positions, shifted
-from ...ops.pool import bordered, largest_of, max_pool2d, max_pool2d_grad
-from ..kernels import fast
+from ...ops.pool import (
+    adaptive_avg_pool2d, avg_pool2d, avg_pool2d_grad, bordered, largest_of, max_pool2d, max_pool2d_grad,
+)
+from ..kernels import KERNELS, fast
+from .reduce import sums
 
 TILE = 1 << 18  # bytes of the images that are worked on at a time
 
@@ -85,3 +89,53 @@ def _(xp, grad, indices, shape, apart, out=None):
         return out
     out[...] = xp.bincount(flat, weights=grad.reshape(-1), minlength=out.size).reshape(shape)
     return out
+
+
+# ---- means -----------------------------------------------------------------------------------------------------------
+
+
+def whole(dtype, padding, ceil_mode: bool) -> bool:
+    """Does every window hold pixels alone, as many as it is large? Numbers of float16 are added up in float32."""
+    return not any(padding) and not ceil_mode and dtype.char in "fd"
+
+
+def share(dtype, kernel_size, divisor):
+    return dtype.type(1 / (kernel_size[0] * kernel_size[1] if divisor is None else divisor))
+
+
+@fast(avg_pool2d, tolerance=8)
+def _(xp, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, out=None):
+    if not whole(x.dtype, padding, ceil_mode):
+        return KERNELS[avg_pool2d].reference(x, kernel_size, stride, padding, ceil_mode, count_include_pad,
+                                             divisor_override, out=out)
+    size = positions(x.shape[2:], kernel_size, stride, padding)
+    seen = [shifted(x, u, v, size, stride, (1, 1)) for u in range(kernel_size[0]) for v in range(kernel_size[1])]
+    found = xp.array(seen[0], order="C") if len(seen) == 1 else xp.add(seen[0], seen[1], out=out)
+    for view in seen[2:]:
+        xp.add(found, view, out=found)
+    return xp.multiply(found, share(x.dtype, kernel_size, divisor_override), out=found if out is None else out)
+
+
+@fast(avg_pool2d_grad, tolerance=8)
+def _(xp, grad, shape, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, out=None):
+    if not whole(grad.dtype, padding, ceil_mode) or stride[0] < kernel_size[0] or stride[1] < kernel_size[1]:
+        return KERNELS[avg_pool2d_grad].reference(grad, shape, kernel_size, stride, padding, ceil_mode,
+                                                  count_include_pad, divisor_override, out=out)
+    out = xp.empty(shape, grad.dtype) if out is None else out
+    covered = [n * k == m and s == k for n, k, s, m in zip(grad.shape[2:], kernel_size, stride, shape[2:])]
+    if not all(covered):
+        out.fill(0)
+    part = xp.multiply(grad, share(grad.dtype, kernel_size, divisor_override))
+    for u in range(kernel_size[0]):
+        for v in range(kernel_size[1]):
+            shifted(out, u, v, grad.shape[2:], stride, (1, 1))[...] = part
+    return out
+
+
+@fast(adaptive_avg_pool2d, tolerance=32)
+def _(xp, x, output_size, out=None):
+    found = sums(x, (2, 3)) if output_size == (1, 1) else None
+    if found is None:
+        return KERNELS[adaptive_avg_pool2d].reference(x, output_size, out=out)
+    found = found.reshape(*x.shape[:2], 1, 1)
+    return xp.multiply(found, found.dtype.type(1 / (x.shape[2] * x.shape[3])), out=found if out is None else out)

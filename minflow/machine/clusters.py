@@ -230,7 +230,7 @@ def sum_columns(out, a, rows, columns):
 # ---- the interpreter -------------------------------------------------------------------------------------------------
 
 HEAD = 9  # words before those of inputs and outputs
-LINE, INPUT, OUTPUT = 9, 3, 2  # words of the program for each
+LINE, INPUT, OUTPUT = 9, 4, 2  # words of the program for each
 
 
 @instruction
@@ -266,19 +266,27 @@ def run_cluster(words, chunk, scratch):
         rows = min(height, last - row)
         numbers = rows * columns
         for i in range(inputs):
-            kind, where = word_at(of_inputs, i * INPUT), word_at(of_inputs, i * INPUT + 1)
-            start, place = row % word_at(of_inputs, i * INPUT + 2), base + word_at(table, where)
-            if kind == FULL:
-                source = word_at(addresses, i) + start * columns * BYTES
-                if numbers % LANES == 0:
-                    put_word(places, where, source)
-                else:
-                    put_word(places, where, place)
-                    copy_in(source, place, numbers)
+            entry, source = of_inputs + i * INPUT * 8, word_at(addresses, i)
+            kind, where, period, repeat = word_at(entry, 0), word_at(entry, 1), word_at(entry, 2), word_at(entry, 3)
+            start, place = row // repeat % period, base + word_at(table, where)
+            if repeat > 1:
+                for r in range(rows):
+                    start = (row + r) // repeat % period
+                    if kind == FULL:
+                        copy_in(source + start * columns * BYTES, place + r * columns * BYTES, columns)
+                    elif kind == ROW:
+                        put(place, r, number_at(source, start))
+                    else:
+                        masks_in(source + start * columns, place + r * columns * BYTES, columns)
+            elif kind == FULL and numbers % LANES == 0:
+                put_word(places, where, source + start * columns * BYTES)
+            elif kind == FULL:
+                put_word(places, where, place)
+                copy_in(source + start * columns * BYTES, place, numbers)
             elif kind == ROW:
-                copy_in(word_at(addresses, i) + start * BYTES, place, rows)
+                copy_in(source + start * BYTES, place, rows)
             elif kind == MASK:
-                masks_in(word_at(addresses, i) + start * columns, place, numbers)
+                masks_in(source + start * columns, place, numbers)
         for i in range(outputs):
             if word_at(of_outputs, i * OUTPUT) == FULL:
                 where = word_at(of_outputs, i * OUTPUT + 1)
@@ -338,7 +346,7 @@ class Bytecode:
         self.kinds: list[int] = []
         self.lines: list[list[int]] = []
         self.own: set[int] = set()
-        self.inputs: list[tuple[int, int, int]] = []  # kind, place, after how many rows it begins again
+        self.inputs: list[tuple[int, int, int, int]] = []  # kind, place, its own rows, how often it repeats each
         self.sources: list[int | np.ndarray] = []  # which array of the cluster, or a number
         self.outputs: list[tuple[int, int]] = []
         self.numbers: dict[bytes, Register] = {}
@@ -350,9 +358,9 @@ class Bytecode:
             self.own.add(len(self.kinds) - 1)
         return len(self.kinds) - 1
 
-    def input(self, source: int | np.ndarray, kind: int, period: int) -> Register:
+    def input(self, source: int | np.ndarray, kind: int, period: int, repeat: int = 1) -> Register:
         register = Register(FULL if kind == MASK else kind, self.place(FULL if kind == MASK else kind, own=True))
-        self.inputs.append((kind, register.place, period))
+        self.inputs.append((kind, register.place, period, repeat))
         self.sources.append(source)
         return register
 
@@ -400,7 +408,8 @@ class Bytecode:
     def height(self) -> int:
         """Rows of a block: whole vectors where that goes, and within one period of each input."""
         most = max(1, BLOCK // self.columns)
-        repeated = math.gcd(*[n for kind, _, n in self.inputs if kind in (ROW, FULL, MASK) and 1 < n < self.rows])
+        repeated = math.gcd(*[n for kind, _, n, each in self.inputs
+                              if kind in (ROW, FULL, MASK) and each == 1 < n < self.rows])
         whole = LANES // math.gcd(LANES, self.columns)
         if repeated:
             fitting = [n for n in range(1, most + 1) if repeated % n == 0]
@@ -432,7 +441,8 @@ class Bytecode:
     def finished(self) -> Bytecode:
         """What depends on no array."""
         height = self.height()
-        inputs = [(TILE if (kind, n) == (FULL, 1) and height > 1 else kind, place, n) for kind, place, n in self.inputs]
+        inputs = [(TILE if (kind, n) == (FULL, 1) and height > 1 else kind, *more, n, each)
+                  for kind, *more, n, each in self.inputs]
         work = max(sum([line[-1] == FULL for line in self.lines]), 1) * self.columns
         most = min(max(WORK // work * self.columns, CHUNK[0]), CHUNK[1]) // self.columns
         high = max(most // height, 1) * height
@@ -506,7 +516,7 @@ def bytecode_of(code) -> Bytecode:
             return known[base]
         read = code.read(x, shape)
         if (base, read) not in known:
-            known[base, read] = bytecode.input(inputs[base], KINDS[read.kind], read.period)
+            known[base, read] = bytecode.input(inputs[base], KINDS[read.kind], read.period, read.repeat)
         return known[base, read]
 
     for node in code.nodes:

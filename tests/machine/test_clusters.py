@@ -124,6 +124,13 @@ def near(node, arrays):
         np.testing.assert_allclose(mine, wanted, rtol=1e-5, atol=2e-6 * scale)
 
 
+def reads(node):
+    """How a cluster reads its inputs."""
+    code = node.attrs["code"]
+    return [code.read(x, one.out_specs[0].shape) for one in code.nodes if not one.op.is_view
+            for x in one.inputs if x in code.inputs]
+
+
 SHAPES = [(1, 1), (1, 16), (3, 5), (16, 16), (7, 130), (2, 3, 33), (5, 4, 64), (1000, 3), (9, 1500), (700, 128),
           (2, 40, 40), (33, 1)]
 
@@ -143,6 +150,9 @@ BROADCASTS = {
     "a mask that begins again": lambda x, row, column, mask: flow.where(mask, x * 2, -1e9) + 1,
     "rows that begin again": lambda x, row, column, mask: (x + column[0]).exp() * x[0],
     "a number": lambda x, row, column, mask: (x * column.sum()).sigmoid() + x.mean(),
+    "rows that are the same": lambda x, row, column, mask: (x * (x[:, :1] + 1)).exp() + x,
+    "numbers that are the same": lambda x, row, column, mask: (x * (column[:, :1] + 1)).exp() + x,
+    "masks that are the same": lambda x, row, column, mask: flow.where((x[:, :1] > 0), x * 2, x) + 1,
     "expanded": lambda x, row, column, mask: column.expand(*x.shape) * x + row.expand(*x.shape),
     "rows alone": lambda x, row, column, mask: ((x.mean(-1, keepdim=True) + column) * 2, x * 2),
     "columns": lambda x, row, column, mask: ((x * 2).reshape(-1, x.shape[-1]).sum(0), x * 3),
@@ -158,6 +168,8 @@ def test_broadcasting(name, shape):
     nodes = clusters_of(lambda x, row, column, mask: BROADCASTS[name](x, row, column, mask),
                         [arrays[0], arrays[1], arrays[2], arrays[4]])
     assert nodes
+    if "the same" in name and shape[1] > 1:
+        assert any(line.repeat > 1 for node in nodes for line in reads(node))
     for node in nodes:
         near(node, [some(x.spec, i) for i, x in enumerate(node.inputs)])
 

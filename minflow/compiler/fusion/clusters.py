@@ -42,10 +42,14 @@ SMALL = 1 << 12  # numbers: a single operation on fewer stays as it is
 
 
 class Operand(NamedTuple):
-    """How a value is read. kind: SCALAR, ROW, FULL or MASK.  period: after how many rows it begins again."""
+    """How a value is read. kind: SCALAR, ROW, FULL or MASK.  repeat: for how many rows it is the same.
+
+    period: how many rows it has itself, after which it begins again: row i reads its row i // repeat % period.
+    """
 
     kind: str
     period: int
+    repeat: int = 1
 
 
 class Code:
@@ -141,14 +145,15 @@ def read_as(x: Value, shape: tuple, rows: int, columns: int) -> Operand | None:
     lead = (1,) * (len(target) - x.spec.ndim) + x.spec.shape
     if math.prod(lead) == 1:
         return Operand(SCALAR, 1) if x.spec.dtype is float32 else None
-    lead, last = lead[:-1], lead[-1]
+    lead, last, size = lead[:-1], lead[-1], math.prod(lead[:-1])
     first = next((i for i, n in enumerate(lead) if n > 1), len(lead))
-    if lead[first:] != target[first:-1]:
+    end = next((i for i in range(len(lead), first, -1) if lead[i - 1] > 1), first)
+    if lead[first:end] != target[first:end]:
         return None
-    kind = ROW if last == 1 < columns else FULL
+    kind, repeat = ROW if last == 1 < columns else FULL, math.prod(target[end:-1]) if first < end else 1
     if x.spec.dtype is bool_:
-        return Operand(MASK, math.prod(lead)) if kind == FULL else None
-    return Operand(kind, math.prod(lead))
+        return Operand(MASK, size, repeat) if kind == FULL else None
+    return Operand(kind, size, repeat)
 
 
 def summed_to(node: Node) -> str | None:

@@ -14,7 +14,7 @@ from numba.extending import intrinsic
 
 from . import llvm
 from .conv import compiled
-from .llvm import LANES
+from .llvm import LANES, number_at, put
 from .shared import publish
 from .steps import Room, Step, instruction, word_at
 from .vectors import (BYTES, add as plus, clipped, filled, load, load_some, multiply as times, store, store_some,
@@ -83,6 +83,23 @@ def elementwise(words, chunk, scratch):
         if left:
             x, y = load_some(a + whole, left, zero), load_some(b + whole, left, zero)
             store_some(out + whole, left, result(kind, x, y))
+
+
+@instruction
+def copy_apart(words, chunk, scratch):
+    """Copy numbers that lie apart: words x, its four sizes, its four strides (bytes), out, rows of a chunk."""
+    n1, n2, n3 = word_at(words, 2), word_at(words, 3), word_at(words, 4)
+    step = word_at(words, 8)
+    zero = filled(np.float32(0))
+    for row in range(chunk * word_at(words, 10), min((chunk + 1) * word_at(words, 10), word_at(words, 1) * n1 * n2)):
+        x = word_at(words, 0) + row // (n1 * n2) * word_at(words, 5) + row // n2 % n1 * word_at(words, 6)
+        x, out = x + row % n2 * word_at(words, 7), word_at(words, 9) + BYTES * n3 * row
+        if step == BYTES:
+            for i in range(0, n3, LANES):
+                store_some(out + BYTES * i, n3 - i, load_some(x + BYTES * i, n3 - i, zero))
+        else:
+            for i in range(n3):
+                put(out, i, number_at(x + step * i, 0))
 
 
 @instruction
@@ -176,7 +193,14 @@ def relu6(arrays: Sequence, outs: Sequence, room: Room) -> list[Step] | None:
 
 
 def clone(arrays: Sequence, outs: Sequence, room: Room) -> list[Step] | None:
-    return same(CLONE, *arrays, *arrays, *outs)
+    """Of a view that lies apart, too: of the heads of an attention."""
+    (x,), (out,) = arrays, outs
+    if flat(x) or not flat(out) or not isinstance(x, np.ndarray) or x.dtype != out.dtype or x.ndim > 4:
+        return same(CLONE, x, x, out)
+    more = (1,) * (4 - x.ndim)
+    rows = max(1, CHUNK // x.shape[-1]) if x.size else 1
+    chunks = -(-x.size // (x.shape[-1] * rows)) if x.size else 0
+    return [copy_apart(chunks, x, *more, *x.shape, *more, *x.strides, out, rows)]
 
 
 def relu_grad(arrays: Sequence, outs: Sequence, room: Room) -> list[Step] | None:

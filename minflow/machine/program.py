@@ -183,7 +183,7 @@ class Program:
         self.table = np.array([(step.code, at(step.words), step.chunks) for step in steps], "i8").reshape(-1, 3)
         self.most = max([step.chunks for step in steps], default=0)
         self.bytes = max([step.scratch for step in steps], default=0)
-        self.cores = threads.number()
+        self.cores = threads.number() if self.most > 1 else 1
 
     def __call__(self) -> None:
         table, count, wanted = at(self.table), len(self.table), min(Settings.threads or self.cores, self.most)

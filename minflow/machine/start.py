@@ -107,17 +107,13 @@ def either(compiled: Callable, plain: Callable) -> Callable:
 
 def by_steps(op: Op, builder: Callable, *arrays: Any, out: Any = None, **attrs: Any) -> Any:
     """A kernel made of an op's steps; None where they do not fit."""
-    from .steps import run_now, steps_of
+    from .steps import run_at_once
 
     if out is None:
         specs = op.infer(*[spec_of(a) if isinstance(a, np.ndarray) else a for a in arrays], **attrs)
         out = [np.empty(s.shape, s.np) for s in (specs if op.many else (specs,))]
         out = out if op.many else out[0]
-    steps = steps_of(builder, arrays, out if op.many else [out], **attrs)
-    if steps is None:
-        return None
-    run_now(steps)
-    return out
+    return out if run_at_once(builder, arrays, out if op.many else [out], **attrs) else None
 
 
 def warmup() -> float:

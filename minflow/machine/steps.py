@@ -19,11 +19,12 @@ from numba import cfunc, types
 from numba.extending import intrinsic
 
 from .llvm import WORD
-from .memory import at
+from .memory import at, scratch
 from .program import ALIGN, Program, rounded
 from .threads import RECORDERS
 
 DOUBLE = ir.DoubleType()
+LITTLE = 1 << 16  # bytes
 ARGUMENTS = 12  # of a routine
 
 
@@ -140,6 +141,18 @@ def steps_of(builder: Builder, arrays: Sequence, outs: Sequence[np.ndarray], **a
         return None
     found.settle(np.empty(found.bytes + ALIGN, np.uint8))
     return found.steps
+
+
+def run_at_once(builder: Builder, arrays: Sequence, outs: Sequence[np.ndarray], **attrs) -> bool:
+    """Do what the steps of one op do, if it has some: where they need little room, in memory of this thread."""
+    memory = scratch("room", LITTLE // 4)
+    room = Room(rounded(at(memory), ALIGN))
+    steps = builder(arrays, outs, room, **attrs)
+    if steps and room.used > LITTLE - ALIGN:
+        steps = steps_of(builder, arrays, outs, **attrs)
+    if steps is not None:
+        run_now(steps)
+    return steps is not None
 
 
 def run_now(steps: Sequence[Step]) -> None:

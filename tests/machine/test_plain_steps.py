@@ -46,7 +46,7 @@ def numpys(name, arrays, **attrs):
 
 def check(name, *arrays, **attrs):
     wanted = numpys(name, arrays, **attrs)
-    found = by_steps(name, arrays, np.empty_like(wanted), **attrs)
+    found = by_steps(name, arrays, np.empty(wanted.shape, wanted.dtype), **attrs)
     assert found is not None
     assert np.array_equal(np.isnan(wanted), np.isnan(found))
     odd = np.isnan(wanted)  # the sign of a NaN is nobody's business
@@ -85,6 +85,13 @@ def test_sums_over_leading_axes(shape):
     for k in range(1, len(shape)):
         if np.prod(shape[k:]) > 1:
             check("sum_to", numbers(shape), shape=shape[k:])
+
+
+@pytest.mark.parametrize("shape", [(8, 16), (3, 50, 40), (2, 3, 4, 5), (2, 64, 4, 32), (0, 3), (5, 700)])
+def test_copies_of_what_lies_apart(shape):
+    x = numbers(shape)
+    for view in (np.moveaxis(x, 0, -1), np.moveaxis(x, 1, 0), x[:, ::-1], x[..., 1:], x[::2, 1::2], x[:, :0]):
+        check("clone", view)
 
 
 @pytest.mark.parametrize("size", [0, 1, 7, 8, 127, 128, 129, 8193, 20001])
@@ -136,6 +143,8 @@ def test_what_does_not_fit():
     x, out = numbers((8, 16)), np.empty((8, 16), "f4")
     assert by_steps("add", [x, numbers((8, 1))], out) is None
     assert by_steps("add", [x.T, x.T], out.T) is None
+    assert by_steps("clone", [x.astype("f8").T], out.T.copy()) is None
+    assert by_steps("clone", [numbers((2, 2, 2, 2, 3)).T], np.empty((3, 2, 2, 2, 2), "f4")) is None
     assert by_steps("mul", [x.astype("f8"), 2.0], out.astype("f8")) is None
     assert by_steps("mul", [x, 1e300], out) is None
     assert by_steps("mul", [x, 1 << 40], out) is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -134,11 +135,25 @@ def warmup() -> float:
 
 
 def run_all() -> None:
-    """Each compiled function once: it is compiled at its first call; those of steps when their module is imported."""
-    from . import kernels, program
+    """Each compiled function once. Where nothing was compiled before, another process compiles those of eager."""
+    from . import memory, program
 
-    for module in dict.fromkeys(STEPS.values()):
+    code = "from minflow.machine import start; start.run_eager()"
+    other = None if memory.compiled_before() else subprocess.Popen(
+        [sys.executable, "-c", code], env={**os.environ, "MINFLOW_MACHINE": "0"}, stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    for module in dict.fromkeys(STEPS.values()):  # an instruction is compiled where it is defined
         importlib.import_module(f".{module}", __package__)
+    program.warmup()
+    if other is not None:
+        other.wait()
+    run_eager()
+
+
+def run_eager() -> None:
+    """The compiled functions that eager calls: they are compiled at their first call."""
+    from . import kernels
+
     weight, vector = np.ones((16, 1, 3, 3), "f4"), np.ones(16, "f4")
     for size in (4, 8):  # depthwise, by tables and by masks; columns and planes
         x = np.ones((2, 16, size, size), "f4")
@@ -149,7 +164,6 @@ def run_all() -> None:
         kernels.batch_norm_grad(x, x, vector, mean, var, 1e-5)
     y, indices = kernels.max_pool2d(x, (2, 2), (2, 2), (0, 0), (1, 1), False)
     kernels.max_pool2d_grad(y, indices, x.shape, True)
-    program.warmup()
     many = np.ones(1 << 12, "f4")
     kernels.erf(many), kernels.relu6_grad(many, many)
 

@@ -153,3 +153,25 @@ def test_the_environment_asks_for_it(value, expected):
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True,
                           env={**os.environ, "MINFLOW_MACHINE": value}, timeout=120)
     assert done.stdout.split() == [expected, expected], done.stderr
+
+
+@pytest.mark.slow
+def test_a_first_compilation_uses_two_processes(tmp_path):
+    """Another one compiles what eager calls; what was compiled is read afterwards."""
+    code = """
+        import subprocess, time
+        from minflow.machine import start
+        begun = []
+        class Popen(subprocess.Popen):
+            def __init__(self, *args, **kwargs):
+                begun.append(args[0][-1])
+                super().__init__(*args, **kwargs)
+        subprocess.Popen = Popen
+        start.warmup()
+        print(len(begun))
+    """
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "MINFLOW_MACHINE": "0"}
+    said = [subprocess.run([sys.executable, "-c", textwrap.dedent(code)], env=environment, capture_output=True,
+                           text=True, check=True, timeout=600).stdout for _ in range(2)]
+    assert said == ["1\n", "0\n"]
+    assert {path.name.partition("-")[0] for path in tmp_path.rglob("*.nbi")} >= {"norm.planes", "memory.address"}

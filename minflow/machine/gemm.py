@@ -17,14 +17,12 @@ import numpy as np
 from numba import njit
 
 from .llvm import LANES, clear, copy_tile, copy_turned
-from .micro import PANEL, PIXELS, ROWS, VECTORS
-from .steps import Room, Step, instruction, real_at, word_at
-from .vectors import BOUNDS, BYTES, add, clipped, filled, load, load_some, multiply_add, store, store_some
+from .micro import PANEL, ROWS, VECTORS
+from .product import product as multiply
+from .steps import Room, Step, instruction, real_at, run_routine, word_at
+from .vectors import BOUNDS, BYTES, clipped, filled, load, load_some, multiply_add, store, store_some
 
 compiled = njit(nogil=True, cache=True, error_model="numpy")
-R0, R1, R2, R3 = ROWS
-WIDE0, WIDE1, WIDE2, WIDE3 = [PIXELS[p, VECTORS] for p in ROWS]
-ONE0, ONE1, ONE2, ONE3 = [PIXELS[p, 1] for p in ROWS]
 TILE = LANES * LANES
 QUAD = 4  # numbers of the sum that a micro-kernel takes at a time, or a multiple of those
 LEAST = 1 << 24  # multiplications of a product alone; below, BLAS is as fast, which has less to prepare
@@ -66,51 +64,15 @@ def pack(source, row, rows, columns, turned, target, line, block, far, spare):
 # ---- multiplying -----------------------------------------------------------------------------------------------------
 
 @compiled
-def multiply(rows, a, b, table, count, length, c, c_row, vectors, adds):
-    """So many packed rows by one panel, over `count` blocks of the sum."""
-    done, far = 0, LANES * PANEL
-    while done < rows:
-        left, x, y = rows - done, a + done * LANES * BYTES, c + done * c_row * BYTES
-        if left >= R0:
-            done += R0
-            if vectors == VECTORS:
-                WIDE0(x, b, table, count, far, LANES, length, y, c_row, LANES, adds)
-            else:
-                ONE0(x, b, table, count, far, LANES, length, y, c_row, LANES, adds)
-        elif left >= R1:
-            done += R1
-            if vectors == VECTORS:
-                WIDE1(x, b, table, count, far, LANES, length, y, c_row, LANES, adds)
-            else:
-                ONE1(x, b, table, count, far, LANES, length, y, c_row, LANES, adds)
-        elif left >= R2:
-            done += R2
-            if vectors == VECTORS:
-                WIDE2(x, b, table, count, far, LANES, length, y, c_row, LANES, adds)
-            else:
-                ONE2(x, b, table, count, far, LANES, length, y, c_row, LANES, adds)
-        else:
-            done += R3
-            if vectors == VECTORS:
-                WIDE3(x, b, table, count, far, LANES, length, y, c_row, LANES, adds)
-            else:
-                ONE3(x, b, table, count, far, LANES, length, y, c_row, LANES, adds)
-
-
-@compiled
-def finish(source, source_row, target, target_row, rows, columns, bias, low, high, weight, rate):
-    """target = source + bias, clipped, or weight - rate * source; up to PANEL columns. bias, weight: address or 0."""
-    nothing, step, least, most = filled(np.float32(0)), filled(-rate), filled(low), filled(high)
-    for j in range(0, columns, LANES):
-        some = min(LANES, columns - j)
-        shift = load_some(bias + j * BYTES, some, nothing) if bias else nothing
-        for i in range(rows):
+def finish(source, source_row, target, target_row, rows, columns, low, high, weight, rate):
+    """target = source between two bounds, or where there is a weight, weight - rate * source; up to PANEL columns."""
+    step, least, most = filled(-rate), filled(low), filled(high)
+    for i in range(rows):
+        for j in range(0, columns, LANES):
+            some, place = min(LANES, columns - j), (i * target_row + j) * BYTES
             value = load(source + (i * source_row + j) * BYTES)
-            place = (i * target_row + j) * BYTES
             if weight:
-                value = multiply_add(value, step, load_some(weight + place, some, nothing))
-            elif bias:
-                value = add(value, shift)
+                value = multiply_add(value, step, load_some(weight + place, some, value))
             store_some(target + place, some, clipped(value, least, most))
 
 
@@ -128,8 +90,7 @@ def gemm_pack(words, chunk, scratch):
 
 
 (A, A_LINE, A_TURNED, A_PLACES, A_PACKED, B, B_LINE, B_TURNED, B_PLACES, B_PACKED, C, N, K, P, ITEMS, TOGETHER, HIGH,
- WIDE, DEEP, TABLE, APART, FAR, BIAS, LOW, HIGHEST, WEIGHT,
- UPDATED, RATE) = range(28)
+ WIDE, DEEP, TABLE, APART, FAR, MULTIPLY, BIAS, LOW, HIGHEST, WEIGHT, UPDATED, RATE) = range(29)
 
 
 @instruction
@@ -149,6 +110,7 @@ def gemm_chunk(words, chunk, scratch):
     weight, bias = word_at(words, WEIGHT), word_at(words, BIAS)
     low, highest = np.float32(real_at(words, LOW)), np.float32(real_at(words, HIGHEST))
     rate = np.float32(real_at(word_at(words, RATE), 0)) if weight else np.float32(0)
+    multiply, table, nothing = word_at(words, MULTIPLY), word_at(words, TABLE), filled(np.float32(0))
     spare, a_own, b_own = scratch, word_at(words, A_PACKED) == 0, word_at(words, B_PACKED) == 0
     packed = panels = spare + TILE * BYTES
     if a_own:
@@ -168,7 +130,7 @@ def gemm_chunk(words, chunk, scratch):
         for begin in range(0, k, depth):
             length = min(depth, k - begin)
             full, rest = length // LANES, (length % LANES + QUAD - 1) // QUAD * QUAD
-            last, line = begin + length == k, word_at(words, A_LINE)
+            line = word_at(words, A_LINE)
             if not a_own:
                 packed = word_at(words, A_PACKED) + (begin // LANES * apart + top * LANES) * BYTES
             elif word_at(words, A_TURNED):
@@ -189,21 +151,28 @@ def gemm_chunk(words, chunk, scratch):
             for j in range(left, right, PANEL):
                 columns, panel = min(PANEL, right - j), panels + (j - left) // PANEL * far * BYTES
                 vectors = VECTORS if columns > LANES else 1
-                adds, to = 1 if begin else 0, (top * p + j) * BYTES
+                to = (top * p + j) * BYTES
                 target, target_row, kept = c + to, p, c == 0 or columns % LANES != 0
                 if kept:  # written where there is room for whole vectors; not yet the result
                     target, target_row = held + (0 if c else (j - left) * rows * BYTES), PANEL
+                origin = target if begin else 0
+                if bias and not begin:
+                    origin = spare
+                    for v in range(0, columns, LANES):
+                        store(spare + v * BYTES, load_some(bias + (j + v) * BYTES, min(LANES, columns - v), nothing))
                 if full:
-                    multiply(rows, packed, panel, word_at(words, TABLE), full, LANES, target, target_row, vectors,
-                             adds)
+                    run_routine(multiply, rows, packed, panel, table, full, LANES * PANEL, LANES, target, target_row,
+                                vectors, LANES, origin)
+                    origin = target
                 if rest:
-                    multiply(rows, packed + full * apart * BYTES, panel + full * LANES * PANEL * BYTES,
-                             word_at(words, TABLE), 1, rest, target, target_row, vectors, 1 if full else adds)
-                if last and c and (kept or bias or low == low):
-                    finish(target, target_row, c + to, p, rows, columns, bias + j * BYTES if bias else 0, low, highest,
-                           0, rate)
-                if last and weight:
-                    finish(target, target_row, word_at(words, UPDATED) + to, p, rows, columns, 0, low, highest,
+                    run_routine(multiply, rows, packed + full * apart * BYTES, panel + full * LANES * PANEL * BYTES,
+                                table, 1, LANES * PANEL, rest, target, target_row, vectors, LANES, origin)
+                if begin + length < k:
+                    continue
+                if c and (kept or low == low):
+                    finish(target, target_row, c + to, p, rows, columns, low, highest, 0, rate)
+                if weight:
+                    finish(target, target_row, word_at(words, UPDATED) + to, p, rows, columns, low, highest,
                            weight + to, rate)
 
 
@@ -253,7 +222,7 @@ def cut(items: int, n: int, k: int, p: int) -> Cut:
     and of both sides where there are too few or they are too large for the cache."""
     deep = -(-k // -(-k // DEEPEST))
     deep += -deep % LANES if deep < k else 0
-    tiles, panels, wanted = -(-n // R0), -(-p // PANEL), min(MOST, -(-n * k * p // WORK))
+    tiles, panels, wanted = -(-n // ROWS[0]), -(-p // PANEL), min(MOST, -(-n * k * p // WORK))
     downs, acrosses = -(-n * deep // BLOCK), -(-panels * PANEL * deep // BLOCK)
     if n > p:
         downs = max(downs, min(wanted, tiles // LEAST_TILES))
@@ -261,7 +230,7 @@ def cut(items: int, n: int, k: int, p: int) -> Cut:
     else:
         acrosses = max(acrosses, min(wanted, panels))
         downs = max(downs, min(wanted // acrosses, tiles // LEAST_TILES), 1)
-    high, wide = n if downs == 1 else -(-tiles // downs) * R0, -(-panels // acrosses) * PANEL
+    high, wide = n if downs == 1 else -(-tiles // downs) * ROWS[0], -(-panels // acrosses) * PANEL
     together = max(1, min(items, WORK // (n * k * p)))
     return Cut(together, high, wide, deep, -(-items // together) * -(-n // high) * -(-p // wide))
 
@@ -308,7 +277,8 @@ def product(a, b, out, room: Room, bias=0, act="", weight=None, rate=None, updat
     after = [0 if x is None else x for x in (weight, updated, rate)]
     steps.append(gemm_chunk(
         c.chunks, *sides, 0 if out is None else out, n, k, p, items, c.together, c.high, c.wide, c.deep,
-        np.arange(-(-c.deep // LANES), dtype="i8") * apart, apart, far, bias, *BOUNDS[act], *after, scratch=scratch))
+        np.arange(-(-c.deep // LANES), dtype="i8") * apart, apart, far, multiply.address, bias,
+        *BOUNDS[act], *after, scratch=scratch))
     return steps
 
 

@@ -1,6 +1,7 @@
 """The micro-kernels: a few rows times a few vectors of a product, kept in registers while the sum runs.
 
-    C[p, v] (+)= sum over o < count, k < K of  A[table[o] + k * step + p * row] * B[o * far + k * near + v * beside]
+    C[p, v] = C0[p, v] + sum over o < count, k < K of
+              A[table[o] + k * step + p * row] * B[o * far + k * near + v * beside]
 
 Everything that multiplies matrices is this sum: a convolution without im2col (o runs over the positions of the filter
 and blocks of channels, and `table` says where each begins in the images), its gradients, the products within
@@ -30,7 +31,7 @@ class Family(NamedTuple):
 # of 16 numbers; 12 + 2 + 1 of 16 of 8 (AVX2); 24 + 4 + 1 of 32 of 4 (ARM, where four steps at a time no longer fit).
 FAMILIES = {True: Family((14, 8, 4, 1), 2, 8, 4), False: Family((6, 4, 2, 1), 1, 4, 2)}
 ROWS, VECTORS, DEEP, _ = HERE = FAMILIES[llvm.WIDE]
-ARGUMENTS = 11
+ARGUMENTS = 13
 
 
 def instructions(rows: int, vectors: int, row: int, step: int, near: int, unroll: int) -> Callable:
@@ -38,16 +39,17 @@ def instructions(rows: int, vectors: int, row: int, step: int, near: int, unroll
     pointers up.
 
     Arguments: a, b, table (of int64), count, far, beside, K (a multiple of unroll), c, the distance of C's rows, that
-    of its vectors, and whether what stands in C is added to.
+    of its vectors; where C0 is (C itself, or a bias), or 0 for zeros, and the two distances there.
     """
 
-    def kernel(builder, a, b, table, count, far, beside, length, c, c_row, c_beside, adds):
+    def kernel(builder, a, b, table, count, far, beside, length, c, c_row, c_beside, origin, origin_row, origin_beside):
         tiles = [(p, v) for p in range(rows) for v in range(vectors)]
         target = {(p, v): builder.add(builder.mul(c_row, word(p)), builder.mul(c_beside, word(v))) for p, v in tiles}
         start, kept, begin = builder.block, builder.append_basic_block("kept"), builder.append_basic_block("begin")
-        builder.cbranch(builder.icmp_signed("!=", adds, word(0)), kept, begin)
+        builder.cbranch(builder.icmp_signed("!=", origin, word(0)), kept, begin)
         builder.position_at_end(kept)
-        before = [llvm.load(builder, c, target[tile]) for tile in tiles]
+        before = [llvm.load(builder, origin, builder.add(builder.mul(origin_row, word(p)),
+                                                         builder.mul(origin_beside, word(v)))) for p, v in tiles]
         builder.branch(begin)
         builder.position_at_end(begin)
         sums = []

@@ -14,40 +14,42 @@ BYTES = 4
 
 
 @routine
-def product(rows, a, b, table, count, far, length, c, c_row, vectors, c_beside, nothing):
-    """So many rows side by side, of one panel of filters. The last tile of rows begins earlier where it would reach too
-    far: some rows are then computed twice, which is quicker than row by row."""
-    done = 0
+def product(rows, a, b, table, count, far, length, c, c_row, vectors, c_beside, origin):
+    """So many rows side by side, of one panel of filters. origin: 0, or what sums begin from: c, or a bias of the
+    panel. The last tile of rows begins earlier where it would reach too far: some rows are then computed twice, which
+    is quicker than row by row, but not where it is c."""
+    done, from_c = 0, origin == c
+    row, beside = (c_row, c_beside) if from_c else (0, LANES)
     while done < rows:
         left = rows - done
-        if (left >= R0 or left > R1 + R2) and rows >= R0:
+        if left >= R0 or (left > R1 + R2 and rows >= R0 and not from_c):
             i, done = min(done, rows - R0), done + R0
-            x, y = a + i * LANES * BYTES, c + i * c_row * BYTES
+            x, y, z = a + i * LANES * BYTES, c + i * c_row * BYTES, origin + i * row * BYTES
             if vectors == VECTORS:
-                WIDE0(x, b, table, count, far, LANES, length, y, c_row, c_beside, 0)
+                WIDE0(x, b, table, count, far, LANES, length, y, c_row, c_beside, z, row, beside)
             else:
-                ONE0(x, b, table, count, far, LANES, length, y, c_row, c_beside, 0)
-        elif left > R2 and rows >= R1:
+                ONE0(x, b, table, count, far, LANES, length, y, c_row, c_beside, z, row, beside)
+        elif left >= R1 or (left > R2 and rows >= R1 and not from_c):
             i, done = min(done, rows - R1), done + R1
-            x, y = a + i * LANES * BYTES, c + i * c_row * BYTES
+            x, y, z = a + i * LANES * BYTES, c + i * c_row * BYTES, origin + i * row * BYTES
             if vectors == VECTORS:
-                WIDE1(x, b, table, count, far, LANES, length, y, c_row, c_beside, 0)
+                WIDE1(x, b, table, count, far, LANES, length, y, c_row, c_beside, z, row, beside)
             else:
-                ONE1(x, b, table, count, far, LANES, length, y, c_row, c_beside, 0)
-        elif left > R3 and rows >= R2:
+                ONE1(x, b, table, count, far, LANES, length, y, c_row, c_beside, z, row, beside)
+        elif left >= R2 or (left > R3 and rows >= R2 and not from_c):
             i, done = min(done, rows - R2), done + R2
-            x, y = a + i * LANES * BYTES, c + i * c_row * BYTES
+            x, y, z = a + i * LANES * BYTES, c + i * c_row * BYTES, origin + i * row * BYTES
             if vectors == VECTORS:
-                WIDE2(x, b, table, count, far, LANES, length, y, c_row, c_beside, 0)
+                WIDE2(x, b, table, count, far, LANES, length, y, c_row, c_beside, z, row, beside)
             else:
-                ONE2(x, b, table, count, far, LANES, length, y, c_row, c_beside, 0)
+                ONE2(x, b, table, count, far, LANES, length, y, c_row, c_beside, z, row, beside)
         else:
-            x, y = a + done * LANES * BYTES, c + done * c_row * BYTES
-            done += R3
+            i, done = done, done + R3
+            x, y, z = a + i * LANES * BYTES, c + i * c_row * BYTES, origin + i * row * BYTES
             if vectors == VECTORS:
-                WIDE3(x, b, table, count, far, LANES, length, y, c_row, c_beside, 0)
+                WIDE3(x, b, table, count, far, LANES, length, y, c_row, c_beside, z, row, beside)
             else:
-                ONE3(x, b, table, count, far, LANES, length, y, c_row, c_beside, 0)
+                ONE3(x, b, table, count, far, LANES, length, y, c_row, c_beside, z, row, beside)
 
 
 @routine
@@ -57,6 +59,6 @@ def outer(rows, a, b, table, count, far, length, c, c_row, columns, b_beside, ad
         for j in range(0, columns, PANEL):
             x, y, z = a + i * BYTES, b + j // LANES * b_beside * BYTES, c + (i * c_row + j) * BYTES
             if columns - j > LANES and VECTORS > 1:
-                DEEP_WIDE(x, y, table, count, far, b_beside, length, z, c_row, LANES, adds)
+                DEEP_WIDE(x, y, table, count, far, b_beside, length, z, c_row, LANES, z if adds else 0, c_row, LANES)
             else:
-                DEEP_ONE(x, y, table, count, far, b_beside, length, z, c_row, LANES, adds)
+                DEEP_ONE(x, y, table, count, far, b_beside, length, z, c_row, LANES, z if adds else 0, c_row, LANES)

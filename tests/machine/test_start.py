@@ -14,6 +14,7 @@ import minflow as flow
 from minflow import cli, machine, nn
 from minflow.core.base.errors import MissingDependencyError
 from minflow.core.ops import conv
+from minflow.machine.cache import forget_old
 
 
 @pytest.fixture
@@ -175,3 +176,16 @@ def test_a_first_compilation_uses_two_processes(tmp_path):
                            text=True, check=True, timeout=600).stdout for _ in range(2)]
     assert said == ["1\n", "0\n"]
     assert {path.name.partition("-")[0] for path in tmp_path.rglob("*.nbi")} >= {"norm.planes", "memory.address"}
+
+
+def test_what_was_compiled_of_other_sources_is_forgotten(tmp_path):
+    """Code of one file is compiled into that of others, which numba does not look at."""
+    kept = tmp_path / "__pycache__"
+    (tmp_path / "a.py").write_text("1")
+    assert not forget_old(tmp_path)
+    for name in ("b.f-1.nbi", "b.f-1.1.nbc", "b.cpython.pyc"):
+        (kept / name).write_text("compiled")
+    assert not forget_old(tmp_path) and len(list(kept.iterdir())) == 4
+    (tmp_path / "a.py").write_text("12")
+    assert forget_old(tmp_path) and [file.name for file in kept.glob("b*")] == ["b.cpython.pyc"]
+    assert not forget_old(tmp_path)

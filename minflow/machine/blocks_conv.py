@@ -12,12 +12,13 @@ import math
 
 import numpy as np
 
+from ..core.ops.conv import positions
 from . import blocks_depthwise
 from .conv import finish, pack_panel, row_in, row_out, zero
 from .kernels import (
     MOVED, NOTHING, SPARE, Sizes, filtered, filters_grad, length_of, lengths, parts_of, sizes, sum_of_parts,
 )
-from .llvm import LANES
+from .llvm import LANES, copy
 from .micro import DEEP, PANEL, ROWS, VECTORS
 from .product import BYTES, outer, product
 from .steps import instruction, real_at, run_routine, word_at
@@ -114,6 +115,22 @@ def pixels_grad(grad, x, out, room, pixels):
 def over(count, size):
     """The next multiple."""
     return -(-count // size) * size
+
+
+@instruction
+def pixels_spread(words, chunk, scratch):
+    """16 channels of an image, with zeros between its pixels and behind them."""
+    x, y, blocks, x_room = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
+    y_room, height, width, sh, sw = (word_at(words, 4), word_at(words, 5), word_at(words, 6), word_at(words, 7),
+                                     word_at(words, 8))
+    rows, columns = (height - 1) // sh + 1, (width - 1) // sw + 1
+    n, block = chunk // blocks, chunk % blocks
+    source = x + (block * x_room + n * rows * columns) * LANES * BYTES
+    target = y + (block * y_room + n * height * width) * LANES * BYTES
+    zero(target, height * width * LANES)
+    for i in range(rows):
+        for j in range(columns):
+            copy(target + (i * sh * width + j * sw) * LANES * BYTES, source + (i * columns + j) * LANES * BYTES)
 
 
 # ---- in, out, and sums of channels ----------------------------------------------------------------------------------
@@ -221,6 +238,12 @@ def blocks_conv2d_input_grad(arrays, outs, room, shape, stride, padding, dilatio
         return None
     if is_product(weight.shape[2:], stride, padding):
         return filtered_pixels(grad, weight, 0, out, shape[0] * math.prod(shape[2:]), True)
+    if is_product(weight.shape[2:], ONE, padding):  # of some pixels: the others have no gradient
+        pixels = shape[0] * math.prod(positions(shape[2:], ONE, stride, NONE))
+        some = room.take(len(out) * grad.shape[1] * LANES)
+        return [*filtered_pixels(grad, weight, 0, some, pixels, True),
+                pixels_spread(shape[0] * len(out), some, out, len(out), grad.shape[1], out.shape[1], *shape[2:],
+                              *stride)]
     reach = [d * (k - 1) for d, k in zip(dilation, weight.shape[2:])]
     border = tuple(r - p for r, p in zip(reach, padding))
     if min(border) < 0:

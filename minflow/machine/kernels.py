@@ -30,6 +30,7 @@ FEWER = 1.5  # times fewer multiplications make up for what Winograd's algorithm
 CACHE = 700_000  # bytes of values and products of tiles at a time
 CHUNK = 5  # images that a thread takes; gradients of filters are added up within them first: that rounds less, too
 SUMS = 32 << 20  # bytes of such sums
+MOST_SUMS = 1 << 20  # numbers of one
 MOVED = 1 << 15  # numbers that a chunk reads, where little is computed with them
 SPARE = LANES * LANES  # numbers that a panel is packed with
 NOTHING = np.zeros(1, "i8")
@@ -84,7 +85,9 @@ class Sizes:
                 self.tiles = Tiles(self, m, kh)
         t = self.tiles
         self.room = self.weights if t is None else t.panels * t.each * winograd.N**2  # numbers of packed filters
-        self.sums = len(table) * LANES * self.padded if t is None else t.sums  # of a gradient of filters
+        # Of a gradient of filters: in blocks, sums that do not stay near the processor cost more than tiles save.
+        self.grad_tiles = None if t is None or rooms[1] and t.sums > MOST_SUMS else t
+        self.sums = len(table) * LANES * self.padded if self.grad_tiles is None else self.grad_tiles.sums
 
 
 def length_of(channels: int) -> int:
@@ -163,7 +166,7 @@ def filtered(s: Sizes, x: np.ndarray, weight: np.ndarray, bias: object, out: np.
 
 def filters_grad(s: Sizes, grad: np.ndarray, x: np.ndarray, out: np.ndarray, room: Room, at_once: int) -> list[Step]:
     """A sum for each chunk, which are added in order: the same bits at any number of threads."""
-    t, size, depth = s.tiles, s.sums, -(-s.depth // LANES) * LANES
+    t, size, depth = s.grad_tiles, s.sums, -(-s.depth // LANES) * LANES
     parts = max(1, -(-s.n // at_once))
     target = room.take(parts * size)
     if t is None:

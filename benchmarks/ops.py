@@ -7,7 +7,7 @@
     python benchmarks/ops.py --markdown                            # the table of docs/performance.md
 
 The operations are those of the models of `trainings.py`, of `minflow/models` and of the notebooks. Small inputs take
-PyTorch 3 to 80 us, large ones 0.1 to 10 ms. A row is the forward computation without gradients, or forward and backward:
+PyTorch 3 to 80 us, large ones 0.1 to 10 ms. A row is the computation without gradients, or forward and backward:
 then gradients of a random cotangent with respect to the inputs and to what a layer learns; of an optimizer a whole step
 whose loss is the dot product of its parameter and an input. Ours run eagerly and as nn.Graph, each with the machine off
 and on; a ratio is to the better of PyTorch's eager modes, plain and (for images) channels_last: the median of the

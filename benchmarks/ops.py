@@ -34,6 +34,7 @@ KINDS = ("forward", "backward")  # backward: both
 SIZES = ("small", "large")
 CLIFF = 1.5
 CONTESTANTS = (*OURS, *TORCH[:2])
+SHOWN = ("graph, machine", "graph", "eager")  # in the documentation
 OPTIMIZER = "optimizer"  # the kind of a row that is a whole step
 
 
@@ -369,17 +370,16 @@ HEADER = f"  {'':49}" + "".join(f"{title:>8}" for title in ("graph,m", "graph", 
 
 
 def markdown(rows: list[dict[str, Any]]) -> list[str]:
-    """The table of the documentation: an operation, its ratios of graph with machine / graph / eager at each size."""
-    together: dict[tuple[str, str], dict[str, dict]] = {}
+    """The table of the documentation: of an operation the ratios of SHOWN at both sizes, without and with gradients."""
+    together: dict[str, dict] = {name: {} for name in ROWS}
     for row in rows:
-        together.setdefault((row["name"], row["kind"]), {})[row["size"]] = row
-    lines = ["| operation | " + " | ".join(f"{size}: graph, machine | graph | eager" for size in SIZES) + " |",
-             "|---" * (1 + 3 * len(SIZES)) + "|"]
-    for (name, kind), sizes in together.items():
-        title = name + {"forward": "", "backward": ", with gradient", OPTIMIZER: ", step"}[kind]
-        cells = [cell(ratio(sizes[size], one)) if size in sizes else "-"
-                 for size in SIZES for one in ("graph, machine", "graph", "eager")]
-        lines.append(f"| {title} | " + " | ".join(cells) + " |")
+        together[row["name"]][row["size"], row["kind"] == "forward"] = row
+    lines = [f"| {' / '.join(SHOWN)} | " + " | ".join(f"{size} | with gradient" for size in SIZES) + " |",
+             "|---" * (1 + 2 * len(SIZES)) + "|"]
+    for name, found in together.items():
+        cells = [" / ".join(cell(ratio(found[place], one)) for one in SHOWN) if place in found else ""
+                 for place in ((size, forward) for size in SIZES for forward in (True, False))]
+        lines += [f"| {name} | " + " | ".join(cells) + " |"] * bool(found)
     return lines
 
 

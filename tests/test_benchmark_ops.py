@@ -49,10 +49,11 @@ def test_cliffs_are_marked(bench):
     assert bench.line(row("a", graph=1.6)).split() == ["a", "fwd", "small", "-", "1.60!", "-", "-", "2.00", "ms"]
 
 
-def test_table_has_both_sizes_in_a_line(bench):
-    rows = [row("a", graph=1.0), row("a", "large", graph_machine=2.0, eager=0.25), row("b", kind="optimizer")]
+def test_table_has_a_line_for_each_operation(bench):
+    rows = [row("relu", graph=1.0), row("relu", "large", "backward", graph_machine=2.0, eager=0.25),
+            row("Adam", kind="optimizer", graph=0.5)]
     assert bench.markdown(rows)[2:] == [
-        "| a | - | 1.00 | - | 2.00! | - | 0.25 |", "| b, step | - | - | - | - | - | - |"
+        "| relu | - / 1.00 / - |  |  | 2.00! / - / 0.25 |", "| Adam |  | - / 0.50 / - |  |  |"
     ]
 
 

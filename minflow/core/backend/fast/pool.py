@@ -31,7 +31,7 @@ def _(xp, x, kernel_size, stride, padding, dilation, ceil_mode, out=None):
         wide = bordered(xp, x[tile], size, kernel_size, stride, padding, dilation, -xp.inf)
         seen = [shifted(wide, u, v, size, stride, dilation) for u, v in steps]
         chosen = largest(xp, seen, y[tile])
-        xp.add(offsets[chosen], top * width + left, out=indices[tile])
+        xp.add(offsets.take(chosen, mode="clip"), top * width + left, out=indices[tile])
         if any(padding):  # of -inf alone the first was chosen, which may be padding: then it is the first pixel
             xp.copyto(indices[tile], inner(xp, top, dilation[0]) * width + inner(xp, left, dilation[1]),
                       where=chosen == 0)
@@ -50,11 +50,13 @@ def largest(xp, seen: list, y):
         number = xp.zeros(y.shape, "uint8")
         better = xp.empty(y.shape, bool)
         candidate = xp.empty(y.shape, "uint8")
+        part = xp.empty(y.shape, y.dtype)
         for k, view in enumerate(seen[1:], 1):
-            xp.greater(view, y, out=better)
+            xp.copyto(part, view)  # read with gaps once, not twice
+            xp.greater(part, y, out=better)
             xp.multiply(better, xp.uint8(k), out=candidate)
             xp.maximum(number, candidate, out=number)
-            xp.maximum(y, view, out=y)
+            xp.maximum(y, part, out=y)
         if not xp.isnan(y).any():
             return number
     stacked = xp.stack(seen)

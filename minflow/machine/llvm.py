@@ -7,16 +7,14 @@ LLVM makes two or four instructions of one where they are narrower. Read next: `
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from llvmlite import ir
 from numba import types
 from numba.core import codegen, config
 from numba.extending import intrinsic
 
-from .cache import forget_old
+from . import kept as kept  # before anything is compiled
 
-forget_old(Path(__file__).parent)  # before anything compiled is read
 LANES = 16
 FLOAT, WORD, INT = ir.FloatType(), ir.IntType(64), ir.IntType(32)
 VECTOR = ir.VectorType(FLOAT, LANES)

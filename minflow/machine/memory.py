@@ -8,6 +8,7 @@ import numpy as np
 from numba import njit
 
 from ..core.backend.scratch import buffer
+from . import kept as kept  # before anything is compiled
 
 
 @njit(cache=True)

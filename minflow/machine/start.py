@@ -136,7 +136,7 @@ def warmup() -> float:
 
 def run_all() -> None:
     """Each compiled function once. Where nothing was compiled before, another process compiles those of eager."""
-    from . import memory, program
+    from . import memory
 
     code = "from minflow.machine import start; start.run_eager()"
     other = None if memory.compiled_before() else subprocess.Popen(
@@ -144,6 +144,8 @@ def run_all() -> None:
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     for module in dict.fromkeys(STEPS.values()):  # an instruction is compiled where it is defined
         importlib.import_module(f".{module}", __package__)
+    from . import program
+
     program.warmup()
     if other is not None:
         other.wait()

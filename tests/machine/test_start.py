@@ -14,7 +14,6 @@ import minflow as flow
 from minflow import cli, machine, nn
 from minflow.core.base.errors import MissingDependencyError
 from minflow.core.ops import conv
-from minflow.machine.cache import forget_old
 
 
 @pytest.fixture
@@ -156,6 +155,23 @@ def test_the_environment_asks_for_it(value, expected):
     assert done.stdout.split() == [expected, expected], done.stderr
 
 
+def test_a_change_of_any_file_of_the_room_is_seen(tmp_path):
+    """Of a function that is kept on disk other files may have become a part."""
+    code = """
+        import sys
+        import numpy as np
+        from minflow.machine import kept
+        kept.STAMP = sys.argv[1]
+        from minflow.machine import memory
+        memory.at(np.ones(3))
+        print(sum(memory.address.stats.cache_hits.values()))
+    """
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "MINFLOW_MACHINE": "0"}
+    hits = [subprocess.run([sys.executable, "-c", textwrap.dedent(code), stamp], env=environment, capture_output=True,
+                           text=True, check=True, timeout=100).stdout.strip() for stamp in ("one", "one", "other")]
+    assert hits == ["0", "1", "0"]
+
+
 @pytest.mark.slow
 def test_a_first_compilation_uses_two_processes(tmp_path):
     """Another one compiles what eager calls; what was compiled is read afterwards."""
@@ -176,16 +192,3 @@ def test_a_first_compilation_uses_two_processes(tmp_path):
                            text=True, check=True, timeout=600).stdout for _ in range(2)]
     assert said == ["1\n", "0\n"]
     assert {path.name.partition("-")[0] for path in tmp_path.rglob("*.nbi")} >= {"norm.planes", "memory.address"}
-
-
-def test_what_was_compiled_of_other_sources_is_forgotten(tmp_path):
-    """Code of one file is compiled into that of others, which numba does not look at."""
-    kept = tmp_path / "__pycache__"
-    (tmp_path / "a.py").write_text("1")
-    assert not forget_old(tmp_path)
-    for name in ("b.f-1.nbi", "b.f-1.1.nbc", "b.cpython.pyc"):
-        (kept / name).write_text("compiled")
-    assert not forget_old(tmp_path) and len(list(kept.iterdir())) == 4
-    (tmp_path / "a.py").write_text("12")
-    assert forget_old(tmp_path) and [file.name for file in kept.glob("b*")] == ["b.cpython.pyc"]
-    assert not forget_old(tmp_path)

@@ -360,6 +360,7 @@ class Bytecode:
 
     def input(self, source: int | np.ndarray, kind: int, period: int, repeat: int = 1) -> Register:
         register = Register(FULL if kind == MASK else kind, self.place(FULL if kind == MASK else kind, own=True))
+        repeat = self.rows if kind == MASK and period == 1 else repeat  # one row of a mask is read for each row anew
         self.inputs.append((kind, register.place, period, repeat))
         self.sources.append(source)
         return register

@@ -148,6 +148,7 @@ BROADCASTS = {
     "a row for all": lambda x, row, column, mask: (x * row).tanh() + row,
     "a number a row": lambda x, row, column, mask: (x * column).tanh() - column,
     "a mask that begins again": lambda x, row, column, mask: flow.where(mask, x * 2, -1e9) + 1,
+    "one row of a mask": lambda x, row, column, mask: flow.where(mask[:1], x * 2, x) + 1,
     "rows that begin again": lambda x, row, column, mask: (x + column[0]).exp() * x[0],
     "a number": lambda x, row, column, mask: (x * column.sum()).sigmoid() + x.mean(),
     "rows that are the same": lambda x, row, column, mask: (x * (x[:, :1] + 1)).exp() + x,

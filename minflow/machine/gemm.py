@@ -25,7 +25,6 @@ from .vectors import BOUNDS, BYTES, clipped, filled, load, load_some, multiply_a
 compiled = njit(nogil=True, cache=True, error_model="numpy")
 TILE = LANES * LANES
 QUAD = 4  # numbers of the sum that a micro-kernel takes at a time, or a multiple of those
-LEAST = 1 << 24  # multiplications of a product alone; below, BLAS is as fast, which has less to prepare
 DEEPEST = 800  # numbers of the sum at a time
 BLOCK = 100_000  # float32 of packed rows, which leave room for a panel in the second-level cache
 WORK = 6 << 20  # multiplications of a chunk, some 100 us
@@ -295,11 +294,6 @@ def turned(a, b, ta: bool, tb: bool) -> tuple:
     return a.swapaxes(-1, -2) if ta else a, b.swapaxes(-1, -2) if tb else b
 
 
-def matmul(arrays, outs, room: Room, ta: bool, tb: bool) -> list[Step] | None:
-    a, b = turned(*arrays, ta, tb)
-    return None if outs[0].size * a.shape[-1] < LEAST else product(a, b, *outs, room)
-
-
 def linear(arrays, outs, room: Room, ta: bool, tb: bool, act: str) -> list[Step] | None:
     *sides, bias = arrays
     return product(*turned(*sides, ta, tb), *outs, room, bias if isinstance(bias, np.ndarray) else 0, act)
@@ -312,15 +306,3 @@ def sgd_linear(arrays, outs, room: Room, ta: bool, tb: bool) -> list[Step] | Non
 
 
 sgd_linear_shown = sgd_linear
-
-
-def matmul_kernel(compiled, plain):
-    """What runs as matmul's kernel: small products are to wait for nothing."""
-
-    def run(xp, a, b, ta, tb, out=None):
-        if a.size * b.size < LEAST:  # at least its multiplications, times the length of its sums
-            return plain(a, b, ta, tb, out)
-        found = compiled(a, b, ta=ta, tb=tb, out=out)
-        return plain(a, b, ta, tb, out) if found is None else found
-
-    return run

@@ -19,7 +19,7 @@ from ..compiler.fusion import FUSION, blocks, dense
 from ..compiler.fusion.clusters import CLUSTERS
 from ..core.base.errors import MinflowWarning, MissingDependencyError
 from ..core.op import Op, kernel
-from ..core.ops import activation, conv, elementwise, linalg, norm, pool, random, shape, softmax, update
+from ..core.ops import activation, conv, elementwise, norm, pool, random, shape, softmax, update
 from ..core.spec import spec_of
 from ..core.where import here
 
@@ -31,7 +31,7 @@ NAMES = {conv.conv2d: "conv2d", conv.conv2d_input_grad: "conv2d_input_grad",
 STEPS: dict[Op, str] = {op: module for module, ops in {
     "blocks_conv": (blocks.to_blocks, blocks.from_blocks, blocks.blocks_conv2d, blocks.blocks_conv2d_input_grad,
                     blocks.blocks_conv2d_weight_grad, blocks.blocks_channel_sum),
-    "gemm": (linalg.matmul, dense.linear, dense.sgd_linear, dense.sgd_linear_shown),
+    "gemm": (dense.linear, dense.sgd_linear, dense.sgd_linear_shown),
     "blocks_norm": (blocks.blocks_batch_norm, blocks.blocks_batch_norm_grad),
     "blocks_pool": (blocks.blocks_max_pool2d, blocks.blocks_max_pool2d_grad, blocks.blocks_average,
                     blocks.blocks_average_grad),
@@ -80,11 +80,10 @@ def compiled_kernels() -> None:
         kernel(op, either(getattr(kernels, name), op.kernel))
     for op, module in STEPS.items():
         PLAIN.setdefault(op, op.kernel)
-        found = importlib.import_module(f".{module}", __package__)
-        builder, wrap = getattr(found, op.name), getattr(found, f"{op.name}_kernel", either)
+        builder = getattr(importlib.import_module(f".{module}", __package__), op.name)
         op.steps = functools.partial(prepared, builder)
         if module not in ONLY_IN_PLANS:
-            kernel(op, wrap(functools.partial(by_steps, op, builder), op.kernel))
+            kernel(op, either(functools.partial(by_steps, op, builder), op.kernel))
 
 
 def passes() -> tuple[Callable, ...]:

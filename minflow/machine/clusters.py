@@ -213,18 +213,18 @@ def most_of_rows(out, a, rows, columns):
 
 @compiled
 def sum_columns(out, a, rows, columns):
-    """out += the sum of these rows."""
+    """out += the sum of these rows, which is taken first: sums of sums round less."""
     zeros, left, end, apart = filled(float32(0)), columns % LANES, columns // LANES * STEP, columns * BYTES
     for q in range(0, end, STEP):
-        found = load(out + q)
+        found = zeros
         for p in range(a + q, a + q + rows * apart, apart):
             found = add(found, load(p))
-        store(out + q, found)
+        store(out + q, add(load(out + q), found))
     if left:
-        found = load(out + end)
+        found = zeros
         for p in range(a + end, a + end + rows * apart, apart):
             found = add(found, load_some(p, left, zeros))
-        store(out + end, found)
+        store(out + end, add(load(out + end), found))
 
 
 # ---- the interpreter -------------------------------------------------------------------------------------------------

@@ -132,7 +132,7 @@ def reads(node):
 
 
 SHAPES = [(1, 1), (1, 16), (3, 5), (16, 16), (7, 130), (2, 3, 33), (5, 4, 64), (1000, 3), (9, 1500), (700, 128),
-          (2, 40, 40), (33, 1)]
+          (2, 40, 40), (33, 1), (64, 1, 2), (9, 3, 1, 17)]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -163,7 +163,8 @@ BROADCASTS = {
 
 
 @pytest.mark.parametrize("name", BROADCASTS)
-@pytest.mark.parametrize("shape", [(3, 4, 5), (4, 16, 16), (2, 7, 31), (3, 1, 700), (6, 50, 48), (2, 33, 2000)])
+@pytest.mark.parametrize("shape", [(3, 4, 5), (4, 16, 16), (2, 7, 31), (3, 1, 700), (6, 50, 48), (2, 33, 2000),
+                                   (40, 1, 20)])
 def test_broadcasting(name, shape):
     arrays = inputs_of(shape)
     nodes = clusters_of(lambda x, row, column, mask: BROADCASTS[name](x, row, column, mask),
@@ -209,6 +210,12 @@ def test_slopes_of_relu_pass_nan():
         with np.errstate(all="ignore"):
             for mine, wanted in zip(computed(node, arrays), reference(node, arrays)):
                 np.testing.assert_allclose(mine, wanted, rtol=1e-6)
+
+
+def test_sums_of_many_rows_round_little():
+    x = np.random.default_rng(0).random((25600, 3)).astype("f4") + 2
+    (node,) = clusters_of(lambda x: (x * 1.5).sum(0), [x])
+    np.testing.assert_allclose(computed(node, [x])[0], (x * 1.5).sum(0, dtype="f8"), rtol=5e-7)
 
 
 def test_threads_change_no_bit(monkeypatch):

@@ -112,7 +112,7 @@ def plane_weighted(builder, x, weights, masks, offsets, vectors, y):
     further = [word_at(builder, offsets, word(t)) for t in range(NINE)]
 
     def vector(k, nothing):
-        sums = [llvm.filled(0)] * 2
+        sums = [llvm.filled(-0.0)] * 2  # of 0, LLVM makes a product whose load is not under the mask
         for t in range(NINE):
             mask = masked(builder, masks, k, t)
             more = llvm.multiply_add(builder, met(builder, x, k, further[t], mask), nine[t], sums[t % 2])

@@ -29,6 +29,7 @@ def small_ones_too(request, monkeypatch):
     if "stay" not in request.node.name:
         monkeypatch.setattr(module, "LEAST", 1)
         monkeypatch.setattr(module, "NARROW", 1)
+        monkeypatch.setattr(module, "FEW", 1)
 
 
 def numbers(*shape, seed=0):
@@ -72,6 +73,13 @@ def test_what_products_become(expected, program, kernels):
     after = dense(graph)
     assert ops(after) == expected
     same_numbers(graph, after, X, W, V, B)
+
+
+@pytest.mark.parametrize("n, k", [(1, 400), (2, 400), (400, 2)])
+def test_few_rows_and_short_sums_stay(n, k):
+    """BLAS reads the matrix once; to pack it would be to read it twice."""
+    x, w = numbers(n, k), numbers(300, k)
+    assert ops(dense(traced(lambda x, w: x @ w.T, x, w))) == ["matmul"]
 
 
 def test_small_ones_and_those_of_float64_stay():

@@ -20,6 +20,7 @@ from .blocks import activated, internal, run
 
 LEAST = 1 << 15  # multiplications; below, NumPy is as fast
 NARROW = 16  # columns; fewer do not fill a vector
+FEW = 3  # rows, and numbers of a sum; with fewer, BLAS reads a matrix once and packs nothing
 ACTS = {elementwise.relu: "relu", activation.relu6: "relu6"}
 
 
@@ -95,8 +96,8 @@ def fits(node: Node) -> bool:
     a, b = node.inputs
     if a.__class__ is not Value or b.__class__ is not Value or a.spec.dtype is not float32:
         return False
-    out = node.out_specs[0].shape
-    return out[-1] >= NARROW and math.prod(out) * a.spec.shape[-2 if node.attrs["ta"] else -1] >= LEAST
+    out, deep = node.out_specs[0].shape, a.spec.shape[-2 if node.attrs["ta"] else -1]
+    return out[-1] >= NARROW and out[-2] >= FEW and deep >= FEW and math.prod(out) * deep >= LEAST
 
 
 def bias_of(node: Node, result: Value) -> Value | None:

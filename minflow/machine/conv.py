@@ -88,6 +88,8 @@ def plane_in(x, channels, plane, height, width, target, target_row, spare):
         for i in range(height):
             row_in(x + i * width * BYTES, channels, plane, width, target + i * target_row * BYTES)
     else:  # short rows are turned together
+        if channels < LANES:
+            zero(spare, height * width * LANES)
         row_in(x, channels, plane, height * width, spare)
         for i in range(height):
             for j in range(0, width * LANES, LANES):

@@ -64,6 +64,13 @@ def test_names_shapes_and_text():
     assert repr(nn.RNNCell(3, 4, False, "relu")) == "RNNCell(3, 4, bias=False, nonlinearity=relu)"
 
 
+def test_no_sequences_have_gradients():
+    for layer in (nn.RNN(4, 3), nn.GRU(4, 3), nn.LSTM(4, 3), nn.LSTM(4, 3, proj_size=2)):
+        x = flow.zeros(5, 0, 4, requires_grad=True)
+        layer(x)[0].sum().backward()
+        assert x.grad.shape == x.shape and not layer.weight_hh_l0.grad.any()
+
+
 def test_dropout_stands_between_layers_in_training():
     flow.manual_seed(0)
     layer, x = nn.GRU(3, 4, 2, dropout=0.9), flow.rand(4, 2, 3)

@@ -128,7 +128,7 @@ def lstm_grad_kernel(xp, gy, ghn, gcn, x, h0, c0, w_ih, w_hh, y, gates, cells, w
     slope = xp.multiply(tanh, tanh)
     xp.subtract(1, slope, out=slope)
     slope *= o
-    gated = inner.reshape(len(inner), 4, -1)
+    gated = inner.reshape(len(inner), 4, inner.shape[1] // 4)
     for a, b in reversed(steps):
         n = b - a
         xp.add(gy[a:b], gh[:n], out=arriving[a:b])

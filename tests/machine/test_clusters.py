@@ -155,6 +155,8 @@ BROADCASTS = {
     "numbers that are the same": lambda x, row, column, mask: (x * (column[:, :1] + 1)).exp() + x,
     "masks that are the same": lambda x, row, column, mask: flow.where((x[:, :1] > 0), x * 2, x) + 1,
     "expanded": lambda x, row, column, mask: column.expand(*x.shape) * x + row.expand(*x.shape),
+    "a mask with one number a row": lambda x, row, column, mask: (
+        flow.where(column > 0, column * 2, column).clamp(-1, 1) * x + x.mean(-1, keepdim=True)),
     "rows alone": lambda x, row, column, mask: ((x.mean(-1, keepdim=True) + column) * 2, x * 2),
     "columns": lambda x, row, column, mask: ((x * 2).reshape(-1, x.shape[-1]).sum(0), x * 3),
     "softmax": lambda x, row, column, mask: flow.softmax(x * row, dim=-1) * column,

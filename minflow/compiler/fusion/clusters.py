@@ -172,6 +172,11 @@ def summed_to(node: Node) -> str | None:
     return None
 
 
+def seen(node: Node) -> tuple[int, ...]:
+    """The shape of which a member sees rows and columns."""
+    return node.inputs[0].spec.shape if node.op.name in SUMS else node.out_specs[0].shape
+
+
 def extent(node: Node) -> tuple[int, int] | None:
     """(rows, columns) of a node that a cluster may hold; None for others."""
     name, values = node.op.name, [x for x in node.inputs if x.__class__ is Value]
@@ -282,11 +287,15 @@ class Groups:
         nodes = sorted([*a.nodes, *b.nodes], key=lambda node: self.position[node])
         if any(x in columns for node in nodes for x in self.reads(node)):
             return False
+        form = a.form[0], max(a.form[1], b.form[1])
+        if a.form != b.form and any([read_as(x, seen(node), *form) is None for node in nodes for x in node.inputs
+                                     if x.__class__ is Value]):
+            return False  # a mask with one number a row, which alone is whole
         outputs = self.outputs(nodes)
         if len(outputs) > (1 if self.new.intersection(outputs) else OUTPUTS) or between(a, b) or between(b, a):
             return False
         a.nodes, a.first, a.last = nodes, min(a.first, b.first), max(a.last, b.last)
-        a.form = a.form[0], max(a.form[1], b.form[1])
+        a.form = form
         for node in b.nodes:
             self.of[node] = a
         for here, there in ((b.before, "after"), (b.after, "before")):
@@ -338,7 +347,7 @@ class Groups:
         rows, columns = group.form
         for node in group.nodes:
             views |= self.views(node)
-            shape = node.inputs[0].spec.shape if node.op.name in SUMS else node.out_specs[0].shape
+            shape = seen(node)
             flat = flat and node.op.name in ELEMENTWISE and shape[-1] == columns
             for x in node.inputs:
                 if x.__class__ is not Value:

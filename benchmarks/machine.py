@@ -237,10 +237,12 @@ def timed(function: Callable[[], Any]) -> float:
 
 def products(step: Callable) -> list[tuple[float, float]]:
     """(multiplications and additions, bytes) of each product of a graph's step."""
+    from minflow.compiler.passes import PASSES
+
     program, inputs = step.graph
     found = []
     for part in program.compiled_for(inputs, {}).parts:
-        for node in part.graph.nodes:
+        for node in part.stages[len(PASSES) - 1].graph.nodes:  # before the passes of the machine, which join products
             if node.op.name in PRODUCTS:
                 specs = [value.spec for value in node.inputs] + list(node.out_specs)
                 found.append((2.0 * multiplications(node.op.name, [s.shape for s in specs], node.attrs),

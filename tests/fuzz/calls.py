@@ -1205,7 +1205,7 @@ UNCALLED = {
         ).split(),
         ONEFLOW,
     ),
-    **dict.fromkeys(("show", "summary"), "a view: PyTorch has none"),
+    **dict.fromkeys(("show", "summary", "roofline"), "a view: PyTorch has none"),
     **{f"Tensor.{n}": "OneFlow's: PyTorch has none" for n in ("is_global", "is_lazy", "is_local")},
     "Tensor.grad_fn": STORED,
     "Tensor.__round__": "PyTorch has none; round(x) is what a reader expects to work",

@@ -9,8 +9,8 @@ import math
 
 from ..op import define, kernel
 from .rnn import (
-    backward_cases, before, bias_of, filled, flat, forward_cases, halves, layer_spec, need_states, refused, spans,
-    squash, sums,
+    backward_cases, before, bias_of, filled, flat, forward_cases, layer_spec, need_states, refused, sigmoid_, spans,
+    sums,
 )
 from .rules import single
 
@@ -39,19 +39,17 @@ gru = define(
 @single
 def _(xp, x, h0, w_ih, w_hh, b_ih, b_hh, sizes, reverse):
     h, size = h0.copy(), h0.shape[1]
-    half = halves(xp, "sst", size, h.dtype)  # to halve is exact: it is done once, to the weights
-    w, bias = xp.multiply(w_hh.T, half, order="C"), b_hh * half
-    arriving = flat(x) @ xp.multiply(w_ih.T, half, order="C")
-    arriving += b_ih * half
+    arriving, w = flat(x) @ w_ih.T, xp.ascontiguousarray(w_hh.T)
+    arriving += b_ih
     gates = xp.empty((len(arriving), 4 * size), h.dtype)  # r, z, n, and what r scales
     y, every = xp.empty((len(arriving), size), h.dtype), xp.empty((len(h), 3 * size), h.dtype)
     both, new, scaled = gates[:, : 2 * size], gates[:, 2 * size : 3 * size], gates[:, 3 * size :]
     for a, b in spans(x, sizes, reverse):
         old, own = h[: b - a], every[: b - a]
         xp.matmul(old, w, out=own)
-        own += bias
+        own += b_hh
         xp.add(arriving[a:b, : 2 * size], own[:, : 2 * size], out=both[a:b])
-        squash(xp, both[a:b], 0.5, 0.5)
+        sigmoid_(xp, both[a:b])
         scaled[a:b] = own[:, 2 * size :]
         n = new[a:b]
         xp.multiply(both[a:b, :size], scaled[a:b], out=n)

@@ -9,8 +9,8 @@ import math
 
 from ..op import define, kernel
 from .rnn import (
-    backward_cases, before, bias_of, filled, flat, forward_cases, halves, layer_spec, need_states, refused, spans,
-    squash, sums,
+    backward_cases, before, bias_of, filled, flat, forward_cases, layer_spec, need_states, refused, sigmoid_, spans,
+    sums,
 )
 from .rules import need_spec, single
 
@@ -60,17 +60,17 @@ lstm_projected = define(
 @single
 def lstm_kernel(xp, x, h0, c0, w_ih, w_hh, b_ih, b_hh, w_hr=None, *, sizes, reverse):
     h, c, size = h0.copy(), c0.copy(), c0.shape[1]
-    half = halves(xp, "ssts", size, c.dtype)  # to halve is exact: it is done once, to the weights
-    shift, w = 1 - half, xp.multiply(w_hh.T, half, order="C")
-    gates = flat(x) @ xp.multiply(w_ih.T, half, order="C")
-    gates += (b_ih + b_hh) * half
+    gates, w = flat(x) @ w_ih.T, xp.ascontiguousarray(w_hh.T)
+    gates += b_ih + b_hh
     y, cells = xp.empty((len(gates), h.shape[1]), h.dtype), xp.empty((len(gates), size), c.dtype)
     own, seen = xp.empty((len(c), 4 * size), c.dtype), xp.empty_like(c)
     i, f, g, o = xp.split(gates, 4, axis=1)  # views
     for a, b in spans(x, sizes, reverse):
         n, now = b - a, gates[a:b]
         now += xp.matmul(h[:n], w, out=own[:n])
-        squash(xp, now, half, shift)
+        sigmoid_(xp, now[:, : 2 * size])
+        xp.tanh(g[a:b], out=g[a:b])
+        sigmoid_(xp, o[a:b])
         cell, part = c[:n], seen[:n]
         xp.multiply(f[a:b], cell, out=cell)
         cell += xp.multiply(i[a:b], g[a:b], out=part)

@@ -134,19 +134,12 @@ def before(xp, states, first, steps):
     return result
 
 
-def halves(xp, gates: str, size: int, dtype):
-    """1/2 for each number of a gate marked "s", whose function is the sigmoid; 1 of the others, "t"."""
-    return xp.repeat(xp.asarray([0.5 if gate == "s" else 1.0 for gate in gates], dtype), size)
-
-
-def squash(xp, x, half, shift):
-    """Sigmoids and tanhs side by side, written into x: 1 / (1 + exp(-x)) = 1/2 + tanh(x / 2) / 2, where x holds x / 2.
-
-    half: `halves` of the gates.  shift: 1 - half.
-    """
-    xp.tanh(x, out=x)
-    xp.multiply(x, half, out=x)
-    xp.add(x, shift, out=x)
+def sigmoid_(xp, x):
+    """1 / (1 + exp(-x)), written into x: not by tanh, of which no digit of a small result would be right."""
+    with xp.errstate(over="ignore"):
+        xp.exp(xp.multiply(x, -1, out=x), out=x)  # negative() errs on strided arrays: NumPy 2.4
+    x += 1
+    xp.reciprocal(x, out=x)
 
 
 def sums(x, w_ih, inner, previous, at_state=None):

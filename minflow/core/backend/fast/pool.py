@@ -101,8 +101,9 @@ def whole(dtype, padding, ceil_mode: bool) -> bool:
     return not any(padding) and not ceil_mode and dtype.char in "fd"
 
 
-def share(dtype, kernel_size, divisor):
-    return dtype.type(1 / (kernel_size[0] * kernel_size[1] if divisor is None else divisor))
+def pixels(dtype, kernel_size, divisor):
+    """What a sum is divided by; to multiply by the reciprocal would round the mean of 9 times 13 to 13.000001."""
+    return dtype.type(kernel_size[0] * kernel_size[1] if divisor is None else divisor)
 
 
 @fast(avg_pool2d, tolerance=8)
@@ -115,7 +116,7 @@ def _(xp, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor
     found = xp.array(seen[0], order="C") if len(seen) == 1 else xp.add(seen[0], seen[1], out=out)
     for view in seen[2:]:
         xp.add(found, view, out=found)
-    return xp.multiply(found, share(x.dtype, kernel_size, divisor_override), out=found if out is None else out)
+    return xp.divide(found, pixels(x.dtype, kernel_size, divisor_override), out=found if out is None else out)
 
 
 @fast(avg_pool2d_grad, tolerance=8)
@@ -127,7 +128,7 @@ def _(xp, grad, shape, kernel_size, stride, padding, ceil_mode, count_include_pa
     covered = [n * k == m and s == k for n, k, s, m in zip(grad.shape[2:], kernel_size, stride, shape[2:])]
     if not all(covered):
         out.fill(0)
-    part = xp.multiply(grad, share(grad.dtype, kernel_size, divisor_override))
+    part = xp.divide(grad, pixels(grad.dtype, kernel_size, divisor_override))
     for u in range(kernel_size[0]):
         for v in range(kernel_size[1]):
             shifted(out, u, v, grad.shape[2:], stride, (1, 1))[...] = part
@@ -140,4 +141,4 @@ def _(xp, x, output_size, out=None):
     if found is None:
         return KERNELS[adaptive_avg_pool2d].reference(x, output_size, out=out)
     found = found.reshape(*x.shape[:2], 1, 1)
-    return xp.multiply(found, found.dtype.type(1 / (x.shape[2] * x.shape[3])), out=found if out is None else out)
+    return xp.divide(found, found.dtype.type(x.shape[2] * x.shape[3]), out=found if out is None else out)

@@ -170,3 +170,11 @@ def test_mean_of_whole_images():
     found, right = both(adaptive_avg_pool2d, x, output_size=(1, 1))
     np.testing.assert_allclose(found, right, atol=1e-7)
     assert found.shape == right.shape
+
+
+@pytest.mark.parametrize("grad, x", [(np.ones((70, 50)), np.nan), (2.0, np.ones((70, 50))),
+                                     (np.ones((70, 50)), np.ones(50)), (np.ones(50), -np.ones((70, 50)))])
+def test_a_leaky_slope_of_numbers_and_rows(grad, x):
+    """What is no array of the result's shape goes to the reference."""
+    expected = np.where(np.asarray(x) > 0, grad, np.multiply(grad, -0.5))
+    np.testing.assert_array_equal(leaky_relu_grad.kernel(grad, x, -0.5), expected)

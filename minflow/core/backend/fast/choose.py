@@ -44,8 +44,8 @@ def choose(cond, a, b, out) -> None:
 def fits(cond, a, b, out) -> bool:
     """Where `choose` computes what `where` does, and sooner."""
     arrays = [v for v in (a, b) if getattr(v, "ndim", 0)]
-    return (cond.size >= LEAST and len(arrays) > 0 and plain(cond, a, b, out) and arrays[0].dtype.kind == "f"
-            and arrays[0].itemsize in BITS and all([v.shape == cond.shape for v in arrays])
+    return (cond.__class__ is np.ndarray and cond.size >= LEAST and len(arrays) > 0 and plain(cond, a, b, out)
+            and arrays[0].dtype.kind == "f" and arrays[0].itemsize in BITS and all([v.shape == cond.shape for v in arrays])
             and (out is None or out.shape == cond.shape and out.dtype == arrays[0].dtype))
 
 
@@ -80,8 +80,12 @@ def _(xp, x, min, max, out=None):
 
 
 def leak(values, x, slope, out) -> bool:
-    """Write values where x > 0, else values * slope, a piece at a time; False where that does not fit."""
-    if x.size < LEAST or not plain(values, x, out) or x.dtype.char not in "fd" or hasattr(slope, "shape"):
+    """Write values where x > 0, else values * slope, a piece at a time; False where that does not fit: any of them may
+    be a number, or broadcast."""
+    if hasattr(slope, "shape") or not all([v.__class__ is np.ndarray and plain(v) for v in (values, x, out)]):
+        return False
+    if x.size < LEAST or x.dtype.char not in "fd" or not values.shape == x.shape == out.shape or (
+            not values.dtype == x.dtype == out.dtype):
         return False
     values, x, out = [v.reshape(-1) for v in (values, x, out)]
     with np.errstate(all="ignore"):
@@ -94,11 +98,11 @@ def leak(values, x, slope, out) -> bool:
 
 @fast(leaky_relu, tolerance=0)
 def _(xp, x, slope, out=None):
-    place = np.empty(x.shape, x.dtype) if out is None else out
+    place = np.empty_like(x) if out is None else out
     return place if leak(x, x, slope, place) else KERNELS[leaky_relu].reference(x, slope, out=out)
 
 
 @fast(leaky_relu_grad, tolerance=0)
 def _(xp, grad, x, slope, out=None):
-    place = np.empty(x.shape, x.dtype) if out is None else out
+    place = np.empty_like(x) if out is None else out
     return place if leak(grad, x, slope, place) else KERNELS[leaky_relu_grad].reference(grad, x, slope, out=out)

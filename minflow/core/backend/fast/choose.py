@@ -44,9 +44,11 @@ def choose(cond, a, b, out) -> None:
 def fits(cond, a, b, out) -> bool:
     """Where `choose` computes what `where` does, and sooner."""
     arrays = [v for v in (a, b) if getattr(v, "ndim", 0)]
-    return (cond.__class__ is np.ndarray and cond.size >= LEAST and len(arrays) > 0 and plain(cond, a, b, out)
-            and arrays[0].dtype.kind == "f" and arrays[0].itemsize in BITS and all([v.shape == cond.shape for v in arrays])
-            and (out is None or out.shape == cond.shape and out.dtype == arrays[0].dtype))
+    if cond.__class__ is not np.ndarray or cond.size < LEAST or not arrays or not plain(cond, a, b, out):
+        return False
+    dtype = arrays[0].dtype
+    return (dtype.kind == "f" and dtype.itemsize in BITS and all([v.shape == cond.shape for v in arrays])
+            and (out is None or out.shape == cond.shape and out.dtype == dtype))
 
 
 @fast(where, tolerance=0)

@@ -17,6 +17,7 @@ import pytest
 from minflow.core.door import apply
 from minflow.core.functions.creation import from_numpy
 from minflow.core.op import OPS
+from minflow.core.ops import update_adaptive as update_adaptive  # read at the first optimizer of these
 from minflow.core.ops.examples import Maker, case, cases, floats
 from tests.core.test_ops import many, tensors
 

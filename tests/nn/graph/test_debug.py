@@ -36,6 +36,7 @@ def trained():
 
 def printed(level, capsys, plain=False, **options):
     graph = trained()
+    graph.config.exact(True)  # the passes are those of every machine
     graph.debug(level, **options)
     graph(X, Y)
     text = re.sub(r"\d+\.\d+s\b", "0.00s", capsys.readouterr().out)
@@ -82,6 +83,7 @@ def test_every_operation_is_told_once_under_the_name_that_the_plan_has(parts, ca
     graph = TrainGraph(model, nn.CrossEntropyLoss(), flow.optim.Adam(model.parameters(), lr=0.1))
     graph.model.fc1.to(nn.graph.GraphModule).activation_checkpointing = True
     graph.passes = []
+    graph.config.exact(True)
     graph.config.set_gradient_accumulation_steps(parts)
     graph.debug(2)
     graph(flow.ones(4, 4), flow.tensor([0, 1, 1, 0]))

@@ -91,9 +91,11 @@ class Layout:
         for v in (*needs, *heir):
             self.places[v] = (offsets[heir.get(v, v)], v.spec.nbytes, self.position[v.node], last[v])
 
-    def need_room(self, arena_bytes: int, needs: dict) -> None:
-        """Refuse a plan for which there is no memory: the arena, and the results, which are new at each call."""
-        need_room(arena_bytes + sum([v.spec.nbytes for v in self.results]), (*needs, *self.results), self.name_of)
+    def need_room(self, arena_bytes: int, needs: dict, kernels: int = 0) -> None:
+        """Refuse a plan for which there is no memory: the arena, the results, which are new at each call, and what
+        kernels compute with."""
+        needed = arena_bytes + sum([v.spec.nbytes for v in self.results]) + kernels
+        need_room(needed, (*needs, *self.results), self.name_of, kernels)
 
     def dying(self, node: Node, i: int, v: Value, needs: dict, heir: dict) -> Value | None:
         """An input that nobody reads after this node, of the same spec, which the node says it may overwrite."""

@@ -15,7 +15,7 @@ import numpy as np
 from ..core.ir import INPUT, Cell, Graph, Node, Value, outputs_of
 from .arena import ALIGN
 from .layout import COPIED, Layout
-from .segments import is_steady, joined
+from .segments import is_steady, joined, memory_of
 
 
 class Slots(list):
@@ -67,6 +67,7 @@ class Plan(Layout):
             self.env[value] = state.array
         for node in self.checks_first():
             self.prepare(node)
+        self.need_room(self.arena_bytes, self.needs, memory_of(self.calls))
         self.units = joined(self.calls, self.nodes)
         self.start(*self.units)
         self.outs = [(self.env.get(v), self.slot_of.get(v), v in self.fresh and v not in self.results[:k])
@@ -146,11 +147,8 @@ class Plan(Layout):
             places = [env[v] for v in outs]
             self.calls.append(Late(kernel, args, reads, self.slots, out=places if node.op.many else places[0]))
         elif node.op.many:
-            self.calls.append(
-                functools.partial(
-                    run_many, kernel, args, reads, self.slots, [(env.get(v), slot_of.get(v)) for v in outs]
-                )
-            )
+            places = [(env.get(v), slot_of.get(v)) for v in outs]
+            self.calls.append(functools.partial(run_many, kernel, args, reads, self.slots, places))
         else:
             self.calls.append(Late(kernel, args, reads, self.slots, target=slot_of[outs[0]]))
         self.nodes.append(node)

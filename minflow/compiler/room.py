@@ -67,15 +67,19 @@ def numbers(path: Path) -> dict[str, int]:
     return {row[0]: int(row[1]) for row in rows if len(row) > 1 and row[1].isdecimal()}
 
 
-def need_room(needed: int, values: Iterable[Value], name_of: Callable[[Node], str]) -> None:
-    """Raise OutOfMemoryError where a plan needs more than there is; the largest of its values are named."""
+def need_room(needed: int, values: Iterable[Value], name_of: Callable[[Node], str], kernels: int = 0) -> None:
+    """Raise OutOfMemoryError where a plan needs more than there is; the largest of its values are named.
+
+    kernels: bytes of those needed that kernels compute with, and no value has.
+    """
     if needed <= LITTLE or (free := free_bytes()) is None or needed <= free:
         return
     largest = sorted(dict.fromkeys(values), key=lambda v: -v.spec.nbytes)[:3]
     shown = {(v.node.name or "input") if isinstance(v.node, Source) else name_of(v.node):
              f"{v.spec}, {size(v.spec.nbytes)}, made at {where_text(v.node.where)}" for v in largest}
+    within = f", {size(kernels)} of them for kernels to compute with" if kernels else ""
     raise OutOfMemoryError(f"the plan of this graph needs {size(needed)} of memory, and {size(free)} are free",
-                           values={"needed": f"{needed} bytes", "free": f"{free} bytes", **shown}, hint=HINT,
+                           values={"needed": f"{needed} bytes{within}", "free": f"{free} bytes", **shown}, hint=HINT,
                            where=f"at {where_text(largest[0].node.where)}" if largest else "")
 
 

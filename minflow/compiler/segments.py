@@ -1,4 +1,5 @@
-"""Neighbouring calls of a plan become one: a kernel of the machine has a `join`, which makes one call of many.
+"""Neighbouring calls of a plan become one: a kernel of the machine has a `join`, which makes one call of many,
+and says how many bytes it takes.
 
 Nothing is known here of how they are joined. Read next: `plan.py`.
 """
@@ -16,6 +17,12 @@ STEADY = 1 << 20  # bytes of an input: to copy so much costs less than to leave 
 def is_steady(value: Value, uses: Uses) -> bool:
     """Does a kernel of the machine read this input, and is it worth a fixed place?"""
     return value.spec.nbytes <= STEADY and any([uses.graph.nodes[i].op.steps for i, _ in uses.reads.get(value, ())])
+
+
+def memory_of(calls: Sequence[Callable]) -> int:
+    """Bytes that the kernels of the machine take besides the arena: what they share, and what each thread has."""
+    kernels = [call for call in calls if hasattr(call, "join")]
+    return sum([max([getattr(call, name) for call in kernels], default=0) for name in ("bytes", "scratch")])
 
 
 def joined(calls: Sequence[Callable], nodes: Sequence[Node]) -> tuple[list[Callable], list[Node]]:

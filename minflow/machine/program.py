@@ -163,7 +163,11 @@ class Team:
     def grow(self, helpers: int, bytes: int) -> None:
         """Have so many helpers at least, with so much scratch memory each. What is counted last is safe from Ctrl-C."""
         with self.growing:
-            many, bytes = max(helpers, self.helpers), rounded(max(bytes, self.bytes), ALIGN)
+            many = max(helpers, self.helpers)
+            if bytes > self.bytes:  # twice as much at least: what is held of all sizes is less than the largest again
+                bytes = max(rounded(bytes, ALIGN), 2 * self.bytes)
+            else:
+                bytes = self.bytes
             memory = np.empty(many * bytes + ALIGN, np.uint8)
             places = rounded(at(memory), ALIGN) + bytes * (np.arange(many + 1) - 1)  # of helper 1, 2, ...
             self.held += [memory, places]
@@ -171,8 +175,7 @@ class Team:
             self.bytes = bytes
             while self.helpers < helpers:
                 self.helpers += 1
-                threading.Thread(target=help_always, args=(self.address, self.helpers), daemon=True,
-                                 name="minflow machine").start()
+                threads.start(help_always, self.address, self.helpers)
 
 
 class Program:

@@ -21,7 +21,7 @@ from numba.extending import intrinsic
 from .llvm import WORD
 from .memory import at, scratch
 from .program import ALIGN, Program, rounded
-from .threads import RECORDERS
+from .threads import RECORDERS, number
 
 DOUBLE = ir.DoubleType()
 LITTLE = 1 << 16  # bytes
@@ -98,11 +98,13 @@ class Prepared:
     """What is to be done for one op whose arrays stay where they are; a call does it.
 
     The prepared ops of a plan share their rooms, since they run one after the other: `join`.
+    bytes, scratch: of the room, and of what all threads that may run it take for themselves.
     """
 
     def __init__(self, build: Callable[[Room], list[Step] | None]):
         room = Room()
         self.build, self.steps, self.bytes = build, build(room), room.used
+        self.scratch = number() * max([step.scratch for step in self.steps or ()], default=0)
         self.program: Program | None = None
 
     def settle(self, memory: np.ndarray) -> None:

@@ -11,6 +11,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from ..accepted.threads import Settings
 
@@ -106,7 +107,7 @@ def split(chunks: int, do: Callable[[int], None]) -> None:
     try:
         while len(HELPERS) < helpers:
             HELPERS.append(queue.SimpleQueue())
-            threading.Thread(target=help_with, args=(HELPERS[-1],), daemon=True, name="minflow machine").start()
+            start(help_with, HELPERS[-1])
         work = Work(chunks, do)
         for works in HELPERS[:helpers]:
             works.put(work)
@@ -114,6 +115,12 @@ def split(chunks: int, do: Callable[[int], None]) -> None:
         work.wait()
     finally:
         IN_USE.release()
+
+
+def start(work: Callable, *args: object) -> None:
+    """A helper; where the system gives no thread, or Python ends, there is one fewer."""
+    with suppress(RuntimeError):
+        threading.Thread(target=work, args=args, daemon=True, name="minflow machine").start()
 
 
 def help_with(works: queue.SimpleQueue) -> None:

@@ -16,6 +16,7 @@ pytest.importorskip("numba", reason="the machine is compiled by numba, which is 
 import minflow as flow
 from minflow import nn
 from minflow.accepted.threads import Settings
+from minflow.compiler import room
 from minflow.compiler.plan import Plan
 from minflow.core.ops.elementwise import add, mul, neg
 from minflow.machine import program
@@ -303,12 +304,12 @@ def test_a_process_ends_while_helpers_spin():
 
 # ---- in plans --------------------------------------------------------------------------------------------------------
 
-def adding(arrays, outs, room, **attrs):
+def adding(arrays, outs, space, **attrs):
     """A builder of a sum, in two steps by way of its room."""
     (x, y), (out,) = arrays, outs
     if not all(isinstance(a, np.ndarray) and a.size % PART == 0 and a.dtype == np.float32 for a in (x, y)):
         return None
-    between = room.take(x.size)
+    between = space.take(x.size)
     return [scale(x.size // PART, x, between, 1.0, scratch=PART), mix(x.size // PART, between, y, out)]
 
 
@@ -387,6 +388,58 @@ def test_a_room_is_shared(steps_for_add):
     graph(flow.randn(4, 16), flow.randn(4, 16))
     calls = [call for call in plan_of(graph).calls if hasattr(call, "join")]
     assert len({step.words[1] for call in calls for step in call.steps if step.name == "scale"}) == 1
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_memory_of_kernels_is_asked_for(steps_for_add, monkeypatch, count):
+    """The room of the plan, and what each thread takes for itself: without them it would be refused by nobody."""
+    Settings.threads = count
+    x = flow.randn(300, 16)
+    graph = Chain()
+    graph(x, x)
+    plan = plan_of(graph)
+    kernels = x.nbytes + count * PART * 4
+    needed = plan.arena_bytes + x.nbytes + kernels
+    monkeypatch.setattr(room, "LITTLE", 0)
+    monkeypatch.setattr(room, "free_bytes", lambda: needed - 1)
+    with pytest.raises(flow.OutOfMemoryError) as found:
+        Chain()(x, x)
+    error = found.value
+    assert "the plan of this graph needs 0.1 MB of memory" in error.what and "test_program.py:" in error.where
+    assert error.values["needed"] == f"{needed} bytes, 0.0 MB of them for kernels to compute with"
+    assert error.values["free"] == f"{needed - 1} bytes" and "smaller batch" in error.hint
+    monkeypatch.setattr(room, "free_bytes", lambda: needed)
+    assert np.array_equal(Chain()(x, x).numpy(), graph(x, x).numpy())
+
+
+def test_a_system_that_gives_no_thread(monkeypatch):
+    """Its work is done by who calls."""
+    def refused(self):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    monkeypatch.setattr(program, "TEAM", program.Team())
+    monkeypatch.setattr(program.threads, "HELPERS", [])
+    Settings.threads = 4
+    arrays, steps, python = random_program(3)
+    program.Program(steps)()
+    found = [a.tobytes() for a in arrays]
+    arrays, steps, python = random_program(3)
+    for call in python:
+        call()
+    assert found == [a.tobytes() for a in arrays]
+    taken = []
+    program.threads.split(5, taken.append)
+    assert taken == [0, 1, 2, 3, 4]
+
+
+def test_memory_that_grows_often_is_held_twice_at_most():
+    team = program.Team()
+    for bytes in range(1000, 100_000, 1000):
+        if team.bytes < bytes:
+            team.grow(0, bytes)
+        assert bytes <= team.bytes
+    assert len(team.held) < 20
 
 
 def test_steps_of_one_op():

@@ -167,7 +167,7 @@ CAPS = {
     "onnx.forms": 822,          # a table of ops in another system's words; each is read alone
     "accepted": 380,            # names for other machines: answered for one process and one CPU, or refused
     "compat": 170,              # programs of OneFlow and PyTorch, unchanged
-    "machine": 4600,            # vectors, micro-kernels, products by them, loops over planes, steps and who runs them
+    "machine": 4750,            # vectors, micro-kernels, products by them, loops over planes, steps and who runs them
     "exercises": 3230,          # the checker, the teacher's tools, translations
     "exercises.lessons": None,  # an exercise is one file that is read alone
     "face": 1650,               # minflow/__init__.py, the namespaces of one screen each, the command line
@@ -350,8 +350,9 @@ def test_a_folder_is_a_table_of_contents():
 
 
 LATE = {"minflow.headless",    # imported by `minflow run` only
-        *[f"minflow.machine.{name}" for name in ("kept", "llvm", "micro", "vectors", "memory", "conv", "winograd",
-                                                 "depthwise", "norm", "pool", "activation", "steps", "program", "gemm",
+        *[f"minflow.machine.{name}" for name in ("kept", "jit", "llvm", "micro", "vectors", "memory", "conv",
+                                                 "winograd", "depthwise", "norm", "pool", "activation", "steps",
+                                                 "program", "gemm",
                                                  "shared", "blocks_norm", "blocks_depthwise", "blocks_slide",
                                                  "blocks_pool", "elementary", "clusters",
                                                  "updates", "elementwise", "recorder",

@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from llvmlite import ir
 
 from . import llvm
-from .conv import BYTES, compiled
+from .conv import BYTES
+from .jit import compiled, ir
 from .llvm import LANES, function
 from .memory import at
 from .threads import split

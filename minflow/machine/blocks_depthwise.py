@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import float32
 
 from ..core.ops.conv import positions
 from .blocks_norm import fits
 from .blocks_slide import RUN, flush, slide, slide_back, slide_products
 from .depthwise import PAIR, STEP, T0, T1, T2, TAP0, TAP1, TAP2, tables, weigh
+from .jit import float32
 from .llvm import LANES, number_at, put
 from .memory import cut
 from .steps import Room, Step, instruction, real_at, word_at

@@ -11,14 +11,15 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import float32
 
 from ..compiler.fusion.blocks import LANES
+from .jit import float32, inlined
 from .memory import cut
 from .steps import Room, Step, instruction, real_at, word_at
-from .vectors import (BOUNDS, BYTES, WIDE_BYTES, add, clipped, divide, filled, first_of, inlined, inside, load,
-                      load_some, load_wide, multiply, multiply_add, root, rounded, store, store_some, store_wide,
-                      subtract, widened)
+from .vectors import (
+    BOUNDS, BYTES, WIDE_BYTES, add, clipped, divide, filled, first_of, inside, load, load_some, load_wide, multiply,
+    multiply_add, root, rounded, store, store_some, store_wide, subtract, widened,
+)
 
 STEP = LANES * BYTES
 TILE = 128  # rows that are read twice

@@ -9,17 +9,16 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from llvmlite import ir
-from numba import float32
 
 from ..core.ops.conv import positions
 from . import llvm
 from .blocks_norm import STEP, TILE, fits
 from .depthwise import word_at as table_at
+from .jit import float32, inlined, ir
 from .llvm import INT, LANES, function, word
 from .memory import cut
 from .steps import Room, Step, instruction, word_at
-from .vectors import BYTES, add, divide, filled, inlined, load, multiply, rounded, store, widened
+from .vectors import BYTES, add, divide, filled, load, multiply, rounded, store, widened
 
 MOST, LEAST = 8192, 4096  # pixels of a chunk
 NUMBERS, SMALL = ir.VectorType(INT, LANES), ir.VectorType(ir.IntType(8), LANES)

@@ -8,11 +8,11 @@ rows of the filter, which are the same code for two rows; what is beyond the ima
 
 from __future__ import annotations
 
-from numba import float32
 
 from . import llvm
+from .jit import float32, inlined
 from .llvm import LANES, function, word
-from .vectors import BYTES, add, clip, filled, inlined, load, store
+from .vectors import BYTES, add, clip, filled, load, store
 
 NINE, RUN = 9, 256  # taps of a filter; pixels whose products are added up apart
 ROW = 3 * LANES  # of a filter

@@ -15,14 +15,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from llvmlite import ir
-from numba import float32, types
-from numba.extending import intrinsic
 
 from ..compiler.fusion import clusters as fusion
 from ..core.ir import Value, outputs_of
 from . import elementary, llvm
-from .conv import BYTES, compiled
+from .conv import BYTES
+from .jit import compiled, float32, intrinsic, ir, types
 from .llvm import FLOAT, LANES, VECTOR, WORD, function, number_at, put
 from .steps import Room, Step, instruction, word_at
 from .vectors import add, called, filled, load, load_some, store, store_some, vector

@@ -12,8 +12,8 @@ who call this.
 from __future__ import annotations
 
 import numpy as np
-from numba import carray, njit
 
+from .jit import carray, compiled
 from .llvm import LANES, ask_for, clear, copy, copy_pairs, copy_turned, gather_turned, number_at, put
 from .micro import PANEL, VECTORS
 from .product import BYTES
@@ -21,7 +21,6 @@ from .program import call
 from .steps import instruction, real_at, run_routine, word_at, words_from
 from .vectors import add, clipped, filled, load, load_some, store, store_some
 
-compiled = njit(nogil=True, cache=True, error_model="numpy")
 AHEAD = 64  # numbers that are asked for before they are read
 FULL = 64  # pixels of a row that is long enough to be turned alone
 # Sizes of one convolution, in this order, in an array of int64 (`kernels.Sizes`). X_ROOM, Y_ROOM: rows of a block of

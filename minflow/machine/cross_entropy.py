@@ -10,10 +10,10 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numba.extending import intrinsic
 
 from . import elementary, llvm
 from .elementwise import flat
+from .jit import intrinsic
 from .llvm import LANES, number_at, put
 from .steps import Room, Step, instruction, word_at
 from .vectors import (BYTES, add, called, divide, filled, load_some, multiply, store_some, subtract, total)

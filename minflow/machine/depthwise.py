@@ -15,11 +15,11 @@ import functools
 import math
 
 import numpy as np
-from numba import float32
 
 from ..core.ops.conv import positions
 from . import llvm
-from .conv import BYTES, compiled, zero
+from .conv import BYTES, zero
+from .jit import compiled, float32
 from .llvm import LANES, WIDE, WORD, copy, copy_turned, function, number_at, put, word
 from .memory import at, chunks_of, scratch
 from .threads import split

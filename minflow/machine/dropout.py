@@ -8,12 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from . import llvm
 from .elementwise import flat
+from .jit import intrinsic, ir, types
 from .llvm import INT, LANES, WORD, function
 from .steps import Room, Step, instruction, real_at, word_at
 from .vectors import BYTES, filled, load_some, multiply, store_some, vector

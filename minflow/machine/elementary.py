@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from llvmlite import ir
 
+from .jit import ir
 from .llvm import INT, LANES, VECTOR, filled, multiply_add
 from .vectors import called
 

@@ -10,10 +10,9 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numba.extending import intrinsic
 
 from . import llvm
-from .conv import compiled
+from .jit import compiled, intrinsic
 from .llvm import LANES, number_at, put
 from .shared import publish
 from .steps import Room, Step, instruction, word_at

@@ -14,15 +14,14 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from .jit import compiled
 from .llvm import LANES, clear, copy_tile, copy_turned
 from .micro import PANEL, ROWS, VECTORS
 from .product import product as multiply
 from .steps import Room, Step, instruction, real_at, run_routine, word_at
 from .vectors import BOUNDS, BYTES, clipped, filled, load, load_some, multiply_add, store, store_some
 
-compiled = njit(nogil=True, cache=True, error_model="numpy")
 TILE = LANES * LANES
 QUAD = 4  # numbers of the sum that a micro-kernel takes at a time, or a multiple of those
 DEEPEST = 800  # numbers of the sum at a time

@@ -1,32 +1,128 @@
-"""What is compiled is kept on disk: by numba, which sees by the one file of a function whether it has changed.
+"""Compiled kernels are kept on disk: a process that finds them loads machine code, and compiles nothing.
 
-A compiled function of this room holds code of the room's other files, too, so here any change of any of them counts:
-else old and new code meet after an update, and the process ends in a segmentation fault. Imported first of all.
+They are object files of LLVM in two archives, since two processes compile half of them each. A compiled function holds
+code of the room's other files, too, so any change of any of these files makes all of it stale: their hash is part of
+the archives' names, as is the processor that the code is for. Who changes the code of this room compiles anew.
+Read next: `jit.py`, which compiles.
 """
 
 from __future__ import annotations
 
+import ctypes
+import functools
 import hashlib
+import json
+import os
+import sys
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Mapping
 from pathlib import Path
 
-from numba.core.caching import CacheImpl
+import llvmlite
+from llvmlite import binding
 
 ROOM = Path(__file__).parent
-STAMP = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(ROOM.glob("*.py")))).hexdigest()
+PARTS = (0, 1)
+FOLDER = "MINFLOW_KERNELS"  # the environment's name for where archives are to be
+SYMBOLS = "symbols.json"  # of an archive: name of a function -> what LLVM calls it
+ADDRESSES: dict[str, int] = {}  # of compiled functions, by their names
+ENGINES: list[binding.ExecutionEngine] = []  # who holds the code
+# What the code names for errors that it never raises; numba itself, where it is imported, brings them.
+UNREACHED = ("numba_gil_ensure", "numba_gil_release", "numba_unpickle", "numba_do_raise",
+             "numba_runtime_build_excinfo_struct", "NRT_Free", "NRT_MemInfo_call_dtor")
 
 
-def of_this_room(kind: type) -> type:
-    """One of numba's ways to find a place, for functions of this room alone, and with the stamp of all its files."""
-
-    class Located(kind):
-        @classmethod
-        def from_function(cls, function, file):
-            return super().from_function(function, file) if Path(file).parent == ROOM else None
-
-        def get_source_stamp(self):
-            return STAMP
-
-    return Located
+def processor() -> tuple[str, str]:
+    """The name and the features that numba compiles for."""
+    return (os.environ.get("NUMBA_CPU_NAME") or binding.get_host_cpu_name(),
+            os.environ.get("NUMBA_CPU_FEATURES") or binding.get_host_cpu_features().flatten())
 
 
-CacheImpl._locator_classes = [*map(of_this_room, CacheImpl._locator_classes), *CacheImpl._locator_classes]
+@functools.cache
+def stamp() -> str:
+    """Changes with the processor, with LLVM, and with any file of this room."""
+    found = hashlib.sha256("\n".join([*processor(), llvmlite.__version__, sys.platform]).encode())
+    for file in sorted(ROOM.glob("*.py")):
+        found.update(file.read_bytes())
+    return found.hexdigest()[:16]
+
+
+def folders() -> list[Path]:
+    """Where archives may be, the first choice first: with Python's own compiled files, or in the user's cache."""
+    if said := os.environ.get(FOLDER):
+        return [Path(said)]
+    base = os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_CACHE_HOME")
+    try:
+        return [ROOM / "__pycache__", (Path(base) if base else Path.home() / ".cache") / "minflow"]
+    except RuntimeError:  # a user without a home
+        return [ROOM / "__pycache__"]
+
+
+def name_of(part: int) -> str:
+    return f"kernels-{stamp()}-{part}.zip"
+
+
+def complete() -> bool:
+    """Has somebody compiled everything?"""
+    return all(any((folder / name_of(part)).is_file() for folder in folders()) for part in PARTS)
+
+
+@functools.cache
+def load() -> bool:
+    """Have all of it in this process, if it was compiled."""
+    return all([load_part(part) for part in PARTS])
+
+
+def load_part(part: int) -> bool:
+    """Have a part in this process. What cannot be read is as if it were not there."""
+    for folder in folders():
+        try:
+            with zipfile.ZipFile(folder / name_of(part)) as archive:
+                symbols = json.loads(archive.read(SYMBOLS))
+                objects = [archive.read(name) for name in symbols]
+        except (OSError, KeyError, ValueError, zipfile.BadZipFile, zlib.error):
+            continue
+        engine = engine_of(objects)
+        ADDRESSES.update({name: engine.get_function_address(symbol) for name, symbol in symbols.items()})
+        return True
+    return False
+
+
+def engine_of(objects: list[bytes]) -> binding.ExecutionEngine:
+    """These object files, linked in memory: one engine for all that one process has compiled, as it was there."""
+    nowhere = ctypes.cast(ctypes.pythonapi.Py_FatalError, ctypes.c_void_p).value
+    for name in UNREACHED:
+        if binding.address_of_symbol(name) is None:
+            binding.add_symbol(name, nowhere)
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    machine = binding.Target.from_default_triple().create_target_machine()
+    engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
+    for code in objects:
+        engine.add_object_file(binding.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    ENGINES.append(engine)
+    return engine
+
+
+def save(part: int, compiled: Mapping[str, tuple[str, bytes]]) -> bool:
+    """Keep what was compiled, name -> (what LLVM calls it, object file), in the first folder that lets us."""
+    for folder in folders():
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            place, name = tempfile.mkstemp(prefix="kernels-", suffix=".part", dir=folder)
+        except OSError:
+            continue
+        try:
+            with os.fdopen(place, "wb") as file, zipfile.ZipFile(file, "w") as archive:
+                archive.writestr(SYMBOLS, json.dumps({key: symbol for key, (symbol, _) in compiled.items()}))
+                for key, (_, code) in compiled.items():
+                    archive.writestr(key, code)
+            os.chmod(name, 0o644)
+            os.replace(name, folder / name_of(part))
+            return True
+        except OSError:  # a full disk, for one
+            Path(name).unlink(missing_ok=True)
+    return False

@@ -34,7 +34,12 @@ MOST_SUMS = 1 << 20  # numbers of one
 MOVED = 1 << 15  # numbers that a chunk reads, where little is computed with them
 SPARE = LANES * LANES  # numbers that a panel is packed with
 NOTHING = np.zeros(1, "i8")
-CODES = product.address, outer.address, conv.image_in(0).code
+
+
+@functools.cache
+def codes() -> tuple[int, int, int]:
+    """Of what the instructions call."""
+    return product.address, outer.address, conv.image_in(0).code
 
 
 class Sizes:
@@ -53,7 +58,7 @@ class Sizes:
         hq, wq = (oh, ow) if self.few else (-(-(h + 2 * padding[0]) // sh), -(-(w + 2 * padding[1]) // sw))
         self.rooms, length = rooms, length_of(self.depth) if self.few else LANES
         self.array = np.array([c, h, w, filters, kh, kw, oh, ow, sh, sw, *padding, *dilation, blocks, hq, wq, *rooms,
-                               *spread, self.taps, self.few, length, *CODES, *[0] * (blocks * LANES)], "i8")
+                               *spread, self.taps, self.few, length, *codes(), *[0] * (blocks * LANES)], "i8")
         phases = 1 if self.few else sh * sw
         self.images = blocks * phases * hq * wq * LANES
         self.pixels, self.padded = oh * ow, -(-filters // LANES) * LANES

@@ -8,18 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from llvmlite import ir
-from numba import types
-from numba.core import codegen, config
-from numba.extending import intrinsic
 
-from . import kept as kept  # before anything is compiled
+from .jit import intrinsic, ir, types
+from .kept import processor
 
 LANES = 16
 FLOAT, WORD, INT = ir.FloatType(), ir.IntType(64), ir.IntType(32)
 VECTOR = ir.VectorType(FLOAT, LANES)
-# 32 registers of 16 numbers, not 16 of 8; of the machine that numba compiles for (NUMBA_CPU_NAME, NUMBA_CPU_FEATURES)
-WIDE = "+avx512f" in (config.CPU_FEATURES or codegen.get_host_cpu_features())
+WIDE = "+avx512f" in processor()[1]  # 32 registers of 16 numbers, not 16 of 8
 
 
 def define(module: ir.Module, name: str, count: int, body: Callable, inline: bool = True) -> ir.Function:

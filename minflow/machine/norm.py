@@ -8,9 +8,9 @@ What it computes: `../core/ops/norm.py`.
 from __future__ import annotations
 
 import numpy as np
-from numba import float32, float64
 
-from .conv import BYTES, compiled
+from .conv import BYTES
+from .jit import compiled, float32, float64
 from .llvm import LANES, number_at, put
 from .memory import at, chunks_of, scratch
 from .threads import split

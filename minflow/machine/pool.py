@@ -6,11 +6,10 @@ What it computes: `../core/ops/pool.py`.
 from __future__ import annotations
 
 import numpy as np
-from llvmlite import ir
-from numba import float32, float64
 
 from . import llvm
-from .conv import BYTES, compiled
+from .conv import BYTES
+from .jit import compiled, float32, float64, ir
 from .llvm import INT, LANES, function, number_at, put, word
 from .memory import at, chunks_of
 from .threads import split

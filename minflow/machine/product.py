@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from .jit import Code
 from .llvm import LANES
 from .micro import CHANNELS, DEEP, PANEL, PIXELS, ROWS, VECTORS
-from .steps import routine
 
 R0, R1, R2, R3 = ROWS
 WIDE0, WIDE1, WIDE2, WIDE3 = [PIXELS[p, VECTORS] for p in ROWS]
@@ -13,7 +13,7 @@ DEEP_WIDE, DEEP_ONE = CHANNELS[VECTORS], CHANNELS[1]
 BYTES = 4
 
 
-@routine
+@Code
 def product(rows, a, b, table, count, far, length, c, c_row, vectors, c_beside, origin):
     """So many rows side by side, of one panel of filters. origin: 0, or what sums begin from: c, or a bias of the
     panel. The last tile of rows begins earlier where it would reach too far: some rows are then computed twice, which
@@ -52,7 +52,7 @@ def product(rows, a, b, table, count, far, length, c, c_row, vectors, c_beside, 
                 ONE3(x, b, table, count, far, LANES, length, y, c_row, c_beside, z, row, beside)
 
 
-@routine
+@Code
 def outer(rows, a, b, table, count, far, length, c, c_row, columns, b_beside, adds):
     """At most 16 rows, which are channels of a block, of all columns; the sum runs over pixels."""
     for i in range(0, rows, DEEP):

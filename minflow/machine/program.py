@@ -18,14 +18,12 @@ import threading
 from collections.abc import Sequence
 
 import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.extending import intrinsic
 
 from ..accepted.threads import Settings
 from . import threads
-from .llvm import LANES, WORD
-from .memory import at, scratch
+from .jit import Code, compiled, intrinsic, ir, types
+from .llvm import WORD
+from .memory import at
 from .shared import (add_to, exchange, fetch, lock, pause, publish, sleep_until_woken, unlock, wake_all, yield_core)
 
 LINE = 128  # bytes: two lines of the cache, which the processor fetches together
@@ -40,6 +38,7 @@ ENTRY = 24  # bytes of a step in the table: its code, its words, how many chunks
 LEFT = (1 << 32) - 1
 SPINS = 4000  # pauses: before a thread that waits gives its core away, or sleeps
 ALONE = os.name != "posix"  # there are no helpers where the system has no pthread_cond_wait
+shared = compiled if ALONE else Code
 
 
 @intrinsic
@@ -54,7 +53,7 @@ def call(context, code, words, chunk, scratch):
 
 # ---- what is compiled ------------------------------------------------------------------------------------------------
 
-@njit(nogil=True, cache=True)
+@compiled
 def do_steps(table, step, count, most, scratch):
     """The steps from this one on, up to the first of more than `most` chunks, which is returned."""
     while step < count:
@@ -68,7 +67,7 @@ def do_steps(table, step, count, most, scratch):
     return step
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def take(team, ticket, scratch):
     """Do a chunk of the step that the ticket was of; after its last chunk, show all the next step."""
     table, first, count = fetch(team + TABLE), fetch(team + FIRST), fetch(team + COUNT)
@@ -83,7 +82,13 @@ def take(team, ticket, scratch):
         publish(team + TICKET, (first + step) << 32 | left)
 
 
-@njit(nogil=True, cache=True)
+@Code
+def run_alone(table, count, scratch):
+    """A program, by this thread."""
+    do_steps(table, 0, count, LEFT, scratch)
+
+
+@shared
 def run(team, wanted, table, count, scratch):
     """A program, by so many threads; alone where others run one."""
     step = do_steps(table, 0, count, 1, scratch)
@@ -118,7 +123,7 @@ def run(team, wanted, table, count, scratch):
     publish(team + BUSY, 0)
 
 
-@njit(nogil=True, cache=True)
+@shared
 def help_always(team, me):
     """What helper number `me`, counted from 1, does: chunks, wherever there are some."""
     spins = 0
@@ -175,7 +180,7 @@ class Team:
             self.bytes = bytes
             while self.helpers < helpers:
                 self.helpers += 1
-                threads.start(help_always, self.address, self.helpers)
+                threads.start(help_always.call, self.address, self.helpers)
 
 
 class Program:
@@ -184,30 +189,35 @@ class Program:
     def __init__(self, steps: Sequence) -> None:
         self.steps = steps  # they hold what their words and instructions stand in
         self.table = np.array([(step.code, at(step.words), step.chunks) for step in steps], "i8").reshape(-1, 3)
+        self.place = at(self.table)
         self.most = max([step.chunks for step in steps], default=0)
         self.bytes = max([step.scratch for step in steps], default=0)
         self.cores = threads.number() if self.most > 1 else 1
 
     def __call__(self) -> None:
-        table, count, wanted = at(self.table), len(self.table), min(Settings.threads or self.cores, self.most)
-        memory = scratch("step", self.bytes // 4 + LANES)  # held until all is done
-        mine = rounded(at(memory), ALIGN)
+        wanted, mine = min(Settings.threads or self.cores, self.most), OWN
+        if mine.bytes < self.bytes:
+            mine.grow(self.bytes)
         if wanted < 2 or ALONE:
-            do_steps(table, 0, count, LEFT, mine)
+            run_alone.call(self.place, len(self.steps), mine.place)
             return
         team = TEAM
         if team.helpers < wanted - 1 or team.bytes < self.bytes:
             team.grow(wanted - 1, self.bytes)
-        run(team.address, wanted, table, count, mine)
+        run.call(team.address, wanted, self.place, len(self.steps), mine.place)
 
 
-def warmup() -> None:
-    """Each compiled function once, for a team without helpers and a program without steps."""
-    team = Team()
-    team.words[WANTED // 8] = -1
-    do_steps(0, 0, 0, 0, 0)
-    if not ALONE:
-        run(team.address, 1, 0, 0, 0), help_always(team.address, 1)
+class Own(threading.local):
+    """Scratch memory of the thread that runs a program. It is kept, as helpers keep theirs."""
+
+    bytes, place, memory = -1, 0, None
+
+    def grow(self, bytes: int) -> None:
+        memory = np.empty(bytes + ALIGN, np.uint8)
+        self.memory, self.place, self.bytes = memory, rounded(at(memory), ALIGN), bytes
+
+
+OWN = Own()
 
 
 def rounded(number: int, size: int) -> int:

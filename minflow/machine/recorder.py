@@ -9,8 +9,8 @@ import time
 from collections.abc import Sequence
 
 import numpy as np
-from numba import types
 
+from .jit import types
 from .program import ALONE, Program, call
 from .shared import publish
 from .steps import Step, instruction, word_at

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import platform
 
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
+from .jit import intrinsic, ir, types
 from .llvm import WORD
 from .vectors import called
 

@@ -127,56 +127,40 @@ def warmup() -> float:
     notice.daemon = True
     notice.start()
     try:
-        run_all()
+        compile_all()
     finally:
         notice.cancel()
     return time.perf_counter() - begun
 
 
-def run_all() -> None:
-    """Each compiled function once. Where nothing was compiled before, another process compiles half of them."""
-    from . import memory
+def compile_all() -> None:
+    """Compile each kernel, or read what was compiled. Where nothing was, another process compiles half of them."""
+    from . import jit, kept
 
-    code = "from minflow.machine import start; start.run_half()"
-    other = None if memory.compiled_before() else subprocess.Popen(
-        [sys.executable, "-c", code], env={**os.environ, "MINFLOW_MACHINE": "0"}, stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    for module in halves()[0]:  # an instruction is compiled where it is defined
+    import_all()
+    if not jit.COMPILES or kept.load():
+        return
+    code = f"from minflow.machine import start; start.compile_part({kept.PARTS[1]})"
+    other = subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "MINFLOW_MACHINE": "0"},
+                             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    jit.compile_part(kept.PARTS[0])
+    other.wait()
+    if not kept.load_part(kept.PARTS[1]):  # where nothing can be kept, each process compiles all of it
+        jit.compile_part(kept.PARTS[1])
+
+
+def import_all() -> None:
+    """The modules with what is compiled."""
+    for module in [*dict.fromkeys(STEPS.values()), "kernels", "recorder"]:
         importlib.import_module(f".{module}", __package__)
-    from . import program
-
-    program.warmup()
-    if other is not None:
-        other.wait()
-    run_half()
 
 
-def halves() -> tuple[list[str], list[str]]:
-    """The modules of steps, cut so that the second part and what eager calls take as long as the first."""
-    modules = list(dict.fromkeys(STEPS.values()))
-    middle = modules.index("clusters")
-    return modules[:middle], modules[middle:]
+def compile_part(part: int) -> None:
+    """In a process of its own."""
+    from . import jit
 
-
-def run_half() -> None:
-    """The second part of the modules of steps, and the functions that eager calls, which are compiled at their first
-    call."""
-    for module in halves()[1]:
-        importlib.import_module(f".{module}", __package__)
-    from . import kernels
-
-    weight, vector = np.ones((16, 1, 3, 3), "f4"), np.ones(16, "f4")
-    for size in (4, 8):  # depthwise, by tables and by masks; columns and planes
-        x = np.ones((2, 16, size, size), "f4")
-        depthwise = dict(stride=(1, 1), padding=(1, 1), dilation=(1, 1), groups=16)
-        kernels.conv2d(x, weight, **depthwise)
-        kernels.conv2d_weight_grad(x, x, weight.shape, **depthwise)
-        _, mean, var = kernels.batch_norm(x, vector, vector, 1e-5)
-        kernels.batch_norm_grad(x, x, vector, mean, var, 1e-5)
-    y, indices = kernels.max_pool2d(x, (2, 2), (2, 2), (0, 0), (1, 1), False)
-    kernels.max_pool2d_grad(y, indices, x.shape, True)
-    many = np.ones(1 << 12, "f4")
-    kernels.erf(many), kernels.relu6_grad(many, many)
+    import_all()
+    jit.compile_part(part)
 
 
 def by_environment() -> None:

@@ -14,10 +14,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from llvmlite import ir
-from numba import cfunc, types
-from numba.extending import intrinsic
 
+from .jit import Code, intrinsic, ir, types
 from .llvm import WORD
 from .memory import at, scratch
 from .program import ALIGN, Program, rounded
@@ -25,7 +23,7 @@ from .threads import RECORDERS, number
 
 DOUBLE = ir.DoubleType()
 LITTLE = 1 << 16  # bytes
-ARGUMENTS = 12  # of a routine
+ARGUMENTS = 12  # of a routine: code that instructions call by its address, which is among their words
 
 
 class Step(NamedTuple):
@@ -62,35 +60,21 @@ Builder = Callable[..., "list[Step] | None"]  # (arrays, outs, room, **attrs); N
 
 def instruction(function: Callable) -> Callable[..., Step]:
     """Decorates a compiled kernel `(words, chunk, scratch)`; gives a function that makes steps of it."""
-    compiled = cfunc(types.void(types.int64, types.int64, types.int64), cache=True, error_model="numpy")(function)
+    code = Code(function)
 
     def step(chunks: int, *words: object, scratch: int = 0) -> Step:
         """words: arrays (their addresses), ints, and floats, which are read by `real_at`. scratch: in float32."""
         holds = tuple([word for word in words if isinstance(word, np.ndarray)])
-        return Step(compiled.address, np.array([as_word(word) for word in words], "i8"), chunks, scratch * 4,
+        return Step(code.address, np.array([as_word(word) for word in words], "i8"), chunks, scratch * 4,
                     function.__name__, holds)
 
     step.__name__, step.__doc__ = function.__name__, inspect.getdoc(function)
     return step
 
 
-class Routine(NamedTuple):
-    """Compiled code that instructions call by its address, which is among their words: it is compiled once, not with
-    each of them. code: what holds it."""
-
-    address: int
-    code: object
-
-
-def routine(function: Callable) -> Routine:
-    """Decorates code of ARGUMENTS int64."""
-    compiled = cfunc(types.void(*[types.int64] * ARGUMENTS), cache=True, error_model="numpy")(function)
-    return Routine(compiled.address, compiled)
-
-
 def as_word(word: object) -> int:
     if isinstance(word, np.ndarray):
-        return at(word) if word.flags.c_contiguous else word.ctypes.data
+        return at(word)
     return int(np.float64(word).view("i8")) if isinstance(word, float) else int(word)
 
 

@@ -8,8 +8,8 @@ Eager keeps NumPy's kernels, which cost less for one call; a plan runs these. Wh
 from __future__ import annotations
 
 import numpy as np
-from numba import float32
 
+from .jit import float32
 from .llvm import LANES, number_at, put
 from .steps import Step, instruction, real_at, word_at
 from .vectors import add, divide, filled, load_some, multiply, root, store_some

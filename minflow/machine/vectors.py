@@ -8,15 +8,11 @@ from __future__ import annotations
 
 import math
 
-from llvmlite import ir
-from numba import njit, types
-from numba.core.datamodel.models import PrimitiveModel
-from numba.extending import intrinsic, register_model
 
 from . import llvm
+from .jit import PrimitiveModel, intrinsic, ir, register_model, types
 from .llvm import FLOAT, INT, LANES, VECTOR
 
-inlined = njit(inline="always")  # written into who calls it, instead of being compiled apart, and again with its caller
 BYTES = 4
 WIDE_BYTES = 8 * LANES  # of a vector of float64
 DOUBLE = ir.DoubleType()

@@ -16,9 +16,10 @@ import numpy as np
 
 from . import llvm
 from .conv import (
-    BLOCKS, F, HQ, IMAGE_IN, OH, OUTER, OW, PRODUCT, SPARE, WQ, Y_ROOM, compiled, finish, line_in, pack_panel, plane_in,
+    BLOCKS, F, HQ, IMAGE_IN, OH, OUTER, OW, PRODUCT, SPARE, WQ, Y_ROOM, finish, line_in, pack_panel, plane_in,
     plane_out, sizes_of, zero,
 )
+from .jit import compiled
 from .llvm import LANES, function, number_at, put, word
 from .micro import PANEL, VECTORS
 from .product import BYTES

@@ -108,7 +108,7 @@ def test_the_convolutions_of_avx2_are_proved_too(tmp_path):
         pytest.skip("this processor has no AVX2")
     features = "+avx,+avx2,+bmi,+bmi2,+fma,+sse4.2"
     environment = {**os.environ, "NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": features,
-                   "NUMBA_CACHE_DIR": str(tmp_path)}
+                   "MINFLOW_KERNELS": str(tmp_path)}
     program = "from minflow.machine import llvm; assert not llvm.WIDE; import pytest, sys; sys.exit(pytest.main())"
     names = "machine_convolutions", "blocks_convolutions", "loops"
     files = [str(Path(__file__).with_name(f"test_{name}.py")) for name in names]

@@ -294,8 +294,7 @@ def test_a_process_ends_while_helpers_spin():
         from minflow.accepted.threads import Settings
         from minflow.machine import program
         Settings.threads = 3
-        program.warmup()
-        program.TEAM.grow(2, 64)
+                program.TEAM.grow(2, 64)
         program.TEAM.words[program.WANTED // 8] = 3
         """
     for _ in range(3):

@@ -86,10 +86,10 @@ class Sizes:
         if kh == kw in winograd.RESULTS and sh == sw == 1 and tuple(dilation) == (1, 1) and c >= FEW and filters >= FEW:
             m = winograd.RESULTS[kh]
             count = -(-oh // m) * -(-ow // m)
-            if count >= LEAST_TILES and FEWER * count * winograd.N**2 <= oh * ow * kh * kw:
+            if count >= LEAST_TILES and FEWER * count * (m + kh - 1)**2 <= oh * ow * kh * kw:
                 self.tiles = Tiles(self, m, kh)
         t = self.tiles
-        self.room = self.weights if t is None else t.panels * t.each * winograd.N**2  # numbers of packed filters
+        self.room = self.weights if t is None else t.panels * t.each * t.points**2  # numbers of packed filters
         # Of a gradient of filters: in blocks, sums that do not stay near the processor cost more than tiles save.
         self.grad_tiles = None if t is None or rooms[1] and t.sums > MOST_SUMS else t
         self.sums = len(table) * LANES * self.padded if self.grad_tiles is None else self.grad_tiles.sums
@@ -111,8 +111,8 @@ class Tiles:
 
     def __init__(self, s: Sizes, m: int, r: int):
         oh, ow = s.size
-        self.m, self.r, self.down, self.across = m, r, -(-oh // m), -(-ow // m)
-        blocks, places = int(s.array[conv.BLOCKS]), winograd.N**2
+        self.m, self.r, self.points, self.down, self.across = m, r, m + r - 1, -(-oh // m), -(-ow // m)
+        blocks, places = int(s.array[conv.BLOCKS]), self.points**2
         self.array = s.array.copy()
         self.array[[conv.HQ, conv.WQ]] = hq, wq = self.down * m + r - 1, self.across * m + r - 1
         row = places * (blocks * LANES + s.padded) * self.across * 4
@@ -121,7 +121,7 @@ class Tiles:
         self.images = blocks * hq * wq * LANES
         self.seen, self.products = places * blocks * room * LANES, places * -(-s.filters // PANEL) * PANEL * room
         self.results = -(-s.filters // PANEL) * PANEL * self.down * self.across * m * m
-        self.strip = winograd.N * max(wq, winograd.N) * LANES
+        self.strip = self.points * max(wq, self.points) * LANES
         self.table = np.arange(blocks, dtype="i8") * (room * LANES)
         self.panels, self.each = -(-s.filters // PANEL), blocks * LANES * PANEL
         self.sums = places * blocks * LANES * s.padded
@@ -161,12 +161,12 @@ def filtered(s: Sizes, x: np.ndarray, weight: np.ndarray, bias: object, out: np.
         return [conv.filters_packed(s.panels, weight, packed, s.filters, s.depth, s.taps, turned, each, scratch=SPARE),
                 conv.images_filtered(chunks, x, s.array, s.images + results, packed, out, bias, s.table, *common,
                                      s.images, s.images, scratch=s.images + results + s.rows)]
-    values = room.take(t.panels * t.each * winograd.N**2)
+    values = room.take(t.panels * t.each * t.points**2)
     places, spare = t.places()
     return [winograd.filters_valued(t.panels, weight, values, s.filters, s.depth, turned, t.r, t.panels, t.each,
-                                    scratch=SPARE + s.taps * t.each + t.strip),
-            winograd.images_filtered(chunks, x, t.array, spare, values, out, bias, t.table, *common, t.m, t.down,
-                                     t.across, t.at_once, *places, scratch=spare + s.rows)]
+                                    t.points, scratch=SPARE + s.taps * t.each + t.strip),
+            winograd.images_filtered(chunks, x, t.array, spare, values, out, bias, t.table, *common, t.m, t.points,
+                                     t.down, t.across, t.at_once, *places, scratch=spare + s.rows)]
 
 
 def filters_grad(s: Sizes, grad: np.ndarray, x: np.ndarray, out: np.ndarray, room: Room, at_once: int) -> list[Step]:
@@ -181,9 +181,9 @@ def filters_grad(s: Sizes, grad: np.ndarray, x: np.ndarray, out: np.ndarray, roo
                 sum_of_parts(target, out, parts, size, s.depth, s.filters, s.padded, s.taps, depth)]
     places, spare = t.places()
     return [winograd.images_filters_grad(parts, x, t.array, spare, grad, target, NOTHING, size, s.n, at_once, t.m,
-                                         t.down, t.across, t.at_once, *places, scratch=spare + s.rows),
+                                         t.points, t.down, t.across, t.at_once, *places, scratch=spare + s.rows),
             winograd.filters_from_values(s.depth, target, out, parts, size, s.filters, s.depth, s.padded, depth, t.r,
-                                         scratch=3 * winograd.N**2 * LANES)]
+                                         t.points, scratch=3 * t.points**2 * LANES)]
 
 
 def sum_of_parts(parts: int, out: np.ndarray, count: int, part: int, rows: int, columns: int, row: int, taps: int = 0,

@@ -3,8 +3,8 @@
 A tile of m x m results of a filter of r x r pixels is a product of polynomials in two variables, so it is known from
 its values at n = m + r - 1 points in each: values of the tile of images V = B^T x B, of the filter U = G w G^T, then
 one product of matrices over the channels for each of the n * n places, and back by Y = A^T M A. The gradient of the
-filters is the transpose of that: dw = G^T (sum V^T (A dY A^T)) G. With the points 0, +-3/4, +-3/2 and infinity, exact
-in binary, errors are two to five times NumPy's: 1e-6 of the results' size; with 0, +-1, +-2 they are four times that.
+filters is the transpose of that: dw = G^T (sum V^T (A dY A^T)) G. Points are exact in binary, and those that lose least
+of some dozens: errors are two to six times NumPy's, 1e-6 to 2e-6 of the results' size; with 0, +-1, +-2 more.
 Source: Lavin & Gray 2016 (arXiv:1509.09308); the points: Barabasz et al. 2020 (arXiv:1803.10986).
 """
 
@@ -27,14 +27,15 @@ from .program import call
 from .steps import instruction, real_at, run_routine, word_at
 from .vectors import add, load, store
 
-POINTS = [Fraction(p) for p in ("0", "3/4", "-3/4", "3/2", "-3/2")]
-N = len(POINTS) + 1
-RESULTS = {5: 2, 3: 4}  # size of the filter -> size of a tile of results
+RESULTS = {5: 3, 3: 4}  # size of the filter -> size of a tile of results
+M5 = RESULTS[5]
+POINTS = {5: ("1/4", "-1/4", "7/8", "-7/8", "7/4", "-7/4"), 3: ("0", "3/4", "-3/4", "3/2", "-3/2")}  # and infinity
 
 
 def matrices(m: int, r: int) -> tuple:
     """(A^T of m x n, G of n x r, B^T of n x n) in fractions: Y = A^T ((G g) * (B^T d)), the last point infinity."""
-    last = [Fraction(0)] * (N - 1) + [Fraction(1)]
+    points = [Fraction(p) for p in POINTS[r]]
+    last = [Fraction(0)] * len(points) + [Fraction(1)]
 
     def with_roots(roots):
         found = [Fraction(1)]
@@ -42,17 +43,17 @@ def matrices(m: int, r: int) -> tuple:
             found = [x - root * y for x, y in zip([Fraction(0), *found], [*found, Fraction(0)])]
         return found
 
-    results = [[p**i for p in POINTS] + [Fraction(int(i == m - 1))] for i in range(m)]
+    results = [[p**i for p in points] + [Fraction(int(i == m - 1))] for i in range(m)]
     filters, data = [], []
-    for i, p in enumerate(POINTS):
-        others = POINTS[:i] + POINTS[i + 1:]
+    for i, p in enumerate(points):
+        others = points[:i] + points[i + 1:]
         scale = Fraction(1)
         for q in others:
             scale *= p - q
         filters.append([p**j / scale for j in range(r)])
         data.append([*with_roots(others), Fraction(0)])
     filters.append(last[-r:])
-    data.append(with_roots(POINTS))
+    data.append(with_roots(points))
     return tuple(np.array(rows, dtype=object) for rows in (results, filters, data))
 
 
@@ -104,21 +105,20 @@ def transform(name: str, matrix):
     return code
 
 
-A5, G5, DATA = matrices(RESULTS[5], 5)
-A3, G3, _ = matrices(RESULTS[3], 3)
-data_values = transform("data", DATA)
-values5, results5, filter5, spread5 = [
-    transform(f"{name}5", m) for name, m in (("filters", G5), ("results", A5), ("filters_back", G5.T.copy()),
-                                             ("results_back", A5.T.copy()))]
-values3, results3, filter3, spread3 = [
-    transform(f"{name}3", m) for name, m in (("filters", G3), ("results", A3), ("filters_back", G3.T.copy()),
-                                             ("results_back", A3.T.copy()))]
+A5, G5, DATA5 = matrices(RESULTS[5], 5)
+A3, G3, DATA3 = matrices(RESULTS[3], 3)
+values5, data5, results5, filter5, spread5 = [
+    transform(f"{name}5", m) for name, m in (("filters", G5), ("data", DATA5), ("results", A5),
+                                             ("filters_back", G5.T.copy()), ("results_back", A5.T.copy()))]
+values3, data3, results3, filter3, spread3 = [
+    transform(f"{name}3", m) for name, m in (("filters", G3), ("data", DATA3), ("results", A3),
+                                             ("filters_back", G3.T.copy()), ("results_back", A3.T.copy()))]
 
 
 # ---- steps ----------------------------------------------------------------------------------------------------------
 
 @compiled
-def filters_values(packed, r, panel, panels, count, values, strip):
+def filters_values(packed, r, n, panel, panels, count, values, strip):
     """U = G w G^T of a packed panel of filters, [tap][count numbers], to [place][panel][count numbers]; strip: n * r
     vectors."""
     every = panels * count
@@ -129,8 +129,8 @@ def filters_values(packed, r, panel, panels, count, values, strip):
                 values5(source, r * count, strip + x * LANES * BYTES, r * LANES)
             else:
                 values3(source, r * count, strip + x * LANES * BYTES, r * LANES)
-        for y in range(N):
-            source, target = strip + y * r * LANES * BYTES, values + (y * N * every + panel * count + i) * BYTES
+        for y in range(n):
+            source, target = strip + y * r * LANES * BYTES, values + (y * n * every + panel * count + i) * BYTES
             if r == 5:
                 values5(source, LANES, target, every)
             else:
@@ -138,44 +138,51 @@ def filters_values(packed, r, panel, panels, count, values, strip):
 
 
 @compiled
-def images_values(image, s, m, first, rows, across, room, values, strip):
+def images_values(image, s, m, n, first, rows, across, room, values, strip):
     """V = B^T x B of `rows` rows of tiles, to [place][block][room tiles][16]; strip: n * WQ vectors."""
     for block in range(s[BLOCKS]):
         for i in range(rows):
             top = image + (block * s[HQ] + (first + i) * m) * s[WQ] * LANES * BYTES
             for x in range(s[WQ]):
-                data_values(top + x * LANES * BYTES, s[WQ] * LANES, strip + x * LANES * BYTES, s[WQ] * LANES)
-            for y in range(N):
+                source, target = top + x * LANES * BYTES, strip + x * LANES * BYTES
+                if m == M5:
+                    data5(source, s[WQ] * LANES, target, s[WQ] * LANES)
+                else:
+                    data3(source, s[WQ] * LANES, target, s[WQ] * LANES)
+            for y in range(n):
                 for j in range(across):
-                    data_values(strip + (y * s[WQ] + j * m) * LANES * BYTES, LANES,
-                                values + ((y * N * s[BLOCKS] + block) * room + i * across + j) * LANES * BYTES,
-                                s[BLOCKS] * room * LANES)
+                    source = strip + (y * s[WQ] + j * m) * LANES * BYTES
+                    target = values + ((y * n * s[BLOCKS] + block) * room + i * across + j) * LANES * BYTES
+                    if m == M5:
+                        data5(source, LANES, target, s[BLOCKS] * room * LANES)
+                    else:
+                        data3(source, LANES, target, s[BLOCKS] * room * LANES)
 
 
 @compiled
-def results_of(values, blocks, m, first, rows, across, room, results, apart, strip):
+def results_of(values, blocks, m, n, first, rows, across, room, results, apart, strip):
     """Y = A^T M A of `rows` rows of tiles: [place][block][room tiles][16] to [row][across * m][16], a block `apart`
     numbers from the other."""
     width = across * m * LANES
     for block in range(blocks):
         for i in range(rows):
             for j in range(across):
-                for x in range(N):
+                for x in range(n):
                     source = values + ((x * blocks + block) * room + i * across + j) * LANES * BYTES
-                    if m == 2:
-                        results5(source, N * blocks * room * LANES, strip + x * LANES * BYTES, N * LANES)
+                    if m == M5:
+                        results5(source, n * blocks * room * LANES, strip + x * LANES * BYTES, n * LANES)
                     else:
-                        results3(source, N * blocks * room * LANES, strip + x * LANES * BYTES, N * LANES)
+                        results3(source, n * blocks * room * LANES, strip + x * LANES * BYTES, n * LANES)
                 for y in range(m):
                     target = results + (block * apart + ((first + i) * m + y) * width + j * m * LANES) * BYTES
-                    if m == 2:
-                        results5(strip + y * N * LANES * BYTES, LANES, target, LANES)
+                    if m == M5:
+                        results5(strip + y * n * LANES * BYTES, LANES, target, LANES)
                     else:
-                        results3(strip + y * N * LANES * BYTES, LANES, target, LANES)
+                        results3(strip + y * n * LANES * BYTES, LANES, target, LANES)
 
 
 @compiled
-def grads_values(grads, apart, blocks, m, first, rows, across, room, values, strip):
+def grads_values(grads, apart, blocks, m, n, first, rows, across, room, values, strip):
     """D = A dY A^T: from [row][across * m][16], a block `apart` numbers from the other, to
     [place][block][room tiles][16]."""
     width = across * m * LANES
@@ -184,30 +191,30 @@ def grads_values(grads, apart, blocks, m, first, rows, across, room, values, str
             for j in range(across):
                 source = grads + (block * apart + (first + i) * m * width + j * m * LANES) * BYTES
                 for x in range(m):
-                    if m == 2:
+                    if m == M5:
                         spread5(source + x * LANES * BYTES, width, strip + x * LANES * BYTES, m * LANES)
                     else:
                         spread3(source + x * LANES * BYTES, width, strip + x * LANES * BYTES, m * LANES)
-                for y in range(N):
-                    target = values + ((y * N * blocks + block) * room + i * across + j) * LANES * BYTES
-                    if m == 2:
+                for y in range(n):
+                    target = values + ((y * n * blocks + block) * room + i * across + j) * LANES * BYTES
+                    if m == M5:
                         spread5(strip + y * m * LANES * BYTES, LANES, target, blocks * room * LANES)
                     else:
                         spread3(strip + y * m * LANES * BYTES, LANES, target, blocks * room * LANES)
 
 
 @compiled
-def filters_back(values, r, count, found, strip):
+def filters_back(values, r, n, count, found, strip):
     """G^T dU G: from [place][count numbers] to [tap][count numbers]."""
     for i in range(0, count, LANES):
-        for x in range(N):
+        for x in range(n):
             source = values + (x * count + i) * BYTES
             if r == 5:
-                filter5(source, N * count, strip + x * LANES * BYTES, N * LANES)
+                filter5(source, n * count, strip + x * LANES * BYTES, n * LANES)
             else:
-                filter3(source, N * count, strip + x * LANES * BYTES, N * LANES)
+                filter3(source, n * count, strip + x * LANES * BYTES, n * LANES)
         for y in range(r):
-            source, target = strip + y * N * LANES * BYTES, found + (y * r * count + i) * BYTES
+            source, target = strip + y * n * LANES * BYTES, found + (y * r * count + i) * BYTES
             if r == 5:
                 filter5(source, LANES, target, count)
             else:
@@ -221,9 +228,10 @@ def filters_valued(words, chunk, scratch):
     """U of one panel of filters, to [place][panel][block][16][PANEL]. scratch: 16 vectors, a packed panel, a strip."""
     w, target, filters, channels = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
     turned, r, panels, each = word_at(words, 4), word_at(words, 5), word_at(words, 6), word_at(words, 7)
+    points = word_at(words, 8)
     panel = scratch + LANES * LANES * BYTES
     pack_panel(w, chunk * PANEL, filters, channels, r * r, turned, panel, scratch)
-    filters_values(panel, r, chunk, panels, each, target, panel + r * r * each * BYTES)
+    filters_values(panel, r, points, chunk, panels, each, target, panel + r * r * each * BYTES)
 
 
 @instruction
@@ -233,10 +241,10 @@ def images_filtered(words, chunk, scratch):
     s = sizes_of(words)
     values, y, bias, table = word_at(words, 3), word_at(words, 4), word_at(words, 5), word_at(words, 6)
     images, some, low, high = word_at(words, 7), word_at(words, 8), real_at(words, 9), real_at(words, 10)
-    m, down, across, at_once = word_at(words, 11), word_at(words, 12), word_at(words, 13), word_at(words, 14)
-    clear, seen = word_at(words, 15), scratch + word_at(words, 15) * BYTES
-    products, results = scratch + word_at(words, 16) * BYTES, scratch + word_at(words, 17) * BYTES
-    strip = scratch + word_at(words, 18) * BYTES
+    m, points, down, across = word_at(words, 11), word_at(words, 12), word_at(words, 13), word_at(words, 14)
+    at_once, clear = word_at(words, 15), word_at(words, 16)
+    seen, products = scratch + clear * BYTES, scratch + word_at(words, 17) * BYTES
+    results, strip = scratch + word_at(words, 18) * BYTES, scratch + word_at(words, 19) * BYTES
     panels, blocks = (s[F] + PANEL - 1) // PANEL, (s[F] + LANES - 1) // LANES
     tiles, far = at_once * across, LANES * PANEL
     width, pixels, room = across * m, s[OH] * s[OW], s[Y_ROOM]
@@ -249,8 +257,8 @@ def images_filtered(words, chunk, scratch):
         found = target if in_place else results
         for row in range(0, down, at_once):
             rows = min(at_once, down - row)
-            images_values(scratch, s, m, row, rows, across, tiles, seen, strip)
-            for place in range(N * N):
+            images_values(scratch, s, m, points, row, rows, across, tiles, seen, strip)
+            for place in range(points * points):
                 a = seen + place * s[BLOCKS] * tiles * LANES * BYTES
                 for panel in range(panels):
                     vectors = VECTORS if s[F] - panel * PANEL > LANES else 1
@@ -258,7 +266,7 @@ def images_filtered(words, chunk, scratch):
                     c = products + (place * blocks * LANES + panel * PANEL) * tiles * BYTES
                     run_routine(s[PRODUCT], rows * across, a, b, table, s[BLOCKS], far, LANES, c, LANES, vectors,
                                 tiles * LANES, 0)
-            results_of(products, blocks, m, row, rows, across, tiles, found, apart, strip)
+            results_of(products, blocks, m, points, row, rows, across, tiles, found, apart, strip)
         for block in range(blocks):
             source, filters = found + block * apart * BYTES, s[F] - block * LANES
             if room == 0:
@@ -280,10 +288,10 @@ def images_filters_grad(words, chunk, scratch):
     s = sizes_of(words)
     grad, parts, nothing, part = word_at(words, 3), word_at(words, 4), word_at(words, 5), word_at(words, 6)
     images, some = word_at(words, 7), word_at(words, 8)
-    m, down, across, at_once = word_at(words, 9), word_at(words, 10), word_at(words, 11), word_at(words, 12)
-    clear, seen = word_at(words, 13), scratch + word_at(words, 13) * BYTES
-    spread, grads = scratch + word_at(words, 14) * BYTES, scratch + word_at(words, 15) * BYTES
-    strip = scratch + word_at(words, 16) * BYTES
+    m, points, down, across = word_at(words, 9), word_at(words, 10), word_at(words, 11), word_at(words, 12)
+    at_once, clear = word_at(words, 13), word_at(words, 14)
+    seen, spread = scratch + clear * BYTES, scratch + word_at(words, 15) * BYTES
+    grads, strip = scratch + word_at(words, 16) * BYTES, scratch + word_at(words, 17) * BYTES
     blocks = (s[F] + LANES - 1) // LANES
     padded, tiles, width, pixels = blocks * LANES, at_once * across, across * m, s[OH] * s[OW]
     in_place = s[Y_ROOM] > 0 and down * m == s[OH] and width == s[OW]
@@ -307,9 +315,9 @@ def images_filters_grad(words, chunk, scratch):
                 line_in(source, s[OW], to + i * width * LANES * BYTES, LANES)
         for row in range(0, down, at_once):
             rows = min(at_once, down - row)
-            images_values(scratch, s, m, row, rows, across, tiles, seen, strip)
-            grads_values(found, apart, blocks, m, row, rows, across, tiles, spread, strip)
-            for o in range(N * N * s[BLOCKS]):
+            images_values(scratch, s, m, points, row, rows, across, tiles, seen, strip)
+            grads_values(found, apart, blocks, m, points, row, rows, across, tiles, spread, strip)
+            for o in range(points * points * s[BLOCKS]):
                 run_routine(s[OUTER], LANES, seen + o * tiles * LANES * BYTES,
                             spread + o // s[BLOCKS] * padded * tiles * BYTES, nothing, 1, 0, rows * across,
                             target + o * LANES * padded * BYTES, padded, padded, tiles * LANES, 1)
@@ -321,7 +329,8 @@ def filters_from_values(words, chunk, scratch):
     channel. scratch: vectors of all places, a strip, vectors of all taps."""
     parts, out, count, part = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
     filters, channels, row, room = word_at(words, 4), word_at(words, 5), word_at(words, 6), word_at(words, 7)
-    r, places = word_at(words, 8), N * N
+    r, points = word_at(words, 8), word_at(words, 9)
+    places = points * points
     strip = scratch + places * LANES * BYTES
     found = strip + places * LANES * BYTES
     for f in range(0, filters, LANES):
@@ -331,7 +340,7 @@ def filters_from_values(words, chunk, scratch):
             for k in range(1, count):
                 total = add(total, load(source + k * part * BYTES))
             store(scratch + place * LANES * BYTES, total)
-        filters_back(scratch, r, LANES, found, strip)
+        filters_back(scratch, r, points, LANES, found, strip)
         for i in range(min(LANES, filters - f)):
             for tap in range(r * r):
                 put(out, ((f + i) * channels + chunk) * r * r + tap, number_at(found, tap * LANES + i))

@@ -155,7 +155,7 @@ def test_winograds_matrices_are_those_of_the_convolution(m, r):
     """Exactly, in fractions: Y = A^T ((G g) * (B^T d)) of every unit filter at every unit tile."""
     results, filters, data = winograd.matrices(m, r)
     for tap in range(r):
-        for pixel in range(winograd.N):
+        for pixel in range(m + r - 1):
             found = results @ (filters[:, tap] * data[:, pixel])
             assert list(found) == [int(i + tap == pixel) for i in range(m)]
 

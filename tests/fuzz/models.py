@@ -70,8 +70,21 @@ def depthwise(d: Draw, c: int, h: int, w: int):
 
 
 def transposed(d: Draw, c: int, h: int, w: int):
-    return nn.ConvTranspose2d(c, d.one(1, 3, 16, 20), d.one(1, 2, 3, 4), d.one(1, 2, 3), d.one(0, 1),
-                              groups=1, bias=d.chance(0.5))
+    groups = d.one(1, 1, *[g for g in range(1, c + 1) if c % g == 0])
+    stride = d.one(1, 2, 3, (2, 1))
+    return nn.ConvTranspose2d(c, groups * d.one(1, 3, 16, 20), d.one(1, 2, 3, 4, (3, 2)), stride, d.one(0, 1), d.one(
+        0, 0, 1) if stride in (2, 3) else 0, groups, d.chance(0.5), d.one(1, 1, 2))
+
+
+def resized(d: Draw, c: int, h: int, w: int):
+    """Images of another size, or patches of them."""
+    mode, size = d.one("bilinear", "bicubic", "nearest", "area"), (d.randint(1, h + 3), d.randint(1, w + 3))
+    aligned = dict(align_corners=d.chance(0.5)) if mode in ("bilinear", "bicubic") else {}
+    shuffled = [nn.PixelShuffle(2)] if c % 4 == 0 else [nn.PixelUnshuffle(d.one(*[
+        n for n in (1, 2, 3) if h % n == 0 == w % n]))]
+    return d.one(Apply(lambda x: F.interpolate(x, size, mode=mode, **aligned)), *shuffled, nn.LocalResponseNorm(3),
+                 Apply(lambda x: F.unfold(x, 3, padding=1).reshape(len(x), c * 9, h, w)), nn.LPPool2d(2, 2),
+                 nn.ReflectionPad2d((0, min(1, w - 1), 0, 0)), nn.Dropout2d(0.4), nn.Upsample(scale_factor=2))
 
 
 def norm(d: Draw, c: int, h: int, w: int):
@@ -149,6 +162,67 @@ class Attention(nn.Module):
         return x + self.out((scores.softmax(-1) @ v).permute(0, 2, 1, 3).reshape(n, t, wide))
 
 
+class Repeated(nn.Module):
+    """Cells called in a loop, one after the other, and a layer called twice: parameters that several nodes read."""
+
+    def __init__(self, cell: nn.Module, layer: nn.Module):
+        super().__init__()
+        self.cell, self.layer = cell, layer
+
+    def forward(self, x):
+        state, found = None, []
+        for t in range(x.shape[1]):
+            state = self.cell(x[:, t], state)
+            found.append(state[0] if isinstance(state, tuple) else state)
+        return self.layer(self.layer(flow.stack(found, 1)).tanh())
+
+
+def recurrent(d: Draw, wide: int, some: int):
+    """Of all kinds; what comes out is (N, T, D)."""
+    kind, first = d.one(nn.RNN, nn.LSTM, nn.GRU), dict(batch_first=True)
+    options = first | d.one({}, {}, dict(bidirectional=True), dict(num_layers=2), dict(bias=False), dict(
+        num_layers=2, dropout=0.3), dict(num_layers=2, bidirectional=True))
+    if kind is nn.RNN and d.chance(0.5):
+        options["nonlinearity"] = "relu"
+    if kind is nn.LSTM and some > 1 and d.chance(0.3):
+        options["proj_size"] = some // 2
+    return d.one(Apply(lambda x, layer: layer(x)[0], kind(wide, some, **options)),
+                 Repeated(d.one(nn.RNNCell, nn.LSTMCell, nn.GRUCell)(wide, some), nn.Linear(some, some)))
+
+
+def attending(d: Draw, wide: int):
+    heads = d.one(*[g for g in range(1, wide + 1) if wide % g == 0])
+    causal, act = d.chance(0.5), d.one("relu", "gelu")
+
+    def itself(x, layer):
+        mask = flow.full((x.shape[1], x.shape[1]), float("-inf")).triu(1) if causal else None
+        return layer(x, x, x, attn_mask=mask, need_weights=False)[0]
+
+    def split(x):
+        return x.reshape(*x.shape[:2], heads, wide // heads).transpose(1, 2)
+
+    return d.one(
+        Attention(wide, heads, causal), Apply(itself, nn.MultiheadAttention(wide, heads, batch_first=True)),
+        nn.TransformerEncoderLayer(wide, heads, 2 * wide, d.one(0.0, 0.1), act, batch_first=True,
+                                   norm_first=d.chance(0.5)),
+        Apply(lambda x: F.scaled_dot_product_attention(split(x), split(x * 0.5), split(x), is_causal=causal)
+              .transpose(1, 2).reshape(x.shape)))
+
+
+def along(d: Draw, wide: int):
+    """Convolutions and pools of one dimension, along T."""
+    out, mode = d.one(1, 16, 20), d.one("linear", "nearest")
+    made = d.one(lambda: nn.Conv1d(wide, out, d.one(1, 2, 3, 5), d.one(1, 2), d.one(0, 1, 2), d.one(1, 2)),
+                 lambda: nn.Conv1d(wide, wide, 3, padding=1, groups=wide),
+                 lambda: nn.ConvTranspose1d(wide, out, d.one(2, 3, 4), d.one(1, 2), d.one(0, 1)),
+                 lambda: nn.Sequential(nn.Conv1d(wide, out, 3, padding=d.one(1, 2), bias=False), nn.BatchNorm1d(out),
+                                       nn.ReLU(), nn.MaxPool1d(2)),
+                 lambda: nn.AvgPool1d(d.one(2, 3)), lambda: nn.GroupNorm(1, wide), lambda: nn.InstanceNorm1d(wide),
+                 lambda: nn.AdaptiveMaxPool1d(d.one(1, 3)),
+                 lambda: Apply(lambda x: F.interpolate(x, scale_factor=2, mode=mode)))()
+    return Apply(lambda x, layer: layer(x.transpose(1, 2)).transpose(1, 2), made)
+
+
 def rows(d: Draw, *shape: int):
     wide = shape[-1]
     some = d.one(1, 3, 10, 16, 17, 33, 64, 70, 129)
@@ -159,21 +233,18 @@ def rows(d: Draw, *shape: int):
              lambda: Apply(lambda x: x - x.mean(-1, keepdim=True)),
              lambda: Apply(lambda x: x / (x.square().sum(-1, keepdim=True) + 1).sqrt())]
     if len(shape) == 2:
-        heads = d.one(*[g for g in range(1, wide + 1) if wide % g == 0])
-        some = d.one(1, 5, 16, 20)
-        first = dict(batch_first=True)
-        found += [lambda: Attention(wide, heads, d.chance(0.5)),
-                  lambda: Apply(lambda x, layer: layer(x)[0], d.one(
-                      nn.RNN(wide, some, **first), nn.LSTM(wide, some, **first), nn.GRU(wide, some, **first),
-                      nn.LSTM(wide, some, bidirectional=True, **first))),
-                  lambda: Apply(lambda x, layer: layer(x.transpose(1, 2)).transpose(1, 2), nn.Conv1d(
-                      wide, d.one(1, 16, 20), d.one(1, 2, 3), d.one(1, 2), d.one(0, 1), d.one(1, 2))),
+        found += [lambda: attending(d, wide), lambda: recurrent(d, wide, d.one(1, 5, 16, 20)), lambda: along(d, wide),
+                  lambda: attending(d, wide), lambda: recurrent(d, wide, d.one(1, 5, 16, 20)), lambda: along(d, wide),
                   lambda: Apply(lambda x: x.mean(1, keepdim=True)), lambda: Apply(lambda x: x.cumsum(1)),
                   lambda: Apply(lambda x, norm: norm(x.transpose(1, 2)).transpose(1, 2), nn.BatchNorm1d(wide)),
                   lambda: Apply(lambda x: x.transpose(1, 2)), lambda: Apply(lambda x: x[:, ::2]),
                   lambda: Apply(lambda x: x.max(1, keepdim=True)[0] - x)]
     else:
-        found += [lambda: nn.BatchNorm1d(wide), lambda: Apply(lambda x: x @ x.T @ x * 0.1)]
+        found += [lambda: nn.BatchNorm1d(wide), lambda: Apply(lambda x: x @ x.T @ x * 0.1),
+                  lambda: Apply(lambda x, layer: layer(x, x * 0.5), nn.Bilinear(wide, wide, some)),
+                  lambda: Apply(lambda x, layer: F.linear(layer(x).tanh(), layer.weight.T), nn.Linear(wide, some)),
+                  lambda: Apply(lambda x: F.normalize(x)), lambda: Apply(lambda x: x.sort(1)[0]),
+                  lambda: Apply(lambda x, one: F.linear(x, one.weight / (1 + one.weight.norm())), nn.Linear(wide, 9))]
     return d.one(*found)()
 
 
@@ -202,6 +273,9 @@ def arithmetic(d: Draw, *shape: int):
         Apply(lambda x: (x * 0.5).sin() + (x * 0.5).cos()), Apply(lambda x: flow.maximum(x, values)),
         Apply(lambda x: x.double().mul(0.5).float()), Apply(lambda x: x * values[..., :1]),
         Apply(lambda x: flow.stack([x, x * 2]).mean(0)), Apply(lambda x: x.reciprocal().clamp(-2, 2)),
+        Apply(lambda x: x.double().tanh().to(flow.float32) * 2), Apply(lambda x: (x * 4).int().float() + x),
+        Apply(lambda x: x * x.detach()), Apply(lambda x: flow.where(x > 0, x, x.neg()) / (x.size(0) + 1)),
+        Apply(lambda x: (x.double() * values.double()).sum(-1, keepdim=True).float() * 0.1 + x),
         nn.Dropout(d.one(0.1, 0.5)), nn.Dropout(0.3))
 
 
@@ -220,7 +294,8 @@ def layer(d: Draw, shape: tuple, deep: int = 0):
     if deep < 2 and d.chance(0.2):
         return branch(d, lambda d: layer(d, shape, deep + 1), shape)
     if len(shape) == 3:
-        kinds = {chain: 6, conv: 3, depthwise: 2, transposed: 0.3, norm: 2, pool: 2, gate: 0.7, shifted: 1}
+        kinds = {chain: 6, conv: 3, depthwise: 2, transposed: 0.7, norm: 2, pool: 2, gate: 0.7, shifted: 1,
+                 resized: 0.7}
         made = d.choices([*kinds], [*kinds.values()])[0]
         found = d.choices([lambda: made(d, *shape), lambda: activation(d), lambda: arithmetic(d, *shape)], [6, 2, 1])[0]
     else:
@@ -564,8 +639,8 @@ def thresholds(small: bool) -> None:
         setattr(module, name, 1 if small else usual)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.models", description=__doc__.splitlines()[0])
+def main(module: str = "tests.fuzz.models", findings: Callable = findings, kind: type[Case] = Case) -> int:
+    parser = argparse.ArgumentParser(prog=f"python -m {module}", description=__doc__.splitlines()[0])
     parser.add_argument("--models", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0, help="of the first model; the others count on from it")
     parser.add_argument("--each", type=int, default=20, help="models in one process")
@@ -582,12 +657,12 @@ def main() -> int:
             count += bool(found)
             if found:
                 machine.use(False)
-                print(f"FOUND in {Case(seed)}", *found[:6], "", sep="\n", flush=True)
+                print(f"FOUND in {kind(seed)}", *found[:6], "", sep="\n", flush=True)
         return 1 if count else 0
     bad, seed, end = 0, options.seed, options.seed + options.models
     while seed < end:
         many = min(options.each, end - seed)
-        command = [sys.executable, "-m", "tests.fuzz.models", "--here", "--models", str(many), "--seed", str(seed)]
+        command = [sys.executable, "-m", module, "--here", "--models", str(many), "--seed", str(seed)]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=60 * many)
             code, text = done.returncode, done.stdout + done.stderr

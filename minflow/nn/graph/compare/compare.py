@@ -93,10 +93,14 @@ def name_of(reference: Any) -> str:
 
 def record_plan(compiled: Any, args: tuple, kwargs: dict) -> Recording:
     """The operations of the trace, without arrays those that no call of the plan stands for; then what passes added."""
-    part, ran, added = compiled.parts[0], {}, []
+    part, ran, added, read = compiled.parts[0], {}, [], {}
+    before = {Value(s, 0, s.out_specs[0]): s.array.copy() for s in part.plan.graph.updates}
 
     def watch(node: Node, arrays: list[np.ndarray]) -> None:
         copies = [a.copy() for a in arrays]
+        if node.phase == "optimizer":  # nothing has taken the place of the gradient yet
+            read[node.number, node.op] = [before[x] if x in before else part.plan.array_of(x).copy()
+                                          if isinstance(x, Value) else x for x in node.inputs]
         if node.number is None:
             added.append(step_of(part, node, [], copies))
         else:
@@ -104,7 +108,8 @@ def record_plan(compiled: Any, args: tuple, kwargs: dict) -> Recording:
 
     with LOCK, uninterrupted():
         results = run(part.plan, input_arrays(compiled, args, kwargs), watch=watch)
-    steps = [step_of(part, node, [], ran.get(node.number, [])) for node in part.stages[0].graph.nodes]
+    steps = [step_of(part, node, read.get((node.number, node.op), []), ran.get(node.number, []))
+             for node in part.stages[0].graph.nodes]
     return Recording(steps + added, outputs_as_built(compiled, results))
 
 

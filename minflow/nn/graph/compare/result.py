@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ....compiler.executor import run_node
 from ....core.ir import Graph as IR
 from ....core.op import OPS
 from ....diagnosis.failed_graph import calls_apart
@@ -55,6 +56,8 @@ class Pairing:
     def row(self, i: int, step: Step, by_numbers: ByNumbers) -> ComparedOperation:
         j = self.there[i]
         equal, gap = (False, 0.0) if j is None else close(step.arrays, self.theirs[j].arrays, self.tolerance)
+        if not equal and j is not None and not self.tolerance.exact:
+            equal, gap = self.by_one_gradient(step, self.theirs[j], gap)
         if not equal and not self.tolerance.exact and (other := by_numbers.find(step.arrays)) is not None:
             j = self.there[i] = other
             equal, gap = True, 0.0
@@ -63,6 +66,20 @@ class Pairing:
         partner = "" if j is None else self.theirs[j].name
         spec = specs_text(step.arrays[:1] if self.tolerance.exact else step.arrays)
         return ComparedOperation(step.name, spec, step.where, state, partner, gap, step.scope, phase)
+
+    def by_one_gradient(self, step: Step, other: Step, gap: float) -> tuple[bool, float]:
+        """(equal, the largest difference) of an update, where the gradients are equal: both by that of this side.
+
+        An optimizer that divides a gradient by its size makes of one that is 0 but for rounding, such as that of a bias
+        before a batch norm, a whole step one way or the other. gap: the difference by the gradient of each side.
+        """
+        updates = step.node is not None and step.node.phase == "optimizer"
+        pairs = {name: both for name, *both in zip(step.node.op.inputs if updates else (), step.inputs, other.inputs)}
+        if "grad" not in pairs or not close(*[[x] for x in pairs["grad"]], self.tolerance)[0]:
+            return False, gap
+        # what is updated was the same before, and eager wrote over it
+        inputs = [x if name in ("grad", *step.node.op.outputs) else y for name, (x, y) in pairs.items()]
+        return close(step.arrays, run_node(step.node, inputs), self.tolerance)
 
     def comparison(self, ir: IR, whole: bool) -> Comparison:
         """The record. ir: the trace of ours.  whole: gradients and updates count, even where the outputs are equal."""

@@ -1,19 +1,20 @@
-"""The largest pixel of each window, and the mean of all, of images in blocks, with their gradients.
+"""The largest pixel of each window, its mean, and the mean of all, of images in blocks, with their gradients.
 
-Sixteen channels are compared at a time, each pixel of a window with the largest before it. Windows of 2 x 2 have code
-of their own, all others share a loop. What it computes: `../compiler/fusion/blocks.py`.
+Sixteen channels are compared or added at a time, pixel by pixel of a window, of which those beyond the image are left
+out. Windows of 2 x 2 and 3 x 3 that are whole have code of their own, all others share a loop. What it computes:
+`../compiler/fusion/blocks.py`.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
-from ..core.ops.conv import positions
+from ..compiler.fusion.blocks import pooled
 from . import llvm
 from .blocks_norm import STEP, TILE, fits
-from .depthwise import word_at as table_at
 from .jit import float32, inlined, ir
 from .llvm import INT, LANES, function, word
 from .memory import cut
@@ -23,172 +24,257 @@ from .vectors import BYTES, add, divide, filled, load, multiply, rounded, store,
 MOST, LEAST = 8192, 4096  # pixels of a chunk
 NUMBERS, SMALL = ir.VectorType(INT, LANES), ir.VectorType(ir.IntType(8), LANES)
 MANY = 256  # pixels of a window that a byte tells apart
-FOUR = 4  # pixels of the window that has code of its own
+TWO, THREE = 2, 3  # rows and columns of windows that have code of their own
 
 
-# ---- windows ---------------------------------------------------------------------------------------------------------
+# ---- windows side by side --------------------------------------------------------------------------------------------
 
-def numbers(builder, k):
-    """The number of a pixel of the window, for all channels."""
-    if isinstance(k, int):
-        return ir.Constant(NUMBERS, [k] * LANES)
-    return llvm.spread(builder, builder.trunc(k, INT))
+class Line(NamedTuple):
+    """Windows side by side. image: the first pixel that the first window meets.  row, column, step: distances of
+    pixels and of windows, in numbers.  rows, columns: of a window, where these are not fixed.  first: the number of its
+    first pixel; wide: what a row adds to it.  y: a vector for each window.  places: 16 bytes for each; or a vector."""
+
+    image: ir.Value
+    row: ir.Value
+    column: ir.Value
+    step: ir.Value
+    rows: ir.Value
+    columns: ir.Value
+    first: ir.Value
+    wide: ir.Value
+    windows: ir.Value
+    y: ir.Value
+    places: ir.Value
+
+    def over_windows(self, builder, body) -> None:
+        """body(where the window begins, its distance in y, in bytes where its places are) for each."""
+        def one(i, nothing):
+            k = builder.mul(i, word(LANES))
+            body(llvm.place(builder, self.image, builder.mul(i, self.step)), k, builder.inttoptr(
+                builder.add(self.places, k), SMALL.as_pointer()))
+            return []
+
+        llvm.loop(builder, self.windows, [], one)
+
+    def over_pixels(self, builder, fixed: int, carried: list, body) -> list:
+        """carried = body(distance from the first, the number in all lanes, carried) for each pixel of a window; fixed:
+        its rows and columns, or 0."""
+        if fixed:
+            for u, v in np.ndindex(fixed, fixed):
+                distance = builder.add(builder.mul(self.row, word(u)), builder.mul(self.column, word(v)))
+                carried = body(distance, ir.Constant(NUMBERS, [u * fixed + v] * LANES), carried)
+            return carried
+
+        def line(u, carried):
+            start, number = builder.mul(self.row, u), builder.add(self.first, builder.mul(self.wide, u))
+            return llvm.loop(builder, self.columns, carried, lambda v, carried: body(
+                builder.add(start, builder.mul(self.column, v)),
+                llvm.spread(builder, builder.trunc(builder.add(number, v), INT)), carried))
+
+        return llvm.loop(builder, self.rows, carried, line)
 
 
-def over_window(builder, pixels: int | None, count, carried: list, body) -> list:
-    """carried = body(k, carried) for each pixel k of a window: so many, or `count`."""
-    if pixels is None:
-        return llvm.loop(builder, count, carried, body)
-    for k in range(pixels):
-        carried = body(k, carried)
-    return carried
+def largest(fixed: int):
+    """The largest of the pixels, and its number; the first of equal ones, but NaN wins, the last one."""
 
+    @function(f"largest_{fixed}", len(Line._fields), inline=False)
+    def code(builder, *words):
+        line = Line(*words)
 
-def largest(pixels: int | None):
-    """For windows side by side, `step` numbers apart: the largest of the pixels that stand `offsets` further, and which
-    it was; the first of equal ones, but NaN wins, the last one."""
-
-    @function(f"largest_of_{pixels}", 7, inline=False)
-    def code(builder, x, offsets, count, step, windows, y, places):
-        def window(i, nothing):
-            base = llvm.place(builder, x, builder.mul(i, step))
-
-            def pixel(k, before):
+        def window(base, k, place):
+            def pixel(distance, number, before):
                 best, chosen = before
-                value = llvm.load(builder, base, table_at(builder, offsets, word(k) if isinstance(k, int) else k))
+                value = llvm.load(builder, base, distance)
                 nan = builder.fcmp_unordered("uno", value, value)
                 better = builder.or_(builder.fcmp_ordered(">", value, best), nan)
-                return [builder.select(better, value, best), builder.select(better, numbers(builder, k), chosen)]
+                return [builder.select(better, value, best), builder.select(better, number, chosen)]
 
-            start = [llvm.load(builder, base, table_at(builder, offsets, word(0))), numbers(builder, 0)]
-            best, chosen = over_window(builder, pixels, count, start, pixel)
-            llvm.store(builder, best, y, builder.mul(i, word(LANES)))
-            target = builder.inttoptr(builder.add(places, builder.mul(i, word(LANES))), SMALL.as_pointer())
-            builder.store(builder.trunc(chosen, SMALL), target, align=1)
-            return []
+            start = [llvm.load(builder, base), llvm.spread(builder, builder.trunc(line.first, INT))]
+            best, chosen = line.over_pixels(builder, fixed, start, pixel)
+            llvm.store(builder, best, line.y, k)
+            builder.store(builder.trunc(chosen, SMALL), place, align=1)
 
-        llvm.loop(builder, windows, [], window)
+        line.over_windows(builder, window)
 
     return code
 
 
-def returned(pixels: int | None):
-    """For windows side by side, `step` numbers apart: the cotangent of each goes to the pixel of its place. Where there
-    is code for so many pixels, windows are apart, and their other pixels get 0; else it is added."""
+def returned(fixed: int):
+    """The cotangent of each window is added to the pixel of its number. Windows of TWO x TWO that are fixed are apart,
+    and their other pixels get 0."""
 
-    @function(f"returned_to_{pixels}", 7, inline=False)
-    def code(builder, grad, places, windows, offsets, count, step, gx):
-        def window(i, nothing):
-            base, k = llvm.place(builder, gx, builder.mul(i, step)), builder.mul(i, word(LANES))
-            g, source = llvm.load(builder, grad, k), builder.inttoptr(builder.add(places, k), SMALL.as_pointer())
-            chosen = builder.zext(builder.load(source, align=1), NUMBERS)
+    @function(f"returned_{fixed}", len(Line._fields), inline=False)
+    def code(builder, *words):
+        line = Line(*words)
 
-            def pixel(k, nothing):
-                here = builder.icmp_signed("==", chosen, numbers(builder, k))
-                value = builder.select(here, g, llvm.filled(0))
-                offset = table_at(builder, offsets, word(k) if isinstance(k, int) else k)
-                if pixels is None:
-                    value = builder.fadd(value, llvm.load(builder, base, offset))
-                llvm.store(builder, value, base, offset)
+        def window(base, k, place):
+            grad, chosen = llvm.load(builder, line.y, k), builder.zext(builder.load(place, align=1), NUMBERS)
+
+            def pixel(distance, number, nothing):
+                value = builder.select(builder.icmp_signed("==", chosen, number), grad, llvm.filled(0))
+                if fixed != TWO:
+                    value = builder.fadd(value, llvm.load(builder, base, distance))
+                llvm.store(builder, value, base, distance)
                 return []
 
-            over_window(builder, pixels, count, [], pixel)
-            return []
+            line.over_pixels(builder, fixed, [], pixel)
 
-        llvm.loop(builder, windows, [], window)
+        line.over_windows(builder, window)
 
     return code
 
 
-LARGEST_OF_FOUR, LARGEST = largest(FOUR), largest(None)
-RETURNED_TO_FOUR, RETURNED = returned(FOUR), returned(None)
+def averaged_windows(fixed: int):
+    """The mean of each window: its sum, divided by what `places` holds."""
+
+    @function(f"averaged_{fixed}", len(Line._fields), inline=False)
+    def code(builder, *words):
+        line = Line(*words)
+        count = llvm.load(builder, line.places)
+
+        def window(base, k, place):
+            found, = line.over_pixels(builder, fixed, [llvm.filled(0)], lambda distance, number, sums: [
+                builder.fadd(sums[0], llvm.load(builder, base, distance))])
+            llvm.store(builder, builder.fdiv(found, count), line.y, k)
+
+        line.over_windows(builder, window)
+
+    return code
+
+
+@function("shared", len(Line._fields), inline=False)
+def shared(builder, *words):
+    """Each pixel of a window gets its part of the cotangent."""
+    line = Line(*words)
+    count = llvm.load(builder, line.places)
+
+    def window(base, k, place):
+        part = builder.fdiv(llvm.load(builder, line.y, k), count)
+
+        def pixel(distance, number, nothing):
+            llvm.store(builder, builder.fadd(llvm.load(builder, base, distance), part), base, distance)
+            return []
+
+        line.over_pixels(builder, 0, [], pixel)
+
+    line.over_windows(builder, window)
+
+
+LARGEST, LARGEST_2, LARGEST_3 = largest(0), largest(TWO), largest(THREE)
+RETURNED, RETURNED_2, RETURNED_3 = returned(0), returned(TWO), returned(THREE)
+AVERAGED, AVERAGED_2 = averaged_windows(0), averaged_windows(TWO)
+COMPARE, RETURN, AVERAGE, SHARE = range(4)  # what is done with windows
+PADDED = -1  # the divisor of a mean that counts borders
+
+
+@inlined
+def met(start, size, dilation, pixels):
+    """(the first, and the one behind the last, of `size` rows or columns of a window that are in the image)."""
+    return max(0, (dilation - 1 - start) // dilation), min(size, (pixels - 1 - start) // dilation + 1)
 
 
 @instruction
-def windows_compared(words, chunk, scratch):
-    x, y, places, offsets, count = (word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3),
-                                    word_at(words, 4))
-    x_far, y_far, blocks, together, pieces = (word_at(words, 5), word_at(words, 6), word_at(words, 7),
-                                              word_at(words, 8), word_at(words, 9))
-    images, height, width, pixels = word_at(words, 10), word_at(words, 11), word_at(words, 12), word_at(words, 13)
-    down, across = word_at(words, 14), word_at(words, 15)
-    piece, first = chunk % pieces, chunk // pieces * together
-    for block in range(first, min(first + together, blocks)):
-        for n in range(piece * images // pieces, (piece + 1) * images // pieces):
-            source, to = x + block * x_far + n * pixels * STEP, block * y_far + n * height * width * STEP
-            for i in range(height):
-                target, chosen = y + to, places + to // BYTES
-                if count == FOUR:
-                    LARGEST_OF_FOUR(source, offsets, count, across, width, target, chosen)
-                else:
-                    LARGEST(source, offsets, count, across, width, target, chosen)
-                source, to = source + down * BYTES, to + width * STEP
-
-
-@instruction
-def windows_returned(words, chunk, scratch):
-    """apart: windows of FOUR pixels that do not meet; whole: each pixel is in one. reach: bytes of the rows of one."""
-    grad, places, gx, offsets, count = (word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3),
-                                        word_at(words, 4))
-    x_far, y_far, blocks, together, pieces = (word_at(words, 5), word_at(words, 6), word_at(words, 7),
-                                              word_at(words, 8), word_at(words, 9))
-    images, height, width, pixels = word_at(words, 10), word_at(words, 11), word_at(words, 12), word_at(words, 13)
-    down, across, reach = word_at(words, 14), word_at(words, 15), word_at(words, 16)
-    apart, whole = word_at(words, 17), word_at(words, 18)
+def windows_visited(words, chunk, scratch):
+    """x: images; y: a number for each window; places: a byte for each. divisor: of means: a number, PADDED, or 0 for
+    the pixels that are met. apart: windows of TWO x TWO that do not meet; whole: each pixel is in one."""
+    x, y, places, x_far, y_far = (word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3),
+                                  word_at(words, 4))
+    blocks, together, pieces, images = word_at(words, 5), word_at(words, 6), word_at(words, 7), word_at(words, 8)
+    h, w, height, width = word_at(words, 9), word_at(words, 10), word_at(words, 11), word_at(words, 12)
+    kh, kw, sh, sw = word_at(words, 13), word_at(words, 14), word_at(words, 15), word_at(words, 16)
+    ph, pw, dh, dw = word_at(words, 17), word_at(words, 18), word_at(words, 19), word_at(words, 20)
+    what, divisor, apart, whole = word_at(words, 21), word_at(words, 22), word_at(words, 23), word_at(words, 24)
+    row, column, step = dh * w * LANES, dw * LANES, sw * LANES
+    within = (w - 1 - dw * (kw - 1) + pw) // sw + 1  # the window behind the last that does not reach beyond a line
     zeros, piece, first = filled(float32(0)), chunk % pieces, chunk // pieces * together
     for block in range(first, min(first + together, blocks)):
         for n in range(piece * images // pieces, (piece + 1) * images // pieces):
-            start, source = gx + block * x_far + n * pixels * STEP, block * y_far + n * height * width * STEP
-            target, clear, end = start, start, start + pixels * STEP
+            image, to, clear = x + block * x_far + n * h * w * STEP, block * y_far + n * height * width * STEP, 0
             for i in range(height):
-                if not whole:  # up to the last row that these windows reach, or to the end behind the last ones
-                    until = end if i == height - 1 else target + reach
-                    for p in range(clear, until, STEP):
-                        store(p, zeros)
+                top = i * sh - ph
+                u, u_end = met(top, kh, dh, h)
+                if (what == RETURN or what == SHARE) and not whole:  # lines up to the last that these windows meet
+                    until = h if i == height - 1 else top + (u_end - 1) * dh + 1
+                    for p in range(clear * w, until * w):
+                        store(image + p * STEP, zeros)
                     clear = max(clear, until)
-                if apart:
-                    RETURNED_TO_FOUR(grad + source, places + source // BYTES, width, offsets, count, across, target)
-                else:
-                    RETURNED(grad + source, places + source // BYTES, width, offsets, count, across, target)
-                target, source = target + down * BYTES, source + width * STEP
+                j = 0
+                while j < width:
+                    left = j * sw - pw
+                    v, v_end = met(left, kw, dw, w)
+                    count = within - j if v == 0 and v_end == kw else 1
+                    start, target = image + ((top + u * dh) * w + left + v * dw) * STEP, y + to + j * STEP
+                    rows, columns, number = u_end - u, v_end - v, u * kw + v
+                    place = places + (to + j * STEP) // BYTES
+                    if what == AVERAGE or what == SHARE:
+                        size = rows * columns if divisor == 0 else divisor
+                        if divisor == PADDED:
+                            size = (min(top + kh, h + ph) - top) * (min(left + kw, w + pw) - left)
+                        place = scratch
+                        store(scratch, filled(float32(size)))
+                    full = kh if rows == kh == columns == kw else 0
+                    if what == COMPARE and full == TWO:
+                        LARGEST_2(start, row, column, step, 0, 0, 0, 0, count, target, place)
+                    elif what == COMPARE and full == THREE:
+                        LARGEST_3(start, row, column, step, 0, 0, 0, 0, count, target, place)
+                    elif what == COMPARE:
+                        LARGEST(start, row, column, step, rows, columns, number, kw, count, target, place)
+                    elif what == RETURN and apart:
+                        RETURNED_2(start, row, column, step, 0, 0, 0, 0, count, target, place)
+                    elif what == RETURN and full == THREE:
+                        RETURNED_3(start, row, column, step, 0, 0, 0, 0, count, target, place)
+                    elif what == RETURN:
+                        RETURNED(start, row, column, step, rows, columns, number, kw, count, target, place)
+                    elif what == AVERAGE and full == TWO:
+                        AVERAGED_2(start, row, column, step, 0, 0, 0, 0, count, target, place)
+                    elif what == AVERAGE:
+                        AVERAGED(start, row, column, step, rows, columns, 0, 0, count, target, place)
+                    else:
+                        shared(start, row, column, step, rows, columns, 0, 0, count, target, place)
+                    j += count
+                to += width * STEP
 
 
-def windows(shape, kernel_size, stride) -> tuple:
-    """(how many windows along height and width, words that both directions end with)."""
-    size = positions(shape[2:], kernel_size, stride, (0, 0))
-    row = shape[3] * LANES
-    return size, (shape[0], *size, shape[2] * shape[3], stride[0] * row, stride[1] * LANES)
-
-
-def offsets_of(shape, kernel_size) -> np.ndarray:
-    """Where the pixels of a window stand, from its first."""
-    rows, columns = [np.arange(n, dtype="i8") for n in kernel_size]
-    return np.ascontiguousarray((rows[:, None] * shape[3] + columns).reshape(-1) * LANES)
-
-
-def blocks_max_pool2d(arrays: list, outs: list, room: Room, shape, kernel_size, stride) -> list[Step] | None:
-    (x,), (y, places) = arrays, outs
-    if not fits(arrays, outs) or math.prod(kernel_size) > MANY:
+def visited(what: int, x, y, places, shape, kernel_size, stride, padding, dilation, ceil_mode, divisor=0):
+    """The one step of all windows, or None where one of them meets no pixel. x, y: arrays of images and of windows."""
+    size = pooled(shape, kernel_size, stride, padding, dilation, ceil_mode)[2:]
+    if not math.prod(shape) or not math.prod(size):
         return None
-    _, sizes = windows(shape, kernel_size, stride)
+    begins = [np.arange(m) * s - p for m, s, p in zip(size, stride, padding)]
+    last = [begin + d * (k - 1) for begin, d, k in zip(begins, dilation, kernel_size)]
+    if any((np.maximum(begin % d, begin) >= np.minimum(end + 1, n)).any()
+           for begin, end, d, n in zip(begins, last, dilation, shape[2:])):
+        return None
+    inside = all(begin[0] >= 0 and end[-1] < n for begin, end, n in zip(begins, last, shape[2:]))
+    apart = inside and tuple(kernel_size) == (TWO, TWO) and min(stride) >= TWO and max(dilation) == 1
+    whole = what == RETURN and apart and all(m * TWO == n for m, n in zip(size, shape[2:]))
     together, pieces = shares(len(x), shape)
-    offsets = offsets_of(shape, kernel_size)
-    return [windows_compared(-(-len(x) // together) * pieces, x, y, places, offsets, len(offsets), x.strides[0],
-                             y.strides[0], len(x), together, pieces, *sizes)]
+    return [windows_visited(-(-len(x) // together) * pieces, x, y, places, x.strides[0], y.strides[0], len(x), together,
+                            pieces, shape[0], *shape[2:], *size, *kernel_size, *stride, *padding, *dilation, what,
+                            divisor, apart, whole, scratch=LANES)]
 
 
-def blocks_max_pool2d_grad(arrays: list, outs: list, room: Room, shape, kernel_size, stride) -> list[Step] | None:
-    (grad, places), (gx,) = arrays, outs
-    if not fits(arrays, outs) or math.prod(kernel_size) > MANY:
-        return None
-    size, sizes = windows(shape, kernel_size, stride)
-    together, pieces = shares(len(gx), shape)
-    offsets = offsets_of(shape, kernel_size)
-    apart = len(offsets) == FOUR and all(s >= k for s, k in zip(stride, kernel_size))
-    whole = apart and all(m * s == n and s == k for m, s, n, k in zip(size, stride, shape[2:], kernel_size))
-    return [windows_returned(-(-len(gx) // together) * pieces, grad, places, gx, offsets, len(offsets), gx.strides[0],
-                             grad.strides[0], len(gx), together, pieces, *sizes, kernel_size[0] * shape[3] * STEP,
-                             apart, whole)]
+def blocks_max_pool2d(arrays: list, outs: list, room: Room, shape, **window) -> list[Step] | None:
+    fit = fits(arrays, outs) and math.prod(window["kernel_size"]) <= MANY
+    return visited(COMPARE, *arrays, *outs, shape, **window) if fit else None
+
+
+def blocks_max_pool2d_grad(arrays: list, outs: list, room: Room, shape, **window) -> list[Step] | None:
+    fit = fits(arrays, outs) and math.prod(window["kernel_size"]) <= MANY
+    return visited(RETURN, *outs, *arrays, shape, **window) if fit else None
+
+
+def blocks_avg_pool2d(arrays: list, outs: list, room: Room, shape, **options) -> list[Step] | None:
+    return visited(AVERAGE, *arrays, *outs, 0, shape, **means(**options)) if fits(arrays, outs) else None
+
+
+def blocks_avg_pool2d_grad(arrays: list, outs: list, room: Room, shape, **options) -> list[Step] | None:
+    return visited(SHARE, *outs, *arrays, 0, shape, **means(**options)) if fits(arrays, outs) else None
+
+
+def means(count_include_pad: bool, divisor_override: int | None, **window) -> dict:
+    """What `visited` takes for means."""
+    return dict(window, dilation=(1, 1), divisor=divisor_override or (PADDED if count_include_pad else 0))
 
 
 def shares(blocks: int, shape: tuple) -> tuple[int, int]:

@@ -253,46 +253,84 @@ def test_depthwise_leaves_the_rest():
 
 # ---- pooling ---------------------------------------------------------------------------------------------------------
 
+WINDOW = dict(stride=(2, 2), padding=(0, 0), dilation=(1, 1), ceil_mode=False)
+
+
 @st.composite
-def pools(draw):
+def pools(draw, dilated=True):
+    """Windows with borders and without, that end with the image, before it, or (ceil_mode) beyond."""
     size, kernel, stride = draw(SIZES), draw(PAIR), draw(PAIR)
     kernel, stride = draw(st.sampled_from([(kernel, stride), ((2, 2), (2, 2)), ((2, 2), (3, 2)), ((3, 3), (2, 2))]))
-    assume(min(positions(size, kernel, stride, (0, 0))) > 0)
+    padding = tuple(draw(st.integers(0, k // 2)) for k in kernel)
+    dilation = draw(st.sampled_from([(1, 1), (1, 1), (2, 3)])) if dilated else (1, 1)
+    attrs = dict(kernel_size=kernel, stride=stride, padding=padding, dilation=dilation, ceil_mode=draw(st.booleans()))
+    assume(min(positions(size, *attrs.values())) > 0)
     shape = draw(st.sampled_from([1, 2, 17])), draw(CHANNELS), *size
-    return shape, dict(shape=shape, kernel_size=kernel, stride=stride)
-
-
-def pooled(shape, attrs):
-    return (*shape[:2], *positions(shape[2:], attrs["kernel_size"], attrs["stride"], (0, 0)))
+    return shape, attrs | dict(shape=shape)
 
 
 @FEW
 @given(pools(), st.integers(0, 9))
 def test_max_pool(case, seed):
-    """With many equal numbers, and some NaN; the cotangent is added where windows share pixels."""
+    """With many equal numbers, some NaN and many of -inf; the cotangent is added where windows share pixels."""
     shape, attrs = case
     rng = np.random.default_rng(seed)
     x = rng.integers(-2, 3, shape).astype("f4")
     x[rng.random(shape) < 0.1] = np.nan
-    size, arrays = pooled(shape, attrs), (in_blocks(x),)
-    y, places = call(blocks_pool.blocks_max_pool2d, blocks.blocks_max_pool2d, arrays, attrs)
+    x[rng.random(shape) < seed / 9] = -np.inf
+    size, arrays = blocks.pooled(**attrs), (in_blocks(x),)
+    found = call(blocks_pool.blocks_max_pool2d, blocks.blocks_max_pool2d, arrays, attrs)
+    if found is None:
+        assert max(attrs["dilation"]) > 1  # a window steps over the image
+        return
     right = exactly(blocks.blocks_max_pool2d, arrays, attrs)
-    assert np.array_equal(images(y, size), blocks.out_of_blocks(right[0], size), equal_nan=True)
-    assert np.array_equal(images(places, size), blocks.out_of_blocks(right[1], size))
-    arrays = in_blocks(rng.integers(-9, 9, size).astype("f4")), in_blocks(images(places, size))
+    assert np.array_equal(images(found[0], size), blocks.out_of_blocks(right[0], size), equal_nan=True)
+    places = blocks.out_of_blocks(found[1], size)  # in channels beyond the last they may be anything
+    assert np.array_equal(places, blocks.out_of_blocks(right[1], size))
+    arrays = in_blocks(rng.integers(-9, 9, size).astype("f4")), in_blocks(places)
     gx, = call(blocks_pool.blocks_max_pool2d_grad, blocks.blocks_max_pool2d_grad, arrays, attrs)
     right, = exactly(blocks.blocks_max_pool2d_grad, arrays, attrs)
     assert np.array_equal(images(gx, shape), blocks.out_of_blocks(right, shape))
 
 
+@FEW
+@given(pools(dilated=False), st.booleans(), st.sampled_from([None, 1, 5]), st.integers(0, 9))
+def test_avg_pool(case, include, override, seed):
+    shape, attrs = case
+    attrs = {**attrs, "count_include_pad": include, "divisor_override": override}
+    del attrs["dilation"]
+    rng = np.random.default_rng(seed)
+    size = blocks.pooled(shape, *[attrs[name] for name in ("kernel_size", "stride", "padding")],
+                         ceil_mode=attrs["ceil_mode"])
+    for name, given_size, result in (("", shape, size), ("_grad", size, shape)):
+        op, arrays = blocks.BLOCKED[f"blocks_avg_pool2d{name}"], (in_blocks(normal(rng, *given_size)),)
+        ours, = call(getattr(blocks_pool, op.name), op, arrays, attrs)
+        close(images(ours, result), blocks.out_of_blocks(exactly(op, arrays, attrs)[0], result), 9, 1)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_avg_pool_keeps_what_is_not_finite(value):
+    """At each pixel it reaches the windows that meet it, and no others."""
+    shape = (1, 17, 5, 4)
+    attrs = dict(shape=shape, kernel_size=(3, 3), stride=(2, 1), padding=(1, 1), ceil_mode=True,
+                 count_include_pad=False, divisor_override=None)
+    for place in np.ndindex(5, 4):
+        x = normal(np.random.default_rng(0), *shape)
+        x[0, 16][place] = value
+        ours, = call(blocks_pool.blocks_avg_pool2d, blocks.blocks_avg_pool2d, (in_blocks(x),), attrs, threads=(1,))
+        right = blocks.out_of_blocks(exactly(blocks.blocks_avg_pool2d, (in_blocks(x),), attrs)[0], (1, 17, 3, 4))
+        assert np.allclose(blocks.out_of_blocks(ours, (1, 17, 3, 4)), right, 1e-5, 1e-5, equal_nan=True)
+
+
 @pytest.mark.parametrize("shape", [(300, 20, 8, 8), (100, 33, 28, 28), (2, 16, 90, 110)])
-def test_pooling_of_many_pixels(shape):
-    attrs = dict(shape=shape, kernel_size=(2, 2), stride=(2, 2))
-    x, size = in_blocks(normal(np.random.default_rng(0), *shape)), pooled(shape, attrs)
+@pytest.mark.parametrize("kernel, padding", [((2, 2), (0, 0)), ((3, 3), (1, 1))])
+def test_pooling_of_many_pixels(shape, kernel, padding):
+    attrs = dict(WINDOW, shape=shape, kernel_size=kernel, padding=padding)
+    x, size = in_blocks(normal(np.random.default_rng(0), *shape)), blocks.pooled(**attrs)
     y, places = call(blocks_pool.blocks_max_pool2d, blocks.blocks_max_pool2d, (x,), attrs, threads=(1, 2, 3, 4))
     right = exactly(blocks.blocks_max_pool2d, (x,), attrs)
     assert np.array_equal(images(y, size), blocks.out_of_blocks(right[0], size))
-    arrays = in_blocks(images(y, size)), in_blocks(images(places, size))
+    arrays = in_blocks(np.rint(images(y, size) * 4)), in_blocks(blocks.out_of_blocks(places, size))
     gx, = call(blocks_pool.blocks_max_pool2d_grad, blocks.blocks_max_pool2d_grad, arrays, attrs, threads=(1, 2, 3, 4))
     right, = exactly(blocks.blocks_max_pool2d_grad, arrays, attrs)
     assert np.array_equal(images(gx, shape), blocks.out_of_blocks(right, shape))
@@ -311,6 +349,6 @@ def test_average(shape, seed):
 
 
 def test_windows_of_more_pixels_than_a_byte_counts():
-    attrs = dict(shape=(1, 16, 20, 20), kernel_size=(17, 16), stride=(1, 1))
+    attrs = dict(WINDOW, shape=(1, 16, 20, 20), kernel_size=(17, 16))
     arrays = in_blocks(np.ones(attrs["shape"], "f4")),
     assert call(blocks_pool.blocks_max_pool2d, blocks.blocks_max_pool2d, arrays, attrs) is None

@@ -11,6 +11,7 @@ from minflow.compiler.passes import PASSES
 from minflow.compiler.passes.rewrite import rewritten
 from minflow.core.ir import Node, outputs_of
 from minflow.core.ops import elementwise
+from minflow.nn import functional as F
 from minflow.nn.graph.listing.reports import operation_text
 
 
@@ -26,6 +27,7 @@ class Convolved(nn.Module):
         self.grouped = nn.Conv2d(channels, channels, 3, padding=1, groups=2)
         self.norm, self.other_norm = nn.BatchNorm2d(channels), nn.BatchNorm2d(channels)
         self.pool, self.bordered = nn.MaxPool2d(2), nn.MaxPool2d(3, 2, padding=1)
+        self.mean = nn.AvgPool2d(3, 2, padding=1, ceil_mode=True, count_include_pad=False)
         self.average, self.average_4 = nn.AdaptiveAvgPool2d(1), nn.AdaptiveAvgPool2d(4)
         self.relu, self.relu6, self.sigmoid = nn.ReLU(), nn.ReLU6(), nn.Sigmoid()
         self.last = nn.LazyLinear(5)
@@ -63,6 +65,7 @@ NETS = {
     "outside between": ("first", "grouped", "relu", "second", "sigmoid", "second", "shift", "depthwise", "average_4"),
     "side by side": ("first", "keep", "relu", "cat", "relu6", "part", "average"),
     "a bordered pool": ("first", "relu", "bordered", "second", "relu6", "bordered"),
+    "means of windows": ("first", "relu", "mean", "second", "mean", "mean"),
 }
 
 
@@ -118,7 +121,8 @@ def ops(net, mode="train"):
 
 def test_images_are_turned_once():
     """In where few channels become many, out before the dense layer; and once on the way back."""
-    for net in ("bias, activation, pool", "norm and activation", "norm alone", "branches"):
+    for net in ("bias, activation, pool", "norm and activation", "norm alone", "branches", "a bordered pool",
+                "means of windows"):
         found, _ = ops(net)
         assert (found.count("to_blocks"), found.count("from_blocks")) == (1, 1), net
 
@@ -163,6 +167,31 @@ def test_small_convolutions_stay_outside():
     graph = Small()
     graph(flow.randn(1, 16, 5, 5))
     assert not [node for node in graph.nodes if node.op.name in blocks.BLOCKED]
+
+
+class Alone(nn.Graph):
+    """One operation and its gradient."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function, self.passes = function, [*PASSES[:-1], layout, PASSES[-1]]
+
+    def build(self, x, grad):
+        x = x.detach().requires_grad_()
+        return flow.autograd.grad(self.function(x), [x], grad)
+
+
+@pytest.mark.parametrize("function", [lambda x: F.max_pool2d(x, 3, 2, 1, ceil_mode=True),
+                                      lambda x: F.avg_pool2d(x, (3, 2), (2, 3), padding=1)])
+def test_an_operation_alone(function):
+    """It goes into blocks where it is large, and comes out again."""
+    for shape, inside in (((2, 20, 40, 31), True), ((2, 4, 40, 31), False), ((1, 16, 5, 5), False)):
+        x = flow.randn(*shape)
+        grad, graph = flow.randn(*function(x).shape), Alone(function)
+        found = graph(x, grad)[0].numpy()
+        assert inside == any(node.op.name in blocks.BLOCKED for node in graph.nodes)
+        x.requires_grad_()
+        np.testing.assert_allclose(found, flow.autograd.grad(function(x), [x], grad)[0].numpy(), 1e-6, 1e-6)
 
 
 def test_phases_and_places_stay():

@@ -16,12 +16,12 @@ from minflow.compiler.fusion import blocks
 from minflow.compiler.layout import Layout
 from minflow.compiler.plan import Plan
 from minflow.core.ir import Value, outputs_of
-from minflow.core.ops.conv import positions
 from minflow.machine import start
 
 BAND = 1 << 10  # bytes before and behind each value
 FILLED = 0xA5
 GEOMETRY = "stride", "padding", "dilation"
+AVERAGED = "shape", "kernel_size", "stride", "padding", "ceil_mode"
 
 
 class Guarded(Plan):
@@ -169,7 +169,9 @@ def pixels_of(node, known):
     elif node.op is blocks.blocks_conv2d:
         shape = blocks.result_shape(shape, node.inputs[1].spec.shape, *[node.attrs[k] for k in GEOMETRY])
     elif node.op is blocks.blocks_max_pool2d:
-        shape = (*shape[:2], *positions(shape[2:], node.attrs["kernel_size"], node.attrs["stride"], (0, 0)))
+        shape = blocks.pooled(**node.attrs)
+    elif node.op is blocks.blocks_avg_pool2d:
+        shape = blocks.pooled(**{name: node.attrs[name] for name in AVERAGED})
     elif node.op is blocks.blocks_average:
         shape = shape[:2]
     elif node.op not in blocks.BLOCKED.values():

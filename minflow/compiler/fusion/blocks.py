@@ -18,7 +18,7 @@ import numpy as np
 from ...core.op import OPS, Op, kernel
 from ...core.ops.conv import conv2d, conv2d_input_grad, conv2d_weight_grad, positions
 from ...core.ops.norm import batch_norm, batch_norm_grad
-from ...core.ops.pool import max_pool2d, max_pool2d_grad
+from ...core.ops.pool import avg_pool2d, avg_pool2d_grad, max_pool2d, max_pool2d_grad
 from ...core.ops.shape import sum_to
 from ...core.spec import Spec, float32, uint8
 
@@ -189,28 +189,58 @@ def blocks_batch_norm_grad(xp, grad, x, weight, bias, mean, var, shape, eps, act
 
 # ---- pooling ---------------------------------------------------------------------------------------------------------
 
-@internal("blocks_max_pool2d(x; shape, kernel_size, stride) -> y, places",
-          lambda x, shape, kernel_size, stride: (lambda y: (y, y.but(dtype=uint8)))(
-              images((*shape[:2], *positions(shape[2:], kernel_size, stride, (0, 0))))))
-def blocks_max_pool2d(xp, x, shape, kernel_size, stride):
-    """max_pool2d of images of this shape in blocks, without a border; places: which pixel of its window it was, row by
-    row."""
-    y, indices = run(max_pool2d, out_of_blocks(x, shape), kernel_size=kernel_size, stride=stride, padding=(0, 0),
-                     dilation=(1, 1), ceil_mode=False)
-    rows, columns = [xp.arange(n) * s for n, s in zip(y.shape[2:], stride)]
-    inside = (indices // shape[3] - rows[:, None]) * kernel_size[1] + indices % shape[3] - columns
-    return in_blocks(y), in_blocks(inside.astype(xp.uint8))
+def pooled(shape: tuple, kernel_size: tuple, stride: tuple, padding: tuple, dilation: tuple = (1, 1),
+           ceil_mode: bool = False) -> tuple:
+    """The images that pooling gives of images of this shape."""
+    return *shape[:2], *positions(shape[2:], kernel_size, stride, padding, dilation, ceil_mode)
 
 
-@internal("blocks_max_pool2d_grad(grad, places; shape, kernel_size, stride)",
-          lambda grad, places, shape, kernel_size, stride: images(shape))
-def blocks_max_pool2d_grad(xp, grad, places, shape, kernel_size, stride):
+@internal("blocks_max_pool2d(x; shape, kernel_size, stride, padding, dilation, ceil_mode) -> y, places",
+          lambda x, shape, **window: (lambda y: (y, y.but(dtype=uint8)))(images(pooled(shape, **window))))
+def blocks_max_pool2d(xp, x, shape, kernel_size, stride, padding, dilation, ceil_mode):
+    """max_pool2d of images of this shape in blocks; places: which pixel of its window it was, row by row;
+    in channels beyond C, any."""
+    y, indices = run(max_pool2d, out_of_blocks(x, shape), kernel_size=kernel_size, stride=stride, padding=padding,
+                     dilation=dilation, ceil_mode=ceil_mode)
+    rows, columns = corners(xp, y.shape[2:], stride, padding)
+    down, across = (indices // shape[3] - rows) // dilation[0], (indices % shape[3] - columns) // dilation[1]
+    return in_blocks(y), in_blocks((down * kernel_size[1] + across).astype(xp.uint8))
+
+
+def corners(xp, size: tuple, stride: tuple, padding: tuple) -> tuple:
+    """(row, column) where each window begins, to be met by (N, C, H, W)."""
+    rows, columns = [xp.arange(n) * s - p for n, s, p in zip(size, stride, padding)]
+    return rows[:, None], columns
+
+
+@internal("blocks_max_pool2d_grad(grad, places; shape, kernel_size, stride, padding, dilation, ceil_mode)",
+          lambda grad, places, shape, **window: images(shape))
+def blocks_max_pool2d_grad(xp, grad, places, shape, kernel_size, stride, padding, dilation, ceil_mode):
     """The cotangent at the pixels that were the largest of their windows, for images of this shape in blocks."""
-    size = (*shape[:2], *positions(shape[2:], kernel_size, stride, (0, 0)))
+    size = pooled(shape, kernel_size, stride, padding, dilation, ceil_mode)
     places = out_of_blocks(places, size).astype(xp.int64)
-    rows, columns = [xp.arange(n) * s for n, s in zip(size[2:], stride)]
-    indices = (rows[:, None] + places // kernel_size[1]) * shape[3] + columns + places % kernel_size[1]
-    return in_blocks(run(max_pool2d_grad, out_of_blocks(grad, size), indices, shape=shape, apart=False))
+    rows, columns = corners(xp, size[2:], stride, padding)
+    down, across = rows + places // kernel_size[1] * dilation[0], columns + places % kernel_size[1] * dilation[1]
+    return in_blocks(run(max_pool2d_grad, out_of_blocks(grad, size), down * shape[3] + across, shape=shape,
+                         apart=False))
+
+
+MEAN = "kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override"
+
+
+@internal(f"blocks_avg_pool2d(x; shape, {MEAN})",
+          lambda x, shape, count_include_pad, divisor_override, **window: images(pooled(shape, **window)))
+def blocks_avg_pool2d(xp, x, shape, **options):
+    """avg_pool2d of images of this shape in blocks."""
+    return in_blocks(run(avg_pool2d, out_of_blocks(x, shape), **options))
+
+
+@internal(f"blocks_avg_pool2d_grad(grad; shape, {MEAN})", lambda grad, shape, **options: images(shape))
+def blocks_avg_pool2d_grad(xp, grad, shape, count_include_pad, divisor_override, **window):
+    """Each number of the cotangent shared among its window, for images of this shape in blocks."""
+    grad = out_of_blocks(grad, pooled(shape, **window))
+    return in_blocks(run(avg_pool2d_grad, grad, shape=shape, count_include_pad=count_include_pad,
+                         divisor_override=divisor_override, **window))
 
 
 @internal("blocks_average(x; shape)", lambda x, shape: images(shape[:2]))

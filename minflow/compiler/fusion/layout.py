@@ -19,6 +19,7 @@ from ..passes.masks import small_masks
 from . import blocks
 
 LEAST = 1 << 20  # multiplications of a convolution; below, turning its images costs more than it gains
+ALONE = 1 << 14  # pixels that an operation meets which makes up for turning its images by itself
 FEW = 16  # channels: fewer are read where they lie
 ACTS = {elementwise.relu: "relu", activation.relu6: "relu6"}
 SLOPES = {elementwise.relu_grad: "relu", activation.relu6_grad: "relu6"}
@@ -226,27 +227,46 @@ class Change:
         self.plain.update(zip(values[1:], new[1:]))
         return True
 
+    def pays(self, x: Value, taps: int) -> bool:
+        """Is it in blocks, or does one operation that meets so many pixels for each of its results make up for turning
+        it? Of few channels most of a block would be empty."""
+        return x in self.blocks or (x.spec.shape[1] >= FEW // 2 and x.spec.size * taps >= ALONE)
+
     def max_pool2d(self, node: Node) -> bool:
         x, = node.inputs
         y, indices = outputs_of(node)
-        attrs = node.attrs
-        if (x not in self.blocks or any(attrs["padding"]) or attrs["dilation"] != (1, 1) or attrs["ceil_mode"]
-                or math.prod(attrs["kernel_size"]) > 255 or indices in self.shown
+        taps = math.prod(node.attrs["kernel_size"])
+        if (taps > 255 or indices in self.shown or not self.pays(x, taps if taps > 4 else 0)
                 or any(r.op is not pool.max_pool2d_grad for r in self.readers.get(indices, ()))):
             return False
-        self.blocks[y], self.blocks[indices] = self.put(
-            blocks.blocks_max_pool2d, [self.blocks[x]], [node], shape=x.spec.shape, kernel_size=attrs["kernel_size"],
-            stride=attrs["stride"])
+        self.blocks[y], self.blocks[indices] = self.put(blocks.blocks_max_pool2d, [self.in_blocks(x)], [node],
+                                                        shape=x.spec.shape, **node.attrs)
         return True
 
     def max_pool2d_grad(self, node: Node) -> bool:
         grad, indices = node.inputs
         if indices not in self.blocks:
             return False
-        window = {name: indices.node.attrs[name] for name in ("kernel_size", "stride")}
+        window = {name: indices.node.attrs[name] for name in pool.WINDOW.keys() | {"kernel_size"}}
         self.blocks[outputs_of(node)[0]], = self.put(
             blocks.blocks_max_pool2d_grad, [self.in_blocks(grad), self.blocks[indices]], [node],
             shape=node.attrs["shape"], **window)
+        return True
+
+    def avg_pool2d(self, node: Node) -> bool:
+        x, = node.inputs
+        if not self.pays(x, math.prod(node.attrs["kernel_size"])):
+            return False
+        self.blocks[outputs_of(node)[0]], = self.put(blocks.blocks_avg_pool2d, [self.in_blocks(x)], [node],
+                                                     shape=x.spec.shape, **node.attrs)
+        return True
+
+    def avg_pool2d_grad(self, node: Node) -> bool:
+        grad, = node.inputs
+        if node.origin not in self.twins and not self.pays(grad, math.prod(node.attrs["kernel_size"])):
+            return False
+        self.blocks[outputs_of(node)[0]], = self.put(blocks.blocks_avg_pool2d_grad, [self.in_blocks(grad)], [node],
+                                                     **node.attrs)
         return True
 
     def average(self, node: Node) -> bool:
@@ -333,6 +353,7 @@ RULES = {
     conv.conv2d: Change.conv2d, conv.conv2d_input_grad: Change.input_grad, conv.conv2d_weight_grad: Change.weight_grad,
     shape.sum_to: Change.channel_sum, norm.batch_norm: Change.batch_norm, norm.batch_norm_grad: Change.batch_norm_grad,
     pool.max_pool2d: Change.max_pool2d, pool.max_pool2d_grad: Change.max_pool2d_grad,
+    pool.avg_pool2d: Change.avg_pool2d, pool.avg_pool2d_grad: Change.avg_pool2d_grad,
     pool.adaptive_avg_pool2d: Change.average, pool.adaptive_avg_pool2d_grad: Change.average_grad,
     shape.cat: Change.joined, shape.getitem: Change.some_channels,
     **dict.fromkeys(EITHER, Change.elementwise),

@@ -167,7 +167,7 @@ CAPS = {
     "onnx.forms": 822,          # a table of ops in another system's words; each is read alone
     "accepted": 380,            # names for other machines: answered for one process and one CPU, or refused
     "compat": 170,              # programs of OneFlow and PyTorch, unchanged
-    "machine": 4830,            # vectors, micro-kernels, products by them, loops over planes, steps and who runs them
+    "machine": 5070,            # vectors, micro-kernels, products by them, loops over planes, steps and who runs them
     "exercises": 3230,          # the checker, the teacher's tools, translations
     "exercises.lessons": None,  # an exercise is one file that is read alone
     "face": 1650,               # minflow/__init__.py, the namespaces of one screen each, the command line
@@ -356,7 +356,7 @@ LATE = {"minflow.headless",    # imported by `minflow run` only
                                                  "shared", "blocks_norm", "blocks_depthwise", "blocks_slide",
                                                  "blocks_pool", "elementary", "clusters",
                                                  "updates", "elementwise", "recorder",
-                                                 "dropout", "cross_entropy")],  # where `machine.use` runs
+                                                 "dropout", "cross_entropy", "recurrent")],  # where `machine.use` runs
         "minflow.compat.einops", "minflow.compat.einops_backend"}    # where a program imports einops
 
 

@@ -19,7 +19,7 @@ from ..compiler.fusion import FUSION, blocks, dense
 from ..compiler.fusion.clusters import CLUSTERS
 from ..core.base.errors import MinflowWarning, MissingDependencyError
 from ..core.op import Op, kernel
-from ..core.ops import activation, conv, elementwise, norm, pool, random, shape, softmax, update
+from ..core.ops import activation, conv, elementwise, gru, lstm, norm, pool, random, rnn, shape, softmax, update
 from ..core.spec import spec_of
 from ..core.where import here
 
@@ -40,6 +40,7 @@ STEPS: dict[Op, str] = {op: module for module, ops in {
                     activation.relu6, activation.relu6_grad, shape.clone, shape.sum_to),
     "cross_entropy": (softmax.softmax_cross_entropy, softmax.softmax_cross_entropy_grad),
     "dropout": (random.dropout,),
+    "recurrent": (rnn.rnn, rnn.rnn_grad, lstm.lstm, lstm.lstm_grad, gru.gru, gru.gru_grad),
     "updates": (update.sgd, update.sgd_momentum, update.adam),
 }.items() for op in ops}  # op -> the module in which a builder of its name makes its steps
 ONLY_IN_PLANS = ("elementwise", "dropout", "updates")  # NumPy has the same bits, and costs less for one call

@@ -54,6 +54,18 @@ class Room:
         self.used, start = self.used + rounded(count * 4, ALIGN), self.used
         return self.base + start
 
+    def matrix(self, rows: int, columns: int) -> np.ndarray:
+        """So many float32 as an array of NumPy."""
+        place, shape = self.take(rows * columns), (rows, columns)
+        return np.asarray(Placed(place, shape)) if self.base else np.empty(shape, "f4")
+
+
+class Placed:
+    """float32 at an address, of which NumPy makes an array."""
+
+    def __init__(self, address: int, shape: tuple[int, int]):
+        self.__array_interface__ = {"data": (address, False), "shape": shape, "typestr": "<f4", "version": 3}
+
 
 Builder = Callable[..., "list[Step] | None"]  # (arrays, outs, room, **attrs); None where it does not fit
 

@@ -351,7 +351,7 @@ def test_a_folder_is_a_table_of_contents():
 
 LATE = {"minflow.headless",    # imported by `minflow run` only
         *[f"minflow.machine.{name}" for name in ("kept", "jit", "llvm", "micro", "vectors", "memory", "conv",
-                                                 "winograd", "depthwise", "norm", "pool", "activation", "steps",
+                                                 "winograd", "depthwise", "norm", "pool", "steps",
                                                  "program", "gemm",
                                                  "shared", "blocks_norm", "blocks_depthwise", "blocks_slide",
                                                  "blocks_pool", "elementary", "clusters",

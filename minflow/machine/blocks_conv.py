@@ -12,6 +12,7 @@ import math
 
 import numpy as np
 
+from ..compiler.fusion.blocks import blocked
 from ..core.ops.conv import positions
 from . import blocks_depthwise
 from .conv import finish, pack_panel, row_in, row_out, zero
@@ -21,7 +22,7 @@ from .kernels import (
 from .llvm import LANES, copy
 from .micro import DEEP, PANEL, ROWS, VECTORS
 from .product import BYTES, outer, product
-from .steps import instruction, real_at, run_routine, word_at
+from .steps import Place, Room, Step, instruction, real_at, run_routine, word_at
 from .vectors import BOUNDS, add, filled, load, load_some, store, store_some
 
 WORK = 1 << 21  # multiplications of a chunk
@@ -274,6 +275,16 @@ def to_blocks(arrays, outs, room):
 
 def from_blocks(arrays, outs, room, shape):
     return turning(turned_out, arrays[0], outs[0], shape)
+
+
+def in_blocks(x: np.ndarray, room: Room) -> tuple[Place, list[Step]]:
+    """Images in blocks, which stand in the room, and the steps that put them there."""
+    found = room.array(blocked(x.shape))
+    return found, turning(turned_in, found, x, x.shape)
+
+
+def out_of_blocks(x: Place, out: np.ndarray) -> list[Step]:
+    return turning(turned_out, x, out, out.shape)
 
 
 def blocks_channel_sum(arrays, outs, room, shape, to):

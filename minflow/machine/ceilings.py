@@ -11,13 +11,14 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
 
 from ..core.op import OPS
 from .start import used
-from .threads import number, split
+from .threads import number
 
 ROWS, SIDE = 256, 512  # rows of a product for each thread; its depth and width
 SIZES = 1 << 18, 1 << 21, 1 << 24, 1 << 26  # bytes read and written by a copy: those of a core's cache up to memory's
@@ -67,7 +68,8 @@ def copy_rate(size: int, threads: int) -> float:
         for _ in range(times):
             np.copyto(pairs[k][1], pairs[k][0])
 
-    return size * times / shortest(lambda: split(threads, one))
+    with ThreadPoolExecutor(threads) as pool:
+        return size * times / shortest(lambda: list(pool.map(one, range(threads))))
 
 
 def shortest(call: Callable[[], object], long: float = LONG) -> float:

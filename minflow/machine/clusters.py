@@ -20,9 +20,9 @@ from ..compiler.fusion import clusters as fusion
 from ..core.ir import Value, outputs_of
 from . import elementary, llvm
 from .conv import BYTES
-from .jit import compiled, float32, intrinsic, ir, types
+from .jit import Code, compiled, float32, intrinsic, ir, types
 from .llvm import FLOAT, LANES, VECTOR, WORD, function, number_at, put
-from .steps import Room, Step, instruction, word_at
+from .steps import Room, Step, instruction, run_routine, word_at
 from .vectors import add, called, filled, load, load_some, store, store_some, vector
 
 BLOCK = 1 << 10  # numbers, where rows are not longer
@@ -94,6 +94,12 @@ def operate(builder, code, out, a, b, c, a_step, b_step, c_step, count):
         llvm.loop(builder, count, [out, *(a, b, c)[:operands]], once)
         builder.branch(done)
     builder.position_at_end(done)
+
+
+@Code
+def operating(code, out, a, b, c, a_step, b_step, c_step, count, _, _1, _2):
+    """`operate`, for all instructions."""
+    operate(code, out, a, b, c, a_step, b_step, c_step, count)
 
 
 def across(builder, name: str, x, flag: str, *start):
@@ -227,14 +233,15 @@ def sum_columns(out, a, rows, columns):
 
 # ---- the interpreter -------------------------------------------------------------------------------------------------
 
-HEAD = 9  # words before those of inputs and outputs
+HEAD = 10  # words before those of inputs and outputs
 LINE, INPUT, OUTPUT = 9, 4, 2  # words of the program for each
 
 
 @instruction
 def run_cluster(words, chunk, scratch):
-    """words: the program, lines, places, inputs, outputs, rows, columns, rows of a chunk, rows of a block; the address
-    of each input and output. A place is where an operand stands now: in scratch memory, or in an array itself."""
+    """words: the program, lines, places, inputs, outputs, rows, columns, rows of a chunk, rows of a block, `operating`;
+    the address of each input and output. A place is where an operand stands now: in scratch memory, or in an array
+    itself."""
     program, lines, count = word_at(words, 0), word_at(words, 1), word_at(words, 2)
     inputs, outputs, columns = word_at(words, 3), word_at(words, 4), word_at(words, 6)
     first = chunk * word_at(words, 7)
@@ -294,8 +301,9 @@ def run_cluster(words, chunk, scratch):
             code, out, a = word_at(line, 0), word_at(places, word_at(line, 1)), word_at(places, word_at(line, 2))
             if code < SPREAD:
                 count = rows if word_at(line, 8) == ROW else numbers
-                operate(code, out, a, word_at(places, word_at(line, 3)), word_at(places, word_at(line, 4)),
-                        word_at(line, 5), word_at(line, 6), word_at(line, 7), (count + LANES - 1) // LANES)
+                run_routine(word_at(words, 9), code, out, a, word_at(places, word_at(line, 3)),
+                            word_at(places, word_at(line, 4)), word_at(line, 5), word_at(line, 6), word_at(line, 7),
+                            (count + LANES - 1) // LANES, 0, 0, 0)
             elif code == SPREAD:
                 spread_rows(out, a, rows, columns)
             elif code == ROW_SUM:
@@ -449,7 +457,7 @@ class Bytecode:
         self.chunks, self.scratch = -(-self.rows // high), scratch // BYTES + len(offsets) * 2 + 3 * LANES
         self.words = np.array([*sum(self.lines, []), *offsets, *sum(inputs, ()), *sum(self.outputs, ())], "i8")
         counts = len(self.lines), len(offsets), len(inputs), len(self.outputs)
-        self.head = (*counts, self.rows, self.columns, high, height)
+        self.head = (*counts, self.rows, self.columns, high, height, operating.address)
         return self
 
     def steps(self, arrays: list[np.ndarray], outs: list[np.ndarray], room: Room) -> list[Step]:

@@ -14,7 +14,8 @@ from __future__ import annotations
 import numpy as np
 
 from .jit import carray, compiled
-from .llvm import LANES, ask_for, clear, copy, copy_pairs, copy_turned, gather_turned, number_at, put
+from .llvm import (LANES, ask_for, clear, copy, copy_pairs, copy_turned, fours_in, fours_out, gather_turned, number_at,
+                   put)
 from .micro import PANEL, VECTORS
 from .product import BYTES
 from .program import call
@@ -22,7 +23,7 @@ from .steps import instruction, real_at, run_routine, word_at, words_from
 from .vectors import add, clipped, filled, load, load_some, store, store_some
 
 AHEAD = 64  # numbers that are asked for before they are read
-FULL = 64  # pixels of a row that is long enough to be turned alone
+FULL, FOUR = 64, 4  # pixels of a row that is long enough to be turned alone; of planes that lie in four vectors
 # Sizes of one convolution, in this order, in an array of int64 (`kernels.Sizes`). X_ROOM, Y_ROOM: rows of a block of
 # the images and of the results, where these are in blocks, or 0.  SPREAD: how far apart pixels of such images are put.
 # FEW: are there few channels?  LENGTH: how many are summed up for an entry of the table.  PRODUCT, OUTER: addresses of
@@ -55,27 +56,31 @@ def zero(base, count):
 @compiled
 def row_in(x, channels, plane, width, target):
     """A row of pixels of up to 16 channels, which lie `plane` apart, to [pixel][16]."""
-    i = 0
-    if channels == LANES:
-        while i + LANES <= width:
+    if channels == LANES and width >= LANES:
+        for start in range(0, width, LANES):
+            i = min(start, width - LANES)
             copy_turned(x + i * BYTES, plane, target + i * LANES * BYTES, LANES)
-            i += LANES
-    for c in range(channels):
-        for j in range(i, width):
-            put(target, j * LANES + c, number_at(x, c * plane + j))
+    elif channels == LANES and plane == width == FOUR:
+        fours_in(x, target)
+    else:
+        for c in range(channels):
+            for j in range(width):
+                put(target, j * LANES + c, number_at(x, c * plane + j))
 
 
 @compiled
 def row_out(source, channels, plane, width, y):
     """[pixel][16] to rows of up to 16 channels."""
-    i = 0
-    if channels == LANES:
-        while i + LANES <= width:
+    if channels == LANES and width >= LANES:
+        for start in range(0, width, LANES):
+            i = min(start, width - LANES)
             copy_turned(source + i * LANES * BYTES, LANES, y + i * BYTES, plane)
-            i += LANES
-    for c in range(channels):
-        for j in range(i, width):
-            put(y, c * plane + j, number_at(source, j * LANES + c))
+    elif channels == LANES and plane == width == FOUR:
+        fours_out(source, y)
+    else:
+        for c in range(channels):
+            for j in range(width):
+                put(y, c * plane + j, number_at(source, j * LANES + c))
 
 
 @compiled

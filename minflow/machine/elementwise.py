@@ -1,7 +1,8 @@
 """Arithmetic, activations, copies and sums over rows as steps, so that a plan need not leave its program for them.
 
-What they compute is what NumPy computes, bit for bit: eager keeps NumPy's kernels. Nearly all are one instruction, that
-goes along rows: what repeats (a bias, a literal) is a row that is read again.
+What they compute is what NumPy computes, bit for bit (but for erf): eager keeps NumPy's kernels where these are as
+quick. Nearly all are one instruction, that goes along rows: what repeats (a bias, a literal) is a row that is read
+again. Read next: `clusters.py`, for several operations at once.
 """
 
 from __future__ import annotations
@@ -11,77 +12,38 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from . import llvm
-from .jit import compiled, intrinsic
+from .clusters import CODES, operating
 from .llvm import LANES, number_at, put
 from .shared import publish
-from .steps import Room, Step, instruction, word_at
-from .vectors import (BYTES, add as plus, clipped, filled, load, load_some, multiply as times, store, store_some,
-                      subtract as minus)
+from .steps import Room, Step, instruction, run_routine, word_at
+from .vectors import BYTES, add as plus, filled, load, load_some, store, store_some
 
 WIDTH, CHUNK = 1 << 10, 1 << 14  # numbers: of a row where none is given; that a thread takes
-ADD, SUB, MUL, RELU, RELU6, RELU_GRAD, RELU6_GRAD, CLONE = range(8)
 COLUMNS = 64  # that are summed in a chunk
 EXACT = 1 << 24  # whole numbers below are float32
 LARGEST = float(np.finfo("f4").max)
 
 
-@intrinsic
-def is_not(context, y, number):
-    """1 where y is another number, or NaN, else 0."""
-    def code(context, builder, signature, a):
-        return builder.select(builder.fcmp_unordered("!=", *a), llvm.filled(1), llvm.filled(0))
-    return y(y, y), code
-
-
-@intrinsic
-def is_between(context, y, high):
-    """1 where y is between 0 and `high`, or NaN, else 0."""
-    def code(context, builder, signature, a):
-        flat = builder.or_(builder.fcmp_ordered("<=", a[0], llvm.filled(0)), builder.fcmp_ordered(">=", *a))
-        return builder.select(flat, llvm.filled(0), llvm.filled(1))
-    return y(y, y), code
-
-
-@compiled
-def result(kind, x, y):
-    """What an operation makes of two vectors."""
-    zero = filled(np.float32(0))
-    if kind == ADD:
-        return plus(x, y)
-    if kind == SUB:
-        return minus(x, y)
-    if kind == MUL:
-        return times(x, y)
-    if kind == RELU:
-        return plus(clipped(x, zero, filled(np.float32(np.nan))), zero)  # of -0 it makes 0, as NumPy's maximum
-    if kind == RELU6:
-        return clipped(x, zero, filled(np.float32(6)))
-    if kind == RELU_GRAD:
-        return times(x, is_not(y, zero))
-    if kind == RELU6_GRAD:
-        return times(x, is_between(y, filled(np.float32(6))))
-    return x
-
-
 @instruction
 def elementwise(words, chunk, scratch):
-    """out = a and b, joined as `kind` says: words kind, a, numbers to its next row, b, to its next row, out, width of
-    a row, numbers in all, rows of a chunk."""
-    kind, width, count, rows = word_at(words, 0), word_at(words, 6), word_at(words, 7), word_at(words, 8)
-    zero = filled(np.float32(0))
+    """out = a and b, joined as `code` says: words code, a, numbers to its next row, b, to its next row, out, width of a
+    row, numbers in all, rows of a chunk, `operating`. scratch: two vectors."""
+    code, width, count, rows = word_at(words, 0), word_at(words, 6), word_at(words, 7), word_at(words, 8)
+    zero, step = filled(np.float32(0)), BYTES * LANES
     for row in range(chunk * rows, min((chunk + 1) * rows, (count + width - 1) // width)):
         a = word_at(words, 1) + BYTES * word_at(words, 2) * row
         b = word_at(words, 3) + BYTES * word_at(words, 4) * row
         out = word_at(words, 5) + BYTES * width * row
         size = BYTES * min(width, count - width * row)
         whole = size - size % (BYTES * LANES)
-        for i in range(0, whole, BYTES * LANES):
-            store(out + i, result(kind, load(a + i), load(b + i)))
         left = (size - whole) // BYTES
+        if whole:
+            run_routine(word_at(words, 9), code, out, a, b, a, step, step, step, whole // step, 0, 0, 0)
         if left:
-            x, y = load_some(a + whole, left, zero), load_some(b + whole, left, zero)
-            store_some(out + whole, left, result(kind, x, y))
+            store(scratch, load_some(a + whole, left, zero))
+            store(scratch + step, load_some(b + whole, left, zero))
+            run_routine(word_at(words, 9), code, scratch, scratch, scratch + step, a, step, step, step, 1, 0, 0, 0)
+            store_some(out + whole, left, load(scratch))
 
 
 @instruction
@@ -143,7 +105,7 @@ def row_of(x, shape: tuple) -> np.ndarray | None:
     return x if own and own == shape[len(shape) - len(own) :] else None
 
 
-def joined(kind: int, a, b, out: np.ndarray) -> list[Step] | None:
+def joined(name: str, a, b, out: np.ndarray) -> list[Step] | None:
     """Of two arrays or numbers, one of which is as large as the result."""
     if not flat(out):
         return None
@@ -152,50 +114,55 @@ def joined(kind: int, a, b, out: np.ndarray) -> list[Step] | None:
         return None
     least = min(row.size for row in rows)
     width = WIDTH if least == out.size else least
-    return along(kind, *rows, out, width, *[0 if row.size < out.size else width for row in rows])
+    return along(name, *rows, out, width, *[0 if row.size < out.size else width for row in rows])
 
 
-def along(kind: int, a, b, out, width: int, a_next: int, b_next: int) -> list[Step]:
+def along(name: str, a, b, out, width: int, a_next: int, b_next: int) -> list[Step]:
     rows = max(1, CHUNK // width) if width else 1
     chunks = -(-out.size // (width * rows)) if width else 0
-    return [elementwise(chunks, kind, a, a_next, b, b_next, out, width, out.size, rows)]
+    return [elementwise(chunks, CODES[name], a, a_next, b, b_next, out, width, out.size, rows, operating.address,
+                        scratch=2 * LANES)]
 
 
-def same(kind: int, a, b, out: np.ndarray) -> list[Step] | None:
+def same(name: str, a, b, out: np.ndarray) -> list[Step] | None:
     """Of arrays of one shape."""
     if not flat(a, b, out) or not a.shape == b.shape == out.shape:
         return None
-    return along(kind, a, b, out, WIDTH, WIDTH, WIDTH)
+    return along(name, a, b, out, WIDTH, WIDTH, WIDTH)
 
 
 def add(arrays: Sequence, outs: Sequence, room: Room) -> list[Step] | None:
     (x, number), (out,) = arrays, outs
     if isinstance(number, int) and out.dtype == np.int64 and out.flags.c_contiguous and x.size < WIDTH:
         return [count_up(1, x, number, out, x.size)] if x.dtype == out.dtype and x.flags.c_contiguous else None
-    return joined(ADD, *arrays, out)
+    return joined("add", *arrays, out)
 
 
 def sub(arrays: Sequence, outs: Sequence, room: Room) -> list[Step] | None:
-    return joined(SUB, *arrays, *outs)
+    return joined("sub", *arrays, *outs)
 
 
 def mul(arrays: Sequence, outs: Sequence, room: Room) -> list[Step] | None:
-    return joined(MUL, *arrays, *outs)
+    return joined("mul", *arrays, *outs)
 
 
 def relu(arrays: Sequence, outs: Sequence, room: Room) -> list[Step] | None:
-    return same(RELU, *arrays, *arrays, *outs)
+    return same("relu", *arrays, *arrays, *outs)
 
 
 def relu6(arrays: Sequence, outs: Sequence, room: Room) -> list[Step] | None:
-    return same(RELU6, *arrays, *arrays, *outs)
+    return same("relu6", *arrays, *arrays, *outs)
+
+
+def erf(arrays: Sequence, outs: Sequence, room: Room) -> list[Step] | None:
+    return same("erf", *arrays, *arrays, *outs)
 
 
 def clone(arrays: Sequence, outs: Sequence, room: Room) -> list[Step] | None:
     """Of a view that lies apart, too: of the heads of an attention."""
     (x,), (out,) = arrays, outs
     if flat(x) or not flat(out) or not isinstance(x, np.ndarray) or x.dtype != out.dtype or x.ndim > 4:
-        return same(CLONE, x, x, out)
+        return same("copy", x, x, out)
     more = (1,) * (4 - x.ndim)
     rows = max(1, CHUNK // x.shape[-1]) if x.size else 1
     chunks = -(-x.size // (x.shape[-1] * rows)) if x.size else 0
@@ -203,11 +170,11 @@ def clone(arrays: Sequence, outs: Sequence, room: Room) -> list[Step] | None:
 
 
 def relu_grad(arrays: Sequence, outs: Sequence, room: Room) -> list[Step] | None:
-    return same(RELU_GRAD, *arrays, *outs)
+    return same("relu_grad", *arrays, *outs)
 
 
 def relu6_grad(arrays: Sequence, outs: Sequence, room: Room) -> list[Step] | None:
-    return same(RELU6_GRAD, *arrays, *outs)
+    return same("relu6_grad", *arrays, *outs)
 
 
 def sum_to(arrays: Sequence, outs: Sequence, room: Room, shape: tuple) -> list[Step] | None:

@@ -37,7 +37,6 @@ class Unneeded:
 
 
 COMPILES = not kept.load() or "numba" in sys.modules  # a program that has imported numba may bring code of its own
-COMPILES = True  # until no function is called but by its address
 numba: Any
 if COMPILES:
     import numba

@@ -1,30 +1,25 @@
-"""The kernels of conv2d and its gradients that run compiled where they win, and NumPy's where they do not fit."""
+"""Dense convolutions as steps: their geometry, the memory that they take, and how many images a chunk has.
+
+Read next: `conv.py` and `winograd.py`, whose instructions these are, then `convolutions.py`, for who calls this.
+"""
 
 from __future__ import annotations
 
 import functools
 import itertools
-import math
-from collections.abc import Callable
 
 import numpy as np
 
 from ..core.ops.conv import positions
-from . import conv, depthwise, winograd
-from .activation import erf, relu6_grad
+from . import conv, winograd
 from .llvm import LANES
-from .memory import at, scratch
 from .micro import PANEL
-from .norm import batch_norm, batch_norm_grad
-from .pool import max_pool2d, max_pool2d_grad
 from .product import outer, product
-from .program import ALIGN, rounded
-from .steps import Room, Step, run_now
+from .steps import Room, Step
 from .vectors import BOUNDS
 
 FEW = 16  # channels; below, what a filter meets at a pixel become its channels
 DEEPEST = 512  # of those
-LEAST, LEAST_FILTERS = 1 << 20, 8  # multiplications and filters; below, NumPy is as fast
 LEAST_TILES = 4  # of an image: with fewer, the values of the filters are read for too little
 FEWER = 1.5  # times fewer multiplications make up for what Winograd's algorithm does besides
 CACHE = 700_000  # bytes of values and products of tiles at a time
@@ -138,16 +133,6 @@ def sizes(*geometry) -> Sizes:
     return Sizes(*geometry)
 
 
-def fits(x: np.ndarray, weight: tuple, groups: int, others: tuple, *rest: np.ndarray | None) -> bool:
-    """Is this a convolution that is quicker here? Those of 1x1 pixels are products that BLAS makes without a copy.
-
-    weight, others: shapes of the filters and of the result, or its gradient.  rest: the other arrays of the call."""
-    f, c, kh, kw = weight
-    return (groups == 1 and kh * kw > 1 and f >= LEAST_FILTERS and x.dtype == np.float32
-            and math.prod(others) * c * kh * kw >= LEAST
-            and all(array is None or array.flags.c_contiguous for array in (x, *rest)))
-
-
 # ---- steps, by chunks of images --------------------------------------------------------------------------------------
 
 def filtered(s: Sizes, x: np.ndarray, weight: np.ndarray, bias: object, out: np.ndarray, room: Room, at_once: int,
@@ -197,52 +182,3 @@ def sum_of_parts(parts: int, out: np.ndarray, count: int, part: int, rows: int, 
 def parts_of(s: Sizes, least: int = 1) -> int:
     """Images that a thread takes for the gradient of filters."""
     return max(CHUNK, -(-s.n * s.sums * 4 // SUMS), least)
-
-
-def run_in_scratch(build: Callable[[Room], list[Step]], count: int) -> None:
-    """Steps that take a room of so many numbers."""
-    memory = scratch("room", count + 2 * ALIGN)
-    run_now(build(Room(rounded(at(memory), ALIGN))))
-
-
-# ---- what the ops call: out, or None where it does not fit -----------------------------------------------------------
-
-def conv2d(x, weight, stride, padding, dilation, groups, out=None):
-    if groups > 1:
-        return depthwise.conv2d(x, weight, stride, padding, dilation, groups, out)
-    s = sizes(x.shape, len(weight), weight.shape[2:], stride, padding, dilation)
-    shape = (s.n, s.filters, *s.size)
-    if not fits(x, weight.shape, groups, shape, weight, out):
-        return None
-    return forward(s, x, weight, np.empty(shape, "f4") if out is None else out)
-
-
-def forward(s: Sizes, x: np.ndarray, weight: np.ndarray, out: np.ndarray, turned: bool = False) -> np.ndarray:
-    run_in_scratch(lambda room: filtered(s, x, weight, 0, out, room, CHUNK, turned), s.room)
-    return out
-
-
-def conv2d_input_grad(grad, weight, shape, stride, padding, dilation, groups, out=None):
-    if groups > 1:
-        return depthwise.conv2d_input_grad(grad, weight, shape, stride, padding, dilation, groups, out)
-    border = tuple(d * (k - 1) - p for d, k, p in zip(dilation, weight.shape[2:], padding))
-    if (max(stride) > 1 or min(border) < 0 or min(weight.shape[:2]) < FEW
-            or not fits(grad, weight.shape, groups, grad.shape, weight, out)):
-        return None
-    s = sizes(grad.shape, shape[1], weight.shape[2:], stride, border, dilation)
-    return forward(s, grad, weight, np.empty(shape, "f4") if out is None else out, turned=True)
-
-
-def conv2d_weight_grad(grad, x, shape, stride, padding, dilation, groups, out=None):
-    if groups > 1:
-        return depthwise.conv2d_weight_grad(grad, x, shape, stride, padding, dilation, groups, out)
-    if not fits(x, shape, groups, grad.shape, grad, out):
-        return None
-    s = sizes(x.shape, shape[0], shape[2:], stride, padding, dilation)
-    out, at_once = np.empty(shape, "f4") if out is None else out, parts_of(s)
-    run_in_scratch(lambda room: filters_grad(s, grad, x, out, room, at_once), -(-s.n // at_once) * s.sums)
-    return out
-
-
-__all__ = ["batch_norm", "batch_norm_grad", "conv2d", "conv2d_input_grad", "conv2d_weight_grad", "erf", "max_pool2d",
-           "max_pool2d_grad", "relu6_grad"]

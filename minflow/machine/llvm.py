@@ -169,6 +169,30 @@ def copy_turned(builder, source, source_row, target, target_row):
         store(builder, row, target, builder.mul(target_row, word(j)))
 
 
+def fours(back: bool):
+    """16 planes of 4 numbers to [pixel][16], or back."""
+
+    @function(f"fours_{'out' if back else 'in'}", 2, inline=False)
+    def code(builder, source, target):
+        rows = [load(builder, source, fixed=i * LANES) for i in range(4)]
+        mask = lambda lanes: ir.Constant(ir.VectorType(INT, len(lanes)), lanes)  # noqa: E731
+        for j in range(4):
+            if back:  # numbers 16 j to 16 j + 15: four channels, each of the four rows
+                low, high = [builder.shuffle_vector(rows[i], rows[i + 1], mask(
+                    [4 * j + k // 2 + k % 2 * LANES for k in range(8)])) for i in (0, 2)]
+                places = [k // 4 * 2 + k % 4 % 2 + (8 if k % 4 > 1 else 0) for k in range(LANES)]
+            else:
+                low, high = [builder.shuffle_vector(rows[i], rows[i + 1], mask(
+                    [4 * k + j for k in range(8)])) for i in (0, 2)]
+                places = list(range(LANES))
+            store(builder, builder.shuffle_vector(low, high, mask(places)), target, fixed=j * LANES)
+
+    return code
+
+
+fours_in, fours_out = fours(False), fours(True)
+
+
 @function("gather_turned", 5, inline=False)
 def gather_turned(builder, source, table, count, zeros, target):
     """As `copy_turned`, of rows that begin at places of a table; from `count` on they are zeros."""

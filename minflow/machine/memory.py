@@ -12,17 +12,9 @@ def at(array: np.ndarray) -> int:
     return array.ctypes.data
 
 
-def scratch(purpose: str, count: int, zeros: bool = False) -> np.ndarray:
-    """This thread's memory for a purpose. zeros: borders and channels that nobody writes are read."""
-    found = buffer(f"machine {purpose}", (count,), "f4")
-    if zeros:
-        found.fill(0)
-    return found
-
-
-def chunks_of(n: int, size: int) -> list[tuple[int, int]]:
-    """(first, last) of so many images at a time."""
-    return [(first, min(first + size, n)) for first in range(0, n, size)]
+def scratch(purpose: str, count: int) -> np.ndarray:
+    """This thread's memory for a purpose."""
+    return buffer(f"machine {purpose}", (count,), "f4")
 
 
 def cut(blocks: int, rows: int, most: int, least: int) -> tuple[int, int]:

@@ -1,27 +1,27 @@
 """Batch norm and its gradients: one read for the mean, one for the variance, one to write; no E[x^2] - mean^2.
 
 Large planes go channel by channel, all images of one, which stay in the second-level cache from the first read to the
-last; small ones as columns of a matrix (images, numbers of an image), sixteen columns at a time, four images together.
-What it computes: `../core/ops/norm.py`.
+last; small ones through blocks. What it computes: `../core/ops/norm.py`. Read next: `blocks_norm.py`.
 """
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from .conv import BYTES
+from ..compiler.fusion.blocks import blocked
+from . import blocks_norm
+from .blocks_conv import in_blocks, out_of_blocks
 from .jit import compiled, float32, float64
 from .llvm import LANES, number_at, put
-from .memory import at, chunks_of, scratch
-from .threads import split
-from .vectors import add, filled, load, load_some, multiply_add, store, store_some, subtract, total
+from .steps import Room, Step, instruction, real_at, word_at
+from .vectors import BYTES, add, filled, load, load_some, multiply_add, store, store_some, subtract, total
 
 SMALL = 16  # numbers per channel of an image; planes above go channel by channel
 STEP = LANES * BYTES
 CHUNK = 1 << 16  # numbers of a chunk of channels
 
-
-# ---- channel by channel ---------------------------------------------------------------------------------------------
 
 @compiled
 def sum_of(x, images, far, pixels):
@@ -64,12 +64,15 @@ def squares_of(x, images, far, pixels, mean):
     return total(every)
 
 
-@compiled
-def planes(x, weight, bias, eps, y, mean, var, first, last, images, channels, pixels):
-    """Channels first to last."""
+@instruction
+def planes_normed(words, chunk, scratch):
+    """Some channels: words x, weight, bias, y, mean, var, eps, images, channels, pixels, channels of a chunk."""
+    x, weight, bias, y = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
+    mean, var, eps, images = word_at(words, 4), word_at(words, 5), float32(real_at(words, 6)), word_at(words, 7)
+    channels, pixels, at_once = word_at(words, 8), word_at(words, 9), word_at(words, 10)
     far, count = channels * pixels * BYTES, images * pixels
     zeros, left = filled(float32(0)), pixels % LANES
-    for c in range(first, last):
+    for c in range(chunk * at_once, min((chunk + 1) * at_once, channels)):
         source, target = x + c * pixels * BYTES, y + c * pixels * BYTES
         m = float32(sum_of(source, images, far, pixels) / count)
         v = float32(squares_of(source, images, far, pixels, m) / count)
@@ -86,11 +89,16 @@ def planes(x, weight, bias, eps, y, mean, var, first, last, images, channels, pi
                 store_some(q + i, left, multiply_add(subtract(load_some(p + i, left, zeros), centre), scale, shift))
 
 
-@compiled
-def grad_planes(grad, x, weight, mean, var, eps, gx, gweight, gbias, first, last, images, channels, pixels):
+@instruction
+def planes_sent_back(words, chunk, scratch):
+    """Some channels: words grad, x, weight, mean, var, gx, gweight, gbias, then as for `planes_normed`."""
+    grad, x, weight, mean = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
+    var, gx, gweight, gbias = word_at(words, 4), word_at(words, 5), word_at(words, 6), word_at(words, 7)
+    eps, images, channels = float32(real_at(words, 8)), word_at(words, 9), word_at(words, 10)
+    pixels, at_once = word_at(words, 11), word_at(words, 12)
     far, count = channels * pixels * BYTES, images * pixels
     zeros, left, end = filled(float32(0)), pixels % LANES, pixels // LANES * STEP
-    for c in range(first, last):
+    for c in range(chunk * at_once, min((chunk + 1) * at_once, channels)):
         place = c * pixels * BYTES
         inverse = float32(1) / float32(np.sqrt(number_at(var, c) + eps))
         centre = filled(number_at(mean, c))
@@ -126,158 +134,38 @@ def grad_planes(grad, x, weight, mean, var, eps, gx, gweight, gbias, first, last
                 store_some(r + end, left, multiply_add(load_some(p + end, left, zeros), scale, moved))
 
 
-# ---- columns --------------------------------------------------------------------------------------------------------
+# ---- builders --------------------------------------------------------------------------------------------------------
 
-@compiled
-def spread_out(value, pixels, c, lanes):
-    for i in range(c * pixels, (c + 1) * pixels):
-        put(lanes, i, value)
-
-
-@compiled
-def channel_total(lanes, pixels, c):
-    result = 0.0
-    for i in range(c * pixels, (c + 1) * pixels):
-        result += number_at(lanes, i)
-    return result
+def batch_norm(arrays, outs, room: Room, eps) -> list[Step] | None:
+    x, *vectors = arrays
+    if not fits(*arrays, *outs):
+        return None
+    if math.prod(x.shape[2:]) > SMALL:
+        return by_planes(planes_normed, x, [*arrays, *outs], eps)
+    (blocks, steps), y = in_blocks(x, room), room.array(blocked(x.shape))
+    return [*steps, *blocks_norm.blocks_batch_norm([blocks, *vectors], [y, *outs[1:]], room, x.shape, eps, ""),
+            *out_of_blocks(y, outs[0])]
 
 
-@compiled
-def columns(x, weight, bias, eps, y, mean, var, first, last, images, channels, pixels, sums, centres, scales):
-    """Channels first to last. sums, centres, scales: scratch, a number per column and 16 more."""
-    far, count, start, stop = channels * pixels * BYTES, images * pixels, first * pixels, last * pixels
-    zeros = filled(float32(0))
-    for i in range(start, stop, LANES):
-        store(sums + i * BYTES, zeros)
-    for n in range(0, images, 4):
-        p = x + n * far
-        for i in range(start, stop, LANES):
-            j, left = i * BYTES, min(LANES, stop - i)
-            found = load_some(p + j, left, zeros)
-            if n + 3 < images:
-                found = add(add(found, load_some(p + far + j, left, zeros)),
-                            add(load_some(p + 2 * far + j, left, zeros), load_some(p + 3 * far + j, left, zeros)))
-            else:
-                for k in range(n + 1, images):
-                    found = add(found, load_some(x + k * far + j, left, zeros))
-            store(sums + j, add(load(sums + j), found))
-    for c in range(first, last):
-        put(mean, c, float32(channel_total(sums, pixels, c) / count))
-        spread_out(number_at(mean, c), pixels, c, centres)
-    for i in range(start, stop, LANES):
-        store(sums + i * BYTES, zeros)
-    for n in range(0, images, 4):
-        p = x + n * far
-        for i in range(start, stop, LANES):
-            j, left = i * BYTES, min(LANES, stop - i)
-            centre = load(centres + j)
-            u = subtract(load_some(p + j, left, centre), centre)
-            found = multiply_add(u, u, load(sums + j))
-            if n + 3 < images:
-                u = subtract(load_some(p + far + j, left, centre), centre)
-                v = subtract(load_some(p + 2 * far + j, left, centre), centre)
-                w = subtract(load_some(p + 3 * far + j, left, centre), centre)
-                found = add(multiply_add(u, u, found), multiply_add(w, w, multiply_add(v, v, zeros)))
-            else:
-                for k in range(n + 1, images):
-                    u = subtract(load_some(x + k * far + j, left, centre), centre)
-                    found = multiply_add(u, u, found)
-            store(sums + j, found)
-    for c in range(first, last):
-        v = float32(channel_total(sums, pixels, c) / count)
-        put(var, c, v)
-        spread_out(number_at(weight, c) / float32(np.sqrt(v + eps)), pixels, c, scales)
-        spread_out(number_at(bias, c), pixels, c, sums)
-    for n in range(images):
-        for i in range(start, stop, LANES):
-            j, left = i * BYTES, min(LANES, stop - i)
-            moved = subtract(load_some(x + n * far + j, left, zeros), load(centres + j))
-            store_some(y + n * far + j, left, multiply_add(moved, load(scales + j), load(sums + j)))
+def batch_norm_grad(arrays, outs, room: Room, eps) -> list[Step] | None:
+    grad, x, weight, *statistics = arrays
+    if not fits(*arrays, *outs):
+        return None
+    if math.prod(x.shape[2:]) > SMALL:
+        return by_planes(planes_sent_back, x, [*arrays, *outs], eps)
+    (grads, first), (blocks, steps), gx = in_blocks(grad, room), in_blocks(x, room), room.array(blocked(x.shape))
+    inner = [grads, blocks, weight, weight, *statistics]  # without an activation nobody reads the bias
+    return [*first, *steps, *blocks_norm.blocks_batch_norm_grad(inner, [gx, *outs[1:]], room, x.shape, eps, ""),
+            *out_of_blocks(gx, outs[0])]
 
-
-@compiled
-def grad_columns(grad, x, weight, mean, var, eps, gx, gweight, gbias, first, last, images, channels, pixels, sums,
-                 products, centres, scales):
-    far, count, start, stop = channels * pixels * BYTES, images * pixels, first * pixels, last * pixels
-    zeros = filled(float32(0))
-    for c in range(first, last):
-        spread_out(number_at(mean, c), pixels, c, centres)
-    for i in range(start, stop, LANES):
-        store(sums + i * BYTES, zeros)
-        store(products + i * BYTES, zeros)
-    for n in range(0, images, 2):
-        p, q = grad + n * far, x + n * far
-        for i in range(start, stop, LANES):
-            j, left = i * BYTES, min(LANES, stop - i)
-            centre, g = load(centres + j), load_some(p + j, left, zeros)
-            product = multiply_add(g, subtract(load_some(q + j, left, centre), centre), load(products + j))
-            if n + 1 < images:
-                h = load_some(p + far + j, left, zeros)
-                product = multiply_add(h, subtract(load_some(q + far + j, left, centre), centre), product)
-                g = add(g, h)
-            store(sums + j, add(load(sums + j), g))
-            store(products + j, product)
-    for c in range(first, last):
-        inverse = float32(1) / float32(np.sqrt(number_at(var, c) + eps))
-        gb, gw = channel_total(sums, pixels, c), channel_total(products, pixels, c) * float64(inverse)
-        put(gbias, c, float32(gb))
-        put(gweight, c, float32(gw))
-        size = number_at(weight, c) * inverse
-        spread_out(size, pixels, c, scales)
-        spread_out(float32(-size * inverse * gw / count), pixels, c, products)
-        spread_out(float32(-size * gb / count), pixels, c, sums)
-    for n in range(images):
-        for i in range(start, stop, LANES):
-            j, left = i * BYTES, min(LANES, stop - i)
-            moved = subtract(load_some(x + n * far + j, left, zeros), load(centres + j))
-            moved = multiply_add(moved, load(products + j), load(sums + j))
-            g = load_some(grad + n * far + j, left, zeros)
-            store_some(gx + n * far + j, left, multiply_add(g, load(scales + j), moved))
-
-
-# ---- arrays ---------------------------------------------------------------------------------------------------------
 
 def fits(*arrays: np.ndarray) -> bool:
     return all(a.dtype == np.float32 and a.flags.c_contiguous for a in arrays) and arrays[0].size > 0
 
 
-def run(large, small, arrays: list, eps: float, results: tuple, x: np.ndarray, vectors: int) -> None:
+def by_planes(make, x: np.ndarray, arrays: list, eps: float) -> list[Step]:
     """By chunks of channels, of which all images stay in the second-level cache."""
     images, channels = x.shape[:2]
-    pixels = x.size // (images * channels)
-    room = (channels * pixels // LANES + 2) * LANES  # of a number per column
-    chunks = chunks_of(channels, max(LANES, CHUNK // (images * pixels) // LANES * LANES))
-    before = [at(a) for a in arrays], np.float32(eps), [at(a) for a in results]
-
-    def one(k: int) -> None:
-        sizes = *chunks[k], images, channels, pixels
-        if pixels > SMALL:
-            large(*before[0], before[1], *before[2], *sizes)
-            return
-        lanes = scratch("lanes", vectors * room)
-        small(*before[0], before[1], *before[2], *sizes, *range(at(lanes), at(lanes) + lanes.nbytes, room * BYTES))
-
-    split(len(chunks), one)
-
-
-def empty(x: np.ndarray, weight: np.ndarray) -> tuple:
-    return np.empty(x.shape, x.dtype), np.empty(weight.shape, x.dtype), np.empty(weight.shape, x.dtype)
-
-
-def batch_norm(x, weight, bias, eps, out=None):
-    out = empty(x, weight) if out is None else out
-    if not fits(x, weight, bias, *out):
-        return None
-    run(planes, columns, [x, weight, bias], eps, out, x, 3)
-    return out
-
-
-def batch_norm_grad(grad, x, weight, mean, var, eps, out=None):
-    out = empty(x, weight) if out is None else out
-    if not fits(grad, x, weight, mean, var, *out):
-        return None
-    run(grad_planes, grad_columns, [grad, x, weight, mean, var], eps, out, x, 4)
-    return out
-
-
-__all__ = ["batch_norm", "batch_norm_grad"]
+    pixels = math.prod(x.shape[2:])
+    at_once = max(1, CHUNK // (images * pixels))
+    return [make(-(-channels // at_once), *arrays, float(eps), images, channels, pixels, at_once)]

@@ -8,14 +8,13 @@ from __future__ import annotations
 import numpy as np
 
 from . import llvm
-from .conv import BYTES
-from .jit import compiled, float32, float64, ir
+from .jit import ir
 from .llvm import INT, LANES, function, number_at, put, word
-from .memory import at, chunks_of
-from .threads import split
-from .vectors import below, masked_load, masked_store
+from .shared import publish
+from .steps import Step, instruction, put_real, real_at, word_at
+from .vectors import BYTES, below, masked_load, masked_store
 
-CHUNK = 1 << 20  # pixels that a thread takes
+CHUNK = 1 << 17  # pixels of a chunk
 
 
 @function("largest", 6, inline=False)
@@ -50,11 +49,13 @@ def largest(builder, above, beneath, width, count, y, indices):
                      below(builder, builder.sub(count, word(half)), 8))
 
 
-@compiled
-def planes(x, y, indices, first, last, height, width):
-    """Planes first to last."""
+@instruction
+def planes_compared(words, chunk, scratch):
+    """Some planes: words x, y, indices, planes, height, width, planes of a chunk."""
+    x, y, indices = word_at(words, 0), word_at(words, 1), word_at(words, 2)
+    planes, height, width, at_once = word_at(words, 3), word_at(words, 4), word_at(words, 5), word_at(words, 6)
     down, across = height // 2, width // 2
-    for n in range(first, last):
+    for n in range(chunk * at_once, min((chunk + 1) * at_once, planes)):
         for i in range(down):
             for j in range(0, across, LANES):
                 start, to = 2 * i * width + 2 * j, (n * down + i) * across + j
@@ -62,68 +63,58 @@ def planes(x, y, indices, first, last, height, width):
                         y + to * BYTES, indices + to * 8)
 
 
-@compiled
-def send_back(grad, indices, gx, first, last, windows, pixels, apart, sums):
-    """Planes first to last; says whether each index was within a plane. Where windows share pixels, the sums are in
-    float64, as in numpy's `bincount`."""
-    right = True
-    for n in range(first, last):
+@instruction
+def planes_returned(words, chunk, scratch):
+    """Some planes: words grad, indices, gx, planes, windows and pixels of one, apart, refused, planes of a chunk; says
+    whether each index was within a plane. Where windows share pixels, the sums are in float64, as in numpy's
+    `bincount`; they stand in scratch memory."""
+    grad, indices, gx, planes = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
+    windows, pixels, apart, at_once = word_at(words, 4), word_at(words, 5), word_at(words, 6), word_at(words, 8)
+    wrong = 0
+    for n in range(chunk * at_once, min((chunk + 1) * at_once, planes)):
         target = gx + n * pixels * BYTES
-        if apart:
-            for i in range(pixels):
-                put(target, i, float32(0))
-        else:
-            sums[:] = 0
+        for i in range(pixels):
+            if apart:
+                put(target, i, np.float32(0))
+            else:
+                put_real(scratch, i, 0.0)
         for k in range(n * windows, (n + 1) * windows):
-            i = indices[k]
+            i = word_at(indices, k)
             if i < 0 or i >= pixels:
-                right = False
+                wrong = 1
             elif apart:
                 put(target, i, number_at(grad, k))
             else:
-                sums[i] += float64(number_at(grad, k))
-        if not apart:
-            for i in range(pixels):
-                put(target, i, float32(sums[i]))
-    return right
+                put_real(scratch, i, real_at(scratch, i) + np.float64(number_at(grad, k)))
+        for i in range(0 if apart else pixels):
+            put(target, i, np.float32(real_at(scratch, i)))
+    publish(word_at(words, 7) + 8 * chunk, wrong)
 
 
 def contiguous(*arrays: np.ndarray) -> bool:
     return all(a.flags.c_contiguous for a in arrays)
 
 
-def chunks_for(planes_of: int, pixels: int) -> list[tuple[int, int]]:
-    return chunks_of(planes_of, max(1, CHUNK // max(pixels, 1)))
-
-
-def max_pool2d(x, kernel_size, stride, padding, dilation, ceil_mode, out=None):
+def max_pool2d(arrays, outs, room, kernel_size, stride, padding, dilation, ceil_mode) -> list[Step] | None:
+    (x,), (y, indices) = arrays, outs
     n, c, h, w = x.shape
     if (*kernel_size, *stride, *padding, *dilation) != (2, 2, 2, 2, 0, 0, 1, 1) or ceil_mode and (h % 2 or w % 2):
         return None
-    if out is None:
-        out = np.empty((n, c, h // 2, w // 2), "f4"), np.empty((n, c, h // 2, w // 2), "i8")
-    if x.dtype != np.float32 or not contiguous(x, *out):
+    if x.dtype != np.float32 or not contiguous(x, y, indices):
         return None
-    chunks, places = chunks_for(n * c, h * w), [at(a) for a in (x, *out)]
-    split(len(chunks), lambda k: planes(*places, *chunks[k], h, w))
-    return out
+    at_once = max(1, CHUNK // max(h * w, 1))
+    return [planes_compared(-(-n * c // at_once), x, y, indices, n * c, h, w, at_once)]
 
 
-def max_pool2d_grad(grad, indices, shape, apart, out=None):
-    """None also where an index is outside of its image: then numpy says which."""
-    out = np.empty(shape, "f4") if out is None else out
+def max_pool2d_grad(arrays, outs, room, shape, apart) -> list[Step] | None:
+    """An index that is outside of its image is numpy's to refuse, which says which."""
+    (grad, indices), (out,) = arrays, outs
     if grad.dtype != np.float32 or indices.dtype != np.int64 or not out.size or not contiguous(grad, indices, out):
         return None
-    pixels, windows = shape[2] * shape[3], indices.shape[2] * indices.shape[3]
-    chunks, right = chunks_for(shape[0] * shape[1], pixels), []
-    flat, places = indices.reshape(-1), (at(grad), at(out))
-
-    def one(k: int) -> None:
-        sums = np.empty(0 if apart else pixels)
-        right.append(send_back(places[0], flat, places[1], *chunks[k], windows, pixels, bool(apart), sums))
-
-    split(len(chunks), one)
-    return out if all(right) else None
-
-
-__all__ = ["max_pool2d", "max_pool2d_grad"]
+    planes, pixels, windows = shape[0] * shape[1], shape[2] * shape[3], indices.shape[2] * indices.shape[3]
+    at_once = max(1, CHUNK // pixels)
+    chunks = -(-planes // at_once)
+    refused = np.zeros(chunks, "i8")
+    step = planes_returned(chunks, grad, indices, out, planes, windows, pixels, apart, refused, at_once,
+                           scratch=0 if apart else 2 * pixels)
+    return [step._replace(refused=refused)]

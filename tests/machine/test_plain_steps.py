@@ -80,6 +80,30 @@ def test_activations_and_copies(shape):
         check(name, x, y)
 
 
+@pytest.mark.parametrize("size", [1, 15, 4096, 4097, 70001])
+def test_erf(size):
+    """Within two units in the last place: `test_clusters.py`."""
+    x = numbers((size,)) / 2
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(by_steps("erf", [x], np.empty_like(x)), numpys("erf", [x]), rtol=3e-7)
+
+
+def test_large_arrays_go_by_steps_in_eager_too():
+    before = machine.used()
+    machine.use()
+    try:
+        for size in (100, 5000):
+            x, y = numbers((size,)), numbers((size,), 1)
+            x[:2] = -np.inf, np.nan
+            found = flow.erf(flow.from_numpy(x)).numpy()
+            assert np.array_equal(found, by_steps("erf", [x], np.empty_like(x)), equal_nan=True) == (size > 4096)
+            with np.errstate(invalid="ignore"):
+                wanted = machine.start.PLAIN[OPS["relu6_grad"]](x, y)
+                assert np.array_equal(OPS["relu6_grad"].kernel(x, y), wanted, equal_nan=True)
+    finally:
+        machine.use(before)
+
+
 @pytest.mark.parametrize("shape", [shape for shape in SHAPES if np.prod(shape) > 1])
 def test_sums_over_leading_axes(shape):
     for k in range(1, len(shape)):

@@ -294,7 +294,7 @@ def test_a_process_ends_while_helpers_spin():
         from minflow.accepted.threads import Settings
         from minflow.machine import program
         Settings.threads = 3
-                program.TEAM.grow(2, 64)
+        program.TEAM.grow(2, 64)
         program.TEAM.words[program.WANTED // 8] = 3
         """
     for _ in range(3):
@@ -418,7 +418,6 @@ def test_a_system_that_gives_no_thread(monkeypatch):
 
     monkeypatch.setattr(threading.Thread, "start", refused)
     monkeypatch.setattr(program, "TEAM", program.Team())
-    monkeypatch.setattr(program.threads, "HELPERS", [])
     Settings.threads = 4
     arrays, steps, python = random_program(3)
     program.Program(steps)()
@@ -427,9 +426,6 @@ def test_a_system_that_gives_no_thread(monkeypatch):
     for call in python:
         call()
     assert found == [a.tobytes() for a in arrays]
-    taken = []
-    program.threads.split(5, taken.append)
-    assert taken == [0, 1, 2, 3, 4]
 
 
 def test_memory_that_grows_often_is_held_twice_at_most():

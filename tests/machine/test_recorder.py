@@ -11,7 +11,7 @@ import minflow as flow
 from minflow import machine, nn
 from minflow.accepted.threads import Settings
 from minflow.machine import threads
-from minflow.machine.threads import RECORDERS, Recorder, split
+from minflow.machine.threads import RECORDERS
 
 
 @pytest.fixture(autouse=True)
@@ -39,34 +39,6 @@ def on(recorder):
 
 def within(notes, begun, ended):
     return all(begun <= start <= end <= ended for _, _, start, end in notes)
-
-
-def test_chunks_of_kernels():
-    met, done = threading.Barrier(2), []
-
-    def one(chunk):
-        if chunk < 2:
-            met.wait(30)  # so that two threads take part
-        done.append(chunk)
-
-    begun = time.perf_counter()
-    with on(Recorder()) as recorder:
-        split(5, one)
-    assert sorted(chunk for _, chunk, _, _ in recorder.notes) == sorted(done) == [0, 1, 2, 3, 4]
-    assert threading.get_ident() in {thread for thread, *_ in recorder.notes} and within(
-        recorder.notes, begun, time.perf_counter())
-    assert len({thread for thread, *_ in recorder.notes}) == 2
-    split(5, lambda chunk: None)
-    assert len(recorder.notes) == 5, "only while it is on"
-
-
-def test_a_chunk_that_fails_is_raised_as_without_it():
-    def one(chunk):
-        raise ValueError(f"chunk {chunk}")
-
-    with on(Recorder()) as recorder, pytest.raises(ValueError, match="chunk"):
-        split(3, one)
-    assert recorder.notes == []
 
 
 def test_chunks_of_steps():

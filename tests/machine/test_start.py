@@ -149,7 +149,7 @@ def test_the_command_compiles(capsys):
 def test_the_environment_asks_for_it(value, expected):
     program = """
         import minflow, minflow.machine, sys
-        print(minflow.machine.used(), "numba" in sys.modules)
+        print(minflow.machine.used(), "minflow.machine.jit" in sys.modules)
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True,
                           env={**os.environ, "MINFLOW_MACHINE": value}, timeout=120)

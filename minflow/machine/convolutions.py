@@ -1,0 +1,91 @@
+"""conv2d and its gradients of images as they are, (N, C, H, W), as steps: what eager calls.
+
+One filter for each channel, and most products over single pixels, go through blocks, which are in the room only
+meanwhile: their vectors are whole at any size of image, and turning costs less than what it saves. What none of this
+makes quicker is NumPy's. Read next: `kernels.py`, for filters of more pixels.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..compiler.fusion.blocks import blocked
+from . import blocks_conv
+from .blocks_conv import in_blocks, is_product, out_of_blocks
+from .kernels import CHUNK, FEW, filtered, filters_grad, parts_of, sizes
+from .llvm import LANES
+from .steps import Room, Step
+
+LEAST, LEAST_FILTERS = 1 << 20, 8  # multiplications and filters; below, NumPy is as fast
+SMALL = 16  # pixels of images whose products are quicker in blocks; BLAS reads larger ones without a copy
+
+
+def fits(x: np.ndarray, weight: tuple, groups: int, others: tuple, *rest: np.ndarray) -> bool:
+    """Is this a convolution that is quicker here?
+
+    weight, others: shapes of the filters and of the result, or its gradient.  rest: the other arrays of the call."""
+    f, c, kh, kw = weight
+    return (groups == 1 and f >= LEAST_FILTERS and math.prod(others) * c * kh * kw >= LEAST
+            and blocks_conv.ready(x, *rest))
+
+
+def by_channel(x: np.ndarray, weight: tuple, groups: int, *rest: np.ndarray) -> bool:
+    """Is there one filter for each of 16 channels or more?"""
+    return (x.size > 0 and x.shape[1] == groups >= LANES and tuple(weight[:2]) == (groups, 1)
+            and blocks_conv.ready(x, *rest))
+
+
+def is_quick_product(kernel: tuple, *geometry: tuple) -> bool:
+    return is_product(kernel[2:], *geometry) and min(kernel[:2]) >= FEW
+
+
+def through_blocks(builder, x: np.ndarray, others: list, out: np.ndarray, room: Room, **attrs) -> list[Step] | None:
+    """The steps of an operation on images in blocks that gives such images."""
+    (blocks, steps), y = in_blocks(x, room), room.array(blocked(out.shape))
+    inner = builder([blocks, *others], [y], room, **attrs)
+    return None if inner is None else [*steps, *inner, *out_of_blocks(y, out)]
+
+
+def conv2d(arrays, outs, room, stride, padding, dilation, groups) -> list[Step] | None:
+    (x, weight), (out,) = arrays, outs
+    geometry = dict(stride=stride, padding=padding, dilation=dilation, groups=groups)
+    single = is_quick_product(weight.shape, stride, padding)
+    if by_channel(x, weight.shape, groups, weight, out) or (
+            single and math.prod(out.shape[2:]) <= SMALL and fits(x, weight.shape, groups, out.shape, weight, out)):
+        return through_blocks(blocks_conv.blocks_conv2d, x, [weight, 0], out, room, shape=x.shape, act="", **geometry)
+    if math.prod(weight.shape[2:]) == 1 or not fits(x, weight.shape, groups, out.shape, weight, out):
+        return None
+    s = sizes(x.shape, len(weight), weight.shape[2:], stride, padding, dilation)
+    return filtered(s, x, weight, 0, out, room, CHUNK)
+
+
+def conv2d_input_grad(arrays, outs, room, shape, stride, padding, dilation, groups) -> list[Step] | None:
+    (grad, weight), (out,) = arrays, outs
+    geometry = dict(shape=shape, stride=stride, padding=padding, dilation=dilation, groups=groups)
+    single = is_quick_product(weight.shape, stride, padding)
+    if by_channel(grad, weight.shape, groups, weight, out) or (
+            single and math.prod(shape[2:]) <= SMALL and fits(grad, weight.shape, groups, grad.shape, weight, out)):
+        return through_blocks(blocks_conv.blocks_conv2d_input_grad, grad, [weight], out, room, **geometry)
+    border = tuple(d * (k - 1) - p for d, k, p in zip(dilation, weight.shape[2:], padding))
+    if (max(stride) > 1 or min(border) < 0 or min(weight.shape[:2]) < FEW or math.prod(weight.shape[2:]) == 1
+            or not fits(grad, weight.shape, groups, grad.shape, weight, out)):
+        return None
+    s = sizes(grad.shape, shape[1], weight.shape[2:], stride, border, dilation)
+    return filtered(s, grad, weight, 0, out, room, CHUNK, turned=True)
+
+
+def conv2d_weight_grad(arrays, outs, room, shape, stride, padding, dilation, groups) -> list[Step] | None:
+    (grad, x), (out,) = arrays, outs
+    single = is_quick_product(shape, stride, padding)
+    if grad.shape[1] == groups and by_channel(x, shape, groups, grad, out) or (
+            single and fits(x, shape, groups, grad.shape, grad, out)):
+        (grads, first), (blocks, steps) = in_blocks(grad, room), in_blocks(x, room)
+        inner = blocks_conv.blocks_conv2d_weight_grad([grads, blocks], outs, room, shape, x.shape, stride, padding,
+                                                      dilation, groups)
+        return None if inner is None else [*first, *steps, *inner]
+    if math.prod(shape[2:]) == 1 or not fits(x, shape, groups, grad.shape, grad, out):
+        return None
+    s = sizes(x.shape, shape[0], shape[2:], stride, padding, dilation)
+    return filters_grad(s, grad, x, out, room, parts_of(s))

@@ -260,7 +260,7 @@ _missing = _near.name_hints("flow", globals())  # what the __getattr__ above ask
 _inherit_docs(Tensor, globals(), vars(nn.functional), vars(linalg))
 _addresses.install()
 _cards.install()  # in a notebook, errors of models, graphs and jobs are also shown as cards
-if "MINFLOW_MACHINE" in _os.environ:
+if _os.environ.get("MINFLOW_MACHINE", "0") not in ("", "0"):
     from .machine import start as _machine
 
     _machine.by_environment()

@@ -264,7 +264,7 @@ def warmup() -> int:
     from .core.base.errors import MissingDependencyError
 
     try:
-        print(f"ready after {machine.warmup():.1f} s; MINFLOW_MACHINE=1 lets programs use it")
+        print(f"ready after {machine.warmup():.1f} s: large graphs run on it")
     except MissingDependencyError as error:
         print(error, file=sys.stderr)
         return 1

@@ -13,6 +13,8 @@ import pytest
 # Before numpy is loaded, here and in the kernels of notebooks: threads that wait for taken cores make tests slow.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("MINFLOW_LIVE", "0")
+# What is expected to the bit is NumPy's. The machine has tests of its own, which switch it on.
+os.environ.setdefault("MINFLOW_MACHINE", "0")
 os.environ.setdefault("MINFLOW_PROGRESS", "0")  # lessons that tests run are no attempts of anybody
 
 TESTS = Path(__file__).parent

@@ -47,12 +47,12 @@ class Plan(Layout):
     the first node of each: kernels of the machine that are neighbours are one call.
 
     keep: how many of the graph's outputs, counted from the last, are not copied out but stay readable until the next
-    call.  cells: the version cells of the states that are written.
+    call.  cells: the version cells of the states that are written.  kernels: are those of the machine to be used?
     """
 
-    def __init__(self, graph: Graph, keep: int = 0, cells: Sequence[Cell] = (), name_of: Callable = str):
+    def __init__(self, graph: Graph, keep: int = 0, cells: Sequence[Cell] = (), name_of: Callable = str, kernels=True):
         super().__init__(graph, keep, name_of)
-        self.cells = tuple(cells)
+        self.cells, self.kernels = tuple(cells), kernels
         self.slots = Slots()
         self.slot_of: dict[Value, int] = {}
         self.env: dict[Value, np.ndarray] = {}
@@ -120,7 +120,9 @@ class Plan(Layout):
     def prepare(self, node: Node) -> None:
         """Append the call of a node; a view of what has a fixed place is made at once and needs none."""
         env, slot_of, outs = self.env, self.slot_of, outputs_of(node)
-        kernel = functools.partial(node.op.kernel, **node.attrs) if node.attrs else node.op.kernel
+        machine = node.op.steps if self.kernels else None
+        kernel = machine.at_once if machine else node.op.kernel
+        kernel = functools.partial(kernel, **node.attrs) if node.attrs else kernel
         reads = [(k, slot_of[x]) for k, x in enumerate(node.inputs) if x.__class__ is Value and x in slot_of]
         args = [env.get(x) if x.__class__ is Value else x for x in node.inputs]
         if node.op.is_view:
@@ -137,7 +139,7 @@ class Plan(Layout):
         late = [v for v in outs if v in slot_of]
         if not late and not reads:
             places = [env[v] for v in outs]
-            steps = node.op.steps and node.op.steps(args, places, **node.attrs)
+            steps = machine and machine(args, places, **node.attrs)
             if node.op.shortcut and outs[0].spec.plain and isinstance(kernel, np.ufunc):
                 with np.errstate(all="ignore"):  # numpy would make arrays of the numbers at each call: half of its time
                     args = [np.asarray(x, places[0].dtype) if x.__class__ is float or x.__class__ is int
@@ -199,8 +201,7 @@ class Plan(Layout):
     def copy_states(self) -> None:
         """Write the new values of states that were computed elsewhere."""
         sources = [(s.array, self.array_of(v)) for s, v in self.copies]
-        shared = len(sources) > 1
-        for target, array in [(t, a.copy() if shared else a) for t, a in sources]:
+        for target, array in [(t, a.copy() if len(sources) > 1 else a) for t, a in sources]:
             target[...] = array
 
     def forget(self) -> None:

@@ -16,7 +16,7 @@ from ..core.ir import Graph, Node
 from ..core.mode import EPOCH
 from ..core.trace import Trace
 from .executor import LOCK, collector_waiting
-from .fusion import FUSION, with_fusion
+from .fusion import FUSED, FUSION, PLAIN, with_fusion
 from .names import op_names
 from .passes import Pass, Stage, run_passes
 from .plan import Plan
@@ -41,7 +41,7 @@ class CompiledPart:
     names: node -> its name, the same through all passes.
     """
 
-    def __init__(self, part: Part, passes: Iterable[Pass]):
+    def __init__(self, part: Part, passes: Iterable[Pass], kernels: bool):
         start = time.perf_counter()
         self.name, self.kept = part.name, part.kept
         self.stages: list[Stage] = run_passes(part.graph, passes)
@@ -50,7 +50,8 @@ class CompiledPart:
         self.by_number = {node.number: name for node, name in op_names(part.graph.nodes).items()}
         self.added = op_names([node for node in self.graph.nodes if node.number is None])
         self.names = {node: self.name_of(node) for node in self.graph.nodes}
-        self.plan = Plan(self.graph, len(self.graph.outputs) - part.results, part.cells, self.name_of)
+        self.plan = Plan(self.graph, len(self.graph.outputs) - part.results, part.cells, self.name_of,
+                         kernels)
         self.pass_seconds, self.plan_seconds = middle - start, time.perf_counter() - middle
 
     def name_of(self, node: Node) -> str:
@@ -66,11 +67,11 @@ class Compiled:
 
     fingerprint: Any = None
 
-    def __init__(self, parts: Sequence[Part], passes: Iterable[Pass], trace_seconds: float, exact: bool = False):
-        """exact: without the passes of FUSION, so that results are the bits of eager."""
-        self.exact = exact or not FUSION
-        passes = list(passes) if exact else with_fusion(passes)
-        self.parts = [CompiledPart(part, passes) for part in parts]
+    def __init__(self, parts: Sequence[Part], passes: Iterable[Pass], trace_seconds: float, level: int = FUSED):
+        """level: PLAIN, KERNELS or FUSED; below FUSED, results are the bits of eager."""
+        self.exact = level < FUSED or not FUSION
+        passes = list(passes) if self.exact else with_fusion(passes)
+        self.parts = [CompiledPart(part, passes, level > PLAIN) for part in parts]
         self.seconds = {
             "trace": trace_seconds,
             "passes": sum(p.pass_seconds for p in self.parts),

@@ -12,11 +12,12 @@ import json
 import os
 import shutil
 import stat
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from ..core.base.locks import alone
 from .files import status
 from .temporary import TEMPORARY, dead, remove, temporary
 
@@ -193,24 +194,6 @@ def move_up(stage: Path, path: Path, last: str, over: Collection[str] = ()) -> N
         sync_folder(path)
     shutil.rmtree(stage / OLD, ignore_errors=True)  # first: where there is no list, there is nothing to put back
     shutil.rmtree(stage, ignore_errors=True)
-
-
-@contextmanager
-def alone(path: Path) -> Iterator[None]:
-    """Other processes that move files of this folder wait, where the system has such locks; one that dies lets go."""
-    try:
-        import fcntl
-
-        handle = os.open(path, os.O_RDONLY)
-    except (ImportError, OSError):  # Windows; a folder that cannot be opened
-        yield
-        return
-    try:
-        with suppress(OSError):  # a file system without locks
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
 
 
 def take_back(stage: Path) -> None:

@@ -16,6 +16,7 @@ from ..compiler.traced import Compiled, Part
 from ..core.messages.notices import look_at_results
 from ..core.spec import spec_of
 from ..core.where import NOTICES
+from ..machine.demand import level
 from ..nn.graph.notices import warn_of_reads
 from ..nn.graph.python_state import reads_of
 from .build import JobBuild
@@ -25,7 +26,7 @@ class CompiledJob(Compiled):
     """A job for one kind of input, ready to run. part: passes and plan, to look at."""
 
     def __init__(self, build: JobBuild, part: Part, seconds: float):
-        super().__init__([part], PASSES, seconds, build.job.config.bits)
+        super().__init__([part], PASSES, seconds, level([part.graph], build.job.config.bits))
         self.part = self.parts[0]
         self.plan, self.graph = self.part.plan, self.part.graph
         self.job, self.session, self.training = build.job, build.session, build.training

@@ -18,6 +18,7 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import llvmlite
@@ -28,6 +29,7 @@ PARTS = (0, 1)
 FOLDER = "MINFLOW_KERNELS"  # the environment's name for where archives are to be
 SYMBOLS = "symbols.json"  # of an archive: name of a function -> what LLVM calls it
 ADDRESSES: dict[str, int] = {}  # of compiled functions, by their names
+LOADED: set[int] = set()  # parts
 ENGINES: list[binding.ExecutionEngine] = []  # who holds the code
 # What the code names for errors that it never raises; numba itself, where it is imported, brings them.
 UNREACHED = ("numba_gil_ensure", "numba_gil_release", "numba_unpickle", "numba_do_raise",
@@ -43,10 +45,9 @@ def processor() -> tuple[str, str]:
 @functools.cache
 def stamp() -> str:
     """Changes with the processor, with LLVM, and with any file of this room."""
-    found = hashlib.sha256("\n".join([*processor(), llvmlite.__version__, sys.platform]).encode())
-    for file in sorted(ROOM.glob("*.py")):
-        found.update(file.read_bytes())
-    return found.hexdigest()[:16]
+    here = hashlib.sha256("\n".join([*processor(), llvmlite.__version__, sys.platform]).encode())
+    code = hashlib.sha256(b"".join([file.read_bytes() for file in sorted(ROOM.glob("*.py"))]))
+    return f"{here.hexdigest()[:8]}-{code.hexdigest()[:16]}"
 
 
 def folders() -> list[Path]:
@@ -64,12 +65,18 @@ def name_of(part: int) -> str:
     return f"kernels-{stamp()}-{part}.zip"
 
 
-def complete() -> bool:
-    """Has somebody compiled everything?"""
-    return all(any((folder / name_of(part)).is_file() for folder in folders()) for part in PARTS)
+def folder() -> Path | None:
+    """The first one in which this user may write."""
+    return next((path for path in folders() if writable(path)), None)
 
 
-@functools.cache
+def writable(path: Path) -> bool:
+    with suppress(OSError):
+        path.mkdir(parents=True, exist_ok=True)
+        return os.access(path, os.W_OK)
+    return False
+
+
 def load() -> bool:
     """Have all of it in this process, if it was compiled."""
     return all([load_part(part) for part in PARTS])
@@ -77,6 +84,8 @@ def load() -> bool:
 
 def load_part(part: int) -> bool:
     """Have a part in this process. What cannot be read is as if it were not there."""
+    if part in LOADED:
+        return True
     for folder in folders():
         try:
             with zipfile.ZipFile(folder / name_of(part)) as archive:
@@ -85,6 +94,7 @@ def load_part(part: int) -> bool:
         except (OSError, KeyError, ValueError, zipfile.BadZipFile, zlib.error):
             continue
         engine = engine_of(objects)
+        LOADED.add(part)
         ADDRESSES.update({name: engine.get_function_address(symbol) for name, symbol in symbols.items()})
         return True
     return False
@@ -107,22 +117,23 @@ def engine_of(objects: list[bytes]) -> binding.ExecutionEngine:
     return engine
 
 
-def save(part: int, compiled: Mapping[str, tuple[str, bytes]]) -> bool:
-    """Keep what was compiled, name -> (what LLVM calls it, object file), in the first folder that lets us."""
-    for folder in folders():
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            place, name = tempfile.mkstemp(prefix="kernels-", suffix=".part", dir=folder)
-        except OSError:
-            continue
-        try:
-            with os.fdopen(place, "wb") as file, zipfile.ZipFile(file, "w") as archive:
-                archive.writestr(SYMBOLS, json.dumps({key: symbol for key, (symbol, _) in compiled.items()}))
-                for key, (_, code) in compiled.items():
-                    archive.writestr(key, code)
-            os.chmod(name, 0o644)
-            os.replace(name, folder / name_of(part))
-            return True
-        except OSError:  # a full disk, for one
-            Path(name).unlink(missing_ok=True)
-    return False
+def save(part: int, compiled: Mapping[str, tuple[str, bytes]]) -> None:
+    """Keep what was compiled, name -> (what LLVM calls it, object file), if it can be kept."""
+    target = folder()
+    if target is None:
+        return
+    with suppress(OSError):  # a full disk, for one
+        with tempfile.NamedTemporaryFile(prefix="kernels-", suffix=".part", dir=target, delete=False) as file:
+            try:
+                with zipfile.ZipFile(file, "w") as archive:
+                    archive.writestr(SYMBOLS, json.dumps({name: symbol for name, (symbol, _) in compiled.items()}))
+                    for name, (_, code) in compiled.items():
+                        archive.writestr(name, code)
+            except BaseException:
+                os.unlink(file.name)
+                raise
+        os.chmod(file.name, 0o644)
+        os.replace(file.name, target / name_of(part))
+        for old in ROOM.glob(f"__pycache__/kernels-{stamp()[:9]}*"):  # of files that have changed
+            if stamp() not in old.name:
+                old.unlink(missing_ok=True)

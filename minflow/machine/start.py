@@ -11,14 +11,17 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..compiler.fusion import FUSION, blocks, dense
+from ..compiler.fusion import FUSION, Setting, blocks, dense
 from ..compiler.fusion.clusters import CLUSTERS
 from ..core.base.errors import MinflowWarning, MissingDependencyError
-from ..core.op import Op, kernel
+from ..core.base.locks import alone
+from ..core.op import Op
 from ..core.ops import activation, conv, elementwise, gru, lstm, norm, pool, random, rnn, shape, softmax, update
 from ..core.spec import spec_of
 from ..core.where import here
@@ -46,45 +49,85 @@ LARGE = {elementwise.erf, activation.relu6_grad}  # in eager, too, from LEAST nu
 LEAST = 1 << 12
 PLAIN: dict[Op, Callable] = {}  # NumPy's kernels, while the machine is used
 LATE = 1.0  # seconds after which a compilation is spoken of
+LATER = """minflow: kernels for this processor are compiled in the background, once per installation (half a minute).
+Graphs of this process run by NumPy's; those of processes that start afterwards are faster. machine.use() waits."""
 
 
 def used() -> bool:
-    """Do compiled kernels run where they fit?"""
-    return bool(PLAIN)
+    """Do compiled kernels run where they fit, also outside of graphs?"""
+    return Setting.eager
 
 
-def use(on: bool = True, without: Sequence[str] = ()) -> None:
+def use(on: bool = True, without: Sequence[str] = (), eager: bool = True) -> None:
     """Run compiled kernels from now on, or NumPy's again. Graphs that are built keep what they were built with.
 
-    without: names of passes of `minflow.machine.passes()` that graphs are to be built without.
+    Until a program calls this, graphs and jobs that are large run them, and nothing else does.
+
+    without: names of passes of `minflow.machine.passes()` that graphs are to be built without.  eager: also outside of
+    graphs.
 
     At the first time after an installation it compiles, which takes some seconds. Raises MissingDependencyError without
     numba.
     """
-    if on and not used():
-        compiled_kernels()
-    FUSION[:] = [step for step in passes() if on and step.__name__ not in without]
-    if not on:
-        for op, plain in PLAIN.items():
-            op.kernel, op.steps = plain, None
-        PLAIN.clear()
+    if on:
+        warmup()
+    for op, plain in PLAIN.items():
+        op.kernel, op.steps = plain, None
+    PLAIN.clear()
+    FUSION.clear()
+    Setting.eager, Setting.graphs = False, "none"
+    if on:
+        bring_in(eager)
+        FUSION[:] = [step for step in passes() if step.__name__ not in without]
+        Setting.eager, Setting.graphs = eager, "all"
 
 
-def compiled_kernels() -> None:
-    """Put them before NumPy's."""
-    warmup()
-    from .steps import prepared
-
+def bring_in(eager: bool) -> None:
+    """Put the kernels before NumPy's."""
     for op, module in STEPS.items():
-        PLAIN[op] = op.kernel
+        PLAIN[op] = at_once = op.kernel
         builder = builder_of(op)
-        op.steps = functools.partial(prepared, builder)
         if module not in ONLY_IN_PLANS or op in LARGE:
-            kernel(op, either(functools.partial(by_steps, op, builder), op.kernel, LEAST if op in LARGE else 0))
+            at_once = either(functools.partial(by_steps, op, builder), op.kernel, LEAST if op in LARGE else 0)
+        op.steps = InPlans(builder, at_once)
+        if eager:
+            op.kernel = at_once
 
 
 def builder_of(op: Op) -> Callable:
     return getattr(importlib.import_module(f".{STEPS[op]}", __package__), op.name)
+
+
+class InPlans:
+    """What a plan takes of an op. It is called for the steps of arrays that stay where they are, and gives None where
+    they do not fit.  at_once: a kernel, for arrays that are new at each call."""
+
+    def __init__(self, builder: Callable, at_once: Callable):
+        self.builder, self.at_once = builder, at_once
+
+    def __call__(self, arrays: Sequence, outs: Sequence[np.ndarray], **attrs: Any) -> Any:
+        from .steps import prepared
+
+        return prepared(self.builder, arrays, outs, **attrs)
+
+
+def by_default() -> bool:
+    """Have the kernels, for graphs alone, where they are compiled. Where they are not, another process begins to."""
+    if importlib.util.find_spec("llvmlite") is not None:
+        from . import kept
+
+        if kept.load():
+            bring_in(eager=False)
+            FUSION[:] = passes()
+            return True
+        if importlib.util.find_spec("numba") is not None:
+            if kept.folder() is not None:
+                print(LATER, file=sys.stderr, flush=True)
+                another("start.compile_all(patient=True)")
+            return False
+    warnings.warn("numba is not installed, which compiles kernels for large graphs: they run by NumPy's. "
+                  "pip install numba brings it, MINFLOW_MACHINE=0 does without", MinflowWarning, stacklevel=2)
+    return False
 
 
 def passes() -> tuple[Callable, ...]:
@@ -99,7 +142,7 @@ def passes() -> tuple[Callable, ...]:
 def either(compiled: Callable, plain: Callable, least: int = 0) -> Callable:
     """A kernel that is compiled where that fits, of so many numbers."""
 
-    def run(xp: Any, *arrays: Any, out: Any = None, **attrs: Any) -> Any:
+    def run(*arrays: Any, out: Any = None, **attrs: Any) -> Any:
         found = None if least and arrays[0].size < least else compiled(*arrays, **attrs, out=out)
         return plain(*arrays, **attrs, out=out) if found is None else found
 
@@ -119,9 +162,9 @@ def by_steps(op: Op, builder: Callable, *arrays: Any, out: Any = None, **attrs: 
 
 def warmup() -> float:
     """Compile all kernels, or read what an earlier process has compiled; the seconds that it took."""
-    if importlib.util.find_spec("numba") is None:
+    if any([importlib.util.find_spec(name) is None for name in ("numba", "llvmlite")]):
         raise MissingDependencyError("numba is not installed, which compiles the machine's kernels",
-                                     where=here(), hint='pip install "minflow[machine]"')
+                                     where=here(), hint="pip install numba")
     begun = time.perf_counter()
     notice = threading.Timer(LATE, print, ["minflow: compiling kernels for this processor, once per installation ..."],
                            {"file": sys.stderr, "flush": True})
@@ -134,20 +177,35 @@ def warmup() -> float:
     return time.perf_counter() - begun
 
 
-def compile_all() -> None:
-    """Compile each kernel, or read what was compiled. Where nothing was, another process compiles half of them."""
+def compile_all(patient: bool = False) -> None:
+    """Compile each kernel, or read what was compiled. Where nothing was, another process compiles half of them.
+
+    patient: other programs go first.
+    """
     from . import jit, kept
 
     import_all()
-    if not jit.COMPILES or kept.load():
+    if not jit.COMPILES:
         return
-    code = f"from minflow.machine import start; start.compile_part({kept.PARTS[1]})"
-    other = subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "MINFLOW_MACHINE": "0"},
-                             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    jit.compile_part(kept.PARTS[0])
-    other.wait()
-    if not kept.load_part(kept.PARTS[1]):  # where nothing can be kept, each process compiles all of it
-        jit.compile_part(kept.PARTS[1])
+    if patient and hasattr(os, "nice"):
+        os.nice(10)
+    with alone(kept.folder()) if kept.folder() else nullcontext():
+        if kept.load():  # meanwhile, by another process
+            return
+        other = another(f"start.compile_part({kept.PARTS[1]})")
+        jit.compile_part(kept.PARTS[0])
+        other.wait()
+        if not kept.load_part(kept.PARTS[1]):  # where nothing can be kept, each process compiles all of it
+            jit.compile_part(kept.PARTS[1])
+
+
+def another(code: str) -> subprocess.Popen:
+    """A process that does that for this module, also after this one has ended."""
+    path = str(Path(__file__).parents[2])
+    return subprocess.Popen(
+        [sys.executable, "-c", f"import sys; sys.path.insert(0, {path!r}); from minflow.machine import start; {code}"],
+        env={**os.environ, "MINFLOW_MACHINE": "0"}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL, start_new_session=True)
 
 
 def import_all() -> None:
@@ -166,8 +224,6 @@ def compile_part(part: int) -> None:
 
 def by_environment() -> None:
     """At the import of minflow, where MINFLOW_MACHINE asks for it."""
-    if os.environ.get("MINFLOW_MACHINE", "0") in ("", "0"):
-        return
     try:
         use()
     except MissingDependencyError as error:

@@ -17,11 +17,13 @@ import minflow as flow
 from minflow import nn
 from minflow.accepted.threads import Settings
 from minflow.compiler import room
+from minflow.compiler.fusion import Setting
 from minflow.compiler.plan import Plan
 from minflow.core.ops.elementwise import add, mul, neg
 from minflow.machine import program
 from minflow.machine.llvm import number_at, put
-from minflow.machine.steps import instruction, prepared, real_at, steps_of, word_at
+from minflow.machine.start import InPlans
+from minflow.machine.steps import instruction, real_at, steps_of, word_at
 
 PART = 8  # numbers of a chunk
 
@@ -314,7 +316,8 @@ def adding(arrays, outs, space, **attrs):
 
 @pytest.fixture
 def steps_for_add(monkeypatch):
-    monkeypatch.setattr(add, "steps", lambda *arguments, **attrs: prepared(adding, *arguments, **attrs))
+    monkeypatch.setattr(add, "steps", InPlans(adding, add.kernel))
+    monkeypatch.setattr(Setting, "graphs", "all")
 
 
 class Chain(nn.Graph):

@@ -5,11 +5,22 @@ Read in this order: `blocks.py`, the operations on blocks of channels, then `lay
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 
 from ..passes import Pass, memory
 
+# How a graph is built: for NumPy's kernels; for the machine's, node by node; for these, after the passes of FUSION.
+PLAIN, KERNELS, FUSED = range(3)
 FUSION: list[Pass] = []  # what the machine brings in while it is used: not exact, but for float32's rounding
+
+
+class Setting:
+    """Who runs the machine's kernels. eager: do operations outside of graphs?  graphs: which ones, "large", "all" or
+    "none".  ready: are the kernels of this process there, for the large ones? None until one asks."""
+
+    eager, graphs = False, "none" if os.environ.get("MINFLOW_MACHINE") == "0" else "large"
+    ready: bool | None = None
 
 
 def with_fusion(passes: Iterable[Pass]) -> list[Pass]:

@@ -20,6 +20,7 @@ from ...core.mode import MODE, Mode
 from ...core.spec import default_dtype, spec_of
 from ...core.tensor import Tensor
 from ...core.where import NOTICES
+from ...machine.demand import level
 from . import messages, notices
 from .build import Build
 from .key import differences
@@ -67,7 +68,8 @@ class CompiledGraph(Compiled):
     recorded: Any = None
 
     def __init__(self, graph: Any, build: Build, parts: list[Part], number: int):
-        super().__init__(parts, graph.passes, build.seconds["trace"], graph.config.bits)
+        super().__init__(parts, graph.passes, build.seconds["trace"],
+                         level([part.graph for part in parts], graph.config.bits))
         self.build, self.number, self.name, self.optimizers = build, number, graph.name, graph.optimizers
         self.out_tree = build.out_tree
         self.reason: list[tuple[str, str, str]] = []

@@ -1,0 +1,117 @@
+"""What a program gets that does not ask for the machine: large graphs and jobs run on it, all else by NumPy."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+pytest.importorskip("numba", reason="the machine is compiled by numba, which is not installed")
+
+from minflow.machine import start
+
+PROGRAM = """
+    import sys
+    import numpy as np
+    import minflow as flow
+    from minflow import nn
+
+    class Step(nn.Graph):
+        def __init__(self, width, exact=False):
+            super().__init__()
+            flow.manual_seed(0)
+            self.model = nn.Sequential(nn.Linear(300, width), nn.GELU(), nn.Linear(width, 10))
+            self.add_optimizer(flow.optim.SGD(self.model.parameters(), lr=0.1))
+            self.config.exact(exact)
+
+        def build(self, x, y):
+            loss = nn.functional.cross_entropy(self.model(x), y)
+            loss.backward()
+            return loss
+
+    def eager(width, x, y):
+        graph, losses = Step(width), []
+        model, optimizer = graph.model, flow.optim.SGD(graph.model.parameters(), lr=0.1)
+        for _ in range(3):
+            loss = nn.functional.cross_entropy(model(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        return losses
+
+    flow.manual_seed(1)
+    x, y = flow.randn(64, 300), flow.randint(0, 10, (64,))
+    for width, exact in (4, False), (400, True), (400, False):
+        graph = Step(width, exact)
+        losses = [graph(x, y).item() for _ in range(3)]
+        wanted = eager(width, x, y)
+        assert np.allclose(losses, wanted, rtol=1e-5)
+        print("fused" if any(len(node.parts) for node in graph.nodes) else "plain", losses == wanted)
+    print("numba" in sys.modules, "llvmlite" in sys.modules)
+"""
+
+
+def said(**environment):
+    """What the program prints, and its messages."""
+    outer = {name: value for name, value in os.environ.items() if name != "MINFLOW_MACHINE"}
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(PROGRAM)], capture_output=True, text=True,
+                          env={**outer, **environment}, timeout=200)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines(), done.stderr
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled():
+    start.warmup()
+
+
+def test_large_graphs_run_on_it_and_numba_is_not_imported():
+    lines, messages = said()
+    assert lines[:2] == ["plain True", "plain True"] and lines[2].startswith("fused ") and lines[3] == "False True"
+    assert not messages
+
+
+def test_the_environment_refuses_it():
+    lines, messages = said(MINFLOW_MACHINE="0")
+    assert lines == ["plain True"] * 3 + ["False False"] and not messages
+
+
+def test_where_nothing_is_compiled_another_process_begins_to(tmp_path):
+    """This one is NumPy's, and says so once."""
+    lines, messages = said(MINFLOW_KERNELS=str(tmp_path))
+    assert lines == ["plain True"] * 3 + ["False True"]
+    assert messages.count("are compiled in the background") == 1
+
+
+def test_without_numba_there_is_one_notice(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text("import importlib.util as util; find = util.find_spec; "
+                                               "util.find_spec = lambda name, *rest: None if name in ('numba', "
+                                               "'llvmlite') else find(name, *rest)")
+    lines, messages = said(PYTHONPATH=os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
+    assert lines == ["plain True"] * 3 + ["False False"] and messages.count("numba is not installed") == 1
+
+
+def test_a_job_runs_on_it_too():
+    program = """
+        import numpy as np
+        import minflow as flow
+        from minflow import typing as tp
+
+        def job(exact):
+            config = flow.function_config()
+            config.exact(exact)
+            @flow.global_function(type="predict", function_config=config)
+            def scores(x: tp.Numpy.Placeholder((700, 500))) -> tp.Numpy:
+                return flow.nn.functional.softmax(x * 2.0, dim=1)
+            return scores
+
+        x = np.random.default_rng(0).standard_normal((700, 500)).astype("f4")
+        plain, quick = job(True)(x), job(False)(x)
+        print(np.allclose(plain, quick, rtol=1e-5), np.array_equal(plain, quick))
+    """
+    outer = {name: value for name, value in os.environ.items() if name != "MINFLOW_MACHINE"}
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, env=outer,
+                          timeout=200)
+    assert done.stdout.split() == ["True", "False"], done.stderr

@@ -280,12 +280,12 @@ def filters_packed(words, chunk, scratch):
 
 @instruction
 def images_filtered(words, chunk, scratch):
-    """y = x with filters, for some images; in blocks, + bias, between two bounds. scratch: an image, its result, spare
-    memory."""
+    """y = x with filters, for some images; in blocks, + bias, between two bounds. after: what is done to each result in
+    place of that.  scratch: an image, its result, spare memory."""
     s = sizes_of(words)
     packed, y, bias, table = word_at(words, 3), word_at(words, 4), word_at(words, 5), word_at(words, 6)
     images, at_once, low, high = word_at(words, 7), word_at(words, 8), real_at(words, 9), real_at(words, 10)
-    clear, results_at = word_at(words, 11), word_at(words, 12)
+    clear, results_at, after = word_at(words, 11), word_at(words, 12), word_at(words, 13)
     panel, pixels, length = s[TAPS] * s[BLOCKS] * LANES * PANEL, s[OH] * s[OW], s[LENGTH]
     count = (s[C] * s[KH] * s[KW] + length - 1) // length if s[FEW] else s[TAPS] * s[BLOCKS]
     room = s[Y_ROOM] if s[Y_ROOM] > 0 else pixels
@@ -302,6 +302,9 @@ def images_filtered(words, chunk, scratch):
             for i in range(lines):
                 run_routine(s[PRODUCT], width, scratch + i * s[WQ] * LANES * BYTES, b, table, count, length * PANEL,
                             length, to + i * width * LANES * BYTES, LANES, vectors, room * LANES, 0)
+        if after != 0:
+            call(after, word_at(words, 14), n, results)
+            continue
         if s[Y_ROOM] == 0:
             result_out(results, s, y + n * s[F] * pixels * BYTES)
             continue
@@ -313,11 +316,11 @@ def images_filtered(words, chunk, scratch):
 @instruction
 def images_filters_grad(words, chunk, scratch):
     """part[tap][channel][filter] = the gradient of the filters from some images. starts: where each row of pixels
-    begins in an image. scratch: an image, its cotangent, spare memory."""
+    begins in an image.  before: what makes the cotangent of each.  scratch: an image, its cotangent, spare memory."""
     s = sizes_of(words)
     grad, parts, table, starts = word_at(words, 3), word_at(words, 4), word_at(words, 5), word_at(words, 6)
     images, at_once, part = word_at(words, 7), word_at(words, 8), word_at(words, 9)
-    clear, grads_at = word_at(words, 10), word_at(words, 11)
+    clear, grads_at, before = word_at(words, 10), word_at(words, 11), word_at(words, 12)
     pixels, padded = s[OH] * s[OW], (s[F] + LANES - 1) // LANES * LANES
     room = s[Y_ROOM] if s[Y_ROOM] > 0 else pixels
     lines, width = (1, pixels) if s[FEW] or s[WQ] == s[OW] else (s[OH], s[OW])
@@ -327,7 +330,9 @@ def images_filters_grad(words, chunk, scratch):
     for n in range(chunk * at_once, min((chunk + 1) * at_once, images)):
         call(s[IMAGE_IN], words, n, scratch)
         grads = grad + n * pixels * LANES * BYTES if s[Y_ROOM] > 0 else scratch + grads_at * BYTES
-        for block in range(padded // LANES if s[Y_ROOM] == 0 else 0):
+        if before != 0:
+            call(before, word_at(words, 13), n, grads)
+        for block in range(padded // LANES if s[Y_ROOM] == 0 and before == 0 else 0):
             row_in(grad + (n * s[F] + block * LANES) * pixels * BYTES, min(LANES, s[F] - block * LANES), pixels, pixels,
                    grads + block * pixels * LANES * BYTES)
         for o in range(s[TAPS] * s[BLOCKS]):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+from collections.abc import Callable
 
 import numpy as np
 
@@ -86,7 +87,7 @@ class Sizes:
         t = self.tiles
         self.room = self.weights if t is None else t.panels * t.each * t.points**2  # numbers of packed filters
         # Of a gradient of filters: in blocks, sums that do not stay near the processor cost more than tiles save.
-        self.grad_tiles = None if t is None or rooms[1] and t.sums > MOST_SUMS else t
+        self.grad_tiles = None if t is None or any(rooms) and t.sums > MOST_SUMS else t
         self.sums = len(table) * LANES * self.padded if self.grad_tiles is None else self.grad_tiles.sums
 
 
@@ -116,6 +117,7 @@ class Tiles:
         self.images = blocks * hq * wq * LANES
         self.seen, self.products = places * blocks * room * LANES, places * -(-s.filters // PANEL) * PANEL * room
         self.results = -(-s.filters // PANEL) * PANEL * self.down * self.across * m * m
+        self.apart = self.across * m * LANES, self.down * self.across * m * m * LANES  # rows, and blocks, of results
         self.strip = self.points * max(wq, self.points) * LANES
         self.table = np.arange(blocks, dtype="i8") * (room * LANES)
         self.panels, self.each = -(-s.filters // PANEL), blocks * LANES * PANEL
@@ -136,8 +138,11 @@ def sizes(*geometry) -> Sizes:
 # ---- steps, by chunks of images --------------------------------------------------------------------------------------
 
 def filtered(s: Sizes, x: np.ndarray, weight: np.ndarray, bias: object, out: np.ndarray, room: Room, at_once: int,
-             turned: bool = False, act: str = "") -> list[Step]:
-    """A convolution of images, or of their cotangents with filters turned. bias: an array, or 0."""
+             turned: bool = False, act: str = "", after: Callable[[int, int], Step] | None = None) -> list[Step]:
+    """A convolution of images, or of their cotangents with filters turned. bias: an array, or 0.
+
+    after: gives what is done to the result of each image in place of bias and activation, where its rows and its blocks
+    are so many numbers apart."""
     t, common = s.tiles, (s.n, at_once, *BOUNDS[act])
     chunks = -(-s.n // at_once)
     if t is None:
@@ -145,28 +150,35 @@ def filtered(s: Sizes, x: np.ndarray, weight: np.ndarray, bias: object, out: np.
         results = 0 if s.rooms[1] else s.results
         return [conv.filters_packed(s.panels, weight, packed, s.filters, s.depth, s.taps, turned, each, scratch=SPARE),
                 conv.images_filtered(chunks, x, s.array, s.images + results, packed, out, bias, s.table, *common,
-                                     s.images, s.images, scratch=s.images + results + s.rows)]
+                                     s.images, s.images, after and after(s.size[1] * LANES, s.pixels * LANES),
+                                     scratch=s.images + results + s.rows)]
     values = room.take(t.panels * t.each * t.points**2)
     places, spare = t.places()
     return [winograd.filters_valued(t.panels, weight, values, s.filters, s.depth, turned, t.r, t.panels, t.each,
                                     t.points, scratch=SPARE + s.taps * t.each + t.strip),
             winograd.images_filtered(chunks, x, t.array, spare, values, out, bias, t.table, *common, t.m, t.points,
-                                     t.down, t.across, t.at_once, *places, scratch=spare + s.rows)]
+                                     t.down, t.across, t.at_once, *places, after and after(*t.apart),
+                                     scratch=spare + s.rows)]
 
 
-def filters_grad(s: Sizes, grad: np.ndarray, x: np.ndarray, out: np.ndarray, room: Room, at_once: int) -> list[Step]:
-    """A sum for each chunk, which are added in order: the same bits at any number of threads."""
+def filters_grad(s: Sizes, grad: np.ndarray, x: np.ndarray, out: np.ndarray, room: Room, at_once: int,
+                 before: Callable[[int, int], Step] | None = None) -> list[Step]:
+    """A sum for each chunk, which are added in order: the same bits at any number of threads. before: gives what makes
+    the cotangent of each image, with rows and blocks so many numbers apart."""
     t, size, depth = s.grad_tiles, s.sums, -(-s.depth // LANES) * LANES
     parts = max(1, -(-s.n // at_once))
     target = room.take(parts * size)
     if t is None:
         grads = 0 if s.rooms[1] else s.padded * s.pixels
         return [conv.images_filters_grad(parts, x, s.array, s.images + grads, grad, target, s.offsets, s.starts, s.n,
-                                         at_once, size, s.images, s.images, scratch=s.images + grads + s.rows),
+                                         at_once, size, s.images, s.images,
+                                         before and before(s.size[1] * LANES, s.pixels * LANES),
+                                         scratch=s.images + grads + s.rows),
                 sum_of_parts(target, out, parts, size, s.depth, s.filters, s.padded, s.taps, depth)]
     places, spare = t.places()
     return [winograd.images_filters_grad(parts, x, t.array, spare, grad, target, NOTHING, size, s.n, at_once, t.m,
-                                         t.points, t.down, t.across, t.at_once, *places, scratch=spare + s.rows),
+                                         t.points, t.down, t.across, t.at_once, *places,
+                                         before and before(*t.apart), scratch=spare + s.rows),
             winograd.filters_from_values(s.depth, target, out, parts, size, s.filters, s.depth, s.padded, depth, t.r,
                                          t.points, scratch=3 * t.points**2 * LANES)]
 

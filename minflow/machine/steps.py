@@ -61,6 +61,9 @@ class Place:
         return self.shape[0]
 
 
+NOTHING_TO_DO = 0, 0  # in place of a step's code and words
+
+
 class Room:
     """Memory that the steps of one op share: packed filters, a partial sum for each chunk. A builder takes from it.
 
@@ -103,10 +106,14 @@ def instruction(function: Callable) -> Callable[..., Step]:
     code = Code(function)
 
     def step(chunks: int, *words: object, scratch: int = 0) -> Step:
-        """words: arrays (their addresses), ints, and floats, which are read by `real_at`. scratch: in float32."""
+        """words: arrays (their addresses), ints, and floats, which are read by `real_at`; of a step that this one does
+        itself, its code and its words (0 and 0 where there is none). scratch: in float32."""
+        inner = [word for word in words if isinstance(word, Step)]
+        words = tuple([x for word in words for x in (word[:2] if isinstance(word, Step) else NOTHING_TO_DO
+                                                     if word is None else (word,))])
         holds = tuple([word for word in words if isinstance(word, np.ndarray)])
         return Step(code.address, np.array([as_word(word) for word in words], "i8"), chunks, scratch * BYTES,
-                    function.__name__, holds)
+                    function.__name__, sum([step.holds for step in inner], holds))
 
     step.__name__, step.__doc__ = function.__name__, inspect.getdoc(function)
     return step

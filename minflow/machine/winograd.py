@@ -237,7 +237,8 @@ def filters_valued(words, chunk, scratch):
 @instruction
 def images_filtered(words, chunk, scratch):
     """y = x with filters, for some images; in blocks, + bias, between two bounds. values: U.  at_once: rows of tiles
-    that fit into the cache together.  scratch: an image, V, M, results, a strip, spare memory."""
+    that fit into the cache together.  after: what is done to each result in place of the bias and the bounds.
+    scratch: an image, V, M, results, a strip, spare memory."""
     s = sizes_of(words)
     values, y, bias, table = word_at(words, 3), word_at(words, 4), word_at(words, 5), word_at(words, 6)
     images, some, low, high = word_at(words, 7), word_at(words, 8), real_at(words, 9), real_at(words, 10)
@@ -245,7 +246,7 @@ def images_filtered(words, chunk, scratch):
     at_once, clear = word_at(words, 15), word_at(words, 16)
     seen, products = scratch + clear * BYTES, scratch + word_at(words, 17) * BYTES
     results, strip = scratch + word_at(words, 18) * BYTES, scratch + word_at(words, 19) * BYTES
-    panels, blocks = (s[F] + PANEL - 1) // PANEL, (s[F] + LANES - 1) // LANES
+    after, panels, blocks = word_at(words, 20), (s[F] + PANEL - 1) // PANEL, (s[F] + LANES - 1) // LANES
     tiles, far = at_once * across, LANES * PANEL
     width, pixels, room = across * m, s[OH] * s[OW], s[Y_ROOM]
     in_place = room > 0 and down * m == s[OH] and width == s[OW]  # tiles end where the results do
@@ -267,6 +268,9 @@ def images_filtered(words, chunk, scratch):
                     run_routine(s[PRODUCT], rows * across, a, b, table, s[BLOCKS], far, LANES, c, LANES, vectors,
                                 tiles * LANES, 0)
             results_of(products, blocks, m, points, row, rows, across, tiles, found, apart, strip)
+        if after != 0:
+            call(after, word_at(words, 21), n, found)
+            continue
         for block in range(blocks):
             source, filters = found + block * apart * BYTES, s[F] - block * LANES
             if room == 0:
@@ -283,8 +287,8 @@ def images_filtered(words, chunk, scratch):
 
 @instruction
 def images_filters_grad(words, chunk, scratch):
-    """part[place][channel][filter] = the sum over some images of V^T D. nothing: the address of a zero. scratch: an
-    image, V, D, cotangents, a strip, spare memory."""
+    """part[place][channel][filter] = the sum over some images of V^T D. nothing: the address of a zero.  before: what
+    makes the cotangents of each.  scratch: an image, V, D, cotangents, a strip, spare memory."""
     s = sizes_of(words)
     grad, parts, nothing, part = word_at(words, 3), word_at(words, 4), word_at(words, 5), word_at(words, 6)
     images, some = word_at(words, 7), word_at(words, 8)
@@ -292,7 +296,7 @@ def images_filters_grad(words, chunk, scratch):
     at_once, clear = word_at(words, 13), word_at(words, 14)
     seen, spread = scratch + clear * BYTES, scratch + word_at(words, 15) * BYTES
     grads, strip = scratch + word_at(words, 16) * BYTES, scratch + word_at(words, 17) * BYTES
-    blocks = (s[F] + LANES - 1) // LANES
+    before, blocks = word_at(words, 18), (s[F] + LANES - 1) // LANES
     padded, tiles, width, pixels = blocks * LANES, at_once * across, across * m, s[OH] * s[OW]
     in_place = s[Y_ROOM] > 0 and down * m == s[OH] and width == s[OW]
     apart = (s[Y_ROOM] if in_place else down * m * width) * LANES
@@ -303,7 +307,9 @@ def images_filters_grad(words, chunk, scratch):
     for n in range(chunk * some, min((chunk + 1) * some, images)):
         call(s[IMAGE_IN], words, n, scratch)
         found = grad + n * pixels * LANES * BYTES if in_place else grads
-        for block in range(0 if in_place else blocks):
+        if before != 0:
+            call(before, word_at(words, 19), n, grads)
+        for block in range(0 if in_place or before != 0 else blocks):
             to = grads + block * apart * BYTES
             if s[Y_ROOM] == 0:
                 source = grad + (n * s[F] + block * LANES) * pixels * BYTES

@@ -28,6 +28,7 @@ class Convolved(nn.Module):
         self.norm, self.other_norm = nn.BatchNorm2d(channels), nn.BatchNorm2d(channels)
         self.pool, self.bordered = nn.MaxPool2d(2), nn.MaxPool2d(3, 2, padding=1)
         self.mean = nn.AvgPool2d(3, 2, padding=1, ceil_mode=True, count_include_pad=False)
+        self.meeting = nn.MaxPool2d(3, 2)
         self.average, self.average_4 = nn.AdaptiveAvgPool2d(1), nn.AdaptiveAvgPool2d(4)
         self.relu, self.relu6, self.sigmoid = nn.ReLU(), nn.ReLU6(), nn.Sigmoid()
         self.last = nn.LazyLinear(5)
@@ -64,6 +65,8 @@ NETS = {
     "read twice": ("first", "keep", "relu", "second", "join", "pool"),
     "outside between": ("first", "grouped", "relu", "second", "sigmoid", "second", "shift", "depthwise", "average_4"),
     "side by side": ("first", "keep", "relu", "cat", "relu6", "part", "average"),
+    "pool and pool": ("first", "relu", "pool", "second", "relu", "pool"),
+    "windows that meet": ("first", "relu", "meeting", "second", "relu", "average"),
     "a bordered pool": ("first", "relu", "bordered", "second", "relu6", "bordered"),
     "means of windows": ("first", "relu", "mean", "second", "mean", "mean"),
 }
@@ -109,9 +112,9 @@ def test_the_same_numbers(net, mode):
     for name, array in state.items():
         np.testing.assert_allclose(other[name], array, rtol=1e-4, atol=1e-6, err_msg=name)
     found = [node.op.name for node in graph.nodes]
-    assert "blocks_conv2d" in found
+    assert {"blocks_conv2d", "blocks_conv2d_max_pool2d"} & {*found}
     if mode == "train":
-        assert "blocks_conv2d_weight_grad" in found
+        assert {"blocks_conv2d_weight_grad", "blocks_max_pool2d_weight_grad"} & {*found}
 
 
 def ops(net, mode="train"):
@@ -129,7 +132,7 @@ def test_images_are_turned_once():
 
 def test_a_convolution_does_what_follows():
     found, nodes = ops("bias, activation, pool")
-    acts = [node.attrs["act"] for node in nodes if node.op.name == "blocks_conv2d"]
+    acts = [node.attrs["act"] for node in nodes if node.op in (blocks.blocks_conv2d, blocks.blocks_conv2d_max_pool2d)]
     assert acts == ["relu", "relu"] and "relu" not in found
     found, nodes = ops("norm and activation")
     assert [n.attrs["act"] for n in nodes if n.op is blocks.blocks_batch_norm] == ["relu6", "relu"]
@@ -139,6 +142,23 @@ def test_a_convolution_does_what_follows():
     assert "batch_norm" not in found and "relu6" not in found
     assert [n.attrs["act"] for n in nodes if n.op is blocks.blocks_conv2d] == ["relu6", "relu", ""]
     assert all(n.inputs[2] != 0 for n in nodes[:-1] if n.op is blocks.blocks_conv2d and n.attrs["act"])
+
+
+def test_a_convolution_compares_its_windows():
+    """Where nobody else reads its result; the gradient of the filters of the first one then makes its own cotangent."""
+    found, nodes = ops("bias, activation, pool")
+    assert "blocks_max_pool2d" not in found and "blocks_max_pool2d_grad" not in found
+    pooled, = [node for node in nodes if node.op is blocks.blocks_conv2d_max_pool2d]
+    assert [part.op.name for part in pooled.parts] == ["conv2d", "add", "relu", "max_pool2d"]
+    filters, = [node for node in nodes if node.op is blocks.blocks_max_pool2d_weight_grad]
+    assert [part.op.name for part in filters.parts] == ["max_pool2d_grad", "conv2d_weight_grad"]
+    sums = [node for node in nodes if node.op is blocks.blocks_channel_sum]
+    assert sums[-1].inputs[0].spec is pooled.out_specs[0], "what was spread is summed up before it is"
+    found, nodes = ops("pool and pool")
+    assert found.count("blocks_conv2d_max_pool2d") == 2 and found.count("blocks_max_pool2d_weight_grad") == 1
+    assert found.count("blocks_max_pool2d_grad") == 1, "which the gradient of images reads, too"
+    assert "blocks_conv2d_max_pool2d" not in ops("windows that meet")[0], "the slope of the ReLU reads all pixels"
+    assert "blocks_conv2d_max_pool2d" in ops("windows that meet", "predict")[0]
 
 
 def test_what_is_read_elsewhere_is_not_taken_in():

@@ -243,6 +243,39 @@ def blocks_avg_pool2d_grad(xp, grad, shape, count_include_pad, divisor_override,
                          divisor_override=divisor_override, **window))
 
 
+def simple(kernel_size: tuple, window_stride: tuple) -> dict:
+    """Windows within the image, whose pixels are side by side."""
+    return dict(kernel_size=kernel_size, stride=window_stride, padding=(0, 0), dilation=(1, 1), ceil_mode=False)
+
+
+GEOMETRY = "stride, padding, dilation, groups"
+
+
+def convolved(shape: tuple, weight: tuple, groups: int, **geometry) -> tuple:
+    return result_shape(shape, weight, **geometry)
+
+
+@internal(f"blocks_conv2d_max_pool2d(x, weight, bias; shape, {GEOMETRY}, act, kernel_size, window_stride) -> y, places",
+          lambda x, weight, bias, shape, act, kernel_size, window_stride, **geometry: blocks_max_pool2d.infer(
+              x, convolved(shape, weight.shape, **geometry), **simple(kernel_size, window_stride)))
+def blocks_conv2d_max_pool2d(xp, x, weight, bias, shape, act, kernel_size, window_stride, **geometry):
+    """blocks_conv2d, and blocks_max_pool2d of its result. Bias and activation do not change which pixel is the largest,
+    so they come last; where an activation makes several equal, the places are those of before."""
+    size, windows = convolved(shape, weight.shape, **geometry), simple(kernel_size, window_stride)
+    y = run(blocks_conv2d, x, weight, 0, shape=shape, act="", **geometry)
+    y, places = run(blocks_max_pool2d, y, shape=size, **windows)
+    return in_blocks(activated(out_of_blocks(y, pooled(size, **windows)) + channels(bias), act)), places
+
+
+@internal(f"blocks_max_pool2d_weight_grad(grad, places, x; shape, images, {GEOMETRY}, kernel_size, window_stride)",
+          lambda grad, places, x, shape, **options: Spec(shape, float32))
+def blocks_max_pool2d_weight_grad(xp, grad, places, x, shape, images, kernel_size, window_stride, **geometry):
+    """blocks_conv2d_weight_grad, of the cotangent that blocks_max_pool2d_grad gives."""
+    grad = run(blocks_max_pool2d_grad, grad, places, shape=convolved(images, shape, **geometry),
+               **simple(kernel_size, window_stride))
+    return run(blocks_conv2d_weight_grad, grad, x, shape=shape, images=images, **geometry)
+
+
 @internal("blocks_average(x; shape)", lambda x, shape: images(shape[:2]))
 def blocks_average(xp, x, shape):
     """The mean of all pixels of each image: (N, C), in blocks."""

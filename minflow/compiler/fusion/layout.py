@@ -53,6 +53,7 @@ class Change:
         self.waiting: set[Node] = set()  # done by a later node of a chain
         self.normed: dict[Value, Node] = {}  # an activation's result -> the batch norm that does it
         self.slopes: dict[Value, Node] = {}  # a cotangent before an activation -> its node, done by the batch norm's
+        self.spread: dict[Value, Node] = {}  # a cotangent before max pooling -> its node
 
     def result(self) -> Graph:
         for node in self.graph.nodes:
@@ -181,6 +182,13 @@ class Change:
         grad, x = node.inputs
         if not self.fits([grad, x], grad.spec.shape, node.attrs["shape"], x.spec.shape[1], node.attrs["groups"]):
             return False
+        spread = self.spread.get(grad)
+        if spread in self.waiting:
+            small, indices = spread.inputs
+            self.plain[outputs_of(node)[0]], = self.put(
+                blocks.blocks_max_pool2d_weight_grad, [self.blocks[small], self.blocks[indices], self.images(x)],
+                [spread, node], images=x.spec.shape, **node.attrs, **apart_of(indices.node))
+            return True
         self.plain[outputs_of(node)[0]], = self.put(
             blocks.blocks_conv2d_weight_grad, [self.in_blocks(grad), self.images(x)], [node], images=x.spec.shape,
             **node.attrs)
@@ -188,6 +196,8 @@ class Change:
 
     def channel_sum(self, node: Node) -> bool:
         x, = node.inputs
+        if x in self.spread:  # each number of what was spread is at one pixel
+            x = self.spread[x].inputs[0]
         if x not in self.blocks or not of_channels(node.attrs["shape"], x.spec):
             return False
         self.plain[outputs_of(node)[0]], = self.put(blocks.blocks_channel_sum, [self.blocks[x]], [node],
@@ -239,7 +249,14 @@ class Change:
         if (taps > 255 or indices in self.shown or not self.pays(x, taps if taps > 4 else 0)
                 or any(r.op is not pool.max_pool2d_grad for r in self.readers.get(indices, ()))):
             return False
-        self.blocks[y], self.blocks[indices] = self.put(blocks.blocks_max_pool2d, [self.in_blocks(x)], [node],
+        before = self.in_blocks(x).node
+        if before.op is blocks.blocks_conv2d and self.only_reader(x) is node and does_more(before) and is_simple(node):
+            self.nodes.remove(before)
+            olds = [*[old for old, new in self.twins.items() if new is before], node]
+            self.blocks[y], self.blocks[indices] = self.put(blocks.blocks_conv2d_max_pool2d, before.inputs, olds,
+                                                            **before.attrs, **apart_of(node))
+            return True
+        self.blocks[y], self.blocks[indices] = self.put(blocks.blocks_max_pool2d, [self.blocks[x]], [node],
                                                         shape=x.spec.shape, **node.attrs)
         return True
 
@@ -248,10 +265,24 @@ class Change:
         if indices not in self.blocks:
             return False
         window = {name: indices.node.attrs[name] for name in pool.WINDOW.keys() | {"kernel_size"}}
-        self.blocks[outputs_of(node)[0]], = self.put(
-            blocks.blocks_max_pool2d_grad, [self.in_blocks(grad), self.blocks[indices]], [node],
-            shape=node.attrs["shape"], **window)
+        out, = outputs_of(node)
+        small, self.spread[out] = self.in_blocks(grad), node
+        if is_simple(indices.node) and self.for_filters(out):
+            self.waiting.add(node)
+            return True
+        self.blocks[out], = self.put(blocks.blocks_max_pool2d_grad, [small, self.blocks[indices]], [node],
+                                     shape=node.attrs["shape"], **window)
         return True
+
+    def for_filters(self, grad: Value) -> bool:
+        """Is this cotangent read by the gradient of some filters of several pixels, and besides by sums of channels?"""
+        readers = self.readers.get(grad, ())
+        others = [r for r in readers if r.op is not shape.sum_to or not of_channels(r.attrs["shape"], grad.spec)]
+        if len(others) != 1 or others[0].op is not conv.conv2d_weight_grad or grad in self.shown:
+            return False
+        (g, x), filters = others[0].inputs, others[0].attrs["shape"]
+        return (g == grad != x and others[0].attrs["groups"] == 1 and math.prod(filters[2:]) > 1
+                and self.fits([x], grad.spec.shape, filters, x.spec.shape[1], 1))
 
     def avg_pool2d(self, node: Node) -> bool:
         x, = node.inputs
@@ -334,6 +365,21 @@ class Change:
         self.slopes[out] = node
         self.waiting.add(node)
         return True
+
+
+def is_simple(node: Node) -> bool:
+    """Are the windows of this max pooling within the image, and their pixels side by side?"""
+    return node.attrs == blocks.simple(node.attrs["kernel_size"], node.attrs["stride"])
+
+
+def apart_of(node: Node) -> dict:
+    """The windows of a max pooling, and how far they are apart, for a convolution, which has a stride of its own."""
+    return dict(kernel_size=node.attrs["kernel_size"], window_stride=node.attrs["stride"])
+
+
+def does_more(node: Node) -> bool:
+    """Does this convolution meet several pixels for each of its results, and all channels?"""
+    return node.attrs["groups"] == 1 and math.prod(node.inputs[1].spec.shape[2:]) > 1
 
 
 def of_channels(size: tuple, images: Spec) -> bool:

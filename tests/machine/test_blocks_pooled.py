@@ -1,0 +1,189 @@
+"""A convolution with its max pooling, and the gradient of its filters from that of the windows: the same bits as the
+steps one after the other, nothing written around the results, and the same with any number of threads."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("numba")
+from minflow.accepted.threads import Settings
+from minflow.compiler.fusion import blocks
+from minflow.core.spec import Spec, float32, spec_of, uint8
+from minflow.machine import blocks_conv, blocks_pool, blocks_pooled
+from minflow.machine.steps import run_now, steps_of
+
+ONE, WALL = (1, 1), 77
+
+
+def case(n, c, size, f, kernel, window, apart=None, stride=ONE, padding=(0, 0), dilation=ONE, bias=True, act="relu"):
+    geometry = dict(stride=stride, padding=padding, dilation=dilation, groups=1)
+    return (n, c, *size), (f, c, *kernel), geometry, dict(kernel_size=window, window_stride=apart or window), bias, act
+
+
+def in_blocks(x):
+    """With NaN in the rows beyond the pixels, which nobody may read."""
+    found = blocks.in_blocks(x)
+    found[:, x.size // max(x.shape[1], 1):] = np.nan if x.dtype.kind == "f" else 255
+    return found
+
+
+def call(builder, arrays, specs, threads=1, **attrs):
+    """What the steps write, amid what nobody may touch."""
+    memory = [np.full(math.prod(spec.shape) + 64, WALL, spec.np) for spec in specs]
+    before, Settings.threads = Settings.threads, threads
+    try:
+        run_now(steps_of(builder, arrays, [m[32:-32].reshape(s.shape) for m, s in zip(memory, specs)], **attrs))
+    finally:
+        Settings.threads = before
+    assert all((m[:32] == WALL).all() and (m[-32:] == WALL).all() for m in memory)
+    return [m[32:-32].reshape(s.shape) for m, s in zip(memory, specs)]
+
+
+def forward(made, arrays, threads=1):
+    """(one after the other, together): y and places, as images."""
+    shape, filters, geometry, windows, bias, act = made
+    x, w, b = arrays
+    size = blocks.convolved(shape, filters, **geometry)
+    small = blocks.pooled(size, **blocks.simple(**windows))
+    inputs = [x if x.shape[1] < blocks.LANES else in_blocks(x), w, b]
+    spec, pooled = blocks.images(size), blocks.images(small)
+    window = dict(shape=size, **blocks.simple(**windows))
+
+    def both(inputs, act):
+        y, = call(blocks_conv.blocks_conv2d, inputs, [spec], shape=shape, act=act, **geometry)
+        return call(blocks_pool.blocks_max_pool2d, [y], [pooled, pooled.but(dtype=uint8)], **window)
+
+    apart = both(inputs, act)[0], both([*inputs[:2], 0], "")[1]
+    together = call(blocks_pooled.blocks_conv2d_max_pool2d, inputs, [pooled, pooled.but(dtype=uint8)], threads,
+                    shape=shape, act=act, **geometry, **windows)
+    return [[blocks.out_of_blocks(a, small) for a in found] for found in (apart, together)], size, small
+
+
+def back(made, x, g, places, size, threads=1):
+    """(one after the other, together): the gradient of the filters."""
+    shape, filters, geometry, windows, *_ = made
+    inputs, spec = x if x.shape[1] < blocks.LANES else in_blocks(x), Spec(filters, float32)
+    wide, = call(blocks_pool.blocks_max_pool2d_grad, [g, places], [blocks.images(size)], shape=size,
+                 **blocks.simple(**windows))
+    apart, = call(blocks_conv.blocks_conv2d_weight_grad, [wide, inputs], [spec], shape=filters, images=shape,
+                  **geometry)
+    together, = call(blocks_pooled.blocks_max_pool2d_weight_grad, [g, places, inputs], [spec], threads, shape=filters,
+                     images=shape, **geometry, **windows)
+    return apart, together
+
+
+def arrays_of(made, seed=0):
+    rng = np.random.default_rng(seed)
+    x, w, b = [rng.standard_normal(shape).astype("f4") for shape in (*made[:2], made[1][:1])]
+    return x, w, b if made[4] else 0
+
+
+def beyond_are_zeros(x, channels):
+    return channels % blocks.LANES == 0 or not x[-1, :, channels % blocks.LANES :].any()
+
+
+FIRST = case(7, 1, (28, 28), 32, (5, 5), (2, 2), padding=(2, 2))
+TILED5 = case(6, 20, (14, 13), 40, (5, 5), (2, 2), padding=(2, 2))
+TILED3 = case(6, 17, (12, 9), 16, (3, 3), (3, 2), (2, 3), padding=ONE, act="relu6")
+DIRECT = case(5, 33, (11, 9), 19, (3, 2), (2, 2), ONE, (2, 1), (1, 0), bias=False, act="")
+KINDS = pytest.mark.parametrize("made", [FIRST, TILED5, TILED3, DIRECT], ids=["first", "5x5", "3x3", "direct"])
+
+
+@st.composite
+def cases(draw):
+    pair = lambda strategy: draw(st.tuples(strategy, strategy))  # noqa: E731
+    square = draw(st.booleans())
+    kernel = (draw(st.sampled_from([3, 5])),) * 2 if square else pair(st.integers(1, 4))
+    stride = ONE if square else pair(st.integers(1, 2))
+    padding = tuple(draw(st.integers(0, k // 2)) for k in kernel)
+    window, apart = pair(st.integers(1, 3)), pair(st.integers(1, 3))
+    least = [k - 2 * p + (w - 1) * s for k, p, w, s in zip(kernel, padding, window, stride)]
+    size = tuple(n + draw(st.integers(0, 12)) for n in least)
+    return case(draw(st.integers(1, 7)), draw(st.integers(1, 40)), size, draw(st.integers(1, 40)), kernel, window,
+                apart, stride, padding, ONE, draw(st.booleans()), draw(st.sampled_from(blocks.ACTS)))
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@example(FIRST, 0)
+@example(TILED5, 0)
+@example(TILED3, 0)
+@example(DIRECT, 0)
+@given(cases(), st.integers(0, 9))
+def test_together_is_one_after_the_other(made, seed):
+    arrays = arrays_of(made, seed)
+    (apart, together), size, small = forward(made, arrays)
+    assert [a.tobytes() for a in together] == [a.tobytes() for a in apart]
+    g = np.random.default_rng(seed).standard_normal(small).astype("f4")
+    right, found = back(made, arrays[0], in_blocks(g), in_blocks(together[1]), size)
+    assert found.tobytes() == right.tobytes()
+
+
+@KINDS
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_what_is_not_finite_stays(made, value):
+    arrays = arrays_of(made)
+    arrays[0][1, 0, 3, 4], arrays[0][2, -1, 5, 2] = value, -value
+    with np.errstate(all="ignore"):
+        (apart, together), size, small = forward(made, arrays)
+        assert np.array_equal(*[pair[0] for pair in (apart, together)], equal_nan=True)
+        assert np.array_equal(apart[1], together[1])
+        g = np.full(small, value, "f4")
+        right, found = back(made, arrays[0], in_blocks(g), in_blocks(together[1]), size)
+    assert np.array_equal(right, found, equal_nan=True) and not np.isfinite(found).all()
+
+
+@KINDS
+def test_any_number_of_threads_and_zeros_beyond_the_channels(made):
+    arrays = arrays_of(made)
+    (_, first), size, small = forward(made, arrays)
+    g = in_blocks(np.random.default_rng(1).standard_normal(small).astype("f4"))
+    places = in_blocks(first[1])
+    filters = back(made, arrays[0], g, places, size)[1]
+    for threads in (2, 3, 4, 8):
+        (_, other), *_ = forward(made, arrays, threads)
+        assert [a.tobytes() for a in other] == [a.tobytes() for a in first]
+        assert back(made, arrays[0], g, places, size, threads)[1].tobytes() == filters.tobytes()
+    y = call(blocks_pooled.blocks_conv2d_max_pool2d,
+             [arrays[0] if made[0][1] < blocks.LANES else in_blocks(arrays[0]), *arrays[1:]],
+             [blocks.images(small), blocks.images(small).but(dtype=uint8)], shape=made[0], act=made[5], **made[2],
+             **made[3])[0]
+    assert beyond_are_zeros(y[:, : small[0] * math.prod(small[2:])], small[1])
+
+
+@KINDS
+def test_no_images(made):
+    shape, filters, geometry, windows, _, act = made
+    shape, arrays = (0, *shape[1:]), arrays_of(((0, *shape[1:]), *made[1:]))
+    small = blocks.pooled(blocks.convolved(shape, filters, **geometry), **blocks.simple(**windows))
+    pooled = blocks.images(small)
+    x = arrays[0] if shape[1] < blocks.LANES else blocks.in_blocks(arrays[0])
+    call(blocks_pooled.blocks_conv2d_max_pool2d, [x, *arrays[1:]], [pooled, pooled.but(dtype=uint8)], shape=shape,
+         act=act, **geometry, **windows)
+    empty = [np.ones(pooled.shape, dtype) for dtype in ("f4", "u1")]  # rows of no window
+    found, = call(blocks_pooled.blocks_max_pool2d_weight_grad, [*empty, x], [Spec(filters, float32)], shape=filters,
+                  images=shape, **geometry, **windows)
+    assert not found.any()
+
+
+@KINDS
+def test_what_it_means_is_what_numpy_says(made):
+    """Within rounding; where two pixels are that near to each other, either may be the largest."""
+    arrays = arrays_of(made)
+    (_, (y, places)), _, small = forward(made, arrays)
+    attrs = dict(shape=made[0], act=made[5], **made[2], **made[3])
+    x = arrays[0] if made[0][1] < blocks.LANES else blocks.in_blocks(arrays[0])
+    right = [blocks.out_of_blocks(a, small) for a in blocks.blocks_conv2d_max_pool2d.kernel(x, *arrays[1:], **attrs)]
+    np.testing.assert_allclose(y, right[0], rtol=1e-4, atol=1e-4)
+    assert (places != right[1]).mean() < 1e-3
+    specs = blocks.blocks_conv2d_max_pool2d.infer(*[spec_of(a) if isinstance(a, np.ndarray) else a
+                                                    for a in (x, *arrays[1:])], **attrs)
+    assert [spec.shape for spec in specs] == [blocks.blocked(small)] * 2
+    g = blocks.in_blocks(np.random.default_rng(2).standard_normal(small).astype("f4"))
+    attrs = dict(shape=made[1], images=made[0], **made[2], **made[3])
+    right = blocks.blocks_max_pool2d_weight_grad.kernel(g, blocks.in_blocks(places), x, **attrs)
+    found, = call(blocks_pooled.blocks_max_pool2d_weight_grad, [g, blocks.in_blocks(places), x],
+                  [Spec(made[1], float32)], **attrs)
+    np.testing.assert_allclose(found, right, rtol=1e-4, atol=1e-4 * abs(right).max())

@@ -11,6 +11,7 @@ What a cluster means: `../compiler/fusion/clusters.py`.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -23,9 +24,9 @@ from .conv import BYTES
 from .jit import Code, compiled, float32, intrinsic, ir, types
 from .llvm import FLOAT, LANES, VECTOR, WORD, function, number_at, put
 from .steps import Room, Step, instruction, run_routine, word_at
-from .vectors import add, called, filled, load, load_some, store, store_some, vector
+from .vectors import add, called, filled, load, load_some, multiply, multiply_add, store, store_some, vector
 
-BLOCK = 1 << 10  # numbers, where rows are not longer
+BLOCK, LONGEST = 1 << 10, 1 << 12  # numbers, where rows are not longer; where only more rows are whole vectors
 WORK, CHUNK = 1 << 18, (1 << 12, 1 << 16)  # of a chunk: numbers times operations; numbers
 STEP = LANES * BYTES
 SCALAR, ROW, FULL, MASK, TILE, COLUMN = range(6)  # what an input or output holds; a tile: a row repeated for each row
@@ -64,6 +65,9 @@ BODIES: dict[str, tuple[int, Callable]] = {  # (how many operands, vectors to a 
     "relu6_grad": (2, relu6_grad),
     "where": (3, lambda builder, mask, x, y: builder.select(
         builder.fcmp_ordered("==", mask, llvm.filled(0)), y, x)),
+    "mul_add": (3, llvm.multiply_add),
+    "leak": (3, lambda builder, grad, x, slope: builder.select(
+        builder.fcmp_ordered(">", x, llvm.filled(0)), grad, builder.fmul(grad, slope))),
     "abs": (1, elementary.size_of),
     "sqrt": (1, lambda builder, x: called(builder, f"llvm.sqrt.v{LANES}f32", VECTOR, x)),
     "exp": (1, elementary.exp),
@@ -71,8 +75,9 @@ BODIES: dict[str, tuple[int, Callable]] = {  # (how many operands, vectors to a 
     "tanh": (1, elementary.tanh),
     "erf": (1, elementary.erf),
 }
-CODES = {name: number for number, name in enumerate((*BODIES, "spread", "row_sum", "row_max", "column_sum"))}
-SPREAD, ROW_SUM, ROW_MAX = CODES["spread"], CODES["row_sum"], CODES["row_max"]
+CODES = {name: number for number, name in enumerate((*BODIES, "spread", "row_sum", "row_max", "row_dot", "column_sum"))}
+SPREAD, ROW_SUM, ROW_MAX, ROW_DOT = [CODES[name] for name in ("spread", "row_sum", "row_max", "row_dot")]
+BY_ROW = 1  # in place of an operand's step: it has a number for each row
 
 
 @function("operate", 9, inline=False)
@@ -193,26 +198,51 @@ def spread_rows(out, a, rows, columns):
 
 @compiled
 def sum_rows(out, a, rows, columns):
-    zeros, left = filled(float32(0)), columns % LANES
+    zeros, left, whole = filled(float32(0)), columns % LANES, columns // (4 * LANES) * 4 * STEP
     for r in range(rows):
         p = a + r * columns * BYTES
         end = p + columns // LANES * STEP
         found = load_some(end, left, zeros) if left else zeros
-        for q in range(p, end, STEP):
+        u = v = w = zeros
+        for q in range(p, p + whole, 4 * STEP):
+            found, u = add(found, load(q)), add(u, load(q + STEP))
+            v, w = add(v, load(q + 2 * STEP)), add(w, load(q + 3 * STEP))
+        for q in range(p + whole, end, STEP):
             found = add(found, load(q))
-        put(out, r, sum_of_lanes(found))
+        put(out, r, sum_of_lanes(add(add(found, u), add(v, w))))
+
+
+@compiled
+def sum_products(out, a, b, rows, columns):
+    """Of the numbers of two rows."""
+    zeros, left, whole = filled(float32(0)), columns % LANES, columns // (2 * LANES) * 2 * STEP
+    for r in range(rows):
+        p, apart = a + r * columns * BYTES, b - a
+        end = p + columns // LANES * STEP
+        found = other = zeros
+        if left:
+            found = multiply(load_some(end, left, zeros), load_some(end + apart, left, zeros))
+        for q in range(p, p + whole, 2 * STEP):
+            found = multiply_add(load(q), load(q + apart), found)
+            other = multiply_add(load(q + STEP), load(q + STEP + apart), other)
+        for q in range(p + whole, end, STEP):
+            found = multiply_add(load(q), load(q + apart), found)
+        put(out, r, sum_of_lanes(add(found, other)))
 
 
 @compiled
 def most_of_rows(out, a, rows, columns):
-    least, left = filled(float32(-np.inf)), columns % LANES
+    least, left, whole = filled(float32(-np.inf)), columns % LANES, columns // (2 * LANES) * 2 * STEP
     for r in range(rows):
         p = a + r * columns * BYTES
         end = p + columns // LANES * STEP
         found = load_some(end, left, least) if left else least
-        for q in range(p, end, STEP):
+        other = least
+        for q in range(p, p + whole, 2 * STEP):
+            found, other = maximum(found, load(q)), maximum(other, load(q + STEP))
+        for q in range(p + whole, end, STEP):
             found = maximum(found, load(q))
-        put(out, r, most_of_lanes(found))
+        put(out, r, most_of_lanes(maximum(found, other)))
 
 
 @compiled
@@ -231,6 +261,15 @@ def sum_columns(out, a, rows, columns):
         store(out + end, add(load(out + end), found))
 
 
+@compiled
+def operand(place, step, r, columns, spare):
+    """Where row r of it stands. One that has a number for each row is spread."""
+    if step == BY_ROW:
+        store(spare, filled(number_at(place, r)))
+        return spare
+    return place + r * columns * BYTES if step else place
+
+
 # ---- the interpreter -------------------------------------------------------------------------------------------------
 
 HEAD = 10  # words before those of inputs and outputs
@@ -247,7 +286,8 @@ def run_cluster(words, chunk, scratch):
     first = chunk * word_at(words, 7)
     last, height = min(first + word_at(words, 7), word_at(words, 5)), word_at(words, 8)
     places = (scratch + 63) // 64 * 64
-    base, table = places + (count * 8 + 63) // 64 * 64, program + lines * LINE * 8
+    base, table = places + (count * 8 + 63) // 64 * 64 + 3 * STEP, program + lines * LINE * 8
+    spare, operating = base - 3 * STEP, word_at(words, 9)
     for i in range(count):
         put_word(places, i, base + word_at(table, i))
     of_inputs = table + count * 8
@@ -299,17 +339,24 @@ def run_cluster(words, chunk, scratch):
                 put_word(places, where, target if numbers % LANES == 0 else base + word_at(table, where))
         for line in range(program, table, LINE * 8):
             code, out, a = word_at(line, 0), word_at(places, word_at(line, 1)), word_at(places, word_at(line, 2))
-            if code < SPREAD:
+            b, c = word_at(places, word_at(line, 3)), word_at(places, word_at(line, 4))
+            u, v, w = word_at(line, 5), word_at(line, 6), word_at(line, 7)
+            if code < SPREAD and (u == BY_ROW or v == BY_ROW or w == BY_ROW):
+                for r in range(rows):
+                    run_routine(operating, code, out + r * columns * BYTES, operand(a, u, r, columns, spare),
+                                operand(b, v, r, columns, spare + STEP), operand(c, w, r, columns, spare + 2 * STEP),
+                                u // STEP * STEP, v // STEP * STEP, w // STEP * STEP, columns // LANES, 0, 0, 0)
+            elif code < SPREAD:
                 count = rows if word_at(line, 8) == ROW else numbers
-                run_routine(word_at(words, 9), code, out, a, word_at(places, word_at(line, 3)),
-                            word_at(places, word_at(line, 4)), word_at(line, 5), word_at(line, 6), word_at(line, 7),
-                            (count + LANES - 1) // LANES, 0, 0, 0)
+                run_routine(operating, code, out, a, b, c, u, v, w, (count + LANES - 1) // LANES, 0, 0, 0)
             elif code == SPREAD:
                 spread_rows(out, a, rows, columns)
             elif code == ROW_SUM:
                 sum_rows(out, a, rows, columns)
             elif code == ROW_MAX:
                 most_of_rows(out, a, rows, columns)
+            elif code == ROW_DOT:
+                sum_products(out, a, b, rows, columns)
             else:
                 sum_columns(out, a, rows, columns)
         for i in range(outputs):
@@ -379,7 +426,7 @@ class Bytecode:
 
     def line(self, name: str, kind: int, *operands: Register) -> Register:
         out, more = Register(kind, self.place(kind, own=kind != FULL)), 3 - len(operands)
-        steps = [0 if x.kind == SCALAR else STEP for x in operands]
+        steps = [0 if x.kind == SCALAR else BY_ROW if (kind, x.kind) == (FULL, ROW) else STEP for x in operands]
         places = [x.place for x in operands]
         self.lines.append([CODES[name], out.place, *places, *places[:1] * more, *steps, *[0] * more, kind])
         return out
@@ -389,7 +436,8 @@ class Bytecode:
         registers = [x if isinstance(x, Register) else self.number(x) for x in operands]
         if all(x.kind != FULL for x in registers):
             return self.line(name, ROW, *registers)
-        return self.line(name, FULL, *[self.full(x) if x.kind == ROW else x for x in registers])
+        return self.line(name, FULL, *[x if x.kind != ROW or self.columns % LANES == 0 else self.full(x)
+                                       for x in registers])
 
     def full(self, x: Register) -> Register:
         """x with a number for each column, too."""
@@ -418,6 +466,8 @@ class Bytecode:
         repeated = math.gcd(*[n for kind, _, n, each in self.inputs
                               if kind in (ROW, FULL, MASK) and each == 1 < n < self.rows])
         whole = LANES // math.gcd(LANES, self.columns)
+        if most < whole and whole * self.columns <= LONGEST:
+            most = whole
         if repeated:
             fitting = [n for n in range(1, most + 1) if repeated % n == 0]
             return max(fitting, key=lambda n: (n % whole == 0, n))
@@ -445,8 +495,27 @@ class Bytecode:
             free += [found[p] for p in sorted(dying)] if after else []
         return found, total
 
+    def joined(self) -> None:
+        """A product that is only added to something, or summed over rows, is no operation of its own."""
+        read = Counter([place for line in self.lines for place in {*line[2:5]}])
+        products = {line[1]: line for line in self.lines
+                    if line[0] == CODES["mul"] and line[-1] == FULL and read[line[1]] == 1 and line[1] not in self.own}
+        gone = set()
+        for line in self.lines:
+            if line[0] == CODES["add"] and line[2] != line[3] and (line[2] in products or line[3] in products):
+                place, other = (line[2], 3) if line[2] in products else (line[3], 2)
+                product = products.pop(place)
+                line[2:8] = [*product[2:4], line[other], *product[5:7], line[other + 3]]
+                line[0] = CODES["mul_add"]
+                gone.add(place)
+            elif line[0] == ROW_SUM and line[2] in products and products[line[2]][5:7] == [STEP, STEP]:
+                gone.add(line[2])
+                line[0], line[2:4] = ROW_DOT, products.pop(line[2])[2:4]
+        self.lines = [line for line in self.lines if line[1] not in gone]
+
     def finished(self) -> Bytecode:
         """What depends on no array."""
+        self.joined()
         height = self.height()
         inputs = [(TILE if (kind, n) == (FULL, 1) and height > 1 else kind, *more, n, each)
                   for kind, *more, n, each in self.inputs]
@@ -454,7 +523,7 @@ class Bytecode:
         most = min(max(WORK // work * self.columns, CHUNK[0]), CHUNK[1]) // self.columns
         high = max(most // height, 1) * height
         offsets, scratch = self.offsets(height)
-        self.chunks, self.scratch = -(-self.rows // high), scratch // BYTES + len(offsets) * 2 + 3 * LANES
+        self.chunks, self.scratch = -(-self.rows // high), scratch // BYTES + len(offsets) * 2 + 6 * LANES
         self.words = np.array([*sum(self.lines, []), *offsets, *sum(inputs, ()), *sum(self.outputs, ())], "i8")
         counts = len(self.lines), len(offsets), len(inputs), len(self.outputs)
         self.head = (*counts, self.rows, self.columns, high, height, operating.address)
@@ -502,6 +571,8 @@ RULES: dict[str, Callable] = {  # the op's name -> its register, from registers 
     "square": lambda p, x: p("mul", x, x),
     "reciprocal": lambda p, x: p("div", 1.0, x),
     "rsqrt": lambda p, x: p("div", 1.0, p("sqrt", x)),
+    "leaky_relu": lambda p, x, slope: p("leak", x, x, slope),
+    "leaky_relu_grad": lambda p, grad, x, slope: p("leak", grad, x, slope),
     "sigmoid": lambda p, x: p("div", 1.0, p("add", p("exp", p("mul", x, -1.0)), 1.0)),
     "pow": power,
     "softmax": softmax,

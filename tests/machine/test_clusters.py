@@ -178,6 +178,21 @@ def test_broadcasting(name, shape):
         near(node, [some(x.spec, i) for i, x in enumerate(node.inputs)])
 
 
+@pytest.mark.parametrize("columns", [16, 33, 48, 125, 250, 1000, 1504])
+def test_products_are_joined_with_sums_and_numbers_of_rows_read_where_they_stand(columns):
+    def layer_norm(x, weight, bias):
+        centred = x - x.mean(-1, keepdim=True)
+        return centred * (centred * centred).mean(-1, keepdim=True).rsqrt() * weight + bias
+
+    arrays = [some(flow.empty(*shape).spec, 3) for shape in ((37, columns), (columns,), (columns,))]
+    (node,) = clusters_of(layer_norm, arrays)
+    near(node, [some(x.spec, i) for i, x in enumerate(node.inputs)])
+    names, bytecode = list(built.CODES), node.attrs["code"].bytecode
+    lines = [names[line[0]] for line in bytecode.lines]
+    assert lines.count("row_dot") == lines.count("mul_add") == lines.count("row_sum") == 1 and "add" not in lines
+    assert lines.count("spread") == (0 if columns % 16 == 0 else 2)
+
+
 @pytest.mark.parametrize("size", [5, 1024, 1025, 5000, 70001])
 def test_nan_and_infinity_are_numpys(size):
     x = np.resize(np.array(EDGES, "f4"), size)
@@ -187,6 +202,7 @@ def test_nan_and_infinity_are_numpys(size):
     programs += [lambda x, y, name=name: getattr(flow, name)(x, y) * 1 for name in
                  ("add", "sub", "mul", "div", "maximum", "minimum")]
     programs += [lambda x, y: flow.nn.functional.relu6(x) ** 2, lambda x, y: (x * 1) ** 3]
+    programs += [lambda x, y: flow.nn.functional.leaky_relu(x, 0.2) * 1]
     for program in programs:
         (node,) = clusters_of(program, [x, y])
         with np.errstate(all="ignore"):

@@ -28,7 +28,8 @@ from ..passes.rewrite import rewritten
 from ..uses import Uses
 
 UNARY = {"neg", "abs", "square", "sqrt", "rsqrt", "reciprocal", "exp", "log", "tanh", "sigmoid", "erf", "relu", "relu6"}
-BINARY = {"add", "sub", "mul", "div", "maximum", "minimum", "relu_grad", "relu6_grad", "where", "pow"}
+BINARY = {"add", "sub", "mul", "div", "maximum", "minimum", "relu_grad", "relu6_grad", "where", "pow",
+          "leaky_relu", "leaky_relu_grad"}
 OVER_ROWS = {"softmax", "log_softmax"}
 SUMS = {"sum", "sum_to", "mean"}
 WHOLE_VIEWS = {"reshape", "detach"}  # of an array whose numbers lie side by side they are such arrays

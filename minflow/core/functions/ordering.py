@@ -13,7 +13,7 @@ from ..ops.shape import reshape
 from ..where import fail
 from . import return_types
 from .arguments import axis_of, integer, numpy_names
-from .shape import narrow, select
+from .shape import select
 
 
 @two_meanings
@@ -41,10 +41,9 @@ def topk(input, k: int, dim=-1, largest: bool = True, sorted: bool = True):
     size = input.spec.shape[axis] if input.spec.ndim else 1
     if not 0 <= k <= size:
         fail(OutOfRangeError, f"topk: k is {k}, but axis {axis} has size {size}", f"k from 0 to {size}", input=input)
-    values, indices = sort(input, dim, descending=largest)
-    if input.spec.ndim:
-        values, indices = narrow(values, axis, 0, k), narrow(indices, axis, 0, k)
-    return return_types.topk(values.contiguous(), indices.contiguous())
+    if not input.spec.ndim:
+        return return_types.topk(*sort(input, dim))
+    return return_types.topk(*s.topk(input, k=k, axis=axis, descending=largest))
 
 
 @numpy_names

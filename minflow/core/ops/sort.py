@@ -1,4 +1,5 @@
-"""Sorting along an axis: one stable primitive. argsort, topk and median are composites: `functions/ordering.py`."""
+"""Sorting along an axis, stable, and the first of what that gives. argsort and median are composites of it:
+`functions/ordering.py`."""
 
 from __future__ import annotations
 
@@ -42,3 +43,64 @@ def _(xp, x, axis, descending, out=None):
     if out is None:
         return values, xp.ascontiguousarray(indices)
     return settle(xp, values, out[0]), settle(xp, indices, out[1])
+
+GROUP = 16  # numbers of which a search for the first few looks at one
+
+
+def first_ones(x: Spec, k: int, axis: int, descending: bool):
+    need_axis("topk", x, axis)
+    found = x.but(shape=(*x.shape[:axis], k, *x.shape[axis + 1 :]))
+    return found, found.but(dtype=int64)
+
+
+# A primitive, since a sort of everything costs ten times as much as to find where few of many are.
+topk = define(
+    "topk(x; k, axis, descending) -> values, indices",
+    first_ones,
+    lambda g, out1, x_spec, axis: scatter(zeros_of(x_spec), out1, g[0], dim=axis),
+    examples=[
+        case(distinct(100), k=3, axis=0, descending=True),
+        case(distinct(3, 70), k=2, axis=1, descending=False),
+        case(distinct(66, 4), k=2, axis=0, descending=True),
+        case(distinct(2, 3, 4), k=4, axis=2, descending=True),
+        case(floats(0, 30), k=2, axis=1, descending=False),
+        case(ints(150, high=9), k=4, axis=0, descending=True),
+    ],
+    doc="The first k along an axis of what sort gives.",
+)
+
+
+@kernel(topk)
+def _(xp, x, k, axis, descending, out=None):
+    last = xp.moveaxis(x, axis, -1)
+    found = places_of_few(xp, last, k, descending)
+    if found is None:
+        found = sort.kernel(last, axis=last.ndim - 1, descending=descending)[1][..., :k]
+    indices = xp.moveaxis(found, -1, axis)
+    values = xp.take_along_axis(x, indices, axis)
+    if out is None:
+        return values, xp.ascontiguousarray(indices)
+    return settle(xp, values, out[0]), settle(xp, indices, out[1])
+
+
+def places_of_few(xp, x, k, descending):
+    """Where the first k of each row are, in order; None where k is not small, something is NaN, or too many are equal.
+
+    What is among the first k is at least the k-th of the largest numbers of groups. Few are, and only those are sorted.
+    """
+    rows, n = x.shape[:-1], x.shape[-1]
+    groups = n // GROUP
+    if not 0 < 2 * k <= groups or not x.size or (x != x).any():
+        return None
+    flat = x.reshape(-1, n)
+    firsts = (xp.max if descending else xp.min)(flat[:, : groups * GROUP].reshape(-1, GROUP, groups), axis=1)
+    bound = groups - k if descending else k - 1
+    bound = xp.partition(firsts, bound, -1)[:, bound, None]
+    places = xp.flatnonzero(flat >= bound if descending else flat <= bound)
+    if places.size > 8 * k * len(flat):
+        return None
+    places = places[sort.kernel(flat.reshape(-1)[places], axis=0, descending=descending)[1]]
+    row = places // n
+    order = xp.argsort(row, kind="stable")
+    begins = xp.searchsorted(row[order], xp.arange(len(flat)))
+    return (places[order[begins[:, None] + xp.arange(k)]] % n).reshape(*rows, k)

@@ -81,10 +81,18 @@ def _(b, node, x):
 @form("sort")
 def _(b, node, x):
     """All of them by TopK, which takes the first one of equal ones first, as a stable sort does."""
+    return first_of(b, node, x, b.size_vector([b.dims(node.inputs[0])[node.attrs["axis"]]]))
+
+
+@form("topk")
+def _(b, node, x):
+    return first_of(b, node, x, b.const([node.attrs["k"]]))
+
+
+def first_of(b, node, x, count):
     axis, dtype = node.attrs["axis"], node.inputs[0].spec.dtype
     wide = comparable(dtype)
     x = b.cast(x, wide, dtype)
-    count = b.size_vector([b.dims(node.inputs[0])[axis]])
     found, places = b.op("TopK", x, count, axis=axis, largest=int(node.attrs["descending"]), sorted=1, outputs=2)
     return b.cast(found, dtype, wide), places
 

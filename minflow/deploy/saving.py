@@ -15,7 +15,7 @@ from ..core.where import fail, here
 from ..io.files import WEIGHTS
 from ..nn.graph.graph import RunningGraph
 from . import folder
-from .checks import Malformed, each, fields, items, judging, text
+from .checks import Malformed, each, fields, flag, items, judging, text
 from .document import LONG, Document, from_data
 from .dynamic.again import whole_batch
 from .program import Program, program_of
@@ -49,6 +49,8 @@ def save(obj: Any, path: str | os.PathLike, dynamic: Mapping | None = None) -> N
         "inputs": inputs_of(program, parts), "outputs": outputs_of(program, parts),
         "settings": settings, "optimizers": optimizers, "frozen": [list(row) for row in program.frozen],
     }  # fmt: skip
+    if obj.config.bits:  # else left out, as earlier versions do, which can then read it
+        meta["exact"] = True
     try:
         from_data(graph, arrays)  # what is written can be read: that it cannot is found here, not in another process
     except Malformed as error:
@@ -88,18 +90,20 @@ def outputs_of(program: Program, parts: int) -> list[dict[str, Any]]:
 def load(path: str | os.PathLike) -> LoadedGraph:
     data, meta, arrays = folder.read(path)
     with judging(path):
-        meta = fields(meta, "meta", META_FIELDS, ("sha256",))
+        meta = fields(meta, "meta", META_FIELDS, ("sha256", "exact"))
         document = from_data(data, arrays)
         rows = each(meta["frozen"], "frozen", lambda row, at: tuple(each(row, at, shown, 2, 2)))
-        optimizers = items(meta["optimizers"], "optimizers")
+        optimizers, exact = items(meta["optimizers"], "optimizers"), flag(meta.get("exact", False), "exact")
         if bool(optimizers) != document.training:
             raise Malformed("optimizers of a graph that trains", optimizers, "optimizers")
         try:
-            return prepared(loaded(document, rows), document, meta, optimizers, arrays)
+            graph = prepared(loaded(document, rows), document, meta, optimizers, arrays)
         except GraphFormatError:
             raise
         except MinflowError as error:  # of a name that no module can have, of an optimizer that the graph refuses
             raise Malformed("what a graph can hold", error.what, "modules and optimizers") from error
+        graph.config.exact(exact)
+        return graph
 
 
 def shown(x: Any, place: str) -> str:

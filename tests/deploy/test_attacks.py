@@ -252,6 +252,15 @@ def test_schedules_of_endless_numbers(tmp_path, schedule):
         loaded(flow.ones(3, 2))
 
 
+def test_exact_is_yes_or_no(tmp_path):
+    graph = Training()
+    graph(flow.ones(3, 2))
+    flow.save(graph, tmp_path / "x")
+    changed(tmp_path / "x", meta=lambda meta: meta.update(exact=1))
+    with pytest.raises(GraphFormatError, match="exact must be"):
+        flow.load_graph(tmp_path / "x")
+
+
 @pytest.mark.parametrize("change", [
     {"training": False}, {"loss": None}, {"gradients": []}, {"loss": "%0"},
     {"gradients": [[0, "%0"]]}, {"gradients": [[0, "%1"], [0, "%1"]]},

@@ -218,6 +218,31 @@ def test_a_predict_job(tmp_path):
     flow.clear_default_session()
 
 
+@pytest.mark.parametrize("exact", [True, False])
+def test_with_the_bits_of_eager_or_within_rounding(exact, tmp_path):
+    """As it was saved. Where nothing is said, meta.json is what earlier versions wrote, and they can read it."""
+    graph = Predict(nn.Linear(3, 2))
+    graph.config.exact(exact)
+    loaded = around(graph, tmp_path, floats(4, 3))
+    meta = json.loads((tmp_path / "saved" / "model" / "meta.json").read_text())
+    assert loaded.config.bits is exact and meta.get("exact", False) is exact and ("exact" in meta) is exact
+    assert around(loaded, tmp_path / "again", floats(4, 3)).config.bits is exact
+
+
+def test_an_exact_job(tmp_path):
+    config = flow.function_config()
+    config.exact()
+
+    @flow.global_function(type="predict", function_config=config)
+    def doubled_exactly(x: tp.Numpy.Placeholder((3,))) -> tp.Numpy:
+        return x * 2.0
+
+    doubled_exactly(np.ones(3, "float32"))
+    flow.save(doubled_exactly, tmp_path / "job")
+    assert flow.load_graph(tmp_path / "job").config.bits
+    flow.clear_default_session()
+
+
 def test_what_cannot_be_saved(tmp_path):
     model = nn.Linear(4, 2)
     graph = Predict(model)

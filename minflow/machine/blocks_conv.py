@@ -22,7 +22,7 @@ from .kernels import (
 from .llvm import LANES, copy
 from .micro import DEEP, PANEL, ROWS, VECTORS
 from .product import BYTES, outer, product
-from .steps import Place, Room, Step, instruction, real_at, run_routine, word_at
+from .steps import Room, Step, instruction, real_at, run_routine, word_at
 from .vectors import BOUNDS, add, filled, load, load_some, store, store_some
 
 WORK = 1 << 21  # multiplications of a chunk
@@ -277,13 +277,13 @@ def from_blocks(arrays, outs, room, shape):
     return turning(turned_out, arrays[0], outs[0], shape)
 
 
-def in_blocks(x: np.ndarray, room: Room) -> tuple[Place, list[Step]]:
+def in_blocks(x: np.ndarray, room: Room) -> tuple[np.ndarray, list[Step]]:
     """Images in blocks, which stand in the room, and the steps that put them there."""
     found = room.array(blocked(x.shape))
     return found, turning(turned_in, found, x, x.shape)
 
 
-def out_of_blocks(x: Place, out: np.ndarray) -> list[Step]:
+def out_of_blocks(x: np.ndarray, out: np.ndarray) -> list[Step]:
     return turning(turned_out, x, out, out.shape)
 
 

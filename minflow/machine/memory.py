@@ -1,20 +1,13 @@
-"""Addresses of arrays, scratch memory, and how work is cut: what all that calls compiled functions needs."""
+"""Addresses of arrays, and how work is cut."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ..core.backend.scratch import buffer
-
 
 def at(array: np.ndarray) -> int:
-    """Its address. Somebody must hold the array: what is large of `scratch` is its caller's alone."""
+    """Its address. Somebody must hold the array."""
     return array.ctypes.data
-
-
-def scratch(purpose: str, count: int) -> np.ndarray:
-    """This thread's memory for a purpose."""
-    return buffer(f"machine {purpose}", (count,), "f4")
 
 
 def cut(blocks: int, rows: int, most: int, least: int) -> tuple[int, int]:

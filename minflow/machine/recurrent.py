@@ -334,7 +334,7 @@ def layer(kind: int, arrays: Sequence, outs: Sequence, room: Room, sizes: tuple,
     (count, batch, _), hidden = x.shape, h0.shape[1]
     y, hn = outs[:2]
     cn, values, cells = {LSTM: outs[2:], GRU: (0, *outs[2:], 0)}.get(kind, (0, 0, 0))
-    arriving = {LSTM: values}.get(kind, y) if kind != GRU else room.matrix(count * batch, 3 * hidden)
+    arriving = {LSTM: values}.get(kind, y) if kind != GRU else room.array((count * batch, 3 * hidden))
     steps = product(x, w_ih.T, arriving.reshape(count * batch, -1), room, b_ih)
     if steps is None:
         return None
@@ -361,9 +361,9 @@ def layer_grad(kind: int, arrays: Sequence, outs: Sequence, room: Room, sizes: t
     (count, batch, _), hidden, gates = x.shape, h0.shape[1], GATES[kind]
     rows, steps = count * batch, []
     if not x.flags.c_contiguous:
-        steps, x = clone([x], [whole := room.matrix(rows, x.shape[2]).reshape(x.shape)], room), whole
-    before, inner = room.matrix(rows, hidden), room.matrix(rows, gates * hidden)
-    own = room.matrix(rows, gates * hidden) if kind == GRU else inner
+        steps, x = clone([x], [whole := room.array((rows, x.shape[2])).reshape(x.shape)], room), whole
+    before, inner = room.array((rows, hidden)), room.array((rows, gates * hidden))
+    own = room.array((rows, gates * hidden)) if kind == GRU else inner
     packs, words = packed_weight(w_hh, gates, True, room)
     back = back_through_steps(-(-batch // TOGETHER), kind, count, batch, hidden, reverse, multiply.address, *words, h0,
                               c0, y, values, cells, gates, gy, ghn, gcn, inner, own, before, gh, gc,

@@ -23,7 +23,6 @@ from ..core.base.errors import MinflowWarning, MissingDependencyError
 from ..core.base.locks import alone
 from ..core.op import Op
 from ..core.ops import activation, conv, elementwise, gru, lstm, norm, pool, random, rnn, shape, softmax, update
-from ..core.spec import spec_of
 from ..core.where import here
 
 STEPS: dict[Op, str] = {op: module for module, ops in {
@@ -85,6 +84,8 @@ def use(on: bool = True, without: Sequence[str] = (), eager: bool = True) -> Non
 
 def bring_in(eager: bool) -> None:
     """Put the kernels before NumPy's."""
+    from .eager import by_steps
+
     for op, module in STEPS.items():
         PLAIN[op] = at_once = op.kernel
         builder = builder_of(op)
@@ -148,17 +149,6 @@ def either(compiled: Callable, plain: Callable, least: int = 0) -> Callable:
         return plain(*arrays, **attrs, out=out) if found is None else found
 
     return run
-
-
-def by_steps(op: Op, builder: Callable, *arrays: Any, out: Any = None, **attrs: Any) -> Any:
-    """A kernel made of an op's steps; None where they do not fit."""
-    from .steps import run_at_once
-
-    if out is None:
-        specs = op.infer(*[spec_of(a) if isinstance(a, np.ndarray) else a for a in arrays], **attrs)
-        out = [np.empty(s.shape, s.np) for s in (specs if op.many else (specs,))]
-        out = out if op.many else out[0]
-    return out if run_at_once(builder, arrays, out if op.many else [out], **attrs) else None
 
 
 def warmup() -> float:

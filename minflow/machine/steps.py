@@ -18,12 +18,11 @@ import numpy as np
 
 from .jit import Code, intrinsic, ir, types
 from .llvm import WORD
-from .memory import at, scratch
+from .memory import at
 from .program import ALIGN, Program, rounded
 from .threads import RECORDERS, number
 
 DOUBLE = ir.DoubleType()
-LITTLE, LARGE = 1 << 16, 32 << 20  # bytes of a room that is had at once, and that is kept
 BYTES = 4  # of a number
 ARGUMENTS = 12  # of a routine: code that instructions call by its address, which is among their words
 
@@ -45,22 +44,6 @@ class Step(NamedTuple):
     refused: np.ndarray | None = None
 
 
-class Place:
-    """What a builder needs to know of an array that is in a room."""
-
-    dtype, flags = np.dtype("f4"), np.empty(0, "f4").flags
-
-    def __init__(self, address: int, shape: tuple[int, ...]):
-        self.address, self.shape, self.ndim, self.size = address, shape, len(shape), math.prod(shape)
-        self.strides = tuple([math.prod(shape[i + 1 :]) * self.dtype.itemsize for i in range(len(shape))])
-
-    def __int__(self) -> int:
-        return self.address
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-
 NOTHING_TO_DO = 0, 0  # in place of a step's code and words
 
 
@@ -68,10 +51,7 @@ class Room:
     """Memory that the steps of one op share: packed filters, a partial sum for each chunk. A builder takes from it.
 
     The first time a builder runs with base 0, to learn how much it takes; what it gives then is thrown away.
-    usual: bytes that were enough for any op, yet, that was run at once and needs no large one.
     """
-
-    usual = LITTLE
 
     def __init__(self, base: int = 0):
         self.base, self.used = base, 0
@@ -81,20 +61,16 @@ class Room:
         self.used, start = self.used + rounded(count * BYTES, ALIGN), self.used
         return self.base + start
 
-    def matrix(self, rows: int, columns: int) -> np.ndarray:
-        """So many float32 as an array of NumPy."""
-        place, shape = self.take(rows * columns), (rows, columns)
+    def array(self, shape: tuple[int, ...]) -> np.ndarray:
+        """float32, which hold anything, as an array of NumPy."""
+        place = self.take(math.prod(shape))
         return np.asarray(Placed(place, shape)) if self.base else np.empty(shape, "f4")
-
-    def array(self, shape: tuple[int, ...]) -> Place:
-        """Of float32, which hold anything."""
-        return Place(self.take(math.prod(shape)), shape)
 
 
 class Placed:
     """float32 at an address, of which NumPy makes an array."""
 
-    def __init__(self, address: int, shape: tuple[int, int]):
+    def __init__(self, address: int, shape: tuple[int, ...]):
         self.__array_interface__ = {"data": (address, False), "shape": shape, "typestr": "<f4", "version": 3}
 
 
@@ -174,23 +150,6 @@ def steps_of(builder: Builder, arrays: Sequence, outs: Sequence[np.ndarray], **a
         return None
     found.settle(np.empty(found.bytes + ALIGN, np.uint8))
     return found.steps
-
-
-def run_at_once(builder: Builder, arrays: Sequence, outs: Sequence[np.ndarray], **attrs) -> bool:
-    """Do what the steps of one op do, if it has some, in this thread's memory; False, too, where one of them refuses
-    what an array holds."""
-    memory = scratch("room", Room.usual // BYTES)
-    room = Room(rounded(at(memory), ALIGN))
-    steps = builder(arrays, outs, room, **attrs)
-    if steps is None:
-        return False
-    if room.used > memory.nbytes - ALIGN:
-        needed = rounded(room.used + ALIGN, LITTLE)
-        Room.usual = max(Room.usual, needed) if needed <= LARGE else Room.usual
-        memory = scratch("room", needed // BYTES)
-        steps = builder(arrays, outs, Room(rounded(at(memory), ALIGN)), **attrs) or []
-    run_now(steps)
-    return not any([step.refused is not None and step.refused.any() for step in steps])
 
 
 def run_now(steps: Sequence[Step]) -> None:

@@ -17,7 +17,9 @@ from minflow.accepted.threads import Settings
 from minflow.core.backend.kernels import KERNELS
 from minflow.core.base.errors import OutOfRangeError
 from minflow.core.ops import conv, norm, pool
-from minflow.machine.start import builder_of, by_steps
+from minflow.machine import eager
+from minflow.machine.eager import by_steps
+from minflow.machine.start import builder_of
 
 conv2d, conv2d_input_grad, conv2d_weight_grad, batch_norm, batch_norm_grad, max_pool2d, max_pool2d_grad = [
     functools.partial(by_steps, op, builder_of(op))
@@ -259,6 +261,7 @@ def test_the_same_bits_with_any_number_of_threads(monkeypatch):
     attrs = dict(padding=(1, 1), dilation=(1, 1), groups=40)
     seen = []
     for number in (1, 2, 3):
+        monkeypatch.setattr(eager, "KEPT", eager.Kept())
         monkeypatch.setattr(Settings, "threads", number)
         found = [conv2d(x, filters, stride=(s, s), **attrs) for s in (1, 2)]
         found += [conv2d_weight_grad(y, x, shape=filters.shape, stride=(s, s), **attrs)

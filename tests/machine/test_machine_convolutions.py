@@ -15,11 +15,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 pytest.importorskip("numba")
-from minflow.core.backend import scratch
 from minflow.core.backend.kernels import KERNELS
 from minflow.core.ops import conv as ops
-from minflow.machine import convolutions, kernels, memory, winograd
-from minflow.machine.start import builder_of, by_steps
+from minflow.machine import convolutions, eager, kernels, program, winograd
+from minflow.machine.eager import by_steps
+from minflow.machine.start import builder_of
 
 conv2d, conv2d_input_grad, conv2d_weight_grad = [
     functools.partial(by_steps, op, builder_of(op))
@@ -185,8 +185,7 @@ def test_same_bits_at_each_call_and_nothing_left_in_scratch_is_read(case):
     first = ours(case, *given_)
     for other in (DIRECT, FEW, TILED3, TILED5):  # leave their numbers in scratch memory, infinities among them
         ours(other, *[np.full_like(array, np.inf) for array in arrays(other)])
-    for array in scratch.LOCAL.buffers.values():
-        array[:] = 0xFF  # NaN
+    eager.KEPT.memory[:] = program.OWN.memory[:] = 0xFF  # NaN
     again = ours(case, *given_)
     assert {d: a.tobytes() for d, a in first.items()} == {d: a.tobytes() for d, a in again.items()}
 
@@ -208,12 +207,14 @@ def test_same_bits_in_any_split_of_the_images(case, pieces):
 
 
 @KINDS
-def test_scratch_memory_too_large_to_be_kept_lives_as_long_as_the_call(case, monkeypatch):
+def test_a_room_too_large_to_be_kept_lives_as_long_as_the_call(case, monkeypatch):
     given_ = arrays(case)
     usual = ours(case, *given_)
-    monkeypatch.setattr(scratch, "LIMIT", 0)
+    monkeypatch.setattr(eager, "KEPT", eager.Kept())
+    monkeypatch.setattr(eager, "LARGE", 0)
     again = ours(case, *given_)
     assert {d: a.tobytes() for d, a in usual.items()} == {d: a.tobytes() for d, a in again.items()}
+    assert eager.KEPT.memory.nbytes == eager.LITTLE
 
 
 def test_two_threads_at_once_compute_the_bits_of_one():
@@ -257,19 +258,25 @@ def test_nothing_outside_of_the_result_is_written():
 
 
 def test_nothing_outside_of_scratch_memory_is_written(monkeypatch):
-    held = []
+    """Nor outside of a room."""
+    held, empty = [], np.empty
 
-    def within(purpose, shape, dtype):
-        held.append(np.full(int(np.prod(shape)) + 2 * ZONE, SENTINEL, dtype))
-        return held[-1][ZONE:-ZONE].reshape(shape)
+    def within(shape, dtype=float):
+        if dtype is not np.uint8:
+            return empty(shape, dtype)
+        held.append(np.full(shape + 2 * ZONE, 77, dtype))
+        return held[-1][ZONE:-ZONE]
 
-    monkeypatch.setattr(memory, "buffer", within)
+    monkeypatch.setattr(np, "empty", within)
     for case in (DIRECT, FEW, TILED3, TILED5, Case(6, 17, (13, 7), 47, (3, 3), padding=(3, 2)),
-                 Case(2, 20, (9, 9), 20, (1, 1), padding=(1, 1)), Case(1, 16, (17, 33), 9, (2, 4), (1, 3), (1, 2))):
+                 Case(2, 20, (9, 9), 20, (1, 1), padding=(1, 1)), Case(1, 16, (17, 33), 9, (2, 4), (1, 3), (1, 2)),
+                 Case(9, 40, (4, 3), 33, (1, 1))):
+        monkeypatch.setattr(eager, "KEPT", eager.Kept())
+        monkeypatch.setattr(program, "OWN", program.Own())
         ours(case, *arrays(case))
     assert len(held) > 20
     for array in held:
-        assert (array[:ZONE] == SENTINEL).all() and (array[-ZONE:] == SENTINEL).all()
+        assert (array[:ZONE] == 77).all() and (array[-ZONE:] == 77).all()
 
 
 @KINDS

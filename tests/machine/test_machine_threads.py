@@ -25,7 +25,8 @@ def test_the_number_of_threads(monkeypatch):
 def test_the_same_bits_with_any_number_of_threads(monkeypatch, size, channels):
     pytest.importorskip("numba", reason="the machine is compiled by numba, which is not installed")
     from minflow.core.ops import conv
-    from minflow.machine.start import builder_of, by_steps
+    from minflow.machine.eager import by_steps
+    from minflow.machine.start import builder_of
 
     rng = np.random.default_rng(0)
     x = rng.standard_normal((23, channels, 14, 14)).astype("f4")

@@ -1,0 +1,178 @@
+"""Steps that eager keeps for the next call: other arrays, the same numbers; nothing is kept alive, or kept wrongly."""
+
+import gc
+import threading
+import weakref
+
+import numpy as np
+import pytest
+
+pytest.importorskip("numba", reason="the machine is compiled by numba, which is not installed")
+
+from minflow.accepted.threads import Settings
+from minflow.core.ops import activation, norm, pool
+from minflow.machine import eager
+from minflow.machine.eager import by_steps
+from minflow.machine.start import builder_of
+from minflow.machine.steps import instruction, word_at
+
+EPS = dict(eps=1e-5)
+
+
+@pytest.fixture(autouse=True)
+def kept(monkeypatch):
+    monkeypatch.setattr(Settings, "threads", 1)
+    monkeypatch.setattr(eager, "KEPT", eager.Kept())
+    return eager.KEPT.calls
+
+
+def images(seed, shape=(4, 20, 3, 3)):
+    rng = np.random.default_rng(seed)
+    return [rng.standard_normal(s).astype("f4") for s in (shape, shape[1:2], shape[1:2])]
+
+
+def normed(*arrays, **more):
+    return by_steps(norm.batch_norm, builder_of(norm.batch_norm), *arrays, **EPS, **more)
+
+
+def fresh(monkeypatch, *arrays):
+    """By a thread that has kept nothing."""
+    with monkeypatch.context() as patch:
+        patch.setattr(eager, "KEPT", eager.Kept())
+        return normed(*arrays)
+
+
+def equal(found, wanted):
+    return all(np.array_equal(a, b, equal_nan=True) for a, b in zip(found, wanted, strict=True))
+
+
+@pytest.mark.parametrize("shape", [(4, 20, 3, 3), (3, 17, 5, 5), (64, 33)])
+def test_other_arrays_have_their_own_results(kept, monkeypatch, shape):
+    first = normed(*images(0, shape))
+    copies = [a.copy() for a in first]
+    call, = kept.values()
+    for seed in (1, 2):
+        given = images(seed, shape)
+        assert equal(normed(*given), fresh(monkeypatch, *given))
+    assert equal(first, copies) and list(kept.values()) == [call]  # what was given out stays as it was
+    out = tuple(np.empty_like(a) for a in first)
+    assert normed(*given, out=out) is out and equal(out, fresh(monkeypatch, *given)) and len(kept) == 2
+
+
+def test_another_shape_dtype_or_number_is_another_call(kept):
+    x, weight, bias = images(0)
+    double = [a.astype("f8") for a in (x, weight, bias)]
+    for arrays in ((x, weight, bias), (x[:2].copy(), weight, bias), double):
+        normed(*arrays)
+    by_steps(norm.batch_norm, builder_of(norm.batch_norm), x, weight, bias, eps=1e-3)
+    assert len(kept) == 4 and list(kept.values()).count(False) == 1
+    assert normed(*double) is None and len(kept) == 4
+
+
+def test_nobody_is_kept_alive(kept):
+    given = images(0)
+    watched = [weakref.ref(a) for a in (*given, *normed(*given))]
+    del given
+    gc.collect()
+    assert kept and not any(one() is not None for one in watched)
+
+
+def test_arrays_that_lie_apart_or_in_each_other_are_kept_no_call_of(kept):
+    x = np.arange(64, dtype="f4") - 30
+    op, builder = activation.relu6_grad, builder_of(activation.relu6_grad)
+    wanted = op.kernel(x[:32], x[32:])
+    assert np.array_equal(by_steps(op, builder, x[:32], x[32:]), wanted) and len(kept) == 1
+    wanted = op.kernel(x, x)
+    assert np.array_equal(by_steps(op, builder, x, x), wanted) and len(kept) == 1
+    assert np.array_equal(by_steps(op, builder, x[:48], x[16:]), op.kernel(x[:48], x[16:])) and len(kept) == 1
+    assert by_steps(op, builder, x[::2], x[1::2]) is None
+    given = x.copy()
+    assert by_steps(op, builder, given, x, out=given) is given and np.array_equal(given, wanted)
+
+
+def test_a_kept_call_of_two_arrays_serves_one_in_both_places():
+    op, builder, x = activation.relu6_grad, builder_of(activation.relu6_grad), np.arange(64, dtype="f4") - 30
+    for y in (x.copy(), x):
+        assert np.array_equal(by_steps(op, builder, x, y), op.kernel(x, y))
+
+
+def test_an_argument_that_cannot_be_looked_up(kept):
+    x = images(0, (2, 3, 4, 4))[0]
+    window = dict(kernel_size=[2, 2], stride=[2, 2], padding=[0, 0], dilation=[1, 1], ceil_mode=False)
+    y, _ = by_steps(pool.max_pool2d, builder_of(pool.max_pool2d), x, **window)
+    assert np.array_equal(y, x.reshape(2, 3, 2, 2, 2, 2).max((3, 5))) and not kept
+
+
+def test_a_refusal_is_asked_for_at_each_call(kept):
+    op, g = pool.max_pool2d_grad, np.ones((1, 1, 2, 2), "f4")
+    for index, fits in ((0, True), (16, False), (15, True)):
+        found = by_steps(op, builder_of(op), g, np.full((1, 1, 2, 2), index), shape=(1, 1, 4, 4), apart=False)
+        assert (found is not None) == fits and (not fits or found.flat[index] == 4)
+    assert len(kept) == 1
+
+
+def test_a_larger_room_makes_all_steps_anew(kept, monkeypatch):
+    small, large = images(0), images(1, (64, 40, 4, 4))
+    normed(*small)
+    before = eager.KEPT.memory
+    normed(*large)
+    assert eager.KEPT.memory.nbytes > before.nbytes and len(kept) == 1
+    before[:] = 0
+    assert equal(normed(*small), fresh(monkeypatch, *small)) and equal(normed(*large), fresh(monkeypatch, *large))
+
+
+@instruction
+def nested(words, chunk, scratch):
+    """Nothing: its builder alone is looked at."""
+    word_at(words, 0)
+
+
+def test_a_call_within_a_call_has_steps_of_its_own(kept, monkeypatch):
+    """As where a signal's handler calls the same operation while addresses are written."""
+    given, other, inner = images(0), images(1), []
+    normed(*given)
+    usual = eager.Call.__call__
+
+    def interrupted(self, arrays):
+        if not inner:
+            inner.append(None)
+            inner[0] = normed(*other)
+        return usual(self, arrays)
+
+    monkeypatch.setattr(eager.Call, "__call__", interrupted)
+    found = normed(*given)
+    monkeypatch.undo()
+    assert equal(found, fresh(monkeypatch, *given)) and equal(inner[0], fresh(monkeypatch, *other))
+
+
+def test_a_table_of_addresses_is_not_kept(kept):
+    """Of a builder that has an address where nobody would write another."""
+    def builder(arrays, outs, room, **attrs):
+        return [nested(1, np.array([arrays[0].ctypes.data]), *outs)]
+
+    x = images(0)[0]
+    by_steps(activation.relu6, builder, x)
+    assert not kept
+
+
+def test_each_thread_keeps_its_own(kept, monkeypatch):
+    wanted = [fresh(monkeypatch, *images(seed)) for seed in range(4)]
+    wrong = []
+
+    def run(seed):
+        given = images(seed)
+        wrong.extend(seed for _ in range(200) if not equal(normed(*given), wanted[seed]))
+
+    threads = [threading.Thread(target=run, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong and not kept
+
+
+def test_at_most_so_many_are_kept(kept, monkeypatch):
+    monkeypatch.setattr(eager, "MOST", 3)
+    for n in range(1, 6):
+        normed(*images(0, (n, 20, 3, 3)))
+        assert len(kept) <= 3

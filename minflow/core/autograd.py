@@ -32,7 +32,7 @@ from .where import NOTICES, caller, describe, fail, name_of
 
 def backprop(roots: Sequence, seeds: Sequence, retain_graph: bool, create_graph: bool, wanted: Iterable[Value] = ()):
     """Gradients by Value: of every leaf that the roots depend on, and of the values in `wanted`."""
-    where, wanted = caller(3), set(wanted)
+    freed, wanted = Freed(caller(3)), set(wanted)
     grads: dict[Value, object] = {}
     token = MODE.set(MODE.get().but(grad=create_graph))
     mode = MODE.get()
@@ -64,7 +64,7 @@ def backprop(roots: Sequence, seeds: Sequence, retain_graph: bool, create_graph:
                 accumulate(grads, value, gi)
             # a trace refuses it too
             if not retain_graph and (node.saved or (mode.trace and node.op.saves[node.needs])):
-                node.saved = Freed(where)
+                node.saved = freed
                 if node.op.joint is not None:
                     node.attrs["ctx"].kept = ()
         for value in list(grads):
@@ -79,17 +79,15 @@ def accumulate(grads: dict, value: Value, g) -> None:
     grads[value] = add(grads[value], g) if value in grads else g
 
 
-def input_gradients(mode: Mode, node: Node, gs: list):
+def input_gradients(mode: Mode, node: Node, gs: list) -> Iterable:
     """(input number, gradient) for each input of a node that wants one."""
-    op = node.op
-    if op.joint is not None:
-        yield from op.joint(node, gs)
-        return
-    turned = node.out_specs[0].dtype.is_complex and op.numbers != "complex"
-    if turned:  # the gradient is conj(f'(z)) * g, and the rule multiplies by f'(z)
-        gs = [g if g is None else conj(g) for g in gs]
-    for i, g in rule_gradients(mode, node, gs):
-        yield i, conj(g) if turned and g is not None and g.spec.dtype.is_complex else g
+    if node.op.joint is not None:
+        return node.op.joint(node, gs)
+    if node.out_specs[0].dtype.rank < 3 or node.op.numbers == "complex":
+        return rule_gradients(mode, node, gs)
+    turned = rule_gradients(mode, node, [g if g is None else conj(g) for g in gs])
+    # the gradient is conj(f'(z)) * g, and the rule multiplies by f'(z)
+    return [(i, conj(g) if g is not None and g.spec.dtype.is_complex else g) for i, g in turned]
 
 
 def rule_gradients(mode: Mode, node: Node, gs: list):
@@ -172,7 +170,7 @@ def anomaly(node: Node, i: int, gi, gs) -> NonFiniteError:
 
 
 def as_tuple(x) -> tuple:
-    return tuple(x) if isinstance(x, list | tuple | Iterator | ValuesView) else (x,)
+    return tuple(x) if not hasattr(x, "spec") and isinstance(x, list | tuple | Iterator | ValuesView) else (x,)
 
 
 def seeds_for(outputs: Sequence, gradients: Sequence, verb: str) -> list:
@@ -187,10 +185,10 @@ def seeds_for(outputs: Sequence, gradients: Sequence, verb: str) -> list:
             if out.spec.size != 1:
                 fail(GradError, f"{verb}: only a scalar has one gradient, and this tensor has {out.spec.size} numbers",
                      "reduce it first: .sum() or .mean(); or pass gradient=, a tensor of the same shape", output=out)
-            if out.dtype.is_complex:
+            if out.spec.dtype.is_complex:
                 fail(GradError, f"{verb}: a complex number has no one gradient", ".abs() or .real of it; or pass "
                      "gradient=, a complex tensor of its shape", output=out)
-            g = full(shape=out.spec.shape, value=MODE.get().seed, dtype=out.dtype)
+            g = full(shape=out.spec.shape, value=MODE.get().seed, dtype=out.spec.dtype)
         else:
             g = MODE.get().tensor_of(g)
             g = g if MODE.get().seed == 1 else g * MODE.get().seed
@@ -229,15 +227,15 @@ def backward(tensors, grad_tensors=None, retain_graph: bool | None = None, creat
     backward (default: create_graph).  create_graph: record the backward itself, for second derivatives.
     Raises GradError: nothing requires grad, not a scalar, a second backward, or a saved value was changed in place.
     """
-    mode = MODE.get()
-    refuse_symbolic(as_tuple(tensors))
-    outputs = [mode.own(t) for t in as_tuple(tensors)]
+    mode, tensors = MODE.get(), as_tuple(tensors)
+    refuse_symbolic(tensors)
+    outputs = [mode.own(t) for t in tensors]
     passed = as_tuple(grad_tensors) if grad_tensors is not None else (None,) * len(outputs)
     seeds = seeds_for(outputs, passed, "backward")
     only = None if inputs is None else [mode.own(x) for x in as_tuple(inputs)]
     wanted = [mode.first(x.value) for x in only or () if x.value is not None]
     if mode.watch is not None:
-        mode.watch.backward(outputs, as_tuple(tensors))
+        mode.watch.backward(outputs, tensors)
     if NOTICES.on and mode.looks_for_mistakes():
         look_at_losses(outputs)
     grads = backprop(outputs, seeds, create_graph if retain_graph is None else retain_graph, create_graph, wanted)

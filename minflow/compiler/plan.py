@@ -177,7 +177,8 @@ class Plan(Layout):
                 fixed[...] = array
             else:
                 slots[slot] = array
-        calls = self.start(*self.units)  # before what is read: an error there is of no node
+        calls, self.node_of = self.units  # before what is read: an error there is of no node
+        self.running = calls = iter(calls)
         for array, read in self.reads:
             array[...] = read()
         for slot, shape, dtype in self.fresh_slots:

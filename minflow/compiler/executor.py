@@ -19,6 +19,7 @@ from contextvars import ContextVar, copy_context
 import numpy as np
 
 from ..core.base.errors import GraphError, MinflowError, OutOfMemoryError, clean
+from ..core.eager import compute
 from ..core.ir import Node, where_text
 from ..core.where import here
 from .room import HINT
@@ -33,13 +34,8 @@ INSIDE: ContextVar[str] = ContextVar("inside", default="")
 
 
 def run_node(node: Node, arrays: list) -> list[np.ndarray]:
-    op = node.op
-    if not op.takes_out:
-        outs = op.kernel(*arrays, **node.attrs)
-        return list(outs) if op.many else [outs]
-    outs = [np.empty(s.shape, s.np) for s in node.out_specs]
-    op.kernel(*arrays, **node.attrs, out=outs if len(outs) > 1 else outs[0])
-    return outs
+    outs = compute(node.op, arrays, node.attrs, node.out_specs)
+    return list(outs) if node.op.many else [outs]
 
 
 @contextmanager
@@ -86,7 +82,8 @@ def run(plan, arrays: Sequence[np.ndarray], timed: bool = False, watch=None) -> 
     finally:
         ERRORS.reset(token)
         plan.busy = False
-        plan.forget()
+        if plan.forgotten:
+            plan.forget()
 
 
 def place_of(node: Node | None) -> str:

@@ -18,15 +18,14 @@ from .ir import NUMBERS, Cell, Node, Value, new_value, where_text
 from .mode import DEFAULT, Mode
 from .op import Op
 from .ops.shape import converted, view_write
-from .rebind import bump, carry, cell_of, make_view, new_alias, refresh
+from .rebind import Alias, bump, carry, cell_of, make_view, new_alias, refresh
 from .spec import spec_of
-from .tensor import Tensor
+from .tensor import Tensor, blank, new_tensor
 from .where import caller, fail
 
 
 REAL = NUMBERS - {complex}  # beside them a tensor keeps its dtype
 VIEWS: dict = {}  # (view, spec, attr) -> (its spec, its kernel for an array alone, the step of its path); bounded
-new_tensor = object.__new__  # Tensor(...) without the frame of its __init__
 
 
 def save(x) -> tuple | None:
@@ -45,6 +44,15 @@ def quietly(kernel, *arrays, **options):
         return kernel(*arrays, **options)
 
 
+def compute(op: Op, arrays, attrs, specs):
+    """What the kernel gives, in fresh arrays: by itself numpy gives a view's strides, and a scalar for 0-d."""
+    if not op.takes_out:
+        return op.kernel(*arrays, **attrs)
+    out = [np.empty(spec.shape, spec.np) for spec in specs] if op.many else np.empty(specs[0].shape, specs[0].np)
+    op.kernel(*arrays, **attrs, out=out)
+    return out
+
+
 class Eager(Mode):
     """The mode of every program that is not being traced."""
 
@@ -53,12 +61,14 @@ class Eager(Mode):
         if plain is None and isinstance(inputs[0], Tensor):
             return self.view(op, inputs[0], attrs)
         if len(inputs) == 2 and isinstance(x := inputs[0], Tensor) and isinstance(y := inputs[1], Tensor) and (
-                x.alias is None is y.alias):  # the loop below, written out
+                x.alias is None and y.alias is None):  # the loop below, written out
             arrays, strided = (x.array, y.array), False
             first, last = specs = x.spec, y.spec
             plain = plain and first is last
-            needs = x.needs | y.needs << 1
-            values = needs and [x.value if x.needs else first, y.value if y.needs else last]
+            if x.needs:
+                needs, values = (3, [x.value, y.value]) if y.needs else (1, [x.value, last])
+            else:
+                needs, values = (2, [first, y.value]) if y.needs else (0, None)
         else:
             arrays, values, needs, bit, first, strided, specs = [], [], 0, 1, None, False, ()
             for x in inputs:
@@ -88,65 +98,49 @@ class Eager(Mode):
                 else:
                     return self.run(op, tuple(map(partial(self.input_of, op), inputs)), attrs)
                 bit += bit
-        needs &= op.differentiable
+        if needs:
+            needs &= op.differentiable
         if plain and first is not None and first.plain:  # one spec, floating, not 0-d: infer would say the same
-            result = new_tensor(Tensor)
-            try:
-                result.array = (op.kernel(*arrays, out=np.empty(first.shape, first.np)) if strided else
-                                op.kernel(*arrays))
-            except RuntimeWarning:  # a program that makes errors of warnings; inf and NaN are results here
-                result.array = quietly(op.kernel, *arrays, out=np.empty(first.shape, first.np))
-            result.spec = first
-            if needs and self.grad:  # `record`, written out for one output
-                slots = op.saves[needs]
-                saved = []
-                for s in slots:  # `save`, written out
-                    x = inputs[s] if s >= 0 else result
-                    if isinstance(x, Tensor):
-                        cell = x.cell
-                        if cell is None:
-                            cell = x.cell = Cell()
-                        saved.append((x.array, cell, cell.version))
-                    else:
-                        saved.append(None)
-                node = Node(op, values, attrs, first.alone, needs, saved, self.scope, caller(4))
-                result.value, result.needs = new_value((node, 0, first)), True
-            return result
-        dtype, specs = infer(op, inputs, attrs, specs)
-        if dtype is not None:
-            return converted(self, op, inputs, attrs, dtype, specs)
-        for array in arrays:
-            if array is None:  # some kernels would take it for a number; the others fail, and `apply` sees why
-                refuse_symbolic(inputs)
-        if not op.many:
-            spec = specs[0]
-            if op.is_view:
-                result = Tensor(op.kernel(*arrays, **attrs), spec)
-                make_view(self, result, inputs[0], op, attrs)
-            elif op.takes_out and spec is not None:  # by itself numpy gives a view's strides, and a scalar for 0-d
-                result = Tensor(np.empty(spec.shape, spec.np), spec)
-                try:
-                    op.kernel(*arrays, **attrs, out=result.array)
-                except RuntimeWarning:
-                    quietly(op.kernel, *arrays, **attrs, out=result.array)
-            else:
-                array = op.kernel(*arrays, **attrs)
-                result = Tensor(array, spec or spec_of(array))  # without a spec the shape depends on data
-            if needs and self.grad:
-                self.record(op, inputs, values, attrs, (result.spec,), needs, (result,))
-            return result
-        if op.takes_out:
-            outs = [np.empty(s.shape, s.np) for s in specs]
-            try:
-                op.kernel(*arrays, **attrs, out=outs)
-            except RuntimeWarning:
-                quietly(op.kernel, *arrays, **attrs, out=outs)
+            spec, ready = first, None if strided else op.kernel
         else:
-            outs = op.kernel(*arrays, **attrs)
-        results = [Tensor(array, spec) for array, spec in zip(outs, specs)]
-        if needs and self.grad:
-            self.record(op, inputs, values, attrs, specs, needs, results)
-        return results
+            dtype, specs, ready = infer(op, inputs, attrs, specs)
+            if dtype is not None:
+                return converted(self, op, inputs, attrs, dtype, specs)
+            for array in arrays:
+                if array is None:  # some kernels would take it for a number; the others fail, and `apply` sees why
+                    refuse_symbolic(inputs)
+            spec = specs[0]
+        try:
+            array = compute(op, arrays, attrs, specs or spec.alone) if ready is None else ready(*arrays)
+        except RuntimeWarning:  # a program that makes errors of warnings; inf and NaN are results here
+            array = quietly(compute, op, arrays, attrs, specs or spec.alone)
+        if op.many:
+            results = list(map(new_tensor, array, specs))
+            if needs and self.grad:
+                self.record(op, inputs, values, attrs, specs, needs, results)
+            return results
+        result = blank(Tensor)  # `new_tensor`, written out
+        result.array = array
+        result.spec = spec = spec_of(array) if spec is None else spec  # None: its shape depends on the numbers
+        result.alias = result.cell = None
+        result.needs = False
+        if op.is_view:
+            make_view(self, result, inputs[0], op, attrs)
+        if needs and self.grad:  # `record`, written out for one output
+            saved = []
+            for s in op.saves[needs]:  # `save`, written out
+                x = inputs[s] if s >= 0 else result
+                if isinstance(x, Tensor):
+                    cell = x.cell
+                    if cell is None:
+                        cell = x.cell = Cell()
+                    saved.append((x.array, cell, cell.version))
+                else:
+                    saved.append(None)
+            node = Node(op, values, attrs, spec.alone, needs, saved, self.scope, caller(4))
+            if spec.slope:
+                result.value, result.needs = new_value(Value, (node, 0, spec)), True
+        return result
 
     def view(self, op: Op, x, attrs):
         """`run` of a view, with `make_view` written out. What its attr means for a spec is worked out once."""
@@ -156,19 +150,23 @@ class Eager(Mode):
         (attr,) = attrs.values()
         known = VIEWS.get(key := (op, x.spec, attr))
         if known is None:
-            known = infer(op, (x,), attrs)[1][0], op.ready(attr), (op, attrs)
+            _, (spec,), ready = infer(op, (x,), attrs)
+            known = spec, ready, (op, attrs)
             if len(VIEWS) >= INFERRED_LIMIT:
                 VIEWS.clear()
             VIEWS[key] = known
-        result = new_tensor(Tensor)
-        result.spec, ready, step = known
-        result.array, result.cell = ready(x.array), x.cell or cell_of(x)
+        spec, ready, step = known
         if root.needs and not self.grad:
             root = self.apart(root, True)
-        result.alias = new_alias((root, (*path, step), root.value))
+        result = blank(Tensor)  # `new_tensor`, written out
+        result.array = ready(x.array)
+        result.spec = spec
+        result.alias = new_alias(Alias, (root, (*path, step), root.value))
+        result.cell = x.cell or cell_of(x)
+        result.needs = False
         if x.needs and self.grad:
-            node = Node(op, [x.value], attrs, result.spec.alone, 1, (), self.scope, caller(5))
-            result.value, result.needs = new_value((node, 0, result.spec)), True
+            node = Node(op, [x.value], attrs, spec.alone, 1, (), self.scope, caller(5))
+            result.value, result.needs = new_value(Value, (node, 0, spec)), True
         return result
 
     def input_of(self, op: Op, x):
@@ -190,7 +188,7 @@ class Eager(Mode):
         node = Node(op, values, attrs, specs, needs, saved, self.scope, caller(depth))
         for i, t in enumerate(results):
             if t.spec.slope:
-                t.value, t.needs = new_value((node, i, t.spec)), True
+                t.value, t.needs = new_value(Value, (node, i, t.spec)), True
 
     # ---- what autograd and rebind ask of a mode ------------------------------------------------------------------
 
@@ -208,17 +206,15 @@ class Eager(Mode):
 
     def constant(self, array: np.ndarray) -> Tensor:
         """A tensor of an array that is its own."""
-        return Tensor(array, spec_of(array))
+        return new_tensor(array, spec_of(array))
 
     def restore(self, node: Node, slot: int, saved: tuple) -> Tensor:
         """The tensor that a rule asked for, from what the tape kept; refused if its storage was written since."""
         array, cell, version = saved
         if cell.version != version:
             raise self.changed(node, slot, array, cell)
-        if slot < 0:
-            return Tensor(array, node.out_specs[~slot], Value(node, ~slot, node.out_specs[~slot]))
-        x = node.inputs[slot]
-        return Tensor(array, x.spec, x) if isinstance(x, Value) else Tensor(array, x)
+        x = node.inputs[slot] if slot >= 0 else new_value(Value, (node, ~slot, node.out_specs[~slot]))
+        return new_tensor(array, x.spec, x) if x.__class__ is Value else new_tensor(array, x)
 
     def changed(self, node: Node, slot: int, array, cell) -> GradError:
         name = node.op.inputs[slot] if slot >= 0 else "its result"
@@ -236,10 +232,10 @@ class Eager(Mode):
         if cell.version != version:
             raise self.changed(node, ~0, array, cell)
         if isinstance(value, Value):
-            return Tensor(array, value.spec, value)
+            return new_tensor(array, value.spec, value)
         if value is not None and node is not None:
-            return Tensor(array, node.out_specs[value], Value(node, value, node.out_specs[value]))
-        return Tensor(array, spec_of(array))
+            return new_tensor(array, node.out_specs[value], Value(node, value, node.out_specs[value]))
+        return new_tensor(array, spec_of(array))
 
     def bind(self, op: Op, outs: list, tensors: list, ctx) -> list:
         """Give forward's results the Node of a Function. What was saved is kept without a cycle."""
@@ -255,9 +251,9 @@ class Eager(Mode):
         flags = [ctx.differentiable.get(id(out), True) for out in outs]
         results = []
         for out in outs:
-            twin = Tensor(out.array if out.alias is None and not any(out is t for t in tensors) else out.array.copy(),
-                          out.spec)
-            twin.cell = out.cell if twin.array is out.array else None
+            own = out.alias is None and not any(out is t for t in tensors)
+            twin = new_tensor(out.array if own else out.array.copy(), out.spec)
+            twin.cell = out.cell if own else None
             results.append(twin)
         if needs and self.grad:
             values = [out.spec for out in outs] + [t.value if t.needs else t.spec for t in tensors]
@@ -265,15 +261,15 @@ class Eager(Mode):
                         caller(3))
             for i, t in enumerate(results):
                 if t.spec.slope and flags[i]:
-                    t.value, t.needs = new_value((node, i, t.spec)), True
+                    t.value, t.needs = new_value(Value, (node, i, t.spec)), True
         return results
 
     def apart(self, root, by_no_grad: bool) -> Tensor:
         """The storage of `root` with a history of its own."""
-        twin = Tensor(root.array, root.spec)
+        twin = new_tensor(root.array, root.spec)
         twin.cell = cell_of(root)
         if by_no_grad:
-            twin.alias = new_alias((root, None, root.value))
+            twin.alias = new_alias(Alias, (root, None, root.value))
         return twin
 
     def set_apart(self, result, root) -> None:
@@ -325,12 +321,12 @@ class Eager(Mode):
     def scalar(self, read) -> Tensor:
         """A number that changes between calls, as a 0-d float64 tensor."""
         array = np.array(read(), "float64")
-        return Tensor(array, spec_of(array))
+        return new_tensor(array, spec_of(array))
 
     def draw(self, generator):
         """Key and counter of the next random op: (int64[2] tensor, offset to add)."""
         array = generator.draw(1)
-        return Tensor(array, spec_of(array)), 0
+        return new_tensor(array, spec_of(array)), 0
 
 
 DEFAULT.__class__ = Eager  # the mode of every thread and context that has entered no other

@@ -21,9 +21,9 @@ DEPENDS_ON_DEFAULT.append(INFERRED.clear)
 
 
 def infer(op: Any, inputs: Sequence, attrs: Mapping, specs: tuple = ()):
-    """The shape rule, or what it said before: (None, output specs); or (dtype that the inputs must be cast to, None);
-    or (bfloat16, output specs) where the op must be computed in float32. What the last two ask for does `converted`.
-    specs: of the inputs, where all are tensors and the caller knows them."""
+    """The shape rule, or what it said before: (None, output specs, `Op.ready`'s answer); or (dtype that the inputs must
+    be cast to, None, None); or (bfloat16, output specs, ...) where the op must be computed in float32. What the last
+    two ask for does `converted`. specs: of the inputs, where all are tensors and the caller knows them."""
     specs = specs or tuple([x.__class__ if x.__class__ in NUMBERS else x.spec for x in inputs])
     key = (op, specs, tuple(attrs.items())) if attrs else (op, specs)
     try:
@@ -33,10 +33,11 @@ def infer(op: Any, inputs: Sequence, attrs: Mapping, specs: tuple = ()):
     except TypeError:  # an attr without hash (a slice before Python 3.12)
         key = None
     try:
-        result = consult(op, specs, attrs)
+        dtype, outs = consult(op, specs, attrs)
     except MinflowError as error:
         raise explain(error, op, inputs) from None
-    if key is not None and result[1] != (None,):  # what depends on data is asked each time
+    result = dtype, outs, op.ready(*specs, **attrs) if op.ready is not None and dtype is None else None
+    if key is not None and outs != (None,):  # what depends on data is asked each time
         if len(INFERRED) >= INFERRED_LIMIT:
             INFERRED.clear()
         INFERRED[key] = result

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
-from functools import partial
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -80,15 +79,15 @@ class Value(NamedTuple):
 
 
 NUMBERS = frozenset({bool, int, float, complex})  # the Python classes that stand for themselves among inputs
-new_value = partial(tuple.__new__, Value)  # Value(...) without the frame of its __new__
+new_value = tuple.__new__  # new_value(Value, (...)) is Value(...) without the frame of its __new__
 
 
 def outputs_of(node: Node) -> list[Value]:
     """The Values of a node, in order."""
     specs = node.out_specs
     if len(specs) == 1:
-        return [new_value((node, 0, specs[0]))]
-    return [new_value((node, i, spec)) for i, spec in enumerate(specs)]
+        return [new_value(Value, (node, 0, specs[0]))]
+    return [new_value(Value, (node, i, spec)) for i, spec in enumerate(specs)]
 
 
 def hooks_of(value: Value) -> dict:
@@ -247,7 +246,7 @@ class Graph:
 
         rows = []
         for source in (*self.inputs, *self.states):
-            value = new_value((source, 0, source.out_specs[0]))
+            value = new_value(Value, (source, 0, source.out_specs[0]))
             rows.append(f"{name(value)} = {source.op} {source.name} {value.spec}".replace("  ", " "))
         for node in self.nodes:
             created = ", ".join(map(name, outputs_of(node)))
@@ -256,7 +255,7 @@ class Graph:
             rows.append(
                 f"{created} = {node.op}({', '.join(map(name, node.inputs))}{attrs}) -> {specs}  {node.scope}".rstrip()
             )
-        rows += [f"update {name(new_value((s, 0, s.out_specs[0])))} <- {name(v)}" for s, v in self.updates.items()]
+        rows += [f"update {name(Value(s, 0, s.out_specs[0]))} <- {name(v)}" for s, v in self.updates.items()]
         return "\n".join([*rows, f"return {', '.join(map(name, self.outputs))}"])
 
 

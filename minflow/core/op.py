@@ -15,7 +15,7 @@ from .base.errors import CallError, DTypeError, InternalError
 from .base.out import run_into, wants_out
 from .base.signatures import argument_names
 from .door import apply
-from .infer import data_dependent
+from .infer import INFERRED, data_dependent
 from .where import describe, fail, here
 
 OPS: dict[str, Op] = {}
@@ -36,7 +36,8 @@ class Op:
     variadic: any number of inputs, all with the one rule (which may ask for `position` and `specs`).
     custom: of a learner's own: its kernel may raise.
     shortcut: True, numpy's own result is right where all have one spec; None, a view that `Eager.view` makes.
-    ready: of such a view: its attr -> its kernel as a function of the array alone.
+    ready: None, or a function of specs and attrs -> the kernel for these as a function of the arrays alone, whose own
+    result is right; or None.
     steps: None, or what a plan may run instead of the kernel: see `machine/steps.py`.
     """
 
@@ -66,6 +67,7 @@ class Op:
         self.differentiable = -1 if self.variadic and rules else sum(masks)
         self.saves = SavedSlots(self)
         self.kernel: Callable | None = None
+        self.ready: Callable | None = None
         self.takes_out = False
         self.joint: Callable | None = None  # one rule for all inputs at once: autograd.Function
 
@@ -199,16 +201,18 @@ def kernel(op: Op, function: Callable | None = None, *, ufunc: str | None = None
     """Give an op its array code: a function `(xp, *arrays, **attrs, out=None)`, or a ufunc of numpy by name.
 
     What a function without `out` returns is copied to where the result is wanted; a view stays a view. ready: see
-    `Op`; for a view of one attr whose gradient needs no numbers.
+    `Op`; of a view that has one attr and whose gradient needs no numbers.
     """
     import numpy as xp
 
-    if ready is not None:
-        op.shortcut, op.ready = None, ready
+    INFERRED.clear()  # what is ready in there may be of another kernel
+    op.ready = ready
+    if op.is_view and ready is not None:
+        op.shortcut = None
     if ufunc is not None:
         op.kernel, op.takes_out = getattr(xp, ufunc), True
     elif function is None:
-        return functools.partial(kernel, op)
+        return functools.partial(kernel, op, ready=ready)
     else:
         op.takes_out = not op.is_view and op.infer is not data_dependent
         if op.takes_out and "out" not in argument_names(function):

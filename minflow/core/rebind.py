@@ -7,7 +7,6 @@ While tracing the same rebinding gives plain SSA. Eager also writes the storage,
 
 from __future__ import annotations
 
-import functools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,7 +33,7 @@ class Alias(NamedTuple):
     bound: Value | None
 
 
-new_alias = functools.partial(tuple.__new__, Alias)  # Alias(...) without the frame of its __new__
+new_alias = tuple.__new__  # new_alias(Alias, (...)) is Alias(...) without the frame of its __new__
 
 
 def cell_of(tensor) -> Cell:
@@ -70,7 +69,7 @@ def make_view(mode, result, source, op: Op, attrs: dict) -> None:
         root = mode.apart(root, False)
     else:
         return mode.set_apart(result, root)
-    result.alias = new_alias((root, path, root.value))
+    result.alias = new_alias(Alias, (root, path, root.value))
 
 
 def refresh(tensor):
@@ -81,7 +80,7 @@ def refresh(tensor):
     base = alias.base
     if base.alias is not None and base.alias.path:  # it was itself made a view of what it had been: `base.t_()`
         base = base.alias.base
-        tensor.alias = alias = new_alias((base, alias.path, alias.bound))
+        tensor.alias = alias = new_alias(Alias, (base, alias.path, alias.bound))
     if not alias.path:
         MODE.get().follow(tensor)
         return tensor
@@ -92,7 +91,7 @@ def refresh(tensor):
         with using(mode.but(grad=True)):
             fresh = derive(base, alias.path)
         mode.renew(tensor, fresh)
-        tensor.alias = new_alias((base, alias.path, base.value))
+        tensor.alias = new_alias(Alias, (base, alias.path, base.value))
     return tensor
 
 
@@ -176,7 +175,7 @@ def in_place(op: Op, target, *others, **attrs):
         target, *[x if x.__class__ in NUMBERS or hasattr(x, "spec") else MODE.get().tensor_of(x) for x in others]
     )
     wanted = sum([1 << i for i, x in enumerate(inputs) if hasattr(x, "spec") and mode.own(x).needs]) if mode.grad else 0
-    dtype, specs = infer(op, inputs, attrs)
+    dtype, specs, _ = infer(op, inputs, attrs)
     if dtype is not None:
         if dtype.rank > target.dtype.rank:
             fail(DTypeError, f"{op.name}_: the result is {dtype.name}, which {target.dtype.name} cannot hold",

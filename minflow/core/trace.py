@@ -63,7 +63,7 @@ class Trace(Mode):
 
     def run(self, op: Op, inputs, attrs):
         inputs = tuple([self.input_of(op, x) for x in inputs])
-        dtype, specs = infer(op, inputs, attrs)
+        dtype, specs, _ = infer(op, inputs, attrs)
         if dtype is not None:
             return converted(self, op, inputs, attrs, dtype, specs)
         needs = sum([1 << i for i, x in enumerate(inputs) if isinstance(x, Tensor) and x.needs]) & op.differentiable

@@ -45,13 +45,13 @@ def caller(depth: int = 2) -> Where | None:
     A Module's own caller was stored when it was entered, so the walk ends at the nearest Module.__call__.
     """
     frame = sys._getframe(depth)
-    while OURS[frame.f_code.co_filename]:
-        if frame.f_code in MODULE_CALL:
+    while OURS[(code := frame.f_code).co_filename]:
+        if code in MODULE_CALL:
             return MODE.get().entered
         if frame.f_back is None:
             return None
         frame = frame.f_back
-    return frame.f_code, frame.f_lasti
+    return code, frame.f_lasti
 
 
 def here() -> str:

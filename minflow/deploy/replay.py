@@ -312,7 +312,7 @@ class Run:
         """Append the node to the trace, as it was there."""
         trace, mode = self.mode.trace, MODE.get()
         values = [self.given(x) for x in entry.inputs]
-        _, specs = infer(entry.op, values, attrs)
+        specs = infer(entry.op, values, attrs)[1]
         self.need_room(entry, specs)
         where = None if entry.line is None else place_of(*entry.line)
         node = Node(entry.op, values, attrs, specs, entry.needs, (), entry.scope, where)

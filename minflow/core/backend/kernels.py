@@ -30,7 +30,7 @@ def fast(op: Op, tolerance: float):
 
     def register(function):
         reference = op.kernel
-        kernel(op, function)
+        kernel(op, function, ready=op.ready)
         KERNELS[op] = Kernels(reference, op.kernel, tolerance)
         return function
 

@@ -38,16 +38,15 @@ def matmul(input, other):
 
     Raises ShapeError if the inner sizes differ, DTypeError where integers meet floats.
     """
-    a, b = input, other
     try:
-        alike = a.spec.dtype is b.spec.dtype
+        x, y = input.spec, other.spec
+        alike = x.dtype is y.dtype
     except AttributeError:  # an array or a list among them
         alike = False
-    if not alike:
-        a, b = met("matmul", a, b)
+    if alike and x.ndim == 2 == y.ndim:
+        return apply(linalg.matmul, input, other, ta=False, tb=False)
+    a, b = (input, other) if alike else met("matmul", input, other)
     m, n = a.spec.ndim, b.spec.ndim
-    if m == n == 2:
-        return apply(linalg.matmul, a, b, ta=False, tb=False)
     if not m or not n:
         fail(ShapeError, "matmul: a tensor of no axes is a number", "a * b", a=a, b=b)
     if m == 1 or n == 1:
@@ -66,7 +65,7 @@ def matmul(input, other):
         product = matmul(left, right)
         shape = product.spec.shape
         return s.reshape(product, shape=shape[:-2] + (() if m == 1 else shape[-2:-1]) + (() if n == 1 else shape[-1:]))
-    if n == 2 and b.spec.shape[0] == a.spec.shape[-1]:  # one large product, and one for the gradient of b
+    if n == 2 < m and b.spec.shape[0] == a.spec.shape[-1]:  # one large product, and one for the gradient of b
         shape = a.spec.shape
         rows = s.reshape(a.contiguous(), shape=(math.prod(shape[:-1]), shape[-1]))
         return s.reshape(linalg.matmul(rows, b, ta=False, tb=False), shape=(*shape[:-1], b.spec.shape[1]))

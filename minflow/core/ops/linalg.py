@@ -5,10 +5,12 @@ Vectors, more than two axes against a matrix, einsum and the rest are composites
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..base.errors import DTypeError, ShapeError
 from .examples import case, floats, ints, strided
 from ..op import define, kernel
-from ..spec import Spec
+from ..spec import Spec, float32, float64
 from .rules import join
 
 
@@ -72,7 +74,22 @@ matmul = define(
 )
 
 
-@kernel(matmul)
+DOTS = {  # (ta, tb) -> the product of two matrices, by BLAS
+    (False, False): np.ndarray.dot,
+    (True, False): lambda a, b: a.T.dot(b),
+    (False, True): lambda a, b: a.dot(b.T),
+    (True, True): lambda a, b: a.T.dot(b.T),
+}
+
+
+def dot_of(a: Spec, b: Spec, ta: bool, tb: bool):
+    """dot makes the same BLAS call as matmul, in a third of its time where they are small; of one number it leaves out
+    0 * NaN."""
+    fits = a.ndim == b.ndim == 2 and a.dtype in (float32, float64) and a.size > 1 < b.size
+    return DOTS[bool(ta), bool(tb)] if fits else None
+
+
+@kernel(matmul, ready=dot_of)
 def _(xp, a, b, ta, tb, out=None):
     if ta:
         a = a.T if a.ndim == 2 else a.swapaxes(-1, -2)

@@ -7,11 +7,14 @@ float16 is summed in float32. Read next: `functions/reduction.py`, the public fu
 from __future__ import annotations
 
 import math
+from functools import partial
+
+import numpy as np
 
 from ..base.errors import ShapeError
 from .examples import bools, case, distinct, floats, ints, positive, strided
 from ..op import define, kernel
-from ..spec import Spec, bool_, int64
+from ..spec import Spec, bool_, float32, float64, int64
 from .compare import eq, isnan, logical_or
 from .elementwise import where
 from .index import flip
@@ -28,6 +31,7 @@ EXAMPLES = [
 ]
 EMPTY = [case(floats(0, 3), axis=(0,), keepdims=False), case(floats(0, 3), axis=(1,), keepdims=True)]
 INTEGERS = [case(ints(3, 4), axis=(0,), keepdims=False), case(bools(3, 4), axis=None, keepdims=False)]
+FEW = 1 << 12  # numbers: above, a fast kernel may add them up sooner
 
 
 def spread(g, x: Spec, axis):
@@ -50,7 +54,19 @@ sum = define(
     examples=[*EXAMPLES, *EMPTY, *INTEGERS],
     doc="The sum; of bools and integers an int64.",
 )
-kernel(sum, lambda xp, x, axis, keepdims, out=None: xp.add.reduce(x, axis, dtype=wide(x), keepdims=keepdims, out=out))
+
+
+def own_sum(x: Spec, axis, keepdims: bool):
+    """numpy's own sum of a few numbers, where its strides and class are no choice of numpy's."""
+    ndim = 0 if axis is None else x.ndim - len(axis)
+    if x.size >= FEW or x.dtype not in (float32, float64) or keepdims or ndim > 1:
+        return None
+    return partial(np.add.reduce, axis=axis) if ndim else lambda array: np.asarray(np.add.reduce(array, axis))
+
+
+@kernel(sum, ready=own_sum)
+def _(xp, x, axis, keepdims, out=None):
+    return xp.add.reduce(x, axis, dtype=wide(x), keepdims=keepdims, out=out)
 
 
 def averaged(x: Spec, axis, keepdims: bool) -> Spec:

@@ -119,7 +119,7 @@ full = define(
 )
 
 
-@kernel(full)
+@kernel(full, ready=lambda shape, value, dtype: None if shape else np.array(value, dtype.np).copy)
 def _(xp, shape, value, dtype, out=None):
     out = xp.empty(shape, dtype.np) if out is None else out
     out.fill(value)
@@ -175,7 +175,7 @@ def look_at(index: tuple):
     return operator.itemgetter(index if Ellipsis in index else (*index, ...))
 
 
-kernel(getitem, lambda xp, x, index: look_at(index)(x), ready=look_at)
+kernel(getitem, lambda xp, x, index: look_at(index)(x), ready=lambda x, index: look_at(index))
 
 
 def reshaped(x: Spec, shape: tuple[int, ...]) -> Spec:
@@ -195,7 +195,7 @@ reshape = define(
     examples=[case(floats(3, 4), shape=(2, 6)), case(floats(()), shape=(1, 1)), case(floats(0, 3), shape=(3, 0))],
     doc="The same elements in another shape (of a contiguous tensor).",
 )
-kernel(reshape, lambda xp, x, shape: x.reshape(shape), ready=functools.partial(operator.methodcaller, "reshape"))
+kernel(reshape, lambda xp, x, shape: x.reshape(shape), ready=lambda x, shape: operator.methodcaller("reshape", shape))
 
 
 def permuted(x: Spec, dims: tuple[int, ...]) -> Spec:
@@ -215,7 +215,7 @@ permute = define(
     examples=[case(floats(2, 3, 4), dims=(2, 0, 1)), case(floats(3, 4), dims=(1, 0)), case(floats(()), dims=())],
     doc="The axes in another order.",
 )
-kernel(permute, lambda xp, x, dims: x.transpose(dims), ready=functools.partial(operator.methodcaller, "transpose"))
+kernel(permute, lambda xp, x, dims: x.transpose(dims), ready=lambda x, dims: operator.methodcaller("transpose", dims))
 
 
 def expanded(x: Spec, shape: tuple[int, ...]) -> Spec:
@@ -239,7 +239,7 @@ expand = define(
 )
 
 
-@kernel(expand, ready=lambda shape: functools.partial(expand.kernel, shape=shape))
+@kernel(expand, ready=lambda x, shape: functools.partial(expand.kernel, shape=shape))
 def _(xp, x, shape):
     return written_too(xp.broadcast_to(x, shape), x)
 

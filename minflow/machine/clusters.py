@@ -26,7 +26,8 @@ from .llvm import FLOAT, LANES, VECTOR, WORD, function, number_at, put
 from .steps import Room, Step, instruction, run_routine, word_at
 from .vectors import add, called, filled, load, load_some, multiply, multiply_add, store, store_some, vector
 
-BLOCK, LONGEST = 1 << 10, 1 << 12  # numbers, where rows are not longer; where only more rows are whole vectors
+BLOCK, LONGEST = 1 << 10, 1 << 12  # numbers, where rows are not longer: of few operations; of many, or of odd rows
+FEW = 6  # operations, which double a block: to go on to the next one takes as long as some vectors
 WORK, CHUNK = 1 << 18, (1 << 12, 1 << 16)  # of a chunk: numbers times operations; numbers
 STEP = LANES * BYTES
 SCALAR, ROW, FULL, MASK, TILE, COLUMN = range(6)  # what an input or output holds; a tile: a row repeated for each row
@@ -462,7 +463,7 @@ class Bytecode:
 
     def height(self) -> int:
         """Rows of a block: whole vectors where that goes, and within one period of each input."""
-        most = max(1, BLOCK // self.columns)
+        most = max(1, min(BLOCK << len(self.lines) // FEW, LONGEST) // self.columns)
         repeated = math.gcd(*[n for kind, _, n, each in self.inputs
                               if kind in (ROW, FULL, MASK) and each == 1 < n < self.rows])
         whole = LANES // math.gcd(LANES, self.columns)

@@ -20,7 +20,7 @@ from .micro import PANEL, VECTORS
 from .product import BYTES
 from .program import call
 from .steps import instruction, real_at, run_routine, word_at, words_from
-from .vectors import add, clipped, filled, load, load_some, store, store_some
+from .vectors import add, clipped, filled, first_of, load, load_some, store, store_some
 
 AHEAD = 64  # numbers that are asked for before they are read
 FULL, FOUR = 64, 4  # pixels of a row that is long enough to be turned alone; of planes that lie in four vectors
@@ -258,14 +258,15 @@ def pack_panel(w, first, filters, channels, taps, turned, target, spare):
 
 @compiled
 def finish(source, y, rows, bias, count, low, high):
-    """y = source + bias between two bounds, for 16 channels of pixels, of which `count` have a bias. bias: its address,
-    or 0; a bound that is NaN is none."""
-    if bias == 0 and low != low and source == y:
+    """y = source + bias between two bounds, for 16 channels of pixels, of which `count` are there. bias: its address,
+    or 0; a bound that is NaN is none. Lanes beyond the channels are cleared: an infinite pixel times the zeros of their
+    filters is NaN."""
+    if bias == 0 and low != low and source == y and count >= LANES:
         return
     zero, low, high = filled(np.float32(0)), filled(np.float32(low)), filled(np.float32(high))
     more = load_some(bias, count, zero) if bias != 0 else zero
     for i in range(0, rows * LANES * BYTES, LANES * BYTES):
-        store(y + i, clipped(add(load(source + i), more), low, high))
+        store(y + i, first_of(clipped(add(load(source + i), more), low, high), count))
 
 
 # ---- the three directions -------------------------------------------------------------------------------------------

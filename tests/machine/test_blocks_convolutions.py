@@ -231,6 +231,25 @@ def test_what_is_not_a_number_stays(kernel, act):
     assert np.isnan(found[1, :, 1, 1]).all() and np.isnan(found).sum() == numpy_nans(case, x, w, g, bias)
 
 
+@pytest.mark.parametrize("stride", [ONE, (2, 1)])
+@pytest.mark.parametrize("kernel", [ONE, (2, 3), (3, 3), (5, 5)])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_what_is_infinite_stays_in_its_channels(kernel, stride, value):
+    """Lanes beyond the channels hold zeros then too, of which `ours` sees to it; so the next convolution has an
+    infinity where NumPy has one, and not NaN. Within a tile of Winograd's an infinity may become NaN."""
+    for channels, filters in ((20, 17), (3, 40), (33, 5)):
+        case = Case(2, channels, (9, 8), filters, kernel, stride)
+        x, w, g, _ = arrays(case)
+        x[1, 2, 3, 3], g[1, 4, 2, 2] = value, -value
+        found = ours(case, x, w, g, 0)
+        with np.errstate(all="ignore"):
+            right = numpys(case, x, w, g, 0)
+        for direction in {*found} - tiled(case):
+            for kind in (np.isnan, np.isposinf, np.isneginf):
+                assert np.array_equal(kind(found[direction]), kind(right[direction])), (direction, kind)
+        assert all(np.isfinite(found[d]).all() == np.isfinite(right[d]).all() for d in found)
+
+
 def numpy_nans(case, *given_):
     with np.errstate(all="ignore"):
         return np.isnan(numpys(case, *given_)["results"]).sum()

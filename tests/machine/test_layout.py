@@ -192,13 +192,13 @@ def test_small_convolutions_stay_outside():
 class Alone(nn.Graph):
     """One operation and its gradient."""
 
-    def __init__(self, function):
+    def __init__(self, function, *numbers):
         super().__init__()
-        self.function, self.passes = function, [*PASSES[:-1], layout, PASSES[-1]]
+        self.function, self.numbers, self.passes = function, numbers, [*PASSES[:-1], layout, PASSES[-1]]
 
     def build(self, x, grad):
         x = x.detach().requires_grad_()
-        return flow.autograd.grad(self.function(x), [x], grad)
+        return flow.autograd.grad(self.function(x, *self.numbers), [x], grad)
 
 
 @pytest.mark.parametrize("function", [lambda x: F.max_pool2d(x, 3, 2, 1, ceil_mode=True),
@@ -212,6 +212,16 @@ def test_an_operation_alone(function):
         assert inside == any(node.op.name in blocks.BLOCKED for node in graph.nodes)
         x.requires_grad_()
         np.testing.assert_allclose(found, flow.autograd.grad(function(x), [x], grad)[0].numpy(), 1e-6, 1e-6)
+
+
+@pytest.mark.parametrize("number, inside", [(2.0, True), (np.inf, False), (-np.inf, False), (np.nan, False)])
+def test_images_in_blocks_are_multiplied_by_finite_numbers(number, inside):
+    """The zeros of lanes that belong to no channel would be NaN, and then all that the next convolution gives."""
+    first, second = nn.Conv2d(3, 20, 1), nn.Conv2d(20, 5, 1)
+    graph = Alone(lambda x, number: second(flow.relu(first(x)) * number), number)
+    graph(flow.randn(1, 3, 6, 6), flow.ones(1, 5, 6, 6))
+    dims = {node.out_specs[0].ndim for node in graph.nodes if node.op.name == "mul"}
+    assert dims == {3 if inside else 4}
 
 
 def test_phases_and_places_stay():

@@ -11,6 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
+import numpy as np
+
 from ...core.ir import Graph, Node, Value, outputs_of
 from ...core.op import Op
 from ...core.ops import activation, conv, elementwise, norm, pool, shape
@@ -347,8 +349,9 @@ class Change:
             return False
         if node.op in SLOPES and self.before_norm(node):
             return True
-        if len(values) < len(node.inputs) and node.op is not elementwise.mul:
-            return False  # a number that is added comes to the empty lanes, too
+        numbers = [x for x in node.inputs if x.__class__ is not Value]
+        if numbers and not (node.op is elementwise.mul and np.isfinite(numbers).all()):
+            return False  # a number that is added comes to the empty lanes, too; and infinity times 0 is NaN
         self.blocks[out], = self.put(node.op, [self.in_blocks(x) if x.__class__ is Value else x for x in node.inputs],
                                      [node])
         return True

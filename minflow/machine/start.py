@@ -33,6 +33,7 @@ STEPS: dict[Op, str] = {op: module for module, ops in {
     "blocks_pool": (blocks.blocks_max_pool2d, blocks.blocks_max_pool2d_grad, blocks.blocks_avg_pool2d,
                     blocks.blocks_avg_pool2d_grad, blocks.blocks_average, blocks.blocks_average_grad),
     "blocks_pooled": (blocks.blocks_conv2d_max_pool2d, blocks.blocks_max_pool2d_weight_grad),
+    "blocks_resample": (blocks.blocks_resample, blocks.blocks_resample_grad),
     "convolutions": (conv.conv2d, conv.conv2d_input_grad, conv.conv2d_weight_grad),
     "norm": (norm.batch_norm, norm.batch_norm_grad),
     "pool": (pool.max_pool2d, pool.max_pool2d_grad),

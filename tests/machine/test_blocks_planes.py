@@ -15,7 +15,7 @@ pytest.importorskip("numba")
 from minflow.compiler.fusion import blocks
 from minflow.core.ops.conv import positions
 from minflow.core.spec import spec_of
-from minflow.machine import blocks_depthwise, blocks_norm, blocks_pool
+from minflow.machine import blocks_depthwise, blocks_norm, blocks_pool, blocks_resample
 from minflow.machine.steps import run_now, steps_of
 from minflow.accepted.threads import Settings
 
@@ -346,6 +346,36 @@ def test_average(shape, seed):
     gx, = call(blocks_pool.blocks_average_grad, blocks.blocks_average_grad, (grad,), attrs)
     right, = exactly(blocks.blocks_average_grad, (grad,), attrs)
     close(images(gx, shape), blocks.out_of_blocks(right, shape), 1)
+
+
+# ---- another size ----------------------------------------------------------------------------------------------------
+
+@FEW
+@given(SHAPES, st.sampled_from([2, 3]), st.integers(1, 20), st.booleans(), st.integers(0, 9))
+def test_resample(shape, axis, many, two, seed):
+    """With one tap the bits are NumPy's; pixels that are met nowhere have no gradient."""
+    rng, size = np.random.default_rng(seed), blocks.resized(shape, axis, many)
+    taps = [rng.integers(0, shape[axis], many), normal(rng, many), rng.integers(0, shape[axis], many),
+            normal(rng, many, *[1] * (3 - axis))] if two else [rng.integers(0, shape[axis], many), 0, 0, 0]
+    attrs = dict(shape=shape, axis=axis)
+    for name, given_size, result in (("", shape, size), ("_grad", size, shape)):
+        op, arrays = blocks.BLOCKED[f"blocks_resample{name}"], (in_blocks(normal(rng, *given_size)), *taps)
+        ours, = call(getattr(blocks_resample, op.name), op, arrays, attrs)
+        close(images(ours, result), blocks.out_of_blocks(exactly(op, arrays, attrs)[0], result), many, 2)
+        if not two:
+            right = blocks.out_of_blocks(op.kernel(*arrays, **attrs), result)
+            assert np.array_equal(images(ours, result), right)
+
+
+def test_resample_keeps_what_is_not_finite():
+    """Two taps meet it as in NumPy, which multiplies it by 0, too; one tap leaves the rest alone."""
+    x, zeros = np.zeros((1, 16, 3, 3), "f4"), np.zeros(4, "f4")
+    x[0, 5, 1, 1] = np.inf
+    for taps in ((np.array([0, 1, 2, 1]), 0, 0, 0), (np.array([0, 1, 2, 1]), zeros + 1, np.array([1, 2, 2, 1]), zeros)):
+        op, arrays, attrs = blocks.blocks_resample, (in_blocks(x), *taps), dict(shape=x.shape, axis=3)
+        ours, = call(blocks_resample.blocks_resample, op, arrays, attrs)
+        found, right = images(ours, (1, 16, 3, 4)), blocks.out_of_blocks(exactly(op, arrays, attrs)[0], (1, 16, 3, 4))
+        assert np.array_equal(found, right, equal_nan=True)
 
 
 def test_windows_of_more_pixels_than_a_byte_counts():

@@ -175,6 +175,8 @@ def pixels_of(node, known):
         shape = blocks.pooled(**node.attrs)
     elif node.op is blocks.blocks_avg_pool2d:
         shape = blocks.pooled(**{name: node.attrs[name] for name in AVERAGED})
+    elif node.op is blocks.blocks_resample:
+        shape = blocks.resized(shape, node.attrs["axis"], len(node.inputs[1].node.array))
     elif node.op is blocks.blocks_average:
         shape = shape[:2]
     elif node.op not in blocks.BLOCKED.values():

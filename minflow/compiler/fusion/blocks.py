@@ -17,6 +17,7 @@ import numpy as np
 
 from ...core.op import OPS, Op, kernel
 from ...core.ops.conv import conv2d, conv2d_input_grad, conv2d_weight_grad, positions
+from ...core.ops.index import index_add, take
 from ...core.ops.norm import batch_norm, batch_norm_grad
 from ...core.ops.pool import avg_pool2d, avg_pool2d_grad, max_pool2d, max_pool2d_grad
 from ...core.ops.shape import sum_to
@@ -287,3 +288,36 @@ def blocks_average_grad(xp, grad, shape):
     """Each pixel of images of this shape gets its part of the cotangent (N, C), in blocks."""
     grad = out_of_blocks(grad, shape[:2]) / grad.dtype.type(math.prod(shape[2:]))
     return in_blocks(xp.broadcast_to(grad[:, :, None, None], shape))
+
+
+# ---- another size ----------------------------------------------------------------------------------------------------
+
+def resized(shape: tuple, axis: int, many: int) -> tuple:
+    """Images of this shape with so many pixels along an axis."""
+    return *shape[:axis], many, *shape[axis + 1 :]
+
+
+@internal("blocks_resample(x, first, left, second, right; shape, axis)",
+          lambda x, first, left, second, right, shape, axis: images(resized(shape, axis, first.size)))
+def blocks_resample(xp, x, first, left, second, right, shape, axis):
+    """y[.., j, ..] = left[j] * x[.., first[j], ..] + right[j] * x[.., second[j], ..] along an axis of images of this
+    shape in blocks; the number 0 in the place of arrays: without weights, and without the second term."""
+    x = out_of_blocks(x, shape)
+    terms = [run(take, x, places, axis=axis) * along(weights, axis)
+             for places, weights in ((first, left), (second, right)) if isinstance(places, xp.ndarray)]
+    return in_blocks(sum(terms[1:], terms[0]))
+
+
+@internal("blocks_resample_grad(grad, first, left, second, right; shape, axis)",
+          lambda grad, first, left, second, right, shape, axis: images(shape))
+def blocks_resample_grad(xp, grad, first, left, second, right, shape, axis):
+    """The cotangent of images of this shape in blocks."""
+    grad = out_of_blocks(grad, resized(shape, axis, len(first)))
+    terms = [run(index_add, xp.zeros(shape, grad.dtype), places, grad * along(weights, axis), axis=axis)
+             for places, weights in ((first, left), (second, right)) if isinstance(places, xp.ndarray)]
+    return in_blocks(sum(terms[1:], terms[0]))
+
+
+def along(weights, axis: int):
+    """Numbers for the pixels of an axis of (N, C, H, W), to be met by these; 1 for the number 0."""
+    return weights.reshape(-1, *[1] * (3 - axis)) if isinstance(weights, np.ndarray) else np.float32(1)

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from ...core.ir import Graph, Node, Value, outputs_of
+from ...core.ir import CONSTANT, Graph, Node, Value, outputs_of
 from ...core.op import Op
-from ...core.ops import activation, conv, elementwise, norm, pool, shape
-from ...core.spec import Spec, float32
+from ...core.ops import activation, conv, elementwise, index, norm, pool, shape
+from ...core.spec import Spec, float32, int64
+from ..passes.dead_code import dead_code
 from ..passes.masks import small_masks
 from . import blocks
 
@@ -31,7 +33,26 @@ EITHER = frozenset({*ACTS, *SLOPES, elementwise.add, elementwise.sub, elementwis
 
 def layout(graph: Graph) -> Graph:
     """The graph with its convolutions, and what stands between them, in blocks."""
-    return Change(small_masks(graph)).result()
+    return dead_code(Change(small_masks(graph)).result())
+
+
+class Tap(NamedTuple):
+    """One weighted pixel for each along an axis, of x; or the gradient of that.
+
+    shape: of the images before, whose gradient it is where it goes back.  nodes: who computes it."""
+
+    x: Value
+    places: Value
+    weights: Value
+    axis: int
+    shape: tuple
+    back: bool
+    nodes: tuple
+
+    def joins(self, other: Tap) -> bool:
+        """Are these two taps of one operation?"""
+        mine, others = [(tap.x, tap.axis, tap.shape, tap.back) for tap in (self, other)]
+        return mine == others and self.nodes != other.nodes
 
 
 class Change:
@@ -56,6 +77,12 @@ class Change:
         self.normed: dict[Value, Node] = {}  # an activation's result -> the batch norm that does it
         self.slopes: dict[Value, Node] = {}  # a cotangent before an activation -> its node, done by the batch norm's
         self.spread: dict[Value, Node] = {}  # a cotangent before max pooling -> its node
+        self.sums: dict[Node, tuple[Tap, Tap]] = {}  # of two weighted pixels, which are one operation
+        for node in graph.nodes:
+            both = [self.tap(x) for x in node.inputs] if node.op is elementwise.add else []
+            if len(both) == 2 and None not in both and both[0].joins(both[1]):
+                self.sums[node] = both
+                self.waiting.update(both[0].nodes + both[1].nodes)
 
     def result(self) -> Graph:
         for node in self.graph.nodes:
@@ -124,6 +151,9 @@ class Change:
         """Was this node brought into blocks?"""
         if node in self.chains:
             self.convolution(self.chains[node])
+            return True
+        if node in self.sums:
+            self.weighted(node)
             return True
         rule = RULES.get(node.op)
         first = node.inputs[0] if node.inputs else None
@@ -318,6 +348,69 @@ class Change:
                                                      shape=node.attrs["shape"])
         return True
 
+    def tap(self, v: Value) -> Tap | None:
+        """What the value is, if only one node reads it."""
+        if v.__class__ is not Value or self.only_reader(v) is None:
+            return None
+        node, back = v.node, v.node.op is index.index_add
+        inner = node.inputs[2 if back else 0] if back or node.op is elementwise.mul else None
+        if inner.__class__ is not Value or self.only_reader(inner) is None:
+            return None
+        times, taken = (inner.node, node) if back else (node, inner.node)
+        if times.op is not elementwise.mul or not (self.zeros_added(taken) if back else taken.op is index.take):
+            return None
+        x, weights = times.inputs
+        axis, places = taken.attrs["axis"], taken.inputs[1]
+        x, shape = (x, taken.inputs[0].spec.shape) if back else (taken.inputs[0], taken.inputs[0].spec.shape)
+        fits = weights.__class__ is Value and weights.spec.shape == (places.spec.size, *[1] * (3 - axis))
+        if not fits or not self.on_images(taken, weights.spec):
+            return None
+        return Tap(x, places, weights, axis, shape, back, (inner.node, node))
+
+    def zeros_added(self, node: Node) -> bool:
+        """Does it add to zeros?"""
+        base = node.inputs[0].node
+        return base.attrs["value"] == 0 if base.op is shape.full else base.op is CONSTANT and not base.array.any()
+
+    def on_images(self, node: Node, *others: Spec) -> bool:
+        """Does it take pixels of images along rows or columns, at places that are known and never written?"""
+        x, places = node.inputs[:2]
+        array = getattr(places.node, "array", None)
+        return (x.spec.ndim == 4 and node.attrs["axis"] > 1 and all(s.dtype is float32 for s in (x.spec, *others))
+                and array is not None and array.ndim == 1 and places.spec.dtype is int64 and array.size > 0
+                and not array.flags.writeable and 0 <= array.min() <= array.max() < x.spec.shape[node.attrs["axis"]])
+
+    def weighted(self, node: Node) -> None:
+        """A sum of two weighted pixels, or its gradient."""
+        one, other = self.sums[node]
+        if self.pays(one.x, 2):
+            taps = [self.now(v) for v in (one.places, one.weights, other.places, other.weights)]
+            self.resample(node, one.back, one.x, taps, one.shape, one.axis, [*one.nodes, *other.nodes, node])
+            return
+        for kept in (*one.nodes, *other.nodes, node):
+            self.keep(kept)
+
+    def taken(self, node: Node) -> bool:
+        """Pixels as they are, which nobody weights."""
+        x, places = node.inputs
+        after = self.only_reader(outputs_of(node)[0])
+        weighted = after is not None and after.op is elementwise.mul and after not in self.sums and any(
+            v.__class__ is Value and v.spec.shape != node.out_specs[0].shape for v in after.inputs)
+        if weighted or not self.on_images(node) or not self.pays(x, 1):
+            return False
+        return self.resample(node, False, x, [self.now(places), 0, 0, 0], x.spec.shape, node.attrs["axis"], [node])
+
+    def put_back(self, node: Node) -> bool:
+        base, places, grad = node.inputs
+        if not self.zeros_added(node) or not self.on_images(node) or not self.pays(grad, 1):
+            return False
+        return self.resample(node, True, grad, [self.now(places), 0, 0, 0], base.spec.shape, node.attrs["axis"], [node])
+
+    def resample(self, node: Node, back: bool, x: Value, taps: list, shape: tuple, axis: int, olds: list) -> bool:
+        op = blocks.blocks_resample_grad if back else blocks.blocks_resample
+        self.blocks[outputs_of(node)[0]], = self.put(op, [self.in_blocks(x), *taps], olds, shape=shape, axis=axis)
+        return True
+
     def joined(self, node: Node) -> bool:
         """Channels side by side: whole blocks, but for the last."""
         values = node.inputs
@@ -404,6 +497,7 @@ RULES = {
     pool.max_pool2d: Change.max_pool2d, pool.max_pool2d_grad: Change.max_pool2d_grad,
     pool.avg_pool2d: Change.avg_pool2d, pool.avg_pool2d_grad: Change.avg_pool2d_grad,
     pool.adaptive_avg_pool2d: Change.average, pool.adaptive_avg_pool2d_grad: Change.average_grad,
+    index.take: Change.taken, index.index_add: Change.put_back,
     shape.cat: Change.joined, shape.getitem: Change.some_channels,
     **dict.fromkeys(EITHER, Change.elementwise),
 }

@@ -1,0 +1,91 @@
+"""Images in blocks in another size, one axis at a time: each pixel is one of the old ones, or two with weights, as
+`nn.functional.interpolate` has it; and the gradients.
+
+What it computes: `../compiler/fusion/blocks.py`.
+"""
+
+from __future__ import annotations
+
+import math
+
+from .blocks_norm import STEP, fits
+from .jit import float32, inlined
+from .llvm import number_at
+from .memory import cut
+from .steps import Room, Step, instruction, word_at
+from .vectors import add, filled, load, multiply, store
+
+MOST, LEAST = 8192, 4096  # pixels of a chunk
+AT_ONCE = 16  # lines for which a weight is read once
+
+
+@inlined
+def tap(places, weights, j, size):
+    """(where the pixel stands along the axis, its weight); weights: 0 where there are none."""
+    return min(max(word_at(places, j), 0), size - 1), number_at(weights, j) if weights else float32(1)
+
+
+@inlined
+def taken_back(p, q, grad, line, weights, others, second):
+    """Pixels at p and at q get their parts of the cotangent."""
+    for k in range(0, line, STEP):
+        g = load(grad + k)
+        store(p + k, add(load(p + k), multiply(g, weights)))
+        if second:
+            store(q + k, add(load(q + k), multiply(g, others)))
+
+
+@instruction
+def resampled(words, chunk, scratch):
+    """y[.., j, ..] = left[j] * x[.., first[j], ..] + right[j] * x[.., second[j], ..]; back: the cotangent y of it goes
+    to x. lines: how many times the axis is there, each of `inner` pixels; second: 0 where there is one tap."""
+    x, y, first, left = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
+    second, right, size, many = word_at(words, 4), word_at(words, 5), word_at(words, 6), word_at(words, 7)
+    lines, inner, x_far, y_far = word_at(words, 8), word_at(words, 9), word_at(words, 10), word_at(words, 11)
+    blocks, together, pieces, back = word_at(words, 12), word_at(words, 13), word_at(words, 14), word_at(words, 15)
+    zeros, line = filled(float32(0)), inner * STEP
+    piece, start = chunk % pieces, chunk // pieces * together
+    for block in range(start, min(start + together, blocks)):
+        last = (piece + 1) * lines // pieces
+        for o in range(piece * lines // pieces, last, AT_ONCE):
+            source, target = x + block * x_far + o * size * line, y + block * y_far + o * many * line
+            some = min(AT_ONCE, last - o)
+            if back:
+                for p in range(source, source + some * size * line, STEP):
+                    store(p, zeros)
+            for j in range(many):
+                place, weight = tap(first, left, j, size)
+                other, more = tap(second, right, j, size) if second else (place, weight)
+                weights, others = filled(weight), filled(more)
+                for i in range(some):
+                    p, q = source + (i * size + place) * line, source + (i * size + other) * line
+                    to = target + (i * many + j) * line
+                    if back:
+                        taken_back(p, q, to, line, weights, others, second)
+                    elif second:
+                        for k in range(0, line, STEP):
+                            store(to + k, add(multiply(load(p + k), weights), multiply(load(q + k), others)))
+                    else:
+                        for k in range(0, line, STEP):
+                            store(to + k, multiply(load(p + k), weights))
+
+
+def blocks_resample(arrays: list, outs: list, room: Room, shape, axis) -> list[Step] | None:
+    return moved(arrays[0], outs[0], arrays, outs, shape, axis, False)
+
+
+def blocks_resample_grad(arrays: list, outs: list, room: Room, shape, axis) -> list[Step] | None:
+    return moved(outs[0], arrays[0], arrays, outs, shape, axis, True)
+
+
+def moved(x, y, arrays: list, outs: list, shape: tuple, axis: int, back: bool) -> list[Step] | None:
+    """x: images of this shape; y: those of another size along an axis."""
+    _, *taps = arrays
+    many = len(taps[0])
+    if not fits(arrays, outs) or not math.prod(shape) or not many:
+        return None
+    lines, inner = shape[0] * math.prod(shape[2:axis]), math.prod(shape[axis + 1 :])
+    together, pieces = cut(len(x), lines * inner * max(shape[axis], many), MOST, LEAST)
+    pieces = min(pieces, lines)
+    return [resampled(-(-len(x) // together) * pieces, x, y, *taps, shape[axis], many, lines, inner, x.strides[0],
+                      y.strides[0], len(x), together, pieces, back)]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import minflow as flow
-from minflow import nn
+from minflow import machine, nn
 from minflow.compiler.executor import run
 from minflow.compiler.fusion.clusters import OUTPUTS, Operand, clusters, read_as
 from minflow.compiler.passes import PASSES, run_passes
@@ -12,6 +12,14 @@ from minflow.compiler.plan import Plan
 from minflow.core.trace import trace
 from tests.cluster_programs import inputs_of, random_program, training
 from tests.reference import execute
+
+
+@pytest.fixture(autouse=True)
+def kernels_of_numpy():
+    before = machine.used()
+    machine.use(False)
+    yield
+    machine.use(before)
 
 
 def traced(program, *inputs):

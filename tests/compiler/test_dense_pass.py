@@ -14,14 +14,20 @@ from minflow.core.trace import trace
 from tests.reference import execute
 
 
-@pytest.fixture(params=["NumPy", "machine"])
-def kernels(request):
+@pytest.fixture(autouse=True)
+def kernels_of_numpy():
     before = machine.used()
+    machine.use(False)
+    yield
+    machine.use(before)
+
+
+@pytest.fixture(params=["NumPy", "machine"])
+def kernels(request, kernels_of_numpy):
     if request.param == "machine":
         pytest.importorskip("numba")
         machine.use()
-    yield request.param
-    machine.use(before)
+    return request.param
 
 
 @pytest.fixture(autouse=True)

@@ -154,6 +154,7 @@ class Train(nn.Graph):
         self.model = model
         self.add_optimizer(flow.optim.SGD(model.parameters(), lr=0.1))
         self.config.keep_gradients(keep)
+        self.config.exact(True)
 
     def build(self, x):
         loss = self.model(x).square().mean()

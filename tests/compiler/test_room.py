@@ -22,6 +22,7 @@ class Wide(nn.Graph):
     def __init__(self):
         super().__init__()
         self.net = nn.Sequential(nn.Linear(4, 8), nn.ReLU())
+        self.config.exact(True)  # else what is large would never be written
 
     def build(self, x):
         wide = self.net(x).sum(1, keepdim=True).expand(8, 4_000_000) * 2.0

@@ -9,14 +9,16 @@ import minflow.typing as tp
 
 
 def in_job(function, *arrays):
-    """What `function(*blobs)` gives as a predict job of its own on these arrays."""
+    """What `function(*blobs)` gives as a predict job of its own on these arrays, in the bits of eager."""
     names = [f"x{i}" for i in range(len(arrays))]
     space = {"function": function}
     exec(f"def probe({', '.join(names)}):\n    return function({', '.join(names)})", space)
     probe = space["probe"]
     probe.__annotations__ = {name: tp.Numpy.Placeholder(array.shape, dtype=getattr(flow, array.dtype.name))
                              for name, array in zip(names, arrays)} | {"return": tp.Numpy}
-    return flow.global_function(type="predict")(probe)(*arrays)
+    config = flow.function_config()
+    config.exact(True)
+    return flow.global_function(type="predict", function_config=config)(probe)(*arrays)
 
 
 def both(function, *arrays):

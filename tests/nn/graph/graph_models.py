@@ -130,6 +130,7 @@ def both_ways(make, batches, steps, graph_of=None, seed=3):
         graph = None
         if as_graph:
             graph = (graph_of or TrainGraph)(model, loss_fn, optimizer, lr_sch=scheduler)
+            graph.config.exact(True)
         losses = []
         for i in range(steps):
             x, y = batches[i % len(batches)]

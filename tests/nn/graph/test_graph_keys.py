@@ -42,6 +42,7 @@ def same_as_eager(change):
         losses, states = [], []
         for as_graph in (True, False):
             model, optimizer, graph = trainer(momentum=0.5)
+            graph.config.exact(True)
             loss_fn, x, y = nn.CrossEntropyLoss(), *data()
             mine = []
             for step in range(4):

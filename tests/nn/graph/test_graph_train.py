@@ -150,6 +150,7 @@ def test_checkpointing_gives_the_same_bits_with_less_memory(checkpoint):
         optimizer = flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
         graph = TrainGraph(model, nn.CrossEntropyLoss(), optimizer)
         graph.config.keep_gradients(False)
+        graph.config.exact(True)
         flow.manual_seed(1)
         losses = [bits(graph(x, y)) for _ in range(5)]
         states.append((losses, state_bits(model, optimizer)))

@@ -18,6 +18,7 @@ class Training(nn.Graph):
         super().__init__()
         self.model = model
         self.add_optimizer(optimizer)
+        self.config.exact(True)
 
     def build(self, x):
         loss = loss_of(self.model, x)

@@ -117,6 +117,7 @@ def test_a_training_step_is_counted():
             self.model = nn.Sequential(nn.Conv2d(1, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
                                        nn.Dropout(0.5), nn.Linear(72, 10))
             self.add_optimizer(flow.optim.Adam(self.model.parameters(), lr=0.01))
+            self.config.exact(True)
 
         def build(self, x, y):
             loss = nn.functional.cross_entropy(self.model(x), y)

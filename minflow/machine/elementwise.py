@@ -78,7 +78,7 @@ def sum_rows(words, chunk, scratch):
     for first in range(chunk * columns, min((chunk + 1) * columns, width), LANES):
         some = min(LANES, width - first)
         x = word_at(words, 0) + BYTES * first
-        found = load_some(x, some, zero)
+        found = plus(zero, load_some(x, some, zero))  # as NumPy's, which is 0 where all are -0
         if some == LANES:
             for row in range(1, rows):
                 found = plus(found, load(x + BYTES * width * row))

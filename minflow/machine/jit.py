@@ -82,13 +82,19 @@ class Code:
         """What LLVM calls it, and its machine code. Asked after `compile`."""
         return self.result.native_name, self.result._library.serialize_using_object_code()[2][0]
 
+    def needed(self) -> list[str]:
+        """What it calls or reads of others: of Python, numba, and the system."""
+        module = self.result._library._final_module
+        return [one.name for one in (*module.functions, *module.global_variables)
+                if one.is_declaration and not one.name.startswith("llvm.")]
+
 
 def compile_part(part: int) -> None:
     """Compile what is to be in a part of what is kept, and keep it."""
     codes = part_of(part)
     for code in codes:
         kept.ADDRESSES[code.name] = code.compile()
-    kept.save(part, {code.name: code.kept() for code in codes})
+    kept.save(part, {code.name: code.kept() for code in codes}, {name for code in codes for name in code.needed()})
 
 
 def part_of(part: int) -> list[Code]:

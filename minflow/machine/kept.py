@@ -16,8 +16,7 @@ import os
 import sys
 import tempfile
 import zipfile
-import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -28,6 +27,7 @@ ROOM = Path(__file__).parent
 PARTS = (0, 1)
 FOLDER = "MINFLOW_KERNELS"  # the environment's name for where archives are to be
 SYMBOLS = "symbols.json"  # of an archive: name of a function -> what LLVM calls it
+NEEDED = "needed.json"  # of an archive: functions of others that its code calls
 ADDRESSES: dict[str, int] = {}  # of compiled functions, by their names
 LOADED: set[int] = set()  # parts
 ENGINES: list[binding.ExecutionEngine] = []  # who holds the code
@@ -91,25 +91,34 @@ def load_part(part: int) -> bool:
             with zipfile.ZipFile(folder / name_of(part)) as archive:
                 symbols = json.loads(archive.read(SYMBOLS))
                 objects = [archive.read(name) for name in symbols]
-        except (OSError, KeyError, ValueError, zipfile.BadZipFile, zlib.error):
+                needed = json.loads(archive.read(NEEDED))
+        except Exception:  # damaged: zipfile has a dozen kinds of errors for that
             continue
-        engine = engine_of(objects)
+        engine = engine_of(objects, needed)
+        if engine is None:
+            continue
         LOADED.add(part)
         ADDRESSES.update({name: engine.get_function_address(symbol) for name, symbol in symbols.items()})
         return True
     return False
 
 
-def engine_of(objects: list[bytes]) -> binding.ExecutionEngine:
-    """These object files, linked in memory: one engine for all that one process has compiled, as it was there."""
-    nowhere = ctypes.cast(ctypes.pythonapi.Py_FatalError, ctypes.c_void_p).value
-    for name in UNREACHED:
-        if binding.address_of_symbol(name) is None:
-            binding.add_symbol(name, nowhere)
+def resolved(name: str) -> bool:
+    """Is there such a function for an engine's code? Without one LLVM would end the process."""
+    if binding.address_of_symbol(name) is None and name in UNREACHED:
+        binding.add_symbol(name, ctypes.cast(ctypes.pythonapi.Py_FatalError, ctypes.c_void_p).value)
+    return binding.address_of_symbol(name) is not None
+
+
+def engine_of(objects: list[bytes], needed: Iterable[str]) -> binding.ExecutionEngine | None:
+    """These object files, linked in memory: one engine for all that one process has compiled, as it was there. None
+    where a function is missing that they need."""
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     machine = binding.Target.from_default_triple().create_target_machine()
     engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
+    if not all([resolved(name) for name in needed]):
+        return None
     for code in objects:
         engine.add_object_file(binding.ObjectFileRef.from_data(code))
     engine.finalize_object()
@@ -117,8 +126,9 @@ def engine_of(objects: list[bytes]) -> binding.ExecutionEngine:
     return engine
 
 
-def save(part: int, compiled: Mapping[str, tuple[str, bytes]]) -> None:
-    """Keep what was compiled, name -> (what LLVM calls it, object file), if it can be kept."""
+def save(part: int, compiled: Mapping[str, tuple[str, bytes]], needed: Iterable[str]) -> None:
+    """Keep what was compiled, name -> (what LLVM calls it, object file), if it can be kept. needed: functions of
+    others that it calls."""
     target = folder()
     if target is None:
         return
@@ -127,6 +137,7 @@ def save(part: int, compiled: Mapping[str, tuple[str, bytes]]) -> None:
             try:
                 with zipfile.ZipFile(file, "w") as archive:
                     archive.writestr(SYMBOLS, json.dumps({name: symbol for name, (symbol, _) in compiled.items()}))
+                    archive.writestr(NEEDED, json.dumps(sorted(needed)))
                     for name, (_, code) in compiled.items():
                         archive.writestr(name, code)
             except BaseException:

@@ -124,9 +124,9 @@ def by_default() -> bool:
             FUSION[:] = passes()
             return True
         if importlib.util.find_spec("numba") is not None:
-            if kept.folder() is not None:
+            if kept.folder() is not None and (other := another("start.compile_all(patient=True)")) is not None:
+                other.returncode = 0  # nobody waits for it, or is to be warned that it runs on
                 print(LATER, file=sys.stderr, flush=True)
-                another("start.compile_all(patient=True)")
             return False
     warnings.warn("numba is not installed, which compiles kernels for large graphs: they run by NumPy's. "
                   "pip install numba brings it, MINFLOW_MACHINE=0 does without", MinflowWarning, stacklevel=2)
@@ -158,46 +158,61 @@ def warmup() -> float:
         raise MissingDependencyError("numba is not installed, which compiles the machine's kernels",
                                      where=here(), hint="pip install numba")
     begun = time.perf_counter()
-    notice = threading.Timer(LATE, print, ["minflow: compiling kernels for this processor, once per installation ..."],
-                           {"file": sys.stderr, "flush": True})
-    notice.daemon = True
-    notice.start()
-    try:
-        compile_all()
-    finally:
-        notice.cancel()
+    compile_all()
     return time.perf_counter() - begun
 
 
 def compile_all(patient: bool = False) -> None:
     """Compile each kernel, or read what was compiled. Where nothing was, another process compiles half of them.
 
-    patient: other programs go first.
+    patient: other programs go first, and where one of them does it already nothing is left to do.
     """
-    from . import jit, kept
+    from . import kept
 
-    import_all()
-    if not jit.COMPILES:
+    if kept.load() and not patient:
+        import_all()
         return
     if patient and hasattr(os, "nice"):
         os.nice(10)
-    with alone(kept.folder()) if kept.folder() else nullcontext():
-        if kept.load():  # meanwhile, by another process
-            return
+    with alone(kept.folder(), wait=not patient) if kept.folder() else nullcontext(True) as free:
+        if free and kept.load():  # meanwhile, by another process
+            import_all()
+        elif free:
+            compile_halves(quiet=patient)
+
+
+def compile_halves(quiet: bool) -> None:
+    """Here, and in another process."""
+    notice = threading.Timer(LATE, print, ["minflow: compiling kernels for this processor, once per installation ..."],
+                             {"file": sys.stderr, "flush": True})
+    notice.daemon = True
+    if not quiet:
+        notice.start()
+    try:
+        import_all()
+        from . import jit, kept
+
         other = another(f"start.compile_part({kept.PARTS[1]})")
         jit.compile_part(kept.PARTS[0])
-        other.wait()
+        if other is not None:
+            other.wait()
         if not kept.load_part(kept.PARTS[1]):  # where nothing can be kept, each process compiles all of it
             jit.compile_part(kept.PARTS[1])
+    finally:
+        notice.cancel()
 
 
-def another(code: str) -> subprocess.Popen:
-    """A process that does that for this module, also after this one has ended."""
+def another(code: str) -> subprocess.Popen | None:
+    """A process that does that for this module, also after this one has ended; None where there can be none."""
     path = str(Path(__file__).parents[2])
-    return subprocess.Popen(
-        [sys.executable, "-c", f"import sys; sys.path.insert(0, {path!r}); from minflow.machine import start; {code}"],
-        env={**os.environ, "MINFLOW_MACHINE": "0"}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL, start_new_session=True)
+    try:
+        return subprocess.Popen(
+            [sys.executable, "-c", f"import sys; sys.path.insert(0, {path!r}); from minflow.machine import start; "
+             f"{code}"],
+            env={**os.environ, "MINFLOW_MACHINE": "0"}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL, start_new_session=True)
+    except (OSError, TypeError):  # no memory for one, or a program that holds Python and does not say where it is
+        return None
 
 
 def import_all() -> None:

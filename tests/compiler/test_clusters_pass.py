@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import minflow as flow
-from minflow import machine, nn
+from minflow import nn
 from minflow.compiler.executor import run
 from minflow.compiler.fusion.clusters import OUTPUTS, Operand, clusters, read_as
 from minflow.compiler.passes import PASSES, run_passes
@@ -13,13 +13,7 @@ from minflow.core.trace import trace
 from tests.cluster_programs import inputs_of, random_program, training
 from tests.reference import execute
 
-
-@pytest.fixture(autouse=True)
-def kernels_of_numpy():
-    before = machine.used()
-    machine.use(False)
-    yield
-    machine.use(before)
+pytestmark = pytest.mark.usefixtures("kernels_of_numpy")
 
 
 def traced(program, *inputs):

@@ -14,12 +14,7 @@ from minflow.core.trace import trace
 from tests.reference import execute
 
 
-@pytest.fixture(autouse=True)
-def kernels_of_numpy():
-    before = machine.used()
-    machine.use(False)
-    yield
-    machine.use(before)
+pytestmark = pytest.mark.usefixtures("kernels_of_numpy")
 
 
 @pytest.fixture(params=["NumPy", "machine"])

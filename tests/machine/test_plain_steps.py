@@ -109,6 +109,7 @@ def test_sums_over_leading_axes(shape):
     for k in range(1, len(shape)):
         if np.prod(shape[k:]) > 1:
             check("sum_to", numbers(shape), shape=shape[k:])
+            check("sum_to", np.full(shape, -0.0, "f4"), shape=shape[k:])
 
 
 @pytest.mark.parametrize("shape", [(8, 16), (3, 50, 40), (2, 3, 4, 5), (2, 64, 4, 32), (0, 3), (5, 700)])

@@ -13,8 +13,9 @@ pytest.importorskip("numba", reason="the machine is compiled by numba, which is 
 import minflow as flow
 from minflow import cli, machine, nn
 from minflow.core.base.errors import MissingDependencyError
+from minflow.core.base.locks import alone
 from minflow.core.ops import conv
-from minflow.machine import kept
+from minflow.machine import kept, start
 
 
 @pytest.fixture
@@ -166,6 +167,66 @@ def test_a_change_of_any_file_of_the_room_is_seen(tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CPU_FEATURES", "+avx2")
     stamps += [kept.stamp.__wrapped__(), kept.stamp.__wrapped__()]
     assert len(set(stamps)) == 3 and stamps[-1] == stamps[-2]
+
+
+@pytest.fixture
+def archive(monkeypatch, tmp_path):
+    """A small one, of a process that has loaded nothing; what would be linked is given back."""
+    monkeypatch.setenv("MINFLOW_KERNELS", str(tmp_path))
+    monkeypatch.setattr(kept, "LOADED", set())
+    monkeypatch.setattr(kept, "ADDRESSES", {})
+    linked = []
+
+    class Engine:
+        def get_function_address(self, symbol):
+            return len(symbol)
+
+    monkeypatch.setattr(kept, "engine_of", lambda objects, needed: linked.append(objects) or Engine())
+    kept.save(0, {"one": ("symbol", b"code of one"), "two": ("other symbol", b"code")}, ["sched_yield", "NRT_Free"])
+    return tmp_path / kept.name_of(0), linked
+
+
+def test_a_damaged_archive_is_as_if_it_were_not_there(archive):
+    """Whatever byte it is that changed, and wherever it ends."""
+    file, linked = archive
+    assert kept.load_part(0) and kept.ADDRESSES == {"one": 6, "two": 12} and linked == [[b"code of one", b"code"]]
+    whole = file.read_bytes()
+    for place in range(len(whole)):
+        for change in (1, 0x10, 0x80):
+            file.write_bytes(whole[:place] + bytes([whole[place] ^ change]) + whole[place + 1 :])
+            kept.LOADED.clear()
+            if kept.load_part(0):
+                assert linked.pop() == [b"code of one", b"code"], "a name, or a number that nobody reads"
+    for length in range(0, len(whole) - 1, 7):
+        file.write_bytes(whole[:length])
+        kept.LOADED.clear()
+        assert not kept.load_part(0)
+
+
+def test_code_that_calls_what_is_not_there_is_not_loaded(archive, monkeypatch):
+    """LLVM would end the process."""
+    monkeypatch.undo()
+    assert kept.engine_of([], ["sched_yield", "NRT_Free", "PyUnicode_FromString"]) is not None
+    assert kept.engine_of([], ["sched_yield", "a_function_of_another_numba"]) is None
+    file, linked = archive
+    monkeypatch.setenv("MINFLOW_KERNELS", str(file.parent))
+    monkeypatch.setattr(kept, "LOADED", set())
+    kept.save(0, {"one": ("symbol", b"code")}, ["a_function_of_another_numba"])
+    assert not kept.load_part(0)
+
+
+def test_a_program_that_does_not_know_its_python(monkeypatch):
+    for executable in (None, "", "/no/such/python"):
+        monkeypatch.setattr(sys, "executable", executable)
+        assert start.another("pass") is None
+
+
+@pytest.mark.skipif(os.name != "posix", reason="this system has no such locks")
+def test_one_who_does_not_wait_for_the_others(tmp_path):
+    with alone(tmp_path) as first, alone(tmp_path, wait=False) as second:
+        assert first and not second
+    with alone(tmp_path, wait=False) as free:
+        assert free
 
 
 FRESH = """

@@ -25,7 +25,7 @@ Line = tuple[str, str, str]
 
 def checks() -> Iterator[Line]:
     """All lines, in reading order. A check that fails itself becomes a `broken` line: the others still speak."""
-    for check in (python, package, numpy, jupyter, folder, browser, pictures, gpu):
+    for check in (python, package, numpy, machine, jupyter, folder, browser, pictures, gpu):
         try:
             yield from check()
         except Exception as error:
@@ -81,6 +81,24 @@ def numpy() -> Iterator[Line]:
         yield "ok", "blas", f"{pool['internal_api']} {pool['version']}{core}, {threads} thread{'s' * (threads != 1)}"
     if not pools:
         yield "missing", "blas", "numpy's BLAS is not one that threadpoolctl knows: its threads cannot be set from here"
+
+
+def machine() -> Iterator[Line]:
+    """Are the kernels of large graphs compiled? Asked without numba, which takes a second to import."""
+    if missing := [name for name in ("numba", "llvmlite") if importlib.util.find_spec(name) is None]:
+        yield ("missing", "machine", f"not installed: {', '.join(missing)}; large graphs run by NumPy's kernels. "
+               "Try: pip install numba")
+        return
+    from .machine import kept
+
+    compiled = [folder for folder in kept.folders()
+                if all([os.path.isfile(folder / kept.name_of(part)) for part in kept.PARTS])]
+    refused = ", but MINFLOW_MACHINE=0 does without it" * (os.environ.get("MINFLOW_MACHINE") == "0")
+    if compiled:
+        yield "ok", "machine", f"compiled for this processor ({compiled[0]}){refused}"
+    else:
+        yield ("missing", "machine", f"not compiled yet: the first large graph begins to, in the background{refused}. "
+               "Try: minflow warmup")
 
 
 def jupyter() -> Iterator[Line]:

@@ -406,6 +406,34 @@ def test_doctor_speaks_when_a_check_fails(capsys, monkeypatch):
     assert code == 1 and lines["numpy"] == ("broken", "OSError: a library is damaged") and "gpu" in lines
 
 
+@pytest.mark.parametrize("said, refused", [("0", True), ("", False)])
+def test_doctor_on_the_machine(capsys, monkeypatch, tmp_path, said, refused):
+    kept = pytest.importorskip("minflow.machine.kept", reason="llvmlite is not installed")
+    pytest.importorskip("numba", reason="numba is not installed")
+    monkeypatch.setenv("MINFLOW_KERNELS", str(tmp_path))
+    monkeypatch.setenv("MINFLOW_MACHINE", said)
+    for part in kept.PARTS:
+        state, text = lines_of_doctor(capsys)[1]["machine"]
+        assert state == "missing" and text.startswith("not compiled yet") and text.endswith("Try: minflow warmup")
+        (tmp_path / kept.name_of(part)).touch()
+    state, text = lines_of_doctor(capsys)[1]["machine"]
+    assert state == "ok" and str(tmp_path) in text and ("MINFLOW_MACHINE=0 does without" in text) is refused
+
+
+def test_doctor_without_numba(capsys, monkeypatch):
+    real = doctor.importlib.util.find_spec
+    monkeypatch.setattr(doctor.importlib.util, "find_spec", lambda name: None if name == "numba" else real(name))
+    code, lines = lines_of_doctor(capsys)
+    assert code == 0 and lines["machine"] == (
+        "missing", "not installed: numba; large graphs run by NumPy's kernels. Try: pip install numba")
+
+
+def test_doctor_does_not_import_numba():
+    code = "import sys; from minflow import doctor; print([*doctor.machine()], 'numba' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
+    assert "machine" in done.stdout and done.stdout.endswith("False\n"), done.stderr
+
+
 def test_doctor_without_jupyter(capsys, monkeypatch):
     real = doctor.importlib.util.find_spec
     monkeypatch.setattr(doctor.importlib.util, "find_spec", lambda name: None if name == "jupyterlab" else real(name))

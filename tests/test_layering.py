@@ -102,7 +102,7 @@ ROOMS = {
     "cli": ["course", "headless", "doctor", "exercises", "machine", "core.base.errors"],
     "course": ["io.atomic", "io.temporary"],
     "headless": [],
-    "doctor": ["course"],
+    "doctor": ["course", "machine.kept"],
     "__main__": ["cli"],
 }
 # These speak of the package as a whole (its version, its notebooks): they may import `minflow` itself.

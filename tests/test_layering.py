@@ -354,7 +354,7 @@ LATE = {"minflow.headless",    # imported by `minflow run` only
                                                  "winograd", "depthwise", "norm", "pool", "steps",
                                                  "program", "gemm",
                                                  "shared", "blocks_norm", "blocks_depthwise", "blocks_slide",
-                                                 "blocks_pool", "elementary", "clusters",
+                                                 "blocks_pool", "elementary", "clusters", "cluster_loops",
                                                  "updates", "elementwise", "recorder",
                                                  "dropout", "cross_entropy", "recurrent")],  # where `machine.use` runs
         "minflow.compat.einops", "minflow.compat.einops_backend"}    # where a program imports einops

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .clusters import CODES, operating
+from .cluster_loops import CODES, operating
 from .llvm import LANES, number_at, put
 from .shared import publish
 from .steps import Room, Step, instruction, run_routine, word_at

@@ -1,0 +1,256 @@
+"""What clusters are made of: operations on blocks of numbers, and on the rows of a block.
+
+An operation of a cluster's program is a number in CODES; `operate` does those of vectors. Read next: `clusters.py`,
+which interprets such programs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from . import elementary, llvm
+from .conv import BYTES
+from .jit import Code, compiled, float32, intrinsic, ir, types
+from .llvm import FLOAT, LANES, VECTOR, WORD, function, number_at, put
+from .vectors import add, called, filled, load, load_some, multiply, multiply_add, store, store_some, vector
+
+STEP = LANES * BYTES
+
+
+def larger(builder, a, b):
+    """NaN where one is."""
+    found = builder.select(builder.fcmp_ordered("<", b, a), a, b)
+    return builder.select(builder.fcmp_unordered("uno", a, a), a, found)
+
+
+def smaller(builder, a, b):
+    found = builder.select(builder.fcmp_ordered(">", b, a), a, b)
+    return builder.select(builder.fcmp_unordered("uno", a, a), a, found)
+
+
+def relu6_grad(builder, x, y):
+    flat = builder.or_(builder.fcmp_ordered("<=", y, llvm.filled(0)), builder.fcmp_ordered(">=", y, llvm.filled(6)))
+    return builder.fmul(x, builder.select(flat, llvm.filled(0), llvm.filled(1)))
+
+
+BODIES: dict[str, tuple[int, Callable]] = {  # (how many operands, vectors to a vector)
+    "copy": (1, lambda builder, x: x),
+    "add": (2, lambda builder, x, y: builder.fadd(x, y)),
+    "sub": (2, lambda builder, x, y: builder.fsub(x, y)),
+    "mul": (2, lambda builder, x, y: builder.fmul(x, y)),
+    "div": (2, lambda builder, x, y: builder.fdiv(x, y)),
+    "maximum": (2, larger),
+    "minimum": (2, smaller),
+    "relu": (1, lambda builder, x: builder.select(builder.fcmp_ordered("<=", x, llvm.filled(0)), llvm.filled(0), x)),
+    "relu_grad": (2, lambda builder, x, y: builder.fmul(
+        x, builder.select(builder.fcmp_unordered("!=", y, llvm.filled(0)), llvm.filled(1), llvm.filled(0)))),
+    "relu6": (1, lambda builder, x: elementary.kept(builder, x, 0, 6)),
+    "relu6_grad": (2, relu6_grad),
+    "where": (3, lambda builder, mask, x, y: builder.select(
+        builder.fcmp_ordered("==", mask, llvm.filled(0)), y, x)),
+    "mul_add": (3, llvm.multiply_add),
+    "leak": (3, lambda builder, grad, x, slope: builder.select(
+        builder.fcmp_ordered(">", x, llvm.filled(0)), grad, builder.fmul(grad, slope))),
+    "abs": (1, elementary.size_of),
+    "sqrt": (1, lambda builder, x: called(builder, f"llvm.sqrt.v{LANES}f32", VECTOR, x)),
+    "exp": (1, elementary.exp),
+    "log": (1, elementary.log),
+    "tanh": (1, elementary.tanh),
+    "erf": (1, elementary.erf),
+}
+CODES = {name: number for number, name in enumerate((*BODIES, "spread", "row_sum", "row_max", "row_dot", "column_sum"))}
+SPREAD, ROW_SUM, ROW_MAX, ROW_DOT = [CODES[name] for name in ("spread", "row_sum", "row_max", "row_dot")]
+BY_ROW = 1  # in place of an operand's step: it has a number for each row
+
+
+@function("operate", 9, inline=False)
+def operate(builder, code, out, a, b, c, a_step, b_step, c_step, count):
+    """out = code(a, b, c), so many vectors; a step is 0 where an operand is one vector."""
+    done = builder.append_basic_block("done")
+    choice = builder.switch(code, done)
+    for number, (operands, body) in enumerate(BODIES.values()):
+        block = builder.append_basic_block("case")
+        choice.add_case(llvm.word(number), block)
+        builder.position_at_end(block)
+        steps = [llvm.word(STEP), *(a_step, b_step, c_step)[:operands]]
+
+        def once(k, places, operands=operands, body=body, steps=steps):
+            target, *sources = places
+            llvm.store(builder, body(builder, *[llvm.load(builder, x) for x in sources]), target)
+            return [builder.add(x, step) for x, step in zip(places, steps)]
+
+        llvm.loop(builder, count, [out, *(a, b, c)[:operands]], once)
+        builder.branch(done)
+    builder.position_at_end(done)
+
+
+@Code
+def operating(code, out, a, b, c, a_step, b_step, c_step, count, _, _1, _2):
+    """`operate`, for all instructions."""
+    operate(code, out, a, b, c, a_step, b_step, c_step, count)
+
+
+def across(builder, name: str, x, flag: str, *start):
+    """One number of a vector's lanes, two and two."""
+    kind = f"llvm.vector.reduce.{name}.v{LANES}f32"
+    found = builder.module.globals.get(kind)
+    if found is None:
+        found = ir.Function(builder.module, ir.FunctionType(FLOAT, [*[one.type for one in start], VECTOR]), kind)
+    return builder.call(found, [*start, x], fastmath=(flag,))
+
+
+@intrinsic
+def sum_of_lanes(context, x):
+    return types.float32(vector), lambda context, builder, _, a: across(
+        builder, "fadd", a[0], "reassoc", ir.Constant(FLOAT, -0.0))
+
+
+@intrinsic
+def most_of_lanes(context, x):
+    """NaN where one is."""
+    def code(context, builder, signature, arguments):
+        lanes = builder.fcmp_unordered("uno", arguments[0], arguments[0])
+        some = builder.icmp_unsigned("!=", builder.bitcast(lanes, ir.IntType(LANES)), ir.IntType(LANES)(0))
+        return builder.select(some, FLOAT(math.nan), across(builder, "fmax", arguments[0], "nnan"))
+    return types.float32(vector), code
+
+
+@intrinsic
+def maximum(context, x, y):
+    return vector(vector, vector), lambda context, builder, _, a: larger(builder, *a)
+
+
+@intrinsic
+def mask_at(context, base):
+    """16 bytes as numbers, 1 where a byte is not 0."""
+    def code(context, builder, signature, arguments):
+        kind = ir.VectorType(ir.IntType(8), LANES)
+        found = builder.load(builder.inttoptr(arguments[0], kind.as_pointer()), align=1)
+        nothing = ir.Constant(kind, [0] * LANES)
+        return builder.select(builder.icmp_unsigned("!=", found, nothing), llvm.filled(1), llvm.filled(0))
+    return vector(types.int64), code
+
+
+@intrinsic
+def byte_at(context, base):
+    def code(context, builder, signature, arguments):
+        pointer = builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
+        return builder.zext(builder.load(pointer), WORD)
+    return types.int64(types.int64), code
+
+
+@intrinsic
+def put_word(context, words, i, word):
+    def code(context, builder, signature, arguments):
+        pointer = builder.inttoptr(arguments[0], WORD.as_pointer())
+        builder.store(arguments[2], builder.gep(pointer, [arguments[1]]))
+        return context.get_dummy_value()
+    return types.void(types.int64, types.int64, types.int64), code
+
+
+@compiled
+def copy_in(source, target, count):
+    """So many numbers, and zeros up to a whole vector."""
+    for i in range(0, count, LANES):
+        store(target + i * BYTES, load_some(source + i * BYTES, count - i, filled(float32(0))))
+
+
+@compiled
+def copy_out(source, target, count):
+    for i in range(0, count, LANES):
+        store_some(target + i * BYTES, count - i, load(source + i * BYTES))
+
+
+@compiled
+def masks_in(source, target, count):
+    whole = count // LANES * LANES
+    for i in range(0, whole, LANES):
+        store(target + i * BYTES, mask_at(source + i))
+    for i in range(whole, count):
+        put(target, i, float32(1) if byte_at(source + i) else float32(0))
+
+
+@compiled
+def spread_rows(out, a, rows, columns):
+    """Each number over its row; what goes beyond a row is written over by the next."""
+    for r in range(rows):
+        number, p = filled(number_at(a, r)), out + r * columns * BYTES
+        for q in range(p, p + columns * BYTES, STEP):
+            store(q, number)
+
+
+@compiled
+def sum_rows(out, a, rows, columns):
+    zeros, left, whole = filled(float32(0)), columns % LANES, columns // (4 * LANES) * 4 * STEP
+    for r in range(rows):
+        p = a + r * columns * BYTES
+        end = p + columns // LANES * STEP
+        found = load_some(end, left, zeros) if left else zeros
+        u = v = w = zeros
+        for q in range(p, p + whole, 4 * STEP):
+            found, u = add(found, load(q)), add(u, load(q + STEP))
+            v, w = add(v, load(q + 2 * STEP)), add(w, load(q + 3 * STEP))
+        for q in range(p + whole, end, STEP):
+            found = add(found, load(q))
+        put(out, r, sum_of_lanes(add(add(found, u), add(v, w))))
+
+
+@compiled
+def sum_products(out, a, b, rows, columns):
+    """Of the numbers of two rows."""
+    zeros, left, whole = filled(float32(0)), columns % LANES, columns // (2 * LANES) * 2 * STEP
+    for r in range(rows):
+        p, apart = a + r * columns * BYTES, b - a
+        end = p + columns // LANES * STEP
+        found = other = zeros
+        if left:
+            found = multiply(load_some(end, left, zeros), load_some(end + apart, left, zeros))
+        for q in range(p, p + whole, 2 * STEP):
+            found = multiply_add(load(q), load(q + apart), found)
+            other = multiply_add(load(q + STEP), load(q + STEP + apart), other)
+        for q in range(p + whole, end, STEP):
+            found = multiply_add(load(q), load(q + apart), found)
+        put(out, r, sum_of_lanes(add(found, other)))
+
+
+@compiled
+def most_of_rows(out, a, rows, columns):
+    least, left, whole = filled(float32(-np.inf)), columns % LANES, columns // (2 * LANES) * 2 * STEP
+    for r in range(rows):
+        p = a + r * columns * BYTES
+        end = p + columns // LANES * STEP
+        found = load_some(end, left, least) if left else least
+        other = least
+        for q in range(p, p + whole, 2 * STEP):
+            found, other = maximum(found, load(q)), maximum(other, load(q + STEP))
+        for q in range(p + whole, end, STEP):
+            found = maximum(found, load(q))
+        put(out, r, most_of_lanes(maximum(found, other)))
+
+
+@compiled
+def sum_columns(out, a, rows, columns):
+    """out += the sum of these rows, which is taken first: sums of sums round less."""
+    zeros, left, end, apart = filled(float32(0)), columns % LANES, columns // LANES * STEP, columns * BYTES
+    for q in range(0, end, STEP):
+        found = zeros
+        for p in range(a + q, a + q + rows * apart, apart):
+            found = add(found, load(p))
+        store(out + q, add(load(out + q), found))
+    if left:
+        found = zeros
+        for p in range(a + end, a + end + rows * apart, apart):
+            found = add(found, load_some(p, left, zeros))
+        store(out + end, add(load(out + end), found))
+
+
+@compiled
+def operand(place, step, r, columns, spare):
+    """Where row r of it stands. One that has a number for each row is spread."""
+    if step == BY_ROW:
+        store(spare, filled(number_at(place, r)))
+        return spare
+    return place + r * columns * BYTES if step else place

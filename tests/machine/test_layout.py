@@ -5,7 +5,7 @@ import pytest
 
 import minflow as flow
 from minflow import nn
-from minflow.compiler.fusion import FUSION, blocks
+from minflow.compiler.fusion import FUSION, Setting, blocks
 from minflow.compiler.fusion.layout import layout
 from minflow.compiler.passes import PASSES
 from minflow.compiler.passes.rewrite import rewritten
@@ -262,7 +262,8 @@ def test_what_a_node_does_is_written():
 
 
 @pytest.fixture
-def machine_passes():
+def machine_passes(monkeypatch):
+    monkeypatch.setattr(Setting, "graphs", "all")
     kept = [*FUSION]
     FUSION[:] = [layout]
     yield

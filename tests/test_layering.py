@@ -97,8 +97,8 @@ ROOMS = {
     "special": ["core", "nn"],
     "fft": ["core"],
     # and, as learners write, `import minflow as flow`
-    "exercises": ["core.base.errors", "core.ir", "core.messages.printing", "core.mode", "compiler.passes", "diagnosis",
-                  "job.queue.stream", "job.session", "views", "course", "io.atomic"],
+    "exercises": ["core.base.errors", "core.ir", "core.messages.printing", "core.mode", "compiler.fusion",
+                  "compiler.passes", "diagnosis", "job.queue.stream", "job.session", "views", "course", "io.atomic"],
     "cli": ["course", "headless", "doctor", "exercises", "machine", "core.base.errors"],
     "course": ["io.atomic", "io.temporary"],
     "headless": [],
@@ -168,7 +168,7 @@ CAPS = {
     "accepted": 380,            # names for other machines: answered for one process and one CPU, or refused
     "compat": 170,              # programs of OneFlow and PyTorch, unchanged
     "machine": 5170,            # vectors, micro-kernels, products by them, loops over planes, steps and who runs them
-    "exercises": 3230,          # the checker, the teacher's tools, translations
+    "exercises": 3235,          # the checker, the teacher's tools, translations
     "exercises.lessons": None,  # an exercise is one file that is read alone
     "face": 1650,               # minflow/__init__.py, the namespaces of one screen each, the command line
     "widgets": 3730,

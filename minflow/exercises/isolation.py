@@ -21,6 +21,7 @@ import numpy as np
 
 import minflow as flow
 
+from ..compiler.fusion import Setting
 from ..core import mode as core_mode
 from ..core.messages.printing import OPTIONS
 from ..diagnosis import notebook
@@ -108,7 +109,8 @@ STATES: list[tuple[Callable, Callable]] = [
     (sys.getrecursionlimit, sys.setrecursionlimit), (sys.gettrace, sys.settrace), (sys.getprofile, sys.setprofile),
     (gc.isenabled, lambda on: gc.enable() if on else gc.disable()), (folder, to_folder),
     (lambda: dict(os.environ), set_environment), (interrupt, set_interrupt),
-    (sys.getswitchinterval, sys.setswitchinterval), (lambda: sys.path[:], set_path)]
+    (sys.getswitchinterval, sys.setswitchinterval), (lambda: sys.path[:], set_path),
+    (lambda: Setting.graphs, lambda which: setattr(Setting, "graphs", which))]
 ONE = threading.RLock()  # one at a time: what is put back here belongs to all threads
 
 
@@ -161,6 +163,7 @@ def isolated() -> Iterator[Isolated]:
         states = [get() for get, put in STATES]
         out, err, noticed = sys.stdout, sys.stderr, flow.notices(True)
         sys.stdout = sys.stderr = mine = Printed(out)
+        Setting.graphs = "none"  # a verdict does not depend on what is compiled here
         try:
             with tamed(), own_session():
                 yield result

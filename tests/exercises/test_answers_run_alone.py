@@ -10,10 +10,12 @@ import pytest
 
 import minflow as flow
 import minflow.typing as tp
+from minflow.compiler.fusion import FUSED, PLAIN, Setting
 from minflow.core import mode
 from minflow.exercises import isolation
 from minflow.exercises.definition import Exercise, case
 from minflow.exercises.judge import judge
+from minflow.machine.demand import level
 from tests.exercises.answers import typed
 
 
@@ -216,3 +218,12 @@ def test_the_answer_cannot_be_read_from_the_caller():
                 frame = frame.f_back
     """)
     assert not found.ok
+
+
+def test_a_verdict_does_not_depend_on_what_is_compiled(monkeypatch):
+    monkeypatch.setattr(Setting, "graphs", "all")
+    monkeypatch.setattr(Setting, "eager", False)
+    assert level([], exact=False) == FUSED
+    with isolation.isolated():
+        assert level([], exact=False) == PLAIN
+    assert Setting.graphs == "all"

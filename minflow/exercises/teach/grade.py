@@ -168,7 +168,7 @@ def run(exercise: Exercise, cells_before: list[str], answer: str, limits: Limits
     kept = {key: value for key, value in os.environ.items() if key != "NBGRADER_EXECUTION"}
     settings = {"MINFLOW_GRADING": "1", "MINFLOW_LIVE": "0", "MINFLOW_CARDS": "0", "MINFLOW_PROGRESS": "0",
                 "MINFLOW_WORD": limits.word, "MINFLOW_SEED": str(limits.seed), "MINFLOW_LANG": "en",
-                "OPENBLAS_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8", "MPLBACKEND": "agg"}
+                "MINFLOW_MACHINE": "0", "OPENBLAS_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8", "MPLBACKEND": "agg"}
     with tempfile.TemporaryDirectory(prefix="minflow-grade-", ignore_cleanup_errors=True) as folder, \
             tempfile.TemporaryFile() as out:
         process = subprocess.Popen([sys.executable, "-I", "-X", "utf8", "-c", START.format(path=path)],

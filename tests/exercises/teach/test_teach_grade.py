@@ -137,9 +137,11 @@ def test_memory_is_limited():
     assert judged("data = bytearray(300_000_000)\n" + SLOPE)["outcome"] == "right"
 
 
-def test_a_new_process_and_nothing_of_ours():
+def test_a_new_process_and_nothing_of_ours(monkeypatch):
+    monkeypatch.delenv("MINFLOW_MACHINE", raising=False)  # large graphs on the machine, where it is compiled
     # Nor is anything written into this learner's progress, or taken from nbgrader's settings.
-    answer = "import os, sys\nassert os.environ['MINFLOW_PROGRESS'] == '0' and 'NBGRADER_EXECUTION' not in os.environ\n"
+    answer = ("import os, sys\nassert os.environ['MINFLOW_PROGRESS'] == os.environ['MINFLOW_MACHINE'] == '0'\n"
+              "assert 'NBGRADER_EXECUTION' not in os.environ\n")
     assert judged(answer + "assert 'pytest' not in sys.modules\n" + SLOPE)["outcome"] == "right"
 
 

@@ -72,14 +72,15 @@ topk = define(
 
 @kernel(topk)
 def _(xp, x, k, axis, descending, out=None):
-    last = xp.moveaxis(x, axis, -1)
-    found = places_of_few(xp, last, k, descending)
-    if found is None:
-        found = sort.kernel(last, axis=last.ndim - 1, descending=descending)[1][..., :k]
-    indices = xp.moveaxis(found, -1, axis)
-    values = xp.take_along_axis(x, indices, axis)
+    indices = places_of_few(xp, xp.moveaxis(x, axis, -1), k, descending)
+    if indices is None:
+        found = sort.kernel(x, axis=axis, descending=descending)
+        values, indices = [a[(*(slice(None),) * axis, slice(k))] for a in found]
+    else:
+        indices = xp.moveaxis(indices, -1, axis)
+        values = xp.take_along_axis(x, indices, axis)
     if out is None:
-        return values, xp.ascontiguousarray(indices)
+        return xp.ascontiguousarray(values), xp.ascontiguousarray(indices)
     return settle(xp, values, out[0]), settle(xp, indices, out[1])
 
 

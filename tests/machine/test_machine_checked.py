@@ -74,6 +74,14 @@ def mobile():
                          ), (9, 3, 30, 26)
 
 
+def resized():
+    return nn.Sequential(
+        nn.Conv2d(3, 32, 3, 2, 1), nn.ReLU(), nn.MaxPool2d(3, 2, 1), nn.Conv2d(32, 24, 3, padding=1), nn.ReLU(),
+        nn.AvgPool2d(3, 2, 1, ceil_mode=True, count_include_pad=False), nn.Upsample(scale_factor=3, mode="bilinear"),
+        nn.Conv2d(24, 20, 1), nn.Upsample(scale_factor=2, mode="nearest"), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
+        nn.Linear(20, 10)), (9, 3, 46, 42)
+
+
 def dense():
     return nn.Sequential(nn.Linear(130, 90), nn.GELU(), nn.LayerNorm(90), nn.Linear(90, 64), nn.Tanh(),
                          nn.Linear(64, 10)), (50, 130)
@@ -94,7 +102,8 @@ class Attention(nn.Module):
         return self.head(x.flatten(1))
 
 
-MODELS = {"lenet": lenet, "mobile": mobile, "dense": dense, "attention": lambda: (Attention(), (8, 20, 48))}
+MODELS = {"lenet": lenet, "mobile": mobile, "resized": resized, "dense": dense,
+          "attention": lambda: (Attention(), (8, 20, 48))}
 OPTIMIZERS = {"sgd": lambda p: flow.optim.SGD(p, lr=0.05),
               "momentum": lambda p: flow.optim.SGD(p, lr=0.05, momentum=0.9),
               "adamw": lambda p: flow.optim.AdamW(p, lr=1e-3)}

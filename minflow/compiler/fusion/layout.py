@@ -23,7 +23,7 @@ from ..passes.masks import small_masks
 from . import blocks
 
 LEAST = 1 << 20  # multiplications of a convolution; below, turning its images costs more than it gains
-ALONE = 1 << 14  # pixels that an operation meets which makes up for turning its images by itself
+ALONE = 1 << 11  # pixels that an operation meets which makes up for turning its images by itself
 FEW = 16  # channels: fewer are read where they lie
 ACTS = {elementwise.relu: "relu", activation.relu6: "relu6"}
 SLOPES = {elementwise.relu_grad: "relu", activation.relu6_grad: "relu6"}

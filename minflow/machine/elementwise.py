@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from .cluster_loops import CODES, operating
+from .clusters import FULL, ROW, Bytecode
 from .llvm import LANES, number_at, put
 from .shared import publish
 from .steps import Room, Step, instruction, run_routine, word_at
@@ -105,16 +106,31 @@ def row_of(x, shape: tuple) -> np.ndarray | None:
     return x if own and own == shape[len(shape) - len(own) :] else None
 
 
-def joined(name: str, a, b, out: np.ndarray) -> list[Step] | None:
+def joined(name: str, a, b, out: np.ndarray, room: Room) -> list[Step] | None:
     """Of two arrays or numbers, one of which is as large as the result."""
     if not flat(out):
         return None
     rows = [x if flat(x) and x.size == out.size else row_of(x, out.shape) for x in (a, b)]
     if rows[0] is None or rows[1] is None or out.size > max(rows[0].size, rows[1].size):
-        return None
+        return by_channel(name, a, b, out, room)
     least = min(row.size for row in rows)
     width = WIDTH if least == out.size else least
     return along(name, *rows, out, width, *[0 if row.size < out.size else width for row in rows])
+
+
+def by_channel(name: str, a, b, out: np.ndarray, room: Room) -> list[Step] | None:
+    """Of images (N, C, ...) and a number for each channel, as (1, C, 1, ...)."""
+    if not flat(a, b) or out.ndim < 3 or not out.size or out.shape[1] == 1:
+        return None
+    channels, pixels = out.shape[1], math.prod(out.shape[2:])
+    alike = (1, channels, *[1] * (out.ndim - 2))
+    if {(1,) * (out.ndim - x.ndim) + x.shape for x in (a, b)} != {out.shape, alike}:
+        return None
+    bytecode = Bytecode(len(out) * channels, pixels)
+    operands = [bytecode.input(i, FULL, bytecode.rows) if x.shape == out.shape else bytecode.input(i, ROW, channels)
+                for i, x in enumerate((a, b))]
+    bytecode.output(bytecode(name, *operands), FULL)
+    return bytecode.finished().steps([a, b], [out], room)
 
 
 def along(name: str, a, b, out, width: int, a_next: int, b_next: int) -> list[Step]:
@@ -135,15 +151,15 @@ def add(arrays: Sequence, outs: Sequence, room: Room) -> list[Step] | None:
     (x, number), (out,) = arrays, outs
     if isinstance(number, int) and out.dtype == np.int64 and out.flags.c_contiguous and x.size < WIDTH:
         return [count_up(1, x, number, out, x.size)] if x.dtype == out.dtype and x.flags.c_contiguous else None
-    return joined("add", *arrays, out)
+    return joined("add", *arrays, out, room)
 
 
 def sub(arrays: Sequence, outs: Sequence, room: Room) -> list[Step] | None:
-    return joined("sub", *arrays, *outs)
+    return joined("sub", *arrays, *outs, room)
 
 
 def mul(arrays: Sequence, outs: Sequence, room: Room) -> list[Step] | None:
-    return joined("mul", *arrays, *outs)
+    return joined("mul", *arrays, *outs, room)
 
 
 def relu(arrays: Sequence, outs: Sequence, room: Room) -> list[Step] | None:

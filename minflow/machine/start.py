@@ -46,8 +46,14 @@ STEPS: dict[Op, str] = {op: module for module, ops in {
     "updates": (update.sgd, update.sgd_momentum, update.adam),
 }.items() for op in ops}  # op -> the module in which a builder of its name makes its steps
 ONLY_IN_PLANS = ("elementwise", "dropout", "updates")  # NumPy has the same bits, and costs less for one call
-LARGE = {elementwise.erf, activation.relu6_grad}  # in eager, too, from LEAST numbers on
-LEAST = 1 << 12
+LEAST = 1 << 12  # numbers
+ALSO_EAGER: dict[Op, Callable[..., bool]] = {  # of these, where eager is slower for these arrays
+    elementwise.erf: lambda x: x.size >= LEAST,
+    activation.relu6_grad: lambda x, y: x.size >= LEAST,
+    **dict.fromkeys((elementwise.add, elementwise.sub, elementwise.mul), lambda x, y: (
+        x.__class__ is y.__class__ is np.ndarray and x.ndim > 2 and x.size >= LEAST and y.size == x.shape[1]
+        and not 4 < x[0, 0].size < 256 and x[0, 0].size > 1)),  # NumPy goes along planes of other sizes as quickly
+}
 PLAIN: dict[Op, Callable] = {}  # NumPy's kernels, while the machine is used
 LATE = 1.0  # seconds after which a compilation is spoken of
 LATER = """minflow: kernels for this processor are compiled in the background, once per installation (half a minute).
@@ -90,8 +96,8 @@ def bring_in(eager: bool) -> None:
     for op, module in STEPS.items():
         PLAIN[op] = at_once = op.kernel
         builder = builder_of(op)
-        if module not in ONLY_IN_PLANS or op in LARGE:
-            at_once = either(functools.partial(by_steps, op, builder), op.kernel, LEAST if op in LARGE else 0)
+        if module not in ONLY_IN_PLANS or op in ALSO_EAGER:
+            at_once = either(functools.partial(by_steps, op, builder), op.kernel, ALSO_EAGER.get(op))
         op.steps = InPlans(builder, at_once)
         if eager:
             op.kernel = at_once
@@ -142,11 +148,11 @@ def passes() -> tuple[Callable, ...]:
     return layout, dense, clusters
 
 
-def either(compiled: Callable, plain: Callable, least: int = 0) -> Callable:
-    """A kernel that is compiled where that fits, of so many numbers."""
+def either(compiled: Callable, plain: Callable, pays: Callable[..., bool] | None = None) -> Callable:
+    """A kernel that is compiled where that fits, and pays for these arrays."""
 
     def run(*arrays: Any, out: Any = None, **attrs: Any) -> Any:
-        found = None if least and arrays[0].size < least else compiled(*arrays, **attrs, out=out)
+        found = None if pays and not pays(*arrays) else compiled(*arrays, **attrs, out=out)
         return plain(*arrays, **attrs, out=out) if found is None else found
 
     return run

@@ -71,6 +71,36 @@ def test_arithmetic(name, shape):
             check(name, x, part.reshape((1,) * k + part.shape))
 
 
+@pytest.mark.parametrize("shape", [(2, 3, 5), (1, 5, 4, 4), (3, 40, 1, 2), (5, 24, 2, 2), (9, 17, 3, 3), (2, 96, 8, 8),
+                                   (3, 2, 70, 33), (4, 16, 2, 3, 5)])
+def test_a_number_for_each_channel(shape):
+    x, y = numbers(shape), numbers((shape[1], *[1] * (len(shape) - 2)), 1)
+    for name in ("add", "sub", "mul"):
+        for part in (y, y[None]):
+            check(name, x, part)
+            check(name, part, x)
+    for part in (y[:1, ..., 0], y[:1], np.float32(2).reshape(())):  # one channel, or one number for all: NumPy's
+        assert by_steps("mul", [x[:, :1].copy(), part.reshape((1,) * part.ndim)], np.empty_like(x[:, :1])) is None
+
+
+def test_eager_adds_numbers_of_channels_by_steps(monkeypatch):
+    before, called = machine.used(), []
+    machine.use()
+    try:
+        from minflow.machine import eager
+
+        usual = eager.Call.__call__
+        monkeypatch.setattr(eager.Call, "__call__", lambda self, arrays: called.append(1) or usual(self, arrays))
+        x, y = flow.rand(64, 16, 2, 2), flow.rand(1, 16, 1, 1)
+        assert np.array_equal((x * y).numpy(), x.numpy() * y.numpy()) and len(called) == 1
+        for other in (x, 2.0, flow.rand(2), flow.rand(64, 16, 1, 1)):
+            x * other
+        x[:2] * y, x.reshape(4, 16, 8, 8) * y
+        assert len(called) == 1
+    finally:
+        machine.use(before)
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 def test_activations_and_copies(shape):
     x, y = numbers(shape), np.asarray(np.maximum(numbers(shape, 1), 0))

@@ -275,7 +275,8 @@ class Bytecode:
                 gone.add(place)
             elif line[0] == ROW_SUM and line[2] in products and products[line[2]][5:7] == [STEP, STEP]:
                 gone.add(line[2])
-                line[0], line[2:4] = ROW_DOT, products.pop(line[2])[2:4]
+                a, b = products.pop(line[2])[2:4]
+                line[0], line[2:5] = ROW_DOT, [a, b, a]  # all three are read, for who is free when
         self.lines = [line for line in self.lines if line[1] not in gone]
 
     def finished(self) -> Bytecode:

@@ -193,6 +193,14 @@ def test_products_are_joined_with_sums_and_numbers_of_rows_read_where_they_stand
     assert lines.count("spread") == (0 if columns % 16 == 0 else 2)
 
 
+@pytest.mark.parametrize("shape", [(27, 7), (2, 27, 5), (40, 33), (16, 7)])
+def test_what_a_sum_of_products_reads_is_kept(shape):
+    """Rows of odd lengths are copied, and the number of a row is spread: never over the copy."""
+    arrays = [np.random.default_rng(0).standard_normal(shape).astype("f4")]
+    (node,) = clusters_of(lambda x: x / (x.square().sum(-1, keepdim=True) + 1).sqrt(), arrays)
+    near(node, arrays)
+
+
 @pytest.mark.parametrize("size", [5, 1024, 1025, 5000, 70001])
 def test_nan_and_infinity_are_numpys(size):
     x = np.resize(np.array(EDGES, "f4"), size)

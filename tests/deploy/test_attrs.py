@@ -15,6 +15,7 @@ from minflow import nn
 from minflow.core.base.errors import MinflowError
 from minflow.core.infer import consult
 from minflow.core.op import OPS
+from minflow.core.ops import update_adaptive as update_adaptive  # read at the first optimizer of these
 from minflow.core.ops.examples import cases
 from minflow.core.ops.shape import getitem
 from minflow.core.spec import Spec, bfloat16, float32, float64, int64

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from .examples import case, distinct, floats, ints
+from ..base.errors import OutOfRangeError
 from ..op import define, kernel
 from ..spec import Spec, int64
 from .index import scatter
@@ -49,6 +50,8 @@ GROUP = 16  # numbers of which a search for the first few looks at one
 
 def first_ones(x: Spec, k: int, axis: int, descending: bool):
     need_axis("topk", x, axis)
+    if not 0 <= k <= x.shape[axis]:
+        raise OutOfRangeError(f"topk: k is {k}, but axis {axis} of {{x}} has size {x.shape[axis]}")
     found = x.but(shape=(*x.shape[:axis], k, *x.shape[axis + 1 :]))
     return found, found.but(dtype=int64)
 

@@ -46,7 +46,8 @@ if COMPILES:
 else:
     numba = carray = float32 = float64 = types = intrinsic = register_model = PrimitiveModel = Unneeded()
 
-compiled = numba.njit(nogil=True, error_model="numpy")  # called by other compiled code
+# Called by other compiled code alone.
+compiled = numba.njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
 inlined = numba.njit(inline="always")  # written into who calls it, instead of being compiled apart, and again there
 CODES: list[Code] = []  # of this room
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 pytest.importorskip("numba")
 from minflow import machine
 from minflow.core.ops.linalg import matmul
-from minflow.machine import gemm, memory, steps, threads
+from minflow.machine import gemm, program, steps, threads
 
 EPS = float(np.finfo("f4").eps)
 ZONE, SENTINEL = 4096, np.float32(-1.5e30)
@@ -145,7 +145,7 @@ def test_same_bits_with_any_number_of_threads(left, right, monkeypatch):
     results = []
     for count in (1, 2, 3, 4):
         monkeypatch.setattr(threads, "number", lambda count=count: count)
-        memory.scratch("step", 1 << 20).fill(np.nan)  # of this thread; what others hold is of earlier products
+        program.OWN.grow(1 << 22), program.OWN.memory.fill(255)  # NaN; what others hold is of earlier products
         results.append(product(a, b))
     assert all(np.array_equal(results[0], other) for other in results[1:])
 

@@ -103,7 +103,7 @@ class Plan(Layout):
         self.inputs: list[tuple[int | None, np.ndarray | None]] = []
         for source in self.graph.inputs:
             value = Value(source, 0, source.out_specs[0])
-            if value.spec.nbytes <= COPIED or is_steady(value, self.uses):
+            if value.spec.nbytes <= COPIED or self.kernels and is_steady(value, self.uses):
                 self.env[value] = np.empty(value.spec.shape, value.spec.np)
                 self.inputs.append((None, self.env[value]))
             else:

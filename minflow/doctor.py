@@ -91,6 +91,10 @@ def machine() -> Iterator[Line]:
         return
     from .machine import kept
 
+    if not kept.tested():
+        yield ("unused", "machine", "its kernels have run on Linux with AVX2 alone: large graphs are NumPy's, unless "
+               "a program calls machine.use()")
+        return
     compiled = [folder for folder in kept.folders()
                 if all([os.path.isfile(folder / kept.name_of(part)) for part in kept.PARTS])]
     refused = ", but MINFLOW_MACHINE=0 does without it" * (os.environ.get("MINFLOW_MACHINE") == "0")

@@ -412,6 +412,9 @@ def test_doctor_on_the_machine(capsys, monkeypatch, tmp_path, said, refused):
     pytest.importorskip("numba", reason="numba is not installed")
     monkeypatch.setenv("MINFLOW_KERNELS", str(tmp_path))
     monkeypatch.setenv("MINFLOW_MACHINE", said)
+    monkeypatch.setattr(kept, "tested", lambda: False)
+    assert lines_of_doctor(capsys)[1]["machine"][0] == "unused"
+    monkeypatch.setattr(kept, "tested", lambda: True)
     for part in kept.PARTS:
         state, text = lines_of_doctor(capsys)[1]["machine"]
         assert state == "missing" and text.startswith("not compiled yet") and text.endswith("Try: minflow warmup")

@@ -42,6 +42,11 @@ def processor() -> tuple[str, str]:
             os.environ.get("NUMBA_CPU_FEATURES") or binding.get_host_cpu_features().flatten())
 
 
+def tested() -> bool:
+    """Is this a system that the kernels have run on? On others graphs take them where a program says so."""
+    return sys.platform == "linux" and {"+avx2", "+fma"} <= {*processor()[1].split(",")}
+
+
 @functools.cache
 def stamp() -> str:
     """Changes with the processor, with LLVM, and with any file of this room."""

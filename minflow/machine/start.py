@@ -125,6 +125,8 @@ def by_default() -> bool:
     if importlib.util.find_spec("llvmlite") is not None:
         from . import kept
 
+        if not kept.tested():
+            return False
         if kept.load():
             bring_in(eager=False)
             FUSION[:] = passes()

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("numba", reason="the machine is compiled by numba, which is not installed")
 
-from minflow.machine import start
+from minflow.machine import kept, start
 
 PROGRAM = """
     import sys
@@ -71,6 +71,8 @@ def said(first="", **environment):
 
 @pytest.fixture(scope="module", autouse=True)
 def compiled():
+    if not kept.tested():
+        pytest.skip("on this system graphs do not take the machine by themselves")
     start.warmup()
 
 
@@ -83,6 +85,14 @@ def test_large_graphs_run_on_it_and_numba_is_not_imported():
 def test_the_environment_refuses_it():
     lines, messages = said(MINFLOW_MACHINE="0")
     assert lines == ["plain True"] * 3 + ["False False"] and not messages
+
+
+def test_on_other_systems_it_is_not_begun():
+    lines, messages = said(NO_OTHER + """
+    from minflow.machine import kept
+    kept.tested = lambda: False
+""")
+    assert lines == ["plain True"] * 3 + ["False True"] and not messages
 
 
 def test_where_nothing_is_compiled_another_process_begins_to(tmp_path):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from llvmlite import ir as ir
@@ -99,16 +99,29 @@ def compile_part(part: int) -> None:
 
 
 def part_of(part: int) -> list[Code]:
-    """By files, since the functions of one call the same others; what is longer takes longer."""
+    """By files, since the functions of one call the same others, which a process compiles once; what has more
+    instructions of Python's takes longer."""
     files: dict[str, list[Code]] = {}
     for code in CODES:
         files.setdefault(code.function.__module__, []).append(code)
-    parts: list[list[Code]] = [[] for _ in kept.PARTS]
-    for codes in sorted(files.values(), key=lambda codes: (-length(codes), codes[0].name)):
-        min(parts, key=length).extend(codes)
-    return parts[part]
+    all_met = {name: {one for code in codes for one in met(code.function)} for name, codes in files.items()}
+    parts: list[tuple[list[Code], set]] = [([], set()) for _ in kept.PARTS]
+    for name in sorted(files, key=lambda name: (-length(all_met[name]), name)):
+        codes, known = min(parts, key=lambda one: length(one[1] | all_met[name]))
+        codes += files[name]
+        known |= all_met[name]
+    return parts[part][0]
 
 
-def length(codes: list[Code]) -> int:
-    """Of the functions' own instructions for Python."""
-    return sum([len(code.function.__code__.co_code) for code in codes])
+def met(function: Callable) -> Iterator[Callable]:
+    """It, and what it calls that is compiled."""
+    yield function
+    for name in function.__code__.co_names:
+        called = getattr(function.__globals__.get(name), "py_func", None)
+        if called is not None:
+            yield from met(called)
+
+
+def length(functions: set[Callable]) -> int:
+    """Bytes of their instructions for Python."""
+    return sum([len(function.__code__.co_code) for function in functions])

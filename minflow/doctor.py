@@ -89,8 +89,11 @@ def machine() -> Iterator[Line]:
         yield ("missing", "machine", f"not installed: {', '.join(missing)}; large graphs run by NumPy's kernels. "
                "Try: pip install numba")
         return
-    from .machine import kept
-
+    try:
+        from .machine import kept
+    except (ImportError, OSError) as error:
+        yield "missing", "machine", f"llvmlite cannot be loaded ({error}); large graphs run by NumPy's kernels"
+        return
     if not kept.tested():
         yield ("unused", "machine", "its kernels have run on Linux with AVX2 alone: large graphs are NumPy's, unless "
                "a program calls machine.use()")

@@ -32,7 +32,7 @@ from .where import NOTICES, caller, describe, fail, name_of
 
 def backprop(roots: Sequence, seeds: Sequence, retain_graph: bool, create_graph: bool, wanted: Iterable[Value] = ()):
     """Gradients by Value: of every leaf that the roots depend on, and of the values in `wanted`."""
-    freed, wanted = Freed(caller(3)), set(wanted)
+    where, wanted = caller(3), set(wanted)
     grads: dict[Value, object] = {}
     token = MODE.set(MODE.get().but(grad=create_graph))
     mode = MODE.get()
@@ -64,7 +64,7 @@ def backprop(roots: Sequence, seeds: Sequence, retain_graph: bool, create_graph:
                 accumulate(grads, value, gi)
             # a trace refuses it too
             if not retain_graph and (node.saved or (mode.trace and node.op.saves[node.needs])):
-                node.saved = freed
+                node.saved = Freed(where)
                 if node.op.joint is not None:
                     node.attrs["ctx"].kept = ()
         for value in list(grads):

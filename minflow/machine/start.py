@@ -122,23 +122,28 @@ class InPlans:
 
 def by_default() -> bool:
     """Have the kernels, for graphs alone, where they are compiled. Where they are not, another process begins to."""
-    if importlib.util.find_spec("llvmlite") is not None:
+    try:
         from . import kept
+    except (ImportError, OSError):  # llvmlite is not there, or its library is for another system
+        warn_of_numpy()
+        return False
+    if not kept.tested():
+        return False
+    if kept.load():
+        bring_in(eager=False)
+        FUSION[:] = passes()
+        return True
+    if importlib.util.find_spec("numba") is None:
+        warn_of_numpy()
+    elif kept.folder() is not None and (other := another("start.compile_all(patient=True)")) is not None:
+        other.returncode = 0  # nobody waits for it, or is to be warned that it runs on
+        print(LATER, file=sys.stderr, flush=True)
+    return False
 
-        if not kept.tested():
-            return False
-        if kept.load():
-            bring_in(eager=False)
-            FUSION[:] = passes()
-            return True
-        if importlib.util.find_spec("numba") is not None:
-            if kept.folder() is not None and (other := another("start.compile_all(patient=True)")) is not None:
-                other.returncode = 0  # nobody waits for it, or is to be warned that it runs on
-                print(LATER, file=sys.stderr, flush=True)
-            return False
+
+def warn_of_numpy() -> None:
     warnings.warn("numba is not installed, which compiles kernels for large graphs: they run by NumPy's. "
                   "pip install numba brings it, MINFLOW_MACHINE=0 does without", MinflowWarning, stacklevel=2)
-    return False
 
 
 def passes() -> tuple[Callable, ...]:

@@ -102,12 +102,18 @@ def test_where_nothing_is_compiled_another_process_begins_to(tmp_path):
     assert messages.count("are compiled in the background") == 1
 
 
-def test_without_numba_there_is_one_notice(tmp_path):
-    (tmp_path / "sitecustomize.py").write_text("import importlib.util as util; find = util.find_spec; "
-                                               "util.find_spec = lambda name, *rest: None if name in ('numba', "
-                                               "'llvmlite') else find(name, *rest)")
-    lines, messages = said(PYTHONPATH=os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
-    assert lines == ["plain True"] * 3 + ["False False"] and messages.count("numba is not installed") == 1
+@pytest.mark.parametrize("name", ["numba", "llvmlite"])
+def test_without_numba_there_is_one_notice(tmp_path, name):
+    """Without llvmlite nothing can be loaded, without numba nothing be compiled."""
+    (tmp_path / "sitecustomize.py").write_text(textwrap.dedent(f"""
+        import importlib.util as util, sys
+        find = util.find_spec
+        util.find_spec = lambda name, *rest: None if name == {name!r} else find(name, *rest)
+        sys.modules[{name!r}] = None
+        """))
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    lines, messages = said(NO_OTHER, PYTHONPATH=path, MINFLOW_KERNELS=str(tmp_path))
+    assert lines[:3] == ["plain True"] * 3 and messages.count("numba is not installed") == 1
 
 
 def test_a_job_runs_on_it_too():

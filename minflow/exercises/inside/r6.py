@@ -13,7 +13,7 @@ readings = [
             "Look for what is called on `error`.",
             "A parameter is called as in your model, fc1.weight; any other input as the op calls it."),
     Reading("R6.3", "r6_ours", "core.where.caller",
-            "Which table says whether a file is minflow's own?", "OURS", "while OURS[frame.f_code.co_filename]:",
+            "Which table says whether a file is minflow's own?", "OURS", "while OURS[(code := frame.f_code)",
             "Look at the condition of `while`.",
             "It is worked out once for each file, since every node of a tape asks for its line."),
     Reading("R6.4", "r6_kind", "core.door",

@@ -277,3 +277,23 @@ def test_a_first_compilation_uses_two_processes_and_is_kept(tmp_path):
 def test_where_nothing_can_be_kept_each_process_compiles(tmp_path):
     (tmp_path / "a file").write_text("")
     assert fresh(tmp_path / "a file" / "folder") == ["1", "True", "True", "True"]
+
+
+def test_a_step_is_explored_operation_by_operation(on):
+    """By an exact plan beside the fused one, which a call goes on with."""
+    from minflow.nn.graph.explore.subject import graph_subject
+
+    class Prediction(nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.model = net()
+
+        def build(self, x):
+            return self.model(x)
+
+    graph, x = Prediction(), batch()[0]
+    before, fused = graph(x).numpy(), graph._last
+    for _ in range(2):
+        names = [node.op.name for part in graph_subject(graph, (x,)).parts for node in part.graph.nodes]
+        assert names.count("conv2d") == 3 and "max_pool2d" in names
+        assert np.array_equal(graph(x).numpy(), before) and graph._last is fused and len(graph._plans) == 2

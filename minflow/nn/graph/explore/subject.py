@@ -304,8 +304,20 @@ def graph_subject(graph: Any, args: tuple = (), kwargs: dict | None = None, step
             fail(GraphError, what, "call the graph once, or give the inputs: explore(graph, x, y)", graph=graph.name)
         return subject_of(graph, graph._last)
     with last_call_restored(graph):
-        compiled = graph.compiled_for(args, kwargs or {})
+        compiled = plain(graph, args, kwargs or {})
         return recorded(graph, compiled, input_arrays(compiled, args, kwargs or {}))
+
+
+def plain(graph: Any, args: tuple, kwargs: dict) -> Any:
+    """The plan for these inputs, operation by operation: where a call runs what the machine has fused, an exact one."""
+    compiled, exact = graph.compiled_for(args, kwargs), graph.config.bits
+    if compiled.exact:
+        return compiled
+    graph.config.exact(True)
+    try:
+        return graph.compiled_for(args, kwargs)
+    finally:
+        graph.config.exact(exact)
 
 
 def recorded(graph: Any, compiled: Any, arrays: list[np.ndarray]) -> Subject:

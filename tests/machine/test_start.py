@@ -37,16 +37,17 @@ def batch():
     return flow.tensor(rng.standard_normal((8, 1, 28, 28)).astype("f4")), flow.tensor(rng.integers(0, 10, 8))
 
 
+class Prediction(nn.Graph):
+    def __init__(self):
+        super().__init__()
+        self.model = net()
+
+    def build(self, x):
+        return self.model(x)
+
+
 def test_a_graph_keeps_what_it_was_built_with(on):
     """Its kernels and its passes, also after the machine is switched off."""
-    class Prediction(nn.Graph):
-        def __init__(self):
-            super().__init__()
-            self.model = net()
-
-        def build(self, x):
-            return self.model(x)
-
     graph, x = Prediction(), batch()[0]
     before = graph(x).numpy()
     machine.use(False)
@@ -282,14 +283,6 @@ def test_where_nothing_can_be_kept_each_process_compiles(tmp_path):
 def test_a_step_is_explored_operation_by_operation(on):
     """By an exact plan beside the fused one, which a call goes on with."""
     from minflow.nn.graph.explore.subject import graph_subject
-
-    class Prediction(nn.Graph):
-        def __init__(self):
-            super().__init__()
-            self.model = net()
-
-        def build(self, x):
-            return self.model(x)
 
     graph, x = Prediction(), batch()[0]
     before, fused = graph(x).numpy(), graph._last

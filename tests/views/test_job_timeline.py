@@ -11,7 +11,8 @@ from minflow.views.timeline.record import (
     LANES, MOST, SHOWN, StepTimes, TimelineRecord, bars, extent, formula, ms, pair, pair_verdict, share, trimmed,
     verdict, which,
 )
-from minflow.views.timeline.svg import pair_svg, timeline_svg
+from minflow.views.draw.fonts import wide
+from minflow.views.timeline.svg import SMALL, pair_svg, timeline_svg
 from minflow.views.timeline.text import pair_text, timeline_text
 
 
@@ -136,6 +137,19 @@ def test_the_bars_are_counted_from_one_and_the_heading_has_the_numbers():
     both = pair(a, hidden(8))
     assert "steps 47 to 54, a step every 8.0 ms" in pair_svg(both)
     assert "steps 47 to 54; load 4.0 ms, compute 4.0 ms; a step every 8.0 ms" in pair_text(both)
+
+
+@pytest.mark.parametrize("each", (2e-7, 5e-6, 2e-5, 6e-5, 4e-4, 4e-3, 0.4, 40.0))
+def test_the_numbers_under_the_lanes_stay_on_their_plate(each):
+    root = list(ET.fromstring(timeline_svg(sync(3, load=each, comp=each))).iter())
+    zero = next(e for e in root if e.text in ("0 µs", "0 ms", "0 s"))
+    plate = [e for e in root[:root.index(zero)] if e.tag.endswith("rect")][-1]
+    left, right = float(plate.get("x")), float(plate.get("x")) + float(plate.get("width"))
+    numbers = [e for e in root if e.tag.endswith("text") and e.get("y") == zero.get("y")]
+    assert 2 <= len(numbers) <= 8
+    for number in numbers:
+        x, half = float(number.get("x")), wide(number.text, SMALL) / 2
+        assert left <= x - half and x + half <= right, number.text
 
 
 def test_the_dashes_are_not_over_the_word_waits():

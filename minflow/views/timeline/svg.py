@@ -135,13 +135,13 @@ class Card:
 
     def axis(self, seconds: float) -> None:
         step = round_step(seconds)
-        unit, name = (1e-3, "ms") if seconds < 10 else (1.0, "s")
+        unit, name = (1e-6, "µs") if seconds < 2e-4 else (1e-3, "ms") if seconds < 10 else (1.0, "s")
         digits = max(0, -math.floor(math.log10(step / unit) + 1e-9))
         self.plate(LEFT - 20, self.y + 3, WIDTH - LEFT + 16, 18)
         for k in range(int(seconds / step + 1e-9) + 1):
             x = LEFT + k * step / seconds * (WIDTH - LEFT - RIGHT)
             self.path(f"M{x:.1f} {self.y:g}v5")
-            label = f"{k * step / unit:.{digits}f}" + (f" {name}" if k == 0 else "")
+            label = f"{k * step / unit:.{digits}f}" if k else f"0 {name}"  # without digits: the plate begins there
             self.text(x, self.y + 16, label, theme.SOFT, text_anchor="middle", font_size=SMALL)
         self.y += 24
 

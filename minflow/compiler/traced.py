@@ -10,6 +10,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import cached_property
 from typing import Any
 
 from ..core.ir import Graph, Node
@@ -70,13 +71,19 @@ class Compiled:
     def __init__(self, parts: Sequence[Part], passes: Iterable[Pass], trace_seconds: float, level: int = FUSED):
         """level: PLAIN, KERNELS or FUSED; below FUSED, results are the bits of eager."""
         self.exact = level < FUSED or not FUSION
-        passes = list(passes) if self.exact else with_fusion(passes)
+        self.traced, self.passes = list(parts), list(passes)
+        passes = self.passes if self.exact else with_fusion(self.passes)
         self.parts = [CompiledPart(part, passes, level > PLAIN) for part in parts]
         self.seconds = {
             "trace": trace_seconds,
             "passes": sum(p.pass_seconds for p in self.parts),
             "plan": sum(p.plan_seconds for p in self.parts),
         }
+
+    @cached_property
+    def singly(self) -> list[CompiledPart]:
+        """The parts operation by operation, to look at or to run beside `parts`, whose states and inputs they share."""
+        return self.parts if self.exact else [CompiledPart(part, self.passes, False) for part in self.traced]
 
     def stale(self) -> list[tuple[str, str, str]]:
         """(what, old, new) of what it holds by reference and that has another storage now: then it is of no use."""

@@ -313,8 +313,7 @@ def test_reload_theme_and_a_saved_notebook(lab, tmp_path):
 def test_cells_run_again_and_a_kernel_that_starts_anew(lab, tmp_path):
     """Two explorers on a page, each in its own place; a page that is loaded when their kernel is gone has their still
     pictures."""
-    exact = "graph.config.exact(True)\ngraph(x, y)\n"  # without inputs that is shown which ran last, fused or not
-    write(lab[1], MODEL + LENET + exact + "from IPython.display import display\ndisplay(explore(graph))\n"
+    write(lab[1], MODEL + LENET + "from IPython.display import display\ndisplay(explore(graph))\n"
           "explore(graph, x, y)")
     titles = "document.querySelectorAll('.mfx .title').length"
     still = "document.querySelectorAll('minflow-live img').length"

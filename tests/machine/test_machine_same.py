@@ -9,6 +9,7 @@ pytest.importorskip("numba", reason="the machine is compiled by numba, which is 
 import minflow as flow
 import minflow.typing as tp
 from minflow import machine, nn
+from minflow.job.look.explore import job_subject
 
 RNG = np.random.default_rng(5)
 IMAGES = RNG.standard_normal((6, 20, 1, 20, 20)).astype("f4")
@@ -121,3 +122,21 @@ def test_any_number_of_threads():
     for other in found[1:]:
         for a, b in zip(found[0], other):
             np.testing.assert_array_equal(a, b)
+
+
+def test_to_explore_a_job_shows_its_operations_and_changes_nothing():
+    """The random numbers of its dropout, too."""
+    def losses(explored):
+        flow.clear_default_session()
+        flow.manual_seed(3)
+        train, result = job(tp.Numpy), []
+        for k in range(3):
+            result.append(train(IMAGES[k], LABELS[k]))
+            for given in ((), (IMAGES[k], LABELS[k])) if explored else ():
+                subject = job_subject(train, given)
+                names = [node.op.name for node in subject.parts[0].graph.nodes]
+                assert names.count("conv2d") == 2 and "max_pool2d" in names and "blocks_conv2d" not in names
+                assert bool(subject.instructions) is bool(given)
+        return result
+
+    np.testing.assert_array_equal(losses(True), losses(False))

@@ -280,13 +280,37 @@ def test_where_nothing_can_be_kept_each_process_compiles(tmp_path):
     assert fresh(tmp_path / "a file" / "folder") == ["1", "True", "True", "True"]
 
 
-def test_a_step_is_explored_operation_by_operation(on):
-    """By an exact plan beside the fused one, which a call goes on with."""
+def single(subject):
+    names = [node.op.name for part in subject.parts for node in part.graph.nodes]
+    return names.count("conv2d") == 3 and "relu" in names and "blocks_conv2d" not in names
+
+
+def test_a_graph_is_explored_operation_by_operation(on):
+    """By plans beside the fused one, which a call goes on with; the gradient of the last call is the fused plan's."""
     from minflow.nn.graph.explore.subject import graph_subject
 
-    graph, x = Prediction(), batch()[0]
-    before, fused = graph(x).numpy(), graph._last
-    for _ in range(2):
-        names = [node.op.name for part in graph_subject(graph, (x,)).parts for node in part.graph.nodes]
-        assert names.count("conv2d") == 3 and "max_pool2d" in names
-        assert np.array_equal(graph(x).numpy(), before) and graph._last is fused and len(graph._plans) == 2
+    class Training(nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.model, self.loss = net(), nn.CrossEntropyLoss()
+            self.add_optimizer(flow.optim.SGD(self.model.parameters(), lr=0.01))
+
+        def build(self, x, y):
+            loss = self.loss(self.model(x), y)
+            loss.backward()
+            return loss
+
+    graph, (x, y) = Training(), batch()
+    graph(x, y)
+    fused, weights = graph._last, next(graph.model.parameters()).numpy().copy()
+    shown = graph_subject(graph)
+    name = next(name for name in shown.kinds if name.endswith("weight"))
+    assert single(shown) and not shown.instructions
+    gradient = shown.gradient(name)
+    assert np.array_equal(gradient, graph.grads[name].numpy())
+    recorded = graph_subject(graph, (x, y))
+    assert single(recorded) and recorded.instructions and recorded.seconds()
+    assert np.array_equal(next(graph.model.parameters()).numpy(), weights), "what a recorded step wrote is put back"
+    assert recorded.gradients[name].size == gradient.size
+    graph(x, y)
+    assert graph._last is fused and len(graph._plans) == 1 and not fused.exact

@@ -292,7 +292,8 @@ def views_of(part: CompiledPart) -> dict[Node, list[Node]]:
 
 
 def graph_subject(graph: Any, args: tuple = (), kwargs: dict | None = None, step: bool = False) -> Subject:
-    """The Subject of an nn.Graph: of its last plan, or with inputs of the plan for them, with a step recorded.
+    """The Subject of an nn.Graph: of its last plan, or with inputs of the plan for them, with a step recorded. Where
+    the machine has fused operations, they are shown and run one by one.
 
     step: record one of a graph without inputs too.
 
@@ -304,20 +305,8 @@ def graph_subject(graph: Any, args: tuple = (), kwargs: dict | None = None, step
             fail(GraphError, what, "call the graph once, or give the inputs: explore(graph, x, y)", graph=graph.name)
         return subject_of(graph, graph._last)
     with last_call_restored(graph):
-        compiled = plain(graph, args, kwargs or {})
+        compiled = graph.compiled_for(args, kwargs or {})
         return recorded(graph, compiled, input_arrays(compiled, args, kwargs or {}))
-
-
-def plain(graph: Any, args: tuple, kwargs: dict) -> Any:
-    """The plan for these inputs, operation by operation: where a call runs what the machine has fused, an exact one."""
-    compiled, exact = graph.compiled_for(args, kwargs), graph.config.bits
-    if compiled.exact:
-        return compiled
-    graph.config.exact(True)
-    try:
-        return graph.compiled_for(args, kwargs)
-    finally:
-        graph.config.exact(exact)
 
 
 def recorded(graph: Any, compiled: Any, arrays: list[np.ndarray]) -> Subject:
@@ -336,14 +325,14 @@ def recorded(graph: Any, compiled: Any, arrays: list[np.ndarray]) -> Subject:
 
 def subject_of(graph: Any, compiled: Any) -> Subject:
     modules = {path: type(module).__name__ for path, module in graph.all_modules()}
-    kinds = kinds_of(graph)
-    for part in compiled.parts:
+    kinds, parts = kinds_of(graph), compiled.singly
+    for part in parts:
         for s in part.graph.states:
             if s.name not in kinds and s.name.rpartition("-")[0] in kinds:
                 kinds[s.name] = "optimizer state"
 
     def gradient(name: str, ran: bool = False) -> np.ndarray | None:
-        for part in compiled.parts:
+        for part in parts if ran else compiled.parts:
             if (ran or compiled.runs) and f"grad {name}" in part.kept:
                 return part.plan.array_of(part.graph.outputs[part.kept[f"grad {name}"]])
         return None
@@ -351,7 +340,7 @@ def subject_of(graph: Any, compiled: Any) -> Subject:
     note = ""
     if compiled.steps > 1:
         note = f"One call runs the operations of {compiled.steps} parts of the batch, then the update."
-    return Subject(graph.name, compiled.parts, modules, kinds, gradient, note)
+    return Subject(graph.name, parts, modules, kinds, gradient, note)
 
 
 def kinds_of(graph: Any) -> dict[str, str]:

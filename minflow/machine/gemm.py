@@ -233,11 +233,12 @@ def cut(items: int, n: int, k: int, p: int) -> Cut:
     return Cut(together, high, wide, deep, -(-items // together) * -(-n // high) * -(-p // wide))
 
 
-def product(a, b, out, room: Room, bias=0, act="", weight=None, rate=None, updated=None) -> list[Step] | None:
+def product(a, b, out, room: Room, bias=0, act="", weight=None, rate=None, updated=None,
+            packed_a: int = 0) -> list[Step] | None:
     """Steps for out = act(a @ b + bias), and for updated = weight - rate * out, where rate is an array of one float64.
 
     a, b: float32 (..., rows, columns) of any strides; None where neither rows nor columns lie side by side.  out: may
-    be None where there is an update: it is not kept."""
+    be None where there is an update: it is not kept.  packed_a: where `packed_rows` packs all of a matrix, or 0."""
     (n, k), p = a.shape[-2:], b.shape[-1]
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     results = [x for x in (out, updated, weight) if x is not None]
@@ -255,15 +256,15 @@ def product(a, b, out, room: Room, bias=0, act="", weight=None, rate=None, updat
         return None
     items = math.prod(batch)
     c = cut(items, n, k, p)
-    a_shared, b_shared = items == 1 and c.wide < p, items == 1 and c.high < n
+    a_shared, b_shared = packed_a != 0 or items == 1 and c.wide < p, items == 1 and c.high < n
     sum_blocks = -(-(k if a_shared else c.deep) // LANES)
-    apart = (-(-(n if a_shared else c.high) // LANES) * LANES + 1) * LANES
+    apart = apart_of(n if a_shared else c.high)
     far = (-(-(k if b_shared else c.deep) // LANES) + 1) * LANES * PANEL
     panels = -(-(p if b_shared else c.wide) // PANEL)
-    steps, packed = [], [0, 0]
-    if a_shared:
-        packed[0] = room.take(sum_blocks * apart)
-        steps.append(packing(a, left, n, k, packed[0], LANES, apart, VECTORS * apart))
+    steps, packed = [], [packed_a, 0]
+    if a_shared and not packed_a:
+        more, packed[0] = packed_rows(a, room)
+        steps += more
     if b_shared:
         packed[1] = room.take(panels * far)
         steps.append(packing(b, right, k, p, packed[1], PANEL, LANES, far))
@@ -278,6 +279,18 @@ def product(a, b, out, room: Room, bias=0, act="", weight=None, rate=None, updat
         np.arange(-(-c.deep // LANES), dtype="i8") * apart, apart, far, multiply.address, bias,
         *BOUNDS[act], *after, scratch=scratch))
     return steps
+
+
+def apart_of(rows: int) -> int:
+    """Numbers from 16 of the sum of so many packed rows to the next 16."""
+    return (-(-rows // LANES) * LANES + 1) * LANES
+
+
+def packed_rows(a: np.ndarray, room: Room) -> tuple[list[Step], int]:
+    """Steps that pack a whole matrix as the left side of products, and where."""
+    (n, k), apart = a.shape[-2:], apart_of(a.shape[-2])
+    place = room.take(-(-k // LANES) * apart)
+    return [packing(a, side(a.shape, a.strides, ()), n, k, place, LANES, apart, VECTORS * apart)], place
 
 
 def packing(x, found: Side, rows: int, columns: int, target: int, line: int, block: int, far: int) -> Step:

@@ -14,7 +14,7 @@ import numpy as np
 
 from . import elementary, llvm
 from .elementwise import COLUMNS, clone, flat, sum_rows
-from .gemm import packing, product, side
+from .gemm import packed_rows, packing, product, side
 from .jit import compiled
 from .llvm import LANES, function
 from .micro import PANEL, ROWS, VECTORS
@@ -368,33 +368,24 @@ def layer_grad(kind: int, arrays: Sequence, outs: Sequence, room: Room, sizes: t
     back = back_through_steps(-(-batch // TOGETHER), kind, count, batch, hidden, reverse, multiply.address, *words, h0,
                               c0, y, values, cells, gates, gy, ghn, gcn, inner, own, before, gh, gc,
                               scratch=scratch_of((gates + 1) * -(-hidden // LANES), words[-1]))
-    steps = [*steps, *packs, back]
-    for a, b, out in ((inner, w_ih, gx.reshape(rows, -1)), (inner.T, x.reshape(rows, -1), gw_ih),
-                      (own.T, before, gw_hh)):
-        steps += product(a, b, out, room)
+    shared, place = packed_rows(inner.T, room) if own is inner else ([], 0)  # both gradients of weights read it
+    steps = [*steps, *packs, back, *shared]
+    for a, b, out, packed in ((inner, w_ih, gx.reshape(rows, -1), 0), (inner.T, x.reshape(rows, -1), gw_ih, place),
+                              (own.T, before, gw_hh, place)):
+        steps += product(a, b, out, room, packed_a=packed)
     return steps + [sum_rows(-(-bias.size // COLUMNS), grads, bias, rows, bias.size, COLUMNS)
                     for grads, bias in zip((inner, own), biases)]
 
 
-def rnn(arrays, outs, room: Room, relu: bool, sizes: tuple, reverse: bool) -> list[Step] | None:
-    return layer(RELU if relu else TANH, arrays, outs, room, sizes, reverse)
+def of_kind(run: Callable, kind: int) -> Callable:
+    """A builder of one kind of layer; the activation of an `rnn` is among its attrs."""
+
+    def build(arrays: Sequence, outs: Sequence, room: Room, sizes: tuple, reverse: bool,
+              relu: bool = False) -> list[Step] | None:
+        return run(RELU if relu else kind, arrays, outs, room, sizes, reverse)
+
+    return build
 
 
-def lstm(arrays, outs, room: Room, sizes: tuple, reverse: bool) -> list[Step] | None:
-    return layer(LSTM, arrays, outs, room, sizes, reverse)
-
-
-def gru(arrays, outs, room: Room, sizes: tuple, reverse: bool) -> list[Step] | None:
-    return layer(GRU, arrays, outs, room, sizes, reverse)
-
-
-def rnn_grad(arrays, outs, room: Room, relu: bool, sizes: tuple, reverse: bool) -> list[Step] | None:
-    return layer_grad(RELU if relu else TANH, arrays, outs, room, sizes, reverse)
-
-
-def lstm_grad(arrays, outs, room: Room, sizes: tuple, reverse: bool) -> list[Step] | None:
-    return layer_grad(LSTM, arrays, outs, room, sizes, reverse)
-
-
-def gru_grad(arrays, outs, room: Room, sizes: tuple, reverse: bool) -> list[Step] | None:
-    return layer_grad(GRU, arrays, outs, room, sizes, reverse)
+rnn, lstm, gru = [of_kind(layer, kind) for kind in (TANH, LSTM, GRU)]
+rnn_grad, lstm_grad, gru_grad = [of_kind(layer_grad, kind) for kind in (TANH, LSTM, GRU)]

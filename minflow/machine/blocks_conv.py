@@ -13,13 +13,12 @@ import math
 import numpy as np
 
 from ..compiler.fusion.blocks import blocked
-from ..core.ops.conv import positions
 from . import blocks_depthwise
 from .conv import finish, pack_panel, row_in, row_out, zero
 from .kernels import (
-    MOVED, NOTHING, SPARE, Sizes, filtered, filters_grad, length_of, lengths, parts_of, sizes, sum_of_parts,
+    MOVED, NOTHING, SPARE, Sizes, back, filtered, filters_grad, length_of, lengths, parts_of, sizes, sum_of_parts,
 )
-from .llvm import LANES, copy
+from .llvm import LANES
 from .micro import DEEP, PANEL, ROWS, VECTORS
 from .product import BYTES, outer, product
 from .steps import Room, Step, instruction, real_at, run_routine, word_at
@@ -46,13 +45,13 @@ def pixels_filtered(words, chunk, scratch):
     pixels, channels, filters, room = word_at(words, 5), word_at(words, 6), word_at(words, 7), word_at(words, 8)
     at_once, panels, turned, count = word_at(words, 9), word_at(words, 10), word_at(words, 11), word_at(words, 12)
     length, taps, multiply = word_at(words, 13), word_at(words, 14), word_at(words, 15)
-    low, high = real_at(words, 16), real_at(words, 17)
+    low, high, order = real_at(words, 16), real_at(words, 17), word_at(words, 18)
     parts = ((filters + PANEL - 1) // PANEL + panels - 1) // panels
     first, begin = chunk // parts * at_once, chunk % parts * panels * PANEL
     rows = min(at_once, pixels - first)
     for f in range(begin, min(begin + panels * PANEL, filters), PANEL):
         vectors = VECTORS if filters - f > LANES else 1
-        pack_panel(w, f, filters, channels, taps, turned, scratch + SPARE * BYTES, scratch)
+        pack_panel(w, f, filters, channels, taps, turned, order, scratch + SPARE * BYTES, scratch)
         to = y + (f * room + first * LANES) * BYTES
         run_routine(multiply, rows, x + first * LANES * BYTES, scratch + SPARE * BYTES, table, count, length * PANEL,
                     length, to, LANES, vectors, room * LANES, 0)
@@ -93,7 +92,7 @@ def filtered_pixels(x, weight, bias, out, pixels, turned, act=""):
     table = lengths(np.arange(len(x), dtype="i8") * (x.shape[1] * LANES), channels, length)
     return [pixels_filtered(-(-pixels // at_once) * -(-all_panels // panels), x, weight, out, bias, table, pixels,
                             channels, filters, x.shape[1], at_once, panels, turned, len(table), length, 1,
-                            product.address, *BOUNDS[act], scratch=SPARE + len(x) * LANES * PANEL)]
+                            product.address, *BOUNDS[act], NOTHING, scratch=SPARE + len(x) * LANES * PANEL)]
 
 
 def pixels_grad(grad, x, out, room, pixels):
@@ -116,22 +115,6 @@ def pixels_grad(grad, x, out, room, pixels):
 def over(count, size):
     """The next multiple."""
     return -(-count // size) * size
-
-
-@instruction
-def pixels_spread(words, chunk, scratch):
-    """16 channels of an image, with zeros between its pixels and behind them."""
-    x, y, blocks, x_room = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
-    y_room, height, width, sh, sw = (word_at(words, 4), word_at(words, 5), word_at(words, 6), word_at(words, 7),
-                                     word_at(words, 8))
-    rows, columns = (height - 1) // sh + 1, (width - 1) // sw + 1
-    n, block = chunk // blocks, chunk % blocks
-    source = x + (block * x_room + n * rows * columns) * LANES * BYTES
-    target = y + (block * y_room + n * height * width) * LANES * BYTES
-    zero(target, height * width * LANES)
-    for i in range(rows):
-        for j in range(columns):
-            copy(target + (i * sh * width + j * sw) * LANES * BYTES, source + (i * columns + j) * LANES * BYTES)
 
 
 # ---- in, out, and sums of channels ----------------------------------------------------------------------------------
@@ -239,19 +222,7 @@ def blocks_conv2d_input_grad(arrays, outs, room, shape, stride, padding, dilatio
         return None
     if is_product(weight.shape[2:], stride, padding):
         return filtered_pixels(grad, weight, 0, out, shape[0] * math.prod(shape[2:]), True)
-    if is_product(weight.shape[2:], ONE, padding):  # of some pixels: the others have no gradient
-        pixels = shape[0] * math.prod(positions(shape[2:], ONE, stride, NONE))
-        some = room.take(len(out) * grad.shape[1] * LANES)
-        return [*filtered_pixels(grad, weight, 0, some, pixels, True),
-                pixels_spread(shape[0] * len(out), some, out, len(out), grad.shape[1], out.shape[1], *shape[2:],
-                              *stride)]
-    reach = [d * (k - 1) for d, k in zip(dilation, weight.shape[2:])]
-    border = tuple(r - p for r, p in zip(reach, padding))
-    if min(border) < 0:
-        return None
-    spread = [size - r + 2 * p for size, r, p in zip(shape[2:], reach, padding)]  # positions without a stride
-    s = sizes((shape[0], len(weight), *spread), shape[1], weight.shape[2:], ONE, border, dilation,
-              (room_of(grad), room_of(out)), tuple(stride))
+    s = back(tuple(shape), len(weight), weight.shape[2:], stride, padding, dilation, (room_of(grad), room_of(out)))
     return filtered(s, grad, weight, 0, out, room, at_once(s), True)
 
 

@@ -25,11 +25,12 @@ from .vectors import add, clipped, filled, first_of, load, load_some, store, sto
 AHEAD = 64  # numbers that are asked for before they are read
 FULL, FOUR = 64, 4  # pixels of a row that is long enough to be turned alone; of planes that lie in four vectors
 # Sizes of one convolution, in this order, in an array of int64 (`kernels.Sizes`). X_ROOM, Y_ROOM: rows of a block of
-# the images and of the results, where these are in blocks, or 0.  SPREAD: how far apart pixels of such images are put.
-# FEW: are there few channels?  LENGTH: how many are summed up for an entry of the table.  PRODUCT, OUTER: addresses of
-# routines.  IMAGE_IN: of an instruction.  Behind these COUNT words is the table of `columns_in`.
+# the images and of the results, where these are in blocks, or 0.  FEW: are there few channels?  LENGTH: how many are
+# summed up for an entry of the table.  PRODUCT, OUTER: addresses of routines.  IMAGE_IN: of an instruction.  Behind
+# these COUNT words is the table of `columns_in`.
 (C, H, W, F, KH, KW, OH, OW, STRIDE_H, STRIDE_W, TOP, LEFT, DILATION_H, DILATION_W, BLOCKS, HQ, WQ, X_ROOM, Y_ROOM,
- SPREAD_H, SPREAD_W, TAPS, FEW, LENGTH, PRODUCT, OUTER, IMAGE_IN, COUNT) = range(28)
+ TAPS, FEW, LENGTH, PRODUCT, OUTER, IMAGE_IN, COUNT) = range(26)
+PART = 8  # words of a part of the results (`kernels.Part`)
 X, SIZES, SPARE = range(3)  # words that all instructions for images begin with: images, sizes, where spare memory is
 
 
@@ -116,48 +117,47 @@ def plane_out(source, source_row, channels, plane, height, width, y, spare):
 
 
 @compiled
-def line_in(source, width, target, apart):
-    """Pixels of 16 channels, to pixels some numbers apart."""
-    for j in range(width):
-        copy(target + j * apart * BYTES, source + j * LANES * BYTES)
+def line_in(source, apart, count, target):
+    """Pixels of 16 channels, which are so many pixels apart, side by side."""
+    for j in range(count):
+        copy(target + j * LANES * BYTES, source + j * apart * LANES * BYTES)
+
+
+@compiled
+def row_apart(source, i, width, s, target):
+    """A row of pixels of 16 channels to row i of the image, each phase apart. target: the first phase."""
+    sh, sw, left = s[STRIDE_H], s[STRIDE_W], s[LEFT]
+    base = target + (i % sh * sw * s[HQ] + i // sh) * s[WQ] * LANES * BYTES
+    for first in range(min(sw, width)):
+        place = (first + left) % sw * s[HQ] * s[WQ] + (first + left) // sw
+        line_in(source + first * LANES * BYTES, sw, (width - first + sw - 1) // sw, base + place * LANES * BYTES)
 
 
 @compiled
 def blocks_in(x, n, s, target, spare):
     """Image n of (C, H, W), or in blocks, to [block][phase][HQ][WQ][16], of which the border and the channels beyond C
     are zeros."""
-    sh, sw, plane = s[STRIDE_H], s[STRIDE_W], s[H] * s[W]
-    quarter = s[HQ] * s[WQ] * LANES
-    if s[X_ROOM] > 0:
-        height, width = (s[H] - 1) // s[SPREAD_H] + 1, (s[W] - 1) // s[SPREAD_W] + 1
-        for block in range(s[BLOCKS]):
-            for row in range(height):
-                source = x + (block * s[X_ROOM] + (n * height + row) * width) * LANES * BYTES
-                i = row * s[SPREAD_H] + s[TOP]
-                if sw == 1:
-                    place = ((block * sh + i % sh) * quarter + (i // sh * s[WQ] + s[LEFT]) * LANES) * BYTES
-                    line_in(source, width, target + place, s[SPREAD_W] * LANES)
-                    continue
-                for j in range(s[LEFT], s[LEFT] + width):
-                    place = ((block * sh + i % sh) * sw + j % sw) * quarter + (i // sh * s[WQ] + j // sw) * LANES
-                    copy(target + place * BYTES, source + (j - s[LEFT]) * LANES * BYTES)
-        return
+    height, width, plane = s[H], s[W], s[H] * s[W]
+    room = s[STRIDE_H] * s[STRIDE_W] * s[HQ] * s[WQ] * LANES * BYTES
     for block in range(s[BLOCKS]):
-        channels, base = min(LANES, s[C] - block * LANES), x + (n * s[C] + block * LANES) * plane * BYTES
-        if sh == 1 and sw == 1:
-            plane_in(base, channels, plane, s[H], s[W],
-                     target + (block * quarter + (s[TOP] * s[WQ] + s[LEFT]) * LANES) * BYTES, s[WQ] * LANES, spare)
+        to, channels = target + block * room, min(LANES, s[C] - block * LANES)
+        base = x + (n * s[C] + block * LANES) * plane * BYTES
+        if s[X_ROOM] > 0:
+            base = x + (block * s[X_ROOM] + n * plane) * LANES * BYTES
+        elif s[STRIDE_H] == 1 and s[STRIDE_W] == 1:
+            plane_in(base, channels, plane, height, width, to + (s[TOP] * s[WQ] + s[LEFT]) * LANES * BYTES,
+                     s[WQ] * LANES, spare)
             continue
-        for row in range(s[H]):
-            i, source = row + s[TOP], base + row * s[W] * BYTES
-            for first in range(min(sw, s[W])):  # each phase begins at one of the first pixels
-                j = first + s[LEFT]
-                place = ((block * sh + i % sh) * sw + j % sw) * quarter + ((i // sh) * s[WQ] + j // sw) * LANES
-                for c in range(channels):
-                    to = place + c
-                    for q in range(first, s[W], sw):
-                        put(target, to, number_at(source, c * plane + q))
-                        to += LANES
+        else:
+            if channels < LANES:
+                zero(spare, plane * LANES)
+            if width < LANES:  # short rows are turned together
+                row_in(base, channels, plane, plane, spare)
+        for row in range(height):
+            source = (base if s[X_ROOM] > 0 else spare) + row * width * LANES * BYTES
+            if s[X_ROOM] == 0 and width >= LANES:
+                row_in(base + row * width * BYTES, channels, plane, width, source)
+            row_apart(source, row + s[TOP], width, s, to)
 
 
 @compiled
@@ -214,10 +214,10 @@ def result_out(source, s, y):
 
 
 @compiled
-def pack_panel(w, first, filters, channels, taps, turned, target, spare):
+def pack_panel(w, first, filters, channels, taps, turned, order, target, spare):
     """Filters (F, C, taps) from `first` on, at most PANEL, to [tap][block][16][PANEL]; turned: those of the gradient of
-    the images, (C, F, taps) from the last tap to the first. Channels beyond C are zeros. spare: scratch for 16
-    vectors."""
+    the images, (C, F, taps). Channels beyond C are zeros. order: where each tap goes.  spare: scratch for 16 vectors.
+    """
     depth = (channels + LANES - 1) // LANES * LANES
     if depth > channels or first + PANEL > filters:
         zero(target, taps * depth * PANEL)
@@ -236,7 +236,7 @@ def pack_panel(w, first, filters, channels, taps, turned, target, spare):
             beyond = turned and (row < rows - 1 or (filters - f - LANES) * columns >= LANES)
             for j in range(0, columns, LANES):
                 start = max(0, min(j, columns - LANES))
-                c, tap = (row, taps - 1 - start) if turned else (start // taps, start % taps)
+                c, tap = row + start // taps, start % taps
                 if lanes == LANES and (columns >= LANES or beyond):
                     ask_for(source + start * BYTES, columns, AHEAD)
                     if taps == 1:
@@ -250,8 +250,9 @@ def pack_panel(w, first, filters, channels, taps, turned, target, spare):
                         for i in range(lanes, LANES):
                             put(spare, k * LANES + i, np.float32(0))
                 for k in range(min(LANES, columns)):
-                    copy(to + (tap * depth + c) * PANEL * BYTES, spare + k * LANES * BYTES)
-                    tap += -1 if turned else 1
+                    place = word_at(order, tap) * depth + c
+                    copy(to + place * PANEL * BYTES, spare + k * LANES * BYTES)
+                    tap += 1
                     if tap == taps:
                         c, tap = c + 1, 0
 
@@ -275,20 +276,21 @@ def finish(source, y, rows, bias, count, low, high):
 def filters_packed(words, chunk, scratch):
     """One panel of filters, packed. scratch: 16 vectors."""
     w, target, filters, channels = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
-    taps, turned, size = word_at(words, 4), word_at(words, 5), word_at(words, 6)
-    pack_panel(w, chunk * PANEL, filters, channels, taps, turned, target + chunk * size * BYTES, scratch)
+    taps, turned, size, order = word_at(words, 4), word_at(words, 5), word_at(words, 6), word_at(words, 7)
+    pack_panel(w, chunk * PANEL, filters, channels, taps, turned, order, target + chunk * size * BYTES, scratch)
 
 
 @instruction
 def images_filtered(words, chunk, scratch):
     """y = x with filters, for some images; in blocks, + bias, between two bounds. after: what is done to each result in
-    place of that.  scratch: an image, its result, spare memory."""
+    place of that.  split: parts of the result, which meet some taps each.  scratch: an image, its result, spare memory.
+    """
     s = sizes_of(words)
     packed, y, bias, table = word_at(words, 3), word_at(words, 4), word_at(words, 5), word_at(words, 6)
     images, at_once, low, high = word_at(words, 7), word_at(words, 8), real_at(words, 9), real_at(words, 10)
     clear, results_at, after = word_at(words, 11), word_at(words, 12), word_at(words, 13)
+    split, parts = word_at(words, 15), word_at(words, 16)
     panel, pixels, length = s[TAPS] * s[BLOCKS] * LANES * PANEL, s[OH] * s[OW], s[LENGTH]
-    count = (s[C] * s[KH] * s[KW] + length - 1) // length if s[FEW] else s[TAPS] * s[BLOCKS]
     room = s[Y_ROOM] if s[Y_ROOM] > 0 else pixels
     zero(scratch, clear)
     for n in range(chunk * at_once, min((chunk + 1) * at_once, images)):
@@ -298,11 +300,18 @@ def images_filtered(words, chunk, scratch):
             vectors = VECTORS if s[F] - f > LANES else 1
             b = packed + f // PANEL * panel * BYTES
             to = results + f * room * BYTES
-            # where the rows lie side by side, they are one long row
-            lines, width = (1, pixels) if s[WQ] == s[OW] or s[FEW] else (s[OH], s[OW])
-            for i in range(lines):
-                run_routine(s[PRODUCT], width, scratch + i * s[WQ] * LANES * BYTES, b, table, count, length * PANEL,
-                            length, to + i * width * LANES * BYTES, LANES, vectors, room * LANES, 0)
+            for part in range(split, split + parts * PART * 8, PART * 8):
+                first, count, lines, width = word_at(part, 0), word_at(part, 1), word_at(part, 2), word_at(part, 3)
+                source, target = scratch + word_at(part, 4) * BYTES, to + word_at(part, 5) * BYTES
+                line, step = word_at(part, 6), word_at(part, 7)
+                for i in range(lines):
+                    place = target + i * line * BYTES
+                    if count:
+                        run_routine(s[PRODUCT], width, source + i * s[WQ] * LANES * BYTES,
+                                    b + first * length * PANEL * BYTES, table + first * 8, count, length * PANEL,
+                                    length, place, step, vectors, room * LANES, 0)
+                    for j in range(0 if count else width * vectors):
+                        zero(place + (j // vectors * step + j % vectors * room * LANES) * BYTES, LANES)
         if after != 0:
             call(after, word_at(words, 14), n, results)
             continue

@@ -14,7 +14,7 @@ import numpy as np
 from ..compiler.fusion.blocks import blocked
 from . import blocks_conv
 from .blocks_conv import in_blocks, is_product, out_of_blocks
-from .kernels import CHUNK, FEW, filtered, filters_grad, parts_of, sizes
+from .kernels import CHUNK, FEW, back, filtered, filters_grad, parts_of, sizes
 from .llvm import LANES
 from .steps import Room, Step
 
@@ -68,11 +68,10 @@ def conv2d_input_grad(arrays, outs, room, shape, stride, padding, dilation, grou
     if by_channel(grad, weight.shape, groups, weight, out) or (
             single and math.prod(shape[2:]) <= SMALL and fits(grad, weight.shape, groups, grad.shape, weight, out)):
         return through_blocks(blocks_conv.blocks_conv2d_input_grad, grad, [weight], out, room, **geometry)
-    border = tuple(d * (k - 1) - p for d, k, p in zip(dilation, weight.shape[2:], padding))
-    if (max(stride) > 1 or min(border) < 0 or min(weight.shape[:2]) < FEW or math.prod(weight.shape[2:]) == 1
+    if (min(weight.shape[:2]) < FEW or math.prod(weight.shape[2:]) == 1
             or not fits(grad, weight.shape, groups, grad.shape, weight, out)):
         return None
-    s = sizes(grad.shape, shape[1], weight.shape[2:], stride, border, dilation)
+    s = back(tuple(shape), len(weight), weight.shape[2:], stride, padding, dilation)
     return filtered(s, grad, weight, 0, out, room, CHUNK, turned=True)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -38,14 +39,29 @@ def codes() -> tuple[int, int, int]:
     return product.address, outer.address, conv.image_in(0).code
 
 
+class Part(NamedTuple):
+    """Pixels of the results that meet the same taps, and are as far apart as they are along both axes.
+
+    first, count: of the entries of the table.  lines, width: how many pixels.  source, target: where the first one
+    reads and stands.  line, step: how far those of a column and of a row are apart."""
+
+    first: int
+    count: int
+    lines: int
+    width: int
+    source: int
+    target: int
+    line: int
+    step: int = LANES
+
+
 class Sizes:
     """One convolution of this geometry: sizes and tables that the compiled functions read.
 
-    rooms: rows of a block of the images and of the results, where these are in blocks.  spread: how far apart the
-    pixels of such images are put."""
+    rooms: rows of a block of the images and of the results, where these are in blocks."""
 
     def __init__(self, x: tuple, filters: int, kernel: tuple, stride: tuple, padding: tuple, dilation: tuple,
-                 rooms: tuple = (0, 0), spread: tuple = (1, 1)):
+                 rooms: tuple = (0, 0)):
         (self.n, c, h, w), (kh, kw), (sh, sw) = x, kernel, stride
         self.size = oh, ow = positions(x[2:], kernel, stride, padding, dilation)
         self.few = int(rooms[0] == 0 and c < FEW and kh * kw > 1 and c * kh * kw <= DEEPEST)
@@ -54,7 +70,7 @@ class Sizes:
         hq, wq = (oh, ow) if self.few else (-(-(h + 2 * padding[0]) // sh), -(-(w + 2 * padding[1]) // sw))
         self.rooms, length = rooms, length_of(self.depth) if self.few else LANES
         self.array = np.array([c, h, w, filters, kh, kw, oh, ow, sh, sw, *padding, *dilation, blocks, hq, wq, *rooms,
-                               *spread, self.taps, self.few, length, *codes(), *[0] * (blocks * LANES)], "i8")
+                               self.taps, self.few, length, *codes(), *[0] * (blocks * LANES)], "i8")
         phases = 1 if self.few else sh * sw
         self.images = blocks * phases * hq * wq * LANES
         self.pixels, self.padded = oh * ow, -(-filters // LANES) * LANES
@@ -76,8 +92,10 @@ class Sizes:
                  for u, v in taps for block in range(blocks)]
         self.offsets = np.array(table, "i8")
         self.table = lengths(self.offsets, self.depth, length) if self.few else self.offsets
-        joined = self.few or wq == ow
-        self.starts = np.arange(1 if joined else oh, dtype="i8") * (wq * LANES)
+        lines, width = (1, oh * ow) if self.few or wq == ow else (oh, ow)  # rows side by side are one long row
+        self.starts = np.arange(lines, dtype="i8") * (wq * LANES)
+        self.split = np.array([Part(0, len(self.table), lines, width, 0, 0, width * LANES)], "i8")
+        self.order = np.arange(self.taps)
         self.tiles = None
         if kh == kw in winograd.RESULTS and sh == sw == 1 and tuple(dilation) == (1, 1) and c >= FEW and filters >= FEW:
             m = winograd.RESULTS[kh]
@@ -89,6 +107,53 @@ class Sizes:
         # Of a gradient of filters: in blocks, sums that do not stay near the processor cost more than tiles save.
         self.grad_tiles = None if t is None or any(rooms) and t.sums > MOST_SUMS else t
         self.sums = len(table) * LANES * self.padded if self.grad_tiles is None else self.grad_tiles.sums
+
+
+class Spread(Sizes):
+    """The gradient of the images of a convolution that skips pixels: pixels of the images that stand as many apart meet
+    the same taps, so each such part is a convolution of its own, and nothing is multiplied with zeros in between."""
+
+    def __init__(self, x: tuple, filters: int, kernel: tuple, stride: tuple, padding: tuple, dilation: tuple,
+                 rooms: tuple = (0, 0)):
+        (self.n, c, *size), several = x, positions(x[2:], kernel, stride, padding, dilation)
+        axes = [phases(*numbers) for numbers in zip(size, several, kernel, stride, padding, dilation)]
+        (down, top, hq), (across, left, wq) = axes
+        blocks, (h, w), self.rooms, self.few = -(-filters // LANES), size, rooms, 0
+        self.size, self.depth, self.taps, self.filters = (h, w), filters, kernel[0] * kernel[1], c
+        self.array = np.array([filters, *several, c, *kernel, h, w, 1, 1, top, left, *dilation, blocks, hq, wq, *rooms,
+                               self.taps, 0, LANES, *codes()], "i8")
+        self.images, self.pixels, self.padded = blocks * hq * wq * LANES, h * w, -(-c // LANES) * LANES
+        self.panels, self.tiles = -(-c // PANEL), None
+        self.results, self.weights = self.panels * PANEL * h * w, self.panels * self.taps * blocks * LANES * PANEL
+        self.multiplied = c * filters * self.taps * several[0] * several[1]
+        self.rows = LANES * max(h * w, several[0] * several[1])
+        order: list[int] = []
+        table: list[int] = []
+        split = []
+        for i, lines, q, rows in down:
+            for j, width, p, columns in across:
+                met = [(u, v, (block * hq + q - a) * wq + p - b) for u, a in rows for v, b in columns
+                       for block in range(blocks)]
+                split.append(Part(len(table), len(met), lines, width, 0, (i * w + j) * LANES, stride[0] * w * LANES,
+                                  stride[1] * LANES))
+                table += [place * LANES for *_, place in met]
+                order += [u * kernel[1] + v for u, _ in rows for v, _ in columns]
+        order += sorted({*range(self.taps)} - {*order})
+        self.table, self.split, self.order = np.array(table, "i8"), np.array(split, "i8"), np.argsort(order)
+
+
+def phases(size: int, several: int, kernel: int, stride: int, padding: int, dilation: int) -> tuple[list, int, int]:
+    """Along one axis of the images, whose convolution has so many positions: for each of the first pixels that begin a
+    part (it, how many there are, where it reads the cotangent, with the border before that, each tap that it meets and
+    how much earlier that reads), the border before, and the length with both borders."""
+    found = []
+    for first in range(min(size, stride)):
+        q, rest = divmod(first + padding, stride)
+        met = [(u, (u * dilation - rest) // stride) for u in range(kernel) if (u * dilation - rest) % stride == 0]
+        found.append((first, -(-(size - first) // stride), q, met))
+    before = max([0, *[earlier - q for _, _, q, met in found for _, earlier in met]])
+    end = max([several, *[q + count - earlier for _, count, q, met in found for _, earlier in met]])
+    return [(first, count, q + before, met) for first, count, q, met in found], before, before + end
 
 
 def length_of(channels: int) -> int:
@@ -135,6 +200,17 @@ def sizes(*geometry) -> Sizes:
     return Sizes(*geometry)
 
 
+@functools.lru_cache(256)
+def back(x: tuple, filters: int, kernel: tuple, stride: tuple, padding: tuple, dilation: tuple,
+         rooms: tuple = (0, 0)) -> Sizes:
+    """The gradient of the images x: as a convolution of the cotangent with filters turned."""
+    border = tuple([d * (k - 1) - p for d, k, p in zip(dilation, kernel, padding)])
+    if tuple(stride) != (1, 1) or min(border) < 0:
+        return Spread(x, filters, kernel, stride, padding, dilation, rooms)
+    several = positions(x[2:], kernel, stride, padding, dilation)
+    return Sizes((x[0], filters, *several), x[1], kernel, stride, border, dilation, rooms)
+
+
 # ---- steps, by chunks of images --------------------------------------------------------------------------------------
 
 def filtered(s: Sizes, x: np.ndarray, weight: np.ndarray, bias: object, out: np.ndarray, room: Room, at_once: int,
@@ -144,18 +220,21 @@ def filtered(s: Sizes, x: np.ndarray, weight: np.ndarray, bias: object, out: np.
     after: gives what is done to the result of each image in place of bias and activation, where its rows and its blocks
     are so many numbers apart."""
     t, common = s.tiles, (s.n, at_once, *BOUNDS[act])
-    chunks = -(-s.n // at_once)
+    chunks, order = -(-s.n // at_once), s.order
+    if turned and not isinstance(s, Spread):  # from the last tap to the first
+        order = order[::-1].copy()
     if t is None:
         packed, each = room.take(s.weights), s.weights // s.panels
         results = 0 if s.rooms[1] else s.results
-        return [conv.filters_packed(s.panels, weight, packed, s.filters, s.depth, s.taps, turned, each, scratch=SPARE),
+        return [conv.filters_packed(s.panels, weight, packed, s.filters, s.depth, s.taps, turned, each, order,
+                                    scratch=SPARE),
                 conv.images_filtered(chunks, x, s.array, s.images + results, packed, out, bias, s.table, *common,
-                                     s.images, s.images, after and after(s.size[1] * LANES, s.pixels * LANES),
-                                     scratch=s.images + results + s.rows)]
+                                     s.images, s.images, after and after(s.size[1] * LANES, s.pixels * LANES), s.split,
+                                     len(s.split), scratch=s.images + results + s.rows)]
     values = room.take(t.panels * t.each * t.points**2)
     places, spare = t.places()
     return [winograd.filters_valued(t.panels, weight, values, s.filters, s.depth, turned, t.r, t.panels, t.each,
-                                    t.points, scratch=SPARE + s.taps * t.each + t.strip),
+                                    t.points, order, scratch=SPARE + s.taps * t.each + t.strip),
             winograd.images_filtered(chunks, x, t.array, spare, values, out, bias, t.table, *common, t.m, t.points,
                                      t.down, t.across, t.at_once, *places, after and after(*t.apart),
                                      scratch=spare + s.rows)]

@@ -228,9 +228,9 @@ def filters_valued(words, chunk, scratch):
     """U of one panel of filters, to [place][panel][block][16][PANEL]. scratch: 16 vectors, a packed panel, a strip."""
     w, target, filters, channels = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
     turned, r, panels, each = word_at(words, 4), word_at(words, 5), word_at(words, 6), word_at(words, 7)
-    points = word_at(words, 8)
+    points, order = word_at(words, 8), word_at(words, 9)
     panel = scratch + LANES * LANES * BYTES
-    pack_panel(w, chunk * PANEL, filters, channels, r * r, turned, panel, scratch)
+    pack_panel(w, chunk * PANEL, filters, channels, r * r, turned, order, panel, scratch)
     filters_values(panel, r, points, chunk, panels, each, target, panel + r * r * each * BYTES)
 
 
@@ -318,7 +318,7 @@ def images_filters_grad(words, chunk, scratch):
                 continue
             for i in range(s[OH]):
                 source = grad + (block * s[Y_ROOM] + n * pixels + i * s[OW]) * LANES * BYTES
-                line_in(source, s[OW], to + i * width * LANES * BYTES, LANES)
+                line_in(source, 1, s[OW], to + i * width * LANES * BYTES)
         for row in range(0, down, at_once):
             rows = min(at_once, down - row)
             images_values(scratch, s, m, points, row, rows, across, tiles, seen, strip)

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.fusion import FUSION, Setting, blocks, dense
+from ..compiler.fusion import FUSION, Setting, blocks, dense, norms
 from ..compiler.fusion.clusters import CLUSTERS
 from ..core.base.errors import MinflowWarning, MissingDependencyError
 from ..core.base.locks import alone
@@ -36,6 +36,7 @@ STEPS: dict[Op, str] = {op: module for module, ops in {
     "blocks_resample": (blocks.blocks_resample, blocks.blocks_resample_grad),
     "convolutions": (conv.conv2d, conv.conv2d_input_grad, conv.conv2d_weight_grad),
     "norm": (norm.batch_norm, norm.batch_norm_grad),
+    "row_norms": (norms.layer_norm, norms.layer_norm_grad, norms.group_norm, norms.group_norm_grad),
     "pool": (pool.max_pool2d, pool.max_pool2d_grad),
     "clusters": CLUSTERS,
     "elementwise": (elementwise.add, elementwise.sub, elementwise.mul, elementwise.erf, elementwise.relu,
@@ -151,8 +152,9 @@ def passes() -> tuple[Callable, ...]:
     from ..compiler.fusion.clusters import clusters
     from ..compiler.fusion.dense import dense
     from ..compiler.fusion.layout import layout
+    from ..compiler.fusion.norms import norms
 
-    return layout, dense, clusters
+    return norms, layout, dense, clusters
 
 
 def either(compiled: Callable, plain: Callable, pays: Callable[..., bool] | None = None) -> Callable:

@@ -196,3 +196,17 @@ def total(context, x):
         values = builder.fpext(a[0], WIDE_VECTOR)
         return called(builder, f"llvm.vector.reduce.fadd.v{LANES}f64", DOUBLE, ir.Constant(DOUBLE, 0.0), values)
     return types.float64(vector), code
+
+
+@intrinsic
+def sum_by_halves(context, x):
+    """The sum of the lanes in float64, halves added to halves: fewer additions wait for others than in `total`."""
+    def code(context, builder, signature, a):
+        values, lanes = builder.fpext(a[0], WIDE_VECTOR), LANES
+        while lanes > 1:
+            lanes //= 2
+            low, high = [builder.shuffle_vector(values, values, ir.Constant(
+                ir.VectorType(INT, lanes), [*range(start, start + lanes)])) for start in (0, lanes)]
+            values = builder.fadd(low, high)
+        return builder.extract_element(values, ir.Constant(INT, 0))
+    return types.float64(vector), code

@@ -1,0 +1,248 @@
+"""Layer norm, group norm and their gradients: what is read from memory is read once.
+
+A row of layer norm stays in the first-level cache between its mean, its variance and what is written; its gradient
+finds both again rather than keep them. Each chunk of rows leaves its part of the gradients of weight and bias, and a
+second step adds these in the order of the chunks. A group of channels goes the way of a channel of batch norm, with a
+scale for each of its planes. What they compute: `../compiler/fusion/norms.py`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .kernels import sum_of_parts
+from .jit import compiled, float32, float64
+from .llvm import LANES, number_at, put
+from .norm import fits, squares_of, sum_of
+from .steps import Room, Step, instruction, real_at, word_at
+from .vectors import (
+    BYTES, add, filled, load, load_some, multiply, multiply_add, store, store_some, subtract, sum_by_halves,
+)
+
+STEP = LANES * BYTES
+CHUNK = 1 << 15  # numbers of a chunk of rows
+
+
+# ---- rows ------------------------------------------------------------------------------------------------------------
+
+@compiled
+def mean_of(x, columns):
+    a = b = filled(float32(0))
+    whole, left = columns // (2 * LANES) * 2 * STEP, columns % (2 * LANES)
+    for i in range(0, whole, 2 * STEP):
+        a, b = add(a, load(x + i)), add(b, load(x + i + STEP))
+    if left:
+        zeros = filled(float32(0))
+        a = add(a, load_some(x + whole, left, zeros))
+        b = add(b, load_some(x + whole + STEP, left - LANES, zeros))
+    return float32(sum_by_halves(add(a, b)) / columns)
+
+
+@compiled
+def deviation_of(x, columns, mean, eps):
+    """The root of the variance and eps."""
+    a = b = filled(float32(0))
+    centre, whole, left = filled(mean), columns // (2 * LANES) * 2 * STEP, columns % (2 * LANES)
+    for i in range(0, whole, 2 * STEP):
+        u, v = subtract(load(x + i), centre), subtract(load(x + i + STEP), centre)
+        a, b = multiply_add(u, u, a), multiply_add(v, v, b)
+    if left:
+        u = subtract(load_some(x + whole, left, centre), centre)
+        v = subtract(load_some(x + whole + STEP, left - LANES, centre), centre)
+        a, b = multiply_add(u, u, a), multiply_add(v, v, b)
+    return np.sqrt(float32(sum_by_halves(add(a, b)) / columns) + eps)
+
+
+@instruction
+def rows_normed(words, chunk, scratch):
+    """Some rows: words x, weight, bias, y, eps, rows, columns, rows of a chunk."""
+    weight, bias, eps = word_at(words, 1), word_at(words, 2), float32(real_at(words, 4))
+    rows, columns, some = word_at(words, 5), word_at(words, 6), word_at(words, 7)
+    whole, left, zeros = columns // LANES * STEP, columns % LANES, filled(float32(0))
+    for row in range(chunk * some, min((chunk + 1) * some, rows)):
+        x, y = word_at(words, 0) + row * columns * BYTES, word_at(words, 3) + row * columns * BYTES
+        mean = mean_of(x, columns)
+        centre, scale = filled(mean), filled(float32(1) / deviation_of(x, columns, mean, eps))
+        for i in range(0, whole, STEP):
+            hat = multiply(subtract(load(x + i), centre), scale)
+            store(y + i, multiply_add(hat, load(weight + i), load(bias + i)))
+        if left:
+            hat = multiply(subtract(load_some(x + whole, left, zeros), centre), scale)
+            store_some(y + whole, left, multiply_add(hat, load_some(weight + whole, left, zeros),
+                                                     load_some(bias + whole, left, zeros)))
+
+
+@instruction
+def rows_sent_back(words, chunk, scratch):
+    """Some rows: words grad, x, weight, gx, parts, eps, rows, columns, rows of a chunk, bytes of a part."""
+    weight, eps, rows, columns = word_at(words, 2), float32(real_at(words, 5)), word_at(words, 6), word_at(words, 7)
+    some, far = word_at(words, 8), word_at(words, 9)
+    parts = word_at(words, 4) + 2 * chunk * far
+    whole, left, zeros = columns // LANES * STEP, columns % LANES, filled(float32(0))
+    for i in range(0, 2 * far, STEP):
+        store(parts + i, zeros)
+    for row in range(chunk * some, min((chunk + 1) * some, rows)):
+        place = row * columns * BYTES
+        grad, x, gx = word_at(words, 0) + place, word_at(words, 1) + place, word_at(words, 3) + place
+        mean = mean_of(x, columns)
+        inverse = float32(1) / deviation_of(x, columns, mean, eps)
+        centre, scale, sums, products = filled(mean), filled(inverse), zeros, zeros
+        for i in range(0, whole, STEP):
+            g, hat = load(grad + i), multiply(subtract(load(x + i), centre), scale)
+            store(parts + i, multiply_add(g, hat, load(parts + i)))
+            store(parts + far + i, add(g, load(parts + far + i)))
+            g = multiply(g, load(weight + i))
+            sums, products = add(sums, g), multiply_add(g, hat, products)
+        if left:
+            g = load_some(grad + whole, left, zeros)
+            hat = multiply(subtract(load_some(x + whole, left, centre), centre), scale)
+            store(parts + whole, multiply_add(g, hat, load(parts + whole)))
+            store(parts + far + whole, add(g, load(parts + far + whole)))
+            g = multiply(g, load_some(weight + whole, left, zeros))
+            sums, products = add(sums, g), multiply_add(g, hat, products)
+        slope = filled(float32(-sum_by_halves(products) / columns))
+        offset = filled(float32(-sum_by_halves(sums) / columns))
+        for i in range(0, whole, STEP):
+            hat = multiply(subtract(load(x + i), centre), scale)
+            g = multiply_add(load(grad + i), load(weight + i), multiply_add(hat, slope, offset))
+            store(gx + i, multiply(g, scale))
+        if left:
+            hat = multiply(subtract(load_some(x + whole, left, centre), centre), scale)
+            g = multiply_add(load_some(grad + whole, left, zeros), load_some(weight + whole, left, zeros),
+                             multiply_add(hat, slope, offset))
+            store_some(gx + whole, left, multiply(g, scale))
+
+
+# ---- groups of channels ----------------------------------------------------------------------------------------------
+
+@instruction
+def groups_normed(words, chunk, scratch):
+    """Some groups: words x, weight, bias, y, mean, var, eps, groups of an image, channels of a group, pixels, groups of
+    all images, groups of a chunk."""
+    weight, bias, eps, groups = word_at(words, 1), word_at(words, 2), float32(real_at(words, 6)), word_at(words, 7)
+    channels, pixels = word_at(words, 8), word_at(words, 9)
+    every, some = word_at(words, 10), word_at(words, 11)
+    count, left, zeros = channels * pixels, pixels % LANES, filled(float32(0))
+    for group in range(chunk * some, min((chunk + 1) * some, every)):
+        x, y = word_at(words, 0) + group * count * BYTES, word_at(words, 3) + group * count * BYTES
+        mean = float32(sum_of(x, 1, 0, count) / count)
+        var = float32(squares_of(x, 1, 0, count, mean) / count)
+        put(word_at(words, 4), group, mean)
+        put(word_at(words, 5), group, var)
+        centre, inverse = filled(mean), float32(1) / np.sqrt(var + eps)
+        for channel in range(channels):
+            c = group % groups * channels + channel
+            scale, shift = filled(number_at(weight, c) * inverse), filled(number_at(bias, c))
+            p, q = x + channel * pixels * BYTES, y + channel * pixels * BYTES
+            for i in range(0, pixels // LANES * STEP, STEP):
+                store(q + i, multiply_add(subtract(load(p + i), centre), scale, shift))
+            if left:
+                i = pixels // LANES * STEP
+                store_some(q + i, left, multiply_add(subtract(load_some(p + i, left, zeros), centre), scale, shift))
+
+
+@instruction
+def groups_sent_back(words, chunk, scratch):
+    """Some groups: words grad, x, weight, mean, var, gx, parts, eps, then as for `groups_normed`. parts: of each image
+    the gradients of weight and bias."""
+    weight, eps, groups = word_at(words, 2), float32(real_at(words, 7)), word_at(words, 8)
+    channels, pixels = word_at(words, 9), word_at(words, 10)
+    every, some = word_at(words, 11), word_at(words, 12)
+    count, left, end, zeros = channels * pixels, pixels % LANES, pixels // LANES * STEP, filled(float32(0))
+    for group in range(chunk * some, min((chunk + 1) * some, every)):
+        grad, x = word_at(words, 0) + group * count * BYTES, word_at(words, 1) + group * count * BYTES
+        gx, parts = word_at(words, 5) + group * count * BYTES, word_at(words, 6)
+        inverse = float32(1) / np.sqrt(number_at(word_at(words, 4), group) + eps)
+        centre, first = filled(number_at(word_at(words, 3), group)), group % groups * channels
+        far = (groups * channels + LANES - 1) // LANES * LANES
+        here = group // groups * 2 * far + first
+        sums = products = 0.0
+        for channel in range(channels):
+            p, q = grad + channel * pixels * BYTES, x + channel * pixels * BYTES
+            a = b = s = t = zeros
+            for i in range(0, end - STEP, 2 * STEP):
+                g, h = load(p + i), load(p + i + STEP)
+                a, b = add(a, g), add(b, h)
+                s = multiply_add(g, subtract(load(q + i), centre), s)
+                t = multiply_add(h, subtract(load(q + i + STEP), centre), t)
+            if pixels // LANES % 2:
+                g = load(p + end - STEP)
+                a, s = add(a, g), multiply_add(g, subtract(load(q + end - STEP), centre), s)
+            if left:
+                g = load_some(p + end, left, zeros)
+                b, t = add(b, g), multiply_add(g, subtract(load_some(q + end, left, centre), centre), t)
+            gb, gw = sum_by_halves(add(a, b)), sum_by_halves(add(s, t)) * float64(inverse)
+            put(parts, here + channel, float32(gw))
+            put(parts, here + far + channel, float32(gb))
+            factor = number_at(weight, first + channel)
+            sums, products = sums + gb * factor, products + gw * factor
+        slope = filled(float32(-products * inverse * inverse / count))
+        offset = filled(float32(-sums * inverse / count))
+        for channel in range(channels):
+            scale = filled(number_at(weight, first + channel) * inverse)
+            place = channel * pixels * BYTES
+            for i in range(place, place + end, STEP):
+                moved = multiply_add(subtract(load(x + i), centre), slope, offset)
+                store(gx + i, multiply_add(load(grad + i), scale, moved))
+            if left:
+                i = place + end
+                moved = multiply_add(subtract(load_some(x + i, left, zeros), centre), slope, offset)
+                store_some(gx + i, left, multiply_add(load_some(grad + i, left, zeros), scale, moved))
+
+
+# ---- builders --------------------------------------------------------------------------------------------------------
+
+def layer_norm(arrays, outs, room: Room, columns, eps) -> list[Step] | None:
+    x, *numbers = arrays[0], *vectors(arrays[1:], columns)
+    if not fits(x, *numbers, *outs):
+        return None
+    rows, some = x.size // columns, max(1, CHUNK // columns)
+    return [rows_normed(-(-rows // some), x, *numbers, *outs, float(eps), rows, columns, some)]
+
+
+def layer_norm_grad(arrays, outs, room: Room, columns, eps) -> list[Step] | None:
+    grad, x, weight = *arrays[:2], *vectors(arrays[2:], columns)
+    if not fits(grad, x, weight, *outs):
+        return None
+    rows, some, far = x.size // columns, max(1, CHUNK // columns), padded(columns)
+    chunks = -(-rows // some)
+    parts = room.take(chunks * 2 * far)
+    return [rows_sent_back(chunks, grad, x, weight, outs[0], parts, float(eps), rows, columns, some, far * BYTES),
+            *added(parts, outs[1:], chunks, columns, far)]
+
+
+def vectors(numbers, count: int) -> list[np.ndarray]:
+    return [a if isinstance(a, np.ndarray) else np.full(count, a, "f4") for a in numbers]
+
+
+def padded(numbers: int) -> int:
+    return -(-numbers // LANES) * LANES
+
+
+def added(parts: int, outs, count: int, numbers: int, far: int) -> list[Step]:
+    """The sums of parts, each of which holds so many numbers for each of `outs`, `far` numbers apart."""
+    return [sum_of_parts(parts + i * far * BYTES, out, count, 2 * far, 1, numbers, far) for i, out in enumerate(outs)]
+
+
+def group_norm(arrays, outs, room: Room, groups, eps) -> list[Step] | None:
+    arrays = [arrays[0], *vectors(arrays[1:], arrays[0].shape[1])]
+    return by_groups(groups_normed, arrays[0], [*arrays, *outs], groups, eps) if fits(*arrays, *outs) else None
+
+
+def group_norm_grad(arrays, outs, room: Room, groups, eps) -> list[Step] | None:
+    if not fits(*arrays, *outs):
+        return None
+    images, channels = outs[0].shape[:2]
+    far = padded(channels)
+    parts = room.take(images * 2 * far)
+    return [*by_groups(groups_sent_back, outs[0], [*arrays, outs[0], parts], groups, eps),
+            *added(parts, outs[1:], images, channels, far)]
+
+
+def by_groups(make, x: np.ndarray, arrays: list, groups: int, eps: float) -> list[Step]:
+    """By chunks of groups."""
+    channels, pixels, every = x.shape[1] // groups, math.prod(x.shape[2:]), x.shape[0] * groups
+    some = max(1, CHUNK // (channels * pixels))
+    return [make(-(-every // some), *arrays, float(eps), groups, channels, pixels, every, some)]

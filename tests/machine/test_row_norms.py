@@ -1,0 +1,125 @@
+"""Layer norm and group norm by the machine, against what NumPy gives in float64."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("numba")
+from minflow.accepted.threads import Settings
+from minflow.compiler.fusion import norms
+from minflow.machine import row_norms
+from minflow.machine.steps import run_now, steps_of
+
+EPS = float(np.finfo("f4").eps)
+FEW = settings(max_examples=40, deadline=None, derandomize=True)
+WALL = 32  # numbers around a result
+
+
+def call(op, arrays, shapes, **attrs):
+    """The results; nothing else is written. None where it does not fit."""
+    memories = [np.full(math.prod(shape) + 2 * WALL, -77, "f4") for shape in shapes]
+    outs = [m[WALL:m.size - WALL].reshape(shape) for m, shape in zip(memories, shapes)]
+    steps = steps_of(getattr(row_norms, op.name), arrays, outs, **attrs)
+    if steps is None:
+        return None
+    run_now(steps)
+    assert all((m[:WALL] == -77).all() and (m[m.size - WALL:] == -77).all() for m in memories)
+    return outs
+
+
+def exactly(op, arrays, **attrs):
+    with np.errstate(all="ignore"):
+        found = op.kernel(*[a.astype("f8") if isinstance(a, np.ndarray) else a for a in arrays], **attrs)
+    return found if isinstance(found, tuple) else (found,)
+
+
+def check(op, arrays, shapes, terms, scale=1e-30, **attrs):
+    for ours, right in zip(call(op, arrays, shapes, **attrs), exactly(op, arrays, **attrs), strict=True):
+        size = max(np.abs(right).max(), scale)
+        assert np.abs(ours - right.reshape(ours.shape)).max() <= (8 + math.sqrt(terms)) * EPS * size
+
+
+def normal(seed, *shape):
+    return np.random.default_rng([seed, *shape]).standard_normal(shape).astype("f4")
+
+
+@FEW
+@given(st.integers(1, 300), st.integers(2, 300), st.integers(0, 9))
+def test_layer_norm(rows, columns, seed):
+    x, g, w, b = 2 * normal(seed, rows, columns) + 3, normal(seed, rows, columns), normal(seed, columns), normal(
+        seed + 1, columns)
+    if x.var(1).min() < 0.1:
+        return  # two numbers near each other: their difference is rounded, whoever divides by it
+    attrs, scale = dict(columns=columns, eps=1e-5), np.abs(g).max() * max(np.abs(w).max(), 1) * 4
+    for numbers in ((w, b), (1, 0), (w, 0)):
+        check(norms.layer_norm, [x, *numbers], [x.shape], 4 * columns, 4, **attrs)
+    for weight in (w, 1):
+        check(norms.layer_norm_grad, [g, x, weight], [x.shape, w.shape, w.shape], 4 * columns + rows, scale, **attrs)
+
+
+@FEW
+@given(st.integers(1, 4), st.integers(1, 5), st.integers(1, 20), st.integers(2, 9), st.integers(8, 20),
+       st.integers(0, 9))
+def test_group_norm(images, groups, channels, height, width, seed):
+    shape = images, groups * channels, height, width
+    x, g, w, b = 2 * normal(seed, *shape) + 3, normal(seed + 1, *shape), normal(seed, shape[1]), normal(2, shape[1])
+    attrs, rows, terms = dict(groups=groups, eps=1e-5), (images * groups,), 4 * channels * height * width
+    check(norms.group_norm, [x, w, b], [shape, rows, rows], terms, 4, **attrs)
+    check(norms.group_norm, [x, w, 0], [shape, rows, rows], terms, 4, **attrs)
+    _, mean, var = exactly(norms.group_norm, [x, w, b], **attrs)
+    scale = np.abs(g).max() * max(np.abs(w).max(), 1) * 8
+    check(norms.group_norm_grad, [g, x, w, mean.astype("f4"), var.astype("f4")], [shape, w.shape, w.shape],
+          terms + images, scale, **attrs)
+
+
+@pytest.mark.parametrize("columns", [1, 15, 16, 31, 33, 256, 5000])
+def test_one_number_a_row_and_rows_far_from_zero(columns):
+    x, w = normal(0, 5, columns) + np.float32(1000), normal(1, columns)
+    y, = call(norms.layer_norm, [x, w, w], [x.shape], columns=columns, eps=1e-5)
+    right, = exactly(norms.layer_norm, [x, w, w], columns=columns, eps=1e-5)
+    assert np.abs(y - right).max() <= 4000 * EPS * max(np.abs(w).max(), 1)  # the mean is rounded, which all share
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_what_is_not_finite_stays_in_its_row(value):
+    x, g, w = normal(0, 9, 37), normal(1, 9, 37), normal(2, 37)
+    x[4, 35] = value
+    y, = call(norms.layer_norm, [x, w, w], [x.shape], columns=37, eps=1e-5)
+    gx, gw, _ = call(norms.layer_norm_grad, [g, x, w], [x.shape, w.shape, w.shape], columns=37, eps=1e-5)
+    for found in (y, gx):
+        assert np.isnan(found[4]).all() and np.isfinite(np.delete(found, 4, 0)).all()
+    assert np.isnan(gw).all()
+    x, g = normal(0, 2, 6, 5, 5), normal(1, 2, 6, 5, 5)
+    x[1, 3, 4, 4] = value
+    y, mean, var = call(norms.group_norm, [x, w[:6], w[:6]], [x.shape, (4,), (4,)], groups=2, eps=1e-5)
+    gx, *_ = call(norms.group_norm_grad, [g, x, w[:6], mean, var], [x.shape, (6,), (6,)], groups=2, eps=1e-5)
+    for found in (y, gx):
+        assert np.isnan(found[1, 3:]).all() and np.isfinite(found[0]).all() and np.isfinite(found[1, :3]).all()
+
+
+def test_what_does_not_fit_is_numpys():
+    one = np.ones(4, "f4")
+    assert call(norms.layer_norm, [np.ones((4, 3), "f4").T, one, one], [(3, 4)], columns=4, eps=1e-5) is None
+    assert call(norms.layer_norm, [np.ones((0, 4), "f4"), one, one], [(0, 4)], columns=4, eps=1e-5) is None
+    assert call(norms.group_norm, [np.ones((2, 4, 5), "f8"), one, one], [(2, 4, 5), (4,), (4,)], groups=2,
+                eps=1e-5) is None
+
+
+def test_the_same_bits_with_any_number_of_threads(monkeypatch):
+    monkeypatch.setattr(row_norms, "CHUNK", 1 << 10)
+    x, g, w = normal(0, 700, 70), normal(1, 700, 70), normal(2, 70)
+    images, back = x.reshape(10, 70, 10, 7), g.reshape(10, 70, 10, 7)
+    seen = []
+    for number in (1, 2, 3, 8):
+        monkeypatch.setattr(Settings, "threads", number)
+        rows = dict(columns=70, eps=1e-5)
+        found = [*call(norms.layer_norm, [x, w, w], [x.shape], **rows),
+                 *call(norms.layer_norm_grad, [g, x, w], [x.shape, w.shape, w.shape], **rows)]
+        groups = dict(groups=7, eps=1e-5)
+        y, mean, var = call(norms.group_norm, [images, w, w], [images.shape, (70,), (70,)], **groups)
+        found += [y, *call(norms.group_norm_grad, [back, images, w, mean, var], [images.shape, (70,), (70,)], **groups)]
+        seen.append([a.tobytes() for a in found])
+    assert seen[0] == seen[1] == seen[2] == seen[3]

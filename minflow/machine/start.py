@@ -50,7 +50,7 @@ ONLY_IN_PLANS = ("elementwise", "dropout", "updates")  # NumPy has the same bits
 LEAST = 1 << 12  # numbers
 ALSO_EAGER: dict[Op, Callable[..., bool]] = {  # of these, where eager is slower for these arrays
     elementwise.erf: lambda x: x.size >= LEAST,
-    activation.relu6_grad: lambda x, y: x.size >= LEAST,
+    activation.relu6_grad: lambda x, y: np.size(x) >= LEAST,
     **dict.fromkeys((elementwise.add, elementwise.sub, elementwise.mul), lambda x, y: (
         x.__class__ is y.__class__ is np.ndarray and x.ndim > 2 and x.size >= LEAST and y.size == x.shape[1]
         and not 4 < x[0, 0].size < 256 and x[0, 0].size > 1)),  # NumPy goes along planes of other sizes as quickly

@@ -306,6 +306,7 @@ def test_a_graph_is_explored_operation_by_operation(on):
     shown = graph_subject(graph)
     name = next(name for name in shown.kinds if name.endswith("weight"))
     assert single(shown) and not shown.instructions
+    assert shown.note == f"Calls do the same by {len(graph.nodes)} fused operations, which graph.plan lists."
     gradient = shown.gradient(name)
     assert np.array_equal(gradient, graph.grads[name].numpy())
     recorded = graph_subject(graph, (x, y))
@@ -314,3 +315,10 @@ def test_a_graph_is_explored_operation_by_operation(on):
     assert recorded.gradients[name].size == gradient.size
     graph(x, y)
     assert graph._last is fused and len(graph._plans) == 1 and not fused.exact
+
+
+def test_a_number_where_an_array_is_expected_is_left_to_numpy(on):
+    from minflow.core.ops import activation
+
+    given = True, np.linspace(-1, 8, 8)
+    np.testing.assert_array_equal(activation.relu6_grad.kernel(*given), start.PLAIN[activation.relu6_grad](*given))

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...core.base.errors import JobError
 from ...core.where import here
-from ...nn.graph.explore.subject import Subject
+from ...nn.graph.explore.subject import Subject, fused_note
 from ..function import Job
 from ..queue.stream import STREAM
 
@@ -36,4 +36,5 @@ def job_subject(job: Job, args: tuple = (), kwargs: dict | None = None, step: bo
 def subject_of(job: Job, plan: Any) -> Subject:
     kinds = {name: "parameter" if v.trainable else "buffer" for name, v in job.session.variables.items()}
     kinds |= {name: "optimizer state" for name in job.session.slots}
-    return Subject(f"{job.kind} job {job.name}", plan.singly, {}, kinds, lambda name, ran=False: None, by_reader=True)
+    return Subject(f"{job.kind} job {job.name}", plan.singly, {}, kinds, lambda name, ran=False: None,
+                   fused_note(plan).rstrip(), by_reader=True)

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from ..compiler.fusion.blocks import blocked
+from ..compiler.fusion.blocks import blocked, by_groups
 from . import blocks_depthwise
 from .conv import finish, pack_panel, row_in, row_out, zero
 from .kernels import (
@@ -201,41 +201,70 @@ def at_once(s: Sizes) -> int:
     return max(1, min(s.n // LEAST_CHUNKS, IMAGES * WORK // s.multiplied))
 
 
+def group_by_group(builder, arrays: list, outs: list, room: Room, groups: int, **attrs) -> list[Step]:
+    """Steps for groups of whole blocks, which are convolutions of their own."""
+    steps = []
+    for g in range(groups):
+        some, out = [[x[g * len(x) // groups : (g + 1) * len(x) // groups] if isinstance(x, np.ndarray) else x
+                      for x in those] for those in (arrays, outs)]
+        steps += builder(some, out, room, groups=1, **attrs)
+    return steps
+
+
+def of_group(shape: tuple, groups: int) -> tuple:
+    """The images of one group."""
+    return shape[0], shape[1] // groups, *shape[2:]
+
+
 def blocks_conv2d(arrays, outs, room, shape, stride, padding, dilation, groups, act):
-    if groups > 1:
+    channels, filters = arrays[1].shape[1], len(arrays[1]) // groups
+    if groups > 1 and channels == 1:
         return blocks_depthwise.blocks_conv2d(arrays, outs, room, shape, stride, padding, dilation, groups, act)
     (x, weight, bias), (out,) = arrays, outs
-    if not ready(x, weight):
+    if not ready(x, weight) or not by_groups(groups, channels, filters):
         return None
     bias = bias if isinstance(bias, np.ndarray) else 0
-    if is_product(weight.shape[2:], stride, padding) and x.ndim == 3:
+    if is_product(weight.shape[2:], stride, padding) and x.ndim == 3 and groups == 1:
         return filtered_pixels(x, weight, bias, out, shape[0] * math.prod(shape[2:]), False, act)
-    s = sizes(tuple(shape), len(weight), weight.shape[2:], stride, padding, dilation, (room_of(x), room_of(out)))
+    if groups > 1 and not channels % LANES:
+        return group_by_group(blocks_conv2d, arrays, outs, room, groups, shape=of_group(shape, groups), stride=stride,
+                              padding=padding, dilation=dilation, act=act)
+    s = sizes(tuple(shape), len(weight), weight.shape[2:], stride, padding, dilation, (room_of(x), room_of(out)),
+              groups)
     return filtered(s, x, weight, bias, out, room, at_once(s), False, act)
 
 
 def blocks_conv2d_input_grad(arrays, outs, room, shape, stride, padding, dilation, groups):
-    if groups > 1:
-        return blocks_depthwise.blocks_conv2d_input_grad(arrays, outs, room, shape, stride, padding, dilation, groups)
     (grad, weight), (out,) = arrays, outs
-    if not ready(grad, weight):
+    channels, filters = weight.shape[1], len(weight) // groups
+    if groups > 1 and channels == 1:
+        return blocks_depthwise.blocks_conv2d_input_grad(arrays, outs, room, shape, stride, padding, dilation, groups)
+    if not ready(grad, weight) or not by_groups(groups, channels, filters):
         return None
-    if is_product(weight.shape[2:], stride, padding):
+    if groups > 1 and not channels % LANES:
+        return group_by_group(blocks_conv2d_input_grad, arrays, outs, room, groups, shape=of_group(shape, groups),
+                              stride=stride, padding=padding, dilation=dilation)
+    if is_product(weight.shape[2:], stride, padding) and groups == 1:
         return filtered_pixels(grad, weight, 0, out, shape[0] * math.prod(shape[2:]), True)
-    s = back(tuple(shape), len(weight), weight.shape[2:], stride, padding, dilation, (room_of(grad), room_of(out)))
+    s = back(tuple(shape), len(weight), weight.shape[2:], stride, padding, dilation, (room_of(grad), room_of(out)),
+             groups)
     return filtered(s, grad, weight, 0, out, room, at_once(s), True)
 
 
 def blocks_conv2d_weight_grad(arrays, outs, room, shape, images, stride, padding, dilation, groups):
-    if groups > 1:
+    channels, filters = shape[1], shape[0] // groups
+    if groups > 1 and channels == 1:
         return blocks_depthwise.blocks_conv2d_weight_grad(arrays, outs, room, shape, images, stride, padding, dilation,
                                                           groups)
     (grad, x), (out,) = arrays, outs
-    if not ready(grad, x, out):
+    if not ready(grad, x, out) or not by_groups(groups, channels, filters):
         return None
-    if is_product(shape[2:], stride, padding) and x.ndim == 3:
+    if groups > 1 and not channels % LANES:
+        return group_by_group(blocks_conv2d_weight_grad, arrays, outs, room, groups, shape=(filters, *shape[1:]),
+                              images=of_group(images, groups), stride=stride, padding=padding, dilation=dilation)
+    if is_product(shape[2:], stride, padding) and x.ndim == 3 and groups == 1:
         return pixels_grad(grad, x, out, room, images[0] * math.prod(images[2:]))
-    s = sizes(tuple(images), shape[0], tuple(shape[2:]), stride, padding, dilation, (room_of(x), room_of(grad)))
+    s = sizes(tuple(images), shape[0], tuple(shape[2:]), stride, padding, dilation, (room_of(x), room_of(grad)), groups)
     return filters_grad(s, grad, x, out, room, parts_of(s, PIXELS_LEAST // s.pixels))
 
 

@@ -26,10 +26,11 @@ AHEAD = 64  # numbers that are asked for before they are read
 FULL, FOUR = 64, 4  # pixels of a row that is long enough to be turned alone; of planes that lie in four vectors
 # Sizes of one convolution, in this order, in an array of int64 (`kernels.Sizes`). X_ROOM, Y_ROOM: rows of a block of
 # the images and of the results, where these are in blocks, or 0.  FEW: are there few channels?  LENGTH: how many are
-# summed up for an entry of the table.  PRODUCT, OUTER: addresses of routines.  IMAGE_IN: of an instruction.  Behind
-# these COUNT words is the table of `columns_in`.
+# summed up for an entry of the table.  WIDTH, PACKED: filters and numbers of a panel.  APART: numbers between what two
+# of them read; 0 where all read all channels.  PRODUCT, OUTER: addresses of routines.  IMAGE_IN: of an instruction.
+# Behind these COUNT words is the table of `columns_in`.
 (C, H, W, F, KH, KW, OH, OW, STRIDE_H, STRIDE_W, TOP, LEFT, DILATION_H, DILATION_W, BLOCKS, HQ, WQ, X_ROOM, Y_ROOM,
- TAPS, FEW, LENGTH, PRODUCT, OUTER, IMAGE_IN, COUNT) = range(26)
+ TAPS, FEW, LENGTH, WIDTH, PACKED, APART, PRODUCT, OUTER, IMAGE_IN, COUNT) = range(29)
 PART = 8  # words of a part of the results (`kernels.Part`)
 X, SIZES, SPARE = range(3)  # words that all instructions for images begin with: images, sizes, where spare memory is
 
@@ -281,6 +282,21 @@ def filters_packed(words, chunk, scratch):
 
 
 @instruction
+def groups_packed(words, block, scratch):
+    """16 filters, (F, size, taps) in groups of as many as each has channels, to [tap][channel][16]; turned: those of
+    the gradient of the images."""
+    w, target, filters, size = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
+    taps, turned, order = word_at(words, 4), word_at(words, 5), word_at(words, 6)
+    to = target + block * taps * size * LANES * BYTES
+    zero(to, taps * size * LANES)
+    for f in range(block * LANES, min((block + 1) * LANES, filters)):
+        for c in range(size):
+            source = (f // size * size + c) * size + f % size if turned else f * size + c
+            for tap in range(taps):
+                put(to, (word_at(order, tap) * size + c) * LANES + f % LANES, number_at(w, source * taps + tap))
+
+
+@instruction
 def images_filtered(words, chunk, scratch):
     """y = x with filters, for some images; in blocks, + bias, between two bounds. after: what is done to each result in
     place of that.  split: parts of the result, which meet some taps each.  scratch: an image, its result, spare memory.
@@ -290,26 +306,27 @@ def images_filtered(words, chunk, scratch):
     images, at_once, low, high = word_at(words, 7), word_at(words, 8), real_at(words, 9), real_at(words, 10)
     clear, results_at, after = word_at(words, 11), word_at(words, 12), word_at(words, 13)
     split, parts = word_at(words, 15), word_at(words, 16)
-    panel, pixels, length = s[TAPS] * s[BLOCKS] * LANES * PANEL, s[OH] * s[OW], s[LENGTH]
+    pixels, length, far = s[OH] * s[OW], s[LENGTH], s[LENGTH] * s[WIDTH]
     room = s[Y_ROOM] if s[Y_ROOM] > 0 else pixels
     zero(scratch, clear)
     for n in range(chunk * at_once, min((chunk + 1) * at_once, images)):
         call(s[IMAGE_IN], words, n, scratch)
         results = y + n * pixels * LANES * BYTES if s[Y_ROOM] > 0 else scratch + results_at * BYTES
-        for f in range(0, s[F], PANEL):
-            vectors = VECTORS if s[F] - f > LANES else 1
-            b = packed + f // PANEL * panel * BYTES
+        for f in range(0, s[F], s[WIDTH]):
+            vectors = VECTORS if min(s[F] - f, s[WIDTH]) > LANES else 1
+            panel = f // s[WIDTH]
+            a, b = scratch + panel * s[APART] * BYTES, packed + panel * s[PACKED] * BYTES
             to = results + f * room * BYTES
             for part in range(split, split + parts * PART * 8, PART * 8):
                 first, count, lines, width = word_at(part, 0), word_at(part, 1), word_at(part, 2), word_at(part, 3)
-                source, target = scratch + word_at(part, 4) * BYTES, to + word_at(part, 5) * BYTES
+                source, target = a + word_at(part, 4) * BYTES, to + word_at(part, 5) * BYTES
                 line, step = word_at(part, 6), word_at(part, 7)
                 for i in range(lines):
                     place = target + i * line * BYTES
                     if count:
                         run_routine(s[PRODUCT], width, source + i * s[WQ] * LANES * BYTES,
-                                    b + first * length * PANEL * BYTES, table + first * 8, count, length * PANEL,
-                                    length, place, step, vectors, room * LANES, 0)
+                                    b + first * far * BYTES, table + first * 8, count, far, length, place, step,
+                                    vectors, room * LANES, 0)
                     for j in range(0 if count else width * vectors):
                         zero(place + (j // vectors * step + j % vectors * room * LANES) * BYTES, LANES)
         if after != 0:
@@ -333,6 +350,7 @@ def images_filters_grad(words, chunk, scratch):
     clear, grads_at, before = word_at(words, 10), word_at(words, 11), word_at(words, 12)
     pixels, padded = s[OH] * s[OW], (s[F] + LANES - 1) // LANES * LANES
     room = s[Y_ROOM] if s[Y_ROOM] > 0 else pixels
+    entries, rows, columns = (s[TAPS], s[LENGTH], LANES) if s[APART] else (s[TAPS] * s[BLOCKS], LANES, padded)
     lines, width = (1, pixels) if s[FEW] or s[WQ] == s[OW] else (s[OH], s[OW])
     target = parts + chunk * part * BYTES
     zero(scratch, clear)
@@ -345,9 +363,11 @@ def images_filters_grad(words, chunk, scratch):
         for block in range(padded // LANES if s[Y_ROOM] == 0 and before == 0 else 0):
             row_in(grad + (n * s[F] + block * LANES) * pixels * BYTES, min(LANES, s[F] - block * LANES), pixels, pixels,
                    grads + block * pixels * LANES * BYTES)
-        for o in range(s[TAPS] * s[BLOCKS]):
-            run_routine(s[OUTER], LANES, scratch + word_at(table, o) * BYTES, grads, starts, lines, width * LANES,
-                        width, target + o * LANES * padded * BYTES, padded, padded, room * LANES, 1)
+        for f in range(0, padded if s[APART] else 1, LANES):
+            a, b, to = scratch + f // LANES * s[APART] * BYTES, grads + f * room * BYTES, target + f * BYTES
+            for o in range(entries):
+                run_routine(s[OUTER], rows, a + word_at(table, o) * BYTES, b, starts, lines, width * LANES, width,
+                            to + o * rows * padded * BYTES, padded, columns, room * LANES, 1)
 
 
 @instruction

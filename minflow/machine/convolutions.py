@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from ..compiler.fusion.blocks import blocked
+from ..compiler.fusion.blocks import blocked, by_groups
 from . import blocks_conv
 from .blocks_conv import in_blocks, is_product, out_of_blocks
 from .kernels import CHUNK, FEW, back, filtered, filters_grad, parts_of, sizes
@@ -31,10 +31,10 @@ def fits(x: np.ndarray, weight: tuple, groups: int, others: tuple, *rest: np.nda
             and blocks_conv.ready(x, *rest))
 
 
-def by_channel(x: np.ndarray, weight: tuple, groups: int, *rest: np.ndarray) -> bool:
-    """Is there one filter for each of 16 channels or more?"""
-    return (x.size > 0 and x.shape[1] == groups >= LANES and tuple(weight[:2]) == (groups, 1)
-            and blocks_conv.ready(x, *rest))
+def in_groups(x: np.ndarray, weight: tuple, groups: int, *rest: np.ndarray) -> bool:
+    """Are there several groups that are quicker in blocks, of 16 channels or more?"""
+    return (x.size > 0 and groups > 1 and min(x.shape[1], weight[0]) >= LANES and blocks_conv.ready(x, *rest)
+            and (groups == weight[0] and weight[1] == 1 or by_groups(groups, weight[1], weight[0] // groups)))
 
 
 def is_quick_product(kernel: tuple, *geometry: tuple) -> bool:
@@ -52,7 +52,7 @@ def conv2d(arrays, outs, room, stride, padding, dilation, groups) -> list[Step] 
     (x, weight), (out,) = arrays, outs
     geometry = dict(stride=stride, padding=padding, dilation=dilation, groups=groups)
     single = is_quick_product(weight.shape, stride, padding)
-    if by_channel(x, weight.shape, groups, weight, out) or (
+    if in_groups(x, weight.shape, groups, weight, out) or (
             single and math.prod(out.shape[2:]) <= SMALL and fits(x, weight.shape, groups, out.shape, weight, out)):
         return through_blocks(blocks_conv.blocks_conv2d, x, [weight, 0], out, room, shape=x.shape, act="", **geometry)
     if math.prod(weight.shape[2:]) == 1 or not fits(x, weight.shape, groups, out.shape, weight, out):
@@ -65,7 +65,7 @@ def conv2d_input_grad(arrays, outs, room, shape, stride, padding, dilation, grou
     (grad, weight), (out,) = arrays, outs
     geometry = dict(shape=shape, stride=stride, padding=padding, dilation=dilation, groups=groups)
     single = is_quick_product(weight.shape, stride, padding)
-    if by_channel(grad, weight.shape, groups, weight, out) or (
+    if in_groups(grad, weight.shape, groups, weight, out) or (
             single and math.prod(shape[2:]) <= SMALL and fits(grad, weight.shape, groups, grad.shape, weight, out)):
         return through_blocks(blocks_conv.blocks_conv2d_input_grad, grad, [weight], out, room, **geometry)
     if (min(weight.shape[:2]) < FEW or math.prod(weight.shape[2:]) == 1
@@ -78,7 +78,7 @@ def conv2d_input_grad(arrays, outs, room, shape, stride, padding, dilation, grou
 def conv2d_weight_grad(arrays, outs, room, shape, stride, padding, dilation, groups) -> list[Step] | None:
     (grad, x), (out,) = arrays, outs
     single = is_quick_product(shape, stride, padding)
-    if grad.shape[1] == groups and by_channel(x, shape, groups, grad, out) or (
+    if in_groups(x, shape, groups, grad, out) or (
             single and fits(x, shape, groups, grad.shape, grad, out)):
         (grads, first), (blocks, steps) = in_blocks(grad, room), in_blocks(x, room)
         inner = blocks_conv.blocks_conv2d_weight_grad([grads, blocks], outs, room, shape, x.shape, stride, padding,

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..core.ops.conv import positions
 from . import conv, winograd
+from .grouped import group_outer, group_product
 from .llvm import LANES
 from .micro import PANEL
 from .product import outer, product
@@ -34,9 +35,10 @@ NOTHING = np.zeros(1, "i8")
 
 
 @functools.cache
-def codes() -> tuple[int, int, int]:
+def codes(grouped: bool) -> tuple[int, int, int]:
     """Of what the instructions call."""
-    return product.address, outer.address, conv.image_in(0).code
+    multiply, back = (group_product, group_outer) if grouped else (product, outer)
+    return multiply.address, back.address, conv.image_in(0).code
 
 
 class Part(NamedTuple):
@@ -58,25 +60,24 @@ class Part(NamedTuple):
 class Sizes:
     """One convolution of this geometry: sizes and tables that the compiled functions read.
 
-    rooms: rows of a block of the images and of the results, where these are in blocks."""
+    rooms: rows of a block of the images and of the results, where these are in blocks.  groups: 1, or of as many
+    channels as filters, so many that blocks hold whole ones."""
 
     def __init__(self, x: tuple, filters: int, kernel: tuple, stride: tuple, padding: tuple, dilation: tuple,
-                 rooms: tuple = (0, 0)):
+                 rooms: tuple = (0, 0), groups: int = 1):
         (self.n, c, h, w), (kh, kw), (sh, sw) = x, kernel, stride
         self.size = oh, ow = positions(x[2:], kernel, stride, padding, dilation)
-        self.few = int(rooms[0] == 0 and c < FEW and kh * kw > 1 and c * kh * kw <= DEEPEST)
+        self.few = int(rooms[0] == 0 and c < FEW and groups == 1 and kh * kw > 1 and c * kh * kw <= DEEPEST)
         self.depth, self.taps = (c * kh * kw, 1) if self.few else (c, kh * kw)
         blocks = -(-self.depth // LANES)
         hq, wq = (oh, ow) if self.few else (-(-(h + 2 * padding[0]) // sh), -(-(w + 2 * padding[1]) // sw))
-        self.rooms, length = rooms, length_of(self.depth) if self.few else LANES
+        self.rooms, length, phases = rooms, length_of(self.depth) if self.few else LANES, 1 if self.few else sh * sw
+        length, *panels = self.panels_of(groups, c, filters, length, blocks, phases * hq * wq * LANES)
         self.array = np.array([c, h, w, filters, kh, kw, oh, ow, sh, sw, *padding, *dilation, blocks, hq, wq, *rooms,
-                               self.taps, self.few, length, *codes(), *[0] * (blocks * LANES)], "i8")
-        phases = 1 if self.few else sh * sw
+                               self.taps, self.few, length, *panels, *codes(groups > 1), *[0] * (blocks * LANES)], "i8")
         self.images = blocks * phases * hq * wq * LANES
         self.pixels, self.padded = oh * ow, -(-filters // LANES) * LANES
-        self.panels = -(-filters // PANEL)
-        self.results = self.panels * PANEL * self.pixels
-        self.weights = self.panels * self.taps * blocks * LANES * PANEL
+        self.results = -(-filters // PANEL) * PANEL * self.pixels
         self.multiplied = filters * self.depth * self.taps * self.pixels  # of an image
         self.filters, self.rows = filters, LANES * max(self.pixels, h * w)
         if self.few:
@@ -89,7 +90,7 @@ class Sizes:
         taps = [(0, 0)] if self.few else [(u * dilation[0], v * dilation[1]) for u in range(kh) for v in range(kw)]
         sh, sw = (1, 1) if self.few else (sh, sw)
         table = [(((block * sh + u % sh) * sw + v % sw) * hq * wq + u // sh * wq + v // sw) * LANES
-                 for u, v in taps for block in range(blocks)]
+                 for u, v in taps for block in range(1 if groups > 1 else blocks)]
         self.offsets = np.array(table, "i8")
         self.table = lengths(self.offsets, self.depth, length) if self.few else self.offsets
         lines, width = (1, oh * ow) if self.few or wq == ow else (oh, ow)  # rows side by side are one long row
@@ -97,7 +98,8 @@ class Sizes:
         self.split = np.array([Part(0, len(self.table), lines, width, 0, 0, width * LANES)], "i8")
         self.order = np.arange(self.taps)
         self.tiles = None
-        if kh == kw in winograd.RESULTS and sh == sw == 1 and tuple(dilation) == (1, 1) and c >= FEW and filters >= FEW:
+        if (kh == kw in winograd.RESULTS and sh == sw == groups == 1 and tuple(dilation) == (1, 1)
+                and min(c, filters) >= FEW):
             m = winograd.RESULTS[kh]
             count = -(-oh // m) * -(-ow // m)
             if count >= LEAST_TILES and FEWER * count * (m + kh - 1)**2 <= oh * ow * kh * kw:
@@ -106,7 +108,18 @@ class Sizes:
         self.room = self.weights if t is None else t.panels * t.each * t.points**2  # numbers of packed filters
         # Of a gradient of filters: in blocks, sums that do not stay near the processor cost more than tiles save.
         self.grad_tiles = None if t is None or any(rooms) and t.sums > MOST_SUMS else t
-        self.sums = len(table) * LANES * self.padded if self.grad_tiles is None else self.grad_tiles.sums
+        rows = length if groups > 1 else LANES
+        self.sums = len(table) * rows * self.padded if self.grad_tiles is None else self.grad_tiles.sums
+
+    def panels_of(self, groups: int, channels: int, filters: int, length: int, blocks: int, apart: int) -> tuple:
+        """(channels of an entry of the table, filters of a panel, numbers of one, numbers between what two read)."""
+        self.groups, width = groups, LANES if groups > 1 else PANEL
+        self.panels = -(-filters // width)
+        if groups > 1:
+            self.depth = length = channels // groups
+        packed = self.taps * (length if groups > 1 else blocks * LANES) * width
+        self.weights = self.panels * packed
+        return length, width, packed, apart if groups > 1 else 0
 
 
 class Spread(Sizes):
@@ -114,18 +127,18 @@ class Spread(Sizes):
     the same taps, so each such part is a convolution of its own, and nothing is multiplied with zeros in between."""
 
     def __init__(self, x: tuple, filters: int, kernel: tuple, stride: tuple, padding: tuple, dilation: tuple,
-                 rooms: tuple = (0, 0)):
+                 rooms: tuple = (0, 0), groups: int = 1):
         (self.n, c, *size), several = x, positions(x[2:], kernel, stride, padding, dilation)
         axes = [phases(*numbers) for numbers in zip(size, several, kernel, stride, padding, dilation)]
         (down, top, hq), (across, left, wq) = axes
         blocks, (h, w), self.rooms, self.few = -(-filters // LANES), size, rooms, 0
         self.size, self.depth, self.taps, self.filters = (h, w), filters, kernel[0] * kernel[1], c
         self.array = np.array([filters, *several, c, *kernel, h, w, 1, 1, top, left, *dilation, blocks, hq, wq, *rooms,
-                               self.taps, 0, LANES, *codes()], "i8")
-        self.images, self.pixels, self.padded = blocks * hq * wq * LANES, h * w, -(-c // LANES) * LANES
-        self.panels, self.tiles = -(-c // PANEL), None
-        self.results, self.weights = self.panels * PANEL * h * w, self.panels * self.taps * blocks * LANES * PANEL
-        self.multiplied = c * filters * self.taps * several[0] * several[1]
+                               self.taps, 0, *self.panels_of(groups, filters, c, LANES, blocks, hq * wq * LANES),
+                               *codes(groups > 1)], "i8")
+        self.images, self.pixels, self.tiles = blocks * hq * wq * LANES, h * w, None
+        self.results = -(-c // PANEL) * PANEL * h * w
+        self.multiplied = c * self.depth * self.taps * several[0] * several[1]
         self.rows = LANES * max(h * w, several[0] * several[1])
         order: list[int] = []
         table: list[int] = []
@@ -133,7 +146,7 @@ class Spread(Sizes):
         for i, lines, q, rows in down:
             for j, width, p, columns in across:
                 met = [(u, v, (block * hq + q - a) * wq + p - b) for u, a in rows for v, b in columns
-                       for block in range(blocks)]
+                       for block in range(1 if groups > 1 else blocks)]
                 split.append(Part(len(table), len(met), lines, width, 0, (i * w + j) * LANES, stride[0] * w * LANES,
                                   stride[1] * LANES))
                 table += [place * LANES for *_, place in met]
@@ -202,13 +215,13 @@ def sizes(*geometry) -> Sizes:
 
 @functools.lru_cache(256)
 def back(x: tuple, filters: int, kernel: tuple, stride: tuple, padding: tuple, dilation: tuple,
-         rooms: tuple = (0, 0)) -> Sizes:
+         rooms: tuple = (0, 0), groups: int = 1) -> Sizes:
     """The gradient of the images x: as a convolution of the cotangent with filters turned."""
     border = tuple([d * (k - 1) - p for d, k, p in zip(dilation, kernel, padding)])
     if tuple(stride) != (1, 1) or min(border) < 0:
-        return Spread(x, filters, kernel, stride, padding, dilation, rooms)
+        return Spread(x, filters, kernel, stride, padding, dilation, rooms, groups)
     several = positions(x[2:], kernel, stride, padding, dilation)
-    return Sizes((x[0], filters, *several), x[1], kernel, stride, border, dilation, rooms)
+    return Sizes((x[0], filters, *several), x[1], kernel, stride, border, dilation, rooms, groups)
 
 
 # ---- steps, by chunks of images --------------------------------------------------------------------------------------
@@ -226,8 +239,11 @@ def filtered(s: Sizes, x: np.ndarray, weight: np.ndarray, bias: object, out: np.
     if t is None:
         packed, each = room.take(s.weights), s.weights // s.panels
         results = 0 if s.rooms[1] else s.results
-        return [conv.filters_packed(s.panels, weight, packed, s.filters, s.depth, s.taps, turned, each, order,
-                                    scratch=SPARE),
+        pack = conv.filters_packed(s.panels, weight, packed, s.filters, s.depth, s.taps, turned, each, order,
+                                   scratch=SPARE)
+        if s.groups > 1:
+            pack = conv.groups_packed(s.panels, weight, packed, s.filters, s.depth, s.taps, turned, order)
+        return [pack,
                 conv.images_filtered(chunks, x, s.array, s.images + results, packed, out, bias, s.table, *common,
                                      s.images, s.images, after and after(s.size[1] * LANES, s.pixels * LANES), s.split,
                                      len(s.split), scratch=s.images + results + s.rows)]
@@ -244,7 +260,7 @@ def filters_grad(s: Sizes, grad: np.ndarray, x: np.ndarray, out: np.ndarray, roo
                  before: Callable[[int, int], Step] | None = None) -> list[Step]:
     """A sum for each chunk, which are added in order: the same bits at any number of threads. before: gives what makes
     the cotangent of each image, with rows and blocks so many numbers apart."""
-    t, size, depth = s.grad_tiles, s.sums, -(-s.depth // LANES) * LANES
+    t, size, depth = s.grad_tiles, s.sums, s.depth if s.groups > 1 else -(-s.depth // LANES) * LANES
     parts = max(1, -(-s.n // at_once))
     target = room.take(parts * size)
     if t is None:

@@ -36,16 +36,17 @@ class Case(NamedTuple):
     bias: bool = False
     act: str = ""
     as_they_are: bool = True
+    groups: int = 1
 
     @property
     def names(self):
-        return dict(stride=self.stride, padding=self.padding, dilation=self.dilation, groups=1)
+        return dict(stride=self.stride, padding=self.padding, dilation=self.dilation, groups=self.groups)
 
     @property
     def shapes(self):
         """Of images, filters and results."""
         out = ops.positions(self.size, self.kernel, self.stride, self.padding, self.dilation)
-        return (self.n, self.c, *self.size), (self.f, self.c, *self.kernel), (self.n, self.f, *out)
+        return (self.n, self.c, *self.size), (self.f, self.c // self.groups, *self.kernel), (self.n, self.f, *out)
 
 
 def arrays(case, seed=0):
@@ -113,6 +114,9 @@ def numpys(case, x, w, g, bias, exact=False):
 
 def tiled(case):
     """The directions that go by Winograd's algorithm."""
+    if case.groups > 1:  # those of whole blocks are convolutions of their own
+        whole = case.c // case.groups % LANES == 0
+        return tiled(case._replace(c=case.c // case.groups, f=case.f // case.groups, groups=1)) if whole else set()
     x, _, g = case.shapes
     geometry = case.kernel, ONE, case.padding, case.dilation
     forward = case.stride == ONE and kernels.sizes(x, case.f, *geometry, (1, 1)).tiles is not None
@@ -144,10 +148,14 @@ def cases(draw):
     kernel = {"one": ONE, "square": (draw(st.sampled_from([3, 5])),) * 2, "any": pair(st.integers(1, 5))}[kind]
     stride, dilation = (pair(st.integers(1, 3)), pair(st.integers(1, 3))) if kind == "any" else (ONE, ONE)
     padding = NONE if kind == "one" else tuple(draw(st.integers(0, k)) for k in kernel)
+    groups, (c, f) = 1, (draw(channels), draw(channels))
+    if draw(st.booleans()):
+        each, groups = draw(st.sampled_from([(4, 4), (8, 8), (16, 16), (16, 32)])), draw(st.integers(2, 5))
+        c, f = each[0] * groups, each[1] * groups
     least = [max(1, d * (k - 1) + 1 - 2 * p) for k, d, p in zip(kernel, dilation, padding)]
     size = tuple(n + draw(st.integers(0, 13)) for n in least)
-    return Case(draw(st.integers(1, 11)), draw(channels), size, draw(channels), kernel, stride, padding, dilation,
-                draw(st.booleans()), draw(st.sampled_from(ACTS)), draw(st.booleans()))
+    return Case(draw(st.integers(1, 11)), c, size, f, kernel, stride, padding, dilation, draw(st.booleans()),
+                draw(st.sampled_from(ACTS)), draw(st.booleans()), groups)
 
 
 MANY = Case(9, 40, (19, 20), 24, bias=True, act="relu6")  # several chunks of pixels
@@ -156,8 +164,11 @@ DIRECT = Case(7, 35, (9, 8), 30, (3, 2), (2, 1), (1, 0), (1, 2), True, "relu")
 FEW = Case(11, 3, (17, 15), 40, (3, 3), (2, 2), (1, 1), bias=True, act="relu6")
 TILED3 = Case(7, 20, (13, 10), 40, (3, 3), padding=(1, 1), bias=True, act="relu")
 TILED5 = Case(6, 33, (14, 12), 20, (5, 5), padding=(2, 2), bias=True)
+FOURS = Case(7, 24, (9, 8), 24, (3, 2), (2, 1), (1, 0), (1, 2), True, "relu", groups=6)
+EIGHTS = Case(6, 40, (11, 10), 40, (3, 3), padding=(1, 1), bias=True, groups=5)
+WHOLE = Case(5, 32, (10, 9), 64, (3, 3), padding=(1, 1), act="relu6", groups=2)
 BORDERED = Case(3, 1, (7, 7), 7, padding=(1, 1), bias=True)  # short rows, turned together
-KINDS = pytest.mark.parametrize("case", [MANY, WIDE, DIRECT, FEW, TILED3, TILED5])
+KINDS = pytest.mark.parametrize("case", [MANY, WIDE, DIRECT, FEW, TILED3, TILED5, FOURS, EIGHTS, WHOLE])
 
 
 @settings(max_examples=100, deadline=None)
@@ -167,6 +178,11 @@ KINDS = pytest.mark.parametrize("case", [MANY, WIDE, DIRECT, FEW, TILED3, TILED5
 @example(FEW, 0)
 @example(TILED3, 0)
 @example(TILED5, 0)
+@example(FOURS, 0)
+@example(EIGHTS, 0)
+@example(EIGHTS._replace(c=8, f=8, groups=1), 0)
+@example(FOURS._replace(c=12, f=12, groups=3), 0)
+@example(WHOLE, 0)
 @example(FEW._replace(as_they_are=False), 0)
 @example(Case(3, 20, (8, 9), 20, (3, 3), (2, 2), (1, 1)), 0)
 @example(Case(3, 20, (8, 9), 40, ONE, (2, 3)), 0)
@@ -182,7 +198,7 @@ def test_rounding_is_as_numpys(case, seed):
 @KINDS
 def test_every_direction_is_the_machines(case):
     assert ours(case, *arrays(case)).keys() == {"results", "images", "filters"}
-    assert tiled(case) == ({"results", "images", "filters"} if case in (TILED3, TILED5) else set())
+    assert tiled(case) == ({"results", "images", "filters"} if case in (TILED3, TILED5, WHOLE) else set())
 
 
 def test_large_gradients_of_filters_are_not_tiled():
@@ -231,6 +247,17 @@ def test_what_is_not_a_number_stays(kernel, act):
     x[1, 3, 1, 1], w[4] = np.nan, np.inf
     found = ours(case, x, w, g, bias)["results"]
     assert np.isnan(found[1, :, 1, 1]).all() and np.isnan(found).sum() == numpy_nans(case, x, w, g, bias)
+
+
+@pytest.mark.parametrize("case", [FOURS, EIGHTS, WHOLE])
+def test_no_group_sees_what_is_in_another(case):
+    x, w, g, _ = arrays(case._replace(bias=False, act=""))
+    x[:, 0], g[:, 0] = np.nan, np.inf
+    found = ours(case._replace(bias=False, act=""), x, w, g, 0)
+    f, c = case.f // case.groups, case.c // case.groups
+    assert not np.isfinite(found["results"][:, :f]).all() and np.isfinite(found["results"][:, f:]).all()
+    assert not np.isfinite(found["images"][:, :c]).all() and np.isfinite(found["images"][:, c:]).all()
+    assert not np.isfinite(found["filters"][:f]).all() and np.isfinite(found["filters"][f:]).all()
 
 
 @pytest.mark.parametrize("stride", [ONE, (2, 1)])

@@ -37,12 +37,13 @@ class Case(NamedTuple):
     stride: tuple = ONE
     padding: tuple = (0, 0)
     dilation: tuple = ONE
+    groups: int = 1
 
     @property
     def shapes(self):
         """Of images, filters and results."""
         out = ops.positions(self.size, self.kernel, self.stride, self.padding, self.dilation)
-        return (self.n, self.c, *self.size), (self.f, self.c, *self.kernel), (self.n, self.f, *out)
+        return (self.n, self.c, *self.size), (self.f, self.c // self.groups, *self.kernel), (self.n, self.f, *out)
 
     @property
     def geometry(self):
@@ -50,11 +51,13 @@ class Case(NamedTuple):
 
     @property
     def names(self):
-        return dict(zip(("stride", "padding", "dilation"), self.geometry), groups=1)
+        return dict(zip(("stride", "padding", "dilation"), self.geometry), groups=self.groups)
 
     @property
     def tiled(self):
         """The directions that go by Winograd's algorithm."""
+        if self.groups > 1:  # none of the small ones
+            return set()
         x, w, g = self.shapes
         border = tuple(d * (k - 1) - p for d, k, p in zip(self.dilation, self.kernel, self.padding))
         found = set()
@@ -124,6 +127,13 @@ def cases(draw):
     size = tuple(draw(st.integers(n, n + 12)) for n in least)
     return Case(draw(st.integers(1, 7)), draw(st.integers(1, 40)), size, draw(st.integers(8, 70)), kernel, stride,
                 padding, dilation)
+
+
+@pytest.mark.parametrize("size", [4, 8])
+def test_small_groups_are_the_machines(size):
+    case = Case(3, 3 * size + 8, (7, 5), 3 * size + 8, (3, 2), (2, 1), (1, 0), groups=(3 * size + 8) // size)
+    assert ours(case, *arrays(case)).keys() == {"results", "images", "filters"}
+    check(case)
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)

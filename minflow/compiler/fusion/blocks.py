@@ -126,6 +126,15 @@ def from_blocks(xp, x, shape):
 
 # ---- convolutions ----------------------------------------------------------------------------------------------------
 
+GROUPS = 4, 8  # channels of a small group, with as many filters: blocks hold whole ones
+
+
+def by_groups(groups: int, channels: int, filters: int) -> bool:
+    """Has a convolution of several groups, each of so many channels and filters, a product in blocks? Of small groups
+    in whole blocks, or of groups of whole blocks."""
+    return groups == 1 or channels == filters in GROUPS or not (channels % LANES or filters % LANES)
+
+
 def result_shape(shape: tuple, weight: tuple, stride: tuple, padding: tuple, dilation: tuple) -> tuple:
     """The images that a convolution of images of this shape gives."""
     return shape[0], weight[0], *positions(shape[2:], weight[2:], stride, padding, dilation)

@@ -162,11 +162,11 @@ class Change:
         return rule(self, node)
 
     def fits(self, reads: Iterable[Value], out: tuple, weight: tuple, channels: int, groups: int) -> bool:
-        """Is this a convolution for blocks: of one group, or of one filter for each channel, and not too small, where
+        """Is this a convolution for blocks: of such groups, or of one filter for each channel, and not too small, where
         what it reads is not in blocks already? out, weight: shapes of its result and its filters."""
         size = math.prod(weight) * out[0] * math.prod(out[2:])
         wanted = size >= LEAST or any(x in self.blocks for x in reads)
-        return wanted and (groups == 1 or groups == channels == weight[0])
+        return wanted and (groups == channels == weight[0] or blocks.by_groups(groups, weight[1], weight[0] // groups))
 
     def conv2d(self, node: Node) -> bool:
         x, weight = node.inputs

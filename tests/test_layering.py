@@ -142,7 +142,7 @@ CAPS = {
     "core.messages": 830,       # names, arguments and likely mistakes; runs only then
     "core.backend.fast": 740,   # tuned kernels beside the reference ones, which say what they compute
     "compiler": 190,            # what graphs and jobs share: parts, the cache of plans, free memory, joined calls
-    "compiler.fusion": 1210,    # passes for the machine, and the operations that they bring in
+    "compiler.fusion": 1385,    # passes for the machine, and the operations that they bring in
     "views": 5520,                # 450: the listing of a plan, its roofline, its threads
     "diagnosis": 910,
     "nn": 2360,
@@ -167,7 +167,7 @@ CAPS = {
     "onnx.forms": 822,          # a table of ops in another system's words; each is read alone
     "accepted": 380,            # names for other machines: answered for one process and one CPU, or refused
     "compat": 170,              # programs of OneFlow and PyTorch, unchanged
-    "machine": 5330,            # vectors, micro-kernels, products by them, loops over planes, steps and who runs them
+    "machine": 5622,            # vectors, micro-kernels, products by them, loops over planes, steps and who runs them
     "exercises": 3235,          # the checker, the teacher's tools, translations
     "exercises.lessons": None,  # an exercise is one file that is read alone
     "face": 1660,               # minflow/__init__.py, the namespaces of one screen each, the command line
@@ -356,7 +356,8 @@ LATE = {"minflow.headless",    # imported by `minflow run` only
                                                  "shared", "blocks_norm", "blocks_depthwise", "blocks_slide",
                                                  "blocks_pool", "elementary", "clusters", "cluster_loops",
                                                  "updates", "elementwise", "recorder",
-                                                 "dropout", "cross_entropy", "recurrent")],  # where `machine.use` runs
+                                                 "dropout", "cross_entropy", "recurrent",
+                                                 "attention")],  # where `machine.use` runs
         "minflow.compat.einops", "minflow.compat.einops_backend"}    # where a program imports einops
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.fusion import FUSION, Setting, blocks, dense, norms
+from ..compiler.fusion import FUSION, Setting, attention, blocks, dense, norms
 from ..compiler.fusion.clusters import CLUSTERS
 from ..core.base.errors import MinflowWarning, MissingDependencyError
 from ..core.base.locks import alone
@@ -26,6 +26,7 @@ from ..core.ops import activation, conv, elementwise, gru, lstm, norm, pool, ran
 from ..core.where import here
 
 STEPS: dict[Op, str] = {op: module for module, ops in {
+    "attention": (attention.attend, attention.attend_grad),
     "blocks_conv": (blocks.to_blocks, blocks.from_blocks, blocks.blocks_conv2d, blocks.blocks_conv2d_input_grad,
                     blocks.blocks_conv2d_weight_grad, blocks.blocks_channel_sum),
     "gemm": (dense.linear, dense.sgd_linear, dense.sgd_linear_shown),
@@ -149,12 +150,13 @@ def warn_of_numpy() -> None:
 
 def passes() -> tuple[Callable, ...]:
     """The passes that graphs are built with while the machine is used, in their order."""
+    from ..compiler.fusion.attention import attention
     from ..compiler.fusion.clusters import clusters
     from ..compiler.fusion.dense import dense
     from ..compiler.fusion.layout import layout
     from ..compiler.fusion.norms import norms
 
-    return norms, layout, dense, clusters
+    return norms, layout, attention, dense, clusters
 
 
 def either(compiled: Callable, plain: Callable, pays: Callable[..., bool] | None = None) -> Callable:

@@ -34,6 +34,7 @@ DOES = {  # pass -> what it is for
     "common_subexpressions": "computes once what stood there twice",
     "layout": "keeps images in blocks of 16 channels, from convolution to convolution",
     "norms": "runs layer norm and group norm as one each, and their gradients",
+    "attention": "computes the scores of a few queries at a time, and never writes all of them",
     "dense": "adds the bias and activates within a product of matrices",
     "clusters": "runs neighbours of one shape as one, number by number",
     "memory": "reorders, so that less is kept at a time",

@@ -1,0 +1,185 @@
+"""Attention as one node: what becomes one, what must not, and the same numbers."""
+
+import math
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow import machine, nn
+from minflow.compiler.executor import run
+from minflow.compiler.fusion import attention as module
+from minflow.compiler.fusion.attention import attention
+from minflow.compiler.passes import PASSES, run_passes
+from minflow.compiler.plan import Plan
+from minflow.core.ops import linalg
+from minflow.core.trace import trace
+from tests.reference import execute
+
+F = nn.functional
+pytestmark = pytest.mark.usefixtures("kernels_of_numpy")
+
+
+@pytest.fixture(params=["NumPy", "machine"])
+def kernels(request, kernels_of_numpy):
+    if request.param == "machine":
+        pytest.importorskip("numba")
+        machine.use()
+    return request.param
+
+
+@pytest.fixture(autouse=True)
+def short_ones_too(request, monkeypatch):
+    if "stay" not in request.node.name:
+        monkeypatch.setattr(module, "LEAST", 1)
+
+
+def numbers(*shape, seed=0):
+    return np.random.default_rng((seed, *shape)).standard_normal(shape).astype("f4")
+
+
+ARRAYS = [numbers(2, 3, 20, 8, seed=i) for i in range(3)]
+CAUSAL = flow.tensor(np.tril(np.ones((20, 20), bool)))
+
+
+def written_out(q, k, v):
+    """As the small GPT has it."""
+    scores = (q @ k.transpose(-2, -1)) / math.sqrt(8)
+    return flow.softmax(scores.masked_fill(CAUSAL == 0, -1e9), dim=-1) @ v
+
+
+def keys_as_they_are(q, k, v):
+    return flow.softmax(linalg.matmul(q, k, ta=False, tb=True) * 0.5 / 2, dim=3) @ v
+
+
+ATTENTIONS = {
+    "plain": F.scaled_dot_product_attention,
+    "causal": lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True),
+    "written out": written_out,
+    "keys as they are": keys_as_they_are,
+    "of one head": lambda q, k, v: F.scaled_dot_product_attention(q[0, 0], k[0, 0], v[0, 0]),
+}
+
+
+def with_gradient(program):
+    def step(*inputs):
+        inputs = [x.detach().requires_grad_() for x in inputs]
+        out = program(*inputs)
+        return (out, *flow.autograd.grad((out * out).sum(), inputs))
+
+    return step
+
+
+def traced(program, *arrays):
+    return run_passes(trace(program, [flow.tensor(x) for x in arrays])[0], PASSES[:-1])[-1].graph
+
+
+def ops(graph):
+    return [node.op.name for node in graph.nodes if node.op.name in ("softmax", "attention", "attention_grad")]
+
+
+def same_numbers(before, after, *arrays):
+    after.verify()
+    expected = execute(before, arrays)
+    for found in (execute(after, arrays), run(Plan(after), arrays)):
+        for a, b in zip(expected, found):
+            np.testing.assert_allclose(b, a, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ATTENTIONS)
+@pytest.mark.parametrize("train", [False, True])
+def test_what_becomes_one(name, train, kernels):
+    program = ATTENTIONS[name]
+    graph = traced(with_gradient(program) if train else program, *ARRAYS)
+    after = attention(graph)
+    assert ops(after) == ["attention", "attention_grad"][: 1 + train]
+    scored = (2, 3, 20, 20)[-2 if name == "of one head" else 0 :]
+    assert not any(spec.shape == scored for node in after.nodes for spec in node.out_specs)
+    same_numbers(graph, after, *ARRAYS)
+
+
+def weights_too(q, k, v):
+    weights = flow.softmax(q @ k.transpose(-2, -1), -1)
+    return weights @ v, weights
+
+
+def scores_too(q, k, v):
+    scores = q @ k.transpose(-2, -1)
+    return flow.softmax(scores, -1) @ v + scores.sum()
+
+
+STAYING = {
+    "weights that are read": weights_too,
+    "scores that are read": scores_too,
+    "another axis": lambda q, k, v: flow.softmax(q @ k.transpose(-2, -1), -2) @ v,
+    "dropout": lambda q, k, v: F.dropout(flow.softmax(q @ k.transpose(-2, -1), -1), 0.5) @ v,
+    "a mask that is added": lambda q, k, v: F.scaled_dot_product_attention(q, k, v, attn_mask=CAUSAL.float()),
+    "keys for all examples": lambda q, k, v: flow.softmax(q @ k[0].transpose(-2, -1), -1) @ v,
+    "weights on the right": lambda q, k, v: v.transpose(-2, -1) @ flow.softmax(q @ k.transpose(-2, -1), -1),
+    "a mask of columns": lambda q, k, v: flow.softmax(
+        (q @ k.transpose(-2, -1)).masked_fill(CAUSAL[:, :1], 0.0), -1) @ v,
+    "float64": lambda q, k, v: flow.softmax(q.double() @ k.double().transpose(-2, -1), -1) @ v.double(),
+}
+
+
+@pytest.mark.parametrize("name", STAYING)
+def test_what_is_something_else(name):
+    assert "attention" not in ops(attention(traced(STAYING[name], *ARRAYS)))
+
+
+def test_gradients_of_which_more_is_read_are_something_else():
+    def step(*inputs):
+        inputs = [x.detach().requires_grad_() for x in inputs]
+        weights = flow.softmax(inputs[0] @ inputs[1].transpose(-2, -1), -1)
+        out = weights @ inputs[2]
+        return flow.autograd.grad(out.sum(), [*inputs, weights])
+
+    def without_values(q, k, v):
+        q, k = q.detach().requires_grad_(), k.detach().requires_grad_()
+        out = F.scaled_dot_product_attention(q, k, v)
+        return (out, *flow.autograd.grad(out.sum(), [q, k]))
+
+    for program in (step, without_values):
+        assert ops(attention(traced(program, *ARRAYS))) == ["softmax"]
+
+
+def test_short_ones_stay():
+    long = numbers(1, 1, 256, 8)
+    causal, plain = ATTENTIONS["causal"], ATTENTIONS["plain"]
+    assert ops(attention(traced(causal, *ARRAYS))) == ["softmax"]
+    assert ops(attention(traced(causal, long, long, long))) == ["attention"]
+    assert ops(attention(traced(plain, long, long, long))) == ["softmax"]
+
+
+def test_it_names_what_it_stands_for():
+    graph = traced(with_gradient(written_out), *ARRAYS)
+    one, back = [node for node in attention(graph).nodes if node.op.name.startswith("attention")]
+    assert [part.op.name for part in one.parts] == ["matmul", "div", "where", "softmax", "matmul"]
+    assert [part.op.name for part in back.parts].count("matmul") == 4 and {p.phase for p in back.parts} == {"backward"}
+    assert back.phase == "backward" and one.where == one.parts[-1].where
+
+
+def test_a_model_learns_the_same():
+    pytest.importorskip("numba")
+
+    def trained(without):
+        machine.use(without=without)
+        flow.manual_seed(0)
+        layer = nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True)
+        optimizer = flow.optim.SGD(layer.parameters(), lr=0.1)
+
+        class Step(nn.Graph):
+            def __init__(self):
+                super().__init__()
+                self.layer = layer
+                self.add_optimizer(optimizer)
+
+            def build(self, x):
+                loss = (self.layer(x) ** 2).mean()
+                loss.backward()
+                return loss
+
+        step = Step()
+        return [step(flow.tensor(numbers(2, 20, 16, seed=i))).numpy().item() for i in range(5)]
+
+    np.testing.assert_allclose(trained([]), trained(["attention"]), rtol=1e-5)

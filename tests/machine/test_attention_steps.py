@@ -1,0 +1,128 @@
+"""Attention in tiles and its gradient: against float64 and the operations it stands for, at odd sizes and any masks."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("numba", reason="the machine is compiled by numba, which is not installed")
+
+from minflow.accepted.threads import Settings
+from minflow.compiler.fusion import attention as fusion
+from minflow.machine import attention
+from minflow.machine.steps import run_now, steps_of
+
+SIZES = [(1, 1, 1, 1, 1), (2, 3, 5, 7, 9), (3, 17, 33, 16, 32), (2, 130, 70, 33, 20), (1, 60, 257, 64, 48),
+         (6, 64, 64, 32, 32)]  # items, queries, keys, their width, width of values
+PLAIN = dict(tb=False, factor=1.0, fill=0.0, hides=True)
+
+
+def arguments(size, mask=None, tb=False, seed=0):
+    items, rows, keys, width, depth = size
+    rng = np.random.default_rng((seed, *size))
+    q, k, v = [rng.standard_normal((items, *s)) for s in ((rows, width), (keys, width) if tb else (width, keys),
+                                                          (keys, depth))]
+    return [q, k, v, 0 if mask is None else mask], rng.standard_normal((items, rows, depth))
+
+
+def by_machine(op, args, wanted, attrs):
+    """The results, nothing written beside them."""
+    margins = [np.full(w.size + 32, 77, "f4") for w in wanted]
+    outs = [m[16:-16].reshape(w.shape) for m, w in zip(margins, wanted)]
+    run_now(steps_of(getattr(attention, op.name), args, outs, **attrs))
+    assert all((m[:16] == 77).all() and (m[-16:] == 77).all() for m in margins)
+    return outs
+
+
+def both(args, grad, **attrs):
+    """(out, gradients) by the machine from float32, and the same in float64."""
+    attrs = PLAIN | attrs
+    exact = fusion.attend.kernel(*args, **attrs)
+    exact_grads = fusion.attend_grad.kernel(grad, *args, exact[1], **attrs)
+    single = [a.astype("f4") if isinstance(a, np.ndarray) and a.dtype == "f8" else a for a in (grad, *args)]
+    out, stats = by_machine(fusion.attend, single[1:], exact, attrs)
+    grads = by_machine(fusion.attend_grad, [*single, stats], exact_grads, attrs)
+    return [out, *grads], [exact[0], *exact_grads]
+
+
+def near(found, exact):
+    for a, b in zip(found, exact):
+        np.testing.assert_allclose(a, b, rtol=0, atol=4e-6 * max(1, np.nanmax(abs(b), initial=0)))
+
+
+def masks(size, kind):
+    _, rows, keys, *_ = size
+    shown = np.tril(np.ones((rows, keys), bool)) if kind == "causal" else np.random.default_rng(1).random(
+        (rows, keys)) < 0.4
+    if kind == "empty rows":
+        shown[:: 3] = False
+    return shown
+
+
+@pytest.mark.parametrize("tb", [False, True])
+@pytest.mark.parametrize("size", SIZES)
+def test_near_float64(size, tb):
+    near(*both(*arguments(size, tb=tb), tb=tb, factor=0.3))
+
+
+@pytest.mark.parametrize("fill", [-1e9, -np.inf, -2.0, 3.0])
+@pytest.mark.parametrize("kind", ["causal", "random", "empty rows"])
+@pytest.mark.parametrize("size", SIZES)
+def test_masks(size, kind, fill):
+    """Also those that leave a query nothing, and those that hide nothing for good: all keys are then looked at."""
+    shown = masks(size, kind)
+    for mask, hides in ((shown, False), (~shown, True)):
+        found, exact = both(*arguments(size, mask), factor=0.5, fill=fill, hides=hides)
+        assert all((np.isnan(a) == np.isnan(b)).all() for a, b in zip(found, exact))
+        near(found, exact)
+
+
+def test_a_mask_for_each_item_and_sides_in_any_order():
+    size = (4, 40, 70, 20, 24)
+    args, grad = arguments(size, np.random.default_rng(3).random((4, 1, 70)) < 0.5)
+    straight, _ = both(args, grad, fill=-1e9)
+    turned = [x.swapaxes(-1, -2).copy().swapaxes(-1, -2) if isinstance(x, np.ndarray) and x.dtype == "f8" else x
+              for x in args]
+    single = [x.astype("f4") if isinstance(x, np.ndarray) and x.dtype == "f8" else x for x in turned]
+    assert not single[0].flags.c_contiguous
+    attrs = PLAIN | dict(fill=-1e9)
+    out, _ = by_machine(fusion.attend, single, fusion.attend.kernel(*args, **attrs), attrs)
+    assert out.tobytes() == straight[0].tobytes()
+    near(*both(args, grad, fill=-1e9))
+
+
+def test_same_bits_at_any_number_of_threads(monkeypatch):
+    args, grad = arguments((3, 400, 300, 33, 20), masks((0, 400, 300), "causal"))
+    found = []
+    for threads in (1, 2, 8):
+        monkeypatch.setattr(Settings, "threads", threads)
+        found.append([a.tobytes() for a in both(args, grad, fill=-np.inf, hides=False)[0]])
+    assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+def test_nan_and_infinity_stay_in_their_item_and_reach_what_they_reach(number):
+    args, grad = arguments((3, 30, 80, 16, 16))
+    clean, _ = both(args, grad)
+    args[0][1, 4, 3] = number
+    with np.errstate(invalid="ignore"):
+        found, exact = both(args, grad)
+    assert all(a[[0, 2]].tobytes() == b[[0, 2]].tobytes() for a, b in zip(found, clean))
+    assert np.isnan(found[0][1, 4]).all() and np.isfinite(np.delete(found[0][1], 4, 0)).all()
+    assert all((np.isnan(a) == np.isnan(b)).all() for a, b in zip(found, exact))
+
+
+def test_large_scores():
+    """Their rounding is large, too: against float64 of what float32 multiplies exactly."""
+    args, grad = arguments((2, 50, 90, 24, 24))
+    args[:2] = [np.round(x * 4) for x in args[:2]]
+    near(*both(args, grad, factor=2.0))
+
+
+def test_what_does_not_fit():
+    args, grad = arguments((2, 3, 5, 7, 9))
+    exact = fusion.attend.kernel(*args, **PLAIN)
+    assert steps_of(attention.attention, args, list(exact), **PLAIN) is None
+    outs = [x.astype("f4") for x in exact]
+    single = [a.astype("f4") if isinstance(a, np.ndarray) else a for a in args]
+    apart = [np.repeat(np.repeat(single[0], 2, 1), 2, 2)[:, ::2, ::2], *single[1:]]
+    assert steps_of(attention.attention, apart, outs, **PLAIN) is None
+    assert steps_of(attention.attention, [*single[:3], np.ones((2, 3, 1), bool)], outs, **PLAIN) is None

@@ -25,6 +25,8 @@ class Convolved(nn.Module):
         self.second = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
         self.depthwise = nn.Conv2d(channels, channels, 3, padding=1, groups=channels)
         self.grouped = nn.Conv2d(channels, channels, 3, padding=1, groups=2)
+        self.fours = nn.Conv2d(channels, channels, 3, padding=1, groups=channels // 4)
+        self.line = nn.Conv1d(channels, channels, 3, padding=1)
         self.norm, self.other_norm = nn.BatchNorm2d(channels), nn.BatchNorm2d(channels)
         self.pool, self.bordered = nn.MaxPool2d(2), nn.MaxPool2d(3, 2, padding=1)
         self.mean = nn.AvgPool2d(3, 2, padding=1, ceil_mode=True, count_include_pad=False)
@@ -46,6 +48,8 @@ class Convolved(nn.Module):
                 x = x[:, 16:]
             elif name == "shift":
                 x = x * 2 + 1
+            elif name == "line":
+                x = self.line(x.flatten(2))
             else:
                 x = getattr(self, name)(x)
         return self.last(x.flatten(1))
@@ -64,6 +68,8 @@ NETS = {
     "branches": ("first", "norm", "keep", "relu", "second", "other_norm", "join", "relu", "average"),
     "read twice": ("first", "keep", "relu", "second", "join", "pool"),
     "outside between": ("first", "grouped", "relu", "second", "sigmoid", "second", "shift", "depthwise", "average_4"),
+    "small groups": ("first", "fours", "relu", "second", "fours"),
+    "a line": ("first", "relu", "line"),
     "side by side": ("first", "keep", "relu", "cat", "relu6", "part", "average"),
     "pool and pool": ("first", "relu", "pool", "second", "relu", "pool"),
     "windows that meet": ("first", "relu", "meeting", "second", "relu", "average"),
@@ -159,6 +165,18 @@ def test_a_convolution_compares_its_windows():
     assert found.count("blocks_max_pool2d_grad") == 1, "which the gradient of images reads, too"
     assert "blocks_conv2d_max_pool2d" not in ops("windows that meet")[0], "the slope of the ReLU reads all pixels"
     assert "blocks_conv2d_max_pool2d" in ops("windows that meet", "predict")[0]
+
+
+def test_small_groups_stay_in_blocks():
+    found, nodes = ops("small groups")
+    assert (found.count("to_blocks"), found.count("from_blocks")) == (1, 1) and "conv2d" not in found
+    assert [n.attrs["groups"] for n in nodes if n.op is blocks.blocks_conv2d] == [1, 5, 1, 5]
+
+
+def test_images_that_one_convolution_reads_and_copies_are_as_they_are():
+    found, nodes = ops("a line", "predict")
+    *_, line = [n for n in nodes if n.op is blocks.blocks_conv2d]
+    assert line.inputs[0].spec.ndim == 4 and line.inputs[2] != 0 and "to_blocks" not in found
 
 
 def test_what_is_read_elsewhere_is_not_taken_in():

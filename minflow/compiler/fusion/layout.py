@@ -106,9 +106,11 @@ class Change:
             self.blocks[v] = self.added(blocks.to_blocks, [self.now(v)], v.node)
         return self.blocks[v]
 
-    def images(self, v: Value) -> Value:
-        """What a convolution reads: blocks, or images of few channels as they are."""
-        return self.now(v) if v.spec.shape[1] < FEW and v not in self.blocks else self.in_blocks(v)
+    def images(self, v: Value, weight: tuple, groups: int) -> Value:
+        """What a convolution reads: blocks; images of few channels, and those that it alone reads and copies anyway, as
+        they are. weight: the shape of its filters."""
+        copied = math.prod(weight[2:]) > 1 and self.only_reader(v) and (groups == 1 or weight[1] in blocks.GROUPS)
+        return self.now(v) if v not in self.blocks and (v.spec.shape[1] < FEW or copied) else self.in_blocks(v)
 
     def only_reader(self, v: Value) -> Node | None:
         readers = self.readers.get(v, ())
@@ -199,7 +201,8 @@ class Change:
                 filters = self.added(elementwise.mul, [filters, wide], node)
             bias = vector if bias == 0 and node.op is elementwise.add else bias and self.added(
                 node.op, [bias, vector], node)
-        self.blocks[outputs_of(last)[0]], = self.put(blocks.blocks_conv2d, [self.images(x), filters, bias], chain,
+        images = self.images(x, weight.spec.shape, first.attrs["groups"])
+        self.blocks[outputs_of(last)[0]], = self.put(blocks.blocks_conv2d, [images, filters, bias], chain,
                                                      shape=x.spec.shape, **first.attrs, act=act)
 
     def input_grad(self, node: Node) -> bool:
@@ -214,15 +217,15 @@ class Change:
         grad, x = node.inputs
         if not self.fits([grad, x], grad.spec.shape, node.attrs["shape"], x.spec.shape[1], node.attrs["groups"]):
             return False
-        spread = self.spread.get(grad)
+        images, spread = self.images(x, node.attrs["shape"], node.attrs["groups"]), self.spread.get(grad)
         if spread in self.waiting:
             small, indices = spread.inputs
             self.plain[outputs_of(node)[0]], = self.put(
-                blocks.blocks_max_pool2d_weight_grad, [self.blocks[small], self.blocks[indices], self.images(x)],
+                blocks.blocks_max_pool2d_weight_grad, [self.blocks[small], self.blocks[indices], images],
                 [spread, node], images=x.spec.shape, **node.attrs, **apart_of(indices.node))
             return True
         self.plain[outputs_of(node)[0]], = self.put(
-            blocks.blocks_conv2d_weight_grad, [self.in_blocks(grad), self.images(x)], [node], images=x.spec.shape,
+            blocks.blocks_conv2d_weight_grad, [self.in_blocks(grad), images], [node], images=x.spec.shape,
             **node.attrs)
         return True
 

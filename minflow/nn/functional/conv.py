@@ -88,10 +88,12 @@ def prepared(name: str, n: int, input, weight, bias, stride, padding, dilation, 
     return x.unsqueeze(0) if input.spec.ndim == n + 1 else x, weight, strides, pads, dilations
 
 
-def finished(out: Tensor, bias: Tensor | None, input: Tensor) -> Tensor:
-    """With the bias of each filter, and without the axis of examples if the input had none."""
+def finished(out: Tensor, bias: Tensor | None, input: Tensor, row: int | None = None) -> Tensor:
+    """With the bias of each filter, and without the axis of rows if there is one, and that of examples if the input had
+    none."""
     if bias is not None:
         out = out + beside(bias, out).reshape((1, -1) + (1,) * (out.spec.ndim - 2))
+    out = out if row is None else out.squeeze(row)
     return out if input.spec.ndim == out.spec.ndim else out.squeeze(0)
 
 
@@ -113,7 +115,7 @@ def conv1d(
     """
     x, w, strides, pads, dilations = prepared("conv1d", 1, input, weight, bias, stride, padding, dilation, groups)
     attrs = dict(stride=(1, *strides), padding=(0, *pads), dilation=(1, *dilations), groups=groups)
-    return finished(convolve(x.unsqueeze(2), w.unsqueeze(2), **attrs).squeeze(2), bias, input)
+    return finished(convolve(x.unsqueeze(2), w.unsqueeze(2), **attrs), bias, input, 2)
 
 
 @composite("conv3d")

@@ -45,8 +45,7 @@ def transposed(name: str, n: int, input, weight, bias, stride, padding, output_p
         x, w = (x, w) if n == 2 else (x.unsqueeze(2), w.unsqueeze(2))
         y = turned(x, w, shape=(x.spec.shape[0], w.spec.shape[1] * groups, *ones, *out), stride=(*ones, *s),
                    padding=(*zeros, *p), dilation=(*ones, *d), groups=groups)
-        y = y if n == 2 else y.squeeze(2)
-    return finished(y, bias, input)
+    return finished(y, bias, input, 2 if n == 1 else None)
 
 
 def volumes(x: Tensor, w: Tensor, out: tuple, s: tuple, p: tuple, d: tuple, groups: int) -> Tensor:

@@ -167,7 +167,7 @@ CAPS = {
     "onnx.forms": 822,          # a table of ops in another system's words; each is read alone
     "accepted": 380,            # names for other machines: answered for one process and one CPU, or refused
     "compat": 170,              # programs of OneFlow and PyTorch, unchanged
-    "machine": 5622,            # vectors, micro-kernels, products by them, loops over planes, steps and who runs them
+    "machine": 5760,            # vectors, micro-kernels, products by them, loops over planes, steps and who runs them
     "exercises": 3235,          # the checker, the teacher's tools, translations
     "exercises.lessons": None,  # an exercise is one file that is read alone
     "face": 1660,               # minflow/__init__.py, the namespaces of one screen each, the command line
@@ -351,7 +351,8 @@ def test_a_folder_is_a_table_of_contents():
 
 LATE = {"minflow.headless",    # imported by `minflow run` only
         *[f"minflow.machine.{name}" for name in ("kept", "jit", "llvm", "micro", "vectors", "memory", "conv", "grouped",
-                                                 "winograd", "depthwise", "norm", "row_norms", "pool", "steps",
+                                                 "winograd", "depthwise", "norm", "row_norms",
+                                                 "column_norms", "pool", "steps",
                                                  "program", "gemm",
                                                  "shared", "blocks_norm", "blocks_depthwise", "blocks_slide",
                                                  "blocks_pool", "elementary", "clusters", "cluster_loops",

@@ -1,7 +1,8 @@
 """Batch norm and its gradients: one read for the mean, one for the variance, one to write; no E[x^2] - mean^2.
 
 Large planes go channel by channel, all images of one, which stay in the second-level cache from the first read to the
-last; small ones through blocks. What it computes: `../core/ops/norm.py`. Read next: `blocks_norm.py`.
+last; small ones through blocks, and matrices by rows. What it computes: `../core/ops/norm.py`. Read next:
+`blocks_norm.py`, `column_norms.py`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import math
 import numpy as np
 
 from ..compiler.fusion.blocks import blocked
-from . import blocks_norm
+from . import blocks_norm, column_norms
 from .blocks_conv import in_blocks, out_of_blocks
 from .jit import compiled, float32, float64
 from .llvm import LANES, number_at, put
@@ -140,6 +141,8 @@ def batch_norm(arrays, outs, room: Room, eps) -> list[Step] | None:
     x, *vectors = arrays
     if not fits(*arrays, *outs):
         return None
+    if x.ndim == 2:
+        return column_norms.batch_norm(arrays, outs, room, eps)
     if math.prod(x.shape[2:]) > SMALL:
         return by_planes(planes_normed, x, [*arrays, *outs], eps)
     (blocks, steps), y = in_blocks(x, room), room.array(blocked(x.shape))
@@ -151,6 +154,8 @@ def batch_norm_grad(arrays, outs, room: Room, eps) -> list[Step] | None:
     grad, x, weight, *statistics = arrays
     if not fits(*arrays, *outs):
         return None
+    if x.ndim == 2:
+        return column_norms.batch_norm_grad(arrays, outs, room, eps)
     if math.prod(x.shape[2:]) > SMALL:
         return by_planes(planes_sent_back, x, [*arrays, *outs], eps)
     (grads, first), (blocks, steps), gx = in_blocks(grad, room), in_blocks(x, room), room.array(blocked(x.shape))

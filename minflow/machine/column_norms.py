@@ -1,0 +1,172 @@
+"""Batch norm of a matrix, channel by column, and its gradients: rows are read as they lie.
+
+Each chunk of rows leaves its part of the statistics of all columns, a second step joins these in the order of the
+chunks and makes factors of them, a third applies the factors to the rows. Some rows at a time are in the first-level
+cache between their means and the squares about these. Read next: `blocks_norm.py`, which joins.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .blocks_norm import FOUND, clear, join
+from .jit import float32
+from .llvm import LANES
+from .steps import Room, Step, instruction, real_at, word_at
+from .vectors import (
+    BYTES, WIDE_BYTES, add, divide, filled, load, load_some, load_wide, multiply, multiply_add, root, rounded, store,
+    store_some, store_wide, subtract, widened,
+)
+
+TILE = 16  # rows that are read twice
+WRITTEN = 8  # rows that are written together
+CHUNK = 1 << 15  # numbers of a chunk
+STATE = 2 * WIDE_BYTES
+
+
+@instruction
+def columns_found(words, chunk, scratch):
+    """Means, and squares about them, of all columns in some rows: words x, parts, rows, columns, rows of a chunk."""
+    x, rows, columns, some = word_at(words, 0), word_at(words, 2), word_at(words, 3), word_at(words, 4)
+    mine = word_at(words, 1) + chunk * ((columns + LANES - 1) // LANES) * STATE
+    begin, end, far, zeros = chunk * some, min((chunk + 1) * some, rows), columns * BYTES, filled(float32(0))
+    for first in range(begin, end, TILE):
+        count = min(TILE, end - first)
+        for c in range(0, columns, LANES):
+            state, left, p = mine + c // LANES * STATE, columns - c, x + (first * columns + c) * BYTES
+            if first == begin:
+                clear(state)
+            a = b = zeros
+            whole = p + count // 2 * 2 * far
+            for q in range(p, whole, 2 * far):
+                a, b = add(a, load_some(q, left, zeros)), add(b, load_some(q + far, left, zeros))
+            if count % 2:
+                a = add(a, load_some(whole, left, zeros))
+            mean = multiply(widened(add(a, b)), filled(1.0 / count))
+            centre, a, b = rounded(mean), zeros, zeros
+            for q in range(p, whole, 2 * far):
+                u = subtract(load_some(q, left, zeros), centre)
+                v = subtract(load_some(q + far, left, zeros), centre)
+                a, b = multiply_add(u, u, a), multiply_add(v, v, b)
+            if count % 2:
+                u = subtract(load_some(whole, left, zeros), centre)
+                a = multiply_add(u, u, a)
+            store_wide(scratch, mean)
+            store_wide(scratch + WIDE_BYTES, widened(add(a, b)))
+            join(state, first - begin, scratch, count)
+
+
+@instruction
+def columns_joined(words, chunk, scratch):
+    """Sixteen columns: words parts, weight, bias, factors, mean, var, eps, chunks, rows, columns, rows of a chunk."""
+    parts, factors, rows, columns = word_at(words, 0), word_at(words, 3), word_at(words, 8), word_at(words, 9)
+    eps, some, c, left = float32(real_at(words, 6)), word_at(words, 10), chunk * LANES, columns - chunk * LANES
+    blocks, zeros = (columns + LANES - 1) // LANES, filled(float32(0))
+    clear(scratch)
+    for k in range(word_at(words, 7)):
+        join(scratch, k * some, parts + (k * blocks + chunk) * STATE, min(some, rows - k * some))
+    mean = rounded(load_wide(scratch))
+    var = rounded(multiply(load_wide(scratch + WIDE_BYTES), filled(1.0 / rows)))
+    store_some(word_at(words, 4) + c * BYTES, left, mean)
+    store_some(word_at(words, 5) + c * BYTES, left, var)
+    to, far = factors + c * BYTES, blocks * LANES * BYTES
+    store(to, mean)
+    store(to + far, zeros)
+    store(to + 2 * far, divide(load_some(word_at(words, 1) + c * BYTES, left, zeros), root(add(var, filled(eps)))))
+    store(to + 3 * far, load_some(word_at(words, 2) + c * BYTES, left, zeros))
+
+
+@instruction
+def columns_summed(words, chunk, scratch):
+    """Sums of cotangents, and of them times x - mean, in some rows: words grad, x, mean, parts, rows, columns, rows of
+    a chunk."""
+    grad, x, mean = word_at(words, 0), word_at(words, 1), word_at(words, 2)
+    rows, columns, some = word_at(words, 4), word_at(words, 5), word_at(words, 6)
+    mine = word_at(words, 3) + chunk * ((columns + LANES - 1) // LANES) * STATE
+    begin, end, far, zeros = chunk * some, min((chunk + 1) * some, rows), columns * BYTES, filled(float32(0))
+    for first in range(begin, end, TILE):
+        count = min(TILE, end - first)
+        for c in range(0, columns, LANES):
+            state, left, p = mine + c // LANES * STATE, columns - c, (first * columns + c) * BYTES
+            if first == begin:
+                clear(state)
+            centre, a, b = load_some(mean + c * BYTES, left, zeros), zeros, zeros
+            for q in range(p, p + count * far, far):
+                g = load_some(grad + q, left, zeros)
+                a, b = add(a, g), multiply_add(g, subtract(load_some(x + q, left, zeros), centre), b)
+            store_wide(state, add(load_wide(state), widened(a)))
+            store_wide(state + WIDE_BYTES, add(load_wide(state + WIDE_BYTES), widened(b)))
+
+
+@instruction
+def columns_added(words, chunk, scratch):
+    """Sixteen columns: words parts, weight, mean, var, factors, gweight, gbias, eps, chunks, rows, columns."""
+    parts, factors, rows, columns = word_at(words, 0), word_at(words, 4), word_at(words, 9), word_at(words, 10)
+    eps, c, left = float32(real_at(words, 7)), chunk * LANES, columns - chunk * LANES
+    blocks, zeros = (columns + LANES - 1) // LANES, filled(float32(0))
+    sums = along = filled(0.0)
+    for k in range(word_at(words, 8)):
+        part = parts + (k * blocks + chunk) * STATE
+        sums, along = add(sums, load_wide(part)), add(along, load_wide(part + WIDE_BYTES))
+    deviation = root(add(load_some(word_at(words, 3) + c * BYTES, left, zeros), filled(eps)))
+    size = divide(load_some(word_at(words, 1) + c * BYTES, left, zeros), deviation)
+    along, share = divide(along, widened(deviation)), multiply(widened(size), filled(-1.0 / rows))
+    store_some(word_at(words, 5) + c * BYTES, left, rounded(along))
+    store_some(word_at(words, 6) + c * BYTES, left, rounded(sums))
+    to, far = factors + c * BYTES, blocks * LANES * BYTES
+    store(to, load_some(word_at(words, 2) + c * BYTES, left, zeros))
+    store(to + far, size)
+    store(to + 2 * far, rounded(multiply(share, divide(along, widened(deviation)))))
+    store(to + 3 * far, rounded(multiply(share, sums)))
+
+
+@instruction
+def columns_moved(words, chunk, scratch):
+    """Some rows of out = grad * size + (x - mean) * slope + offset: words grad, x, factors, out, rows, columns, rows of
+    a chunk. factors: mean, size, slope and offset of all columns."""
+    grad, x, factors, out = word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3)
+    rows, columns, some = word_at(words, 4), word_at(words, 5), word_at(words, 6)
+    far, row, zeros = (columns + LANES - 1) // LANES * LANES * BYTES, columns * BYTES, filled(float32(0))
+    chunk = (rows - 1) // some - chunk  # what was read last is still in the cache
+    end = min((chunk + 1) * some, rows)
+    for first in range(chunk * some, end, WRITTEN):
+        count = min(WRITTEN, end - first)
+        for c in range(0, columns, LANES):
+            centre, size = load(factors + c * BYTES), load(factors + far + c * BYTES)
+            slope, offset = load(factors + 2 * far + c * BYTES), load(factors + 3 * far + c * BYTES)
+            p, left = (first * columns + c) * BYTES, columns - c
+            if left >= LANES:
+                for q in range(p, p + count * row, row):
+                    moved = multiply_add(subtract(load(x + q), centre), slope, offset)
+                    store(out + q, multiply_add(load(grad + q), size, moved))
+                continue
+            for q in range(p, p + count * row, row):
+                moved = multiply_add(subtract(load_some(x + q, left, zeros), centre), slope, offset)
+                store_some(out + q, left, multiply_add(load_some(grad + q, left, zeros), size, moved))
+
+
+# ---- builders --------------------------------------------------------------------------------------------------------
+
+def batch_norm(arrays, outs, room: Room, eps: float) -> list[Step]:
+    (x, weight, bias), (y, mean, var) = arrays, outs
+    (rows, columns), some, chunks, blocks, parts, factors = sizes(x, room)
+    return [columns_found(chunks, x, parts, rows, columns, some, scratch=FOUND),
+            columns_joined(blocks, parts, weight, bias, factors, mean, var, float(eps), chunks, rows, columns, some,
+                           scratch=FOUND),
+            columns_moved(chunks, x, x, factors, y, rows, columns, some)]  # its size is 0: what is not finite is NaN
+
+
+def batch_norm_grad(arrays, outs, room: Room, eps: float) -> list[Step]:
+    (grad, x, weight, mean, var), (gx, gweight, gbias) = arrays, outs
+    (rows, columns), some, chunks, blocks, parts, factors = sizes(x, room)
+    return [columns_summed(chunks, grad, x, mean, parts, rows, columns, some),
+            columns_added(blocks, parts, weight, mean, var, factors, gweight, gbias, float(eps), chunks, rows, columns),
+            columns_moved(chunks, grad, x, factors, gx, rows, columns, some)]
+
+
+def sizes(x: np.ndarray, room: Room) -> tuple:
+    """(shape, rows of a chunk, chunks, blocks of 16 columns, place for parts, place for factors)"""
+    rows, columns = x.shape
+    some, blocks = max(TILE, CHUNK // columns // TILE * TILE), -(-columns // LANES)
+    chunks = -(-rows // some)
+    return x.shape, some, chunks, blocks, room.take(chunks * blocks * FOUND), room.take(4 * blocks * LANES)

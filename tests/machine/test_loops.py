@@ -124,8 +124,7 @@ def test_depthwise_keeps_what_is_not_finite(size, stride, value):
 def test_depthwise_leaves_the_rest_to_numpy():
     x = np.ones((2, 16, 5, 5), "f4")
     attrs = dict(stride=(1, 1), padding=(0, 0), dilation=(1, 1))
-    for shape, groups in (((16, 8, 3, 3), 2), ((32, 1, 3, 3), 16)):
-        assert conv2d(x, np.ones(shape, "f4"), **attrs, groups=groups) is None
+    assert conv2d(x, np.ones((32, 1, 3, 3), "f4"), **attrs, groups=16) is None  # two filters for each channel
     w = np.ones((16, 1, 3, 3), "f4")
     assert conv2d(x[:, :8].copy(), w[:8], **attrs, groups=8) is None  # fewer than a vector has lanes
     assert conv2d(x.astype("f8"), w.astype("f8"), **attrs, groups=16) is None

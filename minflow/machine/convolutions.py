@@ -18,7 +18,7 @@ from .kernels import CHUNK, FEW, back, filtered, filters_grad, parts_of, sizes
 from .llvm import LANES
 from .steps import Room, Step
 
-LEAST, LEAST_FILTERS = 1 << 20, 8  # multiplications and filters; below, NumPy is as fast
+LEAST, LEAST_FILTERS = 1 << 16, 8  # multiplications and filters; below, NumPy is as fast
 SMALL = 16  # pixels of images whose products are quicker in blocks; BLAS reads larger ones without a copy
 
 

@@ -22,7 +22,7 @@ from ..passes.dead_code import dead_code
 from ..passes.masks import small_masks
 from . import blocks
 
-LEAST = 1 << 20  # multiplications of a convolution; below, turning its images costs more than it gains
+LEAST = 1 << 16  # multiplications of a convolution; below, turning its images costs more than it gains
 ALONE = 1 << 11  # pixels that an operation meets which makes up for turning its images by itself
 FEW = 16  # channels: fewer are read where they lie
 ACTS = {elementwise.relu: "relu", activation.relu6: "relu6"}

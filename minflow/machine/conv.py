@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .jit import carray, compiled
+from .jit import compiled
 from .llvm import (LANES, ask_for, clear, copy, copy_pairs, copy_turned, fours_in, fours_out, gather_turned, number_at,
                    put)
 from .micro import PANEL, VECTORS
@@ -37,7 +37,7 @@ X, SIZES, SPARE = range(3)  # words that all instructions for images begin with:
 
 @compiled
 def sizes_of(words):
-    return carray(words_from(word_at(words, SIZES)), COUNT)
+    return words_from(word_at(words, SIZES))
 
 
 # ---- in and out of blocks -------------------------------------------------------------------------------------------

@@ -1,18 +1,22 @@
 """What this room compiles, and numba, which compiles it; where everything is kept, neither is needed.
 
 To import numba takes half a second. A process that finds all kernels compiled (`kept.py`) does without: what numba is
-called by in this room's files then stands for nothing. Read next: `llvm.py`.
+called by in this room's files then stands for nothing.
+
+numba finds types and writes instructions of LLVM (`Writer`); what it has written for many functions LLVM then compiles
+as one (`together`). By itself numba would compile each function, and again in each that calls it. Read next: `llvm.py`.
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
+import gc
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from llvmlite import ir as ir
+from llvmlite import binding, ir as ir
 
 from . import kept
 
@@ -40,15 +44,104 @@ COMPILES = not kept.load() or "numba" in sys.modules  # a program that has impor
 numba: Any
 if COMPILES:
     import numba
-    from numba import carray as carray, float32 as float32, float64 as float64, types as types
+    from numba import float32 as float32, float64 as float64, types as types
+    from numba.core.codegen import CodeLibrary
+    from numba.core.compiler import CompilerBase, DefaultPassBuilder
+    from numba.core.compiler_machinery import LoweringPass, PassManager, register_pass
     from numba.core.datamodel.models import PrimitiveModel as PrimitiveModel
+    from numba.core.typing import Context
     from numba.extending import intrinsic as intrinsic, register_model as register_model
 else:
-    numba = carray = float32 = float64 = types = intrinsic = register_model = PrimitiveModel = Unneeded()
+    numba = float32 = float64 = types = intrinsic = register_model = PrimitiveModel = Unneeded()
+    CodeLibrary = CompilerBase = Context = DefaultPassBuilder = LoweringPass = PassManager = register_pass = Unneeded()
+
+# Passes of numba for what the code here does not have: closures, exceptions, objects that are counted.
+UNNEEDED = {"AnnotateTypes", "DeadBranchPrune", "DumpParforDiagnostics", "FindLiterallyCalls", "GenericRewrites",
+            "IRLegalization", "InlineClosureLikes", "InlineOverloads", "LiteralPropagationSubPipelinePass",
+            "LiteralUnroll", "MakeFunctionToJitFunction", "NoPythonSupportedFeatureValidation", "NopythonRewrites",
+            "RewriteDynamicRaises", "RewriteSemanticConstants", "WithLifting"}
+
+
+class Written(CodeLibrary):
+    """What numba has written of one function, in place of what it would have compiled."""
+
+    def __init__(self, codegen: Any, name: str):
+        super().__init__(codegen, name)
+        self.modules: list[str] = []  # of LLVM
+        self.called: list[Any] = []  # others of this kind, and what numba has compiled of its own
+
+    def add_ir_module(self, module: ir.Module) -> None:
+        self.modules.append(str(module))
+
+    def add_linking_library(self, library: Any) -> None:
+        self.called.append(library)
+
+    def get_pointer_to_function(self, name: str) -> int:
+        return 0  # not yet
+
+    def finalize(self) -> None:
+        """Numba has this, and the next three, be there; it does not call them here."""
+
+    get_function = get_llvm_str = get_asm_str = finalize
+
+
+@register_pass(mutates_CFG=False, analysis_only=True)
+class Known(LoweringPass):
+    """Other code may call the function, which numba knows by a function of C's, though Python never calls that."""
+
+    _name = "known"
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def run_pass(self, state: Any) -> bool:
+        known_by = state.library.modules.append
+        state.targetctx.insert_user_function(known_by, state.cr.fndesc, [state.library])
+        state.cr = state.cr._replace(cfunc=known_by)
+        return True
+
+
+class Types(Context):
+    """numba's, which finds the type of a result once for each function and types of its arguments."""
+
+    FOUND: dict[tuple, Any] = {}
+
+    def __init__(self, context: Any):
+        self.__dict__ = context.__dict__
+
+    def resolve_function_type(self, function: Any, arguments: Any, named: Any) -> Any:
+        if named or not isinstance(function, types.Type):
+            return super().resolve_function_type(function, arguments, named)
+        key = function, *arguments
+        if key not in self.FOUND:
+            self.FOUND[key] = super().resolve_function_type(function, arguments, named)
+        return self.FOUND[key]
+
+
+class Writer(CompilerBase):
+    """numba's compiler, as far as LLVM's instructions."""
+
+    def __init__(self, context: Any, target: Any, library: Any, arguments: Any, result: Any, flags: Any, known: Any):
+        flags.nrt = False  # nothing is counted
+        super().__init__(Types(context), target, library, arguments, result, flags, known)
+
+    def define_pipelines(self) -> list:
+        self.state.library = Written(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
+        self.state.flags.no_compile = True
+        passes = PassManager("written")
+        for one, description in DefaultPassBuilder.define_nopython_pipeline(self.state).passes:
+            if one.__name__ not in UNNEEDED:
+                passes.add_pass(one, description)
+            if one.__name__ == "NativeLowering":
+                passes.add_pass(Known, "what others call")
+        passes.finalize()
+        return [passes]
+
 
 # Called by other compiled code alone.
-compiled = numba.njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
-inlined = numba.njit(inline="always")  # written into who calls it, instead of being compiled apart, and again there
+compiled = numba.njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True,
+                      pipeline_class=Writer)
+inlined = numba.njit(inline="always")  # written into who calls it, instead of being compiled apart
 CODES: list[Code] = []  # of this room
 
 
@@ -57,7 +150,6 @@ class Code:
 
     def __init__(self, function: Callable):
         self.function: Callable = function
-        self.result: Any = None
         self.name = f"{function.__module__}.{function.__qualname__}"
         if function.__module__.startswith(f"{__package__}."):
             CODES.append(self)
@@ -73,29 +165,59 @@ class Code:
 
     def compile(self) -> int:
         """Now, for this process."""
+        return kept.linked(*together([self]))[self.name]
+
+    def written(self) -> Any:
+        """By numba, to be called by C."""
         if not COMPILES:
             raise RuntimeError(f"{self.name} is not among the compiled kernels: import numba before minflow.machine")
         kind = types.void(*[types.int64] * self.function.__code__.co_argcount)
-        self.result = numba.cfunc(kind, error_model="numpy")(self.function)
-        return self.result.address
-
-    def kept(self) -> tuple[str, bytes]:
-        """What LLVM calls it, and its machine code. Asked after `compile`."""
-        return self.result.native_name, self.result._library.serialize_using_object_code()[2][0]
-
-    def needed(self) -> list[str]:
-        """What it calls or reads of others: of Python, numba, and the system."""
-        module = self.result._library._final_module
-        return [one.name for one in (*module.functions, *module.global_variables)
-                if one.is_declaration and not one.name.startswith("llvm.")]
+        return numba.cfunc(kind, error_model="numpy", pipeline_class=Writer)(self.function)
 
 
 def compile_part(part: int) -> None:
     """Compile what is to be in a part of what is kept, and keep it."""
-    codes = part_of(part)
-    for code in codes:
-        kept.ADDRESSES[code.name] = code.compile()
-    kept.save(part, {code.name: code.kept() for code in codes}, {name for code in codes for name in code.needed()})
+    collecting = gc.isenabled()
+    gc.disable()  # it would go through all that numba has made, again and again: a fifth of the time
+    try:
+        found = together(part_of(part))
+    finally:
+        if collecting:
+            gc.enable()
+    kept.ADDRESSES.update(kept.linked(*found))
+    kept.save(part, *found)
+
+
+def together(codes: Sequence[Code]) -> tuple[dict[str, str], bytes, list[str]]:
+    """name of a function -> what LLVM calls it; one object file of them; what it calls or reads of others: of Python,
+    numba, and the system."""
+    written = {code.name: code.written() for code in codes}
+    symbols = {name: one.native_name for name, one in written.items()}
+    machine, module = kept.target(), binding.parse_assembly("")
+    module.triple, module.data_layout = machine.triple, str(machine.target_data)
+    for library in reached([one._library for one in written.values()]):
+        for text in library.modules if isinstance(library, Written) else [library.get_llvm_str()]:
+            module.link_in(binding.parse_assembly(text))
+    for function in module.functions:
+        if not function.is_declaration and function.name not in symbols.values():
+            function.linkage = "internal"  # what nobody calls, or is written into all who call it, is left out
+    options = binding.create_pipeline_tuning_options(3)  # numba's: loops become vectors, lines of code do not
+    options.loop_vectorization, options.slp_vectorization = True, False
+    passes = binding.create_pass_builder(machine, options)
+    passes.getModulePassManager().run(module, passes)
+    others = [one.name for one in (*module.functions, *module.global_variables)
+              if one.is_declaration and not one.name.startswith("llvm.")]
+    return symbols, machine.emit_object(module), others
+
+
+def reached(libraries: Sequence[Any]) -> list[Any]:
+    """These, and what they call, each once."""
+    found, coming = dict.fromkeys(libraries), [*libraries]
+    while coming:
+        more = [one for one in getattr(coming.pop(), "called", ()) if one not in found]
+        found.update(dict.fromkeys(more))
+        coming += more
+    return [*found]
 
 
 def part_of(part: int) -> list[Code]:

@@ -1,6 +1,6 @@
 """Compiled kernels are kept on disk: a process that finds them loads machine code, and compiles nothing.
 
-They are object files of LLVM in two archives, since two processes compile half of them each. A compiled function holds
+They are two object files of LLVM, since two processes compile half of them each. A compiled function holds
 code of the room's other files, too, so any change of any of these files makes all of it stale: their hash is part of
 the archives' names, as is the processor that the code is for. Who changes the code of this room compiles anew.
 Read next: `jit.py`, which compiles.
@@ -26,6 +26,7 @@ from llvmlite import binding
 ROOM = Path(__file__).parent
 PARTS = (0, 1)
 FOLDER = "MINFLOW_KERNELS"  # the environment's name for where archives are to be
+CODE = "kernels.o"  # of an archive: an object file
 SYMBOLS = "symbols.json"  # of an archive: name of a function -> what LLVM calls it
 NEEDED = "needed.json"  # of an archive: functions of others that its code calls
 ADDRESSES: dict[str, int] = {}  # of compiled functions, by their names
@@ -33,7 +34,7 @@ LOADED: set[int] = set()  # parts
 ENGINES: list[binding.ExecutionEngine] = []  # who holds the code
 # What the code names for errors that it never raises; numba itself, where it is imported, brings them.
 UNREACHED = ("numba_gil_ensure", "numba_gil_release", "numba_unpickle", "numba_do_raise",
-             "numba_runtime_build_excinfo_struct", "NRT_Free", "NRT_MemInfo_call_dtor")
+             "numba_runtime_build_excinfo_struct")
 
 
 def processor() -> tuple[str, str]:
@@ -94,16 +95,12 @@ def load_part(part: int) -> bool:
     for folder in folders():
         try:
             with zipfile.ZipFile(folder / name_of(part)) as archive:
-                symbols = json.loads(archive.read(SYMBOLS))
-                objects = [archive.read(name) for name in symbols]
-                needed = json.loads(archive.read(NEEDED))
+                code, symbols, needed = archive.read(CODE), *[json.loads(archive.read(x)) for x in (SYMBOLS, NEEDED)]
+            found = linked(symbols, code, needed)
         except Exception:  # damaged: zipfile has a dozen kinds of errors for that
             continue
-        engine = engine_of(objects, needed)
-        if engine is None:
-            continue
         LOADED.add(part)
-        ADDRESSES.update({name: engine.get_function_address(symbol) for name, symbol in symbols.items()})
+        ADDRESSES.update(found)
         return True
     return False
 
@@ -115,25 +112,31 @@ def resolved(name: str) -> bool:
     return binding.address_of_symbol(name) is not None
 
 
-def engine_of(objects: list[bytes], needed: Iterable[str]) -> binding.ExecutionEngine | None:
-    """These object files, linked in memory: one engine for all that one process has compiled, as it was there. None
-    where a function is missing that they need."""
+def target() -> binding.TargetMachine:
+    """What is compiled for: this processor, with the addresses that code in memory has."""
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
-    machine = binding.Target.from_default_triple().create_target_machine()
-    engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
-    if not all([resolved(name) for name in needed]):
-        return None
-    for code in objects:
-        engine.add_object_file(binding.ObjectFileRef.from_data(code))
+    name, features = processor()
+    triple = binding.get_process_triple()
+    return binding.Target.from_triple(triple).create_target_machine(
+        cpu=name, features=features, opt=3, jit=True, codemodel="jitdefault",
+        reloc="static" if triple.startswith("x86") else "default")
+
+
+def linked(symbols: Mapping[str, str], code: bytes, needed: Iterable[str]) -> dict[str, int]:
+    """The addresses of an object file's functions in memory. symbols: their names -> what LLVM calls them. OSError
+    where something is missing that they need."""
+    engine = binding.create_mcjit_compiler(binding.parse_assembly(""), target())
+    if missing := [name for name in needed if not resolved(name)]:
+        raise OSError(f"compiled kernels need {missing[0]}, which is not in this process")
+    engine.add_object_file(binding.ObjectFileRef.from_data(code))
     engine.finalize_object()
     ENGINES.append(engine)
-    return engine
+    return {name: engine.get_function_address(symbol) for name, symbol in symbols.items()}
 
 
-def save(part: int, compiled: Mapping[str, tuple[str, bytes]], needed: Iterable[str]) -> None:
-    """Keep what was compiled, name -> (what LLVM calls it, object file), if it can be kept. needed: functions of
-    others that it calls."""
+def save(part: int, symbols: Mapping[str, str], code: bytes, needed: Iterable[str]) -> None:
+    """Keep what was compiled, if it can be kept. needed: functions of others that it calls."""
     target = folder()
     if target is None:
         return
@@ -141,10 +144,9 @@ def save(part: int, compiled: Mapping[str, tuple[str, bytes]], needed: Iterable[
         with tempfile.NamedTemporaryFile(prefix="kernels-", suffix=".part", dir=target, delete=False) as file:
             try:
                 with zipfile.ZipFile(file, "w") as archive:
-                    archive.writestr(SYMBOLS, json.dumps({name: symbol for name, (symbol, _) in compiled.items()}))
+                    archive.writestr(CODE, code)
+                    archive.writestr(SYMBOLS, json.dumps(symbols))
                     archive.writestr(NEEDED, json.dumps(sorted(needed)))
-                    for name, (_, code) in compiled.items():
-                        archive.writestr(name, code)
             except BaseException:
                 os.unlink(file.name)
                 raise

@@ -29,7 +29,7 @@ def define(module: ir.Module, name: str, count: int, body: Callable, inline: boo
 
 
 def function(name: str, count: int, inline: bool = True) -> Callable:
-    """Decorates a body of `define`: what is compiled may call it, and it is written once in each module."""
+    """Decorates a body of `define`: what is compiled may call it, and it is compiled once of all that call it."""
 
     def written(body: Callable) -> Callable:
         signature = types.void(*[types.int64] * count)
@@ -38,7 +38,7 @@ def function(name: str, count: int, inline: bool = True) -> Callable:
             found = builder.module.globals.get(name)
             if found is None:
                 found = define(builder.module, name, count, body, inline)
-                found.linkage = "internal"
+                found.linkage = "linkonce_odr"
             builder.call(found, arguments)
             return context.get_dummy_value()
 

@@ -206,15 +206,15 @@ def compile_halves(quiet: bool) -> None:
     if not quiet:
         notice.start()
     try:
-        import_all()
-        from . import jit, kept
+        from . import kept
 
-        other = another(f"start.compile_part({kept.PARTS[1]})")
-        jit.compile_part(kept.PARTS[0])
+        theirs, ours = kept.PARTS
+        other = another(f"start.compile_part({theirs})")
+        compile_part(ours)
         if other is not None:
             other.wait()
-        if not kept.load_part(kept.PARTS[1]):  # where nothing can be kept, each process compiles all of it
-            jit.compile_part(kept.PARTS[1])
+        if not kept.load_part(theirs):  # where nothing can be kept, each process compiles all of it
+            compile_part(theirs)
     finally:
         notice.cancel()
 
@@ -239,7 +239,7 @@ def import_all() -> None:
 
 
 def compile_part(part: int) -> None:
-    """In a process of its own."""
+    """In this process."""
     from . import jit
 
     import_all()

@@ -198,7 +198,7 @@ def run_routine(context, address, a, b, c, d, e, f, g, h, i, j, k, m):
 
 @intrinsic
 def words_from(context, address):
-    """A pointer to words, of which `numba.carray` makes an array."""
+    """A pointer to words, which is read as an array is."""
     def code(context, builder, signature, arguments):
         return builder.inttoptr(arguments[0], WORD.as_pointer())
     return types.CPointer(types.int64)(types.int64), code

@@ -1,14 +1,18 @@
 """The machine switched on and off: the same programs, the same bits eager and as a graph, NumPy's where it is off."""
 
+import json
 import os
 import subprocess
 import sys
 import textwrap
+import zipfile
 
 import numpy as np
 import pytest
 
 pytest.importorskip("numba", reason="the machine is compiled by numba, which is not installed")
+
+from llvmlite import binding
 
 import minflow as flow
 from minflow import cli, machine, nn
@@ -177,43 +181,50 @@ def archive(monkeypatch, tmp_path):
     monkeypatch.setattr(kept, "LOADED", set())
     monkeypatch.setattr(kept, "ADDRESSES", {})
     linked = []
-
-    class Engine:
-        def get_function_address(self, symbol):
-            return len(symbol)
-
-    monkeypatch.setattr(kept, "engine_of", lambda objects, needed: linked.append(objects) or Engine())
-    kept.save(0, {"one": ("symbol", b"code of one"), "two": ("other symbol", b"code")}, ["sched_yield", "NRT_Free"])
+    monkeypatch.setattr(kept, "linked", lambda symbols, code, needed: linked.append(code) or {
+        name: len(symbol) for name, symbol in symbols.items()})
+    kept.save(0, {"one": "symbol", "two": "other symbol"}, b"code of both", ["sched_yield", "numba_do_raise"])
     return tmp_path / kept.name_of(0), linked
 
 
 def test_a_damaged_archive_is_as_if_it_were_not_there(archive):
     """Whatever byte it is that changed, and wherever it ends."""
     file, linked = archive
-    assert kept.load_part(0) and kept.ADDRESSES == {"one": 6, "two": 12} and linked == [[b"code of one", b"code"]]
+    assert kept.load_part(0) and kept.ADDRESSES == {"one": 6, "two": 12} and linked == [b"code of both"]
     whole = file.read_bytes()
     for place in range(len(whole)):
         for change in (1, 0x10, 0x80):
             file.write_bytes(whole[:place] + bytes([whole[place] ^ change]) + whole[place + 1 :])
             kept.LOADED.clear()
             if kept.load_part(0):
-                assert linked.pop() == [b"code of one", b"code"], "a name, or a number that nobody reads"
+                assert linked.pop() == b"code of both", "a name, or a number that nobody reads"
     for length in range(0, len(whole) - 1, 7):
         file.write_bytes(whole[:length])
         kept.LOADED.clear()
         assert not kept.load_part(0)
 
 
-def test_code_that_calls_what_is_not_there_is_not_loaded(archive, monkeypatch):
+def test_code_that_calls_what_is_not_there_is_not_loaded(monkeypatch, tmp_path):
     """LLVM would end the process."""
-    monkeypatch.undo()
-    assert kept.engine_of([], ["sched_yield", "NRT_Free", "PyUnicode_FromString"]) is not None
-    assert kept.engine_of([], ["sched_yield", "a_function_of_another_numba"]) is None
-    file, linked = archive
-    monkeypatch.setenv("MINFLOW_KERNELS", str(file.parent))
+    monkeypatch.setenv("MINFLOW_KERNELS", str(tmp_path))
     monkeypatch.setattr(kept, "LOADED", set())
-    kept.save(0, {"one": ("symbol", b"code")}, ["a_function_of_another_numba"])
+    symbols, code = {"one": "f"}, kept.target().emit_object(binding.parse_assembly("define void @f() { ret void }"))
+    assert kept.linked(symbols, code, ["sched_yield", "numba_do_raise", "PyUnicode_FromString"])["one"]
+    with pytest.raises(OSError, match="need a_function_of_another_numba"):
+        kept.linked(symbols, code, ["sched_yield", "a_function_of_another_numba"])
+    kept.save(0, symbols, code, ["a_function_of_another_numba"])
     assert not kept.load_part(0)
+
+
+def test_compiled_kernels_need_nothing_of_numba():
+    """All that they call of each other is with them, nothing is counted, and numba's errors are never raised."""
+    start.warmup()
+    for part in kept.PARTS:
+        [file] = [path for path in [folder / kept.name_of(part) for folder in kept.folders()] if path.exists()][:1]
+        with zipfile.ZipFile(file) as archive:
+            needed = json.loads(archive.read(kept.NEEDED))
+        assert not [name for name in needed if name.startswith(("_ZN", "NRT_"))]
+        assert {name for name in needed if name.startswith("numba_")} <= {*kept.UNREACHED}
 
 
 def test_a_program_that_does_not_know_its_python(monkeypatch):

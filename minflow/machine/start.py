@@ -12,6 +12,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,7 @@ ALSO_EAGER: dict[Op, Callable[..., bool]] = {  # of these, where eager is slower
         and not 4 < x[0, 0].size < 256 and x[0, 0].size > 1)),  # NumPy goes along planes of other sizes as quickly
 }
 PLAIN: dict[Op, Callable] = {}  # NumPy's kernels, while the machine is used
+SINCE, UNTIL = "0.61", "0.68"  # of numba, whose versions have compiled everything
 LATE = 1.0  # seconds after which a compilation is spoken of
 LATER = """minflow: kernels for this processor are compiled in the background, once per installation (half a minute).
 Graphs of this process run by NumPy's; those of processes that start afterwards are faster. machine.use() waits."""
@@ -137,10 +139,23 @@ def by_default() -> bool:
         return True
     if importlib.util.find_spec("numba") is None:
         warn_of_numpy()
+    elif not known_numba():
+        warnings.warn(f"numba {metadata.version('numba')} is not one of those that compiled the kernels for large "
+                      f"graphs, {SINCE} to {UNTIL}: NumPy's run instead. Install one of those; minflow.machine.use() "
+                      "tries this one, MINFLOW_MACHINE=0 does without", MinflowWarning, stacklevel=2)
     elif kept.folder() is not None and (other := another("start.compile_all(patient=True)")) is not None:
         other.returncode = 0  # nobody waits for it, or is to be warned that it runs on
         print(LATER, file=sys.stderr, flush=True)
     return False
+
+
+def known_numba() -> bool:
+    """jit.py uses more of numba than its documentation has: another version may have changed that."""
+    try:
+        found = tuple(map(int, metadata.version("numba").split(".")[:2]))
+    except ValueError:  # one that is in development
+        return False
+    return tuple(map(int, SINCE.split("."))) <= found <= tuple(map(int, UNTIL.split(".")))
 
 
 def warn_of_numpy() -> None:

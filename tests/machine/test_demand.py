@@ -116,6 +116,22 @@ def test_without_numba_there_is_one_notice(tmp_path, name):
     assert lines[:3] == ["plain True"] * 3 and messages.count("numba is not installed") == 1
 
 
+@pytest.mark.parametrize("version, known", [("0.61.0", True), ("0.68.1", True), ("0.60.1", False), ("0.69.0rc1", False),
+                                            ("1.0", False), ("0+unknown", False)])
+def test_versions_of_numba(monkeypatch, version, known):
+    monkeypatch.setattr(start.metadata, "version", lambda name: version)
+    assert start.known_numba() is known
+
+
+def test_another_numba_is_not_begun_with(tmp_path):
+    """It may have changed what the kernels are compiled by; a program may ask for it all the same."""
+    lines, messages = said(NO_OTHER + """
+    start.metadata.version = lambda name: "0.99.0"
+""", MINFLOW_KERNELS=str(tmp_path))
+    assert lines == ["plain True"] * 3 + ["False True"], messages
+    assert messages.count("numba 0.99.0 is not one of those") == 1
+
+
 def test_a_job_runs_on_it_too():
     program = """
         import numpy as np

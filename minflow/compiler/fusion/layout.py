@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
-from ...core.ir import CONSTANT, Graph, Node, Value, outputs_of
+from ...core.ir import Graph, Node, Value, outputs_of
 from ...core.op import Op
 from ...core.ops import activation, conv, elementwise, index, norm, pool, shape
-from ...core.spec import Spec, float32, int64
+from ...core.spec import Spec, float32
 from ..passes.dead_code import dead_code
 from ..passes.masks import small_masks
 from . import blocks
+from .taps import Tap, on_images, pair_of, zeros_added
 
 LEAST = 1 << 16  # multiplications of a convolution; below, turning its images costs more than it gains
 ALONE = 1 << 11  # pixels that an operation meets which makes up for turning its images by itself
@@ -34,25 +34,6 @@ EITHER = frozenset({*ACTS, *SLOPES, elementwise.add, elementwise.sub, elementwis
 def layout(graph: Graph) -> Graph:
     """The graph with its convolutions, and what stands between them, in blocks."""
     return dead_code(Change(small_masks(graph)).result())
-
-
-class Tap(NamedTuple):
-    """One weighted pixel for each along an axis, of x; or the gradient of that.
-
-    shape: of the images before, whose gradient it is where it goes back.  nodes: who computes it."""
-
-    x: Value
-    places: Value
-    weights: Value
-    axis: int
-    shape: tuple
-    back: bool
-    nodes: tuple
-
-    def joins(self, other: Tap) -> bool:
-        """Are these two taps of one operation?"""
-        mine, others = [(tap.x, tap.axis, tap.shape, tap.back) for tap in (self, other)]
-        return mine == others and self.nodes != other.nodes
 
 
 class Change:
@@ -79,8 +60,7 @@ class Change:
         self.spread: dict[Value, Node] = {}  # a cotangent before max pooling -> its node
         self.sums: dict[Node, tuple[Tap, Tap]] = {}  # of two weighted pixels, which are one operation
         for node in graph.nodes:
-            both = [self.tap(x) for x in node.inputs] if node.op is elementwise.add else []
-            if len(both) == 2 and None not in both and both[0].joins(both[1]):
+            if both := pair_of(node, self.only_reader):
                 self.sums[node] = both
                 self.waiting.update(both[0].nodes + both[1].nodes)
 
@@ -351,38 +331,6 @@ class Change:
                                                      shape=node.attrs["shape"])
         return True
 
-    def tap(self, v: Value) -> Tap | None:
-        """What the value is, if only one node reads it."""
-        if v.__class__ is not Value or self.only_reader(v) is None:
-            return None
-        node, back = v.node, v.node.op is index.index_add
-        inner = node.inputs[2 if back else 0] if back or node.op is elementwise.mul else None
-        if inner.__class__ is not Value or self.only_reader(inner) is None:
-            return None
-        times, taken = (inner.node, node) if back else (node, inner.node)
-        if times.op is not elementwise.mul or not (self.zeros_added(taken) if back else taken.op is index.take):
-            return None
-        x, weights = times.inputs
-        axis, places = taken.attrs["axis"], taken.inputs[1]
-        x, shape = (x, taken.inputs[0].spec.shape) if back else (taken.inputs[0], taken.inputs[0].spec.shape)
-        fits = weights.__class__ is Value and weights.spec.shape == (places.spec.size, *[1] * (3 - axis))
-        if not fits or not self.on_images(taken, weights.spec):
-            return None
-        return Tap(x, places, weights, axis, shape, back, (inner.node, node))
-
-    def zeros_added(self, node: Node) -> bool:
-        """Does it add to zeros?"""
-        base = node.inputs[0].node
-        return base.attrs["value"] == 0 if base.op is shape.full else base.op is CONSTANT and not base.array.any()
-
-    def on_images(self, node: Node, *others: Spec) -> bool:
-        """Does it take pixels of images along rows or columns, at places that are known and never written?"""
-        x, places = node.inputs[:2]
-        array = getattr(places.node, "array", None)
-        return (x.spec.ndim == 4 and node.attrs["axis"] > 1 and all(s.dtype is float32 for s in (x.spec, *others))
-                and array is not None and array.ndim == 1 and places.spec.dtype is int64 and array.size > 0
-                and not array.flags.writeable and 0 <= array.min() <= array.max() < x.spec.shape[node.attrs["axis"]])
-
     def weighted(self, node: Node) -> None:
         """A sum of two weighted pixels, or its gradient."""
         one, other = self.sums[node]
@@ -399,13 +347,13 @@ class Change:
         after = self.only_reader(outputs_of(node)[0])
         weighted = after is not None and after.op is elementwise.mul and after not in self.sums and any(
             v.__class__ is Value and v.spec.shape != node.out_specs[0].shape for v in after.inputs)
-        if weighted or not self.on_images(node) or not self.pays(x, 1):
+        if weighted or not on_images(node) or not self.pays(x, 1):
             return False
         return self.resample(node, False, x, [self.now(places), 0, 0, 0], x.spec.shape, node.attrs["axis"], [node])
 
     def put_back(self, node: Node) -> bool:
         base, places, grad = node.inputs
-        if not self.zeros_added(node) or not self.on_images(node) or not self.pays(grad, 1):
+        if not zeros_added(node) or not on_images(node) or not self.pays(grad, 1):
             return False
         return self.resample(node, True, grad, [self.now(places), 0, 0, 0], base.spec.shape, node.attrs["axis"], [node])
 

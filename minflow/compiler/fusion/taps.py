@@ -1,0 +1,75 @@
+"""An interpolation as programs write it: pixels along an axis, taken or added to zeros, times a weight for each.
+
+Two such are one operation on blocks. Read next: `layout.py`, which puts it there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ...core.ir import CONSTANT, Node, Value
+from ...core.ops import elementwise, index, shape as shapes
+from ...core.spec import Spec, float32, int64
+
+
+class Tap(NamedTuple):
+    """One weighted pixel for each along an axis, of x; or the gradient of that.
+
+    shape: of the images before, whose gradient it is where it goes back.  nodes: who computes it."""
+
+    x: Value
+    places: Value
+    weights: Value
+    axis: int
+    shape: tuple
+    back: bool
+    nodes: tuple
+
+    def joins(self, other: Tap) -> bool:
+        """Are these two taps of one operation?"""
+        mine, others = [(tap.x, tap.axis, tap.shape, tap.back) for tap in (self, other)]
+        return mine == others and self.nodes != other.nodes
+
+
+def pair_of(node: Node, only_reader: Callable[[Value], Node | None]) -> tuple[Tap, Tap] | None:
+    """The two taps that this node adds. only_reader: the one node that reads a value, or None."""
+    if node.op is not elementwise.add:
+        return None
+    one, other = [tap_of(x, only_reader) for x in node.inputs]
+    return (one, other) if one is not None and other is not None and one.joins(other) else None
+
+
+def tap_of(v: object, only_reader: Callable[[Value], Node | None]) -> Tap | None:
+    """What the value is, if only one node reads it."""
+    if not isinstance(v, Value) or only_reader(v) is None:
+        return None
+    node, back = v.node, v.node.op is index.index_add
+    inner = node.inputs[2 if back else 0] if back or node.op is elementwise.mul else None
+    if inner.__class__ is not Value or only_reader(inner) is None:
+        return None
+    times, taken = (inner.node, node) if back else (node, inner.node)
+    if times.op is not elementwise.mul or not (zeros_added(taken) if back else taken.op is index.take):
+        return None
+    x, weights = times.inputs
+    axis, places, shape = taken.attrs["axis"], taken.inputs[1], taken.inputs[0].spec.shape
+    x = x if back else taken.inputs[0]
+    fits = weights.__class__ is Value and weights.spec.shape == (places.spec.size, *[1] * (3 - axis))
+    if not fits or not on_images(taken, weights.spec):
+        return None
+    return Tap(x, places, weights, axis, shape, back, (inner.node, node))
+
+
+def zeros_added(node: Node) -> bool:
+    """Does it add to zeros?"""
+    base = node.inputs[0].node
+    return base.attrs["value"] == 0 if base.op is shapes.full else base.op is CONSTANT and not base.array.any()
+
+
+def on_images(node: Node, *others: Spec) -> bool:
+    """Does it take pixels of images along rows or columns, at places that are known and never written?"""
+    x, places = node.inputs[:2]
+    array = getattr(places.node, "array", None)
+    return (x.spec.ndim == 4 and node.attrs["axis"] > 1 and all(s.dtype is float32 for s in (x.spec, *others))
+            and array is not None and array.ndim == 1 and places.spec.dtype is int64 and array.size > 0
+            and not array.flags.writeable and 0 <= array.min() <= array.max() < x.spec.shape[node.attrs["axis"]])

@@ -143,21 +143,6 @@ def prepared(builder: Builder, arrays: Sequence, outs: Sequence[np.ndarray], **a
     return None if found.steps is None or any([step.refused is not None for step in found.steps]) else found
 
 
-def steps_of(builder: Builder, arrays: Sequence, outs: Sequence[np.ndarray], **attrs) -> list[Step] | None:
-    """The steps of one op, in memory of their own."""
-    found = prepared(builder, arrays, outs, **attrs)
-    if found is None:
-        return None
-    found.settle(np.empty(found.bytes + ALIGN, np.uint8))
-    return found.steps
-
-
-def run_now(steps: Sequence[Step]) -> None:
-    """Each step, by several threads where it has several chunks."""
-    recorder = RECORDERS[0] if RECORDERS else None
-    recorder.run(steps) if recorder else Program(steps)()
-
-
 # ---- what instructions read ------------------------------------------------------------------------------------------
 
 @intrinsic

@@ -8,7 +8,7 @@ pytest.importorskip("numba", reason="the machine is compiled by numba, which is 
 from minflow.accepted.threads import Settings
 from minflow.compiler.fusion import attention as fusion
 from minflow.machine import attention
-from minflow.machine.steps import run_now, steps_of
+from single_steps import run_now, steps_of
 
 SIZES = [(1, 1, 1, 1, 1), (2, 3, 5, 7, 9), (3, 17, 33, 16, 32), (2, 130, 70, 33, 20), (1, 60, 257, 64, 48),
          (6, 64, 64, 32, 32)]  # items, queries, keys, their width, width of values

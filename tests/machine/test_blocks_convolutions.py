@@ -14,6 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 pytest.importorskip("numba")
+from single_steps import run_now, steps_of
 from minflow.compiler.fusion.blocks import ACTS, LANES, blocked, into_blocks, out_of_blocks
 from minflow.core.backend.kernels import KERNELS
 from minflow.core.ops import conv as ops
@@ -70,10 +71,10 @@ def within(shape):
 def done(builder, inputs, size, **attrs):
     """What the builder's steps write; None where it gives none."""
     out, held = within(size)
-    found = steps.steps_of(builder, inputs, [out], **attrs)
+    found = steps_of(builder, inputs, [out], **attrs)
     if found is None:
         return None
-    steps.run_now(found)
+    run_now(found)
     assert (held[:ZONE] == SENTINEL).all() and (held[held.size - ZONE :] == SENTINEL).all()
     return out
 

@@ -16,7 +16,7 @@ from minflow.compiler.fusion import blocks
 from minflow.core.ops.conv import positions
 from minflow.core.spec import spec_of
 from minflow.machine import blocks_depthwise, blocks_norm, blocks_pool, blocks_resample
-from minflow.machine.steps import run_now, steps_of
+from single_steps import run_now, steps_of
 from minflow.accepted.threads import Settings
 
 EPS, WALL = float(np.finfo("f4").eps), 77

@@ -13,7 +13,7 @@ from minflow.accepted.threads import Settings
 from minflow.compiler.fusion import blocks
 from minflow.core.spec import Spec, float32, spec_of, uint8
 from minflow.machine import blocks_conv, blocks_pool, blocks_pooled
-from minflow.machine.steps import run_now, steps_of
+from single_steps import run_now, steps_of
 
 ONE, WALL = (1, 1), 77
 

@@ -20,7 +20,7 @@ from minflow.machine import clusters as built
 from minflow.machine import elementary
 from minflow.machine.llvm import function, load, store
 from minflow.machine.memory import at
-from minflow.machine.steps import run_now, steps_of
+from single_steps import run_now, steps_of
 from tests.cluster_programs import inputs_of, random_program, training
 
 EDGES = [0.0, -0.0, 1e-45, -1e-45, 1e-40, -1e-40, 1e-30, 3.4e38, -3.4e38, 88.7, 88.8, -87.4, -103.9, -104.1, math.inf,

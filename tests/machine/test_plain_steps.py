@@ -12,7 +12,7 @@ from minflow import machine, nn
 from minflow.accepted.threads import Settings
 from minflow.core.op import OPS
 from minflow.machine import cross_entropy, dropout, elementwise
-from minflow.machine.steps import run_now, steps_of
+from single_steps import run_now, steps_of
 
 SHAPES = [(), (1,), (3,), (16,), (5, 7), (100, 10), (1024,), (1025,), (3, 2000), (40, 1000), (0, 3), (7, 1, 9),
           (2, 3, 4, 5)]

@@ -10,9 +10,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 pytest.importorskip("numba")
+from single_steps import run_now, steps_of
 from minflow import machine
 from minflow.core.ops.linalg import matmul
-from minflow.machine import gemm, program, steps, threads
+from minflow.machine import gemm, program, threads
 
 EPS = float(np.finfo("f4").eps)
 ZONE, SENTINEL = 4096, np.float32(-1.5e30)
@@ -38,10 +39,10 @@ def product(a, b, **more):
 
 
 def by_machine(a, b, out, **more):
-    made = steps.steps_of(lambda arrays, outs, room: gemm.product(*arrays, *outs, room, **more), (a, b),
+    made = steps_of(lambda arrays, outs, room: gemm.product(*arrays, *outs, room, **more), (a, b),
                           [out])
     if made is not None:
-        steps.run_now(made)
+        run_now(made)
     return made is not None
 
 

@@ -23,7 +23,8 @@ from minflow.core.ops.elementwise import add, mul, neg
 from minflow.machine import program
 from minflow.machine.llvm import number_at, put
 from minflow.machine.start import InPlans
-from minflow.machine.steps import instruction, real_at, steps_of, word_at
+from minflow.machine.steps import instruction, real_at, word_at
+from single_steps import steps_of
 
 PART = 8  # numbers of a chunk
 

@@ -46,7 +46,9 @@ def test_chunks_of_steps():
     from minflow.machine.llvm import number_at, put
     from minflow.machine.program import ALONE
     from minflow.machine.recorder import StepRecorder
-    from minflow.machine.steps import instruction, run_now, word_at
+    from single_steps import run_now
+
+    from minflow.machine.steps import instruction, word_at
 
     @instruction
     def doubled(words, chunk, scratch):

@@ -10,7 +10,7 @@ from minflow import machine, nn
 from minflow.accepted.threads import Settings
 from minflow.core.ops import gru, lstm, rnn
 from minflow.machine import recurrent
-from minflow.machine.steps import run_now, steps_of
+from single_steps import run_now, steps_of
 
 LAYERS = {"tanh": (rnn.rnn, rnn.rnn_grad, 1, dict(relu=False)), "relu": (rnn.rnn, rnn.rnn_grad, 1, dict(relu=True)),
           "lstm": (lstm.lstm, lstm.lstm_grad, 4, {}), "gru": (gru.gru, gru.gru_grad, 3, {})}

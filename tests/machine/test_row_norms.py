@@ -11,7 +11,7 @@ pytest.importorskip("numba")
 from minflow.accepted.threads import Settings
 from minflow.compiler.fusion import norms
 from minflow.machine import row_norms
-from minflow.machine.steps import run_now, steps_of
+from single_steps import run_now, steps_of
 
 EPS = float(np.finfo("f4").eps)
 FEW = settings(max_examples=40, deadline=None, derandomize=True)

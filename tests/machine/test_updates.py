@@ -10,7 +10,7 @@ from minflow import machine, nn
 from minflow.accepted.threads import Settings
 from minflow.core.ops import update as ops
 from minflow.machine import updates
-from minflow.machine.steps import run_now, steps_of
+from single_steps import run_now, steps_of
 
 SGD = [dict(weight_decay=d, maximize=m) for d in (0.0, 0.1) for m in (False, True)]
 MOMENTUM = [dict(momentum=0.9, nesterov=n, **one) for n in (False, True) for one in SGD]

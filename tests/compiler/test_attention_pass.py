@@ -20,14 +20,6 @@ F = nn.functional
 pytestmark = pytest.mark.usefixtures("kernels_of_numpy")
 
 
-@pytest.fixture(params=["NumPy", "machine"])
-def kernels(request, kernels_of_numpy):
-    if request.param == "machine":
-        pytest.importorskip("numba")
-        machine.use()
-    return request.param
-
-
 @pytest.fixture(autouse=True)
 def short_ones_too(request, monkeypatch):
     if "stay" not in request.node.name:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import minflow as flow
-from minflow import machine, nn
+from minflow import nn
 from minflow.compiler.executor import run
 from minflow.compiler.fusion.norms import norms
 from minflow.compiler.passes import PASSES, run_passes
@@ -15,14 +15,6 @@ from tests.reference import execute
 
 F = nn.functional
 pytestmark = pytest.mark.usefixtures("kernels_of_numpy")
-
-
-@pytest.fixture(params=["NumPy", "machine"])
-def kernels(request, kernels_of_numpy):
-    if request.param == "machine":
-        pytest.importorskip("numba")
-        machine.use()
-    return request.param
 
 
 def numbers(*shape, seed=0):

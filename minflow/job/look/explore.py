@@ -37,4 +37,4 @@ def subject_of(job: Job, plan: Any) -> Subject:
     kinds = {name: "parameter" if v.trainable else "buffer" for name, v in job.session.variables.items()}
     kinds |= {name: "optimizer state" for name in job.session.slots}
     return Subject(f"{job.kind} job {job.name}", plan.singly, {}, kinds, lambda name, ran=False: None,
-                   fused_note(plan).rstrip(), by_reader=True)
+                   fused_note(plan), by_reader=True)

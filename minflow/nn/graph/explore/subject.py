@@ -337,10 +337,10 @@ def subject_of(graph: Any, compiled: Any) -> Subject:
                 return part.plan.array_of(part.graph.outputs[part.kept[f"grad {name}"]])
         return None
 
-    note = fused_note(compiled, ", which graph.plan lists")
+    notes = [fused_note(compiled, ", which graph.plan lists")]
     if compiled.steps > 1:
-        note += f"One call runs the operations of {compiled.steps} parts of the batch, then the update."
-    return Subject(graph.name, parts, modules, kinds, gradient, note.rstrip())
+        notes.append(f"One call runs the operations of {compiled.steps} parts of the batch, then the update.")
+    return Subject(graph.name, parts, modules, kinds, gradient, " ".join(notes).strip())
 
 
 def fused_note(compiled: Any, more: str = "") -> str:
@@ -348,7 +348,7 @@ def fused_note(compiled: Any, more: str = "") -> str:
     if compiled.exact:
         return ""
     fused = sum([len(part.graph.nodes) for part in compiled.parts])
-    return f"Calls do the same by {fused} fused operations{more}. "
+    return f"Calls do the same by {fused} fused operations{more}."
 
 
 def kinds_of(graph: Any) -> dict[str, str]:

@@ -167,11 +167,12 @@ def passes() -> tuple[Callable, ...]:
     """The passes that graphs are built with while the machine is used, in their order."""
     from ..compiler.fusion.attention import attention
     from ..compiler.fusion.clusters import clusters
+    from ..compiler.fusion.copies import copies
     from ..compiler.fusion.dense import dense
     from ..compiler.fusion.layout import layout
     from ..compiler.fusion.norms import norms
 
-    return norms, layout, attention, dense, clusters
+    return copies, norms, layout, attention, dense, clusters
 
 
 def either(compiled: Callable, plain: Callable, pays: Callable[..., bool] | None = None) -> Callable:

@@ -1,7 +1,7 @@
 """Passes that make a graph faster: layout and fusion. The machine runs what they make; NumPy can, too.
 
 Read in this order: `blocks.py`, the operations on blocks of channels, then `layout.py`, which brings them in.
-`attention.py`, `norms.py`, `dense.py` and `clusters.py` are passes each by itself.
+`copies.py`, `norms.py`, `attention.py`, `dense.py` and `clusters.py` are passes each by itself.
 """
 
 from __future__ import annotations

@@ -32,6 +32,7 @@ DOES = {  # pass -> what it is for
     "dead_code": "removes what nobody reads",
     "constant_folding": "computes once, now, what is always the same",
     "common_subexpressions": "computes once what stood there twice",
+    "copies": "leaves out copies that nobody can tell from what they copy",
     "layout": "keeps images in blocks of 16 channels, from convolution to convolution",
     "norms": "runs layer norm and group norm as one each, and their gradients",
     "attention": "computes the scores of a few queries at a time, and never writes all of them",

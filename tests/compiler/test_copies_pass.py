@@ -1,0 +1,93 @@
+"""Copies that nobody can tell from what they copy: which are left out, which must stay, and the same bits."""
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow.compiler.executor import run
+from minflow.compiler.fusion.copies import copies
+from minflow.compiler.plan import Plan
+from minflow.core.trace import trace
+from tests.reference import execute
+
+X = np.arange(12, dtype="float32").reshape(3, 4)
+STATE = flow.zeros(3, 4)
+
+
+def clones(graph):
+    return [node.op.name for node in graph.nodes].count("clone")
+
+
+def same_bits(before, after):
+    expected = execute(before, [X])
+    for found in (execute(after, [X]), run(Plan(after.verify()), [X])):
+        assert [x.tobytes() for x in found] == [x.tobytes() for x in expected]
+    results = run(Plan(after), [X])
+    for i, one in enumerate(results):
+        one += i + 1  # everybody may write to the array that he is given
+    assert [(x - i - 1).tobytes() for i, x in enumerate(results)] == [x.tobytes() for x in expected]
+
+
+@pytest.mark.parametrize("function, left", [
+    (lambda x: ((x + 1).clone() * 2,), 0),
+    (lambda x: ((x + 1).reshape(12).clone().clone(),), 0),
+    (lambda x: ((y := x + 1).sum(), y.reshape(4, 3).clone()), 0),
+    (lambda x: ((y := (x + 1).clone()) * 2, y.clone() * 3, y.clone()), 0),
+    (lambda x: (x.clone() * 2, x.reshape(12).clone() * 3), 0),
+    (lambda x: (STATE.clone() + x,), 0),
+    (lambda x: ((y := x + 1), y.clone()), 1),  # two results
+    (lambda x: ((y := x + 1).clone(), y.reshape(12).clone().clone()), 1),
+    (lambda x: (x.clone(), x.clone() * 2), 1),  # what the caller has is not what it is given
+    (lambda x: (STATE.clone(),), 1),
+    (lambda x: ((x + 1).t().clone(),), 1),  # the numbers change their places
+    (lambda x: ((x + 1)[:, 1:].clone(),), 1),
+    (lambda x: ((x + 1).sum(0).expand(3, 4).clone(),), 1),
+])
+def test_which_copies_stay(function, left):
+    graph = trace(function, [flow.zeros(3, 4)])[0]
+    after = copies(graph)
+    assert clones(after) == left
+    same_bits(graph, after)
+
+
+def test_an_update_does_not_reach_what_was_copied_before_it():
+    def program(x):
+        state = flow.zeros(3, 4)
+        before = state.clone()
+        state.add_(x)
+        kept = state.clone()
+        state.mul_(2)
+        return before + x, kept, state * 1
+
+    graph = trace(program, [flow.zeros(3, 4)])[0]
+    same_bits(graph, copies(graph))
+    held = flow.ones(3, 4)
+
+    def step(x):
+        old = held.clone()
+        held.add_(x)
+        return old * 1, held * 1
+
+    graph = trace(step, [flow.zeros(3, 4)])[0]
+    after = copies(graph)
+    assert clones(after) == 0
+    old, new = run(Plan(after.verify()), [X])
+    assert (old == 1).all() and (new == 1 + X).all()
+
+
+def test_the_gradient_of_a_reshaped_parameter_is_not_copied():
+    w = flow.ones(12, requires_grad=True)
+
+    def program(x):
+        (w.reshape(3, 4) * x).sum().backward()
+        return w.grad
+
+    graph = trace(program, [flow.zeros(3, 4)])[0]
+    after = copies(graph)
+    assert clones(graph) == 1 and clones(after) == 0
+    same_bits(graph, after)
+
+
+def test_without_copies_it_is_the_same_graph():
+    graph = trace(lambda x: x + 1, [flow.zeros(3, 4)])[0]
+    assert copies(graph) is graph

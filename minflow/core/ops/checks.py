@@ -23,7 +23,8 @@ def first(xp, numbers, wrong, name: str) -> tuple:
 def check_bounds(xp, by: str, index, size: int, axis: int, x=None) -> None:
     """Refuse an index outside [0, size), or [-size, size) where `by` counts from the end."""
     low = -size if by in FROM_THE_END else 0
-    if index.size and (index.max() >= size or index.min() < low):
+    if index.size and xp.maximum.reduce(index.view(f"u{index.itemsize}"), None) >= size and (  # negative ones are huge
+            low == 0 or index.max() >= size or index.min() < low):
         wrong, at = first(xp, index, (index >= size) | (index < low), "the index")
         if by == "embedding" and x is not None and x.ndim > 1:
             fail(

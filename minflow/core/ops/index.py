@@ -7,6 +7,7 @@ by: the function that was called, which an error names; not every one counts neg
 
 from __future__ import annotations
 
+import functools
 import math
 
 from ..base.errors import DTypeError, ShapeError
@@ -14,7 +15,7 @@ from .examples import bools, case, floats, ints, strided
 from ..infer import data_dependent
 from ..op import define, kernel
 from ..spec import Spec, int64
-from .checks import check_bounds, check_labels
+from .checks import FROM_THE_END, check_bounds, check_labels
 from .rules import join, need_axes, need_axis, need_index, settle
 from .shape import zeros_of
 
@@ -205,6 +206,19 @@ def everywhere(xp, by: str, x, index, dim: int):
     )
 
 
+def in_row(xp, by: str, x, index, dim: int):
+    """Where each element stands in the flattened x."""
+    check_bounds(xp, by, index, x.shape[dim], dim)
+    index, steps = xp.asarray(index, "int64"), [stride // x.itemsize for stride in x.strides]
+    if by in FROM_THE_END:
+        index = xp.where(index < 0, index + x.shape[dim], index)
+    place = index if steps[dim] == 1 else index * steps[dim]
+    for d, n in enumerate(index.shape):
+        if d != dim and n > 1:
+            place = place + xp.arange(0, n * steps[d], steps[d]).reshape((-1,) + (1,) * (index.ndim - 1 - d))
+    return place
+
+
 gather = define(
     "gather(x, index; dim, by)",
     gathered,
@@ -222,8 +236,10 @@ gather = define(
 
 @kernel(gather)
 def _(xp, x, index, dim, by="indexing", out=None):
-    result = x[everywhere(xp, by, x, index, dim)]
-    return settle(xp, result, out)
+    if not x.flags.c_contiguous:
+        return settle(xp, x[everywhere(xp, by, x, index, dim)], out)
+    place = in_row(xp, by, x, index, dim)
+    return x.reshape(-1).take(place, out=out, mode="clip")  # "raise" would buffer
 
 
 SCATTERS = [
@@ -263,7 +279,8 @@ scatter_add = define(
 @kernel(scatter_add)
 def _(xp, x, index, src, dim, by="indexing"):
     result = x.copy()
-    xp.add.at(result, everywhere(xp, by, x, index, dim), src)
+    src = src.reshape(-1) if hasattr(src, "dtype") else src
+    xp.add.at(result.reshape(-1), in_row(xp, by, result, index, dim).reshape(-1), src)  # slow where there are more axes
     return result
 
 
@@ -288,14 +305,18 @@ def triangular(x: Spec, diagonal: int, op: str) -> Spec:
     return x
 
 
+BAND = 64  # rows of a triangle: left and right of where they meet the diagonal they are copied, or filled, whole
+
+
+@functools.lru_cache(64)
+def beyond(xp, rows: int, columns: int, diagonal: int, lower: bool):
+    """A mask of what is not in a triangle; at most BAND rows and columns."""
+    inside = xp.arange(columns) - diagonal - xp.arange(rows)[:, None]
+    return inside > 0 if lower else inside < 0
+
+
 def triangle(name: str, doc: str):
-    def lower(xp, x, diagonal):
-        return xp.arange(x.shape[-1]) <= xp.arange(x.shape[-2])[:, None] + diagonal
-
-    def upper(xp, x, diagonal):
-        return xp.arange(x.shape[-1]) >= xp.arange(x.shape[-2])[:, None] + diagonal
-
-    mask = lower if name == "tril" else upper
+    lower = name == "tril"
     op = define(
         f"{name}(x; diagonal)",
         lambda x, diagonal: triangular(x, diagonal, name),
@@ -310,7 +331,23 @@ def triangle(name: str, doc: str):
             case(ints(3, 3), diagonal=0),
         ],
     )
-    kernel(op, lambda xp, x, diagonal, out=None: settle(xp, xp.where(mask(xp, x, diagonal), x, x.dtype.type(0)), out))
+
+    @kernel(op)
+    def _(xp, x, diagonal, out=None):
+        result, (rows, columns) = fresh(xp, x, out), x.shape[-2:]
+        for first in range(0, rows, BAND):
+            last = min(first + BAND, rows)
+            start, end = [min(max(i + diagonal, 0), columns) for i in (first, last)]
+            here, there = result[..., first:last, :], x[..., first:last, :]
+            kept, rest = (slice(end), slice(end, None)) if lower else (slice(start, None), slice(start))
+            if result is not x:
+                here[..., kept] = there[..., kept]
+            here[..., rest] = 0
+            if start < end:
+                xp.copyto(here[..., start:end], False,
+                          where=beyond(xp, last - first, end - start, first + diagonal - start, lower))
+        return settle(xp, result, out)
+
     return op
 
 
@@ -355,9 +392,11 @@ one_hot = define(
 @kernel(one_hot)
 def _(xp, index, num_classes, out=None):
     check_bounds(xp, "one_hot", index, num_classes, index.ndim)
-    if not index.size:
-        return xp.zeros((*index.shape, num_classes), "int64") if out is None else out
-    return settle(xp, xp.equal(index[..., None], xp.arange(num_classes)).astype("int64"), out)
+    result = out if out is not None and out.flags.c_contiguous else xp.empty((*index.shape, num_classes), "int64")
+    if result.size:
+        result.fill(0)
+        result.reshape(-1)[xp.arange(0, result.size, num_classes) + index.reshape(-1)] = 1
+    return settle(xp, result, out)
 
 
 def flipped(x: Spec, axes: tuple[int, ...], shifts: tuple[int, ...] | None = None) -> Spec:

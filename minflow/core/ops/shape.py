@@ -44,7 +44,16 @@ clone = define(
     examples=unary(),
     doc="A copy, with gradient.",
 )
-kernel(clone, lambda xp, x, out=None: xp.positive(x, out=out) if x.dtype != bool else xp.logical_or(x, x, out=out))
+
+
+@kernel(clone)
+def _(xp, x, out=None):
+    if out is None:
+        return xp.array(x, order="C")
+    xp.copyto(out, x)  # a third of the time of `positive`
+    return out
+
+
 
 cast = define(
     "cast(x; dtype)",

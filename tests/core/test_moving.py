@@ -1,0 +1,98 @@
+"""Kernels that move numbers, bit for bit as numpy's own functions, over sizes that no band divides."""
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow.core.base.errors import OutOfRangeError
+from minflow.core.op import OPS
+
+RNG = np.random.default_rng(0)
+
+
+def numbers(*shape, dtype="f4"):
+    x = RNG.standard_normal(shape) * 10
+    if dtype == "f4" and x.size > 2:
+        x.flat[:3] = np.nan, np.inf, -0.0
+    return x.astype(dtype)
+
+
+def same(found, wanted):
+    assert found.dtype == wanted.dtype and found.shape == wanted.shape and found.flags.c_contiguous
+    assert found.tobytes() == np.ascontiguousarray(wanted).tobytes()
+
+
+def out_or_none(spec, into):
+    return np.full(spec.shape, 7, spec.dtype) if into else None
+
+
+@pytest.mark.parametrize("into", [False, True])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i8", "?", "c8"])
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (1, 1), (5, 7), (2, 64, 64), (63, 130), (130, 65), (2, 1, 129, 3)])
+def test_triangles(shape, dtype, into):
+    x = numbers(*shape, dtype=dtype)
+    for diagonal in (-200, -65, -1, 0, 2, 64, 200):
+        for name in ("tril", "triu"):
+            wanted = getattr(np, name)(x, diagonal)
+            same(OPS[name].kernel(x, diagonal=diagonal, out=out_or_none(x, into)), wanted)
+            place = x.copy()
+            same(OPS[name].kernel(place, diagonal=diagonal, out=place), wanted)
+            same(OPS[name].kernel(x.copy("F"), diagonal=diagonal), wanted)
+
+
+@pytest.mark.parametrize("shape", [(0,), (), (1,), (5,), (3, 70), (2, 1, 3)])
+@pytest.mark.parametrize("dtype", ["i8", "i4", "u1"])
+def test_one_hot(shape, dtype):
+    index = RNG.integers(0, 9, shape).astype(dtype)
+    wanted = np.eye(9, dtype="i8")[index.astype("i8")]
+    same(OPS["one_hot"].kernel(index, num_classes=9), wanted)
+    same(OPS["one_hot"].kernel(index, num_classes=9, out=np.full(wanted.shape, 7)), wanted)
+    wide = np.full((*shape, 18), 7)[..., ::2]
+    assert np.array_equal(OPS["one_hot"].kernel(index, num_classes=9, out=wide), wanted)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i8", "?"])
+@pytest.mark.parametrize("kind", ["i8", "i4", "i1", "u1"])
+@pytest.mark.parametrize("shape, taken, dim", [
+    ((5,), (9,), 0), ((4, 100), (4, 33), 1), ((90, 5), (40, 3), 0), ((3, 7, 5), (2, 4, 5), 1),
+    ((3, 7, 1), (3, 7, 4), 2), ((0, 3), (0, 2), 1), ((2, 0), (1, 0), 1)])
+def test_gather_and_what_adds_back(shape, taken, dim, kind, dtype):
+    x, src = numbers(*shape, dtype=dtype), numbers(*taken, dtype=dtype)
+    size = shape[dim]
+    index = RNG.integers(0, max(size, 1), taken).astype(kind)
+    inside = x[tuple(slice(None) if d == dim else slice(n) for d, n in enumerate(taken))]
+    wanted = np.take_along_axis(inside, index.astype("i8"), dim)
+    for given in (x, x.copy("F")):
+        same(OPS["gather"].kernel(given, index, dim=dim), wanted)
+        same(OPS["gather"].kernel(given, index, dim=dim, out=out_or_none(wanted, True)), wanted)
+        if kind[0] == "i":
+            same(OPS["gather"].kernel(given, index - np.int8(size), dim=dim, by="take_along_dim"), wanted)
+    summed = x.copy()
+    for place in np.ndindex(*taken):
+        there = *place[:dim], index[place], *place[dim + 1 :]
+        summed[there] = summed[there] + src[place]
+    same(OPS["scatter_add"].kernel(x, index, src, dim=dim), summed)
+    same(OPS["scatter_add"].kernel(x.copy("F"), index, src.copy("F"), dim=dim), summed)
+
+
+@pytest.mark.parametrize("kind", ["int64", "int32", "int8"])
+@pytest.mark.parametrize("wrong", [-1, 4, 100, -128])
+def test_what_is_outside_is_named(kind, wrong):
+    index = flow.tensor([[0, 1], [wrong, 3]], dtype=getattr(flow, kind))
+    x = flow.ones(2, 4)
+    for function in (lambda: flow.gather(x, 1, index), lambda: flow.nn.functional.one_hot(index, 4),
+                     lambda: x.scatter_add(1, index, flow.ones(2, 2))):
+        with pytest.raises(OutOfRangeError, match=rf"index {wrong} \(at position \(1, 0\) of the index\) is outside"):
+            function()
+    if not -4 <= wrong < 4:
+        with pytest.raises(OutOfRangeError, match=rf"index {wrong} "):
+            x[:, index]
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i8", "?", "c16"])
+def test_copies_of_views(dtype):
+    x = numbers(7, 18, 33, dtype=dtype)
+    for view in (x[:, 2:-2], x[:, :, ::-1], x[::-2, :, 1::3], x.transpose(2, 0, 1), x[:, :0], x[3, 4, 5, None],
+                 np.broadcast_to(x[:, :1], x.shape)):
+        same(OPS["clone"].kernel(view), view)
+        same(OPS["clone"].kernel(view, out=out_or_none(view, True)), view)

@@ -87,6 +87,7 @@ index_add = define(
     "index_add(x, index, src; axis, by)",
     placed,
     dict(x=lambda g: g, src=lambda g, index, axis: take(g, index, axis=axis)),
+    alias_safe=True,
     numbers="holomorphic",
     examples=[
         case(floats(5, 3), ints(7, high=5), floats(7, 3), axis=0),
@@ -100,11 +101,11 @@ index_add = define(
 
 
 @kernel(index_add)
-def _(xp, x, index, src, axis, by="indexing"):
+def _(xp, x, index, src, axis, by="indexing", out=None):
     check_bounds(xp, by, index, x.shape[axis], axis)
-    result = x.copy()
+    result = copied(xp, x, out)
     xp.add.at(result, (slice(None),) * axis + (index,), src)
-    return result
+    return settle(xp, result, out)
 
 
 index_put = define(

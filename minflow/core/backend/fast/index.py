@@ -39,8 +39,10 @@ def add_rows(xp, target, flat, rows) -> None:
     if large and rows.dtype.char in "fd" and rows[0].size > 1:
         target += matrix(flat, len(target), rows.dtype).dot(rows.reshape(len(rows), -1)).reshape(target.shape)
         return
-    if rows.ndim == 1:
-        xp.add.at(target, flat, rows)
+    if rows.ndim == 1 or not large and target.flags.c_contiguous:  # numpy is quicker where one number has one place
+        width = rows[0].size
+        places = flat if width == 1 else (flat[:, None] * width + xp.arange(width)).reshape(-1)
+        xp.add.at(target.reshape(-1), places, rows.reshape(-1))
         return
     order = xp.argsort(flat, kind="stable")  # equal positions side by side, so that each is added up in one go
     flat = flat[order]

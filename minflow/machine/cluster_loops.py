@@ -63,7 +63,7 @@ BODIES: dict[str, tuple[int, Callable]] = {  # (how many operands, vectors to a 
 }
 CODES = {name: number for number, name in enumerate((*BODIES, "spread", "row_sum", "row_max", "row_dot", "column_sum"))}
 SPREAD, ROW_SUM, ROW_MAX, ROW_DOT = [CODES[name] for name in ("spread", "row_sum", "row_max", "row_dot")]
-BY_ROW = 1  # in place of an operand's step: it has a number for each row
+BY_ROW, AGAIN = 1, 2  # in place of an operand's step: it has a number for each row; one row, read again for each
 
 
 @function("operate", 9, inline=False)
@@ -253,4 +253,10 @@ def operand(place, step, r, columns, spare):
     if step == BY_ROW:
         store(spare, filled(number_at(place, r)))
         return spare
-    return place + r * columns * BYTES if step else place
+    return place + r * columns * BYTES if step == STEP else place
+
+
+@compiled
+def step_in_row(step):
+    """Of an operand, from one vector of a row to the next."""
+    return STEP if step == AGAIN else step // STEP * STEP

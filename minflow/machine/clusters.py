@@ -20,8 +20,8 @@ import numpy as np
 from ..compiler.fusion import clusters as fusion
 from ..core.ir import Value, outputs_of
 from .cluster_loops import (
-    BODIES, BY_ROW, CODES, ROW_DOT, ROW_MAX, ROW_SUM, SPREAD, STEP, copy_in, copy_out, masks_in, most_of_rows, operand,
-    operating, put_word, spread_rows, sum_columns, sum_products, sum_rows,
+    AGAIN, BODIES, BY_ROW, CODES, ROW_DOT, ROW_MAX, ROW_SUM, SPREAD, STEP, copy_in, copy_out, masks_in, most_of_rows,
+    operand, operating, put_word, spread_rows, step_in_row, sum_columns, sum_products, sum_rows,
 )
 from .conv import BYTES
 from .jit import float32
@@ -29,10 +29,11 @@ from .llvm import LANES, number_at, put
 from .steps import Room, Step, instruction, run_routine, word_at
 from .vectors import add, filled, load, store, store_some
 
-BLOCK, LONGEST = 1 << 10, 1 << 12  # numbers, where rows are not longer: of few operations; of many, or of odd rows
-FEW = 6  # operations, which double a block: to go on to the next one takes as long as some vectors
+BLOCK, LONGEST = 1 << 11, 1 << 12  # numbers, where rows are not longer: of a block; of one of odd rows
+BY_ROWS = 1 << 8  # columns, from which on an operation is done row by row where an operand has one for all of a row
 WORK, CHUNK = 1 << 18, (1 << 12, 1 << 16)  # of a chunk: numbers times operations; numbers
-SCALAR, ROW, FULL, MASK, TILE, COLUMN = range(6)  # what an input or output holds; a tile: a row repeated for each row
+SCALAR, ROW, FULL, MASK, TILE, COLUMN, ONE_ROW = range(7)  # of an input or output. A tile: a row repeated for each
+# row of a block; one row: read anew for each row
 
 
 # ---- the interpreter -------------------------------------------------------------------------------------------------
@@ -51,8 +52,8 @@ def run_cluster(words, chunk, scratch):
     first = chunk * word_at(words, 7)
     last, height = min(first + word_at(words, 7), word_at(words, 5)), word_at(words, 8)
     places = (scratch + 63) // 64 * 64
-    base, table = places + (count * 8 + 63) // 64 * 64 + 3 * STEP, program + lines * LINE * 8
-    spare, operating = base - 3 * STEP, word_at(words, 9)
+    base, table = places + (count * 8 + 63) // 64 * 64 + 4 * STEP, program + lines * LINE * 8
+    spare, operating = base - 4 * STEP, word_at(words, 9)
     for i in range(count):
         put_word(places, i, base + word_at(table, i))
     of_inputs = table + count * 8
@@ -65,6 +66,8 @@ def run_cluster(words, chunk, scratch):
         elif kind == TILE:
             for r in range(height):
                 copy_in(source, place + r * columns * BYTES, columns)
+        elif kind == ONE_ROW:
+            put_word(places, word_at(of_inputs, i * INPUT + 1), source)
     for i in range(outputs):
         if word_at(of_outputs, i * OUTPUT) == COLUMN:
             wide = (columns + LANES - 1) // LANES * STEP
@@ -106,11 +109,18 @@ def run_cluster(words, chunk, scratch):
             code, out, a = word_at(line, 0), word_at(places, word_at(line, 1)), word_at(places, word_at(line, 2))
             b, c = word_at(places, word_at(line, 3)), word_at(places, word_at(line, 4))
             u, v, w = word_at(line, 5), word_at(line, 6), word_at(line, 7)
-            if code < SPREAD and (u == BY_ROW or v == BY_ROW or w == BY_ROW):
+            if code < SPREAD and (u % STEP or v % STEP or w % STEP):
+                end = (columns - LANES) * BYTES
                 for r in range(rows):
-                    run_routine(operating, code, out + r * columns * BYTES, operand(a, u, r, columns, spare),
-                                operand(b, v, r, columns, spare + STEP), operand(c, w, r, columns, spare + 2 * STEP),
-                                u // STEP * STEP, v // STEP * STEP, w // STEP * STEP, columns // LANES, 0, 0, 0)
+                    x, y = operand(a, u, r, columns, spare), operand(b, v, r, columns, spare + STEP)
+                    z, target = operand(c, w, r, columns, spare + 2 * STEP), out + r * columns * BYTES
+                    i, j, k = step_in_row(u), step_in_row(v), step_in_row(w)
+                    if columns % LANES:  # the last 16 first: what they are made of may be written over
+                        run_routine(operating, code, spare + 3 * STEP, x + i // STEP * end, y + j // STEP * end,
+                                    z + k // STEP * end, 0, 0, 0, 1, 0, 0, 0)
+                    run_routine(operating, code, target, x, y, z, i, j, k, columns // LANES, 0, 0, 0)
+                    if columns % LANES:
+                        store(target + end, load(spare + 3 * STEP))
             elif code < SPREAD:
                 count = rows if word_at(line, 8) == ROW else numbers
                 run_routine(operating, code, out, a, b, c, u, v, w, (count + LANES - 1) // LANES, 0, 0, 0)
@@ -177,6 +187,8 @@ class Bytecode:
         return len(self.kinds) - 1
 
     def input(self, source: int | np.ndarray, kind: int, period: int, repeat: int = 1) -> Register:
+        if (kind, period) == (FULL, 1) and self.columns >= BY_ROWS:
+            kind = ONE_ROW
         register = Register(FULL if kind == MASK else kind, self.place(FULL if kind == MASK else kind, own=True))
         repeat = self.rows if kind == MASK and period == 1 else repeat  # one row of a mask is read for each row anew
         self.inputs.append((kind, register.place, period, repeat))
@@ -191,7 +203,8 @@ class Bytecode:
 
     def line(self, name: str, kind: int, *operands: Register) -> Register:
         out, more = Register(kind, self.place(kind, own=kind != FULL)), 3 - len(operands)
-        steps = [0 if x.kind == SCALAR else BY_ROW if (kind, x.kind) == (FULL, ROW) else STEP for x in operands]
+        special = {SCALAR: 0, ONE_ROW: AGAIN, ROW: BY_ROW if kind == FULL else STEP}
+        steps = [special.get(x.kind, STEP) for x in operands]
         places = [x.place for x in operands]
         self.lines.append([CODES[name], out.place, *places, *places[:1] * more, *steps, *[0] * more, kind])
         return out
@@ -199,10 +212,10 @@ class Bytecode:
     def __call__(self, name: str, *operands: Register | float) -> Register:
         """Append an operation on vectors; its result has a number for each row if no operand has more."""
         registers = [x if isinstance(x, Register) else self.number(x) for x in operands]
-        if all(x.kind != FULL for x in registers):
+        if all(x.kind in (ROW, SCALAR) for x in registers):
             return self.line(name, ROW, *registers)
-        return self.line(name, FULL, *[x if x.kind != ROW or self.columns % LANES == 0 else self.full(x)
-                                       for x in registers])
+        by_rows = self.columns % LANES == 0 or self.columns >= BY_ROWS
+        return self.line(name, FULL, *[x if x.kind != ROW or by_rows else self.full(x) for x in registers])
 
     def full(self, x: Register) -> Register:
         """x with a number for each column, too."""
@@ -226,8 +239,9 @@ class Bytecode:
         self.outputs.append((kind, x.place))
 
     def height(self) -> int:
-        """Rows of a block: whole vectors where that goes, and within one period of each input."""
-        most = max(1, min(BLOCK << len(self.lines) // FEW, LONGEST) // self.columns)
+        """Rows of a block: whole vectors where that goes, and within one period of each input. A single operation
+        keeps nothing in the first cache, and needs no blocks."""
+        most = max(1, (CHUNK[1] if len(self.lines) == 1 else BLOCK) // self.columns)
         repeated = math.gcd(*[n for kind, _, n, each in self.inputs
                               if kind in (ROW, FULL, MASK) and each == 1 < n < self.rows])
         whole = LANES // math.gcd(LANES, self.columns)
@@ -240,7 +254,7 @@ class Bytecode:
 
     def offsets(self, height: int) -> tuple[list[int], int]:
         """Where in scratch memory each place is, in bytes, and how many there are. Results share what is free again."""
-        sizes = {SCALAR: LANES, ROW: -(-height // LANES) * LANES + LANES, COLUMN: 0}
+        sizes = {ONE_ROW: 0, SCALAR: LANES, ROW: -(-height // LANES) * LANES + LANES, COLUMN: 0}
         sizes[FULL] = sizes[TILE] = -(-height * self.columns // LANES) * LANES + 2 * LANES
         last = {place: i for i, line in enumerate(self.lines) for place in line[2:5]}
         found, total, free = [0] * len(self.kinds), 0, []
@@ -289,7 +303,7 @@ class Bytecode:
         most = min(max(WORK // work * self.columns, CHUNK[0]), CHUNK[1]) // self.columns
         high = max(most // height, 1) * height
         offsets, scratch = self.offsets(height)
-        self.chunks, self.scratch = -(-self.rows // high), scratch // BYTES + len(offsets) * 2 + 6 * LANES
+        self.chunks, self.scratch = -(-self.rows // high), scratch // BYTES + len(offsets) * 2 + 7 * LANES
         self.words = np.array([*sum(self.lines, []), *offsets, *sum(inputs, ()), *sum(self.outputs, ())], "i8")
         counts = len(self.lines), len(offsets), len(inputs), len(self.outputs)
         self.head = (*counts, self.rows, self.columns, high, height, operating.address)

@@ -65,6 +65,26 @@ def squares_of(x, images, far, pixels, mean):
     return total(every)
 
 
+@compiled
+def sums_of(grad, x, pixels, centre):
+    """Of a plane of gradients, and of their products with x - centre: 16 sums each."""
+    left, end = pixels % LANES, pixels // LANES * STEP
+    zeros = filled(float32(0))
+    a = b = s = t = zeros
+    for i in range(0, end - STEP, 2 * STEP):
+        g, h = load(grad + i), load(grad + i + STEP)
+        a, b = add(a, g), add(b, h)
+        s = multiply_add(g, subtract(load(x + i), centre), s)
+        t = multiply_add(h, subtract(load(x + i + STEP), centre), t)
+    if pixels // LANES % 2:
+        g = load(grad + end - STEP)
+        a, s = add(a, g), multiply_add(g, subtract(load(x + end - STEP), centre), s)
+    if left:
+        g = load_some(grad + end, left, zeros)
+        b, t = add(b, g), multiply_add(g, subtract(load_some(x + end, left, centre), centre), t)
+    return add(a, b), add(s, t)
+
+
 @instruction
 def planes_normed(words, chunk, scratch):
     """Some channels: words x, weight, bias, y, mean, var, eps, images, channels, pixels, channels of a chunk."""
@@ -105,20 +125,8 @@ def planes_sent_back(words, chunk, scratch):
         centre = filled(number_at(mean, c))
         sums, products = zeros, zeros
         for n in range(images):
-            p, q = grad + place + n * far, x + place + n * far
-            a = b = s = t = zeros
-            for i in range(0, end - STEP, 2 * STEP):
-                g, h = load(p + i), load(p + i + STEP)
-                a, b = add(a, g), add(b, h)
-                s = multiply_add(g, subtract(load(q + i), centre), s)
-                t = multiply_add(h, subtract(load(q + i + STEP), centre), t)
-            if pixels // LANES % 2:
-                g = load(p + end - STEP)
-                a, s = add(a, g), multiply_add(g, subtract(load(q + end - STEP), centre), s)
-            if left:
-                g = load_some(p + end, left, zeros)
-                b, t = add(b, g), multiply_add(g, subtract(load_some(q + end, left, centre), centre), t)
-            sums, products = add(sums, add(a, b)), add(products, add(s, t))
+            some, more = sums_of(grad + place + n * far, x + place + n * far, pixels, centre)
+            sums, products = add(sums, some), add(products, more)
         gb, gw = total(sums), total(products) * float64(inverse)
         put(gbias, c, float32(gb))
         put(gweight, c, float32(gw))

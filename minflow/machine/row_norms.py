@@ -15,7 +15,7 @@ import numpy as np
 from .kernels import sum_of_parts
 from .jit import compiled, float32, float64
 from .llvm import LANES, number_at, put
-from .norm import fits, squares_of, sum_of
+from .norm import fits, squares_of, sum_of, sums_of
 from .steps import Room, Step, instruction, real_at, word_at
 from .vectors import (
     BYTES, add, filled, load, load_some, multiply, multiply_add, store, store_some, subtract, sum_by_halves,
@@ -160,20 +160,9 @@ def groups_sent_back(words, chunk, scratch):
         here = group // groups * 2 * far + first
         sums = products = 0.0
         for channel in range(channels):
-            p, q = grad + channel * pixels * BYTES, x + channel * pixels * BYTES
-            a = b = s = t = zeros
-            for i in range(0, end - STEP, 2 * STEP):
-                g, h = load(p + i), load(p + i + STEP)
-                a, b = add(a, g), add(b, h)
-                s = multiply_add(g, subtract(load(q + i), centre), s)
-                t = multiply_add(h, subtract(load(q + i + STEP), centre), t)
-            if pixels // LANES % 2:
-                g = load(p + end - STEP)
-                a, s = add(a, g), multiply_add(g, subtract(load(q + end - STEP), centre), s)
-            if left:
-                g = load_some(p + end, left, zeros)
-                b, t = add(b, g), multiply_add(g, subtract(load_some(q + end, left, centre), centre), t)
-            gb, gw = sum_by_halves(add(a, b)), sum_by_halves(add(s, t)) * float64(inverse)
+            place = channel * pixels * BYTES
+            some_sums, some_products = sums_of(grad + place, x + place, pixels, centre)
+            gb, gw = sum_by_halves(some_sums), sum_by_halves(some_products) * float64(inverse)
             put(parts, here + channel, float32(gw))
             put(parts, here + far + channel, float32(gb))
             factor = number_at(weight, first + channel)

@@ -1,4 +1,4 @@
-"""Arithmetic, activations, copies and sums over rows as steps, so that a plan need not leave its program for them.
+"""Arithmetic, activations and sums over rows as steps, so that a plan need not leave its program for them.
 
 What they compute is what NumPy computes, bit for bit (but for erf): eager keeps NumPy's kernels where these are as
 quick. Nearly all are one instruction, that goes along rows: what repeats (a bias, a literal) is a row that is read
@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
 from .cluster_loops import CODES, operating
-from .clusters import FULL, ROW, Bytecode
-from .llvm import LANES, number_at, put
+from .clusters import FULL, MASK, ROW, Bytecode
+from .llvm import LANES
 from .shared import publish
 from .steps import Room, Step, instruction, run_routine, word_at
 from .vectors import BYTES, add as plus, filled, load, load_some, store, store_some
@@ -45,23 +46,6 @@ def elementwise(words, chunk, scratch):
             store(scratch + step, load_some(b + whole, left, zero))
             run_routine(word_at(words, 9), code, scratch, scratch, scratch + step, a, step, step, step, 1, 0, 0, 0)
             store_some(out + whole, left, load(scratch))
-
-
-@instruction
-def copy_apart(words, chunk, scratch):
-    """Copy numbers that lie apart: words x, its four sizes, its four strides (bytes), out, rows of a chunk."""
-    n1, n2, n3 = word_at(words, 2), word_at(words, 3), word_at(words, 4)
-    step = word_at(words, 8)
-    zero = filled(np.float32(0))
-    for row in range(chunk * word_at(words, 10), min((chunk + 1) * word_at(words, 10), word_at(words, 1) * n1 * n2)):
-        x = word_at(words, 0) + row // (n1 * n2) * word_at(words, 5) + row // n2 % n1 * word_at(words, 6)
-        x, out = x + row % n2 * word_at(words, 7), word_at(words, 9) + BYTES * n3 * row
-        if step == BYTES:
-            for i in range(0, n3, LANES):
-                store_some(out + BYTES * i, n3 - i, load_some(x + BYTES * i, n3 - i, zero))
-        else:
-            for i in range(n3):
-                put(out, i, number_at(x + step * i, 0))
 
 
 @instruction
@@ -174,17 +158,6 @@ def erf(arrays: Sequence, outs: Sequence, room: Room) -> list[Step] | None:
     return same("erf", *arrays, *arrays, *outs)
 
 
-def clone(arrays: Sequence, outs: Sequence, room: Room) -> list[Step] | None:
-    """Of a view that lies apart, too: of the heads of an attention."""
-    (x,), (out,) = arrays, outs
-    if flat(x) or not flat(out) or not isinstance(x, np.ndarray) or x.dtype != out.dtype or x.ndim > 4:
-        return same("copy", x, x, out)
-    more = (1,) * (4 - x.ndim)
-    rows = max(1, CHUNK // x.shape[-1]) if x.size else 1
-    chunks = -(-x.size // (x.shape[-1] * rows)) if x.size else 0
-    return [copy_apart(chunks, x, *more, *x.shape, *more, *x.strides, out, rows)]
-
-
 def relu_grad(arrays: Sequence, outs: Sequence, room: Room) -> list[Step] | None:
     return same("relu_grad", *arrays, *outs)
 
@@ -200,3 +173,19 @@ def sum_to(arrays: Sequence, outs: Sequence, room: Room, shape: tuple) -> list[S
     if not flat(x, out) or x.ndim <= len(shape) or x.shape[x.ndim - len(shape) :] != shape or width < 2 or not x.size:
         return None
     return [sum_rows(-(-width // COLUMNS), x, out, x.size // width, width, COLUMNS)]
+
+
+def triangle(lower: bool, arrays: Sequence, outs: Sequence, room: Room, diagonal: int) -> list[Step] | None:
+    """Of small matrices, which a mask is kept for."""
+    (x,), (out,) = arrays, outs
+    rows, columns = out.shape[-2:]
+    if not flat(x, out) or not 0 < rows * columns <= CHUNK:
+        return None
+    mask = np.tri(rows, columns, diagonal if lower else diagonal - 1, bool) == lower
+    bytecode = Bytecode(out.size // columns, columns)
+    operands = [bytecode.input(mask, MASK, rows), bytecode.input(0, FULL, bytecode.rows), 0.0]
+    bytecode.output(bytecode("where", *operands), FULL)
+    return bytecode.finished().steps([x], [out], room)
+
+
+tril, triu = partial(triangle, True), partial(triangle, False)

@@ -13,11 +13,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from . import elementary, llvm
-from .elementwise import COLUMNS, clone, flat, sum_rows
+from .elementwise import COLUMNS, flat, sum_rows
 from .gemm import packed_rows, packing, product, side
 from .jit import compiled
 from .llvm import LANES, function
 from .micro import PANEL, ROWS, VECTORS
+from .moving import clone
 from .product import product as multiply
 from .steps import Room, Step, instruction, run_routine, word_at
 from .vectors import BYTES, add, below, filled, load, load_some, masked_load, masked_store, store, store_some

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import importlib.util
 import os
 import subprocess
@@ -12,6 +11,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,8 @@ from ..compiler.fusion.clusters import CLUSTERS
 from ..core.base.errors import MinflowWarning, MissingDependencyError
 from ..core.base.locks import alone
 from ..core.op import Op
-from ..core.ops import activation, conv, elementwise, gru, lstm, norm, pool, random, rnn, shape, softmax, update
+from ..core.ops import (activation, conv, elementwise, gru, index, lstm, norm, pool, random, reduce, rnn, shape,
+                        softmax, update)
 from ..core.where import here
 
 STEPS: dict[Op, str] = {op: module for module, ops in {
@@ -39,20 +40,24 @@ STEPS: dict[Op, str] = {op: module for module, ops in {
     "convolutions": (conv.conv2d, conv.conv2d_input_grad, conv.conv2d_weight_grad),
     "norm": (norm.batch_norm, norm.batch_norm_grad),
     "row_norms": (norms.layer_norm, norms.layer_norm_grad, norms.group_norm, norms.group_norm_grad),
+    "moving": (shape.clone, shape.cat, index.take, index.gather, index.scatter_add, reduce.cumsum),
     "pool": (pool.max_pool2d, pool.max_pool2d_grad),
     "clusters": CLUSTERS,
     "elementwise": (elementwise.add, elementwise.sub, elementwise.mul, elementwise.erf, elementwise.relu,
-                    elementwise.relu_grad, activation.relu6, activation.relu6_grad, shape.clone, shape.sum_to),
+                    elementwise.relu_grad, activation.relu6, activation.relu6_grad, shape.sum_to, index.tril,
+                    index.triu),
     "cross_entropy": (softmax.softmax_cross_entropy, softmax.softmax_cross_entropy_grad),
     "dropout": (random.dropout,),
     "recurrent": (rnn.rnn, rnn.rnn_grad, lstm.lstm, lstm.lstm_grad, gru.gru, gru.gru_grad),
     "updates": (update.sgd, update.sgd_momentum, update.adam),
 }.items() for op in ops}  # op -> the module in which a builder of its name makes its steps
-ONLY_IN_PLANS = ("elementwise", "dropout", "updates")  # NumPy has the same bits, and costs less for one call
+ONLY_IN_PLANS = ("elementwise", "moving", "dropout", "updates")  # NumPy has the same bits, and costs less for one call
 LEAST = 1 << 12  # numbers
-ALSO_EAGER: dict[Op, Callable[..., bool]] = {  # of these, where eager is slower for these arrays
+ALSO_EAGER: dict[Op, Callable[..., bool] | None] = {  # of these, where eager is slower for these arrays
     elementwise.erf: lambda x: x.size >= LEAST,
     activation.relu6_grad: lambda x, y: np.size(x) >= LEAST,
+    shape.clone: lambda x: x.__class__ is np.ndarray and x.size >= LEAST and x.itemsize in x.strides[:-1],  # turned
+    **dict.fromkeys((index.gather, index.scatter_add, reduce.cumsum)),
     **dict.fromkeys((elementwise.add, elementwise.sub, elementwise.mul), lambda x, y: (
         x.__class__ is y.__class__ is np.ndarray and x.ndim > 2 and x.size >= LEAST and y.size == x.shape[1]
         and not 4 < x[0, 0].size < 256 and x[0, 0].size > 1)),  # NumPy goes along planes of other sizes as quickly
@@ -101,7 +106,7 @@ def bring_in(eager: bool) -> None:
         PLAIN[op] = at_once = op.kernel
         builder = builder_of(op)
         if module not in ONLY_IN_PLANS or op in ALSO_EAGER:
-            at_once = either(functools.partial(by_steps, op, builder), op.kernel, ALSO_EAGER.get(op))
+            at_once = either(partial(by_steps, op, builder), op.kernel, ALSO_EAGER.get(op))
         op.steps = InPlans(builder, at_once)
         if eager:
             op.kernel = at_once
@@ -119,9 +124,12 @@ class InPlans:
         self.builder, self.at_once = builder, at_once
 
     def __call__(self, arrays: Sequence, outs: Sequence[np.ndarray], **attrs: Any) -> Any:
-        from .steps import prepared
+        from .steps import Checked, prepared
 
-        return prepared(self.builder, arrays, outs, **attrs)
+        found = prepared(self.builder, arrays, outs, **attrs)
+        if found and any([step.refused is not None for step in found.steps]):
+            return Checked(found, partial(self.at_once, *arrays, **attrs, out=outs if len(outs) > 1 else outs[0]))
+        return found
 
 
 def by_default() -> bool:

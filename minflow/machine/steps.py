@@ -31,8 +31,8 @@ class Step(NamedTuple):
     """code: address of an instruction.  words: int64, what it reads.  chunks: how many there are.
 
     scratch: bytes of memory that each thread needs for itself.  name: for listings.  holds: what must stay alive.
-    refused: None, or int64 for each chunk, which is not 0 where an array holds what NumPy's kernel is to refuse: nobody
-    would look at it in a plan, which therefore has no such steps.
+    refused: None, or int64 for each chunk, which is not 0 where an array holds what NumPy's kernel is to refuse; who
+    runs the step looks at it.
     """
 
     code: int
@@ -140,7 +140,22 @@ class Prepared:
 def prepared(builder: Builder, arrays: Sequence, outs: Sequence[np.ndarray], **attrs) -> Prepared | None:
     """None where the builder finds that it does not fit. It has no room before `settle` or `join`."""
     found = Prepared(lambda room: builder(arrays, outs, room, **attrs))
-    return None if found.steps is None or any([step.refused is not None for step in found.steps]) else found
+    return None if found.steps is None else found
+
+
+class Checked:
+    """A call of its own, of steps that may refuse what an array holds: then NumPy's kernel is called, which says so."""
+
+    def __init__(self, found: Prepared, plain: Callable):
+        self.found, self.plain = found, plain
+        found.settle(np.empty(found.bytes + ALIGN, np.uint8))
+        self.refused = [step.refused for step in found.steps or [] if step.refused is not None]
+
+    def __call__(self) -> None:
+        self.found()
+        for refused in self.refused:
+            if any(refused.tolist()):
+                self.plain()
 
 
 # ---- what instructions read ------------------------------------------------------------------------------------------

@@ -102,9 +102,9 @@ def test_eager_adds_numbers_of_channels_by_steps(monkeypatch):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_activations_and_copies(shape):
+def test_activations(shape):
     x, y = numbers(shape), np.asarray(np.maximum(numbers(shape, 1), 0))
-    for name in ("relu", "relu6", "clone"):
+    for name in ("relu", "relu6"):
         check(name, x)
     for name in ("relu_grad", "relu6_grad"):
         check(name, x, y)
@@ -140,13 +140,6 @@ def test_sums_over_leading_axes(shape):
         if np.prod(shape[k:]) > 1:
             check("sum_to", numbers(shape), shape=shape[k:])
             check("sum_to", np.full(shape, -0.0, "f4"), shape=shape[k:])
-
-
-@pytest.mark.parametrize("shape", [(8, 16), (3, 50, 40), (2, 3, 4, 5), (2, 64, 4, 32), (0, 3), (5, 700)])
-def test_copies_of_what_lies_apart(shape):
-    x = numbers(shape)
-    for view in (np.moveaxis(x, 0, -1), np.moveaxis(x, 1, 0), x[:, ::-1], x[..., 1:], x[::2, 1::2], x[:, :0]):
-        check("clone", view)
 
 
 @pytest.mark.parametrize("size", [0, 1, 7, 8, 127, 128, 129, 8193, 20001])
@@ -198,8 +191,6 @@ def test_what_does_not_fit():
     x, out = numbers((8, 16)), np.empty((8, 16), "f4")
     assert by_steps("add", [x, numbers((8, 1))], out) is None
     assert by_steps("add", [x.T, x.T], out.T) is None
-    assert by_steps("clone", [x.astype("f8").T], out.T.copy()) is None
-    assert by_steps("clone", [numbers((2, 2, 2, 2, 3)).T], np.empty((3, 2, 2, 2, 2), "f4")) is None
     assert by_steps("mul", [x.astype("f8"), 2.0], out.astype("f8")) is None
     assert by_steps("mul", [x, 1e300], out) is None
     assert by_steps("mul", [x, 1 << 40], out) is None

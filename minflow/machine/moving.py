@@ -1,0 +1,283 @@
+"""Numbers moved: copies of what lies apart, what an index names, and sums up to each place; bit for bit as NumPy has
+them.
+
+A copy goes along rows that lie side by side where both have them; where only the other array has, by tiles of 16x16
+that are turned in registers. Items are of four bytes or eight. Read next: `elementwise.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..core.ops.checks import FROM_THE_END
+from .cluster_loops import put_word
+from .jit import inlined
+from .llvm import LANES, copy_turned, number_at, put
+from .shared import publish
+from .steps import Room, Step, instruction, word_at, words_from
+from .vectors import BYTES, add, filled, load, load_some, store, store_some
+
+WORD = 8  # bytes
+CHUNK = 1 << 15  # numbers that a thread takes
+WIDE = 1 << 12  # numbers of a row that are copied at once
+ALIGNED = 256  # numbers of a run, from which on whole lines of the cache are written
+COLUMNS = 256  # that are summed at once
+LEAST_RUN = 4  # items of eight bytes side by side, below which NumPy copies them as quickly
+TOGETHER, ADDED = 0, 1  # of `picked`, beside the bytes of an item: runs of numbers; numbers that are added to others
+
+
+@inlined
+def copy_run(source, target, many, zero):
+    """So many numbers that lie side by side; of many, into whole lines of the cache."""
+    head = -target // BYTES % LANES if many > ALIGNED else 0
+    if head:
+        store_some(target, head, load_some(source, head, zero))
+    whole = many - (many - head) % LANES
+    for i in range(head, whole, LANES):
+        store(target + BYTES * i, load(source + BYTES * i))
+    if whole < many:
+        store_some(target + BYTES * whole, many - whole, load_some(source + BYTES * whole, many - whole, zero))
+
+
+@instruction
+def copied(words, chunk, scratch):
+    """Rows of numbers, or strips of them: words x, out, numbers of a row, of a strip, of what strips follow each other
+    by, bytes to the next number in x and in out, columns where a strip is to be turned, strips in all, of a chunk; four
+    sizes, strides of x, and of out: the last are those of strips, where there are several."""
+    many, strip, cut, step = word_at(words, 2), word_at(words, 3), word_at(words, 4), word_at(words, 5)
+    far, columns, some = word_at(words, 6), word_at(words, 7), word_at(words, 9)
+    first, last = chunk * some, min((chunk + 1) * some, word_at(words, 8))
+    n1, n2, n3, zero = word_at(words, 11), word_at(words, 12), word_at(words, 13), filled(np.float32(0))
+    source_far, target_far = word_at(words, 17), word_at(words, 21)
+    while first < last:
+        i, j, k, m = first // (n1 * n2 * n3), first // (n2 * n3) % n1, first // n3 % n2, first % n3
+        source = (word_at(words, 0) + i * word_at(words, 14) + j * word_at(words, 15) + k * word_at(words, 16)
+                  + m * source_far)
+        target = (word_at(words, 1) + i * word_at(words, 18) + j * word_at(words, 19) + k * word_at(words, 20)
+                  + m * target_far)
+        end = min(n3, m + last - first)
+        first += end - m
+        for place in range(m, end):
+            high = min(strip, many - place * cut)
+            if columns and high == LANES:
+                for c in range(0, columns, LANES):
+                    c = min(c, columns - LANES)
+                    copy_turned(source + c * step, step // BYTES, target + c * BYTES, far // BYTES)
+            elif columns:
+                for r in range(high):
+                    for c in range(columns):
+                        put(target + r * far, c, number_at(source + c * step, r))
+            elif step == BYTES and far == BYTES:
+                copy_run(source, target, high, zero)
+            elif step == 0 and far == BYTES:
+                for c in range(0, high, LANES):
+                    store_some(target + c * BYTES, high - c, filled(number_at(source, 0)))
+            else:
+                for c in range(high):
+                    put(target + c * far, 0, number_at(source + c * step, 0))
+            source += source_far
+            target += target_far
+
+
+@instruction
+def picked(words, chunk, scratch):
+    """out[row, k] = x[row, index[row, k]]: words x, index, out, items of a row, of the index to its next row, size of
+    the axis, the least index, how far apart in x what two indices name is, what two k, bytes of x to the next of its
+    rows, rows of out for one of them, numbers of a run, kind, items in all, items of a chunk, refused."""
+    n, size, low, apart, step = (word_at(words, 3), word_at(words, 5), word_at(words, 6), word_at(words, 7),
+                                 word_at(words, 8))
+    run, kind, zero = word_at(words, 11), word_at(words, 12), filled(np.float32(0))
+    first, last, wrong = chunk * word_at(words, 14), min((chunk + 1) * word_at(words, 14), word_at(words, 13)), 0
+    far, per, index_row, looked, least = word_at(words, 9), word_at(words, 10), word_at(words, 4), 0, 0
+    while first < last:
+        row = first // n
+        start, end = first - row * n, min(n, last - row * n)
+        first += end - start
+        places = words_from(word_at(words, 1) + WORD * row * index_row)
+        if index_row or looked < 2:  # what all rows read has been seen after a part of the first, and the second
+            least, most = 0 if index_row else least, 0
+            for k in range(start, end):
+                least, most = min(least, places[k]), max(most, places[k])
+            looked += 1
+            if least < low or most >= size:
+                wrong = 1
+        if wrong:
+            break
+        x, out = word_at(words, 0) + row // per * far, word_at(words, 2) + row * n * run * BYTES
+        if kind == BYTES and least >= 0 and apart == 1 and step == 0:
+            for k in range(start, end):
+                put(out, k, number_at(x, places[k]))
+        elif kind == BYTES:
+            for k in range(start, end):
+                put(out, k, number_at(x, (places[k] + (size if places[k] < 0 else 0)) * apart + k * step))
+        elif kind == WORD:
+            for k in range(start, end):
+                place = (places[k] + (size if places[k] < 0 else 0)) * apart + k * step
+                put_word(out, k, word_at(x, place))
+        elif kind == ADDED:
+            for k in range(start, end):
+                place = (places[k] + (size if places[k] < 0 else 0)) * apart + k * step
+                put(x, place, number_at(x, place) + number_at(out, k))
+        else:
+            for k in range(start, end):
+                place = (places[k] + (size if places[k] < 0 else 0)) * apart
+                copy_run(x + place * BYTES, out + k * run * BYTES, run, zero)
+    publish(word_at(words, 15) + WORD * chunk, wrong)
+
+
+@instruction
+def summed_up(words, chunk, scratch):
+    """The sum up to each place: words x, out, rows, places of a row, numbers of a place, rows of a chunk."""
+    x, out, many, wide = word_at(words, 0), word_at(words, 1), word_at(words, 3), word_at(words, 4)
+    first, last = chunk * word_at(words, 5), min((chunk + 1) * word_at(words, 5), word_at(words, 2))
+    zero = filled(np.float32(0))
+    if wide == 1:
+        for row in range(first, last, 4):  # one addition would wait for the other
+            p, q = row * many * BYTES, min(row + 1, last - 1) * many * BYTES
+            r, s = min(row + 2, last - 1) * many * BYTES, min(row + 3, last - 1) * many * BYTES
+            a, b, c, d = number_at(x + p, 0), number_at(x + q, 0), number_at(x + r, 0), number_at(x + s, 0)
+            put(out + p, 0, a)
+            put(out + q, 0, b)
+            put(out + r, 0, c)
+            put(out + s, 0, d)
+            for j in range(1, many):
+                a, b = a + number_at(x + p, j), b + number_at(x + q, j)
+                c, d = c + number_at(x + r, j), d + number_at(x + s, j)
+                put(out + p, j, a)
+                put(out + q, j, b)
+                put(out + r, j, c)
+                put(out + s, j, d)
+        return
+    pieces = (wide + COLUMNS - 1) // COLUMNS
+    for strip in range(first, last):
+        start = (strip // pieces * many * wide + strip % pieces * COLUMNS) * BYTES
+        columns = min(COLUMNS, wide - strip % pieces * COLUMNS)
+        copy_run(x + start, out + start, columns, zero)
+        for j in range(1, many):
+            after = start + j * wide * BYTES
+            for c in range(0, columns, LANES):
+                before = load_some(out + after - wide * BYTES + c * BYTES, columns - c, zero)
+                store_some(out + after + c * BYTES, columns - c,
+                           add(before, load_some(x + after + c * BYTES, columns - c, zero)))
+
+
+# ---- builders --------------------------------------------------------------------------------------------------------
+
+def whole(*arrays) -> bool:
+    return all([isinstance(a, np.ndarray) and a.flags.c_contiguous for a in arrays])
+
+
+def collapsed(shape: Sequence, *strides: Sequence) -> list[list]:
+    """[size, stride of each array] of axes, of which no two are one."""
+    found: list[list] = []
+    for axis in reversed([[n, *apart] for n, *apart in zip(shape, *strides) if n != 1]):
+        if found and all([far == found[0][0] * near for far, near in zip(axis[1:], found[0][1:])]):
+            found[0][0] *= axis[0]
+        else:
+            found.insert(0, axis)
+    return found or [[1, *[BYTES] * len(strides)]]
+
+
+def copy(x, out: np.ndarray) -> list[Step] | None:
+    """Of one array to another of its shape, each of which lies anyhow."""
+    if not isinstance(x, np.ndarray) or x.dtype != out.dtype or x.itemsize not in (BYTES, WORD):
+        return None
+    more = (x.itemsize // BYTES,)
+    *outer, (many, step, far) = collapsed(
+        x.shape + more, x.strides + (BYTES,), out.strides + (BYTES,)) if x.size else [[0, BYTES, BYTES]]
+    if any([s % BYTES for s in (step, far)]) or any([s % BYTES for _, *both in outer for s in both]) or (
+            many < LEAST_RUN * more[0] and more[0] > 1):
+        return None
+    columns, turning = 0, [axis for axis in outer if axis[1] == BYTES and axis[0] >= LANES]
+    if step != BYTES and far == BYTES and many >= LANES and turning:
+        outer.remove(turning[0])
+        columns, strip, (many, _, far) = many, LANES, turning[0]
+        axis = [-(-many // strip), strip * BYTES, strip * far]
+    else:
+        strip = min(WIDE, max(many, 1))
+        axis = [-(-many // strip), strip * step, strip * far]
+    several = axis[0] != 1
+    axes = [*outer, axis] if several else outer
+    if len(axes) > 4:
+        return None
+    axes = [*[[1, 0, 0]] * (4 - len(axes)), *axes]
+    strips = math.prod([n for n, *_ in axes])
+    some = max(1, CHUNK // (strip * max(columns, 1)))
+    return [copied(-(-strips // some), x, out, many, strip, several * strip, step, far, columns, strips, some,
+                   *[axis[i] for i in range(3) for axis in axes])]
+
+
+def clone(arrays: Sequence, outs: Sequence, room: Room) -> list[Step] | None:
+    return copy(*arrays, *outs)
+
+
+def cat(arrays: Sequence, outs: Sequence, room: Room, dim: int) -> list[Step] | None:
+    found, start, (out,) = [], 0, outs
+    for x in arrays:
+        end = start + x.shape[dim]
+        steps = copy(x, out[(*[slice(None)] * dim, slice(start, end))]) if x.size else []
+        if steps is None:
+            return None
+        found, start = found + steps, end
+    return found
+
+
+def pick(x, index, out, rows: int, n: int, index_row: int, size: int, by: str, apart: int, step: int, per: int,
+         run: int, kind: int, chunk: int) -> list[Step]:
+    """x: the array that indices name places of, also where it is what is written."""
+    chunks = -(-rows * n // chunk)
+    refused = np.zeros(chunks, "i8")
+    groups = rows // per
+    far = x.nbytes // groups if groups else 0
+    found = picked(chunks, x, index, out, n, index_row, size, -size if by in FROM_THE_END else 0, apart, step, far, per,
+                   run, kind, rows * n, chunk, refused)
+    return [found._replace(refused=refused)]
+
+
+def take(arrays: Sequence, outs: Sequence, room: Room, axis: int, by: str = "indexing") -> list[Step] | None:
+    (x, index), (out,) = arrays, outs
+    if not whole(x, index, out) or index.dtype != np.int64 or x.itemsize not in (BYTES, WORD) or not out.size:
+        return None
+    rows, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
+    run = inner * x.itemsize // BYTES
+    kind, apart = (x.itemsize, 1) if inner == 1 else (TOGETHER, run)
+    return pick(x, index, out, rows, index.size, 0, x.shape[axis], by, apart, 0, 1, run, kind, -(-CHUNK // run))
+
+
+def element_by_element(x, index, out, src, dim: int, by: str, kind: int) -> list[Step] | None:
+    """Of an array, or of the one that is written, the places that an index names along an axis."""
+    if not whole(x, index, src) or index.dtype != np.int64 or not src.size or not isinstance(index, np.ndarray) or (
+            any([n != m for d, (n, m) in enumerate(zip(index.shape, x.shape)) if d != dim])):
+        return None
+    outer, many, inner = math.prod(x.shape[:dim]), index.shape[dim], math.prod(x.shape[dim + 1 :])
+    rows, n, per, step = (outer, many, 1, 0) if inner == 1 else (outer * many, inner, many, 1)
+    least = per * n if kind == ADDED else 1  # what may be added to the same number is one chunk's
+    return pick(x, index, src, rows, n, n, x.shape[dim], by, inner, step, per, src.itemsize // BYTES, kind,
+                max(CHUNK // least, 1) * least)
+
+
+def gather(arrays: Sequence, outs: Sequence, room: Room, dim: int, by: str = "indexing") -> list[Step] | None:
+    (x, index), (out,) = arrays, outs
+    return None if x.itemsize not in (BYTES, WORD) else element_by_element(x, index, out, out, dim, by, x.itemsize)
+
+
+def scatter_add(arrays: Sequence, outs: Sequence, room: Room, dim: int, by: str = "indexing") -> list[Step] | None:
+    """In the order in which the numbers stand."""
+    (x, index, src), (out,) = arrays, outs
+    if not whole(out) or out.dtype != np.float32 or not isinstance(src, np.ndarray):
+        return None
+    copying, adding = copy(x, out), element_by_element(out, index, out, src, dim, by, ADDED)
+    return copying + adding if copying and adding else None
+
+
+def cumsum(arrays: Sequence, outs: Sequence, room: Room, axis: int) -> list[Step] | None:
+    (x,), (out,) = arrays, outs
+    if not whole(x, out) or not x.dtype == out.dtype == np.float32 or not x.size:
+        return None
+    rows, many, wide = math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1 :])
+    strips = rows if wide == 1 else rows * -(-wide // COLUMNS)
+    some = max(4, CHUNK // (many * min(wide, COLUMNS))) if wide == 1 else max(1, CHUNK // (many * min(wide, COLUMNS)))
+    return [summed_up(-(-strips // some), x, out, strips, many, wide, some)]

@@ -1,0 +1,206 @@
+"""Copies, picks by an index and running sums as steps: NumPy's bits, and its refusals, also in plans."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("numba", reason="the machine is compiled by numba, which is not installed")
+
+import minflow as flow
+from minflow import machine, nn
+from minflow.accepted.threads import Settings
+from minflow.core.base.errors import OutOfRangeError
+from minflow.core.op import OPS
+from minflow.machine import elementwise, moving
+from minflow.machine.program import ALIGN, Program
+from minflow.machine.steps import Prepared
+
+RNG = np.random.default_rng(0)
+THREADS = [1, 2, 5, 8]
+
+
+def numbers(*shape, dtype="f4"):
+    x = np.asarray(RNG.standard_normal(shape) * 1000)
+    if dtype[0] == "f" and x.size > 5:
+        x.flat[:5] = np.nan, np.inf, -np.inf, -0.0, 1e-42
+    return x.astype(dtype)
+
+
+def done(builder, arrays, out, **attrs):
+    """Whether any step refuses what an array holds; None where there are no steps."""
+    found = Prepared(lambda room: builder(arrays, [out], room, **attrs))
+    if found.steps is None:
+        return None
+    found.settle(np.empty(found.bytes + ALIGN, np.uint8))
+    Program(found.steps)()
+    return any([step.refused.any() for step in found.steps if step.refused is not None])
+
+
+def check(name, *arrays, builder=None, **attrs):
+    with np.errstate(all="ignore"):
+        wanted = np.ascontiguousarray(OPS[name].kernel(*arrays, **attrs))
+    for number in THREADS:
+        Settings.threads = number
+        found = np.full(wanted.shape, 7, wanted.dtype)
+        assert done(builder or getattr(moving, name), arrays, found, **attrs) is False
+        odd = np.isnan(wanted) if name in ("cumsum", "scatter_add") else np.zeros(wanted.shape, bool)
+        assert np.array_equal(odd, odd & np.isnan(found))  # the sign of a NaN is nobody's business
+        assert np.where(odd, 0, found).tobytes() == np.where(odd, 0, wanted).tobytes()
+
+
+@pytest.fixture(autouse=True)
+def as_before(monkeypatch):
+    monkeypatch.setattr(Settings, "threads", 2)
+
+
+SHAPES = [(), (1,), (0, 3), (3, 0), (5, 7), (16, 16), (17, 33), (100, 31), (15, 300), (3, 5, 40), (2, 33, 3, 17),
+          (7, 1, 9), (3, 9000), (40, 1000)]
+
+
+@pytest.mark.parametrize("dtype", ["f4", "i4", "f8", "i8"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_copies(shape, dtype):
+    x = numbers(*shape, dtype=dtype)
+    views = [x, x.T, x[..., None], x[..., ::-1], x[..., 1:], x[::-1], x[..., ::3], np.broadcast_to(x, (3, *shape)),
+             np.moveaxis(x, 0, -1), x[..., :0], np.broadcast_to(x[..., :1], shape)] if shape else [x, x[None]]
+    for view in views:
+        if done(moving.clone, [view], np.empty(view.shape, dtype)) is None:
+            assert dtype[1] == "8"  # few of eight bytes side by side
+        else:
+            check("clone", view)
+
+
+def test_copies_that_numpy_does():
+    x = numbers(2, 2, 2, 2, 2, 3)
+    for view in (x.T, x.astype("f2"), x > 0, np.zeros(5, "f4,i2")["f0"], numbers(4, 6, dtype="f8").T, 3.0):
+        assert done(moving.clone, [view], np.empty(np.shape(view), getattr(view, "dtype", "f4"))) is None
+    assert done(moving.clone, [x], np.empty(x.shape, "i4")) is None
+
+
+@pytest.mark.parametrize("dim", [0, 1, 2])
+@pytest.mark.parametrize("sizes", [(1, 5, 1), (3,), (0, 4), (17, 33, 2), (1, 1, 1)])
+def test_cat(dim, sizes):
+    for dtype in ("f4", "i4"):
+        parts = []
+        for i, n in enumerate(sizes):
+            shape = [6, 19, 34]
+            shape[dim] = n
+            x = numbers(*shape, dtype=dtype)
+            parts.append(x.copy("F") if i % 2 else x)
+        check("cat", *parts, dim=dim)
+    check("cat", numbers(4, 6, 8, dtype="i8"), numbers(4, 6, 8, dtype="i8"), dim=0)
+    assert done(moving.cat, [x > 0, x > 0], np.empty((12, 19, 34), bool), dim=0) is None
+
+
+PICKS = [((5,), (9,), 0), ((4, 100), (4, 33), 1), ((90, 5), (40, 5), 0), ((3, 7, 5), (3, 4, 5), 1),
+         ((3, 7, 1), (3, 7, 4), 2), ((300, 70), (300, 500), 1), ((70, 300), (500, 300), 0)]
+
+
+@pytest.mark.parametrize("shape, taken, dim", PICKS)
+def test_gather_and_what_adds_back(shape, taken, dim):
+    index = RNG.integers(0, shape[dim], taken)
+    for dtype in ("f4", "i8"):
+        x = numbers(*shape, dtype=dtype)
+        check("gather", x, index, dim=dim)
+        check("gather", x, index - shape[dim], dim=dim, by="take_along_dim")
+    x, src = numbers(*shape), numbers(*taken)
+    check("scatter_add", x, index, src, dim=dim)
+    check("scatter_add", x, index * 0, np.abs(src), dim=dim)  # all in one place: the order is NumPy's
+
+
+@pytest.mark.parametrize("shape, axis", [((5,), 0), ((5, 3), 0), ((3, 50), 1), ((2, 6, 40), 1), ((2, 6, 40), 2),
+                                         ((9, 2), 0)])
+def test_take(shape, axis):
+    for dtype in ("f4", "f8", "i4", "i8"):
+        for n in (1, 7, 3000):
+            for index in (RNG.integers(-shape[axis], shape[axis], n), RNG.integers(0, shape[axis], (n, 2))):
+                check("take", numbers(*shape, dtype=dtype), index, axis=axis)
+
+
+@pytest.mark.parametrize("place", [0, 1, 40_000, 199_999])
+@pytest.mark.parametrize("wrong", [-1, 50, 1 << 40, -(1 << 63)])
+def test_what_is_outside_is_refused(place, wrong):
+    index = RNG.integers(0, 50, (2000, 100))
+    index.flat[place] = wrong
+    x, out = numbers(2000, 50), numbers(2000, 100)
+    assert done(moving.gather, [x, index], out.copy(), dim=1, by="gather")
+    assert done(moving.scatter_add, [x, index, out], x.copy(), dim=1, by="scatter_add")
+    rows = numbers(3, 50)
+    assert done(moving.take, [rows, index.reshape(-1)], np.empty((3, 200_000), "f4"), axis=1, by="embedding")
+    assert done(moving.take, [rows.T.copy(), index], np.empty((2000, 100, 3), "f4"), axis=0, by="embedding")
+
+
+def test_an_axis_without_numbers():
+    index = np.zeros((3, 2), "i8")
+    assert done(moving.take, [np.empty((3, 0), "f4"), index], np.empty((3, 3, 2), "f4"), axis=1)
+    assert done(moving.gather, [np.empty((3, 0), "f4"), index], np.empty((3, 2), "f4"), dim=1)
+
+
+def test_picks_that_numpy_does():
+    x, index = numbers(4, 9), np.zeros((4, 3), "i8")
+    out = np.empty((4, 3), "f4")
+    assert done(moving.gather, [x, index.astype("i4")], out, dim=1) is None
+    assert done(moving.gather, [x.T.copy().T, index], out, dim=1) is None
+    assert done(moving.gather, [x, index[:2]], out[:2], dim=1) is None
+    assert done(moving.gather, [x > 0, index], out > 0, dim=1) is None
+    assert done(moving.scatter_add, [x, index, 1.0], x.copy(), dim=1) is None
+    assert done(moving.scatter_add, [np.zeros((4, 9), "i8"), index, index], np.zeros((4, 9), "i8"), dim=1) is None
+    assert done(moving.take, [x, index.astype("i4")], np.empty((4, 3, 9), "f4"), axis=0) is None
+    assert done(moving.cumsum, [x.astype("f8")], x.astype("f8"), axis=0) is None
+
+
+@pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape and np.prod(shape)])
+def test_running_sums(shape):
+    x = numbers(*shape)
+    y = np.where(np.isfinite(x), x, -0.0).astype("f4")
+    for axis in range(len(shape)):
+        check("cumsum", x, axis=axis)
+        check("cumsum", y, axis=axis)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (5, 7), (32, 32), (3, 17, 5), (2, 2, 40, 33), (0, 4, 4), (128, 128)])
+def test_small_triangles(shape):
+    for diagonal in (-50, -3, 0, 1, 50):
+        for name in ("tril", "triu"):
+            check(name, numbers(*shape), diagonal=diagonal, builder=getattr(elementwise, name))
+    assert done(elementwise.tril, [numbers(300, 300)], np.empty((300, 300), "f4"), diagonal=0) is None
+    assert done(elementwise.tril, [numbers(0, 3)], np.empty((0, 3), "f4"), diagonal=0) is None
+
+
+class Picking(nn.Graph):
+    def build(self, x, index):
+        return flow.gather(x * 2, 1, index).cumsum(1)
+
+
+class Along(nn.Graph):
+    def build(self, x, index):
+        return x[:, index[0]] + 1
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_a_graph_names_what_is_outside(large):
+    """Its call is one of its own: what went before is done, and NumPy's kernel says what is wrong and where."""
+    rows = 30_000 if large else 3
+    x, good = flow.randn(rows, 40), flow.randint(0, 40, (rows, 12))
+    bad = good.clone()
+    bad[rows - 1, 11] = bad[0, 11] = 40
+    before = machine.used()
+    machine.use()
+    try:
+        graph, along = Picking(), Along()
+        for _ in range(2):
+            assert np.array_equal(graph(x, good).numpy(), np.cumsum(
+                np.take_along_axis(x.numpy() * 2, good.numpy(), 1), 1))
+            with pytest.raises(OutOfRangeError, match=r"index 40 \(at position \(0, 11\) of the index\)") as caught:
+                graph(x, bad)
+            assert "test_moving_steps.py" in caught.value.where
+            assert np.array_equal(along(x, good).numpy(), x.numpy()[:, good.numpy()[0]] + 1)
+            with pytest.raises(OutOfRangeError, match=r"index 40 \(at position 11 of the index\)"):
+                along(x, bad)
+    finally:
+        machine.use(before)
+    assert sum([step.name == "picked" for call in graph._last.parts[0].plan.calls for step in steps_of(call)]) == (
+        0 if large else 1)
+
+
+def steps_of(call):
+    return getattr(getattr(call, "found", call), "steps", None) or ()

@@ -14,19 +14,18 @@ import gc
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar, copy_context
+from contextvars import ContextVar
 
 import numpy as np
 
+from ..core.backend.silence import ERRORS, QUIET
 from ..core.base.errors import GraphError, MinflowError, OutOfMemoryError, clean
 from ..core.eager import compute
 from ..core.ir import Node, where_text
 from ..core.where import here
+from .calls import run_straight
 from .room import HINT
 
-with np.errstate(all="ignore"):  # what entering that sets: to set it again takes a sixth of the time
-    ERRORS, QUIET = next((item for item in copy_context().items() if item[0].name == "numpy.ufunc.extobj"),
-                         (ContextVar("none"), None))
 LOCK = threading.RLock()  # two plans never run at once: they may write the same states
 # What the code here runs for, where the end of a step cannot be waited for: "the build of G_0". Workers of a loader
 # inherit it.
@@ -69,7 +68,7 @@ def run(plan, arrays: Sequence[np.ndarray], timed: bool = False, watch=None) -> 
     token = ERRORS.set(QUIET)
     try:
         plan.busy = True
-        return plan.run(arrays, timed, watch)
+        return run_straight(plan, arrays) if plan.straight and not (timed or watch) else plan.run(arrays, timed, watch)
     except MinflowError as error:
         error.where = place_of(plan.failed) or error.where
         raise

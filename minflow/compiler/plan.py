@@ -14,6 +14,7 @@ import numpy as np
 
 from ..core.ir import INPUT, Cell, Graph, Node, Value, outputs_of
 from .arena import ALIGN
+from .calls import call_of, direct, kernels_of
 from .layout import COPIED, Layout
 from .segments import is_steady, joined, memory_of
 
@@ -58,6 +59,7 @@ class Plan(Layout):
         self.env: dict[Value, np.ndarray] = {}
         self.calls: list[Callable] = []
         self.nodes: list[Node] = []
+        self.direct: Callable | None = None
         self.take_inputs()
         self.fresh_slots = [(self.new_slot(v), v.spec.shape, v.spec.np) for v in self.fresh]
         self.fill_arena()
@@ -79,6 +81,7 @@ class Plan(Layout):
         self.forgotten = [i for i in range(len(self.slots)) if i not in kept]
         self.seconds: list[float] | None = None
         self.runs, self.busy = 0, False
+        self.straight = not (self.slots or self.reads or self.written)
 
     # ---- the calls ---------------------------------------------------------------------------------------------------
 
@@ -120,8 +123,8 @@ class Plan(Layout):
     def prepare(self, node: Node) -> None:
         """Append the call of a node; a view of what has a fixed place is made at once and needs none."""
         env, slot_of, outs = self.env, self.slot_of, outputs_of(node)
-        machine = node.op.steps if self.kernels else None
-        kernel = machine.at_once if machine else node.op.kernel
+        lone = self.graph.nodes == [node] and len(outs) == 1 and outs[0].spec.nbytes <= COPIED
+        machine, kernel = kernels_of(node.op, self.kernels, lone)
         kernel = functools.partial(kernel, **node.attrs) if node.attrs else kernel
         reads = [(k, slot_of[x]) for k, x in enumerate(node.inputs) if x.__class__ is Value and x in slot_of]
         args = [env.get(x) if x.__class__ is Value else x for x in node.inputs]
@@ -140,11 +143,9 @@ class Plan(Layout):
         if not late and not reads:
             places = [env[v] for v in outs]
             steps = machine and machine(args, places, **node.attrs)
-            if node.op.shortcut and outs[0].spec.plain and isinstance(kernel, np.ufunc):
-                with np.errstate(all="ignore"):  # numpy would make arrays of the numbers at each call: half of its time
-                    args = [np.asarray(x, places[0].dtype) if x.__class__ is float or x.__class__ is int
-                            and abs(x) < 1 << 53 else x for x in args]
-            self.calls.append(steps or functools.partial(kernel, *args, out=places if node.op.many else places[0]))
+            self.calls.append(call := steps or call_of(node.op, kernel, args, places))
+            if lone and not steps and self.graph.outputs == outs and not self.kept:
+                self.direct = direct(call, [fixed for _, fixed in self.inputs], places[0])
         elif not late:
             places = [env[v] for v in outs]
             self.calls.append(Late(kernel, args, reads, self.slots, out=places if node.op.many else places[0]))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
@@ -23,6 +22,7 @@ from .passes import Pass, Stage, run_passes
 from .plan import Plan
 
 PLANS = 16  # of one graph or job
+NONE = None, None, None
 
 
 class Part:
@@ -95,13 +95,15 @@ class PlanCache(OrderedDict):
 
     fingerprint: what plans depend on besides the inputs of a call, as it was at `epoch`; `take` gives it as it is now.
     Two are equal if their `key` is; `moved()` says that a container that one names holds something else.
-    last: what was used last.  dropped: (what, old, new) of why plans were taken out since one was added.
+    last: what was used last.  recent: the key and the plan that were found last.  dropped: (what, old, new) of why
+    plans were taken out since one was added.
     """
 
     def __init__(self, take: Callable[[], Any]):
         super().__init__()
         self.take, self.fingerprint, self.epoch = take, None, -1
         self.last: Any = None
+        self.recent: tuple = NONE
         self.dropped: list[tuple[str, str, str]] = []
 
     def find(self, inputs: tuple) -> Any:
@@ -109,12 +111,17 @@ class PlanCache(OrderedDict):
         moved; and at what containers hold and which tensors variables name, where the fingerprint has some."""
         if EPOCH.now != self.epoch or (self.fingerprint.contents and self.fingerprint.moved()):
             self.look()
-        key = self.fingerprint, inputs
-        compiled = self.get(key)
-        if compiled is not None and compiled is not self.last:
-            self.last = compiled
-            with suppress(KeyError):  # another thread made room
+        fingerprint, known, compiled = self.recent
+        if fingerprint is not self.fingerprint or inputs != known:
+            key = self.fingerprint, inputs
+            if (compiled := self.get(key)) is None:
+                return None
+            self.recent = *key, compiled
+            try:
                 self.move_to_end(key)
+            except KeyError:  # another thread took it out
+                self.recent = NONE
+        self.last = compiled
         return compiled
 
     def look(self) -> None:
@@ -129,7 +136,7 @@ class PlanCache(OrderedDict):
             if changes := compiled.stale():
                 self.dropped = changes
                 del self[key]
-        self.epoch = epoch
+        self.recent, self.epoch = NONE, epoch
 
     def compile(self, inputs: tuple, build: Callable[[], Any]) -> Any:
         """The plan for these inputs, by `build()` unless another thread has compiled it meanwhile; one build at a
@@ -145,4 +152,4 @@ class PlanCache(OrderedDict):
 
     def clear(self) -> None:
         super().clear()
-        self.last = None
+        self.last, self.recent = None, NONE

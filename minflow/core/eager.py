@@ -10,6 +10,7 @@ from functools import partial
 
 import numpy as np
 
+from .backend.silence import silent
 from .base.errors import GradError
 from .door import refuse_input, refuse_symbolic
 from .functions.creation import as_tensor
@@ -40,7 +41,7 @@ def save(x) -> tuple | None:
 
 def quietly(kernel, *arrays, **options):
     """Run a kernel without numpy's warnings of overflow and the like, which would name our lines."""
-    with np.errstate(all="ignore"):
+    with silent():
         return kernel(*arrays, **options)
 
 

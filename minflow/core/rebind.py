@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .backend.silence import silent
 from .base.errors import DTypeError, GradError, ShapeError
 from .door import does_not_fit, refuse_symbolic
 from .infer import infer
@@ -197,7 +198,7 @@ def in_place(op: Op, target, *others, **attrs):
         return write(target, op(*[clone(x) if i in kept and shares[i] else x for i, x in enumerate(inputs)], **attrs))
     guard(mode, target, target)
     try:
-        with np.errstate(all="ignore"):  # inf and NaN are results, also where warnings are errors
+        with silent():  # inf and NaN are results, also where warnings are errors
             op.kernel(*[x.array if hasattr(x, "spec") else x for x in inputs], **attrs, out=target.array)
     except OverflowError:
         raise does_not_fit(op, inputs) from None

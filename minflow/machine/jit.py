@@ -160,8 +160,8 @@ class Code:
 
     @functools.cached_property
     def call(self) -> Callable[..., None]:
-        """For Python, which holds no lock of its own meanwhile."""
-        return ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * self.function.__code__.co_argcount)(self.address)
+        """For Python, which holds no lock of its own meanwhile. Of integers ctypes makes pointers the soonest."""
+        return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * self.function.__code__.co_argcount)(self.address)
 
     def compile(self) -> int:
         """Now, for this process."""

@@ -13,6 +13,7 @@ Between two programs they spin for some 100 us, then sleep. Read next: `steps.py
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import threading
 from collections.abc import Sequence
@@ -194,12 +195,14 @@ class Program:
         self.bytes = max([step.scratch for step in steps], default=0)
         self.cores = threads.number() if self.most > 1 else 1
 
+        self.alone = functools.partial(run_alone.call, self.place, len(self.steps))
+
     def __call__(self) -> None:
-        wanted, mine = min(Settings.threads or self.cores, self.most), OWN
+        mine = OWN
         if mine.bytes < self.bytes:
             mine.grow(self.bytes)
-        if wanted < 2 or ALONE:
-            run_alone.call(self.place, len(self.steps), mine.place)
+        if self.most < 2 or ALONE or (wanted := min(Settings.threads or self.cores, self.most)) < 2:
+            self.alone(mine.place)
             return
         team = TEAM
         if team.helpers < wanted - 1 or team.bytes < self.bytes:

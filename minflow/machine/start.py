@@ -107,7 +107,7 @@ def bring_in(eager: bool) -> None:
         builder = builder_of(op)
         if module not in ONLY_IN_PLANS or op in ALSO_EAGER:
             at_once = either(partial(by_steps, op, builder), op.kernel, ALSO_EAGER.get(op))
-        op.steps = InPlans(builder, at_once)
+        op.steps = InPlans(builder, at_once, PLAIN[op])
         if eager:
             op.kernel = at_once
 
@@ -118,10 +118,10 @@ def builder_of(op: Op) -> Callable:
 
 class InPlans:
     """What a plan takes of an op. It is called for the steps of arrays that stay where they are, and gives None where
-    they do not fit.  at_once: a kernel, for arrays that are new at each call."""
+    they do not fit.  at_once: a kernel, for arrays that are new at each call.  plain: that of NumPy."""
 
-    def __init__(self, builder: Callable, at_once: Callable):
-        self.builder, self.at_once = builder, at_once
+    def __init__(self, builder: Callable, at_once: Callable, plain: Callable):
+        self.builder, self.at_once, self.plain = builder, at_once, plain
 
     def __call__(self, arrays: Sequence, outs: Sequence[np.ndarray], **attrs: Any) -> Any:
         from .steps import Checked, prepared

@@ -40,7 +40,7 @@ def planned(graph, kept, arrays):
 
 
 def run_both(graph, kept, plan, inputs):
-    arrays = [np.ascontiguousarray(x) for x in inputs]
+    arrays = [np.asarray(x, order="C") for x in inputs]
     states = [s.array for s in graph.states]
     before, drawn = [a.copy() for a in states], [(g, g.get_state()) for g in kept.draws]
     found = run(plan, arrays)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from ...core.backend.silence import silent
 from ...core.ir import Graph, Node, Value, outputs_of
 from ...core.ops import elementwise, linalg, reduce, softmax
 from ...core.spec import Spec, bool_, float32
@@ -40,7 +41,7 @@ def scores(xp, q, k, mask, tb, factor, fill, hides):
 def attend(xp, q, k, v, mask, tb, factor, fill, hides):
     """softmax(scores) @ v, and of each query the largest score and 1 / sum(exp(score - largest)). q: (..., L, E).  k:
     (..., E, S), or (..., S, E) with tb.  v: (..., S, V).  mask: bool, `fill` where it is `hides`; or the number 0."""
-    with xp.errstate(all="ignore"):
+    with silent():
         found = scores(xp, q, k, mask, tb, factor, fill, hides)
         top = found.max(-1, keepdims=True)
         weights = xp.exp(found - top)
@@ -52,7 +53,7 @@ def attend(xp, q, k, v, mask, tb, factor, fill, hides):
           lambda grad, q, k, v, mask, stats, **attrs: (q, k, v))
 def attend_grad(xp, grad, q, k, v, mask, stats, tb, factor, fill, hides):
     """The cotangents of q, k and v, of that of out."""
-    with xp.errstate(all="ignore"):
+    with silent():
         weights = xp.exp(scores(xp, q, k, mask, tb, factor, fill, hides) - stats[..., :1]) * stats[..., 1:]
         slopes = run(linalg.matmul, grad, v, ta=False, tb=True)
         slopes = weights * (slopes - (slopes * weights).sum(-1, keepdims=True))

@@ -40,7 +40,7 @@ LONGEST = 1 << 12  # columns of a row that a cluster may sum or broadcast along
 SPAN, BESIDE = 128, 16  # nodes: from a cluster's first to its last; between two that share only an input
 OUTPUTS = 8  # of one cluster
 SMALL = 1 << 12  # numbers: a single operation on fewer stays as it is
-FEW = 1 << 8  # of a softmax, for which NumPy needs several calls
+SEVERAL = {"sigmoid", "leaky_relu", "leaky_relu_grad", "where"} | OVER_ROWS | SUMS  # but not those of several calls
 
 
 class Operand(NamedTuple):
@@ -223,8 +223,8 @@ class Group:
 
     def alone(self) -> bool:
         """Does its one node stay as it is?"""
-        least = FEW if self.nodes[0].op.name in OVER_ROWS else SMALL
-        return self.form is None or len(self.nodes) == 1 and math.prod(self.form) < least
+        few = self.form is not None and math.prod(self.form) < SMALL and self.nodes[0].op.name not in SEVERAL
+        return self.form is None or few and len(self.nodes) == 1
 
     @property
     def phase(self) -> str:

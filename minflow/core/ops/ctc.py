@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
+from ..backend.silence import silent
 from ..op import define, kernel
 from ..spec import Spec
 from ..where import fail
@@ -134,7 +135,7 @@ class Lattice:
 
 @kernel(ctc)
 def _(xp, log_probs, targets, input_lengths, target_lengths, blank):
-    with xp.errstate(all="ignore"):
+    with silent():
         lattice = Lattice(xp, log_probs, targets, input_lengths, target_lengths, blank)
         return (0.0 - lattice.total(lattice.forward())).astype(log_probs.dtype)
 
@@ -143,7 +144,7 @@ def _(xp, log_probs, targets, input_lengths, target_lengths, blank):
 def _(xp, grad, log_probs, targets, input_lengths, target_lengths, blank):
     lattice = Lattice(xp, log_probs, targets, input_lengths, target_lengths, blank)
     found = xp.zeros(log_probs.shape)
-    with xp.errstate(all="ignore"):
+    with silent():
         alpha = lattice.forward()
         chance = xp.exp(alpha + lattice.backward() - lattice.total(alpha)[:, None])
         t, n = xp.ogrid[: chance.shape[0], : chance.shape[1]]

@@ -7,6 +7,7 @@ uniform number of 53 bits, by SciPy. Read next: `functions/drawing.py`.
 from __future__ import annotations
 
 from ..base.errors import OutOfRangeError, ShapeError
+from ..backend.silence import silent
 from ..op import define, kernel
 from ..spec import Spec, float64, int64, spec_of
 from ..where import fail
@@ -52,7 +53,7 @@ def _(xp, p, counter, num_samples, replacement, offset, out=None):
         places = [xp.searchsorted(a, xp.minimum(b * a[-1], xp.nextafter(a[-1], 0)), "right") for a, b in zip(sums, u)]
     else:
         u = unit(xp, counter, offset, rows.size, float64).reshape(rows.shape)
-        with xp.errstate(all="ignore"):  # never, where the probability is 0
+        with silent():  # never, where the probability is 0
             places = xp.argsort(-xp.log1p(-u) / rows, 1, kind="stable")[:, :num_samples]
     return settle(xp, xp.asarray(places, "int64").reshape((*p.shape[:-1], num_samples)), out)
 
@@ -102,7 +103,7 @@ def _(xp, rate, counter, offset, out=None):
 
 def smallest(xp, u, inverse, below, *law):
     """The smallest count whose probability, with all below it, is u: the inverse, where rounding did not lift it."""
-    with xp.errstate(all="ignore"):
+    with silent():
         count = xp.maximum(xp.ceil(xp.nan_to_num(inverse(u, *law))), 0)
         lower = xp.maximum(count - 1, 0)
         return xp.where(below(lower, *law) >= u, lower, count)

@@ -11,6 +11,7 @@ import functools
 import math
 
 from ..base.errors import DTypeError
+from ..backend.silence import silent
 from .examples import binary, bools, case, floats, ints, positive, strided, unary
 from ..op import define, kernel
 from ..spec import Spec, promote, spec_of
@@ -25,9 +26,10 @@ def quiet(op, ufunc: str) -> None:
     """A kernel that is one ufunc which may overflow or leave its domain."""
 
     def run(xp, *arrays, out=None):
-        with xp.errstate(all="ignore"):
+        with silent():
             return getattr(xp, ufunc)(*arrays, out=out)
 
+    run.ufunc = ufunc  # for plans, which are quiet anyhow
     kernel(op, run)
 
 
@@ -37,7 +39,7 @@ def whole(op, ufunc: str) -> None:
     @kernel(op)
     def _(xp, a, b, out=None):
         check_divisor(xp, op.name, a, b)
-        with xp.errstate(all="ignore"):
+        with silent():
             return getattr(xp, ufunc)(a, b, out=out)
 
 
@@ -153,7 +155,7 @@ def _(xp, a, b, out=None):
             a=spec_of(a) if hasattr(a, "dtype") else a,
             b=spec_of(b) if hasattr(b, "dtype") else b,
         )
-    with xp.errstate(all="ignore"):
+    with silent():
         return xp.power(a, b, out=out)
 
 
@@ -208,7 +210,7 @@ trunc_divide = define(
 
 @kernel(trunc_divide)
 def _(xp, a, b, out=None):
-    with xp.errstate(all="ignore"):
+    with silent():
         return xp.trunc(xp.true_divide(a, b), out=out)
 
 
@@ -237,7 +239,7 @@ lerp = define(
 
 @kernel(lerp)
 def _(xp, a, b, weight, out=None):
-    with xp.errstate(all="ignore"):
+    with silent():
         way = b - a
         return settle(xp, xp.where(xp.abs(weight) < 0.5, a + weight * way, b - way * (1 - weight)), out)
 
@@ -513,7 +515,7 @@ erf = smooth(
 
 @kernel(rsqrt)
 def _(xp, x, out=None):
-    with xp.errstate(all="ignore"):
+    with silent():
         root = xp.sqrt(x, out=out)
         return xp.true_divide(root.dtype.type(1), root, out=out)
 
@@ -521,7 +523,7 @@ def _(xp, x, out=None):
 @kernel(sigmoid)
 @single
 def _(xp, x, out=None):
-    with xp.errstate(all="ignore"):
+    with silent():
         t = xp.exp(xp.multiply(x, x.dtype.type(-1), out=out), out=out)  # not negative(): see neg
         t = xp.add(t, t.dtype.type(1), out=out)
         return xp.reciprocal(t, out=out)
@@ -534,7 +536,7 @@ softplus = smooth("softplus", lambda g, x: g * sigmoid(x), "log(1 + exp(x)), wit
 @kernel(softplus)
 @single
 def _(xp, x, out=None):
-    with xp.errstate(all="ignore"):
+    with silent():
         return xp.add(xp.maximum(x, 0), xp.log1p(xp.exp(-xp.abs(x))), out=out)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..base.errors import DTypeError, ShapeError
+from ..backend.silence import silent
 from .examples import case, floats, ints, strided
 from ..op import define, kernel
 from ..spec import Spec, float32, float64
@@ -96,7 +97,7 @@ def _(xp, a, b, ta, tb, out=None):
     if tb:
         b = b.T if b.ndim == 2 else b.swapaxes(-1, -2)
     if a.dtype.char == "e":  # float16: numpy has no fast product for it, and adds up in it
-        with xp.errstate(all="ignore"):
+        with silent():
             product = xp.matmul(a.astype("float32"), b.astype("float32"))
             if out is None:
                 return product.astype("float16")
@@ -104,7 +105,7 @@ def _(xp, a, b, ta, tb, out=None):
             return out
     if a.ndim == b.ndim == 2 and a.size > 1 < b.size:  # of one number, dot leaves out 0 * NaN
         return a.dot(b, out)  # the same BLAS call as xp.matmul's, in a third of its time where they are small
-    with xp.errstate(all="ignore"):
+    with silent():
         if a.ndim == b.ndim == 2 and 1 in (a.size, b.size):  # where xp.matmul takes ten times as long
             return xp.multiply(a, b, out=out)
         return xp.matmul(a, b, out=out)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from ..backend.silence import silent
 from ..op import define, kernel
 from ..spec import Spec, int32
 from .compare import eq, le, logical_and
@@ -93,7 +94,7 @@ def product_or_zero(op, ufunc: str) -> None:
     @single
     def _(xp, a, b, out=None):
         a, b = alike(xp, a, b)
-        with xp.errstate(all="ignore"):
+        with silent():
             zero = xp.logical_and(xp.equal(a, 0), xp.logical_not(xp.isnan(b)))
             return xp.multiply(a, xp.where(zero, 0, getattr(xp, ufunc)(b)), out=out)
 

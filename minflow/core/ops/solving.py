@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..base.errors import DTypeError, LinAlgError, ShapeError
+from ..backend.silence import silent
 from ..op import define, kernel
 from ..spec import Spec, float32, float64, spec_of
 from ..where import fail
@@ -64,10 +65,10 @@ def fitting(op: str, a: Spec, b: Spec) -> Spec:
 def factored(xp, op: str, what: str, hint: str, function, a, *others):
     """What LAPACK gives; where it gives up, an error that says which matrix of the stack is `what`."""
     if not a.size:  # LAPACK knows no empty matrices; numpy's functions return at once for most
-        with xp.errstate(all="ignore"):
+        with silent():
             return function(a, *others)
     try:
-        with xp.errstate(all="ignore"):
+        with silent():
             return function(a, *others)
     except xp.linalg.LinAlgError:
         at, whole = "", a.reshape(-1, *a.shape[-2:])
@@ -172,7 +173,7 @@ def _(xp, a, b, upper, unit):
     n = a.shape[-1]
     batch = xp.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     x = xp.array(xp.broadcast_to(b, (*batch, *b.shape[-2:])), order="C")
-    with xp.errstate(all="ignore"):
+    with silent():
         for i in range(n - 1, -1, -1) if upper else range(n):  # substitution: each row needs those before it
             solved = slice(i + 1, n) if upper else slice(0, i)
             x[..., i : i + 1, :] -= xp.matmul(a[..., i : i + 1, solved], x[..., solved, :])
@@ -212,7 +213,7 @@ def _(xp, a, rtol, atol):
     u, s, v = factored(xp, "pinv", "has singular values that were not found", "check it for large numbers",
                        lambda x: xp.linalg.svd(x, full_matrices=False), a)
     keep = s > xp.maximum(atol, rtol * s.max(-1, keepdims=True))
-    with xp.errstate(all="ignore"):
+    with silent():
         scaled = xp.where(keep, 1 / s, 0).astype(a.dtype)[..., None, :] * v.swapaxes(-1, -2)
         return xp.matmul(scaled, u.swapaxes(-1, -2))
 
@@ -235,7 +236,7 @@ det = define(
 
 @kernel(det)
 def _(xp, a):
-    with xp.errstate(all="ignore"):
+    with silent():
         return xp.linalg.det(a)
 
 
@@ -277,7 +278,7 @@ slogdet = define(
 
 @kernel(slogdet)
 def _(xp, a):
-    with xp.errstate(all="ignore"):
+    with silent():
         sign, size = xp.linalg.slogdet(a)
     return xp.asarray(sign, a.dtype), xp.asarray(size, a.dtype)
 

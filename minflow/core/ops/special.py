@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 from ..base.errors import GradError, OutOfRangeError
+from ..backend.silence import silent
 from ..op import define, kernel
 from ..spec import Spec
 from ..where import fail
@@ -27,7 +28,7 @@ def by_scipy(op, name: str):
     def _(xp, *arrays, out=None):
         from scipy import special  # not at import: it takes longer than all of minflow
 
-        with xp.errstate(all="ignore"):
+        with silent():
             return getattr(special, name)(*alike(xp, *arrays), out=out)
 
     op.__module__ = __name__  # where its name stands, for help and pickle
@@ -65,7 +66,7 @@ digamma = special("digamma", lambda g, x: g * polygamma(x, n=1), "The slope of l
 def _(xp, x, out=None):
     from scipy import special
 
-    with xp.errstate(all="ignore"):
+    with silent():
         return special.gammaln(xp.where(xp.isneginf(x), -x, x), out=out)  # at -inf as in C: inf
 
 
@@ -92,7 +93,7 @@ polygamma = define(
 def _(xp, x, n, out=None):
     from scipy import special
 
-    with xp.errstate(all="ignore"):
+    with silent():
         factor = math.gamma(n + 1.0) * (1 if n % 2 else -1)
         return xp.multiply(special.zeta(x.dtype.type(n + 1), x), x.dtype.type(factor), out=out)
 

@@ -14,6 +14,7 @@ import numpy as np
 from ...compiler.executor import LOCK, run
 from ...compiler.traced import Compiled, Part, PlanCache
 from ...core.base import events
+from ...core.base.events import LISTENERS
 from ...core.base.interrupts import uninterrupted
 from ...core.messages.notices import look_at_results
 from ...core.mode import MODE, Mode
@@ -79,7 +80,8 @@ class CompiledGraph(Compiled):
         self.writes = self.trains or any(p.plan.written for p in self.parts)
         self.runs = 0
         self.captured = [(t, t.array, t.needs, name) for name, t in build.captured]
-        self.simple = self.out_tree == "tensor"
+        self.simple = self.out_tree == "tensor" and self.specs is not None
+        self.plan = self.parts[0].plan
 
     def summary(self) -> Summary:
         nodes = sum(len(p.graph.nodes) for p in self.parts)
@@ -102,24 +104,27 @@ class CompiledGraph(Compiled):
         start = time.perf_counter() if self.runs < 2 else 0.0
         mode = MODE.get()
         mode.before_run(graph, self.parts)
-        heard = mode.hears(GraphRan)
+        heard, rates = LISTENERS and mode.hears(GraphRan), ()
         if self.writes:  # an interrupt waits for the end of the step
             with LOCK, uninterrupted():
                 results, rates = self.step(graph, arrays, timed, mode, heard)
         elif self.steps == 1:  # what `step` does, without its frame
             with LOCK:
-                results, rates = run(self.parts[0].plan, arrays, timed), ()
+                results = run(self.plan, arrays, timed)
                 self.runs += 1
         else:
             with LOCK:
                 results, rates = self.step(graph, arrays, timed, mode, heard)
         if self.runs <= 2:
             self.seconds["first run" if self.runs == 1 else "second run"] = time.perf_counter() - start
-        tensors = []
-        for array, spec in zip(results, self.specs or map(spec_of, results)):
-            tensors.append(tensor := new_tensor(array, spec))
-            tensor.result_of = self.name  # for the error of its backward()
-        result = tensors[0] if self.simple else unflatten(self.out_tree, tensors)
+        if self.simple:  # what is done below, for one tensor
+            result = new_tensor(results[0], self.specs[0])
+            result.result_of = self.name  # for the error of its backward()
+        else:
+            tensors = [*map(new_tensor, results, self.specs or map(spec_of, results))]
+            for tensor in tensors:
+                tensor.result_of = self.name
+            result = unflatten(self.out_tree, tensors)
         if heard:
             events.emit(GraphRan(graph, graph._steps if self.trains else 0, result, rates))
         return result
@@ -128,8 +133,7 @@ class CompiledGraph(Compiled):
         """Its results, and where it is heard the learning rates of this step. That of a training graph ends with its
         bookkeeping."""
         if self.steps == 1:
-            plan = self.parts[0].plan
-            results, cells = run(plan, arrays, timed), plan.cells
+            results, cells = run(self.plan, arrays, timed), self.plan.cells
         else:
             results, cells = self.accumulate(arrays, timed), self.cells()
         for cell in cells:

@@ -189,15 +189,15 @@ class RunningGraph(Members, Display):
     # ---- the call ----------------------------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        compiled, tensors = self.prepare(args, kwargs)
-        arrays = []
+        (compiled, tensors), arrays = self.prepare(args, kwargs), []
         for x in tensors:
             array = x.array
             if array is None:
                 messages.symbolic_input(self, x)
             arrays.append(array if array.flags.c_contiguous else np.array(array, order="C"))
-        if self.__dict__["_timed"]:
-            self.__dict__["_timed"] -= 1
+        own = self.__dict__
+        if own["_timed"]:
+            own["_timed"] -= 1
             return self.profiled(compiled, arrays)
         return compiled.run(self, arrays, compiled.runs < 2)
 

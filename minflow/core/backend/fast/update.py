@@ -7,6 +7,7 @@ import math
 
 from ...ops.update import adam, adam_amsgrad, sgd, sgd_dampened, sgd_momentum
 from ..kernels import fast
+from ..silence import silent
 
 CHUNK = 1 << 17  # bytes of one array that are worked on at a time, so that the four or five of a rule stay in cache
 TOLERANCE = 8  # constants rounded once, factors in another order
@@ -47,7 +48,7 @@ def steepest(xp, p, grad, weight_decay: float, maximize: bool, work):
 def _(xp, p, grad, lr, weight_decay, maximize, out=None):
     new = xp.empty_like(p) if out is None else out
     rate = p.dtype.type(-float(lr))
-    with xp.errstate(all="ignore"):
+    with silent():
         for w, g, place, work in pieces(xp, 1, p, grad, new):
             xp.multiply(steepest(xp, w, g, weight_decay, maximize, work), rate, out=work)
             xp.add(w, work, out=place)
@@ -57,7 +58,7 @@ def _(xp, p, grad, lr, weight_decay, maximize, out=None):
 def with_momentum(xp, p, grad, buf, lr, keep: float, take: float, nesterov, weight_decay, maximize, new_p, new_buf):
     """buf = keep * buf + take * direction; p -= lr * (buf, or with Nesterov direction + keep * buf)."""
     rate, keep, take = p.dtype.type(-float(lr)), p.dtype.type(keep), p.dtype.type(take)
-    with xp.errstate(all="ignore"):
+    with silent():
         for w, g, b, w_place, b_place, work, more in pieces(xp, 2, p, grad, buf, new_p, new_buf):
             down = steepest(xp, w, g, weight_decay, maximize, work)
             xp.multiply(b, keep, out=more)
@@ -97,7 +98,7 @@ def moments(xp, p, grad, exp_avg, exp_avg_sq, most, step, lr, beta1, beta2, eps,
     keep1, take1, keep2, take2 = real(beta1), real(1 - beta1), real(beta2), real(1 - beta2)
     shrink, root, size, tiny = real(1 - rate * weight_decay), real(1 / math.sqrt(fix2)), real(-rate / fix1), real(eps)
     arrays = [a for a in (p, grad, exp_avg, exp_avg_sq, *out, most) if a is not None]
-    with xp.errstate(all="ignore"):
+    with silent():
         for w, g, m, v, w_place, m_place, v_place, *rest in pieces(xp, 2, *arrays):
             work, more = rest[-2:]
             g = steepest(xp, w, g, 0.0 if decoupled else weight_decay, maximize, work)

@@ -1,0 +1,66 @@
+"""Plans of one call: as their op's eager call, in arrays of their own; and what they say where it fails."""
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow import nn
+from minflow.compiler.executor import run
+from minflow.compiler.plan import Plan
+from minflow.core.backend.silence import silent
+from minflow.core.trace import trace
+
+WEIGHT = flow.randn(7, 4)
+X, Y = flow.randn(5, 4), flow.randn(5, 4)
+ROWS = flow.tensor([1, 0, 6])
+
+
+def plan_of(program, *inputs):
+    return Plan(trace(program, inputs)[0])
+
+
+@pytest.mark.parametrize("direct, program, inputs", [
+    (True, lambda x: x + 1, (X,)), (True, lambda x: x + (1 << 60), (X,)), (True, lambda x: x / 3, (X,)),
+    (True, lambda x: 2 - x, (X,)), (True, lambda x, y: x - y, (X, Y)), (True, lambda x: x > 0, (X,)),
+    (True, lambda x: flow.maximum(x, 0.5), (X,)), (True, lambda x: x.sum(1), (X,)), (True, lambda x: x.sum(), (X,)),
+    (True, lambda x: x * 2, (flow.tensor(3.0),)), (True, lambda x: flow.log(x), (X,)),
+    (True, lambda x: WEIGHT * x, (X[:1],)), (True, lambda rows: nn.functional.embedding(rows, WEIGHT), (ROWS,)),
+    (False, lambda x: x * x, (X,)), (False, lambda x: x.t() + 1, (X,)), (False, lambda x, y: y - x, (X, Y)),
+    (False, lambda x: x + 1, (flow.randn(200, 100),)), (False, lambda x: (x + 1).exp(), (X,)),
+    (False, lambda x: x.max(1), (X,)), (False, lambda x: (x + 1, x), (X,)), (False, lambda x, y: x + 1, (X, Y)),
+])
+def test_a_plan_of_one_call_is_the_call(direct, program, inputs):
+    plan = plan_of(program, *inputs)
+    assert (plan.direct is not None) is direct
+    arrays, expected = [x.contiguous().numpy() for x in inputs], program(*inputs)
+    expected = [x.contiguous().numpy() for x in (expected if isinstance(expected, list | tuple) else [expected])]
+    twice = [run(plan, arrays) for _ in range(2)]
+    for found in (*twice, run(plan, arrays, timed=True), run(plan, arrays, watch=lambda node, arrays: None)):
+        assert [(a.dtype, a.shape, a.tobytes()) for a in found] == [(a.dtype, a.shape, a.tobytes()) for a in expected]
+        assert all(isinstance(a, np.ndarray) and a.flags.c_contiguous for a in found)
+    held = [*arrays, WEIGHT.numpy()]
+    assert not any(np.shares_memory(a, b) for a, other in zip(*twice) for b in (other, *held))
+
+
+def test_an_error_of_the_only_call_names_its_line():
+    plan = plan_of(lambda rows: nn.functional.embedding(rows, WEIGHT), ROWS)
+    assert plan.direct is not None and plan.failed is None
+    with pytest.raises(IndexError, match="7") as caught:
+        run(plan, [np.array([0, 7, 1])])
+    assert "test_calls.py" in str(caught.value.where) and plan.failed is plan.nodes[0]
+    assert run(plan, [ROWS.numpy()])[0].tobytes() == WEIGHT.numpy()[ROWS.numpy()].tobytes() and not plan.busy
+
+
+def test_nobody_hears_of_floats_inside_and_of_all_outside():
+    zero = np.zeros(3, "f4")
+    with np.errstate(all="raise"):
+        with silent(), silent():
+            np.true_divide(zero, zero)
+        (found,) = run(plan_of(lambda x: x / 0, X), [X.numpy()])
+        with pytest.raises(FloatingPointError):
+            np.true_divide(zero, zero)
+        with pytest.raises(KeyError), silent():
+            raise KeyError
+        with pytest.raises(FloatingPointError):
+            np.true_divide(zero, zero)
+    assert np.isinf(found).all()

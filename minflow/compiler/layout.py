@@ -13,6 +13,7 @@ from .uses import Uses
 
 # bytes: smaller inputs and outputs are copied to and from a fixed place, so that calls can be prepared
 COPIED = 1 << 14
+COPIED_OUT = 1 << 16  # of what the machine may compute
 
 
 class Layout:
@@ -62,7 +63,8 @@ class Layout:
 
     def is_fresh(self, v: Value) -> bool:
         """Is this output computed into a new array at each call? Small ones are copied out of the arena."""
-        if v.node not in self.position or v.spec.nbytes <= COPIED or not v.node.op.takes_out:
+        op = v.node.op
+        if v.node not in self.position or v.spec.nbytes <= (COPIED_OUT if op.steps else COPIED) or not op.takes_out:
             return False
         return self.uses.root[v] == v and v not in self.in_place
 

@@ -197,6 +197,7 @@ KINDS: dict[str, Check] = {  # attr -> what it is
     "reduction": choice("none", "mean", "sum"),
     "sizes": several(natural, STEPS),
     "value": number,
+    "widths": several(pair(natural)),
 }
 OF_OP: dict[str, dict[str, Check]] = {  # op -> its attrs that are something else there
     **{op: {"axis": AXES_OR_NONE} for op in "sum mean var prod amax amin any all".split()},

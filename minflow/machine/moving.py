@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..core.ops.checks import FROM_THE_END
+from ..core.ops.shape import parts_of_padded
 from .cluster_loops import put_word
 from .jit import inlined
 from .llvm import LANES, copy_turned, number_at, put
@@ -223,6 +224,16 @@ def cat(arrays: Sequence, outs: Sequence, room: Room, dim: int) -> list[Step] | 
             return None
         found, start = found + steps, end
     return found
+
+
+def pad(arrays: Sequence, outs: Sequence, room: Room, widths: tuple, value) -> list[Step] | None:
+    """The number on each side, then what is inside."""
+    (x,), (out,) = arrays, outs
+    _, inside, beside = parts_of_padded(x.shape, widths)
+    number = np.full((), value, x.dtype)
+    places = [(np.broadcast_to(number, out[place].shape), out[place]) for place in beside] + [(x, out[inside])]
+    found = [copy(source, target) for source, target in places if target.size]
+    return None if None in found else sum(found, [])
 
 
 def pick(x, index, out, rows: int, n: int, index_row: int, size: int, by: str, apart: int, step: int, per: int,

@@ -40,7 +40,7 @@ STEPS: dict[Op, str] = {op: module for module, ops in {
     "convolutions": (conv.conv2d, conv.conv2d_input_grad, conv.conv2d_weight_grad),
     "norm": (norm.batch_norm, norm.batch_norm_grad),
     "row_norms": (norms.layer_norm, norms.layer_norm_grad, norms.group_norm, norms.group_norm_grad),
-    "moving": (shape.clone, shape.cat, index.take, index.gather, index.scatter_add, reduce.cumsum),
+    "moving": (shape.clone, shape.cat, shape.pad, index.take, index.gather, index.scatter_add, reduce.cumsum),
     "pool": (pool.max_pool2d, pool.max_pool2d_grad),
     "clusters": CLUSTERS,
     "elementwise": (elementwise.add, elementwise.sub, elementwise.mul, elementwise.erf, elementwise.relu,

@@ -215,6 +215,7 @@ ORACLES = {
     "index_add": lambda x, index, src, axis: into_rows(x, index, src, axis, True),
     "index_put": lambda x, index, src, axis: into_rows(x, index, src, axis, False),
     "ravel_index": lambda *index, shape: np.arange(np.prod(shape)).reshape(shape)[tuple(index)],
+    "pad": lambda x, widths, value: np.pad(x, widths, constant_values=value) if widths else x,
     "gather": gathered,
     "scatter": lambda x, index, src, dim: scattered(x, index, src, dim, False),
     "scatter_add": lambda x, index, src, dim: scattered(x, index, src, dim, True),

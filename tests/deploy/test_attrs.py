@@ -224,6 +224,7 @@ HOLES = [
     ("recurrence", [F(3), F(4)], dict(axis=0)),
     ("as_strided", [F(3)], dict(size=(2,), stride=(3,), offset=0)), ("flip", [F(3)], dict(axes=(1,))),
     ("windows", [F(3)], dict(dim=0, size=4, step=1)), ("windows", [F(3)], dict(dim=0, size=2, step=0)),
+    ("pad", [F(3)], dict(widths=(), value=0)), ("pad", [F(3)], dict(widths=((1, -1),), value=0)),
     ("roll", [F(3)], dict(shifts=(1, 2), axes=(0,))), ("roll", [F(3)], dict(shifts=(1,), axes=(2**62,))),
     ("ravel_index", [I(3)], dict(shape=(2, 2))), ("ravel_index", [I(3), I(3)], dict(shape=(2**40, 2**40))),
     ("ravel_index", [I(3), float], dict(shape=(2, 2))), ("histc", [F(3)], dict(bins=0, low=0, high=1)),

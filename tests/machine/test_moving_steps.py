@@ -91,6 +91,17 @@ def test_cat(dim, sizes):
     assert done(moving.cat, [x > 0, x > 0], np.empty((12, 19, 34), bool), dim=0) is None
 
 
+@pytest.mark.parametrize("widths", [((0, 0), (1, 1), (1, 1)), ((2, 0), (0, 0), (0, 40)), ((0, 0),) * 3,
+                                    ((1, 3), (20, 0), (0, 17))])
+def test_pad(widths):
+    for shape in ((3, 5, 34), (1, 1, 1), (0, 3, 4), (2, 19, 0)):
+        for dtype in ("f4", "i4"):
+            for value in (0, -3.5 if dtype == "f4" else 7):
+                x = numbers(*shape, dtype=dtype)
+                check("pad", x, widths=widths, value=value)
+                check("pad", x.copy("F"), widths=widths, value=value)
+
+
 PICKS = [((5,), (9,), 0), ((4, 100), (4, 33), 1), ((90, 5), (40, 5), 0), ((3, 7, 5), (3, 4, 5), 1),
          ((3, 7, 1), (3, 7, 4), 2), ((300, 70), (300, 500), 1), ((70, 300), (500, 300), 0)]
 

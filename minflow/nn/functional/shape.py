@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...core.base.errors import DTypeError, ShapeError
-from ...core.functions.creation import full
-from ...core.functions import cat
 from ...core.functions.arguments import integer
+from ...core.ops.shape import pad as padded
 from ...core.tensor import Tensor
 from ...core.where import fail
 from .arguments import check_tensor, composite
@@ -36,7 +35,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
             "(left, right) of the last axis, then of the one before it",
             input=input,
         )
-    out = input
+    out, around = input, [(0, 0)] * ndim
     for i in range(len(widths) // 2):
         axis, before, after = ndim - 1 - i, widths[2 * i], widths[2 * i + 1]
         size = out.spec.shape[axis]
@@ -49,15 +48,8 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
             )
         if before < 0 or after < 0:
             out = out.narrow(axis, max(-before, 0), size - max(-before, 0) - max(-after, 0))
-        pieces = [out]
-        for width, place in ((before, 0), (after, len(pieces))):
-            if width > 0:
-                shape = (*out.spec.shape[:axis], width, *out.spec.shape[axis + 1 :])
-                filling = full(shape, 0 if value is None else value, dtype=input.spec.dtype)
-                pieces.insert(0 if place == 0 else len(pieces), filling)
-        if len(pieces) > 1:
-            out = cat(pieces, axis)
-    return out.clone() if all(n <= 0 for n in widths) else out  # never a view of the input
+        around[axis] = max(before, 0), max(after, 0)
+    return padded(out, widths=tuple(around), value=0 if value is None else value)  # never a view of the input
 
 
 @composite("normalize")

@@ -38,6 +38,13 @@ def _(b, node, *inputs):
     return b.op("Concat", *inputs, axis=node.attrs["dim"])
 
 
+@form("pad")
+def _(b, node, x):
+    before, after = zip(*node.attrs["widths"]) if node.attrs["widths"] else ((), ())
+    value = b.const(node.attrs["value"], node.inputs[0].spec.dtype)
+    return b.op("Pad", x, b.const([*before, *after]), value) if before else b.op("Identity", x)
+
+
 @form("getitem")
 def _(b, node, x):
     """Slices first, then numbers from the last axis to the first, then new axes."""

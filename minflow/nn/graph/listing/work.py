@@ -49,7 +49,7 @@ EACH = {
     **dict.fromkeys(("batch_norm_grad", "blocks_batch_norm_grad"), 9),  # two sums 5, gradient 4
     "adam": 12,  # two means 3 and 4, root, division, step
 }
-MOVES = frozenset({"take", "gather", "flip", "roll", "tril", "triu", "im2col", "to_blocks", "from_blocks"})
+MOVES = frozenset({"take", "gather", "flip", "roll", "tril", "triu", "pad", "im2col", "to_blocks", "from_blocks"})
 ROWS = frozenset({"take", "gather"})  # read of their first input only what they give
 
 

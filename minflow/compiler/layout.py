@@ -13,7 +13,6 @@ from .uses import Uses
 
 # bytes: smaller inputs and outputs are copied to and from a fixed place, so that calls can be prepared
 COPIED = 1 << 14
-COPIED_OUT = 1 << 16  # of what the machine may compute
 
 
 class Layout:
@@ -62,11 +61,11 @@ class Layout:
         return x in overwritable(node)
 
     def is_fresh(self, v: Value) -> bool:
-        """Is this output computed into a new array at each call? Small ones are copied out of the arena."""
-        op = v.node.op
-        if v.node not in self.position or v.spec.nbytes <= (COPIED_OUT if op.steps else COPIED) or not op.takes_out:
+        """Is this output computed into a new array at each call? Small ones are copied out of the arena; somewhat larger
+        ones, too, where the machine may compute them: only in a fixed place are its steps prepared."""
+        if v.node not in self.position or self.uses.root[v] != v or v in self.in_place or not v.node.op.takes_out:
             return False
-        return self.uses.root[v] == v and v not in self.in_place
+        return v.spec.nbytes > (4 * COPIED if v.node.op.steps else COPIED)
 
     def find_places(self) -> None:
         """Give every computed value its place; a result may take the place of an input that dies with it."""

@@ -134,14 +134,14 @@ MECHANISM = [
 # longest name that fits its module decides.
 CAPS = {
     "mechanism": 2800,
-    "core": 925,                # what stands around the mechanism: creation, grad modes, errors, events, ...
+    "core": 926,                # what stands around the mechanism: creation, grad modes, errors, events, ...
     "core.ops": None,           # an op is one block that is read alone (test_ops_are_short)
     "core.ops.examples": None,  # data that ops are tested with
     "core.functions": 3890,     # a few lines each over the ops; nothing in the engine is understood by them
     "core.methods": 1350,       # the list of methods: one line each
     "core.messages": 830,       # names, arguments and likely mistakes; runs only then
     "core.backend.fast": 740,   # tuned kernels beside the reference ones, which say what they compute
-    "compiler": 245,            # what graphs and jobs share: parts, the cache of plans, free memory, calls of NumPy
+    "compiler": 255,            # what graphs and jobs share: parts, the cache of plans, free memory, calls of NumPy
     "compiler.fusion": 1420,    # passes for the machine, and the operations that they bring in
     "views": 5520,                # 450: the listing of a plan, its roofline, its threads
     "diagnosis": 910,

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.ir import Node, Value
 from ..core.op import Op
 
 BY_NAME = {np.maximum, np.minimum}  # ufuncs that do not like to be told by position where to write
@@ -19,10 +20,10 @@ BY_NAME = {np.maximum, np.minimum}  # ufuncs that do not like to be told by posi
 
 def kernels_of(op: Op, machine: bool, lone: bool) -> tuple[Any, Callable]:
     """What runs an op: of the machine, or None; and of NumPy. machine: is it to be used?  lone: is there one call, of a
-    few numbers? Then a ufunc takes less time than to copy them."""
+    few numbers? Then one of NumPy's takes less time than to copy them."""
     steps = op.steps if machine else None
-    if steps is not None and lone and isinstance(steps.plain, np.ufunc):
-        return None, steps.plain
+    if steps is not None and lone and steps.once is not None:
+        return None, steps.once
     kernel = op.kernel if steps is None else steps.at_once
     ufunc = getattr(getattr(kernel, "func", None), "ufunc", None)
     return steps, kernel if ufunc is None else getattr(np, ufunc)
@@ -30,7 +31,7 @@ def kernels_of(op: Op, machine: bool, lone: bool) -> tuple[Any, Callable]:
 
 def call_of(op: Op, kernel: Callable, args: Sequence, places: Sequence[np.ndarray]) -> functools.partial:
     """The kernel with what it reads and where it writes."""
-    if isinstance(kernel, np.ufunc) and op.shortcut and places[0].ndim and places[0].dtype.kind == "f":
+    if op.shortcut and places[0].ndim and places[0].dtype.kind == "f":
         with np.errstate(all="ignore"):  # numpy would make arrays of the numbers at each call: half of its time
             args = [np.asarray(x, places[0].dtype) if x.__class__ is float or x.__class__ is int and abs(x) < 1 << 53
                     else x for x in args]
@@ -39,7 +40,7 @@ def call_of(op: Op, kernel: Callable, args: Sequence, places: Sequence[np.ndarra
     return functools.partial(kernel, *args, out=places if op.many else places[0])
 
 
-def direct(call: functools.partial, inputs: Sequence[np.ndarray], out: np.ndarray) -> Callable | None:
+def direct(node: Node, call: functools.partial, inputs: Sequence[np.ndarray], out: np.ndarray) -> Callable | None:
     """A plan's only call as a function of its inputs' arrays, with the result in a new one: to copy them to and from
     their places would take as long. None where it does not take each input once, side by side in their order."""
     kernel, by_name, names = call.func, call.keywords, [*map(id, inputs)]
@@ -47,6 +48,10 @@ def direct(call: functools.partial, inputs: Sequence[np.ndarray], out: np.ndarra
     taken = [i for i, x in enumerate(args) if id(x) in names]
     if [id(args[i]) for i in taken] != names or taken and taken[-1] - taken[0] >= len(names):
         return None
+    specs = [x.spec if x.__class__ is Value else x.__class__ for x in node.inputs]
+    own = node.op.ready and len(specs) == len(names) and node.op.ready(*specs, **node.attrs)
+    if own:
+        return lambda arrays: [own(*arrays)]
     first = taken[0] if taken else 0
     before, rest, new, shape, dtype = args[:first], args[first + len(names) :], np.empty, out.shape, out.dtype
     if isinstance(kernel, np.ufunc) and not first and shape and all([getattr(x, "dtype", None) is dtype for x in args]):
@@ -60,17 +65,24 @@ def direct(call: functools.partial, inputs: Sequence[np.ndarray], out: np.ndarra
     return run
 
 
+def straight(plan: Any) -> tuple[list, list] | None:
+    """Where the inputs and the results of a plan are; None if some are elsewhere at each run, or it writes states."""
+    if plan.slots or plan.reads or plan.written:
+        return None
+    return [place for _, place in plan.inputs], [array for array, _, _ in plan.outs]
+
+
 def run_straight(plan: Any, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """What `Plan.run` does, of a plan whose calls find all that they read and write where it was, and write no
-    state."""
+    """What `Plan.run` does, of a plan that is `straight`."""
     calls, plan.node_of = plan.units
     plan.running = left = iter(calls)
     plan.runs += 1
     if plan.direct is not None:
         next(left)
         return plan.direct(arrays)
-    for (_, place), array in zip(plan.inputs, arrays):
+    places, results = plan.straight
+    for place, array in zip(places, arrays):
         place[...] = array
     for call in left:
         call()
-    return [array.copy() for array, _, _ in plan.outs]
+    return [results[0].copy()] if len(results) == 1 else [array.copy() for array in results]

@@ -18,7 +18,7 @@ from contextvars import ContextVar
 
 import numpy as np
 
-from ..core.backend.silence import ERRORS, QUIET
+from ..core.backend.silence import QUIET, reset_errors, set_errors
 from ..core.base.errors import GraphError, MinflowError, OutOfMemoryError, clean
 from ..core.eager import compute
 from ..core.ir import Node, where_text
@@ -65,7 +65,7 @@ def run(plan, arrays: Sequence[np.ndarray], timed: bool = False, watch=None) -> 
         raise GraphError("a graph is called while it runs, by an operation of its own or a __del__", where=here(),
                          values={"it runs": f"{plan.failed and plan.failed.op} {place_of(plan.failed)}"},
                          hint="call it before or after; a graph of its own for the inner call")
-    token = ERRORS.set(QUIET)
+    token = set_errors(QUIET)
     try:
         plan.busy = True
         return run_straight(plan, arrays) if plan.straight and not (timed or watch) else plan.run(arrays, timed, watch)
@@ -79,7 +79,7 @@ def run(plan, arrays: Sequence[np.ndarray], timed: bool = False, watch=None) -> 
         error.add_note(clean(f"in the graph: {plan.failed and plan.failed.op} {place_of(plan.failed)}"))
         raise
     finally:
-        ERRORS.reset(token)
+        reset_errors(token)
         plan.busy = False
         if plan.forgotten:
             plan.forget()

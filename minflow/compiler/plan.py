@@ -14,7 +14,7 @@ import numpy as np
 
 from ..core.ir import INPUT, Cell, Graph, Node, Value, outputs_of
 from .arena import ALIGN
-from .calls import call_of, direct, kernels_of
+from .calls import call_of, direct, kernels_of, straight
 from .layout import COPIED, Layout
 from .segments import is_steady, joined, memory_of
 
@@ -81,7 +81,7 @@ class Plan(Layout):
         self.forgotten = [i for i in range(len(self.slots)) if i not in kept]
         self.seconds: list[float] | None = None
         self.runs, self.busy = 0, False
-        self.straight = not (self.slots or self.reads or self.written)
+        self.straight = straight(self)
 
     # ---- the calls ---------------------------------------------------------------------------------------------------
 
@@ -145,7 +145,7 @@ class Plan(Layout):
             steps = machine and machine(args, places, **node.attrs)
             self.calls.append(call := steps or call_of(node.op, kernel, args, places))
             if lone and not steps and self.graph.outputs == outs and not self.kept:
-                self.direct = direct(call, [fixed for _, fixed in self.inputs], places[0])
+                self.direct = direct(node, call, [fixed for _, fixed in self.inputs], places[0])
         elif not late:
             places = [env[v] for v in outs]
             self.calls.append(Late(kernel, args, reads, self.slots, out=places if node.op.many else places[0]))

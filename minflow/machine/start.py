@@ -52,6 +52,7 @@ STEPS: dict[Op, str] = {op: module for module, ops in {
     "updates": (update.sgd, update.sgd_momentum, update.adam),
 }.items() for op in ops}  # op -> the module in which a builder of its name makes its steps
 ONLY_IN_PLANS = ("elementwise", "moving", "dropout", "updates")  # NumPy has the same bits, and costs less for one call
+ONCE = {elementwise.add, elementwise.sub, elementwise.mul}  # one call of NumPy
 LEAST = 1 << 12  # numbers
 ALSO_EAGER: dict[Op, Callable[..., bool] | None] = {  # of these, where eager is slower for these arrays
     elementwise.erf: lambda x: x.size >= LEAST,
@@ -107,7 +108,7 @@ def bring_in(eager: bool) -> None:
         builder = builder_of(op)
         if module not in ONLY_IN_PLANS or op in ALSO_EAGER:
             at_once = either(partial(by_steps, op, builder), op.kernel, ALSO_EAGER.get(op))
-        op.steps = InPlans(builder, at_once, PLAIN[op])
+        op.steps = InPlans(builder, at_once, PLAIN[op] if op in ONCE else None)
         if eager:
             op.kernel = at_once
 
@@ -118,10 +119,11 @@ def builder_of(op: Op) -> Callable:
 
 class InPlans:
     """What a plan takes of an op. It is called for the steps of arrays that stay where they are, and gives None where
-    they do not fit.  at_once: a kernel, for arrays that are new at each call.  plain: that of NumPy."""
+    they do not fit.  at_once: a kernel, for arrays that are new at each call.  once: that of NumPy, if it is one call.
+    """
 
-    def __init__(self, builder: Callable, at_once: Callable, plain: Callable):
-        self.builder, self.at_once, self.plain = builder, at_once, plain
+    def __init__(self, builder: Callable, at_once: Callable, once: Callable | None = None):
+        self.builder, self.at_once, self.once = builder, at_once, once
 
     def __call__(self, arrays: Sequence, outs: Sequence[np.ndarray], **attrs: Any) -> Any:
         from .steps import Checked, prepared

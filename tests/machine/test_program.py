@@ -317,7 +317,7 @@ def adding(arrays, outs, space, **attrs):
 
 @pytest.fixture
 def steps_for_add(monkeypatch):
-    monkeypatch.setattr(add, "steps", InPlans(adding, add.kernel, add.kernel))
+    monkeypatch.setattr(add, "steps", InPlans(adding, add.kernel))
     monkeypatch.setattr(Setting, "graphs", "all")
 
 

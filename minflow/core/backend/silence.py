@@ -11,8 +11,9 @@ from contextvars import ContextVar, copy_context
 import numpy as np
 
 with np.errstate(all="ignore"):
-    ERRORS, QUIET = next((item for item in copy_context().items() if item[0].name == "numpy.ufunc.extobj"),
+    errors, QUIET = next((item for item in copy_context().items() if item[0].name == "numpy.ufunc.extobj"),
                          (ContextVar("none"), None))
+set_errors, reset_errors = errors.set, errors.reset  # a method of an object is looked up at each call
 
 
 class Silent:
@@ -21,10 +22,10 @@ class Silent:
     __slots__ = ("before",)
 
     def __enter__(self) -> None:
-        self.before = ERRORS.set(QUIET)
+        self.before = set_errors(QUIET)
 
     def __exit__(self, *error: object) -> None:
-        ERRORS.reset(self.before)
+        reset_errors(self.before)
 
 
 silent = functools.partial(np.errstate, all="ignore") if QUIET is None else Silent

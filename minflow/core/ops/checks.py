@@ -48,7 +48,7 @@ def check_bounds(xp, by: str, index, size: int, axis: int, x=None) -> None:
 def check_labels(xp, name: str, labels, classes: int, ignore_index: int) -> None:
     """Refuse class numbers outside [0, classes) that are not `ignore_index`, naming the first one and where it
     stands."""
-    if not labels.size or (labels.min() >= 0 and labels.max() < classes):
+    if not labels.size or xp.maximum.reduce(labels.view(f"u{labels.itemsize}"), None) < classes:  # negative: huge
         return
     outside, counted = (labels != ignore_index) & ((labels < 0) | (labels >= classes)), labels[labels != ignore_index]
     if not outside.any():

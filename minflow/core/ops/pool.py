@@ -295,7 +295,8 @@ def _(xp, x, output_size, out=None):
     if not out.size:
         return out
     if output_size == (1, 1):
-        return xp.mean(x, (2, 3), keepdims=True, out=out)
+        xp.add.reduce(x, (2, 3), keepdims=True, out=out)
+        return xp.true_divide(out, x.shape[2] * x.shape[3], out=out)
     rows = xp.empty((*x.shape[:2], output_size[0], x.shape[3]))  # float64: nothing is rounded between the two
     for i, (start, stop) in enumerate(windows(x.shape[2], output_size[0])):
         xp.mean(x[:, :, start:stop], 2, dtype="float64", out=rows[:, :, i])

@@ -175,10 +175,13 @@ def single(function: Callable) -> Callable:
 
     @functools.wraps(function)
     def wider(xp, *arrays, out=None, **attrs):
-        half = [hasattr(a, "dtype") and a.dtype.char == "e" for a in arrays]
-        if True not in half:
+        for a in arrays:
+            if hasattr(a, "dtype") and a.dtype.char == "e":
+                break
+        else:
             return function(xp, *arrays, **attrs) if out is None else function(xp, *arrays, out=out, **attrs)
-        result = function(xp, *[a.astype("float32") if h else a for a, h in zip(arrays, half)], **attrs)
+        result = function(xp, *[a.astype("float32") if getattr(a, "dtype", None) == "float16" else a for a in arrays],
+                          **attrs)
         many = result.__class__ is tuple
         with xp.errstate(over="ignore"):
             result = [f.astype("float16") for f in (result if many else (result,))]

@@ -11,6 +11,8 @@ from .index import scatter
 from .rules import need_axis, settle
 from .shape import zeros_of
 
+LITTLE = 1 << 10  # numbers
+
 
 def ordered(x: Spec, axis: int, descending: bool):
     need_axis("sort", x, axis)
@@ -40,7 +42,8 @@ def _(xp, x, axis, descending, out=None):
         indices = x.shape[axis] - 1 - xp.argsort(x[back], axis, kind="stable")[back]
     else:
         indices = xp.argsort(x, axis, kind="stable")
-    values = xp.take_along_axis(x, indices, axis)
+    again = x.size < LITTLE and not descending  # of so few in a third of the time
+    values = xp.sort(x, axis, kind="stable") if again else xp.take_along_axis(x, indices, axis)
     if out is None:
         return values, xp.ascontiguousarray(indices)
     return settle(xp, values, out[0]), settle(xp, indices, out[1])

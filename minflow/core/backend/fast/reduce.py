@@ -17,11 +17,10 @@ TOLERANCE = 32  # sums in another order
 
 def sums(x, axis):
     """x summed over all axes, or over the last ones, in one axis; None where numpy is as fast."""
-    last = axis is None or axis == tuple(range(x.ndim - len(axis), x.ndim))
-    if not last or x.__class__ is not np.ndarray or x.dtype.char not in "fd" or not x.flags.c_contiguous:
+    if x.size < LEAST or x.__class__ is not np.ndarray or x.dtype.char not in "fd" or not x.flags.c_contiguous:
         return None
-    n = count(x.shape, axis)
-    if x.size < LEAST or n < 16:
+    last, n = axis is None or axis == tuple(range(x.ndim - len(axis), x.ndim)), count(x.shape, axis)
+    if not last or n < 16:
         return None
     if n <= ROW:
         return np.einsum("ij->i", x.reshape(-1, n))

@@ -61,8 +61,8 @@ class Layout:
         return x in overwritable(node)
 
     def is_fresh(self, v: Value) -> bool:
-        """Is this output computed into a new array at each call? Small ones are copied out of the arena; somewhat larger
-        ones, too, where the machine may compute them: only in a fixed place are its steps prepared."""
+        """Is this output computed into a new array at each call? Small ones are copied out of the arena, larger ones
+        too where the machine may compute them: only in a fixed place are its steps prepared."""
         if v.node not in self.position or self.uses.root[v] != v or v in self.in_place or not v.node.op.takes_out:
             return False
         return v.spec.nbytes > (4 * COPIED if v.node.op.steps else COPIED)

@@ -26,6 +26,7 @@ CHUNK = 1 << 15  # numbers that a thread takes
 WIDE = 1 << 12  # numbers of a row that are copied at once
 ALIGNED = 256  # numbers of a run, from which on whole lines of the cache are written
 COLUMNS = 256  # that are summed at once
+FEW = 16  # numbers that are kept in order while a row is read
 LEAST_RUN = 4  # items of eight bytes side by side, below which NumPy copies them as quickly
 TOGETHER, ADDED = 0, 1  # of `picked`, beside the bytes of an item: runs of numbers; numbers that are added to others
 
@@ -165,6 +166,33 @@ def summed_up(words, chunk, scratch):
                            add(before, load_some(x + after + c * BYTES, columns - c, zero)))
 
 
+@inlined
+def ahead(a, b, descending):
+    """Does a stand before b? NaN is the largest."""
+    return (a > b) | ((a != a) & (b == b)) if descending else (a < b) | ((a == a) & (b != b))
+
+
+@instruction
+def first_of_rows(words, chunk, scratch):
+    """The first of each row in order, those of equal ones that stand first: words x, values, indices, rows, numbers of
+    a row, how many are wanted, descending, rows of a chunk."""
+    n, k, descending, some = word_at(words, 4), word_at(words, 5), word_at(words, 6), word_at(words, 7)
+    for row in range(chunk * some, min((chunk + 1) * some, word_at(words, 3))):
+        x = word_at(words, 0) + BYTES * n * row
+        values, indices = word_at(words, 1) + BYTES * k * row, word_at(words, 2) + WORD * k * row
+        for i in range(n):
+            number, place = number_at(x, i), min(i, k)
+            if place == k and not ahead(number, number_at(values, k - 1), descending):
+                continue
+            place = min(place, k - 1)
+            while place and ahead(number, number_at(values, place - 1), descending):
+                put(values, place, number_at(values, place - 1))
+                put_word(indices, place, word_at(indices, place - 1))
+                place -= 1
+            put(values, place, number)
+            put_word(indices, place, i)
+
+
 # ---- builders --------------------------------------------------------------------------------------------------------
 
 def whole(*arrays) -> bool:
@@ -292,3 +320,11 @@ def cumsum(arrays: Sequence, outs: Sequence, room: Room, axis: int) -> list[Step
     strips = rows if wide == 1 else rows * -(-wide // COLUMNS)
     some = max(4, CHUNK // (many * min(wide, COLUMNS))) if wide == 1 else max(1, CHUNK // (many * min(wide, COLUMNS)))
     return [summed_up(-(-strips // some), x, out, strips, many, wide, some)]
+
+
+def topk(arrays: Sequence, outs: Sequence, room: Room, k: int, axis: int, descending: bool) -> list[Step] | None:
+    (x,), n = arrays, arrays[0].shape[axis]
+    if not whole(x, *outs) or x.dtype != np.float32 or axis != x.ndim - 1 or not 0 < k <= FEW or not x.size:
+        return None
+    some = max(1, CHUNK // 4 // n)
+    return [first_of_rows(-(-(x.size // n) // some), x, *outs, x.size // n, n, k, descending, some)]

@@ -24,7 +24,7 @@ from ..core.base.errors import MinflowWarning, MissingDependencyError
 from ..core.base.locks import alone
 from ..core.op import Op
 from ..core.ops import (activation, conv, elementwise, gru, index, lstm, norm, pool, random, reduce, rnn, shape,
-                        softmax, update)
+                        softmax, sort, update)
 from ..core.where import here
 
 STEPS: dict[Op, str] = {op: module for module, ops in {
@@ -40,7 +40,8 @@ STEPS: dict[Op, str] = {op: module for module, ops in {
     "convolutions": (conv.conv2d, conv.conv2d_input_grad, conv.conv2d_weight_grad),
     "norm": (norm.batch_norm, norm.batch_norm_grad),
     "row_norms": (norms.layer_norm, norms.layer_norm_grad, norms.group_norm, norms.group_norm_grad),
-    "moving": (shape.clone, shape.cat, shape.pad, index.take, index.gather, index.scatter_add, reduce.cumsum),
+    "moving": (shape.clone, shape.cat, shape.pad, index.take, index.gather, index.scatter_add, reduce.cumsum,
+               sort.topk),
     "pool": (pool.max_pool2d, pool.max_pool2d_grad),
     "clusters": CLUSTERS,
     "elementwise": (elementwise.add, elementwise.sub, elementwise.mul, elementwise.erf, elementwise.relu,
@@ -58,7 +59,7 @@ ALSO_EAGER: dict[Op, Callable[..., bool] | None] = {  # of these, where eager is
     elementwise.erf: lambda x: x.size >= LEAST,
     activation.relu6_grad: lambda x, y: np.size(x) >= LEAST,
     shape.clone: lambda x: x.__class__ is np.ndarray and x.size >= LEAST and x.itemsize in x.strides[:-1],  # turned
-    **dict.fromkeys((index.gather, index.scatter_add, reduce.cumsum)),
+    **dict.fromkeys((index.gather, index.scatter_add, reduce.cumsum, sort.topk)),
     **dict.fromkeys((elementwise.add, elementwise.sub, elementwise.mul), lambda x, y: (
         x.__class__ is y.__class__ is np.ndarray and x.ndim > 2 and x.size >= LEAST and y.size == x.shape[1]
         and not 4 < x[0, 0].size < 256 and x[0, 0].size > 1)),  # NumPy goes along planes of other sizes as quickly

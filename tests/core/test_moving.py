@@ -42,13 +42,15 @@ def test_triangles(shape, dtype, into):
 
 @pytest.mark.parametrize("shape", [(0,), (), (1,), (5,), (3, 70), (2, 1, 3)])
 @pytest.mark.parametrize("dtype", ["i8", "i4", "u1"])
-def test_one_hot(shape, dtype):
-    index = RNG.integers(0, 9, shape).astype(dtype)
-    wanted = np.eye(9, dtype="i8")[index.astype("i8")]
-    same(OPS["one_hot"].kernel(index, num_classes=9), wanted)
-    same(OPS["one_hot"].kernel(index, num_classes=9, out=np.full(wanted.shape, 7)), wanted)
-    wide = np.full((*shape, 18), 7)[..., ::2]
-    assert np.array_equal(OPS["one_hot"].kernel(index, num_classes=9, out=wide), wanted)
+@pytest.mark.parametrize("classes", [9, 200])
+def test_one_hot(shape, dtype, classes):
+    index = RNG.integers(0, classes, shape).astype(dtype)
+    wanted = np.eye(classes, dtype="i8")[index.astype("i8")]
+    same(OPS["one_hot"].kernel(index, num_classes=classes), wanted)
+    same(OPS["one_hot"].kernel(index, num_classes=classes, out=np.full(wanted.shape, 7)), wanted)
+    wide = np.full((*shape, 2 * classes), 7)[..., ::2]
+    assert np.array_equal(OPS["one_hot"].kernel(index, num_classes=classes, out=wide), wanted)
+    assert OPS["one_hot"].kernel(index[..., None][..., :0], num_classes=0).shape == (*shape, 0, 0)
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i8", "?"])

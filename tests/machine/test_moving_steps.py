@@ -11,8 +11,7 @@ from minflow.accepted.threads import Settings
 from minflow.core.base.errors import OutOfRangeError
 from minflow.core.op import OPS
 from minflow.machine import elementwise, moving
-from minflow.machine.program import ALIGN, Program
-from minflow.machine.steps import Prepared
+from single_steps import run_now, steps_of
 
 RNG = np.random.default_rng(0)
 THREADS = [1, 2, 5, 8]
@@ -27,12 +26,11 @@ def numbers(*shape, dtype="f4"):
 
 def done(builder, arrays, out, **attrs):
     """Whether any step refuses what an array holds; None where there are no steps."""
-    found = Prepared(lambda room: builder(arrays, [out], room, **attrs))
-    if found.steps is None:
+    steps = steps_of(builder, arrays, [out], **attrs)
+    if steps is None:
         return None
-    found.settle(np.empty(found.bytes + ALIGN, np.uint8))
-    Program(found.steps)()
-    return any([step.refused.any() for step in found.steps if step.refused is not None])
+    run_now(steps)
+    return any([step.refused.any() for step in steps if step.refused is not None])
 
 
 def check(name, *arrays, builder=None, **attrs):
@@ -168,6 +166,32 @@ def test_running_sums(shape):
         check("cumsum", y, axis=axis)
 
 
+@pytest.mark.parametrize("shape", [(1,), (16,), (3, 70), (2, 5, 100), (700, 33)])
+@pytest.mark.parametrize("descending", [True, False])
+def test_the_first_few(shape, descending):
+    many = [numbers(*shape), np.asarray(RNG.integers(-3, 3, shape), "f4"), np.sort(numbers(*shape)),
+            np.full(shape, np.nan, "f4"), np.where(RNG.random(shape) < 0.5, np.nan, -0.0).astype("f4")]
+    for x in many:
+        for k in (1, 5, 16):
+            if k > shape[-1]:
+                continue
+            attrs = {"k": k, "axis": len(shape) - 1, "descending": descending}
+            wanted = OPS["topk"].kernel(x, **attrs)
+            for number in THREADS:
+                Settings.threads = number
+                outs = [np.full_like(wanted[0], 7), np.full_like(wanted[1], 7)]
+                run_now(steps_of(moving.topk, [x], outs, **attrs))
+                assert all([a.tobytes() == b.tobytes() for a, b in zip(outs, wanted)])
+
+
+def test_the_first_few_that_numpy_finds():
+    x = numbers(40, 40)
+    outs = [np.empty((40, 20), "f4"), np.empty((40, 20), "i8")]
+    for given, k, axis in ((x, 20, 1), (x, 0, 1), (x, 5, 0), (x.astype("f8"), 5, 1), (x.T, 5, 1), (x[:, :0], 0, 1)):
+        found = [out[:, :k].copy() for out in outs]
+        assert moving.topk([given], found, None, k=k, axis=axis, descending=True) is None
+
+
 @pytest.mark.parametrize("shape", [(1, 1), (5, 7), (32, 32), (3, 17, 5), (2, 2, 40, 33), (0, 4, 4), (128, 128)])
 def test_small_triangles(shape):
     for diagonal in (-50, -3, 0, 1, 50):
@@ -209,9 +233,9 @@ def test_a_graph_names_what_is_outside(large):
                 along(x, bad)
     finally:
         machine.use(before)
-    assert sum([step.name == "picked" for call in graph._last.parts[0].plan.calls for step in steps_of(call)]) == (
+    assert sum([step.name == "picked" for call in graph._last.parts[0].plan.calls for step in steps_in(call)]) == (
         0 if large else 1)
 
 
-def steps_of(call):
+def steps_in(call):
     return getattr(getattr(call, "found", call), "steps", None) or ()

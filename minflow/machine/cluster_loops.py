@@ -36,6 +36,20 @@ def relu6_grad(builder, x, y):
     return builder.fmul(x, builder.select(flat, llvm.filled(0), llvm.filled(1)))
 
 
+def pair(first: str, second: str) -> Callable:
+    """Of three vectors: of the first two, then of that and the third; "taken" is the third less it. Products that are
+    added are rounded once."""
+    def body(builder, a, b, c):
+        if first == "mul" and second != "mul":
+            a, c = builder.fneg(a) if second == "taken" else a, builder.fneg(c) if second == "sub" else c
+            return llvm.multiply_add(builder, a, b, c)
+        found = getattr(builder, "f" + first)(a, b)
+        return builder.fsub(c, found) if second == "taken" else getattr(builder, "f" + second)(found, c)
+
+    return body
+
+
+PAIRED = "add", "sub", "mul"
 BODIES: dict[str, tuple[int, Callable]] = {  # (how many operands, vectors to a vector)
     "copy": (1, lambda builder, x: x),
     "add": (2, lambda builder, x, y: builder.fadd(x, y)),
@@ -51,18 +65,20 @@ BODIES: dict[str, tuple[int, Callable]] = {  # (how many operands, vectors to a 
     "relu6_grad": (2, relu6_grad),
     "where": (3, lambda builder, mask, x, y: builder.select(
         builder.fcmp_ordered("==", mask, llvm.filled(0)), y, x)),
-    "mul_add": (3, llvm.multiply_add),
+    **{f"{first}_{second}": (3, pair(first, second)) for first in PAIRED for second in (*PAIRED, "taken")},
     "leak": (3, lambda builder, grad, x, slope: builder.select(
         builder.fcmp_ordered(">", x, llvm.filled(0)), grad, builder.fmul(grad, slope))),
     "abs": (1, elementary.size_of),
     "sqrt": (1, lambda builder, x: called(builder, f"llvm.sqrt.v{LANES}f32", VECTOR, x)),
     "exp": (1, elementary.exp),
+    "sigmoid": (1, elementary.sigmoid),
     "log": (1, elementary.log),
     "tanh": (1, elementary.tanh),
     "erf": (1, elementary.erf),
 }
 CODES = {name: number for number, name in enumerate((*BODIES, "spread", "row_sum", "row_max", "row_dot", "column_sum"))}
-SPREAD, ROW_SUM, ROW_MAX, ROW_DOT = [CODES[name] for name in ("spread", "row_sum", "row_max", "row_dot")]
+NAMES = [*CODES]
+MUL, SPREAD, ROW_SUM, ROW_MAX, ROW_DOT = [CODES[x] for x in ("mul", "spread", "row_sum", "row_max", "row_dot")]
 BY_ROW, AGAIN = 1, 2  # in place of an operand's step: it has a number for each row; one row, read again for each
 
 

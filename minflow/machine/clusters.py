@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 import numpy as np
@@ -20,8 +20,8 @@ import numpy as np
 from ..compiler.fusion import clusters as fusion
 from ..core.ir import Value, outputs_of
 from .cluster_loops import (
-    AGAIN, BODIES, BY_ROW, CODES, ROW_DOT, ROW_MAX, ROW_SUM, SPREAD, STEP, copy_in, copy_out, masks_in, most_of_rows,
-    operand, operating, put_word, spread_rows, step_in_row, sum_columns, sum_products, sum_rows,
+    AGAIN, BODIES, BY_ROW, CODES, MUL, NAMES, PAIRED, ROW_DOT, ROW_MAX, ROW_SUM, SPREAD, STEP, copy_in, copy_out,
+    masks_in, most_of_rows, operand, operating, put_word, spread_rows, step_in_row, sum_columns, sum_products, sum_rows,
 )
 from .conv import BYTES
 from .jit import float32
@@ -38,6 +38,7 @@ SCALAR, ROW, FULL, MASK, TILE, COLUMN, ONE_ROW = range(7)  # of an input or outp
 
 # ---- the interpreter -------------------------------------------------------------------------------------------------
 
+GONE = -1  # in place of a line's result
 HEAD = 10  # words before those of inputs and outputs
 LINE, INPUT, OUTPUT = 9, 4, 2  # words of the program for each
 
@@ -122,7 +123,8 @@ def run_cluster(words, chunk, scratch):
                     if columns % LANES:
                         store(target + end, load(spare + 3 * STEP))
             elif code < SPREAD:
-                count = rows if word_at(line, 8) == ROW else numbers
+                kind = word_at(line, 8)
+                count = rows if kind == ROW else LANES if kind == SCALAR else numbers
                 run_routine(operating, code, out, a, b, c, u, v, w, (count + LANES - 1) // LANES, 0, 0, 0)
             elif code == SPREAD:
                 spread_rows(out, a, rows, columns)
@@ -213,7 +215,7 @@ class Bytecode:
         """Append an operation on vectors; its result has a number for each row if no operand has more."""
         registers = [x if isinstance(x, Register) else self.number(x) for x in operands]
         if all(x.kind in (ROW, SCALAR) for x in registers):
-            return self.line(name, ROW, *registers)
+            return self.line(name, ROW if any(x.kind == ROW for x in registers) else SCALAR, *registers)
         by_rows = self.columns % LANES == 0 or self.columns >= BY_ROWS
         return self.line(name, FULL, *[x if x.kind != ROW or by_rows else self.full(x) for x in registers])
 
@@ -233,7 +235,9 @@ class Bytecode:
 
     def output(self, x: Register, kind: int) -> None:
         """What is written from here to an array. What another output is, too, is copied."""
-        if kind == FULL and (x.kind != FULL or x.place in self.own):
+        if kind == ROW and x.kind == SCALAR:
+            x = self.line("copy", ROW, x)
+        elif kind == FULL and (x.kind != FULL or x.place in self.own):
             x = self.line("copy", FULL, self.full(x))
         self.own.add(x.place)
         self.outputs.append((kind, x.place))
@@ -274,28 +278,29 @@ class Bytecode:
             free += [found[p] for p in sorted(dying)] if after else []
         return found, total
 
-    def joined(self) -> None:
-        """A product that is only added to something, or summed over rows, is no operation of its own."""
+    def joined(self, firsts: Collection[str], seconds: Collection[str]) -> None:
+        """An operation whose result one other alone reads is done together with that, where there is code for both."""
         read = Counter([place for line in self.lines for place in {*line[2:5]}])
-        products = {line[1]: line for line in self.lines
-                    if line[0] == CODES["mul"] and line[-1] == FULL and read[line[1]] == 1 and line[1] not in self.own}
-        gone = set()
+        waiting: dict[int, list[int]] = {}  # lines by their results
         for line in self.lines:
-            if line[0] == CODES["add"] and line[2] != line[3] and (line[2] in products or line[3] in products):
-                place, other = (line[2], 3) if line[2] in products else (line[3], 2)
-                product = products.pop(place)
-                line[2:8] = [*product[2:4], line[other], *product[5:7], line[other + 3]]
-                line[0] = CODES["mul_add"]
-                gone.add(place)
-            elif line[0] == ROW_SUM and line[2] in products and products[line[2]][5:7] == [STEP, STEP]:
-                gone.add(line[2])
-                a, b = products.pop(line[2])[2:4]
-                line[0], line[2:5] = ROW_DOT, [a, b, a]  # all three are read, for who is free when
-        self.lines = [line for line in self.lines if line[1] not in gone]
+            name, inside = NAMES[line[0]], [i for i in (2, 3) if line[i] in waiting]
+            if name in seconds and line[-1] == FULL and inside and line[2] != line[3]:
+                i = inside[0]
+                first, name = waiting.pop(line[i]), "taken" if (name, i) == ("sub", 3) else name
+                line[2:8] = [*first[2:4], line[5 - i], *first[5:7], line[8 - i]]
+                line[0], first[1] = CODES[f"{NAMES[first[0]]}_{name}"], GONE
+            elif name == "row_sum" and inside and [*waiting[line[2]][:1], *waiting[line[2]][5:7]] == [MUL, STEP, STEP]:
+                first = waiting.pop(line[2])
+                line[0], line[2:5] = ROW_DOT, [*first[2:4], first[2]]  # all three are read, for who is free when
+                first[1] = GONE
+            elif name in firsts and line[-1] == FULL and read[line[1]] == 1 and line[1] not in self.own:
+                waiting[line[1]] = line
+        self.lines = [line for line in self.lines if line[1] != GONE]
 
     def finished(self) -> Bytecode:
         """What depends on no array."""
-        self.joined()
+        self.joined(["mul"], ["add", "sub"])
+        self.joined(PAIRED, PAIRED)
         height = self.height()
         inputs = [(TILE if (kind, n) == (FULL, 1) and height > 1 else kind, *more, n, each)
                   for kind, *more, n, each in self.inputs]
@@ -353,7 +358,6 @@ RULES: dict[str, Callable] = {  # the op's name -> its register, from registers 
     "rsqrt": lambda p, x: p("div", 1.0, p("sqrt", x)),
     "leaky_relu": lambda p, x, slope: p("leak", x, x, slope),
     "leaky_relu_grad": lambda p, grad, x, slope: p("leak", grad, x, slope),
-    "sigmoid": lambda p, x: p("div", 1.0, p("add", p("exp", p("mul", x, -1.0)), 1.0)),
     "pow": power,
     "softmax": softmax,
     "log_softmax": log_softmax,

@@ -1,8 +1,9 @@
 """exp, log, tanh and erf of 16 float32 at a time, as LLVM instructions: within 2 units in the last place of float64.
 
-Each is a polynomial where it bends little, and elsewhere made of exp. Polynomials interpolate at Chebyshev's points, of
-functions from which the terms that float32 has exactly are taken out first. NaN, infinities and what lies beyond the
-range of float32 give what NumPy gives. Source: Muller, Elementary Functions, 3rd edition, chapters 3 and 11.
+exp(x) is a power of two times exp(r), where r is small and a polynomial does; erf, and tanh of large numbers, are made
+of exp(x) - 1, which loses nothing near 0. Polynomials interpolate at Chebyshev's points, of functions from which the
+terms that float32 has exactly are taken out first. NaN, infinities and what lies beyond the range of float32 give what
+NumPy gives. Source: Muller, Elementary Functions, 3rd edition, chapters 3 and 11.
 Read next: `clusters.py`.
 """
 
@@ -13,7 +14,7 @@ import math
 import numpy as np
 
 from .jit import ir
-from .llvm import INT, LANES, VECTOR, filled, multiply_add
+from .llvm import INT, LANES, VECTOR, WIDE, filled, multiply_add
 from .vectors import called
 
 WHOLE = ir.VectorType(INT, LANES)
@@ -36,12 +37,23 @@ def series(terms, x: float) -> float:
     return math.fsum(term * x**k for k, term in enumerate(terms))
 
 
-# (exp(x) - 1 - x) / x**2;  (log(1 + x) - x + x**2 / 2) / x**3;  (tanh(x) - x) / x**3 and erf(x) / x - 1, of x**2
+def weighted(degree: int) -> list[float]:
+    """-log(1 - erf(x)) / x, less its value at 0, which comes first: x times that is what exp is taken of for erf. As
+    good as erf needs it, which gets less with x. By least squares."""
+    points = OVER / 2 * (1 - np.cos(np.pi * (np.arange(200) + 0.5) / 200))
+    powers = np.array([-math.log(math.erfc(x)) if x > 0.5 else -math.log1p(-math.erf(x)) for x in points.tolist()])
+    need = points / np.expm1(powers)
+    fit = np.polynomial.Chebyshev.fit(points, powers / points, degree, domain=[0, OVER], w=need)
+    first, *rest = fit.convert(kind=np.polynomial.Polynomial).coef.tolist()
+    rounded = float(np.float32(first))
+    return [rounded, first - rounded, *rest]
+
+
+# (exp(x) - 1 - x) / x**2;  (log(1 + x) - x + x**2 / 2) / x**3;  (tanh(x) - x) / x**3, of x**2
 EXP = interpolated(lambda x: series([1 / math.factorial(k + 2) for k in range(20)], x), -LN2 / 2, LN2 / 2, 4)
 LOG = interpolated(lambda x: series([(-1) ** k / (k + 3) for k in range(80)], x), 0.5**0.5 - 1, 2**0.5 - 1, 8)
 TANH = interpolated(lambda s: (math.tanh(s**0.5) - s**0.5) / s**1.5, 0, BENT**2, 4)
-ERF = interpolated(lambda s: math.erf(s**0.5) / s**0.5 - 1, 0, 1, 5)
-ERFC = interpolated(lambda x: math.log(math.erfc(x + 1)), 0, OVER - 1, 8)  # its logarithm, from 1 on
+ERF = weighted(8)
 
 
 def polynomial(builder, factors: list[float], x):
@@ -70,6 +82,16 @@ def power_of_two(builder, n):
     return builder.bitcast(builder.shl(builder.add(n, whole(BIAS)), whole(FRACTION)), VECTOR)
 
 
+def times_power_of_two(builder, x, added):
+    """x * 2**n, rounded once, of n + ROUNDER; by two powers of two, since 2**n alone may leave float32."""
+    if WIDE:
+        n, mask = builder.fsub(added, filled(ROUNDER)), ir.IntType(LANES)
+        return called(builder, "llvm.x86.avx512.mask.scalef.ps.512", VECTOR, x, n, x, mask(-1), INT(4))
+    n = builder.sub(builder.bitcast(added, WHOLE), whole(int(np.float32(ROUNDER).view("i4"))))
+    half = builder.ashr(n, whole(1))
+    return builder.fmul(builder.fmul(x, power_of_two(builder, half)), power_of_two(builder, builder.sub(n, half)))
+
+
 def size_of(builder, x):
     return called(builder, f"llvm.fabs.v{LANES}f32", VECTOR, x)
 
@@ -78,29 +100,35 @@ def with_sign(builder, x, sign):
     return called(builder, f"llvm.copysign.v{LANES}f32", VECTOR, x, sign)
 
 
-def exp_in_parts(builder, x):
-    """(exp(r), n) with x = n * log(2) + r, where r is less than half of log(2)."""
+def remainder(builder, x):
+    """(x - n log(2), n + ROUNDER), where the first is at most half of log(2). Right for small n."""
     added = multiply_add(builder, x, filled(1 / LN2), filled(ROUNDER))
-    n = builder.sub(builder.bitcast(added, WHOLE), whole(int(np.float32(ROUNDER).view("i4"))))
-    times, high = builder.fsub(added, filled(ROUNDER)), float(np.float32(LN2))
-    r = multiply_add(builder, times, filled(-high), x)
-    r = multiply_add(builder, times, filled(high - LN2), r)
-    found = multiply_add(builder, builder.fmul(polynomial(builder, EXP, r), r), r, r)
-    return builder.fadd(found, filled(1)), n
+    return multiply_add(builder, builder.fsub(added, filled(ROUNDER)), filled(-float(np.float32(LN2))), x), added
 
 
-def exp_between(builder, x):
-    """Where the result is surely within float32, or NaN."""
-    found, n = exp_in_parts(builder, x)
-    return builder.fmul(found, power_of_two(builder, n))
+def small_exp(builder, r):
+    """exp(r) - 1"""
+    return multiply_add(builder, builder.fmul(polynomial(builder, EXP, r), r), r, r)
 
 
 def exp(builder, x):
-    """By two powers of two, since 2**n alone may leave float32."""
-    found, n = exp_in_parts(builder, kept(builder, x, -104.0, 89.0))  # 0 and infinity are beyond
-    half = builder.ashr(n, whole(1))
-    found = builder.fmul(found, power_of_two(builder, half))
-    return builder.fmul(found, power_of_two(builder, builder.sub(n, half)))
+    x = kept(builder, x, -104.0, 89.0)  # 0 and infinity are beyond
+    r, added = remainder(builder, x)
+    r = multiply_add(builder, builder.fsub(added, filled(ROUNDER)), filled(float(np.float32(LN2)) - LN2), r)
+    return times_power_of_two(builder, builder.fadd(small_exp(builder, r), filled(1)), added)
+
+
+def exp_less_one(builder, x):
+    """exp(x) - 1 where |x| is below 30, or NaN: 2**n * (exp(r) - 1) + 2**n - 1."""
+    r, added = remainder(builder, x)
+    power = builder.add(builder.shl(builder.bitcast(added, WHOLE), whole(FRACTION)), whole(BIAS << FRACTION))
+    power = builder.bitcast(power, VECTOR)
+    return multiply_add(builder, power, small_exp(builder, r), builder.fsub(power, filled(1)))
+
+
+def sigmoid(builder, x):
+    grown = builder.fadd(exp(builder, builder.fneg(x)), filled(1))
+    return builder.fdiv(filled(1), grown)
 
 
 def log(builder, x):
@@ -125,14 +153,13 @@ def tanh(builder, x):
     size, s = size_of(builder, x), builder.fmul(x, x)
     small = multiply_add(builder, builder.fmul(s, polynomial(builder, TANH, s)), x, x)
     least = at_most(builder, size, ONE)
-    grown = builder.fadd(exp_between(builder, builder.fadd(least, least)), filled(1))
+    grown = builder.fadd(exp_less_one(builder, builder.fadd(least, least)), filled(2))
     large = builder.fsub(filled(1), builder.fdiv(filled(2), grown))
     return with_sign(builder, builder.select(builder.fcmp_ordered("<", size, filled(BENT)), small, large), x)
 
 
 def erf(builder, x):
-    size, s = size_of(builder, x), builder.fmul(x, x)
-    small = multiply_add(builder, polynomial(builder, ERF, s), x, x)
-    beyond = builder.fsub(at_most(builder, size, OVER), filled(1))
-    large = builder.fsub(filled(1), exp_between(builder, polynomial(builder, ERFC, beyond)))
-    return builder.select(builder.fcmp_ordered("<", size, filled(1)), small, with_sign(builder, large, x))
+    """1 - exp(-p(|x|))"""
+    size, (factor, *factors) = at_most(builder, size_of(builder, x), OVER), [-y for y in ERF]
+    power = multiply_add(builder, size, filled(factor), builder.fmul(size, polynomial(builder, factors, size)))
+    return with_sign(builder, exp_less_one(builder, power), x)

@@ -102,7 +102,7 @@ def test_this_machine_is_of_a_family():
 
 @pytest.mark.slow
 def test_the_convolutions_of_avx2_are_proved_too(tmp_path):
-    """What the tests of convolutions and of loops ask, of kernels compiled as on a machine without AVX-512."""
+    """What the tests of convolutions, loops and clusters ask, of kernels compiled as on a machine without AVX-512."""
     here = codegen.get_host_cpu_features()
     if "+avx2" not in here or "+fma" not in here:
         pytest.skip("this processor has no AVX2")
@@ -110,7 +110,7 @@ def test_the_convolutions_of_avx2_are_proved_too(tmp_path):
     environment = {**os.environ, "NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": features,
                    "MINFLOW_KERNELS": str(tmp_path)}
     program = "from minflow.machine import llvm; assert not llvm.WIDE; import pytest, sys; sys.exit(pytest.main())"
-    names = "machine_convolutions", "blocks_convolutions", "loops"
+    names = "machine_convolutions", "blocks_convolutions", "loops", "clusters"
     files = [str(Path(__file__).with_name(f"test_{name}.py")) for name in names]
     done = subprocess.run([sys.executable, "-c", program, "-q", "-n0", *files],
                           env=environment, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=600)

@@ -11,12 +11,11 @@ from collections.abc import Callable, Sequence
 from ..core.ir import Node, Value
 from .uses import Uses
 
-STEADY = 1 << 20  # bytes of an input: to copy so much costs less than to leave a call of many nodes
-
 
 def is_steady(value: Value, uses: Uses) -> bool:
     """Does a kernel of the machine read this input, and is it worth a fixed place?"""
-    return value.spec.nbytes <= STEADY and any([uses.graph.nodes[i].op.steps for i, _ in uses.reads.get(value, ())])
+    read_by = [uses.graph.nodes[i].op.steps for i, _ in uses.reads.get(value, ())]
+    return value.spec.nbytes <= max([steps.steady for steps in read_by if steps is not None], default=0)
 
 
 def memory_of(calls: Sequence[Callable]) -> int:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import byte_bounds
 
 from ..core.op import Op
 from ..core.spec import spec_of
@@ -40,11 +41,11 @@ class Call:
     written.  moves: of each array, words, which one of them, and bytes from where it begins.  memory: the room."""
 
     def __init__(self, steps: list[Step], arrays: Sequence, results: list[tuple], memory: np.ndarray):
-        spans = [(at(a), at(a) + a.nbytes) if isinstance(a, np.ndarray) else (0, 0) for a in arrays]
+        spans = [byte_bounds(a) if isinstance(a, np.ndarray) and a.size else (0, 0) for a in arrays]
         self.results, self.memory = results, memory
-        self.moves = [[(step.words, int(i), int(step.words[i]) - first)
+        self.moves = [[(step.words, int(i), int(step.words[i]) - at(a))
                        for step in steps for i in np.flatnonzero((step.words >= first) & (step.words < end))]
-                      for first, end in spans]
+                      for a, (first, end) in zip(arrays, spans)]
         self.refused = [step.refused for step in steps if step.refused is not None]
         constant = [tuple([a for a in step.holds if not any(first <= at(a) < end for first, end in spans)])
                     for step in steps]
@@ -52,7 +53,7 @@ class Call:
         tables = [a for holds in constant for a in holds if a.dtype == np.int64]
         ends = sorted([span for span in spans if span[0] < span[1]])
         self.may_be_kept = (
-            all([a.flags.c_contiguous for a in arrays if isinstance(a, np.ndarray)])
+            all([moves or a.flags.c_contiguous for a, moves in zip(arrays, self.moves) if isinstance(a, np.ndarray)])
             and all([end <= first for (_, end), (first, _) in zip(ends, ends[1:])])  # each address is in one array
             and not any([((t >= first) & (t < end)).any() for t in tables for first, end in ends]))
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import partial
 
 import numpy as np
 
 from .cluster_loops import CODES, operating
-from .clusters import FULL, MASK, ROW, Bytecode
+from .clusters import FULL, ROW, Bytecode
 from .llvm import LANES
 from .shared import publish
 from .steps import Room, Step, instruction, run_routine, word_at
@@ -173,19 +172,3 @@ def sum_to(arrays: Sequence, outs: Sequence, room: Room, shape: tuple) -> list[S
     if not flat(x, out) or x.ndim <= len(shape) or x.shape[x.ndim - len(shape) :] != shape or width < 2 or not x.size:
         return None
     return [sum_rows(-(-width // COLUMNS), x, out, x.size // width, width, COLUMNS)]
-
-
-def triangle(lower: bool, arrays: Sequence, outs: Sequence, room: Room, diagonal: int) -> list[Step] | None:
-    """Of small matrices, which a mask is kept for."""
-    (x,), (out,) = arrays, outs
-    rows, columns = out.shape[-2:]
-    if not flat(x, out) or not 0 < rows * columns <= CHUNK:
-        return None
-    mask = np.tri(rows, columns, diagonal if lower else diagonal - 1, bool) == lower
-    bytecode = Bytecode(out.size // columns, columns)
-    operands = [bytecode.input(mask, MASK, rows), bytecode.input(0, FULL, bytecode.rows), 0.0]
-    bytecode.output(bytecode("where", *operands), FULL)
-    return bytecode.finished().steps([x], [out], room)
-
-
-tril, triu = partial(triangle, True), partial(triangle, False)

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
 from ..core.ops.checks import FROM_THE_END
 from ..core.ops.shape import parts_of_padded
 from .cluster_loops import put_word
+from .clusters import FULL, MASK, Bytecode
 from .jit import inlined
 from .llvm import LANES, copy_turned, number_at, put
 from .shared import publish
@@ -328,3 +330,18 @@ def topk(arrays: Sequence, outs: Sequence, room: Room, k: int, axis: int, descen
         return None
     some = max(1, CHUNK // 4 // n)
     return [first_of_rows(-(-(x.size // n) // some), x, *outs, x.size // n, n, k, descending, some)]
+
+def triangle(lower: bool, arrays: Sequence, outs: Sequence, room: Room, diagonal: int) -> list[Step] | None:
+    """Of small matrices, which a mask is kept for."""
+    (x,), (out,) = arrays, outs
+    rows, columns = out.shape[-2:]
+    if not whole(x, out) or x.dtype != np.float32 or not 0 < rows * columns <= CHUNK:
+        return None
+    mask = np.tri(rows, columns, diagonal if lower else diagonal - 1, bool) == lower
+    bytecode = Bytecode(out.size // columns, columns)
+    operands = [bytecode.input(mask, MASK, rows), bytecode.input(0, FULL, bytecode.rows), 0.0]
+    bytecode.output(bytecode("where", *operands), FULL)
+    return bytecode.finished().steps([x], [out], room)
+
+
+tril, triu = partial(triangle, True), partial(triangle, False)

@@ -41,12 +41,11 @@ STEPS: dict[Op, str] = {op: module for module, ops in {
     "norm": (norm.batch_norm, norm.batch_norm_grad),
     "row_norms": (norms.layer_norm, norms.layer_norm_grad, norms.group_norm, norms.group_norm_grad),
     "moving": (shape.clone, shape.cat, shape.pad, index.take, index.gather, index.scatter_add, reduce.cumsum,
-               sort.topk),
+               index.tril, index.triu, sort.topk),
     "pool": (pool.max_pool2d, pool.max_pool2d_grad),
     "clusters": CLUSTERS,
     "elementwise": (elementwise.add, elementwise.sub, elementwise.mul, elementwise.erf, elementwise.relu,
-                    elementwise.relu_grad, activation.relu6, activation.relu6_grad, shape.sum_to, index.tril,
-                    index.triu),
+                    elementwise.relu_grad, activation.relu6, activation.relu6_grad, shape.sum_to),
     "cross_entropy": (softmax.softmax_cross_entropy, softmax.softmax_cross_entropy_grad),
     "dropout": (random.dropout,),
     "recurrent": (rnn.rnn, rnn.rnn_grad, lstm.lstm, lstm.lstm_grad, gru.gru, gru.gru_grad),
@@ -59,7 +58,8 @@ ALSO_EAGER: dict[Op, Callable[..., bool] | None] = {  # of these, where eager is
     elementwise.erf: lambda x: x.size >= LEAST,
     activation.relu6_grad: lambda x, y: np.size(x) >= LEAST,
     shape.clone: lambda x: x.__class__ is np.ndarray and x.size >= LEAST and x.itemsize in x.strides[:-1],  # turned
-    **dict.fromkeys((index.gather, index.scatter_add, reduce.cumsum, sort.topk)),
+    **dict.fromkeys((index.gather, index.scatter_add, sort.topk)),
+    reduce.cumsum: lambda x: x.size >= LEAST,
     **dict.fromkeys((elementwise.add, elementwise.sub, elementwise.mul), lambda x, y: (
         x.__class__ is y.__class__ is np.ndarray and x.ndim > 2 and x.size >= LEAST and y.size == x.shape[1]
         and not 4 < x[0, 0].size < 256 and x[0, 0].size > 1)),  # NumPy goes along planes of other sizes as quickly
@@ -109,7 +109,8 @@ def bring_in(eager: bool) -> None:
         builder = builder_of(op)
         if module not in ONLY_IN_PLANS or op in ALSO_EAGER:
             at_once = either(partial(by_steps, op, builder), op.kernel, ALSO_EAGER.get(op))
-        op.steps = InPlans(builder, at_once, PLAIN[op] if op in ONCE else None)
+        steady = 1 << 16 if module == "moving" else 1 << 20  # to copy is nearly all that those do
+        op.steps = InPlans(builder, at_once, PLAIN[op] if op in ONCE else None, steady)
         if eager:
             op.kernel = at_once
 
@@ -121,10 +122,11 @@ def builder_of(op: Op) -> Callable:
 class InPlans:
     """What a plan takes of an op. It is called for the steps of arrays that stay where they are, and gives None where
     they do not fit.  at_once: a kernel, for arrays that are new at each call.  once: that of NumPy, if it is one call.
+    steady: bytes that are copied, where they are new at each call: that costs less than to leave a call of many nodes.
     """
 
-    def __init__(self, builder: Callable, at_once: Callable, once: Callable | None = None):
-        self.builder, self.at_once, self.once = builder, at_once, once
+    def __init__(self, builder: Callable, at_once: Callable, once: Callable | None = None, steady: int = 1 << 20):
+        self.builder, self.at_once, self.once, self.steady = builder, at_once, once, steady
 
     def __call__(self, arrays: Sequence, outs: Sequence[np.ndarray], **attrs: Any) -> Any:
         from .steps import Checked, prepared

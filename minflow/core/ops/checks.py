@@ -6,10 +6,13 @@ What specs can tell (shapes, dtypes, axes) is refused before: `rules.py`. Read n
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..base.errors import DivisionError, OutOfRangeError
 from ..spec import spec_of
 from ..where import fail, here
 
+UNSIGNED = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}  # as which negative numbers are huge
 FROM_THE_END = ("indexing", "take", "take_along_dim", "index_fill")  # where -1 is the last one, as in PyTorch
 
 
@@ -23,7 +26,7 @@ def first(xp, numbers, wrong, name: str) -> tuple:
 def check_bounds(xp, by: str, index, size: int, axis: int, x=None) -> None:
     """Refuse an index outside [0, size), or [-size, size) where `by` counts from the end."""
     low = -size if by in FROM_THE_END else 0
-    if index.size and xp.maximum.reduce(index.view(f"u{index.itemsize}"), None) >= size and (  # negative ones are huge
+    if index.size and xp.maximum.reduce(index.view(UNSIGNED[index.itemsize]), None) >= size and (
             low == 0 or index.max() >= size or index.min() < low):
         wrong, at = first(xp, index, (index >= size) | (index < low), "the index")
         if by == "embedding" and x is not None and x.ndim > 1:
@@ -48,7 +51,7 @@ def check_bounds(xp, by: str, index, size: int, axis: int, x=None) -> None:
 def check_labels(xp, name: str, labels, classes: int, ignore_index: int) -> None:
     """Refuse class numbers outside [0, classes) that are not `ignore_index`, naming the first one and where it
     stands."""
-    if not labels.size or xp.maximum.reduce(labels.view(f"u{labels.itemsize}"), None) < classes:  # negative: huge
+    if not labels.size or xp.maximum.reduce(labels.view(UNSIGNED[labels.itemsize]), None) < classes:
         return
     outside, counted = (labels != ignore_index) & ((labels < 0) | (labels >= classes)), labels[labels != ignore_index]
     if not outside.any():

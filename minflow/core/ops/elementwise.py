@@ -18,7 +18,7 @@ from ..spec import Spec, promote, spec_of
 from ..where import fail
 from .checks import check_divisor
 from .compare import eq, ge, gt, le, logical_and, logical_or, lt
-from .rules import LINEAR_1, SPLIT_1, SPLIT_2, broadcast, join, same, settle, single
+from .rules import LINEAR_1, SPLIT_1, SPLIT_2, broadcast, constant, join, same, settle, single
 from .shape import cast, zeros_of
 
 
@@ -524,8 +524,8 @@ def _(xp, x, out=None):
 @single
 def _(xp, x, out=None):
     with silent():
-        t = xp.exp(xp.multiply(x, x.dtype.type(-1), out=out), out=out)  # not negative(): see neg
-        t = xp.add(t, t.dtype.type(1), out=out)
+        t = xp.exp(xp.multiply(x, constant(xp, x.dtype, -1), out=out), out=out)  # not negative(): see neg
+        t = xp.add(t, constant(xp, t.dtype, 1), out=out)
         return xp.reciprocal(t, out=out)
 
 

@@ -8,7 +8,7 @@ from ..op import define, kernel
 from ..spec import Spec, finfo
 from .checks import check_unit
 from .elementwise import log, log1p, maximum, sigmoid
-from .rules import SPLIT_2, alike, broadcast, single
+from .rules import SPLIT_2, alike, broadcast, constant, single
 
 UNIT = dict(low=0.1, high=0.9)
 
@@ -76,5 +76,6 @@ logit_entropy = define(
 def _(xp, x, target, out=None):
     x, target = alike(xp, x, target)
     with silent():
-        tail = xp.log1p(xp.exp(-xp.abs(x)))
-        return xp.add(target * xp.maximum(-x, 0) + (1 - target) * xp.maximum(x, 0), tail, out=out)
+        tail, zero = xp.log1p(xp.exp(-xp.abs(x))), constant(xp, x.dtype, 0)
+        found = target * xp.maximum(-x, zero) + (constant(xp, x.dtype, 1) - target) * xp.maximum(x, zero)
+        return xp.add(found, tail, out=out)

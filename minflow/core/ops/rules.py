@@ -164,6 +164,12 @@ def settle(xp, found, out):
     return out
 
 
+@functools.cache
+def constant(xp, dtype, value: float):
+    """A number as an array, which ufuncs read in half of the time that they take to make one of it."""
+    return xp.asarray(value, dtype)
+
+
 def alike(xp, *inputs):
     """The inputs as arrays of one dtype: a function that is no ufunc of numpy may take a Python number for float64."""
     dtype = next((x.dtype for x in inputs if hasattr(x, "dtype")), "float64")

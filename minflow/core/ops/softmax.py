@@ -63,9 +63,9 @@ softmax = define(
 def _(xp, x, dim, out=None):
     out, axis = xp.empty(x.shape, x.dtype) if out is None else out, dim if x.ndim else None
     with silent():
-        xp.subtract(x, x.max(axis, keepdims=True, initial=-xp.inf), out=out)
+        xp.subtract(x, xp.maximum.reduce(x, axis, keepdims=True, initial=-xp.inf), out=out)
         xp.exp(out, out=out)
-        return xp.divide(out, out.sum(axis, keepdims=True), out=out)
+        return xp.divide(out, xp.add.reduce(out, axis, keepdims=True), out=out)
 
 
 log_softmax = define(
@@ -82,8 +82,8 @@ log_softmax = define(
 def _(xp, x, dim, out=None):
     out, axis = xp.empty(x.shape, x.dtype) if out is None else out, dim if x.ndim else None
     with silent():
-        xp.subtract(x, x.max(axis, keepdims=True, initial=-xp.inf), out=out)
-        return xp.subtract(out, xp.log(xp.exp(out).sum(axis, keepdims=True)), out=out)
+        xp.subtract(x, xp.maximum.reduce(x, axis, keepdims=True, initial=-xp.inf), out=out)
+        return xp.subtract(out, xp.log(xp.add.reduce(xp.exp(out), axis, keepdims=True)), out=out)
 
 
 # ---- what the losses share: scores as rows, and which labels count ------------------------------------------------

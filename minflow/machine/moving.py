@@ -331,6 +331,7 @@ def topk(arrays: Sequence, outs: Sequence, room: Room, k: int, axis: int, descen
     some = max(1, CHUNK // 4 // n)
     return [first_of_rows(-(-(x.size // n) // some), x, *outs, x.size // n, n, k, descending, some)]
 
+
 def triangle(lower: bool, arrays: Sequence, outs: Sequence, room: Room, diagonal: int) -> list[Step] | None:
     """Of small matrices, which a mask is kept for."""
     (x,), (out,) = arrays, outs

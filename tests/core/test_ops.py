@@ -10,7 +10,7 @@ import math
 import numpy as np
 import pytest
 
-import minflow  # noqa: F401  (defines every op)
+import minflow.optim  # noqa: F401  (with minflow, defines every op)
 from minflow.core.infer import consult, data_dependent
 from minflow.core.autograd import grad
 from minflow.core.door import apply

@@ -38,18 +38,20 @@ def relu6_grad(builder, x, y):
 
 def pair(first: str, second: str) -> Callable:
     """Of three vectors: of the first two, then of that and the third; "taken" is the third less it. Products that are
-    added are rounded once."""
-    def body(builder, a, b, c):
-        if first == "mul" and second != "mul":
-            a, c = builder.fneg(a) if second == "taken" else a, builder.fneg(c) if second == "sub" else c
+    added are rounded once. Of two, where the second is a function."""
+    def body(builder, a, b, *c):
+        if first == "mul" and second in ("add", "sub", "taken"):
+            a, c = builder.fneg(a) if second == "taken" else a, builder.fneg(*c) if second == "sub" else c[0]
             return llvm.multiply_add(builder, a, b, c)
         found = getattr(builder, "f" + first)(a, b)
-        return builder.fsub(c, found) if second == "taken" else getattr(builder, "f" + second)(found, c)
+        if second in AFTER:
+            return getattr(elementary, second)(builder, found)
+        return builder.fsub(*c, found) if second == "taken" else getattr(builder, "f" + second)(found, *c)
 
     return body
 
 
-PAIRED = "add", "sub", "mul"
+PAIRED, AFTER = ("add", "sub", "mul"), {"exp": ("sub", "mul"), "erf": ("mul",)}  # what a function is done after
 BODIES: dict[str, tuple[int, Callable]] = {  # (how many operands, vectors to a vector)
     "copy": (1, lambda builder, x: x),
     "add": (2, lambda builder, x, y: builder.fadd(x, y)),
@@ -66,6 +68,7 @@ BODIES: dict[str, tuple[int, Callable]] = {  # (how many operands, vectors to a 
     "where": (3, lambda builder, mask, x, y: builder.select(
         builder.fcmp_ordered("==", mask, llvm.filled(0)), y, x)),
     **{f"{first}_{second}": (3, pair(first, second)) for first in PAIRED for second in (*PAIRED, "taken")},
+    **{f"{first}_{second}": (2, pair(first, second)) for second, firsts in AFTER.items() for first in firsts},
     "leak": (3, lambda builder, grad, x, slope: builder.select(
         builder.fcmp_ordered(">", x, llvm.filled(0)), grad, builder.fmul(grad, slope))),
     "abs": (1, elementary.size_of),

@@ -20,8 +20,9 @@ import numpy as np
 from ..compiler.fusion import clusters as fusion
 from ..core.ir import Value, outputs_of
 from .cluster_loops import (
-    AGAIN, BODIES, BY_ROW, CODES, MUL, NAMES, PAIRED, ROW_DOT, ROW_MAX, ROW_SUM, SPREAD, STEP, copy_in, copy_out,
-    masks_in, most_of_rows, operand, operating, put_word, spread_rows, step_in_row, sum_columns, sum_products, sum_rows,
+    AFTER, AGAIN, BODIES, BY_ROW, CODES, MUL, NAMES, PAIRED, ROW_DOT, ROW_MAX, ROW_SUM, SPREAD, STEP, copy_in,
+    copy_out, masks_in, most_of_rows, operand, operating, put_word, spread_rows, step_in_row, sum_columns,
+    sum_products, sum_rows,
 )
 from .conv import BYTES
 from .jit import float32
@@ -283,15 +284,17 @@ class Bytecode:
         read = Counter([place for line in self.lines for place in {*line[2:5]}])
         waiting: dict[int, list[int]] = {}  # lines by their results
         for line in self.lines:
-            name, inside = NAMES[line[0]], [i for i in (2, 3) if line[i] in waiting]
-            if name in seconds and line[-1] == FULL and inside and line[2] != line[3]:
-                i = inside[0]
-                first, name = waiting.pop(line[i]), "taken" if (name, i) == ("sub", 3) else name
-                line[2:8] = [*first[2:4], line[5 - i], *first[5:7], line[8 - i]]
-                line[0], first[1] = CODES[f"{NAMES[first[0]]}_{name}"], GONE
-            elif name == "row_sum" and inside and [*waiting[line[2]][:1], *waiting[line[2]][5:7]] == [MUL, STEP, STEP]:
-                first = waiting.pop(line[2])
+            name, i = NAMES[line[0]], 2 if line[2] in waiting else 3
+            first = waiting.get(line[i])
+            together = first and f"{NAMES[first[0]]}_{'taken' if (name, i) == ('sub', 3) else name}"
+            if together in CODES and name in seconds and line[-1] == FULL and (name in AFTER or line[2] != line[3]):
+                third, step = (first[2], 0) if name in AFTER else (line[5 - i], line[8 - i])
+                line[0], line[2:8] = CODES[together], [*first[2:4], third, *first[5:7], step]
+                del waiting[first[1]]
+                first[1] = GONE
+            elif name == "row_sum" and first and [first[0], *first[5:7]] == [MUL, STEP, STEP]:
                 line[0], line[2:5] = ROW_DOT, [*first[2:4], first[2]]  # all three are read, for who is free when
+                del waiting[first[1]]
                 first[1] = GONE
             elif name in firsts and line[-1] == FULL and read[line[1]] == 1 and line[1] not in self.own:
                 waiting[line[1]] = line
@@ -300,7 +303,7 @@ class Bytecode:
     def finished(self) -> Bytecode:
         """What depends on no array."""
         self.joined(["mul"], ["add", "sub"])
-        self.joined(PAIRED, PAIRED)
+        self.joined(PAIRED, [*PAIRED, *AFTER])
         height = self.height()
         inputs = [(TILE if (kind, n) == (FULL, 1) and height > 1 else kind, *more, n, each)
                   for kind, *more, n, each in self.inputs]

@@ -205,6 +205,8 @@ PAIRS = {
     "sub_sub": lambda x, y, z: x - y - z, "sub_mul": lambda x, y, z: (x - y) * z,
     "mul_add": lambda x, y, z: z + x * y, "mul_taken": lambda x, y, z: z - x * y,
     "mul_sub": lambda x, y, z: x * y - z, "mul_mul": lambda x, y, z: z * (x * y),
+    "sub_exp": lambda x, y, z: (x - z).exp(), "mul_exp": lambda x, y, z: (x * z).exp(),
+    "mul_erf": lambda x, y, z: (z * x).erf(),
 }  # fmt: skip
 
 

@@ -10,7 +10,7 @@ import math
 import numpy as np
 import pytest
 
-import minflow.optim  # noqa: F401  (with minflow, defines every op)
+import minflow  # noqa: F401  (defines the ops; those of optimizers are imported when they are used)
 from minflow.core.infer import consult, data_dependent
 from minflow.core.autograd import grad
 from minflow.core.door import apply
@@ -18,6 +18,7 @@ from minflow.core.functions.creation import from_numpy
 from minflow.core.base.errors import TraceError
 from minflow.core.ir import NUMBERS
 from minflow.core.op import OPS
+from minflow.core.ops import update, update_adaptive, update_moments  # noqa: F401
 from minflow.core.ops.examples import Maker, cases
 from minflow.core.rebind import contiguous
 from minflow.core.spec import float64, spec_of

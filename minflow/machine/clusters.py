@@ -245,8 +245,9 @@ class Bytecode:
 
     def height(self) -> int:
         """Rows of a block: whole vectors where that goes, and within one period of each input. A single operation
-        keeps nothing in the first cache, and needs no blocks."""
-        most = max(1, (CHUNK[1] if len(self.lines) == 1 else BLOCK) // self.columns)
+        on what is read where it stands keeps nothing in the first cache, and needs no blocks."""
+        copied = any([kind == MASK or kind == FULL and (n == 1 or each > 1) for kind, _, n, each in self.inputs])
+        most = max(1, (CHUNK[1] if len(self.lines) == 1 and not copied else BLOCK) // self.columns)
         repeated = math.gcd(*[n for kind, _, n, each in self.inputs
                               if kind in (ROW, FULL, MASK) and each == 1 < n < self.rows])
         whole = LANES // math.gcd(LANES, self.columns)

@@ -98,3 +98,18 @@ def test_copies_of_views(dtype):
                  np.broadcast_to(x[:, :1], x.shape)):
         same(OPS["clone"].kernel(view), view)
         same(OPS["clone"].kernel(view, out=out_or_none(view, True)), view)
+
+
+@pytest.mark.parametrize("shape, dim", [((0, 3), 0), ((0, 3), 1), ((3, 0), 1), ((3, 0), 0), ((2, 0, 3), 2)])
+def test_gather_where_there_is_nothing(shape, dim):
+    x, index = flow.zeros(shape, requires_grad=True), flow.zeros(shape, dtype=flow.int64)
+    found = x.gather(dim, index)
+    assert found.shape == shape
+    found.sum().backward()
+    assert x.grad.shape == shape
+
+
+def test_pad_by_nothing_takes_any_number():
+    x = flow.tensor([1, 2], dtype=flow.int8)
+    found = flow.nn.functional.pad(x, (0, 0), value=float("nan"))
+    assert found.tolist() == [1, 2] and found.data_ptr() != x.data_ptr()

@@ -216,7 +216,7 @@ def in_row(xp, by: str, x, index, dim: int):
     place = index if steps[dim] == 1 else index * steps[dim]
     for d, n in enumerate(index.shape):
         if d != dim and n > 1:
-            place = place + xp.arange(0, n * steps[d], steps[d]).reshape((-1,) + (1,) * (index.ndim - 1 - d))
+            place = place + (xp.arange(n) * steps[d]).reshape((-1,) + (1,) * (index.ndim - 1 - d))
     return place
 
 

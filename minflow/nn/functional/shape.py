@@ -49,7 +49,9 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         if before < 0 or after < 0:
             out = out.narrow(axis, max(-before, 0), size - max(-before, 0) - max(-after, 0))
         around[axis] = max(before, 0), max(after, 0)
-    return padded(out, widths=tuple(around), value=0 if value is None else value)  # never a view of the input
+    if all(n <= 0 for n in widths):
+        return out.clone()  # never a view of the input, whatever the value
+    return padded(out, widths=tuple(around), value=0 if value is None else value)
 
 
 @composite("normalize")

@@ -382,7 +382,7 @@ def between(a: Group, b: Group) -> bool:
 
 def clusters(graph: Graph) -> Graph:
     """With one node for each group of neighbours that can run together."""
-    graph = recomputed(graph)  # before, since what a cluster computes again costs nothing
+    graph = recomputed(graph, fused=True)  # before, since what a cluster computes again costs nothing
     groups = Groups(graph)
     for node in graph.nodes:
         for x in groups.reads(node):

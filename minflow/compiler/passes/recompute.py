@@ -13,9 +13,9 @@ CHEAP = frozenset({"add", "sub", "mul", "neg", "relu"})
 SMALL = 1 << 16  # bytes: to keep less than this costs less than one more call
 
 
-def recomputed(graph: Graph) -> Graph:
+def recomputed(graph: Graph, fused: bool = False) -> Graph:
     """The graph with such values computed a second time in backward, while what they are made of is still there; the
-    same graph if that saves no bytes."""
+    same graph if that saves no bytes. fused: in any case, since clusters read and write less of them."""
     turn = next((i for i, node in enumerate(graph.nodes) if node.phase == "backward"), None)
     if turn is None:
         return graph
@@ -37,7 +37,7 @@ def recomputed(graph: Graph) -> Graph:
     if not again:
         return graph
     after = with_twins(graph, turn, again)
-    return after if Uses(after).least_bytes() < uses.least_bytes() else graph
+    return after if fused or Uses(after).least_bytes() < uses.least_bytes() else graph
 
 
 def at_hand(x: Value, graph: Graph, uses: Uses, again: dict) -> int:

@@ -167,7 +167,7 @@ CAPS = {
     "onnx.forms": 822,          # a table of ops in another system's words; each is read alone
     "accepted": 380,            # names for other machines: answered for one process and one CPU, or refused
     "compat": 170,              # programs of OneFlow and PyTorch, unchanged
-    "machine": 6168,            # vectors, micro-kernels, products by them, loops over planes, steps and who runs them
+    "machine": 6190,            # vectors, micro-kernels, products by them, loops over planes, steps and who runs them
     "exercises": 3235,          # the checker, the teacher's tools, translations
     "exercises.lessons": None,  # an exercise is one file that is read alone
     "face": 1660,               # minflow/__init__.py, the namespaces of one screen each, the command line

@@ -247,7 +247,8 @@ class Bytecode:
         """Rows of a block: whole vectors where that goes, and within one period of each input. A single operation
         on what is read where it stands keeps nothing in the first cache, and needs no blocks."""
         copied = any([kind == MASK or kind == FULL and (n == 1 or each > 1) for kind, _, n, each in self.inputs])
-        most = max(1, (CHUNK[1] if len(self.lines) == 1 and not copied else BLOCK) // self.columns)
+        wide = [line for line in self.lines if line[-1] == FULL or line[0] >= SPREAD]
+        most = max(1, (CHUNK[1] if len(wide) == 1 and not copied else BLOCK) // self.columns)
         repeated = math.gcd(*[n for kind, _, n, each in self.inputs
                               if kind in (ROW, FULL, MASK) and each == 1 < n < self.rows])
         whole = LANES // math.gcd(LANES, self.columns)
@@ -353,6 +354,15 @@ def power(p, x, exponent):
     return found if exponent == 2 else p("mul", found, x)
 
 
+def logit_entropy(p, x, target):
+    """log(1 + e) near 0: what 1 + e lost of e is added, by the slope of log."""
+    small = p("exp", p("mul", p("abs", x), -1.0))
+    grown = p("add", small, 1.0)
+    tail = p("add", p("log", grown), p("div", p("sub", small, p("sub", grown, 1.0)), grown))
+    below, above = p("maximum", p("mul", x, -1.0), 0.0), p("maximum", x, 0.0)
+    return p("add", p("add", p("mul", target, below), p("mul", p("sub", 1.0, target), above)), tail)
+
+
 RULES: dict[str, Callable] = {  # the op's name -> its register, from registers and numbers
     **{name: lambda p, *x, name=name: p(name, *x) for name in BODIES},
     "div": div,
@@ -365,6 +375,7 @@ RULES: dict[str, Callable] = {  # the op's name -> its register, from registers 
     "pow": power,
     "softmax": softmax,
     "log_softmax": log_softmax,
+    "logit_entropy": logit_entropy,
 }
 KINDS = {fusion.SCALAR: SCALAR, fusion.ROW: ROW, fusion.FULL: FULL, fusion.MASK: MASK}
 

@@ -1,13 +1,16 @@
-"""The largest number of each window of 2 x 2, and gradients back to where it stood.
+"""The largest number of each window of 2 x 2, and gradients back to where it stood; the mean of whole images.
 
 What it computes: `../core/ops/pool.py`.
 """
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from . import llvm
+from .clusters import FULL, LONGEST, ROW, Bytecode
 from .jit import ir
 from .llvm import INT, LANES, function, number_at, put, word
 from .shared import publish
@@ -118,3 +121,15 @@ def max_pool2d_grad(arrays, outs, room, shape, apart) -> list[Step] | None:
     step = planes_returned(chunks, grad, indices, out, planes, windows, pixels, apart, refused, at_once,
                            scratch=0 if apart else 2 * pixels)
     return [step._replace(refused=refused)]
+
+
+def adaptive_avg_pool2d(arrays, outs, room, output_size) -> list[Step] | None:
+    """Of whole images, each of which is a row of a cluster."""
+    (x,), (out,), pixels = arrays, outs, math.prod(arrays[0].shape[2:])
+    if output_size != (1, 1) or not x.size or pixels > LONGEST or not all(
+            a.dtype == np.float32 and a.flags.c_contiguous for a in (x, out)):
+        return None
+    bytecode = Bytecode(out.size, pixels)
+    found = bytecode.over_row("row_sum", bytecode.input(0, FULL, bytecode.rows))
+    bytecode.output(bytecode("mul", found, 1 / pixels), ROW)
+    return bytecode.finished().steps([x], [out], room)

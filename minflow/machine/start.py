@@ -42,7 +42,7 @@ STEPS: dict[Op, str] = {op: module for module, ops in {
     "row_norms": (norms.layer_norm, norms.layer_norm_grad, norms.group_norm, norms.group_norm_grad),
     "moving": (shape.clone, shape.cat, shape.pad, index.take, index.gather, index.scatter_add, reduce.cumsum,
                index.tril, index.triu, sort.topk),
-    "pool": (pool.max_pool2d, pool.max_pool2d_grad),
+    "pool": (pool.max_pool2d, pool.max_pool2d_grad, pool.adaptive_avg_pool2d),
     "clusters": CLUSTERS,
     "elementwise": (elementwise.add, elementwise.sub, elementwise.mul, elementwise.erf, elementwise.relu,
                     elementwise.relu_grad, activation.relu6, activation.relu6_grad, shape.sum_to),

@@ -229,6 +229,23 @@ def test_what_a_sum_of_products_reads_is_kept(shape):
     near(node, arrays)
 
 
+@pytest.mark.parametrize("size", [1, 17, 5000])
+def test_entropy_of_logits(size):
+    """Near float64 also where log(1 + e) is small, and what NumPy gives where x or the target is infinite or NaN."""
+    entropy = lambda x, y: flow.nn.functional.binary_cross_entropy_with_logits(x, y, reduction="none") * 1  # noqa: E731
+    rng = np.random.default_rng(size)
+    x, y = rng.uniform(-90, 90, size).astype("f4") * rng.random(size).astype("f4") ** 3, rng.random(size).astype("f4")
+    (node,) = clusters_of(entropy, [x, y])
+    a, b = x.astype("f8"), y.astype("f8")
+    wanted = b * np.maximum(-a, 0) + (1 - b) * np.maximum(a, 0) + np.log1p(np.exp(-np.abs(a)))
+    (found,) = computed(node, [x, y])
+    np.testing.assert_allclose(found, wanted, rtol=5e-7)
+    x, y = np.resize(np.array(EDGES, "f4"), size), np.resize(np.array([0, 1, 0.5], "f4"), size)
+    with np.errstate(all="ignore"):
+        (mine,), (wanted,) = computed(node, [x, y]), reference(node, [x, y])
+    np.testing.assert_allclose(mine, wanted, rtol=1e-6, atol=1e-44)
+
+
 @pytest.mark.parametrize("size", [5, 1024, 1025, 5000, 70001])
 def test_nan_and_infinity_are_numpys(size):
     x = np.resize(np.array(EDGES, "f4"), size)

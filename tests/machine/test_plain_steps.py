@@ -11,7 +11,7 @@ import minflow as flow
 from minflow import machine, nn
 from minflow.accepted.threads import Settings
 from minflow.core.op import OPS
-from minflow.machine import cross_entropy, dropout, elementwise
+from minflow.machine import cross_entropy, dropout, elementwise, pool
 from single_steps import run_now, steps_of
 
 SHAPES = [(), (1,), (3,), (16,), (5, 7), (100, 10), (1024,), (1025,), (3, 2000), (40, 1000), (0, 3), (7, 1, 9),
@@ -240,3 +240,24 @@ def training(model, optimizer):
             return loss
 
     return Training()
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 1, 1), (1, 5, 7, 9), (4, 16, 8, 8), (9, 32, 56, 56), (1, 1, 64, 64)])
+def test_the_mean_of_whole_images(shape):
+    x, out = np.random.default_rng(0).standard_normal(shape).astype("f4"), np.empty((*shape[:2], 1, 1), "f4")
+    run_now(steps_of(pool.adaptive_avg_pool2d, [x], [out], output_size=(1, 1)))
+    np.testing.assert_allclose(out, x.mean((2, 3), keepdims=True, dtype="f8"), rtol=1e-5, atol=2e-7)
+    x[0, 0, 0, 0] = np.nan
+    run_now(steps_of(pool.adaptive_avg_pool2d, [x], [out], output_size=(1, 1)))
+    assert np.isnan(out[0, 0]).all() and np.isfinite(out).sum() == out.size - 1
+
+
+def test_other_means_are_numpys():
+    def steps(x, *size):
+        return steps_of(pool.adaptive_avg_pool2d, [x], [np.empty((*x.shape[:2], *size), x.dtype)], output_size=size)
+
+    assert steps(np.ones((2, 3, 8, 8), "f4"), 1, 1) is not None
+    for x in (np.ones((2, 3, 8, 8)), np.ones((2, 3, 65, 64), "f4"), np.ones((0, 3, 8, 8), "f4"),
+              np.ones((2, 3, 8, 8), "f4").transpose(0, 1, 3, 2)[..., ::2]):
+        assert steps(x, 1, 1) is None
+    assert steps(np.ones((2, 3, 8, 8), "f4"), 2, 2) is None

@@ -29,7 +29,7 @@ from ..uses import Uses
 
 UNARY = {"neg", "abs", "square", "sqrt", "rsqrt", "reciprocal", "exp", "log", "tanh", "sigmoid", "erf", "relu", "relu6"}
 BINARY = {"add", "sub", "mul", "div", "maximum", "minimum", "relu_grad", "relu6_grad", "where", "pow",
-          "leaky_relu", "leaky_relu_grad"}
+          "leaky_relu", "leaky_relu_grad", "logit_entropy"}
 OVER_ROWS = {"softmax", "log_softmax"}
 SUMS = {"sum", "sum_to", "mean"}
 WHOLE_VIEWS = {"reshape", "detach"}  # of an array whose numbers lie side by side they are such arrays
@@ -40,7 +40,8 @@ LONGEST = 1 << 12  # columns of a row that a cluster may sum or broadcast along
 SPAN, BESIDE = 128, 16  # nodes: from a cluster's first to its last; between two that share only an input
 OUTPUTS = 8  # of one cluster
 SMALL = 1 << 12  # numbers: a single operation on fewer stays as it is
-SEVERAL = {"sigmoid", "leaky_relu", "leaky_relu_grad", "where"} | OVER_ROWS | SUMS  # but not those of several calls
+# but not those of several calls
+SEVERAL = {"sigmoid", "leaky_relu", "leaky_relu_grad", "logit_entropy", "where"} | OVER_ROWS | SUMS
 
 
 class Operand(NamedTuple):

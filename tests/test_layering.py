@@ -142,7 +142,7 @@ CAPS = {
     "core.messages": 830,       # names, arguments and likely mistakes; runs only then
     "core.backend.fast": 740,   # tuned kernels beside the reference ones, which say what they compute
     "compiler": 255,            # what graphs and jobs share: parts, the cache of plans, free memory, calls of NumPy
-    "compiler.fusion": 1420,    # passes for the machine, and the operations that they bring in
+    "compiler.fusion": 1421,    # passes for the machine, and the operations that they bring in
     "views": 5520,                # 450: the listing of a plan, its roofline, its threads
     "diagnosis": 910,
     "nn": 2360,

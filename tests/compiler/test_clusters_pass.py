@@ -158,3 +158,18 @@ def test_a_small_operation_alone_stays_and_a_large_one_does_not():
     assert ops(clusters(traced(lambda x: x + 1, X))) == ["add"]
     (node,) = clusters(traced(lambda x: x + 1, np.ones((64, 64), "f4"))).nodes
     assert node.op.name == "cluster"
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: x.relu(), lambda x: (x + 1).relu() * 2, lambda x: nn.functional.gelu(x), lambda x: nn.functional.silu(x),
+    lambda x: (x * x + 1).sqrt(), lambda x: (x * 0.5).tanh() * x, lambda x: nn.functional.softmax(x * 2, 1),
+])
+def test_a_gradient_whose_function_nobody_reads(function):
+    """What backward computes again is then computed there alone."""
+    def program(g, x):
+        x = x.detach().requires_grad_()
+        return flow.autograd.grad(function(x), x, g)
+
+    arrays = [np.random.default_rng(seed).standard_normal((200, 200)).astype("f4") for seed in range(2)]
+    graph = traced(program, *arrays)
+    same_bits(graph, clusters(graph), *arrays)

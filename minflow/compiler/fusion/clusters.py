@@ -23,6 +23,7 @@ from ...core.ir import Graph, Node, Value, outputs_of
 from ...core.op import Op, kernel
 from ...core.spec import Spec, bool_, float32
 from ..executor import run_node
+from ..passes.dead_code import dead_code
 from ..passes.recompute import recomputed
 from ..passes.rewrite import rewritten
 from ..uses import Uses
@@ -383,7 +384,7 @@ def between(a: Group, b: Group) -> bool:
 
 def clusters(graph: Graph) -> Graph:
     """With one node for each group of neighbours that can run together."""
-    graph = recomputed(graph, fused=True)  # before, since what a cluster computes again costs nothing
+    graph = dead_code(recomputed(graph, fused=True))  # before, since what a cluster computes again costs nothing
     groups = Groups(graph)
     for node in graph.nodes:
         for x in groups.reads(node):

@@ -113,3 +113,11 @@ def test_pad_by_nothing_takes_any_number():
     x = flow.tensor([1, 2], dtype=flow.int8)
     found = flow.nn.functional.pad(x, (0, 0), value=float("nan"))
     assert found.tolist() == [1, 2] and found.data_ptr() != x.data_ptr()
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32"])
+def test_an_index_of_a_small_dtype_into_a_long_axis(dtype):
+    x = flow.arange(3000).reshape(3, 1000)
+    i, j = (flow.tensor(values, dtype=getattr(flow, dtype)) for values in ([0, 2], [100, 3]))
+    assert x[i.long(), j.long()].tolist() == [100, 2003]
+    assert OPS["ravel_index"].kernel(i.numpy(), j.numpy(), shape=(3, 1000)).tolist() == [100, 2003]

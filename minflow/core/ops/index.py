@@ -164,7 +164,8 @@ def _(xp, *index, shape, by="indexing", out=None):
     for axis in range(len(shape) - 1, -1, -1):
         i = xp.asarray(index[axis])
         check_bounds(xp, by, i, shape[axis], axis)
-        total = total + xp.where(i < 0, i + shape[axis], i).astype("int64") * step
+        i = i.astype("int64")  # the axis may be longer than a small dtype can say
+        total = total + xp.where(i < 0, i + shape[axis], i) * step
         step *= shape[axis]
     if out is None:
         return xp.asarray(total)

@@ -121,3 +121,11 @@ def test_an_index_of_a_small_dtype_into_a_long_axis(dtype):
     i, j = (flow.tensor(values, dtype=getattr(flow, dtype)) for values in ([0, 2], [100, 3]))
     assert x[i.long(), j.long()].tolist() == [100, 2003]
     assert OPS["ravel_index"].kernel(i.numpy(), j.numpy(), shape=(3, 1000)).tolist() == [100, 2003]
+
+
+def test_pad_takes_one_number():
+    x = flow.tensor([[1.0, 2.0]])
+    assert flow.nn.functional.pad(x, (1, 0), value=flow.tensor(3.0)).tolist() == [[3.0, 1.0, 2.0]]
+    for value in (np.ones(2), np.ones(()), "1", [1.0]):
+        with pytest.raises(flow.DTypeError, match=r"pad: value is .*, where a number is wanted(?s:.)*value=1.5"):
+            flow.nn.functional.pad(x, (1, 0), value=value)

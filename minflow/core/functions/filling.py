@@ -34,13 +34,18 @@ def size_of(sizes: tuple, size=None) -> tuple[int, ...]:
     return shape
 
 
+def number_of(number, by: str, name: str, example: str):
+    """What is filled in: a number, or a tensor of one."""
+    if is_tensor(number):
+        return number.item()
+    if not isinstance(number, int | float | complex | np.number | np.bool_):
+        fail(DTypeError, f"{by}: {name} is {number!r}, where a number is wanted", example, **{name: number})
+    return number
+
+
 def full_of(size, number, dtype=None):
     """A tensor of one number, in its own dtype if none is asked for."""
-    if is_tensor(number):
-        number = number.item()
-    elif not isinstance(number, int | float | complex | np.number | np.bool_):
-        what = f"full: fill_value is {number!r}, where a number is wanted"
-        fail(DTypeError, what, "full((2, 3), 1.5)", fill_value=number)
+    number = number_of(number, "full", "fill_value", "full((2, 3), 1.5)")
     if is_tensor(size) and size.ndim:
         what = "full: the size is a tensor, where integers are wanted"
         fail(ShapeError, what, "full_like(tensor, ...), or tensor.shape", size=size)

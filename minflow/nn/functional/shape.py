@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ...core.base.errors import DTypeError, ShapeError
 from ...core.functions.arguments import integer
+from ...core.functions.filling import number_of
 from ...core.ops.shape import pad as padded
 from ...core.tensor import Tensor
 from ...core.where import fail
@@ -51,7 +52,8 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         around[axis] = max(before, 0), max(after, 0)
     if all(n <= 0 for n in widths):
         return out.clone()  # never a view of the input, whatever the value
-    return padded(out, widths=tuple(around), value=0 if value is None else value)
+    value = 0 if value is None else number_of(value, "pad", "value", "pad(x, (1, 1), value=1.5)")
+    return padded(out, widths=tuple(around), value=value)
 
 
 @composite("normalize")

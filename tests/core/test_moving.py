@@ -129,3 +129,5 @@ def test_pad_takes_one_number():
     for value in (np.ones(2), np.ones(()), "1", [1.0]):
         with pytest.raises(flow.DTypeError, match=r"pad: value is .*, where a number is wanted(?s:.)*value=1.5"):
             flow.nn.functional.pad(x, (1, 0), value=value)
+        with pytest.raises(flow.DTypeError, match="a number is wanted"):
+            flow.nn.functional.pad(x, (), value=value)

@@ -50,9 +50,9 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         if before < 0 or after < 0:
             out = out.narrow(axis, max(-before, 0), size - max(-before, 0) - max(-after, 0))
         around[axis] = max(before, 0), max(after, 0)
-    if all(n <= 0 for n in widths):
-        return out.clone()  # never a view of the input, whatever the value
     value = 0 if value is None else number_of(value, "pad", "value", "pad(x, (1, 1), value=1.5)")
+    if all(n <= 0 for n in widths):
+        return out.clone()  # never a view of the input, and of any value: none is put there
     return padded(out, widths=tuple(around), value=value)
 
 

@@ -41,7 +41,7 @@ LONGEST = 1 << 12  # columns of a row that a cluster may sum or broadcast along
 SPAN, BESIDE = 128, 16  # nodes: from a cluster's first to its last; between two that share only an input
 OUTPUTS = 8  # of one cluster
 SMALL = 1 << 12  # numbers: a single operation on fewer stays as it is
-# but not those of several calls
+# which are a cluster on few numbers, too: NumPy needs several calls for them
 SEVERAL = {"sigmoid", "leaky_relu", "leaky_relu_grad", "logit_entropy", "where"} | OVER_ROWS | SUMS
 
 

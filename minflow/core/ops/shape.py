@@ -55,7 +55,6 @@ def _(xp, x, out=None):
     return out
 
 
-
 cast = define(
     "cast(x; dtype)",
     infer=lambda x, dtype: x.but(dtype=dtype),

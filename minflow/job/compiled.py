@@ -20,6 +20,7 @@ from ..machine.demand import level
 from ..nn.graph.notices import warn_of_reads
 from ..nn.graph.python_state import reads_of
 from .build import JobBuild
+from .queue.step import Stopped
 
 
 class CompiledJob(Compiled):
@@ -29,7 +30,8 @@ class CompiledJob(Compiled):
         super().__init__([part], PASSES, seconds, level([part.graph], build.job.config.bits))
         self.part = self.parts[0]
         self.plan, self.graph = self.part.plan, self.part.graph
-        self.job, self.session, self.training = build.job, build.session, build.training
+        self.job, self.training = build.job, build.training
+        self.steps = build.session.steps  # its own: a session that was cleared counts anew
         self.value, self.positions, self.watches = build.value, build.positions, build.watch_positions
         self.trace, self.drawn = build.trace, build.trace.drawn
         self.draws = [(generator, entry[0]) for generator, entry in self.trace.draws.items()]
@@ -52,7 +54,7 @@ class CompiledJob(Compiled):
             for cell in self.plan.cells:
                 cell.version += 1
             if self.training:
-                steps = self.session.steps
+                steps = self.steps
                 if NOTICES.on:
                     done = steps.get(self.job.name, 0)
                     look_at_results(
@@ -73,9 +75,11 @@ class CompiledJob(Compiled):
 # ---- a new plan ------------------------------------------------------------------------------------------------------
 
 
-def compile_job(job: Any, inputs: tuple, by_device: list[list[Any]]) -> CompiledJob:
+def compile_job(job: Any, inputs: tuple, by_device: list[list[Any]], owner: Any = None) -> CompiledJob:
     """Trace and compile for these arrays, and add the plan to those of the job as that for `inputs`. Leaves the session
-    as it was if it fails."""
+    as it was if it fails. A run (`owner`) that was stopped makes no variables any more."""
+    if owner is not None and owner.ending():
+        raise Stopped
     specs = [
         [[spec_of(a) for a in part] if isinstance(part, list) else spec_of(part) for part in column]
         for column in by_device

@@ -105,7 +105,7 @@ class Job(Display):
         devices = self.devices
         copies = [self.signature.copied(argument, value, devices) for argument, value in bound]
         by_device = [list(column) for column in zip(*copies)] if copies else [[] for _ in range(devices)]
-        plan = self.plan_for(by_device)
+        plan = self.plan_for(by_device, owner)
         arrays = [
             array for column in by_device for part in column for array in (part if isinstance(part, list) else [part])
         ]
@@ -125,7 +125,7 @@ class Job(Display):
             self.name, work, callback, handlers if plan.watches else None, owner, self.config.depth, self
         )
 
-    def plan_for(self, by_device: list[list[Any]]) -> CompiledJob:
+    def plan_for(self, by_device: list[list[Any]], owner: Any = None) -> CompiledJob:
         shapes = tuple(
             [
                 tuple([tuple([a.shape for a in part]) if isinstance(part, list) else part.shape for part in column])
@@ -135,7 +135,7 @@ class Job(Display):
         inputs = shapes, default_dtype()
         plan = self.plans.find(inputs)
         if plan is None:
-            plan = self.plans.compile(inputs, functools.partial(compile_job, self, inputs, by_device))
+            plan = self.plans.compile(inputs, functools.partial(compile_job, self, inputs, by_device, owner))
         return plan
 
     def fingerprint(self) -> Fingerprint:
@@ -220,9 +220,16 @@ def global_function(type: str = "predict", function_config: FunctionConfig | Non
 
 
 def clear_default_session() -> None:
-    """Wait for every step; then forget all jobs' plans, all variables and optimizer states."""
+    """Stop all runs of `flow.start`, wait for every step; then forget all jobs' plans, variables and optimizer states.
+
+    A run that it ended has the state "stopped".
+    """
+    STREAM.refuse_inside("waiting for the queue")
+    for run in STREAM.runs:
+        run.stop()
     STREAM.sync()
-    with LOCK:  # another thread may be building a job on these variables
+    # between two steps, and while no other thread builds a job on these variables
+    with STREAM.idling(), LOCK:
         STREAM.counts.clear()  # the next step of a job is its first again
         SESSION.clear()
 

@@ -10,6 +10,7 @@ from stream_jobs import LONG, ONES, counting, looking, wait
 import minflow as flow
 import minflow.typing as tp
 from minflow.core.base.errors import JobError
+from minflow.job.session import SESSION
 from minflow.job.queue.stream import Stream
 
 pytestmark = pytest.mark.usefixtures("clean")
@@ -242,3 +243,74 @@ def test_a_run_shuffles_as_a_loop_does():
     flow.start(look, batches, epochs=2, callback=lambda result: run.append(result.tolist())).result(LONG)
     batches = loader()
     assert run == [batch[0].tolist() for _ in range(2) for batch in batches]
+
+
+def losses_of(job, steps):
+    return [job(ONES).get(LONG).tolist() for _ in range(steps)]
+
+
+@pytest.mark.parametrize("paused", [False, True])
+def test_a_cleared_session_is_trained_by_no_old_run(paused):
+    flow.clear_default_session()
+    alone = losses_of(counting(), 3)
+    flow.clear_default_session()
+    loading, go, landed = threading.Event(), threading.Event(), threading.Event()
+
+    def batches():
+        yield ONES
+        loading.set()
+        wait(go)
+        yield ONES
+        yield ONES
+
+    run = flow.start(counting(), batches(), callback=lambda loss: landed.set())
+    wait(landed)
+    wait(loading)
+    if paused:
+        run.pause()
+        go.set()
+    flow.clear_default_session()
+    new = counting()
+    first = losses_of(new, 1)
+    go.set()  # only now the old run has its next batch
+    run.result(LONG)
+    assert run.state == "stopped" and run.steps == 1
+    assert first + losses_of(new, 2) == alone and new.steps == 3
+
+
+def test_a_run_that_was_stopped_while_it_builds_makes_no_variables():
+    flow.clear_default_session()
+    job, run = counting(), None
+    build = type(job).plan_for
+
+    def stopped_first(self, by_device, owner=None):
+        run.stop()
+        return build(self, by_device, owner)
+
+    ready = threading.Event()
+
+    def batches():
+        wait(ready)
+        yield ONES
+
+    type(job).plan_for = stopped_first
+    try:
+        run = flow.start(job, batches())
+        ready.set()
+        assert run.result(LONG) is None and run.state == "stopped"
+    finally:
+        type(job).plan_for = build
+    assert not SESSION.variables
+
+
+def test_a_loader_may_clear_the_session_of_its_own_run():
+    flow.clear_default_session()
+
+    def batches():
+        yield ONES
+        flow.clear_default_session()
+        yield ONES
+
+    run = flow.start(counting(), batches())
+    run.result(LONG)
+    assert run.state == "stopped" and not SESSION.variables

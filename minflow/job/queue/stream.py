@@ -27,8 +27,8 @@ import sys
 import threading
 import traceback
 from collections import deque
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from queue import SimpleQueue
 from typing import Any
 
@@ -174,6 +174,13 @@ class Stream:
                 entry for entry in tuple(self.queue) if isinstance(entry, Late) and (by is None or entry.by is by)
             ]
         return True
+
+    @contextmanager
+    def idling(self) -> Iterator[None]:
+        """Run the block while no step is in flight and none can be submitted."""
+        with self.submitting:
+            self.idle()
+            yield
 
     def raise_errors(self, everybody: bool = False) -> None:
         """Raise the first error of this caller's steps that was not raised yet; once.

@@ -22,7 +22,7 @@ from tests.core import oracles
 # Ops that nobody calls by name -> what calls them.
 INTERNAL = {
     **dict.fromkeys(("getitem", "ravel_index"), "methods and indexing of Tensor"),
-    **dict.fromkeys(("view_write", "unrecorded", "strided_look", "sum_to"), "rebinding and backward"),
+    **dict.fromkeys(("view_write", "unrecorded", "overwritten", "strided_look", "sum_to"), "rebinding and backward"),
     "cast": "Tensor.to",
     "recompute": "the pass of that name",
     "trunc_divide": "div(rounding_mode='trunc')",

@@ -119,6 +119,8 @@ def argument(mode: Mode, node: Node, kind: str, key, gs: list, saved, slots):
         return gs[0] if len(gs) == 1 else tuple(gs)
     if kind == "attr":
         return node.attrs[key]
+    if kind == "either" and mode.trace is not None:
+        return mode.restore(node, ~0, None)
     x = node.inputs[key] if key >= 0 else None
     if kind == "spec":
         return x.spec if x.__class__ is Value else x

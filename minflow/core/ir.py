@@ -131,12 +131,16 @@ State = Source  # a Source whose op is STATE
 
 
 class Cell:
-    """The version of a storage: how often it was written, and where last. Shared by all views of it."""
+    """The version of a storage: how often it was written, and where last. Shared by all views of it.
 
-    __slots__ = ("version", "where")
+    storage: None, or for `x.data` the cell of x. Both are about one storage, and a write through `x.data` does not
+    change the version that a tape compares.
+    """
 
-    def __init__(self):
-        self.version, self.where = 0, None
+    __slots__ = ("version", "where", "storage")
+
+    def __init__(self, storage: Cell | None = None):
+        self.version, self.where, self.storage = 0, None, storage
 
 
 class Freed(NamedTuple):

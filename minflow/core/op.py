@@ -86,6 +86,8 @@ class Op:
             return "saved", self.inputs.index(name)
         if name == "out" or name[:3] == "out" and name[3:].isdigit() and int(name[3:]) < len(self.outputs):
             return "saved", ~int(name[3:] or 0)
+        if name.endswith("_or_out") and name[:-7] in self.inputs:
+            return "either", self.inputs.index(name[:-7])
         if name.endswith("_spec") and name[:-5] in self.inputs:
             return "spec", self.inputs.index(name[:-5])
         if name in self.attrs:
@@ -150,7 +152,8 @@ class SavedSlots(dict):
     def __missing__(self, needs: int) -> tuple[int, ...]:
         wanted = [asks for i, (_, asks) in self.op.rules.items() if needs >> i & 1]
         wanted += [asks for _, mask, _, asks in self.op.groups if needs & mask]
-        self[needs] = slots = tuple(dict.fromkeys(slot for asks in wanted for kind, slot in asks if kind == "saved"))
+        self[needs] = slots = tuple(dict.fromkeys(slot for asks in wanted for kind, slot in asks
+                                                   if kind in ("saved", "either")))
         return slots
 
 
@@ -177,7 +180,9 @@ def define(
     signature: `"name(input, input; attr, attr) -> out, out"`; one output, named after the op, if none is said;
     `"cat(*tensors; dim)"` takes any number of inputs.
     vjp: a rule per differentiable input, or a bare rule for the first; a rule's argument names say what it gets: `g`
-    (a tuple where there are several outputs), an input's array by name, `x_spec`, `out` or `out0`, an attr. A key
+    (a tuple where there are several outputs), an input's array by name, `x_spec`, `out` or `out0`, an attr, `x_or_out`
+    if the rule is right with either (the tape saves x, a graph the result). What PyTorch saves is what a rule names: a
+    program may write into everything else. A key
     "x, weight" stands for one rule that gives both gradients, where they share their work.
     """
     head, _, tail = signature.partition(" -> ")

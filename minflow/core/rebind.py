@@ -13,12 +13,12 @@ import numpy as np
 
 from .backend.silence import silent
 from .base.errors import DTypeError, GradError, ShapeError
-from .door import does_not_fit, refuse_symbolic
+from .door import apply, does_not_fit, refuse_symbolic
 from .infer import infer
 from .ir import NUMBERS, Cell, Value, Where, hooks_of
 from .mode import MODE, using
 from .op import Op
-from .ops.shape import cast, clone, derive, detach, expand, full
+from .ops.shape import cast, clone, derive, detach, expand, full, overwritten
 from .where import caller, explain, fail
 
 
@@ -44,6 +44,19 @@ def cell_of(tensor) -> Cell:
     return tensor.cell
 
 
+def share_storage(a, b) -> bool:
+    """True if both are known to look into one storage."""
+    return a.cell is not None and b.cell is not None and (a.cell.storage or a.cell) is (b.cell.storage or b.cell)
+
+
+def untracked(tensor):
+    """`tensor`, a detached one, with a version of its own: writes through it do not concern the tape (`x.data`)."""
+    cell = tensor.cell = Cell(tensor.cell.storage or tensor.cell)
+    if tensor.alias is not None and tensor.alias.path:
+        tensor.alias.base.cell = cell
+    return tensor
+
+
 def bump(tensor, where: Where | None) -> None:
     """The storage was written. Without a cell nobody saved or viewed it, and there is nothing to tell."""
     if tensor.cell is not None:
@@ -60,6 +73,8 @@ def root_of(tensor) -> tuple:
 def make_view(mode, result, source, op: Op, attrs: dict) -> None:
     """`result` looks into what `source` looks into, one step further; outside the tape (`detach`) with a history of its
     own."""
+    if len(op.inputs) > 1:  # made by a write (`overwritten`), which takes the Value alone
+        return
     root, path = root_of(source)
     result.cell = source.cell if source.cell is not None else cell_of(source)
     if op is not detach:
@@ -133,9 +148,12 @@ def carry(tensor, before: Value | None) -> None:
         hooks_of(tensor.value)[number] = tensor.retains
 
 
-def write(target, new):
+def write(target, new, *, unread: bool = False):
     """Make `target`, perhaps a view, hold `new` (broadcast and cast to it): the storage is written, the base
-    rebound."""
+    rebound.
+
+    unread: `new` was computed without the target. If the target is on the tape it stays there, with the gradient 0.
+    """
     mode, handle = MODE.get(), target
     target = mode.own(target)
     root, path = root_of(target)
@@ -157,6 +175,8 @@ def write(target, new):
     if mode.grad and root.alias is not None and root.alias.path is None and (new.needs or root.alias.base.needs):
         fail(GradError, "a view made under no_grad is written where gradients are recorded: none can pass through it",
              "make the view outside no_grad, or detach() it", target=handle)
+    if mode.grad and not path and root.needs and (unread or not new.needs):
+        new = apply(overwritten, contiguous(new), root)
     mode.write(target, root, path, new)
     if path:
         refresh(target)
@@ -188,7 +208,7 @@ def in_place(op: Op, target, *others, **attrs):
                 f"{op.name}_: the result has shape {specs[0].shape}, the tensor written has {target.spec.shape}",
                 hint="a write in place cannot make a tensor larger: use the form without the underscore",
             ), op, inputs)
-    shares = [x is target or hasattr(x, "spec") and x.cell is not None and x.cell is target.cell for x in inputs]
+    shares = [x is target or hasattr(x, "spec") and share_storage(x, target) for x in inputs]
     alias = target.alias
     if (not mode.writes_at_once() or wanted or any(shares[1:]) or specs[0] is not target.spec
             or not target.array.flags.writeable

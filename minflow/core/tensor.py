@@ -36,7 +36,7 @@ from .messages import printing
 from .messages.near import hint_methods
 from .mode import DEFAULT, MODE, touch
 from .ops import shape as s
-from .rebind import cell_of, contiguous, is_contiguous, make_view, phantom, write
+from .rebind import cell_of, contiguous, is_contiguous, make_view, phantom, untracked, write
 from .spec import Device, DType, Spec, as_dtype, bfloat16, default_dtype, spec_of
 from .where import describe, fail, here
 
@@ -302,12 +302,12 @@ class Tensor(Operators, Numbers, Mathematics, Matrices, Reductions, Shapes, Pick
 
     @property
     def data(self) -> Tensor:
-        """The same storage, outside the tape."""
+        """The same storage, outside the tape, which does not see writes through it."""
         if MODE.get().trace is not None:
-            return apply(s.detach, self)
+            return untracked(apply(s.detach, self))
         twin = Tensor(self.array, self.spec)
         make_view(DEFAULT, twin, self, s.detach, {})
-        return twin
+        return untracked(twin)
 
     @data.setter
     def data(self, other: Tensor) -> None:

@@ -45,6 +45,7 @@ class Trace(Mode):
         self.views: dict[int, tuple[Tensor, Tensor]] = {}
         self.leaves: dict[Value, Tensor] = {}
         self.firsts: dict[Value, Value] = {}
+        self.untracked: dict[Value, Value] = {}  # a Value -> the one that a write through `.data` put in its place
         self.draws: dict = {}
         self.modules: dict[int, Any] = {}  # that were called, by id, where nobody watches
         self.kept: list = []  # concrete tensors whose identity is a key here
@@ -182,7 +183,17 @@ class Trace(Mode):
     def restore(self, node: Node, slot: int, saved) -> Tensor:
         """What a rule asked for is the value itself: in a graph nothing is overwritten."""
         value = node.inputs[slot] if slot >= 0 else Value(node, ~slot, node.out_specs[~slot])
+        value = self.current(value) if self.untracked else value
         return self.symbol(None, value.spec, value, bool(slot < 0 or node.needs >> slot & 1))
+
+    def current(self, value: Value) -> Value:
+        """What a saved value is after writes through `.data`, which eager's tape does not see."""
+        while value in self.untracked:
+            value = self.untracked[value]
+        node = value.node
+        if node.op.is_view and len(node.inputs) == 1 and (now := self.current(node.inputs[0])) != node.inputs[0]:
+            return self.run(node.op, (self.symbol(None, now.spec, now, False),), node.attrs).value
+        return value
 
     def revive(self, node: Node | None, entry: tuple) -> Tensor:
         tensor, output = entry
@@ -248,7 +259,10 @@ class Trace(Mode):
         self.rebind(root, self.run(view_write, (root, new), {"path": path}) if path else contiguous(new), self.grad)
         if root.alias is not None:
             storage = root.alias.base
+            before = storage.value
             self.rebind(storage, self.numbers_of(root), False)
+            if root.cell.storage is not None:
+                self.untracked[before] = storage.value
             root.alias = root.alias._replace(bound=storage.value)
 
     def rebind(self, root: Tensor, changed: Tensor, recorded: bool) -> None:

@@ -21,7 +21,8 @@ from .sizes import moving_sizes
 
 IR = 8  # the version of the file format that came with opset 18: runtimes of that time read it
 MOST = 2**31 - 2**20  # bytes of weights: protobuf ends at 2 GB
-TAPE = frozenset("clone detach unrecorded recompute checked_labels".split())  # they give their first input as it is
+# they give their first input as it is
+TAPE = frozenset("clone detach unrecorded overwritten recompute checked_labels".split())
 FEW = 2**16  # bytes up to which a value that follows from constants is written as one
 LINES = 8  # of an op that is refused, those that an error shows
 

@@ -107,6 +107,7 @@ def sum_back(x, shape):
 ORACLES = {
     # shape
     "clone": lambda x: x,
+    "overwritten": lambda new, old: new,
     "cast": lambda x, dtype: x.astype(dtype.np),
     "full": lambda shape, value, dtype: np.full(shape, value, dtype.np),
     "getitem": lambda x, index: x[tuple([slice(*i) if isinstance(i, tuple) else i for i in index])],

@@ -5,6 +5,7 @@ import pytest
 from programs import Compiled, both, check, f8, param
 
 import minflow as flow
+import minflow.nn.functional as F
 from minflow.core.base.errors import DTypeError, GradError, MinflowWarning, ShapeError, TraceError
 from minflow.core.trace import Trace
 
@@ -160,6 +161,124 @@ def unrecorded_writes(x):
 
 def test_writes_outside_the_tape():
     assert both(unrecorded_writes, lambda: param(1, 2)) == [[29, 50]]
+
+
+OVERWRITES = {  # of numbers that were computed from x, and are replaced without being read
+    "zero_": lambda y: y.zero_(),
+    "fill_": lambda y: y.fill_(3.0),
+    "fill_ of a view": lambda y: y[:].fill_(3.0),
+    "an item": lambda y: y.__setitem__(slice(None), 3.0),
+    "copy_": lambda y: y.copy_(flow.tensor([4.0, 5.0], dtype=flow.float64)),
+    "copy_ of a transposed tensor": lambda y: y.copy_(flow.ones(2, 2, dtype=flow.float64).t()[0]),
+    **{f"{name}_": lambda y, name=name: getattr(y, f"{name}_")() for name in (
+        "uniform normal bernoulli random exponential cauchy log_normal logical_not").split()},
+    "geometric_": lambda y: y.geometric_(0.5),
+    **{f"{name}_": lambda y, name=name: getattr(y, f"{name}_")(0.5) for name in "eq ne lt le gt ge".split()},
+    "logical_and_": lambda y: y.logical_and_(flow.ones(2)),
+}
+
+
+@pytest.mark.parametrize("name", OVERWRITES)
+def test_what_is_overwritten_stays_on_the_tape_with_gradient_zero(name):
+    """As in PyTorch: a gradient of zeros and none differ for weight decay."""
+
+    def program(x):
+        y = x * 2.0
+        OVERWRITES[name](y)
+        assert y.requires_grad and not y.is_leaf
+        return y.sum()
+
+    assert both(program, lambda: param(1, 2)) == [[0, 0]]
+
+
+def test_what_is_overwritten_passes_the_gradient_of_what_is_written():
+    def program(x, z):
+        y, first = x * 2.0, x * 3.0
+        y.copy_(z)
+        first[0].fill_(z.sum())
+        return (y * y).sum() + first.sum()
+
+    assert both(program, lambda: param(1, 2), lambda: param(3, 4)) == [[0, 3], [7, 9]]
+
+
+def test_weight_decay_reaches_what_is_overwritten():
+    x = param(1, 2)
+    optimizer = flow.optim.SGD([x], lr=1.0, weight_decay=0.5)
+    (x * 2.0).zero_().sum().backward()
+    optimizer.step()
+    assert x.tolist() == [0.5, 1.0]
+
+
+def written_by_data(x):
+    y, w = x * 2.0, x * 3.0
+    p = y * y + w[:1] * w[:1]
+    y.data.mul_(10.0)
+    y.data[1] = 7.0
+    w[:1].data.add_(1.0)
+    return p.sum() + (x * x.data.mul(2.0)).sum()
+
+
+def test_a_write_through_data_is_not_seen_by_the_tape():
+    """The gradient reads the numbers that are there now, and nothing is refused; in a graph too."""
+    assert both(written_by_data, lambda: param(1, 2)) == [[4 * 20 + 2 * (6 * 4) + 2, 4 * 7 + 4]]
+    x = param(1, 2)
+    y = x * 2.0
+    p = y * y
+    y.detach().mul_(10.0)
+    with pytest.raises(GradError, match="mul: backward needs b"):
+        p.sum().backward()
+
+
+def test_operands_that_share_storage_by_data():
+    x = flow.arange(9).reshape(3, 3).float()
+    want = x.numpy() + x.numpy().T
+    x.data.add_(x.T)
+    assert np.array_equal(x.numpy(), want)
+
+
+def softmax_by_hand(x):
+    e = x.exp()
+    p = e / e.sum()
+    p[0] = 0.0
+    return (p * p).sum()
+
+
+def bounded(x):
+    y = F.relu6(x * 4.0)
+    y.mul_(3.0)
+    z = F.relu6(x * 4.0, inplace=True)
+    z.mul_(2.0)
+    return y.sum() + z.sum()
+
+
+def layers_by_hand(x):
+    y = [F.softsign(x), F.normalize(x, dim=0), x.mul(0.1).erfinv(), 2.0 / x, (x - x.mean()) / x.std()]
+    for part in y:
+        part.mul_(2.0)
+    return sum([(part * part).sum() for part in y])
+
+
+@pytest.mark.parametrize("program", [softmax_by_hand, bounded, layers_by_hand])
+def test_a_result_that_no_rule_needs_may_be_written(program):
+    check(program, f8(4) + 2.0)
+
+
+def test_an_output_of_a_recurrent_layer_may_be_written():
+    for kind in (flow.nn.LSTM, flow.nn.GRU, flow.nn.RNN):
+        flow.manual_seed(0)
+        layer, x = kind(3, 2), flow.randn(4, 1, 3)
+        want = flow.autograd.grad((layer(x)[0] * 2.0).sum(), list(layer.parameters()))
+        got = flow.autograd.grad(layer(x)[0].mul_(2.0).sum(), list(layer.parameters()))
+        assert all(flow.equal(a, b) for a, b in zip(want, got))
+
+
+def test_the_real_view_of_a_complex_result_is_written():
+    def program(x):
+        pairs = flow.view_as_real(flow.complex(x, x * 2.0))
+        pairs.mul_(3.0)
+        return (pairs * flow.tensor([1.0, 10.0], dtype=flow.float64)).sum()
+
+    assert both(program, lambda: param(1, 2)) == [[63, 63]]
 
 
 def random_program(seed):

@@ -205,7 +205,7 @@ class InPlace:
         mode = MODE.get()
         recorded = mode.grad and hasattr(other, "spec") and mode.own(other).needs
         # two tensors of one Value would share their hooks
-        return write(self, apply(s.clone, other) if recorded else other)
+        return write(self, apply(s.clone, other) if recorded else other, unread=True)
 
     def fill_(self, value):
         """Filled with one number."""
@@ -214,7 +214,7 @@ class InPlace:
             fail(ShapeError, what, "copy_(...), or value.item()", value=value)
         repeated = repeated_axes(self)
         if not repeated:
-            return write(self, value)
+            return write(self, value, unread=True)
         # where elements lie in one place
         once = tuple([(0, 1 if d in repeated else None, None) for d in range(self.ndim)])
         write(apply(s.getitem, self, index=once), value)

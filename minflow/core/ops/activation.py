@@ -10,11 +10,11 @@ from .examples import case, floats, strided, unary
 from ..op import define, kernel
 from .rules import SPLIT_1, SPLIT_2, broadcast, settle
 
-# A primitive, since clamp's gradient asks for its input, which relu6 in place has overwritten; this one for its result.
+# A primitive, for speed: every mobile network runs it after each convolution.
 relu6 = define(
     "relu6(x)",
     broadcast("relu6", "x", refuse_bool="x.int() first"),
-    lambda g, out: relu6_grad(g, out),
+    lambda g, x_or_out: relu6_grad(g, x_or_out),
     elementwise="same",
     scalar="min(max(x, 0), 6)",
     sbp=SPLIT_1,
@@ -35,7 +35,7 @@ relu6_grad = define(
         case(floats(()), floats(())),
         case(strided(4, 5), strided(4, 5, high=8.0)),
     ],
-    doc="0 where y is 0 or 6 (or beyond), else x: also where it is NaN.",
+    doc="0 where y, what relu6 was given or gave, is 0 or 6 (or beyond), else x: also where it is NaN.",
 )
 
 

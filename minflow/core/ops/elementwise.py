@@ -97,7 +97,7 @@ kernel(mul, ufunc="multiply")
 div = define(
     "div(a, b)",
     broadcast("div", "a", "b"),
-    dict(a=lambda g, b: g / b, b=lambda g, out, b: -(g * out / b)),
+    dict(a=lambda g, b: g / b, b=lambda g, a, b: -(g * (a / b) / b)),
     elementwise="float",
     scalar="a / b",
     sbp=(*SPLIT_2, ("P", "B", "P")),

@@ -323,7 +323,7 @@ view_write = define(
         base=lambda g, value_spec, path: view_write(g, zeros_of(value_spec), path=path),
         value=lambda g, path: derive(g, path),
     ),
-    numbers="holomorphic",
+    numbers="complex",  # they move numbers, also between a complex base and its real view
     moves=True,
     examples=[
         case(floats(3, 4), floats(4), path=((getitem, {"index": (1,)}),)),
@@ -361,6 +361,16 @@ unrecorded = define(
     doc="Numbers written outside the tape: the value is `new`, gradients pass to `old` as if nothing was written.",
 )
 kernel(unrecorded, lambda xp, new, old: new)
+
+overwritten = define(
+    "overwritten(new, old)",
+    infer=lambda new, old: unrecorded_spec(new, old),
+    vjp=dict(new=lambda g: g, old=lambda g: zeros_of(g.spec)),
+    is_view=True,
+    examples=[case(floats(3, 4), floats(3, 4)), case(floats(()), floats(()))],
+    doc="`new` in the place of `old`, which stays on the tape with the gradient 0: `y.zero_()`.",
+)
+kernel(overwritten, lambda xp, new, old: new)
 
 
 # ---- sums that undo broadcasting, and joining --------------------------------------------------------------------

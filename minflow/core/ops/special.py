@@ -46,7 +46,7 @@ erfc = special("erfc", lambda g, x: g * (exp(-square(x)) * (-2 / math.sqrt(math.
                "1 - erf(x), exact where that is small.")
 erfcx = special("erfcx", lambda g, x, out: g * (2 * x * out - 2 / math.sqrt(math.pi)),
                 "exp(x*x) * erfc(x), without overflow.")
-erfinv = special("erfinv", lambda g, out: g * (exp(square(out)) * (math.sqrt(math.pi) / 2)),
+erfinv = special("erfinv", lambda g, x: g * (exp(square(erfinv(x))) * (math.sqrt(math.pi) / 2)),
                  "The number whose erf is x; NaN outside -1 to 1.", low=-0.9, high=0.9)
 ndtri = special("ndtri", lambda g, out: g * (exp(square(out) * 0.5) * math.sqrt(2 * math.pi)),
                 "The number below which a share x of the standard normal distribution lies.", low=0.1, high=0.9)

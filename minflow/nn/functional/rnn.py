@@ -48,6 +48,8 @@ def layers(kind: str, x: Tensor, states: Sequence[Tensor | None], params: Sequen
         x = ys[0] if directions == 1 else cat(ys, -1)
         if dropout and layer < num_layers - 1:
             x = drop(x, dropout, train)
+    if directions == 1 and x.array is not None and x.needs:
+        x.array, x.cell = x.array.copy(), None  # the tape keeps the other array: a program may write into its result
     return x, *[stack(same) if len(same) > 1 else same[0].unsqueeze(0) for same in zip(*finals)]
 
 

@@ -19,6 +19,7 @@ WIDGETS = sorted((TOP / "widgets").rglob("*.py"))
 # A file of core may import only what stands before it; files of one entry with a star may import each other.
 CORE = [
     "base.errors",
+    "base.optional",
     "base.events",
     "base.interrupts",
     "base.dtypes",
@@ -65,10 +66,10 @@ CORE = [
 ROOMS = {
     "core": [],
     "compiler": ["core"],
-    "views": ["core.base.errors", "core.base.events", "core.spec", "core.ir", "core.base.display"],
+    "views": ["core.base.errors", "core.base.optional", "core.base.events", "core.spec", "core.ir", "core.base.display"],
     "diagnosis": ["core", "compiler", "views"],
     "accepted": ["core"],
-    "machine": ["core.base.errors", "core.base.locks", "core.ir", "core.op", "core.ops", "core.spec", "core.where",
+    "machine": ["core.base.errors", "core.base.locks", "core.base.optional", "core.ir", "core.op", "core.ops", "core.spec", "core.where",
                 "core.backend.scratch", "compiler.fusion", "accepted.threads"],
     "nn": ["core", "compiler", "views", "diagnosis", "machine.ceilings", "machine.demand",
            "machine.threads", "machine.recorder"],
@@ -97,7 +98,7 @@ ROOMS = {
     "special": ["core", "nn"],
     "fft": ["core"],
     # and, as learners write, `import minflow as flow`
-    "exercises": ["core.base.errors", "core.ir", "core.messages.printing", "core.mode", "compiler.fusion",
+    "exercises": ["core.base.errors", "core.base.optional", "core.ir", "core.messages.printing", "core.mode", "compiler.fusion",
                   "compiler.passes", "diagnosis", "job.queue.stream", "job.session", "views", "course", "io.atomic"],
     "cli": ["course", "headless", "doctor", "exercises", "machine", "core.base.errors"],
     "course": ["io.atomic", "io.temporary"],

@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 from ..core.base.errors import OutOfRangeError
+from ..core.base.optional import install_command
 from ..core.where import fail, warn
 
 MOST = 1024  # threads: more than any machine that minflow runs on
@@ -45,7 +46,7 @@ def set_num_threads(num: int) -> None:
         import threadpoolctl  # type: ignore[import-not-found]
     except ImportError:
         warn("set_num_threads: numpy's BLAS reads its number of threads when it starts",
-             f"OPENBLAS_NUM_THREADS={num} in the environment, before Python; or pip install threadpoolctl", num=num)
+             f"OPENBLAS_NUM_THREADS={num} in the environment, before Python; or {install_command('threadpoolctl')}", num=num)
         return
     threadpoolctl.threadpool_limits(num)
 

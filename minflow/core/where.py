@@ -1,7 +1,7 @@
 """Where we are in the user's program, and the errors and warnings that say so.
 
-`caller` finds the line, `describe` shows a value, `fail` raises a four-part error and `warn` gives a warning of four
-parts, once for each line. Read next: `infer.py`, whose errors `explain` completes.
+`caller` finds the line, `describe` shows a value, `fail` raises a four-part error, `need` imports an optional package,
+and `warn` gives a warning of four parts, once for each line. Read next: `infer.py`, whose errors `explain` completes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from .base.errors import MinflowError, MinflowWarning
+from .base.errors import MinflowError, MinflowWarning, MissingDependencyError
+from .base.optional import import_optional
 from .ir import Where, line_number, where_text
 from .mode import MODE
 
@@ -102,6 +103,15 @@ def explain(error: MinflowError, op: Any, inputs: Sequence) -> MinflowError:
 def fail(kind: type[MinflowError], what: str, hint: str = "", /, **values) -> NoReturn:
     """Raise a four-part error: the values are shown by name, the module and the line are those of the learner."""
     raise kind(what, values={name_of(x, name): describe(x) for name, x in values.items()}, where=here(), hint=hint)
+
+
+def need(module: str, what_for: str) -> Any:
+    """Import a module of an optional package on first use. Raises MissingDependencyError with the learner's line."""
+    try:
+        return import_optional(module, what_for)
+    except MissingDependencyError as error:
+        error.where = here()
+        raise
 
 
 WARNED: set = set()

@@ -42,7 +42,7 @@ def check_versions(ops: Mapping[str, int]) -> Mapping[str, int]:
         steps = range(version, op.version)
         if version > op.version:
             by, hint = ("by a newer definition", "import that definition") if op.custom else (
-                "by a newer minflow", "pip install --upgrade minflow")
+                "by a newer minflow", "upgrade minflow, then load the graph again")
         elif missing := [step for step in steps if (name, step) not in CONVERTERS]:
             by, hint = f"and nothing converts version {missing[0]}", "save the graph again from its code"
         else:

@@ -20,8 +20,8 @@ from typing import Any, BinaryIO, NamedTuple, NoReturn
 import numpy as np
 
 from ..core.base.dtypes import bfloat16
-from ..core.base.errors import CheckpointError, need
-from ..core.where import here
+from ..core.base.errors import CheckpointError
+from ..core.where import here, need
 from .files import opened
 
 LONGEST = 100_000_000  # bytes of a header: the library's own limit

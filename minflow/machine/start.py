@@ -22,6 +22,7 @@ from ..compiler.fusion import FUSION, Setting, attention, blocks, dense, norms
 from ..compiler.fusion.clusters import CLUSTERS
 from ..core.base.errors import MinflowWarning, MissingDependencyError
 from ..core.base.locks import alone
+from ..core.base.optional import install_command
 from ..core.op import Op
 from ..core.ops import (activation, conv, elementwise, gru, index, lstm, norm, pool, random, reduce, rnn, shape,
                         softmax, sort, update)
@@ -173,7 +174,8 @@ def known_numba() -> bool:
 
 def warn_of_numpy() -> None:
     warnings.warn("numba is not installed, which compiles kernels for large graphs: they run by NumPy's. "
-                  "pip install numba brings it, MINFLOW_MACHINE=0 does without", MinflowWarning, stacklevel=2)
+                  f"Try: {install_command('numba')}, or MINFLOW_MACHINE=0, which does without", MinflowWarning,
+                  stacklevel=2)
 
 
 def passes() -> tuple[Callable, ...]:
@@ -202,7 +204,7 @@ def warmup() -> float:
     """Compile all kernels, or read what an earlier process has compiled; the seconds that it took."""
     if any([importlib.util.find_spec(name) is None for name in ("numba", "llvmlite")]):
         raise MissingDependencyError("numba is not installed, which compiles the machine's kernels",
-                                     where=here(), hint="pip install numba")
+                                     where=here(), hint=install_command("numba"))
     begun = time.perf_counter()
     compile_all()
     return time.perf_counter() - begun

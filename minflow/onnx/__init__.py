@@ -1,7 +1,7 @@
 """`flow.onnx`: a traced graph as an ONNX file, the exchange format that other runtimes read; and any such file
 as a picture.
 
-The packages `onnx` and `onnxruntime` are an extra: `pip install "minflow[onnx]"`.
+The packages `onnx` and `onnxruntime` are an extra: `pip install "minflow-learn[onnx]"`.
 Read next: `file.py`, which writes; `reading/view.py`, which draws.
 """
 

@@ -14,8 +14,8 @@ from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
 
-from ..core.base.errors import GraphError, need
-from ..core.where import describe, fail, here, warn
+from ..core.base.errors import GraphError
+from ..core.where import describe, fail, here, need, warn
 from ..deploy.program import Program, program_of
 from ..deploy.replay import LoadedGraph, saved_axes
 from ..io import atomic
@@ -73,7 +73,7 @@ def export(model: Any, args: Any = None, f: Any = None, dynamic: Mapping | None 
     Raises GraphError for an op that ONNX has no form of, naming all of them, and MissingDependencyError without the
     package onnx.  Source: the ONNX operator specification, onnx.ai/onnx/operators.
     """
-    need("onnx", "flow.onnx.export", "minflow[onnx]")
+    need("onnx", "flow.onnx.export")
     check_options(options, opset_version, getattr(model, "training", False))
 
     def axes_of(program: Program) -> Any:

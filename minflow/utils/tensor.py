@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.base.errors import DTypeError, need
+from ..core.base.errors import DTypeError
 from ..core.functions.creation import from_numpy
 from ..core.messages.near import name_hints as _name_hints
 from ..core.tensor import Tensor
-from ..core.where import fail
+from ..core.where import fail, need
 
 
 def from_torch(torch_tensor: Any) -> Tensor:

@@ -241,7 +241,7 @@ def test_without_matplotlib_the_command_is_told(draw, monkeypatch):
         return real(name, *args, **options)
 
     monkeypatch.setattr(importlib, "import_module", missing)
-    with pytest.raises(MissingDependencyError, match="pip install matplotlib"):
+    with pytest.raises(MissingDependencyError, match="(?s)'matplotlib' .extra 'notebook'.*Try: .*notebook"):
         draw()
 
 

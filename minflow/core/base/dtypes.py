@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from .errors import DTypeError, need
+from .errors import DTypeError
+from .optional import import_optional
 
 
 class DType:
@@ -31,7 +32,7 @@ class DType:
     def np(self) -> np.dtype:
         """numpy's dtype."""
         if self.numpy is None:
-            self.numpy = np.dtype(need("ml_dtypes", "bfloat16").bfloat16)
+            self.numpy = np.dtype(import_optional("ml_dtypes", "bfloat16").bfloat16)
             _BY_NUMPY[self.numpy] = self
         return self.numpy
 

@@ -201,17 +201,3 @@ class MinflowWarning(UserWarning):
 
     parts: MinflowError | None = None
     __module__ = PUBLIC
-
-
-def need(module: str, what_for: str, install: str | None = None):
-    """Import an optional package at first use, or say what it is needed for and how to get it."""
-    import importlib
-
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise MissingDependencyError(
-            f"{what_for} needs the package {module!r}, which cannot be imported",
-            values={"reason": error},
-            hint=f"pip install {install or module.split('.')[0]}",
-        ) from error

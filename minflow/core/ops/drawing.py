@@ -10,7 +10,7 @@ from ..base.errors import OutOfRangeError, ShapeError
 from ..backend.silence import silent
 from ..op import define, kernel
 from ..spec import Spec, float64, int64, spec_of
-from ..where import fail
+from ..where import fail, need
 from .checks import check_unit, first
 from .examples import case, floats, positive
 from .random import COUNTER, filled, need_counter, unit
@@ -93,8 +93,7 @@ poisson = define(
 
 @kernel(poisson)
 def _(xp, rate, counter, offset, out=None):
-    from scipy import special
-
+    special = need("scipy.special", "poisson")
     need_positive(xp, "poisson", "rate", rate)
     u, rates = unit(xp, counter, offset, rate.size, float64).reshape(rate.shape), rate.astype("float64")
     counts = smallest(xp, u, special.pdtrik, special.pdtr, rates)
@@ -128,8 +127,7 @@ binomial = define(
 
 @kernel(binomial)
 def _(xp, count, prob, counter, offset, out=None):
-    from scipy import special
-
+    special = need("scipy.special", "binomial")
     check_unit(xp, "binomial", "prob", prob, "prob.sigmoid()")
     need_positive(xp, "binomial", "count", count)
     n, p = xp.broadcast_arrays(xp.floor(count.astype("float64")), prob.astype("float64"))

@@ -15,7 +15,7 @@ from ..backend.silence import silent
 from .examples import binary, bools, case, floats, ints, positive, strided, unary
 from ..op import define, kernel
 from ..spec import Spec, promote, spec_of
-from ..where import fail
+from ..where import fail, need
 from .checks import check_divisor
 from .compare import eq, ge, gt, le, logical_and, logical_or, lt
 from .rules import LINEAR_1, SPLIT_1, SPLIT_2, broadcast, constant, join, same, settle, single
@@ -542,7 +542,7 @@ def _(xp, x, out=None):
 
 @kernel(erf)
 def _(xp, x, out=None):
-    from scipy import special  # not at import: it takes longer than all of minflow
+    special = need("scipy.special", "erf")  # not at import: it takes longer than all of minflow
 
     out = xp.empty(x.shape, x.dtype) if out is None else out
     return special.erf(x, out=out, casting="same_kind")

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from ..backend.silence import silent
 from ..op import kernel
+from ..where import need
 from .examples import case, floats, ints, strided
 from .pairs import pair
 from .rules import alike, settle, single
@@ -26,8 +27,7 @@ def polynomial(name: str, evaluate: Callable, doc: str):
     @kernel(op)
     @single
     def _(xp, x, n, out=None):
-        from scipy import special
-
+        special = need("scipy.special", name)
         x, n = alike(xp, x, n)
         with silent():
             n = xp.trunc(n)

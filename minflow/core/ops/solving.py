@@ -12,7 +12,7 @@ from ..base.errors import DTypeError, LinAlgError, ShapeError
 from ..backend.silence import silent
 from ..op import define, kernel
 from ..spec import Spec, float32, float64, spec_of
-from ..where import fail
+from ..where import fail, need
 from .checks import first
 from .elementwise import mul
 from .examples import Maker, case, floats
@@ -308,6 +308,4 @@ def _(xp, a):
         return a.copy()
     if not xp.isfinite(a).all():
         return xp.full_like(a, xp.nan)
-    from scipy.linalg import expm
-
-    return expm(a).astype(a.dtype, copy=False)
+    return need("scipy.linalg", "matrix_exp").expm(a).astype(a.dtype, copy=False)

@@ -12,7 +12,7 @@ from ..base.errors import GradError, OutOfRangeError
 from ..backend.silence import silent
 from ..op import define, kernel
 from ..spec import Spec
-from ..where import fail
+from ..where import fail, need
 from .compare import eq
 from .elementwise import exp, log, reciprocal, sign, smooth, square, where
 from .examples import case, floats, ints, positive, strided
@@ -26,8 +26,7 @@ def by_scipy(op, name: str):
     @kernel(op)
     @single
     def _(xp, *arrays, out=None):
-        from scipy import special  # not at import: it takes longer than all of minflow
-
+        special = need("scipy.special", op.name)  # not at import: it takes longer than all of minflow
         with silent():
             return getattr(special, name)(*alike(xp, *arrays), out=out)
 
@@ -64,8 +63,7 @@ digamma = special("digamma", lambda g, x: g * polygamma(x, n=1), "The slope of l
 @kernel(lgamma)
 @single
 def _(xp, x, out=None):
-    from scipy import special
-
+    special = need("scipy.special", "lgamma")
     with silent():
         return special.gammaln(xp.where(xp.isneginf(x), -x, x), out=out)  # at -inf as in C: inf
 
@@ -91,8 +89,7 @@ polygamma = define(
 @kernel(polygamma)
 @single
 def _(xp, x, n, out=None):
-    from scipy import special
-
+    special = need("scipy.special", "polygamma")
     with silent():
         factor = math.gamma(n + 1.0) * (1 if n % 2 else -1)
         return xp.multiply(special.zeta(x.dtype.type(n + 1), x), x.dtype.type(factor), out=out)
@@ -163,14 +160,12 @@ spherical_bessel_j0 = special("spherical_bessel_j0", None, "sin(x) / x; 1 at 0."
 @kernel(airy_ai)
 @single
 def _(xp, x, out=None):
-    from scipy import special
-
+    special = need("scipy.special", "airy_ai")
     return settle(xp, special.airy(x)[0], out)
 
 
 @kernel(spherical_bessel_j0)
 @single
 def _(xp, x, out=None):
-    from scipy import special
-
+    special = need("scipy.special", "spherical_bessel_j0")
     return settle(xp, special.spherical_jn(0, x).astype(x.dtype), out)

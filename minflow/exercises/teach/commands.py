@@ -6,6 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from ...core.base.optional import install_command
 from ...io import atomic
 from . import build as building
 from . import grade as grading
@@ -90,7 +91,7 @@ def slides(options: argparse.Namespace) -> int:
     try:
         path = showing.write(options.lesson, options.out and Path(options.out), options.reveal, not options.not_run)
     except ImportError as error:
-        print(f"minflow slides: nbconvert cannot be imported ({error}). Try: pip install jupyterlab", file=sys.stderr)
+        print(f"minflow slides: {error}. Try: {install_command('nbconvert')}", file=sys.stderr)
         return 1
     except (nb.NoNotebook, LookupError, OSError, RuntimeError) as error:
         return failed("", error)

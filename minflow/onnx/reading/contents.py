@@ -16,8 +16,8 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ...core.base.errors import GraphFormatError, need
-from ...core.where import fail
+from ...core.base.errors import GraphFormatError
+from ...core.where import fail, need
 from ...io.files import opened, place
 from .describe import short, size_of, spec_of, stored, tensor_spec
 from .scopes import place_of
@@ -41,7 +41,7 @@ def read(path: Any) -> Contents:
     """What the file holds. Raises GraphFormatError if it is no ONNX file that can be drawn, and
     MissingDependencyError without the package onnx."""
     file = place(path, "flow.onnx.show", 'flow.onnx.show("model.onnx")', GraphFormatError)
-    onnx = need("onnx", "flow.onnx.show", '"minflow[onnx]"')
+    onnx = need("onnx", "flow.onnx.show")
     data = content(file)
     from google.protobuf.message import DecodeError
 

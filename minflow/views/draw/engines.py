@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable
 
 from ...core.base.errors import MissingDependencyError
+from ...core.base.optional import import_optional
 from . import svg_writer as svg
 from .boxes import Diagram
 from .dot import dot_text
@@ -34,10 +35,9 @@ def run_dot(source: str, kind: str) -> bytes:
     """By the package graphviz; its `pipe` has no time limit, what it calls has one."""
     if shutil.which("dot") is None:
         raise FileNotFoundError("no program `dot` on PATH")
-    from graphviz.backend import dot_command, execute
-
-    command = dot_command.command("dot", kind)
-    return execute.run_check(command, input=source.encode("utf-8", "replace"), capture_output=True, quiet=True,
+    backend = import_optional("graphviz.backend", "a picture by dot")
+    command = backend.dot_command.command("dot", kind)
+    return backend.execute.run_check(command, input=source.encode("utf-8", "replace"), capture_output=True, quiet=True,
                              timeout=TIMEOUT).stdout
 
 

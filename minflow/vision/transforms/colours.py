@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError, need
+from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
 from ...core.functions.creation import from_numpy
-from ...core.where import fail
+from ...core.where import fail, need
 from .images import check_image, is_pil, pillow, to_array, to_pil_image
 
 LUMA = np.array([0.2989, 0.587, 0.114], "float32").reshape(3, 1, 1)  # how bright red, green, blue seem: ITU-R 601
@@ -58,7 +58,7 @@ def luma(planes: np.ndarray) -> np.ndarray:
 
 def enhanced(kind: str, name: str, factor: float) -> Callable:
     def through(image: Any) -> Any:
-        return getattr(need("PIL.ImageEnhance", name, "pillow"), kind)(image).enhance(factor)
+        return getattr(need("PIL.ImageEnhance", name), kind)(image).enhance(factor)
 
     return through
 

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from ...core.functions.creation import from_numpy
-from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError, need
+from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
 from ...core.tensor import Tensor
-from ...core.where import fail
+from ...core.where import fail, need
 
 # pillow's numbers; its nearest is the one that is called exact elsewhere
 MODES = {"nearest": 0, "lanczos": 1, "bilinear": 2, "bicubic": 3, "box": 4, "hamming": 5, "nearest-exact": 0}
@@ -39,7 +39,7 @@ def is_pil(image: Any) -> bool:
 
 def pillow(what_for: str):
     """PIL.Image, or the error that says how to get it."""
-    return need("PIL.Image", what_for, "pillow")
+    return need("PIL.Image", what_for)
 
 
 def check_image(name: str, image: Any) -> None:

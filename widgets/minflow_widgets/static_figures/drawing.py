@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from minflow.core.base.errors import DTypeError, need
+from minflow.core.base.errors import DTypeError
+from minflow.core.where import need
 from minflow.views.draw import theme
 from minflow.views.html.page import picture_bundle
 from minflow.views.text.listing import clean
@@ -28,13 +29,13 @@ def axes(ax: Any, what_for: str, size: tuple[float, float] = (7.2, 3.6)) -> Any:
     """The Axes to draw into: `ax`, else new ones."""
     if ax is not None:
         return ax
-    pyplot = need("matplotlib.pyplot", what_for, "matplotlib")
+    pyplot = need("matplotlib.pyplot", what_for)
     return grounded(pyplot.figure(figsize=size, layout="constrained", FigureClass=spoken()))
 
 
 def loose_axes(what_for: str, size: tuple[float, float]) -> Any:
     """New ones in a figure that pyplot knows nothing of: a notebook does not show it by itself."""
-    need("matplotlib.figure", what_for, "matplotlib")
+    need("matplotlib.figure", what_for)
     return grounded(spoken()(figsize=size, layout="constrained"))
 
 

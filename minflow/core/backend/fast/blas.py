@@ -8,18 +8,17 @@ one.
 from __future__ import annotations
 
 import functools
+from typing import Any
 
-LIBRARIES: list = []  # (library, its thread count) of every BLAS loaded, looked for once
 
-
-def libraries() -> list:
-    """The BLAS libraries of this process, through threadpoolctl."""
-    if not LIBRARIES:
+@functools.cache
+def libraries() -> list[Any]:
+    """The BLAS libraries of this process, through threadpoolctl; none without it."""
+    try:
         import threadpoolctl
-
-        result = threadpoolctl.ThreadpoolController().lib_controllers
-        LIBRARIES.extend(library for library in result if library.user_api == "blas")
-    return LIBRARIES
+    except ImportError:  # slower, with the same results
+        return []
+    return [library for library in threadpoolctl.ThreadpoolController().lib_controllers if library.user_api == "blas"]
 
 
 def on_one_thread(kernel):

@@ -1,10 +1,13 @@
 """Picking and adding by index in numpy. What it computes: `../../ops/index.py`.
 
-Rows are added by the product with a sparse matrix of ones, whose loop is scipy's; where the positions rise by regular
+Rows are added by the product with a sparse matrix of ones, whose loop is SciPy's (without SciPy, by sorting); where the positions rise by regular
 steps (what resizing an image asks for), a slice at a time.
 """
 
 from __future__ import annotations
+
+import functools
+from typing import Any
 
 import numpy as np
 
@@ -36,8 +39,8 @@ def add_rows(xp, target, flat, rows) -> None:
         for place, source in pieces:
             target[place] += rows[source]
         return
-    if large and rows.dtype.char in "fd" and rows[0].size > 1:
-        target += matrix(flat, len(target), rows.dtype).dot(rows.reshape(len(rows), -1)).reshape(target.shape)
+    if large and rows.dtype.char in "fd" and rows[0].size > 1 and (sparse := scipy_sparse()):
+        target += matrix(sparse, flat, len(target), rows.dtype).dot(rows.reshape(len(rows), -1)).reshape(target.shape)
         return
     if rows.ndim == 1 or not large and target.flags.c_contiguous:  # numpy is quicker where one number has one place
         width = rows[0].size
@@ -50,10 +53,18 @@ def add_rows(xp, target, flat, rows) -> None:
     target[flat[starts]] += xp.add.reduceat(rows[order], starts, axis=0)
 
 
-def matrix(flat, n: int, dtype):
-    """(n, len(flat)) with a 1 at [flat[i], i]."""
-    from scipy import sparse  # not at import: it takes longer than all of minflow
+@functools.cache
+def scipy_sparse() -> Any:
+    """The module scipy.sparse, or None without SciPy."""
+    try:
+        from scipy import sparse  # not at import: it takes longer than all of minflow
+    except ImportError:
+        return None
+    return sparse
 
+
+def matrix(sparse: Any, flat, n: int, dtype):
+    """(n, len(flat)) with a 1 at [flat[i], i]."""
     return sparse.csc_array((np.ones(flat.size, dtype), flat, np.arange(flat.size + 1)), shape=(n, flat.size))
 
 

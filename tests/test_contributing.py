@@ -84,7 +84,7 @@ def house(tmp_path_factory):
 def passed(house):
     """What passes in the copy: the commands of all sections, in one process. The names of the tests, with their ids."""
     commands = [shlex.split(command) for section in SECTIONS for command in
-                re.findall(r"^uv run pytest (.*)$", "".join(blocks(section, "sh")), re.MULTILINE)]
+                re.findall(r"^uv run --group test pytest (.*)$", "".join(blocks(section, "sh")), re.MULTILINE)]
     files = {word for command in commands for word in command if word.endswith(".py")}
     chosen = {command[command.index("-k") + 1] for command in commands if "-k" in command}
     chosen |= {Path(word).stem for command in commands if "-k" not in command for word in command if word in files}

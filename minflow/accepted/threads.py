@@ -46,7 +46,8 @@ def set_num_threads(num: int) -> None:
         import threadpoolctl  # type: ignore[import-not-found]
     except ImportError:
         warn("set_num_threads: numpy's BLAS reads its number of threads when it starts",
-             f"OPENBLAS_NUM_THREADS={num} in the environment, before Python; or {install_command('threadpoolctl')}", num=num)
+             f"OPENBLAS_NUM_THREADS={num} in the environment, before Python; or {install_command('threadpoolctl')}",
+             num=num)
         return
     threadpoolctl.threadpool_limits(num)
 

@@ -33,7 +33,7 @@ HEAD = """# Models as ONNX files
 
 `flow.onnx.export(model, x, "model.onnx")` writes what a module or an `nn.Graph` computes as an ONNX file of opset
 {opset}, which onnxruntime and other systems run without minflow. `x` is an example of its input, or a tuple of several;
-of a graph that was called it may be None. The packages come with `pip install "minflow[onnx]"`.
+of a graph that was called it may be None. The packages come with `pip install "minflow-learn[onnx]"`.
 
 The call of a PyTorch program is accepted as it is: `torch.onnx.export(model, x, "model.onnx", opset_version=11,
 input_names=["input"], output_names=["output"], dynamic_axes={{"input": {{0: "batch"}}}})`, or with `dynamic_shapes=`,

@@ -1,7 +1,7 @@
 """Picking and adding by index in numpy. What it computes: `../../ops/index.py`.
 
-Rows are added by the product with a sparse matrix of ones, whose loop is SciPy's (without SciPy, by sorting); where the positions rise by regular
-steps (what resizing an image asks for), a slice at a time.
+Rows are added by the product with a sparse matrix of ones, whose loop is SciPy's (without SciPy, by sorting); where the
+positions rise by regular steps (what resizing an image asks for), a slice at a time.
 """
 
 from __future__ import annotations

@@ -54,6 +54,18 @@ def fitting(array: np.ndarray, dtype: DType, kinds: str = "iuO") -> np.ndarray:
     return array
 
 
+def copied(array: np.ndarray) -> np.ndarray:
+    """A copy with the same strides: kernels may compute in another order for others."""
+    if array.flags.c_contiguous or not array.size:
+        return np.array(array, order="C")
+    low = sum([(n - 1) * stride for n, stride in zip(array.shape, array.strides) if stride < 0])
+    high = sum([(n - 1) * stride for n, stride in zip(array.shape, array.strides) if stride > 0])
+    memory = np.empty(high - low + array.itemsize, np.uint8)
+    copy = np.ndarray(array.shape, array.dtype, memory, -low, array.strides)
+    copy[...] = array
+    return copy
+
+
 def leaf_specs(data) -> list:
     """What decides the dtype of lists with tensors in them: the Spec of each tensor, the type of each number."""
     if isinstance(data, list | tuple):

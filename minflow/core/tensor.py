@@ -195,7 +195,7 @@ class Tensor(Operators, Numbers, Mathematics, Matrices, Reductions, Shapes, Pick
 
     def data_ptr(self) -> int:
         """Address of the first element."""
-        return self.numbers("data_ptr").ctypes.data
+        return (self.numbers("data_ptr") if self.array is None else self.array).ctypes.data
 
     def is_contiguous(self, memory_format=None) -> bool:
         """Do its numbers lie in the order of their indices, or, with `memory_format`, in that one?"""
@@ -333,6 +333,8 @@ class Tensor(Operators, Numbers, Mathematics, Matrices, Reductions, Shapes, Pick
             what = f"{verb}() asks a symbolic tensor for its numbers, and while a graph is built there are none"
             raise TraceError(what, values={"tensor": describe(self)}, where=here(),
                              hint=INSTEAD.get(verb, INSTEAD["item"]))
+        if (trace := MODE.get().trace) is not None:
+            trace.read(self, verb)
         return self.array
 
     def numpy(self, *, force: bool = False) -> np.ndarray:
@@ -413,6 +415,8 @@ class Tensor(Operators, Numbers, Mathematics, Matrices, Reductions, Shapes, Pick
         twin.__dict__.update({k: copy.deepcopy(v, memo) for k, v in self.__dict__.items() if k not in fixed})
         array = self.numbers("deepcopy")
         kept = memo.setdefault(("array", id(array)), (array, np.array(array, order="C")))  # array: keeps its id taken
+        if (trace := MODE.get().trace) is not None:  # its numbers are a constant of the graph
+            trace.created[id(kept[1])] = kept[1]
         twin.array, twin.spec = kept[1], self.spec
         if self.needs:
             twin.needs, twin.value = True, leaf_value(twin)
@@ -576,7 +580,7 @@ def basic_index(index) -> tuple | None:
         elif isinstance(i, np.integer):
             parts.append(int(i))
         elif isinstance(i, Tensor) and not i.ndim and i.spec.dtype.rank == 1 and i.array is not None:
-            parts.append(int(i.array))
+            parts.append(int(i.numbers("index")))
         else:
             return None
     return tuple(parts)

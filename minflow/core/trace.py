@@ -17,14 +17,14 @@ from .base.errors import TraceError
 from .door import refuse_input
 from .functions.creation import as_tensor
 from .infer import infer
-from .ir import CONSTANT, INPUT, NUMBERS, STATE, Graph, Node, Source, Value, outputs_of
+from .ir import CONSTANT, INPUT, NUMBERS, STATE, Graph, Node, Source, Value, outputs_of, where_text
 from .mode import MODE, Mode, using
 from .op import Op
 from .ops.shape import clone, converted, derive, detach, unrecorded, view_write
 from .rebind import Alias, carry, cell_of, contiguous, make_view, refresh, write
 from .spec import Spec, spec_of
 from .tensor import Tensor
-from .where import caller, describe, fail, warn
+from .where import caller, describe, fail, here, warn
 
 
 class Trace(Mode):
@@ -33,6 +33,9 @@ class Trace(Mode):
 
     leaves: those of states and all other leaves, by Value.  firsts: each later Value of a leaf that was written -> its
     first, under which backward adds up its gradient, in the order of eager.
+
+    reads: (tensor, by which method, place) of each concrete tensor whose numbers the program asked for.
+    lines: the Value that a write gave -> the line of the write.
 
     symbol: the class of symbolic tensors; a job function's are Blobs.
     """
@@ -52,6 +55,8 @@ class Trace(Mode):
         # by id, arrays of tensors made of numbers during the trace: constants, not states
         self.created: dict[int, np.ndarray] = {}
         self.spans: list[tuple[int, int, Source]] = []  # the bytes that each state lies in, in order: no two overlap
+        self.reads: list[tuple[Tensor, str, str]] = []
+        self.lines: dict[Value, Any] = {}
 
     def enter_gradient(self, node: Node) -> None:
         MODE.set(self.but(scope=node.scope, origin=node))
@@ -153,6 +158,37 @@ class Trace(Mode):
                      "make one with indexing or reshape from the other, or clone() it",
                      one=source.out_specs[0], other=other.out_specs[0])
         self.spans.insert(at, (first, last, source))
+
+    # ---- numbers that the program reads while it is traced -------------------------------------------------------
+
+    def read(self, tensor: Tensor, verb: str) -> None:
+        """The program asks a concrete tensor for its numbers. Refused if it has written them: what it wrote has numbers
+        only when the graph runs."""
+        read = tensor, verb, here()
+        self.refuse_stale([read], self.written())
+        self.reads.append(read)
+
+    def is_written(self, tensor: Tensor) -> bool:
+        """True if the program has written the storage of a concrete tensor."""
+        return any(overlap(tensor.array, source.array) for source in self.written())
+
+    def written(self) -> dict[Source, Value]:
+        """Each state and constant whose symbol was rebound, with its new Value."""
+        return {v.node: s.value for v, s in self.leaves.items() if v.node.op in (STATE, CONSTANT) and s.value != v}
+
+    def refuse_stale(self, reads: Sequence[tuple[Tensor, str, str]], written: dict[Source, Value]) -> None:
+        """Refuse to have read numbers that the graph writes: `build` runs once, so they would stay as they were."""
+        for tensor, verb, place in reads:
+            for source, value in written.items():
+                if overlap(tensor.array, source.array):
+                    watch = MODE.get().watch
+                    name = watch.name_of(source.array) if watch is not None else ""
+                    raise stale(tensor, verb, name or tensor.label or source.name or "tensor", place,
+                                self.lines.get(value))
+
+    def followed(self) -> list[Tensor]:
+        """The tensors whose numbers the program asked for, and that were made before: another number, another graph."""
+        return list({id(t): t for t, *_ in self.reads if id(t.array) not in self.created}.values())
 
     def scalar(self, read: Callable) -> Tensor:
         """A number that is read anew at each call: a learning rate."""
@@ -275,13 +311,14 @@ class Trace(Mode):
             if root.needs and not recorded:
                 changed = self.but(grad=True).run(unrecorded, (changed, root), {})
             before, root.value, root.needs = root.value, changed.value, changed.needs and (recorded or root.needs)
+            self.lines[root.value] = caller()
             if root.retains is not None:
                 carry(root, before)
             return
         # a leaf's Value is its own, and the way back ends there
         if changed.value in self.leaves or changed.value.node.needs:
             changed = clone(changed)
-        self.firsts[changed.value] = self.first(root.value)
+        self.firsts[changed.value], self.lines[changed.value] = self.first(root.value), caller()
         root.value = changed.value
         self.leaves[root.value] = root
 
@@ -299,11 +336,27 @@ class Trace(Mode):
         return {v.node: s.value for v, s in self.leaves.items() if v.node.op is STATE and s.value != v}
 
 
+def stale(tensor: Tensor, verb: str, name: str, place: str, written: Any) -> TraceError:
+    """The error for numbers that were read while the graph is built, and that the graph writes."""
+    what = (f"{verb}() reads the numbers of a tensor that the graph writes: they are read once, while it is built, "
+            "and would be the same at each call")
+    values = {name: describe(tensor), "written": f"at {where_text(written)}" if written else "by the optimizer"}
+    return TraceError(what, values=values, where=place,
+                      hint="compute with the tensor itself (x * n, flow.where(cond, a, b)); or read it before or after "
+                           "the call")
+
+
 def byte_bounds(array: np.ndarray) -> tuple[int, int]:
     """The addresses of an array's first byte and of the one after its last, whatever its strides."""
     steps = [(n - 1) * stride for n, stride in zip(array.shape, array.strides)]
     start = array.ctypes.data
     return start + sum([s for s in steps if s < 0]), start + sum([s for s in steps if s > 0]) + array.itemsize
+
+
+def overlap(a: np.ndarray, b: np.ndarray) -> bool:
+    """True if the two arrays have bytes in common, counted from their first to their last byte."""
+    (first, last), (start, end) = byte_bounds(a), byte_bounds(b)
+    return start < last and first < end
 
 
 def trace(function: Callable, inputs: Sequence[Tensor]) -> tuple[Graph, Trace]:

@@ -97,6 +97,7 @@ def compile_job(job: Any, inputs: tuple, by_device: list[list[Any]], owner: Any 
     handlers = [watch.handler for watch in (*build.watched, *build.watched_gradients)]
     reads = reads_of((job.function, None), build.trace.modules.values(), handlers, around=True)
     job.variables = {**job.variables, **reads.variables}
+    job.numbers = {**job.numbers, **{id(t): ("", t) for t in build.trace.followed()}}
     plans.look()  # after the build, which may have met modules, or have set attributes of theirs
     if len(job.modules) == known and plans.fingerprint is not before:
         entries = plans.fingerprint.entries.items()

@@ -59,6 +59,7 @@ class Job(Display):
         self.modules: dict[int, Any] = {}  # nn.Modules that its function calls, by id
         self.volatile: set[tuple[str, str]] = set()  # attributes of those that the function sets itself
         self.variables: Variables = {}  # that its function reads, and that are followed
+        self.numbers: dict[int, Any] = {}  # (name, tensor) of those whose numbers it reads, by id
         self.noticed: set[str] = set()  # what it reads and no plan follows
         self.leaves = list(self.signature.leaves())
         lists = any(issubclass(leaf.kind, ListNumpy | ListListNumpy) for leaf in self.leaves)
@@ -142,7 +143,7 @@ class Job(Display):
         """How the modules stand that the function calls, and which tensors its variables name: what is new is another
         plan."""
         modules = [(str(i), module) for i, module in enumerate(self.modules.values())]
-        return Fingerprint(modules, self.volatile, self.variables)
+        return Fingerprint(modules, self.volatile, self.variables, self.numbers.values())
 
     def compile(self) -> CompiledJob:
         """Compile for inputs of the placeholders' shapes, without a step: so its variables exist."""

@@ -12,8 +12,10 @@ import math
 import numpy as np
 
 from .. import functions as F
+from ..arrays import copied
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..base.two_meanings import two_meanings
+from ..mode import MODE
 from ..ops import shape as s
 from ..rebind import Alias, cell_of
 from ..spec import Spec, as_dtype, default_dtype, int64, spec_of
@@ -51,12 +53,15 @@ def as_tensor(data, dtype=None, device=None) -> Tensor:
 
 
 def from_numpy(array: np.ndarray) -> Tensor:
-    """A tensor that shares the memory of a numpy array: a write to one is seen in the other."""
+    """A tensor that shares the memory of a numpy array: a write to one is seen in the other. While tracing it is a
+    constant of the numbers that the array holds then."""
     if not isinstance(array, np.ndarray):
         fail(DTypeError, f"from_numpy() takes a numpy array, not {type(array).__name__}", "flow.tensor(...)",
              data=array)
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
+    if MODE.get().trace is not None:
+        return MODE.get().constant(copied(array))
     if array.flags.c_contiguous:
         return Tensor(array, spec_of(array))
     if any(n < 0 for n in array.strides):

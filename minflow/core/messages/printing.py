@@ -9,6 +9,7 @@ import numpy as np
 
 from ..base.errors import DTypeError
 from ..ir import Node, Value, where_text
+from ..mode import MODE
 
 MOST = 5_000  # numbers that are shown of a tensor above the threshold, at most
 OPTIONS = {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80, "sci_mode": None}
@@ -117,7 +118,8 @@ def text(tensor) -> str:
     CPU."""
     name = "Parameter containing:\n" if type(tensor).__name__ == "Parameter" else ""
     parts = []
-    if tensor.array is None:
+    trace = MODE.get().trace
+    if tensor.array is None or trace is not None and trace.is_written(tensor):  # its numbers are those of before
         parts += ["...", "is_lazy='True'", f"size={tuple(tensor.spec.shape)}"]
     else:
         array = tensor.array.astype("float32") if tensor.dtype.name == "bfloat16" else tensor.array

@@ -198,6 +198,11 @@ class Build:
         """A node was appended to the trace."""
         self.observer.added(node)
 
+    def name_of(self, array: np.ndarray) -> str:
+        """The name of a module's tensor, by its array: "model.fc.weight"; nothing for another one."""
+        tensors = self.graph.named_tensors(self.paths_of_met())
+        return next((name for t, name in tensors if t.array is array), "")
+
     def backward(self, outputs: list[Tensor], tensors: tuple[Tensor, ...]) -> None:
         """`loss.backward()` was called. outputs: the symbolic tensors of these."""
         for t in tensors:
@@ -244,6 +249,8 @@ class Build:
             values = [t.value for t in owned]
             self.outputs = values
             parts = self.parts(mode, values, steps)
+            for part in parts:
+                self.trace.refuse_stale(self.trace.reads, part.graph.updates)
         self.seconds["trace"] = time.perf_counter() - start
         for part in parts:
             try:

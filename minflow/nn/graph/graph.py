@@ -104,6 +104,7 @@ class RunningGraph(Members, Display):
             _met=[],
             _volatile=set(),
             _variables={},
+            _numbers={},
             _noticed=set(),
         )
         RESERVED.update(self.__dict__)

@@ -11,7 +11,7 @@ from typing import Any
 
 from ...core.tensor import Tensor
 from ...diagnosis.creation_site import ATTRIBUTE
-from .python_state import Variables, changes_inside, content, moved, shown
+from .python_state import Numbers, Variables, changes_inside, content, moved, shown
 
 HIDDEN = ("_parameters", "_buffers", "_modules", "_transient", "_hooks", "_name", ATTRIBUTE)
 
@@ -29,6 +29,7 @@ class Fingerprint:
         modules: Iterable[tuple[str, Any]],
         skipped: Container[tuple[str, str]] = (),
         variables: Variables | None = None,
+        numbers: Iterable[tuple[str, Tensor]] = (),
     ):
         self.entries: dict[tuple[str, str], Any] = {}
         self.alive: list[Any] = []
@@ -45,11 +46,16 @@ class Fingerprint:
             self.entries[place] = content(variable, None, self.alive)
             self.contents.append((variable, self.entries[place]))
             self.shown[place] = str(tensor.spec) if isinstance(tensor, Tensor) else shown(tensor)
+        for name, tensor in numbers:
+            place, read = (name or tensor.label or "a tensor", f"variable {id(tensor)}"), Numbers(tensor)
+            self.entries[place] = read.content()
+            self.contents.append((read, self.entries[place]))
+            self.shown[place] = str(read)
         self.key = tuple(self.entries.items())
 
     @classmethod
     def of_graph(cls, graph: Any) -> Fingerprint:
-        own = cls(graph.all_modules(), graph._volatile, graph._variables)
+        own = cls(graph.all_modules(), graph._volatile, graph._variables, graph._numbers.values())
         for name, value in vars(graph).items():
             if not name.startswith("_") and name != "repr_style":
                 own.value("self", name, value)

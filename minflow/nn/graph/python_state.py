@@ -1,10 +1,11 @@
 """What a build reads of Python's state: containers by content, and what a plan cannot follow, which is said.
 
-A list, tuple, dict or set of numbers, texts and tensors is part of the key of a plan by what it holds, and is looked at
-in every call of a graph that has one; so is which tensor a global, or a variable of a function around build, names.
-NumPy arrays, objects of the learner's, large containers, and other globals and variables of a function around build are
-not: a plan keeps what they were (a job's plan follows the latter, since functions that make jobs take settings). Knows
-nothing of plans. Read next: `key.py`, `notices.py`.
+A list, tuple, dict or set of numbers, texts and tensors, and a NumPy array of up to 64 KB, is part of the key of a plan
+by what it holds, and is looked at in every call of a graph that has one; so are which tensor or array a global, or a
+variable of a function around build, names, and the numbers of a tensor that build read (`item()`). Larger arrays,
+objects of the learner's, large containers, and other globals and variables of a function around build are not: a plan
+keeps what they were (a job's plan follows the latter, since functions that make jobs take settings). Knows nothing of
+plans. Read next: `key.py`, `notices.py`.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from ...core.tensor import Tensor
 from ...core.where import OURS
 
 ENTRIES, LEVELS = 1_000, 4  # of a container that is looked at in every call
+ARRAY = 1 << 16  # bytes of a NumPy array that is looked at in every call
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
 BOXES = (list, tuple, dict, set, frozenset, deque)
 DRAWERS = {("numpy.random._generator", "Generator"), ("numpy.random.mtrand", "RandomState"), ("random", "Random")}
@@ -84,8 +86,12 @@ def content(
         return id(value), id(value.array), id(value.spec), value.needs
     elif isinstance(value, np.generic):
         return kind, value.tobytes()
+    elif small_array(value):
+        return kind, value.dtype.str, value.shape, value.tobytes()
     elif kind is Variable:
         return content(value.now(), None, alive)
+    elif kind is Numbers:
+        return value.content()
     elif reasons is not None and (reason := opaque(value)):
         reasons.append(reason)
     if alive is not None:
@@ -93,8 +99,15 @@ def content(
     return id(value)
 
 
+def small_array(value: Any) -> bool:
+    """Is it a NumPy array whose numbers are part of the key of a plan?"""
+    return isinstance(value, np.ndarray) and value.nbytes <= ARRAY and not value.dtype.hasobject
+
+
 def changes_inside(value: Any) -> bool:
     """Can what it holds change while it stays the same object, and does `content` see that?"""
+    if small_array(value):
+        return True
     if isinstance(value, list | dict | set | deque):
         return len(value) <= ENTRIES
     return isinstance(value, tuple) and len(value) <= ENTRIES and any(map(changes_inside, value))
@@ -108,7 +121,8 @@ def moved(contents: Iterable[tuple[Any, Any]]) -> bool:
 def followed(value: Any) -> bool:
     """Are these numbers and texts, also in containers, all of which `content` sees?"""
     reasons: list[str] = []
-    return isinstance(value, (*PLAIN, *BOXES, np.generic)) and (content(value, reasons), not reasons)[1]
+    kinds = (*PLAIN, *BOXES, np.generic, np.ndarray)
+    return isinstance(value, kinds) and (content(value, reasons), not reasons)[1]
 
 
 def opaque(value: Any) -> str:
@@ -188,6 +202,24 @@ class Variable:
 Variables = dict[tuple[int, str], Variable]  # by the id of the space, and the name
 
 
+class Numbers:
+    """The numbers of a tensor that a build has read, as by `item()`: they are in its plan."""
+
+    __slots__ = ("tensor",)
+
+    def __init__(self, tensor: Tensor):
+        self.tensor = tensor
+
+    def content(self) -> Any:
+        """Equal only as long as they are; those of a large tensor by how often it was written."""
+        array, cell = self.tensor.array, self.tensor.cell
+        return content(array) if small_array(array) else (id(array), 0 if cell is None else cell.version)
+
+    def __str__(self) -> str:
+        array = self.tensor.array
+        return str(array.item()) if array.size == 1 else str(self.tensor.spec)
+
+
 class Loads(NamedTuple):
     """The names that a code and those inside of it read: globals and variables around with a place, and attributes."""
 
@@ -260,7 +292,8 @@ def read_by(
         ]
         for variable, where in values:
             name, value = variable.name, variable.now()
-            if isinstance(value, Tensor) or (around and not isinstance(variable.space, dict) and followed(value)):
+            inside = around and not isinstance(variable.space, dict) and followed(value)
+            if inside or isinstance(value, Tensor) or small_array(value):
                 variables[id(variable.space), name] = variable
             elif isinstance(value, FunctionType | MethodType | functools.partial):
                 stack.append((value, type(value.__self__) if isinstance(value, MethodType) else None))

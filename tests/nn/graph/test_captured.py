@@ -1,0 +1,210 @@
+"""Numbers that `build` reads in Python: of tensors (`item()`) and of NumPy arrays. A graph sees each later change, or
+refuses."""
+
+import copy
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow import nn
+from minflow.core.base.errors import TraceError
+
+X = np.arange(6, dtype="float32").reshape(2, 3)
+TEN = 10 * np.arange(9, dtype="float32")
+
+READS = {  # (of a float buffer n of one element and an integer buffer k, both written alike) -> a number
+    "item": lambda m: m.n.item(),
+    "float": lambda m: float(m.n),
+    "int": lambda m: int(m.n),
+    "complex": lambda m: complex(m.n).real,
+    "bool": lambda m: 1.0 if m.n else 0.0,
+    "tolist": lambda m: m.n.tolist()[0],
+    "numpy": lambda m: float(m.n.numpy()[0]),
+    "asarray": lambda m: float(np.asarray(m.n)[0]),
+    "format": lambda m: float(f"{m.n:.1f}"),
+    "index": lambda m: float(TEN[m.k]),
+    "range": lambda m: float(len(range(m.k))),
+    "an index of a tensor": lambda m: flow.tensor(TEN)[m.k],
+    "a slice": lambda m: flow.tensor(TEN)[: m.k + 0 if m.k.array is None else int(m.k)].sum(),
+    "narrow": lambda m: flow.tensor(TEN).narrow(0, m.k, 1).sum(),
+    "full": lambda m: flow.full((3,), m.k),
+    "in a list": lambda m: flow.tensor([m.n, m.n])[0],
+    "deepcopy": lambda m: copy.deepcopy(m.n),
+}
+
+
+class Counts(nn.Module):
+    """read: of READS.  order: reads and writes n and k in this order, "rw"; only reads, "r"."""
+
+    def __init__(self, read, order):
+        super().__init__()
+        self.read, self.order = read, order
+        self.register_buffer("n", flow.zeros(1))
+        self.register_buffer("k", flow.tensor(0))
+
+    def write(self):
+        self.n.add_(1)
+        self.k.add_(1)
+
+    def forward(self, x):
+        for letter in self.order:
+            if letter == "w":
+                self.write()
+            else:
+                found = self.read(self)
+        return x * found
+
+
+def graph_of(module):
+    class Graph(nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.m = module
+
+        def build(self, x):
+            return self.m(x)
+
+    return Graph()
+
+
+@pytest.mark.parametrize("name", list(READS))
+@pytest.mark.parametrize("order", ["wr", "rw"])
+def test_numbers_that_the_graph_itself_writes_are_refused(name, order):
+    module = Counts(READS[name], order)
+    with pytest.raises(TraceError, match=r"\(\) reads the numbers of a tensor that the graph writes") as caught:
+        graph_of(module)(flow.tensor(X))
+    error = caught.value
+    kind = {"m.n": "float32[1]", "m.k": "int64[]"}
+    (key,) = error.values.keys() & kind
+    assert error.values[key] == kind[key]
+    line = Counts.write.__code__.co_firstlineno + (1 if key == "m.n" else 2)
+    assert error.values["written"] == f"at test_captured.py:{line}"
+    assert "test_captured.py:" in error.where and "flow.where" in error.hint
+    assert not module.n.item()  # nothing was written
+
+
+@pytest.mark.parametrize("name", list(READS))
+def test_numbers_that_are_written_between_calls_are_seen(name):
+    eager, module, x = Counts(READS[name], "r"), Counts(READS[name], "r"), flow.tensor(X)
+    graph = graph_of(module)
+    for _ in range(4):
+        eager.write(), module.write()
+        assert np.array_equal(graph(x).numpy(), eager(x).numpy())
+    plans = len(graph._plans)
+    assert np.array_equal(graph(x).numpy(), eager(x).numpy()) and len(graph._plans) == plans
+
+
+def test_two_numbers_have_a_plan_each_and_the_reason_is_said():
+    module, x = Counts(READS["item"], "r"), flow.tensor(X)
+    graph = graph_of(module)
+    for i in range(10):
+        module.n.fill_(i % 2)
+        assert np.array_equal(graph(x).numpy(), X * (i % 2))
+    assert len(graph._plans) == 2 and graph._history[1].reason == (("m.n", "0.0", "1.0"),)
+
+
+def test_a_write_to_any_view_or_alias_counts():
+    class Views(Counts):
+        def write(self):
+            flow.as_tensor(self.n)[0].data.view(1).mul_(2)
+
+    with pytest.raises(TraceError, match="item.* reads the numbers"):
+        graph_of(Views(READS["item"], "wr"))(flow.tensor(X))
+
+
+def test_a_parameter_that_the_optimizer_updates_is_not_read():
+    class Train(nn.Graph):
+        def __init__(self, lr):
+            super().__init__()
+            self.m = nn.Linear(3, 1)
+            self.add_optimizer(flow.optim.SGD(self.m.parameters(), lr))
+
+        def build(self, x):
+            loss = (self.m(x) * self.m.bias.item()).sum()
+            loss.backward()
+            return loss
+
+    with pytest.raises(TraceError, match="item.* reads the numbers") as caught:
+        Train(0.1)(flow.tensor(X))
+    assert caught.value.values["m.bias"].startswith("float32[1]")
+
+
+def test_a_tensor_that_build_has_written_prints_as_symbolic():
+    class Printing(Counts):
+        def forward(self, x):
+            before = str(self.n)
+            self.n.add_(1)
+            self.texts = before, str(self.n)
+            return x + self.n
+
+    printing = Printing(None, "")
+    graph_of(printing)(flow.tensor(X))
+    texts = printing.texts
+    assert texts[0] == "tensor([0.], dtype=minflow.float32)" and "is_lazy='True'" in texts[1]
+
+
+# ---- NumPy arrays ----------------------------------------------------------------------------------------------------
+
+USES = {
+    "x + a": lambda x, a: x + a,
+    "x + a * 2": lambda x, a: x + a * 2,
+    "x + from_numpy": lambda x, a: x + flow.from_numpy(a),
+    "x + as_tensor": lambda x, a: x + flow.as_tensor(a),
+    "x + tensor": lambda x, a: x + flow.tensor(a),
+    "a number of it": lambda x, a: x * float(a.reshape(-1)[1]),
+    "a strided part": lambda x, a: x @ flow.from_numpy(a[..., ::-1].copy()[..., ::1]).t() if a.ndim == 2 else x + a,
+}
+
+
+def holder(place, use, a):
+    """A module that finds the array in this place."""
+
+    class Holds(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.kept = {"attribute": a, "list": [a], "dict": {"a": (a,)}}.get(place)
+
+        def forward(self, x):
+            if place == "attribute":
+                return use(x, self.kept)
+            if place == "list":
+                return use(x, self.kept[0])
+            if place == "dict":
+                return use(x, self.kept["a"][0])
+            return use(x, a)
+
+    return Holds()
+
+
+@pytest.mark.parametrize("place", ["attribute", "list", "dict", "closure"])
+@pytest.mark.parametrize("name", list(USES))
+def test_an_array_is_read_at_each_call(name, place, recwarn):
+    a = np.ones((2, 3), "float32")
+    module, x = holder(place, USES[name], a), flow.tensor(X)
+    graph = graph_of(module)
+    for i in range(3):
+        a += i
+        assert np.array_equal(graph(x).numpy(), module(x).numpy())
+    assert not [w for w in recwarn if "NumPy" in str(w.message)]
+
+
+@pytest.mark.parametrize("name", list(USES)[:-1])
+def test_a_large_array_stays_as_it_was_and_that_is_said(name):
+    a = np.ones((200, 100), "float32")
+    module, x = holder("attribute", USES[name], a), flow.ones(200, 100)
+    graph, first = graph_of(module), module(x).numpy().copy()
+    with pytest.warns(flow.MinflowWarning, match=r"kept \(a NumPy array float32\[200, 100\]\).*a later change is not"):
+        graph(x)
+    a += 1
+    assert np.array_equal(graph(x).numpy(), first)
+
+
+def test_the_copy_of_an_array_has_its_strides():
+    from minflow.core.arrays import copied
+
+    whole = np.arange(24.0).reshape(2, 3, 4)
+    for a in (whole, whole[:, ::2], whole.T, whole[::-1, :, 1::2], np.broadcast_to(whole[0], (5, 3, 4)), whole[:0]):
+        copy_ = copied(a)
+        assert np.array_equal(copy_, a) and not np.shares_memory(copy_, a)
+        assert not a.size or copy_.strides == a.strides

@@ -63,10 +63,12 @@ class Plan(Layout):
         self.take_inputs()
         self.fresh_slots = [(self.new_slot(v), v.spec.shape, v.spec.np) for v in self.fresh]
         self.fill_arena()
-        for state in graph.states:
-            self.env[Value(state, 0, state.out_specs[0])] = state.array
+        self.linked = {state: state.array.copy(order="K") for state in graph.states if state.link is not None}
+        self.arrays = {state: self.linked.get(state, state.array) for state in graph.states}
+        for state, array in self.arrays.items():
+            self.env[Value(state, 0, state.out_specs[0])] = array
         for value, state in self.in_place.items():
-            self.env[value] = state.array
+            self.env[value] = self.arrays[state]
         for node in self.checks_first():
             self.prepare(node)
         self.need_room(self.arena_bytes, self.needs, memory_of(self.calls))
@@ -75,8 +77,10 @@ class Plan(Layout):
         self.outs = [(self.env.get(v), self.slot_of.get(v), v in self.fresh and v not in self.results[:k])
                      for k, v in enumerate(self.results)]
         self.reads = [(s.array, s.read) for s in graph.states if s.read is not None]
+        self.reads += [(array, s.link.read) for s, array in self.linked.items()]
+        self.hands_out = [(array, s.link.write) for s, array in self.linked.items() if s in graph.updates]
         self.copies = [(s, v) for s, v in graph.updates.items() if self.in_place.get(v) is not s]
-        self.written = frozenset([id(owner_of(s.array)) for s in graph.updates])
+        self.written = frozenset([id(owner_of(self.arrays[s])) for s in graph.updates])
         kept = {self.slot_of.get(self.uses.root[v]) for v in self.kept} | {self.slot_of.get(v) for v in self.kept}
         self.forgotten = [i for i in range(len(self.slots)) if i not in kept]
         self.seconds: list[float] | None = None
@@ -197,12 +201,14 @@ class Plan(Layout):
             results.append(array if fresh else array.copy())
         if self.copies:
             self.copy_states()
+        for array, write in self.hands_out:
+            write(array)
         self.runs += 1
         return results
 
     def copy_states(self) -> None:
         """Write the new values of states that were computed elsewhere."""
-        sources = [(s.array, self.array_of(v)) for s, v in self.copies]
+        sources = [(self.arrays[s], self.array_of(v)) for s, v in self.copies]
         for target, array in [(t, a.copy() if len(sources) > 1 else a) for t, a in sources]:
             target[...] = array
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
-from ..core.ir import Graph, Node
+from ..core.ir import Cell, Graph, Node
 from ..core.mode import EPOCH
 from ..core.trace import Trace
 from .executor import LOCK, collector_waiting
@@ -32,8 +32,13 @@ class Part:
     """
 
     def __init__(self, name: str, graph: Graph, trace: Trace, results: int, kept: dict[str, int]):
-        self.name, self.graph, self.results, self.kept = name, graph, results, kept
-        self.cells = [s.cell for v, s in trace.leaves.items() if v.node in graph.updates and s.cell is not None]
+        self.name, self.graph, self.results, self.kept, self.leaves = name, graph, results, kept, trace.leaves
+
+    @property
+    def cells(self) -> list[Cell]:
+        """The version cells of the states that the plan itself writes."""
+        written = [s for v, s in self.leaves.items() if v.node in self.graph.updates and v.node.link is None]
+        return [s.cell for s in written if s.cell is not None]
 
 
 class CompiledPart:
@@ -51,9 +56,23 @@ class CompiledPart:
         self.by_number = {node.number: name for node, name in op_names(part.graph.nodes).items()}
         self.added = op_names([node for node in self.graph.nodes if node.number is None])
         self.names = {node: self.name_of(node) for node in self.graph.nodes}
-        self.plan = Plan(self.graph, len(self.graph.outputs) - part.results, part.cells, self.name_of,
-                         kernels)
+        self.kernels = kernels
+        self.make_plan(part)
         self.pass_seconds, self.plan_seconds = middle - start, time.perf_counter() - middle
+
+    def make_plan(self, part: Part) -> None:
+        """Plan the graph as its states are linked now."""
+        self.plan = Plan(self.graph, len(self.graph.outputs) - part.results, part.cells, self.name_of, self.kernels)
+
+    def plan_again(self, part: Part) -> None:
+        """Plan it again; the values that are kept of the last run stay readable."""
+        before = self.plan
+        self.make_plan(part)
+        for value in before.kept if before.runs else ():
+            if value in self.plan.env:
+                self.plan.env[value][...] = before.array_of(value)
+            else:
+                self.plan.slots[self.plan.slot_of[value]] = before.array_of(value)
 
     def name_of(self, node: Node) -> str:
         """The name of a node of any stage."""
@@ -89,6 +108,9 @@ class Compiled:
         """(what, old, new) of what it holds by reference and that has another storage now: then it is of no use."""
         return []
 
+    def relink(self) -> None:
+        """Follow states that have other tensors since the last call. Called after the epoch has moved."""
+
 
 class PlanCache(OrderedDict):
     """(fingerprint, inputs) -> Compiled, of one graph or job. Bounded: what was not used for the longest time goes.
@@ -121,6 +143,7 @@ class PlanCache(OrderedDict):
                 self.move_to_end(key)
             except KeyError:  # another thread took it out
                 self.recent = NONE
+            compiled.relink()
         self.last = compiled
         return compiled
 
@@ -149,6 +172,11 @@ class PlanCache(OrderedDict):
         self[self.fingerprint, inputs] = compiled
         if len(self) > PLANS:
             self.popitem(last=False)
+
+    def accept(self, epoch: int) -> None:
+        """What a run of one of the plans has changed since `epoch` needs no closer look here."""
+        if self.epoch == epoch:
+            self.epoch = EPOCH.now
 
     def clear(self) -> None:
         super().clear()

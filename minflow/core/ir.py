@@ -117,14 +117,16 @@ class Source(Node):
 
     A State has the array that it stands for, and perhaps `read`, a function that gives its numbers at each call. A
     constant is listed among the states; its array is never written.
+    link: of a buffer that is bound to other tensors over time, see `nn/graph/buffer_links.py`; `array` is then the one
+    that the buffer names now.
     """
 
-    __slots__ = ("tensor", "array", "read", "name")
+    __slots__ = ("tensor", "array", "read", "name", "link")
 
     def __init__(self, op: SourceKind, spec: Spec, tensor=None, array=None, read=None, name=""):
         super().__init__(op, (), {}, spec.alone)
         self.tensor = (lambda: None) if tensor is None else weakref.ref(tensor)
-        self.array, self.read, self.name = array, read, name
+        self.array, self.read, self.name, self.link = array, read, name, None
 
 
 State = Source  # a Source whose op is STATE

@@ -58,6 +58,9 @@ class Mode:
     def before_schedule(self, schedule) -> None:
         """A schedule is about to change the learning rates."""
 
+    def before_bind(self, buffers: dict, name: str) -> None:
+        """The buffer `name` of a module, held in `buffers`, is about to be bound to another tensor."""
+
     def before_run(self, graph, parts) -> None:
         """A graph is about to run the plans of these parts."""
 

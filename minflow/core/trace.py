@@ -57,6 +57,9 @@ class Trace(Mode):
         self.spans: list[tuple[int, int, Source]] = []  # the bytes that each state lies in, in order: no two overlap
         self.reads: list[tuple[Tensor, str, str]] = []
         self.lines: dict[Value, Any] = {}
+        # (id of its dict, name) -> (dict, name, first tensor) of each buffer that the program binds to another tensor
+        self.rebound: dict[tuple[int, str], tuple[dict, str, Tensor]] = {}
+        self.bound: dict[Source, Value] = {}  # the states of these, with their new Values
 
     def enter_gradient(self, node: Node) -> None:
         MODE.set(self.but(scope=node.scope, origin=node))
@@ -332,8 +335,42 @@ class Trace(Mode):
             write(target, new)
 
     def updates(self) -> dict[Source, Value]:
-        """Each State whose symbol was rebound, with its new Value."""
-        return {v.node: s.value for v, s in self.leaves.items() if v.node.op is STATE and s.value != v}
+        """Each State whose symbol was rebound, and each buffer that was bound to another tensor, with its new Value."""
+        return {v.node: s.value for v, s in self.leaves.items() if v.node.op is STATE and s.value != v} | self.bound
+
+    # ---- buffers that are assigned -------------------------------------------------------------------------------
+
+    def before_bind(self, buffers: dict, name: str) -> None:
+        self.rebound.setdefault((id(buffers), name), (buffers, name, buffers[name]))
+
+    def give_back(self) -> list[tuple[dict, str, Tensor, Tensor]]:
+        """Bind each buffer to its first tensor again; gives (dict, name, first tensor, assigned one) of each."""
+        given = [(buffers, name, old, buffers[name]) for buffers, name, old in self.rebound.values()]
+        for buffers, name, old in self.rebound.values():
+            buffers[name] = old
+        self.rebound.clear()
+        return [row for row in given if row[2] is not row[3]]
+
+    def update_buffers(self, alone: Callable[[Tensor], bool] = lambda tensor: True) -> list[tuple[dict, str, Source]]:
+        """Make what the program assigned to each buffer an update; gives (dict, name, State) of each.
+
+        alone: True if no other tensor of the program is on the storage of a buffer's first tensor. Otherwise the State
+        is a new one, since the program reads the storage too.
+        """
+        states = []
+        for buffers, name, old, new in self.give_back():
+            if alone(old):
+                symbol = self.own(old)
+                source = next(v.node for v, s in self.leaves.items() if s is symbol and isinstance(v.node, Source))
+                if symbol.value.node is not source:
+                    fail(TraceError, f"the buffer {name!r} is written in place and then assigned in one build",
+                         f"assign only: {name} = {name} + 1 instead of {name}.add_(1)", buffer=old)
+            else:
+                source = Source(STATE, old.spec, array=np.empty_like(old.array), name=name)
+                self.graph.states.append(source)
+            self.bound[source] = contiguous(self.own(new)).value
+            states.append((buffers, name, source))
+        return states
 
 
 def stale(tensor: Tensor, verb: str, name: str, place: str, written: Any) -> TraceError:
@@ -365,6 +402,7 @@ def trace(function: Callable, inputs: Sequence[Tensor]) -> tuple[Graph, Trace]:
     with using(mode):
         outputs = function(*[mode.symbol_of_input(x.spec, f"input_{i}") for i, x in enumerate(inputs)])
         outputs = [mode.own(x) for x in (outputs if isinstance(outputs, list | tuple) else [outputs])]
+        mode.update_buffers()
     for x in outputs:
         if x.value is None:
             raise TraceError("an output was not made by this trace", values={"output": describe(x)})

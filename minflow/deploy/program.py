@@ -116,6 +116,7 @@ def program_of(obj: Any, dynamic: Any = None) -> Program:
         fail(GraphError, f"{obj.name} was never called, so there is no computation to save",
              f"call it once with an example of its inputs: {obj.name.rpartition('_')[0]}()(x)", graph=obj.name)
     compiled = obj._last
+    compiled.relink()
     frozen = frozen_record(obj, compiled).built_in
     program = of_build(obj, compiled.build, frozen)
     if not dynamic:
@@ -221,6 +222,7 @@ class Holder:
         self.passed: dict[Value, Value] = {}
         self.names: set[str] = set()
         self.sources = {key_of(s.array): s for s in trace.graph.states if s.read is None}
+        self.traced = {s.name for s in self.sources.values()}
 
     def add(self, name: str, kind: str, tensor: Tensor) -> int:
         """The number of a tensor; tensors on one storage have one."""
@@ -231,6 +233,9 @@ class Holder:
             fail(GraphError, f"{name} is a view of another tensor, and a saved {kind} has a storage of its own",
                  f"{kind} = tensor.clone()", tensor=tensor)
         key = key_of(tensor.array)
+        if kind != "captured" and key not in self.sources and name in self.traced:
+            fail(GraphError, f"{name} is another tensor than at the last call", "call it once more, then save it",
+                 tensor=tensor)
         if key not in self.numbers:
             self.numbers[key] = len(self.held)
             self.held.append(Held(self.free(name), kind, tensor, self.sources.get(key)))

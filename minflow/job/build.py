@@ -309,6 +309,7 @@ class JobBuild:
             self.undo()
             raise
         finally:
+            self.trace.give_back()
             BUILDING.reset(token)
 
     @contextmanager
@@ -430,12 +431,13 @@ class JobBuild:
         """A job updates variables and slots; a tensor from outside would change behind the back of the code that owns
         it."""
         owned = {id(v.tensor.array) for v in (*self.session.variables.values(), *self.session.slots.values())}
-        for source in ir.updates:
-            if id(source.array) not in owned:
-                what = f"job {self.job.name} writes a tensor that is no variable of the session"
-                hint = "flow.get_variable(name, shape) is what a job may write; a module trains in an nn.Graph"
-                values = {"tensor": f"{source.name or 'captured'}: {source.out_specs[0]}"}
-                raise JobError(what, values=values, where=self.job.signature.where, hint=hint)
+        written = [(source.name, source.out_specs[0]) for source in ir.updates if id(source.array) not in owned]
+        written += [(name, old.spec) for _, name, old, _ in self.trace.give_back()]
+        for name, spec in written:
+            what = f"job {self.job.name} writes a tensor that is not a variable of the session"
+            hint = "flow.get_variable(name, shape) is what a job may write; a module trains in an nn.Graph"
+            values = {"tensor": f"{name or 'captured'}: {spec}"}
+            raise JobError(what, values=values, where=self.job.signature.where, hint=hint)
 
     def undo(self) -> None:
         """After a trace that failed: no variable of it stays."""

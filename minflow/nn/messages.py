@@ -48,9 +48,10 @@ def missing_init(module: Any, what: str) -> NoReturn:
 
 
 def buffer_of_another_spec(module: Any, name: str, old: Any, value: Any) -> NoReturn:
+    given = "None" if value is None else "a tensor where it was None" if old is None else "another shape or dtype"
     fail(
         TraceError,
-        f"{type(module).__name__}: the buffer {name!r} is given another shape or dtype while a graph is built",
+        f"{type(module).__name__}: the buffer {name!r} is given {given} while a graph is built",
         "in a graph a buffer keeps its shape and dtype: register it with those that it will have",
         buffer=old,
         given=value,

@@ -133,7 +133,7 @@ class Module(Display):
             self._modules[name] = None
             touch()
         elif name in own.get("_buffers", ()):
-            self.set_buffer(name, value)
+            self.bind_buffer(name, value)
         else:
             if isinstance(value, Tensor):
                 self.registries(name)
@@ -181,21 +181,19 @@ class Module(Display):
                 own[registry].pop(name, None)
         own["_transient"].discard(name)
 
-    def set_buffer(self, name: str, value: Any) -> None:
-        """Set a registered buffer to new numbers. A value of the same spec is copied into the old storage, so that
-        plans and optimizers that hold the buffer keep seeing it; while tracing that is an update of the state."""
-        if value is not None and not isinstance(value, Tensor):
-            messages.not_a_tensor(self, name, value)
-        old = self._buffers[name]
-        if old is value:
-            return
-        if old is not None and value is not None and (old.spec is value.spec or MODE.get().trace):
-            if old.spec is not value.spec:
-                messages.buffer_of_another_spec(self, name, old, value)
-            with no_grad():
-                old.copy_(value)
-            return
-        self._buffers[name] = value
+    def bind_buffer(self, name: str, tensor: Any) -> None:
+        """Bind a buffer to a tensor (or None); the tensor that it was bound to stays as it is. A graph that assigns a
+        buffer binds a new tensor to it after each call."""
+        if tensor is not None and not isinstance(tensor, Tensor):
+            messages.not_a_tensor(self, name, tensor)
+        if name in self._buffers:
+            old, mode = self._buffers[name], MODE.get()
+            if old is tensor:
+                return
+            if mode.trace is not None and (old is None or tensor is None or old.spec is not tensor.spec):
+                messages.buffer_of_another_spec(self, name, old, tensor)
+            mode.before_bind(self._buffers, name)
+        self._buffers[name] = tensor
         touch()
 
     def child_name(self, name: str) -> str:
@@ -224,9 +222,7 @@ class Module(Display):
         """Add a tensor that is state but not trained, such as a running mean. Not persistent: not in state_dict."""
         self.registries(name)
         self.check_name(name, "_buffers", "buffer")
-        if tensor is not None and not isinstance(tensor, Tensor):
-            messages.not_a_tensor(self, name, tensor)
-        self._buffers[name] = tensor
+        self.bind_buffer(name, tensor)
         (self._transient.discard if persistent else self._transient.add)(name)
         touch()
 

@@ -27,6 +27,7 @@ from ...core.trace import Trace
 from ...core.where import caller
 from ..module import Module
 from . import messages, notices
+from .buffer_links import buffer_links, link_assigned
 from .checkpointing import checkpointed
 from .tree import flatten, unflatten
 
@@ -229,28 +230,32 @@ class Build:
         for optimizer, _ in graph.optimizers:
             optimizer.prepare()
         mode = self.trace.but(grad=MODE.get().grad, watch=self, seed=1 / steps if steps > 1 else 1)
-        with using(mode):
-            self.observer.inputs()
-            symbols = self.make_inputs(steps)
-            args, kwargs = unflatten(self.tree, symbols)
-            self.top.args, self.top.kwargs = args, kwargs
-            self.phase = "graph modules"
-            self.observer.modules()
-            with notices.watched(self):
-                output = graph.build(*args, **kwargs)
-            self.phase = "graph outputs"
-            self.top.output, self.top.done, self.top.last = output, True, len(self.trace.graph.nodes)
-            shape, tensors = messages.check_outputs(self, output, flatten)
-            self.out_tree = shape
-            owned = [mode.own(t) for t in tensors]
-            self.observer.outputs()
-            messages.check_leaks(self)
-            messages.check_backward(self)
-            values = [t.value for t in owned]
-            self.outputs = values
-            parts = self.parts(mode, values, steps)
-            for part in parts:
-                self.trace.refuse_stale(self.trace.reads, part.graph.updates)
+        try:
+            with using(mode):
+                self.observer.inputs()
+                symbols = self.make_inputs(steps)
+                args, kwargs = unflatten(self.tree, symbols)
+                self.top.args, self.top.kwargs = args, kwargs
+                self.phase = "graph modules"
+                self.observer.modules()
+                with notices.watched(self):
+                    output = graph.build(*args, **kwargs)
+                self.phase = "graph outputs"
+                self.top.output, self.top.done, self.top.last = output, True, len(self.trace.graph.nodes)
+                shape, tensors = messages.check_outputs(self, output, flatten)
+                self.out_tree = shape
+                owned = [mode.own(t) for t in tensors]
+                self.observer.outputs()
+                link_assigned(graph, self.trace, self.paths_of_met())
+                messages.check_leaks(self)
+                messages.check_backward(self)
+                values = [t.value for t in owned]
+                self.outputs = values
+                parts = self.parts(mode, values, steps)
+                for part in parts:
+                    self.trace.refuse_stale(self.trace.reads, part.graph.updates)
+        finally:
+            self.trace.give_back()
         self.seconds["trace"] = time.perf_counter() - start
         for part in parts:
             try:
@@ -258,6 +263,7 @@ class Build:
             except GraphError as error:
                 raise messages.foreign(self, part.graph, error) from None
         self.name_states(parts)
+        self.links = buffer_links(graph.all_modules(self.paths_of_met()), [s for p in parts for s in p.graph.states])
         return parts
 
     def make_inputs(self, steps: int) -> list[Tensor]:

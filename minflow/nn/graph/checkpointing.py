@@ -90,15 +90,17 @@ class Checkpoint(Function):
         return None, *results
 
 
-def snapshot(trace: Any) -> tuple[dict, dict]:
-    """The values that states have now, and how much each generator has drawn."""
-    return {key: (s.value, s.needs) for key, s in trace.symbols.items()}, {
-        g: entry[0] for g, entry in trace.draws.items()
-    }
+def snapshot(trace: Any) -> tuple[dict, dict, dict]:
+    """The values that states have now, how much each generator has drawn, and the assigned buffers."""
+    draws = {g: entry[0] for g, entry in trace.draws.items()}
+    bound = {key: buffers[name] for key, (buffers, name, _) in trace.rebound.items()}
+    return {key: (s.value, s.needs) for key, s in trace.symbols.items()}, draws, bound
 
 
-def restore(trace: Any, taken: tuple[dict, dict]) -> None:
-    values, draws = taken
+def restore(trace: Any, taken: tuple[dict, dict, dict]) -> None:
+    values, draws, bound = taken
+    for key, (buffers, name, first) in trace.rebound.items():
+        buffers[name] = bound.get(key, first)
     for key, symbol in trace.symbols.items():
         if key in values:
             symbol.value, symbol.needs = values[key]

@@ -17,7 +17,7 @@ from ...core.base import events
 from ...core.base.events import LISTENERS
 from ...core.base.interrupts import uninterrupted
 from ...core.messages.notices import look_at_results
-from ...core.mode import MODE, Mode
+from ...core.mode import EPOCH, MODE, Mode
 from ...core.spec import default_dtype, spec_of
 from ...core.tensor import Tensor, new_tensor
 from ...core.where import NOTICES
@@ -69,6 +69,8 @@ class CompiledGraph(Compiled):
         super().__init__(parts, graph.passes, build.seconds["trace"],
                          level([part.graph for part in parts], graph.config.bits))
         self.build, self.number, self.name, self.optimizers = build, number, graph.name, graph.optimizers
+        self.links = build.links
+        self.binds = any([link.assigned for link in self.links])
         self.out_tree = build.out_tree
         self.reason: list[tuple[str, str, str]] = []
         self.reads: list[Read] = []
@@ -98,6 +100,21 @@ class CompiledGraph(Compiled):
             for t, array, needs, name in self.captured
             if t.array is not array or t.needs is not needs
         ]
+
+    def relink(self) -> None:
+        """Follow buffers that were bound to other tensors: their states are linked from now on."""
+        if moved := [link for link in self.links if link.moved()]:
+            with LOCK:
+                new = [link for link in moved if link.source.link is None]
+                for link in moved:
+                    link.read()
+                for link in new:
+                    link.source.link = link
+                if new:
+                    for part, traced in zip(self.parts, self.traced):
+                        part.plan_again(traced)
+                    self.plan = self.parts[0].plan
+                    self.__dict__.pop("singly", None)
 
     def run(self, graph: Any, arrays: list[np.ndarray], timed: bool = False) -> Any:
         """One call: results in the structure that build gave."""
@@ -132,10 +149,13 @@ class CompiledGraph(Compiled):
     def step(self, graph: Any, arrays: list[np.ndarray], timed: bool, mode: Mode, heard: bool) -> tuple[list, tuple]:
         """Its results, and where it is heard the learning rates of this step. That of a training graph ends with its
         bookkeeping."""
+        epoch = EPOCH.now
         if self.steps == 1:
             results, cells = run(self.plan, arrays, timed), self.plan.cells
         else:
             results, cells = self.accumulate(arrays, timed), self.cells()
+        if self.binds:
+            graph._plans.accept(epoch)
         for cell in cells:
             cell.version, cell.where = cell.version + 1, mode.entered
         self.runs += 1

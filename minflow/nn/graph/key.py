@@ -6,12 +6,14 @@ Read next: `python_state.py`, `compiled.py`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Iterable
 from typing import Any
 
+from ...compiler.plan import owner_of
 from ...core.tensor import Tensor
 from ...diagnosis.creation_site import ATTRIBUTE
-from .python_state import Numbers, Variables, changes_inside, content, moved, shown
+from .python_state import BOXES, ENTRIES, Numbers, Variables, changes_inside, content, moved, shown
 
 HIDDEN = ("_parameters", "_buffers", "_modules", "_transient", "_hooks", "_name", ATTRIBUTE)
 
@@ -22,6 +24,8 @@ class Fingerprint:
     shown: (name, field) -> how a learner reads that value.  contents: (container, its content) of what every call looks
     at.
     opaque: (name, field) -> what it is, of values whose state can change without a new key.
+    relinks: True if plans follow a buffer that is bound to another tensor, so the key names only its layout. It names
+    the tensor too if that is a view or shares its storage.
     """
 
     def __init__(
@@ -30,6 +34,7 @@ class Fingerprint:
         skipped: Container[tuple[str, str]] = (),
         variables: Variables | None = None,
         numbers: Iterable[tuple[str, Tensor]] = (),
+        relinks: bool = False,
     ):
         self.entries: dict[tuple[str, str], Any] = {}
         self.alive: list[Any] = []
@@ -37,6 +42,9 @@ class Fingerprint:
         self.contents: list[tuple[Any, Any]] = []
         self.opaque: dict[tuple[str, str], str] = {}
         self.skipped = skipped  # attributes that build sets itself, such as a counter: they would never stay the same
+        self.buffers: list[tuple[str, Tensor]] = []  # those that plans follow
+        self.users: Counter[int] = Counter()  # id of a storage -> how many names it has
+        self.relinks = relinks
         for path, module in modules:
             self.module(path, module)
         for (space, name), variable in (variables or {}).items():
@@ -46,16 +54,18 @@ class Fingerprint:
             self.entries[place] = content(variable, None, self.alive)
             self.contents.append((variable, self.entries[place]))
             self.shown[place] = str(tensor.spec) if isinstance(tensor, Tensor) else shown(tensor)
+            self.count(tensor)
         for name, tensor in numbers:
             place, read = (name or tensor.label or "a tensor", f"variable {id(tensor)}"), Numbers(tensor)
             self.entries[place] = read.content()
             self.contents.append((read, self.entries[place]))
             self.shown[place] = str(read)
-        self.key = tuple(self.entries.items())
+            self.count(tensor)  # a buffer whose elements were read is not followed
+        self.close()
 
     @classmethod
     def of_graph(cls, graph: Any) -> Fingerprint:
-        own = cls(graph.all_modules(), graph._volatile, graph._variables, graph._numbers.values())
+        own = cls(graph.all_modules(), graph._volatile, graph._variables, graph._numbers.values(), relinks=True)
         for name, value in vars(graph).items():
             if not name.startswith("_") and name != "repr_style":
                 own.value("self", name, value)
@@ -66,8 +76,27 @@ class Fingerprint:
         own.entries["graph", "passes"] = tuple(map(id, graph.passes))
         own.entries["graph", "kept values"] = tuple(sorted(graph.kept))
         own.alive.append(list(graph.passes))
-        own.key = tuple(own.entries.items())
+        own.close()
         return own
+
+    def close(self) -> None:
+        """Add the tensors of the buffers that cannot be followed, and make the key."""
+        for name, tensor in self.buffers:
+            if tensor.alias is None and self.users[id(owner_of(tensor.array))] == 1:
+                self.entries[name, "tensor"] = tensor.array.strides
+            else:
+                self.entries[name, "tensor"] = id(tensor), id(tensor.array)
+                self.alive.append((tensor, tensor.array))
+        self.key = tuple(self.entries.items())
+
+    def count(self, value: Any) -> None:
+        """Count the storages of the tensors in a value, also in containers."""
+        if isinstance(value, Tensor):
+            if value.array is not None:
+                self.users[id(owner_of(value.array))] += 1
+        elif isinstance(value, BOXES) and len(value) <= ENTRIES:
+            for x in value.values() if isinstance(value, dict) else value:
+                self.count(x)
 
     def moved(self) -> bool:
         """Does a container hold something else now, or a variable name another tensor?"""
@@ -81,8 +110,10 @@ class Fingerprint:
         for name, value in own.items():
             if name not in HIDDEN:
                 self.value(path, name, value)
-        for name, tensor in (*own["_parameters"].items(), *own["_buffers"].items()):
+        for name, tensor in own["_parameters"].items():
             self.tensor(f"{path}.{name}", tensor)
+        for name, tensor in own["_buffers"].items():
+            self.tensor(f"{path}.{name}", tensor, self.relinks)
         self.entries[path, "submodules"] = tuple([(name, id(child)) for name, child in own["_modules"].items()])
         hooks = own["_hooks"]
         if hooks is not None:
@@ -91,17 +122,23 @@ class Fingerprint:
             self.shown[path, "hooks"] = f"{len(listed)} hooks"
             self.alive.append(listed)
 
-    def tensor(self, name: str, tensor: Tensor | None) -> None:
+    def tensor(self, name: str, tensor: Tensor | None, relinks: bool = False) -> None:
         if tensor is None:
             self.entries[name, "tensor"] = None
             return
-        self.entries[name, "tensor"] = id(tensor), id(tensor.array)
+        self.count(tensor)
+        if relinks and tensor.array is not None:
+            self.buffers.append((name, tensor))
+            self.entries[name, "tensor"] = None  # its place in the order; see `close`
+            self.alive.append(tensor.spec)
+        else:
+            self.entries[name, "tensor"] = id(tensor), id(tensor.array)
+            self.alive.append((tensor, tensor.array, tensor.spec))
         self.entries[name, "spec"] = id(tensor.spec)
         self.entries[name, "requires_grad"] = tensor.needs
         self.shown[name, "requires_grad"] = str(tensor.needs)
         self.shown[name, "spec"] = str(tensor.spec)
         self.shown[name, "tensor"] = "a tensor"
-        self.alive.append((tensor, tensor.array, tensor.spec))
 
     def value(self, owner: str, name: str, value: Any) -> None:
         if (owner, name) in self.skipped:
@@ -109,6 +146,7 @@ class Fingerprint:
         if isinstance(value, Tensor):
             self.tensor(f"{owner}.{name}", value)
             return
+        self.count(value)
         reasons: list[str] = []
         self.entries[owner, name] = content(value, reasons, self.alive)
         if reasons:

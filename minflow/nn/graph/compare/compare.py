@@ -57,7 +57,8 @@ def compared(graph: Any, reference: Any, args: tuple, kwargs: dict, tolerance: T
             fail(GraphError, f"{graph.name}.compare: {graph.name} {counts}", hint)
         tolerance = tolerance if reference is not None or compiled.exact else Tolerance()
         generators = {default_generator, *[g for plan in plans for g in plan.build.trace.draws]}
-        with restored(arrays_of(graphs, plans, reference, args, kwargs), generators) as restore:
+        links = [link for plan in plans for link in plan.links]
+        with restored(arrays_of(graphs, plans, reference, args, kwargs), generators, links) as restore:
             ours = record_plan(compiled, args, kwargs) if reference is None else record_trace(compiled, args, kwargs)
             restore()
             if len(graphs) > 1:

@@ -70,7 +70,7 @@ class Written(NamedTuple):
 class EagerRecorder(Eager):
     """The mode. steps: what ran so far, in order.
 
-    held: (array, its numbers before) of each write.  grads, counts, schedules: as they were before, by id.
+    held: (array, its numbers before) of each write.  buffers, grads, counts, schedules: as they were before.
     """
 
     def __init__(self, seed: float):
@@ -78,6 +78,7 @@ class EagerRecorder(Eager):
         self.steps: list[Step] = []
         self.held: list[tuple[np.ndarray, np.ndarray]] = []
         self.bound: list[tuple[Tensor, Any, bool]] = []
+        self.buffers: list[tuple[dict, str, Any]] = []  # (dict, name, tensor before) of each one bound to another
         self.grads: dict[int, tuple[Tensor, Tensor | None]] = {}
         self.counts: dict[int, tuple[Any, str, int]] = {}  # of steps: (the object, its attribute, the count before)
         self.schedules: dict[int, tuple[Any, dict, list]] = {}
@@ -180,9 +181,14 @@ class EagerRecorder(Eager):
         rates = [group["lr"] for group in schedule.optimizer.param_groups]
         self.schedules.setdefault(id(schedule), (schedule, copy.deepcopy(schedule.state_dict()), rates))
 
+    def before_bind(self, buffers: dict, name: str) -> None:
+        self.buffers.append((buffers, name, buffers[name]))
+
     def before_run(self, graph: Any, parts: Iterable[Any]) -> None:
-        states = [s.array for part in parts for s in part.graph.states]
-        self.held += [(array, array.copy()) for array in states if array.flags.writeable]
+        states = [s for part in parts for s in part.graph.states]
+        self.held += [(s.array, s.array.copy()) for s in states if s.array.flags.writeable]
+        for link in [s.link for s in states if s.link is not None]:
+            self.before_bind(link.buffers, link.name)
         self.counts.setdefault(id(graph), (graph, "_steps", graph._steps))
         for optimizer, _ in graph.optimizers:
             self.before_step(optimizer)
@@ -190,6 +196,8 @@ class EagerRecorder(Eager):
     def put_back(self) -> None:
         for array, before in reversed(self.held):
             array[...] = before
+        for buffers, name, tensor in reversed(self.buffers):
+            buffers[name] = tensor
         for tensor, value, needs in reversed(self.bound):
             tensor.value, tensor.needs = value, needs
         for tensor, gradient in self.grads.values():

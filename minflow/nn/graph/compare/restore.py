@@ -9,19 +9,26 @@ from typing import Any
 import numpy as np
 
 from ....core.random import Generator
+from ..buffer_links import BufferLink
 from ..compiled import part_of
 
 
 @contextmanager
-def restored(arrays: Iterable[np.ndarray], generators: Iterable[Generator]) -> Iterator[Callable[[], None]]:
-    """At the end of the block these arrays hold their numbers again, and the generators draw the same ones again.
+def restored(arrays: Iterable[np.ndarray], generators: Iterable[Generator],
+             links: Iterable[BufferLink] = ()) -> Iterator[Callable[[], None]]:
+    """At the end of the block these arrays hold their elements again, the generators draw the same numbers again, and
+    linked buffers are bound to the tensors that they had.
 
     Gives a function that does so at once, for the next run in the block.
     """
     held = [(array, array.copy()) for array in {id(a): a for a in arrays}.values() if array.flags.writeable]
     states = [(generator, generator.get_state()) for generator in set(generators)]
+    bound = [(link, link.tensor) for link in links]
 
     def restore() -> None:
+        for link, tensor in bound:
+            if link.tensor is not tensor:
+                link.bind(tensor)
         for array, before in held:
             array[...] = before
         for generator, state in states:

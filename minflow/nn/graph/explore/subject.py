@@ -196,8 +196,9 @@ class Subject:
         before: called before each run.  after: called after the recorded one.  warm: a call was timed after the first.
         """
         cold = not self.parts[0].plan.runs
-        states = [s.array for part in self.parts for s in part.graph.states]
-        with restored(states, [*generators, default_generator]) as restore:
+        states = [s for part in self.parts for s in part.graph.states]
+        links = [s.link for s in states if s.link is not None]
+        with restored([s.array for s in states], [*generators, default_generator], links) as restore:
             self.starts(arrays)
 
             def step(watched: bool) -> None:

@@ -1,0 +1,83 @@
+"""Buffers that are bound to other tensors, by an assignment in `build` or between two calls of a graph.
+
+`module.state = tensor` binds the new tensor and leaves the old one as it is, as in PyTorch. A plan reads most states
+where they are; of a linked one it has an array of its own, which is filled before each run, so it goes on without a
+rebuild. Read next: `../../compiler/plan.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ...compiler.plan import owner_of
+from ...core.ir import Source
+from ...core.mode import MODE, touch
+from ...core.rebind import bump
+from ...core.tensor import Tensor, new_tensor
+
+
+class BufferLink:
+    """A buffer of a module that is a state of a plan.
+
+    buffers, name: the dict that holds it, and its key there.  source: the state.  assigned: True if build binds another
+    tensor to the buffer; otherwise the graph writes it in place, or only reads it.
+    """
+
+    def __init__(self, buffers: dict[str, Tensor], name: str, source: Source, assigned: bool = False):
+        self.buffers, self.name, self.source, self.assigned = buffers, name, source, assigned
+
+    @property
+    def tensor(self) -> Tensor:
+        """The tensor that the buffer is bound to now."""
+        return self.buffers[self.name]
+
+    def moved(self) -> bool:
+        """True if the buffer is bound to another tensor of the same spec since the last call."""
+        tensor = self.buffers.get(self.name)
+        same = tensor is not None and tensor.spec is self.source.out_specs[0] and tensor.alias is None
+        return same and tensor.array is not self.source.array
+
+    def read(self) -> np.ndarray:
+        """The array of the tensor that the buffer is bound to."""
+        self.source.array = self.tensor.array
+        return self.source.array
+
+    def write(self, array: np.ndarray) -> None:
+        """Hand out the new value of the state after a run: in a new tensor, or in the one that the buffer has."""
+        if self.assigned:
+            self.bind(new_tensor(array.copy(order="K"), self.source.out_specs[0]))
+        else:
+            self.tensor.array[...] = array
+            bump(self.tensor, MODE.get().entered)
+
+    def bind(self, tensor: Tensor) -> None:
+        """Bind the buffer to a tensor; other graphs look closer at their next call."""
+        self.buffers[self.name], self.source.array = tensor, tensor.array
+        touch()
+
+
+def link_assigned(graph: Any, trace: Any, met: list) -> None:
+    """Link the buffers that build assigned. met: the modules that are not members of the graph."""
+
+    def alone(old: Tensor) -> bool:
+        owner, named = owner_of(old.array), [tensor for tensor, _ in graph.named_tensors(met)]
+        others = [tensor for tensor in (*named, *[t for t, _ in trace.views.values()]) if tensor is not old]
+        twice = sum([tensor is old for tensor in named]) > 1 or graph.outside_name(old)
+        return old.alias is None and not twice and all([owner_of(tensor.array) is not owner for tensor in others])
+
+    for buffers, name, source in trace.update_buffers(alone):
+        source.link = BufferLink(buffers, name, source, assigned=True)
+
+
+def buffer_links(modules: Iterable[tuple[str, Any]], states: Iterable[Source]) -> list[BufferLink]:
+    """A link for each state that is a buffer of one of these modules; those of `link_assigned` are kept."""
+    by_array = {id(source.array): source for source in states if source.link is None}
+    links = [source.link for source in states if source.link is not None]
+    for _, module in modules:
+        for name, tensor in module._buffers.items():
+            if tensor is not None and id(tensor.array) in by_array:
+                links.append(BufferLink(module._buffers, name, by_array[id(tensor.array)]))
+    return links

@@ -141,6 +141,8 @@ def at_all_sizes(program: Program, dynamic: Any, again: Callable[[list], Program
 def of_build(graph: Any, build: Build, frozen: tuple) -> Program:
     traced, trace = build.traced, build.trace
     held = Holder(trace)
+    moments = {id(t.array) for optimizer, _ in graph.optimizers for s in optimizer.state.values() for t in s.values()}
+    held.traced = {s.name for s in held.sources.values() if id(s.array) not in moments}
     modules = Modules(held)
     members = {name: modules.number(name, member) for name, member in graph.named_members()}
     paths = [(path, module) for path, module in build.paths_of_met() if "." not in path]
@@ -222,7 +224,7 @@ class Holder:
         self.passed: dict[Value, Value] = {}
         self.names: set[str] = set()
         self.sources = {key_of(s.array): s for s in trace.graph.states if s.read is None}
-        self.traced = {s.name for s in self.sources.values()}
+        self.traced: set[str] = set()  # names of the parameters and buffers that the trace reads or writes
 
     def add(self, name: str, kind: str, tensor: Tensor) -> int:
         """The number of a tensor; tensors on one storage have one."""

@@ -5,6 +5,7 @@ from graph_models import Predict, bits
 
 import minflow as flow
 from minflow import nn
+from minflow_widgets import explore
 
 
 class Buffered(nn.Module):
@@ -261,7 +262,7 @@ def test_to_look_at_a_step_changes_no_buffer():
     before, values = model.state, bits(model.state)
     assert graph.compare_eager(x).equal
     assert model.state is before and bits(model.state) == values
-    graph.explore(x)
+    explore(graph, x)
     assert model.state is before and bits(model.state) == values
 
 
@@ -329,3 +330,17 @@ def test_a_job_refuses_to_assign_a_buffer():
     with pytest.raises(flow.JobError, match=r"(?s)job job writes a tensor that is not a variable.*state"):
         job(inputs(1)[0].numpy())
     assert model.state is before and not before.any()
+
+
+def test_a_tensor_that_was_replaced_since_the_last_call_is_not_saved(tmp_path):
+    model = made(Remembers)
+    graph, x = exact(model), inputs(1)[0]
+    graph(x)
+    model.fc.weight = nn.Parameter(flow.ones(3, 3))
+    with pytest.raises(flow.GraphError, match=r"(?s)model.fc.weight is another tensor than at the last call.*once more"):
+        flow.save(graph, tmp_path / "model")
+    graph(x)
+    flow.save(graph, tmp_path / "model")
+    model.state = flow.arange(6.0).reshape(2, 3)[0]
+    with pytest.raises(flow.GraphError, match="model.state is a view of another tensor"):
+        flow.save(graph, tmp_path / "model")

@@ -146,7 +146,8 @@ class Fingerprint:
         if isinstance(value, Tensor):
             self.tensor(f"{owner}.{name}", value)
             return
-        self.count(value)
+        if isinstance(value, BOXES):
+            self.count(value)
         reasons: list[str] = []
         self.entries[owner, name] = content(value, reasons, self.alive)
         if reasons:

@@ -117,7 +117,7 @@ class Source(Node):
 
     A State has the array that it stands for, and perhaps `read`, a function that gives its numbers at each call. A
     constant is listed among the states; its array is never written.
-    link: of a buffer that is bound to other tensors over time, see `nn/graph/buffer_links.py`; `array` is then the one
+    link: of a buffer that is bound to other tensors over time, see `nn/buffer_links.py`; `array` is then the one
     that the buffer names now.
     """
 

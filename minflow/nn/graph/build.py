@@ -25,9 +25,9 @@ from ...core.ops.update import accumulate
 from ...core.tensor import Tensor
 from ...core.trace import Trace
 from ...core.where import caller
+from ..buffer_links import buffer_links, link_assigned
 from ..module import Module
 from . import messages, notices
-from .buffer_links import buffer_links, link_assigned
 from .checkpointing import checkpointed
 from .tree import flatten, unflatten
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ....core.random import Generator
-from ..buffer_links import BufferLink
+from ...buffer_links import BufferLink
 from ..compiled import part_of
 
 

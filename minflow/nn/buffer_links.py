@@ -2,7 +2,7 @@
 
 `module.state = tensor` binds the new tensor and leaves the old one as it is, as in PyTorch. A plan reads most states
 where they are; of a linked one it has an array of its own, which is filled before each run, so it goes on without a
-rebuild. Read next: `../../compiler/plan.py`.
+rebuild. Read next: `../compiler/plan.py`.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from ...compiler.plan import owner_of
-from ...core.ir import Source
-from ...core.mode import MODE, touch
-from ...core.rebind import bump
-from ...core.tensor import Tensor, new_tensor
+from ..compiler.plan import owner_of
+from ..core.ir import Source
+from ..core.mode import MODE, touch
+from ..core.rebind import bump
+from ..core.tensor import Tensor, new_tensor
 
 
 class BufferLink:

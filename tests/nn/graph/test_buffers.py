@@ -344,3 +344,29 @@ def test_a_tensor_that_was_replaced_since_the_last_call_is_not_saved(tmp_path):
     model.state = flow.arange(6.0).reshape(2, 3)[0]
     with pytest.raises(flow.GraphError, match="model.state is a view of another tensor"):
         flow.save(graph, tmp_path / "model")
+
+
+def test_a_number_of_a_buffer_that_is_bound_again_is_read_again():
+    model = type("Reads", (Buffered,), {"forward": lambda self, x: x * self.state.tolist()[0]})()
+    graph, x = exact(model), flow.ones(4, 3)
+    assert graph(x).sum().item() == 0
+    for k in (2.0, 3.0):
+        model.state = flow.full((3,), k)
+        assert graph(x).sum().item() == 12 * k
+
+
+def test_a_number_of_a_buffer_that_build_assigns_is_refused():
+    def forward(self, x):
+        self.state = self.state + 1
+        return x * self.state.tolist()[0]
+
+    with pytest.raises(flow.TraceError, match="tolist"):
+        Predict(type("Reads", (Buffered,), {"forward": forward})())(flow.ones(4, 3))
+
+    def early(self, x):
+        y = x * self.state.tolist()[0]
+        self.state = self.state + 1
+        return y
+
+    with pytest.raises(flow.TraceError, match="reads the numbers of a tensor that the graph writes"):
+        Predict(type("Early", (Buffered,), {"forward": early})())(flow.ones(4, 3))

@@ -12,13 +12,14 @@ import numpy as np
 
 from .backend.silence import silent
 from .base.errors import GradError
+from .base.memory import LITTLE
 from .door import refuse_input, refuse_symbolic
 from .functions.creation import as_tensor
-from .infer import INFERRED_LIMIT, infer
+from .infer import INFERRED_LIMIT, check_memory, infer
 from .ir import NUMBERS, Cell, Node, Value, new_value, where_text
 from .mode import DEFAULT, Mode
 from .op import Op
-from .ops.shape import converted, view_write
+from .ops.shape import converted, reshape, view_write
 from .rebind import Alias, bump, carry, cell_of, make_view, new_alias, refresh
 from .spec import spec_of
 from .tensor import Tensor, blank, new_tensor
@@ -103,6 +104,8 @@ class Eager(Mode):
             needs &= op.differentiable
         if plain and first is not None and first.plain:  # one spec, floating, not 0-d: infer would say the same
             spec, ready = first, None if strided else op.kernel
+            if strided and first.nbytes > LITTLE:  # it may be expanded: larger than its storage
+                check_memory(op.name, first.alone)
         else:
             dtype, specs, ready = infer(op, inputs, attrs, specs)
             if dtype is not None:
@@ -153,9 +156,13 @@ class Eager(Mode):
         if known is None:
             _, (spec,), ready = infer(op, (x,), attrs)
             known = spec, ready, (op, attrs)
-            if len(VIEWS) >= INFERRED_LIMIT:
-                VIEWS.clear()
-            VIEWS[key] = known
+            if op is reshape and spec.nbytes > LITTLE:  # checked at each call: it copies an expanded tensor
+                if root.spec.nbytes < spec.nbytes:
+                    check_memory(op.name, spec.alone)
+            else:
+                if len(VIEWS) >= INFERRED_LIMIT:
+                    VIEWS.clear()
+                VIEWS[key] = known
         spec, ready, step = known
         if root.needs and not self.grad:
             root = self.apart(root, True)

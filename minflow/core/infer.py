@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .base.errors import DTypeError, MinflowError, TraceError
+from .base.errors import DTypeError, MinflowError, OutOfMemoryError, TraceError
+from .base.memory import LITTLE, shortage, size
 from .ir import NUMBERS
 from .mode import MODE
 from .spec import DEPENDS_ON_DEFAULT, Spec, bfloat16, default_dtype, promote
-from .where import explain
+from .where import explain, here
 
 INFERRED: dict = {}  # what infer said, bounded; errors are raised each time anew
 INFERRED_LIMIT = 20_000
@@ -34,14 +35,26 @@ def infer(op: Any, inputs: Sequence, attrs: Mapping, specs: tuple = ()):
         key = None
     try:
         dtype, outs = consult(op, specs, attrs)
+        large = outs is not None and outs != (None,) and not op.is_view and sum([s.nbytes for s in outs]) > LITTLE
+        if large and MODE.get().trace is None:
+            check_memory(op.name, outs)
     except MinflowError as error:
         raise explain(error, op, inputs) from None
     result = dtype, outs, op.ready(*specs, **attrs) if op.ready is not None and dtype is None else None
-    if key is not None and outs != (None,):  # what depends on data is asked each time
+    if key is not None and outs != (None,) and not large:  # these are asked each time
         if len(INFERRED) >= INFERRED_LIMIT:
             INFERRED.clear()
         INFERRED[key] = result
     return result
+
+
+def check_memory(name: str, outs: Sequence[Spec]) -> None:
+    """Refuse results for which there is no memory, before it is allocated. A plan is checked as a whole."""
+    needed = sum([spec.nbytes for spec in outs])
+    if (free := shortage(needed)) is not None:
+        raise OutOfMemoryError(f"{name}: the result, {', '.join(map(str, outs))}, needs {size(needed)} of memory, and "
+                               f"{size(free)} are free", values={"needed": f"{needed} bytes", "free": f"{free} bytes"},
+                               where=here(), hint="smaller sizes, or a smaller dtype; expand() repeats without memory")
 
 
 def consult(op: Any, specs: tuple, attrs: Mapping):

@@ -17,8 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.room import LITTLE, free_bytes
 from ..core.base.errors import GraphError, OutOfMemoryError, ShapeError
+from ..core.base.memory import LITTLE, free_bytes
+from ..core.door import apply
 from ..core.infer import infer
 from ..core.ir import RECOMPUTE, Node, Value, outputs_of
 from ..core.mode import MODE, using
@@ -352,7 +353,7 @@ class Run:
         mode = mode.but(grad=False, origin=None if entry.origin is None else "backward",
                         scope=f"{mode.scope}{mark}{part}")
         with using(mode):
-            results = mode.run(entry.op, values, attrs)
+            results = apply(entry.op, *values, **attrs)
         for k, tensor in enumerate(results if entry.op.many else [results]):
             self.env[entry.first + k] = tensor
 

@@ -12,6 +12,7 @@ import json
 import math
 import os
 import struct
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
@@ -26,6 +27,7 @@ from .files import opened
 
 LONGEST = 100_000_000  # bytes of a header: the library's own limit
 PIECE = 1 << 20  # bytes read, hashed and written at a time
+COLLISIONS = 100  # keys of one dict with the same hash
 STRUCTURE, CHECKSUM = "minflow", "sha256"  # keys of the metadata
 
 # Name in the file -> (how it is stored, numpy dtype to give). Where minflow lacks the dtype: the next larger one.
@@ -220,9 +222,33 @@ def read_header(path: Path, file: BinaryIO, size: int) -> tuple[dict[str, Any], 
 def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"the name {next(n for n in names if names.count(n) > 1)!r} is there twice")
+        raise ValueError(f"the name {shorten(repeated([name for name, _ in pairs]))!r} is there twice")
     return result
+
+
+def repeated(names: list[str]) -> str | None:
+    """The first name that occurs more than once, or None."""
+    return next((name for name, count in Counter(names).items() if count > 1), None)
+
+
+def refuse_repeated(path: Path, names: list[str]) -> None:
+    """Refuse an archive in which two entries have one name: readers would disagree about which of them counts."""
+    if (name := repeated(names)) is not None:
+        refuse(path, "a name is there twice", name=repr(name), entries=f"{len(names):,}")
+
+
+def refused_keys(keys: list[Any]) -> str:
+    """The reason why a file's keys are refused, or "". A dict takes quadratic time for keys that all have one hash.
+    The hash of a text is random, but numbers and tuples can be chosen so."""
+    for key in keys:
+        if not (key is None or isinstance(key, str | int | float | tuple)):
+            return f"a key that is a {type(key).__name__}"
+    try:
+        hashes = Counter([hash(key) for key in keys if not isinstance(key, str)])
+    except TypeError as error:
+        return f"a key without a hash ({error})"
+    many = max(hashes.values(), default=0)
+    return f"{many:,} keys with the same hash" if many > COLLISIONS else ""
 
 
 def constant(text: str) -> NoReturn:

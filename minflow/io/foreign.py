@@ -15,11 +15,12 @@ from typing import IO
 
 import numpy as np
 
-from ..core.base.errors import CheckpointError
+from ..core.base.errors import CheckpointError, OutOfMemoryError
+from ..core.base.memory import shortage, size
 from ..core.spec import DType
 from ..core.where import here
 from . import torch_zip
-from .container import refuse
+from .container import refuse, refuse_repeated
 from .files import opened
 
 ZIP = b"PK\x03\x04"
@@ -81,18 +82,21 @@ def read_npz(path: Path) -> dict[str, np.ndarray]:
     try:
         with opened(path) as file, zipfile.ZipFile(file) as archive:
             infos = archive.infolist()
-            if len({info.filename for info in infos}) < len(infos):
-                refuse(path, "a name is there twice", names=[info.filename for info in infos])
+            refuse_repeated(path, archive.namelist())
             check_gaps(path, archive, infos)
+            check_memory(path, infos)
             return {info.filename.removesuffix(".npy"): member(path, archive, info) for info in infos}
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError) as error:
         refuse(path, "the archive is damaged", reason=error)
 
 
 def check_gaps(path: Path, archive: zipfile.ZipFile, infos: list[zipfile.ZipInfo]) -> None:
-    """Refuse an archive whose list of contents passes over something that it holds."""
-    end = 0
+    """Refuse an archive whose list of contents skips a part of the file, or in which two entries share bytes."""
+    end = least = 0  # least: names may be encoded in fewer bytes than here, and the local header may lack a name
     for info in sorted(infos, key=lambda info: info.header_offset):
+        if info.header_offset < least:
+            refuse(path, f"{info.filename!r} overlaps the array before it", begins_at=info.header_offset, wanted=least)
+        least = info.header_offset + 30 + info.compress_size
         if info.header_offset > end + TAIL:
             refuse(path, f"{info.header_offset - end} bytes before {info.filename!r} belong to no array")
         end = info.header_offset + 30 + len(info.filename.encode()) + info.compress_size
@@ -102,6 +106,16 @@ def check_gaps(path: Path, archive: zipfile.ZipFile, infos: list[zipfile.ZipInfo
             f"{archive.start_dir - end} bytes before the list of contents belong to no array",
             listed=[info.filename for info in infos],
         )
+
+
+def check_memory(path: Path, infos: list[zipfile.ZipInfo]) -> None:
+    """Refuse arrays that would take more memory than is free: a packed file may be a thousand times smaller."""
+    needed = sum([info.file_size for info in infos])
+    if (free := shortage(needed)) is not None:
+        raise OutOfMemoryError(f"{path.name}: its arrays need {size(needed)} of memory, and {size(free)} are free",
+                               values={"file": path, "file size": f"{path.stat().st_size} bytes",
+                                       "arrays": f"{needed} bytes", "free": f"{free} bytes"}, where=here(),
+                               hint="numpy.load(path)[name] of one array; or a machine with more memory")
 
 
 def member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:

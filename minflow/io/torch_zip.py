@@ -1,8 +1,9 @@
 """State dicts in PyTorch's own files, the zips that `torch.save` writes: tensors, numbers, texts, lists and dicts.
 
-Inside lies a pickle, a program that can call anything. It is not run: each of its opcodes is looked at here, and the
-few that build such data do it; a name is one of a table or the file is refused, and nothing is ever called. Sizes are
-held against what the file has before memory is taken. Read next: `foreign.py`.
+The zip contains a pickle, a program that can call anything. It is not run: this file interprets the few opcodes that
+build such data; a name must be in a table, and nothing is ever called. Sizes are compared with the size of the file
+before memory is allocated. While the pickle is read, nothing is hashed, compared or formatted: an object that contains
+another one twice, 40 times over, would keep the interpreter busy for years. Read next: `foreign.py`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import pickletools
 import warnings
 import zipfile
 import zlib
-from collections import OrderedDict
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -20,7 +20,7 @@ import numpy as np
 
 from ..core.base.errors import CheckpointError
 from ..core.spec import DType
-from .container import refuse
+from .container import refuse, refuse_repeated, refused_keys
 from .files import opened
 
 STORAGES = {f"torch {name}Storage": dtype for name, dtype in {
@@ -38,7 +38,9 @@ ORDERED, SIZE, DEVICE = "collections OrderedDict", "torch Size", "torch device"
 KNOWN = {*STORAGES, *REBUILD, ORDERED, SIZE, DEVICE}
 MARK = object()
 LONGEST = 1 << 24  # bytes of the pickle
-ENTRIES, DEEPEST = 1 << 20, 200  # how many things all lists and dicts may hold, and how deep
+OPCODES = 1 << 21
+ENTRIES, DEEPEST = 1 << 20, 200  # limits: the entries of all lists and dicts, and the levels of nesting
+ENDLESS = "its lists and dicts hold each other without end", "a flat dict name -> tensor"
 WIDENED = 4  # how many times the bytes of the file all tensors may have: slices of one storage overlap
 CODE = "it holds objects, not only tensors: torch.save(model.state_dict(), path) in PyTorch, and load that"
 
@@ -55,6 +57,14 @@ class Storage(NamedTuple):
     key: str
     dtype: str
     size: int
+
+
+class Pairs(list):
+    """A dict that is not built yet: key, value, key, value, ..."""
+
+
+class Ordered(Pairs):
+    """An OrderedDict, which may have attributes."""
 
 
 class Found(NamedTuple):
@@ -78,8 +88,7 @@ def read(path: Path) -> Any:
     try:
         with opened(path) as file, zipfile.ZipFile(file) as archive:
             entries = {info.filename: info for info in archive.infolist()}
-            if len(entries) < len(archive.infolist()):
-                refuse(path, "a name is there twice", names=[info.filename for info in archive.infolist()])
+            refuse_repeated(path, archive.namelist())
             root = next(name for name in entries if name.endswith("/data.pkl")).removesuffix("data.pkl")
             program = content(path, archive, entries[f"{root}data.pkl"])
             if sum(info.compress_size for info in entries.values()) > path.stat().st_size:
@@ -158,7 +167,9 @@ class Builder:
     def __init__(self, path: Path, storages: Storages):
         self.path, self.storages = path, storages
         self.stack: list[Any] = []
+        self.marks: list[int] = []  # the length of the stack after each mark
         self.memo: dict[int, Any] = {}
+        self.left = ENTRIES
 
     def refuse(self, what: str, hint: str = CODE) -> NoReturn:
         refuse(self.path, f"{what}, and a pickle can run any program while it is read", hint)
@@ -166,7 +177,9 @@ class Builder:
     def run(self, program: bytes) -> Any:
         try:
             warnings.simplefilter("ignore", DeprecationWarning)  # of escapes in texts of old protocols
-            for opcode, value, _ in pickletools.genops(program):
+            for count, (opcode, value, _) in enumerate(pickletools.genops(program)):
+                if count >= OPCODES:
+                    refuse(self.path, f"its pickle has more than {OPCODES:,} opcodes", ENDLESS[1])
                 if opcode.name == "STOP":
                     (result,) = self.stack
                     return result
@@ -184,18 +197,30 @@ class Builder:
         refuse(self.path, "the pickle of names and sizes is damaged", reason="it has no end")
 
     def since_mark(self) -> list[Any]:
-        at = len(self.stack) - 1 - self.stack[::-1].index(MARK)
-        taken = self.stack[at + 1 :]
-        del self.stack[at:]
+        at = self.marks.pop()
+        if len(self.stack) < at or self.stack[at - 1] is not MARK:
+            raise Malformed("a mark that was taken for an object")
+        taken = self.stack[at:]
+        del self.stack[at - 1 :]
         return taken
+
+    def copied(self, entries: Any, kinds: type | tuple[type, ...] = (list, tuple)) -> Any:
+        """Arguments that a call copies. Raises Malformed unless they are of these kinds; their size is limited."""
+        if not isinstance(entries, kinds):
+            raise Malformed(f"a {type(entries).__name__} as entries")
+        self.left -= len(entries)
+        if self.left < 0:
+            refuse(self.path, *ENDLESS)
+        return entries
 
     # ---- containers --------------------------------------------------------------------------------------------------
 
     def op_mark(self, _):
         self.stack.append(MARK)
+        self.marks.append(len(self.stack))
 
     def op_empty_dict(self, _):
-        self.stack.append({})
+        self.stack.append(Pairs())
 
     def op_empty_list(self, _):
         self.stack.append([])
@@ -207,13 +232,18 @@ class Builder:
         self.stack.append(self.since_mark())
 
     def op_tuple1(self, _):
-        self.stack[-1:] = [tuple(self.stack[-1:])]
+        self.tuple_of(1)
 
     def op_tuple2(self, _):
-        self.stack[-2:] = [tuple(self.stack[-2:])]
+        self.tuple_of(2)
 
     def op_tuple3(self, _):
-        self.stack[-3:] = [tuple(self.stack[-3:])]
+        self.tuple_of(3)
+
+    def tuple_of(self, count: int):
+        if len(self.stack) < count:
+            raise Malformed("a tuple of too few entries")
+        self.stack[-count:] = [tuple(self.stack[-count:])]
 
     def op_append(self, _):
         value = self.stack.pop()
@@ -225,27 +255,24 @@ class Builder:
 
     def op_setitem(self, _):
         value, key = self.stack.pop(), self.stack.pop()
-        self.only(dict)[self.key(key)] = value
+        self.only(Pairs).extend((key, value))
 
     def op_setitems(self, _):
         pairs = self.since_mark()
-        target = self.only(dict)
-        for key, value in zip(pairs[::2], pairs[1::2], strict=True):
-            target[self.key(key)] = value
+        self.only(Pairs).extend(self.paired(pairs))
 
     def op_dict(self, _):
-        pairs = self.since_mark()
-        self.stack.append({self.key(k): v for k, v in zip(pairs[::2], pairs[1::2], strict=True)})
+        self.stack.append(Pairs(self.paired(self.since_mark())))
+
+    def paired(self, pairs: list) -> list:
+        if len(pairs) % 2:
+            raise Malformed("a key without a value")
+        return pairs
 
     def only(self, kind: type) -> Any:
-        if not isinstance(self.stack[-1], kind):
-            raise Malformed(f"an entry for a {type(self.stack[-1]).__name__}")
-        return self.stack[-1]
-
-    def key(self, key: Any) -> Any:
-        if not isinstance(key, str | int | float | bool | tuple) and key is not None:
-            raise Malformed(f"a {type(key).__name__} as a key")
-        return key
+        if not isinstance(top := self.stack[-1], kind) or (kind is list and isinstance(top, Pairs)):
+            raise Malformed(f"an entry for a {type(top).__name__}")
+        return top
 
     # ---- what was there before ---------------------------------------------------------------------------------------
 
@@ -263,7 +290,8 @@ class Builder:
     op_get = op_long_binget = op_binget
 
     def op_pop(self, _):
-        self.stack.pop()
+        if self.stack.pop() is MARK:
+            self.marks.pop()
 
     def op_proto(self, _):
         pass
@@ -279,27 +307,33 @@ class Builder:
 
     def op_stack_global(self, _):
         name, module = self.stack.pop(), self.stack.pop()
+        if not isinstance(name, str) or not isinstance(module, str):
+            raise Malformed(f"a name that is a {type(name).__name__} of a {type(module).__name__}")
         self.op_global(f"{module} {name}")
 
     def op_binpersid(self, _):
-        kind, storage, key, _, size = self.stack.pop()
-        if kind != "storage" or not isinstance(storage, Name) or storage.text not in STORAGES or type(size) is not int:
-            raise Malformed(f"a storage that is {kind!r}")
+        parts = self.stack.pop()
+        if type(parts) is not tuple or [type(x) for x in parts] != [str, Name, str, str, int] or parts[0] != "storage":
+            raise Malformed("a storage that is not named by its dtype, key, device and size")
+        _, storage, key, _, size = parts
+        if storage.text not in STORAGES:
+            raise Malformed(f"a storage of {storage.text}")
         dtype = STORAGES[storage.text]
         if dtype not in DType.table:
             refuse(self.path, f"its numbers are {dtype}, which minflow has no dtype for", "tensor.float() in PyTorch")
-        self.stack.append(Storage(str(key), dtype, size))
+        self.stack.append(Storage(key, dtype, size))
 
     def op_reduce(self, _):
         arguments, name = self.stack.pop(), self.stack.pop()
-        if not isinstance(name, Name) or not isinstance(arguments, tuple):
-            self.refuse("its pickle calls what is no name")
+        if not isinstance(name, Name) or type(arguments) is not tuple:
+            self.refuse("its pickle calls something that is not a name")
         if name.text == ORDERED:
-            self.stack.append(OrderedDict(*[[tuple(pair) for pair in pairs] for pairs in arguments]))
+            pairs = self.copied(*arguments) if arguments else ()
+            self.stack.append(Ordered(x for pair in pairs for x in self.paired(self.copied(pair))))
         elif name.text == SIZE:
-            self.stack.append(tuple(*arguments))
+            self.stack.append(tuple(self.copied(*arguments)) if arguments else ())
         elif name.text == DEVICE:
-            self.stack.append("".join(str(part) for part in arguments[:1]))
+            self.stack.append(self.copied(arguments[0], str))
         elif name.text in REBUILD:
             self.stack.append(self.tensor(name.text, arguments))
         else:
@@ -316,9 +350,9 @@ class Builder:
         return self.storages.tensor(*described, dtype=kind)
 
     def op_build(self, _):
-        """What PyTorch keeps beside a dict, such as versions of modules, is left out."""
+        """Leave out the attributes that PyTorch gives a dict, such as versions of modules."""
         self.stack.pop()
-        if not isinstance(self.stack[-1], OrderedDict | Found):
+        if not isinstance(self.stack[-1], Ordered | Found):
             self.refuse(f"its pickle fills a {type(self.stack[-1]).__name__}")
 
 
@@ -327,22 +361,35 @@ PUSHED = {*CONSTANTS, "BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT", "BINU
 
 
 def plain(path: Path, tree: Any) -> Any:
-    """The tree with dicts as dicts. Refuses one that holds itself, is too deep, or is larger than its file."""
-    left = [ENTRIES]
+    """The tree with dicts as dicts. Refuses one that contains itself, is too deep, or has too many entries."""
+    counted: dict[int, int] = {}  # id of a container -> its entries, those inside it included; 0: not known yet
+
+    def count(x: Any, depth: int) -> int:
+        if type(x) not in (list, tuple, Pairs, Ordered):
+            return 1
+        if id(x) not in counted:
+            counted[id(x)] = 0
+            counted[id(x)] = 1 + sum([count(entry, depth + 1) for entry in x] if depth < DEEPEST else [ENTRIES])
+        if not 0 < counted[id(x)] <= ENTRIES:
+            refuse(path, *ENDLESS)
+        return counted[id(x)]
 
     def copy(x: Any, depth: int) -> Any:
-        left[0] -= 1
-        if depth > DEEPEST or left[0] < 0:
-            refuse(path, "its lists and dicts hold each other without end", "a flat dict name -> tensor")
+        if depth > DEEPEST:
+            refuse(path, *ENDLESS)
         if isinstance(x, Found) or x is None or isinstance(x, bool | int | float | str | bytes):
             return x
         if isinstance(x, Name):
             if x.text.startswith("torch ") and x.text[6:] in DType.table:
                 return DType.table[x.text[6:]]
-        elif isinstance(x, dict):
-            return {copy(k, depth + 1): copy(v, depth + 1) for k, v in x.items()}
+        elif isinstance(x, Pairs):
+            keys = [copy(key, depth + 1) for key in x[::2]]
+            if wrong := refused_keys(keys):
+                refuse(path, f"a dict has {wrong}", "texts as keys")
+            return dict(zip(keys, [copy(value, depth + 1) for value in x[1::2]]))
         elif type(x) in (list, tuple):
             return type(x)([copy(v, depth + 1) for v in x])
         refuse(path, f"a {type(x).__name__} stands where a tensor, a number, a text, a list or a dict is wanted", CODE)
 
+    count(tree, 0)
     return copy(tree, 0)

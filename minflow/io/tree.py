@@ -21,7 +21,7 @@ from ..core.spec import DType, dtype_named, spec_of
 from ..core.tensor import Size, Tensor
 from ..core.where import fail
 from ..nn.parameter import Parameter
-from .container import WRITTEN
+from .container import WRITTEN, refused_keys
 
 DEEPEST = 100  # levels of nesting
 DIGITS = 4000  # of an integer: Python's own parser refuses a little more
@@ -183,11 +183,14 @@ class Reader:
             raise Malformed(f"one part after {kind!r}", rest)
         part = rest[0]
         if kind in ("dict", "OrderedDict"):
-            result: dict = OrderedDict() if kind == "OrderedDict" else {}
             for entry in self.entries(part):
                 if not isinstance(entry, list) or len(entry) != 2:
                     raise Malformed("a key and a value", entry)
-                result[self.key(entry[0], depth)] = self.decode(entry[1], depth + 1)
+            keys = [self.decode(entry[0], depth + 1) for entry in part]
+            if wrong := refused_keys(keys):
+                raise Malformed(f"keys, and not {wrong}", [entry[0] for entry in part])
+            kind_of = OrderedDict if kind == "OrderedDict" else dict
+            result = kind_of(zip(keys, [self.decode(entry[1], depth + 1) for entry in part]))
             if len(result) != len(part):
                 raise Malformed("keys that differ", [entry[0] for entry in part])
             return result
@@ -206,14 +209,6 @@ class Reader:
         if not isinstance(part, list):
             raise Malformed("a list of entries", part)
         return part
-
-    def key(self, x: Any, depth: int) -> Any:
-        key = self.decode(x, depth + 1)
-        try:
-            hash(key)
-        except TypeError:
-            raise Malformed("a key", x) from None
-        return key
 
     def array(self, name: Any) -> np.ndarray:
         if not isinstance(name, str) or name not in self.arrays:

@@ -1,8 +1,12 @@
 """PyTorch's own files: read without running their pickle; files that lie, and mutants of one that does not."""
 
 import io
+import os
 import pickle
 import shutil
+import subprocess
+import sys
+import warnings
 import zipfile
 from pathlib import Path
 
@@ -10,6 +14,7 @@ import numpy as np
 import pytest
 
 import minflow as flow
+from minflow.io import torch_zip
 from tests.pytorch import needs_torch, torch
 
 FILE = Path(__file__).parent / "files" / "state.pth"  # written by torch.save of PyTorch 2.13
@@ -122,7 +127,7 @@ PROGRAMS = {
     "two results": (b"\x80\x02}}.", "damaged"),
     "an unknown place": (b"\x80\x02h\x05.", "damaged"),
     "no mark": (b"\x80\x02t.", "damaged"),
-    "a key that is a list": (b"\x80\x02}]K\x01s.", "damaged"),
+    "a key that is a list": (b"\x80\x02}]K\x01s.", "a key that is a list"),
     "a bare storage": (b"\x80\x02" + STORAGE[1:] + b".", "a Storage stands where"),
     "beyond its numbers": (tensor(shape=b"K\x05\x85"), "reaches to number 4 of 4"),
     "an offset beyond": (tensor(offset=b"K\x02"), "reaches to number 5 of 4"),
@@ -145,6 +150,134 @@ def test_nothing_runs_and_lies_are_refused(name, tmp_path, monkeypatch):
         flow.load(zipped(tmp_path / "x.pth", program, _0=np.arange(4, dtype="<f4").tobytes()))
     assert said in str(caught.value), str(caught.value)
     assert not Path("called").exists()
+
+
+# ---- small files that grow when they are hashed, compared or formatted ---------------------------------------------
+
+TEXT = b"X\x01\x00\x00\x00a"
+ORDERED = b"ccollections\nOrderedDict\n"
+KEYS = 4_000
+
+
+def doubled(step: bytes, first: bytes = b")") -> bytes:
+    """An object that contains the one before it twice, 40 times over. step: opcodes; X stands for the one before."""
+    return first + b"".join(b"q%c0" % k + step.replace(b"X", b"h%c" % k) for k in range(40))
+
+
+def number(n: int) -> bytes:
+    data = n.to_bytes(n.bit_length() // 8 + 1, "little", signed=True)
+    return b"\x8a" + bytes([len(data)]) + data
+
+
+def colliding(key) -> bytes:
+    return b"}(" + b"".join(key(k) + b"N" for k in range(KEYS)) + b"u"
+
+
+TUPLES = doubled(b"XX\x86")
+LARGE = b"](" + b"K\x01K\x02\x86" * 1000 + b"eq\xff"  # a list of a thousand pairs, memoised
+GROWING = {
+    "a nested tuple as a key": b"}" + TUPLES + b"K\x01s",
+    "a nested tuple as a key of many": b"}(" + TUPLES + b"K\x01u",
+    "a nested tuple as a key of a dict": b"(" + TUPLES + b"K\x01d",
+    "a nested tuple as a key of an OrderedDict": ORDERED + b"](]" + TUPLES + b"aK\x01ae\x85R",
+    "a nested tuple as an entry": TUPLES,
+    "nested lists": doubled(b"(XXl", b"]"),
+    "nested dicts": doubled(b"(K\x01XK\x02Xd", b"}"),
+    "two nested tuples that are compared": b"}" + TUPLES + b"K\x01s" + TUPLES + b"K\x01s",
+    "a nested tuple in an error": TUPLES + b"Q",
+    "a nested tuple as the kind of a storage": b"(" + TUPLES + TEXT * 3 + b"K\x01tQ",
+    "a nested tuple as the key of a storage": STORAGE[1:13] + b"ctorch\nFloatStorage\n" + TUPLES + TEXT + b"K\x04tQ",
+    "a nested tuple as a name": TUPLES + TEXT + b"\x93",
+    "a nested tuple as the module of a name": TEXT + TUPLES + b"\x93",
+    "a nested tuple as a function": TUPLES + b")R",
+    "a nested tuple as a size": b"ctorch\nSize\n" + TUPLES + b"\x85R",
+    "a nested tuple as a device": b"ctorch\ndevice\n" + TUPLES + b"\x85R",
+    "a nested tuple as a state": b"ccollections\nOrderedDict\n)R" + TUPLES + b"b",
+    "a nested tuple as a shape": TENSOR[2:] + b"K\x00" + TUPLES + b"K\x01\x85\x89}tR",
+    "a nested tuple as the state of a tensor": TUPLES + b"N\x85b",
+    "OrderedDicts of one list": LARGE + b"](" + (ORDERED + b"h\xff\x85R") * 20_000 + b"e",
+    "sizes of one list": LARGE + b"](" + b"ctorch\nSize\nh\xff\x85R" * 20_000 + b"e",
+    "sizes of one text": b"X" + (1 << 16).to_bytes(4, "little") + b"a" * (1 << 16) + b"q\xff](" +
+    b"ctorch\nSize\nh\xff\x85R" * 20_000 + b"e",
+    "marks on a long stack": b"N" * 50_000 + b"(t0" * 50_000,
+    "numbers with one hash": colliding(lambda k: number(k * (2**61 - 1))),
+    "tuples with one hash": colliding(lambda k: number(k * (2**61 - 1)) + b"\x85"),
+    "a mark that is taken away": b"(0(0t",
+    "tuples without an end": b")" + b"\x85" * 100_000,
+    "tuples without an end as a key": b"})" + b"\x85" * 100_000 + b"Ns",
+    "a frozenset": b"(K\x01\x91",
+    "a set": b"\x8f(K\x01\x90",
+    "a number of four megabytes": b"\x8b" + (1 << 22).to_bytes(4, "little") + b"\x01" * (1 << 22),
+    "the same object again, by DUP": b"]2\x86",
+}
+ATTACKS = """
+import resource, sys
+from pathlib import Path
+import minflow as flow
+resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+resource.setrlimit(resource.RLIMIT_CPU, (120, 120))
+for path in sorted(Path(sys.argv[1]).iterdir()):
+    try:
+        flow.load(path)
+        print("read", path.name, flush=True)
+    except flow.CheckpointError as error:
+        assert len(str(error)) < 1_000, len(str(error))
+        print("refused", path.name, flush=True)
+"""
+
+
+def attacked(folder) -> list[str]:
+    """Load each file of a folder in a process of its own, whose memory and processor time are limited."""
+    ended = subprocess.run([sys.executable, "-c", ATTACKS, str(folder)], capture_output=True, text=True)
+    assert ended.returncode == 0, f"after {ended.stdout.splitlines()[-1:]}: {ended.returncode} {ended.stderr[-2000:]}"
+    return ended.stdout.splitlines()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limits of processor time")
+def test_small_files_stay_small(tmp_path):
+    """None of them hangs, or takes gigabytes. Before each was counted, a file of 240 bytes could not be interrupted."""
+    for name, program in GROWING.items():
+        zipped(tmp_path / name, b"\x80\x02" + program + b".", _0=bytes(16))
+    assert [line for line in attacked(tmp_path) if line.startswith("read")] == ["read a nested tuple as a state"]
+
+
+PARTS = [b"(", b")", b"]", b"}", b"N", b"K\x01", b"\x88", TEXT, b"a", b"e", b"s", b"u", b"t", b"l", b"d", b"\x85", b"\x86",
+         b"\x87", b"0", b"R", b"b", b"\x94", b"Q", ORDERED, b"ctorch\nSize\n", b"ctorch\ndevice\n", STORAGE,
+         TENSOR[2:], TENSOR[2:] + b"K\x00K\x04\x85K\x01\x85\x89}tR", TUPLES, ORDERED + b")R", *[b"h%c" % k for k in range(6)] * 2]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limits of processor time")
+def test_random_programs(tmp_path):
+    """Any order of the opcodes gives data or a CheckpointError."""
+    rng = np.random.default_rng(1)
+    for k in range(int(os.environ.get("MINFLOW_TEST_PROGRAMS", "150"))):
+        chosen = rng.integers(0, len(PARTS), int(rng.integers(1, 40)))
+        program = b"}\x94]\x94" + b"".join(PARTS[n] for n in chosen)
+        zipped(tmp_path / f"{k}", b"\x80\x02" + program + b".", _0=bytes(16))
+    assert len(attacked(tmp_path)) == len(list(tmp_path.iterdir()))
+
+
+def test_opcodes_are_counted(tmp_path, monkeypatch):
+    monkeypatch.setattr(torch_zip, "OPCODES", 1000)
+    with pytest.raises(flow.CheckpointError, match="more than 1,000 opcodes"):
+        flow.load(zipped(tmp_path / "x.pth", b"\x80\x02" + b"N0" * 500 + b"N."))
+
+
+def test_keys_of_all_kinds(tmp_path):
+    """Texts, numbers, None, truth values and tuples of them, as torch.save writes them."""
+    state = {"a": 1, 2: 3, None: 4, 0.5: 5, ("a", 1, (True, None)): 6, -7: 8, (): 9}
+    assert flow.load(zipped(tmp_path / "x.pth", pickle.dumps(state, 2))) == state
+
+
+def test_a_name_that_is_there_twice(tmp_path):
+    path = tmp_path / "x.pth"
+    with warnings.catch_warnings(), zipfile.ZipFile(path, "w") as archive:
+        warnings.simplefilter("ignore")
+        for name in ("x/data.pkl", *[f"x/{k}" for k in range(2000)], "x/1999"):
+            archive.writestr(name, b"")
+    with pytest.raises(flow.CheckpointError, match="there twice") as caught:
+        flow.load(path)
+    assert "'x/1999'" in str(caught.value) and "2,002" in str(caught.value)
 
 
 def test_a_packed_entry_is_refused(tmp_path):

@@ -15,6 +15,7 @@ from .. import functions as F
 from ..arrays import copied
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..base.two_meanings import two_meanings
+from ..infer import check_memory
 from ..mode import MODE
 from ..ops import shape as s
 from ..rebind import Alias, cell_of
@@ -190,7 +191,10 @@ def eye(n: int, m: int | None = None, *, dtype=None, device=None, requires_grad:
         pin_memory: bool = False) -> Tensor:
     """`(n, m)`: ones on the diagonal, zeros elsewhere."""
     n, m = integer(n, "n"), m if m is None else integer(m, "m")
-    return tensor(np.eye(n, m, dtype=as_dtype(float if dtype is None else dtype).np), None, device, requires_grad)
+    dtype = as_dtype(float if dtype is None else dtype)
+    if n >= 0 and (m is None or m >= 0):
+        check_memory("eye", [Spec((n, n if m is None else m), dtype)])
+    return tensor(np.eye(n, m, dtype=dtype.np), None, device, requires_grad)
 
 
 def arange(start=None, end=None, step=1, *, dtype=None, device=None, requires_grad: bool = False, layout=None,
@@ -217,6 +221,7 @@ def arange(start=None, end=None, step=1, *, dtype=None, device=None, requires_gr
         if not int(step):
             fail(OutOfRangeError, f"arange: a step of {step} is 0 in int64", "flow.arange(...).long()", step=step)
         start, end, step = int(start), int(end), int(step)
+    check_memory("arange", [Spec((math.ceil(min((end - start) / step, 2.0**63)),), as_dtype(dtype))])
     numbers = np.arange(start, end, step)
     if numbers.dtype.kind == "f":  # NumPy adds up a step that is rounded: -2.8e-14 for 0
         numbers = start + step * np.arange(len(numbers))
@@ -228,6 +233,7 @@ def linspace(start: float, end: float, steps: int, *, dtype=None, device=None, r
     """`steps` numbers from start to end, both included."""
     count("linspace", steps)
     dtype = as_dtype(default_dtype() if dtype is None else dtype)
+    check_memory("linspace", [Spec((int(steps),), dtype)])
     if dtype.floating:
         numbers = np.linspace(float(start), float(end), steps) if steps != 1 else [float(start)]  # inf - inf is NaN
         return tensor(numbers, dtype, device, requires_grad)

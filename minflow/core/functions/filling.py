@@ -9,9 +9,10 @@ import numpy as np
 
 from ..arrays import array_of
 from ..base.errors import DTypeError, ShapeError
+from ..infer import check_memory
 from ..mode import MODE
 from ..ops.shape import full
-from ..spec import as_dtype
+from ..spec import Spec, as_dtype
 from ..where import fail
 from .arguments import integer, is_tensor, several
 
@@ -64,6 +65,7 @@ def empty_of(shape: tuple[int, ...], dtype):
     """Whatever lay in the memory; zeros while tracing, where there is none."""
     if MODE.get().trace:
         return zeros_of(shape, dtype)
+    check_memory("empty", [Spec(shape, as_dtype(dtype))])
     return MODE.get().constant(np.empty(shape, as_dtype(dtype).np))
 
 

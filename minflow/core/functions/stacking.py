@@ -6,15 +6,17 @@ Read next: `counting.py`.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from ..base.errors import OutOfRangeError, ShapeError
+from ..infer import check_memory
 from ..mode import MODE
 from ..ops import index as i
 from ..ops import shape as s
-from ..spec import promote
+from ..spec import Spec, int64, promote
 from ..where import fail
 from .arguments import axis_of, integer, is_tensor, need_axes, numpy_names, several, tensor_of, to
 from .shape import cat, chunk, flatten, flip, meshgrid, reshape, split, stack, transpose, unsqueeze, vstack
@@ -214,7 +216,9 @@ def combinations(input, r: int = 2, with_replacement: bool = False):
     if not r:
         return s.full(shape=(0,), value=0, dtype=input.spec.dtype)
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
-    places = np.array(list(choose(range(input.spec.size), r)), "int64").reshape(-1, r)
+    n = input.spec.size
+    check_memory("combinations", [Spec((math.comb(n + r - 1 if with_replacement and n else n, r), r), int64)])
+    places = np.fromiter(itertools.chain.from_iterable(choose(range(n), r)), "int64").reshape(-1, r)
     return i.take(input, MODE.get().tensor_of(places), axis=0)
 
 

@@ -11,9 +11,10 @@ from collections.abc import Callable
 import numpy as np
 
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
+from ..infer import check_memory
 from ..ops.rules import counted
 from ..ops.shape import full
-from ..spec import as_dtype, default_dtype
+from ..spec import Spec, as_dtype, default_dtype
 from ..where import fail
 from .arguments import integer, is_tensor, to
 from .filling import copy_of, finish
@@ -27,6 +28,7 @@ def window(name: str, length: int, periodic: bool, shape: Callable, dtype, devic
         fail(OutOfRangeError, f"{name}: window_length is {n}", "0 or more", window_length=n)
     if not dtype.floating:
         fail(DTypeError, f"{name}: the dtype must be floating, not {dtype.name}", "dtype=flow.float32", dtype=dtype)
+    check_memory(name, [Spec((n,), dtype)])
     numbers = np.ones(n) if n < 2 else shape(np.arange(n) / (n if periodic else n - 1))
     return finish(copy_of(numbers, dtype), device, requires_grad)
 
@@ -73,6 +75,7 @@ def logspace(start: float, end: float, steps: int, base: float = 10.0, *, dtype=
     steps, dtype = integer(steps, "steps"), as_dtype(default_dtype() if dtype is None else dtype)
     if steps < 0:
         fail(OutOfRangeError, f"logspace: steps is {steps}", "0 or more", steps=steps)
+    check_memory("logspace", [Spec((steps,), dtype)])
     powers = np.linspace(float(start), float(end), steps) if steps != 1 else np.array([float(start)])
     with np.errstate(all="ignore"):
         return finish(copy_of(np.power(float(base), powers), dtype), device, requires_grad)
@@ -83,6 +86,7 @@ def triangle_of(name: str, row: int, col: int, pick: Callable, offset: int, dtyp
     row, col, offset = integer(row, "row"), integer(col, "col"), integer(offset, "offset")
     if row < 0 or col < 0:
         fail(ShapeError, f"{name}: {row} rows and {col} columns", "0 or more", row=row, col=col)
+    check_memory(name, [Spec((row, col), as_dtype(bool))])
     places = np.argwhere(pick(np.ones((row, col), bool), offset)).T
     return finish(copy_of(np.ascontiguousarray(places, "int64"), int if dtype is None else dtype), device, False)
 
@@ -107,6 +111,7 @@ def vander(x, N: int | None = None, increasing: bool = False):
     x = to(x, counted(x.spec).dtype)
     if not n:
         return full(shape=(x.spec.size, 0), value=0, dtype=x.spec.dtype)
+    check_memory("vander", [Spec((x.spec.size, n), x.spec.dtype)])
     powers = [full(shape=x.spec.shape, value=1, dtype=x.spec.dtype), x][:n]
     while len(powers) < n:
         powers.append(powers[-1] * x)

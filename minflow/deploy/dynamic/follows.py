@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ...compiler.room import free_bytes
 from ...core.base.errors import OutOfMemoryError, ShapeError
+from ...core.base.memory import free_bytes
 from .axes import refuse
 
 

@@ -37,6 +37,7 @@ DEPTH = 100  # of lists and dicts among the arguments of a call
 MOST_ARGUMENTS = 255
 MOST_INPUTS = 10_000  # of one operation that takes any number
 MOST_PATHS = 100_000  # ways to the modules, for one that two others hold is printed twice
+MOST_LETTERS = 1 << 24  # characters of all these ways: each name has those of the modules around it in front
 
 
 @dataclass(frozen=True, eq=False)
@@ -445,9 +446,10 @@ def module(x: Any, place: str, states: tuple[State, ...]) -> ModuleEntry:
 
 
 def check_tree(modules: tuple[ModuleEntry, ...]) -> None:
-    """No module holds itself, and none is there so often that no listing ends."""
+    """No module holds itself, and none is there so often, or so deep, that the names of all would fill the memory."""
     done: dict[int, bool] = {}  # number -> all of it was seen
     lines: dict[int, int] = {}  # number -> of its listing
+    letters: dict[int, int] = {}  # number -> characters of the names in its listing
     for root in range(len(modules)):
         stack = [(root, False)]
         while stack:
@@ -458,6 +460,11 @@ def check_tree(modules: tuple[ModuleEntry, ...]) -> None:
                 if lines[number] > MOST_PATHS:
                     raise Malformed(f"at most {MOST_PATHS:,} modules, those that are there twice counted twice",
                                     lines[number], "modules")
+                letters[number] = sum(
+                    letters[child] + lines[child] * (len(name) + 1) for name, child in modules[number].children.items())
+                if letters[number] > MOST_LETTERS:
+                    raise Malformed(f"at most {MOST_LETTERS:,} characters in the names of all modules", letters[number],
+                                    "modules")
                 continue
             if done.get(number) is False:
                 raise Malformed("modules inside one another, none inside itself", modules[number].path, "modules")

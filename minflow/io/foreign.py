@@ -15,7 +15,7 @@ from typing import IO
 
 import numpy as np
 
-from ..core.base.errors import CheckpointError, OutOfMemoryError
+from ..core.base.errors import CheckpointError
 from ..core.base.memory import shortage, size
 from ..core.spec import DType
 from ..core.where import here
@@ -112,10 +112,9 @@ def check_memory(path: Path, infos: list[zipfile.ZipInfo]) -> None:
     """Refuse arrays that would take more memory than is free: a packed file may be a thousand times smaller."""
     needed = sum([info.file_size for info in infos])
     if (free := shortage(needed)) is not None:
-        raise OutOfMemoryError(f"{path.name}: its arrays need {size(needed)} of memory, and {size(free)} are free",
-                               values={"file": path, "file size": f"{path.stat().st_size} bytes",
-                                       "arrays": f"{needed} bytes", "free": f"{free} bytes"}, where=here(),
-                               hint="numpy.load(path)[name] of one array; or a machine with more memory")
+        refuse(path, f"its arrays need {size(needed)} of memory, and {size(free)} are free",
+               "numpy.load(path)[name] of one array; or a machine with more memory",
+               file_size=f"{path.stat().st_size} bytes", arrays=f"{needed} bytes", free=f"{free} bytes")
 
 
 def member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:

@@ -13,6 +13,7 @@ import minflow as flow
 from minflow.core.base.errors import GraphFormatError, MinflowError
 from minflow.io.files import SAVED_GRAPH
 from tests.deploy.forged import changed, forge, zeros
+from tests.measuring import peak
 
 EXP = [("exp", ["%0"], {})]
 CALL = {"module": 0, "depth": 0, "nodes": [0, 1], "in": {"tuple": [{"tuple": ["%0"]}, {"dict": []}]}, "out": "%1"}
@@ -166,6 +167,12 @@ def test_modules_inside_one_another_again_and_again(tmp_path):
     refused(forge(tmp_path / "x", nodes=EXP, modules=modules, members={"m": 0}), "twice")
 
 
+def test_modules_so_deep_that_their_names_fill_the_memory(tmp_path):
+    modules = [module(f"m{i}", children={"a": i + 1} if i < 5_999 else {}) for i in range(6_000)]
+    path = forge(tmp_path / "x", nodes=EXP, modules=modules, members={"m": 0})
+    assert peak(lambda: refused(path, "characters in the names")) < 1 << 25
+
+
 def test_a_module_that_two_others_hold(tmp_path):
     modules = [module("m", children={"a": 1, "b": 1}), module("m.a", text="shared")]
     runs(forge(tmp_path / "x", nodes=EXP, modules=modules, members={"m": 0}))
@@ -195,6 +202,8 @@ WINDOW = {"stride": [1, 1], "padding": [0, 0], "dilation": [1, 1]}
     [("full", [], {"shape": [2**37], "value": 1, "dtype": "float32"}), ("sum", ["%2"], SUM)],
     [("one_hot", ["%1"], {"num_classes": 2**36}), ("sum", ["%2"], SUM)],
     [("histc", ["%0"], {"bins": 2**36, "low": 0.0, "high": 1.0})],
+    [("pad", ["%0"], {"widths": [[0, 2**36]], "value": 0.0})],
+    [("cat", ["%0"] * 3, {"dim": 0}), ("expand", ["%2"], {"shape": [2**36, 3]}), ("mul", ["%3", "%3"], {})],
 ], ids=lambda nodes: nodes[0][0])  # fmt: skip
 def test_what_no_memory_holds(tmp_path, nodes):
     path = forge(tmp_path / "x", ["float32[1]"], nodes, [np.zeros(1, "i8")])

@@ -10,17 +10,19 @@ import os
 import random
 import struct
 import tarfile
+import warnings
 import zipfile
 
 import numpy as np
 import pytest
 
 import minflow as flow
+from minflow.core.base import memory
 from minflow.core.base.errors import CheckpointError, DataError
 from minflow.data import files as data_files
 from minflow.data.download import fetch
 from minflow.data.files import CIFAR_RECORD, read_cifar10, read_idx, read_npz
-from tests.measuring import peak
+from tests.measuring import calls, peak
 
 EXPECTED = {"images": ((4, 3), "uint8"), "labels": ((4,), "uint8")}
 WORDS = [
@@ -181,6 +183,54 @@ def test_many_members(tmp_path):
         for i in range(3000):
             archive.writestr(f"{i}.npy", b"")
     assert refused(lambda: flow.load(tmp_path / "x.npz"), CheckpointError, "header") < LIMIT
+
+
+def test_arrays_for_which_there_is_no_memory(tmp_path, monkeypatch):
+    """300 kB that unpack to 300 MB: numbers like these are packed so by NumPy, too, so the memory decides."""
+    with zipfile.ZipFile(tmp_path / "x.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in "abc":
+            with archive.open(f"{name}.npy", "w") as file:
+                np.lib.format.write_array_header_1_0(
+                    file, {"descr": "|u1", "fortran_order": False, "shape": (100 << 20,)})
+                for _ in range(100):
+                    file.write(bytes(1 << 20))
+    monkeypatch.setattr(memory, "free_bytes", lambda: 200 << 20)
+    assert refused(lambda: flow.load(tmp_path / "x.npz"), CheckpointError, "need 314.6 MB of memory, and 209.7 MB are "
+                   "free") < LIMIT
+
+
+def test_members_that_share_their_bytes(tmp_path):
+    """Two names for one array: a small file would unpack to as many arrays as its list of contents has lines."""
+    path = tmp_path / "x.npz"
+    np.savez_compressed(path, a=np.zeros(1 << 16), b=np.zeros(1 << 16))
+    with zipfile.ZipFile(path) as archive:
+        first, second = archive.infolist()
+    data = bytearray(path.read_bytes())
+    at = data.rindex(struct.pack("<L", second.header_offset), 0, data.rindex(b"b.npy"))
+    data[at : at + 4] = struct.pack("<L", first.header_offset)
+    path.write_bytes(data)
+    refused(lambda: flow.load(path), CheckpointError, "overlaps the array before it")
+
+
+@pytest.mark.parametrize("make", [npz, safetensors])
+def test_many_names_that_are_there_twice(make, tmp_path):
+    """In linear time: 20,000 names took half a minute."""
+    path = make(tmp_path)[0]
+    if make is npz:
+        with warnings.catch_warnings(), zipfile.ZipFile(path, "w") as archive:
+            warnings.simplefilter("ignore")
+            for i in range(20_000):
+                archive.writestr(f"{i}.npy", b"")
+            archive.writestr("19999.npy", b"")
+    else:
+        header = "{" + ",".join(f'"{i}":1' for i in [*range(20_000), 19_999]) + "}"
+        path.write_bytes(struct.pack("<Q", len(header)) + header.encode())
+
+    def load():
+        with pytest.raises(CheckpointError, match=r"(?s)there twice|19999.*there twice"):
+            flow.load(path)
+
+    assert calls(load) < 4_000_000  # 200 for each name
 
 
 # ---- names of folders that are none ----------------------------------------------------------------------------------

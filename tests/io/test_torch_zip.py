@@ -186,7 +186,7 @@ GROWING = {
     "two nested tuples that are compared": b"}" + TUPLES + b"K\x01s" + TUPLES + b"K\x01s",
     "a nested tuple in an error": TUPLES + b"Q",
     "a nested tuple as the kind of a storage": b"(" + TUPLES + TEXT * 3 + b"K\x01tQ",
-    "a nested tuple as the key of a storage": STORAGE[1:13] + b"ctorch\nFloatStorage\n" + TUPLES + TEXT + b"K\x04tQ",
+    "a nested tuple as the key of a storage": STORAGE[1:15] + b"ctorch\nFloatStorage\n" + TUPLES + TEXT + b"K\x04tQ",
     "a nested tuple as a name": TUPLES + TEXT + b"\x93",
     "a nested tuple as the module of a name": TEXT + TUPLES + b"\x93",
     "a nested tuple as a function": TUPLES + b")R",

@@ -1,7 +1,7 @@
 """How much memory is free. Asked before much is allocated: a system that runs out of memory ends the whole process.
 
-Free is what Linux calls available plus free swap, and not more than the control groups of the process, such as a
-container's, have left. If the system does not tell, nothing is refused.
+Free is what Linux calls available plus free swap, and not more than the limit of the process (ulimit -v) and its
+control groups, such as a container's, have left. If the system does not tell, nothing is refused.
 """
 
 from __future__ import annotations
@@ -30,6 +30,11 @@ def free_bytes(root: Path | None = None) -> int | None:
             most, now = number(folder / limit), number(folder / used)
             if most is not None and now is not None:
                 free.append(max(most - now + numbers(folder / "memory.stat").get(kept, 0), 0))
+    limit = next((line.split()[3] for line in text(root / "proc/self/limits").splitlines()
+                  if line.startswith("Max address space")), "")
+    used = numbers(root / "proc/self/status").get("VmSize")
+    if limit.isdecimal() and used is not None:  # ulimit -v
+        free.append(max(int(limit) - 1024 * used, 0))
     return min(free, default=None)
 
 

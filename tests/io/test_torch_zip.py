@@ -241,9 +241,10 @@ def test_small_files_stay_small(tmp_path):
     assert [line for line in attacked(tmp_path) if line.startswith("read")] == ["read a nested tuple as a state"]
 
 
-PARTS = [b"(", b")", b"]", b"}", b"N", b"K\x01", b"\x88", TEXT, b"a", b"e", b"s", b"u", b"t", b"l", b"d", b"\x85", b"\x86",
-         b"\x87", b"0", b"R", b"b", b"\x94", b"Q", ORDERED, b"ctorch\nSize\n", b"ctorch\ndevice\n", STORAGE,
-         TENSOR[2:], TENSOR[2:] + b"K\x00K\x04\x85K\x01\x85\x89}tR", TUPLES, ORDERED + b")R", *[b"h%c" % k for k in range(6)] * 2]
+PARTS = [b"(", b")", b"]", b"}", b"N", b"K\x01", b"\x88", TEXT, b"a", b"e", b"s", b"u", b"t", b"l", b"d", b"\x85",
+         b"\x86", b"\x87", b"0", b"R", b"b", b"\x94", b"Q", ORDERED, b"ctorch\nSize\n", b"ctorch\ndevice\n", STORAGE,
+         TENSOR[2:], TENSOR[2:] + b"K\x00K\x04\x85K\x01\x85\x89}tR", TUPLES, ORDERED + b")R",
+         *[b"h%c" % k for k in range(6)] * 2]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limits of processor time")

@@ -23,7 +23,7 @@ CORE = [
     "base.events",
     "base.interrupts",
     "base.dtypes",
-    "base.memory",
+    "memory",
     "base.placement",
     "base.display",
     "base.two_meanings",

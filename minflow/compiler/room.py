@@ -1,12 +1,12 @@
 """Compare the memory that a plan needs with the memory that is free, before it is allocated. Read next:
-`core/base/memory.py`."""
+`core/memory.py`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
 from ..core.base.errors import OutOfMemoryError
-from ..core.base.memory import LITTLE, free_bytes, size
+from ..core.memory import LITTLE, free_bytes, size
 from ..core.ir import Node, Source, Value, where_text
 
 HINT = ("a smaller batch or smaller inputs; float32 instead of float64; in training also "

@@ -12,7 +12,7 @@ import numpy as np
 
 from .backend.silence import silent
 from .base.errors import GradError
-from .base.memory import LITTLE
+from .memory import LITTLE
 from .door import refuse_input, refuse_symbolic
 from .functions.creation import as_tensor
 from .infer import INFERRED_LIMIT, check_memory, infer

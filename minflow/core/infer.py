@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .base.errors import DTypeError, MinflowError, OutOfMemoryError, TraceError
-from .base.memory import LITTLE, shortage, size
+from .memory import LITTLE, shortage, size
 from .ir import NUMBERS
 from .mode import MODE
 from .spec import DEPENDS_ON_DEFAULT, Spec, bfloat16, default_dtype, promote

@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, NoReturn, cast
 import numpy as np
 
 from ..core.base.errors import CheckpointError, GraphFormatError
-from ..core.base.memory import free_bytes
+from ..core.memory import free_bytes
 from ..core.where import fail
 from ..io import atomic, container, files
 from ..io.checkpoint import refuse_unwritten

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..core.base.errors import GraphError, OutOfMemoryError, ShapeError
-from ..core.base.memory import LITTLE, free_bytes
+from ..core.memory import LITTLE, free_bytes
 from ..core.door import apply
 from ..core.infer import infer
 from ..core.ir import RECOMPUTE, Node, Value, outputs_of

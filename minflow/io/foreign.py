@@ -16,7 +16,7 @@ from typing import IO
 import numpy as np
 
 from ..core.base.errors import CheckpointError
-from ..core.base.memory import shortage, size
+from ..core.memory import shortage, size
 from ..core.spec import DType
 from ..core.where import here
 from . import torch_zip

@@ -3,7 +3,7 @@
 import pytest
 
 import minflow as flow
-from minflow.core.base import memory
+from minflow.core import memory
 from minflow.core.base.errors import OutOfMemoryError
 from minflow.nn import functional as F
 from tests.measuring import peak

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import minflow as flow
-from minflow.core.base import memory
+from minflow.core import memory
 from minflow.core.base.errors import CheckpointError, DataError
 from minflow.data import files as data_files
 from minflow.data.download import fetch

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...core.base.errors import OutOfMemoryError, ShapeError
-from ...core.base.memory import free_bytes
+from ...core.memory import free_bytes
 from .axes import refuse
 
 

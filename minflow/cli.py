@@ -16,23 +16,23 @@ from pathlib import Path
 from typing import Any
 
 from . import course
+from .core.base.invocation import command
 
 PACKAGE = Path(__file__).resolve().parent
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command. argv: words after the program's name, sys.argv's by default. Returns the exit code."""
-    words = list(sys.argv[1:] if argv is None else argv)
+    typed = list(sys.argv[1:] if argv is None else argv)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a console of Windows cannot write every letter of a path or a tape
             stream.reconfigure(errors="backslashreplace")
-    if not words or (words[0].startswith("-") and words[0] not in ("-h", "--help", "--version")):
-        words.insert(0, "lab")
-    options, rest = parser().parse_known_args(words)
+    start = not typed or (typed[0].startswith("-") and typed[0] not in ("-h", "--help", "--version"))
+    options, rest = parser().parse_known_args(["lab", *typed] if start else typed)
     if rest and options.command is not lab:
         parser().error(f"unrecognized arguments: {' '.join(rest)}")
     if options.command is lab:
-        options.jupyter = rest
+        options.jupyter, options.typed = rest, typed
     try:
         return options.command(options)
     except KeyboardInterrupt:
@@ -43,7 +43,8 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser(prog="minflow", description="A deep-learning framework that you can see through.")
+    top = argparse.ArgumentParser(prog="minflow", description="A deep-learning framework that you can see through.",
+                                  epilog=f"From this folder, for example: {command('run', '00')}")
     top.add_argument("--version", action="version", version=f"minflow {version()}")
     commands = top.add_subparsers(title="commands", metavar="lab | run | doctor | onnx | exercises | slides | warmup",
                                   required=True)
@@ -192,7 +193,7 @@ def lab(options: argparse.Namespace) -> int:
         folder /= inside
     except (OSError, ValueError, RuntimeError) as error:
         print(f"minflow lab: the course cannot be laid out in {folder or 'your home folder'}: {error}\n"
-              "Try: minflow lab --folder PLACE, or set MINFLOW_COURSE, to a folder that you may write to",
+              f"Try: {command('lab', '--folder', 'PLACE')}, or set MINFLOW_COURSE, to a folder that you may write to",
               file=sys.stderr)
         return 1
     print(f"Your copy of the course is in {folder}")
@@ -207,7 +208,8 @@ def lab(options: argparse.Namespace) -> int:
         print(f"minflow lab: JupyterLab cannot be imported ({error}). Try: pip install jupyterlab", file=sys.stderr)
         return 1
     print("JupyterLab opens in your browser; if it does not, copy the address below into one.\n"
-          "Leave this window open while you work. To end: Ctrl-C here, then y and Enter.", flush=True)
+          "Leave this window open while you work. To end: Ctrl-C here, then y and Enter.\n"
+          f"To start again on another day: {command(*options.typed)}", flush=True)
     # Settings of this start alone: those of the user are neither written nor, where both speak, overruled.
     paths = [os.environ.get("JUPYTER_CONFIG_PATH", ""), str(PACKAGE / "_jupyter")]
     os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(filter(None, paths))
@@ -231,7 +233,8 @@ def run(options: argparse.Namespace) -> int:
     one_blas_thread()
     path, new = course.find(options.notebook), course.moved(options.notebook)
     if new and not (path and options.notebook == "00"):  # the first lesson is what a newcomer runs
-        print(f"minflow run: what was {options.notebook} is now {new}: minflow run {new[:2]}", file=sys.stderr)
+        print(f"minflow run: what was {options.notebook} is now {new}: {command('run', new[:2])}",
+              file=sys.stderr)
     if path is None:
         print(f"minflow run: there is no notebook {options.notebook!r}. Here are:", file=sys.stderr)
         for file in course.lessons():

@@ -18,7 +18,8 @@ import subprocess
 import sys
 import webbrowser
 from collections.abc import Iterator
-from pathlib import Path
+
+from .core.base.invocation import command
 
 Line = tuple[str, str, str]
 
@@ -105,7 +106,7 @@ def machine() -> Iterator[Line]:
         yield "ok", "machine", f"compiled for this processor ({compiled[0]}){refused}"
     else:
         yield ("missing", "machine", f"not compiled yet: the first large graph begins to, in the background{refused}. "
-               "Try: minflow warmup")
+               f"Try: {command('warmup')}")
 
 
 def jupyter() -> Iterator[Line]:
@@ -190,11 +191,7 @@ def cuda_devices() -> list[str]:
 
 def next_step(lines: list[Line]) -> str:
     """What a reader who has these lines does now, in the words of their terminal."""
-    start = "minflow lab"
-    if uv := os.environ.get("UV"):  # uv names itself to what it runs
-        here = Path(uv).is_relative_to(Path.cwd())
-        start = f"{os.path.relpath(uv) if here else 'uv'} run minflow"
     if broken := [name for state, name, text in lines if state == "broken"]:
         return f"Not ready: {', '.join(broken)}. Do what stands behind Try, then ask again."
     missing = "What is missing is not needed. " if any(state == "missing" for state, name, text in lines) else ""
-    return f"Ready. {missing}Open the first lesson with: {start}"
+    return f"Ready. {missing}Open the first lesson with: {command()}"

@@ -22,6 +22,8 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
+from .core.base.invocation import command
+
 LARGEST = 200_000_000  # bytes of a notebook
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -148,12 +150,12 @@ def failed(client: Printing, path: Path, error: BaseException, log: IO[str], her
     source = "".join(f"    {line}\n" for line in cell.source.splitlines())
     if isinstance(error, CellTimeoutError):
         say(f"{place} took longer than {client.timeout} s and was stopped:\n{traces or source}"
-            "Try: minflow run --timeout SECONDS, with more of them\n", sys.stderr)
+            f"Try: {command('run', '--timeout', 'SECONDS', str(path))}, with more of them\n", sys.stderr)
     elif isinstance(error, DeadKernelError):
         log.seek(0)
         say(f"{place} ended its kernel:\n{source}{''.join(log.readlines()[-20:])}", sys.stderr)
     else:
         say(f"{place} failed:\n{traces or error}", sys.stderr)
         if "FileNotFoundError" in traces and not here:
-            say("Try: minflow run --here, if it reads a file of its own folder\n", sys.stderr)
+            say(f"Try: {command('run', '--here', str(path))}, if it reads a file of its own folder\n", sys.stderr)
     return 1

@@ -30,6 +30,7 @@ CORE = [
     "base.out",
     "base.signatures",
     "base.garbage",
+    "base.invocation",
     "spec",
     "ir",
     "mode",
@@ -100,13 +101,13 @@ ROOMS = {
     "special": ["core", "nn"],
     "fft": ["core"],
     # and, as learners write, `import minflow as flow`
-    "exercises": ["core.base.errors", "core.base.optional", "core.ir", "core.messages.printing", "core.mode",
-                  "compiler.fusion", "compiler.passes", "diagnosis", "job.queue.stream", "job.session",
-                  "views", "course", "io.atomic"],
-    "cli": ["course", "headless", "doctor", "exercises", "machine", "core.base.errors"],
-    "course": ["io.atomic", "io.temporary"],
-    "headless": [],
-    "doctor": ["course", "machine.kept"],
+    "exercises": ["core.base.errors", "core.base.optional", "core.base.invocation", "core.ir", "core.messages.printing",
+                  "core.mode", "compiler.fusion", "compiler.passes", "diagnosis", "job.queue.stream", "job.session",
+                  "views", "course", "io.atomic", "io.files"],
+    "cli": ["course", "headless", "doctor", "exercises", "machine", "core.base.errors", "core.base.invocation"],
+    "course": ["io.atomic", "io.files", "io.temporary"],
+    "headless": ["core.base.invocation"],
+    "doctor": ["course", "machine.kept", "core.base.invocation"],
     "__main__": ["cli"],
 }
 # These speak of the package as a whole (its version, its notebooks): they may import `minflow` itself.

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from minflow import cli, course
+from minflow.core.base.invocation import command
 from minflow.exercises import find, translate, words
 from minflow.exercises.translate import gates, notebook, pages
 from minflow.exercises.words import po
@@ -139,7 +140,7 @@ def translate_all(file, **other):
 def test_from_english_to_chinese(work):
     line, = translate.check("zh", work / "course")
     assert line.startswith("00_a: 7 texts are new or changed, 0 are gone, such as 'A title'. "
-                           "Run: minflow exercises translate --update zh.")
+                           f"Run: {command('exercises', 'translate', '--update', 'zh')}.")
     file, = translate.update("zh", work / "course")
     assert file == work / "course" / "zh" / "00_a.po" and translate.update("zh", work / "course") == []
     assert {entry.text: entry.where for entry in po.read(file)}["an item"] == "a-00 a-words"
@@ -223,7 +224,7 @@ def test_say_of_a_text_that_is_put_together(source):
 def test_the_command(work, monkeypatch, capsys):
     monkeypatch.setattr(course, "source", lambda: work / "course")
     assert cli.main(["exercises", "translate", "--check", "zh"]) == 1
-    assert "Run: minflow exercises translate --update zh." in capsys.readouterr().out
+    assert f"Run: {command('exercises', 'translate', '--update', 'zh')}." in capsys.readouterr().out
     assert cli.main(["exercises", "translate", "--update", "zh"]) == 0
     assert f"updated: {work / 'course' / 'zh' / '00_a.po'}" in capsys.readouterr().out
     translate_all(work / "course" / "zh" / "00_a.po")

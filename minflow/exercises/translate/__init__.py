@@ -9,6 +9,7 @@ from __future__ import annotations
 import fnmatch
 from pathlib import Path
 
+from ...core.base import invocation
 from .. import words
 from ..words import po
 from .gates import differences, glossary
@@ -64,8 +65,9 @@ def missing(page: Page, language: str) -> list[str]:
     last = (f"translate what is empty or fuzzy in {page.file.name}. To change the English first, write {page.name} "
             f"into words/{language}/not_yet.txt.")
     if new or gone:
+        again = invocation.command("exercises", "translate", "--update", language)
         return [f"{len(new)} texts are new or changed, {len(gone)} are gone, such as {(new or gone)[0][:60]!r}. "
-                f"Run: minflow exercises translate --update {language}. Then {last}"]
+                f"Run: {again}. Then {last}"]
     return [f"{len(open_)} texts are not translated, such as {open_[0][:60]!r}: {last}"] if open_ else []
 
 

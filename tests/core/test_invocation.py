@@ -1,0 +1,188 @@
+"""The command that hints and pages name: it starts minflow from the current folder, however it was installed."""
+
+import importlib.metadata
+import json
+import os
+import shlex
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from minflow.core.base import invocation
+from minflow.core.base.invocation import command
+
+PROGRAM = "minflow.exe" if os.name == "nt" else "minflow"
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="paths and quotes of a POSIX shell")
+
+
+def program(path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("#!/bin/sh\necho ran $0 $*\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def machine(tmp_path, monkeypatch):
+    """A process outside of any environment, in a folder `here`, on whose PATH there is only `bin`."""
+    for name in ("UV", "VIRTUAL_ENV"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.setattr(sys, "argv", ["x"])
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setattr(sysconfig, "get_path", lambda name, scheme: str(Path(sys.prefix, "bin")))
+    environment(monkeypatch, tmp_path / "nowhere")
+    return tmp_path
+
+
+def environment(monkeypatch, prefix):
+    monkeypatch.setattr(sys, "prefix", str(prefix))
+    monkeypatch.setattr(sys, "executable", str(prefix / "bin/python3"))
+
+
+def test_uv_runs_a_project(machine, monkeypatch):
+    """README's way: uv in .tools, which no PATH finds."""
+    project = machine / "my project"
+    environment(monkeypatch, project / ".venv")
+    program(project / ".venv/bin" / PROGRAM)
+    (project / "pyproject.toml").touch()
+    monkeypatch.setenv("UV", str(program(project / ".tools/bin/uv")))
+    monkeypatch.setenv("PATH", str(project / ".venv/bin"), prepend=os.pathsep)  # as `uv run` has it: not the user's
+    monkeypatch.chdir(project)
+    assert command() == ".tools/bin/uv run minflow"
+    assert command("run", "00") == ".tools/bin/uv run minflow run 00"
+    (project / "docs").mkdir()
+    monkeypatch.chdir(project / "docs")
+    assert command() == "../.tools/bin/uv run minflow"
+    monkeypatch.chdir(machine)
+    assert command() == f"'{Path('my project/.venv/bin') / PROGRAM}'"
+    monkeypatch.chdir(machine / "here")
+    (machine / "here/pyproject.toml").touch()  # uv would run that one
+    assert command("doctor") == f"'../my project/.venv/bin/{PROGRAM}' doctor"
+
+
+def test_another_project_inside(machine, monkeypatch):
+    environment(monkeypatch, machine / ".venv")
+    (machine / "pyproject.toml").touch()
+    (machine / "here/pyproject.toml").touch()
+    program(machine / ".venv/bin" / PROGRAM)
+    monkeypatch.setenv("UV", str(program(machine / "bin/uv")))
+    assert command() == f"../.venv/bin/{PROGRAM}"
+    monkeypatch.chdir(machine)
+    assert command() == "uv run minflow", "PATH finds this uv"
+    monkeypatch.setenv("UV", str(program(machine / "other/uv")))
+    assert command() == "other/uv run minflow", "PATH finds another uv"
+
+
+def test_an_environment_that_pip_made(machine, monkeypatch):
+    environment(monkeypatch, machine / "env")
+    program(machine / "env/bin" / PROGRAM)
+    assert command("lab") == f"../env/bin/{PROGRAM} lab"
+    monkeypatch.setenv("PATH", str(machine / "env/bin"))  # activated
+    assert command("lab") == "minflow lab"
+    monkeypatch.setenv("PATH", str(program(machine / "bin" / PROGRAM).parent))
+    assert command("lab") == f"../env/bin/{PROGRAM} lab", "PATH finds the program of another environment"
+    monkeypatch.chdir("/")
+    assert command("lab") == f"{machine}/env/bin/{PROGRAM} lab".removeprefix("/"), "a path from here"
+
+
+def test_a_uv_that_was_inherited(machine, monkeypatch):
+    """In a terminal of a JupyterLab that uv started, the environment's own program is not uv's."""
+    environment(monkeypatch, machine / "env")
+    program(machine / "env/bin" / PROGRAM)
+    monkeypatch.setenv("UV", str(program(machine / "bin/uv")))
+    assert command() == f"../env/bin/{PROGRAM}"
+
+
+def test_a_tool_of_uv(machine, monkeypatch):
+    """`uv tool install` puts a link on the PATH."""
+    environment(monkeypatch, machine / "share/uv/tools/minflow")
+    target = program(machine / "share/uv/tools/minflow/bin" / PROGRAM)
+    (machine / "bin").mkdir()
+    (machine / "bin" / PROGRAM).symlink_to(target)
+    assert command("doctor") == "minflow doctor"
+
+
+@pytest.mark.parametrize(("url", "extras", "given"), [
+    ("file:///WHERE/dist/minflow%201.whl", [], "'../dist/minflow 1.whl'"),
+    ("file:///WHERE/dist/x.whl", ["notebook", "fast"], "'../dist/x.whl[notebook,fast]'"),
+    (None, [], "NAME"),
+    (None, ["notebook"], "'NAME[notebook]'"),
+    ("https://x.org/minflow", [], "'NAME @ git+https://x.org/minflow@abc'"),
+])
+def test_uvx(machine, monkeypatch, url, extras, given):
+    cache = machine / "cache/uv"
+    environment(monkeypatch, cache / "archive-v0/xYz")
+    program(cache / "archive-v0/xYz/bin" / PROGRAM)
+    (cache / "CACHEDIR.TAG").touch()
+    program(machine / "bin/uvx")
+    monkeypatch.setenv("UV", str(program(machine / "bin/uv")))
+    source = {"url": url and url.replace("/WHERE", str(machine))}
+    if url and url.startswith("https"):
+        source["vcs_info"] = {"vcs": "git", "commit_id": "abc"}
+
+    class Metadata(dict):
+        get_all = dict.get
+
+    class Distribution:
+        metadata = Metadata({"Provides-Extra": ["notebook", "fast", "all"]})
+        requires = ["numpy>=2", 'jupyterlab>=4.2; extra == "notebook"', "numba; extra == 'fast' and os_name != 'x'",
+                    f"{invocation.NAME}[notebook,fast]; extra == 'all'"]
+
+        def read_text(self, name):
+            return json.dumps(source) if url else None
+
+    monkeypatch.setattr(importlib.metadata, "distribution", lambda name: Distribution())
+    there = {"jupyterlab": "notebook", "numba": "fast"}
+    monkeypatch.setattr(importlib.metadata, "distributions", lambda name: [1] if there[name] in extras else [])
+    assert command("run", "00") == f"uvx --from {given.replace('NAME', invocation.NAME)} minflow run 00"
+
+
+def test_without_a_program(machine, monkeypatch):
+    """From a checkout on PYTHONPATH, for example."""
+    environment(monkeypatch, machine / "env")
+    program(machine / "env/bin/python3")
+    assert command("doctor") == "../env/bin/python3 -m minflow doctor"
+    monkeypatch.setenv("PATH", str(machine / "env/bin"))
+    assert command("doctor") == "python3 -m minflow doctor"
+
+
+def test_a_program_that_pip_put_elsewhere(machine, monkeypatch):
+    path = program(machine / "elsewhere/bin" / PROGRAM)
+    monkeypatch.setattr(sys, "argv", [str(path), "doctor"])
+    assert command("doctor") == f"../elsewhere/bin/{PROGRAM} doctor"
+
+
+def test_a_folder_that_was_deleted(machine, monkeypatch):
+    environment(monkeypatch, machine / "env")
+    program(machine / "env/bin" / PROGRAM)
+    (machine / "here").rmdir()
+    assert command() == str(machine / "env/bin" / PROGRAM)
+
+
+@pytest.mark.parametrize("name", ["a b", "it's", "$x", "é"])
+def test_what_is_named_runs(machine, monkeypatch, name):
+    environment(monkeypatch, machine / name)
+    path = program(machine / name / "bin" / PROGRAM)
+    done = subprocess.run(["/bin/sh", "-c", command("--folder", name)], capture_output=True, text=True)
+    assert done.stdout == f"ran {os.path.relpath(path)} --folder {name}\n", done.stderr
+    assert shlex.split(command(name))[1:] == [name]
+
+
+def test_a_line_for_powershell(monkeypatch):
+    monkeypatch.setattr(os, "name", "nt")
+    assert invocation.quoted([r".venv\Scripts\minflow.exe", "lab"]) == r".venv\Scripts\minflow.exe lab"
+    assert invocation.quoted([r"C:\my files\uv.exe", "run"]) == r'& "C:\my files\uv.exe" run'
+
+
+def test_this_process():
+    """The real thing: the named command runs this package from here."""
+    words = shlex.split(command("--version"))
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    import minflow
+
+    assert done.stdout.strip() == f"minflow {minflow.__version__}", (words, done.stderr)

@@ -19,6 +19,8 @@ from . import course
 from .core.base.invocation import command
 
 PACKAGE = Path(__file__).resolve().parent
+VERSION = ("-v", "-V", "--version")
+SETTINGS = ".jupyter"  # in the learner's folder, for Jupyter's own files if the home cannot be written to
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -27,7 +29,7 @@ def main(argv: list[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a console of Windows cannot write every letter of a path or a tape
             stream.reconfigure(errors="backslashreplace")
-    start = not typed or (typed[0].startswith("-") and typed[0] not in ("-h", "--help", "--version"))
+    start = not typed or (typed[0].startswith("-") and typed[0] not in ("-h", "--help", *VERSION))
     options, rest = parser().parse_known_args(["lab", *typed] if start else typed)
     if rest and options.command is not lab:
         parser().error(f"unrecognized arguments: {' '.join(rest)}")
@@ -44,8 +46,9 @@ def main(argv: list[str] | None = None) -> int:
 
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="minflow", description="A deep-learning framework that you can see through.",
+                                  formatter_class=argparse.RawDescriptionHelpFormatter,  # a command is not wrapped
                                   epilog=f"From this folder, for example: {command('run', '00')}")
-    top.add_argument("--version", action="version", version=f"minflow {version()}")
+    top.add_argument(*VERSION, action="version", version=f"minflow {version()}")
     commands = top.add_subparsers(title="commands", metavar="lab | run | doctor | onnx | exercises | slides | warmup",
                                   required=True)
 
@@ -185,28 +188,35 @@ def lab(options: argparse.Namespace) -> int:
     one_blas_thread()
     if options.lang:
         os.environ["MINFLOW_LANG"] = options.lang  # kernels have it from the server
-    inside = texts.language().removeprefix("en")
-    folder = None
     try:
-        folder = course.work_folder(options.folder)
-        replaced, beside = course.update(folder, inside, notebook.in_language(inside or "en", course.source()))
-        folder /= inside
+        from jupyter_client.manager import KernelManager
+        from jupyter_server import serverapp
+        from jupyterlab.labapp import LabApp
+    except ImportError as error:
+        print(f"minflow lab: JupyterLab cannot be imported ({error}). Try: pip install jupyterlab", file=sys.stderr)
+        return 1
+    if wrong := unknown_option(options.jupyter, [*LabApp.flags, *LabApp.aliases, *serverapp.flags, *serverapp.aliases]):
+        print(f"minflow lab: there is no option {wrong}\nTry: {command('lab', '--help')} for those of minflow, "
+              f"{command('lab', '--help-all')} for those of JupyterLab", file=sys.stderr)
+        return 2
+    inside = texts.language().removeprefix("en")
+    top = None
+    try:
+        top = course.work_folder(options.folder)
+        replaced, beside = course.update(top, inside, notebook.in_language(inside or "en", course.source()))
     except (OSError, ValueError, RuntimeError) as error:
-        print(f"minflow lab: the course cannot be laid out in {folder or 'your home folder'}: {error}\n"
+        print(f"minflow lab: the course cannot be laid out in {top or 'your home folder'}: {error}\n"
               f"Try: {command('lab', '--folder', 'PLACE')}, or set MINFLOW_COURSE, to a folder that you may write to",
               file=sys.stderr)
         return 1
+    folder = top / inside
     print(f"Your copy of the course is in {folder}")
     if replaced:
         print(f"Brought up to date: {', '.join(path.name for path in replaced)}")
     if beside:
         print(f"New versions of what you have changed lie beside yours: {', '.join(path.name for path in beside)}")
-    try:
-        from jupyter_client.manager import KernelManager
-        from jupyterlab.labapp import LabApp
-    except ImportError as error:
-        print(f"minflow lab: JupyterLab cannot be imported ({error}). Try: pip install jupyterlab", file=sys.stderr)
-        return 1
+    if closed := move_settings(top):
+        print(f"You cannot write to {', '.join(closed)}, so Jupyter's own files are in {top / SETTINGS}")
     print("JupyterLab opens in your browser; if it does not, copy the address below into one.\n"
           "Leave this window open while you work. To end: Ctrl-C here, then y and Enter.\n"
           f"To start again on another day: {command(*options.typed)}", flush=True)
@@ -226,6 +236,34 @@ def lab(options: argparse.Namespace) -> int:
         words.append("--allow-root")
     LabApp.launch_instance(argv=words)
     return 0
+
+
+def unknown_option(words: list[str], known: list[Any]) -> str | None:
+    """The first option that JupyterLab does not have, whose own answer is its usage, of 60 lines. known: its names of
+    options, each a word or several."""
+    there = {"h", "help", "help-all", "version"}
+    for names in known:
+        there |= {names} if isinstance(names, str) else {*names}
+    options = ((word, word.lstrip("-").partition("=")[0]) for word in words if word.startswith("-"))
+    return next((word for word, name in options if "." not in name and name not in there), None)
+
+
+def move_settings(top: Path) -> list[str]:
+    """Have Jupyter and its kernels keep their own files in the learner's folder if the home cannot be written to:
+    JupyterLab would end in a traceback. Returns the folders that cannot be written to."""
+    from jupyter_core import paths
+
+    home = Path("~").expanduser()
+    config = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
+    places = {"JUPYTER_CONFIG_DIR": paths.jupyter_config_dir(), "JUPYTER_DATA_DIR": paths.jupyter_data_dir(),
+              "JUPYTER_RUNTIME_DIR": paths.jupyter_runtime_dir(),
+              "IPYTHONDIR": os.environ.get("IPYTHONDIR") or home / ".ipython",
+              "MPLCONFIGDIR": os.environ.get("MPLCONFIGDIR")
+              or (config / "matplotlib" if sys.platform == "linux" else home / ".matplotlib")}
+    closed = {name: str(folder) for name, place in places.items() if (folder := course.unwritable(Path(place)))}
+    for name in closed:
+        os.environ[name] = str(top / SETTINGS / name.lower())
+    return list(dict.fromkeys(closed.values()))
 
 
 def run(options: argparse.Namespace) -> int:

@@ -122,6 +122,12 @@ def refuse(folder: Path) -> None:
         raise NotADirectoryError("it is a file")
 
 
+def unwritable(place: Path) -> Path | None:
+    """The folder, or file, that keeps files from being written into the folder `place`; None if they can be."""
+    there = next(part for part in (place, *place.parents) if os.path.exists(part))
+    return None if there.is_dir() and os.access(there, os.W_OK | os.X_OK) else there
+
+
 def checksum(path: Path, data: bytes) -> str:
     """Of what a file says. Of a notebook: its cells and their outputs, since Jupyter rewrites the rest when it is only
     opened."""

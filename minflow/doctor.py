@@ -128,15 +128,14 @@ def folder() -> Iterator[Line]:
     from . import course
 
     place = course.work_folder()
-    there = next(part for part in (place, *place.parents) if part.exists())
     try:
         course.refuse(place)
-        if not there.is_dir() or not os.access(there, os.W_OK):
+        if there := course.unwritable(place):
             raise PermissionError(f"you cannot write to {there}")
     except (OSError, ValueError) as error:
         yield "broken", "course", f"{place}: {error}. Try: set MINFLOW_COURSE to a folder of yours"
     else:
-        yield "ok", "course", f"{place}{'' if there == place else ' (laid out when you first open it)'}"
+        yield "ok", "course", f"{place}{'' if place.exists() else ' (laid out when you first open it)'}"
 
 
 def browser() -> Iterator[Line]:

@@ -35,7 +35,7 @@ def write(path, *cells):
 
 # ---- the program ------------------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("word", ["--version"])
+@pytest.mark.parametrize("word", ["--version", "-V", "-v"])
 def test_version(word):
     done = command(word)
     assert (done.returncode, done.stdout.strip()) == (0, f"minflow {minflow.__version__}")
@@ -97,6 +97,54 @@ def test_lab_opens_what_is_asked_for(started):
     asked = "--LabApp.default_url=/lab/tree/07_eager_and_static.ipynb"
     cli.main(["lab", asked])
     assert [word for word in started[0] if "default_url" in word] == [asked]
+
+
+@pytest.mark.parametrize("word", ["-x", "--verison", "--no-brower", "--prot=9999", "-xy"])
+def test_lab_refuses_options_that_jupyterlab_does_not_have(started, tmp_path, capsys, word):
+    for words in ([word], ["lab", "--port=1", word]):
+        assert cli.main(words) == 2
+        out, said = capsys.readouterr()
+        assert out == "" and said.count("\n") == 2, "one line, and one with what to try"
+        assert f"there is no option {word}\nTry: {typed('lab', '--help')} " in said
+    assert started == [] and not list(tmp_path.iterdir()), "nothing is laid out"
+
+
+@pytest.mark.parametrize("word", ["-y", "--debug", "--ip=0.0.0.0", "--ServerApp.port=1", "--sock-mode=0600", "--help-all",
+                                  "--notebook-dir=x", "--watch", "02_downhill.ipynb"])
+def test_lab_hands_on_those_that_it_has(started, word):
+    assert cli.main(["lab", word]) == 0 and word in started[0]
+
+
+@pytest.mark.parametrize("closed", ["home", "home/.local", "home/.config"])
+def test_lab_where_jupyter_cannot_write(started, monkeypatch, tmp_path, capsys, closed):
+    """What ends in Jupyter's traceback: its folders are in a home, or a part of one, that belongs to somebody else."""
+    for name in [name for name in os.environ if name.startswith(("XDG_", "JUPYTER_", "IPYTHON", "MPL"))]:
+        monkeypatch.delenv(name)
+    places = {"JUPYTER_CONFIG_DIR": "", "JUPYTER_DATA_DIR": ".local", "JUPYTER_RUNTIME_DIR": ".local", "IPYTHONDIR": "",
+              "MPLCONFIGDIR": ".config"}
+    for name in places:
+        monkeypatch.setenv(name, "x")
+        monkeypatch.delenv(name)
+    home = tmp_path / "home"
+    for folder in (".local/share", ".config"):
+        (home / folder).mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setattr(sys, "platform", "linux")
+    real = os.access
+
+    def access(path, mode, **settings):  # the tests may run as root, who may write anywhere
+        inside = Path(path).is_relative_to(tmp_path / closed) and mode & os.W_OK
+        return not inside and real(path, mode, **settings)
+
+    monkeypatch.setattr(os, "access", access)
+    assert cli.main([]) == 0
+    moved = {name for name, part in places.items() if (home / part).is_relative_to(tmp_path / closed)}
+    course_folder = tmp_path / "Zoë's course"
+    assert {name: os.environ.get(name) for name in places if name in os.environ} == {
+        name: str(course_folder / ".jupyter" / name.lower()) for name in moved}
+    said = capsys.readouterr().out
+    assert f"You cannot write to {tmp_path / closed}" in said and str(course_folder / ".jupyter") in said
+    assert len(started) == 1
 
 
 def test_lab_says_what_an_update_did(started, tmp_path, capsys, monkeypatch):

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from .io import atomic
+from .io.files import opened
 from .io.temporary import remove
 
 PACKAGE = Path(__file__).resolve().parent
@@ -57,7 +58,7 @@ def find(name: str) -> Path | None:
         return path
     lesson = re.compile(rf"{re.escape(path.name.removesuffix('.ipynb'))}(_.*)?\.ipynb")
     files = [file for folder in (work_folder(), source()) for file in sorted(folder.rglob("*.ipynb"))
-             if lesson.fullmatch(file.name) and shown(file, folder)]
+             if lesson.fullmatch(file.name) and shown(file, folder) and file.is_file()]
     return min(files, key=lambda file: file.stem in MOVED, default=None)  # an old copy last: its number is another's
 
 
@@ -146,18 +147,24 @@ def what_is_at(path: Path) -> str | None:
     if not os.path.lexists(path):
         return None
     try:
-        return "" if path.is_symlink() else checksum(path, path.read_bytes())
+        return "" if path.is_symlink() else checksum(path, content_of(path))
     except OSError:
         return ""
+
+
+def content_of(path: Path) -> bytes:
+    """What a plain file holds. Raises OSError for all else: the reader of a pipe would wait for a writer."""
+    with opened(path) as file:
+        return file.read()
 
 
 def recorded(folder: Path) -> set[str]:
     """The checksums of all files that were ever laid down in the folder."""
     try:
-        text = (folder / RECORD).read_text(encoding="utf-8", errors="replace")
+        data = content_of(folder / RECORD)
     except FileNotFoundError:
         return set()
-    return set(re.findall(r"^([0-9a-f]{64}) ", text, re.MULTILINE))
+    return set(re.findall(r"^([0-9a-f]{64}) ", data.decode(errors="replace"), re.MULTILINE))
 
 
 def record(folder: Path, number: str, path: Path) -> None:

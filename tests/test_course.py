@@ -191,6 +191,38 @@ def test_a_line_that_was_torn_spoils_no_other(package, tmp_path):
     assert names(course.update(folder)) == (["00_first.ipynb"], [])
 
 
+needs_pipes = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no pipes in folders")
+
+
+@needs_pipes
+def test_a_pipe_in_the_place_of_a_lesson_is_left_alone(package, tmp_path):
+    """Its reader would wait for a writer."""
+    folder = tmp_path / "c"
+    course.update(folder)
+    for name in ("00_first.ipynb", "README.md", "extra/01_more.ipynb", "extra/01_more.new.ipynb"):
+        (folder / name).unlink(missing_ok=True)
+        os.mkfifo(folder / name)
+    publish(package, {"00_first.ipynb": "tour 2", "extra/01_more.ipynb": "more 2"})
+    assert names(course.update(folder)) == ([], ["00_first.new.ipynb", "01_more.new2.ipynb"])
+    assert (folder / "00_first.ipynb").is_fifo() and (folder / "00_first.new.ipynb").read_text() == "tour 2"
+
+
+@needs_pipes
+def test_a_pipe_is_not_found_as_a_lesson(package, tmp_path, monkeypatch):
+    monkeypatch.setenv("MINFLOW_COURSE", str(tmp_path / "c"))
+    (tmp_path / "c").mkdir()
+    os.mkfifo(tmp_path / "c/00_first.ipynb")
+    assert course.find("00") == package / "_notebooks/00_first.ipynb"
+
+
+@needs_pipes
+def test_a_pipe_in_the_place_of_the_record(package, tmp_path):
+    (tmp_path / "c").mkdir()
+    os.mkfifo(tmp_path / "c" / course.RECORD)
+    with pytest.raises(OSError, match="it is a pipe, not a file"):
+        course.update(tmp_path / "c")
+
+
 def test_what_is_no_plain_file_is_left_alone(package, tmp_path):
     folder, elsewhere = tmp_path / "c", tmp_path / "elsewhere.ipynb"
     course.update(folder)

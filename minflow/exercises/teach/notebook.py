@@ -17,6 +17,7 @@ from typing import Any
 
 from ... import course
 from ...io import atomic
+from ...io.files import opened
 from .. import cells
 from ..definition import Exercise
 from ..find import course as all_exercises
@@ -36,9 +37,11 @@ class NoNotebook(ValueError):
 def read(path: Path) -> dict[str, Any]:
     """The notebook in a file, without cells that are none. Raises NoNotebook."""
     try:
-        if path.is_file() and path.stat().st_size > LARGEST:
+        with opened(path) as file:
+            content = file.read(LARGEST + 1)
+        if len(content) > LARGEST:
             raise NoNotebook(f"it has more than {LARGEST:,} bytes")
-        data = json.loads(path.read_bytes())
+        data = json.loads(content)
     except NoNotebook:
         raise
     except OSError as error:

@@ -1,9 +1,11 @@
 """Learners' notebooks are read with distrust, and their answers found."""
 
 import json
+import os
 
 import pytest
 
+from minflow import cli
 from minflow.exercises.find import find
 from minflow.exercises.teach import notebook as nb
 from tests.exercises.teach.small_course import RIGHT, answered, lesson
@@ -21,6 +23,17 @@ def test_a_folder_and_nothing_are_no_notebooks(tmp_path):
     for path in (tmp_path, tmp_path / "missing.ipynb"):
         with pytest.raises(nb.NoNotebook):
             nb.read(path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no pipes in folders")
+@pytest.mark.parametrize("words", [["mend"], ["mend", "--in-place"], ["grade"]])
+def test_a_pipe_is_no_notebook(tmp_path, capsys, words):
+    """Its reader would wait for a writer."""
+    os.mkfifo(tmp_path / "x.ipynb")
+    with pytest.raises(nb.NoNotebook, match="it is a pipe, not a file"):
+        nb.read(tmp_path / "x.ipynb")
+    code = cli.main(["exercises", *words, str(tmp_path)])
+    assert "it is a pipe, not a file" in capsys.readouterr().err and code == (words[0] == "mend")
 
 
 def test_one_that_is_too_large_is_not_read(tmp_path, monkeypatch):

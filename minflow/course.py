@@ -12,8 +12,9 @@ import hashlib
 import itertools
 import json
 import os
+import posixpath
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 from .io import atomic
@@ -25,6 +26,9 @@ RECORD = ".minflow-course"
 MOVED = {"00_tour": "R1_from_2_plus_3_to_the_kernel", "05_eager_and_static": "07_eager_and_static",
          "06_debugging_graphs": "08_debugging_graphs", "08_job_functions": "10_job_functions",
          "09_async": "11_without_waiting"}  # old names -> new ones; for one version
+# A link to another file of the repository; or code, which is left as it is.
+LINK = re.compile(r"^```.*?^```|(?P<sign>!?)\[(?P<text>(?:[^][]|\[[^][]*\])*)\]\((?P<path>[^()\s#:]+)(?P<anchor>#[^()\s]*)?\)"
+                  r"|(`+)(?!`).+?(?<!`)\5(?!`)", re.MULTILINE | re.DOTALL)
 
 
 def checkout() -> Path | None:
@@ -37,6 +41,23 @@ def source() -> Path:
     """Where the course comes from."""
     top = checkout()
     return top / "notebooks" if top else PACKAGE / "_notebooks"
+
+
+def files() -> dict[str, Path]:
+    """What is copied for a learner: lessons, reading tours and pages of the documentation. By the name that it has in
+    the repository, such as "notebooks/02_downhill.ipynb", which links in it count from."""
+    docs = source().with_name("docs" if checkout() else "_docs")
+    result = {}
+    for name, top in (("notebooks", source()), ("docs", docs)):
+        for file in sorted(file for file in top.rglob("*") if file.is_file() and shown(file, top)):
+            if name == "notebooks" and file.suffix != ".po" or file.suffix in (".md", ".svg"):  # .po: translations
+                result[f"{name}/{file.relative_to(top).as_posix()}"] = file
+    return result
+
+
+def place(name: str) -> str:
+    """Where a file of the repository is in a learner's folder."""
+    return name.removeprefix("notebooks/")
 
 
 def lessons() -> list[Path]:
@@ -57,9 +78,9 @@ def find(name: str) -> Path | None:
     if path.suffix == ".ipynb" and os.path.isfile(path):
         return path
     lesson = re.compile(rf"{re.escape(path.name.removesuffix('.ipynb'))}(_.*)?\.ipynb")
-    files = [file for folder in (work_folder(), source()) for file in sorted(folder.rglob("*.ipynb"))
+    found = [file for folder in (work_folder(), source()) for file in sorted(folder.rglob("*.ipynb"))
              if lesson.fullmatch(file.name) and shown(file, folder) and file.is_file()]
-    return min(files, key=lambda file: file.stem in MOVED, default=None)  # an old copy last: its number is another's
+    return min(found, key=lambda file: file.stem in MOVED, default=None)  # an old copy last: its number is another's
 
 
 def moved(name: str) -> str | None:
@@ -84,16 +105,14 @@ def update(folder: Path, inside: str = "", content: Callable[[Path, bytes], byte
     refuse(folder)
     folder.mkdir(parents=True, exist_ok=True)
     replaced, beside = [], []
-    top = source()
+    top, known = source(), files()
     for old in MOVED:
         path = folder / inside / f"{old}.ipynb"
         for file in [path, *itertools.takewhile(os.path.lexists, places_beside(path))]:
             if not (top / path.name).exists() and what_is_at(file) in recorded(folder):
                 remove(file)
-    for file in sorted(file for file in top.rglob("*") if file.is_file() and shown(file, top)):
-        if file.suffix == ".po":  # translations, which lessons in other languages are made of
-            continue
-        path, data = folder / inside / file.relative_to(top), content(file, file.read_bytes())
+    for name, file in known.items():
+        path, data = folder / inside / place(name), relinked(content(file, file.read_bytes()), name, known)
         mine, new, ours = what_is_at(path), checksum(path, data), recorded(folder)
         if mine is None or (mine != new and mine in ours):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -112,6 +131,37 @@ def update(folder: Path, inside: str = "", content: Callable[[Path, bytes], byte
                 if what_is_at(other) in (new, *ours):  # nobody has written in it, and it says nothing more
                     remove(other)
     return replaced, beside
+
+
+def relinked(data: bytes, name: str, known: Collection[str]) -> bytes:
+    """A page or a notebook whose links lead to their targets in a learner's folder. Of a link to a file that is not
+    copied, such as minflow's source, the text stays."""
+    home, mine = posixpath.dirname(name), posixpath.dirname(place(name))
+
+    def new(match: re.Match) -> str:
+        text, path, anchor = match["text"], match["path"], match["anchor"] or ""
+        if path is None:
+            return match[0]
+        target = posixpath.normpath(posixpath.join(home, path))
+        if target not in known:
+            return text
+        link = posixpath.relpath(place(target), mine or ".")
+        return f"{match['sign']}[{text}]({link}{anchor})"
+
+    if name.endswith(".md"):
+        return LINK.sub(new, data.decode()).encode()
+    if not name.endswith(".ipynb"):
+        return data
+    try:
+        book = json.loads(data)
+        cells = [cell for cell in book["cells"] if cell["cell_type"] == "markdown"]
+        before = ["".join(cell["source"]) for cell in cells]
+    except (ValueError, LookupError, TypeError, RecursionError):  # not a notebook: nothing is linked
+        return data
+    after = [LINK.sub(new, text) for text in before]
+    for cell, text in zip(cells, after):
+        cell["source"] = text.splitlines(keepends=True)
+    return data if after == before else (json.dumps(book, indent=1, ensure_ascii=False) + "\n").encode()
 
 
 def refuse(folder: Path) -> None:

@@ -4,16 +4,21 @@ import errno
 import hashlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
+from urllib.parse import unquote
 
 import nbformat
 import pytest
 
 from minflow import course
+from minflow.exercises import welcome
+from minflow.exercises.translate.notebook import in_language
 from minflow.io import atomic
 
 TOP = Path(__file__).parent.parent
@@ -221,6 +226,66 @@ def test_a_pipe_in_the_place_of_the_record(package, tmp_path):
     os.mkfifo(tmp_path / "c" / course.RECORD)
     with pytest.raises(OSError, match="it is a pipe, not a file"):
         course.update(tmp_path / "c")
+
+
+# ---- links --------------------------------------------------------------------------------------------------------
+
+def links(text):
+    """Targets of links and pictures, outside of code."""
+    code = re.compile(r"^```.*?^```|(`+)(?!`).+?(?<!`)\1(?!`)", re.MULTILINE | re.DOTALL)
+    return re.findall(r"(?:\]\(|src=\")([^()\s#:\"]+)", code.sub("", text))
+
+
+def text_of(file):
+    if file.suffix != ".ipynb":
+        return file.read_text(encoding="utf-8")
+    cells = json.loads(file.read_text(encoding="utf-8"))["cells"]
+    return "\n\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+
+
+@pytest.mark.parametrize("inside", ["", "zh"])
+def test_each_link_of_the_copy_leads_to_a_file_of_it(tmp_path, inside):
+    """No link leads out of the folder either: JupyterLab serves nothing else."""
+    folder = tmp_path / "c" / inside
+    course.update(tmp_path / "c", inside, in_language(inside or "en", course.source()))
+    assert welcome.write(folder)
+    count = 0
+    for file in sorted(file for file in folder.rglob("*") if file.suffix in (".md", ".ipynb")):
+        for link in links(text_of(file)):
+            target = Path(os.path.normpath(file.parent / unquote(link)))
+            assert target.is_file() and target.is_relative_to(folder), (file, link)
+            count += 1
+    assert count > 50
+    assert "](docs/deployment.md)" in text_of(folder / "12_it_leaves_home.ipynb")
+    assert (folder / "docs/custom-operators.md").is_file(), "lesson 14 names it"
+
+
+@pytest.mark.parametrize(("name", "text", "now"), [
+    ("notebooks/a.md", "[x](../docs/p.md#part) [y](b.md)", "[x](docs/p.md#part) [y](b.md)"),
+    ("notebooks/in/c.md", "[x](../../docs/p.md), ![p](../../docs/t/q.svg)", "[x](../docs/p.md), ![p](../docs/t/q.svg)"),
+    ("docs/p.md", "[`f`](../minflow/f.py) and ![picture](x.png)", "`f` and picture"),
+    ("docs/t/r.md", "[a [b]](../p.md)[c](../../notebooks/a.md)[\nd](../../README.md#x)", "[a [b]](../p.md)[c](../../a.md)\nd"),
+    ("docs/p.md", "`[x](y.md)`, ``[`](z)``, [w](https://w.org/a.md), [v](#here)\n\n```py\na[0](b)\n```\n",
+     "`[x](y.md)`, ``[`](z)``, [w](https://w.org/a.md), [v](#here)\n\n```py\na[0](b)\n```\n"),
+])
+def test_links_are_those_of_the_copy(name, text, now):
+    known = ["notebooks/a.md", "notebooks/b.md", "notebooks/in/c.md", "docs/p.md", "docs/t/q.svg", "docs/t/r.md"]
+    assert course.relinked(text.encode(), name, known).decode() == now
+    if name.endswith(".md"):
+        known = [*known, (book := name.replace(".md", ".ipynb"))]
+        cells = [{"cell_type": "code", "source": ["[x](y.md)"]}, {"cell_type": "markdown", "source": [text]}]
+        data = json.dumps({"cells": cells}).encode()
+        code, words = json.loads(copy := course.relinked(data, book, known))["cells"]
+        assert code == cells[0] and "".join(words["source"]) == now and (copy == data) == (now == text)
+
+
+def test_documentation_comes_with_the_wheel():
+    """Each page is named in pyproject.toml, since docs/site is not shipped."""
+    listed = tomllib.loads((TOP / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    shipped = {name: place for name, place in listed["force-include"].items() if name.startswith("docs/")}
+    assert all(place == f"minflow/_{name}" for name, place in shipped.items())
+    pages = {name for name in course.files() if name.startswith("docs/")}
+    assert {name for name in pages if not name.startswith("docs/teaching/")} | {"docs/teaching"} == {*shipped}
 
 
 def test_what_is_no_plain_file_is_left_alone(package, tmp_path):

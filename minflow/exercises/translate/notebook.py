@@ -47,8 +47,8 @@ def file_of(language: str, notebooks: Path, path: Path) -> Path:
 def in_language(language: str, notebooks: Path) -> Callable[[Path, bytes], bytes]:
     """(a file of the course, its content) -> its content in that language; as it is, where there is no translation."""
     def content(path: Path, data: bytes) -> bytes:
-        file = file_of(language, notebooks, path)
-        if path.suffix != ".ipynb" or not file.is_file():
+        file = file_of(language, notebooks, path) if path.suffix == ".ipynb" else None
+        if file is None or not file.is_file():
             return data
         return translated(data, {entry.text: entry.translation for entry in po.read(file) if entry.current})
 

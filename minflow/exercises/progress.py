@@ -53,7 +53,9 @@ class Progress:
 
     def headline(self) -> str:
         text = say("{points} of {of} points.", points=self.points, of=self.of)
-        return text + " " + (say("Next: {name}", name=self.next) if self.next else say("All exercises are right."))
+        lesson = next((lesson for lesson, names in self.lessons.items() if self.next in names), "")
+        return text + " " + (say("Next: {name}, in lesson {lesson}.", name=self.next, lesson=lesson) if self.next
+                             else say("All exercises are right."))
 
     def legend(self) -> str:
         return say("{right} right   {tried} tried   {new} not yet", right=MARKS["right"], tried=MARKS["tried"],

@@ -13,10 +13,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import quote
 
+from ..io import atomic
+from ..io.files import opened
 from . import record
 from .words import say
 
 FILE = "welcome.md"
+PICTURE = "docs/tape.svg"
+GRAPHS = "07"  # the lesson for those who know eager code
+PYTORCH, ONEFLOW, TEACHERS = "docs/coming-from-pytorch.md", "docs/coming-from-oneflow.md", "docs/teaching/README.md"
 MARK = "<!-- minflow writes this page anew: what you add to it is lost -->"
 
 
@@ -36,7 +41,8 @@ class Lesson:
 def lesson(path: Path) -> Lesson:
     """Read the head of a notebook: `# 02 - Title`, `**Question:** ...`, `**Time:** 40 minutes` in its first cell."""
     try:
-        cells = [("".join(cell["source"]), cell["cell_type"]) for cell in json.loads(path.read_bytes())["cells"]]
+        with opened(path) as file:
+            cells = [("".join(cell["source"]), cell["cell_type"]) for cell in json.load(file)["cells"]]
     except (OSError, ValueError, LookupError, TypeError, RecursionError):  # the learner's file: it is still listed
         cells = []
     head = cells[0][0] if cells else ""
@@ -62,21 +68,58 @@ def tours(folder: Path) -> list[Lesson]:
 def page(folder: Path) -> str:
     """The page of a learner's folder, as Markdown."""
     states = record.states(record.attempts(record.place(folder) or folder / record.FILE))
-    course = lessons(folder)
-    lines = [MARK, "", f"# {say('The course')}", "",
-             say("Click a lesson to open it. In it, Shift+Enter runs a cell and goes to the next one.")]
+    course, inside = lessons(folder), tours(folder)
+    lines = [MARK, "", f"# {say('minflow: look inside a program that learns')}", "", *about(folder, course)]
     begun = [i for i, one in enumerate(course) if any(name in states for name in one.exercises)]
     if todo := [one for one in course[max(begun, default=0):] if not done(one, states)]:
         lines += ["", f"**{say('Go on with') if begun else say('Begin with')} {link(todo[0], folder)}**"]
+    lines += ["", *starts(folder, course)]
     marks = {"right": record.MARKS["right"], "tried": record.MARKS["tried"], "new": record.MARKS[""]}
-    lines += ["", *table(course, folder, states), "",
+    lines += ["", f"## {say('The course')}", "",
+              say("{count} lessons, about {hours} hours in all with their exercises. Click one to open it. In it, "
+                  "Shift+Enter runs a cell and goes to the next one.", count=len(course), hours=hours(course)),
+              "", *table(course, folder, states), "",
               say("Exercises: {right} right, {tried} tried, {new} not yet. Reload this page in the browser (F5) to see "
                   "what you have done since.", **marks)]
-    if inside := tours(folder):
+    if inside:
         lines += ["", f"## {say('Inside minflow')}", "",
-                  say("Tours for those who want to read how it is made. No lesson needs them."), "",
-                  *table(inside, folder, states)]
+                  say("{count} tours, about {hours} hours, for those who want to read how it is made. No lesson needs "
+                      "them.", count=len(inside), hours=hours(inside)), "", *table(inside, folder, states)]
     return "\n".join(lines) + "\n"
+
+
+def about(folder: Path, course: list[Lesson]) -> list[str]:
+    """What minflow is, beside a picture that it drew."""
+    picture = [f'<img src="{PICTURE}" align="right" width="150" alt="{say("the tape of a loss, as minflow draws it")}">',
+               ""] if (folder / PICTURE).is_file() else []
+    return [*picture, say(
+        "minflow is a small deep-learning framework with the names of PyTorch and OneFlow. You can look at everything "
+        "in it while it runs: the tape behind a gradient, the tree of a network, the loss as it falls. The course goes "
+        "from a first program that learns to a GPT that adds. Its lessons are notebooks with exercises that check "
+        "themselves. They are your own copies: change what you like.")]
+
+
+def starts(folder: Path, course: list[Lesson]) -> list[str]:
+    """Where readers of different experience start, by links to what is in the folder."""
+    by_number = {one.number: link(one, folder) for one in course}
+
+    def links(*places: tuple[str, str]) -> list[str]:
+        return [f"[{text}]({place})" for text, place in places if (folder / place).is_file()]
+
+    first = [link(one, folder) for one in course[:1]]
+    graphs = [by_number[GRAPHS]] if GRAPHS in by_number else []
+    rows = {
+        say("know Python, and nothing of deep learning"): first,
+        say("know PyTorch or OneFlow"): [*graphs, *links(("Coming from PyTorch", PYTORCH), ("Coming from OneFlow", ONEFLOW))],
+        say("want to teach it"): links(("For teachers", TEACHERS)),
+    }
+    return [f"| {say('if you')} | {say('start with')} |", "|---|---|",
+            *(f"| {who} | {', '.join(where)} |" for who, where in rows.items() if where)]
+
+
+def hours(course: Iterable[Lesson]) -> str:
+    """The hours that lessons take, by what their heads say: "27.8", or "2"."""
+    return f"{sum(one.minutes for one in course) / 60:.1f}".removesuffix(".0")
 
 
 def done(one: Lesson, states: dict[str, str]) -> bool:
@@ -117,9 +160,16 @@ def write(folder: Path) -> Path | None:
     can be written."""
     path = folder / FILE
     try:
-        if path.exists() and not path.read_text(encoding="utf-8", errors="replace").startswith(MARK):
-            return None
-        path.write_text(page(folder), encoding="utf-8")
+        with opened(path) as file:
+            if not file.read(len(MARK)).decode(errors="replace").startswith(MARK):
+                return None
+    except FileNotFoundError:
+        pass
+    except OSError:
+        return None
+    text = page(folder).encode("utf-8", "replace")
+    try:
+        atomic.replace(path, lambda file: file.write(text))
     except OSError:
         return None
     return path

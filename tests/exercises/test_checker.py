@@ -270,6 +270,7 @@ def test_progress():
     tried(RIGHT)
     now = progress()
     assert now.lessons["02"]["slope"] == "right" and now.points == 1
+    assert now.headline() == f"1 of {now.of} points. Next: blind, in lesson 00."
     assert "\u2713 slope" in repr(now) and "\u2713 slope" in now._repr_mimebundle_()["text/html"]
 
 

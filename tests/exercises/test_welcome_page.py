@@ -1,6 +1,7 @@
 """The page that `minflow lab` opens: what it says of each lesson, and of what this learner has done."""
 
 import json
+import os
 import re
 from pathlib import Path
 from urllib.parse import unquote
@@ -8,7 +9,7 @@ from urllib.parse import unquote
 import nbformat
 import pytest
 
-from minflow import cli
+from minflow import cli, course
 from minflow.exercises import record, welcome, words
 
 TOP = Path(__file__).parents[2]
@@ -119,6 +120,73 @@ def test_each_language_keeps_its_own_page_fresh(folder, monkeypatch):
     welcome.refresh()
     assert "| [02 - 下山](02_down.ipynb) | 往哪边走？ | 40 | ✓ 1 of 1 |" in pages[1].read_text(encoding="utf-8")
     assert pages[0].read_text(encoding="utf-8") == before
+
+
+def test_the_hours_are_those_of_the_lessons(folder):
+    """The page sums what each lesson says of itself."""
+    assert "2 lessons, about 0.7 hours in all" in welcome.page(folder)
+    write(folder / "03_more.ipynb", "# 03 - More\n\n**Time:** 80 minutes")
+    write(folder / "inside/R2_in.ipynb", "# R2 - In\n\n**Time:** 120 minutes")
+    text = welcome.page(folder)
+    assert "3 lessons, about 2 hours in all" in text and "2 tours, about 2 hours, for those" in text
+
+
+def test_the_hours_of_the_course(tmp_path):
+    """The figure of the whole page, counted from the notebooks by other means."""
+    course.update(tmp_path)
+    minutes = [int(re.search(r"\*\*Time:\*\* (\d+) minutes", file.read_text(encoding="utf-8"))[1])
+               for file in NOTEBOOKS.glob("[0-9]*.ipynb")]
+    text = welcome.page(tmp_path)
+    assert f"{len(minutes)} lessons, about {round(sum(minutes) / 60, 1):g} hours in all" in text
+    assert sum(minutes) == sum(int(row[2]) for row in rows(tmp_path) if not row[0].startswith("[R"))
+
+
+def test_the_page_says_what_minflow_is_and_where_to_start(tmp_path):
+    course.update(tmp_path)
+    text = welcome.page(tmp_path)
+    assert "minflow is a small deep-learning framework" in text.split("##")[0]
+    assert text.index('<img src="docs/tape.svg"') < text.index("**Begin with [00 - ") < text.index("## The course")
+    assert (tmp_path / "docs/tape.svg").read_bytes() == (TOP / "docs/tape.svg").read_bytes()
+    starts = dict(re.findall(r"^\| ((?:know|want)[^|]*) \| (.*) \|$", text, re.MULTILINE))
+    links = {who: re.findall(r"\]\((.*?)\)", where) for who, where in starts.items()}
+    assert links == {
+        "know Python, and nothing of deep learning": ["00_a_program_that_learns.ipynb"],
+        "know PyTorch or OneFlow": ["07_eager_and_static.ipynb", "docs/coming-from-pytorch.md",
+                                    "docs/coming-from-oneflow.md"],
+        "want to teach it": ["docs/teaching/README.md"]}
+    assert all((tmp_path / link).is_file() for some in links.values() for link in some)
+
+
+def test_a_folder_without_the_documentation(folder):
+    """Laid out by another way, such as by hand: the page links to nothing that is not there."""
+    text = welcome.page(folder)
+    assert "<img" not in text and "PyTorch or OneFlow |" not in text and "teach it" not in text
+    assert "| know Python, and nothing of deep learning | [01 - Numbers](01_numbers.ipynb) |" in text
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no pipes in folders")
+def test_a_pipe_is_neither_read_nor_written(folder):
+    """Its reader would wait for a writer, and its writer for a reader."""
+    os.mkfifo(folder / "03_pipe.ipynb")
+    os.mkfifo(folder / "inside/R3_pipe.ipynb")
+    assert ["[03 - 03_pipe](03_pipe.ipynb)", "", "", ""] in rows(folder)
+    os.mkfifo(folder / "welcome.md")
+    assert welcome.write(folder) is None and (folder / "welcome.md").is_fifo()
+    (folder / "welcome.md").unlink()
+    (folder / "welcome.md").symlink_to("/dev/null")
+    assert welcome.write(folder) is None
+
+
+def test_the_page_is_written_whole_or_not_at_all(folder, monkeypatch):
+    path, before = welcome.write(folder), (folder / "welcome.md").read_bytes()
+    keep(folder, one="right")
+
+    def full(number):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    assert welcome.write(folder) is None and path.read_bytes() == before
+    assert not list(folder.glob(".*.tmp"))
 
 
 def test_the_page_in_another_language(folder, monkeypatch):

@@ -6,6 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from ...core.base.invocation import quoted
 from ...core.base.optional import install_command
 from ...io import atomic
 from . import build as building
@@ -23,15 +24,24 @@ def build(options: argparse.Namespace) -> int:
         return failed("build", error)
     for path in written:
         print(path)
-    print(NEXT[options.kind].format(folder=options.folder))
+    print(next_step(options.kind, Path(options.folder), written))
     return 0
 
 
-NEXT = {
-    "plain": "Students get what is in student/; in teacher/ the solutions stand below each stub.",
-    "nbgrader": "Next: cd {folder}, then nbgrader generate_assignment ps02, and give out what is in release/.",
-    "otter": "Next: otter assign {folder}/ps02/NAME.ipynb OUT, and give out what is in OUT/student/.",
-}
+def next_step(kind: str, folder: Path, written: list[Path]) -> str:
+    """What a teacher does with the editions, by the first that was written."""
+    if kind == "plain":
+        return "Students get what is in student/; in teacher/ the solutions stand below each stub."
+    notebooks = [path for path in written if path.suffix == ".ipynb"]
+    first = notebooks[0].parent.name
+    others = f" (so too {', '.join(path.parent.name for path in notebooks[1:])})" if notebooks[1:] else ""
+    if kind == "nbgrader":
+        lines = [["cd", str(folder)], ["nbgrader", "generate_assignment", first]]
+        gives = f"release/{first}"
+    else:
+        lines, gives = [["otter", "assign", str(notebooks[0]), f"{first}-out"]], f"{first}-out/student"
+    return (f"Next, in a terminal where {lines[-1][0]} is installed and found: "
+            f"{', then '.join(quoted(line) for line in lines)}; give out what is in {gives}{others}.")
 
 
 def grade(options: argparse.Namespace) -> int:

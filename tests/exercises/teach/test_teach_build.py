@@ -51,6 +51,21 @@ def test_plain(course_folder, tmp_path, capsys):
             assert "-check" not in cell["id"] or space["result"].ok, cell["id"]
 
 
+@pytest.mark.parametrize(("kind", "first", "then"), [
+    ("nbgrader", "cd '{out}', then nbgrader generate_assignment ps05; give out what is in release/ps05", ""),
+    ("nbgrader", "cd '{out}', then nbgrader generate_assignment ps02; give out what is in release/ps02", "ps05"),
+    ("otter", "otter assign '{out}/ps05/05_eyes.ipynb' ps05-out; give out what is in ps05-out/student", ""),
+    ("otter", "otter assign '{out}/ps02/02_downhill.ipynb' ps02-out; give out what is in ps02-out/student", "ps05"),
+])
+def test_the_next_command_is_of_what_was_written(tmp_path, capsys, kind, first, then):
+    out = tmp_path / "a course"
+    lessons = ["02", "05"] if then else ["05"]
+    assert cli.main(["exercises", "build", "--for", kind, str(out), "--lesson", *lessons]) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == (f"Next, in a terminal where {kind} is installed and found: {first.format(out=out)}"
+                    f"{f' (so too {then})' if then else ''}.")
+
+
 def test_a_lesson_that_is_not_there(course_folder, tmp_path, capsys):
     assert cli.main(["exercises", "build", str(tmp_path), "--lesson", "02", "77"]) == 1
     assert "77" in capsys.readouterr().err

@@ -244,9 +244,10 @@ def test_wheel_holds_the_packages_and_nothing_else(built):
     info = {name for name in files if name.partition("/")[0].endswith(".dist-info")}
     assert {name.partition("/")[2] for name in info} == {
         "METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE", "licenses/NOTICE"}
-    homes = {"minflow/": "minflow/", "widgets/": "", "notebooks/": "minflow/_notebooks/"}
+    homes = {"minflow/": "minflow/", "widgets/": "", "notebooks/": "minflow/_notebooks/", "docs/": "minflow/_docs/"}
     wanted = {home + name.removeprefix(folder) if folder != "minflow/" else name
-              for name in in_checkout() for folder, home in homes.items() if name.startswith(folder)}
+              for name in in_checkout() for folder, home in homes.items()
+              if name.startswith(folder) and not name.startswith("docs/site/")}
     assert files - info == wanted
     assert {"minflow/py.typed", "minflow_widgets/py.typed", "minflow/_notebooks/07_eager_and_static.ipynb"} <= wanted
     assert not [name for name in files if "__pycache__" in name or "tests" in name or ".ipynb_checkpoints" in name]

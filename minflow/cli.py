@@ -17,6 +17,7 @@ from typing import Any
 
 from . import course
 from .core.base.invocation import command
+from .core.base.optional import install_command
 
 PACKAGE = Path(__file__).resolve().parent
 VERSION = ("-v", "-V", "--version")
@@ -189,26 +190,28 @@ def lab(options: argparse.Namespace) -> int:
     if options.lang:
         os.environ["MINFLOW_LANG"] = options.lang  # kernels have it from the server
     try:
+        top = course.work_folder(options.folder)
+    except RuntimeError as error:
+        return not_laid_out("your home folder", error)
+    if os.path.expanduser("~") == "~":  # such as of a user without a name in a container: Jupyter asks for one
+        os.environ["HOME"] = str(top / SETTINGS)
+    try:
         from jupyter_client.manager import KernelManager
         from jupyter_server import serverapp
         from jupyterlab.labapp import LabApp
     except ImportError as error:
-        print(f"minflow lab: JupyterLab cannot be imported ({error}). Try: pip install jupyterlab", file=sys.stderr)
+        print(f"minflow lab: JupyterLab cannot be imported ({error}). Try: {install_command('jupyterlab')}",
+              file=sys.stderr)
         return 1
     if wrong := unknown_option(options.jupyter, [*LabApp.flags, *LabApp.aliases, *serverapp.flags, *serverapp.aliases]):
         print(f"minflow lab: there is no option {wrong}\nTry: {command('lab', '--help')} for those of minflow, "
               f"{command('lab', '--help-all')} for those of JupyterLab", file=sys.stderr)
         return 2
     inside = texts.language().removeprefix("en")
-    top = None
     try:
-        top = course.work_folder(options.folder)
         replaced, beside = course.update(top, inside, notebook.in_language(inside or "en", course.source()))
-    except (OSError, ValueError, RuntimeError) as error:
-        print(f"minflow lab: the course cannot be laid out in {top or 'your home folder'}: {error}\n"
-              f"Try: {command('lab', '--folder', 'PLACE')}, or set MINFLOW_COURSE, to a folder that you may write to",
-              file=sys.stderr)
-        return 1
+    except (OSError, ValueError) as error:
+        return not_laid_out(top, error)
     folder = top / inside
     print(f"Your copy of the course is in {folder}")
     if replaced:
@@ -236,6 +239,13 @@ def lab(options: argparse.Namespace) -> int:
         words.append("--allow-root")
     LabApp.launch_instance(argv=words)
     return 0
+
+
+def not_laid_out(place: object, error: Exception) -> int:
+    print(f"minflow lab: the course cannot be laid out in {place}: {error}\n"
+          f"Try: {command('lab', '--folder', 'PLACE')}, or set MINFLOW_COURSE, to a folder that you may write to",
+          file=sys.stderr)
+    return 1
 
 
 def unknown_option(words: list[str], known: list[Any]) -> str | None:
@@ -281,7 +291,8 @@ def run(options: argparse.Namespace) -> int:
     try:
         from minflow.headless import execute
     except ImportError as error:
-        print(f"minflow run: nbclient cannot be imported ({error}). Try: pip install jupyterlab", file=sys.stderr)
+        print(f"minflow run: nbclient cannot be imported ({error}). Try: {install_command('nbclient')}",
+              file=sys.stderr)
         return 1
     return execute(path, options.timeout, options.here)
 

@@ -27,8 +27,8 @@ MOVED = {"00_tour": "R1_from_2_plus_3_to_the_kernel", "05_eager_and_static": "07
          "06_debugging_graphs": "08_debugging_graphs", "08_job_functions": "10_job_functions",
          "09_async": "11_without_waiting"}  # old names -> new ones; for one version
 # A link to another file of the repository; or code, which is left as it is.
-LINK = re.compile(r"^```.*?^```|(?P<sign>!?)\[(?P<text>(?:[^][]|\[[^][]*\])*)\]\((?P<path>[^()\s#:]+)(?P<anchor>#[^()\s]*)?\)"
-                  r"|(`+)(?!`).+?(?<!`)\5(?!`)", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"^```.*?^```|(`+)(?!`).+?(?<!`)\1(?!`)|(?P<sign>!?)\[(?P<text>(?:[^][]|\[[^][]*\])*)\]"
+                  r"\((?P<path>[^()\s#:]+)(?P<anchor>#[^()\s]*)?\)", re.MULTILINE | re.DOTALL)
 
 
 def checkout() -> Path | None:

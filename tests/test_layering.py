@@ -19,6 +19,7 @@ WIDGETS = sorted((TOP / "widgets").rglob("*.py"))
 # A file of core may import only what stands before it; files of one entry with a star may import each other.
 CORE = [
     "base.errors",
+    "base.invocation",
     "base.optional",
     "base.events",
     "base.interrupts",
@@ -30,7 +31,6 @@ CORE = [
     "base.out",
     "base.signatures",
     "base.garbage",
-    "base.invocation",
     "spec",
     "ir",
     "mode",
@@ -104,10 +104,11 @@ ROOMS = {
     "exercises": ["core.base.errors", "core.base.optional", "core.base.invocation", "core.ir", "core.messages.printing",
                   "core.mode", "compiler.fusion", "compiler.passes", "diagnosis", "job.queue.stream", "job.session",
                   "views", "course", "io.atomic", "io.files"],
-    "cli": ["course", "headless", "doctor", "exercises", "machine", "core.base.errors", "core.base.invocation"],
+    "cli": ["course", "headless", "doctor", "exercises", "machine", "core.base.errors", "core.base.invocation",
+            "core.base.optional"],
     "course": ["io.atomic", "io.files", "io.temporary"],
     "headless": ["core.base.invocation"],
-    "doctor": ["course", "machine.kept", "core.base.invocation"],
+    "doctor": ["course", "machine.kept", "core.base.invocation", "core.base.optional"],
     "__main__": ["cli"],
 }
 # These speak of the package as a whole (its version, its notebooks): they may import `minflow` itself.

@@ -89,15 +89,18 @@ def test_what_the_learner_gets():
 
 
 # `minflow` on the index is a chemistry package by others with the same import name.
-STRANGERS = re.compile(r"""(?:\b(?:pip3?|conda|mamba|pipx|uv\ pip|uv\ tool)\ install|\buv\ add|\buvx\ --from)\b
+STRANGERS = re.compile(r"""(?:\b(?:pip3?|conda|mamba|pipx|uv\ pip|uv\ tool)\ install|\buv\ add)\b
                            [^\n|;&`]*?[\s"'=]minflow(?![\w./-])|
+                           \buvx(?:\ --from)?[\s="'\\]+minflow(?![\w./-])|
                            \b(?:version|distribution|metadata|requires|files)\(["']minflow["']\)""", re.VERBOSE)
 
 
 @pytest.mark.parametrize("text, wrong", [
     ("pip install minflow", True), ("python -m pip install --upgrade minflow", True), ("uv add minflow", True),
     ('pip install \\"minflow[onnx]\\"', True), ("pip install --find-links wheelhouse 'minflow>=1'", True),
-    ("uvx --from minflow minflow", True), ('metadata.version("minflow")', True),
+    ("uvx --from minflow minflow", True), ("uvx minflow doctor", True), ("uvx --from 'minflow[fast]' minflow", True),
+    ("uvx --from minflow-learn minflow", False), ("uvx --from dist/x.whl minflow", False),
+    ('metadata.version("minflow")', True),
     ('pip install "minflow-learn[onnx]"', False), ("pip install minflow_learn-*.whl", False),
     ("pip install -q --target .tools uv && .tools/bin/uv run minflow", False), ("pip install ./minflow", False),
 ])

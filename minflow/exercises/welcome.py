@@ -69,7 +69,7 @@ def page(folder: Path) -> str:
     """The page of a learner's folder, as Markdown."""
     states = record.states(record.attempts(record.place(folder) or folder / record.FILE))
     course, inside = lessons(folder), tours(folder)
-    lines = [MARK, "", f"# {say('minflow: look inside a program that learns')}", "", *about(folder, course)]
+    lines = [MARK, "", f"# {say('minflow: look inside a program that learns')}", "", *about(folder)]
     begun = [i for i, one in enumerate(course) if any(name in states for name in one.exercises)]
     if todo := [one for one in course[max(begun, default=0):] if not done(one, states)]:
         lines += ["", f"**{say('Go on with') if begun else say('Begin with')} {link(todo[0], folder)}**"]
@@ -88,11 +88,11 @@ def page(folder: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
-def about(folder: Path, course: list[Lesson]) -> list[str]:
+def about(folder: Path) -> list[str]:
     """What minflow is, beside a picture that it drew."""
-    picture = [f'<img src="{PICTURE}" align="right" width="150" alt="{say("the tape of a loss, as minflow draws it")}">',
-               ""] if (folder / PICTURE).is_file() else []
-    return [*picture, say(
+    words = say("the tape of a loss, as minflow draws it")
+    picture = [f'<img src="{PICTURE}" align="right" width="150" alt="{words}">', ""]
+    return [*(picture if (folder / PICTURE).is_file() else []), say(
         "minflow is a small deep-learning framework with the names of PyTorch and OneFlow. You can look at everything "
         "in it while it runs: the tape behind a gradient, the tree of a network, the loss as it falls. The course goes "
         "from a first program that learns to a GPT that adds. Its lessons are notebooks with exercises that check "
@@ -110,7 +110,8 @@ def starts(folder: Path, course: list[Lesson]) -> list[str]:
     graphs = [by_number[GRAPHS]] if GRAPHS in by_number else []
     rows = {
         say("know Python, and nothing of deep learning"): first,
-        say("know PyTorch or OneFlow"): [*graphs, *links(("Coming from PyTorch", PYTORCH), ("Coming from OneFlow", ONEFLOW))],
+        say("know PyTorch or OneFlow"): [
+            *graphs, *links(("Coming from PyTorch", PYTORCH), ("Coming from OneFlow", ONEFLOW))],
         say("want to teach it"): links(("For teachers", TEACHERS)),
     }
     return [f"| {say('if you')} | {say('start with')} |", "|---|---|",

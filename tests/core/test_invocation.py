@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(os.name == "nt", reason="paths and quotes of a P
 
 def program(path):
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("#!/bin/sh\necho ran $0 $*\n")
+    path.write_text("#!/bin/sh\nprintf '%s\\n' \"ran $0 $*\"\n")
     path.chmod(0o755)
     return path
 
@@ -59,10 +59,10 @@ def test_uv_runs_a_project(machine, monkeypatch):
     monkeypatch.chdir(project / "docs")
     assert command() == "../.tools/bin/uv run minflow"
     monkeypatch.chdir(machine)
-    assert command() == f"'{Path('my project/.venv/bin') / PROGRAM}'"
+    assert command() == f'"my project/.venv/bin/{PROGRAM}"'
     monkeypatch.chdir(machine / "here")
     (machine / "here/pyproject.toml").touch()  # uv would run that one
-    assert command("doctor") == f"'../my project/.venv/bin/{PROGRAM}' doctor"
+    assert command("doctor") == f'"../my project/.venv/bin/{PROGRAM}" doctor'
 
 
 def test_another_project_inside(machine, monkeypatch):
@@ -108,11 +108,11 @@ def test_a_tool_of_uv(machine, monkeypatch):
 
 
 @pytest.mark.parametrize(("url", "extras", "given"), [
-    ("file:///WHERE/dist/minflow%201.whl", [], "'../dist/minflow 1.whl'"),
-    ("file:///WHERE/dist/x.whl", ["notebook", "fast"], "'../dist/x.whl[notebook,fast]'"),
+    ("file:///WHERE/dist/minflow%201.whl", [], '"../dist/minflow 1.whl"'),
+    ("file:///WHERE/dist/x.whl", ["notebook", "fast"], '"../dist/x.whl[notebook,fast]"'),
     (None, [], "NAME"),
-    (None, ["notebook"], "'NAME[notebook]'"),
-    ("https://x.org/minflow", [], "'NAME @ git+https://x.org/minflow@abc'"),
+    (None, ["notebook"], '"NAME[notebook]"'),
+    ("https://x.org/minflow", [], '"NAME @ git+https://x.org/minflow@abc"'),
 ])
 def test_uvx(machine, monkeypatch, url, extras, given):
     cache = machine / "cache/uv"
@@ -131,7 +131,7 @@ def test_uvx(machine, monkeypatch, url, extras, given):
     class Distribution:
         metadata = Metadata({"Provides-Extra": ["notebook", "fast", "all"]})
         requires = ["numpy>=2", 'jupyterlab>=4.2; extra == "notebook"', "numba; extra == 'fast' and os_name != 'x'",
-                    f"{invocation.NAME}[notebook,fast]; extra == 'all'"]
+                    f"{invocation.DISTRIBUTION}[notebook,fast]; extra == 'all'"]
 
         def read_text(self, name):
             return json.dumps(source) if url else None
@@ -139,7 +139,7 @@ def test_uvx(machine, monkeypatch, url, extras, given):
     monkeypatch.setattr(importlib.metadata, "distribution", lambda name: Distribution())
     there = {"jupyterlab": "notebook", "numba": "fast"}
     monkeypatch.setattr(importlib.metadata, "distributions", lambda name: [1] if there[name] in extras else [])
-    assert command("run", "00") == f"uvx --from {given.replace('NAME', invocation.NAME)} minflow run 00"
+    assert command("run", "00") == f"uvx --from {given.replace('NAME', invocation.DISTRIBUTION)} minflow run 00"
 
 
 def test_without_a_program(machine, monkeypatch):
@@ -164,7 +164,7 @@ def test_a_folder_that_was_deleted(machine, monkeypatch):
     assert command() == str(machine / "env/bin" / PROGRAM)
 
 
-@pytest.mark.parametrize("name", ["a b", "it's", "$x", "é"])
+@pytest.mark.parametrize("name", ["a b", "it's", "$x", "é", 'a"b', "a`b", "a!b", "a;b", "a\\b"])
 def test_what_is_named_runs(machine, monkeypatch, name):
     environment(monkeypatch, machine / name)
     path = program(machine / name / "bin" / PROGRAM)
@@ -175,8 +175,8 @@ def test_what_is_named_runs(machine, monkeypatch, name):
 
 def test_a_line_for_powershell(monkeypatch):
     monkeypatch.setattr(os, "name", "nt")
-    assert invocation.quoted([r".venv\Scripts\minflow.exe", "lab"]) == r".venv\Scripts\minflow.exe lab"
-    assert invocation.quoted([r"C:\my files\uv.exe", "run"]) == r'& "C:\my files\uv.exe" run'
+    assert invocation.line(r".venv\Scripts\minflow.exe", "lab") == r".venv\Scripts\minflow.exe lab"
+    assert invocation.line(r"C:\my files\uv.exe", "run") == r'& "C:\my files\uv.exe" run'
 
 
 def test_this_process():

@@ -11,13 +11,12 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 import sysconfig
 from importlib import metadata
 from pathlib import Path
 
-NAME = "minflow"  # of the distribution
+DISTRIBUTION = "minflow-learn"  # the name to install; `minflow` is a project of others
 
 
 def command(*words: str) -> str:
@@ -26,7 +25,7 @@ def command(*words: str) -> str:
     If uv started this process from a project: by uv, which also installs what an update needs; if uvx did: by uvx.
     Else the program of this environment by the shortest name that finds it, else `python -m minflow`.
     """
-    return quoted([*(by_uv() or by_uvx() or by_script() or [python(), "-m", "minflow"]), *words])
+    return line(*(by_uv() or by_uvx() or by_script() or [python(), "-m", "minflow"]), *words)
 
 
 def project() -> Path | None:
@@ -37,15 +36,19 @@ def project() -> Path | None:
 
 def by_uv() -> list[str]:
     """`uv run minflow`; empty outside of the project's folder, where uv would look for another project."""
-    top, here = project(), current()
-    if not top or not here or not here.is_relative_to(top):
-        return []
-    nearest = next(folder for folder in (here, *here.parents) if (folder / "pyproject.toml").is_file())
-    return [uv("uv"), "run", "minflow"] if nearest == top else []
+    top = project()
+    return [uv("uv"), "run", "minflow"] if top and found_by_uv(top) else []
+
+
+def found_by_uv(top: Path) -> bool:
+    """True if uv, run in the current folder, takes this project: the nearest above it."""
+    here = current()
+    above = (here, *here.parents) if here else ()
+    return next((folder for folder in above if (folder / "pyproject.toml").is_file()), None) == top
 
 
 def by_uvx() -> list[str]:
-    """`uvx --from PACKAGE minflow`. uvx runs in an environment of its cache, which may be emptied at any time."""
+    """The call of uvx, which runs programs in an environment of its cache. The cache may be emptied at any time."""
     kind = Path(sys.prefix).parent
     if not (os.environ.get("UV") and re.match(r"(archive|environments)-v\d", kind.name)
             and (kind.parent / "CACHEDIR.TAG").is_file()):
@@ -103,12 +106,16 @@ def current() -> Path | None:
         return None
 
 
-def quoted(words: list[str]) -> str:
-    """The words as one command line, for a POSIX shell or PowerShell."""
-    if os.name != "nt":
-        return shlex.join(words)
-    line = subprocess.list2cmdline(words)
-    return f"& {line}" if line.startswith('"') else line
+def line(*words: str) -> str:
+    """A command line for sh, PowerShell and cmd: words with other than plain letters are quoted."""
+    plain = re.compile(r"[\w./:=@+-]+" if os.name != "nt" else r"[\w./:=@+\\-]+")
+    parts = [word if plain.fullmatch(word) else quoted(word) for word in words]
+    return ("& " if os.name == "nt" and parts[0].startswith('"') else "") + " ".join(parts)
+
+
+def quoted(word: str) -> str:
+    """In the quotes that all three shells know, unless it holds what sh would replace in them."""
+    return shlex.quote(word) if os.name != "nt" and re.search(r'["$`\\!]', word) else f'"{word}"'
 
 
 # ---- the installed package, for uvx ---------------------------------------------------------------------------------
@@ -119,7 +126,7 @@ def requirement() -> str:
     from urllib.parse import urlsplit
     from urllib.request import url2pathname  # half of the standard library: uvx alone waits for it
 
-    found = metadata.distribution(NAME)
+    found = metadata.distribution(DISTRIBUTION)
     parts = [extra for extra in found.metadata.get_all("Provides-Extra") or () if has_extra(found, extra)]
     extras = f"[{','.join(parts)}]" if parts else ""
     source = json.loads(found.read_text("direct_url.json") or "{}")
@@ -128,12 +135,12 @@ def requirement() -> str:
         return nearby(Path(url2pathname(urlsplit(address).path))) + extras
     if "vcs_info" in source:
         address = f"{source['vcs_info']['vcs']}+{address}@{source['vcs_info']['commit_id']}"
-    return f"{NAME}{extras} @ {address}" if address else NAME + extras
+    return f"{DISTRIBUTION}{extras} @ {address}" if address else DISTRIBUTION + extras
 
 
 def has_extra(found: metadata.Distribution, extra: str) -> bool:
     """True if all packages of an extra are installed; of one that only collects other extras nothing is said."""
     names = [re.match(r"[\w.-]+", text)[0] for text in found.requires or ()
              if re.search(rf"\bextra\s*==\s*['\"]{re.escape(extra)}['\"]", text)]
-    installed = [any(metadata.distributions(name=name)) for name in names if name != NAME]
+    installed = [any(metadata.distributions(name=name)) for name in names if name != DISTRIBUTION]
     return bool(installed) and all(installed)

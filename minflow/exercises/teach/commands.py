@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from ...core.base.invocation import quoted
+from ...core.base import invocation
 from ...core.base.optional import install_command
 from ...io import atomic
 from . import build as building
@@ -41,7 +41,7 @@ def next_step(kind: str, folder: Path, written: list[Path]) -> str:
     else:
         lines, gives = [["otter", "assign", str(notebooks[0]), f"{first}-out"]], f"{first}-out/student"
     return (f"Next, in a terminal where {lines[-1][0]} is installed and found: "
-            f"{', then '.join(quoted(line) for line in lines)}; give out what is in {gives}{others}.")
+            f"{', then '.join(invocation.line(*words) for words in lines)}; give out what is in {gives}{others}.")
 
 
 def grade(options: argparse.Namespace) -> int:

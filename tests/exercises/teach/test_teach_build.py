@@ -52,10 +52,10 @@ def test_plain(course_folder, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(("kind", "first", "then"), [
-    ("nbgrader", "cd '{out}', then nbgrader generate_assignment ps05; give out what is in release/ps05", ""),
-    ("nbgrader", "cd '{out}', then nbgrader generate_assignment ps02; give out what is in release/ps02", "ps05"),
-    ("otter", "otter assign '{out}/ps05/05_eyes.ipynb' ps05-out; give out what is in ps05-out/student", ""),
-    ("otter", "otter assign '{out}/ps02/02_downhill.ipynb' ps02-out; give out what is in ps02-out/student", "ps05"),
+    ("nbgrader", "cd \"{out}\", then nbgrader generate_assignment ps05; give out what is in release/ps05", ""),
+    ("nbgrader", "cd \"{out}\", then nbgrader generate_assignment ps02; give out what is in release/ps02", "ps05"),
+    ("otter", "otter assign \"{out}/ps05/05_eyes.ipynb\" ps05-out; give out what is in ps05-out/student", ""),
+    ("otter", "otter assign \"{out}/ps02/02_downhill.ipynb\" ps02-out; give out what is in ps02-out/student", "ps05"),
 ])
 def test_the_next_command_is_of_what_was_written(tmp_path, capsys, kind, first, then):
     out = tmp_path / "a course"

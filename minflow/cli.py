@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from . import course
-from .core.base.invocation import command
+from .core.messages.invocation import command
 from .core.base.optional import install_command
 
 PACKAGE = Path(__file__).resolve().parent

@@ -19,7 +19,7 @@ import sys
 import webbrowser
 from collections.abc import Iterator
 
-from .core.base.invocation import command
+from .core.messages.invocation import command
 from .core.base.optional import install_command
 
 Line = tuple[str, str, str]

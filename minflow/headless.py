@@ -22,7 +22,7 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
-from .core.base.invocation import command
+from .core.messages.invocation import command
 
 LARGEST = 200_000_000  # bytes of a notebook
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")

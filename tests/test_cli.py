@@ -13,7 +13,7 @@ import pytest
 
 import minflow
 from minflow import cli, course, doctor
-from minflow.core.base.invocation import command as typed
+from minflow.core.messages.invocation import command as typed
 from minflow.core.base.optional import install_command
 
 TOP = Path(__file__).parent.parent

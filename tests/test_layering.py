@@ -19,7 +19,7 @@ WIDGETS = sorted((TOP / "widgets").rglob("*.py"))
 # A file of core may import only what stands before it; files of one entry with a star may import each other.
 CORE = [
     "base.errors",
-    "base.invocation",
+    "messages.invocation",
     "base.optional",
     "base.events",
     "base.interrupts",
@@ -101,14 +101,14 @@ ROOMS = {
     "special": ["core", "nn"],
     "fft": ["core"],
     # and, as learners write, `import minflow as flow`
-    "exercises": ["core.base.errors", "core.base.optional", "core.base.invocation", "core.ir", "core.messages.printing",
-                  "core.mode", "compiler.fusion", "compiler.passes", "diagnosis", "job.queue.stream", "job.session",
-                  "views", "course", "io.atomic", "io.files"],
-    "cli": ["course", "headless", "doctor", "exercises", "machine", "core.base.errors", "core.base.invocation",
+    "exercises": ["core.base.errors", "core.base.optional", "core.ir", "core.messages.invocation",
+                  "core.messages.printing", "core.mode", "compiler.fusion", "compiler.passes", "diagnosis",
+                  "job.queue.stream", "job.session", "views", "course", "io.atomic", "io.files"],
+    "cli": ["course", "headless", "doctor", "exercises", "machine", "core.base.errors", "core.messages.invocation",
             "core.base.optional"],
     "course": ["io.atomic", "io.files", "io.temporary"],
-    "headless": ["core.base.invocation"],
-    "doctor": ["course", "machine.kept", "core.base.invocation", "core.base.optional"],
+    "headless": ["core.messages.invocation"],
+    "doctor": ["course", "machine.kept", "core.messages.invocation", "core.base.optional"],
     "__main__": ["cli"],
 }
 # These speak of the package as a whole (its version, its notebooks): they may import `minflow` itself.

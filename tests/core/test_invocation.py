@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from minflow.core.base import invocation
-from minflow.core.base.invocation import command
+from minflow.core.messages import invocation
+from minflow.core.messages.invocation import command
 
 PROGRAM = "minflow.exe" if os.name == "nt" else "minflow"
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="paths and quotes of a POSIX shell")

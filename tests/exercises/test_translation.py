@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from minflow import cli, course
-from minflow.core.base.invocation import command
+from minflow.core.messages.invocation import command
 from minflow.exercises import find, translate, words
 from minflow.exercises.translate import gates, notebook, pages
 from minflow.exercises.words import po

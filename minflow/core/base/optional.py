@@ -1,7 +1,8 @@
 """Optional packages: the extra that brings each, and the command that installs it here.
 
 The core of the distribution is NumPy and three small packages. Every other package is imported on first use: by
-`import_optional`, or by `where.need`, which adds the line of the program. Knows no tensors. Read next: `invocation.py`.
+`import_optional`, or by `where.need`, which adds the line of the program. Knows no tensors. Read next:
+`../messages/invocation.py`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import MissingDependencyError
-from .invocation import DISTRIBUTION, found_by_uv, line, python, short
+from ..messages.invocation import DISTRIBUTION, found_by_uv, line, python, short
 
 CORE = ("numpy", "ml_dtypes", "threadpoolctl", "safetensors")
 NOTEBOOK = ("jupyterlab", "nbclient", "nbconvert", "nbformat", "ipykernel", "IPython", "ipywidgets", "anywidget",

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from ...core.base import invocation
+from ...core.messages import invocation
 from ...core.base.optional import install_command
 from ...io import atomic
 from . import build as building

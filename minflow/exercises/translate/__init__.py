@@ -9,7 +9,7 @@ from __future__ import annotations
 import fnmatch
 from pathlib import Path
 
-from ...core.base import invocation
+from ...core.messages import invocation
 from .. import words
 from ..words import po
 from .gates import differences, glossary

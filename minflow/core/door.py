@@ -22,7 +22,7 @@ from .base.errors import (
 )
 from .ir import NUMBERS
 from .mode import current
-from .spec import promote
+from .spec import iinfo, promote
 from .where import OURS, describe, explain, fail, here, marks_of
 
 
@@ -98,7 +98,9 @@ def does_not_fit(op: Any, inputs: Sequence) -> MinflowError:
     """The error for a Python integer that the integer dtype of the tensors beside it cannot hold."""
     numbers = [x for x in inputs if x.__class__ in NUMBERS]
     kind = promote(*map(type, numbers), *[x.spec for x in inputs if hasattr(x, "spec")])
-    what = f"{op.name}: {max(numbers, key=abs, default='a number')} does not fit into {kind.name}"
+    limits = iinfo(kind)
+    outside = [x for x in numbers if not limits.min <= x <= limits.max]
+    what = f"{op.name}: {(outside or numbers or ['a number'])[0]} does not fit into {kind.name}"
     return explain(OutOfRangeError(what, hint="x.long() or x.float() first"), op, inputs)
 
 

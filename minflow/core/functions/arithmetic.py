@@ -13,7 +13,7 @@ from ..ops import compare as c
 from ..ops import elementwise as e
 from ..ops import reduce as r
 from ..ops.shape import expand
-from ..spec import DType, bool_, float32, float64, iinfo, promote
+from ..spec import DType, bool_, float32, float64, iinfo, promote, uint8
 from ..where import fail
 from .arguments import fitting, integer, is_tensor, joined, operand, tensor_of, to
 
@@ -105,6 +105,8 @@ def where(condition, input=None, other=None):
 
         return nonzero(condition, as_tuple=True)
     condition, input, other = operand(condition), operand(input), operand(other)
+    if is_tensor(condition) and condition.spec.dtype is uint8:
+        condition = to(condition, bool_)
     if is_tensor(condition) and condition.spec.dtype is not bool_:
         fail(
             DTypeError,

@@ -24,6 +24,7 @@ from ..tensor import Size, Tensor
 from ..where import fail
 from .arguments import integer
 from .filling import copy_of, empty_of, finish, full_of, ones_of, size_of, zeros_of
+from .windows import evenly_spaced
 
 
 def is_tensor(x) -> bool:
@@ -235,8 +236,10 @@ def linspace(start: float, end: float, steps: int, *, dtype=None, device=None, r
     dtype = as_dtype(default_dtype() if dtype is None else dtype)
     check_memory("linspace", [Spec((int(steps),), dtype)])
     if dtype.floating:
-        numbers = np.linspace(float(start), float(end), steps) if steps != 1 else [float(start)]  # inf - inf is NaN
-        return tensor(numbers, dtype, device, requires_grad)
+        return tensor(evenly_spaced(float(start), float(end), steps), dtype, device, requires_grad)
+    for name, x in (("start", start), ("end", end)):
+        if not math.isfinite(x):
+            fail(OutOfRangeError, f"linspace: {name} is {x}, which {dtype.name} cannot hold", "finite ends", dtype=dtype)
     first, last = [int(np.array(int(x)).astype(dtype.np)) for x in (start, end)]  # the ends lose their fractions first
     step, n = (last - first) / max(steps - 1, 1), np.arange(steps)
     numbers = np.where(n < steps // 2, first + step * n, last - step * (steps - 1 - n))

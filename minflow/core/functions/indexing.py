@@ -14,6 +14,7 @@ from ..mode import MODE
 from ..ops import index as i
 from ..ops import shape as s
 from ..ops.elementwise import where
+from ..spec import bool_, uint8
 from ..where import fail
 from .arguments import fitting, is_tensor, to
 from .gathering import is_mask, positions
@@ -77,6 +78,8 @@ def one_entry(part):
             "an int, slice, None, ..., a list, or a tensor of integers or bools",
             index=part,
         )
+    if part.spec.dtype is uint8:  # as in PyTorch, a mask
+        part = to(part, bool_)
     if part.spec.dtype.floating:
         fail(
             DTypeError,

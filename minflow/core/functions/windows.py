@@ -6,6 +6,7 @@ Read next: `creation.py`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -68,6 +69,13 @@ def kaiser_window(window_length: int, periodic: bool = True, beta: float = 12.0,
     return window("kaiser_window", window_length, periodic, formula, dtype, device, requires_grad)
 
 
+def evenly_spaced(start: float, end: float, steps: int) -> np.ndarray:
+    """`steps` floats from start to end; NaN if an end is infinite or NaN, since no step leads from one to the other."""
+    if steps > 1 and math.isfinite(end - start):
+        return np.linspace(start, end, steps)
+    return np.full(steps, start if steps == 1 else np.nan)
+
+
 def logspace(start: float, end: float, steps: int, base: float = 10.0, *, dtype=None, device=None,
              requires_grad: bool = False):
     """`steps` numbers from base**start to base**end, each the same multiple of the one before."""
@@ -76,7 +84,7 @@ def logspace(start: float, end: float, steps: int, base: float = 10.0, *, dtype=
     if steps < 0:
         fail(OutOfRangeError, f"logspace: steps is {steps}", "0 or more", steps=steps)
     check_memory("logspace", [Spec((steps,), dtype)])
-    powers = np.linspace(float(start), float(end), steps) if steps != 1 else np.array([float(start)])
+    powers = evenly_spaced(float(start), float(end), steps)
     with np.errstate(all="ignore"):
         return finish(copy_of(np.power(float(base), powers), dtype), device, requires_grad)
 

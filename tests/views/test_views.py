@@ -332,3 +332,33 @@ def test_a_record_is_the_tape_that_runs():
     assert len(record.nodes) == 3  # x, mul and sum
     y = (x * 2).detach().requires_grad_()
     assert len(tape_record(y.sum(), names={}).nodes) == 2  # detached: the tape ends there
+
+
+def test_attributes_that_no_learner_wrote_are_not_shown():
+    class Double(flow.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    x = flow.ones(3, requires_grad=True)
+    for y in (Double.apply(x), flow.utils.checkpoint.checkpoint(lambda x: x * 3, x)):
+        assert "minflow.core" not in text_of(y) and "ctx" not in text_of(y)
+
+
+def test_a_write_into_a_view_shows_the_view_as_it_is_written():
+    y = flow.ones(3, 4, requires_grad=True) * 2
+    y[0] = 5
+    y[1:, None, ..., ::2].mul_(2)
+    y.t()[1] = 3
+    text = text_of(y)
+    assert "view_write([0])" in text
+    assert "getitem([1:, None, ..., ::2])" in text and "view_write([1:, None, ..., ::2])" in text
+    assert "view_write(.permute((1, 0))[1])" in text
+
+
+def text_of(y):
+    return picture(y.sum()).text

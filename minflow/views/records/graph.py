@@ -22,7 +22,7 @@ DEFAULTS: dict[str, Any] = {
     "weight_decay": 0.0, "dampening": 0.0,
 }  # fmt: skip
 # name -> what says nothing either; None: it never does, it is for messages
-SILENT = {"loss": None, "ignore_index": -(2**31)}
+SILENT = {"loss": None, "ignore_index": -(2**31), "ctx": None}
 WORDS = {"ta": "a transposed", "tb": "b transposed"}
 
 
@@ -155,6 +155,9 @@ def attrs_text(attrs: Mapping[str, Any], limit: int = 40) -> str:
     for name, x in attrs.items():
         if name in SILENT and SILENT[name] in (None, x):
             continue
+        if name == "path" or (name == "index" and isinstance(x, tuple)):  # of a write into a view, of a view
+            words.append(cut(view_text(x) if name == "path" else brackets(x), limit))
+            continue
         usual = name in DEFAULTS and type(x) is type(DEFAULTS[name]) and x == DEFAULTS[name]
         if not usual or (name == "stride" and "kernel_size" in attrs):  # of a pool the kernel's size is the usual one
             words.append(WORDS.get(name, name) if x is True and DEFAULTS.get(name) is False
@@ -179,8 +182,32 @@ def module_name(path: Sequence[str]) -> str:
 
 def short(x: Any, limit: int = 40) -> str:
     """The repr of an attribute, cut to a readable length."""
-    text = x.name if isinstance(x, DType) else repr(x)
+    return cut(x.name if isinstance(x, DType) else repr(x), limit)
+
+
+def cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+def view_text(path: Sequence[tuple[Any, Mapping[str, Any]]]) -> str:
+    """The views from a base to the part that is written, as a program writes them: `[0]`, `[1:, None]`, `.permute(1,
+    0)`."""
+    return "".join([brackets(attrs["index"]) if "index" in attrs
+                    else f".{op.name}({', '.join(map(short, attrs.values()))})" for op, attrs in path])
+
+
+def brackets(index: tuple) -> str:
+    return f"[{', '.join(map(index_text, index))}]"
+
+
+def index_text(part: Any) -> str:
+    """One part of an index; a slice is held as (start, stop, step)."""
+    if part is Ellipsis:
+        return "..."
+    if not isinstance(part, tuple):
+        return repr(part)
+    start, stop, step = ["" if x is None else str(x) for x in part]
+    return f"{start}:{stop}" + (f":{step}" if step else "")
 
 
 def graph_record(graph: Graph, title: str = "") -> GraphRecord:

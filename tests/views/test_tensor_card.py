@@ -293,3 +293,18 @@ def test_large_integers_are_not_called_equal_that_are_not():
     record = array_record(np.arange(2**60, 2**60 + 60), "int64[60]")
     assert numbers_line(record) == "60 numbers: min 1.153e+18, mean 1.153e+18, max 1.153e+18"
     assert numbers_line(array_record(np.full(60, 7), "int64[60]")) == "60 numbers, all 7"
+
+
+@pytest.mark.parametrize("shape", [(), (20,), (3, 20), (4, 3, 20), (2, 4, 3, 20)])
+def test_a_complex_tensor_shows_both_parts(shape):
+    z = np.random.default_rng(0).standard_normal((*shape, 2)) @ [1, 1j]
+    record = array_record(z, "complex128")
+    size = 2 * z.size
+    assert numbers_line(record).startswith(f"{size:,} real and imaginary parts: min ")
+    assert (record.least, record.most) == (min(z.real.min(), z.imag.min()), max(z.real.max(), z.imag.max()))
+    titles = [tile.title for tile in record.tiles]
+    where = "" if len(shape) < 3 else f" {[0] * (len(shape) - 2)}"
+    assert titles[:2] == [f"real{where}", f"imag{where}"]
+    assert record.tiles[1].cells[0][0] == z.imag.reshape(-1)[0]
+    bundle = flow.tensor(np.broadcast_to(z, (20, *shape)).copy())._repr_mimebundle_()  # warnings are errors here
+    assert "real and imaginary parts" in bundle["text/html"]

@@ -9,7 +9,7 @@ Read next: `tensor_picture.py`, how a record is drawn; `../show.py`, who asks fo
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -68,6 +68,7 @@ class TensorRecord:
     looked: int = 0
     histogram: tuple[tuple[int, ...], float, float] = ((), 0.0, 0.0)
     whole: bool = False  # the numbers are integers or bools
+    complex: bool = False  # the elements are the real and imaginary parts of complex numbers, side by side
     symbolic: bool = False
 
     @property
@@ -109,7 +110,11 @@ def tensor_record(tensor: Any) -> TensorRecord:
 
 
 def array_record(array: np.ndarray, spec: str, about: str = "", text: str = "", grad: str = "") -> TensorRecord:
-    """The record of an array's numbers."""
+    """The record of an array's elements; of a complex one that of its real and imaginary parts."""
+    if array.dtype.kind == "c":
+        parts = np.stack([array.real, array.imag], axis=-min(array.ndim, 2) - 1)
+        record = array_record(parts.reshape(2, 1, -1) if array.ndim < 2 else parts, spec, about, text, grad)
+        return replace(record, complex=True, tiles=tuple(map(part_named, record.tiles)))
     seen = array.reshape(-1) if array.flags.c_contiguous or array.size <= EXACT else array
     if array.size > EXACT:
         steps = [max(1, -(-n // 256)) for n in array.shape] if array.ndim > 1 else [-(-array.size // 2**20)]
@@ -133,6 +138,12 @@ def array_record(array: np.ndarray, spec: str, about: str = "", text: str = "", 
     tiles, across = tiles_of(array) if array.size else ((), 1)
     slices = array.size // max(rows * columns, 1)
     return TensorRecord(spec, about, array.size, text, grad, tiles, slices, rows, columns, across, **fields)
+
+
+def part_named(tile: Tile) -> Tile:
+    """The tile of a stack of real and imaginary parts, with the name of its part in the title."""
+    *index, part = tile.title[1:-1].split(", ")
+    return replace(tile, title=f"{'imag' if part == '1' else 'real'} [{', '.join(index)}]".removesuffix(" []"))
 
 
 def histogram(numbers: np.ndarray) -> tuple[tuple[int, ...], float, float]:
@@ -209,7 +220,7 @@ def marks(record: TensorRecord) -> list[str]:
 
 def numbers_line(record: TensorRecord) -> str:
     """`640 numbers: min -2, mean 0.1, max 3; 3 NaN`"""
-    what = count(record.size, "number")
+    what = f"{record.size:,} real and imaginary parts" if record.complex else count(record.size, "number")
     if not record.size:
         return "no numbers"
     bad = marks(record)

@@ -239,7 +239,8 @@ def linspace(start: float, end: float, steps: int, *, dtype=None, device=None, r
         return tensor(evenly_spaced(float(start), float(end), steps), dtype, device, requires_grad)
     for name, x in (("start", start), ("end", end)):
         if not math.isfinite(x):
-            fail(OutOfRangeError, f"linspace: {name} is {x}, which {dtype.name} cannot hold", "finite ends", dtype=dtype)
+            what = f"linspace: {name} is {x}, which {dtype.name} cannot hold"
+            fail(OutOfRangeError, what, "finite ends", dtype=dtype)
     first, last = [int(np.array(int(x)).astype(dtype.np)) for x in (start, end)]  # the ends lose their fractions first
     step, n = (last - first) / max(steps - 1, 1), np.arange(steps)
     numbers = np.where(n < steps // 2, first + step * n, last - step * (steps - 1 - n))

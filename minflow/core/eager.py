@@ -20,7 +20,7 @@ from .ir import NUMBERS, Cell, Node, Value, new_value, where_text
 from .mode import DEFAULT, Mode
 from .op import Op
 from .ops.shape import converted, reshape, view_write
-from .rebind import Alias, bump, carry, cell_of, make_view, new_alias, refresh
+from .rebind import Alias, before_write, bump, carry, cell_of, make_view, new_alias, refresh
 from .spec import spec_of
 from .tensor import Tensor, blank, new_tensor
 from .where import caller, fail
@@ -300,6 +300,7 @@ class Eager(Mode):
         """Write the storage of `target`, and rebind the Value of its base."""
         if new.array is None or target.array is None:
             refuse_symbolic((new, target))
+        before_write(target.cell)
         np.copyto(target.array, new.array)
         bump(root, caller(3))
         if not self.grad:
@@ -317,6 +318,8 @@ class Eager(Mode):
     def update(self, op: Op, targets, inputs, attrs) -> None:
         """Run an update rule (an optimizer's) into the storage of its targets: no new arrays."""
         arrays = [t.array if isinstance(t, Tensor) else t for t in inputs]
+        for t in targets:
+            before_write(t.cell)
         if infer(op, inputs, attrs)[0] is None:
             quietly(op.kernel, *arrays, **attrs, out=[t.array for t in targets] if op.many else targets[0].array)
         else:  # bfloat16

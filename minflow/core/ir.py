@@ -136,13 +136,26 @@ class Cell:
     """The version of a storage: how often it was written, and where last. Shared by all views of it.
 
     storage: None, or for `x.data` the cell of x. Both are about one storage, and a write through `x.data` does not
-    change the version that a tape compares.
+    change the version that a tape compares.  outside: None, or who else uses the storage (`Outside`).
     """
 
-    __slots__ = ("version", "where", "storage")
+    __slots__ = ("version", "where", "storage", "outside")
 
     def __init__(self, storage: Cell | None = None):
-        self.version, self.where, self.storage = 0, None, storage
+        self.version, self.where, self.storage, self.outside = 0, None, storage, None
+
+
+class Outside:
+    """Who uses a storage besides the program that calls ops.
+
+    order: None, or an object whose `before_write(outside)` returns when no step in flight reads the storage
+    (`job/queue/ordering.py`).  lent: True if NumPy or another library shares the memory, so that writes cannot be seen.
+    """
+
+    __slots__ = ("order", "lent")
+
+    def __init__(self) -> None:
+        self.order, self.lent = None, False
 
 
 class Freed(NamedTuple):

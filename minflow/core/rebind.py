@@ -15,8 +15,8 @@ from .backend.silence import silent
 from .base.errors import DTypeError, GradError, ShapeError
 from .door import apply, does_not_fit, refuse_symbolic
 from .infer import infer
-from .ir import NUMBERS, Cell, Value, Where, hooks_of
-from .mode import MODE, using
+from .ir import NUMBERS, Cell, Outside, Value, Where, hooks_of
+from .mode import MODE, touch, using
 from .op import Op
 from .ops.shape import cast, clone, derive, detach, expand, full, overwritten
 from .where import caller, explain, fail
@@ -55,6 +55,42 @@ def untracked(tensor):
     if tensor.alias is not None and tensor.alias.path:
         tensor.alias.base.cell = cell
     return tensor
+
+
+def outside_of(tensor) -> Outside:
+    """Who else uses a tensor's storage."""
+    cell = cell_of(tensor).storage or tensor.cell
+    if cell.outside is None:
+        cell.outside = Outside()
+    return cell.outside
+
+
+def before_write(cell: Cell | None) -> None:
+    """The storage of this cell will be written: steps in flight that read it end first."""
+    if cell is not None:
+        outside = (cell.storage or cell).outside
+        if outside is not None and outside.order is not None:
+            outside.order.before_write(outside)
+
+
+def lend(tensor) -> np.ndarray:
+    """The array of a tensor for another library, which may write into it at any time. In a callback of a job, which
+    cannot wait for steps that read it, it is read-only."""
+    outside = outside_of(tensor)
+    if outside.order is not None:
+        if outside.order.in_callback():
+            return read_only(tensor.array)
+        outside.order.before_write(outside)
+        if not outside.lent:
+            touch()  # from now on, jobs that read it take a copy for each step
+    outside.lent = True
+    return tensor.array
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def bump(tensor, where: Where | None) -> None:
@@ -217,6 +253,7 @@ def in_place(op: Op, target, *others, **attrs):
         kept = op.saves[wanted & op.differentiable] if wanted else ()
         return write(target, op(*[clone(x) if i in kept and shares[i] else x for i, x in enumerate(inputs)], **attrs))
     guard(mode, target, target)
+    before_write(target.cell)
     try:
         with silent():  # inf and NaN are results, also where warnings are errors
             op.kernel(*[x.array if hasattr(x, "spec") else x for x in inputs], **attrs, out=target.array)

@@ -36,7 +36,7 @@ from .messages import printing
 from .messages.near import hint_methods
 from .mode import DEFAULT, MODE, touch
 from .ops import shape as s
-from .rebind import cell_of, contiguous, is_contiguous, make_view, phantom, untracked, write
+from .rebind import contiguous, is_contiguous, lend, make_view, phantom, read_only, untracked, write
 from .spec import Device, DType, Spec, as_dtype, bfloat16, default_dtype, spec_of
 from .where import describe, fail, here
 
@@ -195,7 +195,7 @@ class Tensor(Operators, Numbers, Mathematics, Matrices, Reductions, Shapes, Pick
 
     def data_ptr(self) -> int:
         """Address of the first element."""
-        return (self.numbers("data_ptr") if self.array is None else self.array).ctypes.data
+        return (self.numbers("data_ptr") if self.array is None else lend(self)).ctypes.data
 
     def is_contiguous(self, memory_format=None) -> bool:
         """Do its numbers lie in the order of their indices, or, with `memory_format`, in that one?"""
@@ -343,12 +343,7 @@ class Tensor(Operators, Numbers, Mathematics, Matrices, Reductions, Shapes, Pick
         array = self.numbers("numpy")
         if self.spec.dtype is bfloat16:
             fail(DTypeError, "numpy() of bfloat16, which numpy does not have", "x.float().numpy()", tensor=self)
-        if force or not self.requires_grad:
-            cell_of(self)  # writes through numpy cannot be seen; views made from here on share the cell all the same
-            return array
-        view = array.view()
-        view.flags.writeable = False
-        return view
+        return lend(self) if force or not self.requires_grad else read_only(array)
 
     def item(self) -> bool | int | float:
         """The one number of a tensor of one element, as a Python number."""

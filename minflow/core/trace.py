@@ -137,7 +137,8 @@ class Trace(Mode):
         key = array.ctypes.data, array.shape, array.strides, array.dtype
         if key not in self.symbols:
             kind = CONSTANT if id(array) in self.created else STATE
-            source = Source(kind, spec_of(array), array=array, read=read,
+            own, read = (array, read) if read is not None else self.held(array, tensor)
+            source = Source(kind, spec_of(array), array=own, read=read,
                             name=tensor.label if tensor is not None else "")
             if array.size:
                 self.place(array, source)
@@ -150,6 +151,10 @@ class Trace(Mode):
             self.graph.states.append(source)
             self.symbols[key] = self.leaves[value] = symbol
         return self.symbols[key]
+
+    def held(self, array: np.ndarray, tensor: Tensor | None) -> tuple[np.ndarray, Callable | None]:
+        """The array that a new state has, and the function that fills it before each run, if there is one."""
+        return array, None
 
     def place(self, array: np.ndarray, source: Source) -> None:
         """Note which bytes a new state lies in; refuses it where another lies in some of them."""

@@ -15,12 +15,13 @@ import numpy as np
 
 from ..compiler.traced import Part
 from ..core.autograd import grad
-from ..core.functions.creation import full, ones
+from ..core.functions.creation import full, ones, strided_look
+from ..core.arrays import copied
 from ..core.base.errors import JobError, MinflowError
 from ..core.ir import OPTIMIZER, Source, Value, where_text
 from ..core.mode import using
 from ..core.random import Generator
-from ..core.rebind import write
+from ..core.rebind import outside_of, write
 from ..core.spec import DType, Spec, float32
 from ..core.tensor import Tensor
 from ..core.trace import Trace
@@ -37,7 +38,8 @@ from .signature import LocalTensor, blobs_of, described, joined
 class JobTrace(Trace):
     """A trace whose tensors are Blobs, and whose random numbers are taken when a step is submitted, not when it runs.
 
-    drawn: generator -> its key and first counter for the step that runs next.
+    drawn: generator -> its key and first counter for the step that runs next; also array -> its numbers for that step.
+    lent: key in `drawn` -> the array of a captured tensor whose memory NumPy shares.
     """
 
     symbol = Blob
@@ -45,6 +47,24 @@ class JobTrace(Trace):
     def __init__(self) -> None:
         super().__init__()
         self.drawn: dict[Any, np.ndarray] = {}
+        self.lent: dict[Any, np.ndarray] = {}
+
+    def symbol_of(self, tensor):
+        """Refuses a field of NumPy's records: its storage is not an array, so no step can have a copy of it."""
+        path = tensor.alias.path or () if tensor.alias is not None else ()
+        if any(stride % tensor.itemsize for op, attrs in path if op is strided_look for stride in attrs["strides"]):
+            what = f"job {current().job.name} captures a field of a NumPy record array"
+            hint = "flow.tensor(array) copies it; or give it to the job as an argument"
+            raise JobError(what, values={"tensor": described(tensor)}, where=here(), hint=hint)
+        return super().symbol_of(tensor)
+
+    def held(self, array, tensor):
+        """Of memory that NumPy shares, a copy that is filled for each step: see `queue/ordering.py`."""
+        if tensor is None or id(array) in self.created or not outside_of(tensor).lent:
+            return array, None
+        key = "lent", len(self.lent)
+        self.lent[key] = self.drawn[key] = array
+        return copied(array), lambda: self.drawn[key]
 
     def own(self, tensor):
         """Refuses a Blob that another build made: what it stands for is not computed here."""

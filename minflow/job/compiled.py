@@ -14,6 +14,7 @@ from ..compiler.executor import INSIDE, LOCK, run
 from ..compiler.passes import PASSES
 from ..compiler.traced import Compiled, Part
 from ..core.messages.notices import look_at_results
+from ..core.rebind import outside_of
 from ..core.spec import spec_of
 from ..core.where import NOTICES
 from ..machine.demand import level
@@ -34,14 +35,29 @@ class CompiledJob(Compiled):
         self.steps = build.session.steps  # its own: a session that was cleared counts anew
         self.value, self.positions, self.watches = build.value, build.positions, build.watch_positions
         self.trace, self.drawn = build.trace, build.trace.drawn
+        variables = (*build.session.variables.values(), *build.session.slots.values())
+        own = {id(variable.tensor) for variable in variables}
+        tensors = [t for t in self.trace.kept if id(t) not in own]
+        self.captured = [(t, t.array, t.label or "captured") for t in tensors]
+        self.reads = frozenset([outside_of(t) for t in tensors if not outside_of(t).lent])
+        for outside in self.reads:
+            outside.order = build.session.order
         self.draws = [(generator, entry[0]) for generator, entry in self.trace.draws.items()]
         self.uses = frozenset((*build.used, *build.named))
         schedule = getattr(build.optimizer[0], "lr_scheduler", None) if build.optimizer else None
         self.rate = getattr(schedule, "rate", None)  # steps done -> learning rate of the next one; None: there is none
 
-    def submitted(self) -> list[tuple[Any, np.ndarray]]:
-        """The random numbers of a step are numbered where it is submitted, on the caller's thread."""
-        return [(generator, generator.draw(count)) for generator, count in self.draws]
+    def submitted(self, waits: bool = False) -> list[tuple[Any, np.ndarray]]:
+        """What is settled where a step is submitted, on the caller's thread: the numbers of its random numbers, and
+        copies of what NumPy shares. waits: the caller waits for the step, so that no copy is needed."""
+        drawn = [(generator, generator.draw(count)) for generator, count in self.draws]
+        return drawn + [(key, array if waits else array.copy()) for key, array in self.trace.lent.items()]
+
+    def stale(self) -> list[tuple[str, str, str]]:
+        """Captured tensors that look at another storage now, or whose memory NumPy shares since."""
+        found = [(name, "a tensor", "another storage") for t, array, name in self.captured if t.array is not array]
+        lent = any(outside.lent for outside in self.reads)
+        return found + [("captured", "its own memory", "memory that NumPy shares")] * lent
 
     def rates_of(self, done: int) -> Callable[[], list[float]]:
         return lambda: [] if self.rate is None else [self.rate(done)]

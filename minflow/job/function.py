@@ -110,7 +110,8 @@ class Job(Display):
         arrays = [
             array for column in by_device for part in column for array in (part if isinstance(part, list) else [part])
         ]
-        draws = plan.submitted()
+        waits = owner is None and self.signature.style == "sync"
+        draws = plan.submitted(waits)
         watched: list = []
 
         def work() -> Any:
@@ -123,7 +124,15 @@ class Job(Display):
                 watch.handler(whole(values, watch.kind))
 
         return STREAM.submit(
-            self.name, work, callback, handlers if plan.watches else None, owner, self.config.depth, self
+            self.name,
+            work,
+            callback,
+            handlers if plan.watches else None,
+            owner,
+            self.config.depth,
+            self,
+            plan.reads,
+            waits,
         )
 
     def plan_for(self, by_device: list[list[Any]], owner: Any = None) -> CompiledJob:

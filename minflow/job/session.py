@@ -19,6 +19,7 @@ from ..core.spec import DType, spec_of
 from ..core.tensor import Tensor
 from ..core.where import here
 from .checks import Regularizer, check_name
+from .queue.ordering import Order
 from .queue.stream import STREAM
 
 
@@ -69,6 +70,7 @@ class Session:
         self.settings: dict[str, Any] = {}
         self.jobs: dict[str, Any] = {}
         self.alive: list[weakref.ref] = []
+        self.order = Order(self.every_job)
         self.clear()
 
     def enter(self, job: Any) -> None:

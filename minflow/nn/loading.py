@@ -18,6 +18,7 @@ import numpy as np
 from ..compiler.executor import LOCK
 from ..core.base.errors import MinflowError, StateError
 from ..core.base.interrupts import uninterrupted
+from ..core.rebind import before_write
 from ..core.tensor import Tensor
 from ..core.where import describe, here
 
@@ -31,7 +32,10 @@ class Refused(Exception):
 
 
 def write(writes: Writes) -> None:
-    """Do what was checked: between two steps of graphs and jobs, and whole."""
+    """Do what was checked: between two steps of graphs and jobs, and whole. The steps of jobs that read a tensor which
+    one of the calls writes (its `target`) end first."""
+    for call in writes:
+        before_write(getattr(getattr(call, "target", None), "cell", None))
     with LOCK, uninterrupted():
         for call in writes:
             call()

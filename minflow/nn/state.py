@@ -137,6 +137,7 @@ def copying(old: Tensor, new: Tensor) -> Callable[[], object]:
         with no_grad():
             old.copy_(new)
 
+    copy.target = old  # type: ignore[attr-defined]
     return copy
 
 

@@ -18,7 +18,7 @@ from ..base.two_meanings import two_meanings
 from ..infer import check_memory
 from ..mode import MODE
 from ..ops import shape as s
-from ..rebind import Alias, cell_of
+from ..rebind import Alias, cell_of, outside_of
 from ..spec import Spec, as_dtype, default_dtype, int64, spec_of
 from ..tensor import Size, Tensor
 from ..where import fail
@@ -62,17 +62,31 @@ def from_numpy(array: np.ndarray) -> Tensor:
              data=array)
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
-    if MODE.get().trace is not None:
-        return MODE.get().constant(copied(array))
+    trace = MODE.get().trace
+    if trace is not None:
+        array = copied(array)
+    result = Tensor(array, spec_of(array))
     if array.flags.c_contiguous:
-        return Tensor(array, spec_of(array))
+        return constant_or_lent(result, result, trace)
     if any(n < 0 for n in array.strides):
         fail(ShapeError, "from_numpy() of an array with negative strides", "array.copy()", strides=array.strides)
-    whole = np.lib.stride_tricks.as_strided(array, (), ())  # a strided array is a view: its base is the first element
-    base = Tensor(whole, Spec((), as_dtype(array.dtype)))
-    result = Tensor(array, spec_of(array))
+    # a strided array is a view of all elements from its first to its last; a field of records, of its first
+    size = 1 + sum([(n - 1) * stride for n, stride in zip(array.shape, array.strides)]) // array.itemsize
+    if any(stride % array.itemsize for stride in array.strides):
+        size = 1
+    whole = np.lib.stride_tricks.as_strided(array, (size,), (array.itemsize,))
+    base = Tensor(whole, Spec((size,), as_dtype(array.dtype)))
     path = ((strided_look, {"shape": array.shape, "strides": array.strides}),)
     result.alias, result.cell = Alias(base, path, None), cell_of(base)
+    return constant_or_lent(result, base, trace)
+
+
+def constant_or_lent(result: Tensor, base: Tensor, trace) -> Tensor:
+    """A tensor of an array from outside; base: the tensor of its storage."""
+    if trace is not None:
+        trace.created[id(base.array)] = base.array
+    else:
+        outside_of(base).lent = True
     return result
 
 

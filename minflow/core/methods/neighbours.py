@@ -11,6 +11,7 @@ import numpy as np
 from .. import functions as F
 from ..base.errors import GradError
 from ..mode import MODE
+from ..rebind import lend
 from ..where import fail
 from .operators import BY_UFUNC
 
@@ -45,7 +46,8 @@ class Neighbours:
             fail(GradError, "DLPack of a tensor that requires grad, which the other library knows nothing of",
                  ".detach() first", tensor=self)
         new = {"max_version": max_version, "dl_device": dl_device, "copy": copy}  # numpy 2.0 has none of these
-        return self.numbers("dlpack").__dlpack__(**{k: v for k, v in new.items() if v is not None})
+        self.numbers("dlpack")
+        return lend(self).__dlpack__(**{k: v for k, v in new.items() if v is not None})
 
     def __dlpack_device__(self):
         return self.numbers("dlpack").__dlpack_device__()

@@ -76,6 +76,8 @@ class Step(Handle):
         self.by = by  # what its errors cancel, and to whom they are raised: the run, or the thread that submitted it
         self.record = Record(name, number)
         self.job: Any = None  # the job function that was called
+        self.reads: frozenset = frozenset()  # what its plan captures: see `ordering.py`
+        self.waited_for = False  # True if the call itself waits for it
         self.cell = None  # the notebook cell that submitted it
         self.result: Any = None
         self.error: BaseException | None = None
@@ -151,6 +153,7 @@ class Late:
 
     def __init__(self, step: Step):
         self.step, self.by, self.state, self.over = step, step.by, "late", Gate()
+        self.name, self.reads, self.waited_for = step.name, step.reads, False
 
 
 class Stopped(Exception):

@@ -80,8 +80,13 @@ class Stream:
         owner: Any = None,
         depth: int | None = None,
         job: Any = None,
+        reads: frozenset = frozenset(),
+        waited_for: bool = False,
     ) -> Step:
-        """Put one step into the queue; waits while it is full. Raises an error that an earlier step has left."""
+        """Put one step into the queue; waits while it is full. Raises an error that an earlier step has left.
+
+        reads, waited_for: see `Step`.
+        """
         self.refuse_inside(f"calling {name}")
         self.notebook()
         start, depth, by = clock(), depth or self.depth, owner or threading.current_thread()
@@ -100,6 +105,7 @@ class Stream:
             number = next(self.counts.setdefault(name, itertools.count(1)))
             step = Step(self, name, number, work, owner, by)
             step.job, step.callback, step.before_callback = job, callback, before_callback
+            step.reads, step.waited_for = reads, waited_for
             step.cell = None if owner is not None else self.cell
             self.callers.submits(step.record, start, clock())
             with uninterrupted():  # an interrupt after the append would leave the worker asleep

@@ -18,6 +18,7 @@ from ...core.base.events import LISTENERS
 from ...core.base.interrupts import uninterrupted
 from ...core.messages.notices import look_at_results
 from ...core.mode import EPOCH, MODE, Mode
+from ...core.rebind import before_write
 from ...core.spec import default_dtype, spec_of
 from ...core.tensor import Tensor, new_tensor
 from ...core.where import NOTICES
@@ -122,7 +123,12 @@ class CompiledGraph(Compiled):
         mode = MODE.get()
         mode.before_run(graph, self.parts)
         heard, rates = LISTENERS and mode.hears(GraphRan), ()
-        if self.writes:  # an interrupt waits for the end of the step
+        if self.writes:
+            # before LOCK, which the steps that are waited for need
+            linked = [link.tensor.cell for link in self.links if link.source.link is not None and not link.assigned]
+            for cell in (*self.cells(), *linked):
+                before_write(cell)
+            # an interrupt waits for the end of the step
             with LOCK, uninterrupted():
                 results, rates = self.step(graph, arrays, timed, mode, heard)
         elif self.steps == 1:  # what `step` does, without its frame

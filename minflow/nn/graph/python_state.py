@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dis
 import functools
+import hashlib
 import inspect
 import sys
 from collections import deque
@@ -211,9 +212,11 @@ class Numbers:
         self.tensor = tensor
 
     def content(self) -> Any:
-        """Equal only as long as they are; those of a large tensor by how often it was written."""
-        array, cell = self.tensor.array, self.tensor.cell
-        return content(array) if small_array(array) else (id(array), 0 if cell is None else cell.version)
+        """Equal only as long as they are; those of a large tensor by their digest."""
+        array = self.tensor.array
+        if small_array(array):
+            return content(array)
+        return array.dtype.str, array.shape, hashlib.blake2b(np.ascontiguousarray(array).view(np.uint8)).digest()
 
     def __str__(self) -> str:
         array = self.tensor.array

@@ -79,8 +79,8 @@ def test_numbers_that_the_graph_itself_writes_are_refused(name, order):
     (key,) = error.values.keys() & kind
     assert error.values[key] == kind[key]
     line = Counts.write.__code__.co_firstlineno + (1 if key == "m.n" else 2)
-    assert error.values["written"] == f"at test_captured.py:{line}"
-    assert "test_captured.py:" in error.where and "flow.where" in error.hint
+    assert error.values["written"] == f"at test_numbers_read.py:{line}"
+    assert "test_numbers_read.py:" in error.where and "flow.where" in error.hint
     assert not module.n.item()  # nothing was written
 
 

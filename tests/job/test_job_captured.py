@@ -1,0 +1,279 @@
+"""Tensors that a job captures: each step reads them as they were when it was submitted, whatever is written since."""
+
+import threading
+
+import numpy as np
+import pytest
+from stream_jobs import Held, wait
+
+import minflow as flow
+import minflow.typing as tp
+from minflow import nn
+from minflow.core.base.errors import JobError
+from minflow.job.queue.stream import STREAM
+from tests.clocks import LONG
+
+pytestmark = pytest.mark.usefixtures("clean")
+X = np.ones((2, 3), "float32")
+KINDS = {"async": tp.Callback[tp.Numpy], "sync": tp.Numpy, "future": None}
+
+
+def job_of(function, kind="async"):
+    def job(x: tp.Numpy.Placeholder((2, 3))):
+        return function(x)
+
+    if KINDS[kind] is not None:
+        job.__annotations__["return"] = KINDS[kind]
+    return flow.global_function(type="predict")(job)
+
+
+def results(steps):
+    return [step if isinstance(step, np.ndarray) else np.asarray(step.get(LONG)) for step in steps]
+
+
+def linear():
+    flow.manual_seed(0)
+    return nn.Linear(3, 2)
+
+
+def set_data(m, i):
+    m.weight.data = flow.full((2, 3), float(i))
+
+
+def step(m, i):
+    m.weight.grad, m.bias.grad = flow.ones(2, 3), flow.ones(2)
+    flow.optim.SGD(m.parameters(), 0.1 * i).step()
+
+
+def train(m, i):
+    graph = TRAIN.setdefault(id(m), None) or TRAIN.setdefault(id(m) + 1, training(m))
+    graph(flow.tensor(X * i))
+
+
+TRAIN: dict = {}
+
+
+def training(m):
+    class Train(nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.m = m
+            self.add_optimizer(flow.optim.SGD(m.parameters(), 0.1))
+
+        def build(self, x):
+            loss = self.m(x).square().mean()
+            loss.backward()
+            return loss
+
+    return Train()
+
+
+def no_grad(function):
+    def write(m, i):
+        with flow.no_grad():
+            function(m, i)
+
+    return write
+
+
+WRITES = {
+    "fill_": no_grad(lambda m, i: m.weight.fill_(i)),
+    "add_": no_grad(lambda m, i: m.weight.add_(i)),
+    "copy_": no_grad(lambda m, i: m.weight.copy_(flow.full((2, 3), float(i)))),
+    "a view": no_grad(lambda m, i: m.weight[0].mul_(i + 0.5)),
+    "a transposed view": no_grad(lambda m, i: m.weight.t()[1].add_(i)),
+    "an index": no_grad(lambda m, i: m.weight.__setitem__((0, 0), float(i))),
+    "a mask": no_grad(lambda m, i: m.weight.__setitem__(m.weight > 0, float(i))),
+    "out=": no_grad(lambda m, i: flow.add(m.weight, float(i), out=m.weight)),
+    "init": lambda m, i: nn.init.constant_(m.weight, i),
+    "data": lambda m, i: m.weight.data.mul_(i + 0.5),
+    "detach": lambda m, i: m.weight.detach().mul_(i + 0.5),
+    "data =": set_data,
+    "numpy": lambda m, i: m.weight.detach().numpy().fill(i),
+    "a view by numpy": lambda m, i: m.weight.detach()[1].numpy().fill(i),
+    "asarray": lambda m, i: np.asarray(m.weight.detach()).__iadd__(i),
+    "dlpack": lambda m, i: flow.from_dlpack(m.weight.detach()).add_(i),
+    "a parameter": lambda m, i: setattr(m, "weight", nn.Parameter(flow.full((2, 3), float(i)))),
+    "load_state_dict": lambda m, i: m.load_state_dict({"weight": flow.full((2, 3), float(i)), "bias": flow.ones(2)}),
+    "an optimizer": step,
+    "a training graph": train,
+    "half and back": lambda m, i: m.half().float().weight.data.add_(i),
+    "zero_grad and requires_grad": lambda m, i: (m.zero_grad(), m.requires_grad_(bool(i % 2))),
+}
+
+
+@pytest.mark.parametrize("write", list(WRITES))
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_a_step_reads_what_was_there_when_it_was_submitted(write, kind):
+    TRAIN.clear()
+    eager, model = linear(), linear()
+    wanted, steps, job = [], [], job_of(model, kind)
+    for i in range(6):
+        wanted.append(eager(flow.tensor(X)).detach().numpy().copy())
+        steps.append(job(X))
+        WRITES[write](eager, i)
+        WRITES[write](model, i)
+    for found, expected in zip(results(steps), wanted):
+        assert np.array_equal(found, expected)
+
+
+def test_the_case_of_the_report():
+    m = nn.Linear(3, 1, bias=False)
+    job, steps = job_of(m), []
+    with flow.no_grad():
+        for i in range(6):
+            m.weight.fill_(i)
+            steps.append(job(X / 3))
+    assert [round(float(a[0, 0])) for a in results(steps)] == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_write_waits_for_the_steps_that_read_it_and_for_no_others():
+    read, other, done = flow.ones(2, 3), flow.ones(2, 3), threading.Event()
+    job, held = job_of(lambda x: x + read), Held()
+    job(X)(held)
+    wait(held.entered)
+    other.add_(1)  # comes back, though a step is in flight
+
+    def write():
+        read.add_(1)
+        done.set()
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    assert not done.is_set() and read.tolist()[0][0] == 1  # the callback of the step still runs
+    held.go.set()
+    wait(done)
+    thread.join(LONG)
+    assert read.tolist()[0][0] == 2
+
+
+CALLBACK_WRITES = {
+    "in place": lambda t: t.add_(1),
+    "an index": lambda t: t.__setitem__(0, 5.0),
+    "copy_": lambda t: t.copy_(flow.zeros(2, 3)),
+    "an optimizer": lambda t: flow.optim.SGD([grown(t)], 0.1).step(),
+}
+
+
+def grown(t):
+    parameter = nn.Parameter(t)
+    parameter.grad = flow.ones(2, 3)
+    return parameter
+
+
+@pytest.mark.parametrize("name", list(CALLBACK_WRITES))
+def test_a_callback_does_not_write_what_a_job_captures(name):
+    t, errors = flow.ones(2, 3), []
+    job = job_of(lambda x: x + t)
+
+    def write(result):
+        try:
+            CALLBACK_WRITES[name](t)
+        except JobError as error:
+            errors.append(error)
+
+    for _ in range(3):
+        job(X)(write)
+    flow.sync_default_session()
+    assert len(errors) == 3 and t.tolist() == [[1.0] * 3] * 2
+    assert errors[0].what == "a callback writes a tensor that job job captures"
+    assert "by chance" in errors[0].values["why"] and "test_job_captured.py" in errors[0].where
+    assert "append to a list" in errors[0].hint
+
+
+def test_a_callback_may_write_what_no_job_captures_and_look_at_all():
+    t, free, seen = flow.ones(2, 3), flow.zeros(1), []
+    job = job_of(lambda x: x + t)
+
+    def look(result):
+        free.add_(1)
+        array = t.numpy()
+        seen.append((float(array[0, 0]), array.flags.writeable))
+
+    for _ in range(3):
+        job(X)(look)
+    flow.sync_default_session()
+    assert free.item() == 3 and seen == [(1.0, False)] * 3
+    t.numpy()[...] = 2
+    assert np.array_equal(results([job(X)])[0], X + 2)
+
+
+def test_the_watch_of_a_call_that_waits_may_write():
+    t = flow.zeros(2, 3)
+
+    @flow.global_function(type="predict")
+    def job(x: tp.Numpy.Placeholder((2, 3))) -> tp.Numpy:
+        y = x + t
+        flow.watch(y, lambda array: t.add_(1))
+        return y
+
+    assert [float(job(X)[0, 0]) for _ in range(3)] == [1, 2, 3]
+
+
+def test_a_job_that_is_gone_refuses_nothing():
+    t, free = flow.ones(2, 3), threading.Event()
+    job_of(lambda x: x + t)(X).get(LONG)
+    flow.clear_default_session()
+    other, errors = job_of(lambda x: x * 2), []
+
+    def write(result):
+        try:
+            t.add_(1)
+        except JobError as error:
+            errors.append(error)
+        free.set()
+
+    other(X)(write)
+    wait(free)
+    assert not errors and t.tolist()[0][0] == 2
+
+
+def test_memory_that_numpy_shares_is_copied_for_each_step():
+    a = np.zeros((2, 6), "float32")
+    plain, strided, steps, wanted = flow.from_numpy(a[:, :3].copy()), flow.from_numpy(a[:, ::2]), [], []
+    job = job_of(lambda x: x + plain + strided)
+    for i in range(6):
+        a += 1
+        plain.numpy()[0] += 10
+        wanted.append(X + plain.numpy() + a[:, ::2])
+        steps.append(job(X))
+    assert all(np.array_equal(found, expected) for found, expected in zip(results(steps), wanted))
+
+
+def test_a_field_of_records_is_refused():
+    records = np.zeros((2, 3), [("a", "f4"), ("b", "i2")])
+    t = flow.from_numpy(records["a"])
+    with pytest.raises(JobError, match="captures a field of a NumPy record array") as caught:
+        job_of(lambda x: x + t)(X)
+    assert "flow.tensor(array)" in caught.value.hint
+
+
+def test_a_run_orders_what_its_loader_writes():
+    t = flow.zeros(2, 3)
+    seen = []
+
+    def batches():
+        for _ in range(5):
+            t.add_(1)
+            yield X
+
+    flow.start(job_of(lambda x: x + t), batches(), callback=lambda a: seen.append(float(a[0, 0]))).result(LONG)
+    assert seen == [2, 3, 4, 5, 6]
+
+
+def test_a_write_in_an_operation_of_a_graph_is_refused():
+    t = flow.ones(2, 3)
+    job, held = job_of(lambda x: x + t), Held()
+    job(X)(held)
+    wait(held.entered)
+    try:
+        from minflow.compiler.executor import LOCK
+
+        with LOCK, pytest.raises(JobError, match="where its steps cannot be waited for") as caught:
+            t.add_(1)
+        assert "sync_default_session" in caught.value.hint and t.tolist()[0][0] == 1
+    finally:
+        held.go.set()
+    STREAM.sync(LONG)
+    t.add_(1)
+    assert t.tolist()[0][0] == 2

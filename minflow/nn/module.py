@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
-from inspect import Parameter as Argument, Signature
+from inspect import Signature, signature
+from types import MethodType
 from typing import Any
 
 from ..core.grad.modes import no_grad
@@ -34,6 +35,15 @@ PLAIN = (bool, int, float, str, type(None))
 LEVEL: ContextVar = ContextVar("level", default=0)  # of the module whose repr is written
 
 
+class Constructor:
+    """The signature of a class of modules, for help(): that of `__init__`. Python 3.11.2 would show `__new__`'s."""
+
+    def __get__(self, module: Any, cls: type) -> Signature:
+        if module is not None:  # called by its `__call__`
+            raise AttributeError("__signature__")
+        return signature(MethodType(cls.__init__, cls))  # type: ignore[misc]
+
+
 class Module(Display):
     """Base class of all layers and models.
 
@@ -51,8 +61,7 @@ class Module(Display):
         module.__dict__[ATTRIBUTE] = CreationSite(caller() or ())  # half a microsecond; for the card of an error
         return module
 
-    # what help(nn.ReLU) shows; a class with an `__init__` of its own shows that
-    __new__.__signature__ = Signature([Argument("cls", Argument.POSITIONAL_ONLY)])  # type: ignore[attr-defined]
+    __signature__ = Constructor()
 
     def __init__(self) -> None:
         own = dict(_parameters={}, _buffers={}, _modules={}, _transient=set(), _hooks=None, _name="")

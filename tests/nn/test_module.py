@@ -1,6 +1,7 @@
 """Module: what it holds, how it walks, copies, converts and prints."""
 
 import copy
+import inspect
 import pickle
 import sys
 
@@ -358,3 +359,20 @@ def test_what_a_call_made_dies_without_the_collector():
         assert all(ref() is None for ref in refs)
     finally:
         gc.enable()
+
+
+def test_the_signature_of_a_class_is_that_of_its_constructor():
+    """Python 3.11.2 looks at `__new__` first."""
+
+    class Own(nn.Linear):
+        def __init__(self, width: int, *, depth: int = 2):
+            super().__init__(width, depth)
+
+    class Plain(nn.Module):
+        pass
+
+    assert str(inspect.signature(Own)) == "(width: int, *, depth: int = 2)"
+    assert [*inspect.signature(nn.Linear).parameters][:2] == ["in_features", "out_features"]
+    assert [*inspect.signature(nn.LazyConv2d).parameters][:2] == ["out_channels", "kernel_size"]
+    assert not inspect.signature(Plain).parameters
+    assert [*inspect.signature(Own(1)).parameters] == ["args", "kwargs"]  # its `__call__`

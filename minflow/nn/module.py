@@ -89,7 +89,10 @@ class Module(Display):
                 messages.check_eval(self, args)
             if watch is not None:
                 return watch.call(self, scope, args, kwargs)
-            return self.forward(*args, **kwargs) if hooks is None else hooks.call(self, args, kwargs)
+            # `f(x)` stays in Python; `f(*args)` is a call through C: see `nesting.py`.
+            if hooks is None and len(args) == 1 and not kwargs:
+                return self.forward(args[0])
+            return self.compute(args, kwargs)
         except TypeError as error:
             messages.check_call(self, args, kwargs, error)
             raise
@@ -108,7 +111,9 @@ class Module(Display):
     def compute(self, args: tuple, kwargs: dict) -> Any:
         """forward with its hooks: a call without entering a scope."""
         hooks = self.__dict__["_hooks"]
-        return self.forward(*args, **kwargs) if hooks is None else hooks.call(self, args, kwargs)
+        if hooks is not None:
+            return hooks.call(self, args, kwargs)
+        return self.forward(args[0]) if len(args) == 1 and not kwargs else self.forward(*args, **kwargs)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the module computes; every subclass defines it."""

@@ -1,14 +1,17 @@
 """Modules inside modules, thousands of levels deep: how many, and room for calls inside each other.
 
 Python ends at 1,000 calls inside each other, which is 200 modules. Where a call goes deeper, its limit is raised for as
-long as that call lasts, in steps; the stack of the thread says how far. Knows modules by their attributes. Read next:
-`module.py`.
+long as that call lasts, in steps; the stack of the thread says how far. Python 3.12 and 3.13 also limit calls through
+C, which cannot be raised: 3 are counted for a module that is called with one argument, 5 for others, of 10,000 (1,500
+in 3.12.1). Knows modules by their attributes. Read next: `module.py`.
 """
 
 from __future__ import annotations
 
+import platform
 import sys
 import threading
+from types import FrameType
 from typing import Any
 
 from ..core.base.errors import NestingError, cut
@@ -28,11 +31,7 @@ LOCK = threading.Lock()
 
 def call_deeper(module: Any, scope: str, args: tuple, kwargs: dict) -> Any:
     """Call a module with room for the modules inside it. An endless recursion ends here, before the stack does."""
-    depth, modules, frame = 0, 0, sys._getframe(1)
-    while frame is not None:
-        depth += 1
-        modules += frame.f_code in MODULE_CALL
-        frame = frame.f_back
+    depth, modules = depth_of(sys._getframe(1))
     most = stack_size() // EACH
     where = caller(3)
     if modules > most:
@@ -45,8 +44,35 @@ def call_deeper(module: Any, scope: str, args: tuple, kwargs: dict) -> Any:
     try:
         with using(MODE.get().but(room=len(scope) + STEP, entered=where)):
             return module(*args, **kwargs)
+    except RecursionError as error:
+        levels = 0 if isinstance(error, NestingError) else ended_in_c(error)
+        if not levels:
+            raise
+        what = f"is called inside {levels:,} other modules, deeper than Python {platform.python_version()} goes"
+        hint = "an end for a module that calls itself; a Python without a limit for calls through C, 3.11 or 3.14"
+        values, place = {"scope": cut(scope, 120)}, f"called at {where_text(where)}"
+        raise NestingError(f"{type(module).__name__} {what}", values=values, where=place, hint=hint) from None
     finally:
         change(RAISED.remove, limit)
+
+
+def ended_in_c(error: RecursionError) -> int:
+    """Number of modules inside each other where Python's limit of calls through C raised this; 0 if it was another."""
+    trace = error.__traceback__
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    depth, modules = depth_of(trace.tb_frame)
+    return modules if sys.version_info >= (3, 12) and depth < sys.getrecursionlimit() - 100 else 0
+
+
+def depth_of(frame: FrameType | None) -> tuple[int, int]:
+    """Number of frames up to this one, and number of them that call modules."""
+    depth = modules = 0
+    while frame is not None:
+        depth += 1
+        modules += frame.f_code in MODULE_CALL
+        frame = frame.f_back
+    return depth, modules
 
 
 def change(how: Any, limit: int) -> None:

@@ -1,5 +1,5 @@
 """Modules 2,000 levels inside each other: whatever can be done with a module works, and an endless recursion is
-told."""
+reported."""
 
 import contextlib
 import io
@@ -11,7 +11,7 @@ import pytest
 import minflow as flow
 from minflow import nn
 
-DEEP = 2_000
+DEEP = 2_000 if sys.version_info[:2] != (3, 12) or sys.version_info >= (3, 12, 3) else 150  # nesting.py says why
 X = flow.ones(1, 2)
 
 
@@ -25,8 +25,8 @@ class Own(nn.Module):
 
 
 class Endless(nn.Module):
-    def forward(self, x):
-        return self(x)
+    def forward(self, *inputs):
+        return self(inputs[0]) if len(inputs) == 1 else self(*inputs)
 
 
 class Predict(nn.Graph):
@@ -80,7 +80,7 @@ def debugged(m, level):
 
 
 OPERATIONS = {
-    "repr": lambda m: len(repr(m)) < 20_000 and "1,940 more levels inside" in repr(m),
+    "repr": lambda m: len(repr(m)) < 20_000 and f"{DEEP - 60:,} more levels inside" in repr(m),
     "named_modules": lambda m: len(list(m.named_modules())) == DEEP + 1,
     "all named_modules": lambda m: len(list(m.named_modules(remove_duplicate=False))) == DEEP + 1,
     "parameters": lambda m: len(list(m.parameters())) == 2,
@@ -99,7 +99,7 @@ OPERATIONS = {
     **{f"debug {level}": lambda m, level=level: debugged(m, level) for level in range(4)},
     "show": lambda m: flow.show(m) is None,
     "summary": lambda m: (
-        "1,940 more levels inside" in repr(flow.summary(m, X)) and flow.summary(m, X).record.params == 6
+        f"{DEEP - 60:,} more levels inside" in repr(flow.summary(m, X)) and flow.summary(m, X).record.params == 6
     ),
     "notebook": lambda m: len(m._repr_mimebundle_()["text/html"]) < 100_000,
 }
@@ -107,7 +107,7 @@ OPERATIONS = {
 
 @pytest.mark.parametrize("kind", [nn.Sequential, Own])
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_2000_levels(kind, operation):
+def test_thousands_of_levels(kind, operation):
     model, limit = nested(kind), sys.getrecursionlimit()
     with contextlib.redirect_stdout(io.StringIO()):
         assert OPERATIONS[operation](model)
@@ -142,13 +142,30 @@ def test_two_threads_share_the_limit():
 def test_an_endless_call_is_told():
     limit = sys.getrecursionlimit()
     told = (
-        r"Endless is called inside [\d,]+ other modules, and the stack .* takes [\d,]+\n  scope  "
-        r"Endless\.Endless.*more\.\.\."
+        r"Endless is called inside [\d,]+ other modules, (and the stack .* takes [\d,]+|deeper than Python 3.* goes)\n"
+        r"  scope  Endless\.Endless.*more\.\.\."
     )
-    with pytest.raises(RecursionError, match=told) as caught:
-        Endless()(X)
-    assert "test_nesting.py" in str(caught.value) and len(str(caught.value)) < 600
-    assert isinstance(caught.value, flow.MinflowError) and sys.getrecursionlimit() == limit
+    for inputs in ([X], [X, X]):  # the second one reaches the limit of Python 3.12 and 3.13 for calls through C
+        with pytest.raises(RecursionError, match=told) as caught:
+            Endless()(*inputs)
+        assert "test_nesting.py" in str(caught.value) and len(str(caught.value)) < 600
+        assert isinstance(caught.value, flow.MinflowError) and sys.getrecursionlimit() == limit
+
+
+def test_a_recursion_of_the_users_own_is_left_as_it_is():
+    class Counts(nn.Module):
+        def forward(self, x):
+            def down(n):
+                return down(n - 1) + 1
+
+            return down(0)
+
+    model = Counts()
+    for _ in range(140):
+        model = Own(model)
+    with pytest.raises(RecursionError) as caught:
+        model(X)
+    assert not isinstance(caught.value, flow.MinflowError)
 
 
 def test_a_small_stack_is_minded():

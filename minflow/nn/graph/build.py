@@ -173,10 +173,8 @@ class Build:
         try:
             if module.__dict__.get("_checkpointing") and MODE.get().grad:
                 call.output = checkpointed(self, module, args, kwargs)
-            elif (
-                module.__dict__["_hooks"] is None
-            ):  # `compute` written out: Python ends at 1,000 calls inside each other
-                call.output = module.forward(*args, **kwargs)
+            elif module.__dict__["_hooks"] is None and len(args) == 1 and not kwargs:
+                call.output = module.forward(args[0])  # one call less than `compute`: see `../nesting.py`
             else:
                 call.output = module.compute(args, kwargs)
         except BaseException as error:

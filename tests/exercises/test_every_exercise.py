@@ -1,5 +1,6 @@
 """The checks can be trusted: an empty answer earns nothing, right ones all, wrong ones are caught and named."""
 
+import gc
 import linecache
 
 import pytest
@@ -78,6 +79,18 @@ def test_the_solution_earns_all(name):
         verdict = judge(exercise, answer, given_to(exercise), seed)
         assert verdict.ok, (seed, verdict.outcome, verdict.case, verdict.got, verdict.wanted, verdict.result)
     assert exercise.level in POINTS and exercise.question
+
+
+def test_memory_is_judged_alike_if_garbage_is_collected_seldom():
+    """Python 3.13 lets three times as many objects wait for the garbage collector as 3.11."""
+    before = gc.get_threshold()
+    gc.set_threshold(1_000_000)
+    try:
+        test_the_solution_earns_all("spiral_by_you")
+        test_wrong_answers_are_caught_and_named("spiral_by_you")
+        assert gc.get_threshold()[0] == 1_000_000
+    finally:
+        gc.set_threshold(*before)
 
 
 @pytest.mark.parametrize("name", CODE)

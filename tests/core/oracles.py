@@ -128,7 +128,7 @@ ORACLES = {
     "floor_divide": of(lambda a, b: np.floor(a / b).astype(a.dtype)),
     "remainder": of(lambda a, b: a - b * np.floor(a / b).astype(a.dtype)),
     "fmod": of(lambda a, b: a - b * np.trunc(a / b).astype(a.dtype)),
-    "trunc_divide": of(lambda a, b: np.fix(a / b), True),
+    "trunc_divide": of(lambda a, b: np.trunc(a / b), True),
     "lerp": of(lambda a, b, w: (1 - w) * a + w * b, True),
     "maximum": of(lambda a, b: np.where(a > b, a, b)),
     "minimum": of(lambda a, b: np.where(a < b, a, b)),

@@ -27,12 +27,12 @@ from .core.functions.creation import (
 )
 from .core.base.errors import (
     CallError as CallError, CheckpointError as CheckpointError, DTypeError as DTypeError, DataError as DataError,
-    DeviceError as DeviceError, DivisionError as DivisionError, FormatError as FormatError, GradError as GradError,
+    DeviceError as DeviceError, DivisionError as DivisionError, FileError as FileError, FormatError as FormatError,
+    GradError as GradError,
     GraphError as GraphError, GraphFormatError as GraphFormatError, InternalError as InternalError,
     JobError as JobError, LinAlgError as LinAlgError, LoaderError as LoaderError, MinflowError as MinflowError,
-    MinflowWarning as MinflowWarning,
-    MissingDependencyError as MissingDependencyError, MissingModuleError as MissingModuleError,
-    MissingNameError as MissingNameError, ModuleError as ModuleError,
+    MinflowWarning as MinflowWarning, MissingDependencyError as MissingDependencyError,
+    MissingModuleError as MissingModuleError, MissingNameError as MissingNameError, ModuleError as ModuleError,
     NestingError as NestingError, NonFiniteError as NonFiniteError, OptimError as OptimError,
     OutOfMemoryError as OutOfMemoryError, OutOfRangeError as OutOfRangeError, SbpError as SbpError,
     ShapeError as ShapeError, StateError as StateError, TraceError as TraceError, WorkerError as WorkerError,

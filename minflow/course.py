@@ -15,11 +15,11 @@ import os
 import posixpath
 import re
 from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from .io import atomic
 from .io.files import opened
-from .io.temporary import remove
 
 PACKAGE = Path(__file__).resolve().parent
 RECORD = ".minflow-course"
@@ -222,8 +222,13 @@ def record(folder: Path, number: str, path: Path) -> None:
         file.write(f"\n{number}  {path.relative_to(folder).as_posix()}")  # a line torn by a kill stays alone
 
 
+def remove(path: Path) -> None:
+    with suppress(OSError):
+        path.unlink()
+
+
 def write(path: Path, data: bytes) -> None:
-    atomic.replace(path, lambda file: file.write(data))
+    atomic.write(path, data)
 
 
 def places_beside(path: Path) -> Iterator[Path]:

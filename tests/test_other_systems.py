@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from minflow.io import atomic, temporary
+from minflow.core.files import temporary
+from minflow.io import atomic
 
 TOP = Path(__file__).parent.parent
 # The standard library and what we depend on look at the system when they are imported: they come first, unchanged.
@@ -138,7 +139,7 @@ def test_whose_temporaries_they_are_on_windows(monkeypatch, tmp_path, handle, er
     monkeypatch.setattr(ctypes, "WinDLL", lambda name, use_last_error: Kernel(), raising=False)
     monkeypatch.setattr(ctypes, "get_last_error", lambda: error, raising=False)
     monkeypatch.setattr(sys, "platform", "win32")
-    left = tmp_path / f".minflow.{temporary.host()}.99999999.0123abcd.tmp"
+    left = tmp_path / f".minflow.{temporary.host()}.99999999.0123456789abcdef.tmp"
     left.touch()
     atomic.sweep(tmp_path)
     assert left.exists() == lives and set(closed) == {handle} - {0}

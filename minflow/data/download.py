@@ -16,9 +16,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ..core.base.errors import DataError
+from ..core.files.temporary import alive
 from ..core.where import here
 from ..diagnosis.notebook import in_notebook
-from ..io.temporary import alive
 from ..io.files import status
 
 BLOCK = 1 << 16

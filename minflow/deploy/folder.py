@@ -15,19 +15,19 @@ import stat
 import struct
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, cast
 
 import numpy as np
 
 from ..core.base.errors import CheckpointError, GraphFormatError
+from ..core.files.temporary import moving
 from ..core.memory import free_bytes
 from ..core.where import fail
 from ..io import atomic, container, files
 from ..io.checkpoint import refuse_unwritten
 from ..io.files import GRAPH, META, SAVED_GRAPH, WEIGHTS
-from ..io.temporary import moving
 from .checks import Malformed, fields, judging, one_of, refuse, text, whole
 from .lines import Lines, cost, dumps, lines_of, parse
 from .versions import FORMAT, VERSION
@@ -62,18 +62,17 @@ def write(path: str | os.PathLike, graph: Mapping, meta: Mapping, arrays: Mappin
         put(stage / META, lambda file: container.put(file, f"{dumps(whole_meta, '', indent=1)}\n".encode()))
         atomic.sync_folder(stage)
 
-    real = Path(os.path.realpath(path))
     size = len(text_of_graph) + sum(array.nbytes for array in arrays.values())
     try:
-        if os.path.lexists(real) and not real.is_dir():
+        if os.path.exists(path) and not path.is_dir():
             what = f"save: {path} is a file, and a saved graph is a folder"
             fail(CheckpointError, what, "another name, or remove it first", path=path)
-        atomic.new_folder(real, fill, META, SAVED_GRAPH)
+        atomic.new_folder(path, fill, META, SAVED_GRAPH)
     except FileExistsError as error:
         hint = "another folder, which holds nothing else; or move these files away first"
         fail(CheckpointError, f"save: nothing is written into {path}: {error.strerror}", hint, path=path)
     except OSError as error:
-        old = "unchanged" if os.path.isdir(real) and os.listdir(real) else "there is none"
+        old = "unchanged" if os.path.isdir(path) and os.listdir(path) else "there is none"
         refuse_unwritten(error, path, size, f"look whether {path.parent} has room (df -h) and may be written",
                          old_graph=old)
 
@@ -92,9 +91,10 @@ class Hashing(io.RawIOBase):
 
 def put(path: Path, write: Any) -> str:
     """Write a new file, to the disk; gives its sha256."""
-    with open(path, "xb", buffering=0) as file:
+    with open(path, "xb") as file:  # buffered: it takes all that it is given, or raises
         hashing = Hashing(file)
         write(hashing)
+        file.flush()
         os.fsync(file.fileno())
     return hashing.hash.hexdigest()
 
@@ -105,8 +105,8 @@ def put(path: Path, write: Any) -> str:
 def read(path: str | os.PathLike) -> Saved:
     """(graph, meta, name -> array) of a folder that `write` made; raises GraphFormatError for anything else.
 
-    Takes at most 20 MB and ten times the size of the files. Where a process was killed while it saved, without the one
-    step that most systems have, the older graph is put back first.
+    Takes at most 20 MB and ten times the size of the files. Nothing in the folder changes: if a process was killed
+    while it moved files one by one, the copies that it kept are read.
     """
     path = files.absolute(files.place(path, "load_graph", 'flow.load_graph("1/model")', GraphFormatError))
     for tries in range(TRIES):
@@ -114,7 +114,6 @@ def read(path: str | os.PathLike) -> Saved:
         try:
             return read_once(path)
         except GraphFormatError:
-            atomic.sweep(path)
             if tries == TRIES - 1 or (standing(path) == before and not moving(path)):
                 raise
         time.sleep(0.01 * (tries > 1))  # another process saves it just now
@@ -131,7 +130,7 @@ def read_once(path: Path) -> Saved:
                    free=f"{free:,} bytes")
         budget = ROOM + TIMES * sum(sizes.values())
         meta = read_meta(path, opened[META])
-        check_hashes(path, meta, opened)
+        check_hashes(path, meta, opened, stack)
         with judging(path / GRAPH):
             lines = Lines(opened[GRAPH], budget)
             graph = lines.data()
@@ -224,17 +223,28 @@ def check_format(data: Any, file: Path) -> None:
                "a newer minflow", version=data["version"])
 
 
-def check_hashes(path: Path, meta: dict[str, Any], opened: dict[str, BinaryIO]) -> None:
-    """Are all three the files that were saved together?"""
+def check_hashes(path: Path, meta: dict[str, Any], opened: dict[str, BinaryIO], stack: ExitStack) -> None:
+    """Refuse files that were not saved together. Copies that a save kept, in the place of moved files, are opened."""
     plain = dumps({name: x for name, x in meta.items() if name != "sha256"}, "", indent=1)
     got = {META: hashlib.sha256(plain.encode()).hexdigest()}
     for name in (GRAPH, WEIGHTS):
-        got[name] = hashlib.file_digest(cast(Any, opened[name]), "sha256").hexdigest()
-        opened[name].seek(0)
+        got[name] = digest(opened[name])
+        if got[name] != meta["sha256"][name]:
+            with suppress(OSError):
+                copy = stack.enter_context(files.opened(atomic.kept(path, name, opened[META]), links=False))
+                if digest(copy) == meta["sha256"][name]:
+                    opened[name], got[name] = copy, meta["sha256"][name]
     if wrong := [name for name in SAVED_GRAPH if got[name] != meta["sha256"][name]]:
         listed = {name: f"{got[name][:16]}..., saved was {meta['sha256'][name][:16]}..." for name in wrong}
         refuse(f"{path}: the sha256 of {' and '.join(wrong)} differs: not what was saved together", "save the graph or "
                "copy the whole folder again; was it edited, or one file of it taken from another folder?", **listed)
+
+
+def digest(file: BinaryIO) -> str:
+    """The sha256 of an open file, which is then at its beginning again."""
+    result = hashlib.file_digest(cast(Any, file), "sha256").hexdigest()
+    file.seek(0)
+    return result
 
 
 def read_weights(path: Path, file: BinaryIO, budget: int) -> dict[str, np.ndarray]:

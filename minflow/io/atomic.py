@@ -1,116 +1,101 @@
-"""Write a file or a folder all or nothing: under a hidden name beside it, to the disk, and then in place by renaming.
+"""Write a folder all or nothing: beside its place, to the disk, and then in place in one step.
 
-Whoever reads the path sees the old one or the new one, whole, even if the process is killed or the disk is full. What a
-killed process left is removed by the next save into the same folder, under whatever name.
-Knows nothing of what is written. Read next: `temporary.py`, whose hidden names they are; `container.py`.
+There is no recovery journal: nothing that a killed process left decides what is deleted or moved later. Systems without
+such a step move the files one by one, while hidden copies keep the older files readable: `kept` names them by the hash
+of the file that is moved last, so a reader can verify them. Read next: `core/files/atomic.py`, which writes a file;
+`container.py`.
 """
 
 from __future__ import annotations
 
 import errno
-import json
+import hashlib
 import os
+import re
 import shutil
 import stat
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
+from ..core.files.atomic import replace as replace
+from ..core.files.atomic import resolved as resolved
+from ..core.files.atomic import sync_folder as sync_folder
+from ..core.files.atomic import write as write
 from ..core.base.locks import alone
-from .files import status
-from .temporary import TEMPORARY, dead, remove, temporary
+from ..core.files.temporary import TEMPORARY, private
+from ..core.files.temporary import sweep as sweep
 
-LIST = ".moving.tmp"  # in the hidden folder of `new_folder`: what will be moved out of it
-OLD = ".old.tmp"  # beside LIST: what was there before, until all is moved
-
-
-def replace(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Make `path` hold what `write(file)` writes. Raises OSError, or what `write` raises; then nothing has changed.
-
-    A link stays a link, to the new file; a file keeps its mode and, where we may give it away, its owner.
-    """
-    path = Path(os.path.realpath(path))
-    sweep(path.parent)
-    old = status(path)
-    if old is not None and stat.S_ISDIR(old.st_mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-    if old is not None and not os.access(path, os.W_OK):  # the folder would allow it; who protected the file would not
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    mode = 0o666 if old is None else stat.S_IMODE(old.st_mode)
-    with temporary(path.parent) as beside:
-        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode | 0o200), "wb", buffering=0) as file:
-            if old is not None and hasattr(os, "fchown"):  # Windows has fchmod, from Python 3.13 on, but no owners
-                with suppress(OSError):
-                    os.fchown(file.fileno(), old.st_uid, old.st_gid)
-                os.fchmod(file.fileno(), mode)
-            write(file)
-            os.fsync(file.fileno())
-        os.replace(beside, path)
-    sync_folder(path.parent)
+KEPT = re.compile(r"\.minflow\.[0-9a-f]{32}\.(.+)\.old", re.DOTALL)
+PATIENCE = 10  # seconds to wait for other processes that save beside
+NOT_IN_ONE_STEP = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EBUSY, errno.EXDEV, errno.EPERM, errno.EACCES}
+TAKEN = {errno.EEXIST, errno.ENOTEMPTY}
 
 
 def new_folder(path: Path, fill: Callable[[Path], None], last: str, over: Collection[str] = ()) -> None:
-    """Make the folder `path`, which is not there or empty, hold what `fill(folder)` writes; the entry `last` comes
+    """Make the folder `path`, which is missing or empty, contain what `fill(folder)` writes; the entry `last` comes
     last.
 
-    A new folder is written beside its place, and renamed. One that is there keeps its identity (it may be a mount, or
-    someone's working directory): what is written inside of it moves up at the end. Raises as `replace` does.
-    over: the files that an older one of the same kind has. It is exchanged with the new one in one step, where the
-    system can and it is no such place; else they move aside for the new ones, and what a killed process has moved is
-    moved back by the next `sweep` of the folder. Anything else that is there raises FileExistsError.
+    over: the file names of an older folder of the same kind, which goes. `last` must differ wherever another one of
+    them does. Anything else in the folder raises FileExistsError. Raises as `replace` does.
+    A folder that must keep its place (a mount, or the working directory) gets the new files one by one.
     """
-    old = settled(path, over)
-    inside = old is not None and (not old or stays(path))
+    path = resolved(path)
+    inside = old_files(path, over) is not None and stays(path)
     parent = path if inside else path.parent
     parent.mkdir(parents=True, exist_ok=True)
+    sweep(path)
     sweep(parent)
-    with temporary(parent) as stage:
-        stage.mkdir()
-        fill(stage)
-        if inside:
-            move_up(stage, path, last, over)
-        elif not renamed(stage, path, over) and not exchanged(stage, path, over):
-            within = path / stage.name
-            os.rename(stage, within)
-            try:
-                move_up(within, path, last, over)
-            except BaseException:
-                remove(within)
-                raise
+    with private(parent) as new:
+        fill(new)
+        with alone(path.parent, PATIENCE) as free:
+            if inside or not placed(new, path, over):
+                if not free:  # two that move files into one folder would mix them
+                    raise OSError(errno.EBUSY, "another process is saving beside it, and does not end")
+                move_in(new, path, last, over)
     sync_folder(parent)
 
 
-def settled(path: Path, over: Collection[str]) -> list[str] | None:
-    """The files of the folder, once nothing of a killed process is there; None if there is no folder."""
-    if not path.is_dir():
-        return None
-    sweep(path)
-    return old_files(path, over)
+def old_files(path: Path, over: Collection[str]) -> list[str] | None:
+    """The names of all files of the folder `path`: all of `over`, or none; None if there is no folder.
+
+    Raises FileExistsError for a folder with other contents. One that another process exchanges meanwhile is looked at
+    again: its files are deleted while they are listed.
+    """
+    while True:
+        before = identity(path)
+        try:
+            return judged(path, over)
+        except FileNotFoundError:
+            if before is None:
+                return None
+            if identity(path) == before:
+                raise
+        except OSError:
+            if identity(path) == before:
+                raise
 
 
-def renamed(stage: Path, path: Path, over: Collection[str]) -> bool:
-    """Give a new folder its name; False if another of its kind has it already."""
-    if over and path.is_dir() and old_files(path, over):
-        return False
+def identity(path: Path) -> tuple[int, ...] | None:
     try:
-        os.rename(stage, path)
+        found = os.stat(path)
     except OSError:
-        if over and path.is_dir() and old_files(path, over):  # of another process, a moment ago
-            return False
-        raise
-    return True
+        return None
+    return found.st_dev, found.st_ino, found.st_mtime_ns
 
 
-def old_files(path: Path, over: Collection[str]) -> list[str]:
-    """The files in a folder that `new_folder` may take away: all of `over`, or none. Raises OSError for others."""
+def judged(path: Path, over: Collection[str]) -> list[str]:
     names = [name for name in sorted(os.listdir(path)) if not TEMPORARY.fullmatch(name)]
-    strange = [name for name in names if name not in over or not stat.S_ISREG(os.lstat(path / name).st_mode)]
+    files = [name for name in names if stat.S_ISREG(os.lstat(path / name).st_mode)]
+    copies = [name for name in files if over and KEPT.fullmatch(name)]
+    strange = [name for name in names if name not in copies and (name not in over or name not in files)]
+    names = [name for name in names if name not in copies]
     if not strange and names and len(names) < len(over):
         strange = names
     if strange:
         raise FileExistsError(errno.EEXIST, f"the folder holds {shown(strange)}, which would be lost")
-    for name in ("", *names):  # the folder around it may allow more; who protected this one would not
+    for name in ("", *names):  # the folder around it may allow more than this one, which is protected
         if not os.access(path / name, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path / name))
     return names
@@ -121,7 +106,8 @@ def shown(names: list[str]) -> str:
 
 
 def stays(path: Path) -> bool:
-    """Must the folder keep its place? A mount, where this process works, or where the one around it is protected."""
+    """True if the folder must keep its place: it is a mount, contains the working directory, or its parent is
+    protected."""
     try:
         here = Path.cwd()
     except FileNotFoundError:
@@ -130,32 +116,64 @@ def stays(path: Path) -> bool:
 
 
 def like(new: Path, old: Path) -> None:
-    """Give a new file or folder the mode of the old one and, where we may give it away, its owner."""
+    """Give a new file or folder the mode and attributes of the old one and, if we may give it away, its owner."""
     before = os.stat(old)
     if hasattr(os, "chown"):
         with suppress(OSError):
             os.chown(new, before.st_uid, before.st_gid)
     os.chmod(new, stat.S_IMODE(before.st_mode))
+    for name in os.listxattr(old) if hasattr(os, "listxattr") else ():  # access lists, for one
+        with suppress(OSError):
+            os.setxattr(new, name, os.getxattr(old, name))
 
 
-def exchanged(stage: Path, path: Path, over: Collection[str]) -> bool:
-    """Put a new folder in the place of an older one, which goes; False where the system cannot in one step."""
-    for name in ("", *old_files(path, over)):
-        like(stage / name, path / name)
-    sync_folder(stage)
-    if not exchange(stage, path):
+def placed(new: Path, path: Path, over: Collection[str]) -> bool:
+    """Put the new folder in place in one step; False if the system cannot."""
+    while True:
+        names = old_files(path, over)
+        try:
+            if names is not None:
+                if any(map(TEMPORARY.fullmatch, os.listdir(path))):  # another process moves files into it
+                    return False
+                for name in ("", *names):
+                    like(new / name, path / name)
+                sync_folder(new)
+            if names:
+                return exchanged(new, path, over)
+            if names is not None and os.name == "nt":  # where a rename never replaces
+                os.rmdir(path)
+            os.rename(new, path)
+            return True
+        except OSError as error:
+            if names is not None and error.errno in NOT_IN_ONE_STEP:
+                return False
+            # Without locks, another process may have saved there a moment ago.
+            if not over or error.errno not in TAKEN | {errno.ENOENT} or not new.is_dir() or not path.is_dir():
+                raise
+
+
+def exchanged(new: Path, path: Path, over: Collection[str]) -> bool:
+    """Put a new folder in the place of an older one, whose files are deleted; False if the system cannot in one step.
+    """
+    if not exchange(new, path):
         return False
     try:
-        old_files(stage, over)  # what came into it since it was judged is not ours
+        names = judged(new, over)  # again: files of others may have come into it meanwhile
     except OSError:
-        exchange(stage, path)
+        exchange(new, path)
         raise
-    shutil.rmtree(stage, ignore_errors=True)
+    drop_copies(new)
+    for name in names:
+        with suppress(OSError):
+            os.unlink(new / name)
+    for name in os.listdir(new):  # and even since
+        with suppress(OSError):
+            os.rename(new / name, path / name)
     return True
 
 
 def exchange(a: Path, b: Path) -> bool:
-    """Let two folders change places in one step; False where the system or the place cannot."""
+    """Let two folders change places in one step; False if the system or the file system cannot."""
     import ctypes
 
     library: Any = ctypes.CDLL(None, use_errno=True) if os.name == "posix" else None
@@ -167,85 +185,57 @@ def exchange(a: Path, b: Path) -> bool:
     else:
         return False
     number = ctypes.get_errno()
-    if result and number not in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EBUSY, errno.EXDEV, errno.EPERM):
+    if result and number not in NOT_IN_ONE_STEP:
         raise OSError(number, os.strerror(number))
     return not result
 
 
-def move_up(stage: Path, path: Path, last: str, over: Collection[str] = ()) -> None:
-    """All entries of `stage` into `path` around it. A list of them tells the next save what to take back, were we
-    killed."""
-    names = sorted(os.listdir(stage), key=lambda name: (name == last, name))
-    with open(stage / LIST, "x", encoding="utf-8") as file:
-        json.dump({name: os.lstat(stage / name).st_ino for name in names}, file)
-        file.flush()
-        os.fsync(file.fileno())
-    (stage / OLD).mkdir()
-    sync_folder(stage)
-    with alone(path):
-        try:
-            for name in old_files(path, over):
-                os.rename(path / name, stage / OLD / name)
-            for name in names:
-                os.rename(stage / name, path / name)
-        except BaseException:
-            take_back(stage)
-            raise
-        sync_folder(path)
-    shutil.rmtree(stage / OLD, ignore_errors=True)  # first: where there is no list, there is nothing to put back
-    shutil.rmtree(stage, ignore_errors=True)
-
-
-def take_back(stage: Path) -> None:
-    """Remove from around `stage` what was moved out of it, unless all was, and put back what was there before.
-
-    A name alone is not believed, it must be that very entry: somebody else may have put the list there.
-    """
+def move_in(new: Path, path: Path, last: str, over: Collection[str]) -> None:
+    """Move all entries of `new` into the folder `path`. Until `last` is moved, `kept` names copies of the older files;
+    a reader that verifies them against the older `last` sees the old folder or the new one, whole."""
+    names = old_files(path, over) or []
+    copies = {}
+    for name in names:
+        if name != last:
+            with open(path / last, "rb") as file:
+                copies[name] = kept(path, name, file)
+            if not os.path.lexists(copies[name]):  # there after a killed save of this state
+                duplicate(path / name, copies[name])
+    sync_folder(path)
+    entries = sorted(os.listdir(new), key=lambda name: (name == last, name))
     try:
-        names = json.loads((stage / LIST).read_text(encoding="utf-8"))
-        if any(os.path.lexists(stage / name) for name in names):
-            for name, number in names.items():
-                entry = stage.parent / name
-                if entry.parent == stage.parent and os.path.lexists(entry) and os.lstat(entry).st_ino == number:
-                    remove(entry)
-            for name in os.listdir(stage / OLD) if not os.path.islink(stage / OLD) else ():
-                if not os.path.lexists(stage.parent / name):
-                    os.rename(stage / OLD / name, stage.parent / name)
-            (stage / LIST).unlink()
-    except (OSError, ValueError, TypeError, AttributeError):  # nothing was moved, or it is no list of ours
-        pass
+        for name in entries:
+            os.replace(new / name, path / name)
+    except BaseException:
+        if os.path.lexists(new / last):
+            for name in entries:
+                if not os.path.lexists(new / name):
+                    os.replace(*((copies[name], path / name) if name in copies else (path / name, new / name)))
+            drop_copies(path)
+        raise
+    sync_folder(path)
+    drop_copies(path)
 
 
-def sync_folder(folder: Path) -> None:
-    """Make a rename in `folder` outlast a power cut, where the system can."""
+def kept(path: Path, name: str, last: BinaryIO) -> Path:
+    """Where the copy of the file `name` is while another process moves files in the folder: named by the contents of
+    the folder's last file, open, against which a reader must verify it."""
+    last.seek(0)
+    return path / f".minflow.{hashlib.file_digest(cast(Any, last), 'sha256').hexdigest()[:32]}.{name}.old"
+
+
+def drop_copies(path: Path) -> None:
+    """Delete the copies of a finished save. The folder is ours: `judged` found nothing else in it."""
+    for name in os.listdir(path):
+        if KEPT.fullmatch(name):
+            with suppress(OSError):
+                os.unlink(path / name)
+
+
+def duplicate(file: Path, copy: Path) -> None:
+    """Give a file a second name or, where the file system has none, copy it."""
     try:
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError:  # a system that cannot open folders
-        return
-    try:
-        os.fsync(handle)
-    except OSError:  # a file system that cannot sync folders
-        pass
-    finally:
-        os.close(handle)
-
-
-def sweep(folder: Path) -> None:
-    """Remove what processes of this machine left in `folder` when they died, whatever it was to become."""
-    if not dead(folder):
-        return
-    with alone(folder):
-        for name in dead(folder):
-            if not os.path.islink(folder / name):
-                take_back(folder / name)
-            if not waiting(folder / name):
-                remove(folder / name)
-
-
-def waiting(stage: Path) -> bool:
-    """Are there files that could not be put back, where the folder may not be written, say?"""
-    try:
-        names = json.loads((stage / LIST).read_text(encoding="utf-8"))
-        return any(os.path.lexists(stage / name) for name in names) and bool(os.listdir(stage / OLD))
-    except (OSError, ValueError, TypeError):
-        return False
+        os.link(file, copy)
+    except OSError:
+        with open(file, "rb") as source:
+            replace(copy, lambda out: shutil.copyfileobj(source, out))

@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
+from ..core.files.atomic import advice, left_as
 from ..core.base.errors import CheckpointError
 from ..core.spec import Device, spec_of
 from ..core.tensor import Tensor
@@ -43,7 +44,7 @@ def save(obj: Any, path: str | os.PathLike | BinaryIO, dynamic: Any = None) -> N
     structure = json.dumps({"version": VERSION, "tree": tree}, separators=(",", ":"), ensure_ascii=False)
     if stream is not None:
         return streams.write(stream, lambda out: container.write(out, writer.arrays, structure))
-    file = path
+    file, created = path, False
     try:
         if not path.suffix:
             if os.path.lexists(path) and not os.path.isdir(path):
@@ -56,12 +57,16 @@ def save(obj: Any, path: str | os.PathLike | BinaryIO, dynamic: Any = None) -> N
             if os.path.isfile(path / files.GRAPH):
                 fail(CheckpointError, f"save: {path} holds a saved graph", "another folder; or remove this one first",
                      path=str(path))
+            created = not os.path.isdir(path)
             path.mkdir(exist_ok=True)
             file = path / INSIDE
         atomic.replace(file, lambda out: container.write(out, writer.arrays, structure))
     except OSError as error:
-        old = "unchanged" if os.path.isfile(file) else "there is none"
-        refuse_unwritten(error, file, sum(array.nbytes for array in writer.arrays.values()), advice(path), old_file=old)
+        if created:
+            with suppress(OSError):
+                path.rmdir()
+        size = sum(array.nbytes for array in writer.arrays.values())
+        refuse_unwritten(error, file, size, advice(path), old_file=left_as(file))
 
 
 def refuse_unwritten(error: OSError, path: Path, size: int, hint: str, **values: str) -> NoReturn:
@@ -82,15 +87,6 @@ def number_objects(tree: Any, numbers: dict[int, int]) -> None:
             return
         for entry in tree:
             number_objects(entry, numbers)
-
-
-def advice(path: Path) -> str:
-    folder = path.parent
-    if not os.path.isdir(folder):
-        return f'make the folder first: os.makedirs("{folder}")'
-    if os.path.isdir(path) and path.suffix:
-        return f"{path} is a folder: another name"
-    return f"look whether {folder} has room (df -h) and may be written"
 
 
 def load(path: str | os.PathLike | BinaryIO, map_location: Any) -> Any:

@@ -7,7 +7,9 @@ Format: https://github.com/huggingface/safetensors#format. Read next: `checkpoin
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import io
 import json
 import math
 import os
@@ -149,9 +151,15 @@ def write(file: BinaryIO, arrays: Mapping[str, np.ndarray], structure: str | Non
 
 
 def put(file: BinaryIO, data: Any) -> None:
+    """Write all of the data into an open file, which may be a raw one that takes less at a time. Raises OSError."""
     rest = memoryview(data)
     while rest:
-        rest = rest[file.write(rest) :]
+        written = file.write(rest)
+        if written is None and not isinstance(file, io.IOBase):  # a class of the user's that does not count
+            return
+        if not written:
+            raise OSError(errno.EIO, "the open file takes no more bytes")
+        rest = rest[written:]
 
 
 # ---- reading -----------------------------------------------------------------------------------------------------

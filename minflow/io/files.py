@@ -11,12 +11,13 @@ import stat
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
+from ..core.files.atomic import KINDS as KINDS
+from ..core.files.atomic import status as status
 from ..core.base.errors import CheckpointError, FormatError
 from ..core.where import here
 
 # The files of a saved graph; a folder that has them all is one. What is computed, its numbers, what it is and hashes.
 SAVED_GRAPH = GRAPH, WEIGHTS, META = "graph.json", "weights.safetensors", "meta.json"
-KINDS = {stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket"}
 
 
 def place(path: Any, what: str, example: str, error: type[FormatError] = CheckpointError) -> Path:
@@ -50,21 +51,11 @@ def absolute(path: Path) -> Path:
         return path
 
 
-def status(path: str | os.PathLike) -> os.stat_result | None:
-    """What is there, links followed, or None if nothing is. Raises OSError for all but a plain file and a folder."""
-    try:
-        result = os.stat(path)
-    except FileNotFoundError:
-        return None
-    if not stat.S_ISREG(result.st_mode) and not stat.S_ISDIR(result.st_mode):
-        raise OSError(errno.EINVAL, f"it is {KINDS.get(stat.S_IFMT(result.st_mode), 'something else')}, not a file")
-    return result
-
-
-def opened(path: str | os.PathLike) -> BinaryIO:
-    """A plain file, open to be read. Raises OSError for all else, without waiting."""
+def opened(path: str | os.PathLike, links: bool = True) -> BinaryIO:
+    """A plain file, open to be read. links: True to follow links. Raises OSError for all else, without waiting."""
     status(path)
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    flags |= 0 if links else getattr(os, "O_NOFOLLOW", 0)
     file = open(os.open(path, flags), "rb")  # os.open, because `open` alone waits for whoever writes into a pipe
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # put there since
         file.close()

@@ -6,23 +6,30 @@ What is read from one goes through a file of its own, so that each check of `loa
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-from ..core.base.errors import CheckpointError
+from ..core.base.errors import CheckpointError, MinflowError
 from ..core.where import here
 
 
-def write(stream: Any, put: Callable[[BinaryIO], None]) -> None:
-    """Write into an open file, where it stands. Raises CheckpointError if it takes no bytes."""
+def write(stream: Any, put: Callable[[BinaryIO], None], what: str = "save",
+          error_class: type[MinflowError] = CheckpointError, example: str = "model.safetensors") -> None:
+    """Write into an open file, at its position. Raises an error of that class if it does not take the bytes.
+
+    what: the call that writes.  example: a file name for the hint.
+    """
     try:
         stream.write(b"")
         put(stream)
+        if isinstance(stream, io.BufferedWriter | io.BufferedRandom):  # a full disk shows now, not at its end
+            stream.flush()
     except (OSError, TypeError, ValueError) as error:
-        raise CheckpointError("save: the open file cannot be written", values={"file": stream, "reason": error},
-                              where=here(), hint='open("model.safetensors", "wb"), or io.BytesIO()') from error
+        raise error_class(f"{what}: the open file cannot be written", values={"file": stream, "reason": error},
+                          where=here(), hint=f'open("{example}", "wb"), or io.BytesIO()') from error
 
 
 def copy(stream: Any, folder: str) -> str:

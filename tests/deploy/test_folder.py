@@ -203,7 +203,7 @@ def test_full_disk(old, monkeypatch, after, way):
     whole(old, 1 if after < 5 else 2)
 
 
-@pytest.mark.parametrize("name", ["fsync", "rename", "mkdir"])
+@pytest.mark.parametrize("name", ["fsync", "replace", "mkdir"])
 def test_failing_calls(old, monkeypatch, name, way):
     def fail(*args, **kwargs):
         raise OSError(errno.EIO, os.strerror(errno.EIO))
@@ -214,7 +214,7 @@ def test_failing_calls(old, monkeypatch, name, way):
     except CheckpointError as error:
         assert "Input/output error" in str(error) and error.values["old graph"] == "unchanged"
     monkeypatch.undo()
-    whole(old, 2 if name == "rename" and way == "in one step" else 1)
+    whole(old, 2 if name == "replace" and way == "in one step" else 1)
 
 
 def test_who_protected_it_meant_it(old, monkeypatch, way):

@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 
 import minflow as flow
+from minflow.core.files import temporary
 from minflow.core.base.errors import CheckpointError
-from minflow.io import atomic, container, temporary
+from minflow.io import atomic, container
 from tests.measuring import peak
 
 TOP = Path(__file__).parent.parent.parent
@@ -111,18 +112,22 @@ def test_unwritable_whoever_asks(tmp_path):
 def test_stale_temporaries_are_swept(old):
     dead = subprocess.Popen([sys.executable, "-c", "pass"])
     dead.wait()
-    folder, here = old.parent, temporary.host()
-    stale = [f".minflow.{here}.{dead.pid}.0123abcd.tmp", f".x.safetensors.{here}.{os.getpid()}.0123abcd.tmp",
-             f".y.safetensors.{here}.{dead.pid}.0123abcd.tmp"]
+    folder, here, random = old.parent, temporary.host(), "0123456789abcdef"
+    stale = [f".minflow.{here}.{dead.pid}.{random}.tmp", f".minflow.{here}.{os.getpid()}.{random}.tmp"]
     others = [
-        f".x.safetensors.{here}.{os.getppid()}.0123abcd.tmp",
-        f".x.safetensors.00000000.{dead.pid}.0123abcd.tmp",
-        f"y.{here}.{dead.pid}.0123abcd.tmp",
+        f".minflow.{here}.{os.getppid()}.{random}.tmp",
+        f".minflow.00000000.{dead.pid}.{random}.tmp",
+        f".minflow.{here}.{dead.pid}.0123abcd.tmp",
+        f".x.safetensors.{here}.{dead.pid}.{random}.tmp",
         ".x.safetensors.tmp",
     ]
     for name in stale + others:
         (folder / name).write_bytes(b"half")
-    (folder / f".minflow.{here}.{dead.pid}.4567abcd.tmp" / "w").mkdir(parents=True)
+    for number in "12":  # a killed process left its folder before and after it put the inner one in place
+        outer = folder / stale[0].replace(random, number * 16)
+        outer.mkdir(0o700)
+        if number == "1":
+            (outer / outer.name / "w").mkdir(parents=True)
     flow.save({"w": flow.zeros(4)}, old)
     assert sorted(f.name for f in folder.iterdir()) == sorted([*others, old.name])
 

@@ -24,7 +24,7 @@ from minflow.io import atomic
 
 top, form = Path(sys.argv[1]), sys.argv[2]
 OURS = os.path.dirname(flow.__file__)
-ROOMS = tuple(os.path.join(OURS, room) for room in ("io", "job", "deploy/folder.py"))
+ROOMS = tuple(os.path.join(OURS, room) for room in ("core/files", "io", "job", "deploy/folder.py"))
 if form == "graph by moving files":
     atomic.exchange = lambda a, b: False
 
@@ -108,7 +108,7 @@ while True:
         path = folder / "y"
     save(path, 3)
     assert load(path) == 3
-    names = [name for name in tree(folder) if ".tmp" in name]
+    names = [name for name in tree(folder) if ".minflow" in name]
     assert not names, (line, names)
     if done:
         break

@@ -3,6 +3,7 @@
 import errno
 import os
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -11,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from minflow.core.files import temporary
 from minflow.core.base.errors import CheckpointError
 from minflow.core.spec import as_dtype
-from minflow.io import temporary
 from minflow.job.saving import folder
 from minflow.job.saving.folder import FileVariable, meta_text, parse, variables_in, write
 from tests.measuring import peak
@@ -48,7 +49,7 @@ def test_layout(saved):
 def test_round_trip(tmp_path, there):
     if there:
         (tmp_path / "m").mkdir()
-    before = (tmp_path / "m").stat().st_ino if there else None
+        (tmp_path / "m").chmod(0o710)
     write(tmp_path / "m", ARRAYS, "save")
     found = variables_in(tmp_path / "m")
     assert list(found) == sorted(ARRAYS)
@@ -57,16 +58,18 @@ def test_round_trip(tmp_path, there):
         assert np.array_equal(back, array) and back.dtype == array.dtype == found[name].dtype.np
         assert found[name].shape == array.shape and back.flags.writeable
     assert [p.name for p in tmp_path.iterdir()] == ["m"]
-    assert before in (None, (tmp_path / "m").stat().st_ino)  # an empty folder keeps its identity
+    assert not there or stat.S_IMODE((tmp_path / "m").stat().st_mode) == 0o710
 
 
 def test_the_mark_comes_last(tmp_path, monkeypatch):
-    """Where an empty folder is filled, a reader that comes in between sees that it is not finished."""
-    seen, rename = [], os.rename
-    monkeypatch.setattr(os, "rename", lambda a, b: (seen.append(Path(b).name), rename(a, b)))
+    """A folder that must keep its place is filled entry by entry; a reader meanwhile sees that it is not finished."""
+    seen, replace = [], os.replace
+    monkeypatch.setattr(os, "replace", lambda a, b: (seen.append(Path(b).name), replace(a, b)))
     (tmp_path / "m").mkdir()
+    before = (tmp_path / "m").stat().st_ino
+    monkeypatch.chdir(tmp_path / "m")
     write(tmp_path / "m", {"a": ARRAYS["step"], "z": ARRAYS["step"]}, "save")
-    assert seen == ["a", "z", "snapshot_done"]
+    assert seen == ["a", "z", "snapshot_done"] and (tmp_path / "m").stat().st_ino == before
 
 
 def test_working_directory(tmp_path, monkeypatch):
@@ -251,30 +254,32 @@ def test_full_disk(tmp_path, monkeypatch, there, after):
     monkeypatch.setattr(folder, "put", full)
     with pytest.raises(CheckpointError, match="(?s)No space left.*8 variables.*nothing.*df -h"):
         write(tmp_path / "m", ARRAYS, "save")
-    assert [str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*")] == ["m"] * there
+    assert [str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*")] == ["m"] * bool(there)
 
 
-@pytest.mark.parametrize("there", [False, True])
-@pytest.mark.parametrize(("name", "after"), [("rename", 0), ("rename", 2), ("fsync", 3), ("mkdir", 0)])
+@pytest.mark.parametrize("there", [False, True, "the working directory"])
+@pytest.mark.parametrize(("name", "after"), [("rename", 0), ("replace", 0), ("replace", 2), ("fsync", 3), ("mkdir", 0)])
 def test_interrupted(tmp_path, monkeypatch, there, name, after):
     """An interrupt at any of its system calls leaves nothing behind."""
     calls, real = [], getattr(os, name)
 
     def stop(*args, **kwargs):
         calls.append(args)
-        if len(calls) > after:
+        if len(calls) == after + 1:
             raise KeyboardInterrupt
         return real(*args, **kwargs)
 
     if there:
         (tmp_path / "m").mkdir()
+    if there == "the working directory":
+        monkeypatch.chdir(tmp_path / "m")
     monkeypatch.setattr(os, name, stop)
-    if name == "rename" and after and not there:
-        return write(tmp_path / "m", ARRAYS, "save")  # one rename is all it takes
+    if name == ("rename" if there == "the working directory" else "replace"):
+        return write(tmp_path / "m", ARRAYS, "save")  # it is done by the other one
     with pytest.raises(KeyboardInterrupt):
         write(tmp_path / "m", ARRAYS, "save")
     monkeypatch.undo()
-    assert [str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*")] == ["m"] * there
+    assert [str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*")] == ["m"] * bool(there)
 
 
 def test_killed(tmp_path):
@@ -307,7 +312,7 @@ while True:
 
 
 def test_temporary_of_the_living_stays(tmp_path):
-    mine = tmp_path / f".m.{temporary.host()}.{os.getppid()}.00000000.tmp"
+    mine = tmp_path / f".minflow.{temporary.host()}.{os.getppid()}.0123456789abcdef.tmp"
     mine.mkdir()
     write(tmp_path / "m", {"w": ARRAYS["step"]}, "save")
     assert mine.is_dir()

@@ -156,6 +156,10 @@ class OptimError(MinflowError, ValueError):
     """An optimizer or scheduler set up in the wrong way."""
 
 
+class FileError(MinflowError, OSError):
+    """A file that cannot be written: the disk is full, or the folder is protected."""
+
+
 class FormatError(MinflowError, ValueError):
     """A file that is not what it should be."""
 

@@ -308,7 +308,6 @@ def owners_of(parts: list[str], names: set[str]) -> Iterator[str]:
 def write(path: Path, arrays: Mapping[str, np.ndarray], what: str) -> None:
     """Make the folder `path` hold these arrays, whole, or raise CheckpointError and leave it as it was."""
     check_names(list(arrays), what)
-    path = Path(os.path.realpath(path))
     size = sum(array.nbytes for array in arrays.values())
     try:
         refuse_full(path, what)
@@ -339,10 +338,9 @@ def fill(stage: Path, arrays: Mapping[str, np.ndarray]) -> None:
 
 def put(file: Path, data) -> None:
     """Write a new file, to the disk."""
-    with open(file, "xb", buffering=0) as out:
-        at = 0
-        while at < len(data):
-            at += out.write(data[at:])
+    with open(file, "xb") as out:  # buffered: it takes all that it is given, or raises
+        out.write(data)
+        out.flush()
         os.fsync(out.fileno())
 
 
@@ -357,7 +355,7 @@ def entries(path: Path) -> list[str]:
 
 def refuse_full(path: Path, what: str) -> None:
     """A checkpoint never goes over something that is there; but what a killed save left is removed."""
-    if not os.path.lexists(path):
+    if not os.path.exists(path):
         return
     if not os.path.isdir(path):
         refuse(f"{what}: {path} is a file, and a checkpoint is a folder", "another name", path=path)

@@ -384,7 +384,7 @@ def variables_of(place: Path, what: str) -> dict[str, FileVariable] | FileVariab
         return FileVariable(place)
     names = folder.entries(place)
     if DONE not in names and any(map(folder.temporary, names)):  # part of them lies in it
-        hint = "another checkpoint; the next save into this folder removes what is left"
+        hint = "another checkpoint; remove what is in this folder before the next save into it"
         refuse(f"{what}: the save into {place} did not finish", hint, folder=place, it_holds=some(names))
     variables = folder.variables_in(place)
     if not variables and DONE not in names:

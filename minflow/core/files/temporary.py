@@ -1,0 +1,151 @@
+"""Temporary files and folders: hidden names that tell the machine and the process, and the removal of dead ones.
+
+A name can be planted by anybody, so a temporary is removed only if this user made it: a plain file, or a private
+folder that contains nothing but a folder of its own name. Links are not followed.
+Knows nothing of what a temporary becomes. Read next: `atomic.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+import stat
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from ..base.locks import alone
+
+LIVE: set[str] = set()  # temporaries that this process is writing now
+TEMPORARY = re.compile(r"\.minflow\.([0-9a-f]{8})\.(\d{1,10})\.[0-9a-f]{16}\.tmp")  # (machine, process)
+NO_LINKS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+
+
+def host() -> str:
+    """This machine, in eight letters: a process id means something only there."""
+    return f"{zlib.crc32(os.uname().nodename.encode()) if hasattr(os, 'uname') else 0:08x}"
+
+
+@contextmanager
+def temporary(folder: Path) -> Iterator[Path]:
+    """An unused hidden name in `folder`. At the end a file of that name is removed, or the folder that `private` made.
+
+    The name does not contain the final name, which may be as long as the file system allows.
+    """
+    path = folder / f".minflow.{host()}.{os.getpid()}.{secrets.token_hex(8)}.tmp"
+    LIVE.add(path.name)
+    try:
+        yield path
+    finally:
+        LIVE.discard(path.name)
+        remove(path)
+
+
+@contextmanager
+def private(folder: Path) -> Iterator[Path]:
+    """A new folder to write into, which has the default mode, in a hidden one that is closed to other users.
+
+    Both have the same name: no other user can write into the outer one, so the inner one proves who made them.
+    """
+    with temporary(folder) as path:
+        path.mkdir(0o700)
+        with alone(path, wait=False):
+            (path / path.name).mkdir()
+            yield path / path.name
+
+
+def remove(path: Path) -> None:
+    """Remove a file that this user made, or a folder that `private` made; leave everything else alone."""
+    with suppress(OSError):
+        remove_at(path.name, None, path.parent)
+
+
+def remove_at(name: str, handle: int | None, folder: Path) -> None:
+    """The same for a name in an open folder. handle: its descriptor; None, on Windows, means the path `folder`."""
+    place = name if handle is not None else folder / name
+    found = os.stat(place, dir_fd=handle, follow_symlinks=False)
+    if hasattr(os, "geteuid") and found.st_uid != os.geteuid():
+        return
+    if stat.S_ISREG(found.st_mode):
+        os.unlink(place, dir_fd=handle)
+    elif stat.S_ISDIR(found.st_mode) and os.name == "nt":
+        shutil.rmtree(folder / name / name, ignore_errors=True)
+        os.rmdir(folder / name)
+    elif stat.S_ISDIR(found.st_mode):
+        opened = os.open(place, NO_LINKS, dir_fd=handle)
+        try:
+            now = os.fstat(opened)
+            if os.path.samestat(found, now) and not now.st_mode & 0o077 and os.listdir(opened) in ([], [name]):
+                shutil.rmtree(name, ignore_errors=True, dir_fd=opened)
+                os.rmdir(place, dir_fd=handle)
+        finally:
+            os.close(opened)
+
+
+def sweep(folder: Path) -> None:
+    """Remove the temporaries that processes of this user and this machine left in `folder` when they died."""
+    if not (names := dead(folder)):
+        return
+    handle = None
+    if os.name != "nt":
+        try:
+            handle = os.open(folder, NO_LINKS)
+        except OSError:  # a folder that can be listed no longer
+            return
+    try:
+        for name in names:
+            with suppress(OSError), alone(name if handle is not None else folder / name, False, handle) as free:
+                if free:
+                    remove_at(name, handle, folder)
+    finally:
+        if handle is not None:
+            os.close(handle)
+def dead(folder: Path) -> list[str]:
+    """Names of temporaries in a folder whose process has ended."""
+    try:
+        matches = [found for name in os.listdir(folder) if (found := TEMPORARY.fullmatch(name))]
+    except OSError:
+        return []
+    return [found[0] for found in matches if found[1] == host() and found[0] not in LIVE and not alive(int(found[2]))]
+
+
+def moving(folder: Path) -> bool:
+    """True if a live process is writing something in the folder now."""
+    try:
+        return bool({name for name in os.listdir(folder) if TEMPORARY.fullmatch(name)} - set(dead(folder)))
+    except OSError:
+        return False
+
+
+def alive(pid: int) -> bool:
+    """True if a process of this number runs, other than this one (whose temporaries are in LIVE)."""
+    if pid == os.getpid():
+        return False
+    if sys.platform == "win32":
+        return alive_on_windows(pid)
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        pass
+    return True
+
+
+def alive_on_windows(pid: int) -> bool:
+    """The same on Windows, where signal 0 is Ctrl-C: `os.kill` would stop the process."""
+    import ctypes
+
+    kernel = ctypes.WinDLL("kernel32", use_last_error=True)
+    kernel.OpenProcess.restype = ctypes.c_void_p
+    handle = ctypes.c_void_p(kernel.OpenProcess(0x1000, False, ctypes.c_ulong(pid)))  # 0x1000: limited information
+    if not handle:
+        return ctypes.get_last_error() != 87  # 87: there is no such process; else it may not be asked
+    code = ctypes.c_ulong()
+    kernel.GetExitCodeProcess(handle, ctypes.byref(code))
+    kernel.CloseHandle(handle)
+    return code.value == 259  # STILL_ACTIVE

@@ -170,7 +170,7 @@ def write(folder: Path) -> Path | None:
         return None
     text = page(folder).encode("utf-8", "replace")
     try:
-        atomic.replace(path, lambda file: file.write(text))
+        atomic.write(path, text)
     except OSError:
         return None
     return path

@@ -11,10 +11,10 @@ from __future__ import annotations
 import ctypes
 import functools
 import hashlib
+import io
 import json
 import os
 import sys
-import tempfile
 import zipfile
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -22,6 +22,8 @@ from pathlib import Path
 
 import llvmlite
 from llvmlite import binding
+
+from ..core.files import atomic
 
 ROOM = Path(__file__).parent
 PARTS = (0, 1)
@@ -141,17 +143,13 @@ def save(part: int, symbols: Mapping[str, str], code: bytes, needed: Iterable[st
     if target is None:
         return
     with suppress(OSError):  # a full disk, for one
-        with tempfile.NamedTemporaryFile(prefix="kernels-", suffix=".part", dir=target, delete=False) as file:
-            try:
-                with zipfile.ZipFile(file, "w") as archive:
-                    archive.writestr(CODE, code)
-                    archive.writestr(SYMBOLS, json.dumps(symbols))
-                    archive.writestr(NEEDED, json.dumps(sorted(needed)))
-            except BaseException:
-                os.unlink(file.name)
-                raise
-        os.chmod(file.name, 0o644)
-        os.replace(file.name, target / name_of(part))
+        file = io.BytesIO()
+        with zipfile.ZipFile(file, "w") as archive:
+            archive.writestr(CODE, code)
+            archive.writestr(SYMBOLS, json.dumps(symbols))
+            archive.writestr(NEEDED, json.dumps(sorted(needed)))
+        atomic.replace(target / name_of(part), lambda out: out.write(file.getvalue()))
+        os.chmod(target / name_of(part), 0o644)
         for old in ROOM.glob(f"__pycache__/kernels-{stamp()[:9]}*"):  # of files that have changed
             if stamp() not in old.name:
                 old.unlink(missing_ok=True)

@@ -15,10 +15,11 @@ from dataclasses import replace
 from typing import Any
 
 from ..core.base.errors import GraphError
+from ..core.files.atomic import advice, left_as
 from ..core.where import describe, fail, here, need, warn
 from ..deploy.program import Program, program_of
 from ..deploy.replay import LoadedGraph, saved_axes
-from ..io import atomic
+from ..io import atomic, container, streams
 from ..io.files import place
 from ..nn.graph import Graph as StaticGraph
 from ..nn.graph.graph import RunningGraph
@@ -233,12 +234,12 @@ def renamed(what: str, names: list[str], others: Sequence[str] | None) -> list[s
 def write(data: bytes, f: Any) -> None:
     """All or nothing; into an open file where it stands."""
     if hasattr(f, "write"):
-        f.write(data)
-        return
+        return streams.write(f, lambda file: container.put(file, data), "onnx.export", GraphError, "model.onnx")
     target = place(f, "onnx.export", 'flow.onnx.export(model, x, "model.onnx")', GraphError)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         atomic.replace(target, lambda file: file.write(data))
     except OSError as error:
-        fail(GraphError, f"onnx.export: cannot write: {error.strerror}", "a path that may be written",
-             path=str(target))
+        raise GraphError(f"onnx.export: {target} cannot be written: {error.strerror or error}", where=here(),
+                         values={"file": target, "size": f"{len(data):,} bytes", "old file": left_as(target)},
+                         hint=advice(target)) from error

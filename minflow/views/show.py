@@ -11,7 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..core.files.atomic import write
 from ..core.base.errors import DTypeError
+from ..core.where import here
 from . import BOXES
 from .draw.boxes import Diagram, diagram_of
 from .draw.dot import dot_text
@@ -86,15 +88,16 @@ class View:
         return render_svg(self.diagram)[0]
 
     def save(self, path: str | Path) -> None:
-        """Write the view to a file: the suffix says how (.svg, .dot, .txt, .html, and with Graphviz .png, .pdf)."""
+        """Write the view to a file: the suffix says how (.svg, .dot, .txt, .html, and with Graphviz .png, .pdf).
+
+        Raises FileError if it cannot be written; then an older file is unchanged.
+        """
         path = Path(path)
         kind = path.suffix[1:].lower()
         if kind == "png" and isinstance(self.record, ImagesRecord):
-            path.write_bytes(images_png(self.record))
-            return
+            return write(path, images_png(self.record), "save", here)
         if kind in ("png", "pdf"):
-            path.write_bytes(export(self.diagram, kind))
-            return
+            return write(path, export(self.diagram, kind), "save", here)
         forms = {
             "svg": lambda: self.svg,
             "dot": lambda: self.dot,
@@ -104,7 +107,7 @@ class View:
         if kind not in forms:
             raise DTypeError(f"a view cannot be saved as {path.name!r}",
                              hint="a name that ends in .svg, .dot, .txt, .html, .png or .pdf")
-        path.write_text(forms[kind](), encoding="utf-8")
+        write(path, forms[kind](), "save", here)
 
     def bundle(self) -> dict[str, str]:
         """mime type -> data."""

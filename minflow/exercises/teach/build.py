@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from ...io import atomic
 from .. import cells
 from . import notebook as nb
 from . import nbgrader, otter
@@ -41,7 +42,7 @@ def build(kind: str, folder: Path, lessons: Iterable[str] = ()) -> list[Path]:
             nb.write(file, notebook)
             written.append(file)
     if kind == "nbgrader" and not (config := folder / "nbgrader_config.py").exists():
-        config.write_text(nbgrader.CONFIG, encoding="utf-8")
+        atomic.write(config, nbgrader.CONFIG)
         written.append(config)
     return written
 

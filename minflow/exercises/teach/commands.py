@@ -112,10 +112,9 @@ def slides(options: argparse.Namespace) -> int:
 def written(command: str, files: dict[Path, str]) -> int:
     """Write the files, all or nothing each, and say which."""
     for path, text in files.items():
-        data = text.encode("utf-8", "replace")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            atomic.replace(path, lambda file, data=data: file.write(data))
+            atomic.write(path, text.encode("utf-8", "replace"))
         except OSError as error:
             return failed(command, error)
         print(path)

@@ -71,7 +71,7 @@ def write(path: Path, notebook: dict[str, Any]) -> None:
     written = [{**cell, "source": cell["source"].splitlines(keepends=True)} for cell in notebook["cells"]]
     text = json.dumps({**notebook, "cells": written}, indent=1, ensure_ascii=False) + "\n"
     path.parent.mkdir(parents=True, exist_ok=True)
-    atomic.replace(path, lambda file: file.write(text.encode("utf-8", "replace")))
+    atomic.write(path, text.encode("utf-8", "replace"))
 
 
 def cell(kind: str, source: str, name: str, **metadata: Any) -> dict[str, Any]:

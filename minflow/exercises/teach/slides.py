@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ... import course
+from ...io import atomic
 from . import build as building
 from . import notebook as nb
 
@@ -41,7 +42,7 @@ def write(name: str, path: Path | None = None, reveal: str | None = None, run: b
     text = page(notebook, title) if reveal is None else revealed(notebook, reveal)
     path = path or Path(f"{file.stem}.slides.html")
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
+    atomic.write(path, text)
     return path
 
 

@@ -10,6 +10,7 @@ import fnmatch
 from pathlib import Path
 
 from ...core.messages import invocation
+from ...io import atomic
 from .. import words
 from ..words import po
 from .gates import differences, glossary
@@ -37,7 +38,7 @@ def update(language: str, notebooks: Path, *names: str) -> list[Path]:
             text = po.write(merged(page.entries, page.texts, known), language)
             if not page.file.is_file() or page.file.read_text(encoding="utf-8") != text:
                 page.file.parent.mkdir(parents=True, exist_ok=True)
-                page.file.write_text(text, encoding="utf-8", newline="\n")
+                atomic.write(page.file, text)
                 changed.append(page.file)
     return changed
 
@@ -92,7 +93,7 @@ def build(language: str, notebooks: Path, folder: Path) -> list[Path]:
         if not any(part.startswith(".") for part in path.relative_to(notebooks).parts):
             place = folder / path.relative_to(notebooks)
             place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_bytes(content(path, path.read_bytes()))
+            atomic.write(place, content(path, path.read_bytes()))
             result.append(place)
     return result
 

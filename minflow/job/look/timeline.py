@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ...core.files.atomic import write
 from ...core.base.errors import JobError
 from ...core.where import here
 from ...views.html.page import picture_bundle
@@ -36,12 +37,12 @@ class Shown:
     verdict = property(lambda self: verdict(self.record), doc="What one learns from it, in a sentence or two.")
 
     def save(self, path: str | Path) -> None:
-        """Write the picture (.svg) or the text (.txt) to a file."""
+        """Write the picture (.svg) or the text (.txt) to a file. Raises FileError if it cannot be written."""
         path = Path(path)
         if path.suffix not in (".svg", ".txt"):
             what = f"a timeline cannot be saved as {path.name!r}"
             raise JobError(what, where=here(), hint="a name that ends in .svg or .txt")
-        path.write_text(self.svg if path.suffix == ".svg" else self.text + "\n", encoding="utf-8")
+        write(path, self.svg if path.suffix == ".svg" else self.text + "\n", "save", here)
 
     def __repr__(self) -> str:
         return self.text

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
+from minflow.core.files.atomic import write
+from minflow.core.where import here
 from minflow.diagnosis import notebook
 from minflow.views.text.listing import clean
 
@@ -232,8 +234,7 @@ class LossCurve:
                 rows = s.table[:, : s.count].T.tolist()
                 writer.writerows([[name, f"{step:.17g}", f"{t:.6f}", repr(value)] for step, value, t in rows])
         if path is not None:
-            with open(path, "w", encoding="utf-8", errors="backslashreplace", newline="") as file:
-                file.write(out.getvalue())
+            write(path, out.getvalue(), "curve.csv", here)
         return out.getvalue()
 
     def finish(self, note: str = "") -> None:

@@ -23,6 +23,7 @@ from weakref import WeakSet
 
 import numpy as np
 
+from minflow.core.files.atomic import write
 from minflow.core.base.errors import MinflowError
 from minflow.core.where import caller, here, warn_at
 
@@ -145,9 +146,8 @@ class RunFile:
         if self.path is None:
             self.path = self.create()
         if not self.offset:
-            header, part = line(self.columns), self.path.with_name(self.path.name + ".part")
-            part.write_bytes(b"".join([header, *lines]))
-            os.replace(part, self.path)
+            header = line(self.columns)
+            write(self.path, b"".join([header, *lines]), "watch")
             self.offset = len(header)
         else:
             with open(self.path, "r+b") as file:
@@ -180,7 +180,7 @@ class RunFile:
         if self.path is not None:
             ended = {"ended": datetime.now().astimezone().isoformat(timespec="seconds"), "note": note}
             text = json.dumps(self.about | (ended if note is not None else {}), indent=1)
-            self.path.with_suffix(".json").write_text(text + "\n", encoding="utf-8")
+            write(self.path.with_suffix(".json"), text + "\n", "watch")
 
 
 @atexit.register

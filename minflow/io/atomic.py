@@ -28,7 +28,7 @@ from ..core.files.temporary import TEMPORARY, private
 from ..core.files.temporary import sweep as sweep
 
 KEPT = re.compile(r"\.minflow\.[0-9a-f]{32}\.(.+)\.old", re.DOTALL)
-PATIENCE = 10  # seconds to wait for other processes that save beside
+PATIENCE = 5  # seconds to wait for other processes that save beside
 NOT_IN_ONE_STEP = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EBUSY, errno.EXDEV, errno.EPERM, errno.EACCES}
 TAKEN = {errno.EEXIST, errno.ENOTEMPTY}
 

@@ -257,6 +257,60 @@ def test_one_of_two_processes_wins(tmp_path, way):
     whole(path, number(read(path)))
 
 
+def test_a_folder_that_another_process_exchanges_is_listed_again(old, monkeypatch):
+    """A saver deletes the files of the folder that it took away while another one lists them."""
+    listdir, others = os.listdir, []
+
+    def late(path="."):
+        names = listdir(path)
+        if path == old and not others:
+            others.append(path)
+            write(old, *graph(3))
+            return names[1:]
+        return names
+
+    monkeypatch.setattr(os, "listdir", late)
+    write(old, *graph(2))
+    monkeypatch.undo()
+    whole(old, 2)
+
+
+def test_a_lock_that_is_never_let_go(old, monkeypatch, way):
+    """Whoever may read the folder above can hold its lock: a save waits a while, and then needs no lock or says so."""
+    fcntl = pytest.importorskip("fcntl")
+    monkeypatch.setattr(atomic, "PATIENCE", 0.01)
+    handle = os.open(old.parent, os.O_RDONLY)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    if way == "in one step":
+        write(old, *graph(2))
+    else:
+        with pytest.raises(CheckpointError, match="(?s)another process is saving beside it, and does not end.*unch"):
+            write(old, *graph(2))
+    os.close(handle)
+    whole(old, 2 if way == "in one step" else 1)
+
+
+def test_without_links_files_are_copied(old, monkeypatch):
+    """A file system such as exFAT gives a file no second name."""
+    def fail(*_):
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(atomic, "exchange", lambda a, b: False)
+    monkeypatch.setattr(os, "link", fail)
+    replace, seen = os.replace, []
+
+    def spy(a, b):
+        if Path(b).name in SAVED_GRAPH:
+            seen.append(number(read(old)))
+        replace(a, b)
+
+    monkeypatch.setattr(os, "replace", spy)
+    write(old, *graph(2))
+    assert seen == [1, 1, 1]  # before each of its moves a reader finds the older graph
+    monkeypatch.undo()
+    whole(old, 2)
+
+
 def test_killed_at_any_moment(old, way):
     rng = random.Random(5)
     for _ in range(2):

@@ -117,7 +117,8 @@ def for_exercises(commands: Any) -> None:
     one.add_argument("files", nargs="+", help="notebooks, or folders of them")
     one.add_argument("--out", help="the file to write (default: print)")
     one.add_argument("--seed", type=int, default=0, help="of the cases (default 0)")
-    one.add_argument("--word", default="", help="the MINFLOW_WORD that the class had")
+    one.add_argument("--word", default="", help="of the class, as in MINFLOW_WORD: it draws the "
+                     "questions of some exercises (default: none)")
     one.add_argument("--memory", type=seconds, default=2.0, metavar="GB", help="for one answer (default 2; Linux)")
     one.add_argument("--seconds", type=seconds, help="for one answer (default: by its exercise, 60 and more)")
     one.add_argument("--jobs", type=int, help="answers at once (default: one a core)")

@@ -13,6 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from minflow import cli
+from minflow.exercises import checker, find
+
 TOP = Path(__file__).parent.parent
 PAGES = {file.relative_to(TOP).as_posix(): file.read_text(encoding="utf-8")
          for file in [*TOP.glob("*.md"), *sorted((TOP / "docs").rglob("*.md")), *(TOP / "notebooks").rglob("*.md")]}
@@ -160,3 +163,42 @@ def test_broken_links_are_found(monkeypatch):
     wrong = ["no.md", "#no", "../README.md#no", "../../outside.md", "no.svg"]
     monkeypatch.setitem(PAGES, "docs/p.md", page + " ".join(f"![x]({link})" for link in wrong))
     assert broken("docs/p.md") == wrong
+
+
+# ---- commands -----------------------------------------------------------------------------------------------------
+
+COMMANDS = re.compile(r"`(?:\.tools/bin/uv run )?minflow (?:lab|run|doctor|warmup|onnx|exercises|slides)\b")
+
+
+@pytest.mark.parametrize("name", [name for name, text in PAGES.items()
+                                  if COMMANDS.search(text) and name != "CHANGELOG.md"])
+def test_a_page_that_names_commands_says_how_to_type_them(name):
+    """After README's start no terminal finds the program `minflow`."""
+    page = "docs/commands.md"
+    assert name == page or page in {os.path.normpath(os.path.join(os.path.dirname(name), link.partition("#")[0]))
+                                    for link in links(name)}
+
+
+def test_the_page_of_commands_has_them_all():
+    page = PAGES["docs/commands.md"]
+    table = page[:page.index("## How")]
+    commands, = (action.choices for action in cli.parser()._actions if isinstance(action.choices, dict))
+    assert set(re.findall(r"`minflow (\w+)", table)) == {*commands}
+    parts, = (action.choices for action in commands["exercises"]._actions if isinstance(action.choices, dict))
+    row, = re.findall(r"`minflow exercises` \|(.*)", table)
+    assert set(re.findall(r"`(\w+)`", row)) == {*parts}
+
+
+def test_the_next_days_command_is_the_end_of_the_first():
+    """What README's first command does behind the installation of uv."""
+    first = re.search(r"^python3 -m pip .*&& (.*minflow)$", PAGES["README.md"], re.MULTILINE)[1]
+    assert all(f"`{first}`" in PAGES[name] for name in ("README.md", "docs/commands.md"))
+
+
+def test_the_drawn_questions_are_listed():
+    section = PAGES["docs/teaching/grading.md"].partition("## Other questions for each class")[2].partition("\n## ")[0]
+    numbers = dict(re.findall(r"^\| (\d\d\.\d) \| `(\w+)`", PAGES["docs/exercises.md"], re.MULTILINE))
+    drawn = {one.name for one in find.course() if one.draws}
+    listed = dict(re.findall(r"(\d\d\.\d) `(\w+)`", section))
+    assert listed == {no: name for no, name in numbers.items() if name in drawn}
+    assert f"`{checker.WORD}`" in section

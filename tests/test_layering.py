@@ -52,7 +52,7 @@ CORE = [
     "ops.*",
     "backend.fast.*",
     "rebind",
-    "grad.modes",
+    "grad.modes", "grad.hooks",
     "autograd",
     "grad.function",
     "grad.gradcheck",

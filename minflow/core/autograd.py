@@ -8,7 +8,8 @@ Read next: `eager.py` and `trace.py`, which restore what rules need (`restore`) 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Iterator, Sequence, ValuesView
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence, ValuesView
 from weakref import ref
 
 import numpy as np
@@ -16,8 +17,9 @@ import numpy as np
 from .base import events
 from .base.errors import GradError, NonFiniteError, ShapeError
 from .door import refuse_symbolic
+from .grad.hooks import run_after, run_after_node, run_before_node, run_hooks
 from .grad.modes import no_grad
-from .ir import NUMBERS, Freed, Node, Value, hooks_of, outputs_of, toposort, where_text
+from .ir import AFTER, INPUTS, NUMBERS, Freed, Node, Value, outputs_of, toposort, where_text
 from .messages.notices import Seen, look_at_losses
 from .mode import EPOCH, MODE, Mode
 from .ops.complex import conj
@@ -30,8 +32,13 @@ from .where import NOTICES, caller, describe, fail, name_of
 # ---- the backward pass -------------------------------------------------------------------------------------------
 
 
-def backprop(roots: Sequence, seeds: Sequence, retain_graph: bool, create_graph: bool, wanted: Iterable[Value] = ()):
-    """Gradients by Value: of every leaf that the roots depend on, and of the values in `wanted`."""
+def backprop(roots: Sequence, seeds: Sequence, retain_graph: bool, create_graph: bool, wanted: Iterable[Value] = (),
+             finish: Callable | None = None, quiet: Container[Value] = ()):
+    """Gradients by Value: of every leaf that the roots depend on; or of those in `wanted` alone, if there are any.
+
+    finish: gets a leaf and its gradient as soon as that is whole, where hooks wait for its `.grad`.
+    quiet: those of `wanted` whose hooks a backward around this one runs.
+    """
     where, wanted = caller(3), set(wanted)
     grads: dict[Value, object] = {}
     token = MODE.set(MODE.get().but(grad=create_graph))
@@ -40,20 +47,37 @@ def backprop(roots: Sequence, seeds: Sequence, retain_graph: bool, create_graph:
         for root, seed in zip(roots, seeds):
             accumulate(grads, mode.first(root.value), seed)
         order = toposort([root.value.node for root in roots])
+        passed = leading_to(mode, order, wanted) if wanted else None
+        arrivals = Arrivals(mode, order, None if passed is None else wanted.difference(quiet), finish)
+        arrivals.count(order if passed is None else passed)
+        for value in arrivals.hooked - arrivals.waiting.keys():
+            arrivals.whole(value, grads)  # a root that is a leaf
         while order:
             node = order.pop()
             if not node.needs:
                 continue  # a leaf keeps its gradient in `grads`
+            needed = passed is None or node in passed
             if node.hooks:
                 for value in outputs_of(node):
-                    run_hooks(value, grads)
+                    if value not in quiet if value in wanted else needed:
+                        run_hooks(value, grads)
             gs = [grads.get(v) if v in wanted else grads.pop(v, None) for v in outputs_of(node)]
+            if not needed:
+                continue
             if gs[0] is None and all(g is None for g in gs):
+                if arrivals.hooked:
+                    arrivals.of(node, grads)
                 continue
             if node.saved.__class__ is Freed:
                 raise second_backward(node)
             mode.enter_gradient(node)
-            for i, gi in input_gradients(mode, node, gs):
+            if node.hooks:
+                gs = run_before_node(node, gs)
+            found = input_gradients(mode, node, gs)
+            if node.hooks and INPUTS in node.hooks:
+                found = run_after_node(node, gs, [(i, g if g is None else fit(g, node.inputs[i].spec))
+                                                   for i, g in found])
+            for i, gi in found:
                 if gi is None:
                     continue
                 value = node.inputs[i] if mode.trace is None else mode.first(node.inputs[i])
@@ -67,9 +91,8 @@ def backprop(roots: Sequence, seeds: Sequence, retain_graph: bool, create_graph:
                 node.saved = Freed(where)
                 if node.op.joint is not None:
                     node.attrs["ctx"].kept = ()
-        for value in list(grads):
-            if value.node.hooks and not value.node.needs:  # of leaves, whose gradient is whole only now
-                run_hooks(value, grads)
+            if arrivals.hooked:
+                arrivals.of(node, grads)
     finally:
         MODE.reset(token)
     return grads
@@ -134,15 +157,49 @@ def fit(g, spec: Spec):
     return g if g.dtype is spec.dtype else cast(g, dtype=spec.dtype)
 
 
-def run_hooks(value: Value, grads: dict) -> None:
-    """What was registered on a tensor, in that order; `retain_grad` sees what the others made of it."""
-    for _, hook in sorted(value.node.hooks.get(value.index, {}).items()):
-        g = grads.get(value)
-        if g is None:
-            break
-        replaced = hook(g)
-        if replaced is not None:
-            grads[value] = replaced
+def leading_to(mode: Mode, order: Sequence[Node], wanted: set[Value]) -> set[Node]:
+    """The nodes whose inputs depend on one of these values. order: inputs before users."""
+    leading: set[Node] = set()
+    for node in order:
+        for i, x in enumerate(node.inputs):
+            if node.needs >> i & 1 and (x.node in leading or mode.first(x) in wanted):
+                leading.add(node)
+                break
+    return leading
+
+
+class Arrivals:
+    """Runs what waits for the whole gradient of a leaf as soon as it is: hooks, and `finish`.
+
+    waiting: leaf with hooks -> how many gradients are still to be added.
+    """
+
+    def __init__(self, mode: Mode, order: Sequence[Node], wanted: Container[Value] | None, finish: Callable | None):
+        self.mode, self.finish, self.waiting = mode, finish, Counter()
+        leaves = {mode.first(v) for node in order if not node.needs for v in outputs_of(node)}
+        self.hooked = {v for v in leaves if v.node.hooks and (wanted is None or v in wanted)}
+
+    def count(self, nodes: Iterable[Node]) -> None:
+        """Count the gradients that these nodes are going to give."""
+        for node in nodes if self.hooked else ():
+            self.waiting.update([v for v in self.inputs_of(node) if v in self.hooked])
+
+    def inputs_of(self, node: Node) -> list[Value]:
+        return [self.mode.first(x) for i, x in enumerate(node.inputs) if node.needs >> i & 1]
+
+    def of(self, node: Node, grads: dict) -> None:
+        """The gradients of `node` were added, or it has none."""
+        for value in self.inputs_of(node):
+            if value in self.hooked:
+                self.waiting[value] -= 1
+                if not self.waiting[value]:
+                    self.whole(value, grads)
+
+    def whole(self, value: Value, grads: dict) -> None:
+        if value in grads:
+            run_hooks(value, grads)
+            if self.finish is not None and AFTER in value.node.hooks:
+                self.finish(value, grads[value])
 
 
 def second_backward(node: Node) -> GradError:
@@ -240,13 +297,24 @@ def backward(tensors, grad_tensors=None, retain_graph: bool | None = None, creat
         mode.watch.backward(outputs, tensors)
     if NOTICES.on and mode.looks_for_mistakes():
         look_at_losses(outputs)
-    grads = backprop(outputs, seeds, create_graph if retain_graph is None else retain_graph, create_graph, wanted)
-    EPOCH.backwards += 1
     taken: set[int] = {id(seed) for seed in seeds}
-    for value, g in grads.items():
+    done: set[Value] = set()
+
+    def finish(value: Value, g) -> None:
+        """Accumulate into `.grad` of the leaf that this Value is, and run the hooks that wait for it."""
         leaf = mode.leaf(value) if only is None else next((x for x in only if mode.first(x.value) == value), None)
+        done.add(value)
         if leaf is not None:
             store(leaf, g, taken, create_graph)
+            if value.node.hooks:
+                run_after(value.node.hooks, leaf)
+
+    keep = create_graph if retain_graph is None else retain_graph
+    grads = backprop(outputs, seeds, keep, create_graph, wanted, finish)
+    EPOCH.backwards += 1
+    for value, g in grads.items():
+        if value not in done:
+            finish(value, g)
     if mode.hears(events.BackwardDone):
         events.emit(events.BackwardDone(len(grads), caller(3), tuple(outputs)))
 
@@ -276,6 +344,12 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
 
     allow_unused: give None for an input that the outputs do not depend on (otherwise a GradError names it).
     """
+    return gradients(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused)
+
+
+def gradients(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, allow_unused=False,
+              quiet=()) -> tuple:
+    """`grad`. quiet: the inputs whose hooks are not run, see `backprop`."""
     mode = MODE.get()
     refuse_symbolic(as_tuple(outputs))
     outs = [mode.own(t) for t in as_tuple(outputs)]
@@ -290,27 +364,14 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     passed = as_tuple(grad_outputs) if grad_outputs is not None else (None,) * len(outs)
     seeds = seeds_for(outs, passed, "grad")
     wanted = [mode.first(x.value) for x in sources]
-    result = backprop(outs, seeds, create_graph if retain_graph is None else retain_graph, create_graph, wanted)
+    keep = create_graph if retain_graph is None else retain_graph
+    result = backprop(outs, seeds, keep, create_graph, wanted, quiet={mode.first(mode.own(x).value) for x in quiet})
     results = tuple([result.get(value) for value in wanted])
     for i, (x, g) in enumerate(zip(sources, results)):
         if g is None and not allow_unused:
             fail(GradError, f"grad: the outputs do not depend on input {i}", "allow_unused=True gives None for it",
                  input=x)
     return results
-
-
-# ---- hooks -----------------------------------------------------------------------------------------------------------
-
-
-def hook_on(tensor, hook):
-    """Run `hook(grad)` when the gradient of `tensor` is known; what it returns, if anything, takes its place."""
-    if not tensor.needs:
-        fail(GradError, "register_hook on a tensor that does not require grad", "x.requires_grad_() first",
-             tensor=tensor)
-    hooks = hooks_of(MODE.get().first(tensor.value))
-    handle = Handle(hooks)
-    hooks[handle.number] = hook
-    return handle
 
 
 def retain(tensor) -> None:
@@ -324,22 +385,3 @@ def retain(tensor) -> None:
 
         tensor.retains = keep
         carry(tensor, None)
-
-
-class Handle:
-    """What registering a hook gives: `remove()` takes the hook out again; also a context."""
-
-    count = 0
-
-    def __init__(self, hooks: dict):
-        Handle.count += 1
-        self.hooks, self.number = hooks, Handle.count
-
-    def remove(self) -> None:
-        self.hooks.pop(self.number, None)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        self.remove()

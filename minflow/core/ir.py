@@ -28,8 +28,8 @@ class Node:
 
     inputs: a Value, a Python number, or (on the tape, where no gradient is wanted) only its Spec.
     needs: bit i says that input i wants a gradient.  saved: `(array, version cell, version)` for each slot that the
-    rules name.  scope: the modules we are in, "LeNet.conv1".  hooks: None, or output number -> {number: function of the
-    gradient}.
+    rules name.  scope: the modules we are in, "LeNet.conv1".  hooks: None, or output index -> {number: hook}, see
+    `grad/hooks.py`.
     origin: None for what the program says; in a graph also the forward Node whose gradient this is, OPTIMIZER or
     RECOMPUTE.
     number: its place in the trace, which stays its own through all passes; None on a tape, and for what a pass adds.
@@ -90,12 +90,15 @@ def outputs_of(node: Node) -> list[Value]:
     return [new_value(Value, (node, i, spec)) for i, spec in enumerate(specs)]
 
 
-def hooks_of(value: Value) -> dict:
-    """number -> function of the gradient, of one Value; they run by number."""
-    node = value.node
+# keys of Node.hooks beside the indices of outputs: hooks of a leaf after its accumulation, and those of the node itself
+AFTER, INPUTS, OUTPUTS = "after", "inputs", "outputs"
+
+
+def hooks_at(node: Node, key: int | str) -> dict:
+    """number -> hook, of one output of a node or of one of the kinds above; they run by number."""
     if node.hooks is None:
         node.hooks = {}
-    return node.hooks.setdefault(value.index, {})
+    return node.hooks.setdefault(key, {})
 
 
 class SourceKind:

@@ -15,7 +15,7 @@ from .backend.silence import silent
 from .base.errors import DTypeError, GradError, ShapeError
 from .door import apply, does_not_fit, refuse_symbolic
 from .infer import infer
-from .ir import NUMBERS, Cell, Outside, Value, Where, hooks_of
+from .ir import NUMBERS, Cell, Outside, Value, Where, hooks_at
 from .mode import MODE, touch, using
 from .op import Op
 from .ops.shape import cast, clone, derive, detach, expand, full, overwritten
@@ -179,9 +179,9 @@ def carry(tensor, before: Value | None) -> None:
     """`retain_grad` is about what a tensor is now: after the other hooks, and with it when it is rebound."""
     number = (1 << 62) + id(tensor.retains)
     if before is not None:
-        hooks_of(before).pop(number, None)
+        hooks_at(before.node, before.index).pop(number, None)
     if tensor.value is not None:
-        hooks_of(tensor.value)[number] = tensor.retains
+        hooks_at(tensor.value.node, tensor.value.index)[number] = tensor.retains
 
 
 def write(target, new, *, unread: bool = False):

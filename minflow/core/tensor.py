@@ -18,6 +18,7 @@ from .door import apply, refuse_symbolic
 from .functions.filling import finish
 from .functions.layouts import Layout, lies_as, strided
 from .functions.typed import meant, numbers_or_shape, type_of
+from .grad.hooks import Handle, after_on, hook_on
 from .ir import LEAF, Source, Value
 from .methods.activations import Activations
 from .methods.complex import Complex
@@ -93,6 +94,7 @@ class Tensor(Operators, Numbers, Mathematics, Matrices, Reductions, Shapes, Pick
     label = ""  # the attribute name that a Module knows it by
     leaf_views = False  # while tracing: a view of it was made a leaf
     retains = None  # the hook of `retain_grad`
+    hooks: dict | None = None  # as a leaf: `Node.hooks` of its Source
     spent = False  # as a gradient: an optimizer step has used it
     result_of = ""  # the name of the nn.Graph that gave it
     mixed = False  # as a gradient: it was used, and then a further backward was added
@@ -288,9 +290,16 @@ class Tensor(Operators, Numbers, Mathematics, Matrices, Reductions, Shapes, Pick
         if not tensor.is_leaf:
             autograd.retain(tensor)
 
-    def register_hook(self, hook) -> autograd.Handle:
-        """Call `hook(grad)` when this tensor's gradient is known; a tensor that it returns takes its place."""
-        return autograd.hook_on(MODE.get().own(self), hook)
+    def register_hook(self, hook) -> Handle:
+        """Call `hook(grad)` when this tensor's gradient is known; a tensor that it returns takes its place.
+
+        A graph records what the hook computes; a hook that is registered or removed later is another plan.
+        """
+        return hook_on(self, hook)
+
+    def register_post_accumulate_grad_hook(self, hook) -> Handle:
+        """Call `hook(tensor)` when a backward has added to `.grad` of this leaf; it returns None."""
+        return after_on(self, hook)
 
     def detach(self) -> Tensor:
         """The same storage, outside the tape."""
@@ -406,7 +415,7 @@ class Tensor(Operators, Numbers, Mathematics, Matrices, Reductions, Shapes, Pick
                  "copy.deepcopy(x.detach()), or x.detach().clone()", tensor=self)
         self.numbers("deepcopy")
         twin = memo[id(self)] = object.__new__(type(self))
-        fixed = dict.fromkeys(("array", "spec", "value", "alias", "cell", "gradient", "needs"))
+        fixed = dict.fromkeys(("array", "spec", "value", "alias", "cell", "gradient", "needs", "hooks"))
         twin.__dict__.update({k: copy.deepcopy(v, memo) for k, v in self.__dict__.items() if k not in fixed})
         array = self.numbers("deepcopy")
         kept = memo.setdefault(("array", id(array)), (array, np.array(array, order="C")))  # array: keeps its id taken
@@ -550,8 +559,10 @@ def unpickle(kind, array, needs: bool, extra: dict):
 
 
 def leaf_value(tensor: Tensor) -> Value:
-    """The Value of a new leaf."""
-    return Value(Source(LEAF, tensor.spec, tensor), 0, tensor.spec)
+    """The Value of a new leaf, which keeps the hooks of the tensor."""
+    source = Source(LEAF, tensor.spec, tensor)
+    source.hooks = tensor.hooks
+    return Value(source, 0, tensor.spec)
 
 
 WHOLE = {int, type(None)}  # the classes of what most slices are made of

@@ -16,6 +16,7 @@ import numpy as np
 from .base.errors import TraceError
 from .door import refuse_input
 from .functions.creation import as_tensor
+from .grad.hooks import hooks_known
 from .infer import infer
 from .ir import CONSTANT, INPUT, NUMBERS, STATE, Graph, Node, Source, Value, outputs_of, where_text
 from .mode import MODE, Mode, using
@@ -52,6 +53,7 @@ class Trace(Mode):
         self.draws: dict = {}
         self.modules: dict[int, Any] = {}  # that were called, by id, where nobody watches
         self.kept: list = []  # concrete tensors whose identity is a key here
+        self.hooked: list = []  # (handle, concrete leaf) of the hooks that the program registers while it is traced
         # by id, arrays of tensors made of numbers during the trace: constants, not states
         self.created: dict[int, np.ndarray] = {}
         self.spans: list[tuple[int, int, Source]] = []  # the bytes that each state lies in, in order: no two overlap
@@ -130,6 +132,7 @@ class Trace(Mode):
         twin = self.apart(symbol, alias is not None)
         if tensor.needs:  # two leaves on one storage
             twin.value, twin.needs = detach(symbol).value, True
+            twin.value.node.hooks = hooks_known(tensor)
             self.leaves[twin.value] = twin
         return twin
 
@@ -146,6 +149,7 @@ class Trace(Mode):
             symbol = self.symbol(None, value.spec, value, tensor is not None and tensor.needs)
             if tensor is not None:
                 symbol.cell, symbol.label = cell_of(tensor), tensor.label
+                source.hooks = hooks_known(tensor)
                 self.kept.append(tensor)
                 self.views[id(tensor)] = tensor, symbol
             self.graph.states.append(source)

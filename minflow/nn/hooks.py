@@ -1,52 +1,55 @@
-"""Hooks: functions that run around a module's forward and backward.
+"""Hooks: functions that run around a module's forward and backward, its state_dict and its load_state_dict.
 
-Forward hooks are plain calls. Backward hooks hang on two gates, identities through which all inputs and outputs pass:
-the backward of a gate sees all their gradients at once. Read next: `../core/grad/function.py`.
+Those of every module are in EVERY and run first. Forward hooks are plain calls. Backward hooks hang on two gates,
+identities through which all inputs and outputs pass: the backward of a gate sees all their gradients at once.
+Read next: `../core/grad/hooks.py`, `../core/grad/function.py`.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
-from ..core.autograd import Handle as Removable
-from ..core.base.errors import ModuleError
+from ..core.base.errors import ModuleError, StateError
 from ..core.grad.function import Function
+from ..core.grad.hooks import Handle, check_callable, functions_on, refuse, replaced, with_article
 from ..core.grad.modes import is_grad_enabled
 from ..core.mode import touch
 from ..core.tensor import Tensor
-from ..core.where import fail
+from ..core.where import describe, warn
 
 
-class Handle(Removable):
-    """What registering a hook returns: `handle.remove()`, or `with handle:`, takes the hook away again."""
-
-    def remove(self) -> None:
-        super().remove()
-        touch()
+CALLS = {  # how the hooks of each kind are called
+    "before": "hook(module, args)",
+    "after": "hook(module, args, output)",
+    "backward_before": "hook(module, grad_output)",
+    "backward_after": "hook(module, grad_input, grad_output)",
+    "state_before": "hook(module, prefix, keep_vars)",
+    "state_after": "hook(module, state_dict, prefix, local_metadata)",
+    "load_before": "hook(module, state_dict, prefix, local_metadata, strict, missing, unexpected, error_msgs)",
+    "load_after": "hook(module, incompatible_keys)",
+}
 
 
 class Hooks:
-    """The hooks of one module, in the order in which they run. Each entry: (hook, with_kwargs, always_call)."""
+    """The hooks of one module, in the order in which they run. Each entry: (hook, with_kwargs, always_call).
+
+    used: True if one was ever registered.
+    """
+
+    used = False
 
     def __init__(self) -> None:
-        self.before, self.after = OrderedDict(), OrderedDict()
-        self.backward_before, self.backward_after = OrderedDict(), OrderedDict()
-        self.state_before, self.state_after = OrderedDict(), OrderedDict()
-        self.load_before, self.load_after = OrderedDict(), OrderedDict()
+        for kind in CALLS:
+            setattr(self, kind, OrderedDict())
 
     def add(
         self, kind: str, hook: Callable, prepend: bool, with_kwargs: bool = False, always_call: bool = False
     ) -> Handle:
-        if not callable(hook):
-            fail(
-                ModuleError,
-                f"a hook is a function, not a {type(hook).__name__}",
-                "def hook(module, args, output): ...",
-                hook=hook,
-            )
-        hooks = getattr(self, kind)
+        """Add a hook, as the last or with `prepend` as the first of its kind."""
+        check_callable(hook, CALLS[kind], ModuleError)
+        hooks, self.used = getattr(self, kind), True
         handle = Handle(hooks)
         hooks[handle.number] = hook, with_kwargs, always_call
         if prepend:
@@ -54,46 +57,111 @@ class Hooks:
         touch()
         return handle
 
-    def call(self, module: Any, args: tuple, kwargs: dict) -> Any:
-        """forward, with everything that hangs around it."""
-        done: set[int] = set()
-        try:
-            for hook, with_kwargs, _ in list(self.before.values()):
-                changed = hook(module, args, kwargs) if with_kwargs else hook(module, args)
-                if changed is not None and with_kwargs:
-                    args, kwargs = self.pair(changed)
-                elif changed is not None:
-                    args = changed if isinstance(changed, tuple) else (changed,)
-            gates = Gates(module, self) if (self.backward_before or self.backward_after) and is_grad_enabled() else None
-            if gates:
-                args = gates.enter(args)
-            alone = len(args) == 1 and not kwargs  # a call that stays in Python: see `nesting.py`
-            output = module.forward(args[0]) if alone else module.forward(*args, **kwargs)
-            for key, (hook, with_kwargs, _) in list(self.after.items()):
-                done.add(key)
-                changed = hook(module, args, kwargs, output) if with_kwargs else hook(module, args, output)
-                output = output if changed is None else changed
-            return gates.leave(output) if gates else output
-        except Exception:
-            for key, (hook, with_kwargs, always) in list(self.after.items()):
-                if always and key not in done:
-                    hook(module, args, kwargs, None) if with_kwargs else hook(module, args, None)
-            raise
+    def listed(self) -> list[tuple[Callable, Any]]:
+        """(hook, how it is registered) of all of them."""
+        return [(hook, (kind, *flags)) for kind in CALLS for hook, *flags in getattr(self, kind).values()]
 
     def each(self, kind: str, *args: Any) -> None:
-        """Call the hooks of state_dict and load_state_dict."""
+        """Call the hooks of state_dict and load_state_dict, which change their arguments."""
         for hook, *_ in list(getattr(self, kind).values()):
-            hook(*args)
+            if (returned := hook(*args)) is not None and kind == "load_after":
+                must_be_none(kind, hook, returned)
 
-    def pair(self, changed: Any) -> tuple[tuple, dict]:
-        if not isinstance(changed, tuple) or len(changed) != 2:
-            fail(
-                ModuleError,
-                "a forward pre-hook with with_kwargs=True returns (args, kwargs) or None",
-                "return args, kwargs",
-                returned=changed,
-            )
-        return changed
+
+def must_be_none(kind: str, hook: Callable, returned: Any) -> NoReturn:
+    """Refuse what a hook of state_dict or load_state_dict returned."""
+    hint = f"change {'the dict' if kind != 'load_after' else 'the two lists'} inside the hook"
+    refuse(StateError, hook, f"must return None, got {with_article(returned)}", hint, {"returned": describe(returned)})
+
+
+EVERY = Hooks()  # those of `register_module_forward_hook` and the like, which run for all modules
+NONE = Hooks()
+
+
+def register_module_forward_pre_hook(hook: Callable) -> Handle:
+    """`hook(module, args)` before the forward of every module, and before its own hooks."""
+    return EVERY.add("before", hook, False)
+
+
+def register_module_forward_hook(hook: Callable, *, with_kwargs: bool = False, always_call: bool = False) -> Handle:
+    """`hook(module, args, output)` after the forward of every module, and before its own hooks."""
+    return EVERY.add("after", hook, False, with_kwargs, always_call)
+
+
+def register_module_full_backward_pre_hook(hook: Callable) -> Handle:
+    """`hook(module, grad_output)` before the backward of every module, and before its own hooks."""
+    return EVERY.add("backward_before", hook, False)
+
+
+def register_module_full_backward_hook(hook: Callable) -> Handle:
+    """`hook(module, grad_input, grad_output)` after the backward of every module, and before its own hooks."""
+    return EVERY.add("backward_after", hook, False)
+
+
+def hooks_of(module: Any) -> list[tuple[Callable, Any]]:
+    """(hook, how it is registered) of a module and of its own tensors: what a graph runs besides its forward."""
+    own = module.__dict__
+    listed = [] if own["_hooks"] is None else own["_hooks"].listed()
+    tensors = [(n, t) for n, t in (*own["_parameters"].items(), *own["_buffers"].items()) if t is not None]
+    return listed + [(hook, (name, kind)) for name, tensor in tensors for hook, kind in functions_on(tensor)]
+
+
+def without_module(hook: Callable, module: Any, *rest: Any) -> Any:
+    """The call of a hook that does not take the module."""
+    return hook(*rest)
+
+
+def call(module: Any, args: tuple, kwargs: dict) -> Any:
+    """forward of a module with everything that runs around it."""
+    own = module.__dict__["_hooks"] or NONE
+    done: set[int] = set()
+    output = None
+    try:
+        for hook, with_kwargs, _ in [*EVERY.before.values(), *own.before.values()]:
+            changed = hook(module, args, kwargs) if with_kwargs else hook(module, args)
+            if changed is not None and with_kwargs:
+                args, kwargs = pair(hook, changed)
+            elif changed is not None:
+                args = changed if isinstance(changed, tuple) else (changed,)
+        backward = is_grad_enabled() and (
+            EVERY.backward_before or EVERY.backward_after or own.backward_before or own.backward_after
+        )
+        gates = Gates(module, own) if backward else None
+        if gates:
+            args = gates.enter(args)
+        alone = len(args) == 1 and not kwargs  # a call that stays in Python: see `nesting.py`
+        output = module.forward(args[0]) if alone else module.forward(*args, **kwargs)
+        for key, (hook, with_kwargs, _) in [*EVERY.after.items(), *own.after.items()]:
+            done.add(key)
+            changed = hook(module, args, kwargs, output) if with_kwargs else hook(module, args, output)
+            output = output if changed is None else changed
+        return gates.leave(output) if gates else output
+    except Exception:
+        for key, (hook, with_kwargs, always) in [*EVERY.after.items(), *own.after.items()]:
+            if always and key not in done:
+                try:
+                    hook(module, args, kwargs, output) if with_kwargs else hook(module, args, output)
+                except Exception as error:  # the error that ended forward is the one to see
+                    warn(f"a hook with always_call=True raised {type(error).__name__}: {error}")
+        raise
+
+
+def pair(hook: Callable, changed: Any) -> tuple[tuple, dict]:
+    """(args, kwargs) that a forward pre-hook with with_kwargs=True returned."""
+    if not (
+        isinstance(changed, tuple)
+        and len(changed) == 2
+        and isinstance(changed[0], tuple)
+        and isinstance(changed[1], dict)
+    ):
+        refuse(
+            ModuleError,
+            hook,
+            f"must return (args, kwargs) or None, got {with_article(changed)}",
+            "return args, kwargs: a tuple and a dict",
+            {"returned": describe(changed)},
+        )
+    return changed
 
 
 class Gate(Function):
@@ -114,13 +182,16 @@ class Gates:
     """The two gates of one call. grad_output passes the first in backward, grad_input the second."""
 
     def __init__(self, module: Any, hooks: Hooks):
-        self.module, self.hooks = module, hooks
+        self.module = module
+        self.before_hooks = [hook for hook, *_ in (*EVERY.backward_before.values(), *hooks.backward_before.values())]
+        self.after_hooks = [hook for hook, *_ in (*EVERY.backward_after.values(), *hooks.backward_after.values())]
         self.grad_output: tuple = ()
-        self.entered = False
+        self.entered, self.count = False, 1
 
     def enter(self, args: tuple) -> tuple:
         wanted = [i for i, x in enumerate(args) if isinstance(x, Tensor) and x.requires_grad]
-        if not wanted or not self.hooks.backward_after:
+        self.count = len(args)
+        if not wanted or not self.after_hooks:
             return args
 
         def gate(grads: tuple) -> tuple:
@@ -141,6 +212,12 @@ class Gates:
         outputs = output if type(output) in (tuple, list) else (output,)
         wanted = [i for i, x in enumerate(outputs) if isinstance(x, Tensor) and x.requires_grad]
         if not wanted:
+            if not isinstance(output, Tensor | tuple | list):
+                warn(
+                    f"the backward hooks of {type(self.module).__name__} are not called: its output is "
+                    + with_article(output),
+                    "return a tensor or a tuple of tensors from forward",
+                )
             return output
 
         def gate(grads: tuple) -> tuple:
@@ -149,7 +226,7 @@ class Gates:
                 full[i] = g
             full = self.before(tuple(full))
             if not self.entered:
-                self.after((None,))
+                self.after((None,) * self.count)
             return tuple(full[i] for i in wanted)
 
         passed = Gate.apply(gate, *[outputs[i] for i in wanted])
@@ -159,24 +236,12 @@ class Gates:
         return type(output)(changed) if type(output) in (tuple, list) else changed[0]
 
     def before(self, grad_output: tuple) -> tuple:
-        for hook, *_ in list(self.hooks.backward_before.values()):
-            grad_output = self.replaced(hook(self.module, grad_output), grad_output)
+        for hook in self.before_hooks:
+            grad_output = tuple(replaced(hook, hook(self.module, grad_output), grad_output))
         self.grad_output = grad_output
         return grad_output
 
     def after(self, grad_input: tuple) -> tuple:
-        for hook, *_ in list(self.hooks.backward_after.values()):
-            grad_input = self.replaced(hook(self.module, grad_input, self.grad_output), grad_input)
+        for hook in self.after_hooks:
+            grad_input = tuple(replaced(hook, hook(self.module, grad_input, self.grad_output), grad_input))
         return grad_input
-
-    def replaced(self, changed: Any, old: tuple) -> tuple:
-        if changed is None:
-            return old
-        changed = changed if isinstance(changed, tuple) else (changed,)
-        if len(changed) != len(old):
-            fail(
-                ModuleError,
-                f"a backward hook returned {len(changed)} gradients for {len(old)}",
-                "return a tuple of as many, or None",
-            )
-        return changed

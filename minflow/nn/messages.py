@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 from weakref import WeakKeyDictionary
 
-from ..core.base.errors import MinflowError, ModuleError, TraceError
+from ..core.base.errors import MinflowError, ModuleError, StateError, TraceError
 from ..core.messages.wrong_arguments import Unquoted
 from ..core.messages.refused import reason
 from ..core.messages.near import did_you_mean, misfit, near
@@ -55,6 +55,31 @@ def buffer_of_another_spec(module: Any, name: str, old: Any, value: Any) -> NoRe
         "in a graph a buffer keeps its shape and dtype: register it with those that it will have",
         buffer=old,
         given=value,
+    )
+
+
+NOT_EXTENDED = {  # methods of PyTorch's Module that it calls and this one does not
+    "_call_impl": "def forward(self, x): ...; or def __call__(self, *args): ... around super().__call__(*args)",
+    "_wrapped_call_impl": "def __call__(self, *args): ... around super().__call__(*args)",
+    "_slow_forward": "def forward(self, x): ...",
+    "_named_members": "named_parameters and named_buffers",
+    "_replicate_for_data_parallel": "leave it out: one process holds one copy of a module",
+}
+
+
+def check_extensions(cls: type) -> None:
+    """A class that defines a method that would never be called."""
+    for name, hint in NOT_EXTENDED.items():
+        if name in vars(cls):
+            fail(ModuleError, f"{cls.__name__} defines {name}, which is not called here", hint, method=vars(cls)[name])
+
+
+def no_extra_state(module: Any, verb: str) -> NoReturn:
+    name, other = type(module).__name__, {"get": "set", "set": "get"}[verb]
+    fail(
+        StateError,
+        f"{name} has no {verb}_extra_state, and one of state_dict and load_state_dict needs it",
+        f"def {verb}_extra_state(self{', state' if verb == 'set' else ''}): ... beside {other}_extra_state",
     )
 
 

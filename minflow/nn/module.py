@@ -11,11 +11,14 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
+from functools import partial
 from inspect import Signature, signature
 from types import MethodType
 from typing import Any
 
+from ..core.grad.hooks import check_callable
 from ..core.grad.modes import no_grad
+from ..core.messages.near import missing_names
 from ..core.base.display import Display
 from ..core.base.errors import ModuleError, clean
 from ..core.mode import MODE, touch
@@ -24,13 +27,24 @@ from ..core.tensor import Tensor
 from ..core.where import MODULE_CALL, caller, fail, warn
 from ..views.text.trees import outer_lines
 from . import messages
-from .hooks import Handle, Hooks
+from .hooks import CALLS, EVERY, Handle, Hooks, call, without_module
+from .hooks import register_module_forward_hook as register_module_forward_hook
+from .hooks import register_module_forward_pre_hook as register_module_forward_pre_hook
+from .hooks import register_module_full_backward_hook as register_module_full_backward_hook
+from .hooks import register_module_full_backward_pre_hook as register_module_full_backward_pre_hook
 from .loading import Writes, write
 from ..diagnosis.creation_site import ATTRIBUTE, CreationSite
 from .nesting import LEVELS, call_deeper, levels_below
 from .parameter import Buffer, Parameter
-from .state import Incompatible, after_load, before_load, checked, state_of
+from .state import EXTRA, Incompatible, checked, load_by_parts, load_own, loads_by_parts, state_of
 
+__all__ = [
+    "Module",
+    "register_module_forward_hook",
+    "register_module_forward_pre_hook",
+    "register_module_full_backward_hook",
+    "register_module_full_backward_pre_hook",
+]
 PLAIN = (bool, int, float, str, type(None))
 LEVEL: ContextVar = ContextVar("level", default=0)  # of the module whose repr is written
 
@@ -52,6 +66,7 @@ class Module(Display):
     """
 
     training: bool
+    _version = 1  # of its entries in state_dict: a class that changes their names counts on
     forward_hint = ""  # what to try when a class without `forward` is called; containers say more
 
     def __new__(cls, *args, **kwargs):
@@ -62,6 +77,10 @@ class Module(Display):
         return module
 
     __signature__ = Constructor()
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        messages.check_extensions(cls)
 
     def __init__(self) -> None:
         own = dict(_parameters={}, _buffers={}, _modules={}, _transient=set(), _hooks=None, _name="")
@@ -90,7 +109,7 @@ class Module(Display):
             if watch is not None:
                 return watch.call(self, scope, args, kwargs)
             # `f(x)` stays in Python; `f(*args)` is a call through C: see `nesting.py`.
-            if hooks is None and len(args) == 1 and not kwargs:
+            if hooks is None and not EVERY.used and len(args) == 1 and not kwargs:
                 return self.forward(args[0])
             return self.compute(args, kwargs)
         except TypeError as error:
@@ -110,9 +129,8 @@ class Module(Display):
 
     def compute(self, args: tuple, kwargs: dict) -> Any:
         """forward with its hooks: a call without entering a scope."""
-        hooks = self.__dict__["_hooks"]
-        if hooks is not None:
-            return hooks.call(self, args, kwargs)
+        if self.__dict__["_hooks"] is not None or EVERY.used:
+            return call(self, args, kwargs)
         return self.forward(args[0]) if len(args) == 1 and not kwargs else self.forward(*args, **kwargs)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
@@ -449,9 +467,21 @@ class Module(Display):
             else:
                 parameter.grad = parameter.grad.new_zeros(parameter.grad.shape)
 
-    def convert(self, fn: Callable[[Tensor], Tensor]) -> Module:
-        """Replace the numbers of parameters, gradients, buffers by `fn` of them; Parameters stay the same objects"""
-        for module in self.modules():
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Module:
+        """Replace parameters, gradients and buffers by `fn` of them, as `to`, `half` and the like do; Parameters stay
+        the same objects. A class may override it, to convert tensors that it holds elsewhere."""
+        waiting: list[Module] = [self]  # a list and no recursion, as in `train`
+        seen: set[Module] = set()
+        while waiting:
+            module = waiting.pop()
+            if module in seen:
+                continue
+            seen.add(module)
+            if module is not self and type(module)._apply is not Module._apply:
+                module._apply(fn)
+                continue
+            if recurse:
+                waiting += reversed(list(module.children()))
             for tensor in module._parameters.values():
                 if tensor is not None:
                     with no_grad():
@@ -492,23 +522,23 @@ class Module(Display):
                 return t.to(*args, **kwargs) if t.spec.floating or not any(isinstance(x, Tensor) for x in rest) else t
             return t.to(*rest, **other) if rest or other else t
 
-        return self.convert(moved)
+        return self._apply(moved)
 
     def float(self) -> Module:
         """All floating parameters and buffers as float32."""
-        return self.convert(lambda t: t.float() if t.spec.floating else t)
+        return self._apply(lambda t: t.float() if t.spec.floating else t)
 
     def double(self) -> Module:
         """All floating parameters and buffers as float64."""
-        return self.convert(lambda t: t.double() if t.spec.floating else t)
+        return self._apply(lambda t: t.double() if t.spec.floating else t)
 
     def half(self) -> Module:
         """All floating parameters and buffers as float16."""
-        return self.convert(lambda t: t.half() if t.spec.floating else t)
+        return self._apply(lambda t: t.half() if t.spec.floating else t)
 
     def type(self, dst_type: Any) -> Module:
         """All parameters and buffers as `dst_type`: a dtype, or its name."""
-        return self.convert(lambda t: t.type(dst_type))
+        return self._apply(lambda t: t.type(dst_type))
 
     def to_empty(self, *, device: Any, recurse: bool = True) -> Module:
         """Move to a device without promising the numbers; here they stay."""
@@ -523,7 +553,7 @@ class Module(Display):
 
     def bfloat16(self) -> Module:
         """All floating parameters and buffers as bfloat16."""
-        return self.convert(lambda t: t.bfloat16() if t.spec.floating else t)
+        return self._apply(lambda t: t.bfloat16() if t.spec.floating else t)
 
     def cpu(self) -> Module:
         """Move parameters and buffers to the CPU; itself."""
@@ -541,7 +571,26 @@ class Module(Display):
         """dotted name -> tensor, for every parameter and persistent buffer. The tensors share the module's storage and
         are outside the tape (with keep_vars they are the module's own)."""
         entries = OrderedDict() if destination is None else destination
+        if destination is None:
+            entries._metadata = OrderedDict()  # type: ignore[attr-defined]
         return state_of(self, entries, prefix, keep_vars, Module.state_dict)
+
+    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
+        """Put this module's own tensors and its extra state into `destination`, as state_dict() has each module do. A
+        class may override it."""
+        for name, tensor in {**self._parameters, **self._buffers}.items():
+            if tensor is not None and name not in self._transient:
+                destination[prefix + name] = tensor if keep_vars else tensor.detach()
+        if type(self).get_extra_state is not Module.get_extra_state:
+            destination[prefix + EXTRA] = self.get_extra_state()
+
+    def get_extra_state(self) -> Any:
+        """Data that a class keeps in state_dict beside its tensors, as the entry "_extra_state"."""
+        messages.no_extra_state(self, "get")
+
+    def set_extra_state(self, state: Any) -> None:
+        """Take over what get_extra_state gave."""
+        messages.no_extra_state(self, "set")
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Incompatible:
         """Copy tensors or numpy arrays into the parameters and buffers of the same names.
@@ -552,14 +601,30 @@ class Module(Display):
         Weights of a PyTorch model, saved by `safetensors.torch.save_file(model.state_dict(), path)`:
         `model.load_state_dict(flow.load(path))`; from an npz file: `model.load_state_dict(np.load(path))`.
         """
-        entries = before_load(self, state_dict, strict)
-        writes, incompatible = checked(self, entries, strict, assign)
+        if loads_by_parts(self, Module):
+            return load_by_parts(self, state_dict, strict, assign)
+        writes, incompatible = checked(self, state_dict, strict, assign)
         write(writes)
-        return after_load(self, incompatible)
+        return incompatible
 
-    def checked_state(self, state_dict: Mapping[str, Any], strict: bool = True) -> Writes:
-        """What loading would write; see `loading.py`."""
-        return checked(self, state_dict, strict, False)[0]
+    def _load_from_state_dict(
+        self,
+        state_dict: Mapping[str, Any],
+        prefix: str,
+        local_metadata: dict[str, Any],
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        """Load this module's own tensors and its extra state, as load_state_dict() has each module do. A class may
+        override it; what does not fit is added to the three lists."""
+        load_own(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs, Module)
+
+    def checked_state(self, state_dict: Mapping[str, Any], strict: bool = True) -> Writes | None:
+        """What loading would write; see `loading.py`. None if that is known only once it is loaded, because hooks or
+        methods of the program's own take part."""
+        return None if loads_by_parts(self, Module) else checked(self, state_dict, strict, False)[0]
 
     # ---- hooks ------------------------------------------------------------------------------------------------------
 
@@ -606,19 +671,34 @@ class Module(Display):
 
     def register_state_dict_post_hook(self, hook: Callable) -> Handle:
         """`hook(module, state_dict, prefix, local_metadata)` after this module's part of state_dict() was made; it may
-        change the dict."""
+        change the dict, and returns None."""
         return self.hooks().add("state_after", hook, False)
+
+    def _register_state_dict_hook(self, hook: Callable) -> Handle:
+        """register_state_dict_post_hook of older programs: a dict that the hook returns is what state_dict() gives."""
+        return self.hooks().add("state_after", hook, False, True)
 
     def register_load_state_dict_pre_hook(self, hook: Callable) -> Handle:
         """`hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)` before
-        anything is loaded. It may change the dict, a copy of that which is given; the lists are not looked at."""
+        this module is loaded. It may change the dict, a copy with the entries of this module and those in it, and add
+        to the three lists; a text in error_msgs refuses the state."""
         return self.hooks().add("load_before", hook, False)
 
+    def _register_load_state_dict_pre_hook(self, hook: Callable, with_module: bool = False) -> Handle:
+        """register_load_state_dict_pre_hook of older programs; with_module: the hook gets the module first."""
+        check_callable(hook, CALLS["load_before"], ModuleError)
+        return self.hooks().add("load_before", hook if with_module else partial(without_module, hook), False)
+
     def register_load_state_dict_post_hook(self, hook: Callable) -> Handle:
-        """`hook(module, incompatible_keys)` after loading; it may clear the two lists."""
+        """`hook(module, incompatible_keys)` after this module and those in it were loaded. It may change the two lists
+        of names, before strict looks at them, and returns None."""
         return self.hooks().add("load_after", hook, False)
 
     # ---- text -------------------------------------------------------------------------------------------------------
+
+    def _get_name(self) -> str:
+        """The name of the class in the repr."""
+        return type(self).__name__
 
     def extra_repr(self) -> str:
         """What stands between the brackets in the repr of this module."""
@@ -629,7 +709,7 @@ class Module(Display):
         return [(name, repr(module)) for name, module in self.__dict__.get("_modules", {}).items()]
 
     def __repr__(self) -> str:
-        level, title = LEVEL.get(), clean(type(self).__name__)
+        level, title = LEVEL.get(), clean(self._get_name())
         if level >= LEVELS and (below := levels_below(self)):
             return f"{title}(... {below:,} more level{'s' * (below > 1)} inside)"
         extra = self.extra_repr()
@@ -647,3 +727,4 @@ class Module(Display):
 
 
 MODULE_CALL.append(Module.__call__.__code__)  # a walk to the learner's line ends here
+__getattr__ = missing_names("flow.nn.modules.module", globals())

@@ -7,7 +7,7 @@ Works on any object with Module's three dicts. Read next: `../io`, which stores 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -19,7 +19,8 @@ from ..core.spec import DType
 from ..core.tensor import Tensor
 from ..core.where import fail, here
 from ..diagnosis.suggest import similar
-from .loading import Writes
+from .hooks import must_be_none
+from .loading import Writes, write
 from .parameter import Parameter
 
 SHOWN = 12  # how many entries of one kind an error lists
@@ -41,44 +42,41 @@ def state_of(module: Any, entries: dict, prefix: str, keep_vars: bool, plain: An
     """Fill `entries` with this module's tensors and those of the modules below it. plain: the state_dict of Module
     itself."""
     stack: list[tuple[str, Any, Any]] = [(prefix, module, plain)]
+    result = entries
     while stack:
         prefix, part, method = stack.pop()
         if method is None:  # its children are there
-            part._hooks.each("state_after", part, entries, prefix, {})
+            returned = after_state(part, entries, prefix)
+            result = returned if part is module and returned is not None else result
             continue
         if method is not plain:  # of a class with a state_dict of its own
             part.state_dict(destination=entries, prefix=prefix, keep_vars=keep_vars)
             continue
+        if hasattr(entries, "_metadata"):
+            entries._metadata[prefix[:-1]] = {"version": part._version}
         if part._hooks is not None:
             part._hooks.each("state_before", part, prefix, keep_vars)
             stack.append((prefix, part, None))
-        for name, tensor in {**part._parameters, **part._buffers}.items():
-            if tensor is not None and name not in part._transient:
-                entries[prefix + name] = tensor if keep_vars else tensor.detach()
+        part._save_to_state_dict(entries, prefix, keep_vars)
         children = [(name, child) for name, child in part._modules.items() if child is not None]
         stack += [(f"{prefix}{name}.", child, type(child).state_dict) for name, child in reversed(children)]
-    return entries
+    return result
 
 
-def before_load(module: Any, entries: Any, strict: bool) -> Any:
-    """What is loaded, once the hooks before it have run: they get a copy."""
-    hooked = [(path, part) for path, part in module.named_modules() if part._hooks and part._hooks.load_before]
-    if hooked and isinstance(entries, Mapping):
-        entries = dict(entries)
-        for path, part in hooked:
-            part._hooks.each("load_before", part, entries, f"{path}." if path else "", {}, strict, [], [], [])
-    return entries
+def after_state(part: Any, entries: dict, prefix: str) -> dict | None:
+    """Run the hooks after a module's part of state_dict(). Returns the dict of an older one, which may replace it."""
+    returned = None
+    for hook, replaces, _ in list(part._hooks.state_after.values()):
+        answer = hook(part, returned or entries, prefix, {"version": part._version})
+        if replaces:
+            returned = answer if answer is not None else returned
+        elif answer is not None:
+            must_be_none("state_after", hook, answer)
+    return returned
 
 
-def after_load(module: Any, incompatible: Incompatible) -> Incompatible:
-    """The names that did not fit, once the hooks after loading have run, children first."""
-    for part in reversed([part for part in module.modules() if part._hooks]):
-        part._hooks.each("load_after", part, incompatible)
-    return incompatible
-
-
-def checked(module: Any, entries: Mapping[str, Any], strict: bool, assign: bool) -> tuple[Writes, Incompatible]:
-    """What loading would write, once all fits; see `loading.py`."""
+def texts_of(entries: Any) -> Mapping[str, Any]:
+    """The state to load, or the StateError of something else than a dict."""
     if not isinstance(entries, Mapping):
         fail(
             StateError,
@@ -88,48 +86,200 @@ def checked(module: Any, entries: Mapping[str, Any], strict: bool, assign: bool)
             else "model.load_state_dict(other.state_dict())",
             state_dict=entries,
         )
-    wanted = module.state_dict(keep_vars=True)
+    return entries
+
+
+def storages_of(tensors: Mapping[str, Any]) -> dict[int, str]:
+    """Address -> name of the tensors that loading is going to write."""
+    return {
+        t.array.__array_interface__["data"][0]: name
+        for name, t in tensors.items()
+        if getattr(t, "array", None) is not None
+    }
+
+
+def misfit(old: Tensor, new: Any, assign: bool) -> str:
+    """Why an entry cannot be loaded into a tensor; an empty text if it can."""
+    array = new.array if isinstance(new, Tensor) else new
+    if not isinstance(new, Tensor | np.ndarray | np.generic):
+        return f"{type(new).__name__} is neither a tensor nor a numpy array"
+    if tuple(new.shape) != old.spec.shape:
+        shape = tuple(new.shape)
+        return f"{list(shape)} given, {list(old.spec.shape)} wanted{shape_hint(shape, old.spec.shape)}"
+    if array is None:
+        return "a symbolic tensor, which has no numbers" if MODE.get().trace is None else ""
+    if array.dtype.kind not in "biuf":
+        return f"{array.dtype} are not numbers of a tensor"
+    if assign and isinstance(old, Parameter) and array.dtype.kind != "f":
+        return f"{array.dtype} given, and a parameter is floating"
+    if not assign and old.array is not None and not old.array.flags.writeable:
+        return "its memory may only be read; assign=True puts the new tensor in its place"
+    return ""
+
+
+def as_entry(name: str, old: Tensor, new: Any, assign: bool, storages: Mapping[int, str]) -> Tensor:
+    """The tensor to load, with memory of its own where loading another entry would write into it."""
+    if not isinstance(new, Tensor):
+        dtype = None if assign and new.dtype.name in DType.table else old.spec.np
+        return as_tensor(np.ascontiguousarray(new, dtype).reshape(new.shape))
+    if new.array is not None and not assign:
+        if storages.get(new.array.__array_interface__["data"][0], name) != name:
+            return new.detach().clone()
+    return new
+
+
+def checked(module: Any, entries: Mapping[str, Any], strict: bool, assign: bool) -> tuple[Writes, Incompatible]:
+    """What loading would write, once all fits; see `loading.py`."""
+    entries, wanted = texts_of(entries), module.state_dict(keep_vars=True)
     missing = [name for name in wanted if name not in entries]
     unexpected = [name for name in entries if name not in wanted]
     wrong: list[str] = []
     writes: Writes = []
-    storages = {t.array.__array_interface__["data"][0]: name for name, t in wanted.items() if t.array is not None}
+    storages = storages_of(wanted)
     for name, old in wanted.items():
         if name not in entries:
             continue
-        new, reason = entries[name], ""
-        array = new.array if isinstance(new, Tensor) else new
-        if not isinstance(new, Tensor | np.ndarray | np.generic):
-            reason = f"{type(new).__name__} is neither a tensor nor a numpy array"
-        elif tuple(new.shape) != old.spec.shape:
-            shape = tuple(new.shape)
-            reason = f"{list(shape)} given, {list(old.spec.shape)} wanted{shape_hint(shape, old.spec.shape)}"
-        elif array is None and MODE.get().trace is None:
-            reason = "a symbolic tensor, which has no numbers"
-        elif array is not None and array.dtype.kind not in "biuf":
-            reason = f"{array.dtype} are not numbers of a tensor"
-        elif assign and isinstance(old, Parameter) and array is not None and array.dtype.kind != "f":
-            reason = f"{array.dtype} given, and a parameter is floating"
-        elif not assign and old.array is not None and not old.array.flags.writeable:
-            reason = "its memory may only be read; assign=True puts the new tensor in its place"
-        if reason:
+        if reason := misfit(old, entries[name], assign):
             wrong.append(f"{name}: {reason}")
             continue
-        if not isinstance(new, Tensor):
-            dtype = None if assign and new.dtype.name in DType.table else old.spec.np
-            new = as_tensor(np.ascontiguousarray(new, dtype).reshape(new.shape))
-        elif array is not None and not assign and storages.get(array.__array_interface__["data"][0], name) != name:
-            new = new.detach().clone()  # of another entry of this module, which is written as well
+        new = as_entry(name, old, entries[name], assign, storages)
         writes.append(holding(module, name, old, new) if assign else copying(old, new))
     if wrong or (strict and (missing or unexpected)):
-        values = {"missing": missing if strict else [], "unexpected": unexpected if strict else [], "wrong": wrong}
-        count = ", ".join(f"{len(names)} {kind}" for kind, names in values.items() if names)
-        raise_all(
-            f"load_state_dict: {count} of {len(wanted)} entries of {type(module).__name__}; nothing was loaded",
-            values,
-            name_hint(texts(missing), texts(unexpected)),
-        )
+        refuse_state(module, len(wanted), missing if strict else [], unexpected if strict else [], wrong)
     return writes, Incompatible(missing, unexpected)
+
+
+def refuse_state(module: Any, wanted: int, missing: list, unexpected: list, wrong: list) -> NoReturn:
+    values = {"missing": missing, "unexpected": unexpected, "wrong": wrong}
+    count = ", ".join(f"{len(names)} {kind}" for kind, names in values.items() if names)
+    raise_all(
+        f"load_state_dict: {count} of {wanted} entries of {type(module).__name__}; nothing was loaded",
+        values,
+        name_hint(texts(missing), texts(unexpected)),
+    )
+
+
+# ---- with hooks and methods of the program's own ---------------------------------------------------------------------
+
+EXTRA = "_extra_state"
+ASSIGN = "assign_to_params_buffers"  # PyTorch's name of `assign` in local_metadata
+EXTENDED = "_load_from_state_dict", "set_extra_state", "get_extra_state"
+
+
+def loads_by_parts(module: Any, base: type) -> bool:
+    """True if hooks, or methods of a class, take part in loading. base: Module."""
+    return any(
+        (part._hooks is not None and (part._hooks.load_before or part._hooks.load_after))
+        or any(getattr(type(part), name) is not getattr(base, name) for name in EXTENDED)
+        for part in module.modules()
+    )
+
+
+def load_by_parts(module: Any, state: Mapping[str, Any], strict: bool, assign: bool) -> Incompatible:
+    """Load module by module, parents first, as PyTorch does: hooks and methods of the program's own see what is loaded
+    so far. A state that does not fit, or an error in one of them, puts all tensors back."""
+    metadata = getattr(state, "_metadata", None) or {}
+    before = Before(module)
+    own = storages_of(before.tensors)
+    entries = {
+        key: x if assign or not isinstance(x, Tensor) or own.get(address(x), key) == key else x.detach().clone()
+        for key, x in texts_of(state).items()
+    }
+    missing: list[str] = []
+    unexpected: list[str] = []
+    errors: list[str] = []
+    try:
+        stack: list[tuple[Any, dict | None, str]] = [(module, entries, "")]
+        while stack:
+            part, local, prefix = stack.pop()
+            if local is None:  # its children are loaded
+                part._hooks.each("load_after", part, Incompatible(missing, unexpected))
+                continue
+            local_metadata = {**metadata.get(prefix[:-1], {}), **({ASSIGN: True} if assign else {})}
+            part._load_from_state_dict(local, prefix, local_metadata, True, missing, unexpected, errors)
+            if part._hooks is not None and part._hooks.load_after:
+                stack.append((part, None, prefix))
+            for name, child in reversed(part._modules.items()):
+                if child is not None:
+                    inner = f"{prefix}{name}."
+                    stack.append((child, {k: x for k, x in local.items() if below(k, inner)}, inner))
+        if errors or (strict and (missing or unexpected)):
+            refuse_state(
+                module, len(before.tensors), missing if strict else [], unexpected if strict else [], errors
+            )
+    except BaseException:
+        write([before.restore])
+        raise
+    return Incompatible(missing, unexpected)
+
+
+def load_own(
+    part: Any,
+    entries: Mapping[str, Any],
+    prefix: str,
+    local_metadata: dict[str, Any],
+    strict: bool,
+    missing: list[str],
+    unexpected: list[str],
+    errors: list[str],
+    base: Any,
+) -> None:
+    """Module._load_from_state_dict. base: Module."""
+    if part._hooks is not None:
+        part._hooks.each("load_before", part, entries, prefix, local_metadata, strict, missing, unexpected, errors)
+    assign, writes, extra = local_metadata.get(ASSIGN, False), [], prefix + EXTRA
+    own = {n: t for n, t in (*part._parameters.items(), *part._buffers.items()) if t is not None}
+    own = {n: t for n, t in own.items() if n not in part._transient}
+    for name, old in own.items():
+        key = prefix + name
+        if key not in entries:
+            missing += [key] * strict
+        elif reason := misfit(old, entries[key], assign):
+            errors.append(f"{key}: {reason}")
+        else:
+            new = as_entry(key, old, entries[key], assign, {})
+            writes.append(holding(part, name, old, new) if assign else copying(old, new))
+    write(writes)
+    takes_extra = type(part).set_extra_state is not base.set_extra_state
+    if extra in entries and takes_extra:
+        part.set_extra_state(entries[extra])
+    elif strict and takes_extra:
+        missing.append(extra)
+    for key in entries if strict else ():
+        if key == extra:
+            unexpected += [key] * (not takes_extra)
+        elif below(key, prefix) or not prefix:
+            name, dot, _ = key[len(prefix) :].partition(".") if isinstance(key, str) else (key, "", "")
+            if name not in (part._modules if dot else own):
+                unexpected.append(key)
+
+
+def below(key: Any, prefix: str) -> bool:
+    return isinstance(key, str) and key.startswith(prefix)
+
+
+def address(tensor: Tensor) -> int | None:
+    return None if tensor.array is None else tensor.array.__array_interface__["data"][0]
+
+
+class Before:
+    """The tensors of a module tree as they were, to be put back."""
+
+    def __init__(self, module: Any):
+        self.held = [(part, dict(part._parameters), dict(part._buffers)) for part in module.modules()]
+        self.tensors = dict(module.named_tensors("_parameters", "", True, False))
+        self.tensors |= module.named_tensors("_buffers", "", True, False)
+        held = [] if MODE.get().trace is not None else [t for t in self.tensors.values() if t.array is not None]
+        self.copies = [(t, t.detach().clone()) for t in held]
+
+    def restore(self) -> None:
+        touch()
+        for part, parameters, buffers in self.held:
+            part.__dict__["_parameters"], part.__dict__["_buffers"] = parameters, buffers
+        with no_grad():
+            for tensor, copy in self.copies:
+                if tensor.spec is copy.spec and tensor.array.flags.writeable:
+                    tensor.copy_(copy)
 
 
 def copying(old: Tensor, new: Tensor) -> Callable[[], object]:
@@ -161,7 +311,7 @@ def texts(names: list) -> list[str]:
     return [name for name in names if isinstance(name, str) and len(name) <= 200][:200]
 
 
-def raise_all(what: str, lists: Mapping[str, list[str]], hint: str) -> None:
+def raise_all(what: str, lists: Mapping[str, list[str]], hint: str) -> NoReturn:
     values = {}
     for kind, names in lists.items():
         if names:

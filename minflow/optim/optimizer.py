@@ -19,16 +19,16 @@ from typing import Any
 import numpy as np
 from numpy import vdot
 
-from ..core.autograd import Handle
 from ..core.base import events
+from ..core.grad.hooks import Handle, check_callable, refuse as refuse_hook, with_article
 from ..core.grad.modes import enable_grad, no_grad
-from ..core.base.errors import GraphError, OptimError, clean
+from ..core.base.errors import GraphError, OptimError, StateError, clean
 from ..core.messages.notices import Seen, look_at_gradients
 from ..core.mode import EPOCH, MODE, touch, using
 from ..core.op import Op
 from ..core.spec import Spec, float32, spec_of
 from ..core.tensor import Tensor
-from ..core.where import NOTICES, fail, warn
+from ..core.where import NOTICES, describe, fail, warn
 from ..nn.loading import LARGEST, Refused, Writes, array_of, as_refusal, plain, refuse, write
 from ..nn.utils.clip_grad import clip_grad_norm_
 from .groups import Group, as_number, check_flags, check_kinds, check_range, groups_of, members
@@ -83,6 +83,35 @@ def with_defaults(init: FunctionType, **defaults: Any) -> FunctionType:
     return twin
 
 
+STEP_HOOKS: tuple[OrderedDict, OrderedDict] = OrderedDict(), OrderedDict()  # before and after the step of any optimizer
+
+
+def register_optimizer_step_pre_hook(hook: Callable) -> Handle:
+    """Call `hook(optimizer, args, kwargs)` before each step of every optimizer, and before its own hooks."""
+    return registered(STEP_HOOKS[0], hook)
+
+
+def register_optimizer_step_post_hook(hook: Callable) -> Handle:
+    """Call `hook(optimizer, args, kwargs)` after each step of every optimizer, and after its own hooks."""
+    return registered(STEP_HOOKS[1], hook)
+
+
+STEP_CALL = "hook(optimizer, args, kwargs)"
+
+
+def registered(
+    hooks: OrderedDict[int, Callable], hook: Callable, call: str = STEP_CALL, prepend: bool = False
+) -> Handle:
+    """Add a hook, and return what removes it again. call: how it is called, for the error."""
+    check_callable(hook, call, OptimError)
+    handle = Handle(hooks)
+    hooks[handle.number] = hook
+    if prepend:
+        hooks.move_to_end(handle.number, last=False)
+    touch()
+    return handle
+
+
 def hooked(step: Callable) -> Callable:
     """`step` between the hooks of its optimizer. The outermost one counts: an own `step()` may call super().step()."""
 
@@ -90,11 +119,15 @@ def hooked(step: Callable) -> Callable:
     def wrapped(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
         if self.within:
             return step(self, *args, **kwargs)
-        mode, before, hooks = MODE.get(), self.steps, (self.pre_hooks, self.post_hooks)
-        if mode.trace is not None and (any(hooks) or not self.traceable):
+        mode, before, (pre_hooks, post_hooks) = MODE.get(), self.steps, self.step_hooks()
+        if mode.trace is not None and (pre_hooks or post_hooks or not self.traceable):
             self.refuse_trace("it has step hooks" if self.traceable else OWN_STEP)
-        for hook in list(hooks[0].values()):
-            args, kwargs = hook(self, args, kwargs) or (args, kwargs)
+        for hook in pre_hooks:
+            if (changed := hook(self, args, kwargs)) is not None:
+                if not isinstance(changed, tuple) or len(changed) != 2:
+                    refuse_hook(OptimError, hook, f"must return (args, kwargs) or None, got {with_article(changed)}",
+                                "return args, kwargs", {"returned": describe(changed)})
+                args, kwargs = changed
         self.within = True
         try:
             result = step(self, *args, **kwargs)
@@ -103,7 +136,7 @@ def hooked(step: Callable) -> Callable:
         if not self.traceable and self.steps == before:
             self.backwards = EPOCH.backwards
             self.stepped()
-        for hook in list(hooks[1].values()):
+        for hook in post_hooks:
             hook(self, args, kwargs)
         return result
 
@@ -136,6 +169,7 @@ class Optimizer:
         self.state: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
         self.pre_hooks: OrderedDict[int, Callable] = OrderedDict()
         self.post_hooks: OrderedDict[int, Callable] = OrderedDict()
+        self.state_hooks: defaultdict[str, OrderedDict[int, Callable]] = defaultdict(OrderedDict)
         # sets of parameters that no optimizer holds -> steps after they had gradients
         self.strays: dict[frozenset, list[int]] = {}
         self.steps = 0  # how many steps were taken since this object was made
@@ -339,20 +373,32 @@ class Optimizer:
 
     def register_step_pre_hook(self, hook: Callable) -> Handle:
         """Call `hook(optimizer, args, kwargs)` before each step; it may give other (args, kwargs) for the step."""
-        return self.registered(self.pre_hooks, hook)
+        return registered(self.pre_hooks, hook)
 
     def register_step_post_hook(self, hook: Callable) -> Handle:
         """Call `hook(optimizer, args, kwargs)` after each step."""
-        return self.registered(self.post_hooks, hook)
+        return registered(self.post_hooks, hook)
 
-    def registered(self, hooks: OrderedDict[int, Callable], hook: Callable) -> Handle:
-        """Add a hook; what removes it again."""
-        if not callable(hook):
-            fail(OptimError, f"{type(self).__name__}: a hook is called, and a {type(hook).__name__} cannot be",
-                 "def hook(optimizer, args, kwargs): ...", hook=hook)
-        handle = Handle(hooks)
-        hooks[handle.number] = hook
-        return handle
+    def step_hooks(self) -> tuple[list[Callable], list[Callable]]:
+        """What runs before a step and after it, in order."""
+        before, after = STEP_HOOKS
+        return [*before.values(), *self.pre_hooks.values()], [*self.post_hooks.values(), *after.values()]
+
+    def register_state_dict_pre_hook(self, hook: Callable, prepend: bool = False) -> Handle:
+        """Call `hook(optimizer)` before state_dict()."""
+        return registered(self.state_hooks["before"], hook, "hook(optimizer)", prepend)
+
+    def register_state_dict_post_hook(self, hook: Callable, prepend: bool = False) -> Handle:
+        """Call `hook(optimizer, state_dict)` with the result of state_dict(); a dict that it returns replaces it."""
+        return registered(self.state_hooks["after"], hook, "hook(optimizer, state_dict)", prepend)
+
+    def register_load_state_dict_pre_hook(self, hook: Callable, prepend: bool = False) -> Handle:
+        """Call `hook(optimizer, state_dict)` before loading, with a copy; a dict that it returns is loaded instead."""
+        return registered(self.state_hooks["load_before"], hook, "hook(optimizer, state_dict)", prepend)
+
+    def register_load_state_dict_post_hook(self, hook: Callable, prepend: bool = False) -> Handle:
+        """Call `hook(optimizer)` after a state was loaded."""
+        return registered(self.state_hooks["load_after"], hook, "hook(optimizer)", prepend)
 
     # ---- groups --------------------------------------------------------------------------------------------------
 
@@ -406,6 +452,22 @@ class Optimizer:
         A parameter's number is its position among all parameters, group by group. The tensors share their storage
         with the optimizer's.
         """
+        for hook in list(self.state_hooks["before"].values()):
+            hook(self)
+        return self.replaced_by("after", self.entries())
+
+    def replaced_by(self, kind: str, state: Any) -> Any:
+        """A state once the hooks of a kind have seen it: each may change it, or return another one."""
+        for hook in list(self.state_hooks[kind].values()):
+            if (changed := hook(self, state)) is not None:
+                if not isinstance(changed, Mapping):
+                    refuse_hook(StateError, hook, f"must return a dict or None, got {with_article(changed)}",
+                                "change the dict inside the hook", {"returned": describe(changed)})
+                state = changed
+        return state
+
+    def entries(self) -> dict[str, Any]:
+        """What state_dict() gives, before its hooks."""
         numbers = {id(p): i for i, p in enumerate(self.parameters())}
         groups = [
             {**{k: v for k, v in g.items() if k != "params"}, "params": [numbers[id(p)] for p in g["params"]]}
@@ -421,7 +483,11 @@ class Optimizer:
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Take over what `state_dict` gave, here or in PyTorch: all of it, or a StateError and nothing."""
+        if isinstance(state_dict, Mapping):
+            state_dict = self.replaced_by("load_before", dict(state_dict))
         write(self.checked_state(state_dict))
+        for hook in list(self.state_hooks["load_after"].values()):
+            hook(self)
 
     def checked_state(self, state_dict: Mapping[str, Any]) -> Writes:
         """What loading would write; see `../nn/loading.py`."""

@@ -67,9 +67,9 @@ class SGD(Optimizer):
             return sgd_dampened, attrs | {"dampening": float(group["dampening"])}
         return sgd_momentum, attrs | {"nesterov": bool(group["nesterov"])}
 
-    def state_dict(self) -> dict[str, Any]:
+    def entries(self) -> dict[str, Any]:
         """As every optimizer's, without buffers that no step has filled yet, and without `step`: PyTorch has none."""
-        result = super().state_dict()
+        result = super().entries()
         for number, state in list(result["state"].items()):
             step = state.pop("step", None)
             if step is not None and step.item() == 0:

@@ -111,8 +111,10 @@ class Checkpoint(Function):
         roots = [(out, g) for out, g in zip(outs, grads) if g is not None and out.requires_grad]
         results: list = [None] * len(sources)
         if roots and wanted:
-            found = autograd.grad([out for out, _ in roots], [sources[i] for i in wanted], [g for _, g in roots],
-                                  create_graph=keep, allow_unused=True)
+            outer = sources if keep else sources[count:]  # the backward that asked runs their hooks
+            found = autograd.gradients([out for out, _ in roots], [sources[i] for i in wanted], [g for _, g in roots],
+                                       create_graph=keep, allow_unused=True,
+                                       quiet=[x for x in outer if x.requires_grad])
             for i, g in zip(wanted, found):
                 results[i] = g
         return None, None, *results

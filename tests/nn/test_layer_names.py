@@ -217,7 +217,7 @@ def test_batch_norm_is_folded_in():
 def test_hooks_of_states():
     model, seen = nn.Sequential(nn.Linear(2, 1), nn.Linear(1, 1)), []
     model[1].register_state_dict_pre_hook(lambda module, prefix, keep_vars: seen.append(prefix))
-    model.register_state_dict_post_hook(lambda module, state, prefix, meta: state.pop("1.bias"))
+    model.register_state_dict_post_hook(lambda module, state, prefix, meta: state.__delitem__("1.bias"))
     state = model.state_dict()
     assert seen == ["1."] and list(state) == ["0.weight", "0.bias", "1.weight"]
     model = nn.Sequential(nn.Linear(2, 1), nn.Linear(1, 1))

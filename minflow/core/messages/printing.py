@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 
 import numpy as np
 
 from ..base.errors import DTypeError
-from ..ir import Node, Value, where_text
+from ..grad.hooks import Handle, hook_on_node
+from ..ir import INPUTS, OUTPUTS, Node, Value, where_text
 from ..mode import MODE
 
 MOST = 5_000  # numbers that are shown of a tensor above the threshold, at most
@@ -157,6 +159,16 @@ class GradFn:
     def name(self) -> str:
         """ "MulBackward"."""
         return re.sub(r"(?:^|_)(\w)", lambda m: m.group(1).upper(), self.node.op.name) + "Backward"
+
+    def register_hook(self, hook: Callable) -> Handle:
+        """Call `hook(grad_inputs, grad_outputs)` after this node's gradients are computed; both are tuples, with None
+        where there is no gradient. A tuple that it returns replaces grad_inputs."""
+        return hook_on_node(self.node, INPUTS, hook, "hook(grad_inputs, grad_outputs)")
+
+    def register_prehook(self, hook: Callable) -> Handle:
+        """Call `hook(grad_outputs)` before this node's gradients are computed. A tuple that it returns replaces
+        grad_outputs."""
+        return hook_on_node(self.node, OUTPUTS, hook, "hook(grad_outputs)")
 
     @property
     def next_functions(self) -> tuple:

@@ -79,7 +79,16 @@ REFUSED: dict[str, str] = {
     **rows("chalf", "x.cfloat()", "Tensor."), **rows("chalf complex32", "flow.cfloat"),
     **rows("ipu xpu mtia", "x.to(\"cpu\")", "Tensor."),
     **rows("module_load index", "x[i] reads, x.copy_(y) writes", "Tensor."),
-    **rows("register_post_accumulate_grad_hook", "x.register_hook(f), or optimizer.register_step_post_hook", "Tensor."),
+    # hooks and extension points
+    **rows("graph graph.*", "x.register_hook(f) gets a gradient; utils.checkpoint.checkpoint keeps less for backward",
+           "autograd."),
+    **rows("parametrize parametrize.* parametrizations parametrizations.* prune prune.*",
+           "nn.utils.weight_norm and spectral_norm; or compute the weight in forward, and call F.linear or F.conv2d",
+           "nn.utils."),
+    **rows("register_module_buffer_registration_hook register_module_module_registration_hook "
+           "register_module_parameter_registration_hook",
+           "a base class of your own whose register_buffer, add_module or register_parameter does it",
+           "nn.modules.module."),
     # other devices
     **rows("offload load is_offloaded", OFFLOAD, "Tensor."),
     **rows("offload load", OFFLOAD, "nn.Module."),

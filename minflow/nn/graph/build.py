@@ -26,6 +26,7 @@ from ...core.tensor import Tensor
 from ...core.trace import Trace
 from ...core.where import caller
 from ..buffer_links import buffer_links, link_assigned
+from ..hooks import EVERY
 from ..module import Module
 from . import messages, notices
 from .checkpointing import checkpointed
@@ -173,7 +174,7 @@ class Build:
         try:
             if module.__dict__.get("_checkpointing") and MODE.get().grad:
                 call.output = checkpointed(self, module, args, kwargs)
-            elif module.__dict__["_hooks"] is None and len(args) == 1 and not kwargs:
+            elif module.__dict__["_hooks"] is None and not EVERY.used and len(args) == 1 and not kwargs:
                 call.output = module.forward(args[0])  # one call less than `compute`: see `../nesting.py`
             else:
                 call.output = module.compute(args, kwargs)
@@ -246,6 +247,7 @@ class Build:
                 self.observer.outputs()
                 link_assigned(graph, self.trace, self.paths_of_met())
                 messages.check_leaks(self)
+                messages.check_hooks(self, steps)
                 messages.check_backward(self)
                 values = [t.value for t in owned]
                 self.outputs = values

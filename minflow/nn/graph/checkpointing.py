@@ -81,8 +81,13 @@ class Checkpoint(Function):
             restore(trace, now)  # buffers were updated by the first forward; generators go on where they were
         wanted = [i for i, t in enumerate(inputs) if t.requires_grad]
         roots = [(o, g) for o, g in zip(outputs, grads) if g is not None and o.requires_grad]
-        gradients = autograd.grad(
-            [o for o, _ in roots], [inputs[i] for i in wanted], [g for _, g in roots], allow_unused=True
+        parameters = [t for t in inputs[run.arity :] if t.requires_grad]  # the backward that asked runs their hooks
+        gradients = autograd.gradients(
+            [o for o, _ in roots],
+            [inputs[i] for i in wanted],
+            [g for _, g in roots],
+            allow_unused=True,
+            quiet=parameters,
         )
         results: list = [None] * len(inputs)
         for i, g in zip(wanted, gradients):

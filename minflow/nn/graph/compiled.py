@@ -16,6 +16,7 @@ from ...compiler.traced import Compiled, Part, PlanCache
 from ...core.base import events
 from ...core.base.events import LISTENERS
 from ...core.base.interrupts import uninterrupted
+from ...core.grad.hooks import functions_on
 from ...core.messages.notices import look_at_results
 from ...core.mode import EPOCH, MODE, Mode
 from ...core.rebind import before_write
@@ -82,7 +83,7 @@ class CompiledGraph(Compiled):
         self.trains = bool(graph.optimizers)
         self.writes = self.trains or any(p.plan.written for p in self.parts)
         self.runs = 0
-        self.captured = [(t, t.array, t.needs, name) for name, t in build.captured]
+        self.captured = [(t, t.array, t.needs, name, functions_on(t)) for name, t in build.captured]
         self.simple = self.out_tree == "tensor" and self.specs is not None
         self.plan = self.parts[0].plan
 
@@ -91,16 +92,16 @@ class CompiledGraph(Compiled):
         return Summary(self.number, self.inputs, tuple(self.reason), dict(self.seconds), nodes)
 
     def stale(self) -> list[tuple[str, str, str]]:
-        """Captured tensors that look at another storage now, or whose requires_grad changed."""
-        return [
-            (
-                name,
-                f"requires_grad={needs}" if t.array is array else "a tensor",
-                f"requires_grad={t.needs}" if t.array is array else "another storage",
-            )
-            for t, array, needs, name in self.captured
-            if t.array is not array or t.needs is not needs
-        ]
+        """Captured tensors that look at another storage now, or whose requires_grad or hooks changed."""
+        changes = []
+        for tensor, array, needs, name, hooks in self.captured:
+            if tensor.array is not array:
+                changes.append((name, "a tensor", "another storage"))
+            elif tensor.needs is not needs:
+                changes.append((name, f"requires_grad={needs}", f"requires_grad={tensor.needs}"))
+            elif functions_on(tensor) != hooks:
+                changes.append((f"{name}.hooks", f"{len(hooks)} hooks", f"{len(functions_on(tensor))} hooks"))
+        return changes
 
     def relink(self) -> None:
         """Follow buffers that were bound to other tensors: their states are linked from now on."""

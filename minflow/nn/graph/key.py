@@ -13,6 +13,7 @@ from typing import Any
 from ...compiler.plan import owner_of
 from ...core.tensor import Tensor
 from ...diagnosis.creation_site import ATTRIBUTE
+from ..hooks import EVERY, hooks_of
 from .python_state import BOXES, ENTRIES, Numbers, Variables, changes_inside, content, moved, shown
 
 HIDDEN = ("_parameters", "_buffers", "_modules", "_transient", "_hooks", "_name", ATTRIBUTE)
@@ -47,6 +48,7 @@ class Fingerprint:
         self.relinks = relinks
         for path, module in modules:
             self.module(path, module)
+        self.hooks("all modules", EVERY.listed())
         for (space, name), variable in (variables or {}).items():
             place, tensor = (name, f"variable {space}"), variable.now()
             if place in skipped:
@@ -115,11 +117,13 @@ class Fingerprint:
         for name, tensor in own["_buffers"].items():
             self.tensor(f"{path}.{name}", tensor, self.relinks)
         self.entries[path, "submodules"] = tuple([(name, id(child)) for name, child in own["_modules"].items()])
-        hooks = own["_hooks"]
-        if hooks is not None:
-            listed = [h for kind in vars(hooks).values() for h in kind.values()]
-            self.entries[path, "hooks"] = tuple([id(h) for h in listed])
-            self.shown[path, "hooks"] = f"{len(listed)} hooks"
+        self.hooks(path, hooks_of(module))
+
+    def hooks(self, owner: str, listed: list) -> None:
+        """(hook, how it is registered) of all hooks, in their order."""
+        if listed:
+            self.entries[owner, "hooks"] = tuple([(id(hook), place) for hook, place in listed])
+            self.shown[owner, "hooks"] = f"{len(listed)} hook{'s' * (len(listed) > 1)}"
             self.alive.append(listed)
 
     def tensor(self, name: str, tensor: Tensor | None, relinks: bool = False) -> None:
@@ -158,6 +162,7 @@ class Fingerprint:
 
     def optimizer(self, name: str, optimizer: Any) -> None:
         self.entries[name, "class"] = type(optimizer).__name__
+        self.hooks(name, [(hook, place) for place, kind in enumerate(optimizer.step_hooks()) for hook in kind])
         self.alive.append(optimizer)
         for i, group in enumerate(optimizer.param_groups):
             where = f"{name} group {i}" if len(optimizer.param_groups) > 1 else name

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...core.base.errors import GradError, GraphError, MinflowError, ShapeError, TraceError
 from ...core.door import symbolic
-from ...core.ir import INPUT, Value, where_text
+from ...core.ir import AFTER, INPUT, Value, where_text
 from ...core.mode import MODE, touch
 from ...core.tensor import Tensor
 from ...core.where import warn as warn_with
@@ -412,6 +412,29 @@ def check_leaks(build: Any) -> None:
                 values, line = {f"{path}.{name}": describe(symbol)}, where_text(line_of_write(build, owner, name))
                 raise TraceError(f"{build.graph.name}: {what}", values=values, where=f"at {line}",
                                  hint=f"return it from build; or {hint}")
+
+
+def check_hooks(build: Any, steps: int) -> None:
+    """Refuse hooks that eager would run in another way: those that each call would add to a parameter, and those that
+    wait for a `.grad` that micro-steps add up outside of the trace."""
+    for handle, tensor in build.trace.hooked:
+        if handle.number in handle.hooks:
+            fail(
+                GraphError,
+                f"{build.graph.name}: a hook is registered on a tensor from outside while the graph is built: eagerly "
+                "each call would add one more",
+                "register it before the call; or handle = x.register_hook(...) and handle.remove() after backward()",
+                tensor=tensor,
+                hook=handle.hooks[handle.number],
+            )
+    waiting = [s for v, s in build.trace.leaves.items() if v.node.hooks and v.node.hooks.get(AFTER)]
+    if steps > 1 and waiting:
+        fail(
+            GraphError,
+            f"{build.graph.name}: a register_post_accumulate_grad_hook in a graph that accumulates {steps} gradients",
+            "x.register_hook(hook), which gets the gradient of each part of the batch; or accumulation 1",
+            tensor=waiting[0],
+        )
 
 
 def clean(build: Any) -> None:

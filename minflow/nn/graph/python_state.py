@@ -26,6 +26,7 @@ import numpy as np
 from ...core.ir import Where
 from ...core.tensor import Tensor
 from ...core.where import OURS
+from ..hooks import EVERY, hooks_of
 
 ENTRIES, LEVELS = 1_000, 4  # of a container that is looked at in every call
 ARRAY = 1 << 16  # bytes of a NumPy array that is looked at in every call
@@ -339,7 +340,7 @@ def reads_of(
 
     holder: the object whose method the root is. Functions that it or a module has as attributes count as called.
     """
-    roots, seen = [root], set()
+    roots, seen = [root, *[(hook, None) for hook, _ in EVERY.listed()]], set()
     roots += [
         (value, None)
         for owner in (holder, *modules)
@@ -347,9 +348,7 @@ def reads_of(
         if isinstance(value, FunctionType | functools.partial)
     ]
     for module in modules:
-        hooks = module.__dict__["_hooks"]
-        for kind in vars(hooks).values() if hooks is not None else ():
-            roots += [(hook[0] if isinstance(hook, tuple) else hook, None) for hook in kind.values()]
+        roots += [(hook, None) for hook, _ in hooks_of(module)]
         if type(module) not in seen:
             seen.add(type(module))
             roots.append((type(module).forward, type(module)))

@@ -19,6 +19,7 @@ from ...core.base.errors import StateError
 from ...core.random import default_generator, words_of
 from ...core.tensor import Tensor
 from ...core.where import fail
+from ..state import EXTRA
 from ..loading import Refused, Writes, array_of, as_refusal, whole, write
 from . import messages
 
@@ -30,7 +31,7 @@ def state_of(graph: Any) -> OrderedDict[str, Any]:
     """A copy of everything: it does not change when the graph goes on."""
     saved: OrderedDict[str, Any] = OrderedDict()
     for name, member in graph.named_members():
-        saved[name] = OrderedDict((key, tensor.clone()) for key, tensor in member.state_dict().items())
+        saved[name] = copied(member.state_dict())
     if not graph.optimizers:
         return saved
     saved[STEP] = as_tensor(np.array([graph._steps], "int64"))
@@ -48,6 +49,13 @@ def state_of(graph: Any) -> OrderedDict[str, Any]:
                 saved[f"{SCHEDULER}-{number}.{j}"] = scheduler.state_dict()
     saved[GENERATOR] = as_tensor(default_generator.get_state().copy())
     return saved
+
+
+def copied(entries: Mapping[str, Any]) -> OrderedDict[str, Any]:
+    """A copy of what state_dict() of a module gave, with the versions of its modules."""
+    copies = OrderedDict((key, x.clone() if isinstance(x, Tensor) else copy.deepcopy(x)) for key, x in entries.items())
+    copies._metadata = copy.deepcopy(getattr(entries, "_metadata", OrderedDict()))  # type: ignore[attr-defined]
+    return copies
 
 
 def load_into(graph: Any, saved: Any, strict: bool) -> None:
@@ -108,23 +116,28 @@ class Plans:
 
     def __init__(self) -> None:
         self.writes: Writes = []
-        self.own: list[tuple[Any, Any]] = []
+        self.own: list[tuple[Any, Any, dict[str, Any]]] = []
 
     def add(self, owner: Any, state: Any, **options: Any) -> None:
         checks = getattr(type(owner), "checked_state", None)
         if checks is not None and written_by(type(owner), "load_state_dict") is written_by(
             type(owner), "checked_state"
         ):
-            self.writes += owner.checked_state(state, **options)
+            hooks = getattr(owner, "state_hooks", {})
+            writes = None if any(hooks.values()) else owner.checked_state(state, **options)
+            if writes is not None:
+                self.writes += writes
+                return
         else:
-            self.own.append((owner, state))
+            options = {}
+        self.own.append((owner, state, options))
 
     def write(self) -> None:
         """The user's own loads first, because they may raise: then those before it get back what they had."""
-        before = [(owner, copy.deepcopy(owner.state_dict())) for owner, _ in self.own]
+        before = [(owner, copy.deepcopy(owner.state_dict())) for owner, _, _ in self.own]
         try:
-            for owner, state in self.own:
-                owner.load_state_dict(state)
+            for owner, state, options in self.own:
+                owner.load_state_dict(state, **options)
         except BaseException:
             for owner, state in before:
                 with suppress(Exception):
@@ -148,7 +161,7 @@ def of_members(graph: Any, saved: Any) -> Mapping:
             state_dict=messages.Unquoted(messages.short(saved)),
         )
     members = dict(graph.named_members())
-    if saved and all(isinstance(value, Tensor | np.ndarray) for value in saved.values()):
+    if saved and all(isinstance(x, Tensor | np.ndarray) or str(key).endswith(EXTRA) for key, x in saved.items()):
         holders = [name for name, member in members.items() if member.state_dict()]
         if len(holders) == 1:
             saved = {**{name: {} for name in members}, holders[0]: saved}

@@ -37,6 +37,7 @@ class BatchNorm(Norm):
     their plain average); in evaluation mode the running ones are used. Ioffe & Szegedy 2015, algorithms 1 and 2.
     """
 
+    _version = 2  # as PyTorch's
     axes: tuple[int, ...] = ()
 
     def __init__(

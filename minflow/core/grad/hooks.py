@@ -1,0 +1,217 @@
+"""Hooks of tensors and of nodes: functions that backward calls with gradients, and that may replace them.
+
+`Node.hooks` maps an output index to the hooks of that output, AFTER to those of a leaf whose `.grad` was just
+accumulated, and INPUTS and OUTPUTS to those of the node itself. A leaf keeps the dict (`Tensor.hooks`), so that its
+hooks outlive a change of its dtype or of requires_grad. A trace copies the hooks of the tensors it meets, and records
+what they compute. Read next: `../autograd.py`, which runs them.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
+
+from ..base.errors import DTypeError, GradError, MinflowError, ShapeError
+from ..ir import AFTER, INPUTS, OUTPUTS, Node, Source, Value, file_name, hooks_at
+from ..mode import MODE, touch
+from ..where import describe, fail, here
+
+RETAIN = 1 << 62  # from here on: the numbers of the hooks of `retain_grad`, which run last
+
+
+class Handle:
+    """The result of registering a hook: `remove()` takes the hook out again; also a context."""
+
+    count = 0
+
+    def __init__(self, hooks: dict):
+        Handle.count += 1
+        self.hooks, self.number = hooks, Handle.count
+
+    def remove(self) -> None:
+        """Take the hook out; a second time has no effect."""
+        if self.hooks.pop(self.number, None) is not None:
+            touch()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.remove()
+
+
+def check_callable(hook: Any, call: str, kind: type[MinflowError] = GradError) -> None:
+    """Refuse a hook that cannot be called. call: how it would be, such as `hook(grad)`."""
+    if not callable(hook):
+        fail(kind, f"a hook must be a function, got {with_article(hook)}", f"def {call}: ...", hook=hook)
+
+
+def add(hooks: dict, hook: Callable, call: str) -> Handle:
+    check_callable(hook, call)
+    handle = Handle(hooks)
+    hooks[handle.number] = hook
+    return handle
+
+
+def hook_on(tensor, hook: Callable) -> Handle:
+    """Run `hook(grad)` when the gradient of `tensor` is known; the tensor that it returns, if any, replaces it."""
+    mode = MODE.get()
+    own = mode.own(tensor)
+    if not own.needs:
+        fail(GradError, "register_hook on a tensor that does not require grad", "x.requires_grad_() first",
+             tensor=tensor)
+    value = mode.first(own.value)
+    return at(tensor, own, value, add(hooks_at(value.node, value.index), hook, "hook(grad)"))
+
+
+def after_on(tensor, hook: Callable) -> Handle:
+    """Run `hook(tensor)` when a backward has added to `tensor.grad`."""
+    mode = MODE.get()
+    own = mode.own(tensor)
+    if not own.needs:
+        fail(GradError, "register_post_accumulate_grad_hook on a tensor that does not require grad",
+             "x.requires_grad_() first", tensor=tensor)
+    if not own.is_leaf:
+        fail(GradError, "register_post_accumulate_grad_hook on a computed tensor, which accumulates no .grad",
+             "x.register_hook(hook), which gets the gradient", tensor=tensor)
+    if mode.trace is not None and mode.watch is None:
+        fail(GradError, "register_post_accumulate_grad_hook while a job is built, whose variables have no .grad",
+             "x.register_hook(hook), which gets the gradient", tensor=tensor)
+    value = mode.first(own.value)
+    return at(tensor, own, value, add(hooks_at(value.node, AFTER), hook, "hook(parameter)"))
+
+
+def hook_on_node(node: Node, kind: str, hook: Callable, call: str) -> Handle:
+    """Run `hook` before (OUTPUTS) or after (INPUTS) the gradients of a node are computed."""
+    if not node.needs:
+        fail(GradError, "a hook on the node of a leaf, which computes no gradients",
+             "x.register_hook(hook) of the leaf itself, or x.register_post_accumulate_grad_hook(hook)", node=node)
+    return add(hooks_at(node, kind), hook, call)
+
+
+def at(tensor, own, value: Value, handle: Handle) -> Handle:
+    """A handle of a hook on `tensor`, once the plans and the trace know of it."""
+    if isinstance(value.node, Source):
+        if own.array is not None:
+            own.hooks = value.node.hooks
+            touch()
+        elif tensor.array is not None:
+            MODE.get().trace.hooked.append((handle, tensor))
+    return handle
+
+
+def hooks_known(tensor) -> dict | None:
+    """A copy of the hooks of a concrete tensor, for its symbol in a trace. None if there are none."""
+    value = tensor.value
+    if value is None or not value.node.hooks:
+        return None
+    own = {number: hook for number, hook in value.node.hooks.get(value.index, {}).items() if number < RETAIN}
+    after = {number: of_tensor(hook, tensor) for number, hook in value.node.hooks.get(AFTER, {}).items()}
+    return {0: own, AFTER: after}
+
+
+def of_tensor(hook: Callable, tensor) -> Callable:
+    """A hook that gets the tensor of the program, where backward knows only its symbol."""
+
+    @functools.wraps(hook)
+    def call(symbol):
+        return hook(tensor)
+
+    return call
+
+
+def functions_on(tensor) -> tuple:
+    """(hook, kind) of a concrete tensor, in order: a plan depends on them."""
+    value = tensor.value
+    if value is None or not value.node.hooks:
+        return ()
+    kinds = [(kind, value.node.hooks.get(kind, {})) for kind in (value.index, AFTER)]
+    return tuple([(hook, kind) for kind, hooks in kinds for number, hook in hooks.items() if number < RETAIN])
+
+
+# ---- running -----------------------------------------------------------------------------------------------------
+
+
+def run_hooks(value: Value, grads: dict) -> None:
+    """Pass the gradient of a Value through the hooks of the tensor, in the order of their registration."""
+    for _, hook in sorted(value.node.hooks.get(value.index, {}).items()):
+        g = grads.get(value)
+        if g is None:
+            break
+        if (new := hook(g)) is not None:
+            grads[value] = checked(hook, new, g, "a tensor, or None to keep the gradient")
+
+
+def run_after(hooks: Mapping, leaf) -> None:
+    """The hooks of a leaf whose `.grad` was accumulated."""
+    for _, hook in sorted(hooks.get(AFTER, {}).items()):
+        if (new := hook(leaf)) is not None:
+            refuse(GradError, hook, f"must return None, got {with_article(new)}",
+                   "set p.grad inside the hook, or change it in place", {"returned": describe(new)})
+
+
+def run_before_node(node: Node, gs: list) -> list:
+    """The gradients of a node's outputs, once its prehooks have seen them."""
+    for _, hook in sorted(node.hooks.get(OUTPUTS, {}).items()):
+        gs = replaced(hook, hook(tuple(gs)), gs)
+    return gs
+
+
+def run_after_node(node: Node, gs: list, gradients: list) -> list:
+    """(input index, gradient) of a node, once its hooks have seen (grad_inputs, grad_outputs)."""
+    first = len(node.out_specs) if node.op.joint is not None else 0  # the results of forward come first
+    places = [i for i, x in enumerate(node.inputs) if hasattr(x, "spec") or hasattr(x, "dtype")][first:]
+    known = dict(gradients)
+    for _, hook in sorted(node.hooks.get(INPUTS, {}).items()):
+        old = [known.get(i) for i in places]
+        known = dict(zip(places, replaced(hook, hook(tuple(old), tuple(gs)), old)))
+    return list(known.items())
+
+
+def replaced(hook: Callable, new: Any, old: list | tuple, noun: str = "gradient") -> list | tuple:
+    """The gradients that a hook returned for several others; None keeps them all."""
+    if new is None:
+        return old
+    if not isinstance(new, tuple | list):
+        new = (new,)
+    if len(new) != len(old):
+        refuse(GradError, hook, f"must return {len(old)} {noun}{'s' * (len(old) != 1)}, got {len(new)}",
+               "a tuple with one for each, or None to keep them all", {"returned": describe(new)})
+    return [y if y is None or x is None and hasattr(y, "spec") else
+            checked(hook, y, x, "tensors, or None for no gradient") for x, y in zip(old, new)]
+
+
+def checked(hook: Callable, new: Any, old, wanted: str):
+    """The tensor that a hook returned in place of `old`: it must have the same shape and dtype."""
+    if not hasattr(new, "spec"):
+        refuse(GradError, hook, f"must return {wanted}, got {with_article(new)}", "return grad * 0.5",
+               {"returned": describe(new), "gradient": describe(old)})
+    new = MODE.get().own(new)
+    if old is None or new.spec is old.spec:
+        return new
+    size, kind = new.spec.shape != old.spec.shape, new.dtype is not old.dtype
+    if size or kind:
+        refuse(ShapeError if size else DTypeError, hook, f"changed the {'shape' if size else 'dtype'} of the gradient",
+               "grad.expand(...) or grad.sum(...)" if size else f"return new.to(flow.{old.dtype.name})",
+               {"gradient": str(old.spec), "returned": str(new.spec)})
+    return new
+
+
+def refuse(kind: type[MinflowError], hook: Callable, what: str, hint: str, values: dict[str, str]) -> NoReturn:
+    name, place = name_of(hook)
+    raise kind(f"the hook {name} {what}", values={**values, "hook": f"{name}{place}"}, where=here(), hint=hint)
+
+
+def name_of(hook: Callable) -> tuple[str, str]:
+    """The name of a hook, and " at file:line" if it is written in Python."""
+    hook = getattr(hook, "__wrapped__", hook)
+    function = getattr(hook, "__func__", getattr(hook, "func", hook))
+    code = getattr(function, "__code__", None)
+    place = f" at {file_name(code.co_filename)}:{code.co_firstlineno}" if code is not None else ""
+    return getattr(function, "__name__", type(hook).__name__), place
+
+
+def with_article(x: Any) -> str:
+    name = type(x).__name__
+    return f"{'an' if name[:1] in 'aeiouAEIOU' else 'a'} {name}"

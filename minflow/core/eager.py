@@ -20,7 +20,7 @@ from .ir import NUMBERS, Cell, Node, Value, new_value, where_text
 from .mode import DEFAULT, Mode
 from .op import Op
 from .ops.shape import converted, reshape, view_write
-from .rebind import Alias, before_write, bump, carry, cell_of, make_view, new_alias, refresh
+from .rebind import Alias, before_write, bump, carry, cell_of, make_view, new_alias, refresh, write
 from .spec import spec_of
 from .tensor import Tensor, blank, new_tensor
 from .where import caller, fail
@@ -245,18 +245,12 @@ class Eager(Mode):
             return new_tensor(array, node.out_specs[value], Value(node, value, node.out_specs[value]))
         return new_tensor(array, spec_of(array))
 
-    def bind(self, op: Op, outs: list, tensors: list, ctx) -> list:
-        """Give forward's results the Node of a Function. What was saved is kept without a cycle."""
-        kept = []
-        for t in ctx.kept:
-            if not isinstance(t, Tensor):
-                kept.append(t)
-                continue
-            position = next((i for i, out in enumerate(outs) if out is t), None)
-            kept.append((*save(t), position if position is not None else t.value if t.needs else None))
-        ctx.kept = tuple(kept)
+    def bind(self, op: Op, outs: list, tensors: list, ctx, flags: list, written: dict) -> list:
+        """Give forward's results the Node of a Function. What was saved is kept without a cycle.
+
+        flags: False for a result that has no gradient.  written: the results that are inputs, by their index.
+        """
         needs = sum([1 << len(outs) + i for i, t in enumerate(tensors) if t.needs])
-        flags = [ctx.differentiable.get(id(out), True) for out in outs]
         results = []
         for out in outs:
             own = out.alias is None and not any(out is t for t in tensors)
@@ -270,6 +264,16 @@ class Eager(Mode):
             for i, t in enumerate(results):
                 if t.spec.slope and flags[i]:
                     t.value, t.needs = new_value(Value, (node, i, t.spec)), True
+        for i, target in written.items():
+            results[i] = write(target, results[i])
+        kept = []
+        for t in ctx.kept:
+            if not isinstance(t, Tensor):
+                kept.append(t)
+                continue
+            position = next((i for i, out in enumerate(outs) if out is t), None)
+            kept.append((*save(t), position if position is not None else t.value if t.needs else None))
+        ctx.kept = tuple(kept)
         return results
 
     def apart(self, root, by_no_grad: bool) -> Tensor:

@@ -249,7 +249,7 @@ class Trace(Mode):
             return tensor
         return self.symbol(None, node.out_specs[output], Value(node, output, node.out_specs[output]))
 
-    def bind(self, op: Op, outs: list, tensors: list, ctx) -> list:
+    def bind(self, op: Op, outs: list, tensors: list, ctx, flags: list, written: dict) -> list:
         """The node of a Function: forward's results pass through, its gradient is the user's."""
         positions = {id(out): i for i, out in enumerate(outs)}
         ctx.kept = tuple([(t, positions.get(id(t))) if isinstance(t, Tensor) else t for t in ctx.kept])
@@ -260,9 +260,11 @@ class Trace(Mode):
         self.graph.nodes.append(node)
         if self.watch is not None:
             self.watch.added(node)
-        flags = [ctx.differentiable.get(id(out), True) for out in outs]
-        return [self.symbol(None, v.spec, v, bool(needs) and v.spec.slope and flag)
-                for v, flag in zip(outputs_of(node), flags)]
+        results = [self.symbol(None, v.spec, v, bool(needs) and v.spec.slope and flag)
+                   for v, flag in zip(outputs_of(node), flags)]
+        for i, target in written.items():
+            results[i] = write(target, results[i])
+        return results
 
     def apart(self, root: Tensor, by_no_grad: bool) -> Tensor:
         """The storage of `root` with a history of its own."""

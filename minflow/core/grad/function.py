@@ -12,12 +12,13 @@ import numpy as np
 
 from ..autograd import as_tuple, second_backward
 from ..base.errors import GradError, ShapeError
+from .hooks import with_article
 from .modes import no_grad
 from ..ir import Freed, Node, where_text
 from ..mode import MODE
 from ..op import Op
 from ..ops.shape import full
-from ..where import fail
+from ..where import describe, fail, warn
 
 
 class Context:
@@ -28,20 +29,28 @@ class Context:
 
     def __init__(self):
         self.kept: tuple = ()
-        self.outputs: tuple = ()
-        self.differentiable: dict[int, bool] = {}
+        self.dirty: tuple = ()
+        self.constant: tuple = ()
         self.materialize = True
         self.needs_input_grad: tuple[bool, ...] = ()
         self.node: Node | None = None
 
     def save_for_backward(self, *tensors) -> None:
-        self.kept = tensors
+        """Keep inputs, results and other tensors for backward, which finds them in `saved_tensors`."""
+        self.kept = only_tensors("save_for_backward", tensors, "ctx.x = x for what is not a tensor", or_none=True)
+
+    def save_for_forward(self, *tensors) -> None:
+        """Refuse to keep tensors for `jvp`."""
+        fail(GradError, "ctx.save_for_forward keeps tensors for jvp, which is not called here",
+             "leave it out: func.jvp computes its result from backward")
 
     def mark_dirty(self, *tensors) -> None:
-        """Accepted: what forward writes into is known from its version."""
+        """Say which inputs forward writes in place: it returns each of them, and `apply` gives that very tensor."""
+        self.dirty = only_tensors("mark_dirty", tensors, "the inputs that forward writes in place")
 
     def mark_non_differentiable(self, *tensors) -> None:
-        self.differentiable = {id(t): False for t in tensors}
+        """Say which results have no gradient."""
+        self.constant = only_tensors("mark_non_differentiable", tensors, "results of forward, such as indices")
 
     def set_materialize_grads(self, value: bool) -> None:
         """False: backward gets None, not zeros, for an output that no gradient came to."""
@@ -53,6 +62,15 @@ class Context:
             raise second_backward(self.node)
         mode = MODE.get()
         return tuple([mode.revive(self.node, entry) if isinstance(entry, tuple) else entry for entry in self.kept])
+
+
+def only_tensors(verb: str, values: tuple, hint: str, or_none: bool = False) -> tuple:
+    """Refuse values that are not tensors."""
+    for i, value in enumerate(values):
+        if not hasattr(value, "spec") and not (or_none and value is None):
+            fail(GradError, f"ctx.{verb}: argument {i} must be a tensor, got {with_article(value)}", hint,
+                 argument=value)
+    return values
 
 
 def once_differentiable(backward):
@@ -85,6 +103,12 @@ class Function:
 
     FunctionCtx = Context
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for name, instead in NOT_CALLED.items():
+            if name in vars(cls):
+                warn(f"{cls.__name__}.{name} is not called here", instead)
+
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple, output: Any) -> Any:
         """Leave in ctx what backward needs, where forward does not take ctx itself."""
@@ -105,7 +129,8 @@ class Function:
         mode, ctx = MODE.get(), Context()
         places = [i for i, x in enumerate(args) if hasattr(x, "spec")]
         tensors = [mode.own(args[i]) for i in places]
-        ctx.needs_input_grad = tuple([bool(getattr(x, "needs", False)) for x in args])
+        wanted = {place: x.needs for place, x in zip(places, tensors)}
+        ctx.needs_input_grad = tuple([wanted.get(i, False) for i in range(len(args))])
         with no_grad():
             if cls.setup_context is Function.setup_context:
                 results = cls.forward(ctx, *args)
@@ -117,8 +142,31 @@ class Function:
             if not hasattr(out, "spec"):
                 fail(GradError, f"{cls.__name__}.forward: result {i} is {type(out).__name__}, not a tensor",
                      "forward returns a tensor or a tuple of tensors", result=out)
-        bound = mode.bind(joint_op(cls, len(outs), places, len(args)), [mode.own(out) for out in outs], tensors, ctx)
+        written = check_dirty(cls, ctx, args, outs)
+        flags = [not any(out is t for t in ctx.constant) for out in outs]
+        bound = mode.bind(joint_op(cls, len(outs), places, len(args)), [mode.own(out) for out in outs], tensors, ctx,
+                          flags, written)
         return tuple(bound) if isinstance(results, list | tuple) else bound[0]
+
+
+# methods of PyTorch's Function that it calls and this one does not
+NOT_CALLED = {
+    "jvp": "leave it out: func.jvp computes its result from backward",
+    "vmap": "leave it out: func.vmap calls forward once for each entry",
+}
+
+
+def check_dirty(cls: type[Function], ctx: Context, args: tuple, outs: tuple) -> dict[int, Any]:
+    """Index of a result -> the input that forward wrote and returned."""
+    for t in ctx.dirty:
+        if not any(t is x for x in args):
+            warn(f"{cls.__name__}.forward: mark_dirty of a tensor that is not an argument has no effect",
+                 "ctx.mark_dirty(x) for an argument x that forward writes in place")
+        elif not any(t is out for out in outs):
+            fail(GradError, f"{cls.__name__}.forward: an argument is marked dirty and not returned",
+                 "return it: x.mul_(2); ctx.mark_dirty(x); return x", argument=t)
+    dirty = [t for t in ctx.dirty if any(t is x for x in args)]
+    return {i: out for i, out in enumerate(outs) if any(out is t for t in dirty)}
 
 
 class Last(Function):
@@ -157,6 +205,14 @@ def joint_op(cls: type[Function], count: int, places: list[int], arity: int) -> 
             result = as_tuple(cls.backward(ctx, *gs))
         finally:
             ctx.node = None
+        for i, g in enumerate(result):
+            if g is not None and not hasattr(g, "spec"):
+                raise GradError(
+                    f"{cls.__name__}.backward: gradient {i} must be a tensor or None, got {with_article(g)}",
+                    values={"gradient": describe(g)},
+                    where=f"made at {where_text(node.where)}",
+                    hint="a tensor of the shape of that argument; None where there is none",
+                )
         if len(result) != arity and any(g is not None for g in result[arity:]) or len(result) < arity:
             raise GradError(
                 f"{cls.__name__}.backward returned {len(result)} gradients for the {arity} arguments of forward",
@@ -167,7 +223,7 @@ def joint_op(cls: type[Function], count: int, places: list[int], arity: int) -> 
             i = count + position
             if node.needs >> i & 1 and result[place] is not None:
                 g, spec = result[place], node.inputs[i].spec
-                if g.shape != spec.shape:
+                if not expands(spec.shape, g.spec.shape):
                     raise ShapeError(
                         f"{cls.__name__}.backward: gradient {place} has shape {g.spec.shape}, argument {place} of "
                         f"forward has {spec.shape}",
@@ -175,6 +231,10 @@ def joint_op(cls: type[Function], count: int, places: list[int], arity: int) -> 
                         hint="a gradient has the shape of what it is the gradient of",
                     )
                 yield i, g
+
+    def expands(shape: tuple, wider: tuple) -> bool:
+        """True if a gradient of the shape `wider` can be summed to `shape`."""
+        return len(shape) <= len(wider) and all(n in (1, m) for n, m in zip(shape[::-1], wider[::-1]))
 
     outputs = [f"out{k}" for k in range(count)]
     op = Op(cls.__name__, ["*tensors"], ["ctx"], outputs, None, {}, None, False, False, True, "", (), (),

@@ -1,0 +1,298 @@
+"""Methods that a class of the program overrides, and hooks of states: all that PyTorch calls is called, or refused."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow import nn
+from minflow.core.base.errors import ModuleError, StateError
+
+
+class Counter(nn.Module):
+    """Numbers beside its tensors: extra state."""
+
+    _version = 3
+
+    def __init__(self):
+        super().__init__()
+        self.w, self.count = nn.Parameter(flow.ones(2)), 5
+
+    def forward(self, x):
+        return x * self.w
+
+    def get_extra_state(self):
+        return {"count": self.count, "at": flow.tensor([1.0])}
+
+    def set_extra_state(self, state):
+        self.count = state["count"]
+
+
+class Train(nn.Graph):
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+        self.add_optimizer(flow.optim.SGD(model.parameters(), lr=0.5))
+
+    def build(self, x):
+        loss = self.model(x).sum()
+        loss.backward()
+        return loss
+
+
+def test_extra_state_is_part_of_a_state(tmp_path):
+    model, other = nn.Sequential(Counter(), nn.Linear(2, 1)), nn.Sequential(Counter(), nn.Linear(2, 1))
+    model[0].count = 7
+    state = model.state_dict()
+    assert list(state) == ["0.w", "0._extra_state", "1.weight", "1.bias"]
+    flow.save(state, tmp_path / "model")
+    assert not other.load_state_dict(flow.load(tmp_path / "model")).missing_keys and other[0].count == 7
+    del state["0._extra_state"]
+    with pytest.raises(StateError, match=r"1 missing of .*\n  missing +0._extra_state"):
+        other.load_state_dict(state)
+    assert other.load_state_dict(state, strict=False).missing_keys == ["0._extra_state"] and other[0].count == 7
+    with pytest.raises(StateError, match=r"1 unexpected of .*\n  unexpected +_extra_state"):
+        nn.Linear(1, 1).load_state_dict({**nn.Linear(1, 1).state_dict(), "_extra_state": 1})
+
+
+def test_extra_state_is_part_of_the_state_of_a_graph():
+    for whole in (True, False):
+        model = Counter()
+        graph = Train(model)
+        graph(flow.ones(2))
+        saved = graph.state_dict() if whole else model.state_dict()
+        before = model.w.tolist()
+        graph(flow.ones(2))
+        model.count = 9
+        graph.load_state_dict(copy.deepcopy(saved) if whole else saved)
+        assert model.count == 5 and (model.w.tolist() == before) is whole  # state_dict() of a module is no copy
+
+
+def test_half_of_extra_state_is_refused():
+    class Half(nn.Module):
+        def get_extra_state(self):
+            return 1
+
+    module = Half()
+    state = module.state_dict()
+    assert state["_extra_state"] == 1
+    with pytest.raises(StateError, match="1 unexpected of"):  # as PyTorch: nothing takes it
+        module.load_state_dict(state)
+    for verb in ("get", "set"):
+        with pytest.raises(StateError, match=f"Linear has no {verb}_extra_state"):
+            getattr(nn.Linear(1, 1), f"{verb}_extra_state")(*[{}] * (verb == "set"))
+
+
+class Renames(nn.Module):
+    """Its entry was called `old` in version 1, and it caches what it loads."""
+
+    _version = 2
+
+    def __init__(self):
+        super().__init__()
+        self.w, self.cache, self.seen = nn.Parameter(flow.ones(2)), None, []
+
+    def _save_to_state_dict(self, destination, prefix, keep_vars):
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        destination[prefix + "more"] = flow.tensor([4.0])
+
+    def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing, unexpected, errors):
+        version = local_metadata.get("version")
+        self.seen.append((prefix, version, strict, sorted(state_dict)))
+        if version is None or version < 2:
+            state_dict[prefix + "w"] = state_dict.pop(prefix + "old")
+        state_dict.pop(prefix + "more", None)
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing, unexpected, errors)
+        self.cache = (self.w * 2).tolist()
+
+
+def test_saving_and_loading_may_be_overridden():
+    model = nn.Sequential(Renames(), nn.Linear(2, 1))
+    state = model.state_dict()
+    assert list(state) == ["0.w", "0.more", "1.weight", "1.bias"] and state["0.more"].item() == 4
+    state["0.w"] = flow.tensor([5.0, 6.0])
+    assert not model.load_state_dict(state).unexpected_keys
+    assert model[0].cache == [10, 12]  # what it loads is there when super() returns
+    assert model[0].seen == [("0.", 2, True, ["0.more", "0.w"])]
+    old = {"0.old": flow.tensor([7.0, 8.0]), "1.weight": flow.ones(1, 2), "1.bias": flow.ones(1)}
+    model.load_state_dict(old)
+    assert model[0].w.tolist() == [7, 8] and "0.old" in old
+
+
+def test_a_state_that_does_not_fit_puts_all_tensors_back():
+    model = nn.Sequential(Renames(), nn.Linear(2, 1))
+    before = copy.deepcopy(model.state_dict())
+    for key, value, what in (("1.weight", flow.ones(3), r"1 wrong .*\n  wrong +1.weight: \[3\] given, \[1, 2\] wanted"),
+                             ("1.other", flow.ones(1), r"1 unexpected .*\n  unexpected +1.other")):
+        state = {**before, "0.w": flow.zeros(2), "0.old": flow.zeros(2), key: value}
+        for assign in (False, True):
+            with pytest.raises(StateError, match=what):
+                model.load_state_dict(state, assign=assign)
+            assert all(flow.equal(model.state_dict()[k], before[k]) for k in before)
+    with pytest.raises(KeyError, match="0.old"):
+        model.load_state_dict({"1.weight": flow.zeros(1, 2)})
+    assert all(flow.equal(model.state_dict()[k], before[k]) for k in before)
+
+
+def test_a_graph_that_is_loaded_by_parts_is_not_built_again():
+    graph = Train(Counter())
+    graph(flow.ones(2))
+    saved = graph.state_dict()
+    losses = [graph(flow.ones(2)).item() for _ in range(2)]
+    graph.load_state_dict(saved)
+    assert [graph(flow.ones(2)).item() for _ in range(2)] == losses and len(graph._history) == 1
+
+
+def test_loading_by_parts_takes_what_plain_loading_takes():
+    model = nn.Sequential(Renames(), nn.BatchNorm1d(2), nn.Linear(2, 2))
+    state = {k: np.asarray(v.numpy(force=True)) * 0 + 3 for k, v in model.state_dict().items()}
+    model.load_state_dict({**state, "0.old": state["0.w"]})
+    assert model[2].weight.tolist() == [[3, 3], [3, 3]] and model[1].num_batches_tracked.item() == 3
+    new = {**model.state_dict(), "0.old": flow.ones(2)}
+    new["2.weight"], new["0.w"] = flow.ones(2, 2), new["0.w"]
+    weight = model[2].weight
+    model.load_state_dict({**new, "2.bias": model[1].bias, "1.bias": model[2].bias})  # each the other's memory
+    assert model[2].weight is weight and weight.tolist() == [[1, 1], [1, 1]]
+    model.load_state_dict(new, assign=True)
+    assert model[2].weight is not weight and isinstance(model[2].weight, nn.Parameter)
+
+
+def test_versions_of_modules():
+    model = nn.Sequential(Counter(), nn.BatchNorm1d(1))
+    assert model.state_dict()._metadata == {"": {"version": 1}, "0": {"version": 3}, "1": {"version": 2}}
+    assert copy.copy(model.state_dict())._metadata["0"] == {"version": 3}
+    assert Train(model).state_dict()["model"]._metadata["0"] == {"version": 3}
+    inner = model.state_dict(destination={}, prefix="model.")
+    assert not hasattr(inner, "_metadata") and "model.0.w" in inner
+
+
+# ---- hooks of states -------------------------------------------------------------------------------------------------
+
+
+def test_hooks_before_loading_see_their_part_and_fill_the_lists():
+    model, seen = nn.Sequential(nn.Linear(2, 1), nn.Linear(1, 1)), []
+
+    def before(module, state, prefix, metadata, strict, missing, unexpected, errors):
+        seen.append((type(module).__name__, prefix, metadata, sorted(state)))
+        state[prefix + "bias"] = state.pop(prefix + "shift")
+
+    model[1].register_load_state_dict_pre_hook(before)
+    state = model.state_dict()
+    state["1.shift"] = state.pop("1.bias") * 0 + 2
+    model.load_state_dict(state)
+    assert model[1].bias.item() == 2 and seen == [("Linear", "1.", {"version": 1}, ["1.shift", "1.weight"])]
+    assert "1.shift" in state
+
+    model = nn.Linear(1, 1)
+    model._register_load_state_dict_pre_hook(lambda state, *rest: rest[5].append("of another house"))
+    with pytest.raises(StateError, match=r"1 wrong of 2 entries of Linear.*\n  wrong +of another house"):
+        model.load_state_dict(model.state_dict(), strict=False)
+    model = nn.Linear(1, 1)
+    model._register_load_state_dict_pre_hook(lambda module, state, *rest: rest[3].append("mine"), with_module=True)
+    assert model.load_state_dict(model.state_dict(), strict=False).missing_keys == ["mine"]
+    with pytest.raises(StateError, match=r"missing +mine"):
+        model.load_state_dict(model.state_dict())
+
+
+def test_a_bound_hook_goes_with_the_copy_of_its_module():
+    class Own(nn.Linear):
+        def __init__(self):
+            super().__init__(1, 1)
+            self.loaded = 0
+            self._register_load_state_dict_pre_hook(self.before)
+
+        def before(self, state, *rest):
+            self.loaded += 1
+
+    model = Own()
+    twin = copy.deepcopy(model)
+    twin.load_state_dict(model.state_dict())
+    assert (model.loaded, twin.loaded) == (0, 1)
+
+
+def test_hooks_after_loading_come_before_strict():
+    model, order = nn.Sequential(nn.Linear(2, 1), nn.Linear(1, 1)), []
+
+    def forgive(module, keys):
+        order.append((type(module).__name__, list(keys.missing_keys)))
+        keys.missing_keys.clear()
+        keys.unexpected_keys.clear()
+
+    model[1].register_load_state_dict_post_hook(forgive)
+    model.register_load_state_dict_post_hook(lambda module, keys: order.append(model[0].bias.item()))
+    one = flow.ones(1)
+    state = {"0.weight": flow.ones(1, 2), "0.bias": one * 3, "1.weight": flow.ones(1, 1), "2.x": one}
+    assert not model.load_state_dict(state).missing_keys
+    assert order == [("Linear", ["1.bias"]), 3]
+    model[1].register_load_state_dict_post_hook(lambda module, keys: 3)
+    with pytest.raises(StateError, match=r"the hook <lambda> must return None, got an int(.|\n)*returned +3"):
+        model.load_state_dict({**state, "0.bias": flow.tensor([4.0])})
+    assert model[0].bias.item() == 3
+
+
+def test_hooks_of_state_dict_return_none_or_are_of_the_old_kind():
+    model = nn.Sequential(nn.Linear(1, 1))
+    with model.register_state_dict_post_hook(lambda module, state, prefix, metadata: state):
+        with pytest.raises(StateError, match="must return None, got an OrderedDict"):
+            model.state_dict()
+    model._register_state_dict_hook(lambda module, state, prefix, metadata: {"v": metadata["version"], **state})
+    assert list(model.state_dict()) == ["v", "0.weight", "0.bias"]
+    assert list(nn.Sequential(model).state_dict()) == ["0.0.weight", "0.0.bias"]  # as PyTorch: of the outermost alone
+
+
+# ---- other methods ---------------------------------------------------------------------------------------------------
+
+
+class Holds(nn.Module):
+    """A tensor beside its parameters."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer, self.held = nn.Linear(1, 1), flow.ones(1)
+
+    def _apply(self, fn, recurse=True):
+        super()._apply(fn)
+        self.held = fn(self.held)
+        return self
+
+
+def test_conversions_ask_apply_of_each_module():
+    for convert, dtype in ((lambda m: m.double(), flow.float64), (lambda m: m.half(), flow.float16),
+                           (lambda m: m.to(flow.float64), flow.float64), (lambda m: m.type(flow.float64), flow.float64),
+                           (lambda m: m.bfloat16(), flow.bfloat16)):
+        for outer in (Holds(), nn.Sequential(Holds())):
+            inner = outer if isinstance(outer, Holds) else outer[0]
+            assert convert(outer) is outer
+            assert inner.held.dtype is dtype and inner.layer.weight.dtype is dtype
+    outer = nn.Sequential(nn.Linear(1, 1))
+    assert outer._apply(lambda t: t.double(), recurse=False)[0].weight.dtype is flow.float32
+
+
+def test_names_and_pickles_of_a_class():
+    class Other(nn.Linear):
+        def _get_name(self):
+            return "Renamed"
+
+        def extra_repr(self):
+            return "as it is"
+
+    assert repr(nn.Sequential(Other(1, 1))) == "Sequential(\n  (0): Renamed(as it is)\n)"
+    twin = pickle.loads(pickle.dumps(Pickled(1, 1)))
+    assert (twin.note, twin.entered) == ("kept", True) and copy.deepcopy(twin).note == "kept"
+
+
+class Pickled(nn.Linear):
+    def __getstate__(self):
+        return {**self.__dict__, "note": "kept"}
+
+    def __setstate__(self, state):
+        self.__dict__.update(state, entered=True)
+
+
+@pytest.mark.parametrize("name", ["_call_impl", "_slow_forward", "_named_members", "_replicate_for_data_parallel"])
+def test_a_method_that_would_not_be_called_is_refused(name):
+    with pytest.raises(ModuleError, match=f"Mine defines {name}, which is not called here") as caught:
+        type("Mine", (nn.Module,), {name: lambda self, *args: None})
+    assert caught.value.hint and "method" in caught.value.values

@@ -381,3 +381,30 @@ def test_data_errors_travel_whole():
 
     with pytest.raises(DataError, match=r"broken.png[\s\S]*another copy"):
         list(DataLoader(Bad(), 4, num_workers=1, workers="process"))
+
+
+class Shifted(Dataset):
+    shift = 0
+
+    def __len__(self):
+        return 6
+
+    def __getitem__(self, i):
+        return flow.tensor(i + self.shift)
+
+
+def shift(number):
+    dataset = get_worker_info().dataset
+    while isinstance(dataset, Subset):
+        dataset = dataset.dataset
+    dataset.shift = 100 * (number + 1)
+
+
+@pytest.mark.parametrize("workers", ["thread", "process"])
+@pytest.mark.parametrize("inside", [False, True])
+def test_worker_init_fn_writes_the_dataset_of_its_worker_alone(workers, inside):
+    dataset = Shifted()
+    loader = DataLoader(Subset(dataset, range(6)) if inside else dataset, batch_size=2, num_workers=2,
+                        worker_init_fn=shift, workers=workers)
+    assert [batch.tolist() for batch in loader] == [[100, 101], [202, 203], [104, 105]]
+    assert dataset.shift == 0

@@ -6,6 +6,7 @@ drawn. Read next: `workers.py`, which runs recipes elsewhere.
 
 from __future__ import annotations
 
+import copy
 import itertools
 import operator
 from collections.abc import Callable, Sequence
@@ -17,7 +18,7 @@ from ...core.base.errors import LoaderError, MinflowError
 from ...core.random import SAMPLE, derive_key
 from ...core.where import here
 from .collate import default_collate
-from .dataset import IterableDataset
+from .dataset import IterableDataset, Subset
 from .draw import SampleGenerator
 
 
@@ -79,6 +80,15 @@ class Recipe:
         self.key, self.epoch, self.batch_size, self.drop_last = key, epoch, batch_size, drop_last
         self.walk, self.position = None, 0
         self.iterable = isinstance(dataset, IterableDataset)
+
+    def apart(self) -> Recipe:
+        """A copy with a dataset of its own, for a worker thread whose worker_init_fn may write it, as each process may.
+        What the dataset holds is shared."""
+        twin = copy.copy(self)
+        twin.dataset = holder = copy.copy(self.dataset)
+        while isinstance(holder, Subset):
+            holder.dataset = holder = copy.copy(holder.dataset)
+        return twin
 
     def make(self, number: int, indices: Any) -> Any:
         """The batch; END where an IterableDataset has no more samples."""

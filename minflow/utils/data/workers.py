@@ -93,7 +93,7 @@ class Threads:
         self.answers = [queue.SimpleQueue() for _ in range(count)]
         self.threads = []
         for k in range(count):
-            worker = Worker(recipe, k, count, init, False)
+            worker = Worker(recipe if init is None else recipe.apart(), k, count, init, False)
             # The grad mode and dtypes of the caller hold in the worker too.
             context, arguments = contextvars.copy_context(), (worker, self.tasks[k], self.answers[k], self.stopped)
             self.threads.append(

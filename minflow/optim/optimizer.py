@@ -179,11 +179,22 @@ class Optimizer:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        if "_init_group" in cls.__dict__ and "step" not in cls.__dict__:
+            fail(OptimError, f"{cls.__name__} defines _init_group, and its step() does not call it",
+                 "def step(self, closure=None): ... beside it; or names(group), the state that a parameter needs",
+                 method=cls.__dict__["_init_group"])
         if "step" in cls.__dict__:
             cls.step = hooked(cls.__dict__["step"])  # type: ignore[method-assign]
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take over attributes: of a copy, of a pickle, and of a state that was loaded. A class may override it, to
+        fill in what older states lack."""
         self.__dict__.update(state)
+
+    @property
+    def loads_by_itself(self) -> bool:
+        """True if hooks, or a method of the class, take part in load_state_dict."""
+        return any(self.state_hooks.values()) or type(self).__setstate__ is not Optimizer.__setstate__
 
     # ---- what a subclass says ------------------------------------------------------------------------------------
 
@@ -486,6 +497,8 @@ class Optimizer:
         if isinstance(state_dict, Mapping):
             state_dict = self.replaced_by("load_before", dict(state_dict))
         write(self.checked_state(state_dict))
+        if type(self).__setstate__ is not Optimizer.__setstate__:
+            self.__setstate__({"state": self.state, "param_groups": self.param_groups})
         for hook in list(self.state_hooks["load_after"].values()):
             hook(self)
 

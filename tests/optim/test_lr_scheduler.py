@@ -165,3 +165,26 @@ def test_refused(make, text):
     with pytest.raises(OptimError, match=text) as caught:
         make(optimizer())
     assert "test_lr_scheduler.py" in str(caught.value)
+
+
+def test_methods_of_a_schedule_that_are_overridden():
+    class Mine(flow.optim.lr_scheduler.LRScheduler):
+        def get_lr(self):
+            return [rate / (self.last_epoch + 1) for rate in self.base_lrs]
+
+    class Jumps(Mine):
+        def _get_closed_form_lr(self):
+            return [0.125 for _ in self.base_lrs]
+
+    for kind, there in ((Mine, 0.5), (Jumps, 0.125)):
+        optimizer = flow.optim.SGD([flow.nn.Parameter(flow.ones(1))], lr=1.0)
+        schedule = kind(optimizer)
+        for rate in (1 / 2, 1 / 3):
+            optimizer.step()
+            schedule.step()
+            assert optimizer.param_groups[0]["lr"] == rate
+        schedule.step(1)
+        assert schedule.get_last_lr() == [there]
+    for name in ("_initial_step", "_update_lr"):
+        with pytest.raises(OptimError, match=f"Other defines {name}, which is not called here"):
+            type("Other", (Mine,), {name: lambda self, *args: None})

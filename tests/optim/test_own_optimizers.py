@@ -1,10 +1,12 @@
 """Optimizers of a program: `step()` over `p.grad` and `self.state[p]`, as in PyTorch, and hooks of steps."""
 
+import copy
+
 import pytest
 
 import minflow as flow
 from minflow import nn
-from minflow.core.base.errors import GraphError, OptimError
+from minflow.core.base.errors import GraphError, OptimError, StateError
 from minflow.optim.optimizer import required
 from tests.pytorch import needs_torch, torch
 
@@ -118,3 +120,95 @@ def test_a_step_around_another_counts_once():
     model(flow.ones(1, 2)).sum().backward()
     optimizer.step()
     assert optimizer.steps == 1 and optimizer.traceable
+
+
+# ---- hooks and methods around a state --------------------------------------------------------------------------------
+
+
+def stepped(kind=flow.optim.SGD, **options):
+    p = nn.Parameter(flow.ones(2))
+    optimizer = kind([p], lr=0.5, momentum=0.5, **options)
+    p.grad = flow.ones(2)
+    optimizer.step()
+    return p, optimizer
+
+
+def test_hooks_of_an_optimizers_state():
+    order, (_, optimizer) = [], stepped()
+    optimizer.register_state_dict_pre_hook(lambda o: order.append("before"))
+    optimizer.register_state_dict_pre_hook(lambda o: order.append("first"), prepend=True)
+    optimizer.register_state_dict_post_hook(lambda o, state: state.update(note=1))
+    optimizer.register_state_dict_post_hook(lambda o, state: {**state, "more": list(state["state"][0])})
+    state = optimizer.state_dict()
+    assert order == ["first", "before"] and state["note"] == 1 and state["more"] == ["momentum_buffer"]
+    _, other = stepped()
+    with other.register_load_state_dict_pre_hook(lambda o, state: order.append(state.pop("note"))):
+        other.register_load_state_dict_post_hook(lambda o: order.append(o.param_groups[0]["lr"]))
+        state["param_groups"][0]["lr"] = 0.25
+        other.load_state_dict(state)
+    assert order[2:] == [1, 0.25] and state["note"] == 1
+    other.register_load_state_dict_pre_hook(lambda o, state: optimizer.state_dict())
+    other.load_state_dict({})
+    assert other.param_groups[0]["lr"] == 0.5
+    optimizer.register_state_dict_post_hook(lambda o, state: 3)
+    with pytest.raises(StateError, match=r"must return a dict or None, got an int(.|\n)*returned +3"):
+        optimizer.state_dict()
+    with pytest.raises(OptimError, match=r"a hook must be a function, got an int(.|\n)*hook\(optimizer, state_dict\)"):
+        optimizer.register_load_state_dict_pre_hook(3)
+
+
+def test_a_graph_loads_an_optimizer_with_its_hooks():
+    p, optimizer = stepped()
+    model = nn.ParameterList([p])
+
+    class Train(nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.model = model
+            self.add_optimizer(optimizer)
+
+        def build(self):
+            loss = self.model[0].sum()
+            loss.backward()
+            return loss
+
+    graph, seen = Train(), []
+    graph()
+    saved, before = graph.state_dict(), p.tolist()
+    graph()
+    optimizer.register_load_state_dict_post_hook(lambda o: seen.append(o.state[p]["momentum_buffer"].tolist()))
+    graph.load_state_dict(saved)
+    assert seen == [[1.5, 1.5]] and p.tolist() == before
+
+
+def test_setstate_is_called_with_what_is_loaded():
+    class Older(flow.optim.SGD):
+        def __setstate__(self, state):
+            super().__setstate__(state)
+            for group in self.param_groups:
+                group.setdefault("warm", 7)
+
+    (_, optimizer), (_, plain) = stepped(Older), stepped()
+    assert "warm" not in optimizer.param_groups[0]
+    optimizer.load_state_dict(plain.state_dict())
+    assert optimizer.param_groups[0]["warm"] == 7 and optimizer.state
+    assert copy.deepcopy(optimizer).param_groups[0]["warm"] == 7
+
+
+def test_methods_of_an_optimizer_that_are_overridden():
+    class Mine(flow.optim.SGD):
+        zeroed = 0
+
+        def add_param_group(self, group):
+            super().add_param_group({**group, "lr": 0.125})
+
+        def zero_grad(self, set_to_none=True):
+            self.zeroed += 1
+            super().zero_grad(set_to_none)
+
+    p, optimizer = stepped(Mine)
+    optimizer.zero_grad()
+    assert p.tolist() == [0.875, 0.875] and optimizer.zeroed == 1 and p.grad is None
+    with pytest.raises(OptimError, match="Grouped defines _init_group, and its step.. does not call it"):
+        type("Grouped", (flow.optim.SGD,), {"_init_group": lambda self, group: None})
+    type("Stepped", (flow.optim.SGD,), {"_init_group": lambda self, group: None, "step": lambda self: None})

@@ -123,8 +123,8 @@ class Plans:
         if checks is not None and written_by(type(owner), "load_state_dict") is written_by(
             type(owner), "checked_state"
         ):
-            hooks = getattr(owner, "state_hooks", {})
-            writes = None if any(hooks.values()) else owner.checked_state(state, **options)
+            by_itself = getattr(owner, "loads_by_itself", False)
+            writes = None if by_itself else owner.checked_state(state, **options)
             if writes is not None:
                 self.writes += writes
                 return

@@ -23,6 +23,11 @@ from ..optimizer import Optimizer
 
 # what a state of PyTorch's calls its entries, and those of ours that it lacks
 PYTORCH = {"_step_count": "count", "_last_lr": "rates", "_schedulers": "schedulers"}
+# methods of PyTorch's schedulers that these do not call
+NOT_CALLED = {
+    "_initial_step": "def __init__(self, optimizer): super().__init__(optimizer), and what comes after the first rates",
+    "_update_lr": "def get_lr(self): return [a rate for each group]; or a step() of its own",
+}
 UNSAVED = ("optimizer", "initial")  # what a state leaves out
 
 
@@ -32,6 +37,13 @@ class LRScheduler:
 
     last_epoch: how many steps were taken when going on with a saved schedule, else -1 (OneFlow calls it last_step).
     """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for name, hint in NOT_CALLED.items():
+            if name in vars(cls):
+                fail(OptimError, f"{cls.__name__} defines {name}, which is not called here", hint,
+                     method=vars(cls)[name])
 
     graph_refusal = ""  # why a graph cannot step it, if it cannot
     _get_lr_called_within_step = True  # programs ask it in `get_lr`, which nothing else calls here

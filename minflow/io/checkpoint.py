@@ -41,7 +41,8 @@ def save(obj: Any, path: str | os.PathLike | BinaryIO, dynamic: Any = None) -> N
     writer = Writer()
     tree = writer.encode(obj)
     number_objects(tree, {})
-    structure = json.dumps({"version": VERSION, "tree": tree}, separators=(",", ":"), ensure_ascii=False)
+    header = {"version": VERSION, "tree": tree, **({"metadata": writer.metadata} if any(writer.metadata) else {})}
+    structure = json.dumps(header, separators=(",", ":"), ensure_ascii=False)
     if stream is not None:
         return streams.write(stream, lambda out: container.write(out, writer.arrays, structure))
     file, created = path, False
@@ -135,8 +136,15 @@ def tensors_of(x: Any, known: dict) -> Any:
             known[x.place] = Tensor(x.array, spec_of(x.array))
         return known[x.place]
     if isinstance(x, dict):
-        return {key: tensors_of(value, known) for key, value in x.items()}
+        return with_metadata(x, type(x)((key, tensors_of(value, known)) for key, value in x.items()))
     return type(x)([tensors_of(value, known) for value in x]) if type(x) in (list, tuple) else x
+
+
+def with_metadata(x: dict, result: dict) -> dict:
+    """The result, with the versions of modules that x has."""
+    if hasattr(x, "_metadata"):
+        result._metadata = x._metadata  # type: ignore[attr-defined]
+    return result
 
 
 def rebuild(file: Path, arrays: dict, structure: str) -> Any:
@@ -156,7 +164,7 @@ def rebuild(file: Path, arrays: dict, structure: str) -> Any:
             version=header["version"],
         )
     try:
-        return Reader(arrays).decode(header["tree"])
+        return Reader(arrays, header.get("metadata")).decode(header["tree"])
     except Malformed as error:
         container.refuse(file, f"the structure text is damaged: {error.wanted} is wanted", found=error.found)
 
@@ -166,7 +174,7 @@ def moved(x: Any, device: Device) -> Any:
     if isinstance(x, Tensor):
         return x.to(device=device)
     if isinstance(x, dict):
-        return type(x)((k, moved(v, device)) for k, v in x.items())
+        return with_metadata(x, type(x)((k, moved(v, device)) for k, v in x.items()))
     return type(x)([moved(v, device) for v in x]) if isinstance(x, list | tuple) else x
 
 

@@ -13,6 +13,7 @@ import pickletools
 import warnings
 import zipfile
 import zlib
+from collections import OrderedDict
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -64,7 +65,10 @@ class Pairs(list):
 
 
 class Ordered(Pairs):
-    """An OrderedDict, which may have attributes."""
+    """An OrderedDict, which may have attributes. metadata: the one that PyTorch gives a state_dict, the versions of
+    modules."""
+
+    metadata: Any = None
 
 
 class Found(NamedTuple):
@@ -350,10 +354,12 @@ class Builder:
         return self.storages.tensor(*described, dtype=kind)
 
     def op_build(self, _):
-        """Leave out the attributes that PyTorch gives a dict, such as versions of modules."""
-        self.stack.pop()
-        if not isinstance(self.stack[-1], Ordered | Found):
-            self.refuse(f"its pickle fills a {type(self.stack[-1]).__name__}")
+        """Keep the versions of modules that PyTorch gives a dict, and leave out other attributes."""
+        state = self.stack.pop()
+        if not isinstance(top := self.stack[-1], Ordered | Found):
+            self.refuse(f"its pickle fills a {type(top).__name__}")
+        if isinstance(top, Ordered) and isinstance(state, Pairs) and state[:1] == ["_metadata"]:
+            top.metadata = state[1]
 
 
 CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False, "EMPTY_TUPLE": ()}
@@ -369,7 +375,8 @@ def plain(path: Path, tree: Any) -> Any:
             return 1
         if id(x) not in counted:
             counted[id(x)] = 0
-            counted[id(x)] = 1 + sum([count(entry, depth + 1) for entry in x] if depth < DEEPEST else [ENTRIES])
+            entries = [*x, x.metadata] if isinstance(x, Ordered) else x
+            counted[id(x)] = 1 + sum([count(entry, depth + 1) for entry in entries] if depth < DEEPEST else [ENTRIES])
         if not 0 < counted[id(x)] <= ENTRIES:
             refuse(path, *ENDLESS)
         return counted[id(x)]
@@ -386,7 +393,13 @@ def plain(path: Path, tree: Any) -> Any:
             keys = [copy(key, depth + 1) for key in x[::2]]
             if wrong := refused_keys(keys):
                 refuse(path, f"a dict has {wrong}", "texts as keys")
-            return dict(zip(keys, [copy(value, depth + 1) for value in x[1::2]]))
+            entries = dict(zip(keys, [copy(value, depth + 1) for value in x[1::2]]))
+            metadata = copy(x.metadata, depth + 1) if isinstance(x, Ordered) else None
+            if not isinstance(metadata, dict) or not all(isinstance(v, dict) for v in metadata.values()):
+                return entries
+            entries = OrderedDict(entries)
+            entries._metadata = OrderedDict(metadata)  # type: ignore[attr-defined]
+            return entries
         elif type(x) in (list, tuple):
             return type(x)([copy(v, depth + 1) for v in x])
         refuse(path, f"a {type(x).__name__} stands where a tensor, a number, a text, a list or a dict is wanted", CODE)

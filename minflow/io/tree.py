@@ -2,7 +2,8 @@
 
 A number, text, bool or None stands for itself; anything else is a list whose first entry says what it is:
 `["dict", [[key, value], ...]]`, `["list", [...]]`, `["tensor", name, options]`. Tensors that share their storage share
-one array, and do so again when loaded. Knows no files. Read next: `checkpoint.py`.
+one array, and do so again when loaded. The versions that a state_dict has as `_metadata` are in a list beside the tree,
+with an entry for each OrderedDict in it. Knows no files. Read next: `checkpoint.py`.
 """
 
 from __future__ import annotations
@@ -30,12 +31,13 @@ RESERVED = "__metadata__"  # a name that the file format keeps for itself
 
 
 class Writer:
-    """Walks an object; `arrays` then holds name -> array, each storage once."""
+    """Walks an object; `arrays` then holds name -> array, each storage once, and `metadata` that of its dicts."""
 
     def __init__(self) -> None:
         self.arrays: dict[str, np.ndarray] = {}
         self.stored: dict[tuple, str] = {}
         self.inside: list[int] = []
+        self.metadata: list[Any] = []
 
     def encode(self, x: Any, path: tuple = (), shown: str = "state") -> Any:
         """The JSON value of x. path: keys from the top; shown: the same as the learner would write it."""
@@ -91,6 +93,10 @@ class Writer:
         self.inside.append(id(x))
         if isinstance(x, Mapping):
             kind = "OrderedDict" if isinstance(x, OrderedDict) else "dict"
+            if kind == "OrderedDict":
+                self.metadata.append(None)
+                if isinstance(versions := getattr(x, "_metadata", None), Mapping):
+                    self.metadata[-1] = self.encode({k: dict(v) for k, v in versions.items()}, path, shown)
             entries = [[self.key(k, shown), self.encode(v, (*path, k), f"{shown}[{quoted(k)}]")] for k, v in x.items()]
         else:
             kind = "list" if type(x) is list else "tuple"
@@ -164,8 +170,9 @@ def quoted(key: Any) -> str:
 class Reader:
     """Builds the object that a JSON value tells of, from the arrays of the file."""
 
-    def __init__(self, arrays: Mapping[str, np.ndarray]):
+    def __init__(self, arrays: Mapping[str, np.ndarray], metadata: Any = ()):
         self.arrays = arrays
+        self.metadata = iter(metadata if isinstance(metadata, list) else ())
         self.first: dict[str, Tensor] = {}  # the first tensor of each array: others share its storage and its version
         self.created: dict[tuple, Tensor] = {}
 
@@ -183,6 +190,7 @@ class Reader:
             raise Malformed(f"one part after {kind!r}", rest)
         part = rest[0]
         if kind in ("dict", "OrderedDict"):
+            versions = self.decode(next(self.metadata, None), depth + 1) if kind == "OrderedDict" else None
             for entry in self.entries(part):
                 if not isinstance(entry, list) or len(entry) != 2:
                     raise Malformed("a key and a value", entry)
@@ -193,6 +201,10 @@ class Reader:
             result = kind_of(zip(keys, [self.decode(entry[1], depth + 1) for entry in part]))
             if len(result) != len(part):
                 raise Malformed("keys that differ", [entry[0] for entry in part])
+            if versions is not None:
+                if not isinstance(versions, dict) or not all(isinstance(v, dict) for v in versions.values()):
+                    raise Malformed("the versions of modules", versions)
+                result._metadata = OrderedDict(versions)  # type: ignore[attr-defined]
             return result
         if kind in ("list", "tuple"):
             items = [self.decode(entry, depth + 1) for entry in self.entries(part)]

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from collections import OrderedDict
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import pytest
 import minflow as flow
 from minflow import nn
 from minflow.core.base.errors import ModuleError, StateError
+from tests.pytorch import needs_torch, torch
 
 
 class Counter(nn.Module):
@@ -94,6 +96,9 @@ class Renames(nn.Module):
         super().__init__()
         self.w, self.cache, self.seen = nn.Parameter(flow.ones(2)), None, []
 
+    def forward(self, x):
+        return x * self.w
+
     def _save_to_state_dict(self, destination, prefix, keep_vars):
         super()._save_to_state_dict(destination, prefix, keep_vars)
         destination[prefix + "more"] = flow.tensor([4.0])
@@ -157,6 +162,31 @@ def test_loading_by_parts_takes_what_plain_loading_takes():
     assert model[2].weight is weight and weight.tolist() == [[1, 1], [1, 1]]
     model.load_state_dict(new, assign=True)
     assert model[2].weight is not weight and isinstance(model[2].weight, nn.Parameter)
+
+
+def test_versions_of_modules_are_saved(tmp_path):
+    model = nn.Sequential(Renames(), nn.BatchNorm1d(2))
+    state = OrderedDict(other=OrderedDict(), model=model.state_dict(), last=OrderedDict(a=1))
+    flow.save(state, tmp_path / "state")
+    loaded = flow.load(tmp_path / "state", map_location="cpu")
+    assert loaded["model"]._metadata == {"": {"version": 1}, "0": {"version": 2}, "1": {"version": 2}}
+    assert not hasattr(loaded["other"], "_metadata") and not hasattr(loaded["last"], "_metadata")
+    model.load_state_dict(loaded["model"])
+    assert model[0].seen[-1][1] == 2
+    graph = Train(model)
+    graph(flow.ones(2, 2))
+    flow.save(graph.state_dict(), tmp_path / "graph")
+    graph.load_state_dict(flow.load(tmp_path / "graph"))
+    assert model[0].seen[-1][1] == 2
+
+
+@needs_torch
+def test_versions_of_modules_in_a_file_of_pytorch(tmp_path):
+    torch.save({"net": torch.nn.Sequential(torch.nn.BatchNorm1d(2)).state_dict()}, tmp_path / "net.pt")
+    net = nn.Sequential(nn.BatchNorm1d(2))
+    state = flow.load(tmp_path / "net.pt")["net"]
+    assert state._metadata == {"": {"version": 1}, "0": {"version": 2}}
+    assert not net.load_state_dict(state).missing_keys
 
 
 def test_versions_of_modules():

@@ -313,9 +313,9 @@ class Module(Display):
                 children = [(name, child) for name, child in reversed(module._modules.items()) if child is not None]
                 stack += [(dot + name, child, False) for name, child in children]
 
-    def modules(self) -> Iterator[Module]:
-        """This module and all below it, each once."""
-        for _, module in self.named_modules():
+    def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
+        """This module and all below it; each once, or as often as it is held."""
+        for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
     def named_children(self) -> Iterator[tuple[str, Module]]:

@@ -184,8 +184,8 @@ def is_same_size(input, other) -> bool:
 # ---- as methods are, in functions --------------------------------------------------------------------------------
 
 
-def clone(input):
-    """A copy of input, through which gradients pass."""
+def clone(input, *, memory_format=None):
+    """A copy of input, through which gradients pass. memory_format: accepted; a copy is contiguous."""
     return input.clone()
 
 

@@ -230,7 +230,8 @@ def misfit(function: Callable, args: tuple, kwargs: Mapping[str, Any], spoken: s
     parameters = {n: p for n, p in signature.parameters.items() if p.kind is not p.VAR_KEYWORD}
     named = [n for n, p in parameters.items() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     by_place = [n for n, p in parameters.items() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    hint = f"{spoken}({', '.join([*by_place, *[f'{n}=...' for n in named if n not in by_place]])})"
+    many = [f"*{n}" for n, p in parameters.items() if p.kind is p.VAR_POSITIONAL]
+    hint = f"{spoken}({', '.join([*by_place, *many, *[f'{n}=...' for n in named if n not in by_place]])})"
     unknown = [k for k in kwargs if k not in named]
     passed = {k: short(kwargs[k]) for k in unknown[:3]}
     if unknown:
@@ -268,12 +269,12 @@ def with_hints(function: FunctionType, spoken: str, module: str = "", method: bo
         try:
             return function(*args, **kwargs)
         except (*RAW, MinflowError) as error:
-            words = in_our_words(spoken.format(type(args[0]).__name__ if args else ""), kwargs, error)
+            words = in_our_words(spoken.format(type(args[0]).__name__ if args else ""), args, kwargs, error)
             if words is None and not wants_out(spoken, kwargs):
                 if (better := explained(error, function, args, kwargs, spoken, method)) is not error:
                     raise better  # noqa: B904 (its cause is set)
                 raise
-        return run_into(spoken, calling, args, kwargs) if words is None else calling(*args, **words)
+        return run_into(spoken, calling, args, kwargs) if words is None else calling(*words[0], **words[1])
 
     functools.update_wrapper(calling, function)  # a thousand of them at import: `wraps` takes twice as long
     return named(calling, spoken, module) if module else calling  # type: ignore[return-value]
@@ -314,8 +315,11 @@ def choosing(function: Callable, spoken: str, module: str) -> Callable:
             try:
                 return function(*args, **kwargs)
             except (*RAW, MinflowError) as error:
-                other = other_meaning(spoken, args, kwargs) if kwargs else None
-                if other is None and wants_out(spoken, kwargs):
+                words = in_our_words(spoken, args, kwargs, error)
+                other = other_meaning(spoken, args, kwargs) if kwargs and words is None else None
+                if words is not None:
+                    other, (args, kwargs) = calling, words
+                elif other is None and wants_out(spoken, kwargs):
                     other = functools.partial(run_into, spoken, calling, args)
                     args, kwargs = (kwargs,), {}
                 elif other is None:

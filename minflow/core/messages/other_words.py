@@ -1,4 +1,4 @@
-"""Arguments by the names that OneFlow gives them, where PyTorch's and ours are others.
+"""Arguments by the names that OneFlow and PyTorch give them, where ours are others.
 
 A call by these names ends in an error first, and only then is this table asked (see `near.py`): calls by our names pay
 nothing. Read next: `wrong_arguments.py`.
@@ -10,10 +10,53 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
-# The function as it is spoken of -> "their name=ours"; "name=" is accepted and says nothing new here, "name=:value"
-# only with this value.
+# The function as it is spoken of -> "their name=ours"; "name=@" is given by its place; "name=" is accepted and says
+# nothing new here, "name=:value" only with this value.
 WORDS = {
-    "flow.round flow.unbind flow.split": "x=input",
+    "flow.reshape": "shape=@",
+    "flow.permute flow.flip flow.tile Tensor.flip Tensor.tile": "dims=@",
+    "Tensor.expand": "size=@ implicit=",
+    "Tensor.new_zeros Tensor.new_ones Tensor.new_empty Tensor.resize_ Tensor.sum_to_size": "size=@",
+    "Tensor.repeat": "repeats=@",
+    "Tensor.to": "other=@",
+    "Tensor.max Tensor.min": "other=dim",
+    "Tensor.type": "non_blocking=",
+    "Tensor.requires_grad_": "mode=requires_grad",
+    "Tensor.resize_as_": "the_template=tensor",
+    "Tensor.swapaxes_": "axis0=dim0 axis1=dim1",
+    "flow.dot Tensor.dot": "tensor=other",
+    "flow.tensor_split flow.[hvd]split Tensor.tensor_split Tensor.[hvd]split": "sections=indices_or_sections "
+    "indices=indices_or_sections "
+    "tensor_indices_or_sections=indices_or_sections",
+    "flow.broadcast_to": "size=shape",
+    "flow.cholesky_inverse": "input=L",
+    "flow.cholesky_solve": "input=B input2=L",
+    "flow.isin": "element=elements test_element=test_elements",
+    "flow.kron": "input=a other=b",
+    "flow.lu_solve": "input=b",
+    "flow.matrix_exp flow.matrix_power": "input=A",
+    "flow.qr": "input=A some=:True",
+    "flow.save": "f=path",
+    "flow.load": "f=path",
+    "flow.searchsorted": "input=values",
+    "flow.set_rng_state": "new_state=state",
+    "flow.unsafe_split": "input=tensor",
+    "flow.*_window flow.logspace flow.tr?[lu]_indices": "layout= pin_memory=",
+    "flow.tr?[lu]_indices": "requires_grad=:False",
+    "Tensor.map_": "other=tensor",
+    "autograd.gradcheck": "func=function",
+    "utils.data.default_convert": "data=sample",
+    "flow.*dropout nn.functional.*dropout": "train=training",
+    "nn.utils.clip_grad* nn.utils.get_total_norm": "foreach=",
+    "utils.data.default_collate": "batch=samples",
+    "autograd.backward": "grad_variables=grad_tensors",
+    "flow.full": "names=:None",
+    "flow.result_type": "tensor=@ other=@ scalar=@ scalar1=@ scalar2=@",
+    "Tensor.cumsum_": "dtype=:None",
+    "flow.rrelu* nn.functional.rrelu*": "generator=:None",
+    "flow.group_norm nn.functional.group_norm": "cudnn_enabled=",
+    "flow.round flow.unbind": "x=input",
+    "flow.split": "x=input tensor=input",
     "flow.lerp": "start=input",
     "flow.from_numpy": "ndarray=array",
     "flow.is_tensor": "obj=x",
@@ -35,27 +78,35 @@ WORDS = {
     "nn.utils.clip_grad_norm_": "fused=",
     "optim.lr_scheduler.PolynomialLR": "decay_batch=steps",
     "Tensor.split": "split_size_or_sections=split_size",
-    "Tensor.uniform_": "a=low b=high",
+    "Tensor.uniform_": "a=low b=high from=low to=high",
     "Tensor.random_": "from=low to=high",
     "Tensor.size": "idx=dim",
     "Tensor.broadcast_to": "shape=size",
-    "Tensor.pow": "exponent=other",
+    "Tensor.pow Tensor.pow_": "exponent=other",
 }
 
 
-def in_our_words(spoken: str, passed: Mapping[str, Any], error: BaseException) -> dict[str, Any] | None:
-    """The keywords by our names, where some are by theirs; None where there are none, and for a call that had begun.
+MISFITS = ("unexpected keyword argument", "required positional argument")  # as Python says it
+
+
+def in_our_words(spoken: str, args: tuple, passed: Mapping[str, Any],
+                 error: BaseException) -> tuple[tuple, dict[str, Any]] | None:
+    """The arguments of a call by our names; None if none is by another name, and for a call that had begun.
 
     spoken: "nn.functional.prelu".  error: what the call ended in.
     """
-    if not passed or not isinstance(error, TypeError) or "unexpected keyword argument" not in str(error):
+    if not passed or not isinstance(error, TypeError) or not any(text in str(error) for text in MISFITS):
         return None
+    theirs: dict[str, str] = {}
     for names, words in WORDS.items():
         if any(fnmatchcase(spoken, name) for name in names.split()):
-            theirs = dict(word.split("=", 1) for word in words.split())
-            found = {k: theirs[k] for k in passed if k in theirs}
-            if not found or any(ours[:1] == ":" and str(passed[k]) != ours[1:] for k, ours in found.items()):
-                return None
-            result = {found.get(k, k): value for k, value in passed.items() if found.get(k, k)[:1] not in ("", ":")}
-            return result if len(result) == len(passed) - sum(o[:1] in ("", ":") for o in found.values()) else None
-    return None
+            theirs |= dict(word.split("=", 1) for word in words.split())
+    found = {k: theirs[k] for k in passed if k in theirs}
+    if not found or any(ours[:1] == ":" and str(passed[k]) != ours[1:] for k, ours in found.items()):
+        return None
+    if by_place := [passed[k] for k, ours in found.items() if ours == "@"]:
+        first = [passed["input"]] if "input" in passed else []
+        args, passed = (*args, *first, *by_place), {k: value for k, value in passed.items() if k != "input"}
+    kept = {found.get(k, k): value for k, value in passed.items() if found.get(k, k)[:1] not in ("", ":", "@")}
+    given = [ours for k in passed if (ours := found.get(k, k))[:1] not in ("", ":", "@")]
+    return (args, kept) if len(kept) == len(given) else None

@@ -19,11 +19,14 @@ REVERSED = [tuple(range(ndim))[::-1] for ndim in range(65)]  # number of axes ->
 class Shapes(Storage):
     """Shapes and views."""
 
-    def reshape(self, *shape):
-        return F.reshape(self, *shape)
+    # By PyTorch's keywords too, which `messages/other_words.py` does for functions that are called less often.
+    def reshape(self, *sizes, shape=None):
+        return F.reshape(self, *(sizes if shape is None else (*sizes, shape)))
 
-    def view(self, *shape):
+    def view(self, *shape, size=None, dtype=None):
         """Another shape of the same memory; -1 stands for what is left."""
+        if size is not None or dtype is not None:
+            shape = (*shape, *[x for x in (dtype, size) if x is not None])
         if shape and isinstance(shape[0], DType):
             if len(shape) > 1 or shape[0] is not self.dtype:
                 fail(DTypeError, f"view: there is no look at the bits of {self.dtype.name} as {shape[0].name}",
@@ -62,8 +65,8 @@ class Shapes(Storage):
     def swapaxes(self, axis0, axis1):
         return self.transpose(axis0, axis1)
 
-    def permute(self, *dims):
-        return F.permute(self, one_or_many(dims))
+    def permute(self, *axes, dims=None):
+        return F.permute(self, one_or_many(axes if dims is None else (*axes, dims)))
 
     def t(self):
         return F.t(self)

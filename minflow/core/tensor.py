@@ -419,8 +419,6 @@ class Tensor(Operators, Numbers, Mathematics, Matrices, Reductions, Shapes, Pick
         twin.__dict__.update({k: copy.deepcopy(v, memo) for k, v in self.__dict__.items() if k not in fixed})
         array = self.numbers("deepcopy")
         kept = memo.setdefault(("array", id(array)), (array, np.array(array, order="C")))  # array: keeps its id taken
-        if (trace := MODE.get().trace) is not None:  # its numbers are a constant of the graph
-            trace.created[id(kept[1])] = kept[1]
         twin.array, twin.spec = kept[1], self.spec
         if self.needs:
             twin.needs, twin.value = True, leaf_value(twin)

@@ -184,6 +184,10 @@ class Trace(Mode):
         """True if the program has written the storage of a concrete tensor."""
         return any(overlap(tensor.array, source.array) for source in self.written())
 
+    def created_and_wrote(self, tensor: Tensor) -> bool:
+        """True if the program has created this concrete tensor and written it: at each call it begins anew."""
+        return id(tensor.array) in self.created and self.is_written(tensor)
+
     def written(self) -> dict[Source, Value]:
         """Each state and constant whose symbol was rebound, with its new Value."""
         return {v.node: s.value for v, s in self.leaves.items() if v.node.op in (STATE, CONSTANT) and s.value != v}
@@ -219,7 +223,8 @@ class Trace(Mode):
         return x if isinstance(x, Tensor) else as_tensor(x)
 
     def constant(self, array: np.ndarray) -> Tensor:
-        """A tensor made of numbers during the trace."""
+        """A tensor made of numbers during the trace. Passes and kernels rely on its numbers."""
+        array.flags.writeable = False
         self.created[id(array)] = array
         return Tensor(array, spec_of(array))
 

@@ -256,6 +256,7 @@ class Run:
                 array = state.filled.at(self.sizes, tensor.spec.np)
                 tensor = Tensor(array, spec_of(array))
             if self.traced:
+                tensor.array.flags.writeable = False  # as where it was saved
                 self.mode.trace.created[id(tensor.array)] = tensor.array
         self.env[number] = self.mode.trace.own(tensor).value if self.traced else tensor
 

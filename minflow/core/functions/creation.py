@@ -84,6 +84,7 @@ def from_numpy(array: np.ndarray) -> Tensor:
 def constant_or_lent(result: Tensor, base: Tensor, trace) -> Tensor:
     """A tensor of an array from outside; base: the tensor of its storage."""
     if trace is not None:
+        base.array.flags.writeable = result.array.flags.writeable = False
         trace.created[id(base.array)] = base.array
     else:
         outside_of(base).lent = True

@@ -159,7 +159,6 @@ def resampled(x: Tensor, axis: int, each: list[tuple]) -> Tensor:
     """The weighted sum of x at several positions along an axis."""
     total = None
     for places, weights in each:
-        places.flags.writeable = False  # a graph may rely on them
         term = take(x, from_numpy(places), axis=axis)
         if weights is not None:
             wide = (-1,) + (1,) * (x.spec.ndim - 1 - axis)

@@ -374,17 +374,18 @@ def eager_backward(graph: Any, tensor: Tensor) -> NoReturn:
 # ---- symbolic tensors that stay somewhere ----------------------------------------------------------------------------
 
 
-def held_symbolic(value: Any, seen: set[int] | None = None) -> Iterator[Tensor]:
-    """The symbolic tensors in a value, and in lists, tuples, sets and dicts inside it."""
+def held_symbolic(value: Any, seen: set[int] | None = None, trace: Any = None) -> Iterator[Tensor]:
+    """The symbolic tensors in a value, and in lists, tuples, sets and dicts inside it; with `trace`, also the concrete
+    ones that it made and wrote."""
     if isinstance(value, Tensor):
-        if value.array is None:
+        if value.array is None or trace is not None and trace.created_and_wrote(value):
             yield value
     elif isinstance(value, dict | list | tuple | set):
         seen = seen if seen is not None else set()
         if id(value) not in seen:
             seen.add(id(value))
             for x in list(value.values() if isinstance(value, dict) else value):
-                yield from held_symbolic(x, seen)
+                yield from held_symbolic(x, seen, trace)
 
 
 def places(build: Any) -> Iterator[tuple[str, Any, dict, dict]]:
@@ -405,9 +406,11 @@ def check_leaks(build: Any) -> None:
             if name in REGISTRIES or (path == "self" and name[:1] == "_"):
                 continue
             containers = Tensor | list | tuple | set | dict
-            symbol = next(held_symbolic(value), None) if isinstance(value, containers) else None
+            symbol = next(held_symbolic(value, trace=build.trace), None) if isinstance(value, containers) else None
             if symbol is not None:
                 what = f"build leaves a symbolic tensor in {path}.{name}, where it has no numbers then"
+                if symbol.array is not None:
+                    what = f"build makes the tensor in {path}.{name} and writes it: each call would begin anew"
                 hint = "register_buffer in __init__: a buffer of that spec is updated at each call"
                 values, line = {f"{path}.{name}": describe(symbol)}, where_text(line_of_write(build, owner, name))
                 raise TraceError(f"{build.graph.name}: {what}", values=values, where=f"at {line}",

@@ -208,3 +208,60 @@ def test_the_copy_of_an_array_has_its_strides():
         copy_ = copied(a)
         assert np.array_equal(copy_, a) and not np.shares_memory(copy_, a)
         assert not a.size or copy_.strides == a.strides
+
+
+# ---- tensors that build makes ----------------------------------------------------------------------------------------
+
+
+class Lazily(nn.Module):
+    """Makes a tensor in its first call, and writes it in every call."""
+
+    def __init__(self, make):
+        super().__init__()
+        self.n, self.make, self.like = None, make, nn.Linear(3, 3)
+
+    def forward(self, x):
+        if self.n is None:
+            self.n = self.make(self)
+        n = self.n["n"] if isinstance(self.n, dict) else self.n.bias if isinstance(self.n, nn.Module) else self.n
+        with flow.no_grad():
+            n.add_(1)
+        return x + n
+
+
+MAKES = {
+    "tensor": lambda m: flow.tensor([0.0]),
+    "in a dict": lambda m: {"n": flow.tensor([0.0])},
+    "from_numpy": lambda m: flow.from_numpy(np.zeros(1, "float32")),
+}
+
+
+@pytest.mark.parametrize("name", list(MAKES))
+def test_a_tensor_that_build_makes_keeps_and_writes_is_refused(name):
+    with pytest.raises(TraceError, match=r"build makes the tensor in m.n and writes it: each call would") as caught:
+        graph_of(Lazily(MAKES[name]))(flow.tensor(X))
+    assert "register_buffer in __init__" in caught.value.hint
+    line = Lazily.forward.__code__.co_firstlineno + 2
+    assert caught.value.where.startswith(f"at test_numbers_read.py:{line}") or name == "in a dict"
+
+
+def test_a_module_that_build_copies_goes_on():
+    flow.manual_seed(1)
+    eager = Lazily(lambda m: copy.deepcopy(m.like))
+    module = copy.deepcopy(eager)
+    graph, x = graph_of(module), flow.tensor(X)
+    for _ in range(3):
+        assert np.array_equal(graph(x).numpy(), eager(x).detach().numpy())
+
+
+def test_a_constant_that_build_leaves_is_read_only():
+    class Keeps(nn.Module):
+        def forward(self, x):
+            self.table = flow.tensor([1.0, 2.0, 3.0])
+            return x * self.table
+
+    module = Keeps()
+    graph = graph_of(module)
+    assert np.array_equal(graph(flow.tensor(X)).numpy(), X * [1, 2, 3])
+    with pytest.raises(flow.ShapeError, match="read-only"):
+        module.table.add_(1)

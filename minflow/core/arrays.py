@@ -66,6 +66,19 @@ def copied(array: np.ndarray) -> np.ndarray:
     return copy
 
 
+def storage_size(array: np.ndarray) -> int:
+    """Elements from the first to the last of an array, those between included; 0 if not all strides are multiples of
+    the size of one, as of a field of records."""
+    if any(stride % array.itemsize for stride in array.strides):
+        return 0
+    return 1 + sum([(n - 1) * stride for n, stride in zip(array.shape, array.strides)]) // array.itemsize
+
+
+def storage_of(array: np.ndarray) -> np.ndarray:
+    """All elements from the first to the last of an array, as one row."""
+    return np.lib.stride_tricks.as_strided(array, (storage_size(array) or 1,), (array.itemsize,))
+
+
 def leaf_specs(data) -> list:
     """What decides the dtype of lists with tensors in them: the Spec of each tensor, the type of each number."""
     if isinstance(data, list | tuple):

@@ -118,7 +118,10 @@ def program_of(obj: Any, dynamic: Any = None) -> Program:
     compiled = obj._last
     compiled.relink()
     frozen = frozen_record(obj, compiled).built_in
-    program = of_build(obj, compiled.build, frozen)
+    build = compiled.build
+    if compiled.strided:  # a file says nothing of how the inputs of a call lie in memory
+        build = graph_again(obj, compiled, [tensor.spec for tensor in build.inputs])
+    program = of_build(obj, build, frozen)
     if not dynamic:
         return program
     check_unchanged(obj.name, obj._plans, compiled, compiled.mode[1])

@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from .. import functions as F
-from ..arrays import copied
+from ..arrays import copied, storage_of
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..base.two_meanings import two_meanings
 from ..infer import check_memory
@@ -71,11 +71,8 @@ def from_numpy(array: np.ndarray) -> Tensor:
     if any(n < 0 for n in array.strides):
         fail(ShapeError, "from_numpy() of an array with negative strides", "array.copy()", strides=array.strides)
     # a strided array is a view of all elements from its first to its last; a field of records, of its first
-    size = 1 + sum([(n - 1) * stride for n, stride in zip(array.shape, array.strides)]) // array.itemsize
-    if any(stride % array.itemsize for stride in array.strides):
-        size = 1
-    whole = np.lib.stride_tricks.as_strided(array, (size,), (array.itemsize,))
-    base = Tensor(whole, Spec((size,), as_dtype(array.dtype)))
+    whole = storage_of(array)
+    base = Tensor(whole, Spec(whole.shape, as_dtype(array.dtype)))
     path = ((strided_look, {"shape": array.shape, "strides": array.strides}),)
     result.alias, result.cell = Alias(base, path, None), cell_of(base)
     return constant_or_lent(result, base, trace)

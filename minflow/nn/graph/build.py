@@ -18,7 +18,10 @@ import numpy as np
 from ...compiler.executor import INSIDE
 from ...compiler.names import op_names
 from ...compiler.traced import Part
+from ...core.arrays import storage_size
 from ...core.base.errors import GraphError
+from ...core.door import apply
+from ...core.functions.creation import strided_look
 from ...core.ir import CONSTANT, OPTIMIZER, Node, Source, Value
 from ...core.mode import MODE, using
 from ...core.ops.update import accumulate
@@ -108,6 +111,13 @@ class Observer:
 
     def failed(self, error: BaseException) -> None:
         """The build ends with this error."""
+
+
+def strides_of(x: Tensor) -> tuple[int, ...] | None:
+    """The strides of a view, which decide in which order some kernels add; None of contiguous tensors."""
+    array = x.array
+    view = x.alias is not None and array is not None and not array.flags.c_contiguous
+    return array.strides if view and storage_size(array) else None
 
 
 class Build:
@@ -267,14 +277,20 @@ class Build:
         return parts
 
     def make_inputs(self, steps: int) -> list[Tensor]:
-        symbols = []
+        symbols, exact = [], self.graph.config.bits and steps == 1
+        self.layouts = [strides_of(tensor) if exact else None for tensor in self.inputs]
         for i, (tensor, name) in enumerate(zip(self.inputs, self.graph.input_names(self.tree))):
             spec = tensor.spec
             if steps > 1:
                 if not spec.shape or spec.shape[0] % steps:
                     messages.not_divisible(self.graph, name, tensor, steps)
                 spec = spec.but(shape=(spec.shape[0] // steps, *spec.shape[1:]))
-            symbols.append(self.trace.symbol_of_input(spec, name))
+            strides = self.layouts[i]
+            if strides is None:
+                symbols.append(self.trace.symbol_of_input(spec, name))
+            else:  # a view of its storage, as in eager: kernels get arrays with the same strides
+                storage = self.trace.symbol_of_input(spec.but(shape=(storage_size(tensor.array),)), name)
+                symbols.append(apply(strided_look, storage, shape=tuple(spec.shape), strides=strides))
         return symbols
 
     def parts(self, mode: Trace, outputs: list[Value], steps: int) -> list[Part]:

@@ -6,6 +6,7 @@ Read next: `../../compiler/traced.py`, `../../compiler/executor.py`.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from contextvars import copy_context
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from ...compiler.executor import LOCK, run
 from ...compiler.traced import Compiled, Part, PlanCache
+from ...core.arrays import storage_of
 from ...core.base import events
 from ...core.base.events import LISTENERS
 from ...core.base.interrupts import uninterrupted
@@ -79,6 +81,8 @@ class CompiledGraph(Compiled):
         self.inputs: tuple = tuple(zip(graph.input_names(build.tree), [t.spec for t in build.inputs]))
         self.mode = MODE.get().grad, default_dtype()
         self.steps = graph.config.accumulation
+        self.layouts = build.layouts
+        self.strided = any(build.layouts)
         self.specs = [v.spec for v in self.parts[0].plan.results] if self.steps == 1 else None
         self.trains = bool(graph.optimizers)
         self.writes = self.trains or any(p.plan.written for p in self.parts)
@@ -102,6 +106,11 @@ class CompiledGraph(Compiled):
             elif functions_on(tensor) != hooks:
                 changes.append((f"{name}.hooks", f"{len(hooks)} hooks", f"{len(functions_on(tensor))} hooks"))
         return changes
+
+    def arrays_of(self, tensors: Iterable[Tensor]) -> list[np.ndarray]:
+        """The arrays that a run takes, contiguous: of a view whose strides the plan keeps, its whole storage."""
+        pairs = zip(tensors, self.layouts)
+        return [storage_of(t.array) if strides else np.asarray(t.array, order="C") for t, strides in pairs]
 
     def relink(self) -> None:
         """Follow buffers that were bound to other tensors: their states are linked from now on."""

@@ -25,7 +25,7 @@ from ...core.tensor import Tensor
 from ...core.where import warn
 from ..module import Module
 from . import messages, state
-from .build import Build, Observer
+from .build import Build, Observer, strides_of
 from .compiled import CompiledGraph, compile_graph
 from .config import STYLES, GraphConfig
 from .key import Fingerprint
@@ -196,6 +196,8 @@ class RunningGraph(Members, Display):
             if array is None:
                 messages.symbolic_input(self, x)
             arrays.append(array if array.flags.c_contiguous else np.array(array, order="C"))
+        if compiled.strided:
+            arrays = compiled.arrays_of(tensors)
         own = self.__dict__
         if own["_timed"]:
             own["_timed"] -= 1
@@ -221,6 +223,8 @@ class RunningGraph(Members, Display):
         if specs is None:
             tree, tensors, specs = self.structure(args, kwargs)
         plans, inputs = own["_plans"], (tree, specs, mode.grad, default_dtype())
+        if own["_config"].bits:
+            inputs += tuple(map(strides_of, tensors))
         compiled = plans.find(inputs)
         if compiled is None:
             if type(self).build is RunningGraph.build:

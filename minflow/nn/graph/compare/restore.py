@@ -64,7 +64,5 @@ def states_of(compiled: Any) -> list[np.ndarray]:
 
 
 def input_arrays(compiled: Any, args: tuple, kwargs: dict) -> list[np.ndarray]:
-    """The arrays that the first part of a step takes, each in one piece; `np.ascontiguousarray` would make a single
-    number an axis."""
-    tensors = compiled.build.inputs_of(args, kwargs)
-    return part_of([np.asarray(t.array, order="C") for t in tensors], 0, compiled.steps)
+    """The arrays that the first part of a step takes."""
+    return part_of(compiled.arrays_of(compiled.build.inputs_of(args, kwargs)), 0, compiled.steps)

@@ -21,6 +21,7 @@ CORE = [
     "base.errors",
     "messages.invocation",
     "base.optional",
+    "base.locks",
     "base.events",
     "base.interrupts",
     "base.dtypes",
@@ -71,7 +72,7 @@ CORE = [
 ROOMS = {
     "core": [],
     "compiler": ["core"],
-    "views": ["core.base.errors", "core.base.optional", "core.base.events", "core.spec", "core.ir",
+    "views": ["core.base.errors", "core.base.locks", "core.base.optional", "core.base.events", "core.spec", "core.ir",
               "core.base.display", "core.files.atomic", "core.where"],
     "diagnosis": ["core", "compiler", "views"],
     "accepted": ["core"],
@@ -104,7 +105,7 @@ ROOMS = {
     "special": ["core", "nn"],
     "fft": ["core"],
     # and, as learners write, `import minflow as flow`
-    "exercises": ["core.base.errors", "core.base.optional", "core.ir", "core.messages.invocation",
+    "exercises": ["core.base.errors", "core.base.locks", "core.base.optional", "core.ir", "core.messages.invocation",
                   "core.messages.printing", "core.mode", "compiler.fusion", "compiler.passes", "diagnosis",
                   "job.queue.stream", "job.session", "views", "course", "io.atomic", "io.files"],
     "cli": ["course", "headless", "doctor", "exercises", "machine", "core.base.errors", "core.messages.invocation",

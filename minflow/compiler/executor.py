@@ -11,6 +11,7 @@ every step: `job/queue/stream.py` refuses that. The plan that runs cannot be run
 from __future__ import annotations
 
 import gc
+import os
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -27,6 +28,8 @@ from .calls import run_straight
 from .room import HINT
 
 LOCK = threading.RLock()  # two plans never run at once: they may write the same states
+if hasattr(os, "register_at_fork"):  # a fork waits for the end of the step that runs: the child has its whole results
+    os.register_at_fork(before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=LOCK.release)
 # What the code here runs for, where the end of a step cannot be waited for: "the build of G_0". Workers of a loader
 # inherit it.
 INSIDE: ContextVar[str] = ContextVar("inside", default="")

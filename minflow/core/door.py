@@ -34,7 +34,11 @@ def apply(op: Any, *inputs, **attrs):
         raise does_not_fit(op, inputs) from None
     except MinflowError:
         raise
-    except RAW as error:
+    except Exception as error:
+        if (method := special_method(error)) in LOOKED_AT:
+            raise refused_object(op, inputs, method, error) from error
+        if not isinstance(error, RAW):
+            raise
         refuse_symbolic(inputs)
         op.unknown(attrs)
         if raised_by_user(error):
@@ -61,6 +65,32 @@ def raised_by_user(error: BaseException) -> bool:
             return True
         trace = trace.tb_next
     return False
+
+
+# methods of an object that a call runs to judge or show it
+LOOKED_AT = {"__class__", "__getattr__", "__getattribute__", "__repr__", "__str__", "__format__"}
+SPECIAL = LOOKED_AT | {"__len__", "__bool__", "__eq__", "__ne__", "__hash__", "__array__", "__index__", "__int__",
+                       "__float__", "__iter__", "__getitem__", "__fspath__", "__dict__", "__dir__"}
+
+
+def special_method(error: BaseException) -> str | None:
+    """The special method of a user's object that raised this error, called by our code; None if another function of
+    the user's is where it left our code."""
+    trace = error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if not OURS[code.co_filename] and not LIBRARY(code.co_filename):
+            return code.co_name if code.co_name in SPECIAL else None
+        trace = trace.tb_next
+    return None
+
+
+def refused_object(op: Any, inputs: Sequence, method: str | None, error: BaseException) -> MinflowError:
+    """The error for an input whose special method raised while it was looked at."""
+    odd = next((x for x in inputs if type(x) not in NUMBERS and not hasattr(type(x), "spec")), None)
+    what = f"{op.name}: an input is {type(odd).__name__}, neither a tensor nor a number; its {method} raised "
+    return DTypeError(what + type(error).__name__, values={"input": describe(odd)}, where=here(),
+                      hint="flow.tensor(...) makes a tensor of lists and arrays")
 
 
 # a file of numpy, scipy or Python itself, in a folder that may also hold the packages of learners

@@ -8,12 +8,12 @@ Source: Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3", secti
 from __future__ import annotations
 
 import os
-import threading
 from contextvars import ContextVar
 
 import numpy as np
 
 from .base.errors import StateError
+from .base.locks import new_lock
 from .where import fail
 
 CHUNK = 1 << 15  # blocks of four drawn at a time, so that the temporaries stay in cache
@@ -61,7 +61,7 @@ class Generator:
 
     def __init__(self, seed: int | None = None, device: object = "cpu"):
         self.device = device
-        self.lock = threading.Lock()
+        self.lock = new_lock()
         self.manual_seed(int.from_bytes(os.urandom(6), "little") if seed is None else seed)
 
     def manual_seed(self, seed: int) -> Generator:
@@ -103,7 +103,7 @@ class Generator:
 
     def __setstate__(self, state):
         self.seed_, self.key, self.counter, self.device = state
-        self.lock = threading.Lock()
+        self.lock = new_lock()
 
 
 def words_of(state) -> list[int]:

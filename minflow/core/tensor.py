@@ -35,6 +35,7 @@ from .methods.reductions import Reductions
 from .methods.shapes import Shapes
 from .messages import printing
 from .messages.near import hint_methods
+from .messages.wrong_arguments import unreadable_or
 from .mode import DEFAULT, MODE, touch
 from .ops import shape as s
 from .rebind import contiguous, is_contiguous, lend, make_view, phantom, read_only, untracked, write
@@ -516,15 +517,21 @@ class Tensor(Operators, Numbers, Mathematics, Matrices, Reductions, Shapes, Pick
     # ---- indexing ------------------------------------------------------------------------------------------------
 
     def __getitem__(self, index) -> Tensor:
-        basic = basic_index(index)
-        return F.advanced_getitem(self, index) if basic is None else apply(s.getitem, self, index=basic)
+        try:
+            basic = basic_index(index)
+            return F.advanced_getitem(self, index) if basic is None else apply(s.getitem, self, index=basic)
+        except Exception as error:
+            raise unreadable_or(error, "x[index]", index=index)  # noqa: B904 (its cause is set)
 
     def __setitem__(self, index, value) -> None:
-        basic = basic_index(index)
-        if basic is not None:
-            write(apply(s.getitem, self, index=basic), value)
-        else:
-            write(self, F.assign_indexed(self, index, value))
+        try:
+            basic = basic_index(index)
+            if basic is not None:
+                write(apply(s.getitem, self, index=basic), value)
+            else:
+                write(self, F.assign_indexed(self, index, value))
+        except Exception as error:
+            raise unreadable_or(error, "x[index] = value", index=index, value=value)  # noqa: B904 (its cause is set)
 
 
 blank = object.__new__

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from .base.errors import MinflowError, MinflowWarning, MissingDependencyError
+from .base.errors import MinflowError, MinflowWarning, MissingDependencyError, shown
 from .base.optional import import_optional
 from .ir import Where, line_number, where_text
 from .mode import MODE
@@ -63,19 +63,34 @@ def here() -> str:
 
 def name_of(x: Any, otherwise: str) -> str:
     """The learner's name of an input: "fc1.weight" for a Parameter inside fc1, else the given name."""
-    label = getattr(x, "label", "")
-    if not label:
+    try:
+        label = getattr(x, "label", "")
+    except Exception:  # a special method of an object of the user's
+        return otherwise
+    if not isinstance(label, str) or not label:
         return otherwise
     module = MODE.get().scope.rpartition(".")[2]
     return f"{module}.{label}" if module else label
 
 
 def describe(x: Any) -> str:
-    """A tensor by its spec and, on a tape, the line that made it; anything else by its repr."""
+    """A tensor by its spec and, on a tape, the line that made it; anything else by its repr. Never raises."""
+    try:
+        return described(x)
+    except Exception:  # a special method of an object of the user's
+        return one_line(x)
+
+
+def one_line(x: Any) -> str:
+    """The repr of any object, shortened to 80 characters."""
+    text = " ".join(shown(x).split())
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def described(x: Any) -> str:
     spec = getattr(x, "spec", None)
     if spec is None:
-        text = " ".join(repr(x).split())
-        return text if len(text) <= 80 else text[:77] + "..."
+        return one_line(x)
     node = x.value.node if getattr(x, "value", None) is not None else None
     if getattr(x, "array", x) is None and node is not None and not node.inputs and getattr(node, "name", ""):
         return f"{spec}  ({node.op} {node.name})"

@@ -23,6 +23,7 @@ import minflow as flow
 
 from ..compiler.fusion import Setting
 from ..core import mode as core_mode
+from ..core.base.locks import new_lock
 from ..core.messages.printing import OPTIONS
 from ..diagnosis import notebook
 from ..job.queue.stream import STREAM
@@ -111,7 +112,7 @@ STATES: list[tuple[Callable, Callable]] = [
     (lambda: dict(os.environ), set_environment), (interrupt, set_interrupt),
     (sys.getswitchinterval, sys.setswitchinterval), (lambda: sys.path[:], set_path),
     (lambda: Setting.graphs, lambda which: setattr(Setting, "graphs", which))]
-ONE = threading.RLock()  # one at a time: what is put back here belongs to all threads
+ONE = new_lock(threading.RLock)  # one at a time: what is put back here belongs to all threads
 
 
 def no_input(*prompt: Any) -> str:

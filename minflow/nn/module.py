@@ -20,7 +20,8 @@ from ..core.grad.hooks import check_callable
 from ..core.grad.modes import no_grad
 from ..core.messages.near import missing_names
 from ..core.base.display import Display
-from ..core.base.errors import ModuleError, clean
+from ..core.base.errors import ModuleError, clean, shown
+from ..core.messages.near import hint_methods
 from ..core.mode import MODE, touch
 from ..core.spec import DType
 from ..core.tensor import Tensor
@@ -70,7 +71,7 @@ class Module(Display):
     forward_hint = ""  # what to try when a class without `forward` is called; containers say more
 
     def __new__(cls, *args, **kwargs):
-        if args and isinstance(args[0], Tensor):
+        if args and issubclass(type(args[0]), Tensor):
             messages.check_created_before_called(cls, args)
         module = super().__new__(cls)
         module.__dict__[ATTRIBUTE] = CreationSite(caller() or ())  # half a microsecond; for the card of an error
@@ -706,13 +707,13 @@ class Module(Display):
 
     def repr_rows(self) -> Iterable[tuple[str, str]]:
         """(name, text) of what the repr lists under this module."""
-        return [(name, repr(module)) for name, module in self.__dict__.get("_modules", {}).items()]
+        return [(name, shown(module)) for name, module in self.__dict__.get("_modules", {}).items()]
 
     def __repr__(self) -> str:
         level, title = LEVEL.get(), clean(self._get_name())
         if level >= LEVELS and (below := levels_below(self)):
             return f"{title}(... {below:,} more level{'s' * (below > 1)} inside)"
-        extra = self.extra_repr()
+        extra = extra_text(self)
         lines = [clean(line) for line in extra.split("\n")] if extra else []
         token = LEVEL.set(level + 1)
         try:
@@ -726,5 +727,11 @@ class Module(Display):
         return text if level else outer_lines(text)
 
 
+def extra_text(module: Module) -> str:
+    """Its extra_repr, or the error that a user's extra_repr raised: text of a module never raises."""
+    return shown(module, lambda it: it.extra_repr(), "extra_repr")
+
+
+hint_methods(Module, "add_module register_module register_buffer register_parameter train to load_state_dict".split())
 MODULE_CALL.append(Module.__call__.__code__)  # a walk to the learner's line ends here
 __getattr__ = missing_names("flow.nn.modules.module", globals())

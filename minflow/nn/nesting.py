@@ -15,6 +15,7 @@ from types import FrameType
 from typing import Any
 
 from ..core.base.errors import NestingError, cut
+from ..core.base.locks import new_lock
 from ..core.ir import where_text
 from ..core.mode import MODE, using
 from ..core.where import MODULE_CALL, caller
@@ -26,7 +27,7 @@ LEVELS = 60  # of modules inside each other that texts and pictures show; what i
 
 RAISED: list[int] = []  # the limits that running calls ask for
 BEFORE = [0]  # the limit when there were none
-LOCK = threading.Lock()
+LOCK = new_lock()
 
 
 def call_deeper(module: Any, scope: str, args: tuple, kwargs: dict) -> Any:

@@ -20,7 +20,7 @@ from ..core.spec import Spec
 from ..core.tensor import Tensor
 from ..core.where import fail
 from ..views.records.recorders import recorder
-from .module import Module
+from .module import Module, extra_text
 from .nesting import LEVELS, levels_below
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def module_record(module: Module, seen: dict[int, Seen] | None = None, name: str
     return ModuleRecord(
         name=name,
         kind=type(module).__name__,
-        extra=f"... {deep:,} more level{'s' * (deep > 1)} inside" if deep else module.extra_repr(),
+        extra=f"... {deep:,} more level{'s' * (deep > 1)} inside" if deep else extra_text(module),
         own=tuple(own),
         params=sum(p.numel() for p in everything.values()),
         trainable=sum(p.numel() for p in everything.values() if p.requires_grad),
@@ -184,7 +184,7 @@ def summary(model: Module, *inputs: Any, **options: Any) -> Summary:
     running: list[Module] = []
     handles += [m.register_forward_pre_hook(lambda m, args: running.append(m)) for m in model.modules()]
     counting = Counting(MODE.get(), seen, running)
-    handles += [m.register_forward_hook(lambda m, args, out: running.pop() and None) for m in model.modules()]
+    handles += [m.register_forward_hook(lambda m, args, out: [running.pop(), None][1]) for m in model.modules()]
     try:
         with using(counting), no_grad():
             model(*arguments, **options)

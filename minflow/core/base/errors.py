@@ -8,7 +8,7 @@ Read next: `where.fail`, which fills in the values, the line and the module from
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 # characters shown of a name (as many as a file's can have), a line, a part of an error
 NAME, LINE, PART = 255, 10_000, 20_000
@@ -37,6 +37,18 @@ def clean_lines(text: str) -> str:
     return "\n".join(map(clean, cut(text, PART).split("\n")))
 
 
+def shown(value: object, text: Callable[[object], str] = repr, name: str = "") -> str:
+    """The repr of any object for a message. An object whose `__repr__` raises does not replace the error that shows it.
+
+    text: repr, str or another function, whose name is `name`.
+    """
+    try:
+        return str.__str__(text(value))
+    except Exception as error:
+        name = name or f"__{text.__name__}__"
+        return f"<{type(value).__name__}, whose {name} raised {type(error).__name__}>"
+
+
 class MinflowError(Exception):
     """A mistake, explained in four parts.
 
@@ -55,7 +67,7 @@ class MinflowError(Exception):
     def __init__(self, what: str, *, values: Mapping[str, object] | None = None, where: str = "", hint: str = ""):
         super().__init__(what)
         self.what = what
-        self.values = {name: str(value) for name, value in (values or {}).items()}
+        self.values = {name: shown(value, str) for name, value in (values or {}).items()}
         self.where = where
         self.hint = hint
 

@@ -11,8 +11,10 @@ from contextlib import contextmanager
 from threading import RLock
 from typing import NamedTuple
 
+from .locks import new_lock
+
 LISTENERS: dict[type, tuple[Callable, ...]] = {}  # of each class that somebody listens to
-LOCK = RLock()  # a listener that Python frees may end its subscription in the middle of another one
+LOCK = new_lock(RLock)  # a listener that Python frees may end its subscription in the middle of another one
 
 
 class BackwardDone(NamedTuple):

@@ -1,12 +1,38 @@
-"""One process at a time in a folder."""
+"""Locks of threads that a fork leaves usable, and one process at a time in a folder.
+
+A fork copies a lock as it is. If another thread holds it, the child, which does not have that thread, would wait for it
+for ever: locks of `new_lock` are free in the child. What they protect must be usable at any moment.
+"""
 
 from __future__ import annotations
 
 import os
+import threading
 import time
-from collections.abc import Iterator
+import weakref
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+LOCKS: weakref.WeakSet = weakref.WeakSet()  # those that a child process sets free
+
+
+def new_lock(kind: Callable[[], Any] = threading.Lock) -> Any:
+    """A lock that is free in a child process. kind: threading.Lock or threading.RLock."""
+    lock = kind()
+    LOCKS.add(lock)
+    return lock
+
+
+def set_free() -> None:
+    """Make the locks of a forked process new: their threads are not in it."""
+    for lock in list(LOCKS):
+        lock._at_fork_reinit()  # as Python's own `threading` and `logging` do
+
+
+if hasattr(os, "register_at_fork"):  # Windows cannot fork
+    os.register_at_fork(after_in_child=set_free)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
+from ..door import special_method
 from ..ir import NUMBERS
 from ..mode import MODE
 from ..ops.rules import join
@@ -45,13 +46,14 @@ def maybe_to(x, dtype):
 
 def integer(x, name: str) -> int:
     """A Python int of an int-like argument (numpy's integers, a 0-d integer tensor); a truth value is none."""
-    if x.__class__ is int:
+    if type(x) is int:
         return x
     try:
-        if x.__class__ is not bool and not (is_tensor(x) and x.spec.dtype is bool_):
+        if type(x) is not bool and not (is_tensor(x) and x.spec.dtype is bool_):
             return x.__index__()
-    except (AttributeError, TypeError):
-        pass
+    except Exception as error:
+        if not isinstance(error, AttributeError | TypeError) and special_method(error) is None:
+            raise
     fail(DTypeError, f"{name} must be an integer, not {type(x).__name__}",
          f"{name}=1, or int({name}) of a whole number", **{name: x})
 
@@ -59,7 +61,8 @@ def integer(x, name: str) -> int:
 def several(x) -> bool:
     """Does a list, a tuple or a range stand where one number could? Bytes are sequences of ints too, but nobody means
     that."""
-    return isinstance(x, Sequence) and not isinstance(x, str | bytes | bytearray | memoryview)
+    kind = type(x)  # of the class itself: an object may answer for its `__class__` by an error
+    return issubclass(kind, Sequence) and not issubclass(kind, str | bytes | bytearray | memoryview)
 
 
 def axis_of(dim, ndim: int, x=None) -> int:

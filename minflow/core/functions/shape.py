@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..base.two_meanings import two_meanings
-from ..door import RAW, apply
+from ..door import apply
 from ..ops import index as i
 from ..ops import shape as s
 from ..rebind import is_contiguous, phantom
@@ -65,11 +65,11 @@ def as_sizes(shape: tuple):
 def reshape(input, *shape):
     """The same elements in another shape, one size may be -1; a view where the strides allow one, else a copy."""
     try:
-        if len(shape) == 1 and shape[0].__class__ is not int and several(shape[0]):
+        if len(shape) == 1 and type(shape[0]) is not int and several(shape[0]):
             shape = shape[0]
         shape = work_out(shape, input.spec.size, "reshape", input)
         return apply(s.reshape, input, shape=shape) if input.alias is None else in_shape(input, shape)
-    except RAW as error:
+    except Exception as error:
         raise spoken(error, reshape, (input, *shape), {})  # noqa: B904 (its cause is set)
 
 
@@ -105,7 +105,7 @@ def view(input, *shape):
     """The same elements in another shape, always a view. Raises ShapeError where the strides would need a copy."""
     try:
         shape = work_out(as_sizes(shape), input.spec.size, "view", input)
-    except RAW as error:
+    except Exception as error:
         raise spoken(error, view, (input, *shape), {})  # noqa: B904 (its cause is set)
     if not viewable(input, shape):
         fail(
@@ -167,7 +167,7 @@ def permute(input, *dims):
     try:
         ndim = input.spec.ndim
         return s.permute(input, dims=tuple([axis_of(d, ndim, input) for d in sizes(dims)]))
-    except RAW as error:
+    except Exception as error:
         raise spoken(error, permute, (input, *dims), {})  # noqa: B904 (its cause is set)
 
 
@@ -181,7 +181,7 @@ def transpose(input, dim0: int, dim1: int):
         if ndim:
             order[a], order[b] = b, a
         return s.permute(input, dims=tuple(order))
-    except RAW as error:
+    except Exception as error:
         raise spoken(error, transpose, (input, dim0, dim1), {})  # noqa: B904 (its cause is set)
 
 

@@ -20,9 +20,9 @@ from ..base.signatures import argument_names
 from ..base.two_meanings import BUILDING, SHARED, other_meaning
 from .other_words import in_our_words
 from .refused import reason
-from .wrong_arguments import spoken as spoken_words
-from ..door import RAW
-from ..where import here
+from .wrong_arguments import has, spoken as spoken_words
+from ..door import RAW, special_method
+from ..where import here, one_line
 
 # What other libraries, and other functions of this one, call it.
 OTHERS = {name: tuple(ours.split()) for name, ours in {
@@ -41,6 +41,7 @@ OTHERS = {name: tuple(ours.split()) for name, ours in {
 }.items()}  # fmt: skip
 Kind = TypeVar("Kind", bound=type)
 NONE: Mapping[str, str] = {}
+EXPLAINED = (*RAW, MinflowError)
 LONGEST = 100  # letters of a name that is looked for
 SPACES: dict[str, Mapping[str, Any]] = {}  # "flow.optim" -> the names that are there
 AT_FIRST_USE: dict[str, Mapping[str, str]] = {}  # "minflow.optim" -> its names that are imported at their first use
@@ -257,9 +258,7 @@ def misfit(function: Callable, args: tuple, kwargs: Mapping[str, Any], spoken: s
 
 
 def short(value: Any) -> str:
-    spec = getattr(value, "spec", None)
-    text = " ".join((repr(value) if spec is None else str(spec)).split())
-    return text if len(text) <= 80 else text[:77] + "..."
+    return str(value.spec) if has(value, "spec") else one_line(value)
 
 
 def with_hints(function: FunctionType, spoken: str, module: str = "", method: bool = False) -> FunctionType:
@@ -268,7 +267,9 @@ def with_hints(function: FunctionType, spoken: str, module: str = "", method: bo
     def calling(*args, **kwargs):
         try:
             return function(*args, **kwargs)
-        except (*RAW, MinflowError) as error:
+        except Exception as error:
+            if not isinstance(error, EXPLAINED) and special_method(error) is None:
+                raise
             words = in_our_words(spoken.format(type(args[0]).__name__ if args else ""), args, kwargs, error)
             if words is None and not wants_out(spoken, kwargs):
                 if (better := explained(error, function, args, kwargs, spoken, method)) is not error:
@@ -314,7 +315,9 @@ def choosing(function: Callable, spoken: str, module: str) -> Callable:
         if building() is None or (other := other_meaning(spoken, args, kwargs)) is None:
             try:
                 return function(*args, **kwargs)
-            except (*RAW, MinflowError) as error:
+            except Exception as error:
+                if not isinstance(error, EXPLAINED) and special_method(error) is None:
+                    raise
                 words = in_our_words(spoken, args, kwargs, error)
                 other = other_meaning(spoken, args, kwargs) if kwargs and words is None else None
                 if words is not None:
@@ -341,14 +344,15 @@ def ours(function: Any) -> bool:
 QUICK = "reshape view transpose swapaxes swapdims permute unsqueeze mul matmul mul_ clone contiguous cpu".split()
 
 
-def hint_methods(cls: Kind) -> Kind:
-    """Put `with_hints` around the methods that have arguments; operators and a few others are left as quick as they
-    are."""
+def hint_methods(cls: Kind, names: Iterable[str] | None = None) -> Kind:
+    """Put `with_hints` around the methods of these names; of a part of Tensor around those that have arguments, except
+    operators and a few others, which stay quick."""
     for name, function in list(vars(cls).items()):
-        if ours(function) and name[:1] != "_" and name not in QUICK:
+        if ours(function) and (name[:1] != "_" and name not in QUICK if names is None else name in names):
             many = function.__code__.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
             if many or len(argument_names(function)) > 1:
-                setattr(cls, name, with_hints(function, f"Tensor.{name}", method=True))
+                kind = "Tensor" if names is None else cls.__name__
+                setattr(cls, name, with_hints(function, f"{kind}.{name}", method=True))
     return cls
 
 

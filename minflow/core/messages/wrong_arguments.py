@@ -11,12 +11,13 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
+from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, MethodType
 from typing import Any
 
 import numpy as np
 
-from ..base.errors import DTypeError, MinflowError, ModuleError
-from ..door import raised_by_user, raw_error
+from ..base.errors import DTypeError, MinflowError, ModuleError, shown
+from ..door import LOOKED_AT, raised_by_user, raw_error, special_method
 from ..spec import DType
 from ..where import describe, here
 
@@ -38,6 +39,9 @@ UNSAID = {  # what a parameter without annotation takes; one without a default t
     "data": "Any",
     "device": "Any",
 }  # fmt: skip
+
+
+ROUTINES = FunctionType, BuiltinFunctionType, MethodType, MethodDescriptorType
 
 
 def is_whole(x: Any) -> bool:
@@ -76,7 +80,15 @@ def spoken(error: BaseException, function: Callable, args: Sequence, options: Ma
     name: how a learner writes the function.
     """
     raw = error.raw if isinstance(error, MinflowError) else error
-    if raw is None or raised_by_user(raw) or any(inspect.isroutine(x) for x in (*args, *options.values())):
+    if raw is None:
+        return error
+    if (method := special_method(raw)) is not None:
+        result = unreadable(name or function.__name__, function, args, options, raw, method)
+        if result is None:
+            return error
+        result.__cause__ = raw
+        return result
+    if raised_by_user(raw) or any(issubclass(type(x), ROUTINES) for x in (*args, *options.values())):
         return error  # the last: a function of the learner's may have been called in a wrong way
     result = in_words(name or function.__name__, function, args, options, raw)
     result.__cause__ = raw
@@ -86,18 +98,74 @@ def spoken(error: BaseException, function: Callable, args: Sequence, options: Ma
 def in_words(name: str, function: Callable, args: Sequence, options: Mapping[str, Any],
              error: BaseException) -> MinflowError:
     """The four-part error for a raw one of this call."""
-    signature = inspect.signature(function)
-    plain = [p.replace(annotation=p.empty) for p in signature.parameters.values() if p.name != "self"]
-    call = name + str(signature.replace(parameters=plain, return_annotation=signature.empty))
+    signature, call = call_of(name, function)
     try:
         bound = signature.bind(*args, **options)
     except TypeError as wrong:
         return DTypeError(f"{name}: {wrong}", where=here(), hint=call)
-    for key, value in bound.arguments.items():
+    return wrong_argument(name, signature, bound.arguments, call) or raw_error(name, error, bound.arguments, call)
+
+
+def call_of(name: str, function: Callable) -> tuple[inspect.Signature, str]:
+    """The signature, and the text of a call: "add(input, other, *, alpha=1)"."""
+    signature = inspect.signature(function)
+    plain = [p.replace(annotation=p.empty) for p in signature.parameters.values() if p.name != "self"]
+    return signature, name + str(signature.replace(parameters=plain, return_annotation=signature.empty))
+
+
+def wrong_argument(name: str, signature: inspect.Signature, arguments: Mapping[str, Any],
+                   call: str) -> MinflowError | None:
+    """The error for the first argument that is not of the kind that its parameter takes."""
+    for key, value in arguments.items():
         wanted = wanted_of(signature.parameters[key])
-        if wanted and not any(IS[part][0](value) for part in wanted):
+        if key != "self" and wanted and not any(fits(value, part) for part in wanted):
             return wrong_kind(name, key, value, " or ".join(IS[part][1] for part in wanted), call)
-    return raw_error(name, error, bound.arguments, call)
+    return None
+
+
+def fits(value: Any, part: str) -> bool:
+    """True if the value is what this part of an annotation takes; False too if one of its own methods raises."""
+    try:
+        return IS[part][0](value)
+    except Exception:
+        return False
+
+
+def has(x: Any, name: str) -> bool:
+    """`hasattr` of an object whose own methods may raise anything."""
+    try:
+        return hasattr(x, name)
+    except Exception:
+        return False
+
+
+def unreadable(name: str, function: Callable, args: Sequence, options: Mapping[str, Any], error: BaseException,
+               method: str) -> MinflowError | None:
+    """The four-part error for an object whose special method raised while this call looked at it; None if the call
+    takes such objects, and the error is the user's own."""
+    signature, call = call_of(name, function)
+    try:
+        arguments = signature.bind(*args, **options).arguments
+    except TypeError:
+        arguments = {}
+    if (wrong := wrong_argument(name, signature, arguments, call)) is not None:
+        return wrong
+    if method not in LOOKED_AT:
+        return None
+    values = {key: describe(value) for key, value in arguments.items() if key != "self"}
+    what = f"{name}: an argument cannot be read, its {method} raised {type(error).__name__}: {shown(error, str)}"
+    return DTypeError(what, values=values, where=here(), hint=call)
+
+
+def unreadable_or(error: Exception, call: str, /, **values: Any) -> Exception:
+    """The four-part error for an object whose special method raised while an operator looked at it, else the error."""
+    if isinstance(error, MinflowError) or (method := special_method(error)) not in LOOKED_AT:
+        return error
+    what = f"{call}: an operand cannot be read, its {method} raised {type(error).__name__}: {shown(error, str)}"
+    result = DTypeError(what, values={key: describe(value) for key, value in values.items()}, where=here(),
+                        hint="a tensor, a number, or a slice as an index")
+    result.__cause__ = error
+    return result
 
 
 def wanted_of(parameter: inspect.Parameter) -> list[str]:
@@ -133,22 +201,22 @@ def wrong_kind(name: str, argument: str, value: Any, wanted: str, call: str) -> 
 def no_tensor(name: str, argument: str, value: Any, wanted: str = "a tensor") -> MinflowError:
     """The error for what is no tensor, and what was probably meant."""
     kind, which = type(value).__name__, f"the {argument}"
-    if hasattr(value, "named_parameters"):
+    if has(value, "named_parameters"):
         return ModuleError(f"{name}: {which} is a {kind} module, not a tensor", where=here(),
                            hint=f"call it with the tensor: layer = nn.{kind}(...) once, then layer(x)")
     if value is None:
         return DTypeError(f"{name}: {which} is None, not {wanted}", where=here(),
                           hint="return at the end of the forward that it comes from")
-    array = isinstance(value, np.ndarray)
+    array = issubclass(type(value), np.ndarray)
     what = f"{kind} of {value.dtype}, shape {list(value.shape)}" if array else kind
-    shown = f"{kind} {value.dtype}{list(value.shape)}" if array else describe(value)
-    image = hasattr(value, "getbands")  # of PIL
+    text = f"{kind} {value.dtype}{list(value.shape)}" if array else describe(value)
+    image = has(value, "getbands")  # of PIL
     created = (
         "transforms.ToTensor()"
         if image
         else "flow.from_numpy(...)"
-        if hasattr(value, "__array__")
+        if has(value, "__array__")
         else "flow.tensor(...)"
     )
     hint = f"{created} of it, or as a transform of the dataset" if image else f"{created} around it"
-    return DTypeError(f"{name}: {which} is no tensor but {what}", values={argument: shown}, where=here(), hint=hint)
+    return DTypeError(f"{name}: {which} is no tensor but {what}", values={argument: text}, where=here(), hint=hint)

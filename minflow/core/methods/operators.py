@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import functions as F
 from ..door import apply
+from ..messages.wrong_arguments import has
 from ..ir import NUMBERS
 from ..ops import compare as c
 from ..ops import elementwise as e
@@ -170,7 +171,7 @@ class Operators:
 
 def comparable(x: Any) -> bool:
     """Does == make sense elementwise? With None or a string it is just False."""
-    return hasattr(x, "spec") or isinstance(x, np.ndarray | np.generic) or x.__class__ in NUMBERS
+    return type(x) in NUMBERS or issubclass(type(x), np.ndarray | np.generic) or has(x, "spec")
 
 
 # numpy's operators on a tensor: `np.add(array, tensor)` is what `array + tensor` calls

@@ -27,7 +27,7 @@ class Shapes(Storage):
         """Another shape of the same memory; -1 stands for what is left."""
         if size is not None or dtype is not None:
             shape = (*shape, *[x for x in (dtype, size) if x is not None])
-        if shape and isinstance(shape[0], DType):
+        if shape and type(shape[0]) is DType:
             if len(shape) > 1 or shape[0] is not self.dtype:
                 fail(DTypeError, f"view: there is no look at the bits of {self.dtype.name} as {shape[0].name}",
                      f"x.to({shape[0]}) for the numbers in that dtype", x=self)
@@ -130,6 +130,6 @@ class Shapes(Storage):
 
 def one_or_many(sizes: tuple) -> tuple:
     """`(2, 3)` for both calls, f(2, 3) and f((2, 3))."""
-    if len(sizes) == 1 and sizes[0].__class__ is not int and F.several(sizes[0]):
+    if len(sizes) == 1 and type(sizes[0]) is not int and F.several(sizes[0]):
         return tuple(sizes[0])
     return sizes

@@ -32,7 +32,7 @@ from contextlib import contextmanager, suppress
 from queue import SimpleQueue
 from typing import Any
 
-from ...compiler.executor import INSIDE, LOCK, held
+from ...compiler.executor import INSIDE, held
 from ...core.base import events
 from ...core.base.errors import JobError
 from ...core.base.interrupts import uninterrupted
@@ -452,8 +452,5 @@ def end_with_the_right_code() -> None:
 
 
 atexit.register(STREAM.drain)
-# A fork waits for the end of the plan that runs: the child would inherit a lock that nobody opens.
 if hasattr(os, "register_at_fork"):  # Windows cannot fork
-    os.register_at_fork(
-        before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=lambda: (LOCK.release(), STREAM.forked())
-    )
+    os.register_at_fork(after_in_child=STREAM.forked)

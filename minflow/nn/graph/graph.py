@@ -218,7 +218,7 @@ class RunningGraph(Members, Display):
         if not kwargs and mode.trace is None:
             try:  # the common case: tensors only
                 specs, tree = tuple(map(SPEC, args)), len(args)
-            except AttributeError:
+            except Exception:
                 pass  # what is wrong is said outside of this
         if specs is None:
             tree, tensors, specs = self.structure(args, kwargs)

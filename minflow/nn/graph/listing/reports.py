@@ -16,7 +16,7 @@ from ....core.ir import CONSTANT, Node, Source, Value, outputs_of, where_text
 from ....core.ir import Graph as IR
 from ....core.tensor import Tensor
 from ....core.where import fail
-from ...module import Module
+from ...module import Module, extra_text
 from ...nesting import LEVELS, levels_below
 from ..python_state import PLAIN
 from ..tree import leaves
@@ -240,7 +240,7 @@ def tree_row(path: str, module: Any, depth: int, calls: list, ran: bool, reached
     ins = specs_of([*first.args, *first.kwargs.values()]) if first else ()
     outs = specs_of(first.output) if first else ()
     params = sum({id(p): p.numel() for _, p in module.named_tensors("_parameters", "", True, True)}.values())
-    text, count = module.extra_repr(), len(calls) if ran else None
+    text, count = extra_text(module), len(calls) if ran else None
     return TreeRow(path, depth, type(module).__name__, text, ins, outs, params, count, tuple(badges))
 
 

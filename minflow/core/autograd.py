@@ -34,7 +34,8 @@ from .where import NOTICES, caller, describe, fail, name_of
 
 def backprop(roots: Sequence, seeds: Sequence, retain_graph: bool, create_graph: bool, wanted: Iterable[Value] = (),
              finish: Callable | None = None, quiet: Container[Value] = ()):
-    """Gradients by Value: of every leaf that the roots depend on; or of those in `wanted` alone, if there are any.
+    """Gradients by Value: of every leaf that the roots depend on, and of the values in `wanted`. If there are some, and
+    hooks, then only nodes on the way to them are visited.
 
     finish: gets a leaf and its gradient as soon as that is whole, where hooks wait for its `.grad`.
     quiet: those of `wanted` whose hooks a backward around this one runs.
@@ -47,8 +48,10 @@ def backprop(roots: Sequence, seeds: Sequence, retain_graph: bool, create_graph:
         for root, seed in zip(roots, seeds):
             accumulate(grads, mode.first(root.value), seed)
         order = toposort([root.value.node for root in roots])
-        passed = leading_to(mode, order, wanted) if wanted else None
-        arrivals = Arrivals(mode, order, None if passed is None else wanted.difference(quiet), finish)
+        # the hooks of a leaf in a trace are at its first Value, which may not be in `order`
+        hooks = mode.trace is not None or any([node.hooks for node in order])
+        passed = leading_to(mode, order, wanted) if wanted and hooks else None
+        arrivals = Arrivals(mode, order if hooks else (), None if passed is None else wanted.difference(quiet), finish)
         arrivals.count(order if passed is None else passed)
         for value in arrivals.hooked - arrivals.waiting.keys():
             arrivals.whole(value, grads)  # a root that is a leaf
@@ -160,11 +163,14 @@ def fit(g, spec: Spec):
 def leading_to(mode: Mode, order: Sequence[Node], wanted: set[Value]) -> set[Node]:
     """The nodes whose inputs depend on one of these values. order: inputs before users."""
     leading: set[Node] = set()
+    nodes = {value.node for value in wanted}  # quicker to look for than a Value
     for node in order:
-        for i, x in enumerate(node.inputs):
-            if node.needs >> i & 1 and (x.node in leading or mode.first(x) in wanted):
-                leading.add(node)
-                break
+        for i, x in enumerate(node.inputs) if node.needs else ():
+            if node.needs >> i & 1:
+                x = x if mode.trace is None else mode.first(x)
+                if x.node in leading or x.node in nodes and x in wanted:
+                    leading.add(node)
+                    break
     return leading
 
 

@@ -430,13 +430,14 @@ class Tensor(Operators, Numbers, Mathematics, Matrices, Reductions, Shapes, Pick
     def __copy__(self) -> Tensor:
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
+        twin.__dict__.pop("hooks", None)
         if self.needs and self.is_leaf:
             twin.value = leaf_value(twin)
         return twin
 
     def __reduce_ex__(self, protocol):
         """Pickling between processes: the numbers and whether a gradient is wanted, never the tape."""
-        own = ("array", "spec", "value", "needs", "alias", "cell", "gradient")
+        own = ("array", "spec", "value", "needs", "alias", "cell", "gradient", "hooks")
         extra = {k: v for k, v in self.__dict__.items() if k not in own}
         return unpickle, (type(self), np.ascontiguousarray(self.numbers("pickle")).reshape(self.spec.shape), self.needs,
                           extra)

@@ -401,6 +401,7 @@ class JobBuild:
         ir = self.trace.graph
         ir.outputs, ir.updates = outputs, self.trace.updates()
         self.refuse_foreign_writes(ir)
+        self.refuse_foreign_hooks()
         for generator, entry in self.trace.draws.items():
             entry[1].value.node.name = "generator"
         return Part("step", ir, self.trace, len(outputs), {})
@@ -458,6 +459,15 @@ class JobBuild:
             hint = "flow.get_variable(name, shape) is what a job may write; a module trains in an nn.Graph"
             values = {"tensor": f"{name or 'captured'}: {spec}"}
             raise JobError(what, values=values, where=self.job.signature.where, hint=hint)
+
+    def refuse_foreign_hooks(self) -> None:
+        """A hook on a tensor from outside never runs: gradients are those of variables."""
+        for handle, tensor in self.trace.hooked:
+            if handle.number in handle.hooks:
+                what = f"job {self.job.name} registers a hook on a tensor that is not a variable of the session"
+                hint = "w = flow.get_variable(name, shape) and w.register_hook(hook); a module trains in an nn.Graph"
+                values = {"tensor": described(tensor)}
+                raise JobError(what, values=values, where=self.job.signature.where, hint=hint)
 
     def undo(self) -> None:
         """After a trace that failed: no variable of it stays."""

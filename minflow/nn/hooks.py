@@ -30,6 +30,7 @@ CALLS = {  # how the hooks of each kind are called
     "load_before": "hook(module, state_dict, prefix, local_metadata, strict, missing, unexpected, error_msgs)",
     "load_after": "hook(module, incompatible_keys)",
 }
+RUNNING = tuple(CALLS)[:4]  # a graph records these; the others are of states
 
 
 class Hooks:
@@ -58,8 +59,8 @@ class Hooks:
         return handle
 
     def listed(self) -> list[tuple[Callable, Any]]:
-        """(hook, how it is registered) of all of them."""
-        return [(hook, (kind, *flags)) for kind in CALLS for hook, *flags in getattr(self, kind).values()]
+        """(hook, how it is registered) of those of forward and backward."""
+        return [(hook, (kind, *flags)) for kind in RUNNING for hook, *flags in getattr(self, kind).values()]
 
     def each(self, kind: str, *args: Any) -> None:
         """Call the hooks of state_dict and load_state_dict, which change their arguments."""

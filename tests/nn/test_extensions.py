@@ -272,6 +272,28 @@ def test_hooks_of_state_dict_return_none_or_are_of_the_old_kind():
     assert list(nn.Sequential(model).state_dict()) == ["0.0.weight", "0.0.bias"]  # as PyTorch: of the outermost alone
 
 
+def test_a_graph_saves_and_loads_with_the_hooks_of_its_modules():
+    model, seen = nn.Linear(1, 1), []
+    model.register_state_dict_pre_hook(lambda module, prefix, keep_vars: seen.append("saves"))
+    model.register_state_dict_post_hook(lambda module, state, prefix, metadata: state.update(note=flow.ones(1)))
+    model.register_load_state_dict_pre_hook(lambda module, state, *rest: state.pop("note"))
+    model.register_load_state_dict_post_hook(lambda module, keys: seen.append("loaded"))
+    graph = Train(model)
+    graph(flow.ones(1, 1))
+    saved, weight = graph.state_dict(), model.weight.item()
+    assert list(saved["model"]) == ["weight", "bias", "note"] and seen == ["saves"]
+    graph(flow.ones(1, 1))
+    graph.load_state_dict(saved)
+    assert model.weight.item() == weight and seen[-1] == "loaded"
+    saved["model"]["weight"] = flow.ones(2)
+    graph(flow.ones(1, 1))
+    before = copy.deepcopy(graph.state_dict())
+    with pytest.raises(StateError, match=r"weight: \[2\] given, \[1, 1\] wanted"):
+        graph.load_state_dict(saved)
+    assert graph.state_dict()["model"]["weight"].item() == before["model"]["weight"].item()
+    assert graph.state_dict()["System-Train-TrainStep"].item() == 2
+
+
 # ---- other methods ---------------------------------------------------------------------------------------------------
 
 

@@ -5,13 +5,16 @@ says how a hook is registered; the loss and the new `w` are the same eagerly, in
 job, and in PyTorch where it is installed.
 """
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
 import minflow as flow
 from minflow import nn
 from minflow import typing as tp
-from minflow.core.base.errors import GradError, GraphError, MissingNameError, MinflowError
+from minflow.core.base.errors import GradError, GraphError, JobError, MinflowError, MinflowWarning, MissingNameError
 from minflow.nn.modules import module as every
 
 X = np.array([[1.0, 2.0], [3.0, 4.0]], "float32")
@@ -117,7 +120,7 @@ WORKS = {
             every.register_module_full_backward_hook(of_relu(lambda m, ins, outs: (ins[0] * 2,))),
         )
     ),
-    "weight_norm": Hooks(lambda m, every: m.append(weight_normed(m))),
+    "weight_norm": Hooks(lambda m, every: m.append(normed(m, "weight_norm"))),
 }
 NOT_IN_JOBS = {  # the variables of a job have no `.grad`
     "register_post_accumulate_grad_hook": Hooks(
@@ -130,16 +133,21 @@ NOT_IN_JOBS = {  # the variables of a job have no `.grad`
         )
     ),
 }
+NOT_IN_JOBS["spectral_norm"] = Hooks(lambda m, every: m.append(normed(m, "spectral_norm")))  # it writes its buffers
 EVERY_ROW = {**WORKS, **NOT_IN_JOBS}
 
 
-def weight_normed(model):
+def normed(model, norm):
     """A layer whose weight is computed; of the library that the model is of."""
     library = flow if isinstance(model, nn.Module) else pytest.importorskip("torch")
     layer = library.nn.Linear(2, 1, bias=False)
     with library.no_grad():
         layer.weight.copy_(library.tensor([[3.0, 4.0]]))
-    return library.nn.utils.weight_norm(layer)
+    getattr(library.nn.utils, norm)(layer)
+    if norm == "spectral_norm":
+        with library.no_grad():
+            layer.weight_u.copy_(library.tensor([1.0])), layer.weight_v.copy_(library.tensor([0.6, 0.8]))
+    return layer
 
 
 class Registered:
@@ -324,10 +332,63 @@ def test_hooks_of_all_optimizers():
     assert seen == ["before", "own before", "own after", "after", "own before", "own after"]
 
 
-def test_a_job_has_no_grad_to_wait_for():
-    row = NOT_IN_JOBS["register_post_accumulate_grad_hook"]
-    with pytest.raises(GradError, match="while a job is built, whose variables have no .grad"):
-        job(row, tp.Numpy)
+NO_JOB = {
+    "register_post_accumulate_grad_hook": (
+        GradError, r"while a job is built, whose variables have no .grad(.|\n)*float32\[2\]"
+    ),
+    "register_post_accumulate_grad_hook after register_hook": (GradError, "whose variables have no .grad"),
+    "spectral_norm": (JobError, r"job train writes a tensor that is not a variable(.|\n)*float32\[1\]"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("result", [tp.Numpy, tp.Callback[tp.Numpy]], ids=["sync", "async"])
+@pytest.mark.parametrize("name", NOT_IN_JOBS)
+def test_what_a_job_cannot_run_is_refused(name, result):
+    kind, what = NO_JOB[name]
+    with pytest.raises(kind, match=what):
+        job(NOT_IN_JOBS[name], result)
+
+
+def test_a_hook_in_a_job_is_one_of_its_variables():
+    weight = flow.ones(2, requires_grad=True)
+
+    @flow.global_function(type="predict")
+    def adds(x: tp.Numpy.Placeholder((2, 2))) -> tp.Numpy:
+        weight.register_hook(lambda g: g * 3)
+        return x * weight
+
+    with pytest.raises(JobError, match=r"job adds registers a hook on a tensor that is not a variable(.|\n)*float32"):
+        adds(X)
+
+
+def test_objects_that_are_hooks_are_told_of():
+    class Clip:
+        def __init__(self):
+            self.limit = 3.0
+
+        def __call__(self, g):
+            return g.clamp(-self.limit, self.limit)
+
+        def method(self, m, args, out):
+            return out * self.limit
+
+    for register, name in (
+        (lambda whole: whole.w.register_hook(Clip()), "a hook, Clip"),
+        (lambda whole: whole.model.register_forward_hook(Clip().method), "a hook, .*Clip.method"),
+    ):
+        whole, graph = graph_of()
+        register(whole)
+        with pytest.warns(MinflowWarning, match=rf"uses {name} \(an object of class Clip\) while it is built"):
+            graph(flow.tensor(X))
+
+
+def test_a_copy_has_no_hooks():
+    for twin in (copy.copy, copy.deepcopy, lambda p: pickle.loads(pickle.dumps(p))):
+        p = nn.Parameter(flow.ones(2))
+        p.register_hook(lambda g: g * 3)
+        q = twin(p)
+        (p.sum() + q.sum()).backward()
+        assert p.grad.tolist() == [3, 3] and q.grad.tolist() == [1, 1]
 
 
 def test_a_graph_that_accumulates_has_no_grad_to_wait_for():

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...core.grad.hooks import functions_on
 from ...core.ir import Where
 from ...core.tensor import Tensor
 from ...core.where import OURS
@@ -333,25 +334,46 @@ class Reads(NamedTuple):
 
 
 def reads_of(
-    root: Any, modules: Iterable[Any], later: Iterable[Any] = (), around: bool = False, holder: Any = None
+    root: Any,
+    modules: Iterable[Any],
+    later: Iterable[Any] = (),
+    around: bool = False,
+    holder: Any = None,
+    tensors: Iterable[Tensor] = (),
 ) -> Reads:
     """What a build read. root: (function, class).  modules: that were called.  later: functions that run after each
     call.
 
     holder: the object whose method the root is. Functions that it or a module has as attributes count as called.
+    tensors: concrete ones that it met, whose hooks ran.
     """
-    roots, seen = [root, *[(hook, None) for hook, _ in EVERY.listed()]], set()
+    roots, seen = [root], set()
+    hooks = [hook for hook, _ in EVERY.listed()] + [hook for tensor in tensors for hook, _ in functions_on(tensor)]
+    hooks += [hook for module in modules for hook, _ in hooks_of(module)]
     roots += [
         (value, None)
         for owner in (holder, *modules)
         for value in getattr(owner, "__dict__", {}).values()
         if isinstance(value, FunctionType | functools.partial)
     ]
+    for hook in hooks:
+        plain = isinstance(hook, FunctionType | MethodType | functools.partial)
+        roots.append((hook, None) if plain else (type(hook).__call__, type(hook)))
     for module in modules:
-        roots += [(hook, None) for hook, _ in hooks_of(module)]
         if type(module) not in seen:
             seen.add(type(module))
             roots.append((type(module).forward, type(module)))
-    return Reads(
-        *read_by(roots, frozenset(function.__code__ for function in later if hasattr(function, "__code__")), around)
-    )
+    skipped = frozenset(function.__code__ for function in later if hasattr(function, "__code__"))
+    unfollowed, variables, attributes = read_by(roots, skipped, around)
+    return Reads([*unfollowed, *states_of(hooks)], variables, attributes)
+
+
+def states_of(hooks: Iterable[Any]) -> list[Read]:
+    """The objects that are hooks, or whose methods are: their attributes can change without a new plan."""
+    found: dict[str, Read] = {}
+    for hook in hooks:
+        holder = getattr(hook, "__self__", None) if isinstance(hook, FunctionType | MethodType) else hook
+        if getattr(holder, "__dict__", None) and (what := opaque(holder)):
+            name = f"a hook, {getattr(hook, '__qualname__', type(hook).__name__)}"
+            found.setdefault(name, Read(name, what, None))
+    return list(found.values())

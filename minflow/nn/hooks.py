@@ -16,6 +16,7 @@ from ..core.grad.function import Function
 from ..core.grad.hooks import Handle, check_callable, functions_on, refuse, replaced, with_article
 from ..core.grad.modes import is_grad_enabled
 from ..core.mode import touch
+from ..core.ops.shape import full
 from ..core.tensor import Tensor
 from ..core.where import describe, warn
 
@@ -195,12 +196,17 @@ class Gates:
         if not wanted or not self.after_hooks:
             return args
 
+        # as in PyTorch, a tensor that wants no gradient has zeros here
+        others = [(i, x.spec) for i, x in enumerate(args) if isinstance(x, Tensor) and i not in wanted]
+
         def gate(grads: tuple) -> tuple:
-            full: list = [None] * len(args)
+            grad_input: list = [None] * len(args)
+            for i, spec in others:
+                grad_input[i] = full(shape=spec.shape, value=0, dtype=spec.dtype)
             for i, g in zip(wanted, grads):
-                full[i] = g
-            full = self.after(tuple(full))
-            return tuple(full[i] for i in wanted)
+                grad_input[i] = g
+            grad_input = self.after(tuple(grad_input))
+            return tuple(grad_input[i] for i in wanted)
 
         passed = Gate.apply(gate, *[args[i] for i in wanted])
         changed = list(args)
@@ -222,13 +228,13 @@ class Gates:
             return output
 
         def gate(grads: tuple) -> tuple:
-            full: list = [None] * len(outputs)
+            grad_output: list = [None] * len(outputs)
             for i, g in zip(wanted, grads):
-                full[i] = g
-            full = self.before(tuple(full))
+                grad_output[i] = g
+            grad_output = self.before(tuple(grad_output))
             if not self.entered:
                 self.after((None,) * self.count)
-            return tuple(full[i] for i in wanted)
+            return tuple(grad_output[i] for i in wanted)
 
         passed = Gate.apply(gate, *[outputs[i] for i in wanted])
         changed = list(outputs)

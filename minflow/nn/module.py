@@ -657,7 +657,8 @@ class Module(Display):
 
     def register_full_backward_hook(self, hook: Callable, prepend: bool = False) -> Handle:
         """`hook(module, grad_input, grad_output)` when the gradients of the module's inputs are there; what it returns
-        replaces grad_input. Both are tuples, with None where no gradient flows."""
+        replaces grad_input. Both are tuples, with None for what is not a tensor; in grad_input zeros stand for a tensor
+        that wants no gradient, and None for all of them if none does."""
         return self.hooks().add("backward_after", hook, prepend)
 
     def register_backward_hook(self, hook: Callable) -> Handle:

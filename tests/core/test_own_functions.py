@@ -242,3 +242,11 @@ def test_methods_that_are_not_called_are_told():
     for name, instead in (("jvp", "func.jvp"), ("vmap", "func.vmap")):
         with pytest.warns(MinflowWarning, match=rf"Rule.{name} is not called here\n.*\n.*{instead}"):
             type("Rule", (Double,), {name: staticmethod(lambda *args: None)})
+
+
+def test_vjp_is_backward():
+    kind = type("Named", (Function,), {
+        "forward": staticmethod(lambda ctx, x: x * 2), "vjp": staticmethod(lambda ctx, g: g * 2)})
+    assert both(lambda w: kind.apply(w).sum(), 1, 2) == (6, [2, 2])
+    with pytest.raises(GradError, match="Both defines both backward and vjp"):
+        type("Both", (Double,), {"backward": Double.backward, "vjp": Double.backward})

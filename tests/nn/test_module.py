@@ -10,7 +10,7 @@ import pytest
 
 import minflow as flow
 from minflow import nn
-from minflow.core.base.errors import NonFiniteError, ShapeError
+from minflow.core.base.errors import MinflowWarning, NonFiniteError, ShapeError
 from minflow.core.mode import EPOCH
 
 
@@ -297,6 +297,23 @@ def test_forward_hook_that_is_always_called():
     assert seen == [None]
 
 
+def test_hooks_that_are_always_called_get_the_output_so_far():
+    layer, seen = nn.Linear(2, 3), []
+
+    def fails(m, args, out):
+        raise KeyError("here")
+
+    layer.register_forward_hook(fails)
+    layer.register_forward_hook(lambda m, args, out: seen.append(out.shape), always_call=True)
+    with pytest.raises(KeyError, match="here"):
+        layer(flow.ones(1, 2))
+    assert seen == [(1, 3)]
+    layer.register_forward_hook(lambda m, args, out: 1 / 0, always_call=True)
+    with pytest.warns(MinflowWarning, match="always_call=True raised ZeroDivisionError"):
+        with pytest.raises(KeyError, match="here"):
+            layer(flow.ones(1, 2))
+
+
 def test_full_backward_hooks():
     layer, seen = nn.Linear(2, 3, bias=False), []
     layer.register_full_backward_pre_hook(lambda m, grad_output: (grad_output[0] * 2,))
@@ -310,6 +327,37 @@ def test_full_backward_hooks():
     seen.clear()
     layer(flow.ones(1, 2)).sum().backward()
     assert seen[0][0] == (None,)
+
+
+def test_full_backward_hooks_of_several_inputs():
+    class Mixed(nn.Module):
+        def forward(self, a, b, i, k):
+            return a * 2, b + 1, i, k
+
+    def numbers(grads):
+        return [None if g is None else g.tolist() for g in grads]
+
+    net, seen = Mixed(), []
+    net.register_full_backward_pre_hook(lambda m, outs: seen.append(numbers(outs)))
+    net.register_full_backward_hook(lambda m, ins, outs: seen.append(numbers(ins)))
+    a = flow.ones(2, requires_grad=True)
+    net(a, flow.ones(2), flow.tensor([1]), "x")[0].sum().backward()
+    assert seen == [[[1, 1], None, None, None], [[2, 2], [0, 0], [0], None]] and a.grad.tolist() == [2, 2]
+    net.w, seen[:] = nn.Parameter(flow.ones(2)), []
+    net.forward = lambda a, i: a * net.w
+    net(flow.ones(2), flow.tensor(1)).sum().backward()
+    assert seen == [[[1, 1]], [None, None]]
+
+
+def test_full_backward_hooks_of_another_output_are_told():
+    class Named(nn.Module):
+        def forward(self, x):
+            return {"y": x * 2}
+
+    net = Named()
+    net.register_full_backward_hook(lambda m, ins, outs: None)
+    with pytest.warns(MinflowWarning, match="backward hooks of Named are not called: its output is a dict"):
+        net(flow.ones(2, requires_grad=True))["y"].sum().backward()
 
 
 def test_full_backward_hook_replaces_grad_input():

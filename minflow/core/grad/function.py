@@ -108,6 +108,11 @@ class Function:
         for name, instead in NOT_CALLED.items():
             if name in vars(cls):
                 warn(f"{cls.__name__}.{name} is not called here", instead)
+        if "vjp" in vars(cls):  # PyTorch's other name of it
+            if "backward" in vars(cls):
+                fail(GradError, f"{cls.__name__} defines both backward and vjp, which is one method with two names",
+                     "one of them", vjp=vars(cls)["vjp"])
+            cls.backward = vars(cls)["vjp"]
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple, output: Any) -> Any:

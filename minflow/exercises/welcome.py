@@ -19,7 +19,7 @@ from . import record
 from .words import say
 
 FILE = "welcome.md"
-PICTURE = "docs/tape.svg"
+PICTURE, DRAWN = "docs/tape.svg", "((w * x).sum() - 3) ** 2"
 GRAPHS = "07"  # the lesson for those who know eager code
 PYTORCH, ONEFLOW, TEACHERS = "docs/coming-from-pytorch.md", "docs/coming-from-oneflow.md", "docs/teaching/README.md"
 MARK = "<!-- minflow writes this page anew: what you add to it is lost -->"
@@ -91,12 +91,14 @@ def page(folder: Path) -> str:
 def about(folder: Path) -> list[str]:
     """What minflow is, beside a picture that it drew."""
     words = say("the tape of a loss, as minflow draws it")
-    picture = [f'<img src="{PICTURE}" align="right" width="150" alt="{words}">', ""]
-    return [*(picture if (folder / PICTURE).is_file() else []), say(
+    picture = [f'<img src="{PICTURE}" align="right" width="180" alt="{words}">', ""]
+    there = (folder / PICTURE).is_file()
+    caption = " " + say("The picture is the tape of {code}, drawn by minflow.", code=f"`{DRAWN}`")
+    return [*(picture if there else []), say(
         "minflow is a small deep-learning framework with the names of PyTorch and OneFlow. You can look at everything "
         "in it while it runs: the tape behind a gradient, the tree of a network, the loss as it falls. The course goes "
         "from a first program that learns to a GPT that adds. Its lessons are notebooks with exercises that check "
-        "themselves. They are your own copies: change what you like.")]
+        "themselves. They are your own copies: change what you like.") + (caption if there else "")]
 
 
 def starts(folder: Path, course: list[Lesson]) -> list[str]:

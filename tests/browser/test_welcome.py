@@ -42,7 +42,9 @@ def test_welcome_page(browser, tmp_path, inside, head, before, after):
     first, again = report["before"], report["after"]
     assert first["address"] == "/lab/tree/welcome.md" and report["path"] == "99_one more.ipynb"
     lessons = [file for file in folder.rglob("*.ipynb") if ".ipynb_checkpoints" not in file.parts]
-    assert first["links"] == len(lessons) > 6
+    assert first["links"] == len(lessons) + 5 > 11, "five links say where to start"
+    assert first["picture"][0] > 200 and first["picture"][1] == "right"
+    assert report["teachers"] == "/lab/tree/docs/teaching/README.md"
     assert first["row"].split("\t")[: len(before)] == before
     assert again["row"].split("\t")[3].startswith(after)
     assert first["over"] == report["over"] == again["over"] == [], "something pops up"

@@ -17,6 +17,7 @@ const seen = async (name) => {
   return {
     address: new URL(page.url()).pathname,
     links: await page.locator('.jp-MarkdownViewer table a').count(),
+    picture: await page.locator('.jp-MarkdownViewer img').evaluate((it) => [it.naturalWidth, it.align]),
     row: await page.locator('.jp-MarkdownViewer tr', { hasText: asked.lesson }).innerText(),
     over: await page.locator('.Toastify__toast, .jp-Dialog').allTextContents(),
   };
@@ -24,6 +25,11 @@ const seen = async (name) => {
 try {
   await page.goto(asked.url, { waitUntil: 'domcontentloaded' });
   report.before = await seen('welcome');
+  await page.locator('.jp-MarkdownViewer table a', { hasText: 'For teachers' }).click();
+  await page.waitForSelector('.jp-MarkdownViewer h1:has-text("For teachers")');
+  report.teachers = new URL(page.url()).pathname;
+  await page.screenshot({ path: `${asked.shots}/teachers.png` });
+  await page.evaluate(() => window.jupyterapp.commands.execute('application:close'));
   await page.locator('.jp-MarkdownViewer table a', { hasText: asked.lesson }).click();
   await page.waitForFunction(() => window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel?.status === 'idle');
   report.path = await page.evaluate(() => window.jupyterapp.shell.currentWidget.context.path);

@@ -146,6 +146,8 @@ def test_the_page_says_what_minflow_is_and_where_to_start(tmp_path):
     text = welcome.page(tmp_path)
     assert "minflow is a small deep-learning framework" in text.split("##")[0]
     assert text.index('<img src="docs/tape.svg"') < text.index("**Begin with [00 - ") < text.index("## The course")
+    assert f"loss = {welcome.DRAWN}" in (TOP / "README.md").read_text(), "the program of the picture"
+    assert f"the tape of `{welcome.DRAWN}`" in text
     assert (tmp_path / "docs/tape.svg").read_bytes() == (TOP / "docs/tape.svg").read_bytes()
     starts = dict(re.findall(r"^\| ((?:know|want)[^|]*) \| (.*) \|$", text, re.MULTILINE))
     links = {who: re.findall(r"\]\((.*?)\)", where) for who, where in starts.items()}

@@ -11,13 +11,14 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 
 import minflow
 from minflow.core.base import optional
-from tests.platforms import EXTRAS, PROJECT, requirements_of
+from tests.platforms import EXTRAS, PROJECT, group_of, requirements_of
 
 TOP = Path(__file__).parent.parent
 NOTEBOOKS = sorted((TOP / "notebooks").rglob("*.ipynb"))
@@ -69,6 +70,16 @@ def test_the_extra_that_an_error_names_brings_the_package():
 def test_all_is_every_extra_but_cuda():
     every = set(EXTRAS) - {"all", "cuda12", "cuda13"}
     assert set(requirements_of("all")) == set(requirements_of(*every))
+
+
+def test_the_environment_of_the_tests_is_whole():
+    """So a test that is skipped for want of a package is skipped only if pyproject.toml leaves that out here."""
+    from packaging.requirements import Requirement
+
+    wanted = [Requirement(text) for text in group_of("test")]
+    needed = {one.name for one in wanted if one.marker is None or one.marker.evaluate()}
+    assert [name for name in sorted(needed) if not any(metadata.distributions(name=name))] == [], (
+        "run the tests by: uv run --group test pytest")
 
 
 def test_what_the_learner_gets():

@@ -47,7 +47,7 @@ file (weights left out, training mode) is refused by its name.
 - What has no form in ONNX is refused before anything is written: all ops together, each with its line.
 - The file passes `onnx.checker`, and onnxruntime differs by at most 1e-5 of the largest value of an output. It lacks
   some operations in float64: `model.float()` first.
-- `minflow onnx FOLDER model.onnx` does the same on the command line, for a graph that `flow.save` wrote.
+- `minflow onnx FOLDER model.onnx` does the same on the [command line](commands.md), for a graph that `flow.save` wrote.
 
 `flow.onnx.show("model.onnx")` draws any ONNX file, whoever wrote it (PyTorch, TensorFlow, the converters of
 scikit-learn): modules that open, operations, shapes, parameters, and what is known of the file as a whole. Nothing in

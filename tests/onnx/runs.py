@@ -1,5 +1,7 @@
 """What the tests of minflow/onnx share: models of traced functions, and quiet runs of onnxruntime."""
 
+import pytest
+
 from minflow.compiler.names import op_names
 from minflow.core.trace import trace
 from minflow.deploy.program import Held, Program
@@ -26,8 +28,7 @@ def checked_model(program):
 
 def session(model):
     """A quiet session of onnxruntime on a ModelProto, on one thread."""
-    import onnxruntime
-
+    onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime has no wheel for this system or Python")
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4  # what is wrong raises; the rest would go to stderr
     options.intra_op_num_threads = options.inter_op_num_threads = 1

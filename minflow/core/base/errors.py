@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 
 # characters shown of a name (as many as a file's can have), a line, a part of an error
 NAME, LINE, PART = 255, 10_000, 20_000
+DISTRIBUTION = "minflow-learn"  # the name to install; `minflow` is a project of others
 PUBLIC = "minflow"  # where programs find these classes, as a traceback shows: minflow.ShapeError
 LONG = re.compile(rf"[^\s/]{{{NAME + 1},}}")
 

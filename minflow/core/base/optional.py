@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 from typing import Any
 
-from .errors import MissingDependencyError
-from ..messages.invocation import DISTRIBUTION, found_by_uv, line, python, short
+from .errors import DISTRIBUTION as DISTRIBUTION, MissingDependencyError
 
 CORE = ("numpy", "ml_dtypes", "threadpoolctl", "safetensors")
 NOTEBOOK = ("jupyterlab", "nbclient", "nbconvert", "nbformat", "ipykernel", "IPython", "ipywidgets", "anywidget",
@@ -48,6 +46,9 @@ def install_command(package: str) -> str:
     package: by the name that is imported.
     """
     import importlib.util
+    from pathlib import Path
+
+    from ..messages.invocation import found_by_uv, line, python  # half of the standard library
 
     extra = EXTRAS.get(package)
     uv, folder = uv_program(), checkout()
@@ -73,6 +74,9 @@ def checkout() -> str | None:
 def uv_program() -> str | None:
     """uv, by its name if PATH finds it, else by its path; None if it is not here."""
     import shutil
+    from pathlib import Path
+
+    from ..messages.invocation import short
 
     folder = checkout()
     started_by = os.environ.get("UV")  # set by `uv run`

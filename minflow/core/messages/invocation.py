@@ -16,7 +16,7 @@ import sysconfig
 from importlib import metadata
 from pathlib import Path
 
-DISTRIBUTION = "minflow-learn"  # the name to install; `minflow` is a project of others
+from ..base.errors import DISTRIBUTION as DISTRIBUTION
 
 
 def command(*words: str) -> str:

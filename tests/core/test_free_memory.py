@@ -67,7 +67,7 @@ def test_more_than_is_free(name, monkeypatch):
             with pytest.raises(OutOfMemoryError, match=r"(?s)of memory, and 134.2 MB are free.*Try: ") as caught:
                 CALLS[name](x)
             assert int(caught.value.values["needed"].split()[0]) > FREE
-            assert "test_memory.py" in caught.value.where
+            assert "test_free_memory.py" in caught.value.where
 
     assert peak(call, below=FREE // 2) < FREE // 2
 

@@ -36,6 +36,12 @@ def quick(monkeypatch):
     return one
 
 
+@pytest.fixture
+def patient(quick):
+    """Time for a right answer, also on a machine that is busy."""
+    quick.limit = 60.0
+
+
 def checked(body, before=""):
     text = f"{before}\ndef half(x):\n" + "".join(f"    {line}\n" for line in body.splitlines())
     return check("half", typed(text, "half"))
@@ -115,7 +121,7 @@ def decorated(*args):
 @pytest.mark.parametrize("answer", [
     lambda x: x / 2, functools.partial(with_more, more=0), Callable(), Callable().method, decorated,
     functools.cache(half), eval("lambda x: x / 2")])
-def test_right_in_every_form(answer):
+def test_right_in_every_form(patient, answer):
     assert check("half", answer).ok
 
 
@@ -153,7 +159,7 @@ def test_each_answer_has_a_fingerprint_of_its_own():
 
 # ---- what is around -------------------------------------------------------------------------------------------------
 
-def test_all_is_put_back(tmp_path):
+def test_all_is_put_back(patient, tmp_path):
     before = [os.getcwd(), dict(os.environ), np.geterr(), np.get_printoptions(), signal.getsignal(signal.SIGINT),
               sys.getprofile(), gc.isenabled(), flow.get_default_dtype(), sys.getrecursionlimit(), sys.stdout]
     result = checked(f"""
@@ -167,7 +173,7 @@ return x / 2""")
     assert result.ok and after == before
 
 
-def test_lines_written_at_once_are_caught(capsys):
+def test_lines_written_at_once_are_caught(patient, capsys):
     assert checked("import sys\nsys.stdout.writelines(['a\\n'] * 1000)\nreturn x / 2").ok
     assert capsys.readouterr().out == ""
 
@@ -181,7 +187,7 @@ def test_what_is_changed_while_it_runs_is_noticed():
     assert result.verdict.outcome == "changed" and "numpy.isclose" in repr(result)
 
 
-def test_two_threads_at_once_leave_the_output_alone():
+def test_two_threads_at_once_leave_the_output_alone(patient):
     out = sys.stdout
     threads = [threading.Thread(target=lambda: [check("half", half) for i in range(10)]) for j in range(4)]
     for one in threads:

@@ -16,6 +16,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+
+def pytest_configure(config):
+    # Not in pyproject.toml: there pytest would import the package before the environment is set.
+    config.addinivalue_line("filterwarnings", "error::minflow.core.base.errors.MinflowWarning")
+
+
 collected_for = None
 
 

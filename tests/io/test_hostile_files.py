@@ -115,7 +115,7 @@ def mutated(data, rng):
     return bytes(data)
 
 
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("error", "default::DeprecationWarning")
 @pytest.mark.parametrize("make", [safetensors, foreign_safetensors, npz, packed_npz, idx, packed_idx, cifar, job])
 def test_mutants(make, tmp_path, monkeypatch):
     monkeypatch.setattr(data_files, "CIFAR_ROWS", 2)

@@ -1,4 +1,4 @@
-"""Textbook programs run with every warning as an error: what is right must not be warned of."""
+"""Textbook programs run with our warnings as errors: what is right must not be warned of."""
 
 import copy
 import warnings
@@ -15,7 +15,7 @@ from minflow.core.where import WARNED
 def strict():
     WARNED.clear()
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.simplefilter("error", flow.MinflowWarning)
         yield
 
 

@@ -203,7 +203,7 @@ def test_a_mistake_that_runs_is_told_once_and_can_be_silenced(what, says, progra
 @pytest.mark.parametrize("name", ["gan", "style_transfer", "mc_dropout", "grad_scaler"])
 def test_programs_in_which_it_is_meant_are_told_nothing(name):
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.simplefilter("error", flow.MinflowWarning)
         names = runpy.run_path(str(PROGRAMS / f"{name}.py"))
     if name == "grad_scaler":
         assert names["skipped"] > 0, "the scaler of its own met infinity"

@@ -489,7 +489,7 @@ def test_steps_without_any_gradient_warn_once():
 def test_steps_without_any_gradient_that_are_meant_do_not_warn():
     model, loss = model_and_loss()
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.simplefilter("error", flow.MinflowWarning)
         optimizer = flow.optim.SGD(model.parameters(), lr=0.1)
         optimizer.step()  # the first one, so that a scheduler may step
         for _ in range(3):
@@ -527,7 +527,7 @@ def test_textbook_programs_do_not_warn(set_to_none):
     model, loss = model_and_loss()
     optimizer = flow.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.simplefilter("error", flow.MinflowWarning)
         for _ in range(3):  # the usual order
             optimizer.zero_grad(set_to_none)
             loss().backward()
@@ -557,7 +557,7 @@ def test_two_optimizers_of_a_gan_do_not_warn():
     generator, critic = nn.Linear(2, 2), nn.Linear(2, 1)
     one, two = flow.optim.SGD(generator.parameters(), lr=0.01), flow.optim.SGD(critic.parameters(), lr=0.01)
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.simplefilter("error", flow.MinflowWarning)
         for _ in range(3):
             two.zero_grad()
             critic(generator(flow.ones(3, 2)).detach()).sum().backward()

@@ -31,7 +31,7 @@ class Mine(Dataset):
 def start(body, program, **environment):
     env = os.environ | {"PYTHONPATH": str(TOP)} | environment
     return subprocess.Popen(
-        [sys.executable, "-W", "error", "-c", PRELUDE.format(body=body) + program],
+        [sys.executable, "-W", "error", "-W", "default::DeprecationWarning", "-c", PRELUDE.format(body=body) + program],
         env=env,
         text=True,
         stdout=subprocess.PIPE,

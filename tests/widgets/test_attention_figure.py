@@ -86,6 +86,7 @@ def test_what_is_wrong_is_said():
 def test_letters_that_the_usual_font_lacks(monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("default", DeprecationWarning)
         drawn(attention(SHARES, "床前é"))
         monkeypatch.setattr(drawing, "covering", lambda letters, usual: ())
         ax = drawn(attention(SHARES, "床前明"))

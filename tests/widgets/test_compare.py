@@ -146,6 +146,7 @@ def test_a_run_that_is_being_written(folder):
     path.write_text("step,loss\n1,0.5\n2,0.25\n3,0.1")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("default", DeprecationWarning)
         assert compare(path).runs[0].columns["loss"].tolist() == [[1, 2], [0.5, 0.25], [1, 2]]
     (folder / "going.json").write_text('{"name": "half wri')
     assert compare(path).runs[0].name == "going"

@@ -292,7 +292,7 @@ def test_what_is_no_number_or_model_is_told(wrong):
         wrong()
 
 
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("error", "default::DeprecationWarning")
 def test_figures_of_odd_things_are_drawn():
     History({"loss": [0.0, -1.0]}).plot(log=True).figure.canvas.draw()
     assert figures.filters(nn.Linear(4, 2), shape=4).images

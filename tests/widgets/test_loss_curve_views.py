@@ -350,7 +350,7 @@ def test_the_previous_run_may_hold_infinity(front, monkeypatch):
     assert "inf" not in curve.svg()
 
 
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("error", "default::DeprecationWarning")
 def test_what_strangers_give(front):
     """Numbers of numpy as options, a panel as one text, arrays with axes; what is no number has an error in four
     parts."""

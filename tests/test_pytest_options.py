@@ -1,0 +1,75 @@
+"""How pytest runs the tests: which warnings fail them, for a learner and in `.ci/run`, and what --sample chooses."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).parent.parent
+WARN = """
+import threading
+import warnings
+
+import minflow as flow
+
+
+def warned_in(module, category):
+    exec("import warnings; warnings.warn('told', category)", {"__name__": module, "category": category})
+
+
+def test_dependency_deprecates():
+    warned_in("numpy.lib", DeprecationWarning)
+
+
+def test_our_line_is_deprecated():
+    warned_in("minflow.core.ops.reduce", FutureWarning)
+
+
+def test_dependency_warns():
+    warned_in("jupyter_client.manager", UserWarning)
+
+
+def test_minflow_warns():
+    warned_in("test_anything", flow.MinflowWarning)
+
+
+def test_kernel_overflows():
+    warned_in("minflow.core.ops.reduce", RuntimeWarning)
+
+
+def test_thread_fails():
+    thread = threading.Thread(target=lambda: 1 / 0)
+    thread.start()
+    thread.join()
+"""
+LET_BY = {"test_dependency_deprecates", "test_our_line_is_deprecated", "test_dependency_warns"}
+
+
+def run(*words):
+    environment = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
+    paths = os.pathsep.join([str(TOP), str(TOP / "widgets"), os.environ.get("PYTHONPATH", "")])
+    return subprocess.run([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-o", "addopts=", *words], cwd=TOP,
+                          env=environment | {"PYTHONPATH": paths, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+                          capture_output=True, text=True, timeout=300)
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_warnings_that_fail_a_run(tmp_path, strict):
+    """Those of dependencies fail `.ci/run` alone, which says -W error."""
+    file = tmp_path / "test_warned.py"
+    file.write_text(WARN)
+    more = ["-W", "error"] if strict else []
+    done = run("-q", "-rA", "-c", str(TOP / "pyproject.toml"), "-p", "conftest", *more, str(file))
+    ended = {name: word for word, name in re.findall(r"^(PASSED|FAILED) .*::(test_\w+)", done.stdout, re.MULTILINE)}
+    assert len(ended) == 6, done.stdout + done.stderr
+    assert {name for name, word in ended.items() if word == "PASSED"} == (set() if strict else LET_BY)
+
+
+def test_a_sample_is_the_same_at_each_run():
+    chosen = [[line for line in run("--collect-only", "-q", "--sample", str(count), "tests/core/test_spec.py"
+                                    ).stdout.splitlines() if "::" in line] for count in (6, 3, 3)]
+    assert [len(names) for names in chosen] == [6, 3, 3]
+    assert chosen[1] == chosen[2] and set(chosen[1]) < set(chosen[0])

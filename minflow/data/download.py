@@ -12,11 +12,11 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..core.base.errors import DataError
-from ..core.files.temporary import alive
+from ..core.files.temporary import alive, host, remove_ours
 from ..core.where import here
 from ..diagnosis.notebook import in_notebook
 from ..io.files import status
@@ -101,9 +101,9 @@ def part_of(path: Path) -> Iterator[Path]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             lock.close()
-            part = path.with_name(f"{path.name}.{os.getpid()}.part")
+            part = path.with_name(f"{path.name}.{host()}.{os.getpid()}.part")
     except ImportError:  # no such locks on this system
-        part = path.with_name(f"{path.name}.{os.getpid()}.part")
+        part = path.with_name(f"{path.name}.{host()}.{os.getpid()}.part")
     try:
         yield part
     finally:
@@ -114,11 +114,12 @@ def part_of(path: Path) -> Iterator[Path]:
 
 
 def sweep(path: Path) -> None:
-    """Remove what processes that have ended left of their own."""
+    """Remove the files of this user's processes on this machine that have ended."""
     for name in os.listdir(path.parent):
-        pid = name.removeprefix(f"{path.name}.").removesuffix(".part")
-        if name == f"{path.name}.{pid}.part" and pid.isdecimal() and len(pid) < 10 and not alive(int(pid)):
-            (path.parent / name).unlink(missing_ok=True)
+        pid = name.removeprefix(f"{path.name}.{host()}.").removesuffix(".part")
+        if name == f"{path.name}.{host()}.{pid}.part" and pid.isdecimal() and len(pid) < 10 and not alive(int(pid)):
+            with suppress(OSError):
+                remove_ours(name, None, path.parent)
 
 
 def bring(url: str, part: Path, limit: int, name: str) -> None:

@@ -24,7 +24,7 @@ from ..core.files.atomic import resolved as resolved
 from ..core.files.atomic import sync_folder as sync_folder
 from ..core.files.atomic import write as write
 from ..core.base.locks import alone
-from ..core.files.temporary import TEMPORARY, private
+from ..core.files.temporary import NO_LINKS, TEMPORARY, private
 from ..core.files.temporary import sweep as sweep
 
 KEPT = re.compile(r"\.minflow\.[0-9a-f]{32}\.(.+)\.old", re.DOTALL)
@@ -122,8 +122,8 @@ def like(new: Path, old: Path) -> None:
         with suppress(OSError):
             os.chown(new, before.st_uid, before.st_gid)
     os.chmod(new, stat.S_IMODE(before.st_mode))
-    for name in os.listxattr(old) if hasattr(os, "listxattr") else ():  # access lists, for one
-        with suppress(OSError):
+    with suppress(OSError, AttributeError):  # other systems, and file systems without
+        for name in os.listxattr(old):  # access lists, for one
             os.setxattr(new, name, os.getxattr(old, name))
 
 
@@ -155,20 +155,24 @@ def placed(new: Path, path: Path, over: Collection[str]) -> bool:
 def exchanged(new: Path, path: Path, over: Collection[str]) -> bool:
     """Put a new folder in the place of an older one, whose files are deleted; False if the system cannot in one step.
     """
+    before = os.stat(path)
     if not exchange(new, path):
         return False
     try:
-        names = judged(new, over)  # again: files of others may have come into it meanwhile
+        judged(new, over)  # again: files of others may have come into it meanwhile
     except OSError:
         exchange(new, path)
         raise
-    drop_copies(new)
-    for name in names:
-        with suppress(OSError):
-            os.unlink(new / name)
-    for name in os.listdir(new):  # and even since
-        with suppress(OSError):
-            os.rename(new / name, path / name)
+    old = os.open(new, NO_LINKS)
+    try:
+        for name in os.listdir(old) if os.path.samestat(os.fstat(old), before) else ():
+            with suppress(OSError):
+                if name in over or KEPT.fullmatch(name):
+                    os.unlink(name, dir_fd=old)
+                else:  # it came even since
+                    os.rename(name, path / name, src_dir_fd=old)
+    finally:
+        os.close(old)
     return True
 
 

@@ -17,7 +17,10 @@ import pytest
 import minflow as flow
 from minflow.core.files import temporary
 from minflow.core.base.errors import CheckpointError
+from minflow.core.base.locks import alone
+from minflow.deploy import folder as saved_graph
 from minflow.io import atomic, container
+from tests.deploy.saved import graph
 from tests.measuring import peak
 
 TOP = Path(__file__).parent.parent.parent
@@ -139,6 +142,40 @@ def test_temporaries_of_this_process_are_left_alone(old):
 
     atomic.replace(old, write)
     assert old.read_bytes() == b"later" and [f.name for f in old.parent.iterdir()] == [old.name]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="a lock is inherited by a fork")
+def test_a_child_keeps_no_lock(tmp_path):
+    """A worker that is forked while another thread saves lives longer than the save."""
+    ends, end = os.pipe()
+    with alone(tmp_path) as free:
+        assert free
+        child = os.fork()
+        if child == 0:
+            os.close(end)
+            os.read(ends, 1)
+            os._exit(0)
+        with alone(tmp_path, wait=0.01) as again:
+            assert not again
+    with alone(tmp_path, wait=False) as free:
+        assert free
+    os.close(end)
+    os.close(ends)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.parametrize("form", ["file", "graph"])
+def test_file_systems_without_owners(tmp_path, monkeypatch, form):
+    """On an exFAT stick, or where root is mapped to another user, our own files seem to be another user's."""
+    monkeypatch.setattr(os, "geteuid", lambda: 4711)
+    for n in (1, 2):
+        if form == "file":
+            flow.save({"n": n}, tmp_path / "x.mf")
+        else:
+            saved_graph.write(tmp_path / "x.mf", *graph(n))
+    with pytest.raises(ZeroDivisionError):
+        atomic.replace(tmp_path / "y", lambda file: file.write(b"1" * (1 // 0)))
+    assert os.listdir(tmp_path) == ["x.mf"]
 
 
 KILLED = """

@@ -11,7 +11,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +52,16 @@ def alone(path: str | Path, wait: float = True, within: int | None = None) -> It
     try:
         yield locked(handle, wait)
     finally:
+        unlock(handle)
         os.close(handle)
+
+
+def unlock(handle: int) -> None:
+    """Let go of the lock also where a child process, forked meanwhile, has inherited the descriptor."""
+    with suppress(ImportError, OSError):
+        import fcntl
+
+        fcntl.flock(handle, fcntl.LOCK_UN)
 
 
 def locked(handle: int, wait: float = False) -> bool:

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ..base.locks import alone
+from ..base.locks import alone, locked
 
 LIVE: set[str] = set()  # temporaries that this process is writing now
 TEMPORARY = re.compile(r"\.minflow\.([0-9a-f]{8})\.(\d{1,10})\.[0-9a-f]{16}\.tmp")  # (machine, process)
@@ -32,7 +32,7 @@ def host() -> str:
 
 @contextmanager
 def temporary(folder: Path) -> Iterator[Path]:
-    """An unused hidden name in `folder`. At the end a file of that name is removed, or the folder that `private` made.
+    """An unused hidden name in `folder`. A file that is there at the end is removed.
 
     The name does not contain the final name, which may be as long as the file system allows.
     """
@@ -42,30 +42,44 @@ def temporary(folder: Path) -> Iterator[Path]:
         yield path
     finally:
         LIVE.discard(path.name)
-        remove(path)
+        with suppress(OSError):
+            path.unlink()
 
 
 @contextmanager
 def private(folder: Path) -> Iterator[Path]:
     """A new folder to write into, which has the default mode, in a hidden one that is closed to other users.
 
-    Both have the same name: no other user can write into the outer one, so the inner one proves who made them.
+    Both have the same name: no other user can write into the outer one, so the inner one proves who made them. At the
+    end both are removed, through a descriptor that is open from the beginning.
     """
     with temporary(folder) as path:
-        path.mkdir(0o700)
-        with alone(path, wait=False):
+        path.mkdir(0o777 if os.name == "nt" else 0o700)  # Windows would keep the rights of the outer one for ever
+        handle = None
+        try:
+            if os.name != "nt":
+                handle = os.open(path, NO_LINKS)
+                locked(handle)
             (path / path.name).mkdir()
             yield path / path.name
+        finally:
+            remove_inner(path, handle)
+            if handle is not None:
+                os.close(handle)
 
 
-def remove(path: Path) -> None:
-    """Remove a file that this user made, or a folder that `private` made; leave everything else alone."""
+def remove_inner(path: Path, handle: int | None) -> None:
+    """Remove the folder that `private` made. handle: a descriptor of it; None on Windows."""
+    shutil.rmtree(path.name if handle is not None else path / path.name, ignore_errors=True, dir_fd=handle)
     with suppress(OSError):
-        remove_at(path.name, None, path.parent)
+        path.rmdir()
 
 
-def remove_at(name: str, handle: int | None, folder: Path) -> None:
-    """The same for a name in an open folder. handle: its descriptor; None, on Windows, means the path `folder`."""
+def remove_ours(name: str, handle: int | None, folder: Path) -> None:
+    """Remove a file that this user made, or a folder that `private` made; leave everything else alone.
+
+    handle: a descriptor of the folder; None means the path `folder`.
+    """
     place = name if handle is not None else folder / name
     found = os.stat(place, dir_fd=handle, follow_symlinks=False)
     if hasattr(os, "geteuid") and found.st_uid != os.geteuid():
@@ -73,8 +87,7 @@ def remove_at(name: str, handle: int | None, folder: Path) -> None:
     if stat.S_ISREG(found.st_mode):
         os.unlink(place, dir_fd=handle)
     elif stat.S_ISDIR(found.st_mode) and os.name == "nt":
-        shutil.rmtree(folder / name / name, ignore_errors=True)
-        os.rmdir(folder / name)
+        remove_inner(folder / name, None)
     elif stat.S_ISDIR(found.st_mode):
         opened = os.open(place, NO_LINKS, dir_fd=handle)
         try:
@@ -100,7 +113,7 @@ def sweep(folder: Path) -> None:
         for name in names:
             with suppress(OSError), alone(name if handle is not None else folder / name, False, handle) as free:
                 if free:
-                    remove_at(name, handle, folder)
+                    remove_ours(name, handle, folder)
     finally:
         if handle is not None:
             os.close(handle)

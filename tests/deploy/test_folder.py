@@ -257,14 +257,16 @@ def test_one_of_two_processes_wins(tmp_path, way):
     whole(path, number(read(path)))
 
 
-def test_a_folder_that_another_process_exchanges_is_listed_again(old, monkeypatch):
+@pytest.mark.parametrize("which", range(1, 6))
+def test_a_folder_that_another_process_exchanges_is_listed_again(old, monkeypatch, which):
     """A saver deletes the files of the folder that it took away while another one lists them."""
-    listdir, others = os.listdir, []
+    listdir, listed = os.listdir, []
+    monkeypatch.setattr(atomic, "PATIENCE", 0.01)
 
     def late(path="."):
         names = listdir(path)
-        if path == old and not others:
-            others.append(path)
+        listed.extend([path] * (path == old))
+        if path == old and len(listed) == which:
             write(old, *graph(3))
             return names[1:]
         return names

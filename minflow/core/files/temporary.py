@@ -106,8 +106,8 @@ def sweep(folder: Path) -> None:
     handle = None
     if os.name != "nt":
         try:
-            handle = os.open(folder, NO_LINKS)
-        except OSError:  # a folder that can be listed no longer
+            handle = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
+        except OSError:  # a folder that can no longer be listed
             return
     try:
         for name in names:
@@ -117,6 +117,8 @@ def sweep(folder: Path) -> None:
     finally:
         if handle is not None:
             os.close(handle)
+
+
 def dead(folder: Path) -> list[str]:
     """Names of temporaries in a folder whose process has ended."""
     try:

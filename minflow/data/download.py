@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..core.base.errors import DataError
+from ..core.files.atomic import resolved
 from ..core.files.temporary import alive, host, remove_ours
 from ..core.where import here
 from ..diagnosis.notebook import in_notebook
@@ -91,7 +92,7 @@ def part_of(path: Path) -> Iterator[Path]:
     """The unfinished file beside `path`. Two processes that fetch the same file do not write into one another's."""
     part = path.with_name(f"{path.name}.part")
     lock = None
-    status(part)  # a pipe would let us wait for ever
+    status(resolved(part))  # a pipe would let us wait for ever, a link of another user lead to a file of ours
     sweep(path)
     try:
         import fcntl

@@ -3,12 +3,15 @@
 import hashlib
 import http.server
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
 import pytest
 
 from minflow.core.base.errors import DataError
+from minflow.core.files.temporary import host
 from minflow.data.download import fetch
 
 CONTENT = bytes(i * i % 251 for i in range(200_000))
@@ -119,6 +122,36 @@ def test_more_than_there_can_be(server, tmp_path):
     with pytest.raises(DataError, match="more than the 1000 bytes"):
         fetch([f"{server.url}/nolength"], tmp_path / "file.bin", None, 1000)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files to other users")
+def test_a_part_that_another_user_planted(tmp_path):
+    """A link in a folder like /tmp would let us append to a file of ours, and a file of theirs could change later."""
+    (tmp_path / "mine").write_text("precious")
+    (tmp_path / "public").mkdir()
+    (tmp_path / "public").chmod(0o1777)
+    part = tmp_path / "public" / "file.bin.part"
+    for plant in (lambda: part.symlink_to(tmp_path / "mine"), lambda: part.write_bytes(b"x")):
+        plant()
+        os.lchown(part, 65534, 65534)
+        with pytest.raises(DataError, match="(?s)cannot be written.*another user"):
+            fetch([(tmp_path / "mine").as_uri()], tmp_path / "public" / "file.bin", None, LIMIT)
+        part.unlink()
+    assert (tmp_path / "mine").read_text() == "precious"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="file locks of POSIX")
+def test_sweep_takes_only_what_is_ours(server, tmp_path):
+    """The machine is part of the name: another one may use the same folder, and its processes are not seen here."""
+    dead = subprocess.Popen([sys.executable, "-c", "pass"])
+    dead.wait()
+    ours = tmp_path / f"file.bin.{host()}.{dead.pid}.part"
+    others = [tmp_path / f"file.bin.00000000.{dead.pid}.part", tmp_path / f"file.bin.{dead.pid}.part",
+              tmp_path / f"file.bin.{host()}.{os.getppid()}.part"]
+    for path in [ours, *others]:
+        path.write_bytes(b"x")
+    fetch([f"{server.url}/good"], tmp_path / "file.bin", SHA256, LIMIT)
+    assert sorted(tmp_path.iterdir()) == sorted([tmp_path / "file.bin", *others])
 
 
 @pytest.mark.skipif(os.name != "posix", reason="file locks of POSIX")

@@ -35,6 +35,7 @@ SAME = {
     "nn.modules.module": "nn.module", "nn.modules.container": "nn.containers",
     "nn.parallel.distributed": "nn.parallel",
     "nn.utils.convert_parameters": "nn.utils.convert",
+    "utils.hooks": "nn.hooks",
     "utils.data.dataloader": "utils.data.loader", "utils.data.distributed": "utils.data.sampler",
     "utils.data._utils": "utils.data", "utils.data._utils.collate": "utils.data.collate",
     "utils.data._utils.worker": "utils.data.fetch",

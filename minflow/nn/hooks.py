@@ -21,6 +21,7 @@ from ..core.tensor import Tensor
 from ..core.where import describe, warn
 
 
+RemovableHandle = Handle  # PyTorch's name, in `torch.utils.hooks`
 CALLS = {  # how the hooks of each kind are called
     "before": "hook(module, args)",
     "after": "hook(module, args, output)",

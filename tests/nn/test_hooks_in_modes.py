@@ -382,6 +382,16 @@ def test_objects_that_are_hooks_are_told_of():
             graph(flow.tensor(X))
 
 
+def test_handles_are_pytorchs():
+    from minflow.utils.hooks import RemovableHandle
+
+    hooks = {}
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = print
+    handle.remove(), handle.remove()
+    assert hooks == {} and isinstance(nn.ReLU().register_forward_hook(print), RemovableHandle)
+
+
 def test_a_copy_has_no_hooks():
     for twin in (copy.copy, copy.deepcopy, lambda p: pickle.loads(pickle.dumps(p))):
         p = nn.Parameter(flow.ones(2))

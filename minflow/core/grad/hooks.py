@@ -29,6 +29,8 @@ class Handle:
         Handle.count += 1
         self.hooks, self.number = hooks, Handle.count
 
+    id = property(lambda self: self.number, doc="The key of the hook in its dict, as PyTorch calls it.")
+
     def remove(self) -> None:
         """Take the hook out; a second time has no effect."""
         if self.hooks.pop(self.number, None) is not None:

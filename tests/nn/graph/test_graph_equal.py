@@ -234,6 +234,21 @@ def test_hooks_and_custom_methods_are_part_of_the_model():
     assert bits(Twice()(x)) == bits(model(x) + model(x))
 
 
+def test_training_with_hooks_has_the_bits_of_eager():
+    def hooked():
+        model, *rest = mlp()
+        model.layers[0].weight.register_hook(lambda g: g.clamp(-1e-3, 1e-3))
+        model.layers[2].weight.register_hook(lambda g: g * 2)
+        model.layers[2].bias.register_post_accumulate_grad_hook(lambda p: setattr(p, "grad", p.grad * 0.5))
+        model.layers[1].register_full_backward_hook(lambda m, ins, outs: (ins[0] * 1.5,))
+        return model, *rest
+
+    batches = [(numbers(16, 20), labels(16, 5))]
+    results = both_ways(hooked, batches, STEPS)
+    assert_same(results)
+    assert results[0][0] != both_ways(mlp, batches, STEPS)[0][0]
+
+
 def test_random_numbers_continue_between_eager_and_graph():
     class Noise(nn.Graph):
         def build(self, x):

@@ -190,17 +190,21 @@ def load_by_parts(module: Any, state: Mapping[str, Any], strict: bool, assign: b
     errors: list[str] = []
     try:
         stack: list[tuple[Any, dict | None, str]] = [(module, entries, "")]
+        above: set[Any] = set()  # a module inside itself is loaded once
         while stack:
             part, local, prefix = stack.pop()
             if local is None:  # its children are loaded
+                above.discard(part)
+                if part._hooks is None:
+                    continue
                 part._hooks.each("load_after", part, Incompatible(missing, unexpected))
                 continue
             local_metadata = {**metadata.get(prefix[:-1], {}), **({ASSIGN: True} if assign else {})}
             part._load_from_state_dict(local, prefix, local_metadata, True, missing, unexpected, errors)
-            if part._hooks is not None and part._hooks.load_after:
-                stack.append((part, None, prefix))
+            above.add(part)
+            stack.append((part, None, prefix))
             for name, child in reversed(part._modules.items()):
-                if child is not None:
+                if child is not None and child not in above:
                     inner = f"{prefix}{name}."
                     stack.append((child, {k: x for k, x in local.items() if below(k, inner)}, inner))
         if errors or (strict and (missing or unexpected)):

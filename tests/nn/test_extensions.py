@@ -150,6 +150,15 @@ def test_a_graph_that_is_loaded_by_parts_is_not_built_again():
     assert [graph(flow.ones(2)).item() for _ in range(2)] == losses and len(graph._history) == 1
 
 
+def test_a_module_inside_itself_is_loaded_once():
+    model, twice = nn.Sequential(nn.Linear(1, 1)), []
+    model.register_load_state_dict_pre_hook(lambda module, state, prefix, *rest: twice.append(prefix))
+    model[0].register_load_state_dict_post_hook(lambda module, keys: twice.append("after"))
+    model[0].outer = model
+    model.load_state_dict({"0.weight": flow.ones(1, 1), "0.bias": flow.ones(1)}, strict=False)
+    assert twice == ["", "after"] and model[0].weight.item() == 1
+
+
 def test_loading_by_parts_takes_what_plain_loading_takes():
     model = nn.Sequential(Renames(), nn.BatchNorm1d(2), nn.Linear(2, 2))
     state = {k: np.asarray(v.numpy(force=True)) * 0 + 3 for k, v in model.state_dict().items()}

@@ -361,6 +361,33 @@ def test_a_hook_in_a_job_is_one_of_its_variables():
         adds(X)
 
 
+def test_a_hook_of_an_input_is_refused():
+    whole, graph = graph_of()
+    x, before = flow.tensor(X, requires_grad=True), whole.w.tolist()
+    graph(x)
+    for hooked in (x, x * 2):
+        now = whole.w.tolist()
+        with hooked.register_hook(lambda g: g):
+            with pytest.raises(GraphError, match=r"an input has a hook(.|\n)*float32\[2, 2\]"):
+                graph(hooked)
+        assert whole.w.tolist() == now != before
+        graph(hooked)
+
+
+@pytest.mark.filterwarnings("ignore:.*build uses")
+def test_a_hook_in_build_of_what_is_computed_from_an_input():
+    seen = []
+
+    class Hooked(Train):
+        def build(self, x):
+            x = x.requires_grad_()
+            x.register_hook(lambda g: seen.append(g.shape))
+            return super().build(x)
+
+    Hooked(Whole(net(flow), lambda h: None))(flow.tensor(X))
+    assert seen == [(2, 2)]
+
+
 def test_objects_that_are_hooks_are_told_of():
     class Clip:
         def __init__(self):

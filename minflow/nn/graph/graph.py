@@ -18,6 +18,7 @@ import numpy as np
 from ...compiler.passes import PASSES, Pass
 from ...compiler.traced import PlanCache
 from ...core.base.display import Display
+from ...core.grad.hooks import functions_on
 from ...core.ir import Node
 from ...core.mode import MODE, touch
 from ...core.spec import default_dtype
@@ -195,6 +196,8 @@ class RunningGraph(Members, Display):
             array = x.array
             if array is None:
                 messages.symbolic_input(self, x)
+            if x.needs and functions_on(x):
+                messages.hooked_input(self, x)
             arrays.append(array if array.flags.c_contiguous else np.array(array, order="C"))
         if compiled.strided:
             arrays = compiled.arrays_of(tensors)

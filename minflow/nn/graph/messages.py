@@ -256,6 +256,16 @@ def symbolic_input(graph: Any, tensor: Tensor) -> NoReturn:
     fail(TraceError, what, hint, input=tensor)
 
 
+def hooked_input(graph: Any, tensor: Tensor) -> NoReturn:
+    """A graph computes no gradient of an input, so the hook would never run."""
+    fail(
+        GraphError,
+        f"{graph.name}: an input has a hook, and a graph gives an input no gradient",
+        "register it in build, on x.requires_grad_() or on a tensor computed from x; or train eagerly",
+        input=tensor,
+    )
+
+
 def under_no_grad(graph: Any) -> NoReturn:
     what = f"{graph.name} trains, and is called where no gradients are recorded"
     other = "a second graph without add_optimizer on the same model"

@@ -1,0 +1,173 @@
+"""`config.exact(True)` gives the bits of eager for inputs that are strided views, of every op and of many layers."""
+
+import numpy as np
+import pytest
+
+import minflow as flow
+import minflow.typing as tp
+from minflow import nn
+from minflow.core.door import apply
+from minflow.core.infer import data_dependent
+from minflow.core.op import OPS
+from minflow.core.ops.examples import cases
+from minflow.nn import functional as F
+
+
+def laid_out(rng, array):
+    """A tensor with these elements: axes of the storage in a random order, with random steps."""
+    order = rng.permutation(array.ndim)
+    steps = rng.integers(1, 4, array.ndim)
+    moved = array.transpose(order)
+    whole = np.zeros([n * step + 1 for n, step in zip(moved.shape, steps)], array.dtype)
+    first = [int(rng.integers(0, 2)) if n else 0 for n in moved.shape]
+    index = tuple([slice(f, f + n * step, step) for f, n, step in zip(first, moved.shape, steps)])
+    view = flow.tensor(whole)[index]
+    with flow.no_grad():
+        view.copy_(flow.tensor(moved.copy()))
+    return view.permute(*np.argsort(order).tolist())
+
+
+def exact_graph(function):
+    class Graph(nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.config.exact(True)
+
+        def build(self, *inputs):
+            return function(*inputs)
+
+    return Graph()
+
+
+def check(function, inputs):
+    """Two calls, with other numbers in the second, against eager."""
+    graph = exact_graph(function)
+    for _ in range(2):
+        wanted, found = function(*inputs), graph(*inputs)
+        for a, b in zip(*[x if isinstance(x, list | tuple) else [x] for x in (wanted, found)], strict=True):
+            a, b = a.detach().numpy(), b.numpy()
+            assert a.dtype == b.dtype and np.ascontiguousarray(a).tobytes() == np.ascontiguousarray(b).tobytes()
+        with flow.no_grad():
+            for x in inputs:
+                if x.is_floating_point() and x.ndim:
+                    x.mul_(0.75)
+
+
+WITHOUT = {"unrecorded", "strided_look", "recompute"}
+WITHOUT |= {"reshape", "as_strided"}  # of contiguous tensors: their functions copy others first
+PLAIN_OPS = [op for op in OPS.values() if op.name not in WITHOUT and op.examples and op.infer is not data_dependent]
+
+
+@pytest.mark.parametrize("op", PLAIN_OPS, ids=lambda op: op.name)
+def test_every_op(op):
+    rng = np.random.default_rng(sum(map(ord, op.name)))
+    for case in cases(op)[:4]:
+        arrays = case.arrays()
+        inputs = [laid_out(rng, x) for x in arrays if isinstance(x, np.ndarray)]
+
+        def function(*tensors, arrays=arrays, attrs=case.attrs):
+            rest = iter(tensors)
+            found = apply(op, *[next(rest) if isinstance(x, np.ndarray) else x for x in arrays], **attrs)
+            return list(found) if isinstance(found, list | tuple) else found
+
+        check(function, inputs)
+
+
+FUNCTIONS = {  # of two float32 tensors of one random shape, 37 to 130 long in each of 2 axes
+    "layer_norm": lambda x, y: F.layer_norm(x, x.shape[-1:]),
+    "layer_norm over all": lambda x, y: F.layer_norm(x, x.shape),
+    "sums": lambda x, y: [x.sum(), x.sum(0), x.sum(1), x.mean(0), x.mean(-1)],
+    "var and std": lambda x, y: [x.var(0), x.std(1), x.var()],
+    "norms": lambda x, y: [x.norm(), x.norm(dim=0), F.normalize(x, dim=1)],
+    "softmax": lambda x, y: [x.softmax(0), x.log_softmax(1), x.logsumexp(0)],
+    "matmul": lambda x, y: [x @ y.t(), x.t() @ y, x @ y.t().contiguous()],
+    "mv": lambda x, y: [x @ y[0], x.t() @ y[:, 0], flow.dot(x[0], y[0]), flow.outer(x[0], y[1])],
+    "linear": lambda x, y: F.linear(x, y, x[: y.shape[0], 0].clone()[: y.shape[0]]) if len(x) >= len(y) else x + y,
+    "elementwise": lambda x, y: [x * y + x, x.exp(), x.tanh(), F.gelu(x), x.sigmoid() / y.cosh(), x.square().sqrt()],
+    "cumulated": lambda x, y: [x.cumsum(0), x.cumsum(1), (x.sigmoid()).cumprod(1)],
+    "prod": lambda x, y: [x.sigmoid().prod(1), x.max(0)[0], x.amin(1), x.argmax(1)],
+    "losses": lambda x, y: [F.mse_loss(x, y), F.l1_loss(x, y), F.smooth_l1_loss(x, y), F.kl_div(x, y.sigmoid())],
+    "cross_entropy": lambda x, y: F.cross_entropy(x, y.abs().argmax(1)),
+    "cosine": lambda x, y: [F.cosine_similarity(x, y), F.pairwise_distance(x, y), flow.cdist(x, y)],
+    "sorted": lambda x, y: [x.sort(0)[0], x.topk(5, 1)[0], x.median()],
+    "views": lambda x, y: [x.reshape(-1).sum(), x[1:, ::2].mean(0), x.t().flatten().cumsum(0), x.unsqueeze(0).sum(1)],
+    "written": lambda x, y: (x * 1).add_(y).mul_(x).sum(0),
+    "einsum": lambda x, y: [flow.einsum("ij,ij->i", x, y), flow.einsum("ij,kj->ik", x, y)],
+    "join": lambda x, y: [flow.cat([x, y], 1).sum(1), flow.stack([x, y]).mean(0)],
+}
+IMAGES = {  # of a float32 tensor of 4 axes
+    "conv2d": lambda x, w: F.conv2d(x, w, padding=1),
+    "conv2d of strides": lambda x, w: F.conv2d(x, w, stride=2),
+    "pools": lambda x, w: [F.max_pool2d(x, 2), F.avg_pool2d(x, 3, 2), F.adaptive_avg_pool2d(x, 3)],
+    "batch_norm": lambda x, w: F.batch_norm(x, None, None, training=True),
+    "group_norm": lambda x, w: F.group_norm(x, 2),
+    "instance_norm": lambda x, w: F.instance_norm(x),
+    "interpolate": lambda x, w: F.interpolate(x, scale_factor=2, mode="bilinear", align_corners=False),
+    "pad": lambda x, w: F.pad(x, (1, 2, 0, 1), mode="reflect").mean((2, 3)),
+    "attention": lambda x, w: F.scaled_dot_product_attention(x, x, x),
+    "bmm": lambda x, w: x @ x.transpose(-1, -2),
+}
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", list(FUNCTIONS))
+def test_functions_of_matrices(name, seed):
+    rng = np.random.default_rng([seed, sum(map(ord, name))])
+    shape = rng.integers(37, 131, 2)
+    check(FUNCTIONS[name], [laid_out(rng, rng.standard_normal(shape).astype("float32")) for _ in range(2)])
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("name", list(IMAGES))
+def test_functions_of_images(name, seed):
+    rng = np.random.default_rng([seed, sum(map(ord, name))])
+    x = rng.standard_normal((3, 4, *rng.integers(9, 20, 2))).astype("float32")
+    w = rng.standard_normal((6, 4, 3, 3)).astype("float32")
+    check(IMAGES[name], [laid_out(rng, x), laid_out(rng, w)])
+
+
+def test_layouts_have_a_plan_each():
+    graph, whole = exact_graph(lambda x: x.mean(-1)), flow.randn(40, 60)
+    for _ in range(2):
+        for x in (whole[:, ::2], whole[:30].t()[:40, :30], whole[:, :30].clone(), whole[:, 1::2], whole[0].expand(40, 60)):
+            assert np.array_equal(graph(x).numpy(), x.mean(-1).numpy())
+    assert len(graph._plans) == 4
+
+
+def test_without_exact_all_layouts_have_one_plan():
+    graph, whole = exact_graph(lambda x: x.mean(-1)), flow.randn(40, 60)
+    graph.config.exact(False)
+    for x in (whole[:, ::2], whole[:, :30], whole[:, :30].clone()):
+        graph(x)
+    assert len(graph._plans) == 1
+
+
+def test_an_exact_graph_of_a_view_is_compared_saved_and_loaded(tmp_path):
+    graph, x = exact_graph(lambda x: F.layer_norm(x, x.shape[-1:])), flow.randn(40, 60)[:, ::2]
+    found = graph(x)
+    assert graph.compare_eager(x).equal
+    flow.save(graph, tmp_path / "graph")
+    loaded = flow.load_graph(tmp_path / "graph")
+    assert np.array_equal(loaded(x).numpy(), found.numpy())
+    assert np.array_equal(loaded(x.contiguous()).numpy(), graph(x.contiguous()).numpy())
+
+
+@pytest.mark.parametrize("name", list(FUNCTIONS))
+def test_an_exact_job_that_captures_a_view(name):
+    """A job's arguments are copied in one piece, as `flow.tensor(array)` is; what it captures keeps its strides."""
+    rng = np.random.default_rng(sum(map(ord, name)))
+    shape = tuple(map(int, rng.integers(37, 131, 2)))
+    y, config = laid_out(rng, rng.standard_normal(shape).astype("float32")), flow.function_config()
+    config.exact(True)
+    a = np.asfortranarray(rng.standard_normal(shape).astype("float32"))
+
+    def first(x, y):
+        found = FUNCTIONS[name](x, y)
+        return found[0] if isinstance(found, list) else found
+
+    def job(x: tp.Numpy.Placeholder(shape)) -> tp.Numpy:
+        return first(x, y)
+
+    found = flow.global_function(type="predict", function_config=config)(job)(a)
+    assert np.array_equal(found, first(flow.tensor(a), y).numpy())
+    flow.clear_default_session()

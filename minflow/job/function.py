@@ -93,7 +93,8 @@ class Job(Display):
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Submit one step. Gives arrays, or a handle where the job is annotated with Callback or not at all.
 
-        Arguments are checked and copied here, so the caller may use its arrays again at once.
+        Arguments are checked and copied here, so the caller may use its arrays again at once. A step also sees the
+        modules, tensors and arrays that the function captures as they are now, whatever is written until it runs.
         """
         step = self.submit(args, kwargs)
         if self.signature.style == "sync":

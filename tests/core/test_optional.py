@@ -1,0 +1,102 @@
+"""The command that installs what is missing fits the environment of the Python that runs."""
+
+import importlib.util
+import os
+import sys
+
+import pytest
+
+from minflow.core.base import optional
+from minflow.core.base.errors import MissingDependencyError
+from minflow.core.base.optional import import_optional, install_command
+
+PACKAGES = {"onnx": "onnx", "scipy": "scipy", "PIL": "notebook", "llvmlite": "fast"}  # -> extra
+
+
+@pytest.fixture
+def house(tmp_path, monkeypatch):
+    """A checkout with the environment that uv made, and a function that says where Python is."""
+    top = tmp_path / "minflow"
+    (top / ".venv/bin").mkdir(parents=True)
+    (top / "pyproject.toml").touch()
+    monkeypatch.setattr(optional, "checkout", lambda: os.path.realpath(top))
+    monkeypatch.setattr(optional, "uv_program", lambda: "uv")
+    monkeypatch.setattr(sys, "prefix", str(top / ".venv"))
+    monkeypatch.setattr(sys, "executable", str(top / ".venv/bin/python"))
+    monkeypatch.chdir(top)
+    return top
+
+
+@pytest.fixture
+def pip(monkeypatch):
+    """A function that says whether there is pip."""
+    find = importlib.util.find_spec
+
+    def there(is_there):
+        monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: (
+            (object() if is_there else None) if name == "pip" else find(name, *rest)))
+
+    return there
+
+
+@pytest.mark.parametrize("package, extra", PACKAGES.items())
+def test_in_a_checkout_uv_adds_an_extra_and_keeps_the_others(house, package, extra):
+    assert install_command(package) == f"uv sync --inexact --extra {extra}"
+    (house / "notebooks").mkdir()
+    os.chdir(house / "notebooks")
+    assert install_command(package) == f"uv sync --inexact --extra {extra}"
+
+
+def test_outside_of_the_checkout_it_is_named(house, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert install_command("onnx") == f"uv sync --inexact --extra onnx --project {os.path.realpath(house)}"
+
+
+def test_a_package_of_the_core_needs_no_extra(house, pip, monkeypatch):
+    assert install_command("threadpoolctl") == "uv sync --inexact"
+    monkeypatch.setattr(optional, "checkout", lambda: None)
+    pip(True)
+    assert install_command("numpy").endswith("python -m pip install minflow-learn")
+
+
+@pytest.mark.parametrize("package, extra", PACKAGES.items())
+def test_elsewhere_pip_of_this_very_python_installs(house, pip, monkeypatch, package, extra):
+    monkeypatch.setattr(optional, "checkout", lambda: None)
+    pip(True)
+    python = os.path.join(".venv", "bin", "python")
+    assert install_command(package) == f'{python} -m pip install "minflow-learn[{extra}]"'
+    pip(False)
+    assert install_command(package) == f'uv pip install --python {python} "minflow-learn[{extra}]"'
+
+
+def test_a_python_beside_the_environment_of_the_checkout_is_not_uvs(house, pip, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "other"))
+    pip(True)
+    assert install_command("onnx").endswith('-m pip install "minflow-learn[onnx]"')
+
+
+def test_a_package_of_no_extra_is_installed_by_its_name(house, pip):
+    pip(True)
+    assert install_command("torch").endswith("python -m pip install torch")
+
+
+def test_uv_is_found_where_the_readme_puts_it(tmp_path, monkeypatch):
+    tools = tmp_path / ".tools/bin"
+    tools.mkdir(parents=True)
+    program = tools / ("uv.exe" if os.name == "nt" else "uv")
+    program.touch(mode=0o755)
+    monkeypatch.setattr(optional, "checkout", lambda: str(tmp_path))
+    monkeypatch.delenv("UV", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    assert optional.uv_program() == os.path.join(".tools", "bin", program.name)
+    program.unlink()
+    assert optional.uv_program() is None
+
+
+def test_the_error_says_what_needs_the_package_and_why_it_is_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(MissingDependencyError, match="(?s)flow.onnx.show needs the package 'onnx' .extra 'onnx' of "
+                       "minflow-learn.*reason .*onnx.*Try: .*onnx") as caught:
+        import_optional("onnx", "flow.onnx.show")
+    assert isinstance(caught.value, ImportError) and isinstance(caught.value.__cause__, ImportError)

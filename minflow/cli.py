@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -194,8 +195,7 @@ def lab(options: argparse.Namespace) -> int:
         top = course.work_folder(options.folder)
     except RuntimeError as error:
         return not_laid_out("your home folder", error)
-    if os.path.expanduser("~") == "~":  # such as of a user without a name in a container: Jupyter asks for one
-        os.environ["HOME"] = str(top / SETTINGS)
+    have_home(top)
     try:
         from jupyter_client.manager import KernelManager
         from jupyter_server import serverapp
@@ -259,9 +259,15 @@ def unknown_option(words: list[str], known: list[Any]) -> str | None:
     return next((word for word, name in options if "." not in name and name not in there), None)
 
 
+def have_home(top: Path) -> None:
+    """Set a home where none is known, as of a user without a name in a container: Jupyter's modules raise otherwise."""
+    if os.path.expanduser("~") == "~":
+        os.environ["HOME"] = str(top / SETTINGS)
+
+
 def move_settings(top: Path) -> list[str]:
-    """Have Jupyter and its kernels keep their own files in the learner's folder if the home cannot be written to:
-    JupyterLab would end in a traceback. Returns the folders that cannot be written to."""
+    """Have Jupyter and its kernels keep their own files in `top` if the home cannot be written to: JupyterLab would
+    end in a traceback, and Matplotlib would warn. Returns the folders that cannot be written to."""
     from jupyter_core import paths
 
     home = Path("~").expanduser()
@@ -273,7 +279,9 @@ def move_settings(top: Path) -> list[str]:
               or (config / "matplotlib" if sys.platform == "linux" else home / ".matplotlib")}
     closed = {name: str(folder) for name, place in places.items() if (folder := course.unwritable(Path(place)))}
     for name in closed:
-        os.environ[name] = str(top / SETTINGS / name.lower())
+        place = top / SETTINGS / name.lower()
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)  # IPython takes no folder that it would have to make
+        os.environ[name] = str(place)
     return list(dict.fromkeys(closed.values()))
 
 
@@ -289,13 +297,16 @@ def run(options: argparse.Namespace) -> int:
         for file in course.lessons():
             print(f"  {file.stem}", file=sys.stderr)
         return 1
-    try:
-        from minflow.headless import execute
-    except ImportError as error:
-        print(f"minflow run: nbclient cannot be imported ({error}). Try: {install_command('nbclient')}",
-              file=sys.stderr)
-        return 1
-    return execute(path, options.timeout, options.here)
+    with tempfile.TemporaryDirectory(prefix="minflow-home-", ignore_cleanup_errors=True) as home:
+        have_home(Path(home))
+        try:
+            from minflow.headless import execute
+        except ImportError as error:
+            print(f"minflow run: nbclient cannot be imported ({error}). Try: {install_command('nbclient')}",
+                  file=sys.stderr)
+            return 1
+        move_settings(Path(home))
+        return execute(path, options.timeout, options.here)
 
 
 def doctor() -> int:

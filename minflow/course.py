@@ -78,7 +78,11 @@ def find(name: str) -> Path | None:
     if path.suffix == ".ipynb" and os.path.isfile(path):
         return path
     lesson = re.compile(rf"{re.escape(path.name.removesuffix('.ipynb'))}(_.*)?\.ipynb")
-    found = [file for folder in (work_folder(), source()) for file in sorted(folder.rglob("*.ipynb"))
+    try:
+        folders = [work_folder(), source()]
+    except RuntimeError:  # no home is known
+        folders = [source()]
+    found = [file for folder in folders for file in sorted(folder.rglob("*.ipynb"))
              if lesson.fullmatch(file.name) and shown(file, folder) and file.is_file()]
     return min(found, key=lambda file: file.stem in MOVED, default=None)  # an old copy last: its number is another's
 

@@ -193,6 +193,31 @@ def test_lab_in_a_named_folder_without_a_home(tmp_path):
     assert done.stdout == f"2 {tmp_path / '.jupyter'}\n"
 
 
+@pytest.mark.skipif(os.name == "nt", reason="there a home is found in another way")
+def test_run_without_a_home(tmp_path):
+    path = write(tmp_path / "x.ipynb", "import os, sys\nprint(os.path.isdir(os.path.dirname(os.environ['HOME'])), "
+                 "os.environ['HOME'].startswith(os.environ['TMPDIR']))")
+    program = ("import os, pwd, sys\npwd.getpwuid = {}.__getitem__\ndel os.environ['HOME']\nfrom minflow import cli\n"
+               "print(cli.main(['run', sys.argv[1]]))\nprint(cli.main(['run', 'nothing']))")
+    settings = {"PYTHONPATH": str(TOP), "TMPDIR": str(tmp_path / "temporary")}
+    (tmp_path / "temporary").mkdir()
+    environment = {name: value for name, value in os.environ.items() if name != "MINFLOW_COURSE"}
+    done = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True, timeout=120,
+                          env=environment | settings)
+    assert done.stdout.splitlines() == ["True True", "0", "1"], done.stderr
+    assert "there is no notebook 'nothing'" in done.stderr and "Traceback" not in done.stderr
+    assert not list((tmp_path / "temporary").glob("minflow-home-*"))
+
+
+@pytest.mark.skipif(os.name == "nt" or not hasattr(os, "geteuid"), reason="modes of folders")
+def test_run_where_the_home_cannot_be_written_to(tmp_path):
+    pytest.importorskip("matplotlib")
+    path = write(tmp_path / "x.ipynb", "import matplotlib.pyplot\nprint('went')")
+    (tmp_path / "home").write_text("a file: not even root can write into it")
+    done = command("run", str(path), HOME=str(tmp_path / "home"), MPLCONFIGDIR="", IPYTHONDIR="", XDG_CONFIG_HOME="")
+    assert (done.stdout, done.stderr, done.returncode) == ("went\n", "", 0)
+
+
 def test_lab_starts_as_root_too(started, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 0, raising=False)
     cli.main([])

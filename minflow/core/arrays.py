@@ -5,11 +5,15 @@ Knows no Tensor class: a tensor is what has a `spec`. Read next: `functions/fill
 
 from __future__ import annotations
 
+import functools
+import math
+
 import numpy as np
 
-from .base.errors import DTypeError, OutOfRangeError, ShapeError
+from .base.dtypes import BY_PYTHON, promote_types
+from .base.errors import DTypeError, MinflowError, OutOfRangeError, ShapeError
 from .ops.shape import check_fits
-from .spec import DType, as_dtype, bool_, default_dtype, int64, promote, spec_of
+from .spec import DType, as_dtype, bfloat16, bool_, default_dtype, int64
 from .where import fail
 
 ARRAYS = (np.ndarray, np.generic)
@@ -19,10 +23,14 @@ def array_of(data, dtype: DType | None) -> np.ndarray:
     """A new numpy array of numbers, nested lists, arrays or tensors in them; Python floats get the default dtype."""
     if isinstance(data, ARRAYS):
         data = np.asarray(data)
+        if data.dtype.kind not in "biufc" and data.dtype != bfloat16.np:
+            fail(DTypeError, f"tensor() cannot hold an array of {data.dtype}", "array.astype('float32')", data=data)
         wanted = as_dtype(data.dtype.newbyteorder("=")) if dtype is None else dtype
         return np.array(fitting(data, wanted), wanted.np, order="C")
     try:
-        array = np.array(untensored(data), order="C")
+        array = np.array(untensored(data, depth_of(data)), order="C")
+    except MinflowError:
+        raise
     except ValueError as error:
         hint = "every row needs as many numbers as the others"
         fail(ShapeError, "tensor() of lists whose lengths differ", hint, reason=error)
@@ -34,8 +42,8 @@ def array_of(data, dtype: DType | None) -> np.ndarray:
         if not has_arrays(data):
             dtype = {"f": default_dtype(), "c": default_dtype().to_complex(), "b": bool_}.get(kind, int64)
         else:
-            dtype = promote(*leaf_specs(data))
-    if kind == "O" and any(isinstance(x, float) for x in array.flat):
+            dtype = functools.reduce(promote_types, leaf_dtypes(data))
+    if kind == "O" and (dtype.floating or any(isinstance(x, float) for x in array.flat)):
         dtype, array = dtype if dtype.floating else default_dtype(), array.astype("float64")
     if kind == "c" and 0 < dtype.rank < 3:
         fail(DTypeError, f"tensor(): complex numbers do not fit into {dtype.name}", "dtype=flow.complex64", data=data)
@@ -79,20 +87,38 @@ def storage_of(array: np.ndarray) -> np.ndarray:
     return np.lib.stride_tricks.as_strided(array, (storage_size(array) or 1,), (array.itemsize,))
 
 
-def leaf_specs(data) -> list:
-    """What decides the dtype of lists with tensors in them: the Spec of each tensor, the type of each number."""
+def leaf_dtypes(data) -> list[DType]:
+    """The dtypes that meet in lists with tensors or arrays in them: each counts alike, also that of a number."""
     if isinstance(data, list | tuple):
-        return [spec for x in data for spec in leaf_specs(x)]
-    return [data.spec if hasattr(data, "spec") else spec_of(data) if isinstance(data, ARRAYS) else type(data)]
+        return [dtype for x in data for dtype in leaf_dtypes(x)]
+    if hasattr(data, "spec"):
+        return [data.spec.dtype]
+    kind = None if isinstance(data, ARRAYS) else next((t for t in BY_PYTHON if isinstance(data, t)), None)
+    return [as_dtype(kind or np.asarray(data).dtype)]
 
 
-def untensored(data):
-    """The lists with arrays in place of tensors."""
+def depth_of(data) -> int:
+    """The number of axes of nested lists, by their first elements. A tensor among them stands for a number."""
     if isinstance(data, list | tuple):
-        return [untensored(x) for x in data]
+        return 1 + (depth_of(data[0]) if data else 0)
+    return 0 if hasattr(data, "spec") else np.ndim(data)
+
+
+def untensored(data, depth: int):
+    """The lists with arrays of `depth` axes in place of tensors, as in PyTorch: numbers, where a list begins with a
+    tensor, else rows."""
+    if isinstance(data, list | tuple):
+        return [untensored(x, depth - 1) for x in data]
     if isinstance(data, ARRAYS):
         return np.asarray(data, "float32") if data.dtype.name == "bfloat16" else data
-    return untensored(data.numbers("tensor")) if hasattr(data, "spec") else data
+    if not hasattr(data, "spec"):
+        return data
+    array, depth = untensored(data.numbers("tensor"), 0), max(depth, 0)
+    if array.ndim < depth or array.size != math.prod(array.shape[:depth]):
+        one = "one element" if not depth else f"{depth} axes"
+        fail(ShapeError, f"tensor() of lists: a tensor of shape {array.shape}, where {one} would fit",
+             "flow.stack([...]) or flow.cat([...]) of tensors", element=data)
+    return array.reshape(array.shape[:depth])
 
 
 def has_arrays(data) -> bool:

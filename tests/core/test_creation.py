@@ -143,3 +143,43 @@ def test_new_ones_like_me():
     ):
         assert y.shape == (2, 3) and y.dtype is flow.float64
     assert flow.zeros_like(x).dtype is flow.ones_like(x).dtype is flow.full_like(x, 2).dtype is flow.float64
+
+
+@pytest.mark.parametrize("make", [flow.tensor, flow.as_tensor, flow.FloatTensor, flow.Tensor, flow.ones(1).new_tensor])
+def test_a_tensor_in_a_list_stands_for_its_one_number(make):
+    """As in PyTorch; where a list begins with numbers, a tensor stands for a row of them."""
+    one, two = flow.tensor([1.0]), flow.tensor([[2.0]], requires_grad=True)
+    assert make([one, two]).shape == (2,) and make([one, 3]).tolist() == [1, 3] and make([[one], [two]]).shape == (2, 1)
+    assert make([4, two]).tolist() == [4, 2] and make([[4], one]).tolist() == [[4], [1]]
+    assert make([[1, 2], flow.tensor([3, 4])]).tolist() == [[1, 2], [3, 4]]
+    with pytest.raises(ShapeError, match=r"shape \(2,\), where one element would fit[\s\S]*flow.stack"):
+        make([flow.ones(2), flow.ones(2)])
+    with pytest.raises(ShapeError, match=r"shape \(2, 2\), where 1 axes would fit"):
+        make([[1, 2], flow.ones(2, 2)])
+
+
+@pytest.mark.parametrize("data, dtype", [
+    ([flow.tensor(1, dtype=flow.int8), 2], "int64"), ([flow.tensor(1.5, dtype=flow.float16), 2.5], "float32"),
+    ([flow.tensor(1.5, dtype=flow.float16), 2], "float16"), ([True, flow.tensor(2.5)], "float32"),
+    ([np.uint8(1), -1], "int64"), ([np.float32(1.5), 2.5], "float32"), ([np.float64(1.5), flow.tensor(2)], "float64"),
+    ([1, np.bool_(True)], "int64"), ([flow.tensor(1), 1j], "complex64"),
+])  # fmt: skip
+def test_what_is_in_a_list_counts_alike_for_the_dtype(data, dtype):
+    assert flow.tensor(data).dtype.name == dtype
+
+
+def test_what_integers_cannot_hold_is_refused_also_beside_floats():
+    with pytest.raises(OutOfRangeError, match="does not fit into int64"):
+        flow.tensor([2**63, 1.5], dtype=flow.int64)
+    with pytest.raises(DTypeError, match=r"cannot hold an array of <U1"):
+        flow.FloatTensor(np.array(["a"]))
+    for sizes in (2**63, 2**62):
+        with pytest.raises(ShapeError, match="no tensor has the shape"):
+            flow.FloatTensor(sizes)
+    assert flow.LongTensor(np.int64(2)).shape == (2,)
+
+
+def test_tensor_of_a_tensor_keeps_its_gradient():
+    x = flow.ones(2, requires_grad=True)
+    (flow.Tensor(x) * 3.0 + flow.FloatTensor(x) * 2.0).sum().backward()
+    assert x.grad.tolist() == [5, 5]

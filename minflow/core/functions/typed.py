@@ -5,11 +5,14 @@ A TypedTensor makes a Tensor and tests for one; no tensor is of its class. Read 
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..arrays import array_of
 from ..backend import backend_of
 from ..base.dtypes import DType, as_dtype, default_dtype, set_default_dtype
 from ..base.errors import DTypeError, ShapeError
 from ..mode import MODE
+from ..ops.shape import getitem
 from ..spec import Device
 from ..where import fail
 from .arguments import is_tensor
@@ -50,15 +53,16 @@ def typed(name: str, kind: str = "cpu") -> TypedTensor:
 
 
 def numbers_or_shape(name: str, data: tuple, dtype: DType):
-    """What `Tensor(2, 3)` and `Tensor([1., 2.])` mean: a tensor of a shape, not initialised, or of these numbers. One
-    that has the dtype already is looked at, not copied."""
+    """What `Tensor(2, 3)` and `Tensor([1., 2.])` mean: a tensor of a shape, not initialised, or of these numbers. A
+    tensor that has the dtype already is looked at, not copied; `Tensor(x)` takes any dtype."""
     if len(data) == 1 and is_tensor(data[0]):
-        return data[0].detach() if data[0].spec.dtype is dtype else data[0].detach().to(dtype)
+        same = name == "Tensor" or data[0].spec.dtype is dtype
+        return getitem(data[0], index=()) if same else data[0].to(dtype)
     if len(data) == 1 and data[0].__class__.__name__ == "Size":
         return empty_of(size_of(tuple(data[0])), dtype)
-    if all(isinstance(n, int) for n in data):
+    if all(isinstance(n, int | np.integer) for n in data):
         return empty_of(size_of(data if data else (0,)), dtype)
-    if len(data) != 1 or isinstance(data[0], float):
+    if len(data) != 1 or isinstance(data[0], float | np.generic):
         what = f"{name} takes a list, an array or a tensor, or the sizes of a shape"
         fail(ShapeError, what, f"{name}([1.5]), or flow.tensor(1.5)", arguments=data)
     return MODE.get().constant(array_of(data[0], dtype))

@@ -103,7 +103,7 @@ def check_fits(value, dtype: DType) -> None:
     ):
         return
     limits = finfo(dtype) if dtype.floating else iinfo(dtype)
-    low, high = limits.min, limits.max
+    low, high, value = limits.min, limits.max, value.item() if isinstance(value, np.number) else value
     if not low <= value <= high:
         raise OutOfRangeError(
             f"{value} does not fit into {dtype.name}, which holds {low} to {high}",

@@ -1,5 +1,7 @@
 """default_collate: forms, dtypes, and what it says about samples that do not fit together."""
 
+from collections import OrderedDict, UserDict, defaultdict, deque
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -68,3 +70,38 @@ def test_a_picture_says_what_to_do():
 def test_convert():
     out = default_convert({"x": np.ones(2), "y": (1, "a", np.float32(2))})
     assert isinstance(out["x"], flow.Tensor) and out["y"][:2] == [1, "a"] and isinstance(out["y"][2], flow.Tensor)
+
+
+@pytest.mark.parametrize("samples, dtype, numbers", [
+    ([0, 0.7], "float32", [0, 0.7]), ([0.7, 0], "float64", [0.7, 0]), ([True, 2], "int64", [1, 2]),
+    ([1, flow.tensor(2.5)], "float32", [1, 2.5]), ([np.float32(1), 0.7], "float32", [1, 0.7]),
+    ([flow.tensor(1), flow.tensor(2.5)], "float32", [1, 2.5]), ([np.array(1), np.array(2.5)], "float64", [1, 2.5]),
+    ([np.array([1], "int32"), np.array([2.5], "float32")], "float32", [[1], [2.5]]),
+])  # fmt: skip
+def test_what_differs_within_a_batch_is_promoted(samples, dtype, numbers):
+    batch = default_collate(samples)
+    assert batch.dtype.name == dtype and np.allclose(batch.numpy(), numbers)
+    (in_a_dict,) = default_collate([{"a": x} for x in samples]).values()
+    assert in_a_dict.dtype.name == dtype and default_collate([(x,) for x in samples])[0].dtype.name == dtype
+
+
+class Named(dict):
+    """A mapping of a class of its own."""
+
+
+class Listed(list):
+    """A list of a class of its own."""
+
+
+def test_containers_keep_their_class():
+    """As in PyTorch: all but a tuple, which becomes a list; what cannot be made anew becomes a dict."""
+    for first in (OrderedDict(a=1), defaultdict(list, a=1), Named(a=1), UserDict(a=1)):
+        for made in (default_collate([first, first]), default_convert(first)):
+            assert type(made) is type(first) and list(made) == ["a"]
+    assert default_collate([defaultdict(list, a=1)]).default_factory is list
+    for first in (Listed([1]), deque([1])):
+        assert type(default_collate([first, first])) is type(default_convert(first)) is type(first)
+    assert default_collate([(1, 2), (3, 4)])[1].tolist() == [2, 4] and default_convert((1, 2)) == [1, 2]
+    assert type(default_collate([MappingProxyType({"a": 1})])) is MappingProxyType
+    pair = default_convert(Pair(np.float32(1), 2))
+    assert isinstance(pair, Pair) and pair.image.dtype is flow.float32 and pair.label == 2

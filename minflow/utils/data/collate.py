@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, Sequence
+from copy import copy as copy_of
 from typing import Any
 
 import numpy as np
 
 from ...core import functions as F
-from ...core.functions.creation import from_numpy, tensor
-from ...core.base.errors import DTypeError, LoaderError, ShapeError
+from ...core.functions.creation import as_tensor, from_numpy
+from ...core.base.errors import DTypeError, LoaderError, MinflowError, ShapeError
 from ...core.tensor import Tensor
 
 
 def default_collate(samples: Sequence) -> Any:
     """One batch of a list of samples, as PyTorch makes it.
 
-    Tensors and arrays are stacked along a new first axis; floats become float64, integers int64; texts stay a list;
-    of tuples, lists and dicts each position is collated. Raises ShapeError where shapes differ, naming position and
-    sample.
+    Tensors and arrays are stacked along a new first axis; floats become float64, integers int64, and integers with
+    floats after them the default dtype; texts stay as they are. Each position of tuples, lists and mappings is
+    collated; a mapping, a list and a named tuple keep their class, a tuple becomes a list. Raises ShapeError where
+    shapes differ, naming position and sample.
     """
     if not len(samples):
         raise LoaderError(
@@ -33,23 +35,18 @@ def collate(samples: Sequence, path: str) -> Any:
     if isinstance(first, Tensor):
         same_kind(samples, Tensor, path)
         check_shapes([t.spec for t in samples], path)
-        if any(t.requires_grad or t.array is None for t in samples):
+        if any(t.spec is not first.spec or t.requires_grad or t.array is None for t in samples):
             return F.stack(list(samples))
         return from_numpy(np.stack([t.array for t in samples]))
-    if isinstance(first, np.ndarray) and first.dtype.kind in "biuf":
-        same_kind(samples, np.ndarray, path)
+    if isinstance(first, np.ndarray) and first.dtype.kind in "biufc":
+        if any(not isinstance(x, np.ndarray) or x.dtype is not first.dtype for x in samples):
+            return collate([number(x, None, f"{path}, sample {i}") for i, x in enumerate(samples)], path)
         check_shapes(samples, path)
         return from_numpy(np.stack(samples))
-    if isinstance(first, bool | np.bool_):
-        return from_numpy(np.array(samples, "bool"))
-    if isinstance(first, np.generic) and first.dtype.kind in "iuf":
-        return from_numpy(np.array(samples))
-    if isinstance(first, float):
-        return from_numpy(leaf(samples, "float64", path))
-    if isinstance(first, int):
-        return from_numpy(leaf(samples, "int64", path))
+    if isinstance(first, bool | int | float) or isinstance(first, np.generic) and first.dtype.kind in "biufc":
+        return number(list(samples), "float64" if isinstance(first, float) else None, path)
     if isinstance(first, str | bytes):
-        return list(samples)
+        return samples
     if isinstance(first, Mapping):
         same_kind(samples, Mapping, path)
         for i, sample in enumerate(samples):
@@ -59,17 +56,16 @@ def collate(samples: Sequence, path: str) -> Any:
                     values={"sample 0": list(first), f"sample {i}": list(sample)},
                     hint="the same keys in each sample",
                 )
-        return {key: collate([sample[key] for sample in samples], f"{path}[{key!r}]") for key in first}
-    if isinstance(first, tuple | list):
-        same_kind(samples, (tuple, list), path)
+        return rebuilt(first, {key: collate([sample[key] for sample in samples], f"{path}[{key!r}]") for key in first})
+    if isinstance(first, Sequence):
+        same_kind(samples, Sequence, path)
         for i, sample in enumerate(samples):
             if len(sample) != len(first):
                 raise ShapeError(
                     f"default_collate: {path} has {len(sample)} parts in sample {i}, and {len(first)} in sample 0",
                     hint="pad them to one length, or give collate_fn=list to keep the samples apart",
                 )
-        parts = [collate(part, f"{path}[{i}]") for i, part in enumerate(zip(*samples))]
-        return type(first)(*parts) if hasattr(first, "_fields") else parts
+        return rebuilt(first, [collate(part, f"{path}[{i}]") for i, part in enumerate(zip(*samples))])
     image = "PIL" in type(first).__module__
     raise DTypeError(
         f"default_collate: {path} is a {type(first).__name__}, of which no batch can be made",
@@ -80,9 +76,29 @@ def collate(samples: Sequence, path: str) -> Any:
     )
 
 
+def rebuilt(first: Any, parts: Any) -> Any:
+    """A container of the class of `first` with other contents, as PyTorch makes it: of a tuple a list, and of a class
+    that cannot be made of its contents a list or dict."""
+    try:
+        if hasattr(first, "_fields"):
+            return type(first)(*parts)
+        if isinstance(first, MutableMapping):
+            copy = copy_of(first)
+            copy.update(parts)
+            return copy
+        if isinstance(first, MutableSequence):
+            copy = copy_of(first)
+            for i, part in enumerate(parts):
+                copy[i] = part
+            return copy
+        return parts if isinstance(first, tuple) else type(first)(parts)
+    except TypeError:
+        return parts
+
+
 def same_kind(samples: Sequence, kind, path: str) -> None:
     for i, sample in enumerate(samples):
-        if not isinstance(sample, kind):
+        if not isinstance(sample, kind) or isinstance(sample, str | bytes):
             raise DTypeError(
                 f"default_collate: {path} is a {type(samples[0]).__name__} in sample 0 of the batch and a "
                 f"{type(sample).__name__} in sample {i}",
@@ -100,29 +116,28 @@ def check_shapes(samples: Sequence, path: str) -> None:
             )
 
 
-def leaf(samples: Sequence, dtype: str, path: str) -> np.ndarray:
+def number(data: Any, dtype: str | None, path: str) -> Tensor:
+    """A tensor of numbers in the dtype that they ask for together."""
     try:
-        return np.array(samples, dtype)
-    except (TypeError, ValueError, OverflowError) as error:
+        return as_tensor(data, dtype)
+    except MinflowError as error:
         raise DTypeError(
             f"default_collate: {path} is not a number in every sample",
-            values={"reason": error},
+            values={"reason": error.what},
             hint="the same form in each sample",
         ) from None
 
 
 def default_convert(sample: Any) -> Any:
     """A sample that is not batched: its arrays become tensors."""
-    if isinstance(sample, np.ndarray) and sample.dtype.kind in "biuf":
+    if isinstance(sample, np.ndarray) and sample.dtype.kind in "biufc":
         return from_numpy(sample)
-    if isinstance(sample, np.generic) and sample.dtype.kind in "biuf":
-        return tensor(sample)
+    if isinstance(sample, np.generic) and sample.dtype.kind in "biufc":
+        return as_tensor(sample)
     if isinstance(sample, Mapping):
-        return {key: default_convert(value) for key, value in sample.items()}
-    if isinstance(sample, tuple) and hasattr(sample, "_fields"):
-        return type(sample)(*map(default_convert, sample))
-    if isinstance(sample, tuple | list):
-        return [default_convert(part) for part in sample]
+        return rebuilt(sample, {key: default_convert(value) for key, value in sample.items()})
+    if isinstance(sample, Sequence) and not isinstance(sample, str | bytes):
+        return rebuilt(sample, [default_convert(part) for part in sample])
     return sample
 
 

@@ -198,8 +198,12 @@ def write(target, new, *, unread: bool = False):
         fail(ShapeError, "a write into a tensor that repeats or only lends its elements (expand, or a read-only array)",
              "clone() it first", target=handle)
     if not hasattr(new, "spec"):
+        new = new.item() if isinstance(new, np.generic) else new
         number = new.__class__ in NUMBERS
         new = full(shape=target.spec.shape, value=new, dtype=target.dtype) if number else mode.tensor_of(new)
+        if new.dtype.rank > target.dtype.rank:
+            fail(DTypeError, f"{new.dtype.name} numbers are written into a tensor of {target.dtype.name}, which cannot "
+                 "hold them", f"x = x.to({new.dtype}) first", target=handle)
     if new.dtype is not target.dtype:
         new = cast(new, dtype=target.dtype)
     if new.spec.shape != target.spec.shape:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import minflow as flow
-from minflow.core.base.errors import MinflowError
+from minflow.core.base.errors import DTypeError, MinflowError
 from tests.core.programs import Compiled
 
 X = flow.arange(6.0).reshape(2, 3)
@@ -82,3 +82,48 @@ def test_mistakes(call, what):
     with pytest.raises(MinflowError, match=what) as caught:
         call()
     assert caught.value.hint
+
+
+CUT_OFF = {  # a number or a tensor of one that is filled in is converted, as in PyTorch
+    "fill_": lambda x, v: x.fill_(v), "masked_fill_": lambda x, v: x.masked_fill_(flow.tensor([True, False]), v),
+    "index_fill_": lambda x, v: x.index_fill_(0, flow.tensor([0]), v), "an item": lambda x, v: x.__setitem__(0, v),
+    "scatter_": lambda x, v: x.scatter_(0, flow.tensor([0]), value=v),
+    "a masked item": lambda x, v: x.__setitem__(flow.tensor([True, False]), v),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("value", [0.7, np.float32(0.7), flow.tensor(0.7)], ids=["number", "numpy", "tensor"])
+@pytest.mark.parametrize("name", CUT_OFF)
+def test_one_number_is_converted(name, value):
+    for dtype, want in ((flow.int64, 0), (flow.bool, True), (flow.float64, value)):
+        x = flow.tensor([1, 0], dtype=dtype)
+        CUT_OFF[name](x, value)
+        assert x[0].item() == pytest.approx(float(want)) and x.dtype is dtype
+
+
+REFUSED = {  # tensors of values lose no fraction in silence, as in PyTorch
+    "index_put_": lambda x, v: x.index_put_((flow.tensor([0]),), v),
+    "index_put_ adding": lambda x, v: x.index_put_((flow.tensor([0]),), v, True),
+    "scatter_": lambda x, v: x.scatter_(0, flow.tensor([0]), v),
+    "scatter_add_": lambda x, v: x.scatter_add_(0, flow.tensor([0]), v),
+    "index_add_": lambda x, v: x.index_add_(0, flow.tensor([0]), v),
+    "index_copy_": lambda x, v: x.index_copy_(0, flow.tensor([0]), v),
+    "index_reduce_": lambda x, v: x.index_reduce_(0, flow.tensor([0]), v, "amax"),
+    "scatter_reduce_": lambda x, v: x.scatter_reduce_(0, flow.tensor([0]), v, "amax"),
+    "items": lambda x, v: x.__setitem__([0], v),
+    "masked items": lambda x, v: x.__setitem__(flow.tensor([True, False]), v),
+    "a list": lambda x, v: x.__setitem__(slice(0, 1), v.tolist()), "add_": lambda x, v: x[:1].add_(v),
+    "copy_ of a list": lambda x, v: x[:1].copy_(v.tolist()),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_floats_are_not_cut_off_in_silence(name):
+    x = flow.tensor([1, 2])
+    with pytest.raises(DTypeError, match=r"float32[\s\S]*int64"):
+        REFUSED[name](x, flow.tensor([0.7]))
+    assert x.tolist() == [1, 2]
+    x = x.double()
+    if "reduce" not in name:
+        REFUSED[name](x, flow.tensor([7.0]))
+        assert x[0].item() in (7, 8)

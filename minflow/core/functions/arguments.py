@@ -9,6 +9,8 @@ import functools
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 
+import numpy as np
+
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..door import special_method
 from ..ir import NUMBERS
@@ -37,6 +39,32 @@ def operand(x):
 def to(x, dtype: DType):
     """x in this dtype: itself if it has it."""
     return x if x.spec.dtype is dtype else cast(x, dtype=dtype)
+
+
+def kept(op: str, x, dtype: DType, /, **values):
+    """x, a tensor or a number, for a write into this dtype, or the DTypeError of a kind (bool < integer < floating <
+    complex) that it cannot hold: nothing is cut off in silence."""
+    own = x.spec.dtype if is_tensor(x) else as_dtype(type(x))
+    if own.rank > dtype.rank:
+        fail(DTypeError, f"{op}: {own.name} is written into {dtype.name}, which cannot hold it",
+             f"values.to(flow.{dtype.name}) cuts them off; or x = x.to(flow.{own.name}) first", **values)
+    return to(x, dtype) if is_tensor(x) else fitting(op, x, dtype, **values)
+
+
+def one_number(op: str, x, dtype: DType, /, **values):
+    """What is filled in, a number or a tensor of one, as this dtype holds it."""
+    if isinstance(x, np.generic):
+        x = x.item()
+    if x.__class__ not in NUMBERS and not is_tensor(x):
+        x = operand(x)
+    if is_tensor(x):
+        if x.spec.ndim:
+            fail(ShapeError, f"{op}: the value has shape {x.spec.shape}, where one number is wanted",
+                 "a function that takes a tensor of values: where, index_copy, scatter(src=...)", **values)
+        if x.array is None or x.needs or MODE.get().trace is not None:
+            return to(x, dtype)
+        x = x.array.item()
+    return fitting(op, x, dtype, **values)
 
 
 def maybe_to(x, dtype):
@@ -112,6 +140,8 @@ def fitting(op: str, number, dtype: DType, **values):
         check_fits(number, dtype)
     except OutOfRangeError as error:
         fail(OutOfRangeError, f"{op}: {error.what}", error.hint, **values)
+    if not dtype.rank:
+        return bool(number)
     return int(number) if number.__class__ is float and dtype.rank == 1 else number
 
 

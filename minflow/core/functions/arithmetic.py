@@ -6,7 +6,7 @@ Read next: `reduction.py`.
 from __future__ import annotations
 
 from ..base.dtypes import HALVES
-from ..base.errors import DTypeError, OutOfRangeError, ShapeError
+from ..base.errors import DTypeError, OutOfRangeError
 from ..base.two_meanings import two_meanings
 from ..ir import NUMBERS
 from ..ops import compare as c
@@ -15,7 +15,7 @@ from ..ops import reduce as r
 from ..ops.shape import expand
 from ..spec import DType, bool_, float32, float64, iinfo, promote, uint8
 from ..where import fail
-from .arguments import fitting, integer, is_tensor, joined, operand, tensor_of, to
+from .arguments import fitting, integer, is_tensor, joined, one_number, operand, tensor_of, to
 
 
 def scaled(input, other, alpha):
@@ -123,15 +123,7 @@ def where(condition, input=None, other=None):
 @two_meanings
 def masked_fill(input, mask, value):
     """input with `value` (a number or a 0-d tensor) where mask is True; the dtype stays that of input."""
-    if is_tensor(value):
-        if value.spec.ndim:
-            fail(ShapeError, "masked_fill: the value must be one number", "flow.where(mask, value, input)", value=value)
-        value = to(value, input.spec.dtype)
-    elif value.__class__ not in NUMBERS:
-        value = operand(value)
-    else:
-        value = fitting("masked_fill", value, input.spec.dtype, input=input, value=value)
-    return e.where(mask, value, input)
+    return e.where(mask, one_number("masked_fill", value, input.spec.dtype, input=input, value=value), input)
 
 
 def lerp(input, end, weight):

@@ -12,7 +12,7 @@ from ..ops import scatter as sc
 from ..ops import shape as s
 from ..spec import bool_, float32, int64
 from ..where import fail
-from .arguments import axis_of, fitting, integer, is_tensor, operand, to
+from .arguments import axis_of, fitting, integer, is_tensor, kept, one_number, operand, to
 from .shape import unbind
 
 
@@ -33,7 +33,7 @@ def fitted(src, input, index):
     """src as scatter takes it: in the dtype of input and, where it is larger than the index, its first part."""
     if src.__class__ in NUMBERS:
         return fitting("scatter", src, input.spec.dtype, input=input, src=src)
-    src = to(operand(src), input.spec.dtype)
+    src = kept("scatter", operand(src), input.spec.dtype, input=input, src=src)
     if src.spec.shape == () and index.spec.shape == (1,):
         return s.reshape(src, shape=(1,))
     if (
@@ -50,7 +50,10 @@ def scatter(input, dim: int, index, src=None, *, value=None, reduce: str | None 
 
     reduce: "add" adds to what stands there, "multiply" multiplies it.
     """
-    src, index = value if src is None else src, listed(index, input)
+    index = listed(index, input)
+    if src is None:
+        src = one_number("scatter", value, input.spec.dtype, input=input, value=value)
+        src = s.expand(src, shape=index.spec.shape) if is_tensor(src) else src
     if reduce is not None:
         if reduce not in ("add", "multiply"):
             fail(OutOfRangeError, f"scatter: reduce is {reduce!r}", '"add", "multiply", or scatter_reduce', input=input)
@@ -66,6 +69,7 @@ def scatter(input, dim: int, index, src=None, *, value=None, reduce: str | None 
 def scatter_add(input, dim: int, index, src):
     """input with `[i, index[i, j]] += src[i, j]` for dim 1, and so on."""
     index = listed(index, input)
+    src = kept("scatter_add", operand(src), input.spec.dtype, input=input, src=src)
     return i.scatter_add(input, index, fitted(src, input, index), dim=axis_of(dim, input.spec.ndim, input),
                          by="scatter_add")
 
@@ -85,7 +89,8 @@ def index_select(input, dim: int, index):
 
 def index_add(input, dim: int, index, source, *, alpha=1):
     """input with `alpha * source` added to the slices along `dim` that a vector of integers names."""
-    source = to(source if alpha == 1 else source * alpha, input.spec.dtype)
+    source = kept("index_add", source, input.spec.dtype, input=input, source=source)
+    source = source if alpha == 1 else to(source * alpha, input.spec.dtype)
     index = places("index_add", input, index)
     return i.index_add(input, index, source, axis=axis_of(dim, input.spec.ndim, input), by="index_add")
 
@@ -102,7 +107,8 @@ def index_copy(input, dim: int, index, source):
     if not input.spec.ndim:  # a number counts as a vector of one
         one = index_copy(input.reshape(1), dim, index.reshape(-1), source.reshape(-1))
         return one.reshape(input.spec.shape)
-    index, source = places("index_copy", input, index), to(source, input.spec.dtype)
+    index = places("index_copy", input, index)
+    source = kept("index_copy", source, input.spec.dtype, input=input, source=source)
     if index.spec.ndim > source.spec.ndim:  # one number for one place
         source = source.reshape(1)
     return i.index_put(input, index, source, axis=axis_of(dim, input.spec.ndim, input), by="index_copy")
@@ -110,14 +116,16 @@ def index_copy(input, dim: int, index, source):
 
 def index_fill(input, dim: int, index, value):
     """input with the slices along `dim` that a vector of integers names filled with a number."""
-    if getattr(value, "shape", ()):
-        fail(ShapeError, f"index_fill: the value has shape {tuple(value.shape)}, where one number is wanted",
-             "x.index_copy(dim, index, values)", value=value)
-    value = fitting("index_fill", value, input.spec.dtype, input=input, value=value)
+    value = one_number("index_fill", value, input.spec.dtype, input=input, value=value)
     if is_tensor(index) and index.spec.ndim > 1:
         fail(ShapeError, f"index_fill: index has {index.spec.ndim} axes, a vector is wanted", "index.flatten()",
              index=index)
     axis = axis_of(dim, input.spec.ndim, input)
+    if is_tensor(value):
+        shape = list(input.spec.shape) or [1]
+        shape[axis] = index.spec.size
+        value = s.expand(value, shape=tuple(shape))
+        index = index.reshape(-1)
     if not input.spec.ndim:  # a number counts as a vector of one
         return i.index_put(input.reshape(1), index.reshape(-1), value, axis=0, by="index_fill").reshape(())
     return i.index_put(input, index, value, axis=axis, by="index_fill")

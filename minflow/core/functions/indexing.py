@@ -16,7 +16,7 @@ from ..ops import shape as s
 from ..ops.elementwise import where
 from ..spec import bool_, uint8
 from ..where import fail
-from .arguments import fitting, is_tensor, to
+from .arguments import fitting, is_tensor, kept, one_number, to
 from .gathering import is_mask, positions
 
 ALL = (None, None, None)
@@ -166,12 +166,10 @@ def advanced_getitem(x, index):
 
 def assign_indexed(x, index, value):
     """x after x[index] = value, as a new tensor; value (a tensor, an array or a number) broadcasts to the place."""
+    if isinstance(value, np.generic):
+        value = value.item()
     if not is_tensor(value) and value.__class__ not in NUMBERS:
         value = MODE.get().tensor_of(value)
-    if is_tensor(value):
-        value = to(value, x.spec.dtype)
-    else:
-        value = fitting("indexing", value, x.spec.dtype, x=x, value=value)
     mask = index[0] if isinstance(index, tuple) and len(index) == 1 else index
     if isinstance(mask, np.ndarray) and mask.dtype == bool:
         mask = MODE.get().tensor_of(mask)
@@ -180,7 +178,12 @@ def assign_indexed(x, index, value):
         and mask.spec.shape == x.spec.shape[: mask.spec.ndim]
         and not getattr(getattr(value, "spec", None), "shape", ())
     ):
+        value = one_number("indexing", value, x.spec.dtype, x=x, value=value)
         return where(mask.reshape(mask.spec.shape + (1,) * (x.spec.ndim - mask.spec.ndim)), value, x)  # also in a graph
+    if is_tensor(value):
+        value = kept("indexing", value, x.spec.dtype, x=x, value=value)
+    else:
+        value = fitting("indexing", value, x.spec.dtype, x=x, value=value)
     y, places, axis = advanced_target(x, index)
     if y is not x:  # more than one axis is indexed: by positions in the flattened tensor
         y, axis = s.reshape(x.contiguous(), shape=(x.spec.size,)), 0

@@ -23,7 +23,7 @@ def matrix_power(A, n: int):
     if A.spec.ndim < 2 or A.spec.shape[-1] != A.spec.shape[-2]:
         fail(ShapeError, "matrix_power: the matrix is not square", "A.T @ A is, for any matrix", A=A)
     if n == 0:
-        return s.clone(s.expand(eye_of(A, A.spec.shape[-1]), shape=A.spec.shape))
+        return s.overwritten(s.clone(s.expand(eye_of(A, A.spec.shape[-1]), shape=A.spec.shape)), A)  # of gradient 0
     square, result, n = (inverse(A) if n < 0 else A), None, abs(n)
     while n:
         if n & 1:

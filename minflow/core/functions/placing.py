@@ -21,7 +21,7 @@ from ..ops import strided as st
 from ..rebind import phantom, root_of
 from ..spec import bool_, int64
 from ..where import fail
-from .arguments import axis_of, fitting, integer, is_tensor, need_axes, operand, several, sizes, to
+from .arguments import axis_of, fitting, integer, is_tensor, kept, need_axes, operand, several, sizes, tensor_of, to
 from .gathering import diag, diagonal, gather, listed, places, scatter_add
 from .indexing import assign_indexed
 from .reduction import cumsum, sum
@@ -68,7 +68,7 @@ def index_reduce(input, dim: int, index, source, reduce: str, *, include_self: b
     if reduce not in REDUCTIONS[1:]:
         fail(DTypeError, f"index_reduce: reduce is {reduce!r}", f"one of {', '.join(REDUCTIONS[1:])}", input=input)
     index, axis = places("index_reduce", input, index), axis_of(dim, input.spec.ndim, input)
-    source = to(source, input.spec.dtype)
+    source = kept("index_reduce", source, input.spec.dtype, input=input, source=source)
     if index.spec.size != (source.spec.shape[axis] if source.spec.ndim else 1):
         fail(ShapeError, f"index_reduce: {index.spec.size} places for a source of shape {source.spec.shape}",
              f"one place for each slice along axis {axis}", index=index, source=source)
@@ -79,10 +79,11 @@ def index_reduce(input, dim: int, index, source, reduce: str, *, include_self: b
 
 def index_put(input, indices: Sequence, values, accumulate: bool = False):
     """input with `input[indices] = values`; accumulate: values are added, also those that meet at one place."""
+    values = kept("index_put", operand(values), input.spec.dtype, input=input, values=values)
     if not accumulate:
         return assign_indexed(input, tuple(indices), values)
     flat, spots = s.reshape(input.contiguous(), shape=(input.spec.size,)), positions_of(input, tuple(indices))
-    values = s.expand(to(operand(values), input.spec.dtype), shape=spots.spec.shape)
+    values = s.expand(tensor_of(values), shape=spots.spec.shape)
     return s.reshape(i.index_add(flat, spots, values, axis=0), shape=input.spec.shape)
 
 

@@ -84,7 +84,7 @@ WANT_AXES = {
 
 def sizes_that_fit(d: Draw, *letters: str) -> list[tuple]:
     """Shapes by letters that mean the same size everywhere; rarely one is off."""
-    of = {c: d.one(1, 2, 3, 4, 2, 3, 0 if d.chance(0.15) else 2) for c in set("".join(letters))}
+    of = {c: d.one(1, 2, 3, 4, 2, 3, 0 if d.chance(0.15) else 2) for c in dict.fromkeys("".join(letters))}
     shapes = [[of[c] for c in word] for word in letters]
     if d.chance(0.08):
         wrong = d.choice(shapes)

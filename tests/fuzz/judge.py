@@ -56,6 +56,8 @@ def alarm(*_):
 def plain(x: Any) -> Any:
     """A result as arrays, numbers and lists, whatever library it is of."""
     if hasattr(x, "detach") and hasattr(x, "dtype"):
+        if "bfloat16" in str(x.dtype):  # NumPy has none
+            return ["bfloat16", plain(x.detach().float())]
         return str(x.detach()) if "complex" in str(x.dtype) else np.array(x.detach().numpy(force=True))
     if isinstance(x, (list, tuple)):
         return [plain(i) for i in x]
@@ -180,6 +182,8 @@ def differs(a: Any, b: Any, random: bool, tol: float, truth: Any = None) -> str 
             return "shape"
         truths = truth if isinstance(truth, list) and len(truth) == len(a) else [None] * len(a)
         return next((k for x, y, t in zip(a, b, truths) if (k := differs(x, y, random, tol, t))), None)
+    if isinstance(a, dict) and isinstance(b, dict):
+        return "shape" if list(a) != list(b) else differs(list(a.values()), list(b.values()), random, tol)
     if type(a) is not type(b):
         return "dtype"
     if isinstance(a, float):

@@ -2,6 +2,7 @@
 
     python -m tests.oracle.record                 all names anew
     python -m tests.oracle.record --only add,mul  these names, the others stay
+    python -m tests.oracle.record --families      the programs of `families.py` anew
     python -m tests.oracle.record --check         nothing is written: is what is recorded what PyTorch gives here?
 
 A name's cases go through the kinks (0, -0, ties, saturation, infinities, NaN), the dtypes, shapes without elements or
@@ -19,7 +20,7 @@ from tests.fuzz.calls import RANDOM, call_of, called_names
 from tests.fuzz.draw import DTYPES
 from tests.fuzz.judge import Outcome, close, differs, in_double, limited, text
 
-from . import store
+from . import families, store
 
 PROFILES = "plain kinks ties edges infinite saturated unit large zeros".split()
 KINKS = [{"profile": p, "dtype": "float32"} for p in [*PROFILES, "one nan"]]
@@ -89,25 +90,48 @@ def cases_of(name: str, torch) -> list[dict]:
     return cases
 
 
+def family_case(name: str, lines: list[str], torch) -> dict:
+    outcome = told(limited(torch, lines))
+    if name in RANDOM:
+        outcome = outcome._replace(seen={k: blank(v) for k, v in outcome.seen.items()}, grads={})
+    return {"n": name, "p": lines, **store.pack(outcome)}
+
+
+def family_cases(torch) -> dict[str, list[dict]]:
+    """Family -> its cases. Of writes, those about the first call of each name that has a gradient; "w" says which of
+    its programs a case is, 0 for the one without a write."""
+    cases = {name: [family_case(*program, torch) for program in make()] for name, make in families.FAMILIES.items()}
+    cases["writes"], done = [], set()
+    for name, programs in families.writes():
+        if name not in done:
+            first = family_case(name, programs[0], torch)
+            if any(first.get("g", {}).values()) and not {"e", "b"} & first.keys():
+                done.add(name)
+                rest = [family_case(name, program, torch) for program in programs[1:]]
+                cases["writes"] += [case | {"w": i} for i, case in enumerate([first, *rest])]
+    return cases
+
+
 def check(torch) -> list[str]:
     """Which recorded outcomes PyTorch does not give here."""
     wrong = []
-    for name, cases in store.read().items():
-        for case in cases:
-            was, now = store.unpack(case), store.unpack(store.pack(told(limited(torch, case["p"]))))
-            parts = (("r", was.seen, now.seen), ("g", was.grads, now.grads))
-            kinds = [
-                differs(now_part.get(k), v, name in RANDOM, 0.0)
-                for _, part, now_part in parts
-                for k, v in part.items()
-                if v is not None
-            ]
-            if (
-                any(kinds)
-                or (was.error is None) != (now.error is None)
-                or (was.grad_error is None) != (now.grad_error is None)
-            ):
-                wrong.append("\n".join([name, *case["p"], text(now.error or now.seen.get("r"))]))
+    recorded = [(name, case) for name, cases in store.read().items() for case in cases]
+    recorded += [(case["n"], case) for cases in store.read(store.FAMILIES).values() for case in cases]
+    for name, case in recorded:
+        was, now = store.unpack(case), store.unpack(store.pack(told(limited(torch, case["p"]))))
+        parts = (("r", was.seen, now.seen), ("g", was.grads, now.grads))
+        kinds = [
+            differs(now_part.get(k), v, name in RANDOM, 0.0)
+            for _, part, now_part in parts
+            for k, v in part.items()
+            if v is not None
+        ]
+        if (
+            any(kinds)
+            or (was.error is None) != (now.error is None)
+            or (was.grad_error is None) != (now.grad_error is None)
+        ):
+            wrong.append("\n".join([name, *case["p"], text(now.error or now.seen.get("r"))]))
     return wrong
 
 
@@ -116,6 +140,7 @@ def main() -> int:
 
     parser = argparse.ArgumentParser(prog="python -m tests.oracle.record")
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--families", action="store_true")
     parser.add_argument("--only", default="")
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -124,6 +149,10 @@ def main() -> int:
         print("\n\n".join(wrong[:400]))
         print(f"{len(wrong)} recorded cases differ from PyTorch {torch.__version__}")
         return 1 if wrong else 0
+    if options.families:
+        store.write(cases := family_cases(torch), store.FAMILIES)
+        print({name: len(rows) for name, rows in cases.items()}, f"{store.FAMILIES.stat().st_size:,} bytes")
+        return 0
     known, public = store.read() if options.only else {}, called_names()
     names = [n for n in public if not options.only or n in options.only.split(",")]
     cases = {n: c for n, c in known.items() if n in public} | {name: cases_of(name, torch) for name in names}

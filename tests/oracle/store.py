@@ -14,6 +14,7 @@ import numpy as np
 from tests.fuzz.judge import Outcome
 
 FILE = Path(__file__).parent / "expected.json.xz"
+FAMILIES = Path(__file__).parent / "families.json.xz"
 FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 9, "dict_size": 1 << 24}]
 
 
@@ -51,11 +52,11 @@ def unpack(case: dict) -> Outcome:
     return Outcome(seen, case.get("e"), grads, case.get("b"))
 
 
-def write(cases: dict[str, list[dict]]) -> None:
+def write(cases: dict[str, list[dict]], file: Path = FILE) -> None:
     text = json.dumps(cases, separators=(",", ":"), sort_keys=True)
-    FILE.write_bytes(lzma.compress(text.encode(), lzma.FORMAT_XZ, lzma.CHECK_CRC64, filters=FILTERS))
+    file.write_bytes(lzma.compress(text.encode(), lzma.FORMAT_XZ, lzma.CHECK_CRC64, filters=FILTERS))
 
 
-def read() -> dict[str, list[dict]]:
-    """Public name -> its cases."""
-    return json.loads(lzma.decompress(FILE.read_bytes()))
+def read(file: Path = FILE) -> dict[str, list[dict]]:
+    """Public name -> its cases; of `FAMILIES` the family -> its cases, each of which has its public name under "n"."""
+    return json.loads(lzma.decompress(file.read_bytes()))

@@ -12,7 +12,7 @@ from ..backend.silence import silent
 from ..op import define, kernel
 from ..spec import Spec, int32
 from .compare import eq, le, logical_and
-from .elementwise import exp2, log, log1p, nothing, quiet, sigmoid, where
+from .elementwise import exp2, log1p, nothing, quiet, sigmoid, where
 from .examples import binary, case, floats, ints, strided
 from .rules import SPLIT_2, alike, broadcast, need_floating, single
 from .shape import detach
@@ -69,7 +69,7 @@ logaddexp2 = pair(
 xlogy = pair(
     "xlogy",
     dict(
-        a=lambda g, a, b: g * where(logical_and(eq(a, 0), le(b, 0)), 0.0, log(tensor_like(b, a))),
+        a=lambda g, a, b: where(logical_and(eq(a, 0), le(b, 0)), 0.0, xlogy(g, tensor_like(b, a))),
         b=lambda g, a, b: g * (a / b),
     ),
     "a * log(b); 0 where a is 0 and b is a number.",

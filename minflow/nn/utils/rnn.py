@@ -193,7 +193,7 @@ def unpad_sequence(padded_sequences: Tensor, lengths: Tensor | Sequence[int], ba
     """The inverse of `pad_sequence`: a list of the first lengths[i] steps of each sequence."""
     check_tensor("unpad_sequence", padded_sequences)
     x = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
-    return [x[i, :n] for i, n in enumerate(numbers("unpad_sequence", lengths, *x.spec.shape[:2]))]
+    return [x[i, :n].clone() for i, n in enumerate(numbers("unpad_sequence", lengths, *x.spec.shape[:2]))]
 
 
 def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> PackedSequence:

@@ -1,0 +1,93 @@
+"""Values that become tensors, batches, dtypes of writes in place, writes before backward: against what PyTorch gave.
+
+`python -m tests.oracle.record --families` wrote it down. What differs on purpose is in docs/differences.md. A write
+that PyTorch refuses in backward may pass if the gradient is right all the same: minflow saves less in some places.
+"""
+
+import re
+
+import numpy as np
+import pytest
+
+import minflow
+from tests.fuzz import differences
+from tests.fuzz.judge import Outcome, compare, differs, limited, reproduction
+from tests.oracle import families, store
+
+CASES = store.read(store.FAMILIES)
+ROWS = differences.read()
+
+
+def right_gradients(program: list[str], ours: Outcome, unwritten: Outcome) -> bool:
+    """True if the gradients are those of the program without the write, or of its result times a factor."""
+    if "zero_()" in program[-1]:
+        factor = 0.0
+    else:
+        changed = differs(ours.seen["r"], unwritten.seen["r"], False, 0.0)
+        factor = 2.0 if changed else 1.0
+    for key, g in unwritten.grads.items():
+        got = ours.grads.get(key)
+        with np.errstate(invalid="ignore"):
+            want = None if g is None else (np.zeros_like(g) if not factor else np.asarray(g * factor, g.dtype))
+        if (got is None) != (want is None) or got is not None and differs(got, want, False, 1e-3):
+            return False
+    return True
+
+
+def unexpected(cases: list[dict]) -> list:
+    """What minflow does otherwise than PyTorch, and should not."""
+    found, unwritten = [], None
+    for case in cases:
+        ours = limited(minflow, case["p"])
+        unwritten = ours if not case.get("w", 1) else unwritten
+        finding = compare(case["n"], case["p"], ours, store.unpack(case), lambda: None)
+        if finding is None or any(row.fits(finding) for row in ROWS):
+            continue
+        if finding.kind == "accepted" and case.get("w") and right_gradients(case["p"], ours, unwritten):
+            continue
+        found.append(finding)
+    return found
+
+
+def report(found: list) -> str:
+    rows = [f"{f.name} {f.kind}\n{reproduction(f)}\n# minflow: {f.ours}\n# PyTorch: {f.theirs}" for f in found]
+    return "\n\n".join(rows)
+
+
+@pytest.mark.parametrize("family", ["constructors", "collate", "dtypes"])
+def test_as_recorded(family):
+    found = unexpected(CASES[family])
+    assert not found, report(found)
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_writes_before_backward(part):
+    """Where PyTorch goes backward, so does minflow, with its gradients."""
+    names = list(dict.fromkeys(case["n"] for case in CASES["writes"]))[part::4]
+    found = unexpected([case for case in CASES["writes"] if case["n"] in set(names)])
+    assert not found, report(found)
+
+
+@pytest.mark.parametrize("family", families.FAMILIES)
+def test_all_programs_are_recorded(family):
+    """`python -m tests.oracle.record --families` writes them down anew."""
+    assert [[case["n"], case["p"]] for case in CASES[family]] == [list(p) for p in families.FAMILIES[family]()]
+
+
+def test_most_writes_are_decided_by_pytorch_both_ways():
+    cases = [case for case in CASES["writes"] if case["w"]]
+    refused = sum("b" in case or "e" in case for case in cases)
+    assert len({case["n"] for case in cases}) > 700 and 400 < refused < len(cases) / 2
+
+
+def test_a_wrong_gradient_after_a_write_is_seen():
+    """The test can fail: a gradient as if nothing was written, a refusal, and an acceptance of what was refused."""
+    base, *_, zeroed, read = [case for case in CASES["writes"] if case["n"] == "sin"]
+    assert unexpected([base, zeroed, read]) == [] and "b" in read and re.search("zero_", zeroed["p"][-1])
+    assert [f.kind for f in unexpected([base, {**zeroed, "g": base["g"]}])] == ["gradient"]
+    assert [f.kind for f in unexpected([base, {**zeroed, "b": "RuntimeError: no", "g": {}}])] == []
+    assert [f.kind for f in unexpected([base, {**read, "g": base["g"], "b": None}])] == ["refused"]
+
+
+def test_the_record_is_small():
+    assert store.FAMILIES.stat().st_size < 400_000

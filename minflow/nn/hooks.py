@@ -102,7 +102,7 @@ def register_module_full_backward_hook(hook: Callable) -> Handle:
 
 
 def hooks_of(module: Any) -> list[tuple[Callable, Any]]:
-    """(hook, how it is registered) of a module and of its own tensors: what a graph runs besides its forward."""
+    """(hook, how it is registered) of a module and of its own tensors, all of which a graph runs."""
     own = module.__dict__
     listed = [] if own["_hooks"] is None else own["_hooks"].listed()
     tensors = [(n, t) for n, t in (*own["_parameters"].items(), *own["_buffers"].items()) if t is not None]

@@ -58,7 +58,8 @@ def buffer_of_another_spec(module: Any, name: str, old: Any, value: Any) -> NoRe
     )
 
 
-NOT_EXTENDED = {  # methods of PyTorch's Module that it calls and this one does not
+NOT_EXTENDED = {  # names that PyTorch's Module looks for in a class, and this one does not
+    "call_super_init": "Mixin.__init__(self, ...) in __init__, after super().__init__()",
     "_call_impl": "def forward(self, x): ...; or def __call__(self, *args): ... around super().__call__(*args)",
     "_wrapped_call_impl": "def __call__(self, *args): ... around super().__call__(*args)",
     "_slow_forward": "def forward(self, x): ...",
@@ -68,10 +69,10 @@ NOT_EXTENDED = {  # methods of PyTorch's Module that it calls and this one does 
 
 
 def check_extensions(cls: type) -> None:
-    """A class that defines a method that would never be called."""
+    """Refuse a class that defines a name without effect."""
     for name, hint in NOT_EXTENDED.items():
         if name in vars(cls):
-            fail(ModuleError, f"{cls.__name__} defines {name}, which is not called here", hint, method=vars(cls)[name])
+            fail(ModuleError, f"{cls.__name__} defines {name}, which has no effect here", hint, defined=vars(cls)[name])
 
 
 def no_extra_state(module: Any, verb: str) -> NoReturn:

@@ -75,7 +75,7 @@ def after_state(part: Any, entries: dict, prefix: str) -> dict | None:
     return returned
 
 
-def texts_of(entries: Any) -> Mapping[str, Any]:
+def as_mapping(entries: Any) -> Mapping[str, Any]:
     """The state to load, or the StateError of something else than a dict."""
     if not isinstance(entries, Mapping):
         fail(
@@ -130,7 +130,7 @@ def as_entry(name: str, old: Tensor, new: Any, assign: bool, storages: Mapping[i
 
 def checked(module: Any, entries: Mapping[str, Any], strict: bool, assign: bool) -> tuple[Writes, Incompatible]:
     """What loading would write, once all fits; see `loading.py`."""
-    entries, wanted = texts_of(entries), module.state_dict(keep_vars=True)
+    entries, wanted = as_mapping(entries), module.state_dict(keep_vars=True)
     missing = [name for name in wanted if name not in entries]
     unexpected = [name for name in entries if name not in wanted]
     wrong: list[str] = []
@@ -183,7 +183,7 @@ def load_by_parts(module: Any, state: Mapping[str, Any], strict: bool, assign: b
     own = storages_of(before.tensors)
     entries = {
         key: x if assign or not isinstance(x, Tensor) or own.get(address(x), key) == key else x.detach().clone()
-        for key, x in texts_of(state).items()
+        for key, x in as_mapping(state).items()
     }
     missing: list[str] = []
     unexpected: list[str] = []

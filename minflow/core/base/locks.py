@@ -12,7 +12,6 @@ import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any
 
 LOCKS: weakref.WeakSet = weakref.WeakSet()  # those that a child process sets free
@@ -36,7 +35,7 @@ if hasattr(os, "register_at_fork"):  # Windows cannot fork
 
 
 @contextmanager
-def alone(path: str | Path, wait: float = True, within: int | None = None) -> Iterator[bool]:
+def alone(path: str | os.PathLike, wait: float = True, within: int | None = None) -> Iterator[bool]:
     """Lock a folder or file; other processes that ask for it wait, and a process that dies lets go.
 
     wait: True for as long as it takes, False or the most seconds; whoever may read a folder can hold its lock for ever.

@@ -11,6 +11,7 @@ import os
 import sys
 from typing import Any
 
+from ..messages.invocation import found_by_uv, line, python, short
 from .errors import DISTRIBUTION as DISTRIBUTION, MissingDependencyError
 
 CORE = ("numpy", "ml_dtypes", "threadpoolctl", "safetensors")
@@ -46,16 +47,13 @@ def install_command(package: str) -> str:
     package: by the name that is imported.
     """
     import importlib.util
-    from pathlib import Path
-
-    from ..messages.invocation import found_by_uv, line, python  # half of the standard library
 
     extra = EXTRAS.get(package)
     uv, folder = uv_program(), checkout()
     if uv and folder and extra is not None and os.path.realpath(sys.prefix) == os.path.join(folder, ".venv"):
         # --inexact keeps the groups and extras that were installed before
         options = ["--inexact", *(["--extra", extra] if extra else [])]
-        return line(uv, "sync", *options, *([] if found_by_uv(Path(folder)) else ["--project", folder]))
+        return line(uv, "sync", *options, *([] if found_by_uv(folder) else ["--project", folder]))
     if extra is None:
         wanted = package
     else:
@@ -74,12 +72,9 @@ def checkout() -> str | None:
 def uv_program() -> str | None:
     """uv, by its name if PATH finds it, else by its path; None if it is not here."""
     import shutil
-    from pathlib import Path
-
-    from ..messages.invocation import short
 
     folder = checkout()
     started_by = os.environ.get("UV")  # set by `uv run`
     places = [started_by, folder and shutil.which("uv", path=os.path.join(folder, ".tools", "bin"))]
     path = next((place for place in places if place and os.path.isfile(place)), None)
-    return short(Path(path), "uv") if path else "uv" if shutil.which("uv") else None
+    return short(path, "uv") if path else "uv" if shutil.which("uv") else None

@@ -1,22 +1,17 @@
 """The command that starts minflow again, as it has to be typed here: for hints, pages, and `minflow doctor`.
 
 `minflow` alone is found only in an activated environment. A learner's was most often started by `uv run` or uvx, which
-change no PATH but that of their own process. Independent of the engine.
+change no PATH but that of their own process. Independent of the engine; imports what it needs when it is asked.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import shlex
-import shutil
 import sys
-import sysconfig
-from importlib import metadata
-from pathlib import Path
+from typing import Any
 
-from ..base.errors import DISTRIBUTION as DISTRIBUTION
+from ..base.errors import DISTRIBUTION
 
 
 def command(*words: str) -> str:
@@ -28,10 +23,10 @@ def command(*words: str) -> str:
     return line(*(by_uv() or by_uvx() or by_script() or [python(), "-m", "minflow"]), *words)
 
 
-def project() -> Path | None:
+def project() -> str | None:
     """The folder of the project whose environment `uv run` made, or None if uv did not start this process."""
-    top = Path(sys.prefix).resolve().parent
-    return top if os.environ.get("UV") and (top / "pyproject.toml").is_file() else None
+    top = os.path.dirname(os.path.realpath(sys.prefix))
+    return top if os.environ.get("UV") and os.path.isfile(os.path.join(top, "pyproject.toml")) else None
 
 
 def by_uv() -> list[str]:
@@ -40,68 +35,78 @@ def by_uv() -> list[str]:
     return [uv("uv"), "run", "minflow"] if top and found_by_uv(top) else []
 
 
-def found_by_uv(top: Path) -> bool:
+def found_by_uv(top: str) -> bool:
     """True if uv, run in the current folder, takes this project: the nearest above it."""
-    here = current()
-    above = (here, *here.parents) if here else ()
-    return next((folder for folder in above if (folder / "pyproject.toml").is_file()), None) == top
+    folder, below = current(), ""
+    while folder and folder != below:
+        if os.path.isfile(os.path.join(folder, "pyproject.toml")):
+            return folder == top
+        folder, below = os.path.dirname(folder), folder
+    return False
 
 
 def by_uvx() -> list[str]:
     """The call of uvx, which runs programs in an environment of its cache. The cache may be emptied at any time."""
-    kind = Path(sys.prefix).parent
-    if not (os.environ.get("UV") and re.match(r"(archive|environments)-v\d", kind.name)
-            and (kind.parent / "CACHEDIR.TAG").is_file()):
+    cache, kind = os.path.split(os.path.dirname(sys.prefix))
+    if not (os.environ.get("UV") and re.match(r"(archive|environments)-v\d", kind)
+            and os.path.isfile(os.path.join(cache, "CACHEDIR.TAG"))):
         return []
     return [uv("uvx"), "--from", requirement(), "minflow"]
 
 
 def uv(name: str) -> str:
     """The program `uv` or `uvx`, by its name if PATH finds it."""
-    path = Path(os.environ["UV"])
-    return short(path.with_name(name + path.suffix), name)
+    folder, file = os.path.split(os.environ["UV"])
+    return short(os.path.join(folder, name + os.path.splitext(file)[1]), name)
 
 
 def by_script() -> list[str]:
     """The program that the installation wrote. PATH counts only as the user's shell has it."""
+    import sysconfig
+
     name = "minflow.exe" if os.name == "nt" else "minflow"
     schemes = [sysconfig.get_default_scheme(), sysconfig.get_preferred_scheme("user")]
-    places = [Path(sysconfig.get_path("scripts", scheme), name) for scheme in schemes]
-    path = next((path for path in [*places, Path(sys.argv[0])] if path.name == name and path.is_file()), None)
-    return [short(path, "" if project() else name)] if path else []
+    places = [os.path.join(sysconfig.get_path("scripts", scheme), name) for scheme in schemes]
+    there = [path for path in [*places, sys.argv[0]] if os.path.basename(path) == name and os.path.isfile(path)]
+    return [short(there[0], "" if project() else name)] if there else []
 
 
 def python() -> str:
     """This Python, by the shortest name that finds it; links are not followed, since those of an environment all lead
     to one Python."""
+    import shutil
+
     names = ("python3", "python")
-    return next((name for name in names if shutil.which(name) == sys.executable), "") or nearby(Path(sys.executable))
+    found = next((name for name in names if shutil.which(name) == sys.executable), "")
+    return found or (nearby(sys.executable) if sys.executable else "python")
 
 
-def short(path: Path, name: str = "") -> str:
+def short(path: str, name: str) -> str:
     """A program by its name if PATH finds this very one, else by its path."""
+    import shutil
+
     found = shutil.which(name) if name else None
-    if found and path.exists() and os.path.samefile(found, path):
+    if found and os.path.exists(path) and os.path.samefile(found, path):
         return name.removesuffix(".exe")
     return nearby(path)
 
 
-def nearby(path: Path) -> str:
+def nearby(path: str) -> str:
     """A path from the current folder if that is shorter, else the whole one."""
     here = current()
     try:
         relative = os.path.relpath(path, here) if here else ""
     except ValueError:  # another drive of Windows
         relative = ""
-    if not relative or len(relative) > len(str(path)) or relative.count("..") > 2:
-        return str(path)
+    if not relative or len(relative) > len(path) or relative.count("..") > 2:
+        return path
     return relative if os.sep in relative else os.path.join(os.curdir, relative)
 
 
-def current() -> Path | None:
+def current() -> str | None:
     """The current folder; None if it was deleted."""
     try:
-        return Path.cwd()
+        return os.getcwd()
     except FileNotFoundError:
         return None
 
@@ -115,6 +120,8 @@ def line(*words: str) -> str:
 
 def quoted(word: str) -> str:
     """In the quotes that all three shells know, unless it holds what sh would replace in them."""
+    import shlex
+
     return shlex.quote(word) if os.name != "nt" and re.search(r'["$`\\!]', word) else f'"{word}"'
 
 
@@ -123,8 +130,10 @@ def quoted(word: str) -> str:
 def requirement() -> str:
     """This package as uvx takes it: the wheel, folder or address that it was installed from, else its name; with the
     extras that are installed."""
+    import json
+    from importlib import metadata
     from urllib.parse import urlsplit
-    from urllib.request import url2pathname  # half of the standard library: uvx alone waits for it
+    from urllib.request import url2pathname
 
     found = metadata.distribution(DISTRIBUTION)
     parts = [extra for extra in found.metadata.get_all("Provides-Extra") or () if has_extra(found, extra)]
@@ -132,14 +141,16 @@ def requirement() -> str:
     source = json.loads(found.read_text("direct_url.json") or "{}")
     address = source.get("url", "")
     if address.startswith("file:"):
-        return nearby(Path(url2pathname(urlsplit(address).path))) + extras
+        return nearby(url2pathname(urlsplit(address).path)) + extras
     if "vcs_info" in source:
         address = f"{source['vcs_info']['vcs']}+{address}@{source['vcs_info']['commit_id']}"
     return f"{DISTRIBUTION}{extras} @ {address}" if address else DISTRIBUTION + extras
 
 
-def has_extra(found: metadata.Distribution, extra: str) -> bool:
+def has_extra(found: Any, extra: str) -> bool:
     """True if all packages of an extra are installed; of one that only collects other extras nothing is said."""
+    from importlib import metadata
+
     names = [re.match(r"[\w.-]+", text)[0] for text in found.requires or ()
              if re.search(rf"\bextra\s*==\s*['\"]{re.escape(extra)}['\"]", text)]
     installed = [any(metadata.distributions(name=name)) for name in names if name != DISTRIBUTION]

@@ -1,8 +1,10 @@
 """The command that hints and pages name: it starts minflow from the current folder, however it was installed."""
 
+import ast
 import importlib.metadata
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -14,6 +16,7 @@ import pytest
 from minflow.core.messages import invocation
 from minflow.core.messages.invocation import command
 
+TOP = Path(__file__).parents[2]
 PROGRAM = "minflow.exe" if os.name == "nt" else "minflow"
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="paths and quotes of a POSIX shell")
 
@@ -177,6 +180,21 @@ def test_a_line_for_powershell(monkeypatch):
     monkeypatch.setattr(os, "name", "nt")
     assert invocation.line(r".venv\Scripts\minflow.exe", "lab") == r".venv\Scripts\minflow.exe lab"
     assert invocation.line(r"C:\my files\uv.exe", "run") == r'& "C:\my files\uv.exe" run'
+
+
+def test_no_text_names_a_command_by_itself():
+    """`Try: minflow doctor` is "command not found" for most. What begins with the name of a command, as in "minflow
+    run: there is no notebook", only says who speaks; documentation strings are for readers of the source."""
+    named = re.compile(r"\bminflow (?:lab|run|doctor|warmup|onnx|exercises|slides)\b(?! of )")
+    speaks = re.compile(r"(?:minflow \w+(?: \w+)?: |minflow exercises $)")
+    found = []
+    for file in sorted([*(TOP / "minflow").rglob("*.py"), *(TOP / "widgets").rglob("*.py")]):
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        found += [(file.name, node.lineno, node.value) for node in ast.walk(tree)
+                  if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs
+                  and named.search(node.value) and not speaks.match(node.value)]
+    assert found == []
 
 
 def test_this_process():

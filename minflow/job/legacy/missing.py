@@ -4,6 +4,8 @@ The AttributeError of `flow.X`, `flow.nn.X`, `flow.math.X`, ... has that as its 
 `../../core/messages/near.py`, which suggests the nearest names where one is only misspelt. Read next: `meanings.py`.
 """
 
+from ...core.messages.invocation import command
+
 ONE_MACHINE = "leave it out: one device of one machine needs none"
 OPERATOR = "flow.library.custom_op: an op of your own with its gradient, for eager code, graphs and jobs"
 BUFFERS = "numpy arrays of different shapes are made equal before the call: np.pad, or a list for tp.ListNumpy"
@@ -61,7 +63,7 @@ FLOW = {
         tensorrt quantization contrib indexed_slices_reduce_sum
     """.split(), "leave it out: it was for one kind of device"),
     "experimental": "the name without it: flow.scope.namespace, flow.nn.functional, ...",
-    "sysconfig": "python -m minflow doctor shows the installation",
+    "sysconfig": f"{command('doctor')} shows the installation",
     "profiler": "graph.profile() of an nn.Graph, and flow.jobs() for the steps of jobs",
 }  # fmt: skip
 

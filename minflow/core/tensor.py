@@ -47,7 +47,8 @@ INSTEAD = {  # what to try where the numbers of a symbolic tensor are asked for
     "bool": "flow.where(cond, a, b) takes the place of if",
     "index": "a Python int that is known before the call, such as x.shape[0]; x.gather and x.index_select take tensors",
     "tensor": "flow.stack([...]) makes a tensor of tensors",
-    "item": "return the tensor from build, and look at what the graph gives; or compute it before the call",
+    "item": "compute with the tensor itself, as in x * n; n.expand(2, 3) in place of full, flow.stack([n, m]) for "
+            "several numbers; to look at it, return it from build",
 }
 
 
@@ -211,12 +212,13 @@ class Tensor(Operators, Numbers, Mathematics, Matrices, Reductions, Shapes, Pick
 
     def __len__(self) -> int:
         if not self.ndim:
-            fail(DTypeError, "len() of a 0-d tensor", "it is one number: .numel() is 1", tensor=self)
+            fail(DTypeError, "len() of a 0-d tensor", "it has one element: tensor.numel() is 1", tensor=self)
         return self.spec.shape[0]
 
     def __iter__(self):
         if not self.ndim:
-            fail(DTypeError, "iteration over a 0-d tensor", "it is one number, with nothing to go through", tensor=self)
+            fail(DTypeError, "iteration over a 0-d tensor", "tensor.item() for its number, tensor.reshape(1) for a row "
+                 "of one", tensor=self)
         return iter(F.unbind(self))
 
     def __contains__(self, element) -> bool:
@@ -345,6 +347,8 @@ class Tensor(Operators, Numbers, Mathematics, Matrices, Reductions, Shapes, Pick
                              hint=INSTEAD.get(verb, INSTEAD["item"]))
         if (trace := MODE.get().trace) is not None:
             trace.read(self, verb)
+        elif self.needs:
+            autograd.note_cut(self, verb)
         return self.array
 
     def numpy(self, *, force: bool = False) -> np.ndarray:

@@ -56,7 +56,8 @@ class LoadedContainer(Module):
         """A saved graph computes what it computed when it was saved, in train() or in eval()."""
         if mode is not self.training:
             warn(f"{type(self).__name__}.{'train' if mode else 'eval'}: a saved graph stays in the mode in which it "
-                 "was saved", "save the graph again after model.eval() and a call", training=self.training)
+                 "was saved", f"save the graph again after model.{'train' if mode else 'eval'}() and a call",
+                 training=self.training)
         return self
 
 

@@ -236,7 +236,9 @@ def check_created_before_called(cls: type, args: tuple) -> None:
         return
     needed = [p for p in list(inspect.signature(cls.__init__).parameters.values())[1:] if p.default is p.empty]
     created = f"nn.{cls.__name__}({'...' if any(p.kind is p.POSITIONAL_OR_KEYWORD for p in needed) else ''})"
-    inputs = "logits, labels" if cls.__name__.endswith("Loss") else "x"
+    forward = inspect.signature(cls.forward).parameters.values()
+    inputs = ", ".join([p.name for p in forward if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD][1:])
+    inputs = "logits, labels" if inputs == "input, target" else "x" if inputs in ("input", "") else inputs
     fail(
         ModuleError,
         f"the class nn.{cls.__name__} was called with a tensor: a layer is created first, and called after that",

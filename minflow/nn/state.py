@@ -155,7 +155,7 @@ def refuse_state(module: Any, wanted: int, missing: list, unexpected: list, wron
     raise_all(
         f"load_state_dict: {count} of {wanted} entries of {type(module).__name__}; nothing was loaded",
         values,
-        name_hint(texts(missing), texts(unexpected)),
+        SIZES if wrong else name_hint(texts(missing), texts(unexpected)),
     )
 
 
@@ -334,6 +334,9 @@ def shape_hint(shape: tuple, wanted: tuple) -> str:
     return ""
 
 
+SIZES = "make the model with the sizes that the state was saved from"
+
+
 def name_hint(missing: list[str], unexpected: list[str]) -> str:
     """Names that differ by a prefix, or by a few letters."""
     for prefix in sorted({name.split(".")[0] + "." for name in unexpected if "." in name}):
@@ -358,4 +361,4 @@ def name_hint(missing: list[str], unexpected: list[str]) -> str:
             if not missing or not unexpected
             else ("was this state saved from a model of another class or size? strict=False loads what fits by name")
         )
-    return "make the model with the sizes that the state was saved from"
+    return SIZES

@@ -1236,7 +1236,8 @@ UNCALLED = {
     **{
         f"Tensor.{n}": STORED
         for n in (
-            "backward register_hook retain_grad numpy cuda data_ptr storage_offset requires_grad_ detach_ pin_memory "
+            "backward register_hook register_post_accumulate_grad_hook "
+            "retain_grad numpy cuda data_ptr storage_offset requires_grad_ detach_ pin_memory "
             "get_device __array__ __array_ufunc__ __dlpack__ __dlpack_device__ __copy__ __deepcopy__ __reduce_ex__ "
             "__repr__ "
             "__hash__ __init__ __format__ home numbers one stride is_contiguous"

@@ -65,8 +65,8 @@ def histogram(input, bins=100, *, range=None, weight=None, density: bool = False
     values, dtype = s.detach(input).reshape(-1), input.spec.dtype
     edges = s.clone(s.detach(to(bins, dtype))) if is_tensor(bins) else even_edges(values, integer(bins, "bins"), range)
     if weight is not None and weight.spec.shape != input.spec.shape:
-        fail(ShapeError, "histogram: one weight for each number is wanted", "weight.expand_as(input)", input=input,
-             weight=weight)
+        fail(ShapeError, f"histogram: weight must have the shape of input, {list(input.spec.shape)}, got "
+             f"{list(weight.spec.shape)}", "flow.ones_like(input) counts each element once", input=input, weight=weight)
     n = edges.spec.size - 1
     if edges.spec.ndim != 1 or n < 1:
         fail(ShapeError, f"histogram: edges of shape {edges.spec.shape}", "a vector of at least two edges", bins=edges)

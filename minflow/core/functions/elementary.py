@@ -84,10 +84,11 @@ def float_power(input, exponent):
 
 def heaviside(input, values):
     """0 where input is below 0 (or NaN), `values` where it is 0, 1 above. No gradient."""
-    input, values = tensor_of(input), tensor_of(values)
+    number, input, values = not is_tensor(values), tensor_of(input), tensor_of(values)
     if input.spec.dtype is not values.spec.dtype:
+        dtype = f"flow.{input.dtype.name}"
         fail(DTypeError, f"heaviside: input is {input.dtype.name}, values are {values.dtype.name}",
-             f"values.to(flow.{input.dtype.name})", input=input, values=values)
+             f"flow.tensor(values, dtype={dtype})" if number else f"values.to({dtype})", input=input, values=values)
     return e.where(c.eq(input, 0), outside_tape(values), to(c.gt(input, 0), input.spec.dtype))
 
 

@@ -247,7 +247,8 @@ def diag(input, diagonal: int = 0):
 def trace(input):
     """The sum of the diagonal of a matrix."""
     if input.spec.ndim != 2:
-        hint = "x.diagonal(0, -2, -1).sum(-1) for stacks of matrices"
+        stacks = "x.diagonal(0, -2, -1).sum(-1) for stacks of matrices"
+        hint = stacks if input.spec.ndim > 2 else "flow.diag(x) makes a matrix"
         fail(ShapeError, f"trace: a tensor of {input.spec.ndim} axes, a matrix has 2", hint, x=input)
     return diagonal(input).sum()
 

@@ -50,7 +50,7 @@ def work_out(shape: tuple[int, ...], total: int, name: str, x) -> tuple[int, ...
         fail(
             ShapeError,
             f"{name}: {total} elements do not make {shape}, which has {math.prod(shape)}",
-            "-1 for one axis is worked out: x.reshape(x.shape[0], -1)" if x.shape else "x.reshape(-1)",
+            "-1 stands for the size that fits: x.reshape(x.shape[0], -1)" if x.shape and total else "x.reshape(-1)",
             x=x,
         )
     return shape

@@ -42,6 +42,7 @@ UNSAID = {  # what a parameter without annotation takes; one without a default t
 
 
 ROUTINES = FunctionType, BuiltinFunctionType, MethodType, MethodDescriptorType
+OF_TENSORS = {"spec", "array", "shape", "dtype", "ndim", "numel"}  # attributes that a number or a list lacks
 
 
 def is_whole(x: Any) -> bool:
@@ -103,7 +104,19 @@ def in_words(name: str, function: Callable, args: Sequence, options: Mapping[str
         bound = signature.bind(*args, **options)
     except TypeError as wrong:
         return DTypeError(f"{name}: {wrong}", where=here(), hint=call)
-    return wrong_argument(name, signature, bound.arguments, call) or raw_error(name, error, bound.arguments, call)
+    return (wrong_argument(name, signature, bound.arguments, call) or no_attribute(name, bound.arguments, error)
+            or raw_error(name, error, bound.arguments, call))
+
+
+def no_attribute(name: str, arguments: Mapping[str, Any], error: BaseException) -> MinflowError | None:
+    """The error for an argument, or an entry of one, that lacks an attribute of tensors."""
+    if not isinstance(error, AttributeError) or error.name not in OF_TENSORS:
+        return None
+    for key, value in arguments.items():
+        for i, x in enumerate(value if isinstance(value, list | tuple) else [value]):
+            if x is error.obj:
+                return no_tensor(name, key if x is value else f"{key}[{i}]", x)
+    return None
 
 
 def call_of(name: str, function: Callable) -> tuple[inspect.Signature, str]:

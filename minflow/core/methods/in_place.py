@@ -201,7 +201,8 @@ class InPlace:
         """The numbers of another tensor, broadcast, in place."""
         if len(getattr(other, "shape", ())) > self.spec.ndim:
             fail(ShapeError, f"copy_: {tuple(other.shape)} does not fit into {tuple(self.shape)}, which has fewer axes",
-                 "other.reshape(x.shape)", x=self, other=other)
+                 "other.reshape(x.shape)" if other.numel() == self.numel() else "a tensor that broadcasts to it",
+                 x=self, other=other)
         mode = MODE.get()
         recorded = mode.grad and hasattr(other, "spec") and mode.own(other).needs
         # two tensors of one Value would share their hooks

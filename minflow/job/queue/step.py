@@ -175,6 +175,9 @@ def name_of(function: Any) -> str:
     return getattr(function, "__name__", None) or type(function).__name__
 
 
+BEHIND = "correct the function, and submit the cancelled steps again: the step itself has finished"
+
+
 def step_error(step: Step, error: BaseException, what: str = "") -> JobError:
     """The error of a step, from the original one; of one of ours the values and the hint stay parts of their own."""
     parts = error if isinstance(error, MinflowError) else MinflowError(message_of(error))
@@ -182,7 +185,8 @@ def step_error(step: Step, error: BaseException, what: str = "") -> JobError:
         f"{what or 'the work'} of step {step.number} of {step.name} raised {type(error).__name__}: {parts.what}",
         values={**parts.values, "then": f"the steps that {whose(step)} had queued behind it were cancelled"},
         where=parts.where or (what and raised_at(error)),
-        hint=parts.hint or "mend it and go on: the queue works, variables are of the last finished step",
+        hint=parts.hint or (BEHIND if what else "correct it and submit again: variables are those of the last finished "
+                            "step"),
     )
     result.__cause__ = error
     result.step = step.number

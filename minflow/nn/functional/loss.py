@@ -347,7 +347,7 @@ def nll_of(logs: Tensor, target: Tensor, weight: Tensor | None, ignore_index: in
 def class_weights(target: Tensor, weight: Tensor, ignore_index: int) -> Tensor:
     """The weight of each label's class, 0 where it is ignored."""
     counts = target != ignore_index
-    result = weight[e.where(counts, target, zeros_like(target))]
+    result = weight[e.where(counts, target, zeros_like(target)).long()]
     return e.where(counts, result, zeros_like(result))
 
 

@@ -54,7 +54,7 @@ def margins(input: Tensor, target: Tensor, p: int, margin: float, weight: Tensor
     chosen = one_hot(target, input.spec.shape[-1]).bool()
     over = e.relu(margin - gather(input, -1, target.unsqueeze(-1).long()) + input)
     losses = e.where(chosen, 0.0, over if p == 1 else e.square(over)).mean(-1)
-    return reduced(losses if weight is None else losses * weight[target], reduction)
+    return reduced(losses if weight is None else losses * weight[target.long()], reduction)
 
 
 @old_reduction("input target size_average reduce reduction")

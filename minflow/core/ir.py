@@ -139,13 +139,14 @@ class Cell:
     """The version of a storage: how often it was written, and where last. Shared by all views of it.
 
     storage: None, or for `x.data` the cell of x. Both are about one storage, and a write through `x.data` does not
-    change the version that a tape compares.  outside: None, or who else uses the storage (`Outside`).
+    change the version that a tape compares.  unseen: number of writes through `x.data`, counted on the cell of x.
+    outside: None, or who else uses the storage (`Outside`).
     """
 
-    __slots__ = ("version", "where", "storage", "outside")
+    __slots__ = ("version", "where", "storage", "unseen", "outside")
 
     def __init__(self, storage: Cell | None = None):
-        self.version, self.where, self.storage, self.outside = 0, None, storage, None
+        self.version, self.where, self.storage, self.unseen, self.outside = 0, None, storage, 0, None
 
 
 class Outside:

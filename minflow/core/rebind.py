@@ -44,6 +44,14 @@ def cell_of(tensor) -> Cell:
     return tensor.cell
 
 
+def writes_of(tensor) -> int:
+    """Number of writes into the storage since it has a cell, also through `x.data`."""
+    if tensor.cell is None:
+        return 0
+    cell = tensor.cell.storage or tensor.cell
+    return cell.version + cell.unseen
+
+
 def share_storage(a, b) -> bool:
     """True if both are known to look into one storage."""
     return a.cell is not None and b.cell is not None and (a.cell.storage or a.cell) is (b.cell.storage or b.cell)
@@ -98,6 +106,8 @@ def bump(tensor, where: Where | None) -> None:
     if tensor.cell is not None:
         tensor.cell.version += 1
         tensor.cell.where = where
+        if tensor.cell.storage is not None:
+            tensor.cell.storage.unseen += 1
 
 
 def root_of(tensor) -> tuple:

@@ -7,6 +7,7 @@ from programs import Compiled, both, check, f8, param
 import minflow as flow
 import minflow.nn.functional as F
 from minflow.core.base.errors import DTypeError, GradError, MinflowWarning, ShapeError, TraceError
+from minflow.core.rebind import writes_of
 from minflow.core.trace import Trace
 
 
@@ -227,6 +228,18 @@ def test_a_write_through_data_is_not_seen_by_the_tape():
     y.detach().mul_(10.0)
     with pytest.raises(GradError, match="mul: backward needs b"):
         p.sum().backward()
+
+
+def test_writes_are_counted_also_through_data():
+    """What compares a copy with a storage asks for all writes; a tape asks for the version."""
+    x = flow.ones(3)
+    row = x[1:]
+    version, before = x.cell.version, writes_of(x)
+    row.data.mul_(2.0)
+    x.data.data.zero_()
+    assert x.cell.version == version and writes_of(x) == writes_of(row) == writes_of(x.data) == before + 2
+    row.detach().add_(1.0)
+    assert x.cell.version == version + 1 and writes_of(x) == before + 3
 
 
 def test_operands_that_share_storage_by_data():

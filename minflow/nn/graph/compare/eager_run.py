@@ -15,6 +15,7 @@ import numpy as np
 from ....core.eager import Eager
 from ....core.ir import Node, Source, where_text
 from ....core.mode import MODE, using
+from ....core.rebind import writes_of
 from ....core.tensor import Tensor
 from ....core.where import caller
 from ..tree import leaves
@@ -97,7 +98,7 @@ class EagerRecorder(Eager):
             self.last[:] = [results]
             for k, t in enumerate(many):
                 array = self.steps[step].arrays[k]
-                self.tensors[id(t)] = Written(t, [(step, k)], array, version_of(t), not op.is_view)
+                self.tensors[id(t)] = Written(t, [(step, k)], array, writes_of(t), not op.is_view)
             if self.origin is not None:  # of backward: what nobody reads is a gradient
                 self.absorbed |= {(step, k) for k in range(len(many))}
         return results
@@ -146,7 +147,7 @@ class EagerRecorder(Eager):
         if not isinstance(x, Tensor):
             return x.copy() if isinstance(x, np.ndarray) else x
         known = self.tensors.get(id(x))
-        same = known is not None and known.array is not None and known.version == version_of(x)
+        same = known is not None and known.array is not None and known.version == writes_of(x)
         return known.array if same else x.array.copy()
 
     def enter_gradient(self, node) -> None:
@@ -227,10 +228,6 @@ class EagerRecorder(Eager):
                 for p in places
             )
         return [step for step, out in zip(self.steps, aside) if not out]
-
-
-def version_of(x: Tensor) -> int:
-    return 0 if x.cell is None else x.cell.version
 
 
 def record_eager(function: Callable[[], Any], parameters: Iterable[Tensor], seed: float, whole: bool) -> Recording:

@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -73,6 +74,23 @@ def test_a_python_beside_the_environment_of_the_checkout_is_not_uvs(house, pip, 
     monkeypatch.setattr(sys, "prefix", str(tmp_path / "other"))
     pip(True)
     assert install_command("onnx").endswith('-m pip install "minflow-learn[onnx]"')
+
+
+def test_in_a_notebook_paths_are_whole(house, pip, monkeypatch):
+    """The terminal in which the command is typed is in another folder than the kernel."""
+    monkeypatch.setattr(optional, "checkout", lambda: None)
+    shell = SimpleNamespace(kernel=None)
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    pip(True)
+    assert install_command("onnx") == f'{house / ".venv/bin/python"} -m pip install "minflow-learn[onnx]"'
+
+
+def test_the_python_of_uv_run_is_named_by_its_path(house, pip, monkeypatch):
+    """PATH finds it by its name in this process alone."""
+    monkeypatch.setenv("UV", "/opt/bin/uv")
+    monkeypatch.setattr("shutil.which", lambda name, **options: sys.executable)
+    pip(False)
+    assert install_command("torch") == f"uv pip install --python {os.path.join('.venv', 'bin', 'python')} torch"
 
 
 def test_a_package_of_no_extra_is_installed_by_its_name(house, pip):

@@ -73,10 +73,10 @@ def by_script() -> list[str]:
 
 def python() -> str:
     """This Python, by the shortest name that finds it; links are not followed, since those of an environment all lead
-    to one Python."""
+    to one Python. `uv run` puts its environment on PATH, which the user's shell does not have."""
     import shutil
 
-    names = ("python3", "python")
+    names = () if project() else ("python3", "python")
     found = next((name for name in names if shutil.which(name) == sys.executable), "")
     return found or (nearby(sys.executable) if sys.executable else "python")
 
@@ -92,8 +92,9 @@ def short(path: str, name: str) -> str:
 
 
 def nearby(path: str) -> str:
-    """A path from the current folder if that is shorter, else the whole one."""
-    here = current()
+    """A path from the current folder if that is shorter, else the whole one; in a notebook always the whole one, since
+    the terminal of its reader is in another folder."""
+    here = None if in_kernel() else current()
     try:
         relative = os.path.relpath(path, here) if here else ""
     except ValueError:  # another drive of Windows
@@ -101,6 +102,12 @@ def nearby(path: str) -> str:
     if not relative or len(relative) > len(path) or relative.count("..") > 2:
         return path
     return relative if os.sep in relative else os.path.join(os.curdir, relative)
+
+
+def in_kernel() -> bool:
+    """True if this process runs the cells of a notebook."""
+    ask = getattr(sys.modules.get("IPython"), "get_ipython", None)
+    return hasattr(ask() if ask else None, "kernel")
 
 
 def current() -> str | None:

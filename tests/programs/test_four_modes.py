@@ -342,3 +342,36 @@ def test_nothing_is_said_of_what_is_followed():
         for name in ("module", "tensors", "arrays"):
             for mode in MODES:
                 results(mode, PROGRAMS[name], ["nothing"] * 2)
+
+
+@pytest.mark.parametrize("mode", MODES[1:])
+def test_a_counter_that_the_function_sets_is_said(mode):
+    def make():
+        calls = 0
+
+        def f(x):
+            nonlocal calls
+            calls += 1
+            return x * calls
+
+        return f, {"nothing": lambda i: None}
+
+    with pytest.warns(flow.MinflowWarning, match=r"uses calls \(1\) while it is built, and not again at each call"):
+        results(mode, make, ["nothing"] * 2)
+
+
+@pytest.mark.parametrize("mode", MODES[1:])
+@pytest.mark.parametrize("how", ["param_groups", "get_last_lr"])
+def test_a_learning_rate_that_python_reads_is_said(how, mode):
+    def make():
+        optimizer = flow.optim.SGD([nn.Parameter(flow.ones(1))], 0.5)
+        scheduler = flow.optim.lr_scheduler.StepLR(optimizer, 1)
+
+        functions = {
+            "param_groups": lambda x: x * optimizer.param_groups[0]["lr"],
+            "get_last_lr": lambda x: x * scheduler.get_last_lr()[0],
+        }
+        return functions[how], {"nothing": lambda i: None}
+
+    with pytest.warns(flow.MinflowWarning, match=rf"{how} \(the learning rate of .*a later change is not seen"):
+        results(mode, make, ["nothing"] * 2)

@@ -34,6 +34,8 @@ ARRAY = 1 << 16  # bytes of a NumPy array that is looked at in every call
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
 BOXES = (list, tuple, dict, set, frozenset, deque)
 DRAWERS = {("numpy.random._generator", "Generator"), ("numpy.random.mtrand", "RandomState"), ("random", "Random")}
+# attributes by which Python reads the learning rate, which is a state of a plan and no part of its key
+RATES = {"param_groups": "the learning rate of an optimizer", "get_last_lr": "the learning rate of a scheduler"}
 NAMESPACES = {("types", "SimpleNamespace"), ("argparse", "Namespace")}
 
 
@@ -226,11 +228,15 @@ class Numbers:
 
 
 class Loads(NamedTuple):
-    """The names that a code and those inside of it read: globals and variables around with a place, and attributes."""
+    """The names that a code and those inside of it read: globals and variables around with a place, and attributes.
+
+    stored: the variables around that they write.
+    """
 
     globals: dict[str, Where]
     around: dict[str, Where]
     attributes: frozenset[str]
+    stored: frozenset[str]
 
 
 @functools.lru_cache(maxsize=4_096)
@@ -238,6 +244,7 @@ def loads(code: CodeType, skipped: frozenset[CodeType] = frozenset()) -> Loads:
     names: dict[str, Where] = {}
     around: dict[str, Where] = {}
     attributes: set[str] = set()
+    stored: set[str] = set()
     for step in dis.get_instructions(code):
         if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
             names.setdefault(step.argval, (code, step.offset))
@@ -245,12 +252,15 @@ def loads(code: CodeType, skipped: frozenset[CodeType] = frozenset()) -> Loads:
             around.setdefault(step.argval, (code, step.offset))
         elif step.opname in ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR"):
             attributes.add(step.argval)
+        elif step.opname == "STORE_DEREF":
+            stored.add(step.argval)
     for inner in code.co_consts:
         if isinstance(inner, CodeType) and inner not in skipped:
             reads = loads(inner, skipped)
             names, around = {**reads.globals, **names}, {**reads.around, **around}
             attributes |= reads.attributes
-    return Loads(names, around, frozenset(attributes))
+            stored |= reads.stored
+    return Loads(names, around, frozenset(attributes), frozenset(stored))
 
 
 def is_constant(name: str) -> bool:
@@ -297,7 +307,8 @@ def read_by(
         ]
         for variable, where in values:
             name, value = variable.name, variable.now()
-            inside = around and not isinstance(variable.space, dict) and followed(value)
+            # what the function itself sets, such as a counter, goes on at each call only in eager
+            inside = around and not isinstance(variable.space, dict) and name not in reads.stored and followed(value)
             if inside or isinstance(value, Tensor) or small_array(value):
                 variables[id(variable.space), name] = variable
             elif isinstance(value, FunctionType | MethodType | functools.partial):
@@ -330,6 +341,7 @@ class Reads(NamedTuple):
             for (owner, name), what in opaque_attributes.items()
             if name in self.attributes
         ]
+        mine += [Read(name, what, None) for name, what in RATES.items() if name in self.attributes]
         return [*self.unfollowed, *mine]
 
 

@@ -133,7 +133,8 @@ class FunctionConfig:
         self.depth = width
 
     def exact(self, mode: bool = True) -> None:
-        """Leave out the passes of the machine that compute in another order: the bits of eager."""
+        """Leave out the passes of the machine that compute in another order: the bits of eager, where an argument is
+        `flow.tensor(array)`."""
         self.bits = bool(mode)
 
     def __setattr__(self, name: str, value: Any) -> None:

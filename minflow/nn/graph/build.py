@@ -277,8 +277,8 @@ class Build:
         return parts
 
     def make_inputs(self, steps: int) -> list[Tensor]:
-        symbols, exact = [], self.graph.config.bits and steps == 1
-        self.layouts = [strides_of(tensor) if exact else None for tensor in self.inputs]
+        symbols = []
+        self.layouts = [strides_of(tensor) if self.graph.config.bits else None for tensor in self.inputs]
         for i, (tensor, name) in enumerate(zip(self.inputs, self.graph.input_names(self.tree))):
             spec = tensor.spec
             if steps > 1:
@@ -289,7 +289,8 @@ class Build:
             if strides is None:
                 symbols.append(self.trace.symbol_of_input(spec, name))
             else:  # a view of its storage, as in eager: kernels get arrays with the same strides
-                storage = self.trace.symbol_of_input(spec.but(shape=(storage_size(tensor.array),)), name)
+                size = storage_size(tensor.array[: spec.shape[0]] if steps > 1 else tensor.array)
+                storage = self.trace.symbol_of_input(spec.but(shape=(size,)), name)
                 symbols.append(apply(strided_look, storage, shape=tuple(spec.shape), strides=strides))
         return symbols
 

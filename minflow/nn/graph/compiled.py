@@ -107,10 +107,10 @@ class CompiledGraph(Compiled):
                 changes.append((f"{name}.hooks", f"{len(hooks)} hooks", f"{len(functions_on(tensor))} hooks"))
         return changes
 
-    def arrays_of(self, tensors: Iterable[Tensor]) -> list[np.ndarray]:
-        """The arrays that a run takes, contiguous: of a view whose strides the plan keeps, its whole storage."""
-        pairs = zip(tensors, self.layouts)
-        return [storage_of(t.array) if strides else np.asarray(t.array, order="C") for t, strides in pairs]
+    def laid_out(self, arrays: Iterable[np.ndarray]) -> list[np.ndarray]:
+        """The inputs of a run, each contiguous: of a view whose strides the plan keeps, its whole storage."""
+        pairs = zip(arrays, self.layouts)
+        return [storage_of(array) if strides else np.asarray(array, order="C") for array, strides in pairs]
 
     def relink(self) -> None:
         """Follow buffers that were bound to other tensors: their states are linked from now on."""
@@ -133,6 +133,8 @@ class CompiledGraph(Compiled):
         mode = MODE.get()
         mode.before_run(graph, self.parts)
         heard, rates = LISTENERS and mode.hears(GraphRan), ()
+        if self.strided and self.steps == 1:
+            arrays = self.laid_out(arrays)
         if self.writes:
             # before LOCK, which the steps that are waited for need
             linked = [link.tensor.cell for link in self.links if link.source.link is not None and not link.assigned]
@@ -204,7 +206,8 @@ class CompiledGraph(Compiled):
         try:
             for k in range(self.steps):
                 self.build.micro = k
-                results.append(run(micro.plan, part_of(arrays, k, self.steps), timed))
+                part = part_of(arrays, k, self.steps)
+                results.append(run(micro.plan, self.laid_out(part) if self.strided else part, timed))
                 if timed:
                     seconds.append(micro.plan.seconds)
         finally:

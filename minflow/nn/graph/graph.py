@@ -200,7 +200,7 @@ class RunningGraph(Members, Display):
                 messages.hooked_input(self, x)
             arrays.append(array if array.flags.c_contiguous else np.array(array, order="C"))
         if compiled.strided:
-            arrays = compiled.arrays_of(tensors)
+            arrays = [x.array for x in tensors]
         own = self.__dict__
         if own["_timed"]:
             own["_timed"] -= 1

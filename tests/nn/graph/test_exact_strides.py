@@ -126,6 +126,28 @@ def test_functions_of_images(name, seed):
     check(IMAGES[name], [laid_out(rng, x), laid_out(rng, w)])
 
 
+def test_parts_of_a_batch_keep_their_strides():
+    class Train(nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.m = nn.Sequential(nn.LayerNorm(50), nn.Linear(50, 3))
+            self.config.exact(True)
+            self.config.set_gradient_accumulation_steps(3)
+            self.add_optimizer(flow.optim.SGD(self.m.parameters(), 0.1))
+
+        def build(self, x, y):
+            loss = F.mse_loss(self.m(x), y)
+            loss.backward()
+            return loss
+
+    flow.manual_seed(0)
+    graph, x, y = Train(), flow.randn(100, 60).t()[:, ::2], flow.randn(3, 60).t()
+    for _ in range(2):
+        wanted = [F.mse_loss(graph.m(a), b).item() for a, b in zip(x.split(20), y.split(20))]
+        assert graph.compare_eager(x, y).equal
+        assert graph(x, y).tolist() == wanted
+
+
 def test_layouts_have_a_plan_each():
     graph, whole = exact_graph(lambda x: x.mean(-1)), flow.randn(40, 60)
     views = whole[:, ::2], whole[:30].t()[:40, :30], whole[:, :30].clone(), whole[:, 1::2], whole[0].expand(40, 60)

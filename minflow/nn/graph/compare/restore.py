@@ -65,4 +65,5 @@ def states_of(compiled: Any) -> list[np.ndarray]:
 
 def input_arrays(compiled: Any, args: tuple, kwargs: dict) -> list[np.ndarray]:
     """The arrays that the first part of a step takes."""
-    return part_of(compiled.arrays_of(compiled.build.inputs_of(args, kwargs)), 0, compiled.steps)
+    arrays = [t.array for t in compiled.build.inputs_of(args, kwargs)]
+    return compiled.laid_out(part_of(arrays, 0, compiled.steps))

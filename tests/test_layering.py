@@ -46,6 +46,7 @@ CORE = [
     "messages.refused",
     "messages.other_words",
     "messages.near",
+    "messages.no_gradient",
     "messages.notices",
     "backend.*",
     "random",

@@ -8,9 +8,8 @@ Read next: `eager.py` and `trace.py`, which restore what rules need (`restore`) 
 from __future__ import annotations
 
 import weakref
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence, ValuesView
-from typing import Any, NamedTuple
 from weakref import ref
 
 import numpy as np
@@ -20,7 +19,8 @@ from .base.errors import GradError, NonFiniteError, ShapeError
 from .door import refuse_symbolic
 from .grad.hooks import run_after, run_after_node, run_before_node, run_hooks
 from .grad.modes import no_grad
-from .ir import AFTER, INPUTS, NUMBERS, Freed, Node, Value, Where, outputs_of, toposort, where_text
+from .ir import AFTER, INPUTS, NUMBERS, Freed, Node, Value, outputs_of, toposort, where_text
+from .messages.no_gradient import no_gradient
 from .messages.notices import Seen, look_at_losses
 from .mode import EPOCH, MODE, Mode
 from .ops.complex import conj
@@ -28,7 +28,7 @@ from .ops.elementwise import add
 from .ops.shape import cast, clone, full, sum_to
 from .rebind import carry, in_place
 from .spec import Spec
-from .where import NOTICES, caller, describe, fail, name_of
+from .where import NOTICES, caller, fail
 
 # ---- the backward pass -------------------------------------------------------------------------------------------
 
@@ -264,52 +264,6 @@ def seeds_for(outputs: Sequence, gradients: Sequence, verb: str) -> list:
             g = g if g.dtype is out.dtype else cast(g, dtype=out.dtype)
         seeds.append(g)
     return seeds
-
-
-def no_gradient(out, verb: str) -> GradError:
-    if out.result_of:
-        return GradError(
-            f"{verb}: this tensor is a result of {out.result_of}, which has no tape: its numbers are computed already",
-            values={name_of(out, "output"): describe(out)},
-            where=f"at {where_text(caller(4))}",
-            hint="call loss.backward() inside build, and self.add_optimizer(optimizer) in the graph's __init__",
-        )
-    values = {name_of(out, "output"): describe(out)}
-    hint = ("requires_grad=True on what you want gradients of; it is lost by .detach(), .item(), .numpy(), float(), "
-            "under no_grad, by making a new tensor from numbers, and in the result of an nn.Graph")
-    if CUTS:
-        same = next((cut for cut in reversed(CUTS) if cut.number == number_of(out)), None)
-        cut = same or CUTS[-1]
-        created = f" made at {where_text(cut.created)}" if cut.created else ""
-        values["cut" if same else "last read"] = f"{cut.reader}() at {where_text(cut.where)} of {cut.spec}{created}"
-        if same:
-            hint = f"compute with the tensor itself: what {cut.reader}() gives is a number without a tape"
-    return GradError(f"{verb}: this tensor was not computed from anything that requires grad", values=values,
-                     where=f"at {where_text(caller(4))}", hint=hint)
-
-
-class Cut(NamedTuple):
-    """A read of the numbers of a tensor that has a tape. number: the only one, else None."""
-
-    reader: str
-    where: Where
-    spec: Spec
-    created: Where | None
-    number: Any
-
-
-CUTS: deque[Cut] = deque(maxlen=16)  # the last ones
-
-
-def note_cut(tensor, reader: str) -> None:
-    """Remember a read of numbers, for the error of a backward that does not reach the tensor."""
-    if reader in ("item", "float", "int", "numpy", "tolist") and (where := caller(3)) is not None:
-        node = tensor.value.node
-        CUTS.append(Cut(reader, where, tensor.spec, node.where if node.inputs else None, number_of(tensor)))
-
-
-def number_of(tensor) -> Any:
-    return tensor.array.item() if tensor.spec.size == 1 else None
 
 
 def backward(tensors, grad_tensors=None, retain_graph: bool | None = None, create_graph: bool = False,

@@ -35,6 +35,7 @@ from .methods.reductions import Reductions
 from .methods.shapes import Shapes
 from .messages import printing
 from .messages.near import hint_methods
+from .messages.no_gradient import note_cut
 from .messages.wrong_arguments import unreadable_or
 from .mode import DEFAULT, MODE, touch
 from .ops import shape as s
@@ -348,7 +349,7 @@ class Tensor(Operators, Numbers, Mathematics, Matrices, Reductions, Shapes, Pick
         if (trace := MODE.get().trace) is not None:
             trace.read(self, verb)
         elif self.needs:
-            autograd.note_cut(self, verb)
+            note_cut(self, verb)
         return self.array
 
     def numpy(self, *, force: bool = False) -> np.ndarray:

@@ -11,8 +11,9 @@ from typing import Any
 
 from .core.base.dtypes import HALVES
 from .core.base.errors import DeviceError, DTypeError, StateError
+from .core.base.interrupts import Restoring
 from .core.messages.near import name_hints as _name_hints
-from .core.mode import MODE, using
+from .core.mode import MODE, Mode
 from .core.ops.shape import cast, in_dtype
 from .core.spec import as_dtype, bfloat16, float32
 from .core.where import fail, warn
@@ -51,10 +52,12 @@ def casting(kind: type) -> type:
     return type(f"Casting{kind.__name__}", (Casting, kind), {})
 
 
-class autocast:
+class autocast(Restoring):
     """A context or a decorator in which products of matrices and convolutions run in `dtype` (bfloat16, or float16),
     losses and some others in float32, and all else in what it is given. Parameters stay as they are, and so do the
     dtypes of their gradients. Without effect for "cuda" where there is no GPU, and says so."""
+
+    variable = MODE
 
     def __init__(self, device_type: str = "cpu", dtype=None, enabled: bool = True, cache_enabled: bool | None = None):
         if device_type not in ("cpu", "cuda"):
@@ -64,9 +67,9 @@ class autocast:
         if enabled and self.dtype not in HALVES:
             fail(DTypeError, f"autocast to {self.dtype.name}, which is not shorter than float32",
                  "flow.bfloat16 or flow.float16", dtype=self.dtype)
-        self.entered: list = []
+        super().__init__()
 
-    def __enter__(self) -> autocast:
+    def value(self) -> Mode:
         on = self.enabled and self.device_type == "cpu"
         if self.enabled and not on:
             warn("autocast on a GPU, and there is none: float32 stays float32", 'autocast("cpu")')
@@ -74,12 +77,7 @@ class autocast:
         inner = mode.but(low=self.dtype if on else None if self.device_type == "cpu" else mode.low)
         if inner.low is not None and not isinstance(mode, Casting):
             inner.__class__ = casting(type(mode))
-        self.entered.append(using(inner))
-        self.entered[-1].__enter__()
-        return self
-
-    def __exit__(self, *error) -> None:
-        self.entered.pop().__exit__(*error)
+        return inner
 
     def __call__(self, function):
         @functools.wraps(function)

@@ -13,6 +13,7 @@ from typing import Any
 
 from .core.autograd import grad as _grad
 from .core.base.errors import GradError, ShapeError
+from .core.base.interrupts import Restoring
 from .core.functions.creation import zeros_like
 from .core.functions.shape import stack
 from .core.grad import functional as _functional
@@ -48,17 +49,13 @@ def _map(function: Callable, tree: Any) -> Any:
     return _like(tree, iter([function(leaf) for leaf in _leaves(tree)]))
 
 
-class _Inside:
-    """Records gradients, and counts how deep we are: inside another one results stay on the tape."""
+class _Inside(Restoring):
+    """Counts how deep we are: inside another one results stay on the tape."""
 
-    def __enter__(self) -> bool:
-        self.token, self.mode = _depth.set(_depth.get() + 1), enable_grad()
-        self.mode.__enter__()
-        return _depth.get() > 1
+    variable = _depth
 
-    def __exit__(self, *error: object) -> None:
-        self.mode.__exit__(*error)
-        _depth.reset(self.token)
+    def value(self) -> int:
+        return _depth.get() + 1
 
 
 def _ready(x: Any, nested: bool) -> Any:
@@ -92,7 +89,8 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
     @wraps(func)
     def wrapped(*args: Any, **kwargs: Any) -> tuple:
         numbers = _chosen("grad", argnums, args)
-        with _Inside() as nested:
+        nested = _depth.get() > 0
+        with enable_grad(), _Inside():
             wanted = {i: _map(lambda x: _ready(x, nested), args[i]) for i in numbers}
             result = func(*[wanted.get(i, x) for i, x in enumerate(args)], **kwargs)
             value = result[0] if has_aux else result
@@ -126,7 +124,8 @@ def grad(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = Fal
 def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     """(func(*primals), a function v -> v times its Jacobian, one entry for each primal); has_aux: and what func gives
     besides."""
-    with _Inside() as nested:
+    nested = _depth.get() > 0
+    with enable_grad(), _Inside():
         inputs = [_map(lambda x: _ready(x, nested), x) for x in primals]
         result = func(*inputs)
     value, aux = result if has_aux else (result, None)
@@ -146,7 +145,8 @@ def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False
     """(func(*primals), its Jacobian times the tangents); has_aux: and what func gives besides."""
     if not isinstance(primals, tuple | list) or not isinstance(tangents, tuple | list):
         fail(GradError, "jvp: primals and tangents are tuples", "jvp(func, (x,), (v,))", primals=primals)
-    with _Inside() as nested:
+    nested = _depth.get() > 0
+    with enable_grad(), _Inside():
         inputs = _map(lambda x: _ready(x, nested), tuple(primals))
         result = func(*inputs)
         value, aux = result if has_aux else (result, None)
@@ -164,7 +164,8 @@ def jacrev(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = F
     @wraps(func)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         numbers = _chosen("jacrev", argnums, args)
-        with _Inside() as nested:
+        nested = _depth.get() > 0
+        with enable_grad(), _Inside():
             wanted = {i: _map(lambda x: _ready(x, nested), args[i]) for i in numbers}
             result = func(*[wanted.get(i, x) for i, x in enumerate(args)], **kwargs)
             value, aux = result if has_aux else (result, None)

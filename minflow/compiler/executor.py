@@ -13,14 +13,14 @@ from __future__ import annotations
 import gc
 import os
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from contextvars import ContextVar
 
 import numpy as np
 
-from ..core.backend.silence import QUIET, reset_errors, set_errors
+from ..core.backend.silence import QUIET, get_errors, set_errors
 from ..core.base.errors import GraphError, MinflowError, OutOfMemoryError, clean
+from ..core.base.interrupts import Restoring
 from ..core.eager import compute
 from ..core.ir import Node, where_text
 from ..core.where import here
@@ -40,18 +40,20 @@ def run_node(node: Node, arrays: list) -> list[np.ndarray]:
     return list(outs) if node.op.many else [outs]
 
 
-@contextmanager
-def collector_waiting() -> Iterator[None]:
+class collector_waiting(Restoring):
     """Without the collector of cycles: all that a trace and its passes make is kept, and it would go through it time
     and again."""
-    if not gc.isenabled():
-        yield
-        return
-    try:
-        gc.disable()
-        yield
-    finally:
-        gc.enable()
+
+    def __init__(self) -> None:
+        pass
+
+    def __enter__(self) -> None:
+        self.close = gc.enable if gc.isenabled() else gc.disable
+        try:
+            gc.disable()
+        except BaseException:  # an interrupt just after it
+            self.close()
+            raise
 
 
 # ---- a step of a plan ------------------------------------------------------------------------------------------------
@@ -68,8 +70,9 @@ def run(plan, arrays: Sequence[np.ndarray], timed: bool = False, watch=None) -> 
         raise GraphError("a graph is called while it runs, by an operation of its own or a __del__", where=here(),
                          values={"it runs": f"{plan.failed and plan.failed.op} {place_of(plan.failed)}"},
                          hint="call it before or after; a graph of its own for the inner call")
-    token = set_errors(QUIET)
+    before = get_errors()
     try:
+        set_errors(QUIET)
         plan.busy = True
         return run_straight(plan, arrays) if plan.straight and not (timed or watch) else plan.run(arrays, timed, watch)
     except MinflowError as error:
@@ -82,7 +85,7 @@ def run(plan, arrays: Sequence[np.ndarray], timed: bool = False, watch=None) -> 
         error.add_note(clean(f"in the graph: {plan.failed and plan.failed.op} {place_of(plan.failed)}"))
         raise
     finally:
-        reset_errors(token)
+        set_errors(before)
         plan.busy = False
         if plan.forgotten:
             plan.forget()

@@ -43,9 +43,9 @@ def backprop(roots: Sequence, seeds: Sequence, retain_graph: bool, create_graph:
     """
     where, wanted = caller(3), set(wanted)
     grads: dict[Value, object] = {}
-    token = MODE.set(MODE.get().but(grad=create_graph))
-    mode = MODE.get()
+    before = MODE.get()
     try:
+        MODE.set(mode := before.but(grad=create_graph))
         for root, seed in zip(roots, seeds):
             accumulate(grads, mode.first(root.value), seed)
         order = toposort([root.value.node for root in roots])
@@ -98,7 +98,7 @@ def backprop(roots: Sequence, seeds: Sequence, retain_graph: bool, create_graph:
             if arrivals.hooked:
                 arrivals.of(node, grads)
     finally:
-        MODE.reset(token)
+        MODE.set(before)
     return grads
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from contextvars import ContextVar
 
 from .base.events import LISTENERS
+from .base.interrupts import Restoring
 
 
 class Mode:
@@ -72,23 +73,17 @@ MODE: ContextVar = ContextVar("mode", default=DEFAULT)
 current = MODE.get  # a name of its own: a method of an imported object is looked up at each call
 
 
-class using:
+class using(Restoring):
     """Run the block in `mode`."""
 
+    variable = MODE
+
     def __init__(self, mode: Mode):
+        super().__init__()
         self.mode = mode
 
-    def __enter__(self) -> Mode:
-        before = MODE.get()
-        try:
-            self.token = MODE.set(self.mode)
-        except BaseException:  # an interrupt just after it was set
-            MODE.set(before)
-            raise
+    def value(self) -> Mode:
         return self.mode
-
-    def __exit__(self, *error: object) -> None:
-        MODE.reset(self.token)
 
 
 class Epoch:

@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from ..core.base.errors import JobError
+from ..core.base.interrupts import Restoring
 from ..core.where import here, warn
 from .current import current
 from ..core.messages.near import missing_names
@@ -22,42 +23,39 @@ VIEW: ContextVar[str] = ContextVar("view", default="consistent")
 PLACES: ContextVar[tuple] = ContextVar("placements", default=())
 
 
-class Place:
+class Place(Restoring):
     """A device and which of them. As a context manager: what is computed inside is placed there."""
+
+    variable = PLACES
 
     def __init__(self, device_tag: str, machine_device_ids: Any = "0:0"):
         if device_tag not in ("cpu", "gpu"):
             hint = 'flow.scope.placement("cpu", "0:0")'
             raise JobError("a placement is on cpu or gpu", values={"got": repr(device_tag)}, where=here(), hint=hint)
+        super().__init__()
         self.device_tag, self.machine_device_ids = device_tag, machine_device_ids
         if device_tag == "gpu":
             warn_of_gpu()
 
-    def __enter__(self) -> Place:
-        PLACES.set((*PLACES.get(), self))
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        PLACES.set(PLACES.get()[:-1])
+    def value(self) -> tuple[Place, ...]:
+        return *PLACES.get(), self
 
     def __repr__(self) -> str:
         return f"placement({self.device_tag!r}, {self.machine_device_ids!r})"
 
 
-class View:
+class View(Restoring):
     """`consistent_view()` or `mirrored_view()`: a value for function_config.default_logical_view, or a context
     manager."""
 
+    variable = VIEW
+
     def __init__(self, kind: str):
+        super().__init__()
         self.kind = kind
-        self.tokens: list = []
 
-    def __enter__(self) -> View:
-        self.tokens.append(VIEW.set(self.kind))
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        VIEW.reset(self.tokens.pop())
+    def value(self) -> str:
+        return self.kind
 
     def __repr__(self) -> str:
         return f"{self.kind}_view()"

@@ -103,8 +103,8 @@ class Module(Display):
             scope = watch.scope_of(self, mode.scope)
         if len(scope) > mode.room:
             return call_deeper(self, scope, args, kwargs)
-        token = MODE.set(mode.but(scope=scope, entered=caller()))
         try:
+            MODE.set(mode.but(scope=scope, entered=caller()))
             if not mode.grad and own["training"] and not mode.scope and watch is None:
                 messages.check_eval(self, args)
             if watch is not None:
@@ -117,7 +117,7 @@ class Module(Display):
             messages.check_call(self, args, kwargs, error)
             raise
         finally:
-            MODE.reset(token)
+            MODE.set(mode)
 
     def _input_sizes(self) -> list[int] | None:
         """The sizes of its tensors, for an error's card (`diagnosis/would_fit.py`); None of a class of the user."""

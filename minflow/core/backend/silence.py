@@ -7,25 +7,25 @@ from __future__ import annotations
 
 import functools
 from contextvars import ContextVar, copy_context
+from typing import Any
 
 import numpy as np
 
+from ..base.interrupts import Restoring
+
 with np.errstate(all="ignore"):
     errors, QUIET = next((item for item in copy_context().items() if item[0].name == "numpy.ufunc.extobj"),
-                         (ContextVar("none"), None))
-set_errors, reset_errors = errors.set, errors.reset  # a method of an object is looked up at each call
+                         (ContextVar("none", default=None), None))
+get_errors, set_errors = errors.get, errors.set  # a method of an object is looked up at each call
 
 
-class Silent:
+class Silent(Restoring):
     """Within the block NumPy does not warn."""
 
-    __slots__ = ("before",)
+    variable = errors
 
-    def __enter__(self) -> None:
-        self.before = set_errors(QUIET)
-
-    def __exit__(self, *error: object) -> None:
-        reset_errors(self.before)
+    def value(self) -> Any:
+        return QUIET
 
 
 silent = functools.partial(np.errstate, all="ignore") if QUIET is None else Silent

@@ -212,11 +212,11 @@ def composite(name: str) -> Callable[[Callable], Callable]:
         @functools.wraps(function)
         def scoped(*args, **kwargs):
             mode = MODE.get()
-            token = MODE.set(mode.but(scope=mode.scope + part))
             try:
+                MODE.set(mode.but(scope=mode.scope + part))
                 return function(*args, **kwargs)
             finally:
-                MODE.reset(token)
+                MODE.set(mode)
 
         return scoped
 

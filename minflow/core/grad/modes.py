@@ -7,25 +7,19 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
-from ..mode import MODE
+from ..base.interrupts import Restoring
+from ..mode import MODE, Mode
 
 F = TypeVar("F", bound=Callable)
 
 
-class GradMode:
+class GradMode(Restoring):
     """Turns the recording of gradients on or off: as a context, or as a decorator of a function."""
 
-    wanted = True
+    variable, wanted = MODE, True
 
-    def __init__(self) -> None:
-        self.tokens: list = []
-
-    def __enter__(self) -> GradMode:
-        self.tokens.append(MODE.set(MODE.get().but(grad=self.wanted)))
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        MODE.reset(self.tokens.pop())
+    def value(self) -> Mode:
+        return MODE.get().but(grad=self.wanted)
 
     def __call__(self, function: F) -> F:
         if inspect.isgeneratorfunction(function):
@@ -53,7 +47,8 @@ class GradMode:
     def clone(self):
         """Another that does the same, as a decorator needs for each call."""
         twin = type(self).__new__(type(self))
-        twin.wanted, twin.tokens = self.wanted, []
+        Restoring.__init__(twin)
+        twin.wanted = self.wanted
         return twin
 
 
@@ -70,7 +65,7 @@ class no_grad(GradMode):
         self = super().__new__(cls)
         if function is None:
             return self
-        self.tokens = []
+        Restoring.__init__(self)
         return self(function)  # @flow.no_grad without the parentheses
 
     def __init__(self, function: Callable | None = None) -> None:
@@ -106,13 +101,13 @@ class set_grad_enabled(GradMode):
     def __init__(self, mode: bool) -> None:
         super().__init__()
         self.wanted = bool(mode)
-        self.tokens.append(MODE.set(MODE.get().but(grad=self.wanted)))
+        super().__enter__()
 
     def __enter__(self):
         return self
 
     def __call__(self, function: F) -> F:
-        MODE.reset(self.tokens.pop())  # as a decorator it holds inside the function only
+        self.close()  # as a decorator it holds inside the function only
         return super().__call__(function)
 
     def clone(self):
@@ -132,7 +127,11 @@ class set_detect_anomaly(GradMode):
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
         super().__init__()
-        self.tokens.append(MODE.set(MODE.get().but(anomaly=bool(mode) and check_nan)))
+        self.check = bool(mode) and check_nan
+        super().__enter__()
+
+    def value(self) -> Mode:
+        return MODE.get().but(anomaly=self.check)
 
     def __enter__(self) -> set_detect_anomaly:
         return self
@@ -145,9 +144,8 @@ class detect_anomaly(GradMode):
         super().__init__()
         self.check = check_nan
 
-    def __enter__(self):
-        self.tokens.append(MODE.set(MODE.get().but(anomaly=self.check)))
-        return self
+    def value(self) -> Mode:
+        return MODE.get().but(anomaly=self.check)
 
     def clone(self):
         """Another that does the same, as a decorator needs for each call."""

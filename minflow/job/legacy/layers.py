@@ -10,14 +10,13 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 from ...core.base.errors import JobError, ShapeError
 from ...core.functions import expand, matmul, reshape, square
 from ...core.functions import mean as average
 from ...core.functions import relu as relu_op
-from ...core.mode import MODE
+from ...core.mode import MODE, using
 from ...core.ops.norm import batch_norm
 from ...core.functions.creation import full
 from ...core.spec import DType, float16, float32
@@ -66,15 +65,10 @@ class Layer:
             name, tuple(shape), dtype, initializer, regularizer, trainable, reuse=False, what=self.what
         )
 
-    @contextmanager
     def scope(self):
         """The ops of the layer stand under its name in views and errors."""
         mode = MODE.get()
-        token = MODE.set(mode.but(scope=f"{mode.scope}.{self.label}" if mode.scope else self.label))
-        try:
-            yield
-        finally:
-            MODE.reset(token)
+        return using(mode.but(scope=f"{mode.scope}.{self.label}" if mode.scope else self.label))
 
     def activated(self, activation: Callable | None, out: Tensor) -> Tensor:
         """activation(out, name="activation"), as that generation calls it; without the name where it takes none."""

@@ -31,11 +31,11 @@ def takes_name(function: Callable, otherwise: str = "") -> Callable:
             what = f"{function.__name__}: argument {place + 1} is the name, and {name!r} is not a string"
             fail(DTypeError, what, hint, name=name)
         mode = MODE.get()
-        token = MODE.set(mode.but(scope=f"{mode.scope}/{name or otherwise}" if mode.scope else name or otherwise))
         try:
+            MODE.set(mode.but(scope=f"{mode.scope}/{name or otherwise}" if mode.scope else name or otherwise))
             return function(*args, **options)
         finally:
-            MODE.reset(token)
+            MODE.set(mode)
 
     return scoped
 

@@ -308,7 +308,8 @@ class Build:
             return [self.part("step", trace, outputs, {**wanted, **self.gradients(mode)})]
         parameters = [p for optimizer, _ in graph.optimizers for p in optimizer.parameters() if p.grad is not None]
         count = mode.scalar(lambda: float(self.micro))
-        with using(mode.but(origin=OPTIMIZER, scope="", grad=False)) as adding:
+        adding = mode.but(origin=OPTIMIZER, scope="", grad=False)
+        with using(adding):
             for p in parameters:
                 total = self.accumulators[id(p)] = Tensor(np.zeros(p.spec.shape, p.spec.np), p.spec)
                 adding.update(accumulate, [total], [total, p.grad, count], {})

@@ -1,0 +1,130 @@
+"""Ctrl-C at each line of the contexts that change a mode, and of calls that change it for a while: it is as before."""
+
+import gc
+import linecache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow import amp, autograd, func, nn
+from minflow.compiler import executor
+from minflow.core import autograd as engine, mode as modes
+from minflow.core.backend import silence
+from minflow.core.functions import arguments
+from minflow.core.grad import modes as grad_modes
+from minflow.job import scope as job_scope
+from minflow.job.legacy import op_name
+from minflow.nn import module as modules
+from minflow.optim import optimizer as optimizers
+from tests.interrupting import Interrupting
+
+FILES = {part.__file__ for part in (
+    amp, func, executor, engine, modes, silence, arguments, grad_modes, job_scope, op_name, modules, optimizers)}
+FILES.add(str(Path(__file__)))
+INTERRUPTS = str(Path(modes.__file__).parent / "base" / "interrupts.py")
+
+
+def around(make):
+    """A call that enters and leaves the context, twice inside itself where it may be."""
+
+    def call():
+        context = make()
+        with context:
+            flow.ones(1)
+        with make(), make():
+            pass
+
+    return call
+
+
+def training():
+    model = nn.Sequential(nn.Linear(2, 2), nn.ReLU(), nn.Linear(2, 1))
+    optimizer = flow.optim.Adam(model.parameters())
+
+    def call():
+        optimizer.zero_grad()
+        model(flow.ones(1, 2)).sum().backward()
+        optimizer.step()
+
+    return call
+
+
+@flow.no_grad()
+def decorated():
+    return flow.ones(1)
+
+
+CALLS = {
+    "no_grad": around(flow.no_grad),
+    "enable_grad": around(flow.enable_grad),
+    "set_grad_enabled": around(lambda: flow.set_grad_enabled(not flow.is_grad_enabled())),
+    "inference_mode": around(flow.inference_mode),
+    "detect_anomaly": around(autograd.detect_anomaly),
+    "set_detect_anomaly": around(lambda: autograd.set_detect_anomaly(True)),
+    "autocast": around(lambda: flow.autocast("cpu")),
+    "using": around(lambda: modes.using(modes.MODE.get().but(scope="inside"))),
+    "silent": around(silence.Silent),
+    "collector_waiting": around(executor.collector_waiting),
+    "placement": around(lambda: job_scope.Place("cpu", "0:0")),
+    "view": around(lambda: job_scope.View("mirrored")),
+    "a decorated function": decorated,
+    "func.grad": lambda: func.grad(lambda x: (x * x).sum())(flow.ones(2)),
+    "a step of training": training(),
+    "gelu, of several operations": lambda: nn.functional.gelu(flow.ones(2)),
+}
+
+
+# the first lines of a `finally`: from the last call before them no instruction checks for signals
+RESTORING = {"MODE.set(mode)", "MODE.set(before)", "set_errors(before)"}
+
+
+def state():
+    return (modes.MODE.get(), np.geterr(), gc.isenabled(), job_scope.PLACES.get(), job_scope.VIEW.get(),
+            func._depth.get())
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_mode_is_as_before(name):
+    """At each line but those that set a mode for good, which is what a plain `set_grad_enabled(False)` does."""
+    call = CALLS[name]
+    call()
+    before = state()
+    counting = Interrupting({*FILES, INTERRUPTS})
+    counting.run(call)
+    assert state() == before and len(counting.lines) > 3
+    interrupted = 0
+    for at in counting.places():
+        interrupting = Interrupting({*FILES, INTERRUPTS}, at)
+        interrupted += interrupting.run(call)
+        after = state()
+        modes.MODE.set(before[0])
+        gc.enable()
+        code, line = interrupting.lines[min(at, len(interrupting.lines) - 1)]
+        for_good = name.startswith("set_") and code.co_name in ("__init__", "call", "__enter__", "<lambda>")
+        if not for_good and linecache.getline(code.co_filename, line).strip() not in RESTORING:
+            assert after == before, f"{Path(code.co_filename).name}:{line} in {code.co_name}"
+    assert interrupted > 3
+
+
+def test_it_may_be_entered_inside_itself():
+    off, on = flow.no_grad(), flow.enable_grad()
+    with off, on, off:
+        assert not flow.is_grad_enabled()
+        with on:
+            assert flow.is_grad_enabled()
+        assert not flow.is_grad_enabled()
+    assert flow.is_grad_enabled()
+    with pytest.raises(ValueError, match="of the block"), off:
+        raise ValueError("of the block")
+    assert flow.is_grad_enabled()
+
+
+def test_a_context_that_is_not_left_sets_nothing_back_when_it_is_freed():
+    context = flow.no_grad()
+    context.__enter__()
+    del context
+    gc.collect()
+    assert not flow.is_grad_enabled()
+    flow.set_grad_enabled(True)

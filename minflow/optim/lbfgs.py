@@ -14,6 +14,8 @@ from ..core.base.errors import OptimError
 from ..core.functions.creation import from_numpy
 from ..core.grad.modes import enable_grad, no_grad
 from ..core.where import fail
+from ..core.tensor import Tensor
+from ..nn.loading import Refused, array_of, number, refuse, whole
 from .groups import as_number, check_range
 from .optimizer import Optimizer, hyperparameters, rate_of
 
@@ -76,6 +78,9 @@ def strong_wolfe(at: Callable[[float], Point], start: Point, t: float, reach: fl
     return bracket[low], count + 1
 
 
+STATE = ("func_evals", "n_iter", "d", "t", "old_dirs", "old_stps", "ro", "H_diag", "prev_flat_grad", "prev_loss")
+
+
 class LBFGS(Optimizer):
     """p += t * d, where d is the gradient times an estimate of the inverse Hessian from the last `history_size` steps.
 
@@ -110,6 +115,36 @@ class LBFGS(Optimizer):
         if group["line_search_fn"] not in (None, "strong_wolfe"):
             fail(OptimError, f"LBFGS: there is no line_search_fn {group['line_search_fn']!r}", "None or 'strong_wolfe'",
                  line_search_fn=group["line_search_fn"])
+
+    def own_state(self, p: Tensor, passed: Mapping[str, Any]) -> dict[str, Any]:
+        """A copy of the state, which the first parameter has for all: whole, and of as many elements as they have."""
+        owner, hint = type(self).__name__, "a state that was saved from an LBFGS of the same parameters"
+        copy, size = super().own_state(p, passed), sum([q.numel() for q in self.parameters()])
+        if not copy:
+            return copy
+        if p is not self.parameters()[0]:
+            refuse(owner, "a parameter besides the first has a state", hint, found=sorted(map(str, copy)))
+        copy.pop("al", None)  # of PyTorch: scratch memory
+        if set(copy) != set(STATE):
+            refuse(owner, f"the state must have {', '.join(STATE)}, got {', '.join(sorted(map(str, copy)))}", hint)
+        histories = [copy[name] for name in ("old_dirs", "old_stps", "ro")]
+        if not all(isinstance(held, list | tuple) and len(held) == len(histories[0]) for held in histories):
+            refuse(owner, "old_dirs, old_stps and ro must be lists of one length", hint, ro=copy["ro"])
+        try:
+            result: dict[str, Any] = {name: whole(copy[name], 1) for name in ("func_evals", "n_iter")}
+            result |= {name: number(copy[name]) for name in ("t", "H_diag", "prev_loss")}
+            result["ro"] = [number(x) for x in copy["ro"]]
+        except Refused as reason:
+            refuse(owner, f"a number of the state cannot be used: {reason}", hint)
+        for name in ("d", "prev_flat_grad", "old_dirs", "old_stps"):
+            held = copy[name] if name.startswith("old") else [copy[name]]
+            arrays = [array_of(x) for x in held]
+            if wrong := [x for x, a in zip(held, arrays) if a is None or a.dtype.kind != "f" or a.shape != (size,)]:
+                refuse(owner, f"{name} must have {size} floating elements, one for each of the parameters", hint,
+                       found=wrong[0])
+            tensors = [from_numpy(np.array(a, p.spec.np)) for a in arrays if a is not None]
+            result[name] = tensors if name.startswith("old") else tensors[0]
+        return result
 
     def flat(self) -> np.ndarray:
         """The gradients of all parameters, one after the other; 0 where there is none."""

@@ -53,6 +53,19 @@ OPTIMIZERS = {
         [{"params": p[:2], "lr": 0.3, "name": "first"}, {"params": p[2:], "clip_grad_max_norm": 1.0}], 0.1, 0.9
     ),
 }
+OTHERS = {
+    "RMSprop": lambda p: flow.optim.RMSprop(p, lr=0.01, momentum=0.5, centered=True),
+    "Adagrad": lambda p: flow.optim.Adagrad(p, lr=0.01, lr_decay=0.1),
+    "Adadelta": lambda p: flow.optim.Adadelta(p, lr=0.1),
+    "Rprop": lambda p: flow.optim.Rprop(p, lr=0.01),
+    "ASGD": lambda p: flow.optim.ASGD(p, lr=0.01),
+    "Adamax": lambda p: flow.optim.Adamax(p, lr=0.01),
+    "NAdam": lambda p: flow.optim.NAdam(p, lr=0.01),
+    "RAdam": lambda p: flow.optim.RAdam(p, lr=0.01),
+    "LAMB": lambda p: flow.optim.LAMB(p, lr=0.01),
+    "LBFGS": lambda p: flow.optim.LBFGS(p, lr=0.1, max_iter=3),
+    "LBFGS with a search": lambda p: flow.optim.LBFGS(p, max_iter=3, line_search_fn="strong_wolfe"),
+}
 SCHEDULERS = {
     "LambdaLR": lambda o: schedules.LambdaLR(o, lambda step: 0.9 ** min(step, 100)),
     "LambdaLR of an object": lambda o: schedules.LambdaLR(o, Power(0.9)),
@@ -64,6 +77,18 @@ SCHEDULERS = {
         o, [schedules.LinearLR(o, 0.1, 1.0, 2), schedules.CosineAnnealingLR(o, 5)], [2]
     ),
 }
+OTHER_SCHEDULERS = {
+    "ReduceLROnPlateau": lambda o: schedules.ReduceLROnPlateau(o, patience=1, cooldown=1, min_lr=1e-4),
+    "ReduceLROnPlateau of the most": lambda o: schedules.ReduceLROnPlateau(o, "max", patience=0, threshold_mode="abs"),
+    "CosineAnnealingWarmRestarts": lambda o: schedules.CosineAnnealingWarmRestarts(o, 2, 2),
+    "PolynomialLR": lambda o: schedules.PolynomialLR(o, 5),
+    "CyclicLR": lambda o: schedules.CyclicLR(o, 0.01, 0.1, 3, cycle_momentum=False),
+    "OneCycleLR": lambda o: schedules.OneCycleLR(o, 0.1, total_steps=200, cycle_momentum=False),
+    "ConstantLR": lambda o: schedules.ConstantLR(o, 0.5, 3),
+    "ExponentialLR": lambda o: schedules.ExponentialLR(o, 0.9),
+    "MultiplicativeLR": lambda o: schedules.MultiplicativeLR(o, lambda step: 0.95),
+    "ChainedScheduler": lambda o: schedules.ChainedScheduler([schedules.StepLR(o, 2), schedules.ExponentialLR(o, 0.9)]),
+}
 
 
 class Setup:
@@ -72,8 +97,8 @@ class Setup:
     def __init__(self, optimizer="momentum", scheduler="StepLR", graph=False):
         flow.manual_seed(7)
         self.model = Net()
-        self.optimizer = OPTIMIZERS[optimizer](list(self.model.parameters()))
-        self.scheduler = SCHEDULERS[scheduler](self.optimizer)
+        self.optimizer = {**OPTIMIZERS, **OTHERS}[optimizer](list(self.model.parameters()))
+        self.scheduler = {**SCHEDULERS, **OTHER_SCHEDULERS}[scheduler](self.optimizer)
         self.x = flow.tensor(np.linspace(-1, 1, 15, dtype="f4").reshape(5, 3))
         self.graph = Training(self.model, self.optimizer, self.scheduler) if graph else None
         for _ in range(2):
@@ -82,11 +107,15 @@ class Setup:
     def step(self):
         if self.graph is not None:
             return self.graph(self.x)
+        loss = self.closure()
+        self.optimizer.step(*[self.closure] * isinstance(self.optimizer, flow.optim.LBFGS))
+        self.scheduler.step(*[loss] * isinstance(self.scheduler, schedules.ReduceLROnPlateau))
+        return loss
+
+    def closure(self):
         loss = (self.model(self.x) ** 2).mean()
         self.optimizer.zero_grad()
         loss.backward()
-        self.optimizer.step()
-        self.scheduler.step()
         return loss
 
     def everything(self):
@@ -262,7 +291,9 @@ def unshared(x):
 CASES = (
     [("model", "momentum", "StepLR", 300), ("generator", "SGD", "StepLR", 100)]
     + [("optimizer", name, "StepLR", 110) for name in OPTIMIZERS]
+    + [("optimizer", name, "StepLR", 60) for name in OTHERS]
     + [("scheduler", "SGD", name, 70) for name in SCHEDULERS]
+    + [("scheduler", "SGD", name, 60) for name in OTHER_SCHEDULERS]
     + [("graph", "Adam", "SequentialLR", 120), ("graph", "groups", "LambdaLR of an object", 120)]
     + [("graph", "dampening", "MultiStepLR", 120)]
 )

@@ -49,6 +49,17 @@ class Cycle(LRScheduler):
             self.high = for_each(self, "max_momentum", largest, optimizer)
             self.low = for_each(self, "base_momentum", base, optimizer)
 
+    def check_progress(self) -> None:
+        super().check_progress()
+        owner, groups = type(self).__name__, len(self.optimizer.param_groups)
+        if self.cycle_momentum and not hasattr(self, "low"):
+            fail(OptimError, f"{owner}: cycle_momentum is True, and this schedule has no momenta",
+                 "cycle_momentum=True where the schedule is made", cycle_momentum=self.cycle_momentum)
+        for name in ("bases", "tops", "low", "high"):
+            if len(getattr(self, name, self.base_lrs)) != groups:
+                fail(OptimError, f"{owner}: {name} must have one number for each of the {groups} groups, got "
+                     f"{len(getattr(self, name))}", "a state saved from the same groups", **{name: getattr(self, name)})
+
     def set_momentum(self, group: Any, momentum: float) -> None:
         """Write the momentum where the optimizer of the group keeps it."""
         group[self.key] = (momentum, *group["betas"][1:]) if self.key == "betas" else momentum

@@ -59,6 +59,20 @@ class ReduceLROnPlateau(LRScheduler):
         if self.factor >= 1:
             check_range("ReduceLROnPlateau", {"factor": self.factor}, "factor", -math.inf, 1.0, below=True)
 
+    def check_progress(self) -> None:
+        super().check_progress()
+        for name in ("cooldown_counter", "num_bad_epochs"):
+            check_number(self, name)
+        if math.isnan(as_number("ReduceLROnPlateau", "best", self.best)):
+            fail(OptimError, "ReduceLROnPlateau: best must be a number, got nan: no metric would be better",
+                 "a state that was saved before the metric was NaN", best=self.best)
+        if len(self.min_lrs) not in (1, len(self.optimizer.param_groups)):
+            fail(OptimError, f"ReduceLROnPlateau: min_lrs must have a rate for each of the "
+                 f"{len(self.optimizer.param_groups)} groups, got {len(self.min_lrs)}", "min_lr=0.001",
+                 min_lrs=self.min_lrs)
+        for rate in self.min_lrs:
+            check_range("ReduceLROnPlateau", {"min_lr": rate}, "min_lr")
+
     @property
     def in_cooldown(self) -> bool:
         """Are steps left in which nothing is counted?"""

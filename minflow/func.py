@@ -19,6 +19,7 @@ from .core.functions.shape import stack
 from .core.grad import functional as _functional
 from .core.grad.modes import enable_grad
 from .core.messages.near import name_hints as _name_hints
+from .core.messages.wrong_arguments import own_entry as _own_entry
 from .core.tensor import Tensor
 from .core.where import fail
 
@@ -27,11 +28,14 @@ _depth: ContextVar[int] = ContextVar("depth", default=0)  # how many of these fu
 
 def _leaves(tree: Any) -> list:
     """What stands in a tree of tuples, lists and dicts, in order."""
-    if isinstance(tree, Mapping):
-        return [leaf for value in tree.values() for leaf in _leaves(value)]
-    if isinstance(tree, list | tuple):
-        return [leaf for value in tree for leaf in _leaves(value)]
-    return [tree]
+    try:
+        if isinstance(tree, Mapping):
+            return [leaf for value in tree.values() for leaf in _leaves(value)]
+        if isinstance(tree, list | tuple):
+            return [leaf for value in tree for leaf in _leaves(value)]
+        return [tree]
+    except RecursionError as error:
+        raise _own_entry("func", "an argument", tree) from error
 
 
 def _like(tree: Any, leaves: Any) -> Any:

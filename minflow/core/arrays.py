@@ -12,6 +12,7 @@ import numpy as np
 
 from .base.dtypes import BY_PYTHON, promote_types
 from .base.errors import DTypeError, MinflowError, OutOfRangeError, ShapeError
+from .messages.wrong_arguments import contains_itself, own_entry
 from .ops.shape import check_fits
 from .spec import DType, as_dtype, bfloat16, bool_, default_dtype, int64
 from .where import fail
@@ -34,6 +35,10 @@ def array_of(data, dtype: DType | None) -> np.ndarray:
     except ValueError as error:
         hint = "every row needs as many numbers as the others"
         fail(ShapeError, "tensor() of lists whose lengths differ", hint, reason=error)
+    except RecursionError:
+        if contains_itself(data):
+            raise own_entry("tensor()", "data", data) from None
+        raise
     kind = array.dtype.kind
     if kind not in "biufcO" or kind == "O" and not all(isinstance(x, int | float) for x in array.flat):
         hint = "numbers, bools, or nested lists of them"

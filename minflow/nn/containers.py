@@ -14,6 +14,7 @@ from ..core.base.errors import ModuleError, OutOfRangeError
 from ..core.tensor import Tensor
 from ..core.where import fail
 from .module import Module
+from .nesting import is_walked, walking
 from .parameter import Parameter
 
 
@@ -141,9 +142,10 @@ class Uncalled(Module):
 
     def rename(self, name: str) -> None:
         super().rename(name)
-        for key, module in self._modules.items():
-            if module is not None:
-                module.rename(f"{name}.{key}")
+        with walking("rename", self):
+            for key, module in self._modules.items():
+                if module is not None and not is_walked("rename", module):
+                    module.rename(f"{name}.{key}")
 
 
 class ModuleList(Uncalled, Indexed):

@@ -35,7 +35,7 @@ from .hooks import register_module_full_backward_hook as register_module_full_ba
 from .hooks import register_module_full_backward_pre_hook as register_module_full_backward_pre_hook
 from .loading import Writes, write
 from ..diagnosis.creation_site import ATTRIBUTE, CreationSite
-from .nesting import LEVELS, call_deeper, levels_below
+from .nesting import LEVELS, call_deeper, is_walked, levels_below, walking
 from .parameter import Buffer, Parameter
 from .state import EXTRA, Incompatible, checked, load_by_parts, load_own, loads_by_parts, state_of
 
@@ -416,18 +416,20 @@ class Module(Display):
     def apply(self, fn: Callable[[Module], None]) -> Module:
         """Call `fn` with every submodule, children first, then with this one."""
         stack: list[tuple[Module, bool]] = [(self, False)]
-        above: set[Module] = set()  # a module that lies inside itself is met once
-        while stack:
-            module, inside_done = stack.pop()
-            if inside_done:
-                above.discard(module)
-                fn(module)
-            elif module is not self and type(module).apply is not Module.apply:
-                module.apply(fn)
-            elif module not in above:
-                above.add(module)
-                stack.append((module, True))
-                stack += [(child, False) for child in reversed(list(module.children()))]
+        above: set[int] = set()  # a module that contains itself is met once
+        with walking("apply", self):
+            while stack:
+                module, inside_done = stack.pop()
+                if inside_done:
+                    above.discard(id(module))
+                    fn(module)
+                elif module is not self and type(module).apply is not Module.apply:
+                    if not is_walked("apply", module):
+                        module.apply(fn)
+                elif id(module) not in above:
+                    above.add(id(module))
+                    stack.append((module, True))
+                    stack += [(child, False) for child in reversed(list(module.children()))]
         return self
 
     def train(self, mode: bool = True) -> Module:
@@ -439,13 +441,19 @@ class Module(Display):
                 "model.train() before training, model.eval() before testing",
             )
         waiting: list[Module] = [self]  # a list and no recursion: modules may be nested deeper than Python's frames
-        while waiting:
-            module = waiting.pop()
-            if module is not self and type(module).train is not Module.train:
-                module.train(mode)  # one with a train of its own is asked, as a frozen BatchNorm has
-            else:
-                module.training = mode
-                waiting += module.children()
+        met: set[int] = set()  # a module that contains itself is met once
+        with walking("train", self):
+            while waiting:
+                module = waiting.pop()
+                if id(module) in met:
+                    continue
+                met.add(id(module))
+                if module is not self and type(module).train is not Module.train:
+                    if not is_walked("train", module):
+                        module.train(mode)  # one with a train of its own is asked, as a frozen BatchNorm has
+                else:
+                    module.training = mode
+                    waiting += module.children()
         return self
 
     def eval(self) -> Module:
@@ -712,13 +720,16 @@ class Module(Display):
 
     def __repr__(self) -> str:
         level, title = LEVEL.get(), clean(self._get_name())
+        if is_walked("repr", self):
+            return f"{title}(... itself)"
         if level >= LEVELS and (below := levels_below(self)):
             return f"{title}(... {below:,} more level{'s' * (below > 1)} inside)"
         extra = extra_text(self)
         lines = [clean(line) for line in extra.split("\n")] if extra else []
         token = LEVEL.set(level + 1)
         try:
-            rows = [f"({clean(name)}): {text}".replace("\n", "\n  ") for name, text in self.repr_rows()]
+            with walking("repr", self):
+                rows = [f"({clean(name)}): {text}".replace("\n", "\n  ") for name, text in self.repr_rows()]
         finally:
             LEVEL.reset(token)
         if not rows and len(lines) <= 1:

@@ -12,9 +12,11 @@ import platform
 import sys
 import threading
 from types import FrameType
+from contextvars import ContextVar
 from typing import Any
 
 from ..core.base.errors import NestingError, cut
+from ..core.base.interrupts import Restoring
 from ..core.base.locks import new_lock
 from ..core.ir import where_text
 from ..core.mode import MODE, using
@@ -99,6 +101,28 @@ def stack_size() -> int:
         except ImportError:  # Windows
             size = 2**20
     return min(size, 2**24)
+
+
+WALKED: ContextVar[frozenset] = ContextVar("walked", default=frozenset())  # (walk, id of module) of those that run
+
+
+class walking(Restoring):
+    """Within it a walk such as "train" goes through the modules inside this one. A class with a method of its own is
+    asked again for each part; one that contains itself would be asked without end."""
+
+    variable = WALKED
+
+    def __init__(self, walk: str, module: Any):
+        super().__init__()
+        self.key = walk, id(module)
+
+    def value(self) -> frozenset:
+        return WALKED.get() | {self.key}
+
+
+def is_walked(walk: str, module: Any) -> bool:
+    """True if this walk has come to the module, and is still inside it."""
+    return (walk, id(module)) in WALKED.get()
 
 
 def levels_below(module: Any) -> int:

@@ -21,6 +21,7 @@ from ..core.where import fail, here
 from ..diagnosis.suggest import similar
 from .hooks import must_be_none
 from .loading import Writes, write
+from .nesting import is_walked, walking
 from .parameter import Parameter
 
 SHOWN = 12  # how many entries of one kind an error lists
@@ -43,23 +44,31 @@ def state_of(module: Any, entries: dict, prefix: str, keep_vars: bool, plain: An
     itself."""
     stack: list[tuple[str, Any, Any]] = [(prefix, module, plain)]
     result = entries
-    while stack:
-        prefix, part, method = stack.pop()
-        if method is None:  # its children are there
-            returned = after_state(part, entries, prefix)
-            result = returned if part is module and returned is not None else result
-            continue
-        if method is not plain:  # of a class with a state_dict of its own
-            part.state_dict(destination=entries, prefix=prefix, keep_vars=keep_vars)
-            continue
-        if hasattr(entries, "_metadata"):
-            entries._metadata[prefix[:-1]] = {"version": part._version}
-        if part._hooks is not None:
-            part._hooks.each("state_before", part, prefix, keep_vars)
+    above: set[int] = set()  # a module that contains itself is saved once
+    with walking("state_dict", module):
+        while stack:
+            prefix, part, method = stack.pop()
+            if method is None:  # its children are there
+                above.discard(id(part))
+                if part._hooks is not None:
+                    returned = after_state(part, entries, prefix)
+                    result = returned if part is module and returned is not None else result
+                continue
+            if id(part) in above:
+                continue
+            if method is not plain:  # of a class with a state_dict of its own
+                if not is_walked("state_dict", part):
+                    part.state_dict(destination=entries, prefix=prefix, keep_vars=keep_vars)
+                continue
+            above.add(id(part))
+            if hasattr(entries, "_metadata"):
+                entries._metadata[prefix[:-1]] = {"version": part._version}
+            if part._hooks is not None:
+                part._hooks.each("state_before", part, prefix, keep_vars)
             stack.append((prefix, part, None))
-        part._save_to_state_dict(entries, prefix, keep_vars)
-        children = [(name, child) for name, child in part._modules.items() if child is not None]
-        stack += [(f"{prefix}{name}.", child, type(child).state_dict) for name, child in reversed(children)]
+            part._save_to_state_dict(entries, prefix, keep_vars)
+            children = [(name, child) for name, child in part._modules.items() if child is not None]
+            stack += [(f"{prefix}{name}.", child, type(child).state_dict) for name, child in reversed(children)]
     return result
 
 

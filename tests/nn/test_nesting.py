@@ -2,6 +2,7 @@
 reported."""
 
 import contextlib
+import copy
 import io
 import sys
 import threading
@@ -10,6 +11,7 @@ import pytest
 
 import minflow as flow
 from minflow import nn
+from minflow.core.base.errors import MinflowError
 
 DEEP = 2_000 if sys.version_info[:2] != (3, 12) or sys.version_info >= (3, 12, 3) else 150  # nesting.py says why
 X = flow.ones(1, 2)
@@ -201,3 +203,140 @@ def test_a_class_with_a_walk_of_its_own_is_asked():
     assert list(model.state_dict()) == ["0.weight", "0.bias", "1.inner.mine", "2.weight", "2.bias"]
     model.apply(met.append)
     assert met == [model[0], "mine", model[1], model[2], model]
+
+
+# ---- modules and lists that contain themselves -----------------------------------------------------------------------
+
+
+class OwnWalks(nn.Linear):
+    """Every walk that a class can answer for itself."""
+
+    def train(self, mode=True):
+        return super().train(mode)
+
+    def state_dict(self, *args, **options):
+        return super().state_dict(*args, **options)
+
+    def apply(self, fn):
+        return super().apply(fn)
+
+    def __repr__(self):
+        return super().__repr__()
+
+
+def itself():
+    module = nn.Linear(2, 2)
+    module.again = module
+    return module
+
+
+def through_a_child():
+    module = nn.Sequential(nn.Linear(2, 2))
+    module[0].parent = module
+    return module
+
+
+def in_several_ways():
+    module = nn.Linear(2, 2)
+    module.first = module.second = module
+    module.child = nn.Linear(2, 2)
+    module.child.parent = module.child.other = module
+    return module
+
+
+def of_classes_of_their_own():
+    module, child = OwnWalks(2, 2), OwnWalks(2, 2)
+    module.child, child.parent, module.again = child, module, module
+    return module
+
+
+@pytest.mark.parametrize("make", [itself, through_a_child, in_several_ways, of_classes_of_their_own])
+def test_a_module_that_contains_itself(make):
+    """PyTorch's train() and state_dict() end in a RecursionError. Here each walk meets the module once."""
+    module, x = make(), flow.ones(1, 2)
+    names = [name for name, _ in module.named_parameters()]
+    state = module.state_dict()
+    assert sorted(state) == sorted(names) and 2 <= len(names) <= 4
+    assert str(module.load_state_dict(state)) == "<All keys matched successfully>"
+    module.eval()
+    assert not any(part.training for part in module.modules())
+    module.train()
+    assert all(part.training for part in module.modules())
+    met = []
+    module.apply(met.append)
+    assert len(met) >= len({id(part) for part in met}) == len(list(module.modules()))
+    assert len(repr(module)) < 400 and "itself" in repr(module)
+    assert str(flow.summary(module, x)) and module._repr_mimebundle_()
+    module.double().float().requires_grad_(False).zero_grad()
+    assert list(copy.deepcopy(module).state_dict()) == list(state)
+    assert not [part for part in module.modules() if part.weight.requires_grad] if make is itself else True
+
+    class Net(nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.model = module
+
+        def build(self, x):
+            return self.model(x)
+
+    graph = Net()
+    assert (graph(x) == module(x)).all() and str(graph)
+
+
+def test_a_list_of_modules_that_contains_itself():
+    layers = nn.ModuleList([nn.Linear(2, 2)])
+    layers.append(layers)
+    assert list(layers.state_dict()) == ["0.weight", "0.bias"] and len(repr(layers)) < 200 and layers.eval() is layers
+
+
+LOOP = [1.0]
+LOOP.append(LOOP)
+LOOPS = {"a list": LOOP, "a dict": {"a": 1}, "a tuple": ([],)}
+LOOPS["a dict"]["again"] = LOOPS["a dict"]
+LOOPS["a tuple"][0].append(LOOPS["a tuple"])
+WALKS = {
+    "tensor": flow.tensor,
+    "as_tensor": flow.as_tensor,
+    "FloatTensor": flow.FloatTensor,
+    "tensor of two": lambda x: flow.tensor([x, x]),
+    "stack": flow.stack,
+    "cat": flow.cat,
+    "where": lambda x: flow.where(flow.ones(1) > 0, x, x),
+    "new_tensor": lambda x: flow.ones(1).new_tensor(x),
+    "x[0] = loop": lambda x: flow.ones(3).__setitem__(0, x),
+    "Parameter": nn.Parameter,
+    "default_collate": lambda x: flow.utils.data.default_collate([x]),
+    "DataLoader": lambda x: next(iter(flow.utils.data.DataLoader([x, x]))),
+    "func.grad": lambda x: flow.func.grad(lambda a: a)(x),
+    "summary": lambda x: flow.summary(nn.Linear(2, 2), x),
+    "save": lambda x: flow.save(x, "never-written"),
+    "a graph": lambda x: type("Net", (nn.Graph,), {"build": lambda self, a: a})()(x),
+    "SGD": lambda x: flow.optim.SGD(x, lr=0.1),
+    "load_state_dict": lambda x: nn.Linear(2, 2).load_state_dict(x),
+}
+
+
+@pytest.mark.parametrize("walk", WALKS)
+@pytest.mark.parametrize("kind", LOOPS)
+def test_a_structure_that_contains_itself(kind, walk, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(MinflowError) as caught:
+        WALKS[walk](LOOPS[kind])
+    assert not isinstance(caught.value, RecursionError) and caught.value.where and caught.value.hint
+
+
+def test_the_error_names_the_argument():
+    with pytest.raises(MinflowError, match=r"(?s)tensor\(\): data is a list that contains itself.*data  \[1.0, \["):
+        flow.tensor(LOOP)
+
+
+def test_an_attribute_of_a_graph_that_contains_itself():
+    class Net(nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.table = LOOP
+
+        def build(self, x):
+            return x + 1
+
+    assert Net()(flow.ones(1)).tolist() == [2.0]

@@ -41,7 +41,7 @@ OTHERS = {name: tuple(ours.split()) for name, ours in {
 }.items()}  # fmt: skip
 Kind = TypeVar("Kind", bound=type)
 NONE: Mapping[str, str] = {}
-EXPLAINED = (*RAW, MinflowError)
+EXPLAINED = (*RAW, MinflowError, RecursionError)
 LONGEST = 100  # letters of a name that is looked for
 SPACES: dict[str, Mapping[str, Any]] = {}  # "flow.optim" -> the names that are there
 AT_FIRST_USE: dict[str, Mapping[str, str]] = {}  # "minflow.optim" -> its names that are imported at their first use

@@ -83,6 +83,8 @@ def spoken(error: BaseException, function: Callable, args: Sequence, options: Ma
     raw = error.raw if isinstance(error, MinflowError) else error
     if raw is None:
         return error
+    if isinstance(raw, RecursionError):
+        return endless(name or function.__name__, function, args, options) or error
     if (method := special_method(raw)) is not None:
         result = unreadable(name or function.__name__, function, args, options, raw, method)
         if result is None:
@@ -170,8 +172,44 @@ def unreadable(name: str, function: Callable, args: Sequence, options: Mapping[s
     return DTypeError(what, values=values, where=here(), hint=call)
 
 
+def endless(name: str, function: Callable, args: Sequence, options: Mapping[str, Any]) -> MinflowError | None:
+    """The four-part error for a list or dict that contains itself, which no walk through it ends; None if there is
+    none among the arguments."""
+    signature, _ = call_of(name, function)
+    try:
+        arguments = signature.bind(*args, **options).arguments
+    except TypeError:
+        return None
+    return next((own_entry(name, key, x) for key, x in arguments.items() if contains_itself(x)), None)
+
+
+def own_entry(name: str, argument: str, value: Any) -> MinflowError:
+    return DTypeError(f"{name}: {argument} is a {type(value).__name__} that contains itself", where=here(),
+                      values={argument: describe(value)}, hint="leave out the entry that leads back")
+
+
+def contains_itself(x: Any) -> bool:
+    """True if a walk through nested lists, tuples and dicts comes back to one that it is inside."""
+    stack, inside = [(x, False)], set()
+    seen: set[int] = set()
+    while stack:
+        part, left = stack.pop()
+        if left:
+            inside.discard(id(part))
+        elif id(part) in inside:
+            return True
+        elif type(part) in (list, tuple, dict) and id(part) not in seen:
+            seen.add(id(part))
+            inside.add(id(part))
+            stack.append((part, True))
+            stack += [(entry, False) for entry in (part.values() if type(part) is dict else part)]
+    return False
+
+
 def unreadable_or(error: Exception, call: str, /, **values: Any) -> Exception:
     """The four-part error for an object whose special method raised while an operator looked at it, else the error."""
+    if isinstance(error, RecursionError) and (name := next((k for k, x in values.items() if contains_itself(x)), "")):
+        return own_entry(call, name, values[name])
     if isinstance(error, MinflowError) or (method := special_method(error)) not in LOOKED_AT:
         return error
     what = f"{call}: an operand cannot be read, its {method} raised {type(error).__name__}: {shown(error, str)}"

@@ -91,14 +91,14 @@ class Fingerprint:
                 self.alive.append((tensor, tensor.array))
         self.key = tuple(self.entries.items())
 
-    def count(self, value: Any) -> None:
-        """Count the storages of the tensors in a value, also in containers."""
+    def count(self, value: Any, inside: tuple = ()) -> None:
+        """Count the storages of the tensors in a value, also in containers. inside: those around it."""
         if isinstance(value, Tensor):
             if value.array is not None:
                 self.users[id(owner_of(value.array))] += 1
-        elif isinstance(value, BOXES) and len(value) <= ENTRIES:
+        elif isinstance(value, BOXES) and len(value) <= ENTRIES and not any(value is box for box in inside):
             for x in value.values() if isinstance(value, dict) else value:
-                self.count(x)
+                self.count(x, (*inside, value))
 
     def moved(self) -> bool:
         """Does a container hold something else now, or a variable name another tensor?"""

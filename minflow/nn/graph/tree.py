@@ -6,7 +6,10 @@ import ast
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from ...core.base.errors import GraphError
+from ...core.messages.wrong_arguments import contains_itself
 from ...core.tensor import Tensor
+from ...core.where import describe, here
 
 Shape = Any  # what is left of a structure without its tensors: hashable, equal for equal structures
 
@@ -21,16 +24,26 @@ class Leaf:
 def flatten(x: Any, refuse: Callable[[str, Any], Any], path: str = "") -> tuple[Shape, list[Tensor]]:
     """(structure, tensors in order). Leaves are tensors and None; for any other, `refuse(path, leaf)` raises or gives a
     Leaf."""
+    try:
+        return flat(x, refuse, path)
+    except RecursionError as error:
+        if not contains_itself(x):
+            raise
+        raise GraphError("a list or dict contains itself, and a graph takes trees of tensors", where=here(),
+                         values={"value": describe(x)}, hint="leave out the entry that leads back") from error
+
+
+def flat(x: Any, refuse: Callable[[str, Any], Any], path: str = "") -> tuple[Shape, list[Tensor]]:
     if isinstance(x, Tensor):
         return "tensor", [x]
     if x is None:
         return None, []
     if isinstance(x, dict):
         keys, values = list(x), list(x.values())
-        parts = [flatten(value, refuse, f"{path}[{key!r}]") for key, value in zip(keys, values)]
+        parts = [flat(value, refuse, f"{path}[{key!r}]") for key, value in zip(keys, values)]
         return (type(x), tuple(keys), tuple([p[0] for p in parts])), [t for p in parts for t in p[1]]
     if isinstance(x, list | tuple):
-        parts = [flatten(value, refuse, f"{path}[{i}]" if path else str(i)) for i, value in enumerate(x)]
+        parts = [flat(value, refuse, f"{path}[{i}]" if path else str(i)) for i, value in enumerate(x)]
         return (type(x), None, tuple([p[0] for p in parts])), [t for p in parts for t in p[1]]
     return refuse(path, x), []
 
@@ -54,13 +67,15 @@ def fill(shape: Shape, tensors) -> Any:
     return kind(*values) if hasattr(kind, "_fields") else kind(values)
 
 
-def leaves(x: Any, path: tuple = ()) -> list[tuple[tuple, Any]]:
-    """(path of keys and positions, leaf) of everything in a structure, in order."""
-    if isinstance(x, dict):
-        return [leaf for key, value in x.items() for leaf in leaves(value, (*path, key))]
-    if isinstance(x, list | tuple):
-        return [leaf for i, value in enumerate(x) for leaf in leaves(value, (*path, i))]
-    return [(path, x)]
+def leaves(x: Any, path: tuple = (), inside: tuple = ()) -> list[tuple[tuple, Any]]:
+    """(path of keys and positions, leaf) of everything in a structure, in order. inside: the containers around x, which
+    it may contain again."""
+    if not isinstance(x, dict | list | tuple):
+        return [(path, x)]
+    if any(x is container for container in inside):
+        return []
+    entries = x.items() if isinstance(x, dict) else enumerate(x)
+    return [leaf for key, value in entries for leaf in leaves(value, (*path, key), (*inside, x))]
 
 
 def keys_of(path: Any) -> tuple:

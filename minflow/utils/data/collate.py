@@ -11,7 +11,9 @@ import numpy as np
 from ...core import functions as F
 from ...core.functions.creation import as_tensor, from_numpy
 from ...core.base.errors import DTypeError, LoaderError, MinflowError, ShapeError
+from ...core.messages.wrong_arguments import contains_itself
 from ...core.tensor import Tensor
+from ...core.where import describe, here
 
 
 def default_collate(samples: Sequence) -> Any:
@@ -27,7 +29,14 @@ def default_collate(samples: Sequence) -> Any:
             "default_collate: there is no sample to make a batch of",
             hint="a batch_sampler gives lists that are not empty",
         )
-    return collate(samples, "sample")
+    try:
+        return collate(samples, "sample")
+    except RecursionError as error:
+        if not contains_itself(list(samples)):
+            raise
+        what = "default_collate: a sample is a list or dict that contains itself, of which no batch can be made"
+        raise LoaderError(what, values={"sample": describe(samples[0])}, where=here(),
+                          hint="leave out the entry that leads back") from error
 
 
 def collate(samples: Sequence, path: str) -> Any:

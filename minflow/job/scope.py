@@ -6,8 +6,7 @@ without CUDA. Read next: `config.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any
 
@@ -108,13 +107,17 @@ def namespace(name: str) -> AbstractContextManager[None]:
     return named(name)
 
 
-@contextmanager
-def named(name: str) -> Iterator[None]:
-    token = NAMES.set((*NAMES.get(), name))
-    try:
-        yield
-    finally:
-        NAMES.reset(token)
+class named(Restoring):
+    """Within it the names of layers and variables start with `name-`."""
+
+    variable = NAMES
+
+    def __init__(self, name: str):
+        super().__init__()
+        self.name = name
+
+    def value(self) -> tuple[str, ...]:
+        return *NAMES.get(), self.name
 
 
 def full_name(name: str) -> str:

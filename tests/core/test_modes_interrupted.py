@@ -14,14 +14,17 @@ from minflow.core import autograd as engine, mode as modes
 from minflow.core.backend import silence
 from minflow.core.functions import arguments
 from minflow.core.grad import modes as grad_modes
+from minflow.core.random import SAMPLE
 from minflow.job import scope as job_scope
 from minflow.job.legacy import op_name
 from minflow.nn import module as modules
 from minflow.optim import optimizer as optimizers
+from minflow.utils.data import fetch
 from tests.interrupting import Interrupting
 
 FILES = {part.__file__ for part in (
-    amp, func, executor, engine, modes, silence, arguments, grad_modes, job_scope, op_name, modules, optimizers)}
+    amp, func, executor, engine, modes, silence, arguments, grad_modes, job_scope, op_name, modules, optimizers,
+    fetch)}
 FILES.add(str(Path(__file__)))
 INTERRUPTS = str(Path(modes.__file__).parent / "base" / "interrupts.py")
 
@@ -68,6 +71,8 @@ CALLS = {
     "silent": around(silence.Silent),
     "collector_waiting": around(executor.collector_waiting),
     "placement": around(lambda: job_scope.Place("cpu", "0:0")),
+    "namespace": around(lambda: job_scope.named("inside")),
+    "the numbers of a sample": around(lambda: fetch.drawing_from(1, 2)),
     "view": around(lambda: job_scope.View("mirrored")),
     "a decorated function": decorated,
     "func.grad": lambda: func.grad(lambda x: (x * x).sum())(flow.ones(2)),
@@ -82,7 +87,7 @@ RESTORING = {"MODE.set(mode)", "MODE.set(before)", "set_errors(before)"}
 
 def state():
     return (modes.MODE.get(), np.geterr(), gc.isenabled(), job_scope.PLACES.get(), job_scope.VIEW.get(),
-            func._depth.get())
+            func._depth.get(), job_scope.NAMES.get(), SAMPLE.get())
 
 
 @pytest.mark.parametrize("name", CALLS)

@@ -10,11 +10,11 @@ import copy
 import itertools
 import operator
 from collections.abc import Callable, Sequence
-from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from ...core.base.errors import LoaderError, MinflowError
+from ...core.base.interrupts import Restoring
 from ...core.random import SAMPLE, derive_key
 from ...core.where import here
 from .collate import default_collate
@@ -49,14 +49,17 @@ def get_worker_info() -> WorkerInfo | None:
     return WORKER.get()
 
 
-@contextmanager
-def drawing_from(*words: object):
+class drawing_from(Restoring):
     """Random numbers inside the block come from these words alone."""
-    token = SAMPLE.set(SampleGenerator(*words))
-    try:
-        yield
-    finally:
-        SAMPLE.reset(token)
+
+    variable = SAMPLE
+
+    def __init__(self, *words: object):
+        super().__init__()
+        self.words = words
+
+    def value(self) -> SampleGenerator:
+        return SampleGenerator(*self.words)
 
 
 class Recipe:

@@ -319,6 +319,8 @@ def choosing(function: Callable, spoken: str, module: str) -> Callable:
                 if not isinstance(error, EXPLAINED) and special_method(error) is None:
                     raise
                 words = in_our_words(spoken, args, kwargs, error)
+                if words is not None and not takes(function, *words):  # with a keyword of the other meaning
+                    words = None
                 other = other_meaning(spoken, args, kwargs) if kwargs and words is None else None
                 if words is not None:
                     other, (args, kwargs) = calling, words
@@ -333,6 +335,15 @@ def choosing(function: Callable, spoken: str, module: str) -> Callable:
         return other(*args, **kwargs)
 
     return named(calling, spoken, module)
+
+
+def takes(function: Callable, args: tuple, kwargs: Mapping[str, Any]) -> bool:
+    """True if these arguments fit the signature."""
+    try:
+        inspect.signature(function).bind(*args, **kwargs)
+    except TypeError:
+        return False
+    return True
 
 
 def ours(function: Any) -> bool:

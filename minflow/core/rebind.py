@@ -258,7 +258,7 @@ def in_place(op: Op, target, *others, **attrs):
                 f"{op.name}_: the result has shape {specs[0].shape}, the tensor written has {target.spec.shape}",
                 hint="a write in place cannot make a tensor larger: use the form without the underscore",
             ), op, inputs)
-    shares = [x is target or hasattr(x, "spec") and share_storage(x, target) for x in inputs]
+    shares = [x is target or hasattr(x, "spec") and x.cell is not None and share_storage(x, target) for x in inputs]
     alias = target.alias
     if (not mode.writes_at_once() or wanted or any(shares[1:]) or specs[0] is not target.spec
             or not target.array.flags.writeable

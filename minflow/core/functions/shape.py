@@ -62,8 +62,9 @@ def as_sizes(shape: tuple):
 
 
 @two_meanings
-def reshape(input, *shape):
+def reshape(input, *sizes, shape=None):
     """The same elements in another shape, one size may be -1; a view where the strides allow one, else a copy."""
+    shape = sizes if shape is None else (*sizes, shape)
     try:
         if len(shape) == 1 and type(shape[0]) is not int and several(shape[0]):
             shape = shape[0]

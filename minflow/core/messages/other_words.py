@@ -13,7 +13,6 @@ from typing import Any
 # The function as it is spoken of -> "their name=ours"; "name=@" is given by its place; "name=" is accepted and says
 # nothing new here, "name=:value" only with this value.
 WORDS = {
-    "flow.reshape": "shape=@",
     "flow.permute flow.flip flow.tile Tensor.flip Tensor.tile": "dims=@",
     "Tensor.expand": "size=@ implicit=",
     "Tensor.new_zeros Tensor.new_ones Tensor.new_empty Tensor.resize_ Tensor.sum_to_size": "size=@",

@@ -37,7 +37,7 @@ def row(name: str, legacy: str, keywords: str, meaning: str) -> Row:
 
 ROWS = (
     # shapes
-    row("reshape", "arrays.reshape", "x shape",
+    row("reshape", "arrays.reshape", "x",
         "takes the sizes as one list; the modern one also takes them one by one"),
     row("flatten", "arrays.flatten", "", "is the modern one, and takes a name"),
     row("transpose", "arrays.transpose", "a perm conjugate batch_axis_non_change",

@@ -101,7 +101,7 @@ NARROW = {  # op -> a call of it; ONNX has its op for wider integers alone
     "sort": lambda x: list(x.sort(1)),
     "neg": lambda x: -x,
     "bitwise_left_shift": lambda x: x << 2,
-    "take": lambda x: flow.arange(9.0)[x],
+    "take": lambda x: flow.arange(9.0)[x.int() if x.dtype is flow.uint8 else x],  # uint8 would be a mask
 }
 
 

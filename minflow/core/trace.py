@@ -240,7 +240,7 @@ class Trace(Mode):
         return self.symbol(None, value.spec, value, bool(slot < 0 or node.needs >> slot & 1))
 
     def current(self, value: Value) -> Value:
-        """What a saved value is after writes through `.data`, which eager's tape does not see."""
+        """The Value that writes through `.data`, which eager's tape does not see, put in the place of a saved one."""
         while value in self.untracked:
             value = self.untracked[value]
         node = value.node

@@ -154,7 +154,7 @@ def test_a_tensor_in_a_list_stands_for_its_one_number(make):
     assert make([[1, 2], flow.tensor([3, 4])]).tolist() == [[1, 2], [3, 4]]
     with pytest.raises(ShapeError, match=r"shape \(2,\), where one element would fit[\s\S]*flow.stack"):
         make([flow.ones(2), flow.ones(2)])
-    with pytest.raises(ShapeError, match=r"shape \(2, 2\), where 1 axes would fit"):
+    with pytest.raises(ShapeError, match=r"shape \(2, 2\), where one axis would fit"):
         make([[1, 2], flow.ones(2, 2)])
 
 

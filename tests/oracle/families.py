@@ -169,7 +169,7 @@ __setitem__(0, None)
 
 
 def dtypes() -> Iterator[Program]:
-    """What is written into a tensor of another dtype: cut off, converted, or refused."""
+    """Numbers and tensors of other dtypes, written in place: cut off, converted, or refused."""
     for dtype, numbers in TARGETS.items():
         target = f"y = L.tensor({numbers}, dtype=L.{dtype})"
         for name, call in WRITES.items():

@@ -35,7 +35,7 @@ def right_gradients(program: list[str], ours: Outcome, unwritten: Outcome) -> bo
 
 
 def unexpected(cases: list[dict]) -> list:
-    """What minflow does otherwise than PyTorch, and should not."""
+    """Differences from PyTorch that no row of docs/differences.md explains."""
     found, unwritten = [], None
     for case in cases:
         ours = limited(minflow, case["p"])

@@ -42,8 +42,8 @@ def to(x, dtype: DType):
 
 
 def kept(op: str, x, dtype: DType, /, **values):
-    """x, a tensor or a number, for a write into this dtype, or the DTypeError of a kind (bool < integer < floating <
-    complex) that it cannot hold: nothing is cut off in silence."""
+    """Convert x, a tensor or a number, for a write into this dtype. Refuses a higher kind (bool < integer < floating <
+    complex), so that nothing is cut off in silence."""
     own = x.spec.dtype if is_tensor(x) else as_dtype(type(x))
     if own.rank > dtype.rank:
         fail(DTypeError, f"{op}: {own.name} is written into {dtype.name}, which cannot hold it",
@@ -52,7 +52,7 @@ def kept(op: str, x, dtype: DType, /, **values):
 
 
 def one_number(op: str, x, dtype: DType, /, **values):
-    """What is filled in, a number or a tensor of one, as this dtype holds it."""
+    """Convert the value of a fill, a number or a tensor of one, to this dtype: of a float the whole part."""
     if isinstance(x, np.generic):
         x = x.item()
     if x.__class__ not in NUMBERS and not is_tensor(x):

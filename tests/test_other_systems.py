@@ -29,12 +29,12 @@ def ask(pid, number, kill=os.kill):
     assert number, "signal 0 is Ctrl-C on Windows"
     kill(pid, number)
 
-class System:  # for the starting of processes, which has to be that of the system that there is
+class System:  # to start processes and to find libraries, which has to be done as this system does it
     platform = sys.platform
     __getattr__ = lambda self, name: getattr(sys, name)
     __setattr__ = lambda self, name, value: setattr(sys, name, value)
 
-multiprocessing.spawn.sys = System()
+multiprocessing.spawn.sys = threadpoolctl.sys = System()
 
 OURS = ["fork", "register_at_fork", "sched_getaffinity", "memfd_create", "MFD_CLOEXEC"]
 WINDOWS = OURS + ["fchown", "chown", "uname", "getuid", "geteuid", "O_NONBLOCK", "mkfifo", "getpgid", "killpg"]

@@ -46,7 +46,8 @@ file (weights left out, training mode) is refused by its name.
 - `dynamic={{"x": {{0: "batch"}}}}` leaves an axis open; sizes that follow from it are computed in the file.
 - What has no form in ONNX is refused before anything is written: all ops together, each with its line.
 - The file passes `onnx.checker`, and onnxruntime differs by at most 1e-5 of the largest value of an output. It lacks
-  some operations in float64: `model.float()` first.
+  some operations in float64: `model.float()` first. Before version 1.29 it averages the windows at the edge wrongly if
+  `ceil_mode=True`.
 - `minflow onnx FOLDER model.onnx` does the same on the [command line](commands.md), for a graph that `flow.save` wrote.
 
 `flow.onnx.show("model.onnx")` draws any ONNX file, whoever wrote it (PyTorch, TensorFlow, the converters of

@@ -10,6 +10,8 @@ import threading
 import time
 import weakref
 
+from minflow.core.base.locks import new_lock
+
 PERIOD = 0.1  # seconds between two updates: more are not seen, and the notebook server allows 1 MB a second
 LONGEST = 3.0  # seconds between two updates, also where one was expensive, as by a collection of garbage
 TRIES = 3  # updates that fail one after the other, until it is shown no more
@@ -94,7 +96,7 @@ class Ending:
     """What ends is ended once. over: it has ended, its picture is there."""
 
     def __init__(self) -> None:
-        self.lock, self.by, self.over = threading.Lock(), 0, threading.Event()
+        self.lock, self.by, self.over = new_lock(), 0, threading.Event()
 
     def first(self, pump: Pump | None) -> bool:
         """True for the first caller; a later one waits until the first is ready: then the program may end."""

@@ -17,6 +17,7 @@ from contextlib import ExitStack, suppress
 
 from minflow.core.base import events
 from minflow.core.base.errors import MinflowError
+from minflow.core.base.locks import new_lock
 from minflow.job.function import Job
 from minflow.job.run import Run
 from minflow.nn.graph import Graph
@@ -129,7 +130,7 @@ class Sources:
 
     def __init__(self, curve: LossCurve, sources: list):
         self.curve, self.sources, self.listening, self.began = curve, sources, None, False
-        self.lock = threading.Lock()  # the loop's thread and the pump may both end it
+        self.lock = new_lock()  # the loop's thread and the pump may both end it
         self.polled = [source for source in sources if isinstance(source, RunSource)]
         self.feeds: list[Feed] = []
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from minflow.core.base.locks import new_lock
 from minflow.core.files.atomic import write
 from minflow.core.where import here
 from minflow.diagnosis import notebook
@@ -91,7 +92,7 @@ class LossCurve:
         self._series: dict[str, Series] = {}
         self._feeds: list[Feed] = []  # what fast loops fill, and the pump empties
         # guards the series; held while the front end starts, not while it shows something
-        self._lock = threading.RLock()
+        self._lock = new_lock(threading.RLock)
         self._front = None
         self._pump: Pump | None = None
         self._place = previous_run.Place([], 0, [])

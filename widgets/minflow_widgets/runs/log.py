@@ -16,13 +16,13 @@ import os
 import re
 import sys
 import tempfile
-import threading
 from datetime import datetime
 from pathlib import Path
 from weakref import WeakSet
 
 import numpy as np
 
+from minflow.core.base.locks import new_lock
 from minflow.core.files.atomic import write
 from minflow.core.base.errors import MinflowError
 from minflow.core.where import caller, here, warn_at
@@ -44,7 +44,7 @@ class RunLog:
     def __init__(self, folder: str | os.PathLike):
         self.folder = Path(folder).expanduser()
         self.files: dict[str, RunFile] = {}
-        self.lock = threading.Lock()  # the pump and the end of a block may both write
+        self.lock = new_lock()  # the pump and the end of a block may both write
         self.problem, self.at = "", (caller(2), here())
         try:
             self.folder.mkdir(parents=True, exist_ok=True)

@@ -6,6 +6,7 @@ import threading
 
 import numpy as np
 
+from minflow.core.base.locks import new_lock
 from minflow.job.queue.events import JobStepped
 from minflow.job.function import Job
 from minflow.job.run import Run
@@ -100,7 +101,7 @@ class RunSource(JobSource):
 
     def __init__(self, run: Run):
         super().__init__(run.job)
-        self.run, self.seen, self.epochs, self.rates, self.taking = run, 0, 1, {}, threading.Lock()
+        self.run, self.seen, self.epochs, self.rates, self.taking = run, 0, 1, {}, new_lock()
         self.passes = False  # it knows its epochs
 
     def stepped(self, event) -> None:

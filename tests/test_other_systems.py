@@ -24,6 +24,7 @@ import multiprocessing.synchronize, os, random, secrets, signal, subprocess, sys
 import numpy, scipy.special, threadpoolctl
 
 sysconfig.get_config_vars()
+threadpoolctl.threadpool_info()  # it keeps the C library, which old versions find by os.uname
 
 def ask(pid, number, kill=os.kill):
     assert number, "signal 0 is Ctrl-C on Windows"

@@ -20,10 +20,21 @@ from .ir import NUMBERS, Cell, Node, Value, new_value, where_text
 from .mode import DEFAULT, Mode
 from .op import Op
 from .ops.shape import converted, reshape, view_write
-from .rebind import Alias, before_write, bump, carry, cell_of, make_view, new_alias, refresh, write
+from .rebind import (
+    Alias,
+    before_write,
+    bump,
+    carry,
+    cell_of,
+    make_view,
+    new_alias,
+    refresh,
+    refuse_outdated_view,
+    write,
+)
 from .spec import spec_of
 from .tensor import Tensor, blank, new_tensor
-from .where import caller, fail
+from .where import caller
 
 
 REAL = NUMBERS - {complex}  # beside them a tensor keeps its dtype
@@ -291,8 +302,7 @@ class Eager(Mode):
     def follow(self, twin) -> None:
         """A tensor apart: its numbers are those of the storage, and so up to date."""
         if self.grad and twin.alias.base.value is not twin.alias.bound:
-            fail(GradError, "a view made under no_grad is used, and its base was written where gradients are recorded",
-                 "make the view outside no_grad, or detach() it", base=twin)
+            refuse_outdated_view(twin)
 
     def renew(self, tensor, fresh) -> None:
         """A view takes its Value again."""

@@ -7,7 +7,7 @@ While tracing the same rebinding gives plain SSA. Eager also writes the storage,
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -175,6 +175,11 @@ def phantom(tensor) -> np.ndarray:
 def is_contiguous(tensor) -> bool:
     """Are the elements in C order without gaps?"""
     return tensor.alias is None or phantom(tensor).flags.c_contiguous
+
+
+def refuse_outdated_view(view) -> NoReturn:
+    fail(GradError, "a view made under no_grad is used, and its base was written where gradients are recorded",
+         "make the view outside no_grad, or detach() it", base=view)
 
 
 def repeated_axes(tensor) -> list[int]:

@@ -22,7 +22,7 @@ from .ir import CONSTANT, INPUT, NUMBERS, STATE, Graph, Node, Source, Value, out
 from .mode import MODE, Mode, using
 from .op import Op
 from .ops.shape import clone, converted, derive, detach, unrecorded, view_write
-from .rebind import Alias, carry, cell_of, contiguous, make_view, refresh, write
+from .rebind import Alias, carry, cell_of, contiguous, make_view, refresh, refuse_outdated_view, write
 from .spec import Spec, spec_of
 from .tensor import Tensor
 from .where import caller, describe, fail, here, warn
@@ -289,6 +289,8 @@ class Trace(Mode):
         was."""
         storage = twin.alias.base
         if storage.value is not twin.alias.bound:
+            if twin.alias.path is None and self.grad and storage.needs:
+                refuse_outdated_view(twin)
             twin.alias = twin.alias._replace(bound=storage.value)
             self.rebind(twin, self.numbers_of(storage), False)
 
@@ -311,14 +313,25 @@ class Trace(Mode):
 
     def write(self, target, root, path, new) -> None:
         """Rebind the root, and the storage that it looks into with a history of its own."""
+        storage = root.alias.base if root.alias is not None else root
+        before, unseen = storage.value, root.cell is not None and root.cell.storage is not None
         self.rebind(root, self.run(view_write, (root, new), {"path": path}) if path else contiguous(new), self.grad)
-        if root.alias is not None:
-            storage = root.alias.base
-            before = storage.value
+        if storage is not root:
             self.rebind(storage, self.numbers_of(root), False)
-            if root.cell.storage is not None:
-                self.untracked[before] = storage.value
             root.alias = root.alias._replace(bound=storage.value)
+        if unseen:
+            self.untracked[before] = storage.value
+        else:
+            self.forget_untracked(before)
+
+    def forget_untracked(self, value: Value) -> None:
+        """A write that eager's tape sees replaced `value`: eager refuses a backward that saved it or one before it, and
+        a graph gives the gradient of the saved numbers."""
+        replaced = {value}
+        while before := {saved for saved, now in self.untracked.items() if now in replaced}:
+            replaced |= before
+            for saved in before:
+                del self.untracked[saved]
 
     def rebind(self, root: Tensor, changed: Tensor, recorded: bool) -> None:
         """Give `root` the Value `changed`. Only rebinding a State is an update of the graph."""

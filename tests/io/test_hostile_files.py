@@ -19,6 +19,7 @@ import pytest
 import minflow as flow
 from minflow.core import memory
 from minflow.core.base.errors import CheckpointError, DataError
+from minflow.core.files.temporary import host
 from minflow.data import files as data_files
 from minflow.data.download import fetch
 from minflow.data.files import CIFAR_RECORD, read_cifar10, read_idx, read_npz
@@ -272,7 +273,7 @@ def test_words_of_load_mnist(words, text, tmp_path, monkeypatch):
 
 def test_a_pipe_where_a_download_goes_on(tmp_path):
     os.mkfifo(tmp_path / "x.part")
-    (tmp_path / "x.999999999.part").write_bytes(b"left by a process that ended")
+    (tmp_path / f"x.{host()}.999999999.part").write_bytes(b"left by a process that ended")
     with pytest.raises(DataError, match="a pipe"):
         fetch([], tmp_path / "x", None, 10)
     os.unlink(tmp_path / "x.part")

@@ -56,6 +56,6 @@ def no_gradient(out, verb: str) -> GradError:
         created = f" made at {where_text(cut.created)}" if cut.created else ""
         values["cut" if same else "last read"] = f"{cut.reader}() at {where_text(cut.where)} of {cut.spec}{created}"
         if same:
-            hint = f"compute with the tensor itself: the result of {cut.reader}() has no tape"
+            hint = f"compute with the tensor itself: the result of {cut.reader}() has no tape; {hint}"
     return GradError(f"{verb}: this tensor was not computed from anything that requires grad", values=values,
                      where=f"at {where_text(caller(4))}", hint=hint)

@@ -6,6 +6,7 @@ Read next: `distance.py`, the distances and the cosine.
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Real
 from typing import Any
 
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError

@@ -6,16 +6,18 @@ something else: they look at the class. Read next: `build.py`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from ..core.base.errors import JobError, clean
 from ..core.functions import eq, ge, gt, le, lt, ne
-from ..core.ir import Source
+from ..core.ir import Node, Source
 from ..core.methods.operators import comparable
-from ..core.spec import int8
+from ..core.ops.shape import cast
+from ..core.spec import bool_, int8
 from ..core.tensor import Tensor
 from ..core.where import here
-from .current import current
+from .current import current, in_module
 
 INSTEAD = {
     "bool": (
@@ -23,6 +25,21 @@ INSTEAD = {
     ),
     "numpy": "return it from the job; flow.watch(blob, handler) shows its numbers at every step",
 }
+
+
+def integers(truth: Tensor) -> Tensor:
+    """The result of a comparison: int8 in the job function itself, bool in a module that it calls."""
+    return truth if in_module() else truth.to(int8)
+
+
+def masks(index: Any) -> Any:
+    """An index with the bools of its comparisons: as int8 they would be positions."""
+    if isinstance(index, tuple):
+        return tuple([masks(x) for x in index])
+    node = index.value.node if isinstance(index, Blob) and index.spec.dtype is int8 else None
+    if isinstance(node, Node) and node.op is cast and node.inputs[0].spec.dtype is bool_:
+        return Blob(None, node.inputs[0].spec, node.inputs[0], False)
+    return index
 
 
 class Blob(Tensor):
@@ -55,29 +72,30 @@ class Blob(Tensor):
 
     # comparisons of that generation give int8: it had no bool
     def __eq__(self, other):
-        return eq(self, other).to(int8) if comparable(other) else NotImplemented  # x == None is False
+        return integers(eq(self, other)) if comparable(other) else NotImplemented  # x == None is False
 
     def __ne__(self, other):
-        return ne(self, other).to(int8) if comparable(other) else NotImplemented
+        return integers(ne(self, other)) if comparable(other) else NotImplemented
 
     def __lt__(self, other):
-        return lt(self, other).to(int8)
+        return integers(lt(self, other))
 
     def __le__(self, other):
-        return le(self, other).to(int8)
+        return integers(le(self, other))
 
     def __gt__(self, other):
-        return gt(self, other).to(int8)
+        return integers(gt(self, other))
 
     def __ge__(self, other):
-        return ge(self, other).to(int8)
+        return integers(ge(self, other))
 
     __hash__ = Tensor.__hash__
 
-    # `x += y` gives its name to a new Blob: those of that generation were never written, so another name keeps the old
-    # one
-    __iadd__, __isub__, __imul__, __itruediv__ = Tensor.__add__, Tensor.__sub__, Tensor.__mul__, Tensor.__truediv__
-    __ifloordiv__, __imod__, __ipow__ = Tensor.__floordiv__, Tensor.__mod__, Tensor.__pow__
+    def __getitem__(self, index):
+        return Tensor.__getitem__(self, masks(index))
+
+    def __setitem__(self, index, value):
+        Tensor.__setitem__(self, masks(index), value)
 
     def numbers(self, verb: str) -> NoReturn:
         build = current()
@@ -97,3 +115,14 @@ class Blob(Tensor):
         )
 
     __str__ = __repr__
+
+
+# `x += y` gives its name to a new Blob in a job function, where Blobs were never written and another name keeps the old
+# one. In a module that it calls it writes, as in eager.
+def assigned(sign: str) -> Callable:
+    plain, written = getattr(Tensor, f"__{sign}__"), getattr(Tensor, f"__i{sign}__")
+    return lambda self, other: (written if in_module() else plain)(self, other)
+
+
+for sign in "add sub mul truediv floordiv mod pow".split():
+    setattr(Blob, f"__i{sign}__", assigned(sign))

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..core.base.errors import JobError
 from ..core.base.two_meanings import BUILDING
+from ..core.mode import MODE
 from ..core.where import here
 
 current = BUILDING.get  # its JobBuild; None outside a job function
@@ -22,3 +23,9 @@ def building(what: str) -> Any:
         hint = "call it in a function under @flow.global_function(); for eager code there is flow.nn"
         raise JobError(f"{what} works only inside a job function", where=here(), hint=hint)
     return build
+
+
+def in_module() -> bool:
+    """True if the forward of an nn.Module runs. There all names and operators mean the same as in eager, also while a
+    job function that calls the module is built."""
+    return MODE.get().entered is not None

@@ -145,3 +145,61 @@ def test_a_list_that_the_function_writes_is_no_reason_to_build_again():
     for i in range(8):
         written_job([np.ones((2 + i % 2, 4), "f")])
     assert len(built) <= 4  # two shapes; each once more while it is not known who writes
+
+
+def compared(x):
+    return ((x > 3) + (x > 5)).float() + (~(x < 2)).float() + (x == 4)
+
+
+def masked(x):
+    y = x * 2
+    y[y < 6] = 0.5
+    return y
+
+
+def written(x):
+    y = x * 2
+    z = y
+    z += 1
+    z[0] *= 3
+    return y
+
+
+def named(x):
+    values, order = flow.sort(-x, dim=-1)
+    return values + flow.argmax(x, dim=-1, keepdim=True) + order + flow.transpose(x, 0, 1).sum()
+
+
+def looked_up(x):
+    return flow.gather(x, 1, flow.tensor([[0, 1], [2, 3]])).sum() + x
+
+
+def loss_in_forward(x):
+    return nn.MSELoss()(x, x * 2) + nn.functional.mse_loss(x, x * 3) + x
+
+
+@pytest.mark.parametrize("forward", [compared, masked, written, named, looked_up, loss_in_forward])
+def test_names_and_operators_in_a_module_mean_the_same_in_a_job(forward):
+    model = type("Model", (nn.Module,), {"forward": lambda self, x: forward(x)})()
+    found = job_of(model)(X)
+    wanted = model(flow.tensor(X)).numpy()
+    assert found.dtype == wanted.dtype and np.array_equal(found, wanted)
+
+
+def test_a_comparison_in_the_job_function_is_int8_and_a_mask_as_an_index():
+    @flow.global_function(type="predict")
+    def predict(x: tp.Numpy.Placeholder((2, 4))) -> tp.Numpy:
+        y = x * 2
+        y[y < 6] = 0.5
+        y[(x > 6,)] = 7.0
+        return y
+
+    @flow.global_function(type="predict")
+    def compare(x: tp.Numpy.Placeholder((2, 4))) -> tp.Numpy:
+        return x > 3
+
+    wanted = X * 2
+    wanted[wanted < 6] = 0.5
+    wanted[X > 6] = 7.0
+    assert np.array_equal(predict(X), wanted)
+    assert compare(X).dtype == np.int8

@@ -1,9 +1,10 @@
 """THE table of names that a legacy and a modern function share with different meanings, and what decides between them.
 
 The legacy meaning holds where an argument is a Blob (a job function is being built) or a legacy keyword is passed; the
-modern one holds everywhere else: `../../core/base/two_meanings.py` is where public names ask. The legacy functions are
-named here by module and imported at their first use, so that `import minflow` loads none of them. Names that only that
-generation had are in `../__init__.py`. Read next: `arrays.py`, `picking.py`, `math.py`.
+modern one holds everywhere else, also in the forward of an nn.Module that a job function calls:
+`../../core/base/two_meanings.py` is where public names ask. The legacy functions are named here by module and imported
+at their first use, so that `import minflow` loads none of them. Names that only that generation had are in
+`../__init__.py`. Read next: `arrays.py`, `picking.py`, `math.py`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from ...core.base.errors import DTypeError
 from ...core.spec import DType
 from ...core.where import fail
 from ..blob import Blob
-from ..current import current
+from ..current import current, in_module
 
 
 class Row(NamedTuple):
@@ -130,13 +131,15 @@ def legacy_meaning(name: str, args: tuple, kwargs: Mapping) -> Callable | None:
     Raises DTypeError where keywords of both are passed.
     """
     if name in LOSSES or name in NORMS:
+        if in_module():
+            return None
         whole = name in NORMS or len(args) > 1 or kwargs.keys() & {"target", "negative", "upscale_factor"}
         first = next(iter((*args, *kwargs.values())), None)
         return legacy_function((LOSSES | NORMS)[name]) if whole and isinstance(first, Blob) else None
     if name not in TABLE:
         return None
     keywords = TABLE[name].keywords & kwargs.keys()
-    if not keywords and (current() is None or not has_blob((*args, *kwargs.values()))):
+    if not keywords and (current() is None or in_module() or not has_blob((*args, *kwargs.values()))):
         return None
     function = legacy_function(TABLE[name].legacy)
     parameters = inspect.signature(function).parameters

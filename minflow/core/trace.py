@@ -380,15 +380,17 @@ class Trace(Mode):
         self.rebound.clear()
         return [row for row in given if row[2] is not row[3]]
 
-    def update_buffers(self, alone: Callable[[Tensor], bool] = lambda tensor: True) -> list[tuple[dict, str, Source]]:
-        """Make what the program assigned to each buffer an update; gives (dict, name, State) of each.
+    def update_buffers(
+        self, alone: Callable[[Tensor], bool] = lambda tensor: True
+    ) -> list[tuple[dict, str, Source, bool]]:
+        """Make what the program assigned to each buffer an update; gives (dict, name, State, alone) of each.
 
         alone: True if no other tensor of the program is on the storage of a buffer's first tensor. Otherwise the State
         is a new one, since the program reads the storage too.
         """
         states = []
         for buffers, name, old, new in self.give_back():
-            if alone(old):
+            if single := alone(old):
                 symbol = self.own(old)
                 source = next(v.node for v, s in self.leaves.items() if s is symbol and isinstance(v.node, Source))
                 if symbol.value.node is not source:
@@ -398,7 +400,7 @@ class Trace(Mode):
                 source = Source(STATE, old.spec, array=np.empty_like(old.array), name=name)
                 self.graph.states.append(source)
             self.bound[source] = contiguous(self.own(new)).value
-            states.append((buffers, name, source))
+            states.append((buffers, name, source, single))
         return states
 
 

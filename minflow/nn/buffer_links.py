@@ -15,19 +15,25 @@ import numpy as np
 from ..compiler.plan import owner_of
 from ..core.ir import Source
 from ..core.mode import MODE, touch
-from ..core.rebind import bump
+from ..core.rebind import bump, share_storage
 from ..core.tensor import Tensor, new_tensor
+from ..core.trace import Trace
+from ..core.base.errors import TraceError
+from ..core.where import fail
 
 
 class BufferLink:
     """A buffer of a module that is a state of a plan.
 
     buffers, name: the dict that holds it, and its key there.  source: the state.  assigned: True if build binds another
-    tensor to the buffer; otherwise the graph writes it in place, or only reads it.
+    tensor to the buffer; otherwise the graph writes it in place, or only reads it.  alone: True if no other tensor of
+    the program is on the storage of the tensor that the buffer had, so that plans follow it.
     """
 
-    def __init__(self, buffers: dict[str, Tensor], name: str, source: Source, assigned: bool = False):
-        self.buffers, self.name, self.source, self.assigned = buffers, name, source, assigned
+    def __init__(
+        self, buffers: dict[str, Tensor], name: str, source: Source, assigned: bool = False, alone: bool = True
+    ):
+        self.buffers, self.name, self.source, self.assigned, self.alone = buffers, name, source, assigned, alone
 
     @property
     def tensor(self) -> Tensor:
@@ -59,7 +65,7 @@ class BufferLink:
         touch()
 
 
-def link_assigned(graph: Any, trace: Any, met: list) -> None:
+def link_assigned(graph: Any, trace: Trace, met: list) -> None:
     """Link the buffers that build assigned. met: the modules that are not members of the graph."""
 
     def alone(old: Tensor) -> bool:
@@ -68,8 +74,38 @@ def link_assigned(graph: Any, trace: Any, met: list) -> None:
         twice = sum([tensor is old for tensor in named]) > 1 or graph.outside_name(old)
         return old.alias is None and not twice and all([owner_of(tensor.array) is not owner for tensor in others])
 
-    for buffers, name, source in trace.update_buffers(alone):
-        source.link = BufferLink(buffers, name, source, assigned=True)
+    refuse_shared(graph, trace, met)
+    for buffers, name, source, single in trace.update_buffers(alone):
+        if not single and graph.config.accumulation > 1:
+            what = f"the buffer {name!r} is assigned in a graph that accumulates gradients, and shares its memory"
+            fail(TraceError, what, f"module.{name} = module.{name}.clone() before the first call", buffer=buffers[name])
+        source.link = BufferLink(buffers, name, source, assigned=True, alone=single)
+
+
+def refuse_shared(graph: Any, trace: Trace, met: list) -> None:
+    """Refuse to assign a tensor on the storage of another one that stays: a plan gives each buffer a tensor of its own,
+    so a later write to one of the two would not be seen in the other."""
+    changed = {key: row for key, row in trace.rebound.items() if row[0][row[1]] is not row[2]}
+    old = {id(tensor) for _, _, tensor in changed.values()}
+    symbols = [trace.own(buffers[name]) for buffers, name, _ in changed.values()]  # which meets those around
+    stay = [
+        (f"{path}.{name}", tensor)
+        for path, module in graph.all_modules(met)
+        for registry in (module._parameters, module._buffers)
+        for name, tensor in registry.items()
+        if tensor is not None and (id(registry), name) not in changed
+    ]
+    stay += [
+        (graph.outside_name(tensor) or tensor.label or "a captured tensor", tensor)
+        for tensor, _ in trace.views.values()
+        if id(tensor) not in old and id(tensor.array) not in trace.created
+    ]
+    for (buffers, name, _), symbol in zip(changed.values(), symbols):
+        for place, other in stay:
+            if other is symbol or other is buffers[name] or share_storage(symbol, other):
+                what = f"the buffer {name!r} is assigned a tensor that shares its memory with {place}"
+                fail(TraceError, what, f"assign a copy: self.{name} = x.clone()", buffer=symbol, shared=other)
+        stay.append((name, symbol))
 
 
 def buffer_links(modules: Iterable[tuple[str, Any]], states: Iterable[Source]) -> list[BufferLink]:

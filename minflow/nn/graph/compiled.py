@@ -74,7 +74,8 @@ class CompiledGraph(Compiled):
                          level([part.graph for part in parts], graph.config.bits))
         self.build, self.number, self.name, self.optimizers = build, number, graph.name, graph.optimizers
         self.links = build.links
-        self.binds = any([link.assigned for link in self.links])
+        # True if the buffers that a run binds leave the key as it is
+        self.binds = all([link.alone for link in self.links]) and any([link.assigned for link in self.links])
         self.out_tree = build.out_tree
         self.reason: list[tuple[str, str, str]] = []
         self.reads: list[Read] = []

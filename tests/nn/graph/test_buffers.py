@@ -236,6 +236,88 @@ def test_training_with_an_assigned_buffer(steps):
         assert bits(eager.state) == bits(model.state) and bits(eager.fc.weight) == bits(model.fc.weight)
 
 
+@pytest.mark.parametrize("kind", [View, Shared])
+def test_the_second_step_follows_a_buffer_that_is_no_longer_shared(kind):
+    eager, optimizer = made(kind), None
+    optimizer, wanted = flow.optim.SGD(eager.parameters(), lr=0.1), []
+    step = type("Fc", (kind,), {"forward": lambda self, x: self.fc(kind.forward(self, x))})
+    eager.__class__ = step
+    for x in inputs(4):
+        optimizer.zero_grad()
+        eager(x).square().mean().backward()
+        optimizer.step()
+        wanted.append(bits(eager.state))
+    model = made(kind)
+    model.__class__ = step
+    graph = Train(model)
+    for x, state in zip(inputs(4), wanted):  # no other module moves the epoch in between
+        graph(x)
+        assert bits(model.state) == state
+
+
+def test_parts_of_a_batch_refuse_an_assigned_buffer_that_shares_memory():
+    model = made(View)
+    model.__class__ = type("Fc", (View,), {"forward": lambda self, x: self.fc(View.forward(self, x))})
+    before = model.state
+    with pytest.raises(flow.TraceError, match="(?s)the buffer 'state' is assigned in a graph that accumulates "
+                                              "gradients, and shares its memory.*float32.*state.clone()"):
+        Train(model, 2)(inputs(1)[0])
+    assert model.state is before
+    model.state = model.state.clone()
+    Train(model, 2)(inputs(1)[0])
+
+
+CAPTURED = flow.full((3,), 0.5)
+
+
+def row(m):
+    m.state = m.table[1]
+
+
+def weight(m):
+    m.state = m.fc.weight.detach()[0]
+
+
+def other(m):
+    m.state = m.other
+
+
+def both(m):
+    m.state = m.state + 1
+    m.other = m.state
+
+
+def around(m):
+    m.state = CAPTURED
+
+
+def history(m):
+    m.state = m.other.detach()
+
+
+@pytest.mark.parametrize(("assign", "shared"), [
+    (row, "model.table"), (weight, "model.fc.weight"), (other, "model.other"), (both, "state"), (around, "a captured tensor"),
+    (history, "model.other"),
+])
+def test_an_assigned_tensor_that_shares_memory_is_refused(assign, shared):
+    class Shares(Buffered):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("table", flow.arange(12.0).reshape(4, 3))
+            self.register_buffer("other", flow.ones(3))
+
+        def forward(self, x):
+            assign(self)
+            return self.fc(x) + self.state
+
+    model = Shares()
+    before = dict(model.named_buffers())
+    with pytest.raises(flow.TraceError, match=rf"(?s)the buffer '\w+' is assigned a tensor that shares its memory with "
+                                              rf"{shared}\b.*float32\[.*clone\(\)"):
+        Predict(model)(flow.ones(4, 3))
+    assert all(model.get_buffer(name) is tensor for name, tensor in before.items())
+
+
 def test_a_checkpointed_module_assigns_once():
     class Holder(nn.Module):
         def __init__(self):

@@ -109,9 +109,10 @@ def compile_job(job: Any, inputs: tuple, by_device: list[list[Any]], owner: Any 
                     del other.plans[key]
     plans, known = job.plans, len(job.modules)
     before = plans.fingerprint
-    job.modules.update(build.trace.modules)
     handlers = [watch.handler for watch in (*build.watched, *build.watched_gradients)]
     reads = reads_of((job.function, None), build.trace.modules.values(), handlers, around=True)
+    read = [module for called in build.trace.modules.values() for module in called.modules()]
+    job.modules.update({id(module): module for module in (*read, *[module for _, module in reads.modules])})
     job.variables = {**job.variables, **reads.variables}
     job.numbers = {**job.numbers, **{id(t): ("", t) for t in build.trace.followed()}}
     plans.look()  # after the build, which may have met modules, or have set attributes of theirs

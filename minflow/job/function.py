@@ -56,7 +56,7 @@ class Job(Display):
         self.name = function.__name__
         self.signature = Signature(function, self.name)
         self.plans = PlanCache(self.fingerprint)
-        self.modules: dict[int, Any] = {}  # nn.Modules that its function calls, by id
+        self.modules: dict[int, Any] = {}  # nn.Modules that its function calls or reads, by id
         self.volatile: set[tuple[str, str]] = set()  # attributes of those that the function sets itself
         self.variables: Variables = {}  # that its function reads, and that are followed
         self.numbers: dict[int, Any] = {}  # (name, tensor) of those whose numbers it reads, by id
@@ -150,8 +150,8 @@ class Job(Display):
         return plan
 
     def fingerprint(self) -> Fingerprint:
-        """How the modules stand that the function calls, and which tensors its variables name: what is new is another
-        plan."""
+        """The state of the modules that the function calls or reads, and which tensors its variables name: another
+        state is another plan."""
         modules = [(str(i), module) for i, module in enumerate(self.modules.values())]
         return Fingerprint(modules, self.volatile, self.variables, self.numbers.values())
 

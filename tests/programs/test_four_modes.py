@@ -282,8 +282,45 @@ def number_program():
     }
 
 
+def read_module_program():
+    """Modules that are read and never called: around the function, in a list, and a submodule."""
+    norm, held, m = nn.BatchNorm1d(3), [nn.Linear(3, 3)], Net()
+    norm.k, norm.table = 2.0, [1.0]
+
+    class Reads(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self._others, self.inner = [nn.BatchNorm1d(3)], Net()
+
+        def forward(self, x):
+            return x * self._others[0].running_var + self.inner.state + self.inner.scale
+
+    reads = Reads()
+
+    def f(x):
+        y = reads(x) + norm.running_mean * norm.k + held[0].bias * norm.table[0] + m.fc.weight[0]
+        return y if norm.training else -y
+
+    return f, {
+        "buffer bound": lambda i: setattr(norm, "running_mean", flow.full((3,), float(i))),
+        "buffer in place": lambda i: norm.running_mean.add_(i),
+        "number": lambda i: setattr(norm, "k", float(i)),
+        "list": lambda i: norm.table.__setitem__(0, float(i)),
+        "train and eval": lambda i: norm.train(i % 2 == 0) and None,
+        "parameter in place": no_grad(lambda i: held[0].bias.add_(i)),
+        "another parameter": lambda i: setattr(held[0], "bias", nn.Parameter(flow.full((3,), float(i)))),
+        "another layer": lambda i: setattr(m, "fc", nn.Linear(3, 3)),
+        "buffer of a submodule": lambda i: setattr(reads.inner, "state", flow.full((3,), float(i))),
+        "a view as buffer of a submodule": lambda i: setattr(reads.inner, "state", m.fc.weight.detach()[i % 3]),
+        "number of a submodule": lambda i: setattr(reads.inner, "scale", float(i)),
+        "buffer of a module in a list": lambda i: setattr(reads._others[0], "running_var", flow.full((3,), float(i))),
+        "nothing": lambda i: None,
+    }
+
+
 PROGRAMS = {
     "module": module_program, "tensors": tensor_program, "arrays": array_program, "numbers": number_program,
+    "read modules": read_module_program,
 }
 CASES = [(name, write) for name, make in PROGRAMS.items() for write in make()[1]]
 
@@ -339,7 +376,7 @@ def test_what_no_plan_follows_is_said(mode):
 def test_nothing_is_said_of_what_is_followed():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for name in ("module", "tensors", "arrays"):
+        for name in ("module", "tensors", "arrays", "read modules"):
             for mode in MODES:
                 results(mode, PROGRAMS[name], ["nothing"] * 2)
 

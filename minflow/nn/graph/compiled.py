@@ -257,6 +257,7 @@ def compile_graph(graph: Any, args: tuple, kwargs: dict, inputs: tuple) -> Compi
     modules = [call.module for call in build.top.walk() if call is not build.top]
     reads = reads_of((type(graph).build, type(graph)), modules, holder=graph, tensors=build.trace.kept)
     own["_variables"] = {**own["_variables"], **reads.variables}
+    own["_around"] = list({id(row[1]): row for row in (*own["_around"], *reads.modules)}.values())
     own["_numbers"] = {**own["_numbers"], **{id(t): (build.name_of(t.array), t) for t in build.trace.followed()}}
     plans.look()  # the trace may itself have moved the epoch, or met modules that are no members
     compiled.reads = reads.and_attributes(plans.fingerprint.opaque)

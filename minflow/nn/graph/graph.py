@@ -103,6 +103,7 @@ class RunningGraph(Members, Display):
             _steps=0,
             _timed=0,
             _met=[],
+            _around=[],
             _volatile=set(),
             _variables={},
             _numbers={},

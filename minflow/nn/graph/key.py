@@ -6,6 +6,7 @@ Read next: `python_state.py`, `compiled.py`.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Container, Iterable
 from typing import Any
@@ -45,9 +46,8 @@ class Fingerprint:
         self.skipped = skipped  # attributes that build sets itself, such as a counter: they would never stay the same
         self.buffers: list[tuple[str, Tensor]] = []  # those that plans follow
         self.users: Counter[int] = Counter()  # id of a storage -> how many names it has
-        self.relinks = relinks
         for path, module in modules:
-            self.module(path, module)
+            self.module(path, module, relinks)
         self.hooks("all modules", EVERY.listed())
         for (space, name), variable in (variables or {}).items():
             place, tensor = (name, f"variable {space}"), variable.now()
@@ -68,6 +68,11 @@ class Fingerprint:
     @classmethod
     def of_graph(cls, graph: Any) -> Fingerprint:
         own = cls(graph.all_modules(), graph._volatile, graph._variables, graph._numbers.values(), relinks=True)
+        paths = {id(module): path for path, module in graph.all_modules()}
+        for name, module in graph._around:  # read, perhaps without a call
+            if id(module) not in paths:
+                path = paths[id(module)] = unique(name, paths.values())
+                own.module(path, module)
         for name, value in vars(graph).items():
             if not name.startswith("_") and name != "repr_style":
                 own.value("self", name, value)
@@ -104,7 +109,7 @@ class Fingerprint:
         """Does a container hold something else now, or a variable name another tensor?"""
         return moved(self.contents)
 
-    def module(self, path: str, module: Any) -> None:
+    def module(self, path: str, module: Any, relinks: bool = False) -> None:
         own = module.__dict__
         self.entries[path, "module"] = id(module)
         self.alive.append(module)
@@ -115,7 +120,7 @@ class Fingerprint:
         for name, tensor in own["_parameters"].items():
             self.tensor(f"{path}.{name}", tensor)
         for name, tensor in own["_buffers"].items():
-            self.tensor(f"{path}.{name}", tensor, self.relinks)
+            self.tensor(f"{path}.{name}", tensor, relinks)
         self.entries[path, "submodules"] = tuple([(name, id(child)) for name, child in own["_modules"].items()])
         self.hooks(path, hooks_of(module))
 
@@ -174,6 +179,11 @@ class Fingerprint:
         for p, state in optimizer.state.items():
             self.entries[name, f"state {id(p)}"] = tuple([(key, id(t.array)) for key, t in state.items()])
             self.alive.append([t.array for t in state.values()])
+
+
+def unique(name: str, taken: Container[str]) -> str:
+    """The name, or with the first number that makes it another than those."""
+    return name if name not in taken else next(n for i in itertools.count(1) if (n := f"{name}_{i}") not in taken)
 
 
 def differences(old: Fingerprint, new: Fingerprint) -> list[tuple[str, str, str]]:

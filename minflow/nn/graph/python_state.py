@@ -2,7 +2,8 @@
 
 A list, tuple, dict or set of numbers, texts and tensors, and a NumPy array of up to 64 KB, is part of the key of a plan
 by what it holds, and is looked at in every call of a graph that has one; so are which tensor or array a global, or a
-variable of a function around build, names, and the numbers of a tensor that build read (`item()`). Larger arrays,
+variable of a function around build, names, the modules that one of these names or that build calls, and the numbers of
+a tensor that build read (`item()`). Larger arrays,
 objects of the learner's, large containers, and other globals and variables of a function around build are not: a plan
 keeps what they were (a job's plan follows the latter, since functions that make jobs take settings). Knows nothing of
 plans. Read next: `key.py`, `notices.py`.
@@ -28,6 +29,7 @@ from ...core.ir import Where
 from ...core.tensor import Tensor
 from ...core.where import OURS
 from ..hooks import EVERY, hooks_of
+from ..module import Module
 
 ENTRIES, LEVELS = 1_000, 4  # of a container that is looked at in every call
 ARRAY = 1 << 16  # bytes of a NumPy array that is looked at in every call
@@ -102,6 +104,16 @@ def content(
     if alive is not None:
         alive.append(value)
     return id(value)
+
+
+def modules_in(value: Any, level: int = LEVELS) -> Iterable[Module]:
+    """The modules that a value is, or holds as a container, with their submodules."""
+    if isinstance(value, Module):
+        if "_modules" in value.__dict__:
+            yield from value.modules()
+    elif level and isinstance(value, BOXES) and len(value) <= ENTRIES:
+        for x in value.values() if isinstance(value, dict) else value:
+            yield from modules_in(x, level - 1)
 
 
 def small_array(value: Any) -> bool:
@@ -270,9 +282,8 @@ def is_constant(name: str) -> bool:
 
 def read_by(
     roots: Iterable[tuple[Any, type | None]], skipped: frozenset[CodeType], around: bool
-) -> tuple[list[Read], Variables, set[str]]:
-    """(globals and variables of functions around that are data, those that name tensors, all attribute names) read by
-    functions of the learner's.
+) -> Reads:
+    """What functions of the learner's read.
 
     roots: (function, the class whose method it is).  Goes on into functions and methods that these name, but not into
     those of these codes.  around: are variables of functions around followed by what they hold, as those that name
@@ -282,6 +293,7 @@ def read_by(
     unfollowed: dict[str, Read] = {}
     variables: Variables = {}
     attributes: set[str] = set()
+    modules: dict[int, tuple[str, Module]] = {}
     while stack:
         function, kind = stack.pop()
         if isinstance(function, functools.partial):
@@ -307,6 +319,8 @@ def read_by(
         ]
         for variable, where in values:
             name, value = variable.name, variable.now()
+            for module in modules_in(value):
+                modules.setdefault(id(module), (name, module))
             # what the function itself sets, such as a counter, goes on at each call only in eager
             inside = around and not isinstance(variable.space, dict) and name not in reads.stored and followed(value)
             if inside or isinstance(value, Tensor) or small_array(value):
@@ -319,19 +333,21 @@ def read_by(
             method = inspect.getattr_static(kind, name, None)
             method = method.fget if isinstance(method, property) else method
             stack.append((method, kind))
-    return list(unfollowed.values()), variables, attributes
+    return Reads(list(unfollowed.values()), variables, attributes, list(modules.values()))
 
 
 class Reads(NamedTuple):
     """What a build read of Python's state. unfollowed: what its plan does not follow.  variables: the names of tensors,
     which it does.
 
-    attributes: the names of all attributes.
+    attributes: the names of all attributes.  modules: (name, module) of globals and variables around that are modules,
+    or containers of some: their attributes and tensors can be read without a call.
     """
 
     unfollowed: list[Read]
     variables: Variables
     attributes: set[str]
+    modules: list[tuple[str, Module]]
 
     def and_attributes(self, opaque_attributes: dict[tuple[str, str], str]) -> list[Read]:
         """What its plan does not follow. opaque_attributes: (owner, name) -> what it is, of those that are no part of
@@ -359,25 +375,30 @@ def reads_of(
     holder: the object whose method the root is. Functions that it or a module has as attributes count as called.
     tensors: concrete ones that it met, whose hooks ran.
     """
-    roots, seen = [root], set()
+    roots, seen, called = [root], set(), list(modules)
     hooks = [hook for hook, _ in EVERY.listed()] + [hook for tensor in tensors for hook, _ in functions_on(tensor)]
-    hooks += [hook for module in modules for hook, _ in hooks_of(module)]
+    hooks += [hook for module in called for hook, _ in hooks_of(module)]
     roots += [
         (value, None)
-        for owner in (holder, *modules)
+        for owner in (holder, *called)
         for value in getattr(owner, "__dict__", {}).values()
         if isinstance(value, FunctionType | functools.partial)
     ]
     for hook in hooks:
         plain = isinstance(hook, FunctionType | MethodType | functools.partial)
         roots.append((hook, None) if plain else (type(hook).__call__, type(hook)))
-    for module in modules:
+    for module in called:
         if type(module) not in seen:
             seen.add(type(module))
             roots.append((type(module).forward, type(module)))
     skipped = frozenset(function.__code__ for function in later if hasattr(function, "__code__"))
-    unfollowed, variables, attributes = read_by(roots, skipped, around)
-    return Reads([*unfollowed, *states_of(hooks)], variables, attributes)
+    reads = read_by(roots, skipped, around)
+    modules = {id(module): (name, module) for name, module in reads.modules}
+    for owner in (holder, *called):
+        for name, value in getattr(owner, "__dict__", {}).items():
+            if isinstance(value, BOXES):
+                modules |= {id(module): (name, module) for module in modules_in(value)}
+    return reads._replace(unfollowed=[*reads.unfollowed, *states_of(hooks)], modules=list(modules.values()))
 
 
 def states_of(hooks: Iterable[Any]) -> list[Read]:

@@ -296,8 +296,8 @@ def history(m):
 
 
 @pytest.mark.parametrize(("assign", "shared"), [
-    (row, "model.table"), (weight, "model.fc.weight"), (other, "model.other"), (both, "state"), (around, "a captured tensor"),
-    (history, "model.other"),
+    (row, "model.table"), (weight, "model.fc.weight"), (other, "model.other"), (both, "state"),
+    (around, "a captured tensor"), (history, "model.other"),
 ])
 def test_an_assigned_tensor_that_shares_memory_is_refused(assign, shared):
     class Shares(Buffered):

@@ -35,7 +35,7 @@ def note_cut(tensor, reader: str) -> None:
 
 
 def number_of(tensor) -> Any:
-    return tensor.array.item() if tensor.spec.size == 1 else None
+    return tensor.array.item() if tensor.array is not None and tensor.spec.size == 1 else None
 
 
 def no_gradient(out, verb: str) -> GradError:

@@ -390,6 +390,9 @@ class Trace(Mode):
         """
         states = []
         for buffers, name, old, new in self.give_back():
+            if old.array is None or id(old.array) in self.created:
+                fail(TraceError, f"the buffer {name!r} is registered and assigned in one build",
+                     "register_buffer in __init__", buffer=old)
             if single := alone(old):
                 symbol = self.own(old)
                 source = next(v.node for v, s in self.leaves.items() if s is symbol and isinstance(v.node, Source))

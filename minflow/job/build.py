@@ -27,6 +27,8 @@ from ..core.tensor import Tensor
 from ..core.trace import Trace
 from ..core.where import caller, here
 from ..diagnosis.failure import Recorded, builds
+from ..nn.graph.messages import clean, held_symbolic, places
+from ..nn.graph.notices import REGISTRIES, Before, remember
 from . import scope
 from .blob import Blob
 from .checks import Initializer, Regularizer
@@ -46,6 +48,7 @@ class JobTrace(Trace):
 
     def __init__(self) -> None:
         super().__init__()
+        self.modules = Called()
         self.drawn: dict[Any, np.ndarray] = {}
         self.lent: dict[Any, np.ndarray] = {}
 
@@ -88,6 +91,22 @@ class JobTrace(Trace):
             self.drawn[generator] = np.zeros(2, "int64")
             entry[1] = self.state(np.zeros(2, "int64"), read=lambda: self.drawn[generator])
         return super().draw(generator)
+
+
+class Called(dict):
+    """id -> module that a job function has called. before: the attributes that each had then, also its submodules."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.before: list[Before] = []
+
+    def __setitem__(self, key: int, module: Any) -> None:
+        if key not in self:
+            known = {id(row.owner) for row in self.before}
+            for path, inner in module.named_modules(prefix=type(module).__name__):
+                if id(inner) not in known:
+                    self.before.append(remember(path, inner))
+        super().__setitem__(key, module)
 
 
 class Watched:
@@ -323,9 +342,11 @@ class JobBuild:
                         break
                 self.check()
                 part = self.finish(mode)
+                self.refuse_kept()
             part.graph.verify()
             return part
         except BaseException:
+            clean(self)
             self.undo()
             raise
         finally:
@@ -459,6 +480,18 @@ class JobBuild:
             hint = "flow.get_variable(name, shape) is what a job may write; a module trains in an nn.Graph"
             values = {"tensor": f"{name or 'captured'}: {spec}"}
             raise JobError(what, values=values, where=self.job.signature.where, hint=hint)
+
+    before = property(lambda self: self.trace.modules.before, doc="See `Called`.")
+
+    def refuse_kept(self) -> None:
+        """A Blob that stayed in a module would be of no use after the build."""
+        for path, _, now, _ in places(self):
+            for name, value in now.items():
+                if name not in REGISTRIES and (blob := next(held_symbolic(value), None)) is not None:
+                    what = f"job {self.job.name} leaves a Blob in {path}.{name}, where it has no numbers then"
+                    values = {f"{path}.{name}": described(blob)}
+                    hint = "return it from forward; or keep it in a variable of forward"
+                    raise JobError(what, values=values, where=self.job.signature.where, hint=hint)
 
     def refuse_foreign_hooks(self) -> None:
         """A hook on a tensor from outside never runs: gradients are those of variables."""

@@ -203,3 +203,33 @@ def test_a_comparison_in_the_job_function_is_int8_and_a_mask_as_an_index():
     wanted[X > 6] = 7.0
     assert np.array_equal(predict(X), wanted)
     assert compare(X).dtype == np.int8
+
+
+KEEPS = {
+    "attribute": lambda m, x: setattr(m, "last", x * 2),
+    "list": lambda m, x: m.table.append(x),
+    "dict": lambda m, x: m.named.update(x=x.sum()),
+    "item": lambda m, x: m.table.__setitem__(1, x),
+}
+
+
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("how", KEEPS)
+def test_a_job_leaves_no_blob_in_a_module(how, fails):
+    class Keeps(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table, self.named = [1.0, flow.ones(4)], {}
+
+        def forward(self, x):
+            KEEPS[how](self, x)
+            if fails:
+                raise ValueError("no")
+            return x + 1
+
+    model = nn.Sequential(Keeps())
+    kind, text = (ValueError, "no") if fails else (flow.JobError, "job predict leaves a Blob in Sequential.0.")
+    with pytest.raises(kind, match=text):
+        job_of(model)(X)
+    kept = [*vars(model[0]).values(), *model[0].table, *model[0].named.values()]
+    assert not any(isinstance(x, flow.Tensor) and x.is_lazy for x in kept)

@@ -386,6 +386,17 @@ def test_written_and_then_assigned_is_refused():
     assert model.state is before and not before.any()
 
 
+def test_registered_and_then_assigned_is_refused():
+    def forward(self, x):
+        self.register_buffer("late", flow.ones(3))
+        self.late = self.late + x[0]
+        return x + self.late
+
+    with pytest.raises(flow.TraceError, match=r"(?s)the buffer 'late' is registered and assigned in one build.*"
+                                              r"float32\[3\].*__init__"):
+        Predict(type("Late", (Buffered,), {"forward": forward})())(flow.ones(4, 3))
+
+
 def test_none_in_build_is_refused_and_between_calls_is_seen():
     model = type("Drops", (Buffered,), {"forward": lambda self, x: setattr(self, "state", None) or x})()
     with pytest.raises(flow.TraceError, match="the buffer 'state' is given None while a graph is built"):

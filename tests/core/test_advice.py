@@ -160,6 +160,23 @@ def test_another_number_than_the_last_read_is_not_called_the_cut():
     total = (w * w).sum().item() / 3 + float(np.float32(1))
     with pytest.raises(flow.GradError, match=r"(?s)last read  item\(\) at test_advice.py:\d+.*requires_grad=True on"):
         flow.tensor(total).backward()
+    (w * w).numpy()
+    with pytest.raises(flow.GradError, match=r"last read  numpy\(\)"):  # several elements are not compared
+        flow.ones(2).backward(flow.ones(2))
+
+
+def test_a_read_before_a_build_is_not_the_cut_of_its_loss():
+    (flow.ones(3, requires_grad=True) * 2).sum().item()
+
+    class Detached(nn.Graph):
+        def build(self, x):
+            loss = x.detach().sum()
+            loss.backward()
+            return loss
+
+    with pytest.raises(flow.GradError, match="not computed from anything that requires grad") as found:
+        Detached()(flow.ones(3))
+    assert list(found.value.values) == ["output"]
 
 
 def test_an_error_of_a_callback_says_what_to_do():

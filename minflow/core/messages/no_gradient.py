@@ -35,7 +35,7 @@ def note_cut(tensor, reader: str) -> None:
 
 
 def number_of(tensor) -> Any:
-    return tensor.array.item() if tensor.array is not None and tensor.spec.size == 1 else None
+    return tensor.array.item() if tensor.spec.size == 1 else None
 
 
 def no_gradient(out, verb: str) -> GradError:
@@ -50,8 +50,9 @@ def no_gradient(out, verb: str) -> GradError:
     values = {name_of(out, "output"): describe(out)}
     hint = ("requires_grad=True on what you want gradients of; it is lost by .detach(), .item(), .numpy(), float(), "
             "under no_grad, by making a new tensor from numbers, and in the result of an nn.Graph")
-    if CUTS:
-        same = next((cut for cut in reversed(CUTS) if cut.number == number_of(out)), None)
+    if CUTS and out.array is not None:  # a symbolic tensor is not made of numbers that were read
+        number = number_of(out)
+        same = next((cut for cut in reversed(CUTS) if number is not None and cut.number == number), None)
         cut = same or CUTS[-1]
         created = f" made at {where_text(cut.created)}" if cut.created else ""
         values["cut" if same else "last read"] = f"{cut.reader}() at {where_text(cut.where)} of {cut.spec}{created}"

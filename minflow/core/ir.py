@@ -92,6 +92,7 @@ def outputs_of(node: Node) -> list[Value]:
 
 # keys of Node.hooks beside the indices of outputs: hooks of a leaf after its accumulation, and those of the node itself
 AFTER, INPUTS, OUTPUTS = "after", "inputs", "outputs"
+RETAIN = 1 << 62  # from here on: the numbers of the hooks of `retain_grad`, which run last
 
 
 def hooks_at(node: Node, key: int | str) -> dict:

@@ -15,7 +15,7 @@ from .backend.silence import silent
 from .base.errors import DTypeError, GradError, ShapeError
 from .door import apply, does_not_fit, refuse_symbolic
 from .infer import infer
-from .ir import NUMBERS, Cell, Outside, Value, Where, hooks_at
+from .ir import NUMBERS, RETAIN, Cell, Outside, Value, Where, hooks_at
 from .mode import MODE, touch, using
 from .op import Op
 from .ops.shape import cast, clone, derive, detach, expand, full, overwritten
@@ -192,7 +192,7 @@ def repeated_axes(tensor) -> list[int]:
 
 def carry(tensor, before: Value | None) -> None:
     """`retain_grad` is about what a tensor is now: after the other hooks, and with it when it is rebound."""
-    number = (1 << 62) + id(tensor.retains)
+    number = RETAIN + id(tensor.retains)
     if before is not None:
         hooks_at(before.node, before.index).pop(number, None)
     if tensor.value is not None:

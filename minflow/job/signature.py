@@ -12,10 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.base.errors import JobError
+from ..core.base.errors import JobError, with_article
 from ..core.spec import DType
 from ..core.tensor import Tensor
-from ..nn.graph.messages import a
 from .queue.handle import Handle
 from .typing import KINDS, Bundle, Callback, Leaf, ListListNumpy, ListNumpy, Numpy, text
 
@@ -406,7 +405,8 @@ def annotation_of(value: Any) -> str:
 
 def kind_of(value: Any) -> str:
     """ "a list of 2", "an int", "a Tensor"."""
-    return f"{a(value)} of {len(value)}" if isinstance(value, tuple | list) else a(value)
+    kind = with_article(value)
+    return f"{kind} of {len(value)}" if isinstance(value, tuple | list) else kind
 
 
 def described(value: Any) -> str:

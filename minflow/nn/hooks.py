@@ -11,9 +11,9 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from ..core.base.errors import ModuleError, StateError
+from ..core.base.errors import ModuleError, StateError, with_article
 from ..core.grad.function import Function
-from ..core.grad.hooks import Handle, check_callable, functions_on, refuse, replaced, with_article
+from ..core.grad.hooks import Handle, check_callable, functions_on, refuse, replaced
 from ..core.grad.modes import is_grad_enabled
 from ..core.mode import touch
 from ..core.ops.shape import full

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from typing import Any
 
 # characters shown of a name (as many as a file's can have), a line, a part of an error
 NAME, LINE, PART = 255, 10_000, 20_000
@@ -48,6 +49,15 @@ def shown(value: object, text: Callable[[object], str] = repr, name: str = "") -
     except Exception as error:
         name = name or f"__{text.__name__}__"
         return f"<{type(value).__name__}, whose {name} raised {type(error).__name__}>"
+
+
+def with_article(x: Any) -> str:
+    """ "an int", "the class SGD", "None": what kind of thing it is."""
+    if x is None or issubclass(type(x), type):
+        return "None" if x is None else f"the class {x.__name__}"
+    kind = type(x).__name__
+    spelled = kind[:2].isupper() and kind[0] in "FHLMNRSX"  # an MLP, an SGD
+    return f"an {kind}" if kind[0] in "aeiouAEIO" or spelled or kind == "ndarray" else f"a {kind}"
 
 
 class MinflowError(Exception):

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..autograd import as_tuple, second_backward
-from ..base.errors import GradError, ShapeError
-from .hooks import with_article
+from ..base.errors import GradError, ShapeError, with_article
 from .modes import no_grad
 from ..ir import Freed, Node, where_text
 from ..mode import MODE

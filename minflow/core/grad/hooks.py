@@ -12,12 +12,10 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
-from ..base.errors import DTypeError, GradError, MinflowError, ShapeError
-from ..ir import AFTER, INPUTS, OUTPUTS, Node, Source, Value, file_name, hooks_at
+from ..base.errors import DTypeError, GradError, MinflowError, ShapeError, with_article
+from ..ir import AFTER, INPUTS, OUTPUTS, RETAIN, Node, Source, Value, file_name, hooks_at
 from ..mode import MODE, touch
 from ..where import describe, fail, here
-
-RETAIN = 1 << 62  # from here on: the numbers of the hooks of `retain_grad`, which run last
 
 
 class Handle:
@@ -212,8 +210,3 @@ def name_of(hook: Callable) -> tuple[str, str]:
     code = getattr(function, "__code__", None)
     place = f" at {file_name(code.co_filename)}:{code.co_firstlineno}" if code is not None else ""
     return getattr(function, "__name__", type(hook).__name__), place
-
-
-def with_article(x: Any) -> str:
-    name = type(x).__name__
-    return f"{'an' if name[:1] in 'aeiouAEIOU' else 'a'} {name}"

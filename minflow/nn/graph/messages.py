@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ...core.base.errors import GradError, GraphError, MinflowError, ShapeError, TraceError, shown
+from ...core.base.errors import with_article as a
 from ...core.door import symbolic
 from ...core.ir import AFTER, INPUT, Value, where_text
 from ...core.mode import MODE, touch
@@ -43,15 +44,6 @@ class GraphAttributeError(GraphError, AttributeError):
 
 def fail(kind: type[MinflowError], what: str, hint: str, /, **values: Any) -> NoReturn:
     fail_with(kind, what, hint, **{name: Unquoted(x) if isinstance(x, str) else x for name, x in values.items()})
-
-
-def a(thing: Any) -> str:
-    """ "an int", "the class SGD", "None": what kind of thing it is."""
-    if thing is None or isinstance(thing, type):
-        return "None" if thing is None else f"the class {thing.__name__}"
-    kind = type(thing).__name__
-    spelled = kind[:2].isupper() and kind[0] in "FHLMNRSX"  # an MLP, an SGD
-    return f"an {kind}" if kind[0] in "aeiouAEIO" or spelled or kind == "ndarray" else f"a {kind}"
 
 
 def short(thing: Any) -> str:

@@ -19,6 +19,7 @@ from .core.functions.shape import stack
 from .core.grad import functional as _functional
 from .core.grad.modes import enable_grad
 from .core.messages.near import name_hints as _name_hints
+from .core.messages.wrong_arguments import contains_itself as _contains_itself
 from .core.messages.wrong_arguments import own_entry as _own_entry
 from .core.tensor import Tensor
 from .core.where import fail
@@ -35,6 +36,8 @@ def _leaves(tree: Any) -> list:
             return [leaf for value in tree for leaf in _leaves(value)]
         return [tree]
     except RecursionError as error:
+        if not _contains_itself(tree):
+            raise
         raise _own_entry("func", "an argument", tree) from error
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from ..core.base.errors import OutOfMemoryError
-from ..core.memory import LITTLE, free_bytes, size
+from ..core.memory import shortage, size
 from ..core.ir import Node, Source, Value, where_text
 
 HINT = ("a smaller batch or smaller inputs; float32 instead of float64; in training also "
@@ -18,7 +18,7 @@ def need_room(needed: int, values: Iterable[Value], name_of: Callable[[Node], st
 
     kernels: bytes of those needed that kernels compute with, and no value has.
     """
-    if needed <= LITTLE or (free := free_bytes()) is None or needed <= free:
+    if (free := shortage(needed)) is None:
         return
     largest = sorted(dict.fromkeys(values), key=lambda v: -v.spec.nbytes)[:3]
     shown = {(v.node.name or "input") if isinstance(v.node, Source) else name_of(v.node):

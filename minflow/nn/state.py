@@ -98,13 +98,9 @@ def as_mapping(entries: Any) -> Mapping[str, Any]:
     return entries
 
 
-def storages_of(tensors: Mapping[str, Any]) -> dict[int, str]:
+def storages_of(tensors: Mapping[str, Any]) -> dict[int | None, str]:
     """Address -> name of the tensors that loading is going to write."""
-    return {
-        t.array.__array_interface__["data"][0]: name
-        for name, t in tensors.items()
-        if getattr(t, "array", None) is not None
-    }
+    return {address(t): name for name, t in tensors.items() if getattr(t, "array", None) is not None}
 
 
 def misfit(old: Tensor, new: Any, assign: bool) -> str:
@@ -126,13 +122,13 @@ def misfit(old: Tensor, new: Any, assign: bool) -> str:
     return ""
 
 
-def as_entry(name: str, old: Tensor, new: Any, assign: bool, storages: Mapping[int, str]) -> Tensor:
+def as_entry(name: str, old: Tensor, new: Any, assign: bool, storages: Mapping[int | None, str]) -> Tensor:
     """The tensor to load, with memory of its own where loading another entry would write into it."""
     if not isinstance(new, Tensor):
         dtype = None if assign and new.dtype.name in DType.table else old.spec.np
         return as_tensor(np.ascontiguousarray(new, dtype).reshape(new.shape))
     if new.array is not None and not assign:
-        if storages.get(new.array.__array_interface__["data"][0], name) != name:
+        if storages.get(address(new), name) != name:
             return new.detach().clone()
     return new
 
@@ -204,9 +200,8 @@ def load_by_parts(module: Any, state: Mapping[str, Any], strict: bool, assign: b
             part, local, prefix = stack.pop()
             if local is None:  # its children are loaded
                 above.discard(part)
-                if part._hooks is None:
-                    continue
-                part._hooks.each("load_after", part, Incompatible(missing, unexpected))
+                if part._hooks is not None:
+                    part._hooks.each("load_after", part, Incompatible(missing, unexpected))
                 continue
             local_metadata = {**metadata.get(prefix[:-1], {}), **({ASSIGN: True} if assign else {})}
             part._load_from_state_dict(local, prefix, local_metadata, True, missing, unexpected, errors)

@@ -7,6 +7,7 @@ import minflow as flow
 from minflow import nn
 from minflow.compiler import room
 from minflow.compiler.plan import Plan
+from minflow.core import memory
 from minflow.core.trace import trace
 
 HUGE = 1 << 45  # numbers
@@ -15,7 +16,7 @@ HUGE = 1 << 45  # numbers
 @pytest.fixture
 def free(monkeypatch):
     """Says how many bytes are free."""
-    return lambda n: monkeypatch.setattr(room, "free_bytes", lambda: n)
+    return lambda n: monkeypatch.setattr(memory, "free_bytes", lambda: n)
 
 
 class Wide(nn.Graph):
@@ -89,9 +90,9 @@ MEMINFO = "MemTotal:  1000 kB\nMemAvailable:  600 kB\nSwapFree:  100 kB\nHugePag
 
 
 def test_free_memory_of_the_machine(tmp_path):
-    assert room.free_bytes(tmp_path) is None
+    assert memory.free_bytes(tmp_path) is None
     files(tmp_path, proc__meminfo=MEMINFO)
-    assert room.free_bytes(tmp_path) == 700 * 1024
+    assert memory.free_bytes(tmp_path) == 700 * 1024
 
 
 def test_free_memory_of_a_container(tmp_path):
@@ -101,9 +102,9 @@ def test_free_memory_of_a_container(tmp_path):
     files(top, **{"memory.max": "max\n", "memory.current": "5\n", "a__memory.max": "500000",
                   "a__memory.current": "450000", "a__memory.stat": "anon 7\ninactive_file 30000\n",
                   "a__b__memory.max": "490000", "a__b__memory.current": "100000"})
-    assert room.free_bytes(tmp_path) == 80_000
+    assert memory.free_bytes(tmp_path) == 80_000
     (top / "a" / "memory.current").write_text("700000")
-    assert room.free_bytes(tmp_path) == 0
+    assert memory.free_bytes(tmp_path) == 0
 
 
 def test_free_memory_of_a_container_of_the_first_kind(tmp_path):
@@ -111,8 +112,8 @@ def test_free_memory_of_a_container_of_the_first_kind(tmp_path):
     files(tmp_path / "sys" / "fs" / "cgroup" / "memory" / "docker" / "1",
           **{"memory.limit_in_bytes": "9000", "memory.usage_in_bytes": "4000",
              "memory.stat": "total_inactive_file 500\n"})
-    assert room.free_bytes(tmp_path) == 5500
+    assert memory.free_bytes(tmp_path) == 5500
 
 
 def test_this_machine_has_memory():
-    assert room.free_bytes() is None or room.free_bytes() > 1 << 20
+    assert memory.free_bytes() is None or memory.free_bytes() > 1 << 20

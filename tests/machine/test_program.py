@@ -16,9 +16,9 @@ pytest.importorskip("numba", reason="the machine is compiled by numba, which is 
 import minflow as flow
 from minflow import nn
 from minflow.accepted.threads import Settings
-from minflow.compiler import room
 from minflow.compiler.fusion import Setting
 from minflow.compiler.plan import Plan
+from minflow.core import memory as free_memory
 from minflow.core.ops.elementwise import add, mul, neg
 from minflow.machine import program
 from minflow.machine.llvm import number_at, put
@@ -403,15 +403,15 @@ def test_memory_of_kernels_is_asked_for(steps_for_add, monkeypatch, count):
     plan = plan_of(graph)
     kernels = x.nbytes + count * PART * 4
     needed = plan.arena_bytes + x.nbytes + kernels
-    monkeypatch.setattr(room, "LITTLE", 0)
-    monkeypatch.setattr(room, "free_bytes", lambda: needed - 1)
+    monkeypatch.setattr(free_memory, "LITTLE", 0)
+    monkeypatch.setattr(free_memory, "free_bytes", lambda: needed - 1)
     with pytest.raises(flow.OutOfMemoryError) as found:
         Chain()(x, x)
     error = found.value
     assert "the plan of this graph needs 0.1 MB of memory" in error.what and "test_program.py:" in error.where
     assert error.values["needed"] == f"{needed} bytes, 0.0 MB of them for kernels to compute with"
     assert error.values["free"] == f"{needed - 1} bytes" and "smaller batch" in error.hint
-    monkeypatch.setattr(room, "free_bytes", lambda: needed)
+    monkeypatch.setattr(free_memory, "free_bytes", lambda: needed)
     assert np.array_equal(Chain()(x, x).numpy(), graph(x, x).numpy())
 
 

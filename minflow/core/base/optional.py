@@ -12,7 +12,7 @@ import sys
 from typing import Any
 
 from ..messages.invocation import found_by_uv, line, python, short
-from .errors import DISTRIBUTION as DISTRIBUTION, MissingDependencyError
+from .errors import DISTRIBUTION, MissingDependencyError
 
 CORE = ("numpy", "ml_dtypes", "threadpoolctl", "safetensors")
 NOTEBOOK = ("jupyterlab", "nbclient", "nbconvert", "nbformat", "ipykernel", "IPython", "ipywidgets", "anywidget",

@@ -38,15 +38,15 @@ class LRScheduler:
     last_epoch: how many steps were taken when going on with a saved schedule, else -1 (OneFlow calls it last_step).
     """
 
+    graph_refusal = ""  # why a graph cannot step it, if it cannot
+    _get_lr_called_within_step = True  # programs ask it in `get_lr`, which nothing else calls here
+
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         for name, hint in NOT_CALLED.items():
             if name in vars(cls):
                 fail(OptimError, f"{cls.__name__} defines {name}, which is not called here", hint,
                      method=vars(cls)[name])
-
-    graph_refusal = ""  # why a graph cannot step it, if it cannot
-    _get_lr_called_within_step = True  # programs ask it in `get_lr`, which nothing else calls here
 
     def __init__(
         self, optimizer: Optimizer, last_epoch: int = -1, verbose: bool = False, *, last_step: int | None = None

@@ -44,8 +44,8 @@ def source() -> Path:
 
 
 def files() -> dict[str, Path]:
-    """What is copied for a learner: lessons, reading tours and pages of the documentation. By the name that it has in
-    the repository, such as "notebooks/02_downhill.ipynb", which links in it count from."""
+    """The files that are copied for a learner: lessons, reading tours and pages of the documentation. The keys are
+    their names in the repository, such as "notebooks/02_downhill.ipynb", to which their links are relative."""
     docs = source().with_name("docs" if checkout() else "_docs")
     result = {}
     for name, top in (("notebooks", source()), ("docs", docs)):
@@ -56,7 +56,7 @@ def files() -> dict[str, Path]:
 
 
 def place(name: str) -> str:
-    """Where a file of the repository is in a learner's folder."""
+    """The place of a file of the repository in a learner's folder."""
     return name.removeprefix("notebooks/")
 
 
@@ -207,7 +207,7 @@ def what_is_at(path: Path) -> str | None:
 
 
 def content_of(path: Path) -> bytes:
-    """What a plain file holds. Raises OSError for all else: the reader of a pipe would wait for a writer."""
+    """The contents of a plain file. Raises OSError for all else: the reader of a pipe would wait for a writer."""
     with opened(path) as file:
         return file.read()
 

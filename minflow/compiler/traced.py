@@ -174,7 +174,7 @@ class PlanCache(OrderedDict):
             self.popitem(last=False)
 
     def accept(self, epoch: int) -> None:
-        """What a run of one of the plans has changed since `epoch` needs no closer look here."""
+        """Mark the changes since `epoch` as seen: a run of one of these plans has made them."""
         if self.epoch == epoch:
             self.epoch = EPOCH.now
 

@@ -1,4 +1,4 @@
-"""How much memory is free. Asked before much is allocated: a system that runs out of memory ends the whole process.
+"""Free memory, which is checked before a large allocation: a system that runs out of memory ends the whole process.
 
 Free is what Linux calls available plus free swap, and not more than the limit of the process (ulimit -v) and its
 control groups, such as a container's, have left. If the system does not tell, nothing is refused.
@@ -19,7 +19,7 @@ GROUPS = (("sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"),
 
 
 def free_bytes(root: Path | None = None) -> int | None:
-    """How many bytes this process can still take; None where that is not known. root: of the files of the system."""
+    """The bytes that this process can still allocate; None if unknown. root: the folder of the system's files."""
     from pathlib import Path  # at first use: import takes 3 ms
 
     root = root or Path("/")
@@ -56,13 +56,13 @@ def text(path: Path) -> str:
 
 
 def number(path: Path) -> int | None:
-    """Of a file that holds one number; "max" is none."""
+    """The number in a file; None if it holds something else, such as "max"."""
     found = text(path).strip()
     return int(found) if found.isdecimal() else None
 
 
 def numbers(path: Path) -> dict[str, int]:
-    """Of a file with a name and a number in each line."""
+    """Name -> number of a file with one of each in a line."""
     rows = [line.replace(":", " ").split() for line in text(path).splitlines()]
     return {row[0]: int(row[1]) for row in rows if len(row) > 1 and row[1].isdecimal()}
 

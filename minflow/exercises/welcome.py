@@ -89,7 +89,7 @@ def page(folder: Path) -> str:
 
 
 def about(folder: Path) -> list[str]:
-    """What minflow is, beside a picture that it drew."""
+    """A paragraph about minflow, beside a picture that it drew."""
     words = say("the tape of a loss, as minflow draws it")
     picture = [f'<img src="{PICTURE}" align="right" width="180" alt="{words}">', ""]
     there = (folder / PICTURE).is_file()
@@ -102,7 +102,7 @@ def about(folder: Path) -> list[str]:
 
 
 def starts(folder: Path, course: list[Lesson]) -> list[str]:
-    """Where readers of different experience start, by links to what is in the folder."""
+    """A table of where readers of different experience start, with links to files of the folder."""
     by_number = {one.number: link(one, folder) for one in course}
 
     def links(*places: tuple[str, str]) -> list[str]:

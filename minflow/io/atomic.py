@@ -222,8 +222,8 @@ def move_in(new: Path, path: Path, last: str, over: Collection[str]) -> None:
 
 
 def kept(path: Path, name: str, last: BinaryIO) -> Path:
-    """Where the copy of the file `name` is while another process moves files in the folder: named by the contents of
-    the folder's last file, open, against which a reader must verify it."""
+    """The path of the copy of the file `name` while another process moves files in the folder. It is named by the
+    contents of the folder's last file, which is open here, and against which a reader must verify the copy."""
     last.seek(0)
     return path / f".minflow.{hashlib.file_digest(cast(Any, last), 'sha256').hexdigest()[:32]}.{name}.old"
 

@@ -117,9 +117,9 @@ class Blob(Tensor):
     __str__ = __repr__
 
 
-# `x += y` gives its name to a new Blob in a job function, where Blobs were never written and another name keeps the old
-# one. In a module that it calls it writes, as in eager.
 def assigned(sign: str) -> Callable:
+    """`x += y` and the like: a new Blob in a job function, where another name keeps the old one, since Blobs of that
+    generation are never written. In a module that the function calls it writes in place, as in eager."""
     plain, written = getattr(Tensor, f"__{sign}__"), getattr(Tensor, f"__i{sign}__")
     return lambda self, other: (written if in_module() else plain)(self, other)
 

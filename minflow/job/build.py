@@ -62,7 +62,7 @@ class JobTrace(Trace):
         return super().symbol_of(tensor)
 
     def held(self, array, tensor):
-        """Of memory that NumPy shares, a copy that is filled for each step: see `queue/ordering.py`."""
+        """Replace memory that NumPy shares by a copy, which is filled for each step: see `queue/ordering.py`."""
         if tensor is None or id(array) in self.created or not outside_of(tensor).lent:
             return array, None
         key = "lent", len(self.lent)

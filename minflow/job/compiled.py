@@ -48,8 +48,8 @@ class CompiledJob(Compiled):
         self.rate = getattr(schedule, "rate", None)  # steps done -> learning rate of the next one; None: there is none
 
     def submitted(self, waits: bool = False) -> list[tuple[Any, np.ndarray]]:
-        """What is settled where a step is submitted, on the caller's thread: the numbers of its random numbers, and
-        copies of what NumPy shares. waits: the caller waits for the step, so that no copy is needed."""
+        """Values that are fixed when a step is submitted, on the caller's thread: the counters of its random numbers,
+        and copies of arrays that NumPy shares. waits: True if the caller waits for the step, which needs no copy."""
         drawn = [(generator, generator.draw(count)) for generator, count in self.draws]
         return drawn + [(key, array if waits else array.copy()) for key, array in self.trace.lent.items()]
 

@@ -391,7 +391,7 @@ class Optimizer:
         return registered(self.post_hooks, hook)
 
     def step_hooks(self) -> tuple[list[Callable], list[Callable]]:
-        """What runs before a step and after it, in order."""
+        """The hooks that run before a step, and those that run after it, in order."""
         before, after = STEP_HOOKS
         return [*before.values(), *self.pre_hooks.values()], [*self.post_hooks.values(), *after.values()]
 
@@ -478,7 +478,7 @@ class Optimizer:
         return state
 
     def entries(self) -> dict[str, Any]:
-        """What state_dict() gives, before its hooks."""
+        """The state_dict, before its hooks have seen it."""
         numbers = {id(p): i for i, p in enumerate(self.parameters())}
         groups = [
             {**{k: v for k, v in g.items() if k != "params"}, "params": [numbers[id(p)] for p in g["params"]]}

@@ -292,7 +292,7 @@ def test_files_of_others_are_not_replaced(public):
     """In /tmp another user may create the file before us, and would own what we write into it."""
     (public / "new.mf").write_text("theirs")
     os.lchown(public / "new.mf", NOBODY, NOBODY)
-    with pytest.raises(CheckpointError, match="it belongs to another user, in a folder that anybody may write"):
+    with pytest.raises(CheckpointError, match="it belongs to another user, in a folder that all users may write"):
         CALLS["flow.save"](public)
     assert (public / "new.mf").read_text() == "theirs"
     (public / "new").mkdir()

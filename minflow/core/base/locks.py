@@ -38,7 +38,7 @@ if hasattr(os, "register_at_fork"):  # Windows cannot fork
 def alone(path: str | os.PathLike, wait: float = True, within: int | None = None) -> Iterator[bool]:
     """Lock a folder or file; other processes that ask for it wait, and a process that dies lets go.
 
-    wait: True for as long as it takes, False or the most seconds; whoever may read a folder can hold its lock for ever.
+    wait: True for as long as it takes, False, or seconds at most; any user who can read a folder can hold its lock.
     within: the descriptor of an open folder that `path` is in; a link is then not followed. Yields False if another
     process holds the lock, and True also where the system has no such locks.
     """

@@ -95,8 +95,8 @@ def status(path: str | os.PathLike) -> os.stat_result | None:
 def resolved(path: str | os.PathLike) -> Path:
     """The path from the root, without links.
 
-    Raises PermissionError for a link, or for what is at the path, if another user put it into a folder like /tmp, where
-    anybody may make entries. Linux refuses the same to `open` (fs.protected_symlinks, fs.protected_regular).
+    Raises PermissionError for a link, or for what is at the path, if another user put it into a folder like /tmp, which
+    all users may write. Linux refuses the same to `open` (fs.protected_symlinks, fs.protected_regular).
     """
     if os.name == "nt":
         return Path(os.path.realpath(path))
@@ -110,13 +110,13 @@ def resolved(path: str | os.PathLike) -> Path:
         entry = os.path.join(place, name)
         try:
             found = os.lstat(entry)
-        except OSError:  # the folder is made later, or whoever uses the path gets the error
+        except OSError:  # the folder is made later, or the user of the path gets the error
             place = entry
             continue
         link = stat.S_ISLNK(found.st_mode)
         if (link or not todo) and planted(found, os.stat(place)):
             kind = "a link" if link else "it"
-            raise PermissionError(errno.EACCES, f"{kind} belongs to another user, in a folder that anybody may write")
+            raise PermissionError(errno.EACCES, f"{kind} belongs to another user, in a folder that all users may write")
         if link and links == LINKS:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         if link:
@@ -128,7 +128,7 @@ def resolved(path: str | os.PathLike) -> Path:
 
 
 def planted(entry: os.stat_result, folder: os.stat_result) -> bool:
-    """True if an entry of a sticky folder that anybody may write belongs neither to us nor to the folder's owner."""
+    """True if an entry of a sticky folder that all users may write belongs neither to us nor to the folder's owner."""
     public = stat.S_ISVTX | stat.S_IWOTH
     return folder.st_mode & public == public and entry.st_uid not in (os.geteuid(), folder.st_uid)
 

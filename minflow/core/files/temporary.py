@@ -1,6 +1,6 @@
 """Temporary files and folders: hidden names that tell the machine and the process, and the removal of dead ones.
 
-A name can be planted by anybody, so a temporary is removed only if this user made it: a plain file, or a private
+Any user can plant a name, so a temporary is removed only if this user made it: a plain file, or a private
 folder that contains nothing but a folder of its own name. Links are not followed.
 Knows nothing of what a temporary becomes. Read next: `atomic.py`.
 """

@@ -53,8 +53,8 @@ def typed(name: str, kind: str = "cpu") -> TypedTensor:
 
 
 def numbers_or_shape(name: str, data: tuple, dtype: DType):
-    """What `Tensor(2, 3)` and `Tensor([1., 2.])` mean: a tensor of a shape, not initialised, or of these numbers. A
-    tensor that has the dtype already is looked at, not copied; `Tensor(x)` takes any dtype."""
+    """The array or tensor of `Tensor(2, 3)`, a shape that is not initialised, or of `Tensor([1., 2.])`, these elements.
+    A tensor that has the dtype already gives a view, not a copy; `Tensor(x)` takes any dtype."""
     if len(data) == 1 and is_tensor(data[0]):
         same = name == "Tensor" or data[0].spec.dtype is dtype
         return getitem(data[0], index=()) if same else data[0].to(dtype)

@@ -121,7 +121,7 @@ def text(tensor) -> str:
     name = "Parameter containing:\n" if type(tensor).__name__ == "Parameter" else ""
     parts = []
     trace = MODE.get().trace
-    if tensor.array is None or trace is not None and trace.is_written(tensor):  # its numbers are those of before
+    if tensor.array is None or trace is not None and trace.is_written(tensor):  # its array is out of date
         parts += ["...", "is_lazy='True'", f"size={tuple(tensor.spec.shape)}"]
     else:
         array = tensor.array.astype("float32") if tensor.dtype.name == "bfloat16" else tensor.array

@@ -29,7 +29,7 @@ def build(options: argparse.Namespace) -> int:
 
 
 def next_step(kind: str, folder: Path, written: list[Path]) -> str:
-    """What a teacher does with the editions, by the first that was written."""
+    """The next command for a teacher, on the first of the editions that were written."""
     if kind == "plain":
         return "Students get what is in student/; in teacher/ the solutions stand below each stub."
     notebooks = [path for path in written if path.suffix == ".ipynb"]

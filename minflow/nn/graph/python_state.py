@@ -2,11 +2,10 @@
 
 A list, tuple, dict or set of numbers, texts and tensors, and a NumPy array of up to 64 KB, is part of the key of a plan
 by what it holds, and is looked at in every call of a graph that has one; so are which tensor or array a global, or a
-variable of a function around build, names, the modules that one of these names or that build calls, and the numbers of
-a tensor that build read (`item()`). Larger arrays,
-objects of the learner's, large containers, and other globals and variables of a function around build are not: a plan
-keeps what they were (a job's plan follows the latter, since functions that make jobs take settings). Knows nothing of
-plans. Read next: `key.py`, `notices.py`.
+variable of a function around build, names, the modules that one of these names or that build calls, and the elements
+of a tensor that build read (`item()`). Larger arrays, objects of the learner's, large containers, and other globals and
+variables of a function around build are not: a plan keeps what they were (a job's plan follows the latter, since
+functions that make jobs take settings). Knows nothing of plans. Read next: `key.py`, `notices.py`.
 """
 
 from __future__ import annotations
@@ -117,7 +116,7 @@ def modules_in(value: Any, level: int = LEVELS) -> Iterable[Module]:
 
 
 def small_array(value: Any) -> bool:
-    """Is it a NumPy array whose numbers are part of the key of a plan?"""
+    """True if it is a NumPy array whose elements are part of the key of a plan."""
     return isinstance(value, np.ndarray) and value.nbytes <= ARRAY and not value.dtype.hasobject
 
 
@@ -283,7 +282,7 @@ def is_constant(name: str) -> bool:
 def read_by(
     roots: Iterable[tuple[Any, type | None]], skipped: frozenset[CodeType], around: bool
 ) -> Reads:
-    """What functions of the learner's read.
+    """The Python state that functions of the learner's read.
 
     roots: (function, the class whose method it is).  Goes on into functions and methods that these name, but not into
     those of these codes.  around: are variables of functions around followed by what they hold, as those that name

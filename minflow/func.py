@@ -28,17 +28,21 @@ _depth: ContextVar[int] = ContextVar("depth", default=0)  # how many of these fu
 
 
 def _leaves(tree: Any) -> list:
-    """What stands in a tree of tuples, lists and dicts, in order."""
+    """The leaves of a tree of tuples, lists and dicts, in order."""
     try:
-        if isinstance(tree, Mapping):
-            return [leaf for value in tree.values() for leaf in _leaves(value)]
-        if isinstance(tree, list | tuple):
-            return [leaf for value in tree for leaf in _leaves(value)]
-        return [tree]
+        return _flat(tree)
     except RecursionError as error:
         if not _contains_itself(tree):
             raise
         raise _own_entry("func", "an argument", tree) from error
+
+
+def _flat(tree: Any) -> list:
+    if isinstance(tree, Mapping):
+        return [leaf for value in tree.values() for leaf in _flat(value)]
+    if isinstance(tree, list | tuple):
+        return [leaf for value in tree for leaf in _flat(value)]
+    return [tree]
 
 
 def _like(tree: Any, leaves: Any) -> Any:

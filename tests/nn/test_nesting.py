@@ -11,7 +11,7 @@ import pytest
 
 import minflow as flow
 from minflow import nn
-from minflow.core.base.errors import MinflowError
+from minflow.core.base.errors import LoaderError, MinflowError
 
 DEEP = 2_000 if sys.version_info[:2] != (3, 12) or sys.version_info >= (3, 12, 3) else 150  # nesting.py says why
 X = flow.ones(1, 2)
@@ -328,6 +328,17 @@ def test_a_structure_that_contains_itself(kind, walk, tmp_path, monkeypatch):
 def test_the_error_names_the_argument():
     with pytest.raises(MinflowError, match=r"(?s)tensor\(\): data is a list that contains itself.*data  \[1.0, \["):
         flow.tensor(LOOP)
+    with pytest.raises(LoaderError, match=r"default_collate: sample is a list that contains itself"):
+        flow.utils.data.default_collate([LOOP, LOOP])
+
+
+def test_a_tree_that_is_only_too_deep_keeps_its_error():
+    deep = flow.ones(1)
+    for _ in range(20_000):
+        deep = [deep]
+    with pytest.raises(RecursionError) as caught:
+        flow.func.grad(lambda a: a)(deep)
+    assert "contains itself" not in str(caught.value)
 
 
 def test_an_attribute_of_a_graph_that_contains_itself():

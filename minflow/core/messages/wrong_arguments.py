@@ -183,9 +183,9 @@ def endless(name: str, function: Callable, args: Sequence, options: Mapping[str,
     return next((own_entry(name, key, x) for key, x in arguments.items() if contains_itself(x)), None)
 
 
-def own_entry(name: str, argument: str, value: Any) -> MinflowError:
-    return DTypeError(f"{name}: {argument} is a {type(value).__name__} that contains itself", where=here(),
-                      values={argument: describe(value)}, hint="leave out the entry that leads back")
+def own_entry(name: str, argument: str, value: Any, kind: type[MinflowError] = DTypeError) -> MinflowError:
+    return kind(f"{name}: {argument} is a {type(value).__name__} that contains itself", where=here(),
+                values={argument: describe(value)}, hint="leave out the entry that leads back")
 
 
 def contains_itself(x: Any) -> bool:

@@ -11,9 +11,8 @@ import numpy as np
 from ...core import functions as F
 from ...core.functions.creation import as_tensor, from_numpy
 from ...core.base.errors import DTypeError, LoaderError, MinflowError, ShapeError
-from ...core.messages.wrong_arguments import contains_itself
+from ...core.messages.wrong_arguments import contains_itself, own_entry
 from ...core.tensor import Tensor
-from ...core.where import describe, here
 
 
 def default_collate(samples: Sequence) -> Any:
@@ -32,11 +31,9 @@ def default_collate(samples: Sequence) -> Any:
     try:
         return collate(samples, "sample")
     except RecursionError as error:
-        if not contains_itself(list(samples)):
+        if (sample := next(filter(contains_itself, samples), None)) is None:
             raise
-        what = "default_collate: a sample is a list or dict that contains itself, of which no batch can be made"
-        raise LoaderError(what, values={"sample": describe(samples[0])}, where=here(),
-                          hint="leave out the entry that leads back") from error
+        raise own_entry("default_collate", "sample", sample, LoaderError) from error
 
 
 def collate(samples: Sequence, path: str) -> Any:

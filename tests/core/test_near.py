@@ -4,6 +4,8 @@ import copy
 import inspect
 import pickle
 import random
+import subprocess
+import sys
 from types import FunctionType, ModuleType
 
 import numpy as np
@@ -73,6 +75,14 @@ def test_a_name_of_another_room_is_told_where_it_is(room, name, hint):
     with pytest.raises(MissingNameError) as caught:
         getattr(room, name)
     assert caught.value.hint == hint
+
+
+@pytest.mark.parametrize("name", ["machine", "compat", "exercises"])
+def test_a_module_that_is_not_imported_is_told_how_to_import(name):
+    program = (f"import minflow as flow\ntry:\n    flow.{name}\nexcept AttributeError as error:\n"
+               f"    print(error.what)\n    exec(error.hint)\nprint(flow.{name} is {name})")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.stdout == f"flow.{name} is a module that is not imported yet\nTrue\n", done.stderr
 
 
 def test_what_is_near():

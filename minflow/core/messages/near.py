@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import importlib.util
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType, ModuleType
@@ -115,6 +116,11 @@ def no_name(room: str, name: str, known: Iterable[str]) -> AttributeError:
             return MissingNameError(f"{room} has no {name}", where=here(), hint=hint)
     if hint := reason(f"{room}.{name}".partition(".")[2]):
         return MissingNameError(f"{room} has no {name}", where=here(), hint=hint)
+    above = SPACES.get(room, {})
+    if "__path__" in above and name.isidentifier() and len(name) <= LONGEST and \
+            importlib.util.find_spec(f"{above['__name__']}.{name}"):
+        return MissingNameError(f"{room}.{name} is a module that is not imported yet", where=here(),
+                                hint=f"from {above['__name__']} import {name}")
     open_rooms()
     elsewhere = [space for space, names in SPACES.items() if space != room
                  and name in {*names, *AT_FIRST_USE.get(names["__name__"], ())}]

@@ -14,6 +14,7 @@ import importlib.util
 import os
 import platform
 import shutil
+import socket
 import subprocess
 import sys
 import webbrowser
@@ -117,6 +118,12 @@ def jupyter() -> Iterator[Line]:
         yield "broken", "jupyter", f"not installed: {', '.join(missing)}. Try: {install_command(missing[0])}"
     else:
         yield "ok", "jupyter", f"jupyterlab {installed('jupyterlab')}, ipykernel {installed('ipykernel')}"
+    try:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            socket.create_connection(server.getsockname(), timeout=10).close()
+    except OSError as error:
+        yield ("broken", "network", f"programs of this machine cannot reach each other, as Jupyter's do: {error}. "
+               "Try: let the firewall, VPN or sandbox allow connections to 127.0.0.1")
     missing = [name for name in ("ipywidgets", "anywidget") if importlib.util.find_spec(name) is None]
     if missing:
         yield ("missing", "widgets", f"not installed: {', '.join(missing)}; curves come as pictures, not live. "

@@ -7,6 +7,8 @@ file, and is shown if it dies.
 from __future__ import annotations
 
 import asyncio
+import atexit
+import logging
 import math
 import os
 import re
@@ -25,6 +27,9 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 from .core.messages.invocation import command
 
 LARGEST = 200_000_000  # bytes of a notebook
+QUIET = logging.getLogger(__name__)  # of nbclient, whose errors `execute` reports
+QUIET.addHandler(logging.NullHandler())
+QUIET.propagate = False
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -47,7 +52,7 @@ def text_of(output: dict) -> str:
 class Printing(NotebookClient):
     """A NotebookClient that prints. shown: what each display id showed last, so that an update which changes nothing
     in text is not printed again.  at: the number of the cell that runs.  expected: it is there to show an error.
-    stopped: the signal that ended it, 0 for none."""
+    stopped: the signal that ended it, 0 for none.  ready: True if the kernel has answered."""
 
     def __init__(self, notebook, **settings):
         super().__init__(notebook, **settings)
@@ -55,6 +60,7 @@ class Printing(NotebookClient):
         self.at = 0
         self.expected = False
         self.stopped = 0
+        self.ready = False
 
     async def async_start_new_kernel(self, **settings):
         """nbclient's own answer to Ctrl-C, set just before, ends in an error of its own."""
@@ -63,6 +69,11 @@ class Printing(NotebookClient):
             with suppress(RuntimeError):                        # Windows, where Ctrl-C is a KeyboardInterrupt
                 loop.add_signal_handler(number, self.stop, number, task)
         await super().async_start_new_kernel(**settings)
+
+    async def async_start_new_kernel_client(self):
+        client = await super().async_start_new_kernel_client()
+        self.ready = True
+        return client
 
     def stop(self, number: int, task: asyncio.Task) -> None:
         self.stopped, self.shutdown_kernel = number, "immediate"
@@ -128,14 +139,29 @@ def execute(path: Path, timeout: float = 600, here: bool = False) -> int:
         importing = f"__import__('sys').path.insert(1, {str(own)!r})"
         client = Printing(
             notebook, timeout=min(math.ceil(timeout), 10**7), kernel_name="python3", store_widget_state=False,
-            resources={"metadata": {"path": str(own if here else work)}},
+            resources={"metadata": {"path": str(own if here else work)}}, log=QUIET,
             extra_arguments=["--IPKernelApp.log_level=ERROR", "--InteractiveShell.xmode=Plain",
                              f"--IPKernelApp.exec_lines={importing}"])
         try:
             client.execute(stdout=log, stderr=log)
         except (CellExecutionError, CellTimeoutError, DeadKernelError, asyncio.CancelledError) as error:
             return failed(client, path, error, log, here)
+        except Exception as error:  # jupyter_client and the system raise many kinds if a kernel cannot start
+            if client.ready:
+                raise
+            atexit.unregister(client._cleanup_kernel)  # registered by nbclient, which has cleaned up already
+            return not_started(path, error, log)
     return 0
+
+
+def not_started(path: Path, error: Exception, log: IO[str]) -> int:
+    """Say why there was no kernel to run the first cell; the exit code."""
+    log.seek(0)
+    lines, hint = "", f"{command('doctor')}; a firewall, a VPN or a sandbox must allow connections to 127.0.0.1"
+    if "died" in str(error):  # a kernel that was reached too late reports only that it was stopped
+        lines, hint = "".join(log.readlines()[-20:]), "mend what the kernel reports above"
+    say(f"minflow run: the kernel for {path.name} did not start: {error}\n{lines}Try: {hint}\n", sys.stderr)
+    return 1
 
 
 def failed(client: Printing, path: Path, error: BaseException, log: IO[str], here: bool) -> int:

@@ -370,6 +370,31 @@ def test_run_says_how_a_cell_ended(tmp_path, cell, words, said):
     assert ("--here" in done.stderr) == ("beside" in cell)
 
 
+def test_run_says_why_a_kernel_did_not_start(tmp_path):
+    pytest.importorskip("ipykernel")
+    startup = tmp_path / "profile_default" / "startup"
+    startup.mkdir(parents=True)
+    (startup / "mine.py").write_text("import os\nos.write(2, b'out of luck\\n')\nos._exit(3)")
+    done = command("run", str(write(tmp_path / "x.ipynb", "1")), IPYTHONDIR=str(tmp_path))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == ("minflow run: the kernel for x.ipynb did not start: Kernel died before replying to "
+                           "kernel_info\nout of luck\nTry: mend what the kernel reports above\n")
+
+
+def test_run_where_a_kernel_cannot_be_reached(tmp_path, monkeypatch, capsys):
+    client = pytest.importorskip("jupyter_client.asynchronous.client").AsyncKernelClient
+
+    async def never(self, timeout=None):
+        raise RuntimeError("Kernel didn't respond in 60 seconds")
+
+    monkeypatch.setattr(client, "wait_for_ready", never)
+    from minflow.headless import execute
+    assert execute(write(tmp_path / "x.ipynb", "1")) == 1
+    assert capsys.readouterr().err == (
+        "minflow run: the kernel for x.ipynb did not start: Kernel didn't respond in 60 seconds\n"
+        f"Try: {typed('doctor')}; a firewall, a VPN or a sandbox must allow connections to 127.0.0.1\n")
+
+
 def test_run_for_a_reader_who_has_seen_enough(tmp_path):
     wait = WAIT.format(started=str(tmp_path / "started"), go=str(tmp_path / "go"))
     with running(write(tmp_path / "long.ipynb", "print('first')", wait)) as process:
@@ -506,6 +531,16 @@ def test_doctor_on_the_machine(capsys, monkeypatch, tmp_path, said, refused):
         (tmp_path / kept.name_of(part)).touch()
     state, text = lines_of_doctor(capsys)[1]["machine"]
     assert state == "ok" and str(tmp_path) in text and ("MINFLOW_MACHINE=0 does without" in text) is refused
+
+
+def test_doctor_where_programs_cannot_reach_each_other(capsys, monkeypatch):
+    def refuse(address, timeout):
+        raise OSError(101, "Network is unreachable")
+
+    monkeypatch.setattr(doctor.socket, "create_connection", refuse)
+    code, lines = lines_of_doctor(capsys)
+    state, text = lines["network"]
+    assert (code, state) == (1, "broken") and "127.0.0.1" in text and "Network is unreachable" in text
 
 
 def test_doctor_without_numba(capsys, monkeypatch):

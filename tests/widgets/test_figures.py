@@ -2,6 +2,7 @@
 changed."""
 
 import builtins
+import re
 import sys
 
 import numpy as np
@@ -358,6 +359,10 @@ def test_axes_of_somebody_else_keep_their_look():
     History({"loss": [3.0, 2.0], "accuracy": [0.1, 0.5]}).plot(ax=ax)
     assert (ax.spines["left"].get_edgecolor(), ax.get_facecolor(), ax.title.get_color()) == before
     assert ax.figure.patch.get_visible() and not ax.figure.artists
+
+
+def test_a_terminal_prints_a_figure_as_matplotlib_does():
+    assert re.fullmatch(r"<Figure size \d+x\d+ with 1 Axes>", repr(confusion_matrix([0], [0]).figure))
 
 
 @pytest.mark.parametrize("normalize", [False, True])

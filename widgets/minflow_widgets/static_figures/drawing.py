@@ -58,6 +58,7 @@ def spoken():
         def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
             return picture_bundle(svg_of(self), *self.said, fold_text=True) if self.said else {}
 
+    Spoken.__name__ = Figure.__name__  # a terminal prints the class of a figure
     return Spoken
 
 

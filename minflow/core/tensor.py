@@ -218,8 +218,8 @@ class Tensor(Operators, Numbers, Mathematics, Matrices, Reductions, Shapes, Pick
 
     def __iter__(self):
         if not self.ndim:
-            fail(DTypeError, "iteration over a 0-d tensor", "tensor.item() for its number, tensor.reshape(1) for a row "
-                 "of one", tensor=self)
+            hint = "it is one number: tensor.item() reads it outside of a graph"
+            fail(DTypeError, "iteration over a 0-d tensor", hint, tensor=self)
         return iter(F.unbind(self))
 
     def __contains__(self, element) -> bool:

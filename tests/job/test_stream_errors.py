@@ -341,7 +341,7 @@ def test_the_error_of_a_callback_names_the_callback_and_its_line(how):
     assert error.where == f"at test_stream_errors.py:{broken.__code__.co_firstlineno + 1}"
     who = "the same caller" if how == "handle" else "the same run"
     assert error.values["then"] == f"the steps that {who} had queued behind it were cancelled"
-    assert "last finished step" in error.hint
+    assert "submit the cancelled steps again: the step itself has finished" in error.hint
 
 
 def test_an_error_of_ours_in_a_callback_keeps_its_parts():

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any, NamedTuple
 
+from ..base.display import cell_name
 from ..base.errors import GradError
 from ..ir import Where, where_text
 from ..spec import Spec
@@ -35,7 +36,7 @@ def note_cut(tensor, reader: str) -> None:
 
 
 def number_of(tensor) -> Any:
-    return tensor.array.item() if tensor.spec.size == 1 else None
+    return tensor.array.item() if tensor.array is not None and tensor.spec.size == 1 else None
 
 
 def no_gradient(out, verb: str) -> GradError:
@@ -50,13 +51,20 @@ def no_gradient(out, verb: str) -> GradError:
     values = {name_of(out, "output"): describe(out)}
     hint = ("requires_grad=True on what you want gradients of; it is lost by .detach(), .item(), .numpy(), float(), "
             "under no_grad, by making a new tensor from numbers, and in the result of an nn.Graph")
-    if CUTS and out.array is not None:  # a symbolic tensor is not made of numbers that were read
-        number = number_of(out)
-        same = next((cut for cut in reversed(CUTS) if number is not None and cut.number == number), None)
-        cut = same or CUTS[-1]
+    where, number = caller(4), number_of(out)
+    near = [cut for cut in reversed(CUTS) if out.array is not None and where and same_program(cut.where, where)]
+    if near:
+        same = next((cut for cut in near if number is not None and cut.number == number), None)
+        cut = same or near[0]
         created = f" made at {where_text(cut.created)}" if cut.created else ""
         values["cut" if same else "last read"] = f"{cut.reader}() at {where_text(cut.where)} of {cut.spec}{created}"
         if same:
             hint = f"compute with the tensor itself: the result of {cut.reader}() has no tape; {hint}"
     return GradError(f"{verb}: this tensor was not computed from anything that requires grad", values=values,
-                     where=f"at {where_text(caller(4))}", hint=hint)
+                     where=f"at {where_text(where)}", hint=hint)
+
+
+def same_program(a: Where, b: Where) -> bool:
+    """True if two lines are in one file, or in cells of a notebook."""
+    first, second = a[0].co_filename, b[0].co_filename
+    return first == second or bool(cell_name(first) and cell_name(second))

@@ -746,3 +746,4 @@ def extra_text(module: Module) -> str:
 hint_methods(Module, "add_module register_module register_buffer register_parameter train to load_state_dict".split())
 MODULE_CALL.append(Module.__call__.__code__)  # a walk to the learner's line ends here
 __getattr__ = missing_names("flow.nn.modules.module", globals())
+del globals()["__dir__"]  # else completion would offer this module in flow.nn

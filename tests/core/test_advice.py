@@ -90,7 +90,7 @@ def test_advice_that_does_not_help_is_found(monkeypatch):
 @pytest.mark.parametrize("index", [0, -1, (0, 0), [0]])
 def test_a_number_is_read_by_item(index):
     loss = flow.tensor(2.5)
-    with pytest.raises(flow.ShapeError, match=r"(?s)axes.*float32\[\].*Try: \w+\.item\(\) for the Python number"):
+    with pytest.raises(flow.ShapeError, match=r"(?s)axes.*float32\[\].*Try: \w+\.item\(\) is its Python number"):
         loss[index]
     assert loss.item() == 2.5
 

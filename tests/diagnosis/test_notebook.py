@@ -16,7 +16,7 @@ from minflow.diagnosis.frames import message_of, raised_at
 TOP = Path(__file__).parents[2]
 ASKS = r"get_ipython|ipykernel|ZMQInteractiveShell|import IPython|from IPython|modules.*IPython|VSCODE|google.colab"
 # These ask what is installed or start a kernel, not where the program runs.
-OTHERS = {"minflow/doctor.py"}
+OTHERS = {"minflow/doctor.py", "minflow/core/base/optional.py", "minflow/core/messages/invocation.py"}
 
 
 def test_one_place_asks_where_the_program_runs():

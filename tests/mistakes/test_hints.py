@@ -116,6 +116,8 @@ def repaired(call: str, names: dict, means: dict, pieces: list[str]) -> None:
             changed["layer"] = nn.Sequential(value, names["layer"]) if before else value
         elif isinstance(value, nn.Module):
             return run("loss(input, target)", {**names, "loss": value})
+        elif isinstance(value, int | float):
+            return None  # the number is all that was wanted
         elif isinstance(tree, ast.BinOp) or form(tree) == form(program) or call == "x.t()":
             return None  # it is the repaired program itself
         elif used and isinstance(value, Tensor):

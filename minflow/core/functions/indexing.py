@@ -31,7 +31,7 @@ def entries_of(x, index) -> list:
     ndim = x.spec.ndim
     used = sum([part.spec.ndim if is_mask(part) else part is not None and part is not Ellipsis for part in parts])
     if used > ndim:
-        hint = "at most one index per axis" if ndim else "x.item() for the Python number"
+        hint = "at most one index per axis" if ndim else "x.item() is its Python number"
         fail(ShapeError, f"indexing: {used} axes are indexed, the tensor has {ndim}", hint, x=x)
     dots = [k for k, part in enumerate(parts) if part is Ellipsis]
     if len(dots) > 1:

@@ -185,7 +185,11 @@ def missing_names(room: str, names: dict[str, Any], at_first_use: Mapping[str, s
     globals().  at_first_use: name -> "module.name" below it, imported when it is asked for; "module." is the module
     itself. See `by_module`."""
     AT_FIRST_USE[names["__name__"]] = at_first_use
-    names.setdefault("__dir__", lambda: sorted({*public(names), *at_first_use}))
+
+    def listed() -> list[str]:
+        return sorted({*public(names), *at_first_use})
+
+    names.setdefault("__dir__", listed)
 
     def __getattr__(name: str) -> Any:
         if path := at_first_use.get(name):
@@ -201,7 +205,7 @@ def missing_names(room: str, names: dict[str, Any], at_first_use: Mapping[str, s
         for opened in OPENED:
             if (found := opened(room, name)) is not None:
                 return found
-        raise no_name(room, name, [*names["__dir__"](), *later])
+        raise no_name(room, name, [*names.get("__dir__", listed)(), *later])
 
     return __getattr__
 

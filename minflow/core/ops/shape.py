@@ -142,7 +142,7 @@ def indexed(x: Spec, index: tuple) -> Spec:
     """The shape rule of basic indexing. A slice comes as a tuple (start, stop, step), which has a hash."""
     used = sum(1 for i in index if i is not None and i is not Ellipsis)
     if used > x.ndim:
-        hint = "at most one index per axis" if x.ndim else "{x}.item() for the Python number"
+        hint = "at most one index per axis" if x.ndim else "{x}.item() is its Python number"
         raise ShapeError(f"indexing: {used} indices for the {x.ndim} axes of {{x}}", hint=hint)
     shape, axis = [], 0
     for i in index:

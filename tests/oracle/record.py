@@ -20,7 +20,7 @@ from tests.fuzz.calls import RANDOM, call_of, called_names
 from tests.fuzz.draw import DTYPES
 from tests.fuzz.judge import Outcome, close, differs, in_double, limited, text
 
-from . import families, store
+from . import families, signatures, store
 
 PROFILES = "plain kinks ties edges infinite saturated unit large zeros".split()
 KINKS = [{"profile": p, "dtype": "float32"} for p in [*PROFILES, "one nan"]]
@@ -146,6 +146,8 @@ def main() -> int:
     torch.set_num_threads(1)
     if options.check:
         wrong = check(torch)
+        if signatures.signatures(torch) != signatures.read():
+            wrong.append("signatures.txt: python -m tests.oracle.signatures writes it anew")
         print("\n\n".join(wrong[:400]))
         print(f"{len(wrong)} recorded cases differ from PyTorch {torch.__version__}")
         return 1 if wrong else 0

@@ -86,6 +86,8 @@ def refuse_shared(graph: Any, trace: Trace, met: list) -> None:
     """Refuse to assign a tensor on the storage of another one that stays: a plan gives each buffer a tensor of its own,
     so a later write to one of the two would not be seen in the other."""
     changed = {key: row for key, row in trace.rebound.items() if row[0][row[1]] is not row[2]}
+    if not changed:
+        return
     old = {id(tensor) for _, _, tensor in changed.values()}
     symbols = [trace.own(buffers[name]) for buffers, name, _ in changed.values()]  # which meets those around
     stay = [
@@ -96,13 +98,14 @@ def refuse_shared(graph: Any, trace: Trace, met: list) -> None:
         if tensor is not None and (id(registry), name) not in changed
     ]
     stay += [
-        (graph.outside_name(tensor) or tensor.label or "a captured tensor", tensor)
+        ("", tensor)
         for tensor, _ in trace.views.values()
         if id(tensor) not in old and id(tensor.array) not in trace.created
     ]
     for (buffers, name, _), symbol in zip(changed.values(), symbols):
         for place, other in stay:
             if other is symbol or other is buffers[name] or share_storage(symbol, other):
+                place = place or graph.outside_name(other) or other.label or "a captured tensor"
                 what = f"the buffer {name!r} is assigned a tensor that shares its memory with {place}"
                 fail(TraceError, what, f"assign a copy: self.{name} = x.clone()", buffer=symbol, shared=other)
         stay.append((name, symbol))

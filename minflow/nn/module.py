@@ -111,7 +111,7 @@ class Module(Display):
             # `f(x)` stays in Python; `f(*args)` is a call through C: see `nesting.py`.
             if hooks is None and not EVERY.used and len(args) == 1 and not kwargs:
                 return self.forward(args[0])
-            return self.compute(args, kwargs)
+            return self._compute(args, kwargs)
         except TypeError as error:
             messages.check_call(self, args, kwargs, error)
             raise
@@ -127,7 +127,7 @@ class Module(Display):
         sizes, groups = [n for t in tensors for n in t.spec.shape], own.get("groups", 1)
         return [n * groups for n in sizes] + sizes if isinstance(groups, int) and groups > 1 else sizes
 
-    def compute(self, args: tuple, kwargs: dict) -> Any:
+    def _compute(self, args: tuple, kwargs: dict) -> Any:
         """forward with its hooks: a call without entering a scope."""
         if self.__dict__["_hooks"] is not None or EVERY.used:
             return call(self, args, kwargs)

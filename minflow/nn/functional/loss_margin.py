@@ -149,7 +149,7 @@ def triplets(
     anchor: Tensor, positive: Tensor, negative: Tensor, distance: Callable, margin: float, swap: bool, reduction: str
 ) -> Tensor:
     if not isinstance(margin, Real) or not margin > 0:
-        fail(OutOfRangeError, "triplet_margin_loss: margin must be a number above 0", "margin=1.0", margin=margin)
+        fail(OutOfRangeError, f"triplet_margin_loss: margin is {margin!r:.40}, a distance above 0", "margin=1.0")
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
         far = minimum(far, distance(positive, negative))

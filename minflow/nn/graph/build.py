@@ -175,7 +175,7 @@ class Build:
     def call(self, module: Module, path: str, args: tuple, kwargs: dict) -> Any:
         """Run a module's forward, and remember the call."""
         if self.recomputing:
-            return module.compute(args, kwargs)
+            return module._compute(args, kwargs)
         given = self.values_of((args, kwargs))
         call = ModuleCall(path, module, args, kwargs, len(self.trace.graph.nodes), given=given)
         self.stack[-1].children.append(call)
@@ -187,7 +187,7 @@ class Build:
             elif module.__dict__["_hooks"] is None and not EVERY.used and len(args) == 1 and not kwargs:
                 call.output = module.forward(args[0])  # one call less than `compute`: see `../nesting.py`
             else:
-                call.output = module.compute(args, kwargs)
+                call.output = module._compute(args, kwargs)
         except BaseException as error:
             if self.failed is None:
                 self.failed, call.error = call, error

@@ -65,15 +65,18 @@ ran, known = None, None  # the file whose tests run; the ops of the package
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
-    """Before the fixtures of the test, also those of its module. Ops that an earlier file has defined go away."""
+    """Before the fixtures of the test, also those of its module. Ops that an earlier file has defined go away, and so
+    do the answers that earlier tests have given."""
     global ran, known
     import minflow
     from minflow.core.op import OPS
+    from minflow.exercises import record
 
     if item.path != ran:
         ran, known = item.path, known or set(OPS)
         for name in set(OPS) - known:
             del OPS[name]
+    record.MEMORY.clear()
     minflow.manual_seed(item.config.getoption("--seed"))
 
 

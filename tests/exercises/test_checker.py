@@ -19,7 +19,6 @@ ONE_SIDE = "def slope(f, x, h=1e-3):\n    return (f(x + h) - f(x)) / h\n"
 @pytest.fixture(autouse=True)
 def own_file(monkeypatch, tmp_path):
     monkeypatch.setenv("MINFLOW_PROGRESS", str(tmp_path / ".progress.jsonl"))
-    monkeypatch.setattr(record, "MEMORY", [])
     for name in ("NBGRADER_EXECUTION", "MINFLOW_GRADING", "MINFLOW_LANG"):
         monkeypatch.delenv(name, raising=False)
 

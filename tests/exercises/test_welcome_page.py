@@ -35,7 +35,6 @@ def keep(folder, **outcomes):
 def folder(tmp_path, monkeypatch):
     """A learner's folder with two lessons, a tour, and a new version beside the first lesson."""
     monkeypatch.delenv("MINFLOW_PROGRESS", raising=False)
-    monkeypatch.setattr(record, "MEMORY", [])  # of tests before this one
     (tmp_path / record.COURSE).touch()
     write(tmp_path / "01_numbers.ipynb", "# 01 - Numbers\n\n**Question:** Which?", "one", "two", "one")
     write(tmp_path / "01_numbers.new.ipynb", "# 01 - Newer", "one")

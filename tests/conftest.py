@@ -1,5 +1,5 @@
-"""What tests share: golden texts, a seed, so that a test that fails fails again, and threads that are disturbed on
-request."""
+"""Shared fixtures and options: golden texts, a seed per test, `--complete` sweeps (`tests/sampling.py`), slow threads
+on request."""
 
 import hashlib
 import os
@@ -10,6 +10,8 @@ import time
 from pathlib import Path
 
 import pytest
+
+from tests import sampling
 
 # Before numpy is loaded, here and in the kernels of notebooks: threads that wait for taken cores make tests slow.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -41,12 +43,17 @@ def pytest_addoption(parser):
         metavar="SEED",
         help="make some threads slow: finds what holds in one order of them alone",
     )
+    parser.addoption("--complete", action="store_true", help="run every case of the sweeps that are sampled otherwise")
     parser.addoption(
         "--sample",
         type=int,
         metavar="COUNT",
         help="run this many of the selected tests, chosen by a hash of their names: the same ones at each run",
     )
+
+
+def pytest_configure(config):
+    sampling.complete = config.getoption("--complete")
 
 
 @pytest.hookimpl(trylast=True)  # after -m and -k

@@ -1,4 +1,5 @@
-"""How pytest runs the tests: which warnings fail them, for a learner and in `.ci/run`, and what --sample chooses."""
+"""How pytest runs the tests: which warnings fail them, for a learner and in `.ci/run`, and what `--sample` and
+`--complete` choose."""
 
 import os
 import re
@@ -7,6 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from tests import sampling
 
 TOP = Path(__file__).parent.parent
 WARN = """
@@ -73,3 +76,19 @@ def test_a_sample_is_the_same_at_each_run():
                                     ).stdout.splitlines() if "::" in line] for count in (6, 3, 3)]
     assert [len(names) for names in chosen] == [6, 3, 3]
     assert chosen[1] == chosen[2] and set(chosen[1]) < set(chosen[0])
+
+
+def test_a_sampled_sweep_keeps_a_share_by_name(request, monkeypatch):
+    assert sampling.complete == request.config.getoption("--complete")
+    names = [f"op{number}" for number in range(1000)]
+    monkeypatch.setattr(sampling, "complete", False)
+    kept = sampling.sampled(names, 0.2)
+    assert 150 < len(kept) < 250 and kept == sorted(kept, key=names.index)
+    assert sampling.sampled(names[500:], 0.2) == [name for name in kept if name in names[500:]]
+    assert len(sampling.sampled(names, 0.0)) == 1 and sampling.sampled([], 0.5) == []
+    assert sampling.sampled(names, 0.2, lambda name: f"second sweep, {name}") != kept
+    assert sampling.sampled([pytest.param(object(), id=name) for name in kept[:5]], 0.2)[4].id == kept[4]
+    with pytest.raises(ValueError, match="at 0x.* differs between runs"):
+        sampling.sampled([object()], 0.2)
+    monkeypatch.setattr(sampling, "complete", True)
+    assert sampling.sampled(names, 0.2) == names

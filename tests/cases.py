@@ -1,0 +1,54 @@
+"""Several cases in one test, of which every one that fails is reported.
+
+    with Cases() as case:
+        for x in (0.0, -0.0, 1.0):
+            with case(f"relu({x})"):
+                assert relu(x) == max(x, 0)
+
+A failing case does not end the test: the others run, and the error at the end lists each of them with its reason and
+its traceback.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+
+import pytest
+
+FAILURES = (Exception, pytest.fail.Exception)
+
+
+class Cases:
+    """`with Cases() as case`, and in it `with case(name)` around the assertions of each case."""
+
+    def __init__(self) -> None:
+        self.count, self.failed = 0, list[tuple[str, BaseException]]()
+
+    @contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        self.count += 1
+        try:
+            yield
+        except FAILURES as error:
+            error.add_note(f"in the case {name}")
+            self.failed.append((name, error.with_traceback(error.__traceback__.tb_next)))
+
+    def __enter__(self) -> Cases:
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, where: TracebackType | None) -> None:
+        if isinstance(error, FAILURES):
+            self.failed.append(("outside the cases", error))
+        if self.failed and not isinstance(error, KeyboardInterrupt):
+            names = ", ".join(dict.fromkeys(name for name, _ in self.failed))
+            reasons = "".join(f"\n  {name}: {reason(error)}" for name, error in self.failed)
+            message = f"{len(self.failed)} of {self.count} cases fail: {names}{reasons}"
+            raise BaseExceptionGroup(message, [error for _, error in self.failed]) from None
+
+
+def reason(error: BaseException) -> str:
+    """The first line of what an error says, with its class if it is not an assertion."""
+    line = next(iter(str(error).strip().splitlines()), "")
+    return line if isinstance(error, AssertionError) and line else f"{type(error).__name__}: {line}"

@@ -1,0 +1,44 @@
+"""A test of several cases names each one that fails, and runs the others."""
+
+import re
+
+import pytest
+
+from tests.cases import Cases
+
+
+def test_every_failing_case_is_reported():
+    ran = []
+    with pytest.raises(BaseExceptionGroup) as caught:
+        with Cases() as case:
+            for i in range(4):
+                with case(f"example {i}"):
+                    ran.append(i)
+                    assert i % 2, f"{i} is even"
+            with case("key"):
+                {}["x"]
+            with case("refusal"), pytest.raises(ValueError):
+                pass
+    assert ran == [0, 1, 2, 3]
+    assert re.fullmatch(r"4 of 6 cases fail: example 0, example 2, key, refusal\n"
+                        r"  example 0: 0 is even\n  example 2: 2 is even\n  key: KeyError: 'x'\n"
+                        r"  refusal: Failed: DID NOT RAISE .*ValueError.*", caught.value.message)
+    assert [error.__notes__ for error in caught.value.exceptions][2] == ["in the case key"]
+    assert [error.__traceback__.tb_frame.f_code.co_name for error in caught.value.exceptions] == \
+        ["test_every_failing_case_is_reported"] * 4
+
+
+def test_an_error_between_the_cases_does_not_hide_those_before():
+    with pytest.raises(ExceptionGroup, match="(?s)2 of 1 cases fail.*first: one.*outside the cases: KeyError"):
+        with Cases() as case:
+            with case("first"):
+                raise AssertionError("one")
+            {}["x"]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, pytest.skip.Exception])
+def test_an_interrupt_and_a_skip_are_not_cases(error):
+    with pytest.raises(error), Cases() as case, case("interrupted"):
+        raise error("x")
+    with Cases() as case, case("passes"):
+        pass

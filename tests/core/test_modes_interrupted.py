@@ -127,9 +127,10 @@ def test_it_may_be_entered_inside_itself():
 
 
 def test_a_context_that_is_not_left_sets_nothing_back_when_it_is_freed():
+    before = modes.MODE.get()
     context = flow.no_grad()
     context.__enter__()
     del context
     gc.collect()
     assert not flow.is_grad_enabled()
-    flow.set_grad_enabled(True)
+    modes.MODE.set(before)

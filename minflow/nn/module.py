@@ -191,6 +191,8 @@ class Module(Display):
                 self._transient.discard(name)
                 break
         else:
+            if name not in self.__dict__ and not hasattr(type(self), name):
+                raise messages.no_attribute(self, name)
             object.__delattr__(self, name)
         touch()
 
@@ -490,19 +492,19 @@ class Module(Display):
                 continue
             if recurse:
                 waiting += reversed(list(module.children()))
-            for tensor in module._parameters.values():
-                if tensor is not None:
-                    with no_grad():
-                        new = fn(tensor.data)
-                        if new.spec is not tensor.spec:
-                            grad, tensor.grad = tensor.grad, None
-                            tensor.data = new
-                            tensor.grad = None if grad is None else fn(grad)
-            for name, tensor in module._buffers.items():
-                if tensor is not None:
-                    with no_grad():
-                        new = fn(tensor)
-                    if new.spec is not tensor.spec:
+            with no_grad():
+                for parameter in module._parameters.values():
+                    if parameter is None:
+                        continue
+                    grad, data = parameter.grad, parameter.data
+                    new = fn(data)
+                    if new is not data:
+                        parameter.grad = None  # of another dtype or shape
+                        parameter.data = new
+                    if grad is not None:
+                        parameter.grad = fn(grad)
+                for name, buffer in module._buffers.items():
+                    if buffer is not None and (new := fn(buffer)) is not buffer:
                         module._buffers[name] = new
         touch()
         return self
@@ -553,8 +555,8 @@ class Module(Display):
         return self.to(device)
 
     def share_memory(self) -> Module:
-        """Itself: threads of one process share all memory."""
-        return self
+        """Call `share_memory_` of all parameters and buffers; threads of one process share all memory."""
+        return self._apply(lambda t: t.share_memory_())
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Nothing: nn.Graph is what compiles here, and a module runs as it is."""

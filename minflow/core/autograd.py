@@ -35,8 +35,8 @@ from .where import NOTICES, caller, fail
 
 def backprop(roots: Sequence, seeds: Sequence, retain_graph: bool, create_graph: bool, wanted: Iterable[Value] = (),
              finish: Callable | None = None, quiet: Container[Value] = ()):
-    """Gradients by Value: of every leaf that the roots depend on, and of the values in `wanted`. If there are some, and
-    hooks, then only nodes on the way to them are visited.
+    """Gradients by Value: of every leaf that the roots depend on, and of the values in `wanted`. If there are some,
+    then only nodes on the way to them are visited.
 
     finish: gets a leaf and its gradient as soon as that is whole, where hooks wait for its `.grad`.
     quiet: those of `wanted` whose hooks a backward around this one runs.
@@ -51,7 +51,7 @@ def backprop(roots: Sequence, seeds: Sequence, retain_graph: bool, create_graph:
         order = toposort([root.value.node for root in roots])
         # the hooks of a leaf in a trace are at its first Value, which may not be in `order`
         hooks = mode.trace is not None or any([node.hooks for node in order])
-        passed = leading_to(mode, order, wanted) if wanted and hooks else None
+        passed = leading_to(mode, order, wanted) if wanted else None
         arrivals = Arrivals(mode, order if hooks else (), None if passed is None else wanted.difference(quiet), finish)
         arrivals.count(order if passed is None else passed)
         for value in arrivals.hooked - arrivals.waiting.keys():

@@ -291,6 +291,8 @@ class Tensor(Operators, Numbers, Mathematics, Matrices, Reductions, Shapes, Pick
     def retain_grad(self) -> None:
         """Keep `.grad` of this computed tensor too."""
         tensor = self.home()
+        if not tensor.requires_grad:
+            fail(GradError, "retain_grad() of a tensor that requires no gradient", "x.requires_grad_() first", x=self)
         if not tensor.is_leaf:
             autograd.retain(tensor)
 
@@ -330,6 +332,9 @@ class Tensor(Operators, Numbers, Mathematics, Matrices, Reductions, Shapes, Pick
         if MODE.get().trace is not None:
             fail(TraceError, "x.data = ... while a graph is built: x would have no numbers after it",
                  "with flow.no_grad(): x.copy_(other), which the graph repeats at each call", x=self, other=other)
+        if self.spec is not other.spec and self.needs and not self.is_leaf:
+            fail(GradError, "x.data = ... of a computed tensor with a gradient must keep its shape and dtype",
+                 "x = other, or x.detach() first", x=self, other=other)
         touch()
         twin = other.data
         self.array, self.cell, self.alias = twin.array, twin.cell, twin.alias

@@ -270,12 +270,16 @@ def reshaped(target, view, *args):
              f"x = x.{view.__name__}(...) makes a view", tensor=target)
     touch()
     guard(MODE.get(), target, target)
+    leaf = target.needs and target.is_leaf  # only under no_grad: elsewhere the guard refuses a leaf
     base = type(target).__new__(type(target))
     base.__dict__.update(target.__dict__)
     base.cell = cell_of(target)
     with using(MODE.get().but(grad=True)):  # no number is written: the history stays, under no_grad too
         fresh = view(base, *args)
     target.array, target.spec, target.alias, target.cell = fresh.array, fresh.spec, fresh.alias, fresh.cell
+    if leaf:
+        target.value, target.needs = None, False
+        return target.requires_grad_()
     target.value, target.needs = fresh.value, fresh.needs
     return target
 

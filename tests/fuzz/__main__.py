@@ -1,7 +1,8 @@
-"""`python -m tests.fuzz --calls 20000 --seed N`: random calls of every public name, in minflow and in PyTorch.
+"""`python -m tests.fuzz --calls 20000 --programs 2000 --seed N`: random calls and programs, in minflow and in PyTorch.
 
-Ends with 0 if all that was found stands in docs/differences.md or is a refusal of ours; prints, and with --out writes,
-each finding with a program that shows it.
+Calls are of every public name (`calls.py`); programs are sequences of statements (`statements.py`), and functions in
+four modes (`modes.py`). Returns 0 if every difference is in docs/differences.md or is a refusal of minflow; prints,
+and with --out writes, each finding with the least program that shows it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections import Counter, defaultdict
 from contextlib import suppress
 from pathlib import Path
 
-from . import differences
+from . import differences, modes, statements
 from .calls import call_of, called_names
 from .judge import KINDS, Finding, judge, reproduction
 
@@ -44,13 +45,29 @@ def run(calls: int, seed: int, only: str = "", progress: bool = False) -> tuple[
     return found, met
 
 
+def run_programs(programs: int, seed: int) -> tuple[list[Finding], list[str]]:
+    """The minimised findings of programs of statements, and reports of programs that differ between modes."""
+    import torch
+
+    found, reports = [], []
+    for i in range(programs):
+        if finding := statements.fault(statements.draw(f"{seed} {i}"), torch):
+            found.append(finding if finding.kind == "refused" else statements.minimised(finding, torch))
+        program = modes.draw(f"{seed} {i}")
+        if kind := modes.fault(program):
+            reports.append(modes.report(program, kind))
+    return found, reports
+
+
 def report(finding: Finding) -> str:
-    return f"{reproduction(finding)}\n# minflow: {finding.ours}\n# PyTorch: {finding.theirs}\n"
+    program = statements.source(finding.lines) if finding.name == "program" else reproduction(finding)
+    return f"{program}\n# minflow: {finding.ours}\n# PyTorch: {finding.theirs}\n"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__.splitlines()[0])
     parser.add_argument("--calls", type=int, default=2000)
+    parser.add_argument("--programs", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="public names, separated by commas")
     parser.add_argument("--out", type=Path, help="a folder: NAME__KIND.md for each group of findings")
@@ -61,6 +78,9 @@ def main() -> int:
 
         resource.setrlimit(resource.RLIMIT_AS, (16 << 30, resource.RLIM_INFINITY))
     found, met = run(options.calls, options.seed, options.only, progress=True)
+    of_programs, reports = run_programs(0 if options.only else options.programs, options.seed)
+    found += of_programs
+    print(*reports, sep="\n\n")
     groups = defaultdict(list)
     for finding in found:
         groups[finding.kind, finding.name].append(finding)
@@ -73,11 +93,11 @@ def main() -> int:
             (options.out / f"{name}__{kind}.md").write_text(text, encoding="utf-8")
     counts = Counter(f.kind for f in found)
     print(
-        f"{options.calls} calls, seed {options.seed}:",
+        f"{options.calls} calls, {options.programs} programs, seed {options.seed}:",
         ", ".join(f"{counts[k]} {k}" for k in KINDS),
-        f"; {sum(met.values())} deliberate",
+        f"; {sum(met.values())} deliberate; {len(reports)} between modes",
     )
-    return 1 if any(counts[k] for k in BAD) else 0
+    return 1 if reports or any(counts[k] for k in BAD) else 0
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import signal
 import traceback
 import warnings
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from math import inf, nan
 from typing import Any, NamedTuple
 
@@ -135,16 +135,22 @@ def overwritten(results: list, inputs: dict) -> list[str] | None:
     return [k for k, v in inputs.items() if not np.array_equal(plain(v), before[k], equal_nan=v.is_floating_point())]
 
 
-def limited(lib, lines) -> Outcome:
+@contextmanager
+def time_limit():
+    """Raise `Hung` after ten seconds of processor time."""
     old = signal.signal(signal.SIGVTALRM, alarm)
     signal.setitimer(signal.ITIMER_VIRTUAL, 10)
     try:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            return observe(lib, lines)
+        yield
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         signal.signal(signal.SIGVTALRM, old)
+
+
+def limited(lib, lines) -> Outcome:
+    with time_limit(), warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        return observe(lib, lines)
 
 
 def close(a: np.ndarray, b: np.ndarray, tol: float = 0.0, truth: np.ndarray | None = None) -> bool:
@@ -206,9 +212,19 @@ def text(x: Any) -> str:
     return repr(x)[:300]
 
 
+def place(error: BaseException) -> str:
+    """The file in which an error was raised: "<call>" is the program itself."""
+    return traceback.extract_tb(error.__traceback__)[-1].filename
+
+
 def raw_place(error: BaseException) -> str:
     last = traceback.extract_tb(error.__traceback__)[-1]
     return f"{text(error)}   ({last.filename.rpartition('minflow/')[2]}:{last.lineno})"
+
+
+def spoken(error: BaseException) -> bool:
+    """True if minflow raised this error on purpose."""
+    return isinstance(error, MinflowError) and not isinstance(error, InternalError)
 
 
 def judge(name: str, lines: list[str], torch) -> Finding | None:
@@ -240,10 +256,9 @@ def compare(
     if ours.error is not None:
         if isinstance(ours.error, Hung):
             return found("hang", text(ours.error), text(theirs.error or theirs.seen.get("r")))
-        spoken = isinstance(ours.error, MinflowError) and not isinstance(ours.error, InternalError)
-        if not spoken and not isinstance(ours.error, SyntaxError):
+        if not spoken(ours.error) and not isinstance(ours.error, SyntaxError):
             by_python = isinstance(ours.error, TypeError) and SIGNATURE.search(str(ours.error))
-            outside = traceback.extract_tb(ours.error.__traceback__)[-1].filename == "<call>"  # not in minflow: [] & ()
+            outside = place(ours.error) == "<call>"  # not in minflow: [] & ()
             if not by_python and not (outside and theirs.error is not None):
                 return found("raw", raw_place(ours.error), text(theirs.error or theirs.seen.get("r")))
         if theirs.error is None:
@@ -281,7 +296,7 @@ def compare(
             return found(kind, f"{key} = {text(ours.seen.get(key))}", f"{key} = {text(value)}")
     if ours.grad_error is not None:
         error = ours.grad_error
-        kind = "refused" if isinstance(error, MinflowError) and not isinstance(error, InternalError) else "raw"
+        kind = "refused" if spoken(error) else "raw"
         if theirs.grad_error is not None and kind == "refused":
             return None
         return found(kind, "in backward: " + raw_place(error), text(theirs.grad_error or theirs.grads))

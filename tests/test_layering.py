@@ -302,15 +302,17 @@ def test_what_runs_a_graph_knows_nothing_that_looks_at_it():
 
 def test_what_runs_a_job_knows_no_legacy_name_and_no_optimizer():
     """`job/__init__.py` alone names them, and imports them on first use."""
-    known = {}  # part of job, "" for the files beside them -> what it imports of job
+    known = {}  # part of job, "" for the files beside them -> what it imports
     for file in (TOP / "minflow/job").rglob("*.py"):
         part = "" if file.parent.name == "job" else file.relative_to(TOP / "minflow/job").parts[0]
         if (part, file.name) != ("", "__init__.py"):
-            known.setdefault(part, set()).update(it for it, _, _ in imports(file) if it.startswith("minflow.job."))
+            known.setdefault(part, set()).update(f"{it}." for it, _, _ in imports(file))
     assert len(list((TOP / "minflow/job").glob("*.py"))) <= 13 and set(known) >= {"", "legacy", "train", "queue"}
-    assert not [it for it in known[""] if it.split(".")[2] in ("legacy", "train", "saving", "look")]
-    assert not [it for it in known["queue"] if it.split(".")[2] != "queue"]
-    assert not [it for it in known["legacy"] if it.split(".")[2] == "train"]
+    apart = tuple(f"minflow.job.{name}." for name in ("legacy", "train", "saving", "look"))
+    graphs = [it for it in known["queue"] if it.startswith(("minflow.job.", "minflow.nn."))]
+    assert not [it for it in known[""] if it.startswith(apart)]
+    assert not [it for it in graphs if not it.startswith("minflow.job.queue.")]
+    assert not [it for it in known["legacy"] if it.startswith("minflow.job.train.")]
 
 
 def test_arrows_are_judged():

@@ -2,10 +2,11 @@
 
 import pytest
 from programs import programs, ran  # noqa: F401 - fixtures
-from stream_jobs import LONG, Held
+from builders import LONG, Held
 
 import minflow as flow
 from minflow.job.queue.stream import STREAM
+from minflow.job.session import default_session
 
 
 @pytest.fixture
@@ -24,3 +25,11 @@ def held():
     holder = Held()
     yield holder
     holder.go.set()
+
+
+@pytest.fixture
+def fresh():
+    """An empty session, before and afterwards."""
+    flow.clear_default_session()
+    yield default_session()
+    flow.clear_default_session()

@@ -1,24 +1,21 @@
-"""A legacy function inside a job function and on eager tensors, for the tests beside this file."""
+"""Tables of legacy functions: each row is judged in a job and on eager tensors."""
 
 import inspect
 
 import numpy as np
+import pytest
+from builders import job_of, refused
 
 import minflow as flow
 import minflow.typing as tp
 
 
-def in_job(function, *arrays):
+def in_job(function, *arrays, result=tp.Numpy):
     """What `function(*blobs)` gives as a predict job of its own on these arrays, in the bits of eager."""
-    names = [f"x{i}" for i in range(len(arrays))]
-    space = {"function": function}
-    exec(f"def probe({', '.join(names)}):\n    return function({', '.join(names)})", space)
-    probe = space["probe"]
-    probe.__annotations__ = {name: tp.Numpy.Placeholder(array.shape, dtype=getattr(flow, array.dtype.name))
-                             for name, array in zip(names, arrays)} | {"return": tp.Numpy}
     config = flow.function_config()
     config.exact(True)
-    return flow.global_function(type="predict", function_config=config)(probe)(*arrays)
+    given = job_of(function, *arrays, result=result, name="probe", config=config)(*arrays)
+    return given if result is tp.Numpy else given.get()
 
 
 def both(function, *arrays):
@@ -28,6 +25,36 @@ def both(function, *arrays):
     assert found.dtype == eager.dtype and found.shape == eager.shape
     np.testing.assert_array_equal(found, eager)
     return found
+
+
+def judge(cases, tolerance=0.0, every=1):
+    """Judge the rows of a table, and tell of all that fail, each with its line.
+
+    A row is (call, error, text), or (function, wanted, *arrays): what the function gives on tensors and in a job, with
+    the dtype of `wanted` if that is an array; within `tolerance`, if it is given. The first is also run without waiting
+    for it. every: the distance of those that are run in a job.
+    """
+    errors, asynchronous = [], True
+    for i, (call, wanted, *rest) in enumerate(cases):
+        try:
+            if isinstance(wanted, type):
+                assert refused(call, wanted, *rest).where, "the error names no line"
+                continue
+            found = both(call, *rest) if i % every == 0 else call(*map(flow.tensor, rest)).numpy()
+            if isinstance(wanted, np.ndarray):
+                assert found.dtype == wanted.dtype, f"{found.dtype} instead of {wanted.dtype}"
+            wanted = np.asarray(wanted)
+            assert found.shape == wanted.shape, f"{found.shape} instead of {wanted.shape}"
+            np.testing.assert_allclose(found, wanted, rtol=tolerance, atol=tolerance / 2)
+            if asynchronous:
+                np.testing.assert_array_equal(in_job(call, *rest, result=tp.Callback[tp.Numpy]), found)
+                asynchronous = False
+        except (Exception, pytest.fail.Exception) as error:
+            code = getattr(call, "__code__", None)
+            error.add_note(f"in the case at {code.co_filename}:{code.co_firstlineno}" if code else f"in {call}")
+            errors.append(error)
+    if errors:
+        raise BaseExceptionGroup(f"{len(errors)} of {len(cases)} cases", errors)
 
 
 def parameters(function):

@@ -4,11 +4,13 @@ import threading
 
 import numpy as np
 import pytest
-from stream_jobs import Held, wait
+from builders import job_of as any_job_of
+from builders import refused, thread
 
 import minflow as flow
 import minflow.typing as tp
 from minflow import nn
+from minflow.compiler.executor import LOCK
 from minflow.core.base.errors import JobError
 from minflow.job.queue.stream import STREAM
 from tests.clocks import LONG
@@ -19,12 +21,7 @@ KINDS = {"async": tp.Callback[tp.Numpy], "sync": tp.Numpy, "future": None}
 
 
 def job_of(function, kind="async"):
-    def job(x: tp.Numpy.Placeholder((2, 3))):
-        return function(x)
-
-    if KINDS[kind] is not None:
-        job.__annotations__["return"] = KINDS[kind]
-    return flow.global_function(type="predict")(job)
+    return any_job_of(lambda x: function(x), X, result=KINDS[kind])
 
 
 def results(steps):
@@ -127,23 +124,13 @@ def test_the_case_of_the_report():
     assert [round(float(a[0, 0])) for a in results(steps)] == [0, 1, 2, 3, 4, 5]
 
 
-def test_a_write_waits_for_the_steps_that_read_it_and_for_no_others():
+def test_a_write_waits_for_the_steps_that_read_it_and_for_no_others(held):
     read, other, done = flow.ones(2, 3), flow.ones(2, 3), threading.Event()
-    job, held = job_of(lambda x: x + read), Held()
-    job(X)(held)
-    wait(held.entered)
+    held.by(job_of(lambda x: x + read), X)
     other.add_(1)  # comes back, though a step is in flight
-
-    def write():
-        read.add_(1)
-        done.set()
-
-    thread = threading.Thread(target=write)
-    thread.start()
-    assert not done.is_set() and read.tolist()[0][0] == 1  # the callback of the step still runs
-    held.go.set()
-    wait(done)
-    thread.join(LONG)
+    with thread(lambda: (read.add_(1), done.set())):
+        assert not done.is_set() and read.tolist()[0][0] == 1  # the callback of the step still runs
+        held.go.set()
     assert read.tolist()[0][0] == 2
 
 
@@ -161,19 +148,24 @@ def grown(t):
     return parameter
 
 
+def writing(write, errors):
+    """A callback, and the JobErrors of its writes."""
+
+    def callback(result):
+        try:
+            write()
+        except JobError as error:
+            errors.append(error)
+
+    return callback
+
+
 @pytest.mark.parametrize("name", list(CALLBACK_WRITES))
 def test_a_callback_does_not_write_what_a_job_captures(name):
     t, errors = flow.ones(2, 3), []
     job = job_of(lambda x: x + t)
-
-    def write(result):
-        try:
-            CALLBACK_WRITES[name](t)
-        except JobError as error:
-            errors.append(error)
-
     for _ in range(3):
-        job(X)(write)
+        job(X)(writing(lambda: CALLBACK_WRITES[name](t), errors))
     flow.sync_default_session()
     assert len(errors) == 3 and t.tolist() == [[1.0] * 3] * 2
     assert errors[0].what == "a callback writes a tensor that job job captures"
@@ -200,31 +192,16 @@ def test_a_callback_may_write_what_no_job_captures_and_look_at_all():
 
 def test_the_watch_of_a_call_that_waits_may_write():
     t = flow.zeros(2, 3)
-
-    @flow.global_function(type="predict")
-    def job(x: tp.Numpy.Placeholder((2, 3))) -> tp.Numpy:
-        y = x + t
-        flow.watch(y, lambda array: t.add_(1))
-        return y
-
+    job = job_of(lambda x: (y := x + t, flow.watch(y, lambda array: t.add_(1)))[0], "sync")
     assert [float(job(X)[0, 0]) for _ in range(3)] == [1, 2, 3]
 
 
 def test_a_job_that_is_gone_refuses_nothing():
-    t, free = flow.ones(2, 3), threading.Event()
+    t, errors = flow.ones(2, 3), []
     job_of(lambda x: x + t)(X).get(LONG)
     flow.clear_default_session()
-    other, errors = job_of(lambda x: x * 2), []
-
-    def write(result):
-        try:
-            t.add_(1)
-        except JobError as error:
-            errors.append(error)
-        free.set()
-
-    other(X)(write)
-    wait(free)
+    job_of(lambda x: x * 2)(X)(writing(lambda: t.add_(1), errors))
+    flow.sync_default_session()
     assert not errors and t.tolist()[0][0] == 2
 
 
@@ -243,9 +220,8 @@ def test_memory_that_numpy_shares_is_copied_for_each_step():
 def test_a_field_of_records_is_refused():
     records = np.zeros((2, 3), [("a", "f4"), ("b", "i2")])
     t = flow.from_numpy(records["a"])
-    with pytest.raises(JobError, match="captures a field of a NumPy record array") as caught:
-        job_of(lambda x: x + t)(X)
-    assert "flow.tensor(array)" in caught.value.hint
+    error = refused(job_of(lambda x: x + t), JobError, "captures a field of a NumPy record array", X)
+    assert "flow.tensor(array)" in error.hint
 
 
 def test_a_run_orders_what_its_loader_writes():
@@ -261,19 +237,13 @@ def test_a_run_orders_what_its_loader_writes():
     assert seen == [2, 3, 4, 5, 6]
 
 
-def test_a_write_in_an_operation_of_a_graph_is_refused():
+def test_a_write_in_an_operation_of_a_graph_is_refused(held):
     t = flow.ones(2, 3)
-    job, held = job_of(lambda x: x + t), Held()
-    job(X)(held)
-    wait(held.entered)
-    try:
-        from minflow.compiler.executor import LOCK
-
-        with LOCK, pytest.raises(JobError, match="where its steps cannot be waited for") as caught:
-            t.add_(1)
-        assert "sync_default_session" in caught.value.hint and t.tolist()[0][0] == 1
-    finally:
-        held.go.set()
+    held.by(job_of(lambda x: x + t), X)
+    with LOCK:
+        error = refused(lambda: t.add_(1), JobError, "where its steps cannot be waited for")
+    assert "sync_default_session" in error.hint and t.tolist()[0][0] == 1
+    held.go.set()
     STREAM.sync(LONG)
     t.add_(1)
     assert t.tolist()[0][0] == 2

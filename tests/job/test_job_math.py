@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from legacy import both, in_job, parameters
+from legacy import both, in_job, judge, parameters
 from scipy import special
 
 import minflow as flow
@@ -18,20 +18,17 @@ POSITIVE = np.abs(X) + np.float32(0.1)
 UNARY = {
     "abs": (np.abs, X), "acos": (np.arccos, INNER), "acosh": (np.arccosh, POSITIVE + 1), "asin": (np.arcsin, INNER),
     "asinh": (np.arcsinh, X), "atan": (np.arctan, X), "atanh": (np.arctanh, INNER), "ceil": (np.ceil, X),
-    "cos": (np.cos, X),
-    "cosh": (np.cosh, X), "erf": (special.erf, X), "erfc": (special.erfc, X), "exp": (np.exp, X),
-    "expm1": (np.expm1, X),
-    "floor": (np.floor, X), "gelu": (lambda x: x * special.ndtr(x), X), "log": (np.log, POSITIVE),
-    "lgamma": (special.gammaln, POSITIVE), "log1p": (np.log1p, INNER),
+    "cos": (np.cos, X), "cosh": (np.cosh, X), "erf": (special.erf, X), "erfc": (special.erfc, X), "exp": (np.exp, X),
+    "expm1": (np.expm1, X), "floor": (np.floor, X), "gelu": (lambda x: x * special.ndtr(x), X),
+    "log": (np.log, POSITIVE), "lgamma": (special.gammaln, POSITIVE), "log1p": (np.log1p, INNER),
     "log_sigmoid": (lambda x: -np.logaddexp(0, -x), X), "negative": (np.negative, X),
     "reciprocal": (np.reciprocal, POSITIVE),
     "reciprocal_no_nan": (lambda x: np.where(x == 0, 0, 1 / np.where(x == 0, 1, x)), np.where(X > 0, X, np.float32(0))),
     "relu": (lambda x: np.maximum(x, 0), X), "rint": (np.rint, X * 2),
-    "round": (np.round, np.float32([0.5, 1.5, -2.5])),
-    "rsqrt": (lambda x: 1 / np.sqrt(x), POSITIVE), "sigmoid": (special.expit, X), "sigmoid_v2": (special.expit, X),
-    "sign": (np.sign, X), "sin": (np.sin, X), "sinh": (np.sinh, X), "softplus": (lambda x: np.logaddexp(0, x), X),
-    "sqrt": (np.sqrt, POSITIVE), "square": (np.square, X), "tan": (np.tan, INNER), "tanh": (np.tanh, X),
-    "tanh_v2": (np.tanh, X),
+    "round": (np.round, np.float32([0.5, 1.5, -2.5])), "rsqrt": (lambda x: 1 / np.sqrt(x), POSITIVE),
+    "sigmoid": (special.expit, X), "sigmoid_v2": (special.expit, X), "sign": (np.sign, X), "sin": (np.sin, X),
+    "sinh": (np.sinh, X), "softplus": (lambda x: np.logaddexp(0, x), X), "sqrt": (np.sqrt, POSITIVE),
+    "square": (np.square, X), "tan": (np.tan, INNER), "tanh": (np.tanh, X), "tanh_v2": (np.tanh, X),
 }
 BINARY = {
     "add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": np.divide, "mod": np.mod,
@@ -50,140 +47,150 @@ REDUCTIONS = {
 }
 
 
-@pytest.mark.parametrize("name", UNARY)
-def test_of_one(name):
-    oracle, x = UNARY[name]
-    found = both(lambda b: getattr(flow.math, name)(b, name="here"), x)
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, oracle(x.astype("float64")), rtol=2e-6, atol=1e-6)
+TRI = np.arange(1, 13, dtype="float32").reshape(3, 4)
+TWO = np.float32([[1], [2]])
+FLAGS = np.array([[1, 0, 0], [0, 0, 0], [1, 1, 1]], "int8")
+INTS = np.array([[1, 2], [3, 4]], "int32")
+SCORES = np.float32([[1, 3, 8, 7, 2], [1, 9, 4, 9, 2]])
+PREDICTED = np.float32([[0.1, 0.7, 0.2], [0.5, 0.4, 0.1], [np.nan, 1, 2]])
+TARGETS, SEGMENTS = np.int32([1, 1, 0]), np.int32([0, 1, 0, 1])
+SUMS = np.stack([TRI[:, [0, 2]].sum(1), TRI[:, [1, 3]].sum(1)], 1)
+CUBE = np.random.default_rng(2).uniform(-1, 1, (2, 3, 4)).astype("float32")
+DEEP = np.arange(24, dtype="float32").reshape(2, 3, 4)
 
 
-@pytest.mark.parametrize("name", BINARY)
-def test_of_two(name):
-    for y in (Y, Y[0], Y[:1]):
-        found = both(getattr(flow.math, name), X, y)
-        np.testing.assert_allclose(found, BINARY[name](X.astype("float64"), y.astype("float64")), rtol=1e-4, atol=1e-5)
+def math(name):
+    return getattr(flow.math, name)
 
 
-@pytest.mark.parametrize("name", ["add", "subtract", "multiply", "divide", "maximum", "pow", "less", "equal"])
-def test_numbers_are_taken_beside_tensors(name):
-    oracle = {"pow": np.power, "less": np.less, "equal": np.equal} | BINARY
-    np.testing.assert_allclose(
-        both(lambda x: getattr(flow.math, name)(x, 2.0), POSITIVE), oracle[name](POSITIVE, 2.0), rtol=1e-6
-    )
-    np.testing.assert_allclose(
-        both(lambda x: getattr(flow.math, name)(2.0, x), POSITIVE), oracle[name](2.0, POSITIVE), rtol=1e-6
-    )
+def double(function, *arrays, **options):
+    """The result in float64, rounded."""
+    return np.asarray(function(*[x.astype("float64") for x in arrays], **options)).astype("float32")
 
 
-def test_division_by_zero_is_not_hidden():
-    assert np.isinf(both(lambda x: flow.math.divide(x, 0.0), POSITIVE)).all()
+def reductions(name):
+    """That generation had no array without axes. Reducing no axis gives the input."""
+    cases = [(lambda x: math(name)(x, axis=[]), CUBE, CUBE)]
+    for axis in (None, 0, -1, [1], [0, 2], (0, 1, 2)):
+        for keep in (False, True):
+            axes = tuple(axis) if isinstance(axis, list) else axis
+            wanted = double(REDUCTIONS[name], CUBE, axis=axes, keepdims=keep)
+            cases.append((lambda x, axis=axis, keep=keep: math(name)(x, axis, keep), np.atleast_1d(wanted), CUBE))
+    return cases
 
 
-def test_subtract_of_one_element_keeps_its_order():
-    np.testing.assert_array_equal(both(flow.math.subtract, np.float32([5]), np.float32([1, 2])), [4, 3])
+# Tolerances beside the tables that have one; what is exact is in OPS.
+NEAR = {
+    2e-6: {name: [(lambda b, name=name: math(name)(b, name="here"), double(oracle, x), x)]
+           for name, (oracle, x) in UNARY.items()},
+    2e-5: {name: [(math(name), double(oracle, X, y), X, y) for y in (Y, Y[0], Y[:1])]
+           for name, oracle in BINARY.items()},
+    1e-5: {name: reductions(name) for name in REDUCTIONS},
+}
+OPS = {
+    **{name: [(math(name), oracle(np.round(X), np.round(Y)).astype("int8"), np.round(X), np.round(Y))]
+       for name, oracle in COMPARISONS.items()},
+    "divide": [(lambda x: flow.math.divide(x, 0.0), np.full((3, 4), np.inf, "f"), POSITIVE)],
+    "subtract": [(flow.math.subtract, np.float32([4, 3]), np.float32([5]), np.float32([1, 2]))],
+    "reduce_sum": [(flow.math.reduce_sum, np.int32([10]), INTS)],
+    "reduce_prod": [(flow.math.reduce_prod, np.int32([24]), INTS)],
+    "reduce_max": [(lambda x: flow.math.reduce_max(x, 0), np.int32([3, 4]), INTS)],
+    "reduce_any": [(lambda x: flow.math.reduce_any(x, 1), np.int8([1, 0, 1]), FLAGS)],
+    "reduce_all": [(lambda x: flow.math.reduce_all(x, 1), np.int8([0, 0, 1]), FLAGS)],
+    "reduce_variance": [(flow.math.reduce_variance, np.float32([5.25]), np.float32(np.arange(8) + 1e6))],
+    "argmax": [
+        (flow.math.argmax, np.int32([2, 1]), SCORES),
+        (lambda x: flow.math.argmax(x, axis=0), np.int32([0, 1, 0, 1, 0]), SCORES),
+    ],
+    "top_k": [
+        (lambda x: flow.math.top_k(x, k=2), np.int32([[2, 3]]), SCORES[:1]),
+        (lambda x: flow.math.reduce_sum(flow.math.top_k(x, k=2), 1), np.int32([5, 4]), SCORES),  # 9 is there twice
+        (lambda x: flow.math.top_k(x, axis=0, k=1), np.int32([[0, 1, 0, 1, 0]]), SCORES),
+    ],
+    "in_top_k": [
+        (lambda t, p: flow.math.in_top_k(t, p, 1), [1, 0, 0], TARGETS, PREDICTED),
+        (lambda t, p: flow.math.in_top_k(t, p, 2), [1, 1, 0], TARGETS, PREDICTED),
+        (lambda: flow.math.in_top_k(flow.tensor([0, 1]), flow.tensor(PREDICTED), 1), ShapeError, r"\(2,\).*\(3, 3\)"),
+    ],
+    "l2_normalize": [(lambda x: flow.math.l2_normalize(x, 0), np.zeros((2, 2), "f"), np.zeros((2, 2), "f"))],
+    "clip_by_value": [
+        (lambda x: flow.math.clip_by_value(x, -1, 1), np.clip(X, -1, 1), X),
+        (lambda x: flow.math.clip_by_value(x, max_value=0), np.minimum(X, 0), X),
+    ],
+    "add_n": [
+        (lambda a, b: flow.math.add_n([a, b, a]), X + Y + X, X, Y),
+        (lambda: flow.math.add_n([flow.ones(3), flow.ones(2)]), ShapeError, r"input 1 .*\(2,\).*\(3,\)"),
+        (lambda: flow.math.add_n([]), DTypeError, "add_n"),
+    ],
+    "polyval": [
+        (lambda x: flow.math.polyval([3], x), np.full((3, 4), 3, "f"), X),
+        (lambda x: flow.math.polyval([], x), np.zeros((3, 4), "f"), X),
+    ],
+    "tril": [(lambda x, k=k: flow.math.tril(x, k), np.tril(TRI, k), TRI) for k in (-1, 0, 2)],
+    "fused_scale_tril": [
+        (lambda x, k=k: flow.math.fused_scale_tril(x, k, -7, 2),
+         np.where(np.tril(np.ones((3, 4)), k) > 0, TRI * 2, np.float32(-7)), TRI) for k in (-1, 0, 2)
+    ],
+    "reduced_shape_elem_cnt": [
+        (lambda x: flow.math.reduced_shape_elem_cnt(x, axis=[0, 1]), [12], np.ones((3, 4, 5), "f")),
+        (flow.math.reduced_shape_elem_cnt, [60], np.ones((3, 4, 5), "f")),
+    ],
+    "broadcast_to_compatible_with": [
+        (lambda x, y: flow.math.broadcast_to_compatible_with(x, [y]), np.broadcast_to(TWO, (4, 2, 3)), TWO,
+         np.zeros((4, 1, 3), "f")),
+    ],
+    "unsorted_segment_sum": [
+        (lambda x, i: flow.math.unsorted_segment_sum(x, i, 2, axis=1), SUMS, TRI, SEGMENTS),
+        (lambda x, i: flow.math.unsorted_segment_sum(x, i, 2),
+         np.stack([DEEP[[0, 0, 1], [0, 2, 2]].sum(0), DEEP[[0, 1, 1], [1, 0, 1]].sum(0)]),
+         DEEP, np.int32([[0, 1, 0], [1, 1, 0]])),
+        (lambda: flow.math.unsorted_segment_sum(flow.tensor(TRI), flow.tensor([0, 1, 0]), 2, axis=1), ShapeError,
+         r"\(3,\) for axis 1 of \(3, 4\)"),
+        (lambda: flow.math.unsorted_segment_sum(flow.tensor(TRI), flow.tensor([0, 1, 2]), 2), OutOfRangeError, "2"),
+    ],
+    "unsorted_segment_sum_like": [
+        (lambda x, i, like: flow.math.unsorted_segment_sum_like(x, i, like, axis=1), np.pad(SUMS, ((0, 0), (0, 3))),
+         TRI, SEGMENTS, np.zeros((3, 5), "f")),
+    ],
+    "unsorted_batch_segment_sum": [
+        (lambda x, i: flow.math.unsorted_batch_segment_sum(x, i, 2), np.float32([[6, 4], [7, 3], [8, 2]]),
+         np.tile(np.float32([1, 2, 3, 4]), (3, 1)), np.int32([[0, 0, 0, 1], [0, 0, 1, 0], [0, 1, 0, 0]])),
+    ],
+    "xdivy": [(flow.math.xdivy, np.float32([0, 0, 0.5]), np.float32([0, 0, 2]), np.float32([0, 5, 4]))],
+    "softplus": [(flow.math.softplus, np.float32([0, 200]), np.float32([-200, 200]))],
+    "exp": [(lambda: flow.math.exp(flow.ones(2), 3), DTypeError, "argument 2 .* 3 is not a string")],
+}
+for name, oracle in (("add", np.add), ("subtract", np.subtract), ("multiply", np.multiply), ("divide", np.divide),
+                     ("maximum", np.maximum), ("pow", np.power)):
+    NEAR[2e-5].setdefault(name, []).extend([  # numbers are taken beside tensors
+        (lambda x, name=name: math(name)(x, 2.0), oracle(POSITIVE, np.float32(2)), POSITIVE),
+        (lambda x, name=name: math(name)(2.0, x), oracle(np.float32(2), POSITIVE), POSITIVE),
+    ])
+for name, oracle in (("less", np.less), ("equal", np.equal)):
+    OPS[name] += [(lambda x, name=name: math(name)(x, 2.0), oracle(POSITIVE, 2).astype("int8"), POSITIVE),
+                  (lambda x, name=name: math(name)(2.0, x), oracle(2, POSITIVE).astype("int8"), POSITIVE)]
+for name, case in {
+    "l2_normalize": (lambda x: flow.math.l2_normalize(x, 0), X / np.sqrt((X * X).sum(0)), X),
+    "polyval": (lambda x: flow.math.polyval([2, -1, 0.5], x), double(lambda x: np.polyval([2, -1, 0.5], x), X), X),
+    "xlogy": (flow.math.xlogy, np.float32([0, 0, 2 * np.log(4)]), np.float32([0, 0, 2]), np.float32([0, 5, 4])),
+    "erfc": (flow.math.erfc, double(special.erfc, np.float32([3, 4])), np.float32([3, 4])),
+    "atan2": (flow.math.atan2, np.arctan2([0, 0, 1, -1, 0], [1.0, -1, 0, 0, 0]),
+              np.float64([0, 0, 1, -1, 0]), np.float64([1, -1, 0, 0, 0])),
+}.items():
+    NEAR[2e-6 if name in NEAR[2e-6] else 2e-5].setdefault(name, []).append(case)
 
 
-@pytest.mark.parametrize("name", COMPARISONS)
-def test_comparisons_give_int8(name):
-    x, y = np.round(X), np.round(Y)
-    found = both(getattr(flow.math, name), x, y)
-    assert found.dtype == np.int8
-    np.testing.assert_array_equal(found, COMPARISONS[name](x, y))
-
-
-@pytest.mark.parametrize("name", REDUCTIONS)
-@pytest.mark.parametrize("axis", [None, 0, -1, [1], [0, 2], (0, 1, 2)])
-@pytest.mark.parametrize("keepdims", [False, True])
-def test_reductions(name, axis, keepdims):
-    x = np.random.default_rng(2).uniform(-1, 1, (2, 3, 4)).astype("float32")
-    found = both(lambda b: getattr(flow.math, name)(b, axis, keepdims), x)
-    wanted = REDUCTIONS[name](
-        x.astype("float64"), axis=tuple(axis) if isinstance(axis, list) else axis, keepdims=keepdims
-    )
-    assert found.shape == (wanted.shape or (1,))  # that generation had no array without axes
-    np.testing.assert_allclose(found, wanted.reshape(found.shape), rtol=1e-5, atol=1e-6)
-
-
-def test_reductions_without_axes_give_their_input():
-    for name in REDUCTIONS:
-        np.testing.assert_array_equal(both(lambda b, name=name: getattr(flow.math, name)(b, axis=[]), X), X)
-
-
-def test_reductions_keep_integers():
-    x = np.array([[1, 2], [3, 4]], "int32")
-    assert both(flow.math.reduce_sum, x) == 10 and both(flow.math.reduce_sum, x).dtype == np.int32
-    assert both(flow.math.reduce_prod, x) == 24 and both(flow.math.reduce_prod, x).dtype == np.int32
-    assert both(lambda b: flow.math.reduce_max(b, 0), x).tolist() == [3, 4]
-
-
-def test_any_and_all_give_int8():
-    x = np.array([[1, 0, 0], [0, 0, 0], [1, 1, 1]], "int8")
-    for name, wanted in (("reduce_any", [1, 0, 1]), ("reduce_all", [0, 0, 1])):
-        found = both(lambda b, name=name: getattr(flow.math, name)(b, 1), x)
-        assert found.tolist() == wanted and found.dtype == np.int8
+@pytest.mark.parametrize("name", sorted({*OPS}.union(*NEAR.values())))
+def test_op(name):
+    judge(OPS.get(name, []))
+    for tolerance, ops in NEAR.items():
+        judge(ops.get(name, []), tolerance)
 
 
 def test_older_keywords_of_reductions():
     x = flow.tensor(X)
     assert np.isclose(flow.math.reduce_sum(input_tensor=x).item(), X.sum(), rtol=1e-5)
     assert np.isclose(flow.math.reduce_mean(input_blob=x, axis=0)[1].item(), X[:, 1].mean(), rtol=1e-5)
-
-
-def test_variance_does_not_cancel():
-    x = (np.arange(8) + 1e6).astype("float32")
-    assert both(flow.math.reduce_variance, x) == np.var(np.arange(8))
-
-
-def test_argmax_and_top_k():
-    x = np.float32([[1, 3, 8, 7, 2], [1, 9, 4, 9, 2]])
-    assert both(flow.math.argmax, x).tolist() == [2, 1] and both(flow.math.argmax, x).dtype == np.int32
-    assert both(lambda b: flow.math.argmax(b, axis=0), x).tolist() == [0, 1, 0, 1, 0]
-    found = both(lambda b: flow.math.top_k(b, k=2), x)
-    assert found.dtype == np.int32 and found[0].tolist() == [2, 3] and sorted(found[1]) == [1, 3]
-    assert both(lambda b: flow.math.top_k(b, axis=0, k=1), x).tolist() == [[0, 1, 0, 1, 0]]
-
-
-def test_in_top_k():
-    x = np.float32([[0.1, 0.7, 0.2], [0.5, 0.4, 0.1], [np.nan, 1, 2]])
-    assert both(lambda t, p: flow.math.in_top_k(t, p, 1), np.int32([1, 1, 0]), x).tolist() == [1, 0, 0]
-    assert both(lambda t, p: flow.math.in_top_k(t, p, 2), np.int32([1, 1, 0]), x).tolist() == [1, 1, 0]
-    with pytest.raises(ShapeError, match=r"\(2,\).*\(3, 3\)"):
-        flow.math.in_top_k(flow.tensor([0, 1]), flow.tensor(x), 1)
-
-
-def test_l2_normalize():
-    np.testing.assert_allclose(both(lambda b: flow.math.l2_normalize(b, 0), X), X / np.sqrt((X * X).sum(0)), rtol=1e-6)
-    assert not both(lambda b: flow.math.l2_normalize(b, 0), np.zeros((2, 2), "float32")).any()
-
-
-def test_clip_by_value():
-    np.testing.assert_array_equal(both(lambda b: flow.math.clip_by_value(b, -1, 1), X), np.clip(X, -1, 1))
-    np.testing.assert_array_equal(both(lambda b: flow.math.clip_by_value(b, max_value=0), X), np.minimum(X, 0))
-
-
-def test_sums_of_lists():
-    np.testing.assert_allclose(both(lambda a, b: flow.math.add_n([a, b, a]), X, Y), X + Y + X, rtol=1e-6)
-    with pytest.raises(ShapeError, match=r"input 1 .*\(2,\).*\(3,\)"):
-        flow.math.add_n([flow.ones(3), flow.ones(2)])
-    with pytest.raises(DTypeError, match="add_n"):
-        flow.math.add_n([])
-
-
-def test_polyval():
-    np.testing.assert_allclose(
-        both(lambda x: flow.math.polyval([2, -1, 0.5], x), X), np.polyval([2, -1, 0.5], X), rtol=1e-5, atol=1e-6
-    )
-    np.testing.assert_array_equal(both(lambda x: flow.math.polyval([3], x), X), np.full((3, 4), 3))
-    assert not both(lambda x: flow.math.polyval([], x), X).any()
-
-
-def test_triangles():
-    x = np.arange(1, 13, dtype="float32").reshape(3, 4)
-    for k in (-1, 0, 2):
-        np.testing.assert_array_equal(both(lambda b, k=k: flow.math.tril(b, k), x), np.tril(x, k))
-        wanted = np.where(np.tril(np.ones((3, 4)), k) > 0, x * 2, -7)
-        np.testing.assert_array_equal(both(lambda b, k=k: flow.math.fused_scale_tril(b, k, -7, 2), x), wanted)
 
 
 def test_fused_softmax_of_a_triangle():
@@ -196,38 +203,6 @@ def test_fused_softmax_of_a_triangle():
     kept = (found != 0) & (wanted > 1e-7)
     np.testing.assert_allclose(found[kept], wanted[kept] * 2, rtol=1e-5)
     assert 0.2 < kept.sum() / (wanted > 1e-7).sum() < 0.8
-
-
-def test_counts_and_broadcast():
-    x = np.ones((3, 4, 5), "float32")
-    assert both(lambda b: flow.math.reduced_shape_elem_cnt(b, axis=[0, 1]), x).tolist() == [12]
-    assert both(flow.math.reduced_shape_elem_cnt, x).tolist() == [60]
-    found = both(
-        lambda a, b: flow.math.broadcast_to_compatible_with(a, [b]), np.float32([[1], [2]]),
-        np.zeros((4, 1, 3), "float32")
-    )
-    np.testing.assert_array_equal(found, np.broadcast_to(np.float32([[1], [2]]), (4, 2, 3)))
-
-
-def test_segments():
-    x, ids = np.arange(1, 13, dtype="float32").reshape(3, 4), np.int32([0, 1, 0, 1])
-    wanted = np.stack([x[:, [0, 2]].sum(1), x[:, [1, 3]].sum(1)], 1)
-    np.testing.assert_array_equal(both(lambda d, i: flow.math.unsorted_segment_sum(d, i, 2, axis=1), x, ids), wanted)
-    like = np.zeros((3, 5), "float32")
-    found = both(lambda d, i, b: flow.math.unsorted_segment_sum_like(d, i, b, axis=1), x, ids, like)
-    np.testing.assert_array_equal(found, np.pad(wanted, ((0, 0), (0, 3))))
-    batch = np.int32([[0, 0, 0, 1], [0, 0, 1, 0], [0, 1, 0, 0]])
-    found = both(
-        lambda d, i: flow.math.unsorted_batch_segment_sum(d, i, 2), np.tile(np.float32([1, 2, 3, 4]), (3, 1)), batch
-    )
-    assert found.tolist() == [[6, 4], [7, 3], [8, 2]]
-    deep = np.arange(24, dtype="float32").reshape(2, 3, 4)
-    found = both(lambda d, i: flow.math.unsorted_segment_sum(d, i, 2), deep, np.int32([[0, 1, 0], [1, 1, 0]]))
-    np.testing.assert_array_equal(found, [deep[[0, 0, 1], [0, 2, 2]].sum(0), deep[[0, 1, 1], [1, 0, 1]].sum(0)])
-    with pytest.raises(ShapeError, match=r"\(3,\) for axis 1 of \(3, 4\)"):
-        flow.math.unsorted_segment_sum(flow.tensor(x), flow.tensor([0, 1, 0]), 2, axis=1)
-    with pytest.raises(OutOfRangeError, match="2"):
-        flow.math.unsorted_segment_sum(flow.tensor(x), flow.tensor([0, 1, 2]), 2)
 
 
 def test_gradients_by_hand():
@@ -264,25 +239,16 @@ def test_slopes_of_two(name):
 
 def test_atan2_on_the_axes():
     x, y = np.float64([0, 0, 1, -1, 0]), np.float64([1, -1, 0, 0, 0])
-    np.testing.assert_allclose(both(flow.math.atan2, x, y), np.arctan2(x, y))
     assert gradcheck(flow.math.atan2, [flow.tensor(v[2:4], requires_grad=True) for v in (x, y)])
 
 
-def test_where_x_is_zero():
-    x, y = np.float32([0, 0, 2]), np.float32([0, 5, 4])
-    assert both(flow.math.xdivy, x, y).tolist() == [0, 0, 0.5]
-    np.testing.assert_allclose(both(flow.math.xlogy, x, y), [0, 0, 2 * np.log(4)], rtol=1e-6)
-
-
-def test_small_and_huge_numbers_keep_their_digits():
-    x = np.float32([1e-30, 1e-6, 1e10, 3e38])
-    for name, oracle in (("asinh", np.arcsinh), ("sinh", lambda v: np.sinh(np.minimum(v, 1e4)))):
-        v = x if name == "asinh" else np.float32([1e-30, 1e-6, 5, 80])
-        np.testing.assert_allclose(both(getattr(flow.math, name), v), oracle(v.astype("float64")), rtol=1e-6)
-    np.testing.assert_allclose(both(flow.math.acosh, np.float32([1.0001, 1e20, 3e38])),
-                               np.arccosh(np.float32([1.0001, 1e20, 3e38]).astype("float64")), rtol=1e-5)
-    np.testing.assert_allclose(both(flow.math.erfc, np.float32([3, 4])), special.erfc([3, 4]), rtol=1e-6)
-    assert both(flow.math.softplus, np.float32([-200, 200])).tolist() == [0, 200]
+@pytest.mark.parametrize("name, numbers", [
+    ("asinh", [1e-30, 1e-6, 1e10, 3e38]), ("sinh", [1e-30, 1e-6, 5, 80]), ("acosh", [1.0001, 1e20, 3e38])
+])  # fmt: skip
+def test_small_and_huge_numbers_keep_their_digits(name, numbers):
+    x = np.float32(numbers)
+    oracle = getattr(np, name.replace("a", "arc") if name[0] == "a" else name)
+    np.testing.assert_allclose(both(math(name), x), oracle(x.astype("float64")), rtol=1e-6)
 
 
 def test_every_function_takes_a_name_last():
@@ -295,8 +261,6 @@ def test_every_function_takes_a_name_last():
         ):
             last = parameters(function)[-1]
             assert last == "name" or name in ("reduction", "comparison", "of_one", "of_two"), name
-    with pytest.raises(DTypeError, match="argument 2 .* 3 is not a string"):
-        flow.math.exp(flow.ones(2), 3)
 
 
 def test_a_name_is_the_scope_of_its_ops():

@@ -6,24 +6,43 @@ import copy
 import functools
 import inspect
 import pickle
+import re
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
+from builders import job_of, refused, sgd
 
 import minflow as flow
 import minflow.typing as tp
 from minflow.core.base.errors import DTypeError, JobError, MinflowError
 from minflow.job.session import default_session
 
+pytestmark = pytest.mark.usefixtures("fresh")
 X = np.ones((2, 3), "float32")
+THREE = np.ones(3, "float32")
+SIZES = (2, 3)
 
 
-@pytest.fixture(autouse=True)
-def fresh():
-    flow.clear_default_session()
+def told(call, *wanted):
+    """The error that the call raises, which also names a line."""
+    error = refused(call, *wanted)
+    assert error.where, str(error)
+    return error
+
+
+def here(error):
+    """The error names a line of this file."""
+    assert error.where.startswith("at test_job_user.py:"), error.where
+    return error
+
+
+@pytest.fixture
+def two_devices():
+    flow.config.cpu_device_num(2)
     yield
-    flow.clear_default_session()
+    flow.config.cpu_device_num(1)
 
 
 def test_a_watch_handler_without_annotation_gets_what_a_future_gives():
@@ -34,7 +53,7 @@ def test_a_watch_handler_without_annotation_gets_what_a_future_gives():
     def job():
         x = flow.get_variable("x", shape=(3,), initializer=flow.constant_initializer(0.5))
         loss = flow.math.tanh(x)
-        flow.optimizer.SGD(flow.optimizer.PiecewiseConstantScheduler([], [1e-4]), momentum=0).minimize(loss)
+        sgd(loss, 1e-4)
         flow.watch(x, lambda value: seen.update(x=value))
         flow.watch_diff(x, lambda value: seen.update(diff=value))
         return loss
@@ -65,37 +84,27 @@ def test_an_operator_with_an_equals_sign_makes_a_new_blob():
         assert (shortcut == 2).all() and (y == 2).all() and (x == 2).all() and (first == 1).all() and (w == 6).all()
 
 
-def test_what_is_computed_from_a_futures_array_is_one_array():
-    flow.config.cpu_device_num(2)
+def test_what_is_computed_from_a_futures_array_is_one_array(two_devices):
     config = flow.function_config()
     config.default_logical_view(flow.scope.mirrored_view())
-
-    @flow.global_function(function_config=config)
-    def job(x: tp.ListNumpy.Placeholder((2, 3))):
-        return x * 2
-
-    try:
-        given = job([X, 2 * X]).get()
-    finally:
-        flow.config.cpu_device_num(1)
+    job = job_of(lambda x: x * 2, tp.ListNumpy.Placeholder(SIZES), result=None, config=config)
+    given = job([X, 2 * X]).get()
     assert [part[0, 0] for part in given.numpy_list()] == [2, 4] and given.parallel_num() == 2
     more = given + 1
     np.testing.assert_array_equal(more.numpy(0), np.concatenate([2 * X + 1, 4 * X + 1]))
     assert more.parallel_num() == 1 and given[0].numpy_list()[0].shape == (3,)
-    with pytest.raises(JobError, match="device that is not there"):
-        given.numpy(2)
+    told(given.numpy, JobError, "device that is not there", 2)
 
 
 def job_with(n):
     """A train job, always of the same name, whose variable w has n numbers. A call gives w from before its step."""
 
-    @flow.global_function("train")
-    def trained(x: tp.Numpy.Placeholder((n,))) -> tp.Numpy:
+    def trained(x):
         w = flow.get_variable("w", (n,), initializer=flow.ones_initializer())
-        flow.optimizer.SGD(flow.optimizer.PiecewiseConstantScheduler([], [0.5]), momentum=0).minimize(w * x)
+        sgd(w * x, 0.5)
         return w
 
-    return trained
+    return job_of(trained, (n,), kind="train", name="trained")
 
 
 def test_a_job_that_was_replaced_trains_no_variable_that_nobody_sees():
@@ -103,9 +112,7 @@ def test_a_job_that_was_replaced_trains_no_variable_that_nobody_sees():
     old(ones[2])
     new = job_with(4)
     new(ones[4])
-    with pytest.raises(JobError, match="another shape") as caught:
-        old(ones[2])
-    assert "trained, as it was defined again" in str(caught.value)
+    assert "trained, as it was defined again" in str(told(old, JobError, "another shape", ones[2]))
     np.testing.assert_array_equal(new(ones[4]), 0.875)  # and nothing of the new one was lost
     again = job_with(4)
     assert (new(ones[4])[0], again(ones[4])[0], new(ones[4])[0]) == (0.75, 0.625, 0.5)  # of the same shape they share
@@ -119,32 +126,22 @@ def test_a_job_from_before_the_session_was_cleared_starts_anew():
     job(ones)
     flow.clear_default_session()
     assert replaced(ones)[0] == 1 and job(ones)[0] == 0.75
-
-    @flow.global_function()
-    def other() -> tp.Numpy:
-        return flow.get_variable("w", (3,))
-
-    with pytest.raises(JobError, match="another shape") as caught:  # the jobs from before count as users
-        other()
-    assert "trained" in caught.value.values["used by"]
+    other = job_of(lambda: flow.get_variable("w", (3,)))
+    assert "trained" in told(other, JobError, "another shape").values["used by"]  # jobs from before count as users
 
 
 @pytest.mark.parametrize("first", ["train", "predict"])
 def test_a_variable_is_not_named_as_a_slot_of_another(first):
-    @flow.global_function("train")
-    def train(x: tp.Numpy.Placeholder((3,))) -> None:
-        w = flow.get_variable("w", (3,))
-        flow.optimizer.SGD(flow.optimizer.PiecewiseConstantScheduler([], [0.1])).minimize(w * x)
+    def train(x):
+        sgd(flow.get_variable("w", (3,)) * x, 0.1, momentum=0.9)
+        return x
 
-    @flow.global_function()
-    def predict(x: tp.Numpy.Placeholder((3,))) -> tp.Numpy:
-        return x + flow.get_variable("w-momentum", (3,))
-
-    jobs = [train, predict] if first == "train" else [predict, train]
-    jobs[0](np.ones(3, "float32"))
-    with pytest.raises(JobError, match="what the optimizer keeps for another one") as caught:
-        jobs[1](np.ones(3, "float32"))
-    assert caught.value.values == {"optimizer": "keeps it for 'w'"} and caught.value.where and caught.value.hint
+    jobs = [job_of(train, THREE, kind="train", name="train"),
+            job_of(lambda x: x + flow.get_variable("w-momentum", (3,)), THREE, name="predict")]
+    one, another = jobs if first == "train" else jobs[::-1]
+    one(THREE)
+    error = told(another, JobError, "what the optimizer keeps for another one", THREE)
+    assert error.values == {"optimizer": "keeps it for 'w'"}
     flow.sync_default_session()
 
 
@@ -162,25 +159,17 @@ WRONG_VARIABLES = [
 ]
 
 
-@pytest.mark.parametrize("wrong", WRONG_VARIABLES, ids=lambda wrong: wrong[2])
-def test_what_a_variable_is_made_of_is_checked(wrong):
-    arguments, kind, text = wrong
-
-    @flow.global_function()
-    def job() -> tp.Numpy:
-        return flow.get_variable(**arguments)
-
-    with pytest.raises(kind, match=text) as caught:
-        job()
-    assert caught.value.where and caught.value.hint and not default_session().variables
+@pytest.mark.parametrize("arguments, kind, text", WRONG_VARIABLES, ids=[text for _, _, text in WRONG_VARIABLES])
+def test_what_a_variable_is_made_of_is_checked(arguments, kind, text):
+    told(job_of(lambda: flow.get_variable(**arguments)), kind, text)
+    assert not default_session().variables
 
 
 def test_the_dtype_of_a_variable_may_be_a_name():
-    @flow.global_function()
-    def job() -> tp.Bundle[tp.Numpy]:
+    def job():
         return [flow.get_variable("a", [np.int64(2)], dtype="float64"), flow.get_variable("b", (2,), dtype=np.int32)]
 
-    assert [x.dtype.name for x in job()] == ["float64", "int32"]
+    assert [x.dtype.name for x in job_of(job, result=tp.Bundle[tp.Numpy])()] == ["float64", "int32"]
 
 
 @flow.global_function()
@@ -188,9 +177,7 @@ def plus_one(x: tp.Numpy.Placeholder((2, 3))) -> tp.Numpy:
     return x + 1
 
 
-@flow.global_function()
-def doubled(x: tp.Numpy.Placeholder((2, 3))):
-    return x * 2
+doubled = job_of(lambda x: x * 2, SIZES, result=None, name="doubled")
 
 
 def test_a_job_is_copied_and_pickled_as_functions_are():
@@ -202,7 +189,7 @@ def test_a_job_is_copied_and_pickled_as_functions_are():
 
     assert copy.deepcopy(Trainer()).own is plus_one and copy.copy(plus_one) is plus_one
     assert pickle.loads(pickle.dumps(plus_one)) is plus_one
-    with pytest.raises((pickle.PicklingError, AttributeError), match="job_with.<locals>.trained"):
+    with pytest.raises((pickle.PicklingError, AttributeError), match="job"):
         pickle.dumps(job_with(2))
     wrapped = functools.wraps(plus_one)(lambda *args: plus_one(*args))
     assert wrapped(X)[0, 0] == 2 and wrapped.__name__ == "plus_one"
@@ -221,97 +208,137 @@ def generator(x: tp.Numpy.Placeholder((2, 3))) -> tp.Numpy:
 @pytest.mark.parametrize("function", [3, None, dict, len, functools.partial(max, 3), asynchronous, generator],
                          ids=lambda function: getattr(function, "__name__", str(function)))
 def test_only_a_function_becomes_a_job(function):
-    with pytest.raises(JobError, match="made of a Python function|is a generator or async") as caught:
-        flow.global_function()(function)
-    assert caught.value.where and caught.value.hint
+    told(flow.global_function(), JobError, "made of a Python function|is a generator or async", function)
 
 
-HANDLED = {
-    "forgot get": lambda step: step.numpy(), "forgot get of a list": lambda step: step.numpy_list(), "abs": abs,
-    "round": round,
-    "in": lambda step: 3 in step, "%": lambda step: step % 2, "//": lambda step: step // 2, "deepcopy": copy.deepcopy,
-    "copy": copy.copy, "pickle": pickle.dumps, "tensor": flow.tensor, "set": lambda step: step.__setitem__(0, 1),
-}  # fmt: skip
+# ---- the handle of an async step, used as if it were the result ------------------------------------------------------
+
+INSTEAD = {  # of its numbers
+    "numpy": lambda s: s.numpy(), "numpy_list": lambda s: s.numpy_list(), "abs": abs, "round": round,
+    "in": lambda s: 3 in s, "%": lambda s: s % 2, "//": lambda s: s // 2, "deepcopy": copy.deepcopy,
+    "copy": copy.copy, "pickle": pickle.dumps, "tensor": flow.tensor, "set": lambda s: s.__setitem__(0, 1),
+}
+ARRAY_LIKE = {
+    "mean": lambda s: s.mean(), "shape": lambda s: s.shape, "item": lambda s: s.item(), "format": lambda s: f"{s:.3f}",
+    "add": lambda s: s + 1, "subtract from": lambda s: 1 - s, "times an array": lambda s: X * s,
+    "negative": lambda s: -s, "less": lambda s: s < 1, "index": lambda s: s[0],
+    "unpack": lambda s: dict(zip(("labels", "logits"), s)), "length": lambda s: len(s), "float": lambda s: float(s),
+    "asarray": lambda s: np.asarray(s), "np.mean": np.mean,
+    "array_equal": lambda s: np.testing.assert_array_equal(s, X),
+}
 
 
-@pytest.mark.parametrize("use", HANDLED)
-def test_a_handle_tells_what_to_do_in_its_place(use):
+@pytest.mark.parametrize("use", [*INSTEAD, *ARRAY_LIKE])
+def test_a_handle_is_not_an_array(use):
+    step = job_of(lambda x: x * 2, SIZES, result=tp.Callback[tp.Numpy], name="double")(X)
+    error = told((INSTEAD | ARRAY_LIKE)[use], JobError, "of a step of double|a step of double", step)
+    if use in ARRAY_LIKE:
+        assert ": its call does not wait" in error.what and re.search(r"handle  <step 1 of double: \w+>", str(error))
+        file = r"\w+\.py" if use in ("np.mean", "array_equal") else re.escape(Path(__file__).name)  # numpy's own line
+        assert re.search(rf"^  at {file}:\d+$", str(error), re.MULTILINE)
+        assert "Try: double(...)(callback)" in str(error)
+    assert ".get()" in error.hint and (step.get() == 2).all()
+
+
+def test_a_handle_of_a_future_tells_what_to_do():
     step = doubled(X)
-    with pytest.raises(JobError) as caught:
-        HANDLED[use](step)
-    assert ".get() waits for it" in caught.value.hint and caught.value.where
+    assert ".get() waits for it" in told(lambda: step.numpy(), JobError, "numpy").hint
     assert step.get().numpy()[0, 0] == 2
 
 
-def test_a_job_called_in_a_job_is_refused_at_that_line():
-    @flow.global_function()
-    def outer(x: tp.Numpy.Placeholder((2, 3))) -> tp.Numpy:
-        return plus_one(x)
+def test_what_a_handle_still_is():
+    step = doubled(X)
+    step.get()  # a repr tells its state
+    assert step and not hasattr(step, "shape") and f"{step}" == repr(step)
+    with pytest.raises(AttributeError, match="'Step' object has no attribute 'gett'"):
+        step.gett()
+    assert len({step, step}) == 1 and step == step and step in [step]
 
-    with pytest.raises(JobError, match="calling plus_one inside the job function outer") as caught:
-        outer(X)
-    assert caught.value.where.startswith("at test_job_user.py:")
+
+# ---- calls in the wrong place ----------------------------------------------------------------------------------------
+
+
+def test_a_job_called_in_a_job_is_refused_at_that_line():
+    outer = job_of(lambda x: plus_one(x), SIZES, name="outer")
+    here(told(outer, JobError, "calling plus_one inside the job function outer", X))
 
 
 def test_a_job_called_in_a_callback_is_refused_at_that_line():
-    caught = []
-
-    def callback(result):
-        with pytest.raises(JobError) as error:
-            plus_one(result)
-        caught.append(error.value)
-
-    doubled(X)(callback)
+    errors = []
+    doubled(X)(lambda result: errors.append(told(lambda: plus_one(X), JobError, "inside a callback")))
     flow.sync_default_session()
-    assert "inside a callback" in caught[0].what and caught[0].where.startswith("at test_job_user.py:")
+    assert len(errors) == 1 and here(errors[0])
 
 
 def test_a_wrong_batch_of_a_run_is_told_where_it_was_started():
     run = flow.start(plus_one, [3])
-    with pytest.raises(
-        JobError, match="the argument x of job plus_one is an int, where a numpy array is wanted"
-    ) as caught:
-        run.result()
-    assert caught.value.where.startswith("at test_job_user.py:")
+    here(told(run.result, JobError, "the argument x of job plus_one is an int, where a numpy array is wanted"))
+
+
+# ---- flow.watch ------------------------------------------------------------------------------------------------------
+
+
+def watching(*handlers):
+    def double(x):
+        for handler in handlers:
+            flow.watch(x, handler)
+        return x * 2
+
+    return job_of(double, THREE, name="double")
 
 
 def test_what_can_take_one_argument_may_watch():
     seen = []
+    watching(lambda value, key="x": seen.append((key, value.shape)), print)(THREE)
+    assert seen == [("x", (3,))]
 
-    @flow.global_function()
-    def job(x: tp.Numpy.Placeholder((2, 3))) -> tp.Numpy:
-        flow.watch(x, lambda value, key="x": seen.append((key, value.shape)))
-        flow.watch(x, print)
-        return x
 
-    job(X)
-    assert seen == [("x", (2, 3))]
+def test_a_sync_call_returns_after_its_watch_handlers():
+    seen, never = [], threading.Event()
+
+    def slow(x: tp.Numpy):
+        never.wait(0.05)  # long enough for a caller that does not wait to go on
+        seen.append(x)
+
+    double = watching(slow)
+    for n in (1, 2, 3):
+        assert (double(n * THREE) == 2 * n).all()
+        assert len(seen) == n and (seen[-1] == n).all()
+
+
+def test_a_sync_call_raises_what_its_watch_handler_raised():
+    def bad(x: tp.Numpy):
+        if x[0] == 2:
+            raise KeyError("the handler")
+
+    double = watching(bad)
+    assert (double(THREE) == 2).all()
+    with pytest.raises(JobError, match="watch handler of step 2 of double raised KeyError: 'the handler'"):
+        double(2 * THREE)
+    assert (double(THREE) == 2).all()
+    flow.sync_default_session()  # it was told once
+
+
+# ---- arguments and settings ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", [None, "", 3])
 def test_a_namespace_that_is_no_name_is_refused_at_its_line(name):
-    with pytest.raises(JobError, match="a namespace is a name") as caught:
-        flow.scope.namespace(name)
-    assert caught.value.where.startswith("at test_job_user.py:")
+    here(told(lambda: flow.scope.namespace(name), JobError, "a namespace is a name"))
 
 
 def test_settings_are_calls():
     config = flow.function_config()
     for name in ("default_data_type", "concurrency_width", "enable_inplace"):
-        with pytest.raises(JobError, match=f"{name} is a call") as caught:
-            setattr(config, name, 3)
-        assert caught.value.hint == f"config.{name}(3)" and caught.value.where
-    with pytest.raises(JobError, match="no setting 'concurency_width'") as caught:
-        config.concurency_width = 3
-    with pytest.raises(JobError, match="flow.config.cpu_device_num is a call"):
-        flow.config.cpu_device_num = 2
+        assert told(setattr, JobError, f"{name} is a call", config, name, 3).hint == f"config.{name}(3)"
+    told(lambda: setattr(config, "concurency_width", 3), JobError, "no setting 'concurency_width'")
+    told(lambda: setattr(flow.config, "cpu_device_num", 2), JobError, "flow.config.cpu_device_num is a call")
     assert copy.deepcopy(config).view == "consistent"
 
 
 PLACEHOLDERS = {
-    "a dtype that is not there": (
-        lambda: tp.Numpy.Placeholder((2,), dtype="banana"), "Numpy.Placeholder: minflow has no dtype banana"
-    ),
+    "a dtype that is not there": (lambda: tp.Numpy.Placeholder((2,), dtype="banana"),
+                                  "Numpy.Placeholder: minflow has no dtype banana"),
     "an axis that is no number": (lambda: tp.Numpy.Placeholder((2,), batch_axis="x"), "batch_axis is no axis"),
     "no Placeholder": (lambda: tp.Numpy((2, 3)), "tp.Numpy is an annotation, and is not called"),
     "a placeholder that is called": (lambda: tp.Numpy.Placeholder((2, 3))(), "is an annotation, and is not called"),
@@ -321,17 +348,11 @@ PLACEHOLDERS = {
 @pytest.mark.parametrize("wrong", PLACEHOLDERS)
 def test_a_wrong_placeholder(wrong):
     make, text = PLACEHOLDERS[wrong]
-    with pytest.raises(MinflowError, match=text) as caught:
-        make()
-    assert caught.value.where.startswith("at test_job_user.py:") and caught.value.hint
+    here(told(make, MinflowError, text))
 
 
 def test_a_placeholder_may_have_sizes_that_numpy_worked_out():
-    @flow.global_function()
-    def job(x: tp.Numpy.Placeholder((np.prod([1, 2]), 3))) -> tp.Numpy:
-        return x
-
-    assert job(X).shape == (2, 3)
+    assert job_of(lambda x: x, (np.prod([1, 2]), 3))(X).shape == (2, 3)
 
 
 class Hostile(Exception):
@@ -347,69 +368,48 @@ class Hostile(Exception):
 
 def test_an_error_without_a_text_does_not_end_the_worker():
     doubled(X)(Hostile())
-    with pytest.raises(JobError, match="raised Hostile: .its text cannot be made: RuntimeError") as caught:
-        flow.sync_default_session(timeout=20)
-    assert isinstance(caught.value.__cause__, Hostile) and caught.value.where.startswith("at test_job_user.py:")
+    error = told(lambda: flow.sync_default_session(timeout=20), JobError,
+                    "raised Hostile: .its text cannot be made: RuntimeError")
+    assert isinstance(here(error).__cause__, Hostile)
     assert plus_one(X)[0, 0] == 2
-    with pytest.raises(
-        JobError, match="the argument x of job plus_one is a Hostile, where a numpy array is wanted"
-    ) as caught:
-        plus_one(Hostile())
-    assert caught.value.values["got x"] == "Hostile"
+    error = told(plus_one, JobError, "argument x of job plus_one is a Hostile, where a numpy array is", Hostile())
+    assert error.values["got x"] == "Hostile"
 
 
 def test_a_callback_that_is_none_is_refused_at_its_line():
     step = doubled(X)
-    step(print)
+    step(lambda result: None)
     for wrong, text in (((), "not callable"), ((lambda: 0,), "with one argument"), ((print,), "a callback already")):
-        with pytest.raises(JobError, match=text) as caught:
-            step(*wrong)
-        assert caught.value.where.startswith("at test_job_user.py:") and caught.value.hint
+        here(told(lambda wrong=wrong: step(*wrong), JobError, text))
 
 
 ARRAYS = {
     "masked": (lambda: np.ma.masked_array(X, mask=X > 0), "masked array", "x.filled(0)"),
     "of objects": (lambda: X.astype(object), "another dtype", 'x.astype("float32")'),
     "of the other byte order": (lambda: X.astype(">f4"), "another dtype", 'x.astype("float32")'),
-    "double": (
-        lambda: X.astype("f8"), "another dtype", 'x.astype("float32"), or dtype=flow.float64 in the placeholder'
-    ),
+    "double": (lambda: X.astype("f8"), "another dtype",
+               'x.astype("float32"), or dtype=flow.float64 in the placeholder'),
     "a handle": (lambda: doubled(X), "is a Step, where a numpy array is wanted", "doubled(...).get() waits"),
     "a tensor": (lambda: flow.tensor(X), "is a Tensor, where a numpy array is wanted", ".numpy() gives"),
 }
 
 
 @pytest.mark.parametrize("which", ARRAYS)
-def test_an_array_that_is_refused(which):
+def test_an_array_that_is_told(which):
     make, text, hint = ARRAYS[which]
-    with pytest.raises(JobError, match=text) as caught:
-        plus_one(make())
-    assert hint in caught.value.hint and "above" not in caught.value.hint and caught.value.where
-    assert ("placeholder" in caught.value.hint) == (which == "double")
+    error = told(plus_one, JobError, text, make())
+    assert hint in error.hint and "above" not in error.hint
+    assert ("placeholder" in error.hint) == (which == "double")
 
 
 def test_a_structure_that_is_refused_is_told_as_what_it_is():
-    one = tp.Numpy.Placeholder((2, 3))
-
-    @flow.global_function()
-    def both(pair: tuple[one, one]) -> tp.Numpy:
-        return pair[0] + pair[1]
-
+    one = tp.Numpy.Placeholder(SIZES)
+    both = job_of(lambda pair: pair[0] + pair[1], tuple[one, one], name="both")
     for wrong, kind in ((X, "an ndarray"), ((X,), "a tuple of 1"), ([X] * 3, "a list of 3"), (None, "None")):
-        with pytest.raises(
-            JobError, match=f"the argument pair of job both is {kind}, where a tuple of 2 arrays is wanted"
-        ):
-            both(wrong)
-
-    @flow.global_function()
-    def listed(x: tp.ListNumpy.Placeholder((2, 3))) -> tp.ListNumpy:
-        return x
-
-    with pytest.raises(
-        JobError,
-        match="the argument x of job listed is an ndarray, where a list with one array for each device is wanted"
-    ):
-        listed(X)
+        told(both, JobError, f"argument x0 of job both is {kind}, where a tuple of 2 arrays is wanted", wrong)
+    listed = job_of(lambda x: x, tp.ListNumpy.Placeholder(SIZES), result=tp.ListNumpy, name="listed")
+    told(listed, JobError,
+            "argument x0 of job listed is an ndarray, where a list with one array for each device is wanted", X)
 
 
 BIG = np.arange(24, dtype="float32").reshape(4, 6)
@@ -426,35 +426,21 @@ def test_an_array_of_any_layout_is_taken_as_its_numbers(array):
 
 @pytest.mark.parametrize("keep", [lambda x: x, lambda x: x * 2, lambda x: flow.get_variable("w", (3,)),
                                   lambda x: flow.reshape(x, [6])], ids=["input", "result", "variable", "view"])
-def test_a_blob_of_another_job_is_refused(keep):
+def test_a_blob_of_another_job_is_told(keep):
     kept = []
-
-    @flow.global_function()
-    def keeps(x: tp.Numpy.Placeholder((2, 3))) -> tp.Numpy:
-        kept.append(keep(x))
-        return x
-
-    @flow.global_function()
-    def uses(x: tp.Numpy.Placeholder((2, 3))) -> tp.Numpy:
-        return flow.reshape(x, [-1])[:1] + kept[0]
-
-    keeps(X)
-    with pytest.raises(JobError, match="a Blob of another build is used while job uses is built") as caught:
-        uses(X)
-    assert caught.value.where.startswith("at test_job_user.py:") and "share variables by name" in caught.value.hint
-    with pytest.raises(JobError, match="is a Blob, where a numpy array is wanted") as caught:
-        plus_one(kept[0])
-    assert "return the Blob from its job" in caught.value.hint
+    job_of(lambda x: (kept.append(keep(x)), x)[1], SIZES, name="keeps")(X)
+    uses = job_of(lambda x: flow.reshape(x, [-1])[:1] + kept[0], SIZES, name="uses")
+    error = told(uses, JobError, "a Blob of another build is used while job uses is built", X)
+    assert "share variables by name" in here(error).hint
+    error = told(plus_one, JobError, "is a Blob, where a numpy array is wanted", kept[0])
+    assert "return the Blob from its job" in error.hint
 
 
 Pair = collections.namedtuple("Pair", "loss accuracy")
 
 
 def test_a_namedtuple_keeps_its_names():
-    @flow.global_function()
-    def job(x: tp.Numpy.Placeholder((2, 3))) -> tp.Bundle[tp.Numpy]:
-        return {"both": Pair(x, [x + 1])}
-
+    job = job_of(lambda x: {"both": Pair(x, [x + 1])}, SIZES, result=tp.Bundle[tp.Numpy])
     both = job(X)["both"]
     assert isinstance(both, Pair) and both.accuracy[0][0, 0] == 2
 
@@ -463,31 +449,15 @@ def test_a_namedtuple_keeps_its_names():
     "text", ["tp.Numpy.Placeholder((2, 3)", "tp.Nunpy.Placeholder((2, 3))", "nowhere", "tp.Numpy()()"]
 )
 def test_an_annotation_that_cannot_be_read(text):
-    def job(x):
-        return x
-
-    job.__annotations__ = {"x": text, "return": tp.Numpy}
-    with pytest.raises(
-        JobError, match="annotation of x in job job cannot be read|is an annotation, and is not called"
-    ) as caught:
-        flow.global_function()(job)
-    assert caught.value.where and caught.value.hint
+    told(job_of, JobError, "annotation of x0 in job job cannot be read|is an annotation, and is not called",
+            lambda x: x, text)
 
 
-def test_devices_that_return_other_numbers_of_blobs_are_refused():
-    flow.config.cpu_device_num(2)
-
-    @flow.global_function()
-    def job(x: tp.ListListNumpy.Placeholder((2, 3))) -> tp.ListListNumpy:
-        return x
-
-    try:
-        assert len(job([[X, X], [X, X]])) == 2
-        with pytest.raises(JobError, match="other numbers of Blobs on other devices") as caught:
-            job([[X], [X, X]])
-    finally:
-        flow.config.cpu_device_num(1)
-    assert caught.value.values == {"device 0": "1", "device 1": "2"} and caught.value.where and caught.value.hint
+def test_devices_that_return_other_numbers_of_blobs_are_told(two_devices):
+    job = job_of(lambda x: x, tp.ListListNumpy.Placeholder(SIZES), result=tp.ListListNumpy)
+    assert len(job([[X, X], [X, X]])) == 2
+    error = told(job, JobError, "other numbers of Blobs on other devices", [[X], [X, X]])
+    assert error.values == {"device 0": "1", "device 1": "2"}
 
 
 def test_arguments_may_have_any_name():
@@ -501,10 +471,7 @@ def test_arguments_may_have_any_name():
 
 
 def test_a_blob_is_not_none():
-    @flow.global_function()
-    def job(x: tp.Numpy.Placeholder((2, 3))) -> tp.Numpy:
-        return x * 2 if x != None and not x == None else x  # noqa: E711 - as programs have it
-
+    job = job_of(lambda x: x * 2 if x != None and not x == None else x, SIZES)  # noqa: E711 - as programs have it
     assert job(X)[0, 0] == 2
 
 
@@ -517,24 +484,21 @@ NUMBERS = {
 
 
 @pytest.mark.parametrize("which", NUMBERS)
-def test_what_is_no_number_is_refused(which):
-    with pytest.raises(JobError, match="where a number is wanted") as caught:
-        NUMBERS[which]()
-    assert caught.value.where.startswith("at test_job_user.py:") and caught.value.hint
+def test_what_is_no_number_is_told(which):
+    here(told(NUMBERS[which], JobError, "where a number is wanted"))
 
 
 def test_a_session_is_not_cleared_while_another_thread_builds_on_it():
     clearing, alive = threading.Thread(target=flow.clear_default_session), []
 
-    @flow.global_function("train")
-    def job(x: tp.Numpy.Placeholder((3,))) -> tp.Numpy:
+    def trained(x):
         w = flow.get_variable("w", (3,), initializer=flow.ones_initializer())
         clearing.start()
         clearing.join(0.2)
         alive.append(clearing.is_alive())
-        flow.optimizer.SGD(flow.optimizer.PiecewiseConstantScheduler([], [0.5]), momentum=0).minimize(w * x)
+        sgd(w * x, 0.5)
         return w
 
-    np.testing.assert_array_equal(job(np.ones(3, "float32")), 1)
+    np.testing.assert_array_equal(job_of(trained, THREE, kind="train")(THREE), 1)
     clearing.join(60)
     assert alive == [True] and not clearing.is_alive()

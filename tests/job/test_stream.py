@@ -12,7 +12,7 @@ from collections import deque
 
 import numpy as np
 import pytest
-from stream_jobs import LONG, ONES, counting, looking, wait
+from builders import LONG, ONES, counting, job_of, looking, thread, wait
 
 import minflow as flow
 import minflow.typing as tp
@@ -155,48 +155,38 @@ def test_an_array_may_be_overwritten_right_after_the_call():
 
 
 def test_what_a_job_hands_out_is_a_copy():
-    @flow.global_function(type="predict")
-    def eval_job(x: tp.Numpy.Placeholder((4,))) -> tp.Callback[tp.Numpy]:
-        return flow.get_variable("a", (4,), initializer=flow.ones_initializer())
-
-    first = eval_job(ONES).get()
+    eval_job = job_of(lambda: flow.get_variable("a", (4,), initializer=flow.ones_initializer()))
+    first = eval_job()
     first[:] = 9
-    assert np.array_equal(eval_job(ONES).get(), ONES) and np.array_equal(SESSION.variables["a"].numpy(), ONES)
+    assert np.array_equal(eval_job(), ONES) and np.array_equal(SESSION.variables["a"].numpy(), ONES)
 
 
 # ---- back-pressure and memory ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("depth", [1, 2, 5])
-def test_at_most_depth_steps_are_in_flight_counting_their_callbacks(held, depth):
+def test_at_most_depth_steps_are_in_flight_counting_their_callbacks(held, depth, monkeypatch):
     config = flow.function_config()
     if depth != 2:  # which it is without a word
         config.concurrency_width(depth)
     job, submitted, ended = counting(config=config), [], threading.Event()
     job(ONES).get()
     flow.sync_default_session()
-    job.submit((ONES,), {}, held)
-    wait(held.entered)
+    held.by(job)
 
     def caller():
         for _ in range(8):
             submitted.append(job(ONES))
         ended.set()
 
-    thread = threading.Thread(target=caller)
     full, room = threading.Event(), STREAM.waiting
-    STREAM.waiting = lambda gate, timeout=None: (full.set(), room(gate, timeout))[1]
-    try:
-        thread.start()
-        wait(full)  # the caller stands before a full queue
+    monkeypatch.setattr(STREAM, "waiting", lambda gate, timeout=None: (full.set(), room(gate, timeout))[1])
+    with thread(caller):
+        wait(full)  # the caller waits for room in the queue
         assert len(submitted) == depth - 1 and len(flow.jobs()) == depth and not ended.is_set()
         assert [step.state for step in submitted] == ["queued"] * (depth - 1)
         held.go.set()
         wait(ended)
-    finally:
-        del STREAM.waiting
-        held.go.set()
-        thread.join(LONG)
     flow.sync_default_session()
     assert job.steps == 10 and not flow.jobs()
     assert max(step.record.blocked for step in submitted) > 0
@@ -204,8 +194,7 @@ def test_at_most_depth_steps_are_in_flight_counting_their_callbacks(held, depth)
 
 def test_the_callback_of_the_last_step_counts_as_in_flight(held):
     job = counting()
-    step = job.submit((ONES,), {}, held)
-    wait(held.entered)
+    step = held.by(job)
     assert step.done() and step.get().shape == (4,) and flow.jobs() == [step]  # its work has ended, its callback not
     held.go.set()
     flow.sync_default_session()
@@ -295,8 +284,7 @@ def test_an_idle_worker_keeps_no_result():
 
 def test_a_job_is_redefined_while_its_old_one_runs(held):
     old = counting()
-    old(ONES)(held)
-    wait(held.entered)
+    held.by(old)
     queued = old(ONES)
     new = counting()  # before the queue has ended
     assert SESSION.jobs["train_job"] is new and old is not new
@@ -308,21 +296,11 @@ def test_a_job_is_redefined_while_its_old_one_runs(held):
 
 def test_a_redefined_job_may_change_a_shape_while_the_old_one_runs(held):
     old = counting()
-    old(ONES)(held)
-    wait(held.entered)
+    held.by(old)
     new = counting(size=2)
     two_ones = np.ones(2, "f")
-    done = threading.Event()
-
-    def caller():
-        new(two_ones).get()
-        done.set()
-
-    thread = threading.Thread(target=caller)
-    thread.start()
-    held.go.set()
-    wait(done)
-    thread.join(LONG)
+    with thread(lambda: new(two_ones).get()):
+        held.go.set()
     assert SESSION.variables["a"].shape == (2,) and np.array_equal(new(two_ones).get(), -2 * two_ones)
 
 
@@ -332,8 +310,7 @@ def test_the_switch_interval_is_restored(held):
     job(ONES).get()
     sys.setswitchinterval(0.02)
     try:
-        job(ONES)(held)
-        wait(held.entered)
+        held.by(job)
         assert sys.getswitchinterval() == pytest.approx(SWITCH)
         held.go.set()
         restored(0.02)

@@ -4,10 +4,11 @@ import threading
 
 import numpy as np
 import pytest
-from stream_jobs import BAD, GOOD, LONG, ONES, counting, failing, looking, wait
+from builders import (
+    BAD, GOOD, LONG, ONES, counting, cross_entropy, failing, fails, job_of, looking, refused, thread, wait,
+)
 
 import minflow as flow
-import minflow.typing as tp
 from minflow.core.base.errors import JobError
 from minflow.job.session import SESSION
 from minflow.job.queue.stream import STREAM, Stream
@@ -18,19 +19,17 @@ pytestmark = pytest.mark.usefixtures("clean")
 # ---- errors ----------------------------------------------------------------------------------------------------------
 
 
-def touches(tmp_path):
-    job = looking()
-    return {
-        "call": lambda: job(ONES),
-        "sync": flow.sync_default_session,
-        "variables": flow.get_all_variables,
-        "save": lambda: flow.train.CheckPoint().save(str(tmp_path / "saved")),
-        "numpy": lambda: SESSION.variables["w"].numpy(),
-        "clear": flow.clear_default_session,
-    }
+TOUCHES = {
+    "call": lambda folder: looking()(ONES),
+    "sync": lambda folder: flow.sync_default_session(),
+    "variables": lambda folder: flow.get_all_variables(),
+    "save": lambda folder: flow.train.CheckPoint().save(str(folder / "saved")),
+    "numpy": lambda folder: SESSION.variables["w"].numpy(),
+    "clear": lambda folder: flow.clear_default_session(),
+}
 
 
-@pytest.mark.parametrize("touch", ["call", "sync", "variables", "save", "numpy", "clear"])
+@pytest.mark.parametrize("touch", TOUCHES)
 def test_the_error_of_a_step_is_raised_once_at_the_next_touch(held, tmp_path, touch):
     job = failing()
     job(GOOD).get()
@@ -40,10 +39,8 @@ def test_the_error_of_a_step_is_raised_once_at_the_next_touch(held, tmp_path, to
     bad = job(BAD)  # step 3, and the queue is full
     held.go.set()
     assert STREAM.idle(LONG)
-    with pytest.raises(JobError, match=r"step 3 of train_job") as caught:
-        touches(tmp_path)[touch]()
-    assert caught.value.step == 3 and caught.value.__cause__ is not None
-    assert caught.value.__cause__.__traceback__ is not None
+    error = refused(TOUCHES[touch], JobError, r"step 3 of train_job", tmp_path)
+    assert error.step == 3 and error.__cause__.__traceback__ is not None
     assert bad.state == "failed" and job.steps == 2
     assert not (tmp_path / "saved").exists()
     flow.sync_default_session()  # it was told, and is told no more
@@ -51,22 +48,14 @@ def test_the_error_of_a_step_is_raised_once_at_the_next_touch(held, tmp_path, to
     job(GOOD).get()
     assert job.steps == 3
     if touch == "save":
-        touches(tmp_path)[touch]()
+        TOUCHES[touch](tmp_path)
         assert (tmp_path / "saved").is_dir()
 
 
 def test_what_is_queued_behind_a_failed_step_does_not_run(held):
     config = flow.function_config()
     config.concurrency_width(6)
-
-    @flow.global_function(type="train", function_config=config)
-    def train_job(labels: tp.Numpy.Placeholder((2,), dtype=flow.int32)) -> tp.Callback[tp.Numpy]:
-        w = flow.get_variable("w", (2, 3), initializer=flow.zeros_initializer())
-        loss = flow.nn.sparse_softmax_cross_entropy_with_logits(labels, w)
-        flow.optimizer.SGD(flow.optimizer.PiecewiseConstantScheduler([], [1.0]), momentum=0).minimize(loss)
-        return loss
-
-    called = []
+    train_job, called = failing(config), []
     first = train_job(GOOD)
     first(held)
     wait(held.entered)
@@ -78,12 +67,9 @@ def test_what_is_queued_behind_a_failed_step_does_not_run(held):
     held.go.set()
     assert STREAM.idle(LONG)
     for step in behind:
-        with pytest.raises(
-            JobError, match=rf"step {step.number} of train_job was cancelled(.|\n)*step 2 of train_job failed"
-        ):
-            step.get()
-    with pytest.raises(JobError, match="step 2 of train_job"):
-        flow.sync_default_session()
+        refused(step.get, JobError,
+                rf"step {step.number} of train_job was cancelled(.|\n)*step 2 of train_job failed")
+    refused(flow.sync_default_session, JobError, "step 2 of train_job")
     assert [s.state for s in (first, bad, *behind)] == ["done", "failed"] + ["cancelled"] * 4 and called == []
     assert train_job.steps == 1 and np.array_equal(SESSION.variables["w"].numpy(), after)
 
@@ -108,28 +94,21 @@ def test_no_step_slips_in_between_a_failure_and_its_telling():
     slipped = stream.submit("job", lambda: ran.append(1))
     stream.ready = ready
     assert stream.idle(LONG) and ran == [] and slipped.state == "cancelled"
-    with pytest.raises(JobError, match="step 1 of job"):
-        stream.sync()
+    refused(stream.sync, JobError, "step 1 of job")
     stream.submit("job", lambda: ran.append(2)).get()
     assert ran == [2]
 
 
 def test_the_error_of_a_callback_is_kept_with_its_step(held):
     job, called = counting(), []
-
-    def fails(loss):
-        raise KeyError("mean")
-
-    job(ONES)(held)
-    wait(held.entered)
+    held.by(job)
     bad = job(ONES)
     bad(fails)
     held.go.set()
     assert STREAM.idle(LONG)
-    with pytest.raises(JobError, match=r"callback fails of step 2 of train_job raised KeyError: 'mean'") as caught:
-        job(ONES)(called.append)
-    assert caught.value.step == 2 and isinstance(caught.value.__cause__, KeyError)
-    assert "fails" in str(caught.value.__cause__.__traceback__.tb_next.tb_frame.f_code)
+    error = refused(job, JobError, r"callback fails of step 2 of train_job raised KeyError: 'mean'", ONES)
+    assert error.step == 2 and isinstance(error.__cause__, KeyError)
+    assert "fails" in str(error.__cause__.__traceback__.tb_next.tb_frame.f_code)
     assert bad.state == "done" and job.steps == 2 and called == []  # the step itself ended well
     job(ONES)(called.append)
     flow.sync_default_session()
@@ -148,8 +127,7 @@ def test_only_the_first_of_several_errors_is_raised():
     assert step.state == "done"
     stream.call_late(step)  # another callback fails, before anyone has been told of the first
     assert stream.idle(LONG) and len(stream.errors) == 2
-    with pytest.raises(JobError, match="step 1 of job"):
-        stream.sync()
+    refused(stream.sync, JobError, "step 1 of job")
     stream.sync()
 
 
@@ -157,12 +135,11 @@ def test_only_the_first_of_several_errors_is_raised():
 def test_nothing_that_a_callback_raises_ends_the_worker(error):
     job = counting()
 
-    def fails(loss):
+    def raises(loss):
         raise error
 
-    job(ONES)(fails)
-    with pytest.raises(JobError, match=error.__name__):
-        flow.sync_default_session()
+    job(ONES)(raises)
+    refused(flow.sync_default_session, JobError, error.__name__)
     worker = STREAM.thread
     job(ONES).get()
     assert STREAM.thread is worker and worker.is_alive() and job.steps == 2
@@ -172,8 +149,7 @@ def test_an_error_that_get_has_raised_is_not_raised_again():
     job = failing()
     step = job(BAD)
     for _ in range(2):
-        with pytest.raises(JobError, match="step 1 of train_job"):
-            step.get()
+        refused(step.get, JobError, "step 1 of train_job")
     flow.sync_default_session()
     job(GOOD).get()
 
@@ -181,22 +157,15 @@ def test_an_error_that_get_has_raised_is_not_raised_again():
 def test_an_error_that_one_thread_gets_while_it_is_queued_is_not_raised_again():
     stream = Stream()
     step = stream.submit("job", lambda: 1 / 0)
-    with pytest.raises(JobError, match="ZeroDivisionError"):
-        step.get()
+    refused(step.get, JobError, "ZeroDivisionError")
     stream.errors.append((step, step.error))  # as if `get` had come before it was there
     stream.sync()
     assert stream.submit("job", lambda: 5).get() == 5
 
 
 def test_a_call_that_waits_raises_its_own_error():
-    @flow.global_function(type="predict")
-    def eval_job(labels: tp.Numpy.Placeholder((2,), dtype=flow.int32)) -> tp.Numpy:
-        w = flow.get_variable("w", (2, 3), initializer=flow.zeros_initializer())
-        return flow.nn.sparse_softmax_cross_entropy_with_logits(labels, w)
-
-    with pytest.raises(JobError, match="step 1 of eval_job") as caught:
-        eval_job(BAD)
-    assert caught.value.step == 1
+    eval_job = job_of(cross_entropy, GOOD, name="eval_job")
+    assert refused(eval_job, JobError, "step 1 of eval_job", BAD).step == 1
     assert np.allclose(eval_job(GOOD), np.log(3))
     flow.sync_default_session()
 
@@ -232,11 +201,9 @@ def test_waiting_or_submitting_inside_a_callback_is_refused(which):
     job(ONES)(tries)
     flow.sync_default_session(LONG)
     assert len(seen) == 1 and seen[0].startswith(f"{text} inside a callback")
-    with pytest.raises(
-        JobError, match=f"callback <lambda> of step 2 of train_job raised JobError: {text} inside a callback"
-    ):
-        job(ONES)(lambda loss: action())
-        flow.sync_default_session(LONG)
+    job(ONES)(lambda loss: action())
+    refused(flow.sync_default_session, JobError,
+            f"callback <lambda> of step 2 of train_job raised JobError: {text} inside a callback", LONG)
     assert job(ONES).get()[0] == -6.0  # the step of the other job and two of this one
 
 
@@ -245,9 +212,7 @@ def test_a_full_queue_inside_a_callback_is_refused_too(held):
 
     def tries(loss):
         held(loss)
-        with pytest.raises(JobError, match="calling train_job inside a callback") as caught:
-            job(ONES)
-        seen.append(caught.value)
+        seen.append(refused(job, JobError, "calling train_job inside a callback", ONES))
 
     job(ONES)(tries)
     wait(held.entered)
@@ -259,30 +224,14 @@ def test_a_full_queue_inside_a_callback_is_refused_too(held):
 
 def test_waiting_or_submitting_inside_a_job_function_is_refused(held):
     """The worker needs what a build holds: with a step in the queue this would never end."""
-    train = counting()
-
-    @flow.global_function(type="predict")
-    def constant() -> tp.Numpy:
-        return flow.get_variable("a", (4,), initializer=flow.zeros_initializer()) + 1.0
-
-    waiting = train(ONES)
-    waiting(held)
-    wait(held.entered)
-
-    def inside(name, action):
-        def job() -> tp.Numpy:
-            return action()
-
-        job.__name__ = name
-        return flow.global_function(type="predict")(job)
-
+    constant = job_of(lambda: flow.get_variable("a", (4,), initializer=flow.zeros_initializer()) + 1.0, name="constant")
+    waiting = held.by(counting())
     for text, action in [
         ("calling constant", constant),
         ("waiting for the queue", flow.sync_default_session),
         ("waiting for a step of train_job", waiting.get),
     ]:
-        with pytest.raises(JobError, match=f"{text} inside the job function outer"):
-            inside("outer", action)()
+        refused(job_of(action, name="outer"), JobError, f"{text} inside the job function outer")
     held.go.set()
     assert np.array_equal(constant(), np.zeros(4, "f"))
 
@@ -309,19 +258,16 @@ def test_sync_with_a_timeout_tells_where_both_threads_stand():
 
 
 def test_sync_with_a_timeout_from_another_thread_names_that_thread(held):
-    job, texts = counting(), []
-    job(ONES)(held)
-    wait(held.entered)
+    held.by(counting())
+    texts = []
 
     def caller():
-        with pytest.raises(JobError) as caught:
-            flow.sync_default_session(0.05)
-        texts.append(str(caught.value))
+        threading.current_thread().name = "a caller"
+        texts.append(str(refused(flow.sync_default_session, JobError, "minflow jobs", 0.05)))
 
-    thread = threading.Thread(target=caller, name="a caller")
-    thread.start()
-    thread.join(LONG)
-    assert "a caller" in texts[0] and "minflow jobs" in texts[0]
+    with thread(caller):
+        pass
+    assert "a caller" in texts[0]
 
 
 def broken(loss):
@@ -330,14 +276,12 @@ def broken(loss):
 
 @pytest.mark.parametrize("how", ["handle", "run"])
 def test_the_error_of_a_callback_names_the_callback_and_its_line(how):
-    job = counting()
-    with pytest.raises(JobError, match="the callback broken of step 1 of") as caught:
-        if how == "handle":
-            job(ONES)(broken)
-            flow.sync_default_session(LONG)
-        else:
-            flow.start(job, [ONES], callback=broken).result(LONG)
-    error = caught.value
+    job, end = counting(), flow.sync_default_session
+    if how == "handle":
+        job(ONES)(broken)
+    else:
+        end = flow.start(job, [ONES], callback=broken).result
+    error = refused(end, JobError, "the callback broken of step 1 of", LONG)
     assert error.where == f"at test_stream_errors.py:{broken.__code__.co_firstlineno + 1}"
     who = "the same caller" if how == "handle" else "the same run"
     assert error.values["then"] == f"the steps that {who} had queued behind it were cancelled"
@@ -346,7 +290,6 @@ def test_the_error_of_a_callback_names_the_callback_and_its_line(how):
 
 def test_an_error_of_ours_in_a_callback_keeps_its_parts():
     job = counting()
-    with pytest.raises(JobError) as caught:
-        job(ONES)(lambda loss: job(ONES))
-        flow.sync_default_session(LONG)
-    assert str(caught.value).count("Try:") == 1 and caught.value.hint == caught.value.__cause__.hint
+    job(ONES)(lambda loss: job(ONES))
+    error = refused(flow.sync_default_session, JobError, "inside a callback", LONG)
+    assert str(error).count("Try:") == 1 and error.hint == error.__cause__.hint

@@ -6,7 +6,7 @@ import threading
 
 import numpy as np
 import pytest
-from stream_jobs import LONG, ONES, counting, looking, wait
+from builders import LONG, ONES, counting, looking, refused, thread, wait
 
 import minflow as flow
 import minflow.typing as tp
@@ -21,8 +21,7 @@ pytestmark = pytest.mark.usefixtures("clean")
 
 def test_get_waits_until_its_timeout(held):
     job = counting()
-    job(ONES)(held)
-    wait(held.entered)
+    held.by(job)
     step = job(ONES)
     assert not step.done()
     with pytest.raises(TimeoutError, match=r"step 2 of train_job did not end in 0\.02 s; it is queued"):
@@ -36,15 +35,12 @@ def test_get_waits_until_its_timeout(held):
 
 def test_cancel_takes_a_step_out_of_the_queue(held):
     job, called = counting(), []
-    first = job(ONES)
-    first(held)
-    wait(held.entered)
+    first = held.by(job)
     second = job(ONES)
     second(called.append)
     assert not first.cancel() and second.cancel() and second.cancel() and second.done()
     assert (first.state, second.state) == ("done", "cancelled")
-    with pytest.raises(JobError, match=r"step 2 of train_job was cancelled(.|\n)*taken out of the queue"):
-        second.get()
+    refused(second.get, JobError, r"step 2 of train_job was cancelled(.|\n)*taken out of the queue")
     held.go.set()
     flow.sync_default_session()  # to cancel is no error
     assert called == [] and job.steps == 1 and not second.start_claim.take()
@@ -54,8 +50,7 @@ def test_cancel_takes_a_step_out_of_the_queue(held):
 
 def test_the_steps_tell_their_times(held):
     job = counting()
-    first = job.submit((ONES,), {}, held)
-    wait(held.entered)
+    first = held.by(job)
     second = job(ONES)
     assert [repr(step) for step in flow.jobs()] == ["<step 1 of train_job: done>", "<step 2 of train_job: queued>"]
     assert first.record.called is not None and first.record.finished is None and second.record.started is None
@@ -74,8 +69,7 @@ def test_a_late_callback_runs_on_the_worker_in_its_turn(held):
     early = job(ONES)
     early.get()
     flow.sync_default_session()
-    job(ONES)(held)
-    wait(held.entered)
+    held.by(job)
     job(ONES)(lambda result: seen.append("third"))
     early(lambda result: seen.append((float(result[0]), threading.current_thread())))
     assert seen == [] and flow.jobs()[-1] is early
@@ -117,14 +111,12 @@ def test_a_callback_that_a_callback_registers_is_waited_for(held):
     first = job(ONES)
     first.get()
     job(ONES)(lambda result: (wait(asked), first(held)))
-    caller = threading.Thread(target=lambda: (flow.sync_default_session(), seen.append("synchronised")))
-    caller.start()
-    asked.set()
-    wait(held.entered)
-    caller.join(0.05)  # to no avail: the late callback has not ended
-    assert seen == [] and caller.is_alive()
-    held.go.set()
-    caller.join(LONG)
+    with thread(lambda: (flow.sync_default_session(), seen.append("synchronised"))) as caller:
+        asked.set()
+        wait(held.entered)
+        caller.join(0.05)  # to no avail: the late callback has not ended
+        assert seen == [] and caller.is_alive()
+        held.go.set()
     assert seen == ["synchronised"]
 
 
@@ -133,12 +125,10 @@ def test_a_second_callback_is_refused(held):
     step = job(ONES)
     step(held)
     for _ in range(2):
-        with pytest.raises(JobError, match=r"step 1 of train_job has a callback already(.|\n)*Held"):
-            step(called.append)
+        refused(step, JobError, r"step 1 of train_job has a callback already(.|\n)*Held", called.append)
     held.go.set()
     flow.sync_default_session()
-    with pytest.raises(JobError, match="step 1 of train_job has a callback already"):
-        step(called.append)
+    refused(step, JobError, "step 1 of train_job has a callback already", called.append)
     assert called == []
 
 
@@ -168,8 +158,7 @@ def keyword(loss, *, log):
 def test_what_cannot_be_called_with_one_argument_is_refused_at_once(callback, text):
     job, called = counting(), []
     step = job(ONES)
-    with pytest.raises(JobError, match=text):
-        step(callback)
+    refused(step, JobError, text, callback)
     step(called.append)  # the step is as it was
     flow.sync_default_session()
     assert len(called) == 1

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from interrupting import Interrupting
-from stream_jobs import LONG, ONES, counting
+from builders import LONG, ONES, counting
 
 import minflow as flow
 import minflow.typing as tp

@@ -5,7 +5,7 @@ import random
 import threading
 
 import pytest
-from stream_jobs import LONG, ONES, counting, looking, wait
+from builders import LONG, ONES, counting, fails, looking, refused, thread, wait
 
 import minflow as flow
 import minflow.typing as tp
@@ -59,95 +59,42 @@ def test_an_error_cancels_what_its_owner_has_queued_and_nothing_else(seed):
     assert ran == [i for i in range(40) if expected[i] != "cancelled"]
     assert [len(owner.errors) for owner in owners[1:]] == [int(k in broken) for k in (1, 2, 3)]
     if 0 in broken:
-        with pytest.raises(JobError, match="of job0 raised"):
-            stream.sync()
+        refused(stream.sync, JobError, "of job0 raised")
     stream.sync()
     for step, state in zip(steps, expected):
         if state == "cancelled":
-            with pytest.raises(JobError, match=rf"was cancelled(.|\n)*of {step.name} failed before it"):
-                step.get()
+            refused(step.get, JobError, rf"was cancelled(.|\n)*of {step.name} failed before it")
 
 
 def test_a_failing_callback_leaves_a_run_alone(held):
     train, other = counting(), counting("other")
-    asked = threading.Event()
-
-    def batches():
-        for i in range(6):
-            if i == 2:
-                asked.set()
-            yield ONES
-
-    def fails(loss):
-        raise KeyError("mean")
-
-    run = flow.start(train, batches(), callback=lambda loss: held(loss) if train.steps == 1 else None)
+    run = flow.start(train, [ONES] * 6, callback=lambda loss: held(loss) if train.steps == 1 else None)
     wait(held.entered)  # the run's first callback holds the worker; its second step is queued
-    submitted = threading.Event()
-
-    def caller():
-        try:
-            other(ONES)(fails)
-        finally:
-            submitted.set()
-
-    thread = threading.Thread(target=caller)
-    thread.start()
-    held.go.set()
-    thread.join(LONG)
+    with thread(lambda: other(ONES)(fails)):
+        held.go.set()
     run.result(LONG)
     assert run.state == "done" and run.steps == 6 and train.steps == 6
-    with pytest.raises(
-        JobError, match=r"callback fails of step 1 of other(.|\n)*then +the steps that the same caller had queued"
-    ):
-        flow.sync_default_session(LONG)
+    refused(flow.sync_default_session, JobError,
+            r"callback fails of step 1 of other(.|\n)*then +the steps that the same caller had queued", LONG)
 
 
 def test_a_failing_run_leaves_a_caller_and_another_run_alone(held):
     train, other, look = counting(), counting("other"), looking(result=tp.Callback[tp.Numpy])
-
-    def fails(loss):
-        raise KeyError("mean")
-
-    look(ONES)(held)
-    wait(held.entered)
+    held.by(look)
     good, bad = flow.start(other, [ONES] * 5), flow.start(train, [ONES] * 5, callback=fails)
     held.go.set()
     steps = [look(ONES) for _ in range(5)]
-    with pytest.raises(
-        JobError, match=r"callback fails of step 1 of train_job(.|\n)*then +the steps that the same run had queued"
-    ):
-        bad.result(LONG)
+    refused(bad.result, JobError,
+            r"callback fails of step 1 of train_job(.|\n)*then +the steps that the same run had queued", LONG)
     good.result(LONG)
     assert good.steps == 5 and good.state == "done" and bad.state == "failed" and 1 <= train.steps <= 2
     assert all(step.get(LONG) is not None for step in steps)
     flow.sync_default_session(LONG)
 
 
-def in_a_thread(action, ends):
-    """Run `action` in a thread of its own, which stays until `ends`. What it gives, or its JobError."""
-    outcome, done = [], threading.Event()
-
-    def body():
-        try:
-            outcome.append(action())
-        except JobError as error:
-            outcome.append(error)
-        done.set()
-        wait(ends)
-
-    thread = threading.Thread(target=body)
-    thread.start()
-    wait(done)
-    return outcome[0], thread
-
-
 def test_each_thread_is_told_of_its_own_steps():
     """By its next call; `sync_default_session` of another one tells too; nobody else is disturbed."""
-    job, ends, again, told = counting(), threading.Event(), threading.Event(), []
-
-    def fails(loss):
-        raise KeyError("mean")
+    job, failed, again, told = counting(), threading.Event(), threading.Event(), []
 
     def caller():
         step = job(ONES)
@@ -161,54 +108,48 @@ def test_each_thread_is_told_of_its_own_steps():
             except JobError as error:
                 told.append(error.step)
 
-    failed = threading.Event()
-    thread = threading.Thread(target=caller)
-    thread.start()
-    wait(failed)
-    assert job(ONES).get(LONG)[0] == -2  # this thread's steps are none of those that were cancelled, nor told of them
-    assert flow.get_all_variables()["a"].numpy()[0] == -2
-    with pytest.raises(JobError, match="step 1 of train_job"):
-        flow.sync_default_session(LONG)
-    flow.sync_default_session(LONG)  # once
-    again.set()
-    thread.join(LONG)
+    with thread(caller):
+        wait(failed)
+        assert job(ONES).get(LONG)[0] == -2  # this thread's steps are not cancelled, and it is not told of the others
+        assert flow.get_all_variables()["a"].numpy()[0] == -2
+        refused(flow.sync_default_session, JobError, "step 1 of train_job", LONG)
+        flow.sync_default_session(LONG)  # once
+        again.set()
     assert told == [1, -4]  # told once, too; and its next step runs
-    ends.set()
 
 
 def test_what_a_thread_leaves_when_it_ends_is_told_to_the_next_caller():
-    job, ends = counting(), threading.Event()
-
-    def fails(loss):
-        raise KeyError("mean")
+    job, failed, ends = counting(), threading.Event(), threading.Event()
 
     def caller():
         step = job(ONES)
         step(fails)
         assert step.over.wait(LONG)
+        failed.set()
+        wait(ends)
 
-    _, thread = in_a_thread(caller, ends)
-    assert job(ONES).get(LONG)[0] == -2
-    ends.set()
-    thread.join(LONG)
-    with pytest.raises(JobError, match="step 1 of train_job"):
-        job(ONES)
+    with thread(caller):
+        wait(failed)
+        assert job(ONES).get(LONG)[0] == -2
+        ends.set()
+    refused(job, JobError, "step 1 of train_job", ONES)
     assert job(ONES).get(LONG)[0] == -4
 
 
 def test_an_interrupt_cancels_what_its_caller_has_queued_and_nothing_else(held):
-    stream, ends, go = Stream(depth=9), threading.Event(), threading.Event()
+    stream, ends, go, theirs = Stream(depth=9), threading.Event(), threading.Event(), []
+    submitted = threading.Event()
     stream.submit("first", lambda: wait(go), owner=Owner())
-    theirs, thread = in_a_thread(lambda: stream.submit("theirs", lambda: 5), ends)
-    run = stream.submit("run", lambda: 6, owner=Owner())
-    mine = stream.submit("mine", lambda: 7)
-    stream.interrupted()  # what runs is not this caller's: there is nothing to wait for
-    assert [step.state for step in (theirs, run, mine)] == ["queued", "queued", "cancelled"]
-    assert mine not in stream.list()
-    go.set()
-    assert theirs.get(LONG) == 5 and run.get(LONG) == 6
-    ends.set()
-    thread.join(LONG)
+    with thread(lambda: (theirs.append(stream.submit("theirs", lambda: 5)), submitted.set(), wait(ends))):
+        wait(submitted)
+        run = stream.submit("run", lambda: 6, owner=Owner())
+        mine = stream.submit("mine", lambda: 7)
+        stream.interrupted()  # what runs is not this caller's: there is nothing to wait for
+        assert [step.state for step in (*theirs, run, mine)] == ["queued", "queued", "cancelled"]
+        assert mine not in stream.list()
+        go.set()
+        assert theirs[0].get(LONG) == 5 and run.get(LONG) == 6
+        ends.set()
     assert stream.submit("mine", lambda: 8).get(LONG) == 8
 
 

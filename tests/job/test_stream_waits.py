@@ -7,7 +7,7 @@ import weakref
 
 import numpy as np
 import pytest
-from stream_jobs import LONG, ONES, counting, looking, wait
+from builders import LONG, ONES, counting, job_of, looking, refused, wait
 
 import minflow as flow
 import minflow.typing as tp
@@ -52,6 +52,10 @@ def graph_of(build, *optimizer):
     return Place()
 
 
+def place(function):
+    return job_of(function, ONES, result=tp.Callback[tp.Numpy], name="place")
+
+
 def in_build(action):
     graph_of(lambda x: (action(), x + 1)[1])(flow.ones(2))
 
@@ -87,12 +91,7 @@ def in_a_kernel_of_a_graph(action):
 
 def in_a_kernel_of_a_job(action):
     op = acting(action)
-
-    @flow.global_function(type="predict")
-    def place(x: tp.Numpy.Placeholder((4,))) -> tp.Callback[tp.Numpy]:
-        return op(x)
-
-    place(ONES)
+    place(lambda x: op(x))(ONES)
 
 
 def in_a_schedule_of_a_graph(action):
@@ -116,12 +115,7 @@ def in_a_listener_to_a_step_of_a_graph(action):
 
 
 def in_a_job_function(action):
-    @flow.global_function(type="predict")
-    def place(x: tp.Numpy.Placeholder((4,))) -> tp.Callback[tp.Numpy]:
-        action()
-        return x + 1
-
-    place.compile()
+    place(lambda x: (action(), x + 1)[1]).compile()
 
 
 class Freed:
@@ -165,13 +159,7 @@ def in_a_late_callback(action):
 
 def in_a_handler_of_watch(action):
     once = Once(action)
-
-    @flow.global_function(type="predict")
-    def place(x: tp.Numpy.Placeholder((4,))) -> tp.Callback[tp.Numpy]:
-        flow.watch(x, lambda value: once())
-        return x + 1
-
-    place(ONES)
+    place(lambda x: (flow.watch(x, lambda value: once()), x + 1)[1])(ONES)
 
 
 def in_a_listener_to_the_stream(action):
@@ -259,8 +247,7 @@ def waits(tmp_path, held):
     run = flow.start(counting("running"), [ONES])
     run.result(LONG)
     variable = SESSION.variables["a"]
-    job.submit((ONES,), {}, held)
-    wait(held.entered)
+    held.by(job)
     queued = job(ONES)
     return {
         "call": lambda: look(ONES),
@@ -281,8 +268,8 @@ def waits(tmp_path, held):
 
 # build reads what the action closes over
 @pytest.mark.filterwarnings("ignore::minflow.MinflowWarning")
-@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.__name__)
-def test_no_place_waits_for_a_step_that_cannot_end(place, waits, held):
+@pytest.mark.parametrize("where", PLACES, ids=lambda place: place.__name__)
+def test_no_place_waits_for_a_step_that_cannot_end(where, waits, held):
     outcomes = {}
 
     def actions():
@@ -293,9 +280,9 @@ def test_no_place_waits_for_a_step_that_cannot_end(place, waits, held):
             except JobError as error:
                 outcomes[name] = error.what
 
-    if place in NEED_THE_WORKER:
+    if where in NEED_THE_WORKER:
         held.go.set()
-    thread = threading.Thread(target=place, args=(actions,), daemon=True)
+    thread = threading.Thread(target=where, args=(actions,), daemon=True)
     thread.start()
     thread.join(LONG)
     assert not thread.is_alive(), STREAM.where_threads_stand()
@@ -303,10 +290,10 @@ def test_no_place_waits_for_a_step_that_cannot_end(place, waits, held):
     assert STREAM.idle(LONG), STREAM.where_threads_stand()
     assert outcomes.keys() == WAITS.keys()
     for name, (text, allowed) in WAITS.items():
-        if place in allowed:
+        if where in allowed:
             assert outcomes[name] == "ended", name
         else:
-            assert outcomes[name].startswith(f"{text} {PLACES[place]}"), name
+            assert outcomes[name].startswith(f"{text} {PLACES[where]}"), name
     flow.sync_default_session(LONG)  # a refusal is told where it happened, and leaves nothing
     assert looking()(ONES)[0] == SESSION.variables["a"].numpy()[0] + 1
 
@@ -361,6 +348,5 @@ def test_a_timeout_is_a_number_of_seconds(timeout):
     step = counting()(ONES)
     run = flow.start(looking(), [ONES])
     for waits in (step.get, flow.sync_default_session, run.result):
-        with pytest.raises(JobError, match=rf"number of seconds(.|\n)*{re.escape(repr(timeout))}"):
-            waits(timeout)
+        refused(waits, JobError, rf"number of seconds(.|\n)*{re.escape(repr(timeout))}", timeout)
     assert run.result(LONG) is not None and step.get(float("inf")) is not None

@@ -3,9 +3,8 @@
 import threading
 import time
 
-import numpy as np
 import pytest
-from stream_jobs import LONG, ONES, counting, failing, looking, wait
+from builders import BAD, GOOD, LONG, ONES, counting, failing, looking, refused, thread, wait
 
 import minflow as flow
 import minflow.typing as tp
@@ -207,9 +206,8 @@ def test_threads_do_not_share_their_loaders():
         for _ in range(3):
             job(ONES).get()
 
-    thread = threading.Thread(target=other)
-    thread.start()
-    thread.join(LONG)
+    with thread(other):
+        pass
     assert len(flow.timeline(job)) == 3
     callers = [r.caller for r in list(STREAM.records)[-4:]]
     assert len(set(callers)) == 2 and len(set(callers[1:])) == 1
@@ -238,14 +236,12 @@ def test_compare_and_how_it_shows_itself(tmp_path):
         shown.save(tmp_path / "a.svg"), shown.save(tmp_path / "a.txt")
         assert (tmp_path / "a.svg").read_text() == shown.svg and (tmp_path / "a.txt").read_text() == shown.text + "\n"
     assert "measured:" in both.text and "max(load, compute)" in both.text
-    with pytest.raises(JobError, match="a.png"):
-        a.save(tmp_path / "a.png")
+    refused(a.save, JobError, "a.png", tmp_path / "a.png")
 
 
 def test_it_looks_at_steps_that_still_run(held):
     job = counting()
-    job(ONES)(held)
-    wait(held.entered)
+    held.by(job)
     job(ONES)
     t = flow.timeline(job)
     assert len(t) == 1 and t.record.steps[0].callback[1] > t.record.steps[0].callback[0] and t.text and t.svg
@@ -253,33 +249,25 @@ def test_it_looks_at_steps_that_still_run(held):
 
 def test_a_failed_step_is_marked():
     job = failing()
-    job(np.array([0, 1], "i")).get()
-    with pytest.raises(JobError):
-        job(np.array([0, 7], "i")).get()
+    job(GOOD).get()
+    refused(job(BAD).get, JobError, "step 2")
     steps = flow.timeline(job).record.steps
     assert [s.failed for s in steps] == [False, True]
     t = flow.timeline(job)
     assert "!" in t.text and t.text.endswith("\nFailed of train_job, sync: step 2.")
     assert ">Failed of train_job, sync: step 2.<" in t.svg
-    job(np.array([0, 1], "i")).get()
+    job(GOOD).get()
     for _ in range(2):
-        with pytest.raises(JobError):
-            job(np.array([0, 7], "i")).get()
+        refused(job(BAD).get, JobError, "step")
     assert "Failed of train_job, sync: 3 steps, step 2 first." in flow.timeline(job).text
 
 
 def test_mistakes():
-    job = counting("nobody_called_it")
-    with pytest.raises(JobError, match="nobody_called_it"):
-        flow.timeline(job)
-    with pytest.raises(JobError, match="list"):
-        flow.timeline([1])
+    refused(flow.timeline, JobError, "nobody_called_it", counting("nobody_called_it"))
+    refused(flow.timeline, JobError, "list", [1])
     for steps in (0, -3, True, 2.5, "all"):
-        with pytest.raises(JobError, match="steps is"):
-            flow.timeline("x", steps)
+        refused(flow.timeline, JobError, "steps is", "x", steps)
     job = counting()
     job(ONES).get()
-    with pytest.raises(JobError, match=r"range\(50, 60\)"):
-        flow.timeline(job, range(50, 60))
-    with pytest.raises(JobError, match="compare"):
-        flow.timeline(job).compare(3)
+    refused(flow.timeline, JobError, r"range\(50, 60\)", job, range(50, 60))
+    refused(flow.timeline(job).compare, JobError, "compare", 3)

@@ -1,4 +1,4 @@
-"""Small models and training loops, eager and as nn.Graph: shared by the tests of nn.Graph."""
+"""Small models, graphs and training loops, eager and as nn.Graph."""
 
 import math
 
@@ -84,6 +84,37 @@ class TrainGraph(nn.Graph):
         loss = self.loss_fn(self.model(x), y)
         loss.backward()
         return loss
+
+
+class Step(nn.Graph):
+    """A step of the optimizer on `loss(*inputs)`; by default the mean square of what the model gives.
+
+    passes: those of the graph; config: its settings, by their names."""
+
+    def __init__(self, model, optimizer, loss=None, *, lr_sch=None, passes=None, **config):
+        super().__init__()
+        self.model, self.loss = model, loss
+        self.add_optimizer(optimizer, lr_sch=lr_sch)
+        if passes is not None:
+            self.passes = passes
+        for name, value in config.items():
+            getattr(self.config, name)(value)
+
+    def build(self, *inputs):
+        loss = self.loss(*inputs) if self.loss else self.model(*inputs).square().mean()
+        loss.backward()
+        return loss
+
+
+class Gives(nn.Graph):
+    """What a function gives."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def build(self, *inputs, **named):
+        return self.function(*inputs, **named)
 
 
 class Predict(nn.Graph):

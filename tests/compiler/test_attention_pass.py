@@ -7,14 +7,11 @@ import pytest
 
 import minflow as flow
 from minflow import machine, nn
-from minflow.compiler.executor import run
 from minflow.compiler.fusion import attention as module
 from minflow.compiler.fusion.attention import attention
-from minflow.compiler.passes import PASSES, run_passes
-from minflow.compiler.plan import Plan
 from minflow.core.ops import linalg
-from minflow.core.trace import trace
-from tests.reference import execute
+from fusion_checks import numbers, same_numbers, traced, with_gradients
+from graph_models import Step
 
 F = nn.functional
 pytestmark = pytest.mark.usefixtures("kernels_of_numpy")
@@ -26,11 +23,8 @@ def short_ones_too(request, monkeypatch):
         monkeypatch.setattr(module, "LEAST", 1)
 
 
-def numbers(*shape, seed=0):
-    return np.random.default_rng((seed, *shape)).standard_normal(shape).astype("f4")
-
-
 ARRAYS = [numbers(2, 3, 20, 8, seed=i) for i in range(3)]
+GRAD = numbers(2, 3, 20, 8, seed=3)
 CAUSAL = flow.tensor(np.tril(np.ones((20, 20), bool)))
 
 
@@ -53,41 +47,22 @@ ATTENTIONS = {
 }
 
 
-def with_gradient(program):
-    def step(*inputs):
-        inputs = [x.detach().requires_grad_() for x in inputs]
-        out = program(*inputs)
-        return (out, *flow.autograd.grad((out * out).sum(), inputs))
-
-    return step
-
-
-def traced(program, *arrays):
-    return run_passes(trace(program, [flow.tensor(x) for x in arrays])[0], PASSES[:-1])[-1].graph
-
-
 def ops(graph):
     return [node.op.name for node in graph.nodes if node.op.name in ("softmax", "attention", "attention_grad")]
-
-
-def same_numbers(before, after, *arrays):
-    after.verify()
-    expected = execute(before, arrays)
-    for found in (execute(after, arrays), run(Plan(after), arrays)):
-        for a, b in zip(expected, found):
-            np.testing.assert_allclose(b, a, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ATTENTIONS)
 @pytest.mark.parametrize("train", [False, True])
 def test_what_becomes_one(name, train, kernels):
-    program = ATTENTIONS[name]
-    graph = traced(with_gradient(program) if train else program, *ARRAYS)
+    program, arrays = ATTENTIONS[name], ARRAYS
+    if train:
+        program, arrays = with_gradients(program, (0, 1, 2)), [GRAD[0, 0] if name == "of one head" else GRAD, *ARRAYS]
+    graph = traced(program, *arrays)
     after = attention(graph)
     assert ops(after) == ["attention", "attention_grad"][: 1 + train]
     scored = (2, 3, 20, 20)[-2 if name == "of one head" else 0 :]
     assert not any(spec.shape == scored for node in after.nodes for spec in node.out_specs)
-    same_numbers(graph, after, *ARRAYS)
+    same_numbers(graph, after, *arrays)
 
 
 def weights_too(q, k, v):
@@ -144,7 +119,7 @@ def test_short_ones_stay():
 
 
 def test_it_names_what_it_stands_for():
-    graph = traced(with_gradient(written_out), *ARRAYS)
+    graph = traced(with_gradients(written_out, (0, 1, 2)), GRAD, *ARRAYS)
     one, back = [node for node in attention(graph).nodes if node.op.name.startswith("attention")]
     assert [part.op.name for part in one.parts] == ["matmul", "div", "where", "softmax", "matmul"]
     assert [part.op.name for part in back.parts].count("matmul") == 4 and {p.phase for p in back.parts} == {"backward"}
@@ -158,20 +133,7 @@ def test_a_model_learns_the_same():
         machine.use(without=without)
         flow.manual_seed(0)
         layer = nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True)
-        optimizer = flow.optim.SGD(layer.parameters(), lr=0.1)
-
-        class Step(nn.Graph):
-            def __init__(self):
-                super().__init__()
-                self.layer = layer
-                self.add_optimizer(optimizer)
-
-            def build(self, x):
-                loss = (self.layer(x) ** 2).mean()
-                loss.backward()
-                return loss
-
-        step = Step()
+        step = Step(layer, flow.optim.SGD(layer.parameters(), lr=0.1))
         return [step(flow.tensor(numbers(2, 20, 16, seed=i))).numpy().item() for i in range(5)]
 
     np.testing.assert_allclose(trained([]), trained(["attention"]), rtol=1e-5)

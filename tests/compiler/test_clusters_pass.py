@@ -5,19 +5,15 @@ import pytest
 
 import minflow as flow
 from minflow import nn
-from minflow.compiler.executor import run
 from minflow.compiler.fusion.clusters import OUTPUTS, Operand, clusters, read_as
-from minflow.compiler.passes import PASSES, run_passes
+from minflow.compiler.passes import PASSES
 from minflow.compiler.plan import Plan
-from minflow.core.trace import trace
+from fusion_checks import same_bits, traced
 from tests.cluster_programs import inputs_of, random_program, training
 from tests.reference import execute
+from tests.sampling import sampled
 
 pytestmark = pytest.mark.usefixtures("kernels_of_numpy")
-
-
-def traced(program, *inputs):
-    return run_passes(trace(program, [flow.tensor(x) for x in inputs])[0], PASSES[:-1])[-1].graph
 
 
 def ops(graph):
@@ -25,26 +21,18 @@ def ops(graph):
     return [repr(n.attrs["code"]) if n.op.name == "cluster" else n.op.name for n in graph.nodes if not n.op.is_view]
 
 
-def same_bits(before, after, *arrays):
-    after.verify()
-    expected = [x.tobytes() for x in execute(before, arrays)]
-    assert [x.tobytes() for x in execute(after, arrays)] == expected
-    assert [x.tobytes() for x in run(Plan(after), arrays)] == expected
-
-
 X = np.random.default_rng(0).standard_normal((6, 8)).astype("f4")
 W = np.random.default_rng(1).standard_normal((8, 8)).astype("f4")
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", sampled(range(40), 0.4))
 def test_random_programs_keep_their_bits(seed):
     arrays = inputs_of([(4, 7, 16), (3, 33), (2, 3, 5, 5), (1, 9), (17, 1), (5, 40)][seed % 6], seed)
     graph = traced(random_program(seed, seed % 2 == 1), *arrays)
+    before = [*graph.nodes]
     after = clusters(graph)
-    assert len(after.nodes) < len(graph.nodes) and len(graph.nodes) == len(traced(random_program(
-        seed, seed % 2 == 1), *arrays).nodes), "a pass is pure"
-    with np.errstate(all="ignore"):
-        same_bits(graph, after, *arrays)
+    assert len(after.nodes) < len(graph.nodes) and graph.nodes == before, "a pass is pure"
+    same_bits(graph, after, *arrays)
 
 
 @pytest.mark.parametrize("name", ["decoder", "dense"])

@@ -1,49 +1,15 @@
 """Layer norm and group norm as one node, their gradients as another: what is recognised, what must stay, and the same
 numbers."""
 
-import numpy as np
 import pytest
 
 import minflow as flow
 from minflow import nn
-from minflow.compiler.executor import run
 from minflow.compiler.fusion.norms import norms
-from minflow.compiler.passes import PASSES, run_passes
-from minflow.compiler.plan import Plan
-from minflow.core.trace import trace
-from tests.reference import execute
+from fusion_checks import numbers, ops, same_numbers, traced, with_gradients
 
 F = nn.functional
 pytestmark = pytest.mark.usefixtures("kernels_of_numpy")
-
-
-def numbers(*shape, seed=0):
-    return np.random.default_rng((seed, *shape)).standard_normal(shape).astype("f4")
-
-
-def traced(program, *arrays):
-    return run_passes(trace(program, [flow.tensor(x) for x in arrays])[0], PASSES[:-1])[-1].graph
-
-
-def ops(graph):
-    return [n.op.name for n in graph.nodes if not n.op.is_view]
-
-
-def same_numbers(before, after, *arrays):
-    after.verify()
-    expected = execute(before, arrays)
-    for found in (execute(after, arrays), run(Plan(after), arrays)):
-        for a, b in zip(found, expected, strict=True):
-            np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5)
-
-
-def with_gradients(function, wanted):
-    """The results, and the gradients with respect to some of the inputs."""
-    def program(g, *inputs):
-        inputs = [x.detach().requires_grad_(i in wanted) for i, x in enumerate(inputs)]
-        y = function(*inputs)
-        return y, *flow.autograd.grad(y, [inputs[i] for i in wanted], g)
-    return program
 
 
 ROWS, IMAGES = [numbers(6, 8), numbers(6, 8, seed=1), numbers(8), numbers(8)], [
@@ -60,7 +26,7 @@ def test_forward_and_backward_are_a_node_each(name, wanted, kernels):
     graph = traced(with_gradients(function, wanted), g, x, w, b)
     after, kind = norms(graph), "layer_norm" if name == "layer_norm" else "group_norm"
     assert [op for op in ops(after) if op != "detach"] == [kind, f"{kind}_grad"]
-    same_numbers(graph, after, g, x, w, b)
+    same_numbers(graph, after, g, x, w, b, tolerance=2e-5)
     one, other = [n for n in after.nodes if n.op.name.startswith(kind)]
     assert (one.phase, other.phase) == ("forward", "backward") and len(one.parts) > 2 < len(other.parts)
 
@@ -70,7 +36,7 @@ def test_without_gradients(name, kernels):
     (_, x, w, b), function = PARTS[name]
     graph = traced(function, x, w, b)
     assert ops(norms(graph)) == ["layer_norm" if name == "layer_norm" else "group_norm"]
-    same_numbers(graph, norms(graph), x, w, b)
+    same_numbers(graph, norms(graph), x, w, b, tolerance=2e-5)
 
 
 @pytest.mark.parametrize("function", [
@@ -85,7 +51,7 @@ def test_layer_norms_among_others(function, kernels):
     graph = traced(with_gradients(whole, (0, 1, 2)), *ROWS)
     after = norms(graph)
     assert {"layer_norm", "layer_norm_grad"} <= {*ops(after)} and "rsqrt" not in ops(after)
-    same_numbers(graph, after, *ROWS)
+    same_numbers(graph, after, *ROWS, tolerance=2e-5)
 
 
 def test_what_others_read_stays():

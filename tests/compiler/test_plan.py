@@ -15,12 +15,13 @@ from minflow.compiler.arena import ALIGN, Need, least, place
 from minflow.compiler.executor import run
 from minflow.compiler.plan import COPIED, Plan
 from minflow.core.trace import trace
+from tests import sampling
 
 NEEDS = st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 30), st.integers(0, 30)), max_size=40)
 
 
 @given(NEEDS)
-@settings(deadline=None, max_examples=150, derandomize=True)
+@settings(deadline=None, max_examples=150 if sampling.complete else 50, derandomize=True)
 @pytest.mark.parametrize("many", [arena.MANY, 10], ids=["few", "many"])
 def test_no_two_values_share_bytes_at_a_time(many, rows):
     needs = {i: Need(size, min(a, b), max(a, b)) for i, (size, a, b) in enumerate(rows)}
@@ -152,17 +153,6 @@ def test_timed_and_watched_runs_give_the_same():
         == plain
     )
     assert [name for name, _ in seen] == ["add", "exp", "matmul", "sum"]
-
-
-def test_a_run_leaves_numpys_errors_as_they_were():
-    """And is itself quiet, where a program makes errors of warnings."""
-    graph, _ = trace(lambda x: (x * 1e30 * 1e300 - 5, x / 0), [flow.ones(3)])
-    plan, x = Plan(graph), np.ones(3, "float32")
-    with np.errstate(all="raise"):
-        first, second = run(plan, [x])
-        with pytest.raises(FloatingPointError):
-            x / np.zeros(3)
-    assert np.isinf(first).all() and np.isinf(second).all()
 
 
 def test_a_result_named_twice_is_two_arrays():

@@ -1,0 +1,52 @@
+"""Programs as a pass of fusion gets them, and that what it makes of them gives the same."""
+
+import numpy as np
+
+import minflow as flow
+from minflow.compiler.executor import run
+from minflow.compiler.passes import PASSES, run_passes
+from minflow.compiler.plan import Plan
+from minflow.core.trace import trace
+from tests.reference import execute
+
+
+def numbers(*shape, seed=0):
+    return np.random.default_rng((seed, *shape)).standard_normal(shape).astype("f4")
+
+
+def traced(program, *arrays):
+    """The graph of a program after all passes but the last, which lays out memory."""
+    return run_passes(trace(program, [flow.tensor(x) for x in arrays])[0], PASSES[:-1])[-1].graph
+
+
+def ops(graph):
+    """Names of the operations that are no views."""
+    return [node.op.name for node in graph.nodes if not node.op.is_view]
+
+
+def with_gradients(function, wanted):
+    """A program of a cotangent and inputs: what the function gives, and the gradients of the inputs at these places."""
+    def program(g, *inputs):
+        inputs = [x.detach().requires_grad_(i in wanted) for i, x in enumerate(inputs)]
+        y = function(*inputs)
+        return y, *flow.autograd.grad(y, [inputs[i] for i in wanted], g)
+
+    return program
+
+
+def same_numbers(before, after, *arrays, tolerance=1e-5):
+    """Node by node and by a plan, within rounding."""
+    after.verify()
+    expected = execute(before, arrays)
+    for found in (execute(after, arrays), run(Plan(after), arrays)):
+        for a, b in zip(found, expected, strict=True):
+            np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
+
+
+def same_bits(before, after, *arrays, bits=np.ndarray.tobytes):
+    """Node by node and by a plan."""
+    after.verify()
+    with np.errstate(all="ignore"):
+        expected = [bits(x) for x in execute(before, arrays)]
+        assert [bits(x) for x in execute(after, arrays)] == expected
+    assert [bits(x) for x in run(Plan(after), arrays)] == expected

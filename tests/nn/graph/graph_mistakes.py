@@ -58,33 +58,33 @@ class Setup:
 
 
 def line_of(place) -> str:
-    """`file.py:12`: the line of a function that is marked `# here`; without a mark, the first of its body."""
+    """`file.py:12`: the line of a lambda; of a function that which is marked `# here`, else the first of its body."""
     code = place.__code__
+    if code.co_name == "<lambda>":
+        return f"{os.path.basename(code.co_filename)}:{code.co_firstlineno}"
     lines, first = inspect.getsourcelines(place)
     marked = [first + i for i, text in enumerate(lines) if text.rstrip().endswith("# here")]
     assert len(marked) <= 1, marked
-    body = code.co_firstlineno + (code.co_name != "<lambda>")
-    return f"{os.path.basename(code.co_filename)}:{(marked or [body])[0]}"
+    return f"{os.path.basename(code.co_filename)}:{(marked or [code.co_firstlineno + 1])[0]}"
 
 
-@contextmanager
-def told(kind, what, values, hint, at):
-    """An error of this class and no other: a pattern of its sentence, patterns of all its values, its line and its
-    hint.
+def fails(call, kind, what, values, hint, at=None):
+    """Assert that a call fails with an error of this class and no other: a pattern of its sentence, patterns of all its
+    values, its line and its hint.
 
-    at: the function whose line it is, see `line_of`.
-    """
+    at: the function whose line it is, see `line_of`; the call itself by default. Returns the error."""
     with pytest.raises(kind) as caught:
-        yield caught
-    error = caught.value
+        call()
+    error, line = caught.value, line_of(at or call)
     assert type(error) is kind, type(error)
     assert re.search(what, error.what), error.what
     assert list(error.values) == list(values), error.values
     for name, pattern in values.items():
         assert re.search(f"^{pattern}$", error.values[name]), error.values[name]
-    assert re.search(rf"\b{re.escape(line_of(at))}$", error.where), (error.where, line_of(at))
+    assert re.search(rf"\b{re.escape(line)}$", error.where), (error.where, line)
     assert hint in error.hint, error.hint
     assert str(error).count("\n") == len(values) + 2 and "\n  Try: " in str(error)
+    return error
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import re
 
 import numpy as np
 import pytest
-from graph_mistakes import Setup, line_of, told
+from graph_mistakes import Setup, fails, line_of
 from graph_models import MLP, Predict, bits, eager_step, state_bits
 
 import minflow as flow
@@ -25,45 +25,135 @@ def setup():
     found.goes_on()
 
 
-def made(function):
-    return rf"  \(made at {line_of(function)}\)".replace(".", r"\.")
+def refused(setup, build, kind, what, values, hint, optimizer=True, at_call=False):
+    """A graph of this build is refused, twice in the same words, and nothing moves.
 
-
-def refused(setup, build, kind, what, values, hint, optimizer=True, at=None):
-    """A graph of this build is refused, twice in the same words, and nothing moves."""
+    values: `@here` stands for the marked line of build, `@before` for the line before it, `@def` for that of its def.
+    """
     before = setup.state()
     graph = setup.graph(build, *[setup.optimizer] * optimizer)
     inputs = (setup.x, setup.y)[: build.__code__.co_argcount - 1]
-
-    def call():
-        graph(*inputs)
-
+    file, line = line_of(build).split(":")
+    for mark, number in (("@here", line), ("@before", int(line) - 1), ("@def", build.__code__.co_firstlineno)):
+        values = {name: value.replace(mark, rf"{re.escape(file)}:{number}") for name, value in values.items()}
     for _ in range(2):
-        with told(kind, what, values, hint, call if at == "call" else build) as caught:
-            call()
-        assert caught.value.__notes__[0].startswith(f"while building {graph.name}: in ")
+        error = fails(lambda: graph(*inputs), kind, what, values, hint, None if at_call else build)
+        assert error.__notes__[0].startswith(f"while building {graph.name}: in ")
         assert setup.state() == before and not graph.is_compiled and not graph._plans
     return graph
+
+
+MISTAKES = []
+
+
+def mistake(kind, what, values, hint, **options):
+    """Add a build to the table of those that are refused with this error: see `refused`."""
+    return lambda build: MISTAKES.append(pytest.param(build, (kind, what, values, hint), options, id=build.__name__))
 
 
 # ---- backward and steps ----------------------------------------------------------------------------------------------
 
 
-def test_an_optimizer_without_backward(setup):
-    def build(self, x, y):
-        return self.loss_fn(self.model(x), y)
+@mistake(GraphError, "has an optimizer, and its build calls no backward", {"optimizer": "SGD", "build": "at @def"},
+         "loss.backward() in build, before return loss", at_call=True)
+def an_optimizer_without_backward(self, x, y):
+    return self.loss_fn(self.model(x), y)
 
-    place = line_of(build).rpartition(":")
-    at = f"at {place[0]}:{int(place[2]) - 1}"
-    refused(
-        setup,
-        build,
-        GraphError,
-        "has an optimizer, and its build calls no backward",
-        {"optimizer": "SGD", "build": at},
-        "loss.backward() in build, before return loss",
-        at="call",
-    )
+
+@mistake(GradError, "only a scalar has one gradient, and this tensor has 20 numbers",
+         {"output": r"float32\[4, 5\]  \(made at @before\)"}, "reduce it first: .sum() or .mean()")
+def backward_on_what_is_no_scalar(self, x, y):
+    out = self.model(x) * 2
+    out.backward()  # here
+    return out
+
+
+@mistake(GradError, "backward a second time: what softmax_cross_entropy saved was freed by the first backward",
+         {"op": r"softmax_cross_entropy, made at .*", "first backward": "@here"}, "retain_graph=True")
+def backward_twice(self, x, y):
+    loss = self.loss_fn(self.model(x), y)
+    loss.backward(), loss.backward()  # here
+    return loss
+
+
+NO_GRAD = GradError, "not computed from anything that requires grad", {"output": r"float32\[\]  \(made at .*\)"}
+
+
+@mistake(*NO_GRAD, "it is lost by .detach()")
+def a_loss_of_detached_scores(self, x, y):
+    loss = self.loss_fn(self.model(x).detach(), y)
+    loss.backward()  # here
+    return loss
+
+
+@mistake(*NO_GRAD, "it is lost by .detach()")
+def a_loss_of_constants(self, x, y):
+    loss = self.loss_fn(flow.ones(4, 5), y)
+    loss.backward()  # here
+    return loss
+
+
+@mistake(*NO_GRAD, "under no_grad")
+def a_loss_under_no_grad(self, x, y):
+    with flow.no_grad():
+        loss = self.loss_fn(self.model(x), y)
+    loss.backward()  # here
+    return loss
+
+
+@mistake(GraphError, "backward reaches none of the 4 parameters of SGD", {"backward": "at @here"},
+         "compute the loss from what the model gives", at_call=True)
+def a_loss_of_other_parameters(self, x, y):
+    loss = self.loss_fn(OTHER(x), y)
+    loss.backward()  # here
+    return loss
+
+
+@mistake(GraphError, r"^Learner_\d+: build returns None", {"build": "at @def"}, "return loss, or what else it computed",
+         at_call=True)
+def build_without_return(self, x, y):
+    loss = self.loss_fn(self.model(x), y)
+    loss.backward()
+
+
+@mistake(TraceError, r"^bool\(\) asks", {"tensor": r"bool\[\]  \(made at @here\)"}, "flow.where", optimizer=False)
+def branching_on_a_comparison(self, x):
+    if x.mean() > 0:  # here
+        return self.model(x)
+    return x
+
+
+@mistake(TraceError, r"^bool\(\) asks", {"tensor": r"bool\[\]  \(made at @here\)"}, "flow.where", optimizer=False)
+def looping_on_a_comparison(self, x):
+    while (x > 3).any():  # here
+        x = x / 2
+    return x
+
+
+@mistake(DTypeError, "iteration over a 0-d tensor", {"tensor": r"float32\[\]  \(made at @here\)"}, "one number",
+         optimizer=False)
+def iterating_over_a_scalar(self, x):
+    return [t for t in x.sum()]  # here
+
+
+@mistake(DeviceError, "there is no device cuda:0 here", {"available": "cpu"}, "flow.cuda.is_available()",
+         optimizer=False)
+def another_device(self, x):
+    return self.model(x.to("cuda"))  # here
+
+
+@mistake(TraceError, r"^(Learner_\d+) is called inside the build of \1", {"input": r"float32\[4, 20\]  \(input x\)"},
+         "in build call the modules, self.model, self.loss_fn", optimizer=False)
+def a_graph_that_calls_itself(self, x):
+    return self(x)  # here
+
+
+OTHER = MLP()
+
+
+@pytest.mark.parametrize(("build", "error", "options"), MISTAKES)
+def test_mistakes(build, error, options, setup):
+    refused(setup, build, *error, **options)
 
 
 def test_backward_without_an_optimizer(setup):
@@ -72,40 +162,10 @@ def test_backward_without_an_optimizer(setup):
         loss.backward()  # here
         return loss
 
-    what, values = r"build calls backward\(\), and the graph has no optimizer", {"backward": f"at {line_of(build)}"}
-    graph = refused(
-        setup, build, GraphError, what, values, "self.add_optimizer(optimizer) in", optimizer=False, at="call"
-    )
+    graph = refused(setup, build, GraphError, r"build calls backward\(\), and the graph has no optimizer",
+                    {"backward": "at @here"}, "self.add_optimizer(optimizer) in", optimizer=False, at_call=True)
     graph.add_optimizer(setup.optimizer)
     assert graph(setup.x, setup.y).shape == ()
-
-
-def test_backward_on_what_is_no_scalar(setup):
-    def build(self, x, y):
-        out = self.model(x) * 2
-        out.backward()  # here
-        return out
-
-    place = line_of(build).rpartition(":")
-    refused(setup, build, GradError, "only a scalar has one gradient, and this tensor has 20 numbers",
-            {"output": rf"float32\[4, 5\]  \(made at {place[0]}:{int(place[2]) - 1}\)"},
-            "reduce it first: .sum() or .mean()")
-
-
-def test_backward_twice(setup):
-    def build(self, x, y):
-        loss = self.loss_fn(self.model(x), y)
-        loss.backward(), loss.backward()  # here
-        return loss
-
-    refused(
-        setup,
-        build,
-        GradError,
-        "backward a second time: what softmax_cross_entropy saved was freed by the first backward",
-        {"op": r"softmax_cross_entropy, made at .*", "first backward": line_of(build)},
-        "retain_graph=True",
-    )
 
 
 @pytest.mark.filterwarnings("ignore:.*build uses")
@@ -139,70 +199,11 @@ def test_backward_of_a_tensor_from_before(setup):
         before.backward()  # here
         return loss
 
-    refused(
-        setup,
-        build,
-        GradError,
-        "backward of a tensor that was computed before build",
-        {"tensor": r"float32\[\]  \(made at .*\)"},
-        "compute the loss in build",
-    )
+    refused(setup, build, GradError, "backward of a tensor that was computed before build",
+            {"tensor": r"float32\[\]  \(made at .*\)"}, "compute the loss in build")
     assert w.grad is None
     before.backward()
     assert w.grad.tolist() == [2, 2, 2]
-
-
-@pytest.mark.parametrize("lose", [lambda t: t.detach(), lambda t: flow.ones(4, 5)])
-def test_a_loss_without_gradients(lose, setup):
-    def build(self, x, y):
-        loss = self.loss_fn(lose(self.model(x)), y)
-        loss.backward()  # here
-        return loss
-
-    refused(
-        setup,
-        build,
-        GradError,
-        "not computed from anything that requires grad",
-        {"output": r"float32\[\]  \(made at .*\)"},
-        "it is lost by .detach()",
-    )
-
-
-def test_a_loss_under_no_grad(setup):
-    def build(self, x, y):
-        with flow.no_grad():
-            loss = self.loss_fn(self.model(x), y)
-        loss.backward()  # here
-        return loss
-
-    refused(
-        setup,
-        build,
-        GradError,
-        "not computed from anything that requires grad",
-        {"output": r"float32\[\]  \(made at .*\)"},
-        "under no_grad",
-    )
-
-
-def test_a_loss_of_other_parameters(setup):
-    other = MLP()
-
-    def build(self, x, y):
-        loss = self.loss_fn(other(x), y)
-        loss.backward()  # here
-        return loss
-
-    refused(
-        setup,
-        build,
-        GraphError,
-        "backward reaches none of the 4 parameters of SGD",
-        {"backward": f"at {line_of(build)}"},
-        "compute the loss from what the model gives",
-        at="call",
-    )
 
 
 @pytest.mark.parametrize(
@@ -230,8 +231,7 @@ def test_what_the_graph_does_by_itself(what, hint, act, setup):
         return loss
 
     graph, before = setup.graph(build, setup.optimizer), (setup.state(), scheduler.state_dict())
-    with told(GraphError, what, {"graph": graph.name}, hint, act):
-        graph(setup.x, setup.y)
+    fails(lambda: graph(setup.x, setup.y), GraphError, what, {"graph": graph.name}, hint, act)
     assert (setup.state(), scheduler.state_dict()) == before
 
 
@@ -254,10 +254,8 @@ def test_settings_inside_build(setup):
         self.config.set_gradient_accumulation_steps(2)
         return self.model(x)
 
-    graph = refused(
-        setup, build, GraphError, "the config of a graph is set inside build", {"value": "2"}, "in __init__",
-        optimizer=False
-    )
+    graph = refused(setup, build, GraphError, "the config of a graph is set inside build", {"value": "2"},
+                    "in __init__", optimizer=False)
     assert graph.config.accumulation == 1
 
 
@@ -291,43 +289,17 @@ def test_numbers_that_are_not_there(verb, hint, ask, setup):
         return t
 
     graph = setup.graph(build)
-    with told(
-        TraceError, rf"^{verb}\(\) asks a symbolic tensor for its numbers", {"tensor": r"float32\[\]" + made(build)},
-        hint, ask
-    ):
-        graph(setup.x)
+    values = {"tensor": rf"float32\[\]  \(made at {re.escape(line_of(build))}\)"}
+    fails(lambda: graph(setup.x), TraceError, rf"^{verb}\(\) asks a symbolic tensor for its numbers", values, hint, ask)
     ask(flow.tensor(1))  # a plain tensor may be asked
 
 
-def test_branching_and_looping_on_a_comparison(setup):
-    def branch(self, x):
-        if x.mean() > 0:  # here
-            return self.model(x)
-        return x
-
-    def loop(self, x):
-        while (x > 3).any():  # here
-            x = x / 2
-        return x
-
-    for build in (branch, loop):
-        refused(
-            setup, build, TraceError, r"^bool\(\) asks", {"tensor": r"bool\[\]" + made(build)}, "flow.where",
-            optimizer=False
-        )
-    graph = setup.graph(lambda self, x: flow.where(x.mean() > 0, x, -x))
-    assert bits(graph(setup.x)) == bits(flow.where(setup.x.mean() > 0, setup.x, -setup.x))
-
-
-def test_for_over_a_symbolic_tensor(setup):
-    def scalar(self, x):
-        return [t for t in x.sum()]  # here
-
-    values = {"tensor": r"float32\[\]" + made(scalar)}
-    refused(setup, scalar, DTypeError, "iteration over a 0-d tensor", values, "one number", optimizer=False)
-    # its length is known: the loop is unrolled
-    rows = setup.graph(lambda self, x: flow.stack([row.sum() for row in x]))
-    assert bits(rows(setup.x)) == bits(flow.stack([row.sum() for row in setup.x]))
+@pytest.mark.parametrize("function", [
+    lambda x: flow.where(x.mean() > 0, x, -x),
+    lambda x: flow.stack([row.sum() for row in x]),  # its length is known: the loop is unrolled
+])
+def test_branches_and_loops_that_a_graph_may_have(function, setup):
+    assert bits(setup.graph(lambda self, x: function(x))(setup.x)) == bits(function(setup.x))
 
 
 @pytest.mark.parametrize("pick", [lambda x: x[x > 0], lambda x: x.nonzero(), lambda x: flow.masked_select(x, x > 0)])
@@ -356,16 +328,6 @@ def test_looking_at_a_symbolic_tensor_is_allowed(setup):
     assert (shape, dtype, size, needs) == ((4, 5), flow.float32, 4, True)
 
 
-def test_another_device(setup):
-    def build(self, x):
-        return self.model(x.to("cuda"))
-
-    refused(
-        setup, build, DeviceError, "there is no device cuda:0 here", {"available": "cpu"}, "flow.cuda.is_available()",
-        optimizer=False
-    )
-
-
 def test_an_input_written_in_place(setup):
     def build(self, x):
         x.add_(1)
@@ -389,39 +351,12 @@ def test_a_graph_called_inside_a_build(setup):
     def build(self, x):
         return inner(x)
 
-    what, values = rf"^{inner.name} is called inside the build of Learner_\d+", {
-        "input": r"float32\[4, 20\]  \(input x\)"
-    }
-    refused(setup, build, TraceError, what, values, "call the Module that both use", optimizer=False)
+    refused(setup, build, TraceError, rf"^{inner.name} is called inside the build of Learner_\d+",
+            {"input": r"float32\[4, 20\]  \(input x\)"}, "call the Module that both use", optimizer=False)
     assert not inner.is_compiled and bits(inner(setup.x)) == bits(setup.model(setup.x))
 
 
-def test_a_graph_that_calls_itself(setup):
-    def build(self, x):
-        return self(x)
-
-    refused(
-        setup,
-        build,
-        TraceError,
-        r"^(Learner_\d+) is called inside the build of \1",
-        {"input": r"float32\[4, 20\]  \(input x\)"},
-        "in build call the modules, self.model, self.loss_fn",
-        optimizer=False,
-    )
-
-
 # ---- what build returns ----------------------------------------------------------------------------------------------
-
-
-def test_build_without_return(setup):
-    def build(self, x, y):
-        loss = self.loss_fn(self.model(x), y)
-        loss.backward()
-
-    name, _, number = line_of(build).rpartition(":")
-    refused(setup, build, GraphError, r"^Learner_\d+: build returns None", {"build": f"at {name}:{int(number) - 1}"},
-            "return loss, or what else it computed", at="call")
 
 
 @pytest.mark.parametrize(
@@ -440,6 +375,5 @@ def test_what_a_graph_cannot_give(kind, path, shown, hint, result, setup):
     def build(self, x):
         return (self.model(x), result)[1]
 
-    name, _, number = line_of(build).rpartition(":")
     refused(setup, build, GraphError, rf"^Learner_\d+: build returns {kind}; a graph gives tensors and None",
-            {f"output{path}": shown, "build": f"at {name}:{int(number) - 1}"}, hint, optimizer=False, at="call")
+            {f"output{path}": shown, "build": "at @def"}, hint, optimizer=False, at_call=True)

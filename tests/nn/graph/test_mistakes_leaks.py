@@ -14,7 +14,7 @@ from time import perf_counter as clock
 
 import numpy as np
 import pytest
-from graph_mistakes import Setup, line_of, noticed, told
+from graph_mistakes import Setup, fails, line_of, noticed
 from graph_models import Predict, bits
 
 import minflow as flow
@@ -87,40 +87,21 @@ def to_set(self, x):
     return next(iter(self.last))
 
 
-@pytest.mark.parametrize(
-    "forward, name",
-    [
-        (set_last, "last"),
-        (set_new, "other"),
-        (to_list, "seen"),
-        (to_dict, "named"),
-        (to_inner_list, "named"),
-        (to_tuple, "last"),
-        (to_set, "last"),
-    ],
-)
+LEAKS = [(set_last, "last"), (set_new, "other"), (to_list, "seen"), (to_dict, "named"), (to_inner_list, "named"),
+         (to_tuple, "last"), (to_set, "last")]
+
+
+@pytest.mark.parametrize("forward, name", LEAKS)
 def test_a_leak_into_a_module(forward, name):
-    net = net_of(forward)
+    net, x = net_of(forward), flow.ones(4, 20)
     graph = Predict(net)
-
-    def call():
-        graph(flow.ones(4, 20))
-
     for _ in range(2):
-        with told(
-            TraceError,
-            rf"^{graph.name}: build leaves a symbolic tensor in model\.{name}",
-            {f"model.{name}": made(forward)},
-            HINT,
-            forward,
-        ):
-            call()
-        left = {k: v for k, v in vars(net).items() if k in ("last", "other", "seen", "named")}
-        if forward in (to_tuple, to_set, set_last):
-            assert left["last"] is None or left["last"] == set()
-        assert "other" not in left and net.seen == [1] and net.named == {"a": [2]}
+        fails(lambda: graph(x), TraceError, rf"^{graph.name}: build leaves a symbolic tensor in model\.{name}",
+              {f"model.{name}": made(forward)}, HINT, forward)
+        assert net.last in (None, set()) and not hasattr(net, "other")
+        assert net.seen == [1] and net.named == {"a": [2]}
     type(net).forward = lambda self, x: self.fc(x)
-    assert bits(graph(flow.ones(4, 20))) == bits(net.fc(flow.ones(4, 20)))
+    assert bits(graph(x)) == bits(net.fc(x))
 
 
 def test_a_leak_into_the_graph(setup):
@@ -137,21 +118,15 @@ def test_a_leak_into_the_graph(setup):
 
     lists = {"seen": [1], "named": {"b": [2]}}
     graph = setup.graph(attribute)
-    with told(
-        GraphError,
-        "^Learner: a tensor is set as the attribute 'last'",
-        {"tensor": r"float32\[4, 5\]  \(made at .*\)"},
-        "return it from build",
-        attribute,
-    ):
-        graph(setup.x)
+    fails(lambda: graph(setup.x), GraphError, "^Learner: a tensor is set as the attribute 'last'",
+          {"tensor": r"float32\[4, 5\]  \(made at .*\)"}, "return it from build", attribute)
     assert not hasattr(graph, "last")
     for build, name in ((to_own_list, "seen"), (to_own_dict, "named")):
         graph = setup.graph(build, **lists)
         values = {f"self.{name}": made(build, r"float32\[4, 20\]")}
         for _ in range(2):
-            with told(TraceError, f"build leaves a symbolic tensor in self.{name}", values, HINT, build):
-                graph(setup.x)
+            fails(lambda: graph(setup.x), TraceError,  # noqa: B023
+                  f"build leaves a symbolic tensor in self.{name}", values, HINT, build)
             assert lists["seen"] == [1] and lists["named"].pop("a", {}) == {} and lists["named"] == {"b": [2]}
         type(graph).build = lambda self, x: self.model(x)
         assert bits(graph(setup.x)) == bits(setup.model(setup.x))
@@ -167,8 +142,8 @@ def test_a_buffer_keeps_its_spec():
     graph = Predict(net)
     values = {"buffer": r"float32\[4, 5\]", "given": made(forward, r"float32\[5\]")}
     hint = "a buffer keeps its shape and dtype"
-    with told(TraceError, "^Net: the buffer 'hidden' is given another shape or dtype", values, hint, forward):
-        graph(flow.ones(4, 20))
+    fails(lambda: graph(flow.ones(4, 20)), TraceError, "^Net: the buffer 'hidden' is given another shape or dtype",
+          values, hint, forward)
     assert net.hidden is before and bits(before) == bits(flow.zeros(4, 5))
     type(net).forward = lambda self, x: setattr(self, "hidden", self.fc(x)) or x
     graph(flow.ones(4, 20))
@@ -195,8 +170,8 @@ def test_a_parameter_made_in_forward(make):
 
     net = net_of(forward)
     values = {"data": r"float32\[\d+, \d+\]  \(made at .*\)"}
-    with told(TraceError, "a Parameter was made of a symbolic tensor", values, "make parameters in __init__", make):
-        Predict(net)(flow.ones(4, 20))
+    fails(lambda: Predict(net)(flow.ones(4, 20)), TraceError, "a Parameter was made of a symbolic tensor", values,
+          "make parameters in __init__", make)
     assert list(net._parameters) == [] and list(net._modules) == ["fc"] and not hasattr(net, "p")
 
 
@@ -250,11 +225,8 @@ def test_a_symbolic_tensor_of_an_earlier_build(setup):
 
     setup.graph(first)(setup.x)
     hint = "a tensor made in build lives until build returns"
-    with told(
-        TraceError, r"^Learner_\d+: add reads a symbolic tensor of an earlier build", {"tensor": made(first)}, hint,
-        reads
-    ):
-        setup.graph(reads)(setup.x)
+    fails(lambda: setup.graph(reads)(setup.x), TraceError,
+          r"^Learner_\d+: add reads a symbolic tensor of an earlier build", {"tensor": made(first)}, hint, reads)
     with pytest.raises(
         TraceError, match=rf"(?s)build returns a symbolic tensor of an earlier build.*{made(first)}.*{hint}"
     ):

@@ -7,7 +7,7 @@ Read next: `test_mistakes_build.py`.
 import re
 
 import pytest
-from graph_mistakes import Setup, noticed, told
+from graph_mistakes import Setup, fails, noticed
 from graph_models import Predict, TrainGraph, bits
 
 import minflow as flow
@@ -49,11 +49,7 @@ def test_the_state_of_something_else(called, error, what, values, hint, wrong, s
         graph(setup.x, setup.y)
     good, bad = graph.state_dict(), wrong(setup)
 
-    def load():
-        graph.load_state_dict(bad)
-
-    with told(error, what, values, hint, load):
-        load()
+    fails(lambda: graph.load_state_dict(bad), error, what, values, hint)
     kept = graph.state_dict()
     assert all(bits(kept["model"][name]) == bits(good["model"][name]) for name in good["model"])
     first = bits(graph(setup.x, setup.y))
@@ -68,8 +64,7 @@ def test_a_graph_is_saved_after_a_call(setup, tmp_path):
         flow.save(graph, tmp_path / "graph")
 
     values = {"graph": r"'Predict_\d+'"}
-    with told(GraphError, r"Predict_\d+ was never called", values, "call it once with an example of its inputs", save):
-        save()
+    fails(save, GraphError, r"Predict_\d+ was never called", values, "call it once with an example of its inputs")
     flow.save(graph.state_dict(), tmp_path / "graph")
     graph.load_state_dict(flow.load(tmp_path / "graph"))
 
@@ -89,8 +84,8 @@ def test_a_graph_is_saved_after_a_call(setup, tmp_path):
 )
 def test_settings_that_there_are_not(use, name, hint, setup):
     graph = Predict(setup.model)
-    with told(GraphAttributeError, f"^GraphConfig has no setting '{name}'", {"config": "GraphConfig.*"}, hint, use):
-        use(graph.config)
+    fails(lambda: use(graph.config), GraphAttributeError, f"^GraphConfig has no setting '{name}'",
+          {"config": "GraphConfig.*"}, hint, use)
     assert repr(graph.config) == "GraphConfig(training=False, )"
     graph.config.set_gradient_accumulation_steps(2)
     assert graph(setup.x).shape == (4, 5)
@@ -100,11 +95,8 @@ def test_settings_that_there_are_not(use, name, hint, setup):
 def test_steps_that_are_no_number_of_parts(value, setup):
     graph = Predict(setup.model)
 
-    def write():
-        graph.config.set_gradient_accumulation_steps(value)
-
-    with told(GraphError, "an int of 1 or more", {"value": repr(value)}, "set_gradient_accumulation_steps(4)", write):
-        write()
+    fails(lambda: graph.config.set_gradient_accumulation_steps(value), GraphError, "an int of 1 or more",
+          {"value": repr(value)}, "set_gradient_accumulation_steps(4)")
     assert graph.config.accumulation == 1
 
 

@@ -4,7 +4,7 @@ from collections import namedtuple
 
 import numpy as np
 import pytest
-from graph_models import Predict, TrainGraph
+from graph_models import Gives, Predict, Step, TrainGraph
 
 import minflow as flow
 from minflow import nn
@@ -184,15 +184,14 @@ def test_numbers_of_both_are_told(reference):
 
 
 def test_other_operations_with_equal_numbers_agree(reference):
-    class ByHand(nn.Graph):
-        def build(self, x):
-            m = reference
-            h = (x @ m.fc1.weight.T + m.fc1.bias).relu()
-            h = (h @ m.fc2.weight.T + m.fc2.bias).relu()
-            e = (h @ m.fc3.weight.T + m.fc3.bias).exp()
-            return e / e.sum(dim=-1, keepdim=True)
+    def by_hand(x):
+        m = reference
+        h = (x @ m.fc1.weight.T + m.fc1.bias).relu()
+        h = (h @ m.fc2.weight.T + m.fc2.bias).relu()
+        e = (h @ m.fc3.weight.T + m.fc3.bias).exp()
+        return e / e.sum(dim=-1, keepdim=True)
 
-    found = ByHand().compare(reference, X)
+    found = Gives(by_hand).compare(reference, X)
     assert found.equal and found.output < 1e-6 and next(row for row in found.rows if "div" in row.name).state == "equal"
     assert {row.state for row in found.rows if "exp" in row.name} == {"only"}
 
@@ -221,13 +220,8 @@ def test_tolerance_is_that_of_allclose(reference):
     ("bool", [True, False], [True, True], False), ("bool", [True, False], [True, False], True),
 ])  # fmt: skip
 def test_integers_and_bool_are_compared_exactly(dtype, x, y, equal):
-    class Chosen(nn.Graph):
-        def build(self, x):
-            return x.reshape(-1)
-
-    found = Chosen().compare(
-        lambda x: flow.tensor(y, dtype=getattr(flow, dtype)).reshape(-1), flow.tensor(x, dtype=getattr(flow, dtype))
-    )
+    x, y = [flow.tensor(numbers, dtype=getattr(flow, dtype)) for numbers in (x, y)]
+    found = Gives(lambda x: x.reshape(-1)).compare(lambda x: y.reshape(-1), x)
     assert found.equal is equal and (found.first is None or found.first.difference >= 1)
 
 
@@ -235,14 +229,10 @@ def test_numbers_that_cancel_may_differ_by_what_rounding_leaves(reference):
     a = np.random.default_rng(0).normal(size=(50, 300)).astype("float32") * 100
     b = np.random.default_rng(1).normal(size=(300, 50)).astype("float32")
 
-    class Product(nn.Graph):
-        def build(self, a, b):
-            return a @ b
-
-    order = np.random.default_rng(2).permutation(300)
+    product, order = Gives(lambda a, b: a @ b), np.random.default_rng(2).permutation(300)
     given = flow.from_numpy(a), flow.from_numpy(b)
-    assert Product().compare(lambda a, b: a.numpy()[:, order] @ b.numpy()[order], *given).equal
-    assert not Product().compare(lambda a, b: a.numpy() @ b.numpy() + 0.01, *given).equal
+    assert product.compare(lambda a, b: a.numpy()[:, order] @ b.numpy()[order], *given).equal
+    assert not product.compare(lambda a, b: a.numpy() @ b.numpy() + 0.01, *given).equal
 
 
 def test_gradients_of_two_training_graphs_are_compared(reference):
@@ -326,66 +316,44 @@ class Scale(nn.Graph):
         return x * self.by
 
 
-class Step(nn.Graph):
-    def __init__(self, model, optimizer, parts=1):
-        super().__init__()
-        self.model = model
-        self.add_optimizer(optimizer)
-        if parts > 1:
-            self.config.set_gradient_accumulation_steps(parts)
-
-    def build(self, x):
-        loss = self.model(x).mean()
-        loss.backward()
-        return loss
+def step(model, optimizer, parts=1):
+    return Step(model, optimizer, lambda x: model(x).mean(), set_gradient_accumulation_steps=parts)
 
 
 def test_optimizers_of_another_kind_part(reference):
     sgd, adam = flow.optim.SGD(reference.parameters(), lr=0.1), flow.optim.Adam(reference.parameters(), lr=0.1)
-    told = Step(reference, sgd).compare(Step(reference, adam), X)
+    told = step(reference, sgd).compare(step(reference, adam), X)
     assert told.output == 0.0 and not told.equal and told.first.name == "model.fc1.weight_optimizer"
     assert told.first.state == "only"
-    assert Step(reference, sgd).compare(Step(reference, sgd), X).equal
+    assert step(reference, sgd).compare(step(reference, sgd), X).equal
 
 
 def test_batches_in_other_parts_are_not_compared(reference):
-    def step(parts):
-        return Step(reference, flow.optim.SGD(reference.parameters(), lr=0.1), parts)
-
-    x = flow.ones(6, 8)
+    x, optimizer = flow.ones(6, 8), flow.optim.SGD(reference.parameters(), lr=0.1)
     with pytest.raises(GraphError, match="takes a batch in 2 parts and Step_[0-9]+ in 1"):
-        step(2).compare(step(1), x)
-    assert step(2).compare(step(2), x).equal
+        step(reference, optimizer, 2).compare(step(reference, optimizer), x)
+    assert step(reference, optimizer, 2).compare(step(reference, optimizer, 2), x).equal
 
 
 Batch = namedtuple("Batch", "x more")
 
 
-class Parts(nn.Graph):
-    """Takes a batch in two parts."""
-
-    def __init__(self, model):
-        super().__init__()
-        self.model = model
-        self.add_optimizer(flow.optim.SGD(model.parameters(), lr=0.1))
-        self.config.set_gradient_accumulation_steps(2)
-        self.config.exact(True)
-
-    def build(self, batch):
-        loss = (self.model(batch.x) * batch.more["weight"]).square().mean()
-        loss.backward()
-        return loss
+def in_parts(model):
+    """A graph that takes a batch in two parts."""
+    return Step(model, flow.optim.SGD(model.parameters(), lr=0.1),
+                lambda batch: (model(batch.x) * batch.more["weight"]).square().mean(),
+                set_gradient_accumulation_steps=2, exact=True)
 
 
 def test_of_a_batch_in_parts_the_first_is_compared_and_adds_to_nothing(reference):
-    graph, batch = Parts(reference), Batch(flow.randn(6, 8), {"weight": flow.rand(6, 1), "none": None})
+    graph, batch = in_parts(reference), Batch(flow.randn(6, 8), {"weight": flow.rand(6, 1), "none": None})
     fresh = graph_subject(graph, (batch,)).gradients
     for _ in range(2):
         told = graph.compare_eager(batch)
         assert len(told.rows) > 10 and told.first is None
         assert {row.phase for row in told.rows} == {"forward", "backward"}
         assert graph.compare(lambda b: (reference(b.x) * b.more["weight"]).square().mean(), batch).equal
-        assert graph.compare(Parts(reference), batch).equal  # of which one was called, and the other was not
+        assert graph.compare(in_parts(reference), batch).equal  # of which one was called, and the other was not
         model = {key: t.numpy().copy() for key, t in reference.state_dict().items()}
         graph(batch)
         for key, array in model.items():
@@ -412,17 +380,6 @@ def test_infinities_and_nan_that_both_have_are_no_difference():
     x = flow.tensor([float("inf"), float("nan"), -float("inf"), 1.0])
     told = Scale(2.0).compare(lambda x: x * 3.0, x)
     assert dict(told.why)["differs"] == "by at most 1; 1 of 4 numbers differ"
-
-
-class Gives(nn.Graph):
-    """What a function gives."""
-
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-
-    def build(self, *inputs):
-        return self.function(*inputs)
 
 
 def test_numbers_of_numpy_and_python_are_outputs():

@@ -73,23 +73,15 @@ def test_between_graphs_and_modules():
     assert Predict(model).state_dict().keys() == {"model"}
 
 
-def test_nothing_is_written_where_something_does_not_fit():
+def test_nothing_is_written_where_a_moment_does_not_fit():
+    """What does not fit elsewhere: `test_mistakes_settings.py`."""
     model, optimizer, _, graph = trainer("momentum", 0)
     graph(*data(0))
-    before, steps = state_bits(model, optimizer), graph._steps
     state = graph.state_dict()
-    wrong = {**state, "model": {**state["model"], "fc1.weight": flow.zeros(3)}}
-    with pytest.raises(flow.MinflowError, match="fc1.weight"):
-        graph.load_state_dict(wrong)
     graph(*data(1))
     before, steps = state_bits(model, optimizer), graph._steps
-    wrong = {**state, "model.fc1.weight-momentum_buffer": flow.zeros(3)}
     with pytest.raises(flow.MinflowError, match="momentum_buffer"):
-        graph.load_state_dict(wrong)
-    with pytest.raises(flow.MinflowError, match="modle"):
-        graph.load_state_dict({"modle": state["model"], **{k: v for k, v in state.items() if k != "model"}})
-    with pytest.raises(flow.MinflowError, match="str"):
-        graph.load_state_dict("checkpoint")
+        graph.load_state_dict({**state, "model.fc1.weight-momentum_buffer": flow.zeros(3)})
     assert state_bits(model, optimizer) == before and graph._steps == steps
 
 

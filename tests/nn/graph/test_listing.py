@@ -250,27 +250,6 @@ def test_operators_of_v1():
     assert len(lines) == 3, "a parameter that nothing reads is no operator"
 
 
-def test_a_node_that_a_pass_removes_leaves_the_listing():
-    def without_exp(graph):
-        from minflow.compiler.passes import dead_code
-
-        graph.outputs = [v.node.inputs[0] if str(v.node.op) == "exp" else v for v in graph.outputs]
-        return dead_code(graph)
-
-    class Exp(nn.Graph):
-        repr_style = "v1"
-
-        def build(self, x):
-            return (x * 2).exp()
-
-    graph = Exp()
-    graph(flow.ones(2))
-    assert "(OPERATOR: exp-0(" in repr(graph)
-    graph.passes = [without_exp]
-    graph(flow.ones(2))
-    assert "(OPERATOR: exp-0(" not in repr(graph) and "(OPERATOR: mul-0(" in repr(graph)
-
-
 def test_a_graph_counts_by_its_class_name():
     names = [Predict(MLP()).name for _ in range(3)]
     assert names == ["Predict_0", "Predict_1", "Predict_2"]

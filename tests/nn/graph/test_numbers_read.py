@@ -5,6 +5,7 @@ import copy
 
 import numpy as np
 import pytest
+from graph_models import Predict, Step
 
 import minflow as flow
 from minflow import nn
@@ -56,29 +57,17 @@ class Counts(nn.Module):
         return x * found
 
 
-def graph_of(module):
-    class Graph(nn.Graph):
-        def __init__(self):
-            super().__init__()
-            self.m = module
-
-        def build(self, x):
-            return self.m(x)
-
-    return Graph()
-
-
 @pytest.mark.parametrize("name", list(READS))
 @pytest.mark.parametrize("order", ["wr", "rw"])
 def test_numbers_that_the_graph_itself_writes_are_refused(name, order):
     module = Counts(READS[name], order)
     with pytest.raises(TraceError, match=r"\(\) reads the numbers of a tensor that the graph writes") as caught:
-        graph_of(module)(flow.tensor(X))
+        Predict(module)(flow.tensor(X))
     error = caught.value
-    kind = {"m.n": "float32[1]", "m.k": "int64[]"}
+    kind = {"model.n": "float32[1]", "model.k": "int64[]"}
     (key,) = error.values.keys() & kind
     assert error.values[key] == kind[key]
-    line = Counts.write.__code__.co_firstlineno + (1 if key == "m.n" else 2)
+    line = Counts.write.__code__.co_firstlineno + (1 if key == "model.n" else 2)
     assert error.values["written"] == f"at test_numbers_read.py:{line}"
     assert "test_numbers_read.py:" in error.where and "flow.where" in error.hint
     assert not module.n.item()  # nothing was written
@@ -87,7 +76,7 @@ def test_numbers_that_the_graph_itself_writes_are_refused(name, order):
 @pytest.mark.parametrize("name", list(READS))
 def test_numbers_that_are_written_between_calls_are_seen(name):
     eager, module, x = Counts(READS[name], "r"), Counts(READS[name], "r"), flow.tensor(X)
-    graph = graph_of(module)
+    graph = Predict(module)
     for _ in range(4):
         eager.write(), module.write()
         assert np.array_equal(graph(x).numpy(), eager(x).numpy())
@@ -97,11 +86,11 @@ def test_numbers_that_are_written_between_calls_are_seen(name):
 
 def test_two_numbers_have_a_plan_each_and_the_reason_is_said():
     module, x = Counts(READS["item"], "r"), flow.tensor(X)
-    graph = graph_of(module)
+    graph = Predict(module)
     for i in range(10):
         module.n.fill_(i % 2)
         assert np.array_equal(graph(x).numpy(), X * (i % 2))
-    assert len(graph._plans) == 2 and graph._history[1].reason == (("m.n", "0.0", "1.0"),)
+    assert len(graph._plans) == 2 and graph._history[1].reason == (("model.n", "0.0", "1.0"),)
 
 
 def test_a_write_to_any_view_or_alias_counts():
@@ -110,24 +99,15 @@ def test_a_write_to_any_view_or_alias_counts():
             flow.as_tensor(self.n)[0].data.view(1).mul_(2)
 
     with pytest.raises(TraceError, match="item.* reads the numbers"):
-        graph_of(Views(READS["item"], "wr"))(flow.tensor(X))
+        Predict(Views(READS["item"], "wr"))(flow.tensor(X))
 
 
 def test_a_parameter_that_the_optimizer_updates_is_not_read():
-    class Train(nn.Graph):
-        def __init__(self, lr):
-            super().__init__()
-            self.m = nn.Linear(3, 1)
-            self.add_optimizer(flow.optim.SGD(self.m.parameters(), lr))
-
-        def build(self, x):
-            loss = (self.m(x) * self.m.bias.item()).sum()
-            loss.backward()
-            return loss
-
+    m = nn.Linear(3, 1)
+    step = Step(m, flow.optim.SGD(m.parameters(), 0.1), lambda x: (m(x) * m.bias.item()).sum())
     with pytest.raises(TraceError, match="item.* reads the numbers") as caught:
-        Train(0.1)(flow.tensor(X))
-    assert caught.value.values["m.bias"].startswith("float32[1]")
+        step(flow.tensor(X))
+    assert caught.value.values["model.bias"].startswith("float32[1]")
 
 
 def test_a_tensor_that_build_has_written_prints_as_symbolic():
@@ -139,7 +119,7 @@ def test_a_tensor_that_build_has_written_prints_as_symbolic():
             return x + self.n
 
     printing = Printing(None, "")
-    graph_of(printing)(flow.tensor(X))
+    Predict(printing)(flow.tensor(X))
     texts = printing.texts
     assert texts[0] == "tensor([0.], dtype=minflow.float32)" and "is_lazy='True'" in texts[1]
 
@@ -182,7 +162,7 @@ def holder(place, use, a):
 def test_an_array_is_read_at_each_call(name, place, recwarn):
     a = np.ones((2, 3), "float32")
     module, x = holder(place, USES[name], a), flow.tensor(X)
-    graph = graph_of(module)
+    graph = Predict(module)
     for i in range(3):
         a += i
         assert np.array_equal(graph(x).numpy(), module(x).numpy())
@@ -193,7 +173,7 @@ def test_an_array_is_read_at_each_call(name, place, recwarn):
 def test_a_large_array_stays_as_it_was_and_that_is_said(name):
     a = np.ones((200, 100), "float32")
     module, x = holder("attribute", USES[name], a), flow.ones(200, 100)
-    graph, first = graph_of(module), module(x).numpy().copy()
+    graph, first = Predict(module), module(x).numpy().copy()
     with pytest.warns(flow.MinflowWarning, match=r"kept \(a NumPy array float32\[200, 100\]\).*a later change is not"):
         graph(x)
     a += 1
@@ -238,8 +218,8 @@ MAKES = {
 
 @pytest.mark.parametrize("name", list(MAKES))
 def test_a_tensor_that_build_makes_keeps_and_writes_is_refused(name):
-    with pytest.raises(TraceError, match=r"build makes the tensor in m.n and writes it: each call would") as caught:
-        graph_of(Lazily(MAKES[name]))(flow.tensor(X))
+    with pytest.raises(TraceError, match=r"build makes the tensor in model.n and writes it: each call would") as caught:
+        Predict(Lazily(MAKES[name]))(flow.tensor(X))
     assert "register_buffer in __init__" in caught.value.hint
     line = Lazily.forward.__code__.co_firstlineno + 2
     assert caught.value.where.startswith(f"at test_numbers_read.py:{line}") or name == "in a dict"
@@ -249,7 +229,7 @@ def test_a_module_that_build_copies_goes_on():
     flow.manual_seed(1)
     eager = Lazily(lambda m: copy.deepcopy(m.like))
     module = copy.deepcopy(eager)
-    graph, x = graph_of(module), flow.tensor(X)
+    graph, x = Predict(module), flow.tensor(X)
     for _ in range(3):
         assert np.array_equal(graph(x).numpy(), eager(x).detach().numpy())
 
@@ -261,7 +241,7 @@ def test_a_constant_that_build_leaves_is_read_only():
             return x * self.table
 
     module = Keeps()
-    graph = graph_of(module)
+    graph = Predict(module)
     assert np.array_equal(graph(flow.tensor(X)).numpy(), X * [1, 2, 3])
     with pytest.raises(flow.ShapeError, match="read-only"):
         module.table.add_(1)

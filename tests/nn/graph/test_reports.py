@@ -41,6 +41,12 @@ def trained(**config):
 X, Y = flow.rand(4, 1, 4, 4), flow.tensor([0, 1, 2, 0])
 
 
+def called(**config):
+    graph = trained(**config)
+    graph(X, Y)
+    return graph
+
+
 def rows_of(graph):
     return {row.path: row for row in graph.tree().record.rows}
 
@@ -94,15 +100,7 @@ def without_dropout(graph):
 
 
 def test_a_pass_that_takes_a_node_out_changes_everything_together():
-    class Dropping(nn.Graph):
-        def __init__(self):
-            super().__init__()
-            self.model = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5), nn.ReLU())
-
-        def build(self, x):
-            return self.model(x)
-
-    graph = Dropping()
+    graph = Predict(nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5), nn.ReLU()))
     graph.repr_style = "v1"
 
     def everywhere():
@@ -124,12 +122,13 @@ def test_a_pass_that_takes_a_node_out_changes_everything_together():
     change = graph.changes("without_dropout")
     assert [mark for mark, line in change.record.lines if "model.1-dropout-0(" in line] == ["-"]
     assert graph.stages().record.rows[-1].removed == 1
+    assert [what for what, _, _ in graph._history[1].reason] == ["graph.passes"]
+    graph.passes.remove(without_dropout)
+    assert everywhere() == [True] * 6
 
 
 def test_stages_and_changes():
-    graph = trained()
-    graph.config.exact(True)
-    graph(X, Y)
+    graph = called(exact=True)
     rows = graph.stages().record.rows
     assert [row.name for row in rows] == ["trace", *[p.__name__ for p in graph.passes]]
     assert rows[-1].nodes == len(graph.nodes) and rows[-1].arena == graph._last.parts[0].plan.arena_bytes
@@ -143,8 +142,7 @@ def test_stages_and_changes():
 
 
 def test_lanes_and_profile():
-    graph = trained()
-    graph(X, Y)
+    graph = called()
     first = graph.lanes().record
     assert [lane.phase for lane in first.lanes] == ["forward", "backward", "optimizer"]
     assert sum(lane.ops for lane in first.lanes) == len(graph.nodes)
@@ -180,8 +178,7 @@ def test_lanes_of_a_checkpoint_and_of_accumulation():
 
 
 def test_memory():
-    graph = trained()
-    graph(X, Y)
+    graph = called()
     record = graph.memory().record
     assert record.least <= record.arena <= record.total
     assert record.in_place == len(graph._last.parts[0].plan.in_place) > 10
@@ -191,8 +188,7 @@ def test_memory():
 
 
 def test_the_plan_call_by_call():
-    graph = trained()
-    graph(X, Y)
+    graph = called()
     plan, report = graph._last.parts[0].plan, graph.plan
     calls = report.record.calls
     assert [call.op for call in calls] == [node.op.name for node in plan.nodes]
@@ -215,8 +211,7 @@ def test_the_plan_call_by_call():
 
 
 def test_the_plan_of_accumulation_has_both_parts():
-    graph = trained(set_gradient_accumulation_steps=2)
-    graph(X, Y)
+    graph = called(set_gradient_accumulation_steps=2)
     parts = graph._last.parts
     assert len(graph.plan.record.calls) == sum(len(part.plan.calls) for part in parts)
     assert graph.plan.record.arena == sum(part.plan.arena_bytes for part in parts)
@@ -230,8 +225,7 @@ def test_a_plan_that_did_not_run_has_no_times(monkeypatch):
 
 
 def test_the_roofline():
-    graph = trained()
-    graph(X, Y)
+    graph = called()
     record = flow.roofline(graph).record
     assert record.calls == graph.plan.record.calls and record.ceilings == flow.roofline().record.ceilings
     assert "at the ceilings all would take" in repr(flow.roofline(graph)) and not flow.roofline().record.calls
@@ -240,8 +234,7 @@ def test_the_roofline():
 
 
 def test_threads():
-    graph = trained()
-    graph(X, Y)
+    graph = called()
     with pytest.raises(flow.MinflowError, match="watched"):
         graph.threads()
     plan = graph._last.parts[0].plan
@@ -270,8 +263,7 @@ def test_threads_of_accumulation_are_those_of_all_micro_steps():
 
 def test_chunks_stand_in_their_calls():
     """The second call: 2 ms before the first chunk, one that two threads share, and a gap in which the caller works."""
-    graph = trained()
-    graph(X, Y)
+    graph = called()
     graph._last.recorded = 7, [("a", "forward", 10.0, 11.0), ("b", "backward", 11.0, 20.0)], [
         (7, 0, 13.0, 15.0), (9, 1, 13.5, 16.0), (9, 2, 17.0, 20.0)]
     bars = graph.threads().record.bars
@@ -282,9 +274,7 @@ def test_chunks_stand_in_their_calls():
 
 
 def test_timeline():
-    graph = trained()
-    graph.config.exact(True)
-    graph(X, Y)
+    graph = called(exact=True)
     assert [name for name, _ in graph.timeline().record.bars] == [
         "trace", *[p.__name__ for p in graph.passes], "plan", "first run"
     ]
@@ -319,8 +309,7 @@ def test_what_is_frozen():
 
 
 def test_why():
-    graph = trained()
-    graph(X, Y)
+    graph = called()
     graph(X[:2].clone(), Y[:2].clone())
     graph.model.eval()
     graph(X, Y)
@@ -343,8 +332,7 @@ def test_before_the_first_call():
 
 
 def test_the_picture_of_a_graph():
-    graph = trained()
-    graph(X, Y)
+    graph = called()
     view = picture(graph)
     assert len(view.record.nodes) > 40 and view.dot.count("label=") and "<svg" in view.svg
     assert {"model.head.weight", "lr", "generator"} <= {n.label for n in view.record.nodes if n.kind == "state"}
@@ -398,8 +386,7 @@ def test_a_folded_layer_shows_its_result_and_not_what_its_buffers_become():
 
 
 def test_a_state_that_nothing_reads_any_more_is_not_drawn():
-    graph = trained()
-    graph(X, Y)
+    graph = called()
     assert "generator" in {n.label for n in record_of(graph).nodes}
     graph.passes.append(lambda ir: rewritten(
         ir, [n for n in ir.nodes if n.op.name != "dropout"],
@@ -409,8 +396,7 @@ def test_a_state_that_nothing_reads_any_more_is_not_drawn():
 
 
 def test_both_graphs_of_gradient_accumulation_are_shown():
-    graph = trained(set_gradient_accumulation_steps=2)
-    graph(X, Y)
+    graph = called(set_gradient_accumulation_steps=2)
     view = picture(graph, boxes=200)
     assert [part.title.partition(":")[0] for part in view.record.parts] == [
         f"{graph.name}, micro-step",

@@ -1,6 +1,7 @@
 """How much a call has to do, held to counts that were worked out by hand."""
 
 import pytest
+from graph_models import TrainGraph
 
 import minflow as flow
 from minflow import nn
@@ -111,20 +112,10 @@ def test_the_tables_name_operations():
 
 def test_a_training_step_is_counted():
     """Of a network as lessons have them no call is left out."""
-    class Step(nn.Graph):
-        def __init__(self):
-            super().__init__()
-            self.model = nn.Sequential(nn.Conv2d(1, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
-                                       nn.Dropout(0.5), nn.Linear(72, 10))
-            self.add_optimizer(flow.optim.Adam(self.model.parameters(), lr=0.01))
-            self.config.exact(True)
-
-        def build(self, x, y):
-            loss = nn.functional.cross_entropy(self.model(x), y)
-            loss.backward()
-            return loss
-
-    graph = Step()
+    model = nn.Sequential(nn.Conv2d(1, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+                          nn.Dropout(0.5), nn.Linear(72, 10))
+    graph = TrainGraph(model, nn.CrossEntropyLoss(), flow.optim.Adam(model.parameters(), lr=0.01))
+    graph.config.exact(True)
     graph(flow.rand(4, 1, 8, 8), flow.tensor([1, 2, 3, 4]))
     calls = graph.plan.record.calls
     assert len(calls) > 30 and not [call.name for call in calls if call.flops is None]

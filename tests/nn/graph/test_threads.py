@@ -1,60 +1,15 @@
 """A graph that several threads call at once, and a kernel that raises in the middle of a step: the numbers stay
 right."""
 
-import threading
-
 import numpy as np
 import pytest
+from graph_models import Predict, Step
 
 import minflow as flow
 from minflow import nn
 from minflow.compiler.executor import LOCK, held
 from minflow.library import custom_op
-
-LONG = 30
-
-
-def together(count, action):
-    """Run `action(number)` in so many threads, which start at once. What each gives."""
-    start, found, errors = threading.Barrier(count), [None] * count, []
-
-    def body(number):
-        start.wait(LONG)
-        try:
-            found[number] = action(number)
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=body, args=(number,)) for number in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(LONG)
-        assert not thread.is_alive()
-    if errors:
-        raise errors[0]
-    return found
-
-
-class Predict(nn.Graph):
-    def __init__(self, model):
-        super().__init__()
-        self.model = model
-
-    def build(self, x):
-        return self.model(x)
-
-
-class Train(nn.Graph):
-    def __init__(self, model, optimizer, kernel=lambda x: x):
-        super().__init__()
-        self.model, self.kernel = model, kernel
-        self.add_optimizer(optimizer)
-
-    def build(self, x):
-        loss = self.kernel(self.model(x)).sum()
-        loss.backward()
-        return loss
+from tests.together import LONG, together
 
 
 def linear():
@@ -81,7 +36,7 @@ def test_a_training_graph_called_by_several_threads_takes_every_step():
     """The gradient of a sum is the same at each step, so the order of the steps changes nothing."""
     model, one = linear(), flow.ones(1, 5)
     before = model.bias.numpy(force=True).copy()
-    graph = Train(model, flow.optim.SGD(model.parameters(), lr=0.125))
+    graph = Step(model, flow.optim.SGD(model.parameters(), lr=0.125), lambda x: model(x).sum())
     together(4, lambda number: [graph(one) for _ in range(25)])
     assert np.allclose(model.bias.numpy(force=True), before - 12.5, atol=1e-4)
     assert graph._steps == 100 and len(graph._history) == 1
@@ -132,7 +87,8 @@ def test_a_kernel_that_raises_leaves_the_graph_as_it_was(steps, threads):
         model, op = linear(), refusing()
         with flow.no_grad():
             model.weight.copy_(flow.ones(3, 5)), model.bias.copy_(flow.zeros(3))
-        graph = Train(model, flow.optim.SGD(model.parameters(), lr=1 / 64, momentum=0.5), op)
+        optimizer = flow.optim.SGD(model.parameters(), lr=1 / 64, momentum=0.5)
+        graph = Step(model, optimizer, lambda x: op(model(x)).sum())
         if steps > 1:
             graph.config.set_gradient_accumulation_steps(steps)
         losses = []

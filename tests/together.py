@@ -1,0 +1,27 @@
+"""Several threads that start at once."""
+
+import threading
+
+LONG = 120  # seconds: a thread that works longer is one that waits for ever
+
+
+def together(count, action):
+    """Run `action(number)` in this many threads, which start at once. What each gives; the first error is raised."""
+    start, found, errors = threading.Barrier(count), [None] * count, []
+
+    def body(number):
+        start.wait(LONG)
+        try:
+            found[number] = action(number)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=body, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(LONG)
+    assert not any(thread.is_alive() for thread in threads), "deadlock"
+    if errors:
+        raise errors[0]
+    return found

@@ -1,12 +1,20 @@
-"""The steps of one op, made and run by themselves."""
+"""The steps of one op, made and run by themselves, in arrays between guard bands and with any number of threads."""
 
-from collections.abc import Callable, Sequence
+import contextlib
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
+from minflow.accepted.threads import Settings
 from minflow.machine.program import ALIGN, Program
 from minflow.machine.steps import Step, prepared
 from minflow.machine.threads import RECORDERS
+
+BAND = 4096  # elements of each guard band
+FILL = 77
+THREADS = (1, 2, 3, 8)
 
 
 def steps_of(builder: Callable, arrays: Sequence, outs: Sequence[np.ndarray], **attrs) -> list[Step] | None:
@@ -22,3 +30,48 @@ def run_now(steps: Sequence[Step]) -> None:
     """Each step, by several threads where it has several chunks."""
     recorder = RECORDERS[0] if RECORDERS else None
     recorder.run(steps) if recorder else Program(steps)()
+
+
+def guarded(shape: Sequence[int], dtype: Any = "f4") -> tuple[np.ndarray, Callable[[], bool]]:
+    """An array of FILL between two guard bands, and a function that says whether the bands are as they were."""
+    memory = np.full(math.prod(shape) + 2 * BAND, FILL, dtype)
+    end = memory.size - BAND
+    return memory[BAND:end].reshape(shape), lambda: bool((memory[:BAND] == FILL).all() and (memory[end:] == FILL).all())
+
+
+def computed(builder: Callable, arrays: Sequence, like: Sequence[Any], **attrs) -> list[np.ndarray] | None:
+    """The outputs of a builder's steps, which write nothing around them; None where there are no steps.
+
+    like: what has the shape and the dtype of each output, an array or a spec; float32 stands for float64.
+    """
+    dtypes = [np.dtype(getattr(one, "np", one.dtype)) for one in like]
+    made = [guarded(one.shape, "f4" if dtype == np.float64 else dtype) for one, dtype in zip(like, dtypes)]
+    steps = steps_of(builder, arrays, [array for array, _ in made], **attrs)
+    if steps is None:
+        return None
+    run_now(steps)
+    assert all(intact() for _, intact in made), "written outside of an output"
+    return [array for array, _ in made]
+
+
+@contextlib.contextmanager
+def threads(count: int) -> Iterator[None]:
+    before, Settings.threads = Settings.threads, count
+    try:
+        yield
+    finally:
+        Settings.threads = before
+
+
+def same_bits(function: Callable[[], Sequence[np.ndarray] | None], counts: Iterable[int] = THREADS,
+              ) -> Sequence[np.ndarray] | None:
+    """What the function gives, None or arrays: with each number of threads the same bits."""
+    first, *others = [in_threads(count, function) for count in counts]
+    for other in others:
+        assert first is other is None or [a.tobytes() for a in other] == [a.tobytes() for a in first]
+    return first
+
+
+def in_threads(count: int, function: Callable[[], Any]) -> Any:
+    with threads(count):
+        return function()

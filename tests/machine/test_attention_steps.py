@@ -5,10 +5,9 @@ import pytest
 
 pytest.importorskip("numba", reason="the machine is compiled by numba, which is not installed")
 
-from minflow.accepted.threads import Settings
 from minflow.compiler.fusion import attention as fusion
 from minflow.machine import attention
-from single_steps import run_now, steps_of
+from single_steps import computed, same_bits, steps_of
 
 SIZES = [(1, 1, 1, 1, 1), (2, 3, 5, 7, 9), (3, 17, 33, 16, 32), (2, 130, 70, 33, 20), (1, 60, 257, 64, 48),
          (6, 64, 64, 32, 32)]  # items, queries, keys, their width, width of values
@@ -23,23 +22,14 @@ def arguments(size, mask=None, tb=False, seed=0):
     return [q, k, v, 0 if mask is None else mask], rng.standard_normal((items, rows, depth))
 
 
-def by_machine(op, args, wanted, attrs):
-    """The results, nothing written beside them."""
-    margins = [np.full(w.size + 32, 77, "f4") for w in wanted]
-    outs = [m[16:-16].reshape(w.shape) for m, w in zip(margins, wanted)]
-    run_now(steps_of(getattr(attention, op.name), args, outs, **attrs))
-    assert all((m[:16] == 77).all() and (m[-16:] == 77).all() for m in margins)
-    return outs
-
-
 def both(args, grad, **attrs):
     """(out, gradients) by the machine from float32, and the same in float64."""
     attrs = PLAIN | attrs
     exact = fusion.attend.kernel(*args, **attrs)
     exact_grads = fusion.attend_grad.kernel(grad, *args, exact[1], **attrs)
     single = [a.astype("f4") if isinstance(a, np.ndarray) and a.dtype == "f8" else a for a in (grad, *args)]
-    out, stats = by_machine(fusion.attend, single[1:], exact, attrs)
-    grads = by_machine(fusion.attend_grad, [*single, stats], exact_grads, attrs)
+    out, stats = computed(attention.attention, single[1:], exact, **attrs)
+    grads = computed(attention.attention_grad, [*single, stats], exact_grads, **attrs)
     return [out, *grads], [exact[0], *exact_grads]
 
 
@@ -84,18 +74,14 @@ def test_a_mask_for_each_item_and_sides_in_any_order():
     single = [x.astype("f4") if isinstance(x, np.ndarray) and x.dtype == "f8" else x for x in turned]
     assert not single[0].flags.c_contiguous
     attrs = PLAIN | dict(fill=-1e9)
-    out, _ = by_machine(fusion.attend, single, fusion.attend.kernel(*args, **attrs), attrs)
+    out, _ = computed(attention.attention, single, fusion.attend.kernel(*args, **attrs), **attrs)
     assert out.tobytes() == straight[0].tobytes()
     near(*both(args, grad, fill=-1e9))
 
 
-def test_same_bits_at_any_number_of_threads(monkeypatch):
+def test_same_bits_at_any_number_of_threads():
     args, grad = arguments((3, 400, 300, 33, 20), masks((0, 400, 300), "causal"))
-    found = []
-    for threads in (1, 2, 8):
-        monkeypatch.setattr(Settings, "threads", threads)
-        found.append([a.tobytes() for a in both(args, grad, fill=-np.inf, hides=False)[0]])
-    assert found[0] == found[1] == found[2]
+    same_bits(lambda: both(args, grad, fill=-np.inf, hides=False)[0], (1, 2, 8))
 
 
 @pytest.mark.parametrize("number", [np.nan, np.inf])

@@ -6,77 +6,25 @@ threads, whatever scratch memory holds.
 """
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 pytest.importorskip("numba")
-from single_steps import run_now, steps_of
-from minflow.compiler.fusion.blocks import ACTS, LANES, blocked, into_blocks, out_of_blocks
-from minflow.core.backend.kernels import KERNELS
-from minflow.core.ops import conv as ops
-from minflow.machine import blocks_conv, kernels, program, steps, threads
-
-EPS = float(np.finfo("f4").eps)
-ONE, NONE = (1, 1), (0, 0)
-ZONE, SENTINEL = 4096, np.float32(-1.5e30)
-
-
-class Case(NamedTuple):
-    n: int
-    c: int
-    size: tuple
-    f: int
-    kernel: tuple = ONE
-    stride: tuple = ONE
-    padding: tuple = NONE
-    dilation: tuple = ONE
-    bias: bool = False
-    act: str = ""
-    as_they_are: bool = True
-    groups: int = 1
-
-    @property
-    def names(self):
-        return dict(stride=self.stride, padding=self.padding, dilation=self.dilation, groups=self.groups)
-
-    @property
-    def shapes(self):
-        """Of images, filters and results."""
-        out = ops.positions(self.size, self.kernel, self.stride, self.padding, self.dilation)
-        return (self.n, self.c, *self.size), (self.f, self.c // self.groups, *self.kernel), (self.n, self.f, *out)
-
-
-def arrays(case, seed=0):
-    """Images, filters, cotangents, and a bias or the number 0."""
-    rng = np.random.default_rng(seed)
-    given_ = [rng.standard_normal(shape).astype("f4") for shape in (*case.shapes, (case.f,))]
-    return (*given_[:3], given_[3] if case.bias else 0)
-
-
-def in_blocks(x):
-    """NaN in the rows that hold no pixel."""
-    return into_blocks(x, np.full(blocked(x.shape), np.nan, "f4"))
-
-
-def within(shape):
-    """An array of this shape amid others that nobody may touch, and those."""
-    held = np.full(math.prod(shape) + 2 * ZONE, SENTINEL)
-    return held[ZONE : held.size - ZONE].reshape(shape), held
+from convolution_cases import DIRECTIONS, ONE, Case, arrays, cases, check, numpys
+from kernel_checks import EPS, examples, in_blocks
+from minflow.compiler.fusion.blocks import ACTS, LANES, blocked, out_of_blocks
+from minflow.core.spec import Spec, float32
+from minflow.machine import blocks_conv, kernels, program, steps
+from single_steps import computed, same_bits
 
 
 def done(builder, inputs, size, **attrs):
     """What the builder's steps write; None where it gives none."""
-    out, held = within(size)
-    found = steps_of(builder, inputs, [out], **attrs)
-    if found is None:
-        return None
-    run_now(found)
-    assert (held[:ZONE] == SENTINEL).all() and (held[held.size - ZONE :] == SENTINEL).all()
-    return out
+    found = computed(builder, inputs, [Spec(tuple(size), float32)], **attrs)
+    return found and found[0]
 
 
 def ours(case, x, w, g, bias):
@@ -102,17 +50,6 @@ def plain(blocks, shape):
     return out_of_blocks(blocks, shape)
 
 
-def numpys(case, x, w, g, bias, exact=False):
-    forward, images, filters = [
-        KERNELS[op].reference if exact else KERNELS[op].fast
-        for op in (ops.conv2d, ops.conv2d_input_grad, ops.conv2d_weight_grad)
-    ]
-    y = forward(x, w, **case.names) + np.reshape(bias, (1, -1, 1, 1))
-    return {"results": {"": y, "relu": np.maximum(y, 0), "relu6": np.clip(y, 0, 6)}[case.act].astype(x.dtype),
-            "images": images(g, w, shape=x.shape, **case.names),
-            "filters": filters(g, x, shape=w.shape, **case.names)}
-
-
 def tiled(case):
     """The directions that go by Winograd's algorithm."""
     if case.groups > 1:  # those of whole blocks are convolutions of their own
@@ -124,39 +61,6 @@ def tiled(case):
     back = kernels.back(x, case.f, *geometry[:1], case.stride, *geometry[2:], (1, 1)).tiles is not None
     directions = ("results", forward), ("images", back), ("filters", forward and case.c < 192)
     return {name for name, does in directions if does}
-
-
-def check(case, seed=0):
-    """The largest error is at most 4 times NumPy's, beyond some eps of the sum of the products' absolute values: 4 of a
-    number's own products; where Winograd's algorithm computes a tile together, 32 of the most in its image and channel,
-    since what cancels there is larger than the results are where few pixels meet."""
-    single = arrays(case, seed)
-    double = [np.asarray(array, "f8") for array in single]
-    right, usual = numpys(case, *double, exact=True), numpys(case, *single)
-    sums = numpys(case._replace(act=""), *map(abs, double), exact=True)
-    for direction, found in ours(case, *single).items():
-        error, most = abs(found - right[direction]), abs(usual[direction] - right[direction]).max()
-        size = sums[direction]
-        floor = 32 * size.max((2, 3), keepdims=True) if direction in tiled(case) else 4 * size
-        assert (error <= 4 * most + EPS * floor).all(), (direction, error.max(), most)
-
-
-@st.composite
-def cases(draw):
-    """Filters of 1 to 5 pixels a side, which reach over the images with their border; often those of one pixel."""
-    pair = lambda strategy: draw(st.tuples(strategy, strategy))  # noqa: E731
-    kind, channels = draw(st.sampled_from(["one", "square", "any"])), st.integers(1, 70)
-    kernel = {"one": ONE, "square": (draw(st.sampled_from([3, 5])),) * 2, "any": pair(st.integers(1, 5))}[kind]
-    stride, dilation = (pair(st.integers(1, 3)), pair(st.integers(1, 3))) if kind == "any" else (ONE, ONE)
-    padding = NONE if kind == "one" else tuple(draw(st.integers(0, k)) for k in kernel)
-    groups, (c, f) = 1, (draw(channels), draw(channels))
-    if draw(st.booleans()):
-        each, groups = draw(st.sampled_from([(4, 4), (8, 8), (16, 16), (16, 32)])), draw(st.integers(2, 5))
-        c, f = each[0] * groups, each[1] * groups
-    least = [max(1, d * (k - 1) + 1 - 2 * p) for k, d, p in zip(kernel, dilation, padding)]
-    size = tuple(n + draw(st.integers(0, 13)) for n in least)
-    return Case(draw(st.integers(1, 11)), c, size, f, kernel, stride, padding, dilation, draw(st.booleans()),
-                draw(st.sampled_from(ACTS)), draw(st.booleans()), groups)
 
 
 MANY = Case(9, 40, (19, 20), 24, bias=True, act="relu6")  # several chunks of pixels
@@ -172,7 +76,7 @@ BORDERED = Case(3, 1, (7, 7), 7, padding=(1, 1), bias=True)  # short rows, turne
 KINDS = pytest.mark.parametrize("case", [MANY, WIDE, DIRECT, FEW, TILED3, TILED5, FOURS, EIGHTS, WHOLE])
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100, 25)
 @example(MANY, 0)
 @example(WIDE, 0)
 @example(DIRECT, 0)
@@ -193,20 +97,21 @@ KINDS = pytest.mark.parametrize("case", [MANY, WIDE, DIRECT, FEW, TILED3, TILED5
 @example(BORDERED._replace(c=20, f=20), 0)
 @given(cases(), st.integers(0, 9))
 def test_rounding_is_as_numpys(case, seed):
-    check(case, seed)
+    check(case, ours, tiled(case), seed)
 
 
 @KINDS
 def test_every_direction_is_the_machines(case):
-    assert ours(case, *arrays(case)).keys() == {"results", "images", "filters"}
-    assert tiled(case) == ({"results", "images", "filters"} if case in (TILED3, TILED5, WHOLE) else set())
+    assert ours(case, *arrays(case)).keys() == DIRECTIONS
+    assert tiled(case) == (DIRECTIONS if case in (TILED3, TILED5, WHOLE) else set())
 
 
 def test_large_gradients_of_filters_are_not_tiled():
     for channels, tiled_too in ((128, True), (192, False)):
         s = kernels.sizes((2, channels, 8, 8), channels, (3, 3), ONE, ONE, ONE, (144, 144))
         assert s.tiles is not None and (s.grad_tiles is not None) == tiled_too
-    check(Case(2, 192, (8, 8), 192, (3, 3), padding=ONE))
+    case = Case(2, 192, (8, 8), 192, (3, 3), padding=ONE)
+    check(case, ours, tiled(case))
 
 
 def test_the_gradient_of_images_that_filters_skip_multiplies_no_zeros_in_between():
@@ -220,13 +125,15 @@ def test_the_gradient_of_images_that_filters_skip_multiplies_no_zeros_in_between
 @pytest.mark.parametrize("case", [*KINDS.args[1], BORDERED])
 def test_the_same_bits_with_any_number_of_threads(case, monkeypatch):
     """And whatever scratch memory and that of the steps hold."""
-    given_, found = arrays(case), []
-    monkeypatch.setattr(steps.np, "empty", lambda shape, dtype=float: np.full(shape, before, dtype))
-    for number, before in ((1, 0), (2, 255), (3, 127), (4, 191)):  # bytes: of 0, NaN, a large number, about -1
+    given_, bytes_ = arrays(case), iter((0, 255, 127, 191))  # of 0, NaN, a large number, about -1
+
+    def with_other_memory():
+        before = next(bytes_)
+        monkeypatch.setattr(steps.np, "empty", lambda shape, dtype=float: np.full(shape, before, dtype))
         monkeypatch.setattr(program, "OWN", program.Own())
-        monkeypatch.setattr(threads, "number", lambda number=number: number)
-        found.append({direction: array.tobytes() for direction, array in ours(case, *given_).items()})
-    assert found[0] == found[1] == found[2] == found[3]
+        return [*ours(case, *given_).values()]
+
+    same_bits(with_other_memory, (1, 2, 3, 4))
 
 
 @KINDS
@@ -246,8 +153,8 @@ def test_what_is_not_a_number_stays(kernel, act):
     case = Case(2, 32, (4, 4), 32, kernel, act=act)
     x, w, g, bias = arrays(case)
     x[1, 3, 1, 1], w[4] = np.nan, np.inf
-    found = ours(case, x, w, g, bias)["results"]
-    assert np.isnan(found[1, :, 1, 1]).all() and np.isnan(found).sum() == numpy_nans(case, x, w, g, bias)
+    found, right = [np.isnan(of(case, x, w, g, bias)["results"]) for of in (ours, numpys)]
+    assert found[1, :, 1, 1].all() and found.sum() == right.sum()
 
 
 @pytest.mark.parametrize("case", [FOURS, EIGHTS, WHOLE])
@@ -272,17 +179,11 @@ def test_what_is_infinite_stays_in_its_channels(kernel, stride, value):
         x, w, g, _ = arrays(case)
         x[1, 2, 3, 3], g[1, 4, 2, 2] = value, -value
         found = ours(case, x, w, g, 0)
-        with np.errstate(all="ignore"):
-            right = numpys(case, x, w, g, 0)
+        right = numpys(case, x, w, g)
         for direction in {*found} - tiled(case):
             for kind in (np.isnan, np.isposinf, np.isneginf):
                 assert np.array_equal(kind(found[direction]), kind(right[direction])), (direction, kind)
         assert all(np.isfinite(found[d]).all() == np.isfinite(right[d]).all() for d in found)
-
-
-def numpy_nans(case, *given_):
-    with np.errstate(all="ignore"):
-        return np.isnan(numpys(case, *given_)["results"]).sum()
 
 
 # ---- in and out, and sums of channels --------------------------------------------------------------------------------

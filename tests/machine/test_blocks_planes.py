@@ -8,102 +8,55 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 pytest.importorskip("numba")
+from kernel_checks import EPS, FEW, PAIR, SIZES, batch, close, depthwise_convolutions, exactly, in_blocks, normal
 from minflow.compiler.fusion import blocks
 from minflow.core.ops.conv import positions
 from minflow.core.spec import spec_of
 from minflow.machine import blocks_depthwise, blocks_norm, blocks_pool, blocks_resample
-from single_steps import run_now, steps_of
-from minflow.accepted.threads import Settings
+from single_steps import FILL, computed, same_bits
 
-EPS, WALL = float(np.finfo("f4").eps), 77
-FEW = settings(max_examples=40, deadline=None, derandomize=True)
 ACTS = st.sampled_from(["", "relu", "relu6"])
-CHANNELS = st.sampled_from([1, 3, 16, 17, 31, 32, 40])
+CHANNELS = [1, 3, 16, 17, 31, 32, 40]
 
 
-def normal(rng, *shape):
-    return rng.standard_normal(shape).astype("f4")
-
-
-def in_blocks(x):
-    """With NaN in the rows beyond the pixels, which nobody may read."""
-    found = blocks.in_blocks(x)
-    found[:, x.size // x.shape[1]:] = np.nan if x.dtype.kind == "f" else 255
-    return found
-
-
-def walled(spec):
-    """An array of nonsense, and what stands around it."""
-    memory = np.full(math.prod(spec.shape) + 64, WALL, spec.np)
-    return memory[32:-32].reshape(spec.shape), memory
-
-
-def call(builder, op, arrays, attrs, threads=(1, 3)):
-    """The results of steps, or None: the same bits with other numbers of threads, and nothing written around them."""
-    found = []
-    for number in threads:
-        specs = op.infer(*[spec_of(a) if isinstance(a, np.ndarray) else a for a in arrays], **attrs)
-        made = [walled(spec) for spec in (specs if isinstance(specs, tuple) else (specs,))]
-        outs = [array for array, _ in made]
-        before, Settings.threads = Settings.threads, number
-        try:
-            steps = steps_of(builder, arrays, outs, **attrs)
-            if steps is None:
-                return None
-            run_now(steps)
-        finally:
-            Settings.threads = before
-        assert all((memory[:32] == WALL).all() and (memory[-32:] == WALL).all() for _, memory in made)
-        found.append(outs)
-    assert all(a.tobytes() == b.tobytes() for other in found for a, b in zip(found[0], other))
-    return found[0]
-
-
-def exactly(op, arrays, attrs):
-    """By NumPy's kernel in float64."""
-    with np.errstate(all="ignore"):
-        found = op.kernel(*[a.astype("f8") if isinstance(a, np.ndarray) and a.dtype == np.float32 else a
-                            for a in arrays], **attrs)
-    return found if isinstance(found, tuple) else (found,)
+def call(op, arrays, attrs, counts=(1, 3)):
+    """The outputs of an operation's steps, or None: the same bits with other numbers of threads."""
+    module = next(m for m in (blocks_norm, blocks_depthwise, blocks_pool, blocks_resample) if hasattr(m, op.name))
+    specs = op.infer(*[spec_of(a) if isinstance(a, np.ndarray) else a for a in arrays], **attrs)
+    specs = specs if isinstance(specs, tuple) else (specs,)
+    return same_bits(lambda: computed(getattr(module, op.name), arrays, specs, **attrs), counts)
 
 
 def images(value, shape):
     """Out of blocks, once rows beyond the pixels are as they were, and channels beyond the last are zeros."""
     pixels, left = math.prod(shape) // shape[1], len(value) * 16 - shape[1]
-    assert (value[:, pixels:] == WALL).all()
+    assert (value[:, pixels:] == FILL).all()
     assert not left or not value[-1, :pixels, 16 - left:].any()
     return blocks.out_of_blocks(value, shape)
 
 
-def close(ours, right, terms, scale=1e-30):
-    """scale: of what is summed, where much of it cancels."""
-    scale = max(np.abs(right).max(initial=0), scale)
-    assert ours.shape == right.shape
-    assert np.abs(ours - right).max(initial=0) <= (4 + math.sqrt(terms)) * EPS * scale
+def compared(op, arrays, attrs, result, counts=(1, 3)):
+    """Ours and NumPy's, out of blocks where the result is of images of this shape."""
+    ours, right = call(op, arrays, attrs, counts)[0], exactly(op, arrays, attrs)[0]
+    return (ours, right) if result is None else (images(ours, result), blocks.out_of_blocks(right, result))
 
 
 # ---- batch norm ------------------------------------------------------------------------------------------------------
 
-SHAPES = st.tuples(st.integers(2, 70), CHANNELS, st.integers(1, 9), st.integers(1, 9)) | st.sampled_from(
-    [(64, 17, 13, 16), (2, 16, 80, 90), (64, 65, 9, 9)])  # of blocks that are cut, and of some that are not
-
-
-def batch(shape, seed, mean):
-    rng = np.random.default_rng(seed)
-    x, weight, bias = normal(rng, *shape) * 2 + np.float32(mean), normal(rng, shape[1]), normal(rng, shape[1])
-    return x, weight, bias, normal(rng, *shape)
+SHAPES = st.tuples(st.integers(2, 70), st.sampled_from(CHANNELS), st.integers(1, 9), st.integers(1, 9)
+                   ) | st.sampled_from([(64, 17, 13, 16), (64, 65, 9, 9)])  # of blocks that are cut, and not
 
 
 @FEW
 @given(SHAPES, st.integers(0, 9), st.sampled_from([0.0, 3.0, -100.0]), ACTS)
 def test_batch_norm(shape, seed, mean, act):
-    x, weight, bias, _ = batch(shape, seed, mean)
+    x, _, weight, bias = batch(shape, seed, mean)
     arrays, attrs = (in_blocks(x), weight, bias), dict(shape=shape, eps=1e-5, act=act)
-    y, means, variances = call(blocks_norm.blocks_batch_norm, blocks.blocks_batch_norm, arrays, attrs)
+    y, means, variances = call(blocks.blocks_batch_norm, arrays, attrs)
     right = exactly(blocks.blocks_batch_norm, arrays, attrs)
     assert np.abs(means - right[1]).max() <= 4 * EPS * (np.abs(x).max())
     assert np.abs(variances / right[2] - 1).max() <= 1e-5
@@ -115,9 +68,9 @@ def test_batch_norm(shape, seed, mean, act):
 
 def test_a_large_mean_leaves_the_variance():
     """What E[x^2] - mean^2 would lose."""
-    x, weight, bias, _ = batch((64, 20, 12, 12), 0, 1e4)
+    x, _, weight, bias = batch((64, 20, 12, 12), 0, 1e4)
     attrs = dict(shape=x.shape, eps=1e-5, act="")
-    _, _, variances = call(blocks_norm.blocks_batch_norm, blocks.blocks_batch_norm, (in_blocks(x), weight, bias), attrs)
+    _, _, variances = call(blocks.blocks_batch_norm, (in_blocks(x), weight, bias), attrs)
     assert np.abs(variances / x.astype("f8").var((0, 2, 3)) - 1).max() < 1e-4
 
 
@@ -125,13 +78,13 @@ def test_a_large_mean_leaves_the_variance():
 @given(SHAPES, st.integers(0, 9), st.sampled_from([0.0, 3.0]), ACTS)
 def test_gradients_of_batch_norm(shape, seed, mean, act):
     """Where the activation's slope jumps it depends on the last bit of y: such pixels have no cotangent here."""
-    x, weight, bias, grad = batch(shape, seed, mean)
+    x, grad, weight, bias = batch(shape, seed, mean)
     means, variances = x.mean((0, 2, 3), dtype="f8").astype("f4"), x.var((0, 2, 3), dtype="f8").astype("f4")
     y = (x - blocks.channels(means)) * blocks.channels(weight / np.sqrt(variances + 1e-5)) + blocks.channels(bias)
     grad[(np.abs(y) < 1e-4) | (np.abs(y - 6) < 1e-4)] = 0
     arrays = in_blocks(grad), in_blocks(x), weight, bias, means, variances
     attrs, op = dict(shape=shape, eps=1e-5, act=act), blocks.blocks_batch_norm_grad
-    gx, gweight, gbias = call(blocks_norm.blocks_batch_norm_grad, op, arrays, attrs)
+    gx, gweight, gbias = call(op, arrays, attrs)
     right, count = exactly(op, arrays, attrs), x.size // shape[1]
     close(gbias, right[2], count, 3)
     inverse = 1 / np.sqrt(variances.min() + 1e-5)
@@ -142,13 +95,13 @@ def test_gradients_of_batch_norm(shape, seed, mean, act):
 @pytest.mark.parametrize("act", ["relu", "relu6"])
 def test_the_gradients_mask_is_that_of_the_result(act):
     """To the last bit: many results lie on the kinks or beside them."""
-    x, weight, bias, grad = batch((64, 40, 6, 6), 0, 3.0)
+    x, grad, weight, bias = batch((64, 40, 6, 6), 0, 3.0)
     bias[:8], attrs = [0, 6, *[3] * 6], dict(shape=x.shape, eps=1e-5, act=act)
     arrays = in_blocks(x), weight * 5, bias
-    y, means, variances = call(blocks_norm.blocks_batch_norm, blocks.blocks_batch_norm, arrays, attrs)
+    y, means, variances = call(blocks.blocks_batch_norm, arrays, attrs)
     y = images(y, x.shape)
     grad = (y <= 0) | (y >= 6) if act == "relu6" else y <= 0  # cotangents where none passes
-    gx, gweight, gbias = call(blocks_norm.blocks_batch_norm_grad, blocks.blocks_batch_norm_grad,
+    gx, gweight, gbias = call(blocks.blocks_batch_norm_grad,
                               (in_blocks(grad.astype("f4")), *arrays, means, variances), attrs)
     assert grad.any() and not images(gx, x.shape).any() and not gweight.any() and not gbias.any()
 
@@ -158,33 +111,16 @@ def test_the_gradients_mask_is_that_of_the_result(act):
 @pytest.mark.parametrize("shape", [(3, 20, 4, 5), (64, 17, 13, 16)])
 def test_batch_norm_keeps_what_is_not_finite(shape, act, value):
     """One channel is lost, and no other."""
-    x, weight, bias, _ = batch(shape, 0, 0.0)
+    x, _, weight, bias = batch(shape, 0, 0.0)
     x[1, 3, 2, 2] = value
     arrays, attrs = (in_blocks(x), weight, bias), dict(shape=shape, eps=1e-5, act=act)
-    y, means, variances = call(blocks_norm.blocks_batch_norm, blocks.blocks_batch_norm, arrays, attrs)
+    y, means, variances = call(blocks.blocks_batch_norm, arrays, attrs)
     others = np.arange(shape[1]) != 3
     assert np.isnan(images(y, shape)[:, 3]).all() and np.isfinite(images(y, shape)[:, others]).all()
     assert np.isnan(variances[3]) and np.isfinite(variances[others]).all() and not np.isfinite(means[3])
 
 
 # ---- depthwise -------------------------------------------------------------------------------------------------------
-
-PAIR = st.tuples(st.integers(1, 3), st.integers(1, 3))
-SIZES = st.tuples(st.integers(1, 12), st.integers(1, 12)) | st.sampled_from([(8, 8), (4, 4), (16, 16), (2, 2), (3, 40)])
-
-
-@st.composite
-def convolutions(draw):
-    size, kernel, stride, dilation = draw(SIZES), draw(PAIR), draw(PAIR), draw(PAIR)
-    if draw(st.booleans()):
-        kernel, stride, padding, dilation = (3, 3), draw(st.sampled_from([(1, 1), (2, 2)])), (1, 1), (1, 1)
-    else:
-        padding = draw(st.tuples(st.integers(0, 4), st.integers(0, 4)))
-        kernel = draw(st.sampled_from([kernel, (5, 5)]))
-    assume(min(positions(size, kernel, stride, padding, dilation)) > 0)
-    n, c = draw(st.sampled_from([1, 2, 3, 17, 65])), draw(CHANNELS)
-    return (n, c, *size), kernel, dict(stride=stride, padding=padding, dilation=dilation, groups=c)
-
 
 def three(shape, kernel, attrs, rng, act=""):
     """(op, arrays, attrs, the shape of the result where that is of images, terms of a sum) of the three directions."""
@@ -198,18 +134,8 @@ def three(shape, kernel, attrs, rng, act=""):
              shape[0] * math.prod(out)))
 
 
-def depthwise(op, arrays, attrs, **more):
-    return call(getattr(blocks_depthwise, op.name), op, arrays, attrs, **more)
-
-
-def compared(op, arrays, attrs, result, **more):
-    """Ours and NumPy's, out of blocks."""
-    ours, right = depthwise(op, arrays, attrs, **more)[0], exactly(op, arrays, attrs)[0]
-    return (ours, right) if result is None else (images(ours, result), blocks.out_of_blocks(right, result))
-
-
 @FEW
-@given(convolutions(), st.integers(0, 9), ACTS)
+@given(depthwise_convolutions([1, 2, 3, 17, 65], CHANNELS), st.integers(0, 9), ACTS)
 def test_depthwise(case, seed, act):
     for op, arrays, attrs, result, terms in three(*case, np.random.default_rng(seed), act):
         close(*compared(op, arrays, attrs, result), terms, 1)
@@ -221,7 +147,7 @@ def test_depthwise_of_many_pixels(shape, stride):
     """Blocks that are cut, rows that are longer than a run."""
     geometry = dict(stride=(stride, stride), padding=(1, 1), dilation=(1, 1), groups=shape[1])
     for op, arrays, attrs, result, terms in three(shape, (3, 3), geometry, np.random.default_rng(0)):
-        close(*compared(op, arrays, attrs, result, threads=(1, 2, 3, 4)), terms, 1)
+        close(*compared(op, arrays, attrs, result, counts=(1, 2, 3, 4)), terms, 1)
 
 
 @pytest.mark.parametrize("size, stride", [((8, 8), 1), ((5, 3), 1), ((4, 4), 2), ((5, 5), 2), ((2, 2), 1)])
@@ -237,7 +163,7 @@ def test_depthwise_keeps_what_is_not_finite(size, stride, value):
             for place in places:
                 mine = [a.copy() if isinstance(a, np.ndarray) else a for a in arrays]
                 mine[changed][place] = value
-                ours, right = compared(op, mine, attrs, result, threads=(1,))
+                ours, right = compared(op, mine, attrs, result, counts=(1,))
                 assert np.array_equal(np.isnan(ours), np.isnan(right))
                 assert np.array_equal(np.isinf(ours), np.isinf(right))
 
@@ -248,7 +174,7 @@ def test_depthwise_leaves_the_rest():
     x = blocks.in_blocks(np.ones((2, 16, 5, 5), "f4"))
     for shape, groups in (((16, 8, 3, 3), 2), ((32, 1, 3, 3), 16)):
         arrays = x, np.ones(shape, "f4"), 0
-        assert depthwise(blocks.blocks_conv2d, arrays, attrs | dict(groups=groups)) is None
+        assert call(blocks.blocks_conv2d, arrays, attrs | dict(groups=groups)) is None
 
 
 # ---- pooling ---------------------------------------------------------------------------------------------------------
@@ -265,7 +191,7 @@ def pools(draw, dilated=True):
     dilation = draw(st.sampled_from([(1, 1), (1, 1), (2, 3)])) if dilated else (1, 1)
     attrs = dict(kernel_size=kernel, stride=stride, padding=padding, dilation=dilation, ceil_mode=draw(st.booleans()))
     assume(min(positions(size, *attrs.values())) > 0)
-    shape = draw(st.sampled_from([1, 2, 17])), draw(CHANNELS), *size
+    shape = draw(st.sampled_from([1, 2, 17])), draw(st.sampled_from(CHANNELS)), *size
     return shape, attrs | dict(shape=shape)
 
 
@@ -279,7 +205,7 @@ def test_max_pool(case, seed):
     x[rng.random(shape) < 0.1] = np.nan
     x[rng.random(shape) < seed / 9] = -np.inf
     size, arrays = blocks.pooled(**attrs), (in_blocks(x),)
-    found = call(blocks_pool.blocks_max_pool2d, blocks.blocks_max_pool2d, arrays, attrs)
+    found = call(blocks.blocks_max_pool2d, arrays, attrs)
     if found is None:
         assert max(attrs["dilation"]) > 1  # a window steps over the image
         return
@@ -288,9 +214,7 @@ def test_max_pool(case, seed):
     places = blocks.out_of_blocks(found[1], size)  # in channels beyond the last they may be anything
     assert np.array_equal(places, blocks.out_of_blocks(right[1], size))
     arrays = in_blocks(rng.integers(-9, 9, size).astype("f4")), in_blocks(places)
-    gx, = call(blocks_pool.blocks_max_pool2d_grad, blocks.blocks_max_pool2d_grad, arrays, attrs)
-    right, = exactly(blocks.blocks_max_pool2d_grad, arrays, attrs)
-    assert np.array_equal(images(gx, shape), blocks.out_of_blocks(right, shape))
+    assert np.array_equal(*compared(blocks.blocks_max_pool2d_grad, arrays, attrs, shape))
 
 
 @FEW
@@ -304,8 +228,7 @@ def test_avg_pool(case, include, override, seed):
                          ceil_mode=attrs["ceil_mode"])
     for name, given_size, result in (("", shape, size), ("_grad", size, shape)):
         op, arrays = blocks.BLOCKED[f"blocks_avg_pool2d{name}"], (in_blocks(normal(rng, *given_size)),)
-        ours, = call(getattr(blocks_pool, op.name), op, arrays, attrs)
-        close(images(ours, result), blocks.out_of_blocks(exactly(op, arrays, attrs)[0], result), 9, 1)
+        close(*compared(op, arrays, attrs, result), 9, 1)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -317,9 +240,8 @@ def test_avg_pool_keeps_what_is_not_finite(value):
     for place in np.ndindex(5, 4):
         x = normal(np.random.default_rng(0), *shape)
         x[0, 16][place] = value
-        ours, = call(blocks_pool.blocks_avg_pool2d, blocks.blocks_avg_pool2d, (in_blocks(x),), attrs, threads=(1,))
-        right = blocks.out_of_blocks(exactly(blocks.blocks_avg_pool2d, (in_blocks(x),), attrs)[0], (1, 17, 3, 4))
-        assert np.allclose(blocks.out_of_blocks(ours, (1, 17, 3, 4)), right, 1e-5, 1e-5, equal_nan=True)
+        ours, right = compared(blocks.blocks_avg_pool2d, (in_blocks(x),), attrs, (1, 17, 3, 4), counts=(1,))
+        assert np.allclose(ours, right, 1e-5, 1e-5, equal_nan=True)
 
 
 @pytest.mark.parametrize("shape", [(300, 20, 8, 8), (100, 33, 28, 28), (2, 16, 90, 110)])
@@ -327,25 +249,20 @@ def test_avg_pool_keeps_what_is_not_finite(value):
 def test_pooling_of_many_pixels(shape, kernel, padding):
     attrs = dict(WINDOW, shape=shape, kernel_size=kernel, padding=padding)
     x, size = in_blocks(normal(np.random.default_rng(0), *shape)), blocks.pooled(**attrs)
-    y, places = call(blocks_pool.blocks_max_pool2d, blocks.blocks_max_pool2d, (x,), attrs, threads=(1, 2, 3, 4))
+    y, places = call(blocks.blocks_max_pool2d, (x,), attrs, counts=(1, 2, 3, 4))
     right = exactly(blocks.blocks_max_pool2d, (x,), attrs)
     assert np.array_equal(images(y, size), blocks.out_of_blocks(right[0], size))
     arrays = in_blocks(np.rint(images(y, size) * 4)), in_blocks(blocks.out_of_blocks(places, size))
-    gx, = call(blocks_pool.blocks_max_pool2d_grad, blocks.blocks_max_pool2d_grad, arrays, attrs, threads=(1, 2, 3, 4))
-    right, = exactly(blocks.blocks_max_pool2d_grad, arrays, attrs)
-    assert np.array_equal(images(gx, shape), blocks.out_of_blocks(right, shape))
+    assert np.array_equal(*compared(blocks.blocks_max_pool2d_grad, arrays, attrs, shape, counts=(1, 2, 3, 4)))
 
 
 @FEW
 @given(SHAPES, st.integers(0, 9))
 def test_average(shape, seed):
     rng, attrs = np.random.default_rng(seed), dict(shape=shape)
-    x, grad = in_blocks(normal(rng, *shape)), in_blocks(normal(rng, *shape[:2]))
-    y, = call(blocks_pool.blocks_average, blocks.blocks_average, (x,), attrs)
-    close(images(y, shape[:2]), blocks.out_of_blocks(exactly(blocks.blocks_average, (x,), attrs)[0], shape[:2]), 4, 1)
-    gx, = call(blocks_pool.blocks_average_grad, blocks.blocks_average_grad, (grad,), attrs)
-    right, = exactly(blocks.blocks_average_grad, (grad,), attrs)
-    close(images(gx, shape), blocks.out_of_blocks(right, shape), 1)
+    for op, given_size, result, terms in ((blocks.blocks_average, shape, shape[:2], 4),
+                                          (blocks.blocks_average_grad, shape[:2], shape, 1)):
+        close(*compared(op, (in_blocks(normal(rng, *given_size)),), attrs, result), terms, 1)
 
 
 # ---- another size ----------------------------------------------------------------------------------------------------
@@ -353,18 +270,16 @@ def test_average(shape, seed):
 @FEW
 @given(SHAPES, st.sampled_from([2, 3]), st.integers(1, 20), st.booleans(), st.integers(0, 9))
 def test_resample(shape, axis, many, two, seed):
-    """With one tap the bits are NumPy's; pixels that are met nowhere have no gradient."""
+    """With one tap the bits of the result are NumPy's; pixels that are met nowhere have no gradient."""
     rng, size = np.random.default_rng(seed), blocks.resized(shape, axis, many)
     taps = [rng.integers(0, shape[axis], many), normal(rng, many), rng.integers(0, shape[axis], many),
             normal(rng, many, *[1] * (3 - axis))] if two else [rng.integers(0, shape[axis], many), 0, 0, 0]
     attrs = dict(shape=shape, axis=axis)
     for name, given_size, result in (("", shape, size), ("_grad", size, shape)):
         op, arrays = blocks.BLOCKED[f"blocks_resample{name}"], (in_blocks(normal(rng, *given_size)), *taps)
-        ours, = call(getattr(blocks_resample, op.name), op, arrays, attrs)
-        close(images(ours, result), blocks.out_of_blocks(exactly(op, arrays, attrs)[0], result), many, 2)
-        if not two:
-            right = blocks.out_of_blocks(op.kernel(*arrays, **attrs), result)
-            assert np.array_equal(images(ours, result), right)
+        ours, right = compared(op, arrays, attrs, result)
+        close(ours, right, many, 2)
+        assert two or name or np.array_equal(ours, blocks.out_of_blocks(op.kernel(*arrays, **attrs), result))
 
 
 def test_resample_keeps_what_is_not_finite():
@@ -372,13 +287,11 @@ def test_resample_keeps_what_is_not_finite():
     x, zeros = np.zeros((1, 16, 3, 3), "f4"), np.zeros(4, "f4")
     x[0, 5, 1, 1] = np.inf
     for taps in ((np.array([0, 1, 2, 1]), 0, 0, 0), (np.array([0, 1, 2, 1]), zeros + 1, np.array([1, 2, 2, 1]), zeros)):
-        op, arrays, attrs = blocks.blocks_resample, (in_blocks(x), *taps), dict(shape=x.shape, axis=3)
-        ours, = call(blocks_resample.blocks_resample, op, arrays, attrs)
-        found, right = images(ours, (1, 16, 3, 4)), blocks.out_of_blocks(exactly(op, arrays, attrs)[0], (1, 16, 3, 4))
-        assert np.array_equal(found, right, equal_nan=True)
+        pair = compared(blocks.blocks_resample, (in_blocks(x), *taps), dict(shape=x.shape, axis=3), (1, 16, 3, 4))
+        assert np.array_equal(*pair, equal_nan=True)
 
 
 def test_windows_of_more_pixels_than_a_byte_counts():
     attrs = dict(WINDOW, shape=(1, 16, 20, 20), kernel_size=(17, 16))
     arrays = in_blocks(np.ones(attrs["shape"], "f4")),
-    assert call(blocks_pool.blocks_max_pool2d, blocks.blocks_max_pool2d, arrays, attrs) is None
+    assert call(blocks.blocks_max_pool2d, arrays, attrs) is None

@@ -60,13 +60,17 @@ NO_OTHER = """
 """
 
 
-def said(first="", **environment):
-    """What the program prints, and its messages."""
+def ran(program, **environment):
+    """What a program prints, and its messages, in a process whose environment says nothing of the machine else."""
     outer = {name: value for name, value in os.environ.items() if name != "MINFLOW_MACHINE"}
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(first + PROGRAM)], capture_output=True, text=True,
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True,
                           env={**outer, **environment}, timeout=200)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines(), done.stderr
+
+
+def said(first="", **environment):
+    return ran(first + PROGRAM, **environment)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -132,10 +136,12 @@ def test_another_numba_is_not_begun_with(tmp_path):
     assert messages.count("numba 0.99.0 is not one of those") == 1
 
 
-def test_a_job_runs_on_it_too():
-    program = """
+def test_jobs_and_saved_graphs_run_on_it_too():
+    lines, messages = ran("""
+        import tempfile
         import numpy as np
         import minflow as flow
+        from minflow import nn
         from minflow import typing as tp
 
         def job(exact):
@@ -148,19 +154,7 @@ def test_a_job_runs_on_it_too():
 
         x = np.random.default_rng(0).standard_normal((700, 500)).astype("f4")
         plain, quick = job(True)(x), job(False)(x)
-        print(np.allclose(plain, quick, rtol=1e-5), np.array_equal(plain, quick))
-    """
-    outer = {name: value for name, value in os.environ.items() if name != "MINFLOW_MACHINE"}
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, env=outer,
-                          timeout=200)
-    assert done.stdout.split() == ["True", "False"], done.stderr
-
-
-def test_a_saved_graph_runs_as_it_did():
-    program = """
-        import tempfile
-        import minflow as flow
-        from minflow import nn
+        print("job", np.allclose(plain, quick, rtol=1e-5), np.array_equal(plain, quick))
 
         class Predict(nn.Graph):
             def __init__(self, exact):
@@ -178,10 +172,7 @@ def test_a_saved_graph_runs_as_it_did():
             wanted = graph(x)
             flow.save(graph, folder)
             loaded = flow.load_graph(folder)
-            print(flow.equal(loaded(x), wanted), flow.equal(wanted, graph.model(x)),
+            print("saved", flow.equal(loaded(x), wanted), flow.equal(wanted, graph.model(x)),
                   any(len(node.parts) for node in loaded.nodes))
-    """
-    outer = {name: value for name, value in os.environ.items() if name != "MINFLOW_MACHINE"}
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, env=outer,
-                          timeout=200)
-    assert done.stdout.splitlines() == ["True True False", "True False True"], done.stderr
+    """)
+    assert lines == ["job True False", "saved True True False", "saved True False True"], messages

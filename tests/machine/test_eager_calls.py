@@ -1,7 +1,6 @@
 """Steps that eager keeps for the next call: other arrays, the same numbers; nothing is kept alive, or kept wrongly."""
 
 import gc
-import threading
 import weakref
 
 import numpy as np
@@ -15,6 +14,7 @@ from minflow.machine import eager
 from minflow.machine.eager import by_steps
 from minflow.machine.start import builder_of
 from minflow.machine.steps import instruction, word_at
+from tests.together import together
 
 EPS = dict(eps=1e-5)
 
@@ -157,18 +157,12 @@ def test_a_table_of_addresses_is_not_kept(kept):
 
 def test_each_thread_keeps_its_own(kept, monkeypatch):
     wanted = [fresh(monkeypatch, *images(seed)) for seed in range(4)]
-    wrong = []
 
     def run(seed):
         given = images(seed)
-        wrong.extend(seed for _ in range(200) if not equal(normed(*given), wanted[seed]))
+        return all(equal(normed(*given), wanted[seed]) for _ in range(200))
 
-    threads = [threading.Thread(target=run, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong and not kept
+    assert all(together(4, run)) and not kept
 
 
 def test_at_most_so_many_are_kept(kept, monkeypatch):

@@ -13,6 +13,7 @@ from minflow.core.ir import Node, outputs_of
 from minflow.core.ops import elementwise
 from minflow.nn import functional as F
 from minflow.nn.graph.listing.reports import operation_text
+from graph_models import Predict, TrainGraph
 
 
 class Convolved(nn.Module):
@@ -194,15 +195,8 @@ def test_other_graphs_stay_as_they_are():
 
 
 def test_small_convolutions_stay_outside():
-    class Small(nn.Graph):
-        def __init__(self):
-            super().__init__()
-            self.conv, self.passes = nn.Conv2d(16, 16, 3), [*PASSES, layout]
-
-        def build(self, x):
-            return self.conv(x)
-
-    graph = Small()
+    graph = Predict(nn.Conv2d(16, 16, 3))
+    graph.passes = [*PASSES, layout]
     graph(flow.randn(1, 16, 5, 5))
     assert not [node for node in graph.nodes if node.op.name in blocks.BLOCKED]
 
@@ -307,19 +301,14 @@ def test_eager_is_compared_within_rounding(machine_passes):
     assert "exact=True" in repr(graph.config)
 
 
-class Normed(nn.Graph):
-    """The gradient of the convolution's bias is 0 but for rounding, since a batch norm comes after it."""
-
-    def __init__(self, optimizer):
-        super().__init__()
-        self.model = nn.Sequential(nn.Conv2d(3, 20, 3, padding=1), nn.BatchNorm2d(20), nn.ReLU(), nn.Flatten(),
-                                   nn.Linear(20 * 64, 5))
-        self.add_optimizer(optimizer(self.model.parameters()))
-
-    def build(self, x, y):
-        loss = nn.functional.cross_entropy(self.model(x), y)
-        loss.backward()
-        return loss
+def normed(name):
+    """A training graph in which the gradient of the convolution's bias is 0 but for rounding, since a batch norm comes
+    after it; and a batch."""
+    flow.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(3, 20, 3, padding=1), nn.BatchNorm2d(20), nn.ReLU(), nn.Flatten(),
+                          nn.Linear(20 * 64, 5))
+    return (TrainGraph(model, nn.CrossEntropyLoss(), ADAPTIVE[name](model.parameters())), flow.randn(6, 3, 8, 8),
+            flow.tensor([0, 1, 2, 3, 4, 0]))
 
 
 def of_bias(change):
@@ -355,8 +344,7 @@ ADAPTIVE = {"Adam": lambda p: flow.optim.Adam(p, lr=0.01), "AdamW": lambda p: fl
 
 @pytest.mark.parametrize("name", ADAPTIVE)
 def test_a_gradient_of_rounding_alone_is_no_difference(name, machine_passes):
-    flow.manual_seed(0)
-    graph, x, y = Normed(ADAPTIVE[name]), flow.randn(6, 3, 8, 8), flow.tensor([0, 1, 2, 3, 4, 0])
+    graph, x, y = normed(name)
     for _ in range(2):
         found = graph.compare_eager(x, y)
         assert found.equal and "agree" in found.title, found
@@ -368,8 +356,7 @@ def test_a_gradient_of_rounding_alone_is_no_difference(name, machine_passes):
 @pytest.mark.parametrize("change", [other_rate, other_gradient])
 def test_an_update_that_is_wrong_is_a_difference(change, machine_passes):
     """By 2 % more than the rate, and by a gradient that is not of rounding."""
-    flow.manual_seed(0)
-    graph, x, y = Normed(ADAPTIVE["Adam"]), flow.randn(6, 3, 8, 8), flow.tensor([0, 1, 2, 3, 4, 0])
+    graph, x, y = normed("Adam")
     graph.passes = [*PASSES, of_bias(change)]
     found = graph.compare_eager(x, y)
     assert not found.equal and "model.0.bias_optimizer" in [row.name for row in found.rows if row.state == "differs"]

@@ -9,84 +9,46 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 pytest.importorskip("numba")
-from minflow.accepted.threads import Settings
+from kernel_checks import EPS, FEW, batch, close, depthwise_convolutions, exactly, normal
 from minflow.core.backend.kernels import KERNELS
 from minflow.core.base.errors import OutOfRangeError
 from minflow.core.ops import conv, norm, pool
 from minflow.machine import eager
 from minflow.machine.eager import by_steps
 from minflow.machine.start import builder_of
+from single_steps import guarded, same_bits
 
 conv2d, conv2d_input_grad, conv2d_weight_grad, batch_norm, batch_norm_grad, max_pool2d, max_pool2d_grad = [
     functools.partial(by_steps, op, builder_of(op))
     for op in (conv.conv2d, conv.conv2d_input_grad, conv.conv2d_weight_grad, norm.batch_norm, norm.batch_norm_grad,
                pool.max_pool2d, pool.max_pool2d_grad)]
-EPS = float(np.finfo("f4").eps)
-FEW = settings(max_examples=40, deadline=None, derandomize=True)
-PAIR = st.tuples(st.integers(1, 3), st.integers(1, 3))
-SIZES = st.tuples(st.integers(1, 12), st.integers(1, 12)) | st.sampled_from([(8, 8), (4, 4), (16, 16), (2, 2), (3, 16)])
-WALL = 32  # numbers around a result
-
-
-def walled(shape, kind="f4"):
-    """An array of nonsense, and what stands around it."""
-    memory = np.full(math.prod(shape) + 2 * WALL, -77, kind)
-    return memory[WALL:memory.size - WALL].reshape(shape), memory
-
-
-def intact(memory):
-    return (memory[:WALL] == -77).all() and (memory[memory.size - WALL:] == -77).all()
 
 
 def call(run, arrays, attrs, shapes, kinds=None):
     """The results of a kernel of the machine, or None; it writes nothing else, and the same bits once more."""
-    made = [walled(shape, kind) for shape, kind in zip(shapes, kinds or ["f4"] * len(shapes))]
-    out = tuple(array for array, _ in made)
+    made = [guarded(shape, kind) for shape, kind in zip(shapes, kinds or ["f4"] * len(shapes))]
+    out = tuple([array for array, _ in made])
     found = run(*arrays, **attrs, out=out if len(out) > 1 else out[0])
     if found is None:
         return None
-    assert all(intact(memory) for _, memory in made)
+    assert all(intact() for _, intact in made)
     before = [array.copy() for array in out]
     run(*arrays, **attrs, out=out if len(out) > 1 else out[0])
     assert all(a.tobytes() == b.tobytes() for a, b in zip(before, out))
     return before
 
 
-def exactly(op, arrays, attrs):
-    found = KERNELS[op].reference(*[a.astype("f8") if a.dtype == np.float32 else a for a in arrays], **attrs)
-    return found if isinstance(found, tuple) else (found,)
-
-
-def close(ours, right, terms, scale=1e-30):
-    """scale: of what is summed, where much of it cancels."""
-    scale = max(np.abs(right).max(initial=0), scale)
-    assert ours.shape == right.shape
-    assert np.abs(ours - right).max(initial=0) <= (4 + math.sqrt(terms)) * EPS * scale
-
-
 # ---- depthwise ------------------------------------------------------------------------------------------------------
-
-@st.composite
-def convolutions(draw):
-    size, kernel, stride, dilation = draw(SIZES), draw(PAIR), draw(PAIR), draw(PAIR)
-    if draw(st.booleans()):
-        kernel, stride, padding = (3, 3), (1, 1), dilation
-    else:
-        padding = draw(st.tuples(st.integers(0, 4), st.integers(0, 4)))
-    assume(min(conv.positions(size, kernel, stride, padding, dilation)) > 0)
-    n, c = draw(st.sampled_from([1, 2, 3, 17, 19])), draw(st.sampled_from([16, 17, 24, 31, 32]))
-    return (n, c, *size), kernel, dict(stride=stride, padding=padding, dilation=dilation, groups=c)
-
 
 def three(x, kernel, attrs, rng):
     """Images, filters and cotangents; the calls of the three directions on them."""
     out = conv.positions(x[2:], kernel, attrs["stride"], attrs["padding"], attrs["dilation"])
     shapes = x, (x[1], 1, *kernel), (*x[:2], *out)
-    x, w, g = [rng.standard_normal(shape).astype("f4") for shape in shapes]
+    x, w, g = [normal(rng, *shape) for shape in shapes]
     taps = math.prod(kernel)
     return ((conv.conv2d, conv2d, (x, w), {}, g.shape, taps),
             (conv.conv2d_input_grad, conv2d_input_grad, (g, w), dict(shape=x.shape), x.shape, taps),
@@ -95,7 +57,7 @@ def three(x, kernel, attrs, rng):
 
 
 @FEW
-@given(convolutions(), st.integers(0, 9))
+@given(depthwise_convolutions([1, 2, 3, 17, 19], [16, 17, 24, 31, 32]), st.integers(0, 9))
 def test_depthwise(case, seed):
     shape, kernel, attrs = case
     for op, run, arrays, more, result, terms in three(shape, kernel, attrs, np.random.default_rng(seed)):
@@ -137,16 +99,10 @@ def test_depthwise_leaves_the_rest_to_numpy():
 SHAPES = st.tuples(st.integers(2, 9), st.sampled_from([1, 3, 16, 17, 40]), st.integers(1, 9), st.integers(1, 9))
 
 
-def batch(shape, seed, mean=3.0):
-    rng = np.random.default_rng(seed)
-    normal = lambda *shape: rng.standard_normal(shape).astype("f4")  # noqa: E731
-    return normal(*shape) * 2 + np.float32(mean), normal(*shape), normal(shape[1]), normal(shape[1])
-
-
 @FEW
 @given(SHAPES | st.tuples(st.integers(2, 40) | st.integers(2000, 3000), st.integers(1, 40)), st.integers(0, 9))
 def test_batch_norm(shape, seed):
-    x, g, weight, bias = batch(shape, seed)
+    x, g, weight, bias = batch(shape, seed, 3.0)
     terms, channel = x.size // shape[1], (shape[1],)
     ours = call(batch_norm, (x, weight, bias), dict(eps=1e-5), [shape, channel, channel])
     right = exactly(norm.batch_norm, (x, weight, bias), dict(eps=1e-5))
@@ -176,7 +132,7 @@ def test_statistics_are_as_exact_as_numpys(shape):
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_batch_norm_keeps_what_is_not_finite(pixels, value):
     shape = (3, 17, *pixels)
-    x, g, weight, bias = batch(shape, 0)
+    x, g, weight, bias = batch(shape, 0, 3.0)
     _, mean, var = batch_norm(x, weight, bias, eps=1e-5)
     for place in range(0, x.size, 7):
         broken = x.copy()
@@ -238,8 +194,8 @@ def test_an_index_outside_of_its_image_is_numpys_to_refuse(index):
     g, indices = np.ones((1, 2, 2, 2), "f4"), np.zeros((1, 2, 2, 2), "i8")
     indices[0, 1, 1, 0] = index
     attrs = dict(shape=(1, 2, 4, 4), apart=False)
-    gx, memory = walled((1, 2, 4, 4))
-    assert max_pool2d_grad(g, indices, **attrs, out=gx) is None and intact(memory)
+    gx, intact = guarded((1, 2, 4, 4))
+    assert max_pool2d_grad(g, indices, **attrs, out=gx) is None and intact()
     with pytest.raises(OutOfRangeError, match=f"index {index} "):
         KERNELS[pool.max_pool2d_grad].fast(g, indices, **attrs)
 
@@ -256,22 +212,18 @@ def test_the_same_bits_with_any_number_of_threads(monkeypatch):
     monkeypatch.setattr("minflow.machine.norm.CHUNK", 1)
     monkeypatch.setattr("minflow.machine.column_norms.CHUNK", 1)
     monkeypatch.setattr("minflow.machine.pool.CHUNK", 1)
-    x, g, weight, bias = batch((35, 40, 8, 8), 0)
-    filters = np.random.default_rng(1).standard_normal((40, 1, 3, 3)).astype("f4")
-    attrs = dict(padding=(1, 1), dilation=(1, 1), groups=40)
-    seen = []
-    for number in (1, 2, 3):
+    x, g, weight, bias = batch((35, 40, 8, 8), 0, 3.0)
+    filters, attrs = normal(np.random.default_rng(1), 40, 1, 3, 3), dict(padding=(1, 1), dilation=(1, 1), groups=40)
+
+    def everything():
         monkeypatch.setattr(eager, "KEPT", eager.Kept())
-        monkeypatch.setattr(Settings, "threads", number)
         found = [conv2d(x, filters, stride=(s, s), **attrs) for s in (1, 2)]
         found += [conv2d_weight_grad(y, x, shape=filters.shape, stride=(s, s), **attrs)
                   for s, y in zip((1, 2), tuple(found))]
-        y, mean, var = batch_norm(x, weight, bias, eps=1e-5)
-        found += [y, mean, var, *batch_norm_grad(g, x, weight, mean, var, eps=1e-5)]
-        rows, back = x.reshape(-1, 40), g.reshape(-1, 40)
-        y, mean, var = batch_norm(rows, weight, bias, eps=1e-5)
-        found += [y, mean, var, *batch_norm_grad(back, rows, weight, mean, var, eps=1e-5)]
+        for inputs, cotangents in ((x, g), (x.reshape(-1, 40), g.reshape(-1, 40))):
+            y, mean, var = batch_norm(inputs, weight, bias, eps=1e-5)
+            found += [y, mean, var, *batch_norm_grad(cotangents, inputs, weight, mean, var, eps=1e-5)]
         largest, indices = max_pool2d(x, **WINDOW)
-        found += [largest, indices, max_pool2d_grad(largest, indices, shape=x.shape, apart=True)]
-        seen.append([a.tobytes() for a in found])
-    assert seen[0] == seen[1] == seen[2]
+        return [*found, largest, indices, max_pool2d_grad(largest, indices, shape=x.shape, apart=True)]
+
+    same_bits(everything, (1, 2, 3))

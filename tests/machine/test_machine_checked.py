@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("numba", reason="the machine is compiled by numba, which is not installed")
 
 import minflow as flow
-from minflow import machine, nn
+from minflow import nn
 from minflow.compiler import traced
 from minflow.compiler.executor import run
 from minflow.compiler.fusion import blocks
@@ -17,6 +17,7 @@ from minflow.compiler.layout import Layout
 from minflow.compiler.plan import Plan
 from minflow.core.ir import Value, outputs_of
 from minflow.machine import start
+from tests.graph_models import TrainGraph
 
 BAND = 1 << 10  # bytes before and behind each value
 FILLED = 0xA5
@@ -39,13 +40,9 @@ class Guarded(Plan):
 
 
 @pytest.fixture
-def guarded(monkeypatch):
+def guarded(on, monkeypatch):
     monkeypatch.setattr(traced, "Plan", Guarded)
     monkeypatch.setattr(Layout, "dying", lambda *_: None)  # no value takes the place of another
-    before = machine.used()
-    machine.use()
-    yield
-    machine.use(before)
 
 
 def lenet():
@@ -109,27 +106,12 @@ OPTIMIZERS = {"sgd": lambda p: flow.optim.SGD(p, lr=0.05),
               "adamw": lambda p: flow.optim.AdamW(p, lr=1e-3)}
 
 
-def training(model, optimizer):
-    class Training(nn.Graph):
-        def __init__(self):
-            super().__init__()
-            self.model = model
-            self.add_optimizer(optimizer)
-
-        def build(self, x, y):
-            loss = nn.functional.cross_entropy(self.model(x), y)
-            loss.backward()
-            return loss
-
-    return Training()
-
-
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize("name", MODELS)
 def test_each_operation_is_that_of_numpy(name, optimizer, guarded):
     flow.manual_seed(1)
     model, shape = MODELS[name]()
-    graph = training(model, OPTIMIZERS[optimizer](model.parameters()))
+    graph = TrainGraph(model, nn.CrossEntropyLoss(), OPTIMIZERS[optimizer](model.parameters()))
     x, y = flow.randn(*shape), flow.randint(0, 10, shape[:1])
     graph(x, y)
     plan, = [part.plan for part in graph._last.parts]

@@ -6,71 +6,44 @@ read that another call left in scratch memory; no NaN or infinity lost.
 """
 
 import functools
-import threading
-from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 pytest.importorskip("numba")
-from minflow.core.backend.kernels import KERNELS
+import convolution_cases
+from convolution_cases import DIRECTIONS, ONE, Case, cases, check, numpys
+from kernel_checks import EPS, examples
 from minflow.core.ops import conv as ops
 from minflow.machine import convolutions, eager, kernels, program, winograd
 from minflow.machine.eager import by_steps
 from minflow.machine.start import builder_of
+from single_steps import FILL, guarded, same_bits
+from tests.together import together
 
 conv2d, conv2d_input_grad, conv2d_weight_grad = [
     functools.partial(by_steps, op, builder_of(op))
     for op in (ops.conv2d, ops.conv2d_input_grad, ops.conv2d_weight_grad)]
-EPS = float(np.finfo("f4").eps)
-ONE = (1, 1)
 
 
-class Case(NamedTuple):
-    n: int
-    c: int
-    size: tuple
-    f: int
-    kernel: tuple
-    stride: tuple = ONE
-    padding: tuple = (0, 0)
-    dilation: tuple = ONE
-    groups: int = 1
-
-    @property
-    def shapes(self):
-        """Of images, filters and results."""
-        out = ops.positions(self.size, self.kernel, self.stride, self.padding, self.dilation)
-        return (self.n, self.c, *self.size), (self.f, self.c // self.groups, *self.kernel), (self.n, self.f, *out)
-
-    @property
-    def geometry(self):
-        return self.stride, self.padding, self.dilation
-
-    @property
-    def names(self):
-        return dict(zip(("stride", "padding", "dilation"), self.geometry), groups=self.groups)
-
-    @property
-    def tiled(self):
-        """The directions that go by Winograd's algorithm."""
-        if self.groups > 1:  # none of the small ones
-            return set()
-        x, w, g = self.shapes
-        border = tuple(d * (k - 1) - p for d, k, p in zip(self.dilation, self.kernel, self.padding))
-        found = set()
-        if kernels.sizes(x, self.f, self.kernel, *self.geometry).tiles is not None:
-            found |= {"results", "filters"}
-        if self.stride == ONE and kernels.sizes(g, self.c, self.kernel, ONE, border, self.dilation).tiles is not None:
-            found.add("images")
-        return found
+def tiled(case):
+    """The directions that go by Winograd's algorithm."""
+    if case.groups > 1:  # none of the small ones
+        return set()
+    x, _, g = case.shapes
+    border = tuple(d * (k - 1) - p for d, k, p in zip(case.dilation, case.kernel, case.padding))
+    found = set()
+    if kernels.sizes(x, case.f, case.kernel, *case.geometry).tiles is not None:
+        found |= {"results", "filters"}
+    if case.stride == ONE and kernels.sizes(g, case.c, case.kernel, ONE, border, case.dilation).tiles is not None:
+        found.add("images")
+    return found
 
 
 def arrays(case, seed=0):
-    rng = np.random.default_rng(seed)
-    return tuple(rng.standard_normal(shape).astype("f4") for shape in case.shapes)
+    return convolution_cases.arrays(case, seed)[:3]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -80,7 +53,7 @@ def small_ones_fit():
         yield
 
 
-def ours(case, x, w, g, of=np.empty):
+def ours(case, x, w, g, bias=0, of=np.empty):
     """direction -> what the machine computes, but for what it leaves to NumPy."""
     found = {"results": conv2d(x, w, **case.names, out=of(g.shape, "f4")),
              "images": conv2d_input_grad(g, w, shape=x.shape, **case.names, out=of(x.shape, "f4")),
@@ -88,56 +61,24 @@ def ours(case, x, w, g, of=np.empty):
     return {direction: array for direction, array in found.items() if array is not None}
 
 
-def numpys(case, x, w, g, exact=False):
-    forward, images, filters = [
-        KERNELS[op].reference if exact else KERNELS[op].fast
-        for op in (ops.conv2d, ops.conv2d_input_grad, ops.conv2d_weight_grad)
-    ]
-    with np.errstate(all="ignore"):
-        return {"results": forward(x, w, **case.names), "images": images(g, w, shape=x.shape, **case.names),
-                "filters": filters(g, x, shape=w.shape, **case.names)}
+def plain(case):
+    """Without what follows a convolution of blocks."""
+    return case._replace(bias=False, act="", as_they_are=True)
 
 
-def check(case, seed=0):
-    """The largest error is at most 4 times NumPy's, beyond some eps of the sum of the products' absolute values: 4 of a
-    number's own products; where Winograd's algorithm computes a tile together, 32 of the most in its image and channel,
-    since what cancels there is larger than the results are where few pixels meet."""
-    single = arrays(case, seed)
-    double = [array.astype("f8") for array in single]
-    right, sums = numpys(case, *double, exact=True), numpys(case, *map(abs, double), exact=True)
-    plain = numpys(case, *single)
-    for direction, found in ours(case, *single).items():
-        assert found.dtype == np.float32 and found.shape == right[direction].shape
-        size, tiled = sums[direction], direction in case.tiled
-        floor = 32 * size.max((2, 3), keepdims=True) if tiled else 4 * size
-        usual = abs(plain[direction] - right[direction]).max()
-        error = abs(found - right[direction])
-        assert (error <= 4 * usual + EPS * floor).all(), (direction, error.max(), usual)
-
-
-@st.composite
-def cases(draw):
-    """Filters of 1 to 5 pixels a side, which reach over the images with their border."""
-    pair = lambda strategy: draw(st.tuples(strategy, strategy))  # noqa: E731
-    square = draw(st.booleans())  # Winograd's: 3x3 and 5x5, each pixel
-    kernel = (draw(st.sampled_from([3, 5])),) * 2 if square else pair(st.integers(1, 5))
-    stride, dilation = (ONE, ONE) if square else (pair(st.integers(1, 3)), pair(st.integers(1, 3)))
-    padding = tuple(draw(st.integers(0, k)) for k in kernel)
-    least = [max(1, d * (k - 1) + 1 - 2 * p) for k, d, p in zip(kernel, dilation, padding)]
-    size = tuple(draw(st.integers(n, n + 12)) for n in least)
-    return Case(draw(st.integers(1, 7)), draw(st.integers(1, 40)), size, draw(st.integers(8, 70)), kernel, stride,
-                padding, dilation)
+def bytes_of(found):
+    return {direction: array.tobytes() for direction, array in found.items()}
 
 
 @pytest.mark.parametrize("size", [4, 8])
 def test_small_groups_are_the_machines(size):
     case = Case(3, 3 * size + 8, (7, 5), 3 * size + 8, (3, 2), (2, 1), (1, 0), groups=(3 * size + 8) // size)
-    assert ours(case, *arrays(case)).keys() == {"results", "images", "filters"}
-    check(case)
+    assert ours(case, *arrays(case)).keys() == DIRECTIONS
+    check(case, ours, tiled(case))
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
-@given(cases(), st.integers(0, 99))
+@examples(40, 15)
+@given(cases().map(plain), st.integers(0, 99))
 @example(Case(1, 1, (1, 1), 8, (1, 1)), 0)  # one pixel of one image
 @example(Case(1, 16, (3, 3), 8, (3, 3)), 0)  # few filters, whose gradient is an image of few channels
 @example(Case(6, 40, (1, 1), 33, (3, 3), padding=(1, 1)), 0)  # all but one of the filter's pixels meet the border
@@ -149,12 +90,12 @@ def test_small_groups_are_the_machines(size):
 @example(Case(1, 16, (17, 33), 32, (2, 4), (1, 3), (1, 2), (2, 1)), 0)
 @example(Case(1, 3, (31, 30), 64, (5, 4), (2, 3), (5, 4), (3, 1)), 0)  # few channels
 def test_rounding_is_that_of_numpy(case, seed):
-    check(case, seed)
+    check(case, ours, tiled(case), seed)
 
 
 @pytest.mark.parametrize("case", [
-    Case(20, 32, (14, 14), 64, (5, 5), padding=(2, 2)), Case(8, 64, (28, 28), 64, (3, 3), padding=(1, 1)),
-    Case(20, 96, (8, 8), 64, (1, 1)), Case(10, 64, (16, 16), 64, (3, 3), (2, 2), (1, 1)),
+    Case(4, 32, (14, 14), 64, (5, 5), padding=(2, 2)), Case(2, 64, (14, 14), 64, (3, 3), padding=(1, 1)),
+    Case(6, 96, (8, 8), 64), Case(3, 64, (16, 16), 64, (3, 3), (2, 2), (1, 1)),
 ], ids=["5x5", "3x3", "1x1", "stride 2"])
 def test_layers_of_usual_size_lose_no_more_than_their_tolerance(case):
     """Root mean square of the errors over that of the right numbers: 5 eps, and 20 by Winograd's algorithm."""
@@ -162,7 +103,7 @@ def test_layers_of_usual_size_lose_no_more_than_their_tolerance(case):
     right = numpys(case, *[array.astype("f8") for array in single], exact=True)
     for direction, found in ours(case, *single).items():
         share = np.sqrt(((found - right[direction]) ** 2).mean() / (right[direction] ** 2).mean())
-        assert share <= (20 if direction in case.tiled else 5) * EPS, (direction, share / EPS)
+        assert share <= (20 if direction in tiled(case) else 5) * EPS, (direction, share / EPS)
 
 
 @pytest.mark.parametrize(("m", "r"), [(m, r) for r, m in winograd.RESULTS.items()])
@@ -185,19 +126,23 @@ KINDS = pytest.mark.parametrize("case", [DIRECT, FEW, TILED3, TILED5], ids=["dir
 
 
 def test_kinds_are_what_they_are_called():
-    every = {"results", "images", "filters"}
-    assert [case.tiled for case in (DIRECT, FEW, TILED3, TILED5)] == [set(), set(), every, every]
+    assert [tiled(case) for case in KINDS.args[1]] == [set(), set(), DIRECTIONS, DIRECTIONS]
 
 
 @KINDS
 def test_same_bits_at_each_call_and_nothing_left_in_scratch_is_read(case):
     given_ = arrays(case)
     first = ours(case, *given_)
-    for other in (DIRECT, FEW, TILED3, TILED5):  # leave their numbers in scratch memory, infinities among them
+    for other in KINDS.args[1]:  # leave their numbers in scratch memory, infinities among them
         ours(other, *[np.full_like(array, np.inf) for array in arrays(other)])
     eager.KEPT.memory[:] = program.OWN.memory[:] = 0xFF  # NaN
-    again = ours(case, *given_)
-    assert {d: a.tobytes() for d, a in first.items()} == {d: a.tobytes() for d, a in again.items()}
+    assert bytes_of(ours(case, *given_)) == bytes_of(first)
+
+
+@KINDS
+def test_same_bits_with_any_number_of_threads(case):
+    given_ = arrays(case)
+    same_bits(lambda: [*ours(case, *given_).values()])
 
 
 @KINDS
@@ -222,71 +167,56 @@ def test_a_room_too_large_to_be_kept_lives_as_long_as_the_call(case, monkeypatch
     usual = ours(case, *given_)
     monkeypatch.setattr(eager, "KEPT", eager.Kept())
     monkeypatch.setattr(eager, "LARGE", 0)
-    again = ours(case, *given_)
-    assert {d: a.tobytes() for d, a in usual.items()} == {d: a.tobytes() for d, a in again.items()}
+    assert bytes_of(ours(case, *given_)) == bytes_of(usual)
     assert eager.KEPT.memory.nbytes == eager.LITTLE
 
 
 def test_two_threads_at_once_compute_the_bits_of_one():
     pairs = [(case, arrays(case)) for case in (DIRECT, TILED3, FEW, TILED5)]
-    alone = [{d: a.tobytes() for d, a in ours(case, *given_).items()} for case, given_ in pairs]
-    wrong, start = [], threading.Barrier(2)
+    alone = [bytes_of(ours(case, *given_)) for case, given_ in pairs]
 
-    def run(order):
-        start.wait()
-        for i in order * 6:
-            case, given_ = pairs[i]
-            if {d: a.tobytes() for d, a in ours(case, *given_).items()} != alone[i]:
-                wrong.append(case)
+    def wrong(number):
+        return [case for i in [[0, 1, 2, 3], [3, 0, 2, 1]][number] * 6 for case, given_ in [pairs[i]]
+                if bytes_of(ours(case, *given_)) != alone[i]]
 
-    threads = [threading.Thread(target=run, args=(order,)) for order in ([0, 1, 2, 3], [3, 0, 2, 1])]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    assert together(2, wrong) == [[], []]
 
 
 # ---- where it writes -------------------------------------------------------------------------------------------------
 
-ZONE, SENTINEL = 4096, np.float32(-1.5e30)
+EVERYWHERE = [*KINDS.args[1], Case(6, 17, (13, 7), 47, (3, 3), padding=(3, 2)),
+              Case(1, 16, (17, 33), 9, (2, 4), (1, 3), (1, 2))]
 
 
-def test_nothing_outside_of_the_result_is_written():
+@pytest.mark.parametrize("case", EVERYWHERE)
+def test_nothing_outside_of_the_result_is_written(case):
     held = []
 
     def within(shape, dtype):
-        held.append(np.full(int(np.prod(shape)) + 2 * ZONE, SENTINEL, dtype))
-        return held[-1][ZONE:-ZONE].reshape(shape)
+        held.append(guarded(shape, dtype))
+        return held[-1][0]
 
-    for case in (DIRECT, FEW, TILED3, TILED5, Case(6, 17, (13, 7), 47, (3, 3), padding=(3, 2)),
-                 Case(2, 20, (9, 9), 20, (1, 1), padding=(1, 1)), Case(1, 16, (17, 33), 9, (2, 4), (1, 3), (1, 2))):
-        found = ours(case, *arrays(case), of=within)
-        assert all((array != SENTINEL).all() for array in found.values())
-    for array in held:
-        assert (array[:ZONE] == SENTINEL).all() and (array[-ZONE:] == SENTINEL).all()
+    found = ours(case, *arrays(case), of=within)
+    assert found and all((array != FILL).all() for array in found.values())
+    assert all(intact() for _, intact in held)
 
 
-def test_nothing_outside_of_scratch_memory_is_written(monkeypatch):
+@pytest.mark.parametrize("case", [*EVERYWHERE, Case(9, 40, (4, 3), 33)])
+def test_nothing_outside_of_scratch_memory_is_written(case, monkeypatch):
     """Nor outside of a room."""
     held, empty = [], np.empty
 
     def within(shape, dtype=float):
         if dtype is not np.uint8:
             return empty(shape, dtype)
-        held.append(np.full(shape + 2 * ZONE, 77, dtype))
-        return held[-1][ZONE:-ZONE]
+        held.append(guarded((shape,), dtype))
+        return held[-1][0]
 
     monkeypatch.setattr(np, "empty", within)
-    for case in (DIRECT, FEW, TILED3, TILED5, Case(6, 17, (13, 7), 47, (3, 3), padding=(3, 2)),
-                 Case(2, 20, (9, 9), 20, (1, 1), padding=(1, 1)), Case(1, 16, (17, 33), 9, (2, 4), (1, 3), (1, 2)),
-                 Case(9, 40, (4, 3), 33, (1, 1))):
-        monkeypatch.setattr(eager, "KEPT", eager.Kept())
-        monkeypatch.setattr(program, "OWN", program.Own())
-        ours(case, *arrays(case))
-    assert len(held) > 20
-    for array in held:
-        assert (array[:ZONE] == 77).all() and (array[-ZONE:] == 77).all()
+    monkeypatch.setattr(eager, "KEPT", eager.Kept())
+    monkeypatch.setattr(program, "OWN", program.Own())
+    ours(case, *arrays(case))
+    assert held and all(intact() for _, intact in held)
 
 
 @KINDS
@@ -321,10 +251,10 @@ def reach(case, direction, lost, which):
     """Where a number that is not finite may come besides the places that are `lost` in NumPy's result: Winograd's
     algorithm fills the m x m results of a tile, or all pixels of a filter of a channel; and the gradient of the images
     multiplies a weight with the border too, which NumPy leaves out."""
-    if direction == "images" and which == "weight" or direction == "filters" and direction in case.tiled:
+    if direction == "images" and which == "weight" or direction == "filters" and direction in tiled(case):
         return np.broadcast_to(lost.any((2, 3), keepdims=True), lost.shape)
     spread = lost.copy()
-    if direction in case.tiled:
+    if direction in tiled(case):
         m = winograd.RESULTS[case.kernel[0]]
         for n, c, i, j in np.argwhere(lost):
             i, j = i // m * m, j // m * m

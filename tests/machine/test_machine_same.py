@@ -8,8 +8,10 @@ pytest.importorskip("numba", reason="the machine is compiled by numba, which is 
 
 import minflow as flow
 import minflow.typing as tp
-from minflow import machine, nn
+from minflow import nn
 from minflow.job.look.explore import job_subject
+from graph_models import TrainGraph
+from single_steps import same_bits
 
 RNG = np.random.default_rng(5)
 IMAGES = RNG.standard_normal((6, 20, 1, 20, 20)).astype("f4")
@@ -17,12 +19,9 @@ LABELS = RNG.integers(0, 10, (6, 20)).astype("i4")
 
 
 @pytest.fixture(autouse=True)
-def on():
-    before = machine.used()
-    machine.use()
+def fresh_session(on):
     flow.clear_default_session()
     yield
-    machine.use(before)
     flow.clear_default_session()
 
 
@@ -74,18 +73,11 @@ def test_exact_leaves_the_passes_out():
     np.testing.assert_allclose(fast, exact, rtol=1e-2, atol=1e-3)
 
 
-class Training(nn.Graph):
-    def __init__(self):
-        super().__init__()
-        self.model = nn.Sequential(
-            nn.Conv2d(1, 32, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(32, 32, 3, padding=1, bias=False),
-            nn.BatchNorm2d(32), nn.ReLU6(), nn.Flatten(), nn.Linear(3200, 40), nn.Dropout(0.3), nn.Linear(40, 10))
-        self.add_optimizer(flow.optim.SGD(self.model.parameters(), lr=0.05, momentum=0.9))
-
-    def build(self, x, y):
-        loss = nn.functional.cross_entropy(self.model(x), y)
-        loss.backward()
-        return loss
+def training():
+    model = nn.Sequential(
+        nn.Conv2d(1, 32, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(32, 32, 3, padding=1, bias=False),
+        nn.BatchNorm2d(32), nn.ReLU6(), nn.Flatten(), nn.Linear(3200, 40), nn.Dropout(0.3), nn.Linear(40, 10))
+    return TrainGraph(model, nn.CrossEntropyLoss(), flow.optim.SGD(model.parameters(), lr=0.05, momentum=0.9))
 
 
 def batches():
@@ -94,11 +86,11 @@ def batches():
 
 def test_stopped_and_gone_on():
     flow.manual_seed(1)
-    graph = Training()
+    graph = training()
     start = graph.state_dict()
     seed = flow.get_rng_state()
     whole = [graph(x, y).numpy() for x, y in batches()]
-    first, second = Training(), Training()
+    first, second = training(), training()
     first.load_state_dict(start)
     flow.set_rng_state(seed)
     losses = [first(x, y).numpy() for x, y in batches()[:3]]
@@ -110,18 +102,13 @@ def test_stopped_and_gone_on():
 
 
 def test_any_number_of_threads():
-    found = []
-    before = flow.get_num_threads()
-    for threads in (1, 2, 4):
-        flow.set_num_threads(threads)
+    def trained():
         flow.manual_seed(1)
-        graph = Training()
+        graph = training()
         losses = [graph(x, y).numpy() for x, y in batches()[:3]]
-        found.append([*losses, *[t.numpy() for t in graph.model.state_dict().values()]])
-    flow.set_num_threads(before)
-    for other in found[1:]:
-        for a, b in zip(found[0], other):
-            np.testing.assert_array_equal(a, b)
+        return [*losses, *[t.numpy() for t in graph.model.state_dict().values()]]
+
+    same_bits(trained, (1, 2, 4))
 
 
 def test_to_explore_a_job_shows_its_operations_and_changes_nothing():

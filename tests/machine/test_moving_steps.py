@@ -6,11 +6,11 @@ import pytest
 pytest.importorskip("numba", reason="the machine is compiled by numba, which is not installed")
 
 import minflow as flow
-from minflow import machine, nn
 from minflow.accepted.threads import Settings
 from minflow.core.base.errors import OutOfRangeError
 from minflow.core.op import OPS
-from minflow.machine import moving
+from minflow.machine import eager, moving
+from graph_models import Gives
 from single_steps import run_now, steps_of
 
 RNG = np.random.default_rng(0)
@@ -201,58 +201,36 @@ def test_small_triangles(shape):
     assert done(moving.tril, [numbers(0, 3)], np.empty((0, 3), "f4"), diagonal=0) is None
 
 
-class Picking(nn.Graph):
-    def build(self, x, index):
-        return flow.gather(x * 2, 1, index).cumsum(1)
-
-
-class Along(nn.Graph):
-    def build(self, x, index):
-        return x[:, index[0]] + 1
-
-
 @pytest.mark.parametrize("large", [False, True])
-def test_a_graph_names_what_is_outside(large):
+def test_a_graph_names_what_is_outside(large, on):
     """Its call is one of its own: what went before is done, and NumPy's kernel says what is wrong and where."""
     rows = 30_000 if large else 3
     x, good = flow.randn(rows, 40), flow.randint(0, 40, (rows, 12))
     bad = good.clone()
     bad[rows - 1, 11] = bad[0, 11] = 40
-    before = machine.used()
-    machine.use()
-    try:
-        graph, along = Picking(), Along()
-        for _ in range(2):
-            assert np.array_equal(graph(x, good).numpy(), np.cumsum(
-                np.take_along_axis(x.numpy() * 2, good.numpy(), 1), 1))
-            with pytest.raises(OutOfRangeError, match=r"index 40 \(at position \(0, 11\) of the index\)") as caught:
-                graph(x, bad)
-            assert "test_moving_steps.py" in caught.value.where
-            assert np.array_equal(along(x, good).numpy(), x.numpy()[:, good.numpy()[0]] + 1)
-            with pytest.raises(OutOfRangeError, match=r"index 40 \(at position 11 of the index\)"):
-                along(x, bad)
-    finally:
-        machine.use(before)
+    graph = Gives(lambda x, index: flow.gather(x * 2, 1, index).cumsum(1))
+    along = Gives(lambda x, index: x[:, index[0]] + 1)
+    for _ in range(2):
+        assert np.array_equal(graph(x, good).numpy(), np.cumsum(np.take_along_axis(x.numpy() * 2, good.numpy(), 1), 1))
+        with pytest.raises(OutOfRangeError, match=r"index 40 \(at position \(0, 11\) of the index\)") as caught:
+            graph(x, bad)
+        assert "test_moving_steps.py" in caught.value.where
+        assert np.array_equal(along(x, good).numpy(), x.numpy()[:, good.numpy()[0]] + 1)
+        with pytest.raises(OutOfRangeError, match=r"index 40 \(at position 11 of the index\)"):
+            along(x, bad)
     assert sum([step.name == "picked" for call in graph._last.parts[0].plan.calls for step in steps_in(call)]) == (
         0 if large else 1)
 
 
-def test_eager_keeps_the_call_of_a_transposed_view(monkeypatch):
+def test_eager_keeps_the_call_of_a_transposed_view(on, monkeypatch):
     """Of arrays that lie anyhow, too: each call is of the numbers that are there by then."""
-    before, made = machine.used(), []
-    machine.use()
-    try:
-        from minflow.machine import eager
-
-        usual = eager.new_call
-        monkeypatch.setattr(eager, "new_call", lambda *given: made.append(given) or usual(*given))
-        for _ in range(4):
-            x = numbers(3, 70, 50)
-            for view in (x.transpose(0, 2, 1), x.transpose(2, 1, 0)[::-1]):
-                assert OPS["clone"].kernel(view).tobytes() == view.copy().tobytes()
-        assert len(made) <= 2
-    finally:
-        machine.use(before)
+    made, usual = [], eager.new_call
+    monkeypatch.setattr(eager, "new_call", lambda *given: made.append(given) or usual(*given))
+    for _ in range(4):
+        x = numbers(3, 70, 50)
+        for view in (x.transpose(0, 2, 1), x.transpose(2, 1, 0)[::-1]):
+            assert OPS["clone"].kernel(view).tobytes() == view.copy().tobytes()
+    assert len(made) <= 2
 
 
 def steps_in(call):

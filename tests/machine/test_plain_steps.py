@@ -11,7 +11,8 @@ import minflow as flow
 from minflow import machine, nn
 from minflow.accepted.threads import Settings
 from minflow.core.op import OPS
-from minflow.machine import cross_entropy, dropout, elementwise, pool
+from minflow.machine import cross_entropy, dropout, eager, elementwise, pool
+from graph_models import TrainGraph
 from single_steps import run_now, steps_of
 
 SHAPES = [(), (1,), (3,), (16,), (5, 7), (100, 10), (1024,), (1025,), (3, 2000), (40, 1000), (0, 3), (7, 1, 9),
@@ -83,22 +84,15 @@ def test_a_number_for_each_channel(shape):
         assert by_steps("mul", [x[:, :1].copy(), part.reshape((1,) * part.ndim)], np.empty_like(x[:, :1])) is None
 
 
-def test_eager_adds_numbers_of_channels_by_steps(monkeypatch):
-    before, called = machine.used(), []
-    machine.use()
-    try:
-        from minflow.machine import eager
-
-        usual = eager.Call.__call__
-        monkeypatch.setattr(eager.Call, "__call__", lambda self, arrays: called.append(1) or usual(self, arrays))
-        x, y = flow.rand(64, 16, 2, 2), flow.rand(1, 16, 1, 1)
-        assert np.array_equal((x * y).numpy(), x.numpy() * y.numpy()) and len(called) == 1
-        for other in (x, 2.0, flow.rand(2), flow.rand(64, 16, 1, 1)):
-            x * other
-        x[:2] * y, x.reshape(4, 16, 8, 8) * y
-        assert len(called) == 1
-    finally:
-        machine.use(before)
+def test_eager_adds_numbers_of_channels_by_steps(on, monkeypatch):
+    called, usual = [], eager.Call.__call__
+    monkeypatch.setattr(eager.Call, "__call__", lambda self, arrays: called.append(1) or usual(self, arrays))
+    x, y = flow.rand(64, 16, 2, 2), flow.rand(1, 16, 1, 1)
+    assert np.array_equal((x * y).numpy(), x.numpy() * y.numpy()) and len(called) == 1
+    for other in (x, 2.0, flow.rand(2), flow.rand(64, 16, 1, 1)):
+        x * other
+    x[:2] * y, x.reshape(4, 16, 8, 8) * y
+    assert len(called) == 1
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -118,20 +112,15 @@ def test_erf(size):
         np.testing.assert_allclose(by_steps("erf", [x], np.empty_like(x)), numpys("erf", [x]), rtol=3e-7)
 
 
-def test_large_arrays_go_by_steps_in_eager_too():
-    before = machine.used()
-    machine.use()
-    try:
-        for size in (100, 5000):
-            x, y = numbers((size,)), numbers((size,), 1)
-            x[:2] = -np.inf, np.nan
-            found = flow.erf(flow.from_numpy(x)).numpy()
-            assert np.array_equal(found, by_steps("erf", [x], np.empty_like(x)), equal_nan=True) == (size > 4096)
-            with np.errstate(invalid="ignore"):
-                wanted = machine.start.PLAIN[OPS["relu6_grad"]](x, y)
-                assert np.array_equal(OPS["relu6_grad"].kernel(x, y), wanted, equal_nan=True)
-    finally:
-        machine.use(before)
+def test_large_arrays_go_by_steps_in_eager_too(on):
+    for size in (100, 5000):
+        x, y = numbers((size,)), numbers((size,), 1)
+        x[:2] = -np.inf, np.nan
+        found = flow.erf(flow.from_numpy(x)).numpy()
+        assert np.array_equal(found, by_steps("erf", [x], np.empty_like(x)), equal_nan=True) == (size > 4096)
+        with np.errstate(invalid="ignore"):
+            wanted = machine.start.PLAIN[OPS["relu6_grad"]](x, y)
+            assert np.array_equal(OPS["relu6_grad"].kernel(x, y), wanted, equal_nan=True)
 
 
 @pytest.mark.parametrize("shape", [shape for shape in SHAPES if np.prod(shape) > 1])
@@ -206,40 +195,19 @@ def test_in_place():
     assert np.array_equal(by_steps("mul", [x, x], x), wanted, equal_nan=True)
 
 
-def test_a_training_step_is_few_calls():
+def test_a_training_step_is_few_calls(kernels_of_numpy):
     """Beside programs, the labels are looked at, and there may be products."""
-    flow.manual_seed(0)
-    x, y = flow.randn(64, 784), flow.randint(0, 10, (64,))
-    losses = []
+    x, y, losses = flow.randn(64, 784), flow.randint(0, 10, (64,)), []
     for used in (False, True):
-        before = machine.used()
         machine.use(used)
-        try:
-            flow.manual_seed(1)
-            model = nn.Sequential(nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 10))
-            graph = training(model, flow.optim.SGD(model.parameters(), lr=0.1))
-            losses.append([graph(x, y).item() for _ in range(4)])
-        finally:
-            machine.use(before)
+        flow.manual_seed(1)
+        model = nn.Sequential(nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 10))
+        graph = TrainGraph(model, nn.CrossEntropyLoss(), flow.optim.SGD(model.parameters(), lr=0.1))
+        losses.append([graph(x, y).item() for _ in range(4)])
     plan = graph._last.parts[0].plan
     names = [node.op.name for node, unit in zip(plan.units[1], plan.units[0]) if not hasattr(unit, "steps")]
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)
     assert set(names) <= {"checked_labels", "matmul"}
-
-
-def training(model, optimizer):
-    class Training(nn.Graph):
-        def __init__(self):
-            super().__init__()
-            self.model, self.loss_fn = model, nn.CrossEntropyLoss()
-            self.add_optimizer(optimizer)
-
-        def build(self, x, y):
-            loss = self.loss_fn(self.model(x), y)
-            loss.backward()
-            return loss
-
-    return Training()
 
 
 @pytest.mark.parametrize("shape", [(2, 3, 1, 1), (1, 5, 7, 9), (4, 16, 8, 8), (9, 32, 56, 56), (1, 1, 64, 64)])

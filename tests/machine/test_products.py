@@ -6,33 +6,30 @@ through; the same bits with any number of threads, whatever scratch memory holds
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 pytest.importorskip("numba")
-from single_steps import run_now, steps_of
+from kernel_checks import EPS, examples
 from minflow import machine
 from minflow.core.ops.linalg import matmul
-from minflow.machine import gemm, program, threads
+from minflow.machine import gemm, program
+from single_steps import guarded, run_now, same_bits, steps_of
 
-EPS = float(np.finfo("f4").eps)
-ZONE, SENTINEL = 4096, np.float32(-1.5e30)
 SIZES = st.one_of(st.integers(1, 40), st.sampled_from([48, 63, 64, 65, 100, 128, 200]))
 
 
-def guarded(shape):
+def unwritten(shape):
     """A result of NaN, and a function that tells whether what stands around it is untouched."""
-    count = int(np.prod(shape))
-    memory = np.full(count + 2 * ZONE, SENTINEL)
-    out = memory[ZONE : ZONE + count].reshape(shape)
+    out, untouched = guarded(shape)
     out[...] = np.nan
-    return out, lambda: (memory[:ZONE] == SENTINEL).all() and (memory[ZONE + count :] == SENTINEL).all()
+    return out, untouched
 
 
 def product(a, b, **more):
     """a @ b by steps; None where they do not fit."""
     shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
-    out, untouched = guarded(shape)
+    out, untouched = unwritten(shape)
     made = by_machine(a, b, out, **more)
     assert untouched()
     return out if made else None
@@ -57,7 +54,7 @@ def numbers(*shape, seed=0):
     return np.random.default_rng((seed, *shape)).standard_normal(shape).astype("f4")
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150, 40)
 @example(1, 1, 1, (), (), False, False)
 @example(14, 16, 32, (), (), True, True)
 @example(15, 17, 33, (), (), False, True)
@@ -119,7 +116,7 @@ def test_bias_and_activation(n, k, p, act):
 def test_update_of_weights(n, k, p, in_place, shown):
     a, b, weight, rate = numbers(k, n).T, numbers(k, p), numbers(n, p, seed=2), np.array(0.25)
     truth = weight - 0.25 * (a.astype("f8") @ b)
-    (updated, untouched), (grad, grad_untouched) = guarded((n, p)), guarded((n, p))
+    (updated, untouched), (grad, grad_untouched) = unwritten((n, p)), unwritten((n, p))
     if in_place:
         updated[...] = weight
         weight = updated
@@ -141,20 +138,17 @@ def test_what_is_not_finite_comes_through(value):
 
 @pytest.mark.parametrize(("left", "right"), [((100, 784), (784, 512)), ((2100, 300), (300, 40)),
                                              ((32, 64, 32), (32, 32, 64)), ((600, 900), (900, 500))])
-def test_same_bits_with_any_number_of_threads(left, right, monkeypatch):
+def test_same_bits_with_any_number_of_threads(left, right):
     a, b = numbers(*left), numbers(*right)
-    results = []
-    for count in (1, 2, 3, 4):
-        monkeypatch.setattr(threads, "number", lambda count=count: count)
+
+    def with_other_memory():
         program.OWN.grow(1 << 22), program.OWN.memory.fill(255)  # NaN; what others hold is of earlier products
-        results.append(product(a, b))
-    assert all(np.array_equal(results[0], other) for other in results[1:])
+        return [product(a, b)]
+
+    same_bits(with_other_memory, (1, 2, 3, 4))
 
 
-def test_products_of_eager_stay_with_blas():
-    before, plain = machine.used(), matmul.kernel
+def test_products_of_eager_stay_with_blas(kernels_of_numpy):
+    plain = matmul.kernel
     machine.use()
-    try:
-        assert matmul.kernel is plain and matmul.steps is None  # measured: preparing takes what is gained
-    finally:
-        machine.use(before)
+    assert matmul.kernel is plain and matmul.steps is None  # measured: preparing takes what is gained

@@ -25,6 +25,8 @@ from minflow.machine.llvm import number_at, put
 from minflow.machine.start import InPlans
 from minflow.machine.steps import instruction, real_at, word_at
 from single_steps import steps_of
+from tests import sampling
+from tests.together import together
 
 PART = 8  # numbers of a chunk
 
@@ -169,23 +171,6 @@ def test_helpers_take_chunks():
     pytest.fail("the helper has never worked")
 
 
-def at_once(*calls):
-    """Each in a thread of its own; the errors."""
-    errors = []
-
-    def guarded(call):
-        try:
-            call()
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=guarded, args=(call,)) for call in calls]
-    [thread.start() for thread in threads]
-    [thread.join(120) for thread in threads]
-    assert not any(thread.is_alive() for thread in threads), "deadlock"
-    assert not errors, errors
-
-
 def repeated(seed, runs, stop=None):
     """A random program time and again, from the same numbers: the same bits each time."""
     arrays, steps, _ = random_program(seed)
@@ -203,7 +188,7 @@ def repeated(seed, runs, stop=None):
 
 def test_two_callers_at_once():
     Settings.threads = 3
-    at_once(lambda: repeated(1, 300), lambda: repeated(2, 300), lambda: repeated(3, 300))
+    together(3, lambda number: repeated(number, 300))
 
 
 def memory():
@@ -212,7 +197,7 @@ def memory():
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="this system does not say what memory is used")
-def test_ten_thousand_runs_under_load():
+def test_many_runs_under_load():
     """Two callers, a third thread that holds Python's lock now and then, a process that takes a core now and then."""
     Settings.threads = 2
     stop, rng = threading.Event(), np.random.default_rng(0)
@@ -232,9 +217,9 @@ def test_ten_thousand_runs_under_load():
     busy = threading.Thread(target=load)
     busy.start()
     try:
-        at_once(lambda: repeated(1, 500), lambda: repeated(2, 500))
+        together(2, lambda number: repeated(number, 500))
         before = memory()
-        at_once(lambda: repeated(1, 5000), lambda: repeated(2, 5000))
+        together(2, lambda number: repeated(number, 5000 if sampling.complete else 700))
         assert memory() - before < 4 << 20
     finally:
         stop.set()
@@ -300,7 +285,7 @@ def test_a_process_ends_while_helpers_spin():
         program.TEAM.grow(2, 64)
         program.TEAM.words[program.WANTED // 8] = 3
         """
-    for _ in range(3):
+    for _ in range(3 if sampling.complete else 1):
         subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True, timeout=120)
 
 

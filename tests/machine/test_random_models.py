@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from tests import sampling
+
 pytest.importorskip("numba", reason="the machine is compiled by numba, which is not installed")
 
 
@@ -16,11 +18,11 @@ def run(seed, models, module="models"):
 
 
 def test_some_models():
-    run(0, 20)
+    run(0, 20 if sampling.complete else 10)
 
 
 def test_some_uses():
-    run(3000, 6, "uses")
+    run(3000, 6 if sampling.complete else 3, "uses")
 
 
 @pytest.mark.slow

@@ -1,6 +1,8 @@
-"""Each chunk is noted once, with the thread that did it and when; the numbers are those without a recorder."""
+"""How many threads there are; each chunk is noted once, with the thread that did it and when, and the numbers are those
+without a recorder. Who takes which chunk: `test_program.py`."""
 
 import contextlib
+import os
 import threading
 import time
 
@@ -8,10 +10,11 @@ import numpy as np
 import pytest
 
 import minflow as flow
-from minflow import machine, nn
+from minflow import nn
 from minflow.accepted.threads import Settings
 from minflow.machine import threads
 from minflow.machine.threads import RECORDERS
+from graph_models import Predict
 
 
 @pytest.fixture(autouse=True)
@@ -19,17 +22,19 @@ def two_threads(monkeypatch):
     monkeypatch.setattr(Settings, "threads", 2)
 
 
-@pytest.fixture
-def on_the_machine():
-    pytest.importorskip("numba", reason="the machine is compiled by numba, which is not installed")
-    before = machine.used()
-    machine.use()
-    yield
-    machine.use(before)
+def test_the_number_of_threads(monkeypatch):
+    for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Settings, "threads", None)
+    assert 1 <= threads.number() <= os.cpu_count()
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    assert threads.number() == 3
+    monkeypatch.setattr(Settings, "threads", 5)
+    assert threads.number() == 5
 
 
 @contextlib.contextmanager
-def on(recorder):
+def recording(recorder):
     RECORDERS.append(recorder)
     try:
         yield recorder
@@ -58,7 +63,7 @@ def test_chunks_of_steps():
     x, y, z = np.arange(300, dtype="f4"), np.empty(300, "f4"), np.empty(300, "f4")
     steps = [doubled(300, x, y, scratch=16), doubled(100, y, z, scratch=16), doubled(0, x, y), doubled(1, x, z)]
     begun = time.perf_counter()
-    with on(StepRecorder()) as recorder:
+    with recording(StepRecorder()) as recorder:
         run_now(steps)
     assert (y == 2 * x).all() and (z[1:100] == 4 * x[1:100]).all() and z[0] == 0
     assert [chunk for _, chunk, _, _ in recorder.notes] == ([] if ALONE else [*range(300), *range(100), 0])
@@ -67,19 +72,10 @@ def test_chunks_of_steps():
     assert threads.RECORDERS == []
 
 
-def test_the_chunks_of_a_graph(on_the_machine):
+def test_the_chunks_of_a_graph(on):
     """A profiled call of a graph: the chunks of its compiled kernels, and the same numbers."""
     model = nn.Sequential(nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2))
-
-    class Predict(nn.Graph):
-        def __init__(self):
-            super().__init__()
-            self.model = model
-
-        def build(self, x):
-            return self.model(x)
-
-    graph, x = Predict(), flow.rand(20, 16, 16, 16)
+    graph, x = Predict(model), flow.rand(20, 16, 16, 16)
     first = graph(x)
     graph.profile()
     assert flow.equal(graph(x), first)

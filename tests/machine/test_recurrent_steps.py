@@ -7,10 +7,10 @@ pytest.importorskip("numba", reason="the machine is compiled by numba, which is 
 
 import minflow as flow
 from minflow import machine, nn
-from minflow.accepted.threads import Settings
 from minflow.core.ops import gru, lstm, rnn
 from minflow.machine import recurrent
-from single_steps import run_now, steps_of
+from graph_models import Step
+from single_steps import computed, same_bits, steps_of
 
 LAYERS = {"tanh": (rnn.rnn, rnn.rnn_grad, 1, dict(relu=False)), "relu": (rnn.rnn, rnn.rnn_grad, 1, dict(relu=True)),
           "lstm": (lstm.lstm, lstm.lstm_grad, 4, {}), "gru": (gru.gru, gru.gru_grad, 3, {})}
@@ -34,13 +34,8 @@ def backward_arguments(kind, args, results):
     return [known[name] for name in grad.inputs]
 
 
-def by_machine(op, args, wanted, **attrs):
-    """The results, nothing written beside them."""
-    margins = [np.full(w.size + 32, 77, "f4") for w in wanted]
-    outs = [m[16:-16].reshape(w.shape) for m, w in zip(margins, wanted)]
-    run_now(steps_of(getattr(recurrent, op.name), args, outs, **attrs))
-    assert all((m[:16] == 77).all() and (m[-16:] == 77).all() for m in margins)
-    return outs
+def by_machine(op, args, like, **attrs):
+    return computed(getattr(recurrent, op.name), args, like, **attrs)
 
 
 def both(kind, args, **attrs):
@@ -65,12 +60,9 @@ def test_near_float64(kind, size, reverse):
 
 
 @pytest.mark.parametrize("kind", LAYERS)
-def test_same_bits_at_any_number_of_threads(monkeypatch, kind):
-    args, found = arguments(kind, (4, 40, 24, 72)), []
-    for threads in (1, 2, 5):
-        monkeypatch.setattr(Settings, "threads", threads)
-        found.append([a.tobytes() for a in both(kind, args)[0]])
-    assert found[0] == found[1] == found[2]
+def test_same_bits_at_any_number_of_threads(kind):
+    args = arguments(kind, (4, 40, 24, 72))
+    same_bits(lambda: both(kind, args)[0], (1, 2, 5))
 
 
 @pytest.mark.parametrize("kind", LAYERS)
@@ -114,35 +106,18 @@ def test_what_does_not_fit():
 
 
 @pytest.mark.parametrize("name", ["RNN", "LSTM", "GRU"])
-def test_in_graphs_of_layers_in_both_directions(name):
+def test_in_graphs_of_layers_in_both_directions(name, kernels_of_numpy):
+    x = flow.from_numpy(np.random.default_rng(0).standard_normal((5, 9, 6)).astype("f4"))
+
     def trained(on):
         flow.manual_seed(0)
         layer, head = getattr(nn, name)(6, 20, num_layers=2, bidirectional=True, batch_first=True), nn.Linear(40, 3)
         model = nn.ModuleList([layer, head])
-        optimizer = flow.optim.SGD(model.parameters(), lr=0.1)
-
-        class Training(nn.Graph):
-            def __init__(self):
-                super().__init__()
-                self.layer, self.head = layer, head
-                self.add_optimizer(optimizer)
-
-            def build(self, x):
-                loss = self.head(self.layer(x)[0]).square().mean()
-                loss.backward()
-                return loss
-
-        x = flow.from_numpy(np.random.default_rng(0).standard_normal((5, 9, 6)).astype("f4"))
         machine.use(on)
-        try:
-            graph = Training()
-            losses = [graph(x).item() for _ in range(4)]
-        finally:
-            machine.use(False)
-        return losses, [p.numpy() for p in model.parameters()]
+        graph = Step(model, flow.optim.SGD(model.parameters(), lr=0.1), lambda x: head(layer(x)[0]).square().mean())
+        return [graph(x).item() for _ in range(4)], [p.numpy() for p in model.parameters()]
 
-    plain, by_numpy = trained(False)
-    losses, parameters = trained(True)
+    (plain, by_numpy), (losses, parameters) = trained(False), trained(True)
     np.testing.assert_allclose(losses, plain, rtol=1e-5)
     for a, b in zip(parameters, by_numpy):
         np.testing.assert_allclose(a, b, atol=2e-6)

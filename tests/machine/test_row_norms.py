@@ -4,40 +4,23 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 pytest.importorskip("numba")
-from minflow.accepted.threads import Settings
+from kernel_checks import EPS, FEW, exactly
 from minflow.compiler.fusion import norms
+from minflow.core.spec import Spec, float32
 from minflow.machine import row_norms
-from single_steps import run_now, steps_of
-
-EPS = float(np.finfo("f4").eps)
-FEW = settings(max_examples=40, deadline=None, derandomize=True)
-WALL = 32  # numbers around a result
+from single_steps import computed, same_bits
 
 
 def call(op, arrays, shapes, **attrs):
-    """The results; nothing else is written. None where it does not fit."""
-    memories = [np.full(math.prod(shape) + 2 * WALL, -77, "f4") for shape in shapes]
-    outs = [m[WALL:m.size - WALL].reshape(shape) for m, shape in zip(memories, shapes)]
-    steps = steps_of(getattr(row_norms, op.name), arrays, outs, **attrs)
-    if steps is None:
-        return None
-    run_now(steps)
-    assert all((m[:WALL] == -77).all() and (m[m.size - WALL:] == -77).all() for m in memories)
-    return outs
-
-
-def exactly(op, arrays, **attrs):
-    with np.errstate(all="ignore"):
-        found = op.kernel(*[a.astype("f8") if isinstance(a, np.ndarray) else a for a in arrays], **attrs)
-    return found if isinstance(found, tuple) else (found,)
+    return computed(getattr(row_norms, op.name), arrays, [Spec(shape, float32) for shape in shapes], **attrs)
 
 
 def check(op, arrays, shapes, terms, scale=1e-30, **attrs):
-    for ours, right in zip(call(op, arrays, shapes, **attrs), exactly(op, arrays, **attrs), strict=True):
+    for ours, right in zip(call(op, arrays, shapes, **attrs), exactly(op, arrays, attrs), strict=True):
         size = max(np.abs(right).max(), scale)
         assert np.abs(ours - right.reshape(ours.shape)).max() <= (8 + math.sqrt(terms)) * EPS * size
 
@@ -69,7 +52,7 @@ def test_group_norm(images, groups, channels, height, width, seed):
     attrs, rows, terms = dict(groups=groups, eps=1e-5), (images * groups,), 4 * channels * height * width
     check(norms.group_norm, [x, w, b], [shape, rows, rows], terms, 4, **attrs)
     check(norms.group_norm, [x, w, 0], [shape, rows, rows], terms, 4, **attrs)
-    _, mean, var = exactly(norms.group_norm, [x, w, b], **attrs)
+    _, mean, var = exactly(norms.group_norm, [x, w, b], attrs)
     scale = np.abs(g).max() * max(np.abs(w).max(), 1) * 8
     check(norms.group_norm_grad, [g, x, w, mean.astype("f4"), var.astype("f4")], [shape, w.shape, w.shape],
           terms + images, scale, **attrs)
@@ -79,7 +62,7 @@ def test_group_norm(images, groups, channels, height, width, seed):
 def test_one_number_a_row_and_rows_far_from_zero(columns):
     x, w = normal(0, 5, columns) + np.float32(1000), normal(1, columns)
     y, = call(norms.layer_norm, [x, w, w], [x.shape], columns=columns, eps=1e-5)
-    right, = exactly(norms.layer_norm, [x, w, w], columns=columns, eps=1e-5)
+    right, = exactly(norms.layer_norm, [x, w, w], dict(columns=columns, eps=1e-5))
     assert np.abs(y - right).max() <= 4000 * EPS * max(np.abs(w).max(), 1)  # the mean is rounded, which all share
 
 
@@ -112,14 +95,13 @@ def test_the_same_bits_with_any_number_of_threads(monkeypatch):
     monkeypatch.setattr(row_norms, "CHUNK", 1 << 10)
     x, g, w = normal(0, 700, 70), normal(1, 700, 70), normal(2, 70)
     images, back = x.reshape(10, 70, 10, 7), g.reshape(10, 70, 10, 7)
-    seen = []
-    for number in (1, 2, 3, 8):
-        monkeypatch.setattr(Settings, "threads", number)
-        rows = dict(columns=70, eps=1e-5)
+    rows, groups = dict(columns=70, eps=1e-5), dict(groups=7, eps=1e-5)
+
+    def everything():
         found = [*call(norms.layer_norm, [x, w, w], [x.shape], **rows),
                  *call(norms.layer_norm_grad, [g, x, w], [x.shape, w.shape, w.shape], **rows)]
-        groups = dict(groups=7, eps=1e-5)
         y, mean, var = call(norms.group_norm, [images, w, w], [images.shape, (70,), (70,)], **groups)
-        found += [y, *call(norms.group_norm_grad, [back, images, w, mean, var], [images.shape, (70,), (70,)], **groups)]
-        seen.append([a.tobytes() for a in found])
-    assert seen[0] == seen[1] == seen[2] == seen[3]
+        return [*found, y, *call(norms.group_norm_grad, [back, images, w, mean, var], [images.shape, (70,), (70,)],
+                                 **groups)]
+
+    same_bits(everything)

@@ -20,14 +20,8 @@ from minflow.core.base.errors import MissingDependencyError
 from minflow.core.base.locks import alone
 from minflow.core.ops import conv
 from minflow.machine import kept, start
-
-
-@pytest.fixture
-def on():
-    before = machine.used()
-    machine.use()
-    yield
-    machine.use(before)
+from graph_models import Predict, TrainGraph, eager_step
+from tests import sampling
 
 
 def net():
@@ -41,18 +35,9 @@ def batch():
     return flow.tensor(rng.standard_normal((8, 1, 28, 28)).astype("f4")), flow.tensor(rng.integers(0, 10, 8))
 
 
-class Prediction(nn.Graph):
-    def __init__(self):
-        super().__init__()
-        self.model = net()
-
-    def build(self, x):
-        return self.model(x)
-
-
 def test_a_graph_keeps_what_it_was_built_with(on):
     """Its kernels and its passes, also after the machine is switched off."""
-    graph, x = Prediction(), batch()[0]
+    graph, x = Predict(net()), batch()[0]
     before = graph(x).numpy()
     machine.use(False)
     np.testing.assert_allclose(graph(x).numpy(), before, rtol=1e-3, atol=1e-6)
@@ -61,32 +46,14 @@ def test_a_graph_keeps_what_it_was_built_with(on):
 
 def trained(as_graph, steps=3, exact=False):
     """Losses and parameters after some steps of SGD with momentum, and names of compiled kernels in a graph's plan."""
-    model, (x, y) = net(), batch()
-    loss_fn, optimizer = nn.CrossEntropyLoss(), flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-
-    class Training(nn.Graph):
-        def __init__(self):
-            super().__init__()
-            self.model, self.loss_fn = model, loss_fn
-            self.add_optimizer(optimizer)
-            self.config.exact(exact)
-
-        def build(self, x, y):
-            loss = self.loss_fn(self.model(x), y)
-            loss.backward()
-            return loss
-
-    def step(x, y):
-        loss = loss_fn(model(x), y)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        return loss
-
-    run = Training() if as_graph else step
-    losses = [run(x, y).item() for _ in range(steps)]
-    kernels = {step.name for part in run._last.parts for call in part.plan.calls for step in getattr(call, "steps", ())
-               } if as_graph else None
+    model, loss_fn, (x, y), kernels = net(), nn.CrossEntropyLoss(), batch(), None
+    optimizer = flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    graph = TrainGraph(model, loss_fn, optimizer)
+    graph.config.exact(exact)
+    losses = [(graph(x, y) if as_graph else eager_step(model, loss_fn, optimizer, x, y)).item() for _ in range(steps)]
+    if as_graph:
+        calls = [call for part in graph._last.parts for call in part.plan.calls]
+        kernels = {step.name for call in calls for step in getattr(call, "steps", ())}
     return losses, [p.numpy().copy() for p in model.parameters()], kernels
 
 
@@ -114,18 +81,6 @@ def test_off_again_is_as_if_it_had_never_been():
     machine.use(False)
     machine.use(False)
     assert not machine.used() and conv.conv2d.kernel is before
-
-
-def test_gradients_are_those_of_float64(on):
-    x, w = np.random.default_rng(1).standard_normal((2, 20, 12, 12)), np.ones((24, 20, 3, 3))
-    w += np.random.default_rng(2).standard_normal(w.shape)
-    found = []
-    for dtype in (flow.float32, flow.float64):
-        image, weight = [flow.tensor(a, dtype=dtype, requires_grad=True) for a in (x, w)]
-        (nn.functional.conv2d(image, weight, padding=1) ** 2).sum().backward()
-        found.append([image.grad.numpy(), weight.grad.numpy()])
-    for mine, wanted in zip(*found):
-        assert np.abs(mine - wanted).max() <= 5e-6 * np.abs(wanted).max()
 
 
 def test_what_does_not_fit_is_numpys(on):
@@ -196,7 +151,7 @@ def test_a_damaged_archive_is_as_if_it_were_not_there(archive):
     assert kept.load_part(0) and kept.ADDRESSES == {"one": 6, "two": 12} and linked == [b"code of both"]
     whole = file.read_bytes()
     for place in range(len(whole)):
-        for change in (1, 0x10, 0x80):
+        for change in (1, 0x10, 0x80) if sampling.complete else ((1, 0x10, 0x80)[place % 3],):
             file.write_bytes(whole[:place] + bytes([whole[place] ^ change]) + whole[place + 1 :])
             kept.LOADED.clear()
             if kept.load_part(0):
@@ -303,18 +258,8 @@ def test_a_graph_is_explored_operation_by_operation(on):
     """By plans beside the fused one, which a call goes on with; the gradient of the last call is the fused plan's."""
     from minflow.nn.graph.explore.subject import graph_subject
 
-    class Training(nn.Graph):
-        def __init__(self):
-            super().__init__()
-            self.model, self.loss = net(), nn.CrossEntropyLoss()
-            self.add_optimizer(flow.optim.SGD(self.model.parameters(), lr=0.01))
-
-        def build(self, x, y):
-            loss = self.loss(self.model(x), y)
-            loss.backward()
-            return loss
-
-    graph, (x, y) = Training(), batch()
+    model, (x, y) = net(), batch()
+    graph = TrainGraph(model, nn.CrossEntropyLoss(), flow.optim.SGD(model.parameters(), lr=0.01))
     graph(x, y)
     fused, weights = graph._last, next(graph.model.parameters()).numpy().copy()
     shown = graph_subject(graph)

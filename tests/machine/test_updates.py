@@ -6,11 +6,11 @@ import pytest
 pytest.importorskip("numba", reason="the machine is compiled by numba, which is not installed")
 
 import minflow as flow
-from minflow import machine, nn
-from minflow.accepted.threads import Settings
+from minflow import nn
 from minflow.core.ops import update as ops
 from minflow.machine import updates
-from single_steps import run_now, steps_of
+from graph_models import Step
+from single_steps import computed, run_now, same_bits, steps_of
 
 SGD = [dict(weight_decay=d, maximize=m) for d in (0.0, 0.1) for m in (False, True)]
 MOMENTUM = [dict(momentum=0.9, nesterov=n, **one) for n in (False, True) for one in SGD]
@@ -38,28 +38,29 @@ def test_bits_are_numpys(op, arrays, steps, attrs, shape):
     args = inputs(arrays, steps, shape)
     wanted = op.kernel(*args, **attrs)
     wanted = wanted if op.many else [wanted]
-    margins = [np.full(w.size + 32, 77, "f4") for w in wanted]
-    outs = [m[16:-16].reshape(w.shape) for m, w in zip(margins, wanted)]
-    run_now(steps_of(builder(op), args, outs, **attrs))
+    outs = computed(builder(op), args, wanted, **attrs)
     assert [o.tobytes() for o in outs] == [np.asarray(w).tobytes() for w in wanted]
-    assert all((m[:16] == 77).all() and (m[-16:] == 77).all() for m in margins)
 
 
 @pytest.mark.parametrize("op, arrays, steps, attrs", [CASES[1], CASES[5], CASES[-1]])
-def test_written_over_what_is_replaced_at_any_number_of_threads(monkeypatch, op, arrays, steps, attrs):
-    found = []
-    for threads in (1, 2, 4):
-        monkeypatch.setattr(Settings, "threads", threads)
+def test_written_over_what_is_replaced_at_any_number_of_threads(op, arrays, steps, attrs):
+    def thrice(update):
         args = inputs(arrays, steps, (300, 301))
-        outs = [args[op.inputs.index(name)] for name in op.outputs]
+        places = [op.inputs.index(name) for name in op.outputs]
         for _ in range(3):
-            run_now(steps_of(builder(op), args, outs, **attrs))
-        found.append([o.tobytes() for o in outs])
-    args = inputs(arrays, steps, (300, 301))
-    for _ in range(3):
-        for name, result in zip(op.outputs, op.kernel(*args, **attrs) if op.many else [op.kernel(*args, **attrs)]):
-            args[op.inputs.index(name)] = np.asarray(result)
-    assert found == [[args[op.inputs.index(name)].tobytes() for name in op.outputs]] * 3
+            update(args, places)
+        return [args[place] for place in places]
+
+    def by_numpy(args, places):
+        found = op.kernel(*args, **attrs)
+        for place, result in zip(places, found if op.many else [found]):
+            args[place] = np.asarray(result)
+
+    def by_steps(args, places):
+        run_now(steps_of(builder(op), args, [args[place] for place in places], **attrs))
+
+    found = same_bits(lambda: thrice(by_steps), (1, 2, 4))
+    assert [a.tobytes() for a in found] == [a.tobytes() for a in thrice(by_numpy)]
 
 
 def test_what_does_not_fit():
@@ -80,41 +81,23 @@ OPTIMIZERS = {
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_a_graph_trains_with_the_bits_of_eager(name):
+def test_a_graph_trains_with_the_bits_of_eager(name, on):
     """Also where the rate changes between two steps."""
-    before = machine.used()
-    machine.use()
-    try:
-        found = []
-        for as_graph in (False, True):
-            flow.manual_seed(0)
-            model = nn.Linear(30, 20)
-            optimizer = OPTIMIZERS[name](model.parameters())
-            schedule = flow.optim.lr_scheduler.StepLR(optimizer, step_size=1, gamma=0.5)
-
-            class Training(nn.Graph):
-                def __init__(self, model=model, optimizer=optimizer, schedule=schedule):
-                    super().__init__()
-                    self.model = model
-                    self.add_optimizer(optimizer, lr_sch=schedule)
-
-                def build(self, x):
-                    loss = self.model(x).square().mean()
-                    loss.backward()
-                    return loss
-
-            graph, x = Training(), flow.tensor(np.random.default_rng(0).standard_normal((8, 30)).astype("f4"))
-            graph.config.exact(True)
-            for _ in range(4):
-                if as_graph:
-                    graph(x)
-                    continue
-                optimizer.zero_grad()
-                model(x).square().mean().backward()
-                optimizer.step()
-                schedule.step()
-            found.append([p.numpy().tobytes() for p in model.parameters()])
-        assert found[0] == found[1]
-        assert graph.compiled_for((x,), {}).parts[0].plan.units  # what a plan runs
-    finally:
-        machine.use(before)
+    found, x = [], flow.tensor(np.random.default_rng(0).standard_normal((8, 30)).astype("f4"))
+    for as_graph in (False, True):
+        flow.manual_seed(0)
+        model = nn.Linear(30, 20)
+        optimizer = OPTIMIZERS[name](model.parameters())
+        schedule = flow.optim.lr_scheduler.StepLR(optimizer, step_size=1, gamma=0.5)
+        graph = Step(model, optimizer, lr_sch=schedule, exact=True)
+        for _ in range(4):
+            if as_graph:
+                graph(x)
+                continue
+            optimizer.zero_grad()
+            model(x).square().mean().backward()
+            optimizer.step()
+            schedule.step()
+        found.append([p.numpy().tobytes() for p in model.parameters()])
+    assert found[0] == found[1]
+    assert graph.compiled_for((x,), {}).parts[0].plan.units  # what a plan runs

@@ -59,7 +59,7 @@ def near(name: str, known: Iterable[str]) -> list[str]:
     Letters' case and underscores count for nothing, a number at the end is never a slip.
     """
     asked = plain(name)
-    result: list = []
+    letters, result = set(asked), []
     if len(name) > LONGEST:  # nobody types that, and the distance of long texts takes long
         return result
     for other in known:
@@ -70,8 +70,10 @@ def near(name: str, known: Iterable[str]) -> list[str]:
             result.append((0, other))
         elif asked.rstrip("0123456789") == it.rstrip("0123456789") and asked[-1:].isdigit():
             continue
-        elif abs(len(asked) - len(it)) <= 2 and (slips := distance(asked, it)) <= (
-            1 if min(len(asked), len(it)) < 6 else 2
+        elif (
+            abs(len(asked) - len(it)) <= (most := 1 if min(len(asked), len(it)) < 6 else 2)
+            and len(letters.symmetric_difference(it)) <= 2 * most  # a slip changes two letters at most; much quicker
+            and (slips := distance(asked, it)) <= most
         ):
             result.append((slips, other))
         elif len(asked) >= 4 and it.startswith(asked):

@@ -3,6 +3,8 @@
 import gc
 import os
 import signal
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -10,11 +12,17 @@ import pytest
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ["MINFLOW_LIVE"] = "0"
 
+# Tests start many Python processes. Where byte code is not kept (PYTHONDONTWRITEBYTECODE, as in many containers), each of
+# them would compile NumPy and minflow anew: keep it apart from the sources.
+if sys.dont_write_bytecode:
+    sys.dont_write_bytecode = False
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.pycache_prefix = os.environ.setdefault("PYTHONPYCACHEPREFIX", str(Path(__file__).parent / "build" / "bytecode"))
+
 # A shell starts what runs in the background (`pytest &`, many CI runners) with Ctrl-C ignored, and programs that the
 # tests start inherit that: then no interrupt would ever arrive where a test sends one.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
-
 
 
 def pytest_configure(config):

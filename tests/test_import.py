@@ -8,7 +8,6 @@ import ast
 import importlib
 import inspect
 import json
-import os
 import subprocess
 import sys
 
@@ -36,12 +35,7 @@ print(json.dumps([between - start, end - between, new]))
 
 
 def fresh():
-    # Byte code is kept, as it is for every user: some test machines switch that off, and then compile all of it each
-    # time.
-    env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60, check=True, env=env
-    )
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60, check=True)
     assert done.stderr == ""
     lines = done.stdout.splitlines()
     assert len(lines) == 1, f"import printed: {lines[:-1]}"

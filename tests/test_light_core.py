@@ -1,7 +1,7 @@
 """The core alone: NumPy and three small packages train, save and show. What needs more names the extra that brings it.
 
-A new process finds the other packages nowhere, so that the tests need no environment of their own. One that is marked
-slow installs such an environment.
+A new process does not find the other packages, so that the tests need no environment of their own. One test that is
+marked slow installs such an environment.
 """
 
 import importlib.util
@@ -9,7 +9,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -174,35 +173,58 @@ for need in (lambda: flow.load("model.safetensors"), lambda: flow.ones(2, dtype=
     assert len(hints) == 2 and all("minflow-learn" in hint or "uv sync" in hint for hint in hints)
 
 
+def test_public_names_that_need_more_are_known_and_say_so(tmp_path):
+    needs, raw = json.loads(run(WALK, tmp_path).splitlines()[-1])
+    assert raw == []
+    assert needs == {"scipy": BY_SCIPY}
+
+
+CALLS = {  # call -> the package and the extra that its error names; ("", "") if it works
+    "flow.nn.functional.gelu(flow.ones(2))": ("scipy", "scipy"),
+    "flow.nn.init.trunc_normal_(flow.empty(3))": ("scipy", "scipy"),
+    "flow.onnx.export(flow.nn.Linear(2, 2), flow.ones(1, 2), 'net.onnx')": ("onnx", "onnx"),
+    "flow.vision.transforms.ToPILImage()(flow.ones(1, 4, 4))": ("PIL", "notebook"),
+    "flow.vision.datasets.FakeData()[0]": ("PIL", "notebook"),
+    "minflow_widgets.figures.confusion_matrix([0], [0])": ("matplotlib", "notebook"),
+    "minflow_widgets.LossCurve()": ("", ""),
+    "flow.machine.use()": ("numba", "fast"),
+    "flow.utils.tensor.to_torch(flow.ones(2))": ("torch", ""),
+}
+COMMANDS = {  # words of the command line -> what it says
+    "--version": "minflow 0.", "doctor": "not installed: jupyterlab", "lab": "notebook", "run 00": "notebook",
+    "slides 00": "notebook", "warmup": "fast", "onnx x y": "Try: ",
+}
+
+
 @pytest.fixture(scope="module")
-def walked():
-    with tempfile.TemporaryDirectory() as folder:
-        return json.loads(run(WALK, folder).splitlines()[-1])
+def said(tmp_path_factory):
+    """What each of CALLS and COMMANDS prints, errors included, in one process with the core alone."""
+    program = f"""
+import contextlib, io, json, os
+import minflow as flow, minflow_widgets, minflow.machine, minflow_widgets.figures
+from minflow.cli import main
+
+os.environ["MINFLOW_COURSE"] = os.curdir + "/course"
+said = {{}}
+for line in {[*CALLS, *(f"main({words.split()!r})" for words in COMMANDS)]!r}:
+    with contextlib.redirect_stdout(io.StringIO()) as text, contextlib.redirect_stderr(text):
+        try:
+            exec(compile(line, "program.py", "exec"))
+        except SystemExit:
+            pass
+        except flow.MissingDependencyError as error:
+            print(error)
+        except Exception as error:
+            print("Traceback", repr(error))
+    said[line] = text.getvalue()
+print(json.dumps(said))
+"""
+    return json.loads(run(program, tmp_path_factory.mktemp("said")).splitlines()[-1])
 
 
-def test_no_public_name_ends_in_a_raw_import_error(walked):
-    assert walked[1] == []
-
-
-def test_what_needs_scipy_is_known(walked):
-    assert walked[0].pop("scipy") == BY_SCIPY
-    assert walked[0] == {}
-
-
-@pytest.mark.parametrize("call, package, extra", [
-    ("flow.nn.functional.gelu(flow.ones(2))", "scipy", "scipy"),
-    ("flow.nn.init.trunc_normal_(flow.empty(3))", "scipy", "scipy"),
-    ("flow.onnx.export(flow.nn.Linear(2, 2), flow.ones(1, 2), 'net.onnx')", "onnx", "onnx"),
-    ("flow.vision.transforms.ToPILImage()(flow.ones(1, 4, 4))", "PIL", "notebook"),
-    ("flow.vision.datasets.FakeData()[0]", "PIL", "notebook"),
-    ("minflow_widgets.figures.confusion_matrix([0], [0])", "matplotlib", "notebook"),
-    ("minflow_widgets.LossCurve()", "", ""),
-    ("flow.machine.use()", "numba", "fast"),
-    ("flow.utils.tensor.to_torch(flow.ones(2))", "torch", ""),
-])
-def test_a_missing_package_is_named_with_its_extra(call, package, extra, tmp_path):
-    lines = run(f"import minflow as flow, minflow_widgets, minflow.machine, minflow_widgets.figures\ntry:\n    {call}\n"
-                "except flow.MissingDependencyError as error:\n    print(error)\n", tmp_path).splitlines()
+@pytest.mark.parametrize("call", CALLS)
+def test_a_missing_package_is_named_with_its_extra(call, said):
+    (package, extra), lines = CALLS[call], said[call].splitlines()
     if not package:
         assert lines == []
         return
@@ -210,15 +232,10 @@ def test_a_missing_package_is_named_with_its_extra(call, package, extra, tmp_pat
     assert lines[-1].startswith("  Try: ") and "program.py" in lines[-2]
 
 
-@pytest.mark.parametrize("words, said", [
-    (["--version"], "minflow 0."), (["doctor"], "not installed: jupyterlab"), (["lab"], "notebook"),
-    (["run", "00"], "notebook"), (["slides", "00"], "notebook"), (["warmup"], "fast"), (["onnx", "x", "y"], "Try: "),
-])
-def test_the_commands_say_what_they_need(words, said, tmp_path):
-    output = run("import contextlib, os, sys\nfrom minflow.cli import main\nos.environ['MINFLOW_COURSE'] = os.curdir + "
-                 "'/course'\nwith contextlib.redirect_stderr(sys.stdout), contextlib.suppress(SystemExit):\n"
-                 f"    main({words!r})\n", tmp_path)
-    assert said in output and "Traceback" not in output
+@pytest.mark.parametrize("words", COMMANDS)
+def test_the_commands_say_what_they_need(words, said):
+    output = said[f"main({words.split()!r})"]
+    assert COMMANDS[words] in output and "Traceback" not in output
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ import pytest
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ["MINFLOW_LIVE"] = "0"
 
-# Tests start many Python processes. Where byte code is not kept (PYTHONDONTWRITEBYTECODE, as in many containers), each of
+# Tests start many Python processes. Where byte code is not kept (PYTHONDONTWRITEBYTECODE, in many containers), each of
 # them would compile NumPy and minflow anew: keep it apart from the sources.
 if sys.dont_write_bytecode:
     sys.dont_write_bytecode = False

@@ -1,4 +1,4 @@
-"""`.ci/run`: its stages are those that it and CONTRIBUTING name, and it finds each Python once."""
+"""`.ci/run`: its stages are those that it and CONTRIBUTING name, it prints their times, and finds each Python once."""
 
 import os
 import re
@@ -18,6 +18,11 @@ def function(name):
     return re.search(rf"^{name}\(\) \{{\n.*?^\}}$", RUN.read_text(), re.MULTILINE | re.DOTALL)[0]
 
 
+def bash(program, **settings):
+    return subprocess.run(["bash", "-c", f"set -euo pipefail\n{program}"], env=os.environ | settings, timeout=120,
+                          capture_output=True, text=True)
+
+
 def test_its_stages_are_named_everywhere():
     text = RUN.read_text()
     stages = re.search(r"`\.ci/run ([\w|]+)`", text)[1].split("|")
@@ -29,6 +34,22 @@ def test_its_stages_are_named_everywhere():
     done = subprocess.run(["bash", str(RUN), "lint", "nowhere"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 2 and done.stdout == ""
     assert "no stage nowhere" in done.stderr and f"[{' '.join(stages)}]" in done.stderr
+
+
+@pytest.mark.parametrize("docs, platforms, code, last", [
+    ("SECONDS=155", "sleep 0", 0, ["lint         0 min 00 s", "docs         2 min 35 s", "platforms    0 min 00 s",
+                                   "== all passed: lint docs platforms (minute 2)"]),
+    ("false", "sleep 60", 1, ["lint         0 min 00 s", "docs failed"]),
+    ("true", "false", 1, ["lint         0 min 00 s", "docs         0 min 00 s", "platforms failed"]),
+])
+def test_the_time_of_each_stage_is_printed(docs, platforms, code, last, tmp_path):
+    """Also if one fails; platforms runs beside the others, and ends with them."""
+    text = RUN.read_text()
+    say = re.search(r"^say\(\) .*$", text, re.MULTILINE)[0]
+    done = bash(f"cd {tmp_path}\n{say}\nlint() {{ SECONDS=0; }}\ndocs() {{ {docs}; }}\nplatforms() {{ {platforms}; }}\n"
+                f"stages=(lint docs platforms)\n{text[text.index('chosen() {'):]}")
+    assert done.returncode == code, done.stderr
+    assert [line for line in done.stdout.splitlines() if line][-len(last):] == last
 
 
 def test_each_python_is_found_once(tmp_path):
@@ -43,9 +64,7 @@ def test_each_python_is_found_once(tmp_path):
         file.parent.mkdir(parents=True)
         file.write_text(f"#!/bin/sh\n{text}\n")
         file.chmod(0o755)
-    program = f"set -euo pipefail\nuv=false\n{function('interpreters')}\ninterpreters || true"
-    done = subprocess.run(["bash", "-c", program], env=os.environ | {"PYENV_ROOT": str(tmp_path)}, capture_output=True,
-                          text=True, timeout=120)
+    done = bash(f"uv=false\n{function('interpreters')}\ninterpreters || true", PYENV_ROOT=str(tmp_path))
     found = [line.partition(" ") for line in done.stdout.splitlines()]
     version = ".".join(map(str, sys.version_info[:3]))
     assert (version, " ", os.path.realpath(sys.executable)) in found and done.stderr == ""

@@ -14,6 +14,9 @@ from collections import Counter, defaultdict
 from contextlib import suppress
 from pathlib import Path
 
+import hypothesis
+from hypothesis import strategies
+
 from . import differences, modes, statements
 from .calls import call_of, called_names
 from .judge import KINDS, Finding, judge, reproduction
@@ -22,7 +25,7 @@ BAD = [kind for kind in KINDS if kind != "refused"]
 
 
 def run(calls: int, seed: int, only: str = "", progress: bool = False) -> tuple[list[Finding], Counter]:
-    """What was found, without the deliberate differences; and how often each of those was met, by its row."""
+    """The findings that are not deliberate differences, and how often each of those was met, by its row."""
     import torch
 
     torch.set_num_threads(1)
@@ -39,10 +42,31 @@ def run(calls: int, seed: int, only: str = "", progress: bool = False) -> tuple[
             continue
         row = next((row for row in rows if row.fits(finding)), None)
         if row is None:
-            found.append(finding)
+            found.append(finding if finding.kind == "refused" else smallest(finding, rows, torch))
         else:
             met[row] += 1
     return found, met
+
+
+def smallest(finding: Finding, rows: list, torch, examples: int = 300) -> Finding:
+    """The smallest call of this name with a fault of this kind that hypothesis finds, or the finding itself."""
+    least = finding
+
+    @hypothesis.seed(len(finding.lines))
+    @hypothesis.settings(max_examples=examples, database=None, deadline=None, report_multiple_bugs=False,
+                         phases=(hypothesis.Phase.generate, hypothesis.Phase.shrink),
+                         suppress_health_check=list(hypothesis.HealthCheck))
+    @hypothesis.given(strategies.randoms(use_true_random=False))
+    def has_the_fault(choices):
+        nonlocal least
+        other = judge(finding.name, call_of(finding.name, choices), torch)
+        if other is not None and other.kind == finding.kind and not any(row.fits(other) for row in rows):
+            least = min(least, other, key=lambda f: sum(map(len, f.lines)))
+            raise AssertionError(finding.kind)
+
+    with suppress(AssertionError):
+        has_the_fault()
+    return least
 
 
 def run_programs(programs: int, seed: int) -> tuple[list[Finding], list[str]]:

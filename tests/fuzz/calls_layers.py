@@ -7,10 +7,6 @@ from .draw import Draw
 REDUCTION = lambda d: d.of("'mean' 'sum' 'none' 'mean'") if d.chance(0.97) else "'x'"
 
 
-def some(d: Draw, **choices) -> dict:
-    """Some of these options."""
-    return {k: v(d) if callable(v) else d.of(v) for k, v in choices.items() if d.chance(0.4)}
-
 
 def signs(d: Draw, shape: tuple, dtype: str) -> str:
     """A tensor of 1 and -1, rarely of another number."""
@@ -30,7 +26,7 @@ def pairs(target="same", **choices):
         else:
             fixed = {} if target == "same" else {"grad": False}
             y = d.same(profile="unit" if target == "unit" else None, **fixed) if d.chance(0.95) else d.partner(0.0)
-        return [str(x), str(y)], some(d, reduction=REDUCTION, **choices)
+        return [str(x), str(y)], d.some(reduction=REDUCTION, **choices)
 
     return make
 
@@ -38,7 +34,7 @@ def pairs(target="same", **choices):
 def ranking(d: Draw):
     x = d.floats()
     others = [str(d.same() if d.chance(0.9) else d.tensor(d.fitting(x.shape), x.dtype)), signs(d, x.shape, x.dtype)]
-    return [str(x), *others], some(d, margin="0.0 0.5 2 -1.0", reduction=REDUCTION)
+    return [str(x), *others], d.some(margin="0.0 0.5 2 -1.0", reduction=REDUCTION)
 
 
 ROWS = [(2, 3), (3, 4), (1, 2), (3,), (0, 3)]
@@ -50,7 +46,7 @@ def triplets(*names: str):
         x = d.floats(shape)
         y, z = (d.tensor(shape if d.chance(0.96) else (2, 3), x.dtype) for _ in range(2))
         kinds = dict(margin="1.0 0.5 0.0", p="2.0 1.0 3.0 inf", eps="1e-6 0.0 0.1", swap="True False")
-        return [str(x), str(y), str(z)], some(d, reduction=REDUCTION, **{name: kinds[name] for name in names})
+        return [str(x), str(y), str(z)], d.some(reduction=REDUCTION, **{name: kinds[name] for name in names})
 
     return make
 
@@ -59,7 +55,7 @@ def cosines(d: Draw):
     shape = d.choice(ROWS)
     x = d.floats(shape)
     y = d.tensor(shape if d.chance(0.96) else (2, 3), x.dtype)
-    return [str(x), str(y), signs(d, shape[:-1], x.dtype)], some(d, margin="0.0 0.5 -0.5", reduction=REDUCTION)
+    return [str(x), str(y), signs(d, shape[:-1], x.dtype)], d.some(margin="0.0 0.5 -0.5", reduction=REDUCTION)
 
 
 def gaussian(d: Draw):
@@ -67,14 +63,14 @@ def gaussian(d: Draw):
     shape = d.one(x.shape, x.shape, x.shape[:-1], (*x.shape[:-1], 1)) if x.shape else ()
     v = d.tensor(shape, x.dtype, "unit")
     y = d.same(grad=False)
-    return [str(x), str(y), str(v)], some(d, full="True False", eps="1e-6 0.1", reduction=REDUCTION)
+    return [str(x), str(y), str(v)], d.some(full="True False", eps="1e-6 0.1", reduction=REDUCTION)
 
 
 def classes(d: Draw):
     n, c = d.one(1, 2, 3), d.one(1, 2, 4)
     shape = d.one((n, c), (n, c), (c,))
     x = d.floats(shape)
-    kw = some(d, p="1 2 1 2 3", margin="1.0 0.5 0.0", reduction=REDUCTION)
+    kw = d.some(p="1 2 1 2 3", margin="1.0 0.5 0.0", reduction=REDUCTION)
     if d.chance(0.3):
         kw["weight"] = str(d.tensor((c,), x.dtype, "unit", grad=False))
     return [str(x), str(d.labels(shape[:-1], c))], kw
@@ -87,7 +83,7 @@ def several_classes(d: Draw):
     y = d.labels(shape, c)
     name = f"y{len(d.lines)}"
     d.lines.append(f"{name} = {y} - {d.one(0, 1)}")
-    return [str(x), name], some(d, reduction=REDUCTION)
+    return [str(x), name], d.some(reduction=REDUCTION)
 
 
 def weighted_labels(d: Draw):
@@ -109,7 +105,7 @@ def texts(d: Draw):
              f"L.tensor({lengths})"]
     name = f"y{len(d.lines)}"
     d.lines.append(f"{name} = {x}.log_softmax(2)")
-    return [name, *given], some(d, reduction=REDUCTION, zero_infinity="True False")
+    return [name, *given], d.some(reduction=REDUCTION, zero_infinity="True False")
 
 
 # ---- distances -----------------------------------------------------------------------------------------------------
@@ -121,7 +117,7 @@ def two(*shapes, **choices):
     def make(d: Draw):
         a, b = d.choice(shapes)
         x = d.floats(a)
-        return [str(x), str(d.tensor(b if d.chance(0.95) else (2, 5), x.dtype))], some(d, **choices)
+        return [str(x), str(d.tensor(b if d.chance(0.95) else (2, 5), x.dtype))], d.some(**choices)
 
     return make
 
@@ -152,7 +148,7 @@ CALLS = {
     "F.pairwise_distance": two(*DISTANCES, p=ORDER, eps="1e-6 0.0 0.1", keepdim="True False"),
     "cdist": two(*SETS, p=ORDER),
     # of other shapes and layouts PyTorch may read what is not its own
-    "F.pdist": lambda d: ([str(d.floats(d.one((3, 2), (4, 3), (2, 1)), layout="plain"))], some(d, p=ORDER)),
+    "F.pdist": lambda d: ([str(d.floats(d.one((3, 2), (4, 3), (2, 1)), layout="plain"))], d.some(p=ORDER)),
 }
 NUMBERS = "0.5 0.0 1.0 2 -1.0"
 FLOATING = lambda d: d.first(dtype=d.dtype_of("float32", "float32", "float64", "float16", "int64"))
@@ -160,15 +156,15 @@ FLOATING = lambda d: d.first(dtype=d.dtype_of("float32", "float32", "float64", "
 
 def one(**choices):
     """An activation of one tensor."""
-    return lambda d: ([str(FLOATING(d))], some(d, **choices))
+    return lambda d: ([str(FLOATING(d))], d.some(**choices))
 
 
 def layer(**choices):
-    return lambda d: ([], some(d, **choices), FLOATING(d))
+    return lambda d: ([], d.some(**choices), FLOATING(d))
 
 
 def limits(d: Draw):
-    return [str(FLOATING(d))], some(d, min_val="-1.0 0.0 -2", max_val="1.0 6.0 0.0", inplace="False")
+    return [str(FLOATING(d))], d.some(min_val="-1.0 0.0 -2", max_val="1.0 6.0 0.0", inplace="False")
 
 
 def thresholds(d: Draw):
@@ -192,14 +188,14 @@ def channel_dropouts(*shapes, layer: bool = False):
     def make(d: Draw):
         x = d.tensor(d.choice(shapes) if d.chance(0.9) else None, d.dtype_of("float32", "float64"))
         p = d.of("0.0 1.0 0.5 1.5")
-        return ([p], {}, x) if layer else ([str(x), p], some(d, training="True False"))
+        return ([p], {}, x) if layer else ([str(x), p], d.some(training="True False"))
 
     return make
 
 
 def bags(d: Draw):
     n, size = d.one(3, 4), d.one(1, 2, 5)
-    kw = some(d, mode="'sum' 'mean' 'max'", padding_idx="0 1 -1", max_norm="1.0 2.0")
+    kw = d.some(mode="'sum' 'mean' 'max'", padding_idx="0 1 -1", max_norm="1.0 2.0")
     row = lambda: [d.randrange(n) for _ in range(size)]  # never outside: there PyTorch reads what is not its own
     if d.chance(0.5):
         index, offsets = f"L.tensor({row()})", f"L.tensor({sorted([0, d.randrange(size + 1)])})"
@@ -223,15 +219,15 @@ CHANNELS = {1: ((2, 3), (2, 3, 2)), 2: ((2, 3, 2, 2), (1, 2, 3, 1)), 3: ((1, 2, 
 CALLS |= {
     "F.elu": one(alpha=NUMBERS), "F.celu": one(alpha=NUMBERS), "celu": one(alpha=NUMBERS),
     "F.hardtanh": limits, "F.threshold": thresholds, "threshold": thresholds, "F.prelu": prelus, "prelu": prelus,
-    "F.glu": lambda d: ([str(d.floats(d.one((2, 4), (4,), (2, 2), (3,), (2, 0), (3, 2, 2))))], some(d, dim="-1 0 1 5")),
+    "F.glu": lambda d: ([str(d.floats(d.one((2, 4), (4,), (2, 2), (3,), (2, 0), (3, 2, 2))))], d.some(dim="-1 0 1 5")),
     "F.softplus": one(beta="1.0 2.0 0.5", threshold="20.0 1.0"),
     "softplus": one(beta="1.0 2.0 0.5", threshold="20.0 1.0"),
     "F.softshrink": one(lambd="0.5 0.0 1.0 2.0 -1.0"), "F.hardshrink": one(lambd="0.5 0.0 1.0 2.0"),
     "hardshrink": one(lambd="0.5 0.0 1.0 2.0"), "gelu": one(approximate="'none' 'tanh'"),
     "F.softmin": lambda d: ([str(FLOATING(d)), d.axis()], {}),
-    "F.gumbel_softmax": lambda d: ([str(d.floats())], some(d, tau="1.0 0.5", hard="True False", dim="-1 0")),
-    "F.rrelu": lambda d: ([str(d.floats())], some(d, lower="0.1 0.25", upper="0.5 1.0")),
-    "rrelu": lambda d: ([str(d.floats())], some(d, lower="0.1 0.25", upper="0.5 1.0")),
+    "F.gumbel_softmax": lambda d: ([str(d.floats())], d.some(tau="1.0 0.5", hard="True False", dim="-1 0")),
+    "F.rrelu": lambda d: ([str(d.floats())], d.some(lower="0.1 0.25", upper="0.5 1.0")),
+    "rrelu": lambda d: ([str(d.floats())], d.some(lower="0.1 0.25", upper="0.5 1.0")),
     **{f"F.{n}_": one() for n in "relu leaky_relu elu selu celu hardtanh".split()},
     "F.rrelu_": one(), "F.threshold_": thresholds,
     "F.embedding_bag": bags,
@@ -248,9 +244,9 @@ CALLS |= {
 LAYERS: dict = {
     **{n: layer() for n in "SELU Mish Softsign Tanhshrink Hardsigmoid Hardswish LogSigmoid".split()},
     "ELU": layer(alpha=NUMBERS, inplace="False"), "CELU": layer(alpha=NUMBERS),
-    "PReLU": lambda d: (["2"] if d.chance(0.5) else [], some(d, init="0.25 -1.0"),
+    "PReLU": lambda d: (["2"] if d.chance(0.5) else [], d.some(init="0.25 -1.0"),
                         d.floats(d.one((2, 2), (3, 2, 2), (2,), (2, 3)))),
-    "GLU": lambda d: ([], some(d, dim="-1 0"), d.floats(d.one((2, 4), (4,), (2, 2), (3,)))),
+    "GLU": lambda d: ([], d.some(dim="-1 0"), d.floats(d.one((2, 4), (4,), (2, 2), (3,)))),
     "Softplus": layer(beta="1.0 2.0 0.5", threshold="20.0 1.0"),
     "Softshrink": layer(lambd="0.5 0.0 1.0 -1.0"), "Hardshrink": layer(lambd="0.5 0.0 1.0"),
     "Hardtanh": layer(min_val="-1.0 0.0 -2", max_val="1.0 6.0 0.0"),
@@ -261,9 +257,9 @@ LAYERS: dict = {
     **{f"Dropout{n}d": channel_dropouts(*CHANNELS[n], layer=True) for n in CHANNELS},
     "AlphaDropout": channel_dropouts((2, 3), (3,), layer=True),
     "FeatureAlphaDropout": channel_dropouts((2, 3, 2), (2, 3), layer=True),
-    "Bilinear": lambda d: (["3", "2", "2"], some(d, bias="True False"),
+    "Bilinear": lambda d: (["3", "2", "2"], d.some(bias="True False"),
                            f"{d.floats((2, 3))}, {d.tensor((2, 2), d.x.dtype)}"),
-    "EmbeddingBag": lambda d: (["4", "2"], some(d, mode="'sum' 'mean' 'max'", padding_idx="0 -1 4"),
+    "EmbeddingBag": lambda d: (["4", "2"], d.some(mode="'sum' 'mean' 'max'", padding_idx="0 -1 4"),
                                d.of("L.tensor([[0,3],[1,1]]) L.tensor([[2,1,0]])")),
     "CosineSimilarity": met([], two(*COSINES)),
     "PairwiseDistance": met([], two(*DISTANCES)),

@@ -1,34 +1,20 @@
 """What random calls are made of: tensors at kinks and edges, numbers, axes, shapes, and arguments of a wrong kind.
 
 All of it is text in which `L` is the library, so that one call runs in minflow and in PyTorch, and prints as a program.
-Read next: `calls.py`, where the public names say which of these they take.
+The choices come from a generator: a seeded one, or hypothesis's, which makes a failing call smaller. Read next:
+`calls.py`, where the public names say which of these they take.
 """
 
 from __future__ import annotations
 
 import random
+from math import prod
 from typing import NamedTuple
 
 FLOATS, INTEGERS = ("float32", "float64", "float16"), ("int64", "int32", "uint8", "int8")
 DTYPES = [*["float32"] * 11, *["float64"] * 3, "float16", "float16", "int64", "int64", "int32", "uint8", "int8", "bool"]
-SHAPES = [
-    (),
-    (0,),
-    (1,),
-    (3,),
-    (4,),
-    (5,),
-    (2, 3),
-    (3, 3),
-    (1, 3),
-    (3, 1),
-    (0, 3),
-    (3, 0),
-    (2, 1, 3),
-    (2, 3, 4),
-    (1, 2, 2),
-    (2, 0, 3),
-]
+SHAPES = [(), (0,), (1,), (3,), (4,), (5,), (2, 3), (3, 3), (1, 3), (3, 1), (0, 3), (3, 0), (2, 1, 3), (2, 3, 4),
+          (1, 2, 2), (2, 0, 3)]
 VALUES = {
     "kinks": [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, -3.0, 6.0],
     "ties": [1.0, 2.0, 1.0, -1.0],
@@ -41,37 +27,10 @@ VALUES = {
 }
 LIMITS = {"uint8": (0, 255), "int8": (-128, 127), "int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
 STRANGERS = [  # arguments of a wrong kind, in the place of any argument
-    "None",
-    "'x'",
-    "2.5",
-    "-1",
-    "0",
-    "1",
-    "7",
-    "-4",
-    "True",
-    "()",
-    "[]",
-    "[0]",
-    "(0, 0)",
-    "(1, -1)",
-    "{}",
-    "nan",
-    "inf",
-    "-0.5",
-    "2**63",
-    "object()",
-    "1j",
-    "b'x'",
-    "np.ones(2)",
-    "np.float32(2)",
-    "np.int64(1)",
-    "[1.5, 2.0]",
-    "L.float32",
-    "L.int64",
-    "'mean'",
-    "slice(None)",
+    *"None 'x' 2.5 -1 0 1 7 -4 True () [] [0] (0,0) (1,-1) {} nan inf -0.5 2**63 object() 1j b'x' np.ones(2)".split(),
+    *"np.float32(2) np.int64(1) [1.5,2.0] L.float32 L.int64 'mean' slice(None)".split(),
 ]
+NUMBERS = "0 1 2 -1 3 0.5 -0.5 2.0 -2.0 0.0 -0.0 1e-3 inf -inf nan True 100 300"
 
 
 class Made(NamedTuple):
@@ -97,26 +56,21 @@ def nested(values: list, shape: tuple) -> str:
     return "[" + ", ".join(nested(values[i * step : (i + 1) * step], shape[1:]) for i in range(shape[0])) + "]"
 
 
-def size(shape: tuple) -> int:
-    out = 1
-    for n in shape:
-        out *= n
-    return out
-
-
-class Draw(random.Random):
+class Draw:
     """Random arguments of one call. `lines` makes its tensors; `x` is the first of them.
 
-    fixed: what is not left to chance, where the call leaves it open: dtype and shape (of x), profile, layout, grad.
+    seed: of the choices, or the generator that makes them.  fixed: values that are not left to chance: dtype and shape
+    (of x), profile, layout, grad.
     """
 
     def __init__(self, seed, **fixed):
-        super().__init__(seed)
+        source = seed if isinstance(seed, random.Random) else random.Random(seed)
+        for name in "random choice choices randrange randint sample shuffle".split():
+            setattr(self, name, getattr(source, name))
         self.fixed = fixed
         self.lines: list[str] = []
         self.made: list[Made] = []
         self.x: Made | None = None
-        self.target = ""  # how an in-place method looks into its clone of x
 
     def chance(self, p: float) -> bool:
         return self.random() < p
@@ -127,6 +81,10 @@ class Draw(random.Random):
     def of(self, words: str) -> str:
         """One of several texts without spaces."""
         return self.choice(words.split())
+
+    def some(self, **choices) -> dict:
+        """Some of these keywords: each has the words of its text, or a function that draws it."""
+        return {k: v(self) if callable(v) else self.of(v) for k, v in choices.items() if self.chance(0.4)}
 
     # ---- tensors -----------------------------------------------------------------------------------------------------
 
@@ -150,7 +108,7 @@ class Draw(random.Random):
             return self.sample([i / 2 for i in range(-count, count)], count)
         if profile in VALUES:
             return [self.choice(VALUES[profile]) for _ in range(count)]
-        values: list = [round(self.gauss(0, 2) * 16) / 16 for _ in range(count)]  # float16 holds these exactly
+        values: list = [self.randint(-80, 80) / 16 for _ in range(count)]  # float16 holds these exactly
         if profile == "one nan" and count:
             values[self.randrange(count)] = "nan"
         return values
@@ -161,11 +119,7 @@ class Draw(random.Random):
         shape = tuple(shape)
         dtype = dtype or self.dtype_of(*DTYPES)
         grad = self.fixed.get("grad") if grad is None else grad
-        layout = (
-            layout
-            or self.fixed.get("layout")
-            or self.one("plain", "plain", "plain", "plain", "turned", "strided", "offset")
-        )
+        layout = layout or self.fixed.get("layout") or self.of("plain plain plain plain turned strided offset")
         base, suffix = shape, ""
         if layout == "turned" and len(shape) > 1:
             base, suffix = (*shape[:-2], shape[-1], shape[-2]), ".mT"
@@ -173,22 +127,25 @@ class Draw(random.Random):
             base, suffix = (*shape[:-1], shape[-1] * 2), "[..., ::2]"
         elif layout == "offset" and shape:
             base, suffix = (shape[0] + 1, *shape[1:]), "[1:]"
-        if 0 in base:
-            text = f"L.zeros({', '.join(map(str, base))}, dtype=L.{dtype})"
-        else:
-            text = f"L.tensor({nested(self.numbers(size(base), dtype, profile), base)}, dtype=L.{dtype})"
-        text += suffix
+        text = self.literal(self.numbers(prod(base), dtype, profile), base, dtype) + suffix
         if dtype in FLOATS and (self.chance(0.6) if grad is None else grad):
             text += ".requires_grad_()"
+        return self.add(text, shape, dtype)
+
+    first = tensor
+
+    def literal(self, values: list, shape: tuple, dtype: str) -> str:
+        if 0 in shape:
+            return f"L.zeros({', '.join(map(str, shape))}, dtype=L.{dtype})"
+        return f"L.tensor({nested(values, shape)}, dtype=L.{dtype})"
+
+    def add(self, text: str, shape: tuple, dtype: str) -> Made:
         made = Made(f"x{len(self.made)}", shape, dtype)
         self.lines.append(f"{made.name} = {text}")
         self.made.append(made)
         if self.x is None:
             self.x = made
         return made
-
-    def first(self, **fixed) -> Made:
-        return self.tensor(**fixed)
 
     def dtype_of(self, *options):
         """The dtype that is fixed, else one of these."""
@@ -221,32 +178,13 @@ class Draw(random.Random):
     # ---- what is no tensor -------------------------------------------------------------------------------------------
 
     def number(self) -> str:
-        return self.one(
-            "0",
-            "1",
-            "2",
-            "-1",
-            "3",
-            "0.5",
-            "-0.5",
-            "2.0",
-            "-2.0",
-            "0.0",
-            "-0.0",
-            "1e-3",
-            "inf",
-            "-inf",
-            "nan",
-            "True",
-            "100",
-            "300",
-        )
+        return self.of(NUMBERS)
 
     def small(self) -> str:
-        return self.one("0", "1", "2", "-1", "3", "-2", "0.5", "1.0", "2.0", "-0.5")
+        return self.of("0 1 2 -1 3 -2 0.5 1.0 2.0 -0.5")
 
     def truth(self) -> str:
-        return self.one("True", "False")
+        return self.of("True False")
 
     def dtype(self) -> str:
         return "L." + self.choice([*FLOATS, *INTEGERS, "bool"])
@@ -270,10 +208,10 @@ class Draw(random.Random):
         return str(tuple(picked) if self.chance(0.7) else picked)
 
     def count(self) -> str:
-        return self.one("1", "2", "3", "0", "4") if self.chance(0.95) else "-1"
+        return self.of("1 2 3 0 4") if self.chance(0.95) else "-1"
 
     def integer(self) -> str:
-        return self.one("0", "1", "-1", "2", "-2", "3", "-3")
+        return self.of("0 1 -1 2 -2 3 -3")
 
     def shape_text(self, shape) -> str:
         return str(tuple(shape) if self.chance(0.7) else list(shape))
@@ -283,7 +221,7 @@ class Draw(random.Random):
 
     def reshaped(self) -> list:
         """The sizes of another shape with as many elements, perhaps with a -1."""
-        n = size(self.x.shape)
+        n = prod(self.x.shape)
         options = [list(s) for s in [(n,), (1, n), (n, 1), *[(n // d, d) for d in (2, 3, 4) if n % d == 0]]]
         shape = self.choice(options)
         if self.chance(0.3):
@@ -296,18 +234,10 @@ class Draw(random.Random):
 
     def labels(self, shape, classes: int, ignored: bool = False) -> Made:
         """int64 labels in [0, classes); rarely one outside, or ignored."""
-        values = [self.randrange(max(classes, 1)) for _ in range(size(shape))]
+        values = [self.randrange(max(classes, 1)) for _ in range(prod(shape))]
         if values and self.chance(0.06):
             values[self.randrange(len(values))] = self.one(classes, -1, -classes)
         if values and ignored and self.chance(0.4):
             values[self.randrange(len(values))] = -100
-        text = nested(values, shape) if 0 not in shape else None
-        made = Made(f"x{len(self.made)}", tuple(shape), "int64")
-        dtype = "int64" if self.chance(0.95) else self.one("int32", "uint8", "float32")
-        made = made._replace(dtype=dtype)
-        zeros = f"L.zeros({', '.join(map(str, shape))}, dtype=L.{dtype})"
-        self.lines.append(f"{made.name} = {zeros if text is None else f'L.tensor({text}, dtype=L.{dtype})'}")
-        self.made.append(made)
-        if self.x is None:
-            self.x = made
-        return made
+        dtype = "int64" if self.chance(0.95) else self.of("int32 uint8 float32")
+        return self.add(self.literal(values, tuple(shape), dtype), tuple(shape), dtype)

@@ -9,10 +9,6 @@ ONEFLOWS = ("nn.FusedBatchNorm1d", "nn.FusedBatchNorm2d", "nn.FusedBatchNorm3d",
 FLOATS = ("float32", "float32", "float64", "float16", "int64")
 
 
-def some(d: Draw, **texts) -> dict:
-    """Each keyword now and then, with one of its words."""
-    return {name: d.of(words) for name, words in texts.items() if d.chance(0.35)}
-
 
 def signal(d: Draw, n: int, c: int | None = None, **fixed) -> Made:
     """(N, C, ...) or (C, ...), small; rarely something else."""
@@ -67,11 +63,11 @@ def convolution(n: int, turned: bool = False):
 def conv_layer(n: int, turned: bool = False, lazy: bool = False):
     def make(d: Draw):
         args = [d.of("2 4"), window(d, n)] if lazy else ["2", d.of("2 4"), window(d, n)]
-        kw = some(d, stride="1 2", groups="1 2", bias="True False", dilation="1 2")
+        kw = d.some(stride="1 2", groups="1 2", bias="True False", dilation="1 2")
         if turned:
-            kw |= some(d, padding="0 1", output_padding="0 1")
+            kw |= d.some(padding="0 1", output_padding="0 1")
         else:
-            kw |= some(d, padding="0 1 'same'", padding_mode="'zeros' 'reflect' 'circular' 'replicate'")
+            kw |= d.some(padding="0 1 'same'", padding_mode="'zeros' 'reflect' 'circular' 'replicate'")
         return args, kw, signal(d, n, 2)
 
     return make
@@ -94,7 +90,7 @@ def padded(n: int, constant: bool = False, least: int = -1):
 def pad(d: Draw):
     n = d.one(1, 2, 3)
     many = [d.one(0, 1, 2, 1, -1) for _ in range(2 * n - d.chance(0.04))]
-    return [str(signal(d, n)), str(tuple(many))], {"mode": d.of(f"{MODES} 'x'")} | some(d, value="0 1.5")
+    return [str(signal(d, n)), str(tuple(many))], {"mode": d.of(f"{MODES} 'x'")} | d.some(value="0 1.5")
 
 
 EPS = "1e-5 0.1 0.0 1e-3"
@@ -118,12 +114,12 @@ def group_norm(d: Draw):
     args = [str(x), d.one("1", "2", str(c), "1", "0" if d.chance(0.1) else "1")]
     if d.chance(0.6):
         args += [vector(d, c, x.dtype), vector(d, c, x.dtype)]
-    return args, some(d, eps=EPS)
+    return args, d.some(eps=EPS)
 
 
 def instance_norm(d: Draw):
     x, c = some_numbers(d)
-    kw = some(d, eps=EPS, momentum="0.1 0.5 0.0", use_input_stats="True False")
+    kw = d.some(eps=EPS, momentum="0.1 0.5 0.0", use_input_stats="True False")
     if d.chance(0.5):
         kw |= {"running_mean": vector(d, c, x.dtype, "plain"), "running_var": vector(d, c, x.dtype, "unit")}
     if d.chance(0.5):
@@ -136,11 +132,11 @@ def rms_norm(d: Draw):
     x = d.floats(shape)
     tail = shape[-d.one(1, 1, len(shape)):] if d.chance(0.95) else (2,)
     weight = [str(d.tensor(tail, x.dtype))] if d.chance(0.6) else []
-    return [str(x), d.shape_text(tail), *weight], some(d, eps="1e-5 0.1 None 0.0")
+    return [str(x), d.shape_text(tail), *weight], d.some(eps="1e-5 0.1 None 0.0")
 
 
 def local_response_norm(d: Draw):
-    kw = some(d, alpha="1e-4 0.5 0.0", beta="0.75 1.0 0.5", k="1.0 2.0 0.0")
+    kw = d.some(alpha="1e-4 0.5 0.0", beta="0.75 1.0 0.5", k="1.0 2.0 0.0")
     return [str(some_numbers(d)[0]), d.of("1 2 3 5 0" if d.chance(0.1) else "1 2 3 5")], kw
 
 
@@ -150,7 +146,7 @@ def norm_layer(n: int, track: str = "True False"):
         shape = (d.one(1, 2, 2), 2, *[d.one(2, 2, 3) for _ in range(n)])
         if d.chance(0.1):
             shape = d.one(shape[1:], (2, 3, *shape[2:]), (0, *shape[1:]))
-        options = some(d, eps=EPS, momentum="0.1 0.5", affine="True False", track_running_stats=track)
+        options = d.some(eps=EPS, momentum="0.1 0.5", affine="True False", track_running_stats=track)
         return ["2"], options, d.floats(shape)
 
     return make
@@ -174,11 +170,11 @@ def pooling(n: int, kind: str, layer: bool = False):
             kw["stride"] = d.of("None 1 2 0" if d.chance(0.1) else "None 1 2")
         if d.chance(0.4) and kind != "lp":
             kw["padding"] = near(d, n, 0, 1)
-        kw |= some(d, ceil_mode="True False")
+        kw |= d.some(ceil_mode="True False")
         if kind == "max":
-            kw |= some(d, dilation="1 2", return_indices="True False")
+            kw |= d.some(dilation="1 2", return_indices="True False")
         if kind == "avg":
-            kw |= some(d, count_include_pad="True False") | (some(d, divisor_override="3 -2 None") if n > 1 else {})
+            kw |= d.some(count_include_pad="True False") | (d.some(divisor_override="3 -2 None") if n > 1 else {})
         if kind == "lp":
             args.insert(0, d.of("1 2 2.0 3 inf 0.5"))
         return (args, kw, x) if layer else ([str(x), *args], kw)
@@ -190,7 +186,7 @@ def adaptive(n: int, kind: str, layer: bool = False):
     def make(d: Draw):
         x = signal(d, n)
         args = [d.one("1", "2", "3", "7" if n == 1 else "4", str(tuple(d.one(1, 2, 3, None) for _ in range(n))))]
-        kw = some(d, return_indices="True False") if kind == "max" else {}
+        kw = d.some(return_indices="True False") if kind == "max" else {}
         return (args, kw, x) if layer else ([str(x), *args], kw)
 
     return make
@@ -200,7 +196,7 @@ def unpooling(n: int, layer: bool = False):
     def make(d: Draw):
         x = signal(d, n, profile="distinct" if d.chance(0.3) else None)
         kernel = d.one("2", "3", str((2,) * n))
-        kw = some(d, stride="2 1" if kernel == "2" else "3 2")
+        kw = d.some(stride="2 1" if kernel == "2" else "3 2")
         pooled = ", ".join([str(x), kernel, *[f"{k}={v}" for k, v in kw.items()], "return_indices=True"])
         d.lines.append(f"y, i = L.nn.functional.max_pool{n}d({pooled})")
         if layer:
@@ -219,14 +215,14 @@ def sized(d: Draw, n: int) -> dict:
     if d.chance(0.5):
         return {"size": d.one("1", "2", "5", each(1, 2, 3, 5)) if d.chance(0.95) else d.of("0 -1 (1,2,3,4) 2.5")}
     factor = {"scale_factor": d.one("2", "0.5", "1.5", "3.0", each(0.7, 1.0, 2, 1.3)) if d.chance(0.95) else "0"}
-    return factor | some(d, recompute_scale_factor="True False None")
+    return factor | d.some(recompute_scale_factor="True False None")
 
 
 def interpolate(d: Draw):
     n = d.one(1, 2, 3)
     kw = sized(d, n) | {"mode": d.of(f"'nearest' 'nearest-exact' 'area' {SMOOTH[n]} {SMOOTH[n]}")}
     if kw["mode"] in SMOOTH[n]:
-        kw |= some(d, align_corners="True False None")
+        kw |= d.some(align_corners="True False None")
     return [str(signal(d, n))], kw
 
 
@@ -250,19 +246,19 @@ def grid_sample(d: Draw):
     profile = d.of("plain kinks unit ties")  # finite: PyTorch may crash on infinite places
     grid = d.tensor((x.shape[0], *[d.one(1, 2) for _ in range(n)], n if d.chance(0.97) else 1), x.dtype, profile)
     kw = {"mode": d.of("'bilinear' 'nearest' 'bilinear' 'bicubic'")} if n == 2 or d.chance(0.1) else {}
-    return [str(x), str(grid)], kw | some(d, padding_mode="'zeros' 'border' 'reflection'", align_corners="True False")
+    return [str(x), str(grid)], kw | d.some(padding_mode="'zeros' 'border' 'reflection'", align_corners="True False")
 
 
 def affine_grid(d: Draw):
     n = d.one(2, 2, 3)
     size = (d.one(1, 2), 2, *[d.one(1, 2, 3) for _ in range(n)])
     theta = d.floats((size[0], n, n + 1) if d.chance(0.95) else (2, 3))
-    return [str(theta), str(size)], some(d, align_corners="True False")
+    return [str(theta), str(size)], d.some(align_corners="True False")
 
 
 def folds(d: Draw, back: bool):
     kernel = d.one((2, 2), (1, 2), (3, 1))
-    kw = some(d, dilation="1 2", padding="0 1", stride="1 2")
+    kw = d.some(dilation="1 2", padding="0 1", stride="1 2")
     h, w = d.one(3, 4), d.one(3, 4)
     if not back:
         x = signal(d, 2)
@@ -299,28 +295,28 @@ LAYERS |= {name: normal_layer(call, 9) for name, call in (
     ("ChannelShuffle", RESIZED["channel_shuffle"]), ("Unfold", RESIZED["F.unfold"]), ("Fold", RESIZED["fold"]))}
 LAYERS |= {"Upsample": upsample_layer, "UpsamplingNearest2d": resized_layer, "UpsamplingBilinear2d": resized_layer}
 for n in (1, 2, 3):
-    old = {"max_pool2d", "avg_pool2d", "adaptive_avg_pool2d"}
-    CALLS |= {f"{k}_pool{n}d": pooling(n, k) for k in ("max", "avg", "lp") if f"{k}_pool{n}d" not in old}
-    CALLS |= {f"adaptive_{k}_pool{n}d": adaptive(n, k) for k in ("max", "avg") if f"adaptive_{k}_pool{n}d" not in old}
+    CALLS |= {f"{k}_pool{n}d": pooling(n, k) for k in ("max", "avg", "lp")}
+    CALLS |= {f"adaptive_{k}_pool{n}d": adaptive(n, k) for k in ("max", "avg")}
     CALLS |= {f"max_unpool{n}d": unpooling(n)}
     LAYERS |= {f"{k}Pool{n}d": pooling(n, k.lower(), True) for k in ("Max", "Avg", "LP")}
     LAYERS |= {f"Adaptive{k}Pool{n}d": adaptive(n, k.lower(), True) for k in ("Max", "Avg")}
     LAYERS |= {f"MaxUnpool{n}d": unpooling(n, True)}
 CALLS |= {f.__name__: f for f in (group_norm, instance_norm, rms_norm, local_response_norm)}
 LAYERS |= {
-    "GroupNorm": lambda d: ((x := some_numbers(d)) and [d.of("1 2"), str(x[1])], some(d, eps=EPS, affine="True False"),
+    "GroupNorm": lambda d: ((x := some_numbers(d)) and [d.of("1 2"), str(x[1])], d.some(eps=EPS, affine="True False"),
                             x[0]),
-    "RMSNorm": lambda d: (["(3,)"], some(d, eps="1e-5 None", elementwise_affine="True False"),
+    "RMSNorm": lambda d: (["(3,)"], d.some(eps="1e-5 None", elementwise_affine="True False"),
                           d.floats(d.one((2, 3), (3,), (0, 3), (2, 2, 3), (2, 2)))),
     "LocalResponseNorm": normal_layer(local_response_norm, 2),
-    "CrossMapLRN2d": lambda d: ([d.of("1 2 3")], some(d, alpha="1e-4 0.5", beta="0.75 1.0", k="1.0 2.0"),
+    "CrossMapLRN2d": lambda d: ([d.of("1 2 3")], d.some(alpha="1e-4 0.5", beta="0.75 1.0", k="1.0 2.0"),
                                 some_numbers(d, 2)[0]),
     "SyncBatchNorm": norm_layer(2),
+    "BatchNorm2d": norm_layer(2),
     "BatchNorm3d": norm_layer(3),
     **{f"InstanceNorm{n}d": norm_layer(n) for n in (1, 2, 3)},
 }
 for n in (1, 2, 3):
-    CALLS |= {f"conv_transpose{n}d": convolution(n, True)} | ({f"conv{n}d": convolution(n)} if n != 2 else {})
+    CALLS |= {f"conv_transpose{n}d": convolution(n, True), f"conv{n}d": convolution(n)}
     LAYERS |= {f"Conv{n}d": conv_layer(n), f"ConvTranspose{n}d": conv_layer(n, True)}
     LAYERS |= {f"{kind}Pad{n}d": padded(n) for kind in ("Zero", "Reflection", "Replication")}
     LAYERS |= {f"CircularPad{n}d": padded(n, least=0)}
@@ -328,4 +324,4 @@ for n in (1, 2, 3):
 for n in (1, 2, 3):
     LAYERS |= {f"LazyConv{n}d": conv_layer(n, lazy=True), f"LazyConvTranspose{n}d": conv_layer(n, True, lazy=True)}
     LAYERS |= {f"Lazy{kind}Norm{n}d": (lambda d, n=n: ([], *norm_layer(n)(d)[1:])) for kind in ("Batch", "Instance")}
-LAYERS["LazyLinear"] = lambda d: ([d.of("2 1 4")], some(d, bias="True False"), d.floats(d.one((2, 3), (3,), (0, 3))))
+LAYERS["LazyLinear"] = lambda d: ([d.of("2 1 4")], d.some(bias="True False"), d.floats(d.one((2, 3), (3,), (0, 3))))

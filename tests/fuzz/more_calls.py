@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from .draw import SHAPES, Draw, size
+from math import prod
+
+from .draw import SHAPES, Draw
 
 SOME = ((3,), (4,), (2, 3), (3, 3), (2, 3, 4), (3, 0), (1, 3))
 PLACED = ((3,), (4,), (2, 3), (3, 3), (2, 3, 4), (1, 3))
 
-
-def options(d: Draw, **choices) -> dict:
-    return {k: v(d) if callable(v) else d.of(v) for k, v in choices.items() if d.chance(0.4)}
 
 
 def of_x(*arguments: str, **keywords):
@@ -17,7 +16,7 @@ def of_x(*arguments: str, **keywords):
 
     def make(d: Draw):
         x = d.first()
-        return [str(x), *[d.axis() if a == "axis" else d.of(a) for a in arguments]], options(d, **keywords)
+        return [str(x), *[d.axis() if a == "axis" else d.of(a) for a in arguments]], d.some(**keywords)
 
     return make
 
@@ -49,7 +48,7 @@ def sized(d: Draw):
 
 
 def turned(d: Draw):
-    return [str(d.first())], options(d, k="0 1 2 3 -1 5", dims="(0,1) (1,0) [0,2] (-1,0) (0,0)")
+    return [str(d.first())], d.some(k="0 1 2 3 -1 5", dims="(0,1) (1,0) [0,2] (-1,0) (0,0)")
 
 
 def vectors_of(d: Draw, *fixed: tuple):
@@ -62,7 +61,7 @@ def blocks(d: Draw):
 
 
 def choices_of(d: Draw):
-    kw = options(d, r="0 1 2 3 5", with_replacement="True False")
+    kw = d.some(r="0 1 2 3 5", with_replacement="True False")
     return [str(d.tensor(d.one((3,), (4,), (0,), (1,), (2, 2))))], kw
 
 
@@ -90,12 +89,12 @@ def method_repeats(d: Draw):
 
 
 def differences(d: Draw):
-    return [str(d.first())], options(d, n="0 1 2 3", dim=lambda d: d.axis())
+    return [str(d.first())], d.some(n="0 1 2 3", dim=Draw.axis)
 
 
 def slopes(d: Draw):
     x = d.first(shape=d.fixed.get("shape", d.one((4,), (3,), (3, 4), (2, 3), (5,), (3, 0))))
-    return [str(x)], options(d, spacing="1 2 0.5", edge_order="1 2", dim="0 -1 (0,)")
+    return [str(x)], d.some(spacing="1 2 0.5", edge_order="1 2", dim="0 -1 (0,)")
 
 
 def areas(d: Draw):
@@ -117,27 +116,27 @@ def doubles(d: Draw, **fixed):
 def shares(d: Draw):
     dtype, shape = d.fixed.get("dtype", d.one("float32", "float32", "float64")), d.fixed.get("shape", d.choice(SHAPES))
     # of more than 16 equal ones it is not said anywhere which gets the gradient
-    x = d.first(dtype=dtype, shape=shape, profile="distinct" if size(shape) > 16 else None)
+    x = d.first(dtype=dtype, shape=shape, profile="distinct" if prod(shape) > 16 else None)
     q = d.one("0.5", "0.0", "1.0", "0.3", f"L.tensor([0.25, 0.5, 0.9], dtype=L.{dtype})",
               f"L.tensor(0.1, dtype=L.{dtype})")
-    return [str(x), q], options(d, dim=lambda d: d.axis(), keepdim="True False",
+    return [str(x), q], d.some(dim=Draw.axis, keepdim="True False",
                                 interpolation="'linear' 'lower' 'higher' 'midpoint' 'nearest' 'x'")
 
 
 def kth(d: Draw):
     x = d.first(profile="distinct")
-    return [str(x), d.of("1 1 2 3 0")], options(d, dim=lambda d: d.axis(), keepdim="True False")
+    return [str(x), d.of("1 1 2 3 0")], d.some(dim=Draw.axis, keepdim="True False")
 
 
 def modes(d: Draw):
     x = d.first(profile="ties" if d.chance(0.6) else None)
-    return [str(x)], options(d, dim=lambda d: d.axis(), keepdim="True False")
+    return [str(x)], d.some(dim=Draw.axis, keepdim="True False")
 
 
 def counts(d: Draw):
     x = d.labels(d.one((4,), (3,), (0,), (1,), (2, 2)), 5)
     d.x = x
-    return [str(x)], options(d, weights=lambda d: str(d.tensor(x.shape)), minlength="0 3 8 -1")
+    return [str(x)], d.some(weights=lambda d: str(d.tensor(x.shape)), minlength="0 3 8 -1")
 
 
 def bins(d: Draw):
@@ -149,7 +148,7 @@ def bins(d: Draw):
 def histograms(d: Draw):
     x = d.first(dtype=d.fixed.get("dtype", d.one("float32", "float32", "float64")))
     how = d.one("3", "1", "4", f"L.tensor([-1.0, 0.0, 2.0], dtype=L.{x.dtype})")
-    kw = options(d, density="True False")
+    kw = d.some(density="True False")
     if how[0] != "L" and d.chance(0.5):
         kw["range"] = "(-1.0, 2.0)"
     if d.chance(0.3):
@@ -158,13 +157,13 @@ def histograms(d: Draw):
 
 
 def uniques(d: Draw):
-    return [str(d.first(profile="ties" if d.chance(0.6) else None))], options(
-        d, return_inverse="True False", return_counts="True False", dim=lambda d: d.axis())
+    x = d.first(profile="ties" if d.chance(0.6) else None)
+    return [str(x)], d.some(return_inverse="True False", return_counts="True False", dim=Draw.axis)
 
 
 def members(d: Draw):
     x = d.first(profile="ties")
-    return [str(x), str(d.partner(0.15, profile="ties"))], options(d, invert="True False")
+    return [str(x), str(d.partner(0.15, profile="ties"))], d.some(invert="True False")
 
 
 def edges(swapped: bool):
@@ -173,7 +172,7 @@ def edges(swapped: bool):
         values = "[-1.0, 0.0, 0.0, 1.5, 2.0]" if x.dtype in ("float32", "float64", "float16") else "[0, 0, 1, 2, 5]"
         text = f"L.tensor({values}, dtype=L.{x.dtype})"
         args = [str(x), text] if swapped else [text, str(x)]
-        return args, options(d, right="True False", out_int32="True False")
+        return args, d.some(right="True False", out_int32="True False")
 
     return make
 
@@ -193,8 +192,8 @@ def reduced_places(rows: bool):
             shape = [n if d.chance(0.6) else d.randrange(n + 1) for n in x.shape]
             index = d.labels(tuple(shape), x.shape[axis] if x.ndim else 1)
         how = "'prod' 'mean' 'amax' 'amin'" + ("" if rows else " 'sum' 'x'")
-        return [str(x), str(axis), str(index), str(d.tensor(shape, x.dtype)), d.of(how)], options(
-            d, include_self="True False")
+        source = d.tensor(shape, x.dtype)
+        return [str(x), str(axis), str(index), str(source), d.of(how)], d.some(include_self="True False")
 
     return make
 
@@ -208,20 +207,20 @@ def put_many(d: Draw):
     parts = f"({index},)"
     if x.ndim > 1 and d.chance(0.5):
         parts, shape = f"({index}, {d.labels((k,), x.shape[1])})", (k, *x.shape[2:])
-    return [str(x), parts, str(d.tensor(shape, x.dtype))], options(d, accumulate="True False")
+    return [str(x), parts, str(d.tensor(shape, x.dtype))], d.some(accumulate="True False")
 
 
 def put_flat(d: Draw):
     x = d.first()
     shape = d.one((2,), (1,), (2, 2), (0,))
-    index = d.labels(shape, size(x.shape))
-    return [str(x), str(index), str(d.tensor(shape, x.dtype))], options(d, accumulate="True False")
+    index = d.labels(shape, prod(x.shape))
+    return [str(x), str(index), str(d.tensor(shape, x.dtype))], d.some(accumulate="True False")
 
 
 def masked(d: Draw):
     x = d.first()
     mask = d.tensor(x.shape if d.chance(0.8) else d.fitting(x.shape), "bool", layout="plain")
-    n = size(x.shape) if d.chance(0.9) else 1
+    n = prod(x.shape) if d.chance(0.9) else 1
     return [str(x), str(mask), str(d.tensor((n,), x.dtype))], {}
 
 
@@ -253,12 +252,12 @@ def looks(d: Draw):
     x = d.tensor(d.fixed.get("shape") or d.one((6,), (2, 3), (3, 4), (2, 3, 2)), layout="plain")
     size_, stride = d.one(("(2, 2)", "(1, 2)"), ("(3,)", "(1,)"), ("(2, 2)", "(1, 1)"), ("()", "()"), ("(2,)", "(3,)"),
                           ("(9,)", "(1,)"), ("(2, 0)", "(1, 1)"))
-    return [str(x), size_, stride], options(d, storage_offset="0 1 2")
+    return [str(x), size_, stride], d.some(storage_offset="0 1 2")
 
 
 def strided_scatter(d: Draw):
     x = d.tensor(d.fixed.get("shape") or d.one((6,), (2, 3), (3, 4)), layout="plain")
-    return [str(x), str(d.tensor((2, 2), x.dtype)), "(2, 2)", "(1, 2)"], options(d, storage_offset="0 1")
+    return [str(x), str(d.tensor((2, 2), x.dtype)), "(2, 2)", "(1, 2)"], d.some(storage_offset="0 1")
 
 
 def slid(d: Draw):
@@ -273,7 +272,7 @@ def summed(d: Draw):
 
 
 def embedded(d: Draw):
-    return [str(d.first())], options(d, offset="0 1 -1", dim1="0 -2 1", dim2="-1 1 2")
+    return [str(d.first())], d.some(offset="0 1 -1", dim1="0 -2 1", dim2="-1 1 2")
 
 
 def flat_places(d: Draw):
@@ -284,7 +283,7 @@ def flat_places(d: Draw):
 
 def weights(d: Draw):
     x = d.tensor(d.one((3,), (2, 3), (0, 3), (4,)), d.dtype_of("float32", "float64", "float16"), "unit", layout="plain")
-    return [str(x), d.of("1 2 3 1")], options(d, replacement="True False")
+    return [str(x), d.of("1 2 3 1")], d.some(replacement="True False")
 
 
 def rates(d: Draw):
@@ -298,22 +297,22 @@ def many_trials(d: Draw):
 
 def window(*more: str):
     def make(d: Draw):
-        kw = options(d, periodic="True False", dtype="L.float64 L.float32 L.int64")
-        return [d.of("0 1 2 5 8 -1")], kw | (options(d, beta="0.5 12.0", alpha="0.5") if more else {})
+        kw = d.some(periodic="True False", dtype="L.float64 L.float32 L.int64")
+        return [d.of("0 1 2 5 8 -1")], kw | (d.some(beta="0.5 12.0", alpha="0.5") if more else {})
 
     return make
 
 
 def triangles(d: Draw):
-    return [d.of("0 1 3 4"), d.of("0 2 3")], options(d, offset="0 1 -1", dtype="L.int32 L.int64")
+    return [d.of("0 1 3 4"), d.of("0 2 3")], d.some(offset="0 1 -1", dtype="L.int32 L.int64")
 
 
 def powers_of(d: Draw):
-    return [str(d.tensor(d.one((3,), (0,), (1,), (2, 2))))], options(d, N="0 1 3", increasing="True False")
+    return [str(d.tensor(d.one((3,), (0,), (1,), (2, 2))))], d.some(N="0 1 3", increasing="True False")
 
 
 def spaced_by_ratio(d: Draw):
-    kw = options(d, base="2 10.0 0.5", dtype="L.float64 L.float32")
+    kw = d.some(base="2 10.0 0.5", dtype="L.float64 L.float32")
     return [d.of("0 1 -2 0.5"), d.of("2 3 1"), d.of("0 1 3 5")], kw
 
 
@@ -371,7 +370,7 @@ CALLS = {
     "binomial": many_trials,
     **dict.fromkeys("hann_window blackman_window bartlett_window".split(), window()),
     "hamming_window": window("alpha"),
-    "kaiser_window": lambda d: ([d.of("0 1 2 5 8 -1")], options(d, periodic="True False", beta="0.5 12.0")),
+    "kaiser_window": lambda d: ([d.of("0 1 2 5 8 -1")], d.some(periodic="True False", beta="0.5 12.0")),
     **dict.fromkeys(("tril_indices", "triu_indices"), triangles),
     "vander": powers_of,
     "logspace": spaced_by_ratio,

@@ -8,9 +8,6 @@ FLOATS = ("float32", "float32", "float32", "float64", "float16")
 PROFILES = ("plain", "unit", "ties", "zeros", "saturated")
 
 
-def some(d: Draw, **choices) -> dict:
-    return {k: d.of(v) for k, v in choices.items() if d.chance(0.4)}
-
 
 def given(d: Draw, *shape: int, dtype: str | None = None, **fixed) -> str:
     """A tensor of this shape, now and then of one that does not fit."""
@@ -21,7 +18,7 @@ def recurrent(**more: str):
     """A layer of input size 3, and its input: (T, N, I), (T, I), or no step, no sequence."""
 
     def make(d: Draw):
-        kw = some(d, num_layers="1 2", bias="True False", batch_first="True False", bidirectional="True False", **more)
+        kw = d.some(num_layers="1 2", bias="True False", batch_first="True False", bidirectional="True False", **more)
         x = d.tensor(d.one((3, 2, 3), (2, 1, 3), (1, 2, 3), (4, 3), (2, 0, 3), (2, 2, 2)), d.dtype_of(*FLOATS))
         return ["3", d.of("2 1 4")], kw, x
 
@@ -29,7 +26,7 @@ def recurrent(**more: str):
 
 
 def cell(**more: str):
-    return lambda d: (["3", d.of("2 1 4")], some(d, bias="True False", **more),
+    return lambda d: (["3", d.of("2 1 4")], d.some(bias="True False", **more),
                       d.tensor(d.one((2, 3), (3,), (1, 3), (0, 3), (2, 2)), d.dtype_of(*FLOATS)))
 
 
@@ -74,7 +71,7 @@ def padded(d: Draw):
     first = d.chance(0.3)
     lengths = d.one("[3, 2, 1]", "[3, 3, 1]", "L.tensor([3, 2, 2])", "[1, 3, 2]", "[3, 1]", "[3, 2, 0]", "[5, 1, 1]",
                     *(["[3, 1, 2, 2]"] * first * 3))
-    return [str(x), lengths], {"batch_first": str(first), **some(d, enforce_sorted="True False False")}
+    return [str(x), lengths], {"batch_first": str(first), **d.some(enforce_sorted="True False False")}
 
 
 def packing(d: Draw) -> str:
@@ -103,7 +100,7 @@ def attention(d: Draw):
     heads = d.one((), (2,), (1, 2))
     x = d.tensor((*heads, 2, 4), d.dtype_of(*FLOATS))
     args = [str(x), given(d, *heads, 3, 4), given(d, *heads, 3, d.one(4, 2))]
-    kw = some(d, scale="0.5 None 0.0", enable_gqa="False True" if heads else "False")
+    kw = d.some(scale="0.5 None 0.0", enable_gqa="False True" if heads else "False")
     if d.chance(0.3):
         kw["is_causal"] = "True"
     if d.chance(0.5) and "is_causal" not in kw:
@@ -123,7 +120,7 @@ def multi_head(d: Draw):
     biases = [given(d, 12, grad=False), "None", "None"] if d.chance(0.7) else ["None"] * 3
     zeros = d.of("True False False")
     last = [given(d, 4, 4, profile="unit"), given(d, 4) if d.chance(0.7) else "None"]
-    kw = some(d, need_weights="True False", average_attn_weights="True False", training="False True")
+    kw = d.some(need_weights="True False", average_attn_weights="True False", training="False True")
     return [*inputs, "4", d.of("2 1 4"), given(d, 12, 4, profile="unit"), *biases, zeros, "0.0", *last], kw
 
 
@@ -131,15 +128,15 @@ BLOCK = dict(activation="'relu' 'gelu' 'x'", norm_first="True False", batch_firs
 LAYERS = {
     "MultiheadAttention": lambda d: (
         ["4", d.of("2 1 4 3")],
-        some(d, bias="True False", add_bias_kv="True False", add_zero_attn="True False", batch_first="True False"),
+        d.some(bias="True False", add_bias_kv="True False", add_zero_attn="True False", batch_first="True False"),
         looked_at(d, 3, (2, 1, 4), (3, 2, 4), (3, 4))),
-    "TransformerEncoderLayer": lambda d: (["4", "2", "3", "0.0"], some(d, **BLOCK), looked_at(d, 1, (2, 1, 4), (3, 4))),
-    "TransformerDecoderLayer": lambda d: (["4", "2", "3", "0.0"], some(d, **BLOCK), looked_at(d, 2, (2, 1, 4), (3, 4))),
+    "TransformerEncoderLayer": lambda d: (["4", "2", "3", "0.0"], d.some(**BLOCK), looked_at(d, 1, (2, 1, 4), (3, 4))),
+    "TransformerDecoderLayer": lambda d: (["4", "2", "3", "0.0"], d.some(**BLOCK), looked_at(d, 2, (2, 1, 4), (3, 4))),
     "TransformerEncoder": lambda d: (["L.nn.TransformerEncoderLayer(4, 2, 3, 0.0)", d.of("1 2")], {},
                                      looked_at(d, 1, (2, 1, 4), (3, 4))),
     "TransformerDecoder": lambda d: (["L.nn.TransformerDecoderLayer(4, 2, 3, 0.0)", d.of("1 2")], {},
                                      looked_at(d, 2, (2, 1, 4), (3, 4))),
-    "Transformer": lambda d: (["4", "2", "1", "1", "3", "0.0"], some(d, **BLOCK), looked_at(d, 2, (2, 1, 4), (3, 4))),
+    "Transformer": lambda d: (["4", "2", "1", "1", "3", "0.0"], d.some(**BLOCK), looked_at(d, 2, (2, 1, 4), (3, 4))),
     "RNN": recurrent(nonlinearity="'tanh' 'relu' 'x'"),
     "LSTM": recurrent(proj_size="0 1"),
     "GRU": recurrent(),
@@ -158,10 +155,10 @@ CALLS = {
     **dict.fromkeys(("rnn_tanh_cell", "rnn_relu_cell"), one_step(1)),
     "pack_padded_sequence": padded,
     "pad_packed_sequence": lambda d: (
-        [packing(d)], some(d, batch_first="True False", padding_value="1.5 0.0 -1", total_length="3 5 1")),
+        [packing(d)], d.some(batch_first="True False", padding_value="1.5 0.0 -1", total_length="3 5 1")),
     "pad_sequence": lambda d: (
-        lists(d), some(d, batch_first="True False", padding_value="1.5 0.0 -1", padding_side="'left' 'right' 'x'")),
-    "pack_sequence": lambda d: (lists(d, 1), some(d, enforce_sorted="True False False")),
+        lists(d), d.some(batch_first="True False", padding_value="1.5 0.0 -1", padding_side="'left' 'right' 'x'")),
+    "pack_sequence": lambda d: (lists(d, 1), d.some(enforce_sorted="True False False")),
     "unpad_sequence": unpadded,
     "unpack_sequence": lambda d: ([packing(d)], {}),
     "invert_permutation": lambda d: ([d.one("L.tensor([2, 0, 1])", "L.tensor([0])", "None")], {}),

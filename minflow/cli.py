@@ -18,7 +18,7 @@ from typing import Any
 
 from . import course
 from .core.messages.invocation import command
-from .core.base.optional import install_command
+from .core.base.optional import install_command, without_grammars
 
 PACKAGE = Path(__file__).resolve().parent
 VERSION = ("-v", "-V", "--version")
@@ -197,9 +197,10 @@ def lab(options: argparse.Namespace) -> int:
         return not_laid_out("your home folder", error)
     have_home(top)
     try:
-        from jupyter_client.manager import KernelManager
-        from jupyter_server import serverapp
-        from jupyterlab.labapp import LabApp
+        with without_grammars():
+            from jupyter_client.manager import KernelManager
+            from jupyter_server import serverapp
+            from jupyterlab.labapp import LabApp
     except ImportError as error:
         print(f"minflow lab: JupyterLab cannot be imported ({error}). Try: {install_command('jupyterlab')}",
               file=sys.stderr)
@@ -300,7 +301,8 @@ def run(options: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="minflow-home-", ignore_cleanup_errors=True) as home:
         have_home(Path(home))
         try:
-            from minflow.headless import execute
+            with without_grammars():
+                from minflow.headless import execute
         except ImportError as error:
             print(f"minflow run: nbclient cannot be imported ({error}). Try: {install_command('nbclient')}",
                   file=sys.stderr)

@@ -7,8 +7,10 @@ The core of the distribution is NumPy and three small packages. Every other pack
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 from ..messages.invocation import found_by_uv, line, python, short
@@ -31,6 +33,21 @@ def import_optional(module: str, what_for: str) -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         raise missing(module.partition(".")[0], what_for, error) from error
+
+
+@contextlib.contextmanager
+def without_grammars() -> Iterator[None]:
+    """Import Jupyter's packages in half the time: without this, jsonschema builds a grammar of internationalised
+    addresses, which no notebook has."""
+    name, modules = "rfc3987_syntax", sys.modules
+    absent = name not in modules
+    if absent:
+        modules[name] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        if absent:
+            modules.pop(name, None)
 
 
 def missing(package: str, what_for: str, reason: object) -> MissingDependencyError:

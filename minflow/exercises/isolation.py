@@ -208,27 +208,32 @@ def own_session() -> Iterator[None]:
 
 # ---- has minflow been changed? ---------------------------------------------------------------------------------------
 
-def attributes() -> dict[str, Any]:
-    """The public attributes of what exercises are made of, by name."""
-    spaces = {"minflow": flow, "minflow.Tensor": flow.Tensor, "minflow.nn": flow.nn,
-              "minflow.nn.Module": flow.nn.Module, "minflow.nn.functional": flow.nn.functional,
-              "minflow.optim": flow.optim, "numpy": np}
-    return {f"{name}.{key}": value for name, space in spaces.items() for key, value in members(space)
-            if (callable(value) or isinstance(value, property)) and not key.startswith("_") or key in OPERATORS}
-
-
-def members(space: Any) -> Iterator[tuple[str, Any]]:
-    """(name, attribute), of a class those that it inherits too; nothing is computed for it."""
-    for one in reversed(space.__mro__) if isinstance(space, type) else [space]:
-        yield from vars(one).items()
-
-
+SPACES: dict[str, Any] = {
+    "minflow": flow, "minflow.Tensor": flow.Tensor, "minflow.nn": flow.nn, "minflow.nn.Module": flow.nn.Module,
+    "minflow.nn.functional": flow.nn.functional, "minflow.optim": flow.optim, "numpy": np}
 OPERATORS = {f"__{name}__" for name in (
     "add radd sub rsub mul rmul truediv rtruediv matmul rmatmul pow neg getitem setitem eq lt gt call").split()}
-ORIGINAL = attributes()
+
+
+def attributes(space: Any) -> dict[str, Any]:
+    """The attributes of a module, or of a class with those that it inherits; nothing is computed for it."""
+    result: dict[str, Any] = {}
+    for one in reversed(space.__mro__) if isinstance(space, type) else [space]:
+        result.update(vars(one))
+    return result
+
+
+# The public attributes that exercises are made of.
+ORIGINAL = {name: [(key, value) for key, value in attributes(space).items() if key in OPERATORS
+                   or not key.startswith("_") and (callable(value) or isinstance(value, property))]
+            for name, space in SPACES.items()}
 
 
 def changed() -> str:
-    """ "minflow.Tensor.__add__" where that is not minflow's own any more; "" where all is as it was."""
-    now = attributes()
-    return next((name for name, value in ORIGINAL.items() if now.get(name) is not value), "")
+    """ "minflow.Tensor.__add__" if that is not minflow's own any more; "" if all is as it was."""
+    for name, known in ORIGINAL.items():
+        now = attributes(SPACES[name])
+        for key, value in known:
+            if now.get(key) is not value:
+                return f"{name}.{key}"
+    return ""

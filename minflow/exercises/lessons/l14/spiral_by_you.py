@@ -331,8 +331,7 @@ def climbs(train, x, y, weights, few, rate, many):
     if tracemalloc.is_tracing():
         return False
     peaks, before = [], gc.get_threshold()
-    gc.collect()
-    # Garbage is not on a tape, and each Python collects it at other times. What is frozen costs a collection nothing.
+    # Garbage is not on a tape, and each Python collects it at other times. Frozen objects make no collection slower.
     gc.freeze()
     gc.set_threshold(100, 0, 0)
     try:

@@ -131,9 +131,8 @@ def test_add_a_view(passed, house):
 
 
 def test_add_an_exercise(passed, house, tmp_path):
-    assert {"test_an_empty_answer_earns_nothing", "test_the_solution_earns_all",
-            "test_right_answers_of_other_styles_pass", "test_wrong_answers_are_caught_and_named",
-            "test_a_solution_is_read_as_it_is_written"} == set(of(passed, "mean_of_last"))
+    assert {"test_an_exercise_is_whole", "test_an_empty_answer_earns_nothing",
+            "test_right_answers_pass_and_wrong_ones_are_caught_and_named"} == set(of(passed, "mean_of_last"))
     assert len(of(passed, "02_downhill")) > 3
     text, = blocks("Add an exercise", "text")
     definition = blocks("Add an exercise", "python")[0]

@@ -1,17 +1,85 @@
-"""Answers for tests of the checker, with their source as a notebook keeps it."""
+"""Answers for tests: typed as in a notebook, and those that an exercise defines, judged."""
 
+import contextlib
 import itertools
 import linecache
 import textwrap
+import zlib
+
+import numpy as np
+
+import minflow as flow
+import minflow.typing as tp
+from minflow.compiler.passes.rewrite import rewritten
+from minflow.core.ir import outputs_of
+from minflow.exercises import cells, draw
+from minflow.exercises.judge import judge, result_of
 
 NUMBERS = itertools.count(1)
+SEEDS = range(5)
 
 
 def typed(text, name, **names):
-    """What `name` is after a cell with this text."""
+    """Value of `name` after a cell with this text, whose source is kept as a notebook keeps it."""
     text = textwrap.dedent(text)
     file = f"<ipython-input-{next(NUMBERS)}-0>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     space = {"__name__": "__main__", **names}
     exec(compile(text, file, "exec"), space)
     return space[name]
+
+
+def given_to(exercise):
+    """Arguments that a check takes after a value: drawn, or examples of the definition."""
+    if exercise.draws is not None:
+        return (draw(exercise.name),)
+    return tuple(exercise.examples) if exercise.given else ()
+
+
+def from_cell(exercise, text):
+    """The answer that a cell with this text gives, after the imports of its lesson."""
+    names = {name: __import__(name) for name in ("math", "os", "statistics", "time")}
+    names |= {"flow": flow, "nn": flow.nn, "np": np, "tp": tp, "draw": draw, "rewritten": rewritten,
+              "outputs_of": outputs_of}
+    return typed(text, exercise.answer, **names, **dict(zip(exercise.given, given_to(exercise))))
+
+
+def fault(verdict, wrong):
+    """What is not as it should be: a right answer (wrong is None) must pass, a wrong one must get the hint that was
+    written for it, or be refused. "" if all is well."""
+    if wrong is None:
+        return "" if verdict.ok else f"is not right: {verdict}"
+    if verdict.ok:
+        return "passes"
+    refused = verdict.outcome == "refused" and verdict.exercise.forbidden
+    return "" if verdict.name is wrong or refused else f"is taken for {verdict.name and verdict.name.name!r}: {verdict}"
+
+
+@contextlib.contextmanager
+def patient(exercise, times=20):
+    """More time for each case, so that verdicts do not depend on other programs of this machine."""
+    limit = exercise.limit
+    exercise.limit = times * limit
+    try:
+        yield
+    finally:
+        exercise.limit = limit
+
+
+def trials(exercise, every=False):
+    """(the wrong answer or None, verdicts, faults) for each answer that an exercise defines. It is judged with every
+    seed, or with one that depends on its name."""
+    given, code = given_to(exercise), exercise.make is not None
+    value = (lambda one: one) if code else lambda one: result_of(one, given)
+    by_cell = code or not exercise.given
+    solution = from_cell(exercise, cells.solved_cell(exercise.name)) if by_cell else value(exercise.right)
+    answers = [("the solution", None, solution)]
+    answers += [(f"right answer {number}", None, value(one)) for number, one in enumerate(exercise.also, 2)]
+    answers += [(wrong.name, wrong, value(wrong.answer)) for wrong in exercise.wrongs]
+    for name, wrong, answer in answers:
+        one = zlib.crc32(f"{exercise.name} {name}".encode()) % len(SEEDS)
+        seeds = [0] if not code else SEEDS if every else [one]
+        with patient(exercise):
+            verdicts = [judge(exercise, answer, given, seed) for seed in seeds]
+        yield wrong, verdicts, [f"{exercise.name}: {name!r} (seed {seed}) {what}"
+                                for seed, verdict in zip(seeds, verdicts) if (what := fault(verdict, wrong))]

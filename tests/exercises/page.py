@@ -9,8 +9,8 @@ import numpy as np
 
 from minflow.exercises import cells
 from minflow.exercises.find import course, find
-from minflow.exercises.judge import judge, result_of
-from tests.exercises.test_every_exercise import SEEDS, as_typed, given_to
+from minflow.exercises.judge import judge
+from tests.exercises.answers import from_cell, given_to, trials
 
 PAGE = Path(__file__).parents[2] / "docs" / "exercises.md"
 HEAD = """# The exercises, and why their checks can be trusted
@@ -32,23 +32,21 @@ are not secret from somebody who reads the package: this is for learning.
 """
 
 
-def rows():
-    """A row of the table for each exercise, as a list of texts."""
+def rows(faults=None):
+    """A row of the table for each exercise, as a list of texts. faults: a list that takes a sentence for each."""
     from tests.exercises.test_page_of_checks import survivors
 
     for exercise in course():
         if not exercise.points:
             continue
         name, code = exercise.name, exercise.make is not None
-        seeds = SEEDS if code else [0]
-        empty = judge(exercise, as_typed(exercise, cells.answer_cell(name)), given_to(exercise))
-        right = [one if code else result_of(one, given_to(exercise)) for one in (exercise.right, *exercise.also)]
-        passed = sum(all(judge(exercise, one, given_to(exercise), seed).ok for seed in seeds) for one in right)
-        verdicts = [[judge(exercise, wrong_of(exercise, wrong), given_to(exercise), seed) for seed in seeds]
-                    for wrong in exercise.wrongs]
-        caught = sum(all(not one.ok for one in some) for some in verdicts)
-        named = sum(all(one.name is wrong or one.outcome == "refused" for one in some)
-                    for wrong, some in zip(exercise.wrongs, verdicts))
+        empty = judge(exercise, from_cell(exercise, cells.answer_cell(name)), given_to(exercise))
+        every = list(trials(exercise, every=True))
+        passed = [not some for wrong, _, some in every if wrong is None]
+        caught = [not any(one.ok for one in verdicts) for wrong, verdicts, _ in every if wrong]
+        named = sum(not some for wrong, _, some in every if wrong)
+        if faults is not None:
+            faults += [fault for *_, some in every for fault in some]
         cases = list(exercise.make(np.random.default_rng(0))) if code else []
         shown = f"{sum(not one.held for one in cases)} + {sum(one.held for one in cases)}" if code else "a value"
         mutants = ""
@@ -56,12 +54,8 @@ def rows():
             count, alive = survivors(name)
             mutants = f"{count - len(alive)} of {count}"
         yield [exercise.number, f"`{name}`", exercise.kind, str(exercise.points) if exercise.level != "stretch" else
-               f"{exercise.points} extra", shown, str(exercise.points if empty.ok else 0), f"{passed} of {len(right)}",
-               f"{caught} of {len(verdicts)}", f"{named} of {caught}", mutants]
-
-
-def wrong_of(exercise, wrong):
-    return wrong.answer(*given_to(exercise)) if exercise.make is None and callable(wrong.answer) else wrong.answer
+               f"{exercise.points} extra", shown, str(exercise.points if empty.ok else 0), f"{sum(passed)} of "
+               f"{len(passed)}", f"{sum(caught)} of {len(caught)}", f"{named} of {sum(caught)}", mutants]
 
 
 TITLES = ["no.", "exercise", "kind", "points", "cases", "empty", "right", "wrong, caught", "by their own hint",

@@ -297,6 +297,7 @@ def test_unknown_names():
 def test_in_grading_it_raises_or_gives_points(monkeypatch, capfd, name, value):
     monkeypatch.setenv(name, value)
     assert tried(RIGHT) == 1.0
+    monkeypatch.setattr(find("slope"), "limit", 0.05)
     for wrong in (ONE_SIDE, "def slope(f, x, h=1e-3):\n    ...\n", "def slope(f, x, h=1e-3):\n    while True: pass\n"):
         with pytest.raises(WrongAnswer, match="slope"):
             tried(wrong)

@@ -86,9 +86,6 @@ def test_an_answer_may_use_the_learners_own_other_answer():
     ("x = '\ud800'", "UnicodeEncodeError"),
     ("slope = " + "(" * 5000 + ")" * 5000, "the cell raises"),
     ("x = 3", "binds no slope"),
-    ("import os\nos.fork()", "os.fork is refused"),
-    ("import subprocess\nsubprocess.run('true')", "is refused"),
-    ("import urllib.request\nurllib.request.urlopen('http://192.0.2.1/')", "the cell raises"),
     ("import minflow\nminflow.Tensor.__add__ = None\n" + SLOPE, "minflow.Tensor.__add__"),
     ("import builtins\nbuiltins.abs = lambda x: 0\n" + SLOPE, "builtins.abs was changed"),
     ("import minflow.exercises.judge as j\nj.difference = lambda *a: None\n" + SLOPE, "judge.difference was changed"),
@@ -102,21 +99,19 @@ def test_nothing_is_earned_and_all_is_said(answer, says):
     assert verdict["outcome"] in ("stopped", "changed", "not started") and says in verdict["remark"], verdict
 
 
-def test_no_file_is_touched_outside(tmp_path):
+def test_no_file_is_touched_outside_and_nothing_is_started(tmp_path):
     mine = tmp_path / "mine.txt"
     mine.write_text("mine")
-    lines = ["import os, shutil", "refused = []", f"mine = {str(mine)!r}", "open('here.txt', 'w').close()"]
+    lines = ["import os, shutil, subprocess, urllib.request", f"mine = {str(mine)!r}", "open('here.txt', 'w').close()"]
     for line in ("open(mine, 'w')", "os.remove(mine)", "os.rename(mine, 'x')", "os.truncate(mine, 0)",
-                 "shutil.rmtree(os.path.dirname(mine))", "os.symlink(mine, os.path.dirname(mine) + '/y')"):
-        lines += [f"try: {line}", "except PermissionError as error: refused.append('is refused' in str(error))"]
-    verdict = judged("\n".join([*lines, "assert sum(refused) == 6, refused", SLOPE]))
+                 "shutil.rmtree(os.path.dirname(mine))", "os.symlink(mine, os.path.dirname(mine) + '/y')", "os.fork()",
+                 "subprocess.run('true')"):
+        lines += [f"try: {line}", "except PermissionError as error: assert 'is refused' in str(error)",
+                  f"else: raise ValueError({line!r})"]
+    lines += ["try: urllib.request.urlopen('http://192.0.2.1/')", "except OSError: pass", "else: raise ValueError"]
+    verdict = judged("\n".join([*lines, SLOPE]))
     assert verdict["outcome"] == "right", verdict
     assert mine.read_text() == "mine" and list(tmp_path.iterdir()) == [mine]
-
-
-def test_a_print_flood_passes():
-    assert judged("import os\nfor i in range(2000): print('x' * 1000); os.write(1, b'y' * 1000)\n" + SLOPE)[
-        "outcome"] == "right"
 
 
 def test_an_endless_call_ends():
@@ -127,8 +122,8 @@ def test_an_endless_call_ends():
 def test_what_no_exception_stops_is_killed():
     # One call of C code sees no exception, the end of its process it does.
     answer = "import collections, itertools\ncollections.deque(itertools.repeat(0), 0)"
-    verdict = judged(answer, limits=grade.Limits(seconds=2))
-    assert verdict["outcome"] == "stopped" and ("after 2 s" in verdict["remark"] or "SIG" in verdict["remark"])
+    verdict = judged(answer, limits=grade.Limits(seconds=1))
+    assert verdict["outcome"] == "stopped" and ("after 1 s" in verdict["remark"] or "SIG" in verdict["remark"])
 
 
 def test_memory_is_limited():
@@ -137,29 +132,24 @@ def test_memory_is_limited():
     assert judged("data = bytearray(300_000_000)\n" + SLOPE)["outcome"] == "right"
 
 
-def test_a_new_process_and_nothing_of_ours(monkeypatch):
-    monkeypatch.delenv("MINFLOW_MACHINE", raising=False)  # large graphs on the machine, where it is compiled
-    # Nor is anything written into this learner's progress, or taken from nbgrader's settings.
-    answer = ("import os, sys\nassert os.environ['MINFLOW_PROGRESS'] == os.environ['MINFLOW_MACHINE'] == '0'\n"
-              "assert 'NBGRADER_EXECUTION' not in os.environ\n")
-    assert judged(answer + "assert 'pytest' not in sys.modules\n" + SLOPE)["outcome"] == "right"
+def test_what_an_answer_finds(monkeypatch):
+    """A new process, in which nothing is written into this learner's progress or taken from nbgrader's settings; large
+    graphs run on NumPy, seed and word are the teacher's, and a cell may print, wait and call magics."""
+    monkeypatch.delenv("MINFLOW_MACHINE", raising=False)
+    monkeypatch.setenv("NBGRADER_EXECUTION", "autograde")
+    settings = {"PROGRESS": "0", "MACHINE": "0", "SEED": "7", "WORD": "spring"}
+    answer = ("import asyncio, os, sys\nawait asyncio.sleep(0)\nassert 'pytest' not in sys.modules\n%time 3\n"
+              f"assert {{name: os.environ['MINFLOW_' + name] for name in {list(settings)}}} == {settings}\n"
+              "assert 'NBGRADER_EXECUTION' not in os.environ\n"
+              "for i in range(2000): print('x' * 1000); os.write(1, b'y' * 1000)\n" + SLOPE)
+    assert judged(answer, limits=grade.Limits(seconds=60, seed=7, word="spring"))["outcome"] == "right"
+    assert judged("%%time\n" + SLOPE)["outcome"] == "right"
 
 
 def test_what_looks_around_is_worth_a_look():
     reading = "from minflow.exercises.find import find\nslope = find('slope').right"
     mark = grade.mark("x", answered({"slope": reading}), lesson(), find("slope"), LIMITS)
     assert (mark.outcome, mark.remark) == ("right", "look at it: minflow.exercises")
-
-
-def test_a_cell_of_ipython_runs():
-    assert judged("%%time\n" + SLOPE)["outcome"] == "right"
-    assert judged("import asyncio\nawait asyncio.sleep(0)\n" + SLOPE)["outcome"] == "right"
-
-
-def test_seed_and_word_are_the_teachers():
-    limits = grade.Limits(seconds=60, seed=7, word="spring")
-    answer = "import os\nraise ValueError(os.environ['MINFLOW_SEED'] + os.environ['MINFLOW_WORD'])"
-    assert judged(answer, limits=limits)["remark"].endswith("7spring")
 
 
 def test_summary_counts_files():

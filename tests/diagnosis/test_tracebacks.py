@@ -1,5 +1,6 @@
 """Errors of ours in IPython: the learner's frames, all of them, and none of the engine's."""
 
+import json
 import os
 import re
 import subprocess
@@ -7,6 +8,7 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no fork")
 pytest.importorskip("IPython", reason="pip install ipython: there is nothing to show tracebacks in")
 
 MODEL = """
@@ -25,66 +27,6 @@ class Outer(nn.Module):
     def forward(self, x):
         return self.inner(x)
 """
-PROGRAM = """
-from IPython.core.interactiveshell import InteractiveShell
-shell = InteractiveShell.instance(colors="NoColor")
-shell.history_manager.enabled = False
-for cell in {cells!r}:
-    shell.run_cell(cell)
-"""
-
-
-def shown(tmp_path, *cells, **environment):
-    """What IPython prints for cells."""
-    program = tmp_path / "cells.py"
-    program.write_text(PROGRAM.format(cells=list(cells)), encoding="utf-8")
-    found = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=120,
-                           env={**os.environ, "IPYTHONDIR": str(tmp_path), **environment})
-    assert found.returncode == 0, found.stderr
-    return re.sub(r"\x1b\[[0-9;]*m", "", found.stdout)
-
-
-def functions(text):
-    return re.findall(r" in ([\w.]+)\(", text)
-
-
-def test_only_the_learners_frames(tmp_path):
-    text = shown(tmp_path, MODEL, "Outer()(flow.ones(2, 5))")
-    assert "----> 1 Outer()(flow.ones(2, 5))" in text and functions(text) == ["Outer.forward", "Inner.forward"]
-    assert "minflow/nn/module.py" not in text
-    assert re.search(r"ShapeError: linear.*\n  input +float32\[2, 5\]\n(.*\n)*  Try: nn.Linear\(5, 4\)\n"
-                     r"\(\d+ frames inside minflow are left out; MINFLOW_TRACEBACK=full shows them\)", text)
-
-
-def test_every_frame_where_that_is_asked_for(tmp_path):
-    text = shown(tmp_path, MODEL, "Outer()(flow.ones(2, 5))", MINFLOW_TRACEBACK="full")
-    assert "Module.__call__" in functions(text) and "left out" not in text and "nn.Linear(5, 4)" in text
-
-
-def test_what_it_came_of_is_shown_too(tmp_path):
-    """A handled error before it, and the cause of a job's error; their own tracebacks stay as they were."""
-    job = MODEL + """
-import numpy as np
-import minflow.typing as tp
-@flow.global_function()
-def job(x: tp.Numpy.Placeholder((2,))) -> tp.Callback[tp.Numpy]:
-    return x + x
-def fails(result):
-    raise KeyError("mine")
-"""
-    text = shown(tmp_path, job, "job(np.ones(2, 'float32'))(fails)\nflow.sync_default_session()")
-    assert 'raise KeyError("mine")' in text and "JobError" in text and "direct cause" in text
-    assert functions(text) == ["fails"]
-    text = shown(
-        tmp_path,
-        MODEL,
-        "try:\n    1 / 0\nexcept ZeroDivisionError as zero:\n    try:\n        Outer()(flow.ones(2, 5))\n"
-        "    except flow.MinflowError as error:\n        get_ipython().showtraceback()\n"
-        "        print(error.__context__ is zero, zero.__traceback__.tb_lineno)",
-    )
-    assert "1 / 0" in text and "During handling" in text and text.rstrip().endswith("True 2")
-
-
 JOB = MODEL + """
 import numpy as np
 import minflow.typing as tp
@@ -92,24 +34,6 @@ import minflow.typing as tp
 def job(x: tp.Numpy.Placeholder((4, 3)), y: tp.Numpy.Placeholder((4,), dtype=flow.int32)) -> tp.Numpy:
     return flow.nn.sparse_softmax_cross_entropy_with_logits(y, flow.layers.dense(x, 3, name="out"))
 """
-
-
-def test_an_error_of_a_job_is_told_once(tmp_path):
-    """Its cause was raised by no line of the learner's, and says the same."""
-    cells = (
-        JOB,
-        'job(np.ones((4, 3), "f4"), np.array([0, 1, 2, 9], "i4"))',
-        "import sys; print(type(sys.last_value.__cause__).__name__)",
-    )
-    text = shown(tmp_path, *cells)
-    assert text.count("labels go from 0 to 9") == 1 and "direct cause" not in text
-    assert text.rstrip().endswith("OutOfRangeError")
-    head = r"JobError: the work of step 1 of job raised OutOfRangeError: .*\n  target +int32\[4\]\n"
-    assert re.search(head + r"(.*\n)*  Try: .*\n\(\d+ frames", text)
-    full = shown(tmp_path, *cells, MINFLOW_TRACEBACK="full")
-    assert full.count("labels go from 0 to 9") > 1 and "direct cause" in full
-
-
 STOP = MODEL + """
 import os, signal
 class Graph(nn.Graph):
@@ -133,32 +57,121 @@ def train():
     while True:
         graph(x)
 """
+CALL = "Outer()(flow.ones(2, 5))"
+FAILING_JOB = [JOB, 'job(np.ones((4, 3), "f4"), np.array([0, 1, 2, 9], "i4"))',
+               "import sys; print(type(sys.last_value.__cause__).__name__)"]
+CALLBACK = JOB + """
+@flow.global_function()
+def doubled(x: tp.Numpy.Placeholder((2,))) -> tp.Callback[tp.Numpy]:
+    return x + x
+def fails(result):
+    raise KeyError("mine")
+"""
+HANDLED = """
+try:
+    1 / 0
+except ZeroDivisionError as zero:
+    try:
+        Outer()(flow.ones(2, 5))
+    except flow.MinflowError as error:
+        get_ipython().showtraceback()
+        print(error.__context__ is zero, zero.__traceback__.tb_lineno)
+"""
+TYPO = "class Typo(nn.Module):\n    def forward(self, x):\n        return x + y\nTypo()(flow.ones(1))"
+OWN = ("get_ipython().set_custom_exc((KeyboardInterrupt,), lambda shell, kind, error, trace, tb_offset=None: "
+       "print('my own'))")
+# name -> (cells, $MINFLOW_TRACEBACK)
+SESSIONS = {
+    "model": ([MODEL, CALL], ""), "model, full": ([MODEL, CALL], "full"),
+    "callback": ([CALLBACK, "doubled(np.ones(2, 'float32'))(fails)\nflow.sync_default_session()"], ""),
+    "handled": ([MODEL, HANDLED], ""), "job": (FAILING_JOB, ""), "job, full": (FAILING_JOB, "full"),
+    "stop": ([STOP, "train()", "print('goes on', graph._steps)"], ""), "stop, full": ([STOP, "train()"], "full"),
+    "own interrupt": ([MODEL, "def wait():\n    raise KeyboardInterrupt\nwait()"], ""),
+    "own way": ([OWN, STOP, "train()"], ""), "typo": ([MODEL, TYPO], ""),
+}
+# A process for each session, forked from one that has imported what tracebacks need.
+PROGRAM = """
+import json, os, sys
+from IPython.core.interactiveshell import InteractiveShell
+shell = InteractiveShell.instance(colors="NoColor")
+shell.history_manager.enabled = False
+shell.run_cell("import minflow as flow; flow.ones(2, 3) @ flow.ones(2, 3)")
+for name, (cells, traceback) in json.load(sys.stdin).items():
+    print("\\0", name, "\\0", sep="", end="", flush=True)
+    if os.fork() == 0:
+        os.environ["MINFLOW_TRACEBACK"] = traceback
+        for cell in cells:
+            shell.run_cell(cell)
+        sys.stdout.flush()
+        os._exit(0)
+    assert os.wait()[1] == 0, name
+"""
 
 
-def test_an_interrupt_shows_the_learners_line_only(tmp_path):
-    text = shown(tmp_path, STOP, "train()", "print('goes on', graph._steps)")
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory):
+    """Name of a session -> what IPython prints in it."""
+    environment = {name: value for name, value in os.environ.items() if name != "MINFLOW_TRACEBACK"}
+    found = subprocess.run([sys.executable, "-c", PROGRAM], input=json.dumps(SESSIONS), capture_output=True, text=True,
+                           timeout=300, env=environment | {"IPYTHONDIR": str(tmp_path_factory.mktemp("ipython"))})
+    assert found.returncode == 0, found.stderr
+    parts = re.sub(r"\x1b\[[0-9;]*m", "", found.stdout).split("\0")[1:]
+    return dict(zip(parts[::2], parts[1::2]))
+
+
+def functions(text):
+    return re.findall(r" in ([\w.]+)\(", text)
+
+
+def test_only_the_learners_frames(shown):
+    text = shown["model"]
+    assert "----> 1 Outer()(flow.ones(2, 5))" in text and functions(text) == ["Outer.forward", "Inner.forward"]
+    assert "minflow/nn/module.py" not in text
+    assert re.search(r"ShapeError: linear.*\n  input +float32\[2, 5\]\n(.*\n)*  Try: nn.Linear\(5, 4\)\n"
+                     r"\(\d+ frames inside minflow are left out; MINFLOW_TRACEBACK=full shows them\)", text)
+
+
+def test_every_frame_where_that_is_asked_for(shown):
+    text = shown["model, full"]
+    assert "Module.__call__" in functions(text) and "left out" not in text and "nn.Linear(5, 4)" in text
+
+
+def test_what_it_came_of_is_shown_too(shown):
+    """A handled error before it, and the cause of a job's error; their own tracebacks stay as they were."""
+    text = shown["callback"]
+    assert 'raise KeyError("mine")' in text and "JobError" in text and "direct cause" in text
+    assert functions(text) == ["fails"]
+    text = shown["handled"]
+    assert "1 / 0" in text and "During handling" in text and text.rstrip().endswith("True 2")
+
+
+def test_an_error_of_a_job_is_told_once(shown):
+    """Its cause was raised by no line of the learner's, and says the same."""
+    text = shown["job"]
+    assert text.count("labels go from 0 to 9") == 1 and "direct cause" not in text
+    assert text.rstrip().endswith("OutOfRangeError")
+    head = r"JobError: the work of step 1 of job raised OutOfRangeError: .*\n  target +int32\[4\]\n"
+    assert re.search(head + r"(.*\n)*  Try: .*\n\(\d+ frames", text)
+    full = shown["job, full"]
+    assert full.count("labels go from 0 to 9") > 1 and "direct cause" in full
+
+
+def test_an_interrupt_shows_the_learners_line_only(shown):
+    text, full = shown["stop"], shown["stop, full"]
     assert "KeyboardInterrupt" in text and functions(text) == ["train"] and "---->" in text and "minflow/" not in text
     assert re.search(r"\(\d+ frames inside minflow are left out; MINFLOW_TRACEBACK=full shows them\)", text)
     assert "goes on 2" in text
-    full = shown(tmp_path, STOP, "train()", MINFLOW_TRACEBACK="full")
     assert "RunningGraph.__call__" in functions(full) and "uninterrupted.__exit__" in functions(full)
     assert "left out" not in full
 
 
-def test_other_interrupts_and_the_users_own_way_are_as_ever(tmp_path):
-    text = shown(tmp_path, MODEL, "def wait():\n    raise KeyboardInterrupt\nwait()")
+def test_other_interrupts_and_the_users_own_way_are_as_ever(shown):
+    text = shown["own interrupt"]
     assert functions(text) == ["wait"] and "KeyboardInterrupt" in text and "left out" not in text
-    own = (
-        "get_ipython().set_custom_exc((KeyboardInterrupt,), lambda shell, kind, error, trace, tb_offset=None: "
-        "print('my own'))"
-    )
-    text = shown(tmp_path, own, STOP, "train()")
-    assert "my own" in text and "left out" not in text
+    assert "my own" in shown["own way"] and "left out" not in shown["own way"]
 
 
-def test_other_errors_are_as_ever(tmp_path):
-    text = shown(
-        tmp_path, MODEL, "class Typo(nn.Module):\n    def forward(self, x):\n        return x + y\nTypo()(flow.ones(1))"
-    )
+def test_other_errors_are_as_ever(shown):
+    text = shown["typo"]
     assert "NameError: name 'y' is not defined" in text and "Module.__call__" in functions(text)
     assert "left out" not in text

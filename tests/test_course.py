@@ -33,6 +33,13 @@ def package(tmp_path, monkeypatch):
     return place
 
 
+@pytest.fixture
+def folder(package, tmp_path):
+    """A learner's folder with the course of `package`."""
+    course.update(tmp_path / "c")
+    return tmp_path / "c"
+
+
 def publish(package, files):
     for name, text in files.items():
         file = package / "_notebooks" / name
@@ -106,9 +113,7 @@ def test_what_changes_a_notebook(package, tmp_path, change, changed):
     assert (folder / (laid[0] or laid[1])[0]).read_bytes() == lesson.read_bytes()
 
 
-def test_a_new_version_is_laid_beside_once(package, tmp_path):
-    folder = tmp_path / "c"
-    course.update(folder)
+def test_a_new_version_is_laid_beside_once(folder, package):
     (folder / "00_first.ipynb").write_text("mine")
     assert course.update(folder) == ([], []), "of this version they have changed what they have"
     publish(package, {"00_first.ipynb": "tour 2"})
@@ -173,9 +178,7 @@ def test_a_lesson_that_has_another_number_now(package, tmp_path):
 
 
 @pytest.mark.parametrize("damage", [b"", b"\xff\xfe\0\0", b"tour 1  00_first.ipynb", None])
-def test_without_a_record_what_is_there_counts_as_changed(package, tmp_path, damage):
-    folder = tmp_path / "c"
-    course.update(folder)
+def test_without_a_record_what_is_there_counts_as_changed(folder, package, damage):
     if damage is None:
         (folder / course.RECORD).unlink()
     else:
@@ -185,9 +188,7 @@ def test_without_a_record_what_is_there_counts_as_changed(package, tmp_path, dam
     assert content(folder) == FIRST | {"00_first.new.ipynb": "tour 2"}
 
 
-def test_a_line_that_was_torn_spoils_no_other(package, tmp_path):
-    folder = tmp_path / "c"
-    course.update(folder)
+def test_a_line_that_was_torn_spoils_no_other(folder, package):
     with (folder / course.RECORD).open("a") as file:
         file.write("\n" + "ab" * 20)
     publish(package, {"00_first.ipynb": "tour 2"})
@@ -200,10 +201,8 @@ needs_pipes = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has 
 
 
 @needs_pipes
-def test_a_pipe_in_the_place_of_a_lesson_is_left_alone(package, tmp_path):
+def test_a_pipe_in_the_place_of_a_lesson_is_left_alone(folder, package):
     """Its reader would wait for a writer."""
-    folder = tmp_path / "c"
-    course.update(folder)
     for name in ("00_first.ipynb", "README.md", "extra/01_more.ipynb", "extra/01_more.new.ipynb"):
         (folder / name).unlink(missing_ok=True)
         os.mkfifo(folder / name)
@@ -349,9 +348,7 @@ def test_where_no_folder_can_be(package, tmp_path):
     assert (tmp_path / "file").read_text() == "mine"
 
 
-def test_a_full_disk_leaves_what_was(package, tmp_path, monkeypatch):
-    folder = tmp_path / "c"
-    course.update(folder)
+def test_a_full_disk_leaves_what_was(folder, package, monkeypatch):
     publish(package, {"00_first.ipynb": "tour 2"})
 
     def full(descriptor):

@@ -188,9 +188,7 @@ def test_error_of_pythons_own_is_the_module():
         node, others = failing(found)
         assert found.title == title and node.label == "Typo.forward" and "no_such_thing" in found.what
         assert found.code == "return h.no_such_thing()" and "test_failure.py:" in found.where and found.created == ()
-        assert others[[n.id for n in others].index(node.inputs[-1].ref)].label == "add", (
-            "the last result that the line could see"
-        )
+        assert others[[n.id for n in others].index(node.inputs[-1].ref)].label == "add", "the last result in sight"
 
 
 def test_step_that_fails_as_it_runs_is_shown_up_to_its_operation():
@@ -286,10 +284,8 @@ def test_images_of_another_rank_are_told_what_the_hint_would_give(channels, shap
 
 
 @pytest.mark.parametrize(("layer", "value", "shown", "what"), [
-    (
-        nn.Conv2d(1, 8, 3), np.zeros((5, 1, 8, 8), "f4"), "ndarray float32[5, 1, 8, 8]",
-        "no tensor but ndarray of float32"
-    ),
+    (nn.Conv2d(1, 8, 3), np.zeros((5, 1, 8, 8), "f4"), "ndarray float32[5, 1, 8, 8]",
+     "no tensor but ndarray of float32"),
     (nn.Linear(4, 2), np.zeros((3, 4)), "ndarray float64[3, 4]", "no tensor but ndarray of float64"),
     (nn.Linear(4, 2), [[1.0], [2.0]], "[[1.0], [2.0]]", "no tensor but list"),
 ])  # fmt: skip
@@ -333,9 +329,8 @@ def test_labels_of_no_class_are_told_with_the_first_of_them(labels, first, hint,
 def test_first_label_of_no_class_in_an_image_or_alone():
     found = card(lambda: nn.functional.cross_entropy(flow.ones(1, 3, 2, 2), flow.tensor([[[0, 1], [2, 3]]])))
     assert found.what.endswith("the first outside is 3 (at position (0, 1, 1) of the labels)")
-    assert card(lambda: nn.functional.cross_entropy(flow.ones(3), flow.tensor(7))).what.endswith(
-        "the first outside is 7"
-    )
+    found = card(lambda: nn.functional.cross_entropy(flow.ones(3), flow.tensor(7)))
+    assert found.what.endswith("the first outside is 7")
 
 
 def test_asking_what_would_fit_changes_nothing():

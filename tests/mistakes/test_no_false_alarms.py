@@ -32,6 +32,14 @@ def mlp():
     return nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Dropout(0.1), nn.Linear(16, 3))
 
 
+def step(optimizer, loss):
+    """One step of training, as every textbook has it."""
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
 def test_classifier_with_scheduler_evaluation_and_early_stopping():
     x, y = data()
     model, loss_fn = mlp(), nn.CrossEntropyLoss()
@@ -77,13 +85,7 @@ def test_autoencoder_with_adam():
     x, _ = data()
     model = nn.Sequential(nn.Linear(6, 3), nn.Tanh(), nn.Linear(3, 6))
     optimizer = flow.optim.Adam(model.parameters(), lr=0.02)
-    losses = []
-    for _ in range(60):
-        loss = nn.MSELoss()(model(x), x)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
+    losses = [step(optimizer, nn.MSELoss()(model(x), x)) for _ in range(60)]
     assert losses[-1] < losses[0] / 2
 
 
@@ -96,9 +98,7 @@ def test_frozen_layers_and_groups():
     groups = [{"params": [model[3].weight]}, {"params": [model[3].bias], "weight_decay": 0.0, "lr": 0.01}]
     optimizer = flow.optim.AdamW(groups, lr=0.1, weight_decay=0.1)
     for _ in range(3):
-        optimizer.zero_grad()
-        nn.CrossEntropyLoss()(model(x), y).backward()
-        optimizer.step()
+        step(optimizer, nn.CrossEntropyLoss()(model(x), y))
     assert model[0].weight.tolist() == frozen and model[0].weight.grad is None
 
 
@@ -109,12 +109,8 @@ def test_two_optimizers_with_detach():
     loss_fn = nn.BCEWithLogitsLoss()
     for _ in range(3):
         fake, real = generator(flow.randn(8, 2)), flow.randn(8, 4)
-        c_step.zero_grad()
-        (loss_fn(critic(real), flow.ones(8, 1)) + loss_fn(critic(fake.detach()), flow.zeros(8, 1))).backward()
-        c_step.step()
-        g_step.zero_grad()
-        loss_fn(critic(fake), flow.ones(8, 1)).backward()
-        g_step.step()
+        step(c_step, loss_fn(critic(real), flow.ones(8, 1)) + loss_fn(critic(fake.detach()), flow.zeros(8, 1)))
+        step(g_step, loss_fn(critic(fake), flow.ones(8, 1)))
 
 
 def test_a_recurrent_net_by_hand_and_hand_written_steps():
@@ -136,24 +132,12 @@ def test_a_recurrent_net_by_hand_and_hand_written_steps():
 
 def test_conv_net_saved_and_loaded(tmp_path):
     flow.manual_seed(0)
-    model = nn.Sequential(
-        nn.Conv2d(1, 4, 3, padding=1),
-        nn.BatchNorm2d(4),
-        nn.ReLU(inplace=True),
-        nn.MaxPool2d(2),
-        nn.Flatten(),
-        nn.Linear(64, 10),
-    )
+    model = nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(inplace=True), nn.MaxPool2d(2),
+                          nn.Flatten(), nn.Linear(64, 10))
     (images, labels), _ = flow.data.digits(batch_size=100)
     optimizer = flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-    losses = []
-    for _ in range(2):
-        for x, y in zip(images, labels):
-            loss = nn.functional.cross_entropy(model(flow.from_numpy(x)), flow.from_numpy(y))
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            losses.append(loss.item())
+    losses = [step(optimizer, nn.functional.cross_entropy(model(flow.from_numpy(x)), flow.from_numpy(y)))
+              for _ in range(2) for x, y in zip(images, labels)]
     assert losses[-1] < losses[0] / 2
     flow.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": 2}, tmp_path / "run")
     state = flow.load(tmp_path / "run")

@@ -97,11 +97,6 @@ def specs(x: Any) -> tuple[str, ...]:
     return tuple(str(t.spec) for t in tensors_in(x))
 
 
-def tensors_of(module: Module, registry: str) -> list[Tensor]:
-    """All parameters or buffers below a module, without the check for layers that hide in lists."""
-    return [t for _, t in module.named_tensors(registry, "", True, True)]
-
-
 @recorder(Module)
 def module_record(module: Module, seen: dict[int, Seen] | None = None, name: str = "", met: set[int] | None = None,
                   level: int = 0, **_: Any) -> ModuleRecord:
@@ -112,8 +107,9 @@ def module_record(module: Module, seen: dict[int, Seen] | None = None, name: str
     met = set() if met is None else met
     shared = id(module) in met
     met.add(id(module))
-    everything = {id(p): p for p in tensors_of(module, "_parameters")}
-    held = {**everything, **{id(b): b for b in tensors_of(module, "_buffers")}}
+    below = list(module.modules())
+    everything = {id(p): p for part in below for p in part._parameters.values() if p is not None}
+    held = everything | {id(b): b for part in below for b in part._buffers.values() if b is not None}
     own = [(n, str(t.spec)) for n, t in module._parameters.items() if t is not None]
     own += [(n, str(t.spec)) for n, t in module._buffers.items() if t is not None]
     run = (seen or {}).get(id(module), Seen())

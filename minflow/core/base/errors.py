@@ -26,6 +26,8 @@ def clean(text: str) -> str:
     if len(text) <= NAME and text.isprintable():
         return text
     text = LONG.sub(lambda found: cut(found[0], NAME), cut(text, LINE))
+    if text.isprintable():
+        return text
     return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" if ord(c) < 256 else f"\\u{ord(c):04x}" for c in text)
 
 

@@ -16,7 +16,7 @@ import hashlib
 import inspect
 import sys
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from enum import Enum
 from types import CodeType, FunctionType, MethodType
 from typing import Any, NamedTuple
@@ -105,14 +105,15 @@ def content(
     return id(value)
 
 
-def modules_in(value: Any, level: int = LEVELS) -> Iterable[Module]:
-    """The modules that a value is, or holds as a container, with their submodules."""
+def modules_in(value: Any, seen: Container[int] = (), level: int = LEVELS) -> Iterable[Module]:
+    """The modules that a value is, or holds as a container, with their submodules. seen: ids of modules to skip, whose
+    submodules are known too."""
     if isinstance(value, Module):
-        if "_modules" in value.__dict__:
+        if "_modules" in value.__dict__ and id(value) not in seen:
             yield from value.modules()
     elif level and isinstance(value, BOXES) and len(value) <= ENTRIES:
         for x in value.values() if isinstance(value, dict) else value:
-            yield from modules_in(x, level - 1)
+            yield from modules_in(x, seen, level - 1)
 
 
 def small_array(value: Any) -> bool:
@@ -318,7 +319,7 @@ def read_by(
         ]
         for variable, where in values:
             name, value = variable.name, variable.now()
-            for module in modules_in(value):
+            for module in modules_in(value, modules):
                 modules.setdefault(id(module), (name, module))
             # what the function itself sets, such as a counter, goes on at each call only in eager
             inside = around and not isinstance(variable.space, dict) and name not in reads.stored and followed(value)
@@ -396,7 +397,8 @@ def reads_of(
     for owner in (holder, *called):
         for name, value in getattr(owner, "__dict__", {}).items():
             if isinstance(value, BOXES):
-                modules |= {id(module): (name, module) for module in modules_in(value)}
+                for module in modules_in(value, modules):
+                    modules.setdefault(id(module), (name, module))
     return reads._replace(unfollowed=[*reads.unfollowed, *states_of(hooks)], modules=list(modules.values()))
 
 

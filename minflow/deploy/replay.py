@@ -20,11 +20,15 @@ import numpy as np
 from ..core.base.errors import GraphError, OutOfMemoryError, ShapeError
 from ..core.memory import LITTLE, free_bytes
 from ..core.door import apply
+from ..core.functions.shape import views_as
 from ..core.infer import infer
 from ..core.ir import RECOMPUTE, Node, Value, outputs_of
 from ..core.mode import MODE, using
+from ..core.op import Op
+from ..core.ops.shape import clone, reshape
+from ..core.ops.strided import as_strided
 from ..core.random import Generator, default_generator
-from ..core.rebind import write
+from ..core.rebind import phantom, write
 from ..core.spec import Spec, spec_of
 from ..core.tensor import Tensor
 from ..core.where import fail, warn
@@ -225,6 +229,11 @@ def tensor_of(state: State) -> Any:
     return tensor
 
 
+def needs_copy(op: Op, array: np.ndarray, attrs: Any) -> bool:
+    """True if the op looks into contiguous elements, and the array has none in the shape of its result."""
+    return op is as_strided or op is reshape and not views_as(array, attrs["shape"])
+
+
 class Run:
     """One replay, in a trace or in eager. env: number of a value -> its Value in a trace, else its Tensor."""
 
@@ -242,6 +251,8 @@ class Run:
         self.draws: dict[int, Any] = {}
         for number, x in enumerate(inputs):
             self.env[number] = x.value if self.traced else x
+        # what an exact graph takes as it is in memory: inputs that are not contiguous, and views of them
+        self.strided = {x.value: phantom(x) for x in inputs if self.traced and x.alias is not None}
         for number, (state, tensor) in enumerate(zip(document.states, graph._tensors), len(inputs)):
             self.add_state(number, state, tensor)
 
@@ -315,6 +326,12 @@ class Run:
         """Append the node to the trace, as it was there."""
         trace, mode = self.mode.trace, MODE.get()
         values = [self.given(x) for x in entry.inputs]
+        array = self.strided.get(values[0]) if self.strided and values and isinstance(values[0], Value) else None
+        if array is not None and needs_copy(entry.op, array, attrs):
+            copied = Node(clone, values[:1], {}, (values[0].spec,), entry.needs, (), entry.scope, None)
+            copied.number = len(trace.graph.nodes)
+            trace.graph.nodes.append(copied)
+            values[0], array = outputs_of(copied)[0], None
         specs = infer(entry.op, values, attrs)[1]
         self.need_room(entry, specs)
         where = None if entry.line is None else place_of(*entry.line)
@@ -328,6 +345,8 @@ class Run:
             mode.watch.added(node)
         for k, value in enumerate(outputs_of(node)):
             self.env[entry.first + k] = value
+        if array is not None and entry.op.is_view and not entry.op.checks:
+            self.strided[outputs_of(node)[0]] = entry.op.kernel(array, **attrs)
 
     def need_room(self, entry: NodeEntry, specs: Sequence[Spec]) -> None:
         """Refuse what would not fit into memory if it was there: a view takes none, and what reads it copies it."""

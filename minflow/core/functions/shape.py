@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..base.two_meanings import two_meanings
 from ..door import apply
@@ -82,9 +84,13 @@ def in_shape(input, shape: tuple[int, ...]):
 def viewable(input, shape: tuple[int, ...]) -> bool:
     """Can the elements be looked at in this shape where they lie? So where each new axis stays within old ones without
     gaps."""
-    if is_contiguous(input) or input.spec.size == 0:
+    return is_contiguous(input) or views_as(phantom(input), shape)
+
+
+def views_as(array: np.ndarray, shape: tuple[int, ...]) -> bool:
+    """True if the array has a view of this shape."""
+    if array.flags.c_contiguous:  # also if it is empty
         return True
-    array = phantom(input)
     groups: list[list[int]] = []  # [elements, stride] of old axes that lie without gaps
     for n, stride in zip(array.shape, array.strides):
         if n != 1:

@@ -111,7 +111,9 @@ def bring_in(eager: bool) -> None:
         if module not in ONLY_IN_PLANS or op in ALSO_EAGER:
             at_once = either(partial(by_steps, op, builder), op.kernel, ALSO_EAGER.get(op))
         steady = 1 << 16 if module == "moving" else 1 << 20  # to copy is nearly all that those do
-        op.steps = InPlans(builder, at_once, PLAIN[op] if op in ONCE else None, steady)
+        # an exact graph has the bits of eager: of erf, whose kernels differ in them, for the same arrays
+        fits = ALSO_EAGER[op] if eager and op is elementwise.erf else None
+        op.steps = InPlans(builder, at_once, PLAIN[op] if op in ONCE else None, steady, fits)
         if eager:
             op.kernel = at_once
 
@@ -124,14 +126,18 @@ class InPlans:
     """What a plan takes of an op. It is called for the steps of arrays that stay where they are, and gives None where
     they do not fit.  at_once: a kernel, for arrays that are new at each call.  once: that of NumPy, if it is one call.
     steady: bytes that are copied, where they are new at each call: that costs less than to leave a call of many nodes.
+    fits: True for the arrays that it takes.
     """
 
-    def __init__(self, builder: Callable, at_once: Callable, once: Callable | None = None, steady: int = 1 << 20):
-        self.builder, self.at_once, self.once, self.steady = builder, at_once, once, steady
+    def __init__(self, builder: Callable, at_once: Callable, once: Callable | None = None, steady: int = 1 << 20,
+                 fits: Callable[..., bool] | None = None):
+        self.builder, self.at_once, self.once, self.steady, self.fits = builder, at_once, once, steady, fits
 
     def __call__(self, arrays: Sequence, outs: Sequence[np.ndarray], **attrs: Any) -> Any:
         from .steps import Checked, prepared
 
+        if self.fits is not None and not self.fits(*arrays):
+            return None
         found = prepared(self.builder, arrays, outs, **attrs)
         if found and any([step.refused is not None for step in found.steps]):
             return Checked(found, partial(self.at_once, *arrays, **attrs, out=outs if len(outs) > 1 else outs[0]))

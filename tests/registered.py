@@ -230,6 +230,11 @@ def layer_cases() -> list[tuple]:
             for row in LAYERS.get(name, [] if needs_arguments(cls) else [(cls, ROWS)])]
 
 
+def input_of(x) -> np.ndarray:
+    """The input of a layer's case: random numbers, where the case has a shape."""
+    return np.random.default_rng(0).standard_normal(x).astype("float32") if isinstance(x, tuple) else x
+
+
 def loss_cases() -> list[tuple]:
     """(name, options of the loss)."""
     reductions = [{"reduction": reduction} for reduction in ("mean", "sum", "none")]

@@ -120,9 +120,9 @@ def test_add_an_op(passed, house):
 
 
 def test_add_a_layer_a_loss_and_an_optimizer(passed):
-    assert of(passed, "ISRU") == ["test_traced_is_eager"]
-    assert of(passed, "PinballLoss") == ["test_losses"] and sum("PinballLoss" in test for test in passed) == 3
-    assert of(passed, "Lion") == ["test_traced_step"] and {"test_forward", "test_out"} <= set(of(passed, "lion"))
+    assert (of(passed, "ISRU"), of(passed, "PinballLoss"), of(passed, "Lion")) == (
+        ["test_layer"], ["test_loss"], ["test_optimizer"])
+    assert {"test_forward", "test_out"} <= set(of(passed, "lion"))
 
 
 def test_add_a_view(passed, house):

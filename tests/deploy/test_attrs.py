@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import minflow as flow
-from minflow import nn
 from minflow.core.base.errors import MinflowError
 from minflow.core.infer import consult
 from minflow.core.op import OPS
@@ -19,7 +18,6 @@ from minflow.core.ops import update_adaptive as update_adaptive  # read at the f
 from minflow.core.ops.examples import cases
 from minflow.core.ops.shape import getitem
 from minflow.core.spec import Spec, bfloat16, float32, float64, int64
-from minflow.core.trace import trace
 from minflow.deploy.attrs import (
     KINDS,
     OF_OP,
@@ -38,7 +36,6 @@ from minflow.deploy.attrs import (
 )
 from minflow.deploy.checks import Malformed
 from minflow.deploy.dynamic.follows import Follows, Ratio
-from tests.registered import TARGETS, layer_cases, loss_cases
 
 TOP = Path(__file__).parents[2]
 STORED = [op for op in OPS.values() if storable(op)]
@@ -69,44 +66,6 @@ def test_every_attr_of_every_op_has_its_kind():
 def test_examples_are_read_as_they_were_written(op):
     for case in cases(op):
         assert written(again(op, case.attrs)) == written(case.attrs)
-
-
-def nodes_of(program, inputs):
-    graph, _ = trace(program, inputs)
-    return [node for node in graph.nodes if not node.op.joint]
-
-
-@pytest.mark.parametrize(("name", "make", "x"), layer_cases(), ids=lambda p: p if isinstance(p, str) else "")
-def test_attrs_of_layers_are_read_as_they_were_written(name, make, x):
-    if isinstance(x, tuple):
-        x = np.random.default_rng(0).standard_normal(x).astype("float32")
-    model, x = make(), flow.tensor(x)
-    scale = nn.Parameter(flow.ones(1))
-
-    def program(x):
-        outs = nn.summary.tensors_in(model(x * scale if x.spec.floating else x))
-        (sum((out * out).sum() for out in outs) + scale.sum()).backward()
-        return [*outs, scale.grad]
-
-    for node in nodes_of(program, [x]):
-        assert written(again(node.op, node.attrs)) == written(node.attrs)
-        check_inputs(node.op, [getattr(x, "spec", x) for x in node.inputs])
-
-
-@pytest.mark.parametrize(("name", "options"), loss_cases())
-def test_attrs_of_losses_are_read_as_they_were_written(name, options):
-    numbers = np.random.default_rng(0).uniform(0.1, 0.9, (2, 4, 3)).astype("float32")
-    loss, targets = getattr(nn, name)(**options), TARGETS.get(name, numbers[1])
-    weight = nn.Parameter(flow.ones(3))
-
-    def program(x, *targets):
-        loss(x * weight, *targets).sum().backward()
-        return [weight.grad]
-
-    inputs = [numbers[0], *(targets if isinstance(targets, tuple) else (targets,))]
-    for node in nodes_of(program, [flow.tensor(x) for x in inputs]):
-        assert written(again(node.op, node.attrs)) == written(node.attrs)
-        check_inputs(node.op, [getattr(x, "spec", x) for x in node.inputs])
 
 
 @pytest.mark.parametrize("value", [

@@ -1,4 +1,5 @@
-"""A saved graph, loaded: the same bits as the one that was saved, shown in the same words."""
+"""A saved graph, loaded: the same bits as the one that was saved, shown in the same words. Every layer:
+`../nn/test_every_layer.py`."""
 
 import copy
 import json
@@ -10,37 +11,15 @@ import minflow as flow
 from minflow import nn
 from minflow import typing as tp
 from minflow.deploy.folder import read, write
-from tests.nn.graph.test_twenty_steps import Scaled, Training
-from tests.registered import layer_cases
+from tests.graphs import Predict, Training, bits, listing
 
 
 def floats(*shape, seed=0):
     return flow.tensor(np.random.default_rng(seed).standard_normal(shape).astype("float32"))
 
 
-class Predict(nn.Graph):
-    def __init__(self, model):
-        super().__init__()
-        self.model = model
-
-    def build(self, *args):
-        return self.model(*args)
-
-
-def arrays(result):
-    if isinstance(result, flow.Tensor):
-        return [result.numpy()]
-    parts = result.values() if isinstance(result, dict) else result if isinstance(result, list | tuple) else ()
-    return [array for part in parts for array in arrays(part)]
-
-
 def same(a, b):
-    a, b = arrays(a), arrays(b)
-    return len(a) == len(b) and all(x.tobytes() == y.tobytes() and x.dtype == y.dtype for x, y in zip(a, b))
-
-
-def listing(graph):
-    return str(graph).replace(graph.name, type(graph).__name__)
+    return bits(a) == bits(b)
 
 
 def around(graph, tmp_path, *args):
@@ -48,35 +27,6 @@ def around(graph, tmp_path, *args):
     graph(*args)
     flow.save(graph, tmp_path / "saved" / "model")
     return flow.load_graph(tmp_path / "saved" / "model")
-
-
-@pytest.mark.parametrize(("name", "make", "x"), layer_cases(), ids=lambda p: p if isinstance(p, str) else "")
-def test_every_layer_goes_on_training(name, make, x, tmp_path):
-    if isinstance(x, tuple):
-        x = np.random.default_rng(0).standard_normal(x).astype("float32")
-    model, x = make(), flow.tensor(x)
-    if not list(model.parameters()):
-        model = Scaled(model, x.shape[-1])
-    graph = Training(model, flow.optim.SGD(model.parameters(), lr=0.01, momentum=0.9))
-    flow.manual_seed(3)
-    loaded = around(graph, tmp_path, x)
-    state = flow.get_rng_state()
-    mine = [graph(x).numpy().tobytes() for _ in range(2)]
-    flow.set_rng_state(state)
-    assert [loaded(x).numpy().tobytes() for _ in range(2)] == mine
-    assert listing(loaded) == listing(graph)
-    assert same(graph.model.state_dict(), loaded.model.state_dict())
-    assert [str(node.op) for node in loaded.nodes] == [str(node.op) for node in graph.nodes]
-
-
-@pytest.mark.parametrize(("name", "make", "x"), layer_cases()[::3], ids=lambda p: p if isinstance(p, str) else "")
-def test_layers_predict(name, make, x, tmp_path):
-    if isinstance(x, tuple):
-        x = np.random.default_rng(0).standard_normal(x).astype("float32")
-    graph, x = Predict(make().eval()), flow.tensor(x)
-    loaded = around(graph, tmp_path, x)
-    assert same(loaded(x), graph(x)) and listing(loaded) == listing(graph)
-    assert loaded.compare_eager(x).equal
 
 
 class Deep(nn.Module):

@@ -12,7 +12,8 @@ from minflow import GraphFormatError, nn
 from minflow.deploy.training import built_in
 from minflow.deploy.training.optimizers import optimizers_as_data, optimizers_from_data, state_names
 from minflow.deploy.training.settings import config_as_data, config_from_data
-from tests.registered import SCHEDULES, exported, optimizer_cases, optimizers, s, schedules
+from tests.cases import Cases
+from tests.registered import OPTIMIZERS, SCHEDULES, exported, optimizers, s, schedules
 
 X = np.random.default_rng(2).standard_normal((5, 4)).astype("float32")
 
@@ -83,16 +84,26 @@ def same_at_each_step(graph, other, steps, step=eager_step):
         assert bits(graph) == bits(other)
 
 
-@pytest.mark.parametrize("steps", [0, 1, 7])
-@pytest.mark.parametrize(("name", "options"), optimizer_cases(), ids=str)
-def test_optimizers(name, options, steps):
-    model = new_model()
-    graph = Training(model, (two_groups(model, getattr(flow.optim, name), **options), []))
-    for _ in range(steps):
-        eager_step(graph)
-    other = through_text(graph, copy.deepcopy(model))
-    assert other.optimizers[0][0].steps == steps and type(other.optimizers[0][0]) is type(graph.optimizers[0][0])
-    same_at_each_step(graph, other, 5)
+STEPS = (0, 1, 7)  # before an optimizer or a schedule becomes a text
+
+
+@pytest.mark.parametrize("name", optimizers())
+def test_optimizers(name):
+    with Cases() as case:
+        for options in [{}, *OPTIMIZERS.get(name, [])]:
+            for steps in STEPS:
+                with case(f"{name} {options} after {steps} steps"):
+                    model = new_model()
+                    optimizer = two_groups(model, getattr(flow.optim, name), **options)
+                    graph = Training(model, (optimizer, []))
+                    names = set(optimizer.names(optimizer.param_groups[0]))
+                    assert names <= set(built_in.OPTIMIZERS[type(optimizer)].split())
+                    for _ in range(steps):
+                        eager_step(graph)
+                    other = through_text(graph, copy.deepcopy(model))
+                    restored = other.optimizers[0][0]
+                    assert restored.steps == steps and type(restored) is type(optimizer)
+                    same_at_each_step(graph, other, 5)
 
 
 MORE = {
@@ -116,37 +127,33 @@ REFUSED = ("LambdaLR", "MultiplicativeLR")
 CASES = {name: make for name, make in SCHEDULES.items() if name not in REFUSED} | MORE
 
 
-@pytest.mark.parametrize("steps", [0, 1, 7])
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.filterwarnings("ignore::minflow.MinflowWarning")
-def test_schedules(name, steps):
-    model = new_model()
-    optimizer = two_groups(model, flow.optim.SGD, lr=0.1, momentum=0.9)
-    graph = Training(model, (optimizer, [CASES[name](optimizer)]))
-    if name == "StepLR to infinity":
-        graph.optimizers[0][1][0].gamma = 1e300
-    for _ in range(steps):
-        eager_step(graph)
-    other = through_text(graph, copy.deepcopy(model))
-    for _ in range(8 - steps if "OneCycleLR" in name else 20):  # which ends
-        for each in (graph, other):
-            for optimizer, schedulers in each.optimizers:
-                optimizer.step()
-                schedulers[0].step()
-        assert [o.learning_rates() for o, _ in graph.optimizers] == [o.learning_rates() for o, _ in other.optimizers]
-        assert graph.optimizers[0][1][0].get_last_lr() == other.optimizers[0][1][0].get_last_lr()
+def test_schedules(name):
+    with Cases() as case:
+        for steps in STEPS:
+            with case(f"{name} after {steps} steps"):
+                model = new_model()
+                optimizer = two_groups(model, flow.optim.SGD, lr=0.1, momentum=0.9)
+                graph = Training(model, (optimizer, [CASES[name](optimizer)]))
+                scheduler = graph.optimizers[0][1][0]
+                if name == "StepLR to infinity":
+                    scheduler.gamma = 1e300
+                for _ in range(steps):
+                    eager_step(graph)
+                ((other, (twin,)),) = through_text(graph, copy.deepcopy(model)).optimizers
+                for _ in range(8 - steps if "OneCycleLR" in name else 20):  # which ends
+                    for each, schedule in ((optimizer, scheduler), (other, twin)):
+                        each.step()
+                        schedule.step()
+                    assert optimizer.learning_rates() == other.learning_rates()
+                    assert scheduler.get_last_lr() == twin.get_last_lr()
 
 
 def test_the_tables_know_every_built_in_class():
     assert {kind.__name__ for kind in built_in.OPTIMIZERS} == set(optimizers())
     known = {kind.__name__ for kind in built_in.SCHEDULES}
     assert known == set(schedules()) - set(REFUSED) | {*exported(flow.optim.swa_utils, s.LRScheduler)}
-
-
-@pytest.mark.parametrize(("name", "options"), optimizer_cases(), ids=str)
-def test_the_states_of_a_class_are_known(name, options):
-    optimizer = getattr(flow.optim, name)(new_model().parameters(), **options)
-    assert set(optimizer.names(optimizer.param_groups[0])) <= set(built_in.OPTIMIZERS[type(optimizer)].split())
 
 
 def test_a_compiled_step_goes_on():

@@ -8,6 +8,7 @@ import pytest
 
 import minflow as flow
 from minflow import nn
+from tests.graphs import Training, eager_steps
 
 F = nn.functional
 X, Y = flow.tensor([[1.0, -2.0, 0.5], [0.0, 3.0, -1.0]]), flow.tensor([[0.5, 0.5, 0.5], [1.0, 2.0, -1.0]])
@@ -169,26 +170,9 @@ def test_gumbel_softmax_chooses_as_often_as_probable():
 def test_norms_of_weights_train_alike_in_a_graph(norm):
     model = norm(nn.Linear(4, 3))
     other, x = copy.deepcopy(model), flow.randn(5, 4)
-
-    class Step(nn.Graph):
-        def __init__(self):
-            super().__init__()
-            self.model = other
-            self.add_optimizer(flow.optim.SGD(other.parameters(), 0.1))
-            self.config.exact(True)
-
-        def build(self, x):
-            loss = self.model(x).square().mean()
-            loss.backward()
-            return loss
-
-    graph, optimizer = Step(), flow.optim.SGD(model.parameters(), 0.1)
-    for _ in range(20):
-        loss = model(x).square().mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        assert graph(x).item() == loss.item()
+    losses = eager_steps(model, flow.optim.SGD(model.parameters(), 0.1), x, 20)
+    graph = Training(other, flow.optim.SGD(other.parameters(), 0.1))
+    assert [graph(x).item() for _ in range(20)] == losses
     assert "weight" not in model.state_dict() and "weight" in dir(model) and not model.weight.is_leaf
 
 

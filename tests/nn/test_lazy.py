@@ -7,6 +7,7 @@ import pytest
 
 import minflow as flow
 from minflow import nn
+from tests.graphs import Predict
 
 
 def model():
@@ -49,18 +50,11 @@ def test_who_refuses_what_has_no_numbers():
     with pytest.raises(flow.MinflowError, match="UninitializedParameter has no shape yet"):
         net[0].weight.shape  # noqa: B018 (it raises)
 
-    class Step(nn.Graph):
-        def __init__(self):
-            super().__init__()
-            self.net = net
-
-        def build(self, x):
-            return self.net(x)
-
+    graph = Predict(net)
     with pytest.raises(flow.MinflowError, match="LazyConv2d has no numbers yet"):
-        Step()(flow.tensor(X))
+        graph(flow.tensor(X))
     net(flow.tensor(X))
-    assert Step()(flow.tensor(X)).shape == (2, 2)
+    assert graph(flow.tensor(X)).shape == (2, 2)
 
 
 WRONG = [

@@ -12,6 +12,8 @@ import pytest
 import minflow as flow
 from minflow import nn
 from minflow.core.base.errors import LoaderError, MinflowError
+from tests.cases import Cases
+from tests.graphs import Predict
 
 DEEP = 2_000 if sys.version_info[:2] != (3, 12) or sys.version_info >= (3, 12, 3) else 150  # nesting.py says why
 X = flow.ones(1, 2)
@@ -29,15 +31,6 @@ class Own(nn.Module):
 class Endless(nn.Module):
     def forward(self, *inputs):
         return self(inputs[0]) if len(inputs) == 1 else self(*inputs)
-
-
-class Predict(nn.Graph):
-    def __init__(self, model):
-        super().__init__()
-        self.model = model
-
-    def build(self, x):
-        return self.model(x)
 
 
 class Train(Predict):
@@ -74,11 +67,16 @@ def same_as_inner(m, call):
     return call(X).numpy().tolist() == inner(X).numpy().tolist()
 
 
+def summarised(m):
+    summary = flow.summary(m, X)
+    return f"{DEEP - 60:,} more levels inside" in repr(summary) and summary.record.params == 6
+
+
 def debugged(m, level):
     graph = Predict(m)
     graph.debug(level)
     graph(X)
-    return graph.is_compiled
+    return graph.is_compiled and "MODULE" in repr(graph)
 
 
 OPERATIONS = {
@@ -96,24 +94,24 @@ OPERATIONS = {
     "call": lambda m: same_as_inner(m, m),
     "backward": backward,
     "graph": lambda m: same_as_inner(m, Predict(m)),
-    "training graph": lambda m: Train(m)(X).shape == (),
     "graph repr": lambda m: "MODULE" in repr(Predict(m)),
-    **{f"debug {level}": lambda m, level=level: debugged(m, level) for level in range(4)},
+    "training graph": lambda m: Train(m)(X).shape == (),
     "show": lambda m: flow.show(m) is None,
-    "summary": lambda m: (
-        f"{DEEP - 60:,} more levels inside" in repr(flow.summary(m, X)) and flow.summary(m, X).record.params == 6
-    ),
+    "summary": summarised,
     "notebook": lambda m: len(m._repr_mimebundle_()["text/html"]) < 100_000,
 }
 
 
-@pytest.mark.parametrize("kind", [nn.Sequential, Own])
-@pytest.mark.parametrize("operation", OPERATIONS)
-def test_thousands_of_levels(kind, operation):
+@pytest.mark.parametrize(("kind", "levels"), [(nn.Sequential, (2,)), (Own, (1, 3))])
+def test_thousands_of_levels(kind, levels):
     model, limit = nested(kind), sys.getrecursionlimit()
-    with contextlib.redirect_stdout(io.StringIO()):
-        assert OPERATIONS[operation](model)
-    assert sys.getrecursionlimit() == limit
+    debug = {f"debug {level}": lambda m, level=level: debugged(m, level) for level in levels}
+    with Cases() as case:
+        for name, operation in (OPERATIONS | debug).items():
+            with case(name), contextlib.redirect_stdout(io.StringIO()):
+                assert operation(model)
+            with case(f"recursion limit after {name}"):
+                assert sys.getrecursionlimit() == limit
 
 
 def in_thread(call):
@@ -271,15 +269,7 @@ def test_a_module_that_contains_itself(make):
     assert list(copy.deepcopy(module).state_dict()) == list(state)
     assert not [part for part in module.modules() if part.weight.requires_grad] if make is itself else True
 
-    class Net(nn.Graph):
-        def __init__(self):
-            super().__init__()
-            self.model = module
-
-        def build(self, x):
-            return self.model(x)
-
-    graph = Net()
+    graph = Predict(module)
     assert (graph(x) == module(x)).all() and str(graph)
 
 
@@ -317,12 +307,14 @@ WALKS = {
 
 
 @pytest.mark.parametrize("walk", WALKS)
-@pytest.mark.parametrize("kind", LOOPS)
-def test_a_structure_that_contains_itself(kind, walk, tmp_path, monkeypatch):
+def test_a_structure_that_contains_itself(walk, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(MinflowError) as caught:
-        WALKS[walk](LOOPS[kind])
-    assert not isinstance(caught.value, RecursionError) and caught.value.where and caught.value.hint
+    with Cases() as case:
+        for kind, loop in LOOPS.items():
+            with case(f"{walk} of {kind}"), pytest.raises(MinflowError) as caught:
+                WALKS[walk](loop)
+            with case(f"error of {walk} of {kind}"):
+                assert not isinstance(caught.value, RecursionError) and caught.value.where and caught.value.hint
 
 
 def test_the_error_names_the_argument():

@@ -1,6 +1,4 @@
-"""Layers in a trace: a training step as a graph gives the bits that eager gives, running statistics too."""
-
-import copy
+"""Modules in a trace: functions, attributes, buffers that are set, hooks. Every layer: `test_every_layer.py`."""
 
 import numpy as np
 import pytest
@@ -8,62 +6,9 @@ import pytest
 import minflow as flow
 from minflow import nn
 from minflow.core.trace import trace
-from minflow.nn.summary import tensors_in
+from tests.graphs import bits
 from tests.reference import execute
-from tests.registered import LABELS, TARGETS, layer_cases, loss_cases
-
-
-def bits(tensors):
-    return [None if t is None else t.numpy().tobytes() for t in tensors]
-
-
-def step(model, x):
-    """Forward, backward, and everything that came of it."""
-    x = x * 1.0 if x.spec.floating else x
-    outs = tensors_in(model(x))
-    sum((out * out).sum() for out in outs).backward()
-    grads = [p.grad for p in model.parameters()]
-    return [*outs, *grads]
-
-
-@pytest.mark.parametrize(("name", "make", "x"), layer_cases(), ids=lambda p: p if isinstance(p, str) else "")
-def test_traced_is_eager(name, make, x):
-    if isinstance(x, tuple):
-        x = np.random.default_rng(0).standard_normal(x).astype("float32")
-    model, x = make(), flow.tensor(x)
-    eager, traced = copy.deepcopy(model), copy.deepcopy(model)
-    if not list(model.parameters()):
-        eager, traced = nn.Sequential(nn.Identity(), eager), nn.Sequential(nn.Identity(), traced)
-        for net in (eager, traced):
-            net.scale = nn.Parameter(flow.ones(x.shape[-1]))
-            net.register_forward_pre_hook(lambda m, args: (args[0] * m.scale,))
-    flow.manual_seed(3)
-    want = bits(step(eager, x))
-    flow.manual_seed(3)
-    graph, _ = trace(lambda x: step(traced, x), [x])
-    got = [a.tobytes() for a in execute(graph, [x.numpy()])]
-    assert got == want
-    assert bits(traced.buffers()) == bits(eager.buffers())
-    assert all(p.grad is None for p in traced.parameters())
-
-
-@pytest.mark.parametrize(("name", "options"), loss_cases())
-def test_losses(name, options):
-    """Of numbers between 0 and 1, which are probabilities, logits and log-probabilities enough."""
-    numbers = np.random.default_rng(0).uniform(0.1, 0.9, (2, 4, 3)).astype("float32")
-    loss, targets = getattr(nn, name)(**options), TARGETS.get(name, numbers[1])
-    targets = targets if isinstance(targets, tuple) else (targets,)
-    inputs = [flow.tensor(numbers[0]), *map(flow.tensor, targets)]
-    weight = nn.Parameter(flow.ones(3))
-
-    def program(x, *targets):
-        out = loss(x * weight, *targets)
-        out.sum().backward()
-        return [out, weight.grad]
-
-    graph, _ = trace(program, inputs)
-    got = [a.tobytes() for a in execute(graph, [x.numpy() for x in inputs])]
-    assert got == bits(program(*inputs))
+from tests.registered import LABELS
 
 
 def test_functions_without_a_layer():
@@ -73,8 +18,7 @@ def test_functions_without_a_layer():
         return [nn.functional.one_hot(index, 5), nn.functional.pad(x, (1, 0), value=2.0)]
 
     graph, _ = trace(program, [x, index])
-    got = [a.tobytes() for a in execute(graph, [x.numpy(), index.numpy()])]
-    assert got == bits(program(x, index))
+    assert bits(execute(graph, [x.numpy(), index.numpy()])) == bits(program(x, index))
 
 
 def test_attributes_of_pools_stand_in_the_order_of_their_arguments():

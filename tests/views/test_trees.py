@@ -12,6 +12,7 @@ from minflow.views.kinds.debug_tree import OPEN, debug_bundle, debug_html
 from minflow.views.records.module import folded, rows_of
 from minflow.views.text.trees import LIMIT, outer_lines, outer_rows, sized
 from tests.cases import Cases
+from tests.graphs import Predict
 
 MOST = 60_000  # bytes of a tree
 
@@ -62,15 +63,6 @@ MODELS = {
     "1,000 at random": (lambda: irregular(1000), (1, 4)),
     "1,000 in a row": (lambda: nn.Sequential(*[nn.Linear(2 + i % 7, 2 + (i + 1) % 7) for i in range(1000)]), (1, 2)),
 }
-
-
-class Predict(nn.Graph):
-    def __init__(self, model):
-        super().__init__()
-        self.model = model
-
-    def build(self, x):
-        return self.model(x)
 
 
 @pytest.fixture

@@ -1,0 +1,83 @@
+"""Graphs of one model, for tests that need nothing else of a graph."""
+
+import numpy as np
+
+import minflow as flow
+from minflow import nn
+from minflow.nn.summary import tensors_in
+
+
+class Predict(nn.Graph):
+    """The output of a model. exact: with the bits of eager code."""
+
+    def __init__(self, model, exact=False):
+        super().__init__()
+        self.model = model
+        self.config.exact(exact)
+
+    def build(self, *args):
+        return self.model(*args)
+
+
+class Training(nn.Graph):
+    """A step of an optimizer on `loss_of`, with the bits of eager code."""
+
+    def __init__(self, model, optimizer):
+        super().__init__()
+        self.model = model
+        self.add_optimizer(optimizer)
+        self.config.exact(True)
+
+    def build(self, x):
+        loss = loss_of(self.model(x))
+        loss.backward()
+        return loss
+
+
+def loss_of(outputs):
+    """The sum of the mean squares of all floating tensors."""
+    return sum((out * out).mean() for out in tensors_in(outputs) if out.spec.floating)
+
+
+class Scaled(nn.Module):
+    """A layer whose first input is scaled: there is something to train, and the layer's input has a gradient."""
+
+    def __init__(self, layer, size):
+        super().__init__()
+        self.layer, self.scale = layer, nn.Parameter(flow.ones(size))
+
+    def forward(self, x, *others):
+        return self.layer(x * self.scale, *others)
+
+
+def eager_steps(model, optimizer, x, count):
+    """The losses of eager training, with the bits of `Training`."""
+    losses = []
+    for _ in range(count):
+        loss = loss_of(model(x))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def bits(value):
+    """The bits of a tensor or an array, or of each in a structure or a state."""
+    if isinstance(value, flow.Tensor):
+        value = value.numpy(force=True)
+    if isinstance(value, np.ndarray):
+        return value.dtype.str, value.shape, value.tobytes()
+    if isinstance(value, dict):
+        return {key: bits(x) for key, x in value.items()}
+    return [bits(x) for x in value] if isinstance(value, list | tuple) else value
+
+
+def operations(graph, *args):
+    """The operations of a graph's plan for these arguments, compiled kernels by their names."""
+    return [str(node.op) for node in graph.compiled_for(args, {}).parts[0].graph.nodes]
+
+
+def listing(graph):
+    """What print shows of a graph, without the index in its name."""
+    return str(graph).replace(graph.name, type(graph).__name__)

@@ -16,6 +16,7 @@ from minflow import nn
 from minflow import typing as tp
 from minflow.core.base.errors import GradError, GraphError, JobError, MinflowError, MinflowWarning, MissingNameError
 from minflow.nn.modules import module as every
+from tests.cases import Cases
 
 X = np.array([[1.0, 2.0], [3.0, 4.0]], "float32")
 
@@ -240,15 +241,30 @@ def job(hooks, result):
         return loss, flow.get_all_variables()["w"].numpy().tolist()
 
 
+JOBS = {"sync": tp.Numpy, "async": tp.Callback[tp.Numpy]}
+NO_JOB = {
+    "register_post_accumulate_grad_hook": (
+        GradError, r"while a job is built, whose variables have no .grad(.|\n)*float32\[2\]"
+    ),
+    "register_post_accumulate_grad_hook after register_hook": (GradError, "whose variables have no .grad"),
+    "spectral_norm": (JobError, r"job train writes a tensor that is not a variable(.|\n)*float32\[1\]"),
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("name", EVERY_ROW)
-def test_a_graph_runs_a_hook_as_eager_does(name):
-    assert graph(EVERY_ROW[name]) == eager(EVERY_ROW[name])
-
-
-@pytest.mark.parametrize("result", [tp.Numpy, tp.Callback[tp.Numpy]], ids=["sync", "async"])
-@pytest.mark.parametrize("name", WORKS)
-def test_a_job_runs_a_hook_as_eager_does(name, result):
-    assert job(WORKS[name], result) == eager(WORKS[name])
+def test_a_hook_does_in_each_mode_what_eager_code_does(name):
+    hooks, wanted = EVERY_ROW[name], eager(EVERY_ROW[name])
+    with Cases() as case:
+        with case("graph"):
+            assert graph(hooks) == wanted
+        for mode, result in JOBS.items():
+            with case(f"{mode} job"):
+                if name in WORKS:
+                    assert job(hooks, result) == wanted
+                else:
+                    kind, what = NO_JOB[name]
+                    with pytest.raises(kind, match=what):
+                        job(hooks, result)
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")
@@ -330,23 +346,6 @@ def test_hooks_of_all_optimizers():
             optimizer.step()
     optimizer.step()
     assert seen == ["before", "own before", "own after", "after", "own before", "own after"]
-
-
-NO_JOB = {
-    "register_post_accumulate_grad_hook": (
-        GradError, r"while a job is built, whose variables have no .grad(.|\n)*float32\[2\]"
-    ),
-    "register_post_accumulate_grad_hook after register_hook": (GradError, "whose variables have no .grad"),
-    "spectral_norm": (JobError, r"job train writes a tensor that is not a variable(.|\n)*float32\[1\]"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("result", [tp.Numpy, tp.Callback[tp.Numpy]], ids=["sync", "async"])
-@pytest.mark.parametrize("name", NOT_IN_JOBS)
-def test_what_a_job_cannot_run_is_refused(name, result):
-    kind, what = NO_JOB[name]
-    with pytest.raises(kind, match=what):
-        job(NOT_IN_JOBS[name], result)
 
 
 def test_a_hook_in_a_job_is_one_of_its_variables():
@@ -546,14 +545,17 @@ RETURNED = {
 }
 
 
-@pytest.mark.parametrize("run", [eager, graph, lambda hooks: job(hooks, tp.Numpy)], ids=["eager", "graph", "job"])
 @pytest.mark.parametrize("name", RETURNED)
-def test_what_a_hook_returns_is_checked(name, run):
+def test_what_a_hook_returns_is_checked(name):
     hook, what, returned = RETURNED[name]
-    with pytest.raises(MinflowError, match=rf"the hook <lambda> {what}\n") as caught:
-        run(Hooks(leaf=lambda w: w.register_hook(hook)))
-    assert caught.match(rf"returned +{returned}") and caught.match(r"gradient +float32\[2\]")
-    assert caught.match(r"hook +<lambda> at test_hooks_in_modes.py:\d+")
+    hooks = Hooks(leaf=lambda w: w.register_hook(hook))
+    with Cases() as case:
+        for mode, run in {"eager": eager, "graph": graph, "job": lambda hooks: job(hooks, tp.Numpy)}.items():
+            with case(mode), pytest.raises(MinflowError, match=rf"the hook <lambda> {what}\n") as caught:
+                run(hooks)
+            with case(f"{mode}: values of the error"):
+                assert caught.match(rf"returned +{returned}") and caught.match(r"gradient +float32\[2\]")
+                assert caught.match(r"hook +<lambda> at test_hooks_in_modes.py:\d+")
 
 
 def test_what_other_hooks_return_is_checked():

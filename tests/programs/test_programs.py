@@ -1,5 +1,8 @@
 """Whole programs, run as they stand in a folder with generated CIFAR-10 files: what a user of the tutorial would do."""
 
+import contextlib
+import functools
+import io
 import math
 import re
 import runpy
@@ -17,15 +20,22 @@ ROWS = 40  # images in each of the six parts of an archive
 HEAD_THAT_NEVER_RAN = {"model.classifer", "model.classifer.0", "model.classifer.1"}  # sic
 
 
-@pytest.fixture
-def run(tmp_path, monkeypatch):
-    """Run a program in a folder of its own; its names afterwards."""
-    monkeypatch.setattr(files, "CIFAR_ROWS", ROWS)
-    monkeypatch.setattr(base, "fetch", lambda *args: pytest.fail("a download was tried, and the files are there"))
-    monkeypatch.setenv("MINFLOW_DATA", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
-    write_cifar10(tmp_path / "data", ROWS)
-    return lambda name: runpy.run_path(str(HERE / name))
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Run a program in a folder of its own, once: its names afterwards, its output and the folder."""
+
+    @functools.cache
+    def ran(name):
+        folder, printed = tmp_path_factory.mktemp(name), io.StringIO()
+        with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(printed):
+            patch.setattr(files, "CIFAR_ROWS", ROWS)
+            patch.setattr(base, "fetch", lambda *args: pytest.fail("a download was tried, and the files are there"))
+            patch.setenv("MINFLOW_DATA", str(folder / "cache"))
+            patch.chdir(folder)
+            write_cifar10(folder / "data", ROWS)
+            return runpy.run_path(str(HERE / name)), printed.getvalue(), folder
+
+    return ran
 
 
 def bits(tensor):
@@ -39,18 +49,17 @@ def state_bits(run):
     return found
 
 
-def test_train_eager(run, capsys):
-    names = run("train_eager.py")
+def test_train_eager(run):
+    names, printed, _ = run("train_eager.py")
     assert len(names["losses"]) == 4 and names["seen"] == 5 * ROWS  # the last batch has 8 images
     assert abs(names["losses"][0] - math.log(1000)) < 0.15  # the head of a thousand classes, not that of ten
     head = dict(names["model"].named_parameters())
     assert head["classifer.1.weight"].grad is None and head["classifier.1.weight"].grad is not None
-    assert "200 of 200: loss" in capsys.readouterr().out
+    assert "200 of 200: loss" in printed
 
 
-def test_train_graph(run, capsys):
-    names = run("train_graph.py")
-    printed = capsys.readouterr().out
+def test_train_graph(run):
+    names, printed, _ = run("train_graph.py")
     step = names["step"]
     assert len(names["losses"]) == 3 and names["seen"] == 3 * 64 and len(step._plans) == 1
     assert abs(names["losses"][0] - math.log(1000)) < 0.15
@@ -79,23 +88,23 @@ def test_train_graph(run, capsys):
 
 
 def test_both_trainings_agree(run):
-    eager, graph = run("train_eager.py"), run("train_graph.py")
+    (eager, _, _), (graph, _, _) = run("train_eager.py"), run("train_graph.py")
     assert eager["losses"][:3] == graph["losses"]
 
 
-def test_predict_graph(run, capsys):
-    names = run("predict_graph.py")
+def test_predict_graph(run):
+    names, printed, _ = run("predict_graph.py")
     assert names["in_training"].shape == (32, 10) and len(names["predict"]._plans) == 3  # train, eval, the batch of 8
     assert [x.shape for x in names["answers"]] == [(32, 10), (8, 10)]
     assert [*map(bits, names["answers"])] == [*map(bits, names["expected"])]
     assert not np.array_equal(names["in_training"].numpy(), names["answers"][0].numpy())
-    assert f"{names['right']} of {ROWS} right" in capsys.readouterr().out
+    assert f"{names['right']} of {ROWS} right" in printed
 
 
-def test_resume_graph(run, tmp_path):
-    names = run("resume_graph.py")
+def test_resume_graph(run):
+    names, _, folder = run("resume_graph.py")
     whole, at_once, later = names["whole"], names["at_once"], names["later"]
-    assert (tmp_path / "checkpoint").is_dir()
+    assert (folder / "checkpoint").is_dir()
     expected = [*map(bits, whole.losses[2:])]
     assert len(set(map(bits, whole.losses))) == 4
     for other in (at_once, later):

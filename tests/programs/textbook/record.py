@@ -5,5 +5,5 @@ import json
 from .running import LOSSES, PROGRAMS, losses
 
 if __name__ == "__main__":
-    rounded = {name: [float(f"{x:.7g}") for x in losses(name, "torch")] for name in PROGRAMS}
-    LOSSES.write_text(json.dumps(rounded, indent=1) + "\n", encoding="utf-8")
+    rows = [f' "{name}": {json.dumps([float(f"{x:.7g}") for x in losses(name, "torch")])}' for name in PROGRAMS]
+    LOSSES.write_text("{\n" + ",\n".join(rows) + "\n}\n", encoding="utf-8")

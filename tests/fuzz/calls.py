@@ -15,7 +15,7 @@ import minflow as flow
 from . import calls_layers, image_calls, sequences
 from . import more_calls
 from . import calls_dtypes, calls_linalg
-from .draw import SHAPES, STRANGERS, Draw
+from .draw import SHAPES, STRANGERS, Draw, table
 
 REDUCTION = lambda d: d.of("'mean' 'sum' 'none' 'mean' 'batchmean'") if d.chance(0.97) else "'x'"
 
@@ -162,11 +162,6 @@ def unflattened(d: Draw):
     return [str(x), str(i), d.shape_text(d.one((n, 1), (1, n), (-1, 1), (n // 2, 2), (2, -1), (n,)))], {}
 
 
-def narrowed(d: Draw):
-    x = d.first()
-    return [str(x), d.axis(), d.of("0 1 -1 2"), d.count()], {}
-
-
 def tensors_of(axis: bool = True, sizes=(1, 2, 2, 3), stack: bool = False):
     def make(d: Draw):
         x = d.first()
@@ -275,20 +270,6 @@ def chosen(d: Draw):
     return [str(condition), first, str(d.partner())], {}
 
 
-def method_chosen(d: Draw):
-    x = d.first()
-    return [str(x), str(d.partner(0.03, dtype="bool" if d.chance(0.9) else None)), str(d.partner())], {}
-
-
-def masked_fill(d: Draw):
-    x = d.first()
-    return [
-        str(x),
-        str(d.partner(0.0, dtype="bool" if d.chance(0.95) else None)),
-        d.number() if d.chance(0.8) else str(d.tensor(d.one((), (), (1,)))),
-    ], {}
-
-
 def clamped(d: Draw):
     x = d.first()
     low, high = ARGUMENTS["min"](d), ARGUMENTS["max"](d)
@@ -317,14 +298,6 @@ def filled(with_value: bool = False):
     return make
 
 
-def like(*more):
-    def make(d: Draw):
-        x = d.first()
-        return [str(x), *[m(d) for m in more]], {name: ARGUMENTS[name](d) for name in ("dtype",) if d.chance(0.4)}
-
-    return make
-
-
 DATA = """1 | 2.5 | True | [] | [1, 2] | [1.5, 2] | [[1, 2], [3, 4]] | [True, False] | [1, True] | [1, 2.5, True]
 [[1], [2, 3]] | np.ones((2, 3)) | np.arange(3) | np.arange(3, dtype=np.int32) | np.float32(2) | 'x' | None | [None]
 (1, 2) | [inf, nan] | 2**63 | [300] | -1 | [[]] | np.zeros((0, 3)) | np.ones(3) > 0 | [np.float64(1)]
@@ -336,27 +309,9 @@ def data(d: Draw):
     return [d.choice(DATA)], {"dtype": d.dtype()} if d.chance(0.4) else {}
 
 
-def eyes(d: Draw):
-    return [d.count(), *([d.count()] if d.chance(0.5) else [])], {"dtype": d.dtype()} if d.chance(0.3) else {}
-
-
 def randoms(d: Draw):
     low, high = d.one(("0", "3"), ("-2", "5"), ("1", "2"), ("3", "1"), ("2", "2"))
     return [low, high, d.new_shape()], {"dtype": d.dtype()} if d.chance(0.3) else {}
-
-
-def counted(d: Draw):
-    return [d.count()], {}
-
-
-def probabilities(d: Draw):
-    x = d.first(dtype=d.dtype_of("float32", "float64"), profile="unit")
-    return [str(x)], {"p": d.of("0.0 1.0 0.5 1.5")} if d.chance(0.4) else {}
-
-
-def normals(d: Draw):
-    x = d.floats()
-    return [str(x), str(d.partner(0.4))], {}
 
 
 def einsums(d: Draw):
@@ -440,10 +395,6 @@ def setitems(d: Draw):
     return [*args, value], {}
 
 
-def unary_target(d: Draw):
-    return [str(d.first())], {}
-
-
 def softmaxes(d: Draw):
     x = d.first(dtype=d.dtype_of("float32", "float32", "float64", "float16", None))
     return [str(x), d.axis()], {"dtype": d.dtype()} if d.chance(0.2) else {}
@@ -508,13 +459,6 @@ def layer_norms(d: Draw):
     return [str(x), d.shape_text(tail)], kw
 
 
-def dropouts(d: Draw):
-    kw = {"p": d.of("0.0 1.0 0.5 1.5 -0.1")} if d.chance(0.8) else {}
-    if d.chance(0.5):
-        kw["training"] = d.truth()
-    return [str(d.first())], kw
-
-
 def pads(d: Draw):
     if d.chance(0.4):
         return image_calls.pad(d)
@@ -529,18 +473,6 @@ def pads(d: Draw):
     if d.chance(0.4):
         kw["value"] = d.number()
     return [str(x), d.shape_text(widths)], kw
-
-
-def normalized(d: Draw):
-    x = d.floats()
-    kw = {}
-    if d.chance(0.5):
-        kw["p"] = ARGUMENTS["p"](d)
-    if d.chance(0.6):
-        kw["dim"] = d.axis()
-    if d.chance(0.3):
-        kw["eps"] = ARGUMENTS["eps"](d)
-    return [str(x)], kw
 
 
 def regression(d: Draw, binary: bool = False, weights: bool = False):
@@ -594,10 +526,6 @@ def one_hots(d: Draw):
     classes = d.one(2, 3, 4)
     x = d.labels(d.one((), (2,), (3,), (2, 2), (0,)), classes)
     return [str(x)], {"num_classes": d.one(str(classes), str(classes + 1), "-1", "1", "0")} if d.chance(0.7) else {}
-
-
-def gelus(d: Draw):
-    return [str(d.first())], {"approximate": ARGUMENTS["approximate"](d)} if d.chance(0.5) else {}
 
 
 # ---- layers: what stands in the constructor, and an input that fits ------------------------------------------------
@@ -772,6 +700,10 @@ def gradients(d: Draw):
     return [d.one("f", "[f]"), d.one("x0", "[x0]", "[x0]", "(x0, x0)", "f")], kw
 
 
+ARRAYS = """np.ones(3)|np.arange(4)[::2]|np.float32(1)|[1]|np.zeros((2,0))|np.array(1.0)|np.array(['a'])|
+np.array([True])|np.ones(2,dtype=np.float16)|np.arange(3)[::-1]|
+np.ones(2,dtype=complex)|np.arange(3,dtype='>i4')""".replace("\n", "")
+P, EPS = WORDS["p"].replace(" ", "|"), WORDS["eps"].replace(" ", "|")
 # name of the function -> its arguments, where their names do not say enough
 CALLS = {
     **dict.fromkeys(("mm",), product("ij jk")),
@@ -796,18 +728,14 @@ CALLS = {
     **dict.fromkeys(("movedim", "moveaxis"), movedims),
     "roll": rolled,
     "unflatten": unflattened,
-    "narrow": narrowed,
     **dict.fromkeys(("cat", "concat", "concatenate"), tensors_of()),
     "stack": tensors_of(stack=True),
     **dict.fromkeys(("hstack", "vstack"), tensors_of(axis=False)),
     "broadcast_tensors": broadcasts,
-    "result_type": lambda d: ((x := d.first()) and [str(x), str(d.partner())], {}),
     "meshgrid": meshes,
     "split": splits,
     "gather": indexed(False),
     **dict.fromkeys(("scatter", "scatter_add"), indexed(True)),
-    **dict.fromkeys(("atan2", "arctan2"), lambda d: ([str(d.first()), str(d.partner())], {})),
-    **dict.fromkeys(("mvlgamma", "multigammaln"), lambda d: ([str(d.first()), d.of("1 2 3 0 5")], {})),
     **dict.fromkeys(("logit", "special.logit"), lambda d: ([str(d.first(profile="unit" if d.chance(0.4) else None))],
                                                           d.some(eps="1e-6 0.25 None 0.0 0.5"))),
     "index_select": rows(),
@@ -817,22 +745,13 @@ CALLS = {
     "take": taken,
     "take_along_dim": taken_along,
     "where": chosen,
-    "Tensor.where": method_chosen,
-    "masked_fill": masked_fill,
     **dict.fromkeys(("clamp", "clip"), clamped),
     "arange": ranges,
     "linspace": spaced,
     **dict.fromkeys("zeros ones empty rand randn".split(), filled()),
     "full": filled(True),
-    "full_like": like(Draw.number),
-    **dict.fromkeys("zeros_like ones_like empty_like rand_like randn_like".split(), like()),
-    "randint_like": like(lambda d: d.one("3", "5")),
     **dict.fromkeys(("tensor", "as_tensor"), data),
-    "eye": eyes,
     "randint": randoms,
-    "randperm": counted,
-    "bernoulli": probabilities,
-    "normal": normals,
     "topk": kthings,
     **dict.fromkeys(("diag",), diags),
     "Tensor.to": typed,
@@ -841,14 +760,11 @@ CALLS = {
     **dict.fromkeys("softmax log_softmax F.softmax F.log_softmax".split(), softmaxes),
     "one_hot": one_hots,
     "unsqueeze": lambda d: ([str(d.first()), d.axis(extra=1)], {}),
-    "squeeze": lambda d: ([str(d.first()), *([d.axes()] if d.chance(0.6) else [])], {}),
     "F.linear": linear,
     "F.embedding": embeddings,
     "F.batch_norm": batch_norms,
     "F.layer_norm": layer_norms,
-    "F.dropout": dropouts,
     "F.pad": pads,
-    "F.normalize": normalized,
     "F.mse_loss": number_loss(),
     "F.l1_loss": number_loss(),
     "F.binary_cross_entropy": number_loss(True),
@@ -856,12 +772,6 @@ CALLS = {
     "F.cross_entropy": label_loss(False),
     "F.nll_loss": label_loss(True),
     "F.one_hot": one_hots,
-    "F.gelu": gelus,
-    **{
-        f"Tensor.{name}": lambda d: ([str(d.first()), str(d.tensor())], {})
-        for name in "expand_as view_as reshape_as type_as".split()
-    },
-    "Tensor.new_full": lambda d: ([str(d.first()), d.new_shape(), d.number()], d.some(dtype=ARGUMENTS["dtype"])),
     **{
         f"Tensor.new_{name}": lambda d: (
             [str(d.first()), *d.spread(d.choice(SHAPES))],
@@ -870,36 +780,7 @@ CALLS = {
         for name in ("zeros", "ones", "empty")
     },
     "Tensor.new_tensor": lambda d: ([str(d.first()), data(d)[0][0]], d.some(dtype=ARGUMENTS["dtype"])),
-    "Tensor.copy_": lambda d: ([str(d.first()), str(d.partner(0.0))], {}),
-    "Tensor.fill_": lambda d: ([str(d.first()), d.number() if d.chance(0.8) else str(d.tensor(()))], {}),
-    **{
-        f"Tensor.{name}": lambda d: ([str(d.first()), *([d.number(), d.number()] if d.chance(0.5) else [])], {})
-        for name in ("uniform_", "normal_")
-    },
-    "Tensor.bernoulli_": lambda d: ([str(d.first()), *([d.of("0.5 0.0 1.0 2.0")] if d.chance(0.7) else [])], {}),
     "Tensor.random_": lambda d: ([str(d.first()), *[d.of("0 3 5 100") for _ in range(d.randrange(3))]], {}),
-    "Tensor.exponential_": lambda d: ([str(d.first()), *([d.of("1.0 2.0 0.0 -1.0")] if d.chance(0.5) else [])], {}),
-    "Tensor.addcdiv_": lambda d: (
-        [str(d.first()), str(d.partner(0.03)), str(d.partner(0.03))],
-        d.some(value=ARGUMENTS["value"]),
-    ),
-    "Tensor.addcmul_": lambda d: (
-        [str(d.first()), str(d.partner(0.03)), str(d.partner(0.03))],
-        d.some(value=ARGUMENTS["value"]),
-    ),
-    "Tensor.type": lambda d: ([str(d.first()), *([d.dtype()] if d.chance(0.8) else [])], {}),
-    "Tensor.size": lambda d: ([str(d.first()), *([d.axis()] if d.chance(0.6) else [])], {}),
-    "Tensor.stride": lambda d: ([str(d.first()), *([d.axis()] if d.chance(0.6) else [])], {}),
-    "from_numpy": lambda d: (
-        [
-            d.of(
-                "np.ones(3) np.arange(4)[::2] np.float32(1) [1] np.zeros((2,0)) np.array(1.0) np.array(['a']) "
-                "np.ones(2,dtype=np.float16) np.array([True]) np.arange(3)[::-1] np.ones(2,dtype=complex) "
-                "np.arange(3,dtype='>i4')"
-            )
-        ],
-        {},
-    ),
     "nn.utils.clip_grad_norm_": clipped(
         lambda d: d.of("1.0 0.5 100.0 0.0 -1.0 inf"), lambda d: d.of("2.0 1.0 inf 0.0 3 -1.0")
     ),
@@ -908,23 +789,42 @@ CALLS = {
     "nn.utils.parameters_to_vector": vectors,
     "nn.utils.vector_to_parameters": from_vectors,
     "autograd.grad": gradients,
-    "is_tensor": lambda d: ([d.one("1", "None", str(d.tensor()))], {}),
-    "finfo": lambda d: ([d.dtype()], {}),
-    "iinfo": lambda d: ([d.dtype()], {}),
-    **{
-        f"init.{name}": lambda d: ([str(d.floats(grad=False))], {})
-        for name in (
-            "xavier_uniform_ xavier_normal_ kaiming_uniform_ kaiming_normal_ orthogonal_ eye_ ones_ zeros_ dirac_ "
-            "uniform_ "
-            "normal_ trunc_normal_"
-        ).split()
-    },
-    "init.constant_": lambda d: ([str(d.floats(grad=False)), d.number()], {}),
-    "init.sparse_": lambda d: ([str(d.floats(grad=False)), d.of("0.5 0.0 1.0")], {}),
-    "init.calculate_gain": lambda d: (
-        [d.of("'relu' 'tanh' 'leaky_relu' 'linear' 'sigmoid' 'selu' 'x' 'conv2d'")],
-        d.some(param="0.2 None 'x' 1"),
-    ),
+    **table(f"""
+narrow: x axis 0|1|-1|2 count
+Tensor.where: x mask partner
+masked_fill: x mask number
+full_like: x number dtype=dtype
+zeros_like ones_like empty_like rand_like randn_like: x dtype=dtype
+randint_like: x 3|5 dtype=dtype
+eye: count [count] dtype=dtype
+randperm: count
+finfo iinfo: dtype
+bernoulli: unit p=0.0|1.0|0.5|1.5
+normal: float partner
+F.dropout: x p=0.0|1.0|0.5|1.5|-0.1 training=truth
+F.normalize: float p={P} dim=axis eps={EPS}
+F.gelu: x approximate='none'|'tanh'|'x'
+result_type atan2 arctan2: x partner
+mvlgamma multigammaln: x 1|2|3|0|5
+squeeze: x [axes]
+Tensor.expand_as Tensor.view_as Tensor.reshape_as Tensor.type_as: x tensor
+Tensor.new_full: x shape number dtype=dtype
+Tensor.copy_: x other
+Tensor.fill_: x number
+Tensor.uniform_ Tensor.normal_: x [number] [number]
+Tensor.bernoulli_: x [0.5|0.0|1.0|2.0]
+Tensor.exponential_: x [1.0|2.0|0.0|-1.0]
+Tensor.addcdiv_ Tensor.addcmul_: x other other value=number
+Tensor.type: x [dtype]
+Tensor.size Tensor.stride: x [axis]
+from_numpy: {ARRAYS}
+is_tensor: 1|None|L.ones(2)
+init.xavier_uniform_ init.xavier_normal_ init.kaiming_uniform_ init.kaiming_normal_ init.orthogonal_: buffer
+init.eye_ init.ones_ init.zeros_ init.dirac_ init.uniform_ init.normal_ init.trunc_normal_: buffer
+init.constant_: buffer number
+init.sparse_: buffer 0.5|0.0|1.0
+init.calculate_gain: 'relu'|'tanh'|'leaky_relu'|'linear'|'sigmoid'|'selu'|'x'|'conv2d' param=0.2|None|'x'|1
+"""),
     **calls_linalg.CALLS,
     **calls_dtypes.CALLS,
 }
@@ -935,12 +835,11 @@ Tensor.new_empty Tensor.uniform_ Tensor.normal_ Tensor.bernoulli_ Tensor.random_
 F.dropout nn.Dropout init.xavier_uniform_ init.xavier_normal_ init.kaiming_uniform_ init.kaiming_normal_
 init.orthogonal_ init.uniform_ init.normal_ init.trunc_normal_ init.sparse_""".split())
 
-for table, more in ((CALLS, calls_layers.CALLS), (LAYERS, calls_layers.LAYERS), (LOSSES, calls_layers.LOSSES)):
-    table |= more
-RANDOM |= calls_layers.RANDOM
-
-CALLS |= more_calls.CALLS
-RANDOM |= more_calls.RANDOM
+for more in (calls_layers, more_calls, image_calls, sequences):
+    CALLS |= more.CALLS
+    LAYERS |= getattr(more, "LAYERS", {})
+LOSSES |= calls_layers.LOSSES
+RANDOM |= calls_layers.RANDOM | more_calls.RANDOM
 STATE = "process-wide state, not a function of its arguments"
 CLASS = "a class or value that other calls use"
 STORED = "tells of storage or of the tape, not of numbers"
@@ -984,16 +883,7 @@ REASONS = {  # a reason not to call -> the public names
         __format__ home numbers one stride is_contiguous""".split()),
 }
 UNCALLED = {name: reason for reason, names in REASONS.items() for name in names.split()}
-
-UNCALLED |= more_calls.UNCALLED | calls_dtypes.UNCALLED
-
-
-CALLS |= image_calls.CALLS
-LAYERS |= image_calls.LAYERS
-LAYERS |= sequences.LAYERS
-CALLS |= sequences.CALLS
-UNCALLED |= sequences.UNCALLED
-
+UNCALLED |= more_calls.UNCALLED | calls_dtypes.UNCALLED | sequences.UNCALLED
 
 HOLDERS = {  # prefix of a public name -> the module or class that holds it, in minflow
     "": flow, "F.": flow.nn.functional, "nn.": flow.nn, "optim.": flow.optim, "linalg.": flow.linalg,

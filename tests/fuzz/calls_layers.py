@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .draw import Draw
+from .draw import Draw, table
 
 REDUCTION = lambda d: d.of("'mean' 'sum' 'none' 'mean'") if d.chance(0.97) else "'x'"
 
@@ -144,31 +144,19 @@ CALLS = {
     "F.multilabel_margin_loss": several_classes,
     "F.multilabel_soft_margin_loss": weighted_labels,
     "F.ctc_loss": texts,
-    "F.cosine_similarity": two(*COSINES, dim="1 0 -1 5", eps="1e-8 0.1 0.0"),
-    "F.pairwise_distance": two(*DISTANCES, p=ORDER, eps="1e-6 0.0 0.1", keepdim="True False"),
+    "cosine_similarity": two(*COSINES, dim="1 0 -1 5", eps="1e-8 0.1 0.0"),
+    "pairwise_distance": two(*DISTANCES, p=ORDER, eps="1e-6 0.0 0.1", keepdim="True False"),
     "cdist": two(*SETS, p=ORDER),
     # of other shapes and layouts PyTorch may read what is not its own
-    "F.pdist": lambda d: ([str(d.floats(d.one((3, 2), (4, 3), (2, 1)), layout="plain"))], d.some(p=ORDER)),
+    "pdist": lambda d: ([str(d.floats(d.one((3, 2), (4, 3), (2, 1)), layout="plain"))], d.some(p=ORDER)),
 }
 NUMBERS = "0.5 0.0 1.0 2 -1.0"
+ANY = NUMBERS.replace(" ", "|")
 FLOATING = lambda d: d.first(dtype=d.dtype_of("float32", "float32", "float64", "float16", "int64"))
-
-
-def one(**choices):
-    """An activation of one tensor."""
-    return lambda d: ([str(FLOATING(d))], d.some(**choices))
 
 
 def layer(**choices):
     return lambda d: ([], d.some(**choices), FLOATING(d))
-
-
-def limits(d: Draw):
-    return [str(FLOATING(d))], d.some(min_val="-1.0 0.0 -2", max_val="1.0 6.0 0.0", inplace="False")
-
-
-def thresholds(d: Draw):
-    return [str(FLOATING(d)), d.of(NUMBERS), d.of(NUMBERS)], {}
 
 
 def prelus(d: Draw):
@@ -217,24 +205,23 @@ def met(args: list, make):
 
 CHANNELS = {1: ((2, 3), (2, 3, 2)), 2: ((2, 3, 2, 2), (1, 2, 3, 1)), 3: ((1, 2, 2, 2), (2, 2, 2, 1, 2))}
 CALLS |= {
-    "F.elu": one(alpha=NUMBERS), "F.celu": one(alpha=NUMBERS), "celu": one(alpha=NUMBERS),
-    "F.hardtanh": limits, "F.threshold": thresholds, "threshold": thresholds, "F.prelu": prelus, "prelu": prelus,
+    **table(f"""
+elu celu: numeric alpha={ANY}
+hardtanh: numeric min_val=-1.0|0.0|-2 max_val=1.0|6.0|0.0 inplace=False
+threshold threshold_: numeric {ANY} {ANY}
+softplus: numeric beta=1.0|2.0|0.5 threshold=20.0|1.0
+softshrink: numeric lambd=0.5|0.0|1.0|2.0|-1.0
+hardshrink: numeric lambd=0.5|0.0|1.0|2.0
+gelu: numeric approximate='none'|'tanh'
+F.softmin: numeric axis
+F.gumbel_softmax: float tau=1.0|0.5 hard=truth dim=-1|0
+rrelu: float lower=0.1|0.25 upper=0.5|1.0
+F.relu_ F.leaky_relu_ F.elu_ F.selu_ F.celu_ F.hardtanh_ F.rrelu_: numeric
+"""),
+    "prelu": prelus,
     "F.glu": lambda d: ([str(d.floats(d.one((2, 4), (4,), (2, 2), (3,), (2, 0), (3, 2, 2))))], d.some(dim="-1 0 1 5")),
-    "F.softplus": one(beta="1.0 2.0 0.5", threshold="20.0 1.0"),
-    "softplus": one(beta="1.0 2.0 0.5", threshold="20.0 1.0"),
-    "F.softshrink": one(lambd="0.5 0.0 1.0 2.0 -1.0"), "F.hardshrink": one(lambd="0.5 0.0 1.0 2.0"),
-    "hardshrink": one(lambd="0.5 0.0 1.0 2.0"), "gelu": one(approximate="'none' 'tanh'"),
-    "F.softmin": lambda d: ([str(FLOATING(d)), d.axis()], {}),
-    "F.gumbel_softmax": lambda d: ([str(d.floats())], d.some(tau="1.0 0.5", hard="True False", dim="-1 0")),
-    "F.rrelu": lambda d: ([str(d.floats())], d.some(lower="0.1 0.25", upper="0.5 1.0")),
-    "rrelu": lambda d: ([str(d.floats())], d.some(lower="0.1 0.25", upper="0.5 1.0")),
-    **{f"F.{n}_": one() for n in "relu leaky_relu elu selu celu hardtanh".split()},
-    "F.rrelu_": one(), "F.threshold_": thresholds,
     "F.embedding_bag": bags,
-    "bilinear": bilinears, "F.bilinear": bilinears,
-    "cosine_similarity": two(*COSINES, dim="1 0 -1 5", eps="1e-8 0.1 0.0"),
-    "pairwise_distance": two(*DISTANCES, p=ORDER, eps="1e-6 0.0 0.1", keepdim="True False"),
-    "pdist": CALLS["F.pdist"],
+    "bilinear": bilinears,
     **{f"F.dropout{n}d": channel_dropouts(*CHANNELS[n]) for n in CHANNELS},
     "F.alpha_dropout": channel_dropouts((2, 3), (3,)),
     "alpha_dropout": lambda d: ([str(d.floats()), "0.5", "True"], {}),

@@ -8,6 +8,7 @@ The choices come from a generator: a seeded one, or hypothesis's, which makes a 
 from __future__ import annotations
 
 import random
+import re
 from math import prod
 from typing import NamedTuple
 
@@ -241,3 +242,47 @@ class Draw:
             values[self.randrange(len(values))] = -100
         dtype = "int64" if self.chance(0.95) else self.of("int32 uint8 float32")
         return self.add(self.literal(values, tuple(shape), dtype), tuple(shape), dtype)
+
+
+# ---- arguments in words --------------------------------------------------------------------------------------------
+
+KINDS = {
+    "x": Draw.first, "float": Draw.floats, "axis": Draw.axis, "axes": Draw.axes, "number": Draw.number,
+    "small": Draw.small, "count": Draw.count, "truth": Draw.truth, "dtype": Draw.dtype, "shape": Draw.new_shape,
+    "partner": Draw.partner, "other": lambda d: d.partner(0.03), "same": Draw.same, "tensor": Draw.tensor,
+    "mask": lambda d: d.partner(0.03, dtype="bool" if d.chance(0.95) else None),
+    "buffer": lambda d: d.floats(grad=False), "distinct": lambda d: d.first(profile="distinct"),
+    "ties": lambda d: d.first(profile="ties" if d.chance(0.6) else None),
+    "unit": lambda d: d.first(dtype=d.dtype_of("float32", "float64"), profile="unit"),
+    "numeric": lambda d: d.first(dtype=d.dtype_of("float32", "float32", "float32", "float64", "float16", "int64")),
+}  # fmt: skip
+
+
+def word(d: Draw, text: str) -> str:
+    """The text of a kind of argument, or one of several texts: `axis`, `0|1|-1`."""
+    return str(KINDS[text](d)) if text in KINDS else d.choice(text.split("|"))
+
+
+def table(text: str) -> dict:
+    """Name -> a function that draws its arguments; a line is `NAMES: ARGUMENTS`.
+
+    An argument is a word; `[word]` is there now and then, and so is the keyword `name=word`.
+    """
+
+    def drawing(arguments: str):
+        def make(d: Draw):
+            args, kw = [], {}
+            for argument in arguments.split():
+                if keyword := re.fullmatch(r"(\w+)=(.+)", argument):
+                    if d.chance(0.4):
+                        kw[keyword[1]] = word(d, keyword[2])
+                elif not argument.startswith("["):
+                    args.append(word(d, argument))
+                elif d.chance(0.6):
+                    args.append(word(d, argument[1:-1]))
+            return args, kw
+
+        return make
+
+    lines = [line.partition(": ") for line in text.strip().splitlines()]
+    return {name: drawing(arguments) for names, _, arguments in lines for name in names.split()}

@@ -4,21 +4,11 @@ from __future__ import annotations
 
 from math import prod
 
-from .draw import SHAPES, Draw
+from .draw import SHAPES, Draw, table
 
 SOME = ((3,), (4,), (2, 3), (3, 3), (2, 3, 4), (3, 0), (1, 3))
 PLACED = ((3,), (4,), (2, 3), (3, 3), (2, 3, 4), (1, 3))
 
-
-
-def of_x(*arguments: str, **keywords):
-    """x, words for each place, keywords."""
-
-    def make(d: Draw):
-        x = d.first()
-        return [str(x), *[d.axis() if a == "axis" else d.of(a) for a in arguments]], d.some(**keywords)
-
-    return make
 
 
 def several(d: Draw):
@@ -45,10 +35,6 @@ def sized(d: Draw):
     axis = d.randrange(max(x.ndim, 1))
     n = x.shape[axis] if x.ndim else 1
     return [str(x), str([1, n - 1]) if n else "[0]", str(axis)], {}
-
-
-def turned(d: Draw):
-    return [str(d.first())], d.some(k="0 1 2 3 -1 5", dims="(0,1) (1,0) [0,2] (-1,0) (0,0)")
 
 
 def vectors_of(d: Draw, *fixed: tuple):
@@ -88,10 +74,6 @@ def method_repeats(d: Draw):
     return args, kw
 
 
-def differences(d: Draw):
-    return [str(d.first())], d.some(n="0 1 2 3", dim=Draw.axis)
-
-
 def slopes(d: Draw):
     x = d.first(shape=d.fixed.get("shape", d.one((4,), (3,), (3, 4), (2, 3), (5,), (3, 0))))
     return [str(x)], d.some(spacing="1 2 0.5", edge_order="1 2", dim="0 -1 (0,)")
@@ -123,16 +105,6 @@ def shares(d: Draw):
                                 interpolation="'linear' 'lower' 'higher' 'midpoint' 'nearest' 'x'")
 
 
-def kth(d: Draw):
-    x = d.first(profile="distinct")
-    return [str(x), d.of("1 1 2 3 0")], d.some(dim=Draw.axis, keepdim="True False")
-
-
-def modes(d: Draw):
-    x = d.first(profile="ties" if d.chance(0.6) else None)
-    return [str(x)], d.some(dim=Draw.axis, keepdim="True False")
-
-
 def counts(d: Draw):
     x = d.labels(d.one((4,), (3,), (0,), (1,), (2, 2)), 5)
     d.x = x
@@ -154,11 +126,6 @@ def histograms(d: Draw):
     if d.chance(0.3):
         kw["weight"] = str(d.tensor(x.shape, x.dtype))
     return [str(x), how], kw
-
-
-def uniques(d: Draw):
-    x = d.first(profile="ties" if d.chance(0.6) else None)
-    return [str(x)], d.some(return_inverse="True False", return_counts="True False", dim=Draw.axis)
 
 
 def members(d: Draw):
@@ -260,34 +227,15 @@ def strided_scatter(d: Draw):
     return [str(x), str(d.tensor((2, 2), x.dtype)), "(2, 2)", "(1, 2)"], d.some(storage_offset="0 1")
 
 
-def slid(d: Draw):
-    x = d.first()
-    return [str(x), d.axis(), d.of("1 2 3 0"), d.of("1 2 3 1")], {}
-
-
 def summed(d: Draw):
     x = d.first()
     shape = [n if d.chance(0.5) else 1 for n in x.shape][d.randrange(2) if x.ndim > 1 else 0 :]
     return [str(x), *d.spread(shape)], {}
 
 
-def embedded(d: Draw):
-    return [str(d.first())], d.some(offset="0 1 -1", dim1="0 -2 1", dim2="-1 1 2")
-
-
-def flat_places(d: Draw):
-    x = d.labels(d.one((), (2,), (3, 2), (0,)), 6)
-    d.x = x
-    return [str(x), d.of("(2,3) (3,2) 6 (6,) (1,2,3)")], {}
-
-
 def weights(d: Draw):
     x = d.tensor(d.one((3,), (2, 3), (0, 3), (4,)), d.dtype_of("float32", "float64", "float16"), "unit", layout="plain")
     return [str(x), d.of("1 2 3 1")], d.some(replacement="True False")
-
-
-def rates(d: Draw):
-    return [str(d.first(dtype=d.fixed.get("dtype", d.one("float32", "float64")), profile="unit"))], {}
 
 
 def many_trials(d: Draw):
@@ -303,49 +251,50 @@ def window(*more: str):
     return make
 
 
-def triangles(d: Draw):
-    return [d.of("0 1 3 4"), d.of("0 2 3")], d.some(offset="0 1 -1", dtype="L.int32 L.int64")
-
-
-def powers_of(d: Draw):
-    return [str(d.tensor(d.one((3,), (0,), (1,), (2, 2))))], d.some(N="0 1 3", increasing="True False")
-
-
-def spaced_by_ratio(d: Draw):
-    kw = d.some(base="2 10.0 0.5", dtype="L.float64 L.float32")
-    return [d.of("0 1 -2 0.5"), d.of("2 3 1"), d.of("0 1 3 5")], kw
-
-
-def resized(d: Draw):
-    return [str(d.first(grad=False)), d.of("(2,2) (1,) (3,) (0,)")], {}
-
-
 CALLS = {
+    **table("""
+unsafe_chunk unsafe_split: x 1|2|3 axis
+rot90: x k=0|1|2|3|-1|5 dims=(0,1)|(1,0)|[0,2]|(-1,0)|(0,0)
+narrow_copy: x axis 0|1|-1|2 0|1|2
+diff: x n=0|1|2|3 dim=axis
+kthvalue: distinct 1|1|2|3|0 dim=axis keepdim=truth
+mode: ties dim=axis keepdim=truth
+unique unique_consecutive: ties return_inverse=truth return_counts=truth dim=axis
+unfold: x axis 1|2|3|0 1|2|3|1
+diag_embed: x offset=0|1|-1 dim1=0|-2|1 dim2=-1|1|2
+diagflat: x offset=0|1|-1
+fill_diagonal: x 0|1|-2.5|7 wrap=truth
+unravel_index: L.tensor(4)|L.tensor([2,5])|L.tensor([[0,1],[5,6]])|L.tensor([],dtype=L.int64) (2,3)|(3,2)|6|(6,)|(1,2,3)
+poisson: unit
+kaiser_window: 0|1|2|5|8|-1 periodic=truth beta=0.5|12.0
+tril_indices triu_indices: 0|1|3|4 0|2|3 offset=0|1|-1 dtype=L.int32|L.int64
+logspace: 0|1|-2|0.5 2|3|1 0|1|3|5 base=2|10.0|0.5 dtype=L.float64|L.float32
+vander: x N=0|1|3 increasing=truth
+resize: buffer (2,2)|(1,)|(3,)|(0,)
+resize_as: buffer tensor
+Tensor.is_same_size: x same
+Tensor.geometric_: x 0.5|0.1|0.0|1.0
+Tensor.cauchy_: x median=0.0|1.0 sigma=1.0|0.0
+Tensor.log_normal_: x mean=0.0|1.0 std=1.0|0.0
+Tensor.apply_: buffer abs|3
+"""),
     **dict.fromkeys("atleast_1d atleast_2d atleast_3d".split(), several),
     **dict.fromkeys("column_stack dstack row_stack".split(), listed),
     **dict.fromkeys("hsplit vsplit dsplit".split(), cuts),
     "tensor_split": cuts_along,
     **dict.fromkeys(("split_with_sizes", "unsafe_split_with_sizes"), sized),
-    "unsafe_chunk": of_x("1 2 3", "axis"),
-    "unsafe_split": of_x("1 2 3", "axis"),
-    "rot90": turned,
     "block_diag": blocks,
     "cartesian_prod": vectors_of,
     "combinations": choices_of,
     "broadcast_shapes": shapes,
     "repeat_interleave": repeats_of,
     "Tensor.repeat_interleave": method_repeats,
-    "narrow_copy": of_x("axis", "0 1 -1 2", "0 1 2"),
-    "diff": differences,
     "gradient": slopes,
     **dict.fromkeys("trapezoid trapz cumulative_trapezoid".split(), areas),
     **dict.fromkeys(("quantile", "nanquantile"), shares),
-    "kthvalue": kth,
-    "mode": modes,
     "bincount": counts,
     "histc": bins,
     "histogram": histograms,
-    **dict.fromkeys(("unique", "unique_consecutive"), uniques),
     "isin": members,
     "searchsorted": edges(False),
     "bucketize": edges(True),
@@ -359,35 +308,18 @@ CALLS = {
     "diagonal_scatter": into_view("diagonal"),
     "as_strided": looks,
     "as_strided_scatter": strided_scatter,
-    "unfold": slid,
     "sum_to_size": summed,
-    "diag_embed": embedded,
-    "diagflat": of_x(offset="0 1 -1"),
-    "fill_diagonal": of_x("0 1 -2.5 7", wrap="True False"),
-    "unravel_index": flat_places,
     "multinomial": weights,
-    "poisson": rates,
     "binomial": many_trials,
     **dict.fromkeys("hann_window blackman_window bartlett_window".split(), window()),
     "hamming_window": window("alpha"),
-    "kaiser_window": lambda d: ([d.of("0 1 2 5 8 -1")], d.some(periodic="True False", beta="0.5 12.0")),
-    **dict.fromkeys(("tril_indices", "triu_indices"), triangles),
-    "vander": powers_of,
-    "logspace": spaced_by_ratio,
-    "resize": resized,
-    "resize_as": lambda d: ([str(d.first(grad=False)), str(d.tensor(grad=False))], {}),
     "Tensor.set_": lambda d: ((x := d.first(grad=False)) and [str(x), str(d.tensor(dtype=x.dtype, grad=False))], {}),
-    "Tensor.is_same_size": lambda d: ([str(d.first()), str(d.same())], {}),
     "Tensor.is_set_to": lambda d: ((x := d.first()) and [str(x), d.one(str(x), str(d.same()))], {}),
-    "Tensor.apply_": lambda d: ([str(d.first(grad=False)), d.one("lambda v: v + 1", "abs", "3")], {}),
     "Tensor.map_": lambda d: ((x := d.first(grad=False)) and [
         str(x), str(d.tensor(x.shape, x.dtype, grad=False)), "lambda a, b: a + b"], {}),
     "Tensor.map2_": lambda d: ((x := d.first(grad=False)) and [
         str(x), str(d.tensor(x.shape, x.dtype, grad=False)), str(d.tensor(x.shape, x.dtype, grad=False)),
         "lambda a, b, c: a + b * c"], {}),
-    "Tensor.geometric_": of_x("0.5 0.1 0.0 1.0"),
-    "Tensor.cauchy_": of_x(median="0.0 1.0", sigma="1.0 0.0"),
-    "Tensor.log_normal_": of_x(mean="0.0 1.0", std="1.0 0.0"),
 }
 
 RANDOM = {  # shapes and dtypes alone are judged

@@ -1,13 +1,14 @@
 """Tables of legacy functions: each row is judged in a job and on eager tensors."""
 
 import inspect
+from pathlib import Path
 
 import numpy as np
-import pytest
 from builders import job_of, refused
 
 import minflow as flow
 import minflow.typing as tp
+from tests.cases import Cases
 
 
 def in_job(function, *arrays, result=tp.Numpy):
@@ -34,27 +35,23 @@ def judge(cases, tolerance=0.0, every=1):
     the dtype of `wanted` if that is an array; within `tolerance`, if it is given. The first is also run without waiting
     for it. every: the distance of those that are run in a job.
     """
-    errors, asynchronous = [], True
-    for i, (call, wanted, *rest) in enumerate(cases):
-        try:
-            if isinstance(wanted, type):
-                assert refused(call, wanted, *rest).where, "the error names no line"
-                continue
-            found = both(call, *rest) if i % every == 0 else call(*map(flow.tensor, rest)).numpy()
-            if isinstance(wanted, np.ndarray):
-                assert found.dtype == wanted.dtype, f"{found.dtype} instead of {wanted.dtype}"
-            wanted = np.asarray(wanted)
-            assert found.shape == wanted.shape, f"{found.shape} instead of {wanted.shape}"
-            np.testing.assert_allclose(found, wanted, rtol=tolerance, atol=tolerance / 2)
-            if asynchronous:
-                np.testing.assert_array_equal(in_job(call, *rest, result=tp.Callback[tp.Numpy]), found)
-                asynchronous = False
-        except (Exception, pytest.fail.Exception) as error:
+    asynchronous = True
+    with Cases() as case:
+        for i, (call, wanted, *rest) in enumerate(cases):
             code = getattr(call, "__code__", None)
-            error.add_note(f"in the case at {code.co_filename}:{code.co_firstlineno}" if code else f"in {call}")
-            errors.append(error)
-    if errors:
-        raise BaseExceptionGroup(f"{len(errors)} of {len(cases)} cases", errors)
+            with case(f"{Path(code.co_filename).name}:{code.co_firstlineno}" if code else str(call)):
+                if isinstance(wanted, type):
+                    assert refused(call, wanted, *rest).where, "the error names no line"
+                    continue
+                found = both(call, *rest) if i % every == 0 else call(*map(flow.tensor, rest)).numpy()
+                if isinstance(wanted, np.ndarray):
+                    assert found.dtype == wanted.dtype, f"{found.dtype} instead of {wanted.dtype}"
+                wanted = np.asarray(wanted)
+                assert found.shape == wanted.shape, f"{found.shape} instead of {wanted.shape}"
+                np.testing.assert_allclose(found, wanted, rtol=tolerance, atol=tolerance / 2)
+                if asynchronous:
+                    np.testing.assert_array_equal(in_job(call, *rest, result=tp.Callback[tp.Numpy]), found)
+                    asynchronous = False
 
 
 def parameters(function):

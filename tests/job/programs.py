@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 TOP = Path(__file__).parent.parent.parent
-LIMIT = 600  # seconds: a program that gets nowhere ends itself earlier, see `progress` below
+LIMIT = 600  # seconds: a program without progress ends itself earlier
 
 PRELUDE = """
 import faulthandler, json, os, random, signal, sys, threading
@@ -87,7 +87,7 @@ class Programs:
 
     def alone(self, program):
         """(code, stdout, stderr) of a program in a new Python."""
-        process = self.start(PRELUDE + program, stderr=subprocess.PIPE)
+        process = self.start(f"{PRELUDE}progress()\n{program}", stderr=subprocess.PIPE)
         out, err = process.communicate(timeout=LIMIT)
         return process.returncode, out, err
 
@@ -95,7 +95,7 @@ class Programs:
         """(code, stdout, stderr) of a program in a fork of the server."""
         self.count += 1
         file, *outputs = paths = [self.folder / f"{self.count}.{name}" for name in ("py", "out", "err")]
-        file.write_text(program)
+        file.write_text(f"progress()\n{program}")
         self.server.stdin.write(json.dumps([str(path) for path in paths]) + "\n")
         pid = int(self.server.stdout.readline())
         if not select.select([self.server.stdout], [], [], LIMIT)[0]:

@@ -1,23 +1,22 @@
 """flow.layers in job functions: names and shapes of variables, numbers against plain numpy, training, and mistakes."""
 
-import typing
-
 import numpy as np
 import pytest
+from builders import job_of, refused, sgd
 
 import minflow as flow
 import minflow.job.typing as tp
 from minflow.core.base.errors import JobError, ShapeError
 from minflow.job.session import default_session
 
+pytestmark = pytest.mark.usefixtures("fresh")
 RNG = np.random.default_rng(1)
+MATRIX, IMAGE = np.zeros((4, 3), "float32"), np.zeros((1, 4, 8, 8), "float32")
 
 
-@pytest.fixture(autouse=True)
-def session():
-    flow.clear_default_session()
-    yield default_session()
-    flow.clear_default_session()
+@pytest.fixture
+def session(fresh):
+    return fresh
 
 
 def numbers(*shape):
@@ -26,13 +25,7 @@ def numbers(*shape):
 
 def ran(function, *arrays, kind="predict"):
     """What one step of a job of `function(*blobs)` gives, as numpy."""
-    names = "abcd"[: len(arrays)]
-    kinds = [tp.Numpy.Placeholder(a.shape, dtype=flow.from_numpy(a).dtype) for a in arrays]
-    space = {"function": function, "tp": tp} | {f"t_{n}": kind for n, kind in zip(names, kinds)}
-    arguments = ", ".join(f"{n}: t_{n}" for n in names)
-    exec(f"def a_job({arguments}) -> tp.Numpy:\n    return function({', '.join(names)})", space)
-    job = flow.global_function(type=kind)(space["a_job"])
-    return job(*arrays)
+    return job_of(function, *arrays, kind=kind, name="a_job")(*arrays)
 
 
 def variable(name):
@@ -41,10 +34,6 @@ def variable(name):
 
 def put(name, array):
     default_session().variables[name].set(array)
-
-
-def sgd(loss, rate=0.1):
-    flow.optimizer.SGD(flow.optimizer.PiecewiseConstantScheduler([], [rate]), momentum=0).minimize(loss)
 
 
 INIT = flow.random_normal_initializer(0, 1)
@@ -102,11 +91,7 @@ def test_jobs_share_a_layer_by_its_name():
     x = numbers(4, 3)
     layer = lambda x: flow.layers.dense(x, 2, kernel_initializer=INIT, name="shared")  # noqa: E731
     first = ran(layer, x)
-
-    @flow.global_function(type="predict")
-    def another_job(x: tp.Numpy.Placeholder((4, 3))) -> tp.Numpy:
-        return layer(x)
-
+    another_job = job_of(layer, x, name="another_job")
     assert np.array_equal(another_job(x), first) and first.any()
 
 
@@ -203,7 +188,7 @@ def test_batch_normalization_of_a_batch(axis, shape):
         out = flow.layers.batch_normalization(
             x, axis=axis, momentum=0.9, epsilon=0.01, gamma_initializer=INIT, name="bn"
         )
-        sgd(out * 0.0)
+        sgd(out * 0.0, 0.1)
         return out
 
     out = ran(function, x, kind="train")
@@ -223,7 +208,7 @@ def test_batch_normalization_by_moving_numbers(kind, options, session):
     def function(x):
         out = flow.layers.batch_normalization(x, name="bn", **options)
         if kind == "train":
-            sgd(flow.layers.dense(out, 1, name="fc"))
+            sgd(flow.layers.dense(out, 1, name="fc"), 0.1)
         return out
 
     assert np.allclose(ran(function, x, kind=kind), x / np.sqrt(1.001), atol=1e-5)
@@ -240,7 +225,7 @@ def test_batch_normalization_without_beta_and_gamma(session):
         out = flow.layers.batch_normalization(
             flow.layers.dense(x, 3, kernel_initializer=INIT), center=False, scale=False
         )
-        sgd(out)
+        sgd(out, 0.1)
         return out
 
     ran(function, numbers(8, 2), kind="train")
@@ -258,20 +243,14 @@ def test_batch_normalization_sends_the_gradient_through_the_batch():
         hidden = flow.layers.dense(x, 3, kernel_initializer=INIT, name="fc", use_bias=False)
         out = flow.layers.batch_normalization(hidden, axis=-1, name="bn")
         loss = flow.math.reduce_sum(out * w)
-        sgd(loss, 1.0)
+        sgd(loss)
         return loss
-
-    before = None
 
     def loss(weight):
         h = x @ weight.T
         return ((h - h.mean(0)) / np.sqrt(h.var(0) + 0.001) * w).sum()
 
-    @flow.global_function(type="predict")
-    def before_job(x: tp.Numpy.Placeholder((6, 2), dtype=flow.float64)) -> tp.Numpy:
-        return flow.layers.dense(x, 3, kernel_initializer=INIT, name="fc", use_bias=False)
-
-    before_job(x)
+    ran(lambda x: flow.layers.dense(x, 3, kernel_initializer=INIT, name="fc", use_bias=False), x)
     before = variable("fc-weight")
     assert np.isclose(ran(function, x, w, kind="train"), loss(before))
     step = before - variable("fc-weight")
@@ -283,10 +262,8 @@ def test_batch_normalization_sends_the_gradient_through_the_batch():
 
 def test_batch_normalization_with_relu():
     x, y = numbers(4, 3), numbers(4, 3)
-    assert np.allclose(
-        ran(lambda x: flow.layers.batch_normalization_relu(x, name="a"), x), np.maximum(x / np.sqrt(1.001), 0),
-        atol=1e-5
-    )
+    got = ran(lambda x: flow.layers.batch_normalization_relu(x, name="a"), x)
+    assert np.allclose(got, np.maximum(x / np.sqrt(1.001), 0), atol=1e-5)
     got = ran(lambda x, y: flow.layers.batch_normalization_add_relu(x, y, axis=1, name="b"), x, y)
     assert np.allclose(got, np.maximum(x / np.sqrt(1.001) + y, 0), atol=1e-5)
 
@@ -330,7 +307,7 @@ def test_dropout_drops_in_train_jobs_only():
 
     def function(x):
         hidden = flow.nn.dropout(x, rate=0.5, name="dropout")
-        sgd(flow.layers.dense(hidden, 1)) if training else None
+        sgd(flow.layers.dense(hidden, 1), 0.1) if training else None
         return hidden
 
     training = False
@@ -341,13 +318,13 @@ def test_dropout_drops_in_train_jobs_only():
 
 
 def test_a_seed_gives_a_dropout_of_its_own():
-    @flow.global_function(type="train")
-    def seeded(x: tp.Numpy.Placeholder((10, 10))) -> typing.Tuple[tp.Numpy, tp.Numpy]:  # noqa: UP006
+    def drops(x):
         a, b = (flow.nn.dropout(x, 0.5, seed=3, name=name) for name in "ab")
         sgd(flow.layers.dense(a + b, 1))
         return a, b
 
     x = np.ones((10, 10), "float32")
+    seeded = job_of(drops, x, kind="train", result=tuple[tp.Numpy, tp.Numpy])
     a, b = seeded(x)
     assert np.array_equal(a, b) and not np.array_equal(seeded(x)[0], a)
 
@@ -356,7 +333,7 @@ def test_regularizers_shrink_what_they_are_given_to():
     def function(x):
         twos, decay = flow.constant_initializer(2.0), flow.regularizers.l2(0.5)
         out = flow.layers.dense(x, 2, kernel_initializer=twos, kernel_regularizer=decay, name="fc")
-        sgd(out * 0.0)
+        sgd(out * 0.0, 0.1)
         return out
 
     ran(function, numbers(4, 3), kind="train")
@@ -368,7 +345,7 @@ def test_what_is_not_trainable_stays():
         hidden = flow.layers.dense(
             x, 3, kernel_initializer=flow.constant_initializer(1.0), trainable=False, name="fixed"
         )
-        sgd(flow.layers.dense(hidden, 1, kernel_initializer=flow.constant_initializer(1.0), name="free"))
+        sgd(flow.layers.dense(hidden, 1, kernel_initializer=flow.constant_initializer(1.0), name="free"), 0.1)
         return hidden
 
     ran(function, np.ones((4, 2), "float32"), kind="train")
@@ -402,21 +379,15 @@ def test_the_lenet_of_the_seeds_learns():
         x = flow.nn.dropout(x, rate=0.5, name="dropout") if train else x
         return flow.layers.dense(x, 2, kernel_initializer=truncated, name="dense2")
 
-    @flow.global_function(type="train")
-    def train_job(
-        images: tp.Numpy.Placeholder((20, 1, 8, 8)), labels: tp.Numpy.Placeholder((20,), dtype=flow.int32)
-    ) -> tp.Numpy:
+    def train(images, labels):
         loss = flow.nn.sparse_softmax_cross_entropy_with_logits(labels, lenet(images, True), name="softmax_loss")
-        sgd(loss)
+        sgd(loss, 0.1)
         return loss
-
-    @flow.global_function(type="predict")
-    def eval_job(images: tp.Numpy.Placeholder((20, 1, 8, 8))) -> tp.Numpy:
-        return lenet(images, False)
 
     labels = np.arange(20, dtype="int32") % 2
     images = RNG.random((20, 1, 8, 8)).astype("float32") * 0.5
     images[labels == 1, :, :4] += 0.5
+    train_job, eval_job = job_of(train, images, labels, kind="train"), job_of(lambda x: lenet(x, False), images)
     flow.manual_seed(3)
     losses = [train_job(images, labels) for _ in range(60)]
     assert losses[0].shape == (20,) and losses[-1].mean() < 0.3 < losses[0].mean()
@@ -426,9 +397,8 @@ def test_the_lenet_of_the_seeds_learns():
 def test_losses_with_the_name_of_a_class_are_functions_of_blobs():
     x, y = numbers(4, 3), numbers(4, 3)
     assert np.isclose(ran(lambda x, y: flow.nn.MSELoss(x, y), x, y), ((x - y) ** 2).mean())
-    assert np.isclose(
-        ran(lambda x, y: flow.nn.L1Loss(x, target=y, reduction="sum", name="l1"), x, y), np.abs(x - y).sum(), rtol=1e-5
-    )
+    got = ran(lambda x, y: flow.nn.L1Loss(x, target=y, reduction="sum", name="l1"), x, y)
+    assert np.isclose(got, np.abs(x - y).sum(), rtol=1e-5)
     assert np.isclose(ran(lambda x, y: flow.nn.L1Loss(input=x, target=y), x, y), np.abs(x - y).mean())
     p, z = 1 / (1 + np.exp(-x)), (y > 0).astype("float32")
     expected = -(z * np.log(p) + (1 - z) * np.log(1 - p))
@@ -446,15 +416,12 @@ def test_losses_with_the_name_of_a_class_are_functions_of_blobs():
 PLAIN = flow.zeros(2, 3)
 
 
-@pytest.mark.parametrize("make, what", [
-    (lambda: flow.layers.dense(PLAIN, 3), r"flow\.layers\.dense"),
-    (lambda: flow.layers.conv2d(PLAIN, 3), r"flow\.layers\.conv2d"),
-    (lambda: flow.layers.batch_normalization(PLAIN), r"flow\.layers\.batch_normalization"),
-    (lambda: flow.layers.layer_norm(PLAIN), r"flow\.layers\.layer_norm"),
+@pytest.mark.parametrize("name, sizes", [
+    ("dense", [3]), ("conv2d", [3]), ("batch_normalization", []), ("layer_norm", [])
 ])  # fmt: skip
-def test_a_layer_outside_a_job(make, what):
-    with pytest.raises(JobError, match=what + " works only inside a job function"):
-        make()
+def test_a_layer_outside_a_job(name, sizes):
+    text = rf"flow\.layers\.{name} works only inside a job function"
+    refused(getattr(flow.layers, name), JobError, text, PLAIN, *sizes)
 
 
 def dense(x, units=3, **options):
@@ -463,9 +430,6 @@ def dense(x, units=3, **options):
 
 def conv(x, filters=4, size=3, **options):
     return flow.layers.conv2d(x, filters, size, name="conv", **options)
-
-
-MATRIX, IMAGE = np.zeros((4, 3), "float32"), np.zeros((1, 4, 8, 8), "float32")
 
 
 @pytest.mark.parametrize("array, function, told", [
@@ -492,8 +456,7 @@ MATRIX, IMAGE = np.zeros((4, 3), "float32"), np.zeros((1, 4, 8, 8), "float32")
     (MATRIX, lambda x: dense(np.zeros((2, 3))), "the inputs is no tensor but ndarray"),
 ])  # fmt: skip
 def test_mistakes_with_layers(array, function, told, session):
-    with pytest.raises((JobError, ShapeError, TypeError), match=told):
-        ran(function, array)
+    refused(ran, (JobError, ShapeError, TypeError), told, function, array)
     assert not session.variables
     assert ran(dense, MATRIX).shape == (4, 3)  # and all goes on
 
@@ -503,11 +466,10 @@ def test_two_layers_of_one_name_are_told_with_both_lines():
         x = flow.layers.dense(x, 3, use_bias=False)
         return flow.layers.dense(x, 3, use_bias=False)
 
-    with pytest.raises(JobError, match="'Dense-weight' is there already") as told:
-        ran(function, MATRIX)
+    error = refused(ran, JobError, "'Dense-weight' is there already", function, MATRIX)
     first = function.__code__.co_firstlineno + 1
-    assert told.value.values == {"first": f"at test_job_layers.py:{first}"}
-    assert told.value.where == f"at test_job_layers.py:{first + 1}"
+    assert error.values == {"first": f"at test_job_layers.py:{first}"}
+    assert error.where == f"at test_job_layers.py:{first + 1}"
 
 
 def test_swapped_labels_and_two_names_are_told_in_one_pass():
@@ -525,10 +487,8 @@ def test_swapped_labels_and_two_names_are_told_in_one_pass():
 
 
 def test_a_label_of_no_class_is_told_when_the_job_runs():
-    with pytest.raises(JobError, match="labels go from 0 to 5, and the input has 3 classes"):
-        ran(
-            lambda x, y: flow.nn.sparse_softmax_cross_entropy_with_logits(y, x), MATRIX, np.array([0, 1, 5, 2], "int32")
-        )
+    loss = lambda x, y: flow.nn.sparse_softmax_cross_entropy_with_logits(y, x)
+    refused(ran, JobError, "labels go from 0 to 5, and the input has 3 classes", loss, MATRIX, np.int32([0, 1, 5, 2]))
 
 
 def test_names_that_are_not_there_are_told():
@@ -537,3 +497,65 @@ def test_names_that_are_not_there_are_told():
         flow.layers.conv_2d  # noqa: B018
     with pytest.raises(AttributeError, match="flow.regularizers has no l3"):
         flow.regularizers.l3  # noqa: B018
+
+
+# ---- layers of zeros behind each other: they never learn, and a job that trains them says so -------------------------
+
+ROWS = np.random.default_rng(1).standard_normal((4, 3)).astype("float32")
+
+
+def named(x, units, name, **options):
+    return flow.layers.dense(x, units, name=name, **options)
+
+
+def trained(network, kind="train"):
+    """A job of `network(x)`, run for two steps."""
+    def losses(x):
+        loss = flow.math.square(network(x) - 1.0)
+        if kind == "train":
+            sgd(loss, 0.1)
+        return loss
+
+    zero_job = job_of(losses, ROWS, kind=kind, name="zero_job")
+    return [zero_job(ROWS) for _ in range(2)]
+
+
+def test_zeros_behind_zeros_are_told_once():
+    """OneFlow's default: nothing but the last bias learns, whatever the data are."""
+    def network(x):
+        hidden = named(x, 5, "first", activation=flow.nn.relu)
+        hidden = named(hidden * 2.0, 4, "second", activation=flow.nn.relu)
+        return named(hidden, 3, "third")
+
+    with pytest.warns(flow.MinflowWarning) as caught:
+        losses = trained(network)
+    assert len(caught) == 1 and caught[0].filename == __file__
+    text = str(caught[0].message)
+    assert text.startswith(
+        "job zero_job: the weights of the layers 'first' and 'second', one behind the other, all start at 0"
+    )
+    assert "Try: kernel_initializer=flow.truncated_normal(0.1) for both" in text
+    assert f"at test_job_layers.py:{caught[0].lineno}" in text
+    assert losses[1].mean() < losses[0].mean()  # by the last bias
+    assert not any(default_session().variables[f"{name}-weight"].numpy().any() for name in ("first", "second", "third"))
+
+
+SMALL = flow.random_normal_initializer(0, 0.1)
+
+
+@pytest.mark.parametrize(("network", "kind"), [
+    (lambda x: named(x, 3, "only"), "train"),
+    (lambda x: named(named(x, 4, "filled", kernel_initializer=SMALL), 3, "zeros"), "train"),
+    (lambda x: named(named(x, 4, "zeros"), 3, "filled", kernel_initializer=SMALL), "train"),
+    (lambda x: named(x, 3, "left") + named(x, 3, "right"), "train"),
+    (lambda x: named(named(x, 4, "zeros"), 3, "asked", kernel_initializer=flow.zeros_initializer()), "train"),
+    (lambda x: named(named(x, 4, "frozen", trainable=False), 3, "zeros"), "train"),
+    (lambda x: named(named(x, 4, "one"), 3, "two"), "predict"),
+], ids=["one", "last", "first", "side by side", "asked for", "frozen", "predict"])  # fmt: skip
+def test_zeros_that_learn_or_are_meant_are_not_told(network, kind):
+    trained(network, kind)
+
+
+def test_layers_that_another_job_has_filled_are_not_told():
+    trained(lambda x: named(named(x, 4, "a", kernel_initializer=SMALL), 3, "b", kernel_initializer=SMALL))
+    trained(lambda x: named(named(x, 4, "a"), 3, "b"))

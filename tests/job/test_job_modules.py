@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from builders import job_of as any_job_of
 
 import minflow as flow
 from minflow import nn
@@ -29,11 +30,7 @@ CHANGES = {
 
 
 def job_of(model):
-    @flow.global_function(type="predict")
-    def predict(x: tp.Numpy.Placeholder((2, 4))) -> tp.Numpy:
-        return model(x)
-
-    return predict
+    return any_job_of(lambda x: model(x), X, name="predict")
 
 
 @pytest.mark.parametrize("change", list(CHANGES))
@@ -97,10 +94,7 @@ def test_what_a_job_cannot_follow_is_told_of_once():
 
 
 def test_a_variable_that_names_another_tensor_is_followed_in_a_job(monkeypatch):
-    @flow.global_function(type="predict")
-    def predict(x: tp.Numpy.Placeholder((2, 4))) -> tp.Numpy:
-        return x * scale
-
+    predict = job_of(lambda x: x * scale)
     assert np.array_equal(predict(X), X * 2)
     monkeypatch.setitem(globals(), "scale", flow.tensor(5.0))
     assert np.array_equal(predict(X), X * 5) and np.array_equal(predict(X), X * 5)
@@ -111,10 +105,7 @@ def test_a_variable_that_names_another_tensor_is_followed_in_a_job(monkeypatch):
 
 
 def test_the_default_dtype_is_part_of_the_key_of_a_job():
-    @flow.global_function(type="predict")
-    def predict(x: tp.Numpy.Placeholder((2, 4))) -> tp.Numpy:
-        return flow.zeros(3)
-
+    predict = job_of(lambda x: flow.zeros(3))
     assert predict(X).dtype == np.float32
     flow.set_default_dtype(flow.float64)
     try:
@@ -126,11 +117,7 @@ def test_the_default_dtype_is_part_of_the_key_of_a_job():
 
 def test_no_notice_where_each_call_sees_what_changes():
     model = Scaled().eval()
-
-    @flow.global_function(type="predict")
-    def predict(x: tp.Numpy.Placeholder((2, 4))) -> tp.Numpy:
-        return model(x) * scale + K[0]
-
+    predict = job_of(lambda x: model(x) * scale + K[0])
     assert predict(X).shape == (2, 4) and predict.noticed == set()
 
 
@@ -187,22 +174,17 @@ def test_names_and_operators_in_a_module_mean_the_same_in_a_job(forward):
 
 
 def test_a_comparison_in_the_job_function_is_int8_and_a_mask_as_an_index():
-    @flow.global_function(type="predict")
-    def predict(x: tp.Numpy.Placeholder((2, 4))) -> tp.Numpy:
+    def mask(x):
         y = x * 2
         y[y < 6] = 0.5
         y[(x > 6,)] = 7.0
         return y
 
-    @flow.global_function(type="predict")
-    def compare(x: tp.Numpy.Placeholder((2, 4))) -> tp.Numpy:
-        return x > 3
-
     wanted = X * 2
     wanted[wanted < 6] = 0.5
     wanted[X > 6] = 7.0
-    assert np.array_equal(predict(X), wanted)
-    assert compare(X).dtype == np.int8
+    assert np.array_equal(any_job_of(mask, X)(X), wanted)
+    assert any_job_of(lambda x: x > 3, X)(X).dtype == np.int8
 
 
 KEEPS = {

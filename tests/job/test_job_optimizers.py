@@ -1,4 +1,4 @@
-"""Optimizers of job functions against formulas written here in numpy, and what they refuse.
+"""Optimizers and schedules of job functions against formulas written here, and what they refuse.
 
 A stand-in plays the build of a job: it holds eager tensors where the job holds blobs, so that `apply` runs at once;
 `test_job_training.py` has the same optimizers in jobs.
@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 import pytest
+from builders import refused
 from optimizer_bench import SHAPES, Bench, gradients_of
 
 import minflow as flow
@@ -68,22 +69,6 @@ def test_a_change_of_rate_is_inside_the_momentum():
     np.testing.assert_allclose(bench.numbers()["w"], start - 1.0 - 0.5 - 0.25)
 
 
-@pytest.mark.parametrize("beta", [0, 0.8])
-def test_sgdw(beta):
-    def rule(name, w, g, s, lr, t):
-        return momentum(name, w, g, s, lr, t, beta, 0.3) if beta else w - lr * (g + 0.3 * w)
-
-    follow(O.SGDW(SCHEDULE, momentum=beta, weight_decay=0.3), rule)
-
-
-@pytest.mark.parametrize("which", [{"weight_decay_includes": "weight$"}, {"weight_decay_excludes": ["bias", "^sc"]}])
-def test_decay_by_name(which):
-    def rule(name, w, g, s, lr, t):
-        return momentum(name, w, g, s, lr, t, 0.9, 0.3 if name == "dense1-weight" else 0.0)
-
-    follow(O.SGDW(SCHEDULE, weight_decay=0.3, **which), rule)
-
-
 def moments(name, w, g, s, lr, t, b1=0.9, b2=0.999, eps=1e-8, corrected=False, decay=0.0):
     s["m"] = b1 * s.get("m", 0) + (1 - b1) * g
     s["v"] = b2 * s.get("v", 0) + (1 - b2) * g * g
@@ -96,25 +81,6 @@ def test_adam_does_not_correct_unless_told():
     bench, states = follow(O.Adam(SCHEDULE), moments)
     assert set(bench.slots) == {f"{name}-{slot}" for name in SHAPES for slot in "mv"}
     np.testing.assert_allclose(bench.slots["dense1-weight-v"].numpy(), states["dense1-weight"]["v"])
-
-
-def test_adam_corrected_leaves_epsilon_alone():
-    follow(O.Adam(SCHEDULE, 0.8, 0.9, 0.01, do_bias_correction=True), lambda *a: moments(*a, 0.8, 0.9, 0.01, True))
-
-
-@pytest.mark.parametrize("corrected", [False, True])
-def test_adamw(corrected):
-    optimizer = O.AdamW(SCHEDULE, beta2=0.99, epsilon=1e-3, do_bias_correction=corrected, weight_decay=0.2)
-    follow(optimizer, lambda *a: moments(*a, b2=0.99, eps=1e-3, corrected=corrected, decay=0.2))
-
-
-def test_adamw_decay_by_name():
-    optimizer = O.AdamW(SCHEDULE, weight_decay=0.2, weight_decay_excludes="bias$")
-    follow(optimizer, lambda name, *a: moments(name, *a, decay=0.0 if name == "dense1-bias" else 0.2))
-
-
-def test_lazy_adam_is_corrected_adam_where_every_number_has_a_gradient():
-    follow(O.LazyAdam(SCHEDULE), lambda *a: moments(*a, corrected=True))
 
 
 def test_lazy_adam_leaves_alone_what_has_no_gradient():
@@ -162,13 +128,10 @@ def test_rmsprop_centered_never_takes_the_root_of_a_negative_number():
     assert below > 0 and np.isfinite(bench.numbers()["w"]).all()
 
 
-def test_lars():
-    def rule(name, w, g, s, lr, t):
-        local = lr * 0.5 * np.sqrt(np.mean(w * w)) / (1e-3 + np.sqrt(np.mean(g * g)))
-        s["momentum"] = 0.8 * s.get("momentum", 0) - local * g
-        return w + s["momentum"]
-
-    follow(O.LARS(SCHEDULE, 0.8, 1e-3, 0.5), rule)
+def lars(name, w, g, s, lr, t):
+    local = lr * 0.5 * np.sqrt(np.mean(w * w)) / (1e-3 + np.sqrt(np.mean(g * g)))
+    s["momentum"] = 0.8 * s.get("momentum", 0) - local * g
+    return w + s["momentum"]
 
 
 def test_lars_defaults():
@@ -185,9 +148,32 @@ def lamb(name, w, g, s, lr, t, decay=0.0, eps=1e-6):
     return w - lr * trust * (a + decay * w)
 
 
-@pytest.mark.parametrize("decay", [None, 0.1])
-def test_lamb(decay):
-    follow(O.LAMB(SCHEDULE, weight_decay=decay), lambda *a: lamb(*a, decay=decay or 0.0))
+def decayed_weight(name, *a):
+    return momentum(name, *a, 0.9, 0.3 if name == "dense1-weight" else 0.0)
+
+
+RULES = [
+    (O.SGDW(SCHEDULE, momentum=0, weight_decay=0.3), lambda name, w, g, s, lr, t: w - lr * (g + 0.3 * w)),
+    (O.SGDW(SCHEDULE, momentum=0.8, weight_decay=0.3), lambda *a: momentum(*a, 0.8, 0.3)),
+    (O.SGDW(SCHEDULE, weight_decay=0.3, weight_decay_includes="weight$"), decayed_weight),
+    (O.SGDW(SCHEDULE, weight_decay=0.3, weight_decay_excludes=["bias", "^sc"]), decayed_weight),
+    (O.Adam(SCHEDULE, 0.8, 0.9, 0.01, do_bias_correction=True), lambda *a: moments(*a, 0.8, 0.9, 0.01, True)),
+    (O.AdamW(SCHEDULE, beta2=0.99, epsilon=1e-3, weight_decay=0.2),
+     lambda *a: moments(*a, b2=0.99, eps=1e-3, decay=0.2)),
+    (O.AdamW(SCHEDULE, beta2=0.99, epsilon=1e-3, do_bias_correction=True, weight_decay=0.2),
+     lambda *a: moments(*a, b2=0.99, eps=1e-3, corrected=True, decay=0.2)),
+    (O.AdamW(SCHEDULE, weight_decay=0.2, weight_decay_excludes="bias$"),
+     lambda name, *a: moments(name, *a, decay=0.0 if name == "dense1-bias" else 0.2)),
+    (O.LazyAdam(SCHEDULE), lambda *a: moments(*a, corrected=True)),  # every number has a gradient
+    (O.LARS(SCHEDULE, 0.8, 1e-3, 0.5), lars),
+    (O.LAMB(SCHEDULE), lamb),
+    (O.LAMB(SCHEDULE, weight_decay=0.1), lambda *a: lamb(*a, decay=0.1)),
+]
+
+
+@pytest.mark.parametrize("optimizer, rule", RULES, ids=[repr(optimizer) for optimizer, _ in RULES])
+def test_rule(optimizer, rule):
+    follow(optimizer, rule)
 
 
 def test_lamb_of_zeros():
@@ -345,6 +331,99 @@ def test_a_job_without_variables_to_train():
         assert not bench.slots
 
 
+# ---- schedules of the learning rate --------------------------------------------------------------------------------
+
+STEPS = range(31)
+
+
+def same_rates(schedule, closed):
+    assert [schedule.rate(t) for t in STEPS] == pytest.approx([closed(t) for t in STEPS], rel=1e-14, abs=1e-16)
+
+
+def test_a_boundary_belongs_to_the_piece_before_it():
+    schedule = O.PiecewiseConstantScheduler([3, 10], [0.5, 0.1, 0.02])
+    rates = [schedule.rate(t) for t in STEPS]
+    assert rates == [0.5] * 4 + [0.1] * 7 + [0.02] * 20
+
+
+def test_constant():
+    same_rates(O.PiecewiseConstantScheduler([], [0.1]), lambda t: 0.1)
+
+
+@pytest.mark.parametrize("scale, later", [([0.5, 0.1], [0.5, 0.1]), (0.25, [0.25, 0.25])])
+def test_factors_do_not_multiply_each_other(scale, later):
+    same_rates(
+        O.PiecewiseScalingScheduler(0.4, [5, 12], scale),
+        lambda t: 0.4 * ([1] * 6 + [later[0]] * 7 + [later[1]] * 18)[t]
+    )
+
+
+def test_cosine():
+    def closed(t):
+        return 0.2 * (0.9 * (1 + math.cos(math.pi * min(t / 20, 1))) / 2 + 0.1)
+
+    same_rates(O.CosineScheduler(0.2, 20, 0.1), closed)
+    assert O.CosineScheduler(0.2, 20).rate(20) == pytest.approx(0, abs=1e-16)
+
+
+def test_linear_cosine():
+    def closed(t, periods=0.5, alpha=0.0, beta=0.001):
+        u = min(t / 20, 1)
+        return 0.2 * ((alpha + 1 - u) * (1 + math.cos(2 * math.pi * periods * u)) / 2 + beta)
+
+    same_rates(O.LinearCosineScheduler(0.2, 20), closed)
+    same_rates(O.LinearCosineScheduler(0.2, 20, 2.0, 0.3, 0.05), lambda t: closed(t, 2.0, 0.3, 0.05))
+
+
+def test_polynomial():
+    same_rates(O.PolynomialScheduler(0.2, 20), lambda t: (0.2 - 0.0001) * (1 - min(t, 20) / 20) + 0.0001)
+    same_rates(O.PolynomialScheduler(0.2, 20, 0.05, 2.0), lambda t: 0.15 * (1 - min(t, 20) / 20) ** 2 + 0.05)
+    assert O.PolynomialSchduler(0.2, 20).rate(7) == O.PolynomialScheduler(0.2, 20).rate(7)
+
+
+def test_polynomial_in_cycles():
+    """Cycle k = ceil(t / steps) goes from the rate at its start straight towards the end at k * steps."""
+    lengths = [10] * 11 + [20] * 10 + [30] * 10
+    closed = [0.15 * (1 - max(t, 1) / lengths[t]) + 0.05 for t in STEPS]
+    same_rates(O.PolynomialScheduler(0.2, 10, 0.05, cycle=True), lambda t: closed[t])
+
+
+@pytest.mark.parametrize("staircase", [False, True])
+def test_endless_decays(staircase):
+    def passed(t):
+        return t // 7 if staircase else t / 7
+
+    same_rates(O.ExponentialScheduler(0.2, 7, 0.5, staircase), lambda t: 0.2 * 0.5 ** passed(t))
+    same_rates(O.InverseTimeScheduler(0.2, 7, 0.5, staircase), lambda t: 0.2 / (1 + 0.5 * passed(t)))
+    same_rates(O.NaturalExpScheduler(0.2, 7, 0.5, staircase), lambda t: 0.2 * math.exp(-0.5 * passed(t)))
+
+
+def test_warmup_replaces_and_does_not_shift():
+    after = O.CosineScheduler(0.2, 20)
+    slow = O.CosineScheduler(0.2, 20, warmup=O.warmup.linear(5, 0.1))
+    same_rates(slow, lambda t: 0.2 * (0.1 + 0.9 * t / 5) if t < 5 else after.rate(t))
+    low = O.CosineScheduler(0.2, 20, warmup=O.warmup.constant(5, 0.3))
+    same_rates(low, lambda t: 0.2 * 0.3 if t < 5 else after.rate(t))
+    assert O.CosineScheduler(0.2, 20, warmup=O.warmup.linear(0, 0.0)).rate(0) == 0.2
+
+
+def test_warmup_of_a_piecewise_schedule_starts_from_its_first_value():
+    schedule = O.PiecewiseConstantScheduler([2], [0.5, 0.1], warmup=O.warmup.linear(4, 0.0))
+    assert [schedule.rate(t) for t in range(6)] == pytest.approx([0, 0.125, 0.25, 0.375, 0.1, 0.1])
+
+
+class Reader:
+    def at_step(self, function):
+        return flow.tensor(function(3))
+
+
+def test_custom():
+    assert O.CustomScheduler(lambda t: 1 / (1 + t)).symbol(Reader()).item() == 0.25
+    rate = flow.tensor([0.125])
+    found = O.CustomScheduler(rate).symbol(Reader())
+    assert (tuple(found.shape), found.item()) == ((), 0.125)
+
+
 # ---- mistakes ----------------------------------------------------------------------------------------------------
 
 CONSTANT = O.PiecewiseConstantScheduler([], [0.1])
@@ -378,34 +457,54 @@ MISTAKES = [
     (lambda: O.CombinedOptimizer([CONSTANT]), r"optimizers\[0\] is a PiecewiseConstantScheduler"),
     (lambda: O.CombinedOptimizer([O.CombinedOptimizer([])]), r"optimizers\[0\] is a CombinedOptimizer"),
     (lambda: O.CombinedOptimizer([O.SGD(CONSTANT, loss_scale_factor=2)]), r"optimizers\[0\] has a loss scale"),
+    (lambda: O.PiecewiseConstantScheduler([10], [0.1]), "1 boundaries make 2 pieces, and 1 values"),
+    (lambda: O.PiecewiseConstantScheduler([10, 5], [0.1, 0.2, 0.3]), r"boundaries\[1\] is 5"),
+    (lambda: O.PiecewiseConstantScheduler([1.5], [0.1, 0.2]), r"boundaries\[0\] is 1.5"),
+    (lambda: O.PiecewiseConstantScheduler(0.1, [0.1]), "boundaries is a float"),
+    (lambda: O.PiecewiseConstantScheduler([], 0.1), "values is a float"),
+    (lambda: O.PiecewiseConstantScheduler([], ["a"]), r"values\[0\] is a str"),
+    (lambda: O.PiecewiseScalingScheduler(0.1, [5], [0.1, 0.2]), "1 boundaries, and 2 factors"),
+    (lambda: O.CosineScheduler(-0.1, 5), "base_lr is -0.1"),
+    (lambda: O.CosineScheduler(0.1, 0), "steps is 0, and must be at least 1"),
+    (lambda: O.CosineScheduler(0.1, 2.5), "steps is 2.5"),
+    (lambda: O.PolynomialScheduler(0.1, 5, -1), "end_learning_rate is -1"),
+    (lambda: O.ExponentialScheduler(0.1, 5, -1), "decay_rate is -1"),
+    (lambda: O.CosineScheduler(0.1, 5, warmup=5), "warmup is a int"),
+    (lambda: O.warmup.linear(5, 1.0), "start_multiplier is 1, and must be at least 0 and below 1"),
+    (lambda: O.warmup.constant(5, 0), "multiplier is 0, and must be more than 0 and below 1"),
+    (lambda: O.warmup.constant(-1, 0.5), "steps is -1, and must be at least 0"),
+    (lambda: O.CustomScheduler("lr/out"), "'lr/out' is neither a Blob nor a function"),
+    (lambda: O.CustomScheduler(flow.zeros(2)), "one floating number"),
 ]
 
 
-@pytest.mark.parametrize("make,text", MISTAKES, ids=[text[:30] for _, text in MISTAKES])
+@pytest.mark.parametrize("make, text", MISTAKES, ids=[text[:30] for _, text in MISTAKES])
 def test_refused(make, text):
-    with pytest.raises(OptimError, match=text) as caught:
-        make()
-    assert "test_job_optimizers.py" in caught.value.where
+    error = refused(make, OptimError, text)
+    assert "test_job_optimizers.py" in error.where and str(error).count("Try: ") == 1
 
 
 def test_names_that_are_not_there():
     bench = Bench()
-    with pytest.raises(OptimError, match="'dense1-wieght' is no variable(.|\n)*such as dense1-weight"):
-        bench.step(O.SGD(CONSTANT, variables=["dense1-wieght"]), gradients_of(0))
+    refused(bench.step, OptimError, "'dense1-wieght' is no variable(.|\n)*such as dense1-weight",
+            O.SGD(CONSTANT, variables=["dense1-wieght"]), gradients_of(0))
     twice = O.CombinedOptimizer([O.SGD(CONSTANT, variables=["scale"]), O.SGD(CONSTANT)])
-    with pytest.raises(OptimError, match=r"scale is trained by optimizers\[0\] and by optimizers\[1\]"):
-        bench.step(twice, gradients_of(0))
+    refused(bench.step, OptimError, r"scale is trained by optimizers\[0\] and by optimizers\[1\]", twice,
+            gradients_of(0))
 
 
 def test_repr_says_what_it_is():
-    assert (
-        repr(O.SGD(CONSTANT))
-        == "SGD(lr_scheduler=PiecewiseConstantScheduler(boundaries=[], values=[0.1]), momentum=0.9)"
-    )
+    plain = "SGD(lr_scheduler=PiecewiseConstantScheduler(boundaries=[], values=[0.1]), momentum=0.9)"
+    assert repr(O.SGD(CONSTANT)) == plain
     clipped = repr(O.Adam(CONSTANT, grad_clipping=O.grad_clipping.by_global_norm(2)))
     assert "do_bias_correction=False" in clipped and "grad_clipping=grad_clipping.by_global_norm(2)" in clipped
     dynamic = O.SGDW(CONSTANT, loss_scale_policy=O.loss_scale.dynamic_loss_scale(8))
     assert "loss_scale_policy=loss_scale.dynamic_loss_scale(8, 2000, 2)" in repr(dynamic)
+    schedule = O.PolynomialScheduler(0.1, 10, warmup=O.warmup.linear(3, 0.1))
+    assert repr(schedule) == (
+        "PolynomialScheduler(base_lr=0.1, steps=10, end_learning_rate=0.0001, power=1.0, cycle=False, "
+        "warmup=warmup.linear(steps=3, start_multiplier=0.1))"
+    )
 
 
 def test_flow_optimizer_has_its_names_and_tells_of_others():

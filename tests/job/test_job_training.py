@@ -3,6 +3,7 @@ refuses."""
 
 import numpy as np
 import pytest
+from builders import job_of, refused
 from optimizer_bench import Bench
 
 import minflow as flow
@@ -11,15 +12,9 @@ from minflow.core.base.errors import JobError, OptimError
 from minflow.job.train import optimizer as O
 from minflow.job.session import default_session
 
+pytestmark = pytest.mark.usefixtures("fresh")
 SHAPES = {"w": (4, 2), "b": (2,)}
 CONSTANT = O.PiecewiseConstantScheduler([], [0.5])
-
-
-@pytest.fixture(autouse=True)
-def fresh():
-    flow.clear_default_session()
-    yield
-    flow.clear_default_session()
 
 
 def masks(step):
@@ -32,17 +27,20 @@ def variables():
     return w, flow.get_variable("b", shape=(2,), initializer=flow.random_uniform_initializer(0.5, 2.0))
 
 
+def training(function, *inputs, result=tp.Numpy):
+    return job_of(function, *inputs, kind="train", result=result, name=function.__name__)
+
+
 def linear_job(optimizer):
     """A job whose loss, of 8 elements, is w * x + b * y: the gradients of its mean are x / 8 and the column sums of y /
     8."""
 
-    @flow.global_function(type="train")
-    def linear(x: tp.Numpy.Placeholder((4, 2)), y: tp.Numpy.Placeholder((4, 2))) -> tp.Bundle[tp.Numpy]:
+    def linear(x, y):
         w, b = variables()
         optimizer.minimize(w * x + b * y)
         return [w, b]
 
-    return linear
+    return training(linear, (4, 2), (4, 2), result=tp.Bundle[tp.Numpy])
 
 
 SCHEDULE = O.CosineScheduler(0.1, 15)
@@ -83,27 +81,25 @@ def test_the_schedule_counts_finished_steps_from_0():
 
 
 def test_a_rate_given_with_every_call():
-    @flow.global_function(type="train")
-    def job(x: tp.Numpy.Placeholder((4, 2)), lr: tp.Numpy.Placeholder((1,))) -> tp.Numpy:
+    def step(x, lr):
         w, _ = variables()
         O.SGD(O.CustomScheduler(lr), momentum=0).minimize(w * x)
         return w
 
-    x, _ = masks(0)
+    job, (x, _) = training(step, (4, 2), (1,)), masks(0)
     seen = [job(x, np.array([rate], "float32")) for rate in (1.0, 0.0, 2.0, 0.0)]
     for i, rate in enumerate([1.0, 0.0, 2.0]):
         np.testing.assert_allclose(seen[i] - seen[i + 1], rate * x / 8, rtol=1e-4, atol=1e-6)
 
 
 def test_regularizers_come_before_clipping():
-    @flow.global_function(type="train")
-    def job(x: tp.Numpy.Placeholder((4, 2))) -> tp.Numpy:
+    def step(x):
         w = flow.get_variable("w", shape=(4, 2), initializer=flow.random_uniform_initializer(-2.0, 2.0),
                               regularizer=flow.regularizers.l1_l2(0.3, 0.7))
         O.SGD(CONSTANT, momentum=0, grad_clipping=O.grad_clipping.by_global_norm(1.0)).minimize(w * x)
         return w
 
-    x, _ = masks(0)
+    job, (x, _) = training(step, (4, 2)), masks(0)
     before, after = job(x), job(x)
     g = x / 8 + 0.3 * np.sign(before) + 0.7 * before
     assert np.linalg.norm(g) > 1
@@ -111,13 +107,12 @@ def test_regularizers_come_before_clipping():
 
 
 def test_several_losses():
-    @flow.global_function(type="train")
-    def job(x: tp.Numpy.Placeholder((4, 2)), y: tp.Numpy.Placeholder((4, 2))) -> tp.Numpy:
+    def step(x, y):
         w, _ = variables()
         O.SGD(CONSTANT, momentum=0).minimize([w * x, w * y])
         return w
 
-    x, y = masks(0)
+    job, (x, y) = training(step, (4, 2), (4, 2)), masks(0)
     before, after = job(x, y), job(x, y)
     np.testing.assert_allclose(before - after, 0.5 * (x + y) / 8, rtol=1e-4, atol=1e-6)
 
@@ -125,20 +120,16 @@ def test_several_losses():
 # ---- loss scales -------------------------------------------------------------------------------------------------
 
 
-def network_job(policy, name="a"):
-    @flow.global_function(type="train")
-    def network(x: tp.Numpy.Placeholder((16, 5)), y: tp.Numpy.Placeholder((16, 1))) -> tp.Numpy:
-        hidden = flow.get_variable(
-            f"{name}-hidden", shape=(5, 7), initializer=flow.random_normal_initializer(0, 0.5), random_seed=1
-        )
-        out = flow.get_variable(
-            f"{name}-out", shape=(7, 1), initializer=flow.random_normal_initializer(0, 0.5), random_seed=1
-        )
+def network_job(policy):
+    def network(x, y):
+        normal = flow.random_normal_initializer(0, 0.5)
+        hidden = flow.get_variable("hidden", shape=(5, 7), initializer=normal, random_seed=1)
+        out = flow.get_variable("out", shape=(7, 1), initializer=normal, random_seed=1)
         loss = flow.math.square(flow.matmul(flow.math.tanh(flow.matmul(x, hidden)), out) - y)
         O.Adam(CONSTANT, loss_scale_policy=policy).minimize(loss)
         return loss
 
-    return network
+    return training(network, (16, 5), (16, 1))
 
 
 def data(t):
@@ -184,40 +175,32 @@ def test_a_step_with_infinite_gradients_is_not_taken():
 
 
 def test_minimize_outside_a_job():
-    with pytest.raises(JobError, match="flow.optimizer.SGD.minimize works only inside a job function"):
-        O.SGD(CONSTANT).minimize(flow.zeros(3))
+    text = "flow.optimizer.SGD.minimize works only inside a job function"
+    refused(O.SGD(CONSTANT).minimize, JobError, text, flow.zeros(3))
 
 
-def refused(kind, text, loss_of):
-    @flow.global_function(type="train")
-    def job(x: tp.Numpy.Placeholder((4, 2))):
-        w, _ = variables()
-        loss = w * x
-        O.Adam(CONSTANT).minimize(loss_of(loss))
+@pytest.mark.parametrize("text, losses_of", [
+    ("the loss is a float", lambda loss: 0.5),
+    ("the list of losses is empty", lambda loss: []),
+    (r"losses\[1\] is a NoneType", lambda loss: [loss, None]),
+    ("the loss is int32", lambda loss: loss.to(flow.int32)),
+    (r"losses\[1\] is float32\[2\], losses\[0\] is float32\[4, 2\]", lambda loss: [loss, loss.sum(0)]),
+])  # fmt: skip
+def test_losses_that_are_none(text, losses_of):
+    def step(x):
+        loss = variables()[0] * x
+        O.Adam(CONSTANT).minimize(losses_of(loss))
         return loss
 
-    with pytest.raises(kind, match=text) as caught:
-        job(masks(0)[0])
-    assert "test_job_training.py" in str(caught.value)
-
-
-def test_losses_that_are_none():
-    refused(OptimError, "the loss is a float", lambda loss: 0.5)
-    refused(OptimError, "the list of losses is empty", lambda loss: [])
-    refused(OptimError, r"losses\[1\] is a NoneType", lambda loss: [loss, None])
-    refused(OptimError, "the loss is int32", lambda loss: loss.to(flow.int32))
-    refused(
-        OptimError, r"losses\[1\] is float32\[2\], losses\[0\] is float32\[4, 2\]", lambda loss: [loss, loss.sum(0)]
-    )
+    error = refused(training(step, (4, 2)), OptimError, text, masks(0)[0])
+    assert "test_job_training.py" in str(error)
 
 
 def test_unknown_variables_are_told_where_minimize_stands():
-    @flow.global_function(type="train")
-    def job(x: tp.Numpy.Placeholder((4, 2))):
+    def step(x):
         w, b = variables()
         O.Adam(CONSTANT, variables=["w", "bias"]).minimize(w * x + b)
         return w
 
-    with pytest.raises(OptimError, match="'bias' is no variable that this job trains") as caught:
-        job(masks(0)[0])
-    assert caught.value.where == f"at test_job_training.py:{job.function.__code__.co_firstlineno + 3}"
+    error = refused(training(step, (4, 2)), OptimError, "'bias' is no variable that this job trains", masks(0)[0])
+    assert error.where == f"at test_job_training.py:{step.__code__.co_firstlineno + 2}"

@@ -109,7 +109,7 @@ def checked(monkeypatch):
 
     for module in [m for name, m in list(sys.modules.items()) if name.startswith("minflow.") and m is not checks]:
         for name in ("check_bounds", "check_divisor", "check_unit", "check_labels"):
-            if getattr(module, name, None) is getattr(checks, name):
+            if vars(module).get(name) is getattr(checks, name):  # getattr would ask a module for names that are near
                 monkeypatch.setattr(module, name, counting(getattr(checks, name)))
     yield ran
     flow.clear_default_session()

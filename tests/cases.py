@@ -6,14 +6,17 @@
                 assert relu(x) == max(x, 0)
 
 A failing case does not end the test: the others run, and the error at the end lists each of them with its reason and
-its traceback.
+its traceback. `in_cases` is `pytest.mark.parametrize` with cases of one test in place of tests.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
+from typing import Any
 
 import pytest
 
@@ -52,3 +55,23 @@ def reason(error: BaseException) -> str:
     """The first line of what an error says, with its class if it is not an assertion."""
     line = next(iter(str(error).strip().splitlines()), "")
     return line if isinstance(error, AssertionError) and line else f"{type(error).__name__}: {line}"
+
+
+def in_cases(names: str, rows: Iterable[Any]) -> Callable:
+    """`@in_cases("x, y", [(1, 2), (3, 4)])` above a test: each row is a case. Fixtures are shared by the cases."""
+    keys, rows = names.replace(",", " ").split(), list(rows)
+
+    def decorate(test: Callable) -> Callable:
+        @functools.wraps(test)
+        def every_case(**fixtures: Any) -> None:
+            with Cases() as case:
+                for row in rows:
+                    given = dict(zip(keys, row if len(keys) > 1 else (row,), strict=True))
+                    with case(", ".join(f"{key}={getattr(x, '__name__', repr(x))}" for key, x in given.items())):
+                        test(**fixtures, **given)
+
+        left = [p for p in inspect.signature(test).parameters.values() if p.name not in keys]
+        every_case.__signature__ = inspect.Signature(left)
+        return every_case
+
+    return decorate

@@ -5,7 +5,8 @@ import importlib.util
 
 import pytest
 
-needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no PyTorch")
+installed = importlib.util.find_spec("torch") is not None
+needs_torch = pytest.mark.skipif(not installed, reason="no PyTorch")
 
 
 class Late:

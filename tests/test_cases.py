@@ -1,10 +1,11 @@
 """A test of several cases names each one that fails, and runs the others."""
 
+import inspect
 import re
 
 import pytest
 
-from tests.cases import Cases
+from tests.cases import Cases, in_cases
 
 
 def test_every_failing_case_is_reported():
@@ -42,3 +43,19 @@ def test_an_interrupt_and_a_skip_are_not_cases(error):
         raise error("x")
     with Cases() as case, case("passes"):
         pass
+
+
+@pytest.mark.parametrize("a", [1, 2])
+@in_cases("b, c", [(3, abs), (4, round)])
+@in_cases("d", [5])
+def check_numbers(a, b, c, d, request):
+    assert (a + b) % 2 == 0 and c(d) == 5, f"{a} and {b}"
+
+
+def test_rows_are_cases(request):
+    """A decorated test asks for the other arguments alone, and names the rows that fail."""
+    assert list(inspect.signature(check_numbers).parameters) == ["a", "request"]
+    assert check_numbers.pytestmark[0].args == ("a", [1, 2])
+    with pytest.raises(ExceptionGroup, match=r"1 of 2 cases fail: b=4, c=round\n.*d=5") as caught:
+        check_numbers(a=1, request=request)
+    assert "1 and 4" in str(caught.value.exceptions[0])

@@ -6,6 +6,7 @@ import pytest
 import minflow as flow
 from minflow import DeviceError, DTypeError
 from minflow import nn
+from tests.cases import in_cases
 from tests.pytorch import needs_torch, torch
 
 F = nn.functional
@@ -66,7 +67,7 @@ class Arguments:
         return self.x @ self.w.T
 
 
-@pytest.mark.parametrize("low", ["bfloat16", "float16"])
+@in_cases("low", ["bfloat16", "float16"])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_dtypes(name, low):
     program, wanted = PROGRAMS[name]

@@ -8,6 +8,7 @@ import pytest
 import minflow as flow
 from minflow import DTypeError, GradError, OutOfRangeError, ShapeError
 from minflow.core.op import OPS
+from tests.cases import in_cases
 from tests.pytorch import needs_torch, torch
 
 Z = [[1 + 2j, -0.5 + 0.25j, 0j], [3 - 1j, 0.125j, -2 + 0j]]
@@ -48,7 +49,7 @@ def run(L, program, complex_dtype, real_dtype):
 
 
 @needs_torch
-@pytest.mark.parametrize("dtypes", [("complex64", "float32"), ("complex128", "float64")])
+@in_cases("dtypes", [("complex64", "float32"), ("complex128", "float64")])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_gradients(name, dtypes):
     theirs, ours = run(torch, PROGRAMS[name], *dtypes), run(flow, PROGRAMS[name], *dtypes)
@@ -193,7 +194,7 @@ SIGNAL = np.random.RandomState(1).randn(3, 5)
 NAMES = [kind + end for end in ("", "2", "n") for kind in ("fft", "ifft", "rfft", "irfft")] + ["hfft", "ihfft"]
 
 
-@pytest.mark.parametrize("norm", [None, "ortho", "forward"])
+@in_cases("norm", [None, "ortho", "forward"])
 @pytest.mark.parametrize("name", NAMES)
 def test_transforms(name, norm):
     """numpy's transform is the oracle; float32 gives complex64."""
@@ -210,7 +211,7 @@ def test_transforms(name, norm):
             np.testing.assert_allclose(found.numpy(), wanted, tolerance, tolerance)
 
 
-@pytest.mark.parametrize("n", [1, 2, 5, 8])
+@in_cases("n", [1, 2, 5, 8])
 def test_frequencies_and_shifts(n):
     np.testing.assert_allclose(flow.fft.fftfreq(n, 0.5).numpy(), np.fft.fftfreq(n, 0.5), 1e-6)
     np.testing.assert_allclose(flow.fft.rfftfreq(n, d=0.5, dtype=flow.float64).numpy(), np.fft.rfftfreq(n, 0.5))

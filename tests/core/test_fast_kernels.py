@@ -11,6 +11,7 @@ from minflow.core.ops.index import gather, index_add
 from minflow.core.ops.pool import adaptive_avg_pool2d, avg_pool2d, avg_pool2d_grad
 from minflow.core.ops.reduce import mean, sum
 from minflow.core.ops.sort import sort
+from tests.cases import in_cases
 
 SPECIAL = [np.nan, np.inf, -np.inf, -0.0, 0.0, 1e-40]
 
@@ -45,8 +46,8 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("dtype", ["f4", "f8"])
-@pytest.mark.parametrize("shape", [(3, choose.CHUNK + 7), (5, 13)])
+@in_cases("dtype", ["f4", "f8"])
+@in_cases("shape", [(3, choose.CHUNK + 7), (5, 13)])
 def test_one_of_two_numbers(name, dtype, shape):
     op, inputs = CASES[name]
     arrays = inputs(numbers(*shape, dtype=dtype), numbers(*shape, dtype=dtype, seed=1))
@@ -65,11 +66,11 @@ def test_one_of_two_numbers_may_be_written_over_an_input():
     np.testing.assert_array_equal(KERNELS[leaky_relu].fast(x, 0.1, out=x), right)
 
 
-@pytest.mark.parametrize(("shape", "axis"), [
+@in_cases("shape, axis", [
     ((5, 4 * reduce.ROW + 3), None), ((5, 4 * reduce.ROW + 3), (1,)), ((70, 100), (1,)), ((7, 31, 33), (1, 2)),
     ((70, 100), (0,)), ((600, 10), (1,)), ((reduce.LEAST,), None),
 ])  # fmt: skip
-@pytest.mark.parametrize("keepdims", [False, True])
+@in_cases("keepdims", [False, True])
 @pytest.mark.parametrize("op", [sum, mean])
 def test_sums_of_long_rows(op, shape, axis, keepdims):
     x = np.random.default_rng(0).standard_normal(shape).astype("f4") + 1
@@ -95,8 +96,8 @@ PLACES = {
 
 
 @pytest.mark.parametrize("name", PLACES)
-@pytest.mark.parametrize(("shape", "axis"), [((28, 90, 9), 0), ((20, 28, 30), 1), ((40, 20, 28), 2), ((28,), 0)])
-@pytest.mark.parametrize("dtype", ["f4", "f8", "i8"])
+@in_cases("shape, axis", [((28, 90, 9), 0), ((20, 28, 30), 1), ((40, 20, 28), 2), ((28,), 0)])
+@in_cases("dtype", ["f4", "f8", "i8"])
 def test_adding_by_index(name, shape, axis, dtype):
     places, rng = PLACES[name], np.random.default_rng(1)
     x, src = [rng.integers(-99, 99, (*shape[:axis], n, *shape[axis + 1 :])).astype(dtype)
@@ -117,8 +118,8 @@ def test_regular_positions_are_slices(name, few):
     assert not few or together == list(enumerate(PLACES[name]))
 
 
-@pytest.mark.parametrize("dim", [0, 1, 2])
-@pytest.mark.parametrize("low", [0, -20])
+@in_cases("dim", [0, 1, 2])
+@in_cases("low", [0, -20])
 def test_gathering_many(dim, low):
     rng = np.random.default_rng(0)
     x = rng.standard_normal((20, 25, 30)).astype("f4")
@@ -129,8 +130,8 @@ def test_gathering_many(dim, low):
         KERNELS[gather].fast(x, places, dim=dim)
 
 
-@pytest.mark.parametrize("axis", [0, 1, 2])
-@pytest.mark.parametrize("descending", [False, True])
+@in_cases("axis", [0, 1, 2])
+@in_cases("descending", [False, True])
 def test_sorting_is_stable(axis, descending):
     x = numbers(11, 13, 17).round(1)  # many are equal
     x[0] = np.nan
@@ -153,7 +154,7 @@ WINDOWS = {
 
 
 @pytest.mark.parametrize("name", WINDOWS)
-@pytest.mark.parametrize("shape", [(2, 3, 8, 8), (1, 2, 7, 9)])
+@in_cases("shape", [(2, 3, 8, 8), (1, 2, 7, 9)])
 def test_means_of_windows(name, shape):
     options = dict(padding=(0, 0), ceil_mode=False, count_include_pad=True, divisor_override=None) | WINDOWS[name]
     x = np.random.default_rng(0).standard_normal(shape).astype("f4")
@@ -172,7 +173,7 @@ def test_mean_of_whole_images():
     assert found.shape == right.shape
 
 
-@pytest.mark.parametrize("grad, x", [(np.ones((70, 50)), np.nan), (2.0, np.ones((70, 50))),
+@in_cases("grad, x", [(np.ones((70, 50)), np.nan), (2.0, np.ones((70, 50))),
                                      (np.ones((70, 50)), np.ones(50)), (np.ones(50), -np.ones((70, 50)))])
 def test_a_leaky_slope_of_numbers_and_rows(grad, x):
     """What is no array of the result's shape goes to the reference."""

@@ -7,6 +7,7 @@ import minflow as flow
 from minflow import func, nn
 from minflow.core.base.errors import GradError, ShapeError
 from minflow.utils.checkpoint import checkpoint, checkpoint_sequential
+from tests.cases import in_cases
 from tests.pytorch import needs_torch, torch
 
 ARRAYS = [np.array([[0.3, -1.2], [2.0, 0.7]]), np.array([1.5, -0.5])]
@@ -61,7 +62,7 @@ FUNCTIONAL = {
 
 
 @needs_torch
-@pytest.mark.parametrize("create_graph", [False, True])
+@in_cases("create_graph", [False, True])
 @pytest.mark.parametrize("name", FUNCTIONAL)
 def test_functional(name, create_graph):
     same(*[FUNCTIONAL[name](L, create_graph=create_graph) for L in (flow, torch)])

@@ -9,6 +9,7 @@ import minflow.nn.functional as F
 from minflow.core.base.errors import DTypeError, GradError, MinflowWarning, ShapeError, TraceError
 from minflow.core.rebind import writes_of
 from minflow.core.trace import Trace
+from tests.cases import in_cases
 
 
 def scaled_view(x):
@@ -328,7 +329,7 @@ def random_program(seed):
     return program
 
 
-@pytest.mark.parametrize("seed", range(120))
+@in_cases("seed", range(120))
 def test_random_writes_eager_traced_numeric(seed):
     program = random_program(seed)
     x = f8(12, seed=seed)
@@ -424,7 +425,7 @@ def test_symbolic_tensors_have_no_numbers():
         Compiled(lambda x: x[x > 0])(flow.tensor([1.0]))
 
 
-@pytest.mark.parametrize("seed", range(4))
+@in_cases("seed", range(4))
 def test_states_overlap_exactly_where_the_bytes_that_they_span_do(seed):
     rng, base = np.random.default_rng(seed), np.zeros((12, 8), "float32")
     for _ in range(60):
@@ -445,7 +446,7 @@ def test_states_overlap_exactly_where_the_bytes_that_they_span_do(seed):
             mode.state(array)
 
 
-@pytest.mark.parametrize("traced", [False, True])
+@in_cases("traced", [False, True])
 def test_a_copy_is_a_tensor_of_its_own(traced):
     p = param(1, 2)
 
@@ -463,7 +464,7 @@ def test_a_copy_is_a_tensor_of_its_own(traced):
     assert found.tolist() == [13, 13]
 
 
-@pytest.mark.parametrize("traced", [False, True])
+@in_cases("traced", [False, True])
 def test_retain_grad_is_about_what_a_tensor_is_now(traced):
     p = param(1, 2)
 
@@ -488,7 +489,7 @@ def rnn(p, a):
     return h.sum() + a.sum()
 
 
-@pytest.mark.parametrize("leaf", [False, True])
+@in_cases("leaf", [False, True])
 def test_what_detach_gives_has_a_history_of_its_own(leaf):
     p, a = param(1, 1), flow.tensor([1.0, 1.0], requires_grad=leaf)
     before = a.tolist()
@@ -544,7 +545,7 @@ def test_a_view_of_a_view_that_is_a_leaf_is_protected():
     assert x.tolist() == [[1, 1], [0, 0], [0, 0]]
 
 
-@pytest.mark.parametrize("dtype", [flow.int8, flow.int64])
+@in_cases("dtype", [flow.int8, flow.int64])
 def test_no_write_in_place_makes_larger(dtype):
     x = flow.tensor(2)
     with pytest.raises(ShapeError, match=r"shape \(1,\), the tensor .*\(\)"):

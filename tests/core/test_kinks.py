@@ -17,6 +17,7 @@ from minflow.core.ops.reduce import prod
 from minflow.core.trace import trace
 
 from programs import planned
+from tests.cases import in_cases
 
 INF, NAN, LN2 = math.inf, math.nan, math.log(2)
 TOLERANCE = {"float64": 1e-8, "float32": 1e-6, "float16": 2e-3}
@@ -86,7 +87,7 @@ def like(x, *numbers):
     return flow.tensor(numbers, dtype=x.dtype)
 
 
-@pytest.mark.parametrize("dtype", TOLERANCE)
+@in_cases("dtype", TOLERANCE)
 @pytest.mark.parametrize("name", ROWS)
 def test_row(name, dtype):
     function, numbers, values, slopes = ROWS[name]
@@ -150,7 +151,7 @@ def test_uniform_numbers_lie_below_the_end():
             assert float(x.min()) >= low and (float(x.max()) < high or low == high)
 
 
-@pytest.mark.parametrize("zeros", range(4))
+@in_cases("zeros", range(4))
 def test_the_second_slope_of_prod_is_symmetric(zeros):
     numbers = [0.0] * zeros + [1.5, -2.0, 3.0, 0.5][: 4 - zeros]
     x = flow.tensor(numbers, dtype=flow.float64, requires_grad=True)

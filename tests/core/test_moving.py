@@ -6,6 +6,7 @@ import pytest
 import minflow as flow
 from minflow.core.base.errors import OutOfRangeError
 from minflow.core.op import OPS
+from tests.cases import in_cases
 
 RNG = np.random.default_rng(0)
 
@@ -26,9 +27,9 @@ def out_or_none(spec, into):
     return np.full(spec.shape, 7, spec.dtype) if into else None
 
 
-@pytest.mark.parametrize("into", [False, True])
-@pytest.mark.parametrize("dtype", ["f4", "f8", "i8", "?", "c8"])
-@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (1, 1), (5, 7), (2, 64, 64), (63, 130), (130, 65), (2, 1, 129, 3)])
+@in_cases("into", [False, True])
+@in_cases("dtype", ["f4", "f8", "i8", "?", "c8"])
+@in_cases("shape", [(0, 3), (3, 0), (1, 1), (5, 7), (2, 64, 64), (63, 130), (130, 65), (2, 1, 129, 3)])
 def test_triangles(shape, dtype, into):
     x = numbers(*shape, dtype=dtype)
     for diagonal in (-200, -65, -1, 0, 2, 64, 200):
@@ -40,9 +41,9 @@ def test_triangles(shape, dtype, into):
             same(OPS[name].kernel(x.copy("F"), diagonal=diagonal), wanted)
 
 
-@pytest.mark.parametrize("shape", [(0,), (), (1,), (5,), (3, 70), (2, 1, 3)])
-@pytest.mark.parametrize("dtype", ["i8", "i4", "u1"])
-@pytest.mark.parametrize("classes", [9, 200])
+@in_cases("shape", [(0,), (), (1,), (5,), (3, 70), (2, 1, 3)])
+@in_cases("dtype", ["i8", "i4", "u1"])
+@in_cases("classes", [9, 200])
 def test_one_hot(shape, dtype, classes):
     index = RNG.integers(0, classes, shape).astype(dtype)
     wanted = np.eye(classes, dtype="i8")[index.astype("i8")]
@@ -53,9 +54,9 @@ def test_one_hot(shape, dtype, classes):
     assert OPS["one_hot"].kernel(index[..., None][..., :0], num_classes=0).shape == (*shape, 0, 0)
 
 
-@pytest.mark.parametrize("dtype", ["f4", "f8", "i8", "?"])
-@pytest.mark.parametrize("kind", ["i8", "i4", "i1", "u1"])
-@pytest.mark.parametrize("shape, taken, dim", [
+@in_cases("dtype", ["f4", "f8", "i8", "?"])
+@in_cases("kind", ["i8", "i4", "i1", "u1"])
+@in_cases("shape, taken, dim", [
     ((5,), (9,), 0), ((4, 100), (4, 33), 1), ((90, 5), (40, 3), 0), ((3, 7, 5), (2, 4, 5), 1),
     ((3, 7, 1), (3, 7, 4), 2), ((0, 3), (0, 2), 1), ((2, 0), (1, 0), 1)])
 def test_gather_and_what_adds_back(shape, taken, dim, kind, dtype):
@@ -77,8 +78,8 @@ def test_gather_and_what_adds_back(shape, taken, dim, kind, dtype):
     same(OPS["scatter_add"].kernel(x.copy("F"), index, src.copy("F"), dim=dim), summed)
 
 
-@pytest.mark.parametrize("kind", ["int64", "int32", "int8"])
-@pytest.mark.parametrize("wrong", [-1, 4, 100, -128])
+@in_cases("kind", ["int64", "int32", "int8"])
+@in_cases("wrong", [-1, 4, 100, -128])
 def test_what_is_outside_is_named(kind, wrong):
     index = flow.tensor([[0, 1], [wrong, 3]], dtype=getattr(flow, kind))
     x = flow.ones(2, 4)
@@ -91,7 +92,7 @@ def test_what_is_outside_is_named(kind, wrong):
             x[:, index]
 
 
-@pytest.mark.parametrize("dtype", ["f4", "f8", "i8", "?", "c16"])
+@in_cases("dtype", ["f4", "f8", "i8", "?", "c16"])
 def test_copies_of_views(dtype):
     x = numbers(7, 18, 33, dtype=dtype)
     for view in (x[:, 2:-2], x[:, :, ::-1], x[::-2, :, 1::3], x.transpose(2, 0, 1), x[:, :0], x[3, 4, 5, None],
@@ -100,7 +101,7 @@ def test_copies_of_views(dtype):
         same(OPS["clone"].kernel(view, out=out_or_none(view, True)), view)
 
 
-@pytest.mark.parametrize("shape, dim", [((0, 3), 0), ((0, 3), 1), ((3, 0), 1), ((3, 0), 0), ((2, 0, 3), 2)])
+@in_cases("shape, dim", [((0, 3), 0), ((0, 3), 1), ((3, 0), 1), ((3, 0), 0), ((2, 0, 3), 2)])
 def test_gather_where_there_is_nothing(shape, dim):
     x, index = flow.zeros(shape, requires_grad=True), flow.zeros(shape, dtype=flow.int64)
     found = x.gather(dim, index)
@@ -115,7 +116,7 @@ def test_pad_by_nothing_takes_any_number():
     assert found.tolist() == [1, 2] and found.data_ptr() != x.data_ptr()
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32"])
+@in_cases("dtype", ["uint8", "int8", "int16", "int32"])
 def test_an_index_of_a_small_dtype_into_a_long_axis(dtype):
     x = flow.arange(3000).reshape(3, 1000)
     i, j = (flow.tensor(values, dtype=getattr(flow, dtype)) for values in ([0, 2], [100, 3]))

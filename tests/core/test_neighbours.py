@@ -9,6 +9,7 @@ import pytest
 import minflow as flow
 from minflow.core.base.errors import CallError, DTypeError, GradError, GraphError, ShapeError
 from minflow.core.methods.neighbours import BY_UFUNC
+from tests.cases import in_cases
 
 A = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 7.0]], "float32")
 FUNCTIONS = {
@@ -29,7 +30,7 @@ FUNCTIONS = {
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-@pytest.mark.parametrize("needs", [False, True])
+@in_cases("needs", [False, True])
 def test_a_function_of_numpy_takes_a_tensor(name, needs):
     found = FUNCTIONS[name](flow.tensor(A, requires_grad=needs))
     np.testing.assert_allclose(np.asarray(found), FUNCTIONS[name](A), rtol=1e-6)

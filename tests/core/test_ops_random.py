@@ -11,6 +11,7 @@ from minflow.core.base.errors import DTypeError, OutOfRangeError
 from minflow.core.functions import dropout, randint_of, uniform
 from minflow.core.ops import random as r
 from minflow.core.spec import float16, float32, float64, int64, uint8
+from tests.cases import in_cases
 
 BIG = 40_000
 
@@ -54,7 +55,7 @@ def test_bernoulli_follows_its_probabilities():
         flow.bernoulli(flow.tensor([1, 0]))
 
 
-@pytest.mark.parametrize("p", [1.5, -0.5, math.nan])
+@in_cases("p", [1.5, -0.5, math.nan])
 def test_what_is_no_probability(p):
     with pytest.raises(OutOfRangeError, match=rf"from {p:g} to {p:g}, where probabilities from 0 to 1 are wanted"):
         flow.bernoulli(flow.tensor([p]))
@@ -63,7 +64,7 @@ def test_what_is_no_probability(p):
     assert flow.bernoulli(flow.zeros(0)).shape == (0,)
 
 
-@pytest.mark.parametrize("p", [0.1, 0.5, 0.999, 1.0])
+@in_cases("p", [0.1, 0.5, 0.999, 1.0])
 def test_dropout_keeps_the_mean(p):
     x = flow.ones(BIG, requires_grad=True)
     y = dropout(x, p, generator=flow.Generator(6))
@@ -88,8 +89,8 @@ def test_a_generator_repeats_itself_and_moves_on():
     assert flow.equal(first, flow.rand(5, generator=b)) and not flow.equal(first, flow.rand(5, generator=a))
 
 
-@pytest.mark.parametrize("start", [0, 1, 2, 3, 7, 10])
-@pytest.mark.parametrize("dtype", [float32, float64])
+@in_cases("start", [0, 1, 2, 3, 7, 10])
+@in_cases("dtype", [float32, float64])
 def test_any_part_can_be_drawn_alone(start, dtype):
     counter = np.array([11, 5])
     for draw in (r.unit, r.bell):

@@ -5,6 +5,7 @@ import pytest
 
 import minflow as flow
 from minflow.core.base.errors import DTypeError, MinflowError
+from tests.cases import in_cases
 from tests.core.programs import Compiled
 
 X = flow.arange(6.0).reshape(2, 3)
@@ -92,7 +93,7 @@ CUT_OFF = {  # a number or a tensor of one that is filled in is converted, as in
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("value", [0.7, np.float32(0.7), flow.tensor(0.7)], ids=["number", "numpy", "tensor"])
+@in_cases("value", [0.7, np.float32(0.7), flow.tensor(0.7)])
 @pytest.mark.parametrize("name", CUT_OFF)
 def test_one_number_is_converted(name, value):
     for dtype, want in ((flow.int64, 0), (flow.bool, True), (flow.float64, value)):

@@ -4,6 +4,7 @@ import pytest
 
 import minflow as flow
 from minflow.core.base.errors import DTypeError, GradError, MinflowError, OutOfRangeError
+from tests.cases import in_cases
 
 F = flow.nn.functional
 RANGES = {
@@ -18,7 +19,7 @@ RANGES = {
 
 
 @pytest.mark.parametrize("name", RANGES)
-@pytest.mark.parametrize("shape", [(3,), (0,), ()])
+@in_cases("shape", [(3,), (0,), ()])
 def test_what_cannot_be_drawn_is_refused(name, shape):
     call, words = RANGES[name]
     x = flow.ones(*shape) if shape else flow.tensor(1.0)
@@ -28,7 +29,7 @@ def test_what_cannot_be_drawn_is_refused(name, shape):
 
 
 @pytest.mark.parametrize("name", ["gelu", "silu", "leaky_relu", "softplus", "logsigmoid"])
-@pytest.mark.parametrize("dtype", [flow.int64, flow.int8, flow.uint8])
+@in_cases("dtype", [flow.int64, flow.int8, flow.uint8])
 def test_a_curve_of_integers_is_refused(name, dtype):
     with pytest.raises(DTypeError, match=f"{name}.*{dtype.name}"):
         getattr(F, name)(flow.tensor([1, 2], dtype=dtype))
@@ -71,7 +72,7 @@ def test_lerp_of_integers_is_refused():
         flow.lerp(flow.tensor([1, 2], dtype=flow.uint8), flow.tensor([1.0, 2.0]), 0.5)
 
 
-@pytest.mark.parametrize("wrong", [None, 3, flow.ones(2), [flow.float32], "float33", object])
+@in_cases("wrong", [None, 3, flow.ones(2), [flow.float32], "float33", object])
 def test_what_is_no_dtype_is_refused(wrong):
     for call in (
         lambda: flow.iinfo(wrong),

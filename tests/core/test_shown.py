@@ -18,6 +18,7 @@ from minflow.io import container
 from minflow.job.saving.manager import LoadReport
 from minflow.job.saving.folder import FileVariable
 from minflow.job.session import Session
+from tests.cases import in_cases
 
 NAMES = {
     "title": "\x1b]0;owned\x07",
@@ -105,9 +106,9 @@ SHOWN = {
 
 
 @pytest.mark.parametrize("what", SHOWN)
-@pytest.mark.parametrize("key", NAMES)
-def test_no_name_reaches_a_terminal(what, key, tmp_path):
-    text = SHOWN[what](NAMES[key], tmp_path)
+@in_cases("key", NAMES)
+def test_no_name_reaches_a_terminal(what, key, tmp_path_factory):
+    text = SHOWN[what](NAMES[key], tmp_path_factory.mktemp("shown"))
     strange = {c for c in text if not c.isprintable() and c != "\n"}
     assert not strange and text, strange
     assert len(text) < 150_000 and max(map(len, text.split("\n"))) < 2 * LINE

@@ -4,9 +4,9 @@ import itertools
 import re
 
 import numpy as np
-import pytest
 
 import minflow as flow
+from tests.cases import in_cases
 from tests.pytorch import needs_torch, torch
 
 pytestmark = needs_torch
@@ -22,7 +22,7 @@ def one(lib, name, shape):
     return lib.ones(shape, dtype=getattr(lib, name))
 
 
-@pytest.mark.parametrize("shapes", [((2,), (2,)), ((2,), ()), ((), (2,)), ((), ())])
+@in_cases("shapes", [((2,), (2,)), ((2,), ()), ((), (2,)), ((), ())])
 def test_promotion_of_all_pairs(shapes):
     for a, b in itertools.product(NAMES, NAMES):
         theirs = one(torch, a, shapes[0]) * one(torch, b, shapes[1])
@@ -30,8 +30,8 @@ def test_promotion_of_all_pairs(shapes):
         assert name_of(ours.dtype) == name_of(theirs.dtype), (a, b)
 
 
-@pytest.mark.parametrize("number", [True, 2, 2.5])
-@pytest.mark.parametrize("shape", [(2,), ()])
+@in_cases("number", [True, 2, 2.5])
+@in_cases("shape", [(2,), ()])
 def test_promotion_with_python_numbers(number, shape):
     for a in NAMES:
         for program in (lambda x: x * number, lambda x: number + x, lambda x: x / number, lambda x: x > number):
@@ -56,13 +56,13 @@ VALUES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("value", VALUES, ids=str)
+@in_cases("value", VALUES)
 def test_printing(value):
     assert words(repr(flow.tensor(value))) == words(repr(torch.tensor(value)))
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float64", "int32", "uint8"])
-@pytest.mark.parametrize("value", [[1, 2, 3], [[1, 2], [3, 40]], 7])
+@in_cases("dtype", ["float16", "float64", "int32", "uint8"])
+@in_cases("value", [[1, 2, 3], [[1, 2], [3, 40]], 7])
 def test_printing_of_dtypes(value, dtype):
     ours, theirs = flow.tensor(value, dtype=getattr(flow, dtype)), torch.tensor(value, dtype=getattr(torch, dtype))
     assert repr(ours).replace("minflow.", "torch.") == repr(theirs)
@@ -74,7 +74,7 @@ SHAPES = [
 ]
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@in_cases("shape", SHAPES)
 def test_printing_of_shapes(shape):
     x = np.random.RandomState(0).randn(*shape).astype("float32")
     for array in (x, (x * 100).astype("int64"), x > 0):
@@ -88,7 +88,7 @@ OPTIONS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@in_cases("options", OPTIONS)
 def test_print_options(options):
     try:
         flow.set_printoptions(**options)
@@ -104,7 +104,7 @@ def test_print_options(options):
         torch.set_printoptions(profile="default")
 
 
-@pytest.mark.parametrize("form", ["{:>7f}", "{:.3f}", "{}", "{:>20}"])
+@in_cases("form", ["{:>7f}", "{:.3f}", "{}", "{:>20}"])
 def test_formats(form):
     for value in (2.5, 3):
         assert form.format(flow.tensor(value)) == form.format(torch.tensor(value))

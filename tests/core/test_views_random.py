@@ -13,6 +13,8 @@ from view_programs import LEAVES, Program
 
 import minflow as flow
 from minflow.core.base.errors import GradError, TraceError
+from tests.cases import in_cases
+from tests.pytorch import installed, needs_torch, torch
 
 
 def start(program, tensor):
@@ -72,14 +74,13 @@ def three_ways(seed, **options):
     return program, took
 
 
-@pytest.mark.parametrize("seed", range(150))
+@in_cases("seed", range(150))
 def test_eager_and_graph(seed):
     three_ways(seed)
 
 
 def torch_agrees(program, took):
     """PyTorch takes no program that eager refuses, but where its `.data` hides a write from backward."""
-    torch = pytest.importorskip("torch")
     tensors = start(program, torch.tensor)
     try:
         with warnings.catch_warnings():
@@ -98,8 +99,8 @@ def torch_agrees(program, took):
     return True
 
 
+@needs_torch
 def test_pytorch():
-    pytest.importorskip("torch")
     agreed = 0
     for seed in range(1000, 1150):
         program = Program(seed)
@@ -113,7 +114,8 @@ def test_pytorch():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2000, 3000))
+@in_cases("seed", range(2000, 3000))
 def test_many(seed):
     program, took = three_ways(seed, length=24)
-    torch_agrees(program, took)
+    if installed:
+        torch_agrees(program, took)

@@ -1,7 +1,6 @@
-"""`out=`: the result is written into a tensor of the caller's, eagerly and in a graph."""
-
-import itertools
-import math
+"""`out=`: the result is written into a tensor of the caller's, eagerly and in a graph. Every name that has it:
+`../test_public_calls.py`.
+"""
 
 import numpy as np
 import pytest
@@ -9,9 +8,7 @@ import pytest
 import minflow as flow
 from minflow import nn
 from minflow.core.base import out as base
-from minflow.core.base.errors import CallError, DTypeError, GradError, MinflowError, ShapeError, TraceError
-
-from tests.fuzz.calls import call_of, called_names
+from minflow.core.base.errors import CallError, DTypeError, GradError, ShapeError, TraceError
 
 X, ONE = flow.tensor([[1.0, 4.0], [9.0, 2.0]]), flow.tensor([1.0, 2.0])
 CALLS = {  # of each kind of public function: an op, a function, one of two meanings, of a namespace, of a list
@@ -131,35 +128,6 @@ def test_in_a_graph_it_is_a_rebinding():
 
     with pytest.raises(TraceError, match=r"cannot take the shape \(2,\)"):
         Shaping(traced)(ONE)
-
-
-@pytest.mark.parametrize("name", sorted(base.NAMES & set(called_names())))
-def test_every_name_of_the_table(name):
-    """A call as the fuzzer draws it, and the same into tensors of its shapes."""
-    for dtype, seed in itertools.product(("float32", "int64"), range(20)):
-        lines = call_of(name, f"out {seed}", valid=True, grad=False, profile="unit" if dtype == "float32" else "ties",
-                        dtype=dtype)
-        try:
-            result = run(lines)
-        except MinflowError:
-            continue
-        single = isinstance(result, flow.Tensor)
-        places = [flow.zeros_like(t) for t in ([result] if single else result)]
-        call = lines[-1][:-1] + ("" if lines[-1].endswith("()") else ", ")
-        found = run([*lines[:-1], f"{call}out=o)"], places[0] if single else tuple(places))
-        for place, ours, want in zip(places, [found] if single else found, [result] if single else result):
-            assert ours is place
-            if name != "empty":
-                np.testing.assert_array_equal(place.numpy(), want.numpy())
-        return
-    pytest.fail("no call that is right")
-
-
-def run(lines, o=None):
-    flow.manual_seed(0)
-    space = {"L": flow, "np": np, "inf": math.inf, "nan": math.nan, "o": o}
-    exec("\n".join(lines), space)
-    return space["r"]
 
 
 def test_a_call_without_out_does_not_come_here(monkeypatch):

@@ -1,7 +1,7 @@
 """`python -m tests.oracle.signatures`: write down the names of the arguments that PyTorch's public functions take.
 
 Those of compiled functions are in PyTorch's stubs, all others are asked for. One line for each name; the overloads of a
-function are taken together. `test_signatures.py` asks minflow for each of them.
+function are taken together. `tests/test_public_calls.py` asks minflow for each of them.
 """
 
 from __future__ import annotations

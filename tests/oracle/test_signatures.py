@@ -1,67 +1,8 @@
-"""PyTorch's names of arguments work in every public function, or there is a reason why one does not."""
-
-import inspect
-import warnings
-from fnmatch import fnmatchcase
+"""Calls by PyTorch's names of arguments; that every name is taken: `../test_public_calls.py`."""
 
 import pytest
 
 import minflow as flow
-from minflow.core.messages.other_words import WORDS
-from minflow.core.op import Op
-from tests.oracle import signatures
-
-THEIRS = signatures.read()
-# Function -> (its arguments that minflow refuses, why)
-REFUSED = {
-    **dict.fromkeys(("addmm", "baddbmm", "bmm", "mm"), ("out_dtype", "PyTorch takes it on CUDA alone")),
-    **dict.fromkeys(("lstm", "gru", "rnn_relu", "rnn_tanh"), ("data batch_sizes", "nn.LSTM takes a PackedSequence")),
-    "autograd.gradcheck": ("nondet_tol check_undefined_grad check_grad_dtypes check_batched_grad masked fast_mode "
-                           "check_batched_forward_grad check_forward_ad check_backward_ad", "it makes one check"),
-    "compile": ("name isolate_recompiles recompile_limit shapes_spec", "they are about TorchDynamo"),
-    "nn.UninitializedBuffer": ("persistent", "register_buffer says it"),
-    **dict.fromkeys(("enable_grad", "autograd.enable_grad"), ("orig_func", "its own, when it decorates")),
-    "Tensor.dim_order": ("ambiguity_check", "there is one memory format"),
-    "range": ("end step device requires_grad pin_memory", "the name is that of the first generation"),
-}
-
-
-def ours(name: str):
-    """The object of that name in minflow, or None."""
-    owner = flow
-    for part in name.split("."):
-        owner = inspect.getattr_static(owner, part, None) if owner is flow.Tensor else getattr(owner, part, None)
-    return getattr(owner, "__wrapped__", owner) if isinstance(getattr(owner, "__wrapped__", None), Op) else owner
-
-
-def known(name: str, it) -> set[str]:
-    """The keywords that it takes."""
-    spoken = name if "." in name else f"flow.{name}"
-    words = {word.split("=")[0] for names, text in WORDS.items() for word in text.split()
-             if any(fnmatchcase(spoken, pattern) for pattern in names.split())}
-    if isinstance(it, Op):
-        return words | {*it.inputs, *it.attrs, "input", "other"}
-    try:
-        parameters = inspect.signature(it).parameters.values()
-    except (TypeError, ValueError):
-        return words
-    return words | {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
-
-
-@pytest.mark.parametrize("name", sorted(n for n in THEIRS if callable(ours(n)) and not isinstance(ours(n), property)))
-def test_keywords(name):
-    it = ours(name)
-    missing = set(THEIRS[name]) - known(name, it)
-    if missing == {"size_average", "reduce"}:  # of every loss, by a decorator; that it has a meaning: tests/nn
-        if isinstance(it, type):
-            with warnings.catch_warnings(action="ignore"):
-                assert it(size_average=True, reduce=False).reduction == "none"
-        missing = set()
-    if any(p.kind is p.VAR_KEYWORD for p in inspect.signature(it).parameters.values()):
-        missing = set()  # it hands them on
-    refused = set(REFUSED[name][0].split()) if name in REFUSED else set()
-    assert missing == refused
-
 
 X = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
 

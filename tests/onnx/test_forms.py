@@ -18,10 +18,10 @@ from minflow.core.op import OPS
 from minflow.core.ops.examples import cases
 from minflow.deploy.dynamic.traces import grown
 from minflow.onnx.builder import FORMS
+from tests.cases import Cases
 from tests.onnx import corners
 from tests.onnx.runs import checked_model, run, traced, traced_model
 
-CASES = [pytest.param(op, i, id=f"{op}-{i}") for op in FORMS for i in range(len(cases(OPS[op])))]
 TOLERANCE = 1e-5  # of the largest value
 LOOSE = {}  # op -> its own, and why
 RANDOM = "uniform normal randint randperm bernoulli multinomial poisson binomial".split()
@@ -68,8 +68,21 @@ def assert_same(got, want, tolerance=TOLERANCE):
     assert not finite.any() or np.abs(got[finite] - want[finite]).max() <= tolerance * max(largest, 1e-30)
 
 
-@pytest.mark.parametrize("op, i", CASES)
-def test_form_gives_what_the_op_gives(op, i):
+def assert_all_same(outputs, results, tolerance=TOLERANCE):
+    """The outputs of a model are the results of the call."""
+    for got, want in zip(outputs, results if isinstance(results, list | tuple) else [results], strict=True):
+        assert_same(got, want.numpy(), tolerance)
+
+
+@pytest.mark.parametrize("op", FORMS)
+def test_form_gives_what_the_op_gives(op):
+    with Cases() as case:
+        for i in range(len(cases(OPS[op]))):
+            with case(f"example {i}"):
+                compare(op, i)
+
+
+def compare(op, i):
     tensors, call = example(op, i)
     if (op, i) in REFUSED:
         with pytest.raises(GraphError, match=REFUSED[op, i]):
@@ -80,12 +93,7 @@ def test_form_gives_what_the_op_gives(op, i):
         with pytest.raises(Exception, match="NOT_IMPLEMENTED"):
             run(model, *[t.numpy() for t in tensors])
         return
-    results = call(*tensors)
-    results = results if isinstance(results, list | tuple) else [results]
-    got = run(model, *[t.numpy() for t in tensors])
-    assert len(got) == len(results)
-    for a, b in zip(got, results):
-        assert_same(a, b.numpy(), LOOSE.get(op, TOLERANCE))
+    assert_all_same(run(model, *[t.numpy() for t in tensors]), call(*tensors), LOOSE.get(op, TOLERANCE))
 
 
 def test_every_form_is_of_an_op():
@@ -105,14 +113,13 @@ NARROW = {  # op -> a call of it; ONNX has its op for wider integers alone
 }
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32"])
 @pytest.mark.parametrize("op", NARROW)
-def test_narrow_integers(op, dtype):
-    x = np.array([[1, 3, 2], [0, 2, 7], [5, 5, 1]], dtype)
-    want = NARROW[op](from_numpy(x))
-    got = run(traced_model(NARROW[op], [from_numpy(x)]), x)
-    for a, b in zip(got, want if isinstance(want, list) else [want], strict=True):
-        assert_same(a, b.numpy())
+def test_narrow_integers(op):
+    with Cases() as case:
+        for dtype in ("uint8", "int8", "int16", "int32"):
+            with case(dtype):
+                x = np.array([[1, 3, 2], [0, 2, 7], [5, 5, 1]], dtype)
+                assert_all_same(run(traced_model(NARROW[op], [from_numpy(x)]), x), NARROW[op](from_numpy(x)))
 
 
 def test_bools():
@@ -122,8 +129,7 @@ def test_bools():
         return [flow.where(x, y, x), x.any(0), x.all(1), x.sum(), x < y, x.amax(1), list(y.sort(1))[0], x.abs(), x @ y]
 
     tensors = [from_numpy(x), from_numpy(y)]
-    for a, b in zip(run(traced_model(call, tensors), x, y), call(*tensors), strict=True):
-        assert_same(a, b.numpy())
+    assert_all_same(run(traced_model(call, tensors), x, y), call(*tensors))
 
 
 def test_labels_of_narrow_integers():
@@ -177,10 +183,7 @@ def test_forms_follow_a_dynamic_axis():
                 assert "follows" in str(error), (op, error)
                 refused.add(op)
                 continue
-            results = call(*map(from_numpy, arrays))
-            for a, b in zip(run(model, *arrays), results if isinstance(results, list | tuple) else [results],
-                            strict=True):
-                assert_same(a, b.numpy(), LOOSE.get(op, TOLERANCE))
+            assert_all_same(run(model, *arrays), call(*map(from_numpy, arrays)), LOOSE.get(op, TOLERANCE))
             followed.add(op)
     assert refused == {"as_strided", "diagonal", "median", "roll", "view_write", "windows"}
     assert len(followed) > 120

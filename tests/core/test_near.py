@@ -1,14 +1,11 @@
 """What is told where a name or an argument is misspelt: in every room, by the nearest names that are there."""
 
-import copy
 import inspect
-import pickle
 import random
 import subprocess
 import sys
 from types import FunctionType, ModuleType
 
-import numpy as np
 import pytest
 
 import minflow as flow
@@ -77,12 +74,14 @@ def test_a_name_of_another_room_is_told_where_it_is(room, name, hint):
     assert caught.value.hint == hint
 
 
-@pytest.mark.parametrize("name", ["machine", "compat", "exercises"])
-def test_a_module_that_is_not_imported_is_told_how_to_import(name):
-    program = (f"import minflow as flow\ntry:\n    flow.{name}\nexcept AttributeError as error:\n"
-               f"    print(error.what)\n    exec(error.hint)\nprint(flow.{name} is {name})")
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
-    assert done.stdout == f"flow.{name} is a module that is not imported yet\nTrue\n", done.stderr
+def test_a_module_that_is_not_imported_is_told_how_to_import():
+    names = ["machine", "compat", "exercises"]
+    program = "".join(f"try:\n    flow.{name}\nexcept AttributeError as error:\n    print(error.what)\n"
+                      f"    exec(error.hint)\nprint(flow.{name} is {name})\n" for name in names)
+    done = subprocess.run([sys.executable, "-c", f"import minflow as flow\n{program}"], capture_output=True, text=True,
+                          timeout=120)
+    assert done.stdout == "".join(f"flow.{name} is a module that is not imported yet\nTrue\n" for name in names), \
+        done.stderr
 
 
 def test_what_is_near():
@@ -204,16 +203,6 @@ def test_an_error_inside_of_a_call_is_left_as_it_is():
     with pytest.raises(TypeError) as caught:
         flow.autograd.gradcheck(lambda x, y: x, [flow.ones(2, dtype=flow.float64, requires_grad=True)])
     assert type(caught.value) is TypeError
-
-
-@pytest.mark.parametrize("room", ["flow", "flow.nn.functional", "flow.linalg", "flow.nn.init", "flow.optim", "flow.nn"])
-def test_what_is_told_of_behaves_as_before(room):
-    for name in names_of(room):
-        it = SPACES[room][name]
-        if type(it) is FunctionType and it.__module__ == SPACES[room]["__name__"]:
-            assert pickle.loads(pickle.dumps(it)) is it is copy.deepcopy(it) and it.__name__ == it.__qualname__ == name
-            assert inspect.signature(it) == inspect.signature(it.__wrapped__), name
-    assert np.allclose(F.softmax(X, 1).numpy(), 1 / 3)
 
 
 def test_a_tensors_attributes_are_told_where_the_error_is_shown():

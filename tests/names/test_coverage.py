@@ -12,8 +12,8 @@ def names():
     return {library: coverage.coverage(library) for library in coverage.LISTS}
 
 
-def test_the_page_is_as_the_package():
-    assert coverage.PAGE.read_text(encoding="utf-8") == coverage.page(), "python -m tests.names.coverage"
+def test_the_page_is_as_the_package(names):
+    assert coverage.PAGE.read_text(encoding="utf-8") == coverage.page(names), "python -m tests.names.coverage"
 
 
 def test_oneflow_is_there_or_refused_by_name(names):

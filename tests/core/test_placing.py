@@ -5,7 +5,6 @@ import pytest
 
 import minflow as flow
 from minflow.core.base.errors import DTypeError, MinflowError
-from tests.cases import in_cases
 from tests.core.programs import Compiled
 
 X = flow.arange(6.0).reshape(2, 3)
@@ -83,23 +82,6 @@ def test_mistakes(call, what):
     with pytest.raises(MinflowError, match=what) as caught:
         call()
     assert caught.value.hint
-
-
-CUT_OFF = {  # a number or a tensor of one that is filled in is converted, as in PyTorch
-    "fill_": lambda x, v: x.fill_(v), "masked_fill_": lambda x, v: x.masked_fill_(flow.tensor([True, False]), v),
-    "index_fill_": lambda x, v: x.index_fill_(0, flow.tensor([0]), v), "an item": lambda x, v: x.__setitem__(0, v),
-    "scatter_": lambda x, v: x.scatter_(0, flow.tensor([0]), value=v),
-    "a masked item": lambda x, v: x.__setitem__(flow.tensor([True, False]), v),
-}  # fmt: skip
-
-
-@in_cases("value", [0.7, np.float32(0.7), flow.tensor(0.7)])
-@pytest.mark.parametrize("name", CUT_OFF)
-def test_one_number_is_converted(name, value):
-    for dtype, want in ((flow.int64, 0), (flow.bool, True), (flow.float64, value)):
-        x = flow.tensor([1, 0], dtype=dtype)
-        CUT_OFF[name](x, value)
-        assert x[0].item() == pytest.approx(float(want)) and x.dtype is dtype
 
 
 REFUSED = {  # tensors of values lose no fraction in silence, as in PyTorch

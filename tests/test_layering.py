@@ -8,13 +8,11 @@ import functools
 import re
 import statistics
 import sys
-from pathlib import Path
 
 import pytest
 
-TOP = Path(__file__).parent.parent
-FILES = sorted((TOP / "minflow").rglob("*.py"))
-WIDGETS = sorted((TOP / "widgets").rglob("*.py"))
+from tests.sources import MINFLOW as FILES
+from tests.sources import TOP, WIDGETS, code_lines, name_of, statements, text_of, tree_of
 
 # A file of core may import only what stands before it; files of one entry with a star may import each other.
 CORE = [
@@ -208,27 +206,17 @@ def module_of(file):
 
 
 @functools.cache
-def text_of(file):
-    return file.read_text(encoding="utf-8")
-
-
-@functools.cache
 def imports(file):
     """(module, line, whether inside a function) for each import; `from a import b` gives a.b if that is a module."""
     return tuple(walked(file))
 
 
 def walked(file):
-    inside = set()
-    tree = ast.parse(text_of(file))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            inside.update(id(child) for child in ast.walk(node))
     package = module_of(file) if file.name == "__init__.py" else module_of(file).rpartition(".")[0]
-    for node in ast.walk(tree):
+    for node, inside in statements(tree_of(file)):
         if isinstance(node, ast.Import):
             for alias in node.names:
-                yield alias.name, node.lineno, id(node) in inside
+                yield alias.name, node.lineno, inside
         elif isinstance(node, ast.ImportFrom):
             base = node.module or ""
             if node.level:
@@ -236,7 +224,7 @@ def walked(file):
                 base = ".".join([*above[:len(above) - node.level + 1], *([node.module] if node.module else [])])
             for alias in node.names:
                 name = f"{base}.{alias.name}"
-                yield (name if is_module(name) else base), node.lineno, id(node) in inside
+                yield (name if is_module(name) else base), node.lineno, inside
 
 
 @functools.cache
@@ -288,7 +276,7 @@ def test_arrows_point_up():
             elif it.split(".")[0] == "minflow_widgets" and me.split(".")[1] not in OUTSIDE:
                 why = "the arrow points the other way"
             if why:
-                wrong.append(f"{file.relative_to(TOP)}:{line} imports {it}: {why}")
+                wrong.append(f"{name_of(file)}:{line} imports {it}: {why}")
     assert not wrong, "\n".join(wrong)
 
 
@@ -391,54 +379,43 @@ LATE = {"minflow.headless",    # imported by `minflow run` only
 def test_only_numpy_at_import():
     """Everything else comes at first use, inside the function that needs it."""
     allowed = sys.stdlib_module_names | {"numpy", "minflow"}
-    wrong = [f"{file.relative_to(TOP)}:{line} imports {it}"
+    wrong = [f"{name_of(file)}:{line} imports {it}"
              for file in FILES if module_of(file) not in LATE
              for it, line, inner in imports(file) if not inner and it.split(".")[0] not in allowed]
     assert not wrong, "\n".join(wrong)
 
 
 def test_no_star_imports():
-    stars = [f"{file.relative_to(TOP)}:{node.lineno}"
-             for file in FILES + WIDGETS for node in ast.walk(ast.parse(text_of(file)))
+    stars = [f"{name_of(file)}:{node.lineno}"
+             for file in FILES + WIDGETS for node, _ in statements(tree_of(file))
              if isinstance(node, ast.ImportFrom) and node.names[0].name == "*"]
     assert not stars
 
 
-@functools.cache
-def code_lines(text):
-    """Numbers of the lines that hold code: no blank lines, no comments, no docstrings."""
-    import io
-    import tokenize
-
-    lines = set()
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type not in (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT,
-                              tokenize.ENDMARKER):
-            lines.update(range(token.start[0], token.end[0] + 1))
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            first = node.body[0] if node.body else None
-            if ast.get_docstring(node, clean=False) is not None:
-                # A docstring on the line of its def: that line is code.
-                start = first.lineno + (first.lineno == getattr(node, "lineno", 0))
-                lines.difference_update(range(start, first.end_lineno + 1))
-    return frozenset(lines)
+def test_all_statements_are_found():
+    """Those inside functions are known, since they run later than the import."""
+    tree = ast.parse("import a\nif a:\n  import b\ntry:\n  import c\nexcept E:\n  import d\nelse:\n  import e\n"
+                     "finally:\n  import f\nclass C:\n  import g\n  def m(self): import H\nmatch a:\n  case 1:\n"
+                     "    import i\nfor x in a: pass\nelse:\n  async def n():\n    with x: import J\n")
+    found = [(node.names[0].name, inside) for node, inside in statements(tree) if isinstance(node, ast.Import)]
+    assert sorted(found) == [(name, name.isupper()) for name in "HJabcdefgi"]
 
 
 def test_code_lines_are_counted():
     text = ('"""Module."""\n\n# why\nimport os  # here\n\n'
-            'def f(x):\n    """Say\n    more."""\n    return (x +\n            1)\n')
-    assert code_lines(text) == {4, 6, 9, 10}
+            'def f(x):\n    """Say\n    more."""\n    return (x +\n            1)\nT = """a\n\n# b"""\n')
+    assert code_lines(text) == {4, 6, 9, 10, 11, 12, 13}
 
 
-def example_lines(text):
-    """Numbers of the lines that hold examples of ops: data for tests, which no program runs."""
-    lines = set()
-    for node in ast.walk(ast.parse(text)):
+def own_lines(file):
+    """The numbers of a file's lines of code, without examples of ops: data for tests, which no program runs."""
+    text = text_of(file)
+    lines = code_lines(text, tree_of(file))
+    for node in ast.walk(tree_of(file)) if "examples=" in text else ():
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "define":
             for word in node.keywords:
                 if word.arg == "examples":
-                    lines.update(range(word.value.lineno, word.value.end_lineno + 1))
+                    lines.difference_update(range(word.value.lineno, word.value.end_lineno + 1))
     return lines
 
 
@@ -454,7 +431,7 @@ def part_of(name):
     return "mechanism" if longest in MECHANISM else longest
 
 
-def name_of(file):
+def counted_name(file):
     return module_of(file).removeprefix("widgets.")
 
 
@@ -463,13 +440,12 @@ def lines_of_parts():
     """Part -> {module: lines of code}, without the examples that ops are tested with."""
     parts = {part: {} for part in CAPS}
     for file in FILES + WIDGETS:
-        text = text_of(file)
-        parts[part_of(name_of(file))][name_of(file)] = len(code_lines(text) - example_lines(text))
+        parts[part_of(counted_name(file))][counted_name(file)] = len(own_lines(file))
     return parts
 
 
 def test_every_file_is_counted():
-    assert not [name_of(file) for file in FILES + WIDGETS if part_of(name_of(file)) is None], "add them to CAPS"
+    assert not [name_of(file) for file in FILES + WIDGETS if part_of(counted_name(file)) is None], "add them to CAPS"
     assert not [part for part, lines in lines_of_parts().items() if not lines]
     assert not [room for room in ROOMS if room not in CAPS and room not in FACE]
 
@@ -494,9 +470,8 @@ def block_lines():
     for file in FILES:
         if not module_of(file).startswith("minflow.core.ops."):
             continue
-        text = text_of(file)
-        code, mine = code_lines(text) - example_lines(text), {}
-        for node in ast.parse(text).body:
+        code, mine = own_lines(file), {}
+        for node in tree_of(file).body:
             decorators = getattr(node, "decorator_list", [])
             calls = {call.func.id: call for call in [*decorators, getattr(node, "value", None)]
                      if isinstance(call, ast.Call) and isinstance(call.func, ast.Name)}
@@ -520,7 +495,7 @@ def test_ops_are_short():
 def test_readme_tells_the_totals():
     """How much there is to read, in thousands of lines of code, to a twentieth. Exercises are questions and answers."""
     parts = {part: sum(lines.values()) for part, lines in lines_of_parts().items()}
-    whole = sum(len(code_lines(text_of(file))) for file in FILES + WIDGETS) - parts["exercises.lessons"]
+    whole = sum(len(code_lines(text_of(file), tree_of(file))) for file in FILES + WIDGETS) - parts["exercises.lessons"]
     said = re.search(r"mechanism, ([\d.]+) thousand lines of code.*?"
                      r"([\d.]+) thousand of ops.*?([\d.]+) thousand in all",
                      (TOP / "README.md").read_text(encoding="utf-8"), re.DOTALL)

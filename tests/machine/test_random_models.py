@@ -18,11 +18,11 @@ def run(seed, models, module="models"):
 
 
 def test_some_models():
-    run(0, 20 if sampling.complete else 10)
+    run(0, 20 if sampling.complete else 6)
 
 
 def test_some_uses():
-    run(3000, 6 if sampling.complete else 3, "uses")
+    run(3000, 6 if sampling.complete else 2, "uses")
 
 
 @pytest.mark.slow

@@ -73,16 +73,8 @@ def run(python: Path, front: str, files: list[str], report: Path) -> None:
               "PYTHONPATH": os.pathsep.join([str(TOP), str(TOP / "widgets")])}
     subprocess.run(
         [
-            python,
-            "-m",
-            "pytest",
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            "-m",
-            "browser or not browser",
-            f"--junitxml={report}",
-            *files,
+            python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "browser or not browser",
+            f"--junitxml={report}", *files,
         ],
         cwd=TOP,
         env={**os.environ, **inside},

@@ -16,6 +16,7 @@ PLAYWRIGHT = TOP / ".tools/browser/node_modules/playwright-core/index.mjs"
 CHROMIUM = next(filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])), None)
 NODE = shutil.which("node")
 NOTEBOOK = os.environ.get("MINFLOW_FRONT") == "notebook"  # Notebook 7 instead of JupyterLab; see matrix.py
+KERNEL = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
 PLACE = "notebooks" if NOTEBOOK else "lab/tree"
 
 
@@ -54,9 +55,12 @@ def shots_folder(tmp_path, name):
     return Path(os.environ["MINFLOW_SHOTS"]) / name if os.environ.get("MINFLOW_SHOTS") else tmp_path / name
 
 
-def write(folder, *sources):
-    cells = [nbformat.v4.new_code_cell(source) for source in sources]
+def write(folder, *sources, tags=()):
+    """Write small.ipynb with these cells: sources, or cells that are there already. Returns the notebook."""
+    cells = [nbformat.v4.new_code_cell(source, metadata={"tags": [*tags]} if tags else {})
+             if isinstance(source, str) else source for source in sources]
     for i, cell in enumerate(cells):
         cell["id"] = f"cell-{i}"
-    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel}), folder / "small.ipynb")
+    notebook = nbformat.v4.new_notebook(cells=cells, metadata=KERNEL)
+    nbformat.write(notebook, folder / "small.ipynb")
+    return notebook

@@ -5,7 +5,7 @@ import json
 
 import nbformat
 import pytest
-from pages import act, drive, shots_folder
+from pages import act, drive, shots_folder, write
 
 from minflow.diagnosis.card import CardRecord, card_bundle
 from minflow.views.kinds.debug_tree import debug_bundle
@@ -51,16 +51,6 @@ def job(x: tp.Numpy.Placeholder((8, 1, 28, 28))) -> tp.Numpy:
 
 job(np.zeros((8, 1, 28, 28), "float32"))
 """
-
-
-def write(folder, sources, raising=True):
-    """A notebook whose cells may raise without ending the run."""
-    cells = []
-    for i, source in enumerate(sources):
-        cells.append(nbformat.v4.new_code_cell(source, metadata={"tags": ["raises-exception"]} if raising else {}))
-        cells[-1]["id"] = f"cell-{i}"
-    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel}), folder / "small.ipynb")
 
 
 def dark(tmp_path):
@@ -138,7 +128,7 @@ VISIBLE = """(async () => {
 def test_a_mistake_is_said_once(lab, tmp_path, theme):
     if theme == "dark":
         dark(tmp_path)
-    write(lab[1], [MODEL, *MISTAKES.values(), *AS_EVER])
+    write(lab[1], MODEL, *MISTAKES.values(), *AS_EVER, tags=["raises-exception"])
     shots = shots_folder(tmp_path, f"mistakes_{theme}")
     report = drive(lab, "small.ipynb", shots)
     card = "display_data text/html text/plain"
@@ -212,7 +202,7 @@ for level in (1, 2, 3):
 def test_comparisons_and_debug_trees(lab, tmp_path, theme):
     if theme == "dark":
         dark(tmp_path)
-    write(lab[1], [MODEL, GOOD, COMPARE, AGREE, DEBUG], raising=False)
+    write(lab[1], MODEL, GOOD, COMPARE, AGREE, DEBUG)
     report = drive(lab, "small.ipynb", shots_folder(tmp_path, f"trees_{theme}"))
     kinds = [cell["kinds"] for cell in report["cells"]]
     assert report["errors"] == [] and report["outside"] == []
@@ -252,16 +242,7 @@ def outputs():
     nodes = (
         NodeRecord("a", "input", EVIL, ("float32[2]",)),
         NodeRecord(
-            "b",
-            "op",
-            EVIL,
-            (),
-            (Input(EVIL, "a"),),
-            EVIL,
-            EVIL,
-            EVIL,
-            mark="failed",
-            count=3,
+            "b", "op", EVIL, (), (Input(EVIL, "a"),), EVIL, EVIL, EVIL, mark="failed", count=3,
             notes=(f"got {EVIL}", f"expected {EVIL}"),
         ),
     )
@@ -283,11 +264,7 @@ def outputs():
 def test_untrusted_notebook_with_hostile_names(lab, tmp_path):
     """Made elsewhere and handed in: the pictures are there, the tree opens by keyboard, and no name is markup."""
     shown = [nbformat.v4.new_output("display_data", bundle) for bundle in outputs()]
-    cells = [nbformat.v4.new_code_cell(str(i), outputs=[output]) for i, output in enumerate(shown)]
-    for i, cell in enumerate(cells):
-        cell["id"] = f"cell-{i}"
-    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel}), lab[1] / "small.ipynb")
+    write(lab[1], *[nbformat.v4.new_code_cell(str(i), outputs=[output]) for i, output in enumerate(shown)])
     last = ".jp-Cell:last-child details details > summary"
     down = """(async () => {  // cells out of sight are not there: the notebook itself has to scroll
       const notebook = window.jupyterapp.shell.currentWidget.content;

@@ -66,8 +66,7 @@ LEFT = """(() => { const images = [...document.querySelectorAll('.jp-OutputArea-
 
 def test_a_graph_is_watched(lab, tmp_path):
     write(lab[1], GRAPH, LOOP)
-    shots = shots_folder(tmp_path, "curve-graph")
-    report = act(lab, shots, [
+    report = act(lab, shots_folder(tmp_path, "curve-graph"), [
         ["run"], ["until", f"{INK} > 2000 && /step ([5-9]|[1-9][0-9]+) of/.test({STATUS})"],
         ["eval", STATUS], ["eval", BUTTONS], ["eval", BOX], ["eval", INK], ["see", "canvas"], ["shot", "live"],
         ["hover", ".jp-OutputArea canvas", 120, 120], ["wait", 200], ["shot", "hover"],
@@ -103,8 +102,7 @@ with LossCurve(panels=("loss",)) as curve:
         time.sleep(0.02)
 """
     write(lab[1], cell)
-    shots = shots_folder(tmp_path, "curve-numbers")
-    report = act(lab, shots, [
+    report = act(lab, shots_folder(tmp_path, "curve-numbers"), [
         ["run"], ["until", f"{INK} > 2000 && /step [1-9][0-9]/.test({STATUS})"], ["see", "canvas"], ["shot", "live"],
         ["eval", EDGE],
         ["eval", INK], ["eval", STATUS], ["eval", BOX], ["idle"], ["see", ".jp-OutputArea-output img"], ["shot", "end"],
@@ -151,8 +149,7 @@ with LossCurve(total=400, epoch=100, panels=("loss", "accuracy")) as curve:
         time.sleep(0.012 if n == 1 else 0.05)
 """
     write(lab[1], cell)
-    shots = shots_folder(tmp_path, "curve-again")
-    report = act(lab, shots, [
+    report = act(lab, shots_folder(tmp_path, "curve-again"), [
         ["run"], ["idle"], ["run"], ["until", f"/step [12][0-9][0-9]/.test({STATUS})"], ["see", "canvas"],
         ["shot", "second"],
         ["theme", "JupyterLab Dark"], ["shot", "dark"], ["eval", STATUS],
@@ -195,8 +192,7 @@ def train(lr, pause=0.0):
 def test_runs_are_compared_while_they_go_on_and_later(lab, tmp_path):
     """Three rates, the last one live beside the others; what was kept in one picture; the same in a kernel of its own."""
     write(lab[1], RATES, "train(0.1)\ntrain(0.01)", "train(5.0, 0.1)", 'compare("runs/")', 'compare("runs/").explore()')
-    shots = shots_folder(tmp_path, "curve-runs")
-    report = act(lab, shots, [
+    report = act(lab, shots_folder(tmp_path, "curve-runs"), [
         ["run"], ["until", f"/lr 0.01:.*/.test({STATUS}) && /step [12][0-9]/.test({STATUS})"], ["see", "canvas"],
         ["shot", "live"], ["theme", "JupyterLab Dark"], ["wait", 300], ["shot", "live-dark"], ["eval", STATUS],
         ["idle"], ["see", ".jp-OutputArea canvas"], ["shot", "end-dark"], ["eval", LEFT],
@@ -242,8 +238,7 @@ def test_buttons_of_a_run(lab, tmp_path):
         "run = flow.start(later, X, epochs=100, callback=lambda loss: time.sleep(0.005))\ncurve = watch(run)",
         "print(run)\ncurve.explore()",
     )
-    shots = shots_folder(tmp_path, "curve-run")
-    report = act(lab, shots, [
+    report = act(lab, shots_folder(tmp_path, "curve-run"), [
         ["cell", 0], ["idle"], ["cell", 1], ["until", f"/step [1-9][0-9][0-9]/.test({STATUS})"], ["see", "canvas"],
         ["shot", "live"],
         ["eval", BUTTONS], ["click", "button:text-is('pause')"], ["until", f"/paused/.test({STATUS})"], ["wait", 500],
@@ -277,8 +272,7 @@ with watch(now, later, names=["sync", "async"]) as curve:
 """
     endless = "with watch(later) as curve:\n    while True:\n        later(X[0])(lambda loss: time.sleep(0.01))"
     write(lab[1], JOBS, loop, endless)
-    shots = shots_folder(tmp_path, "curve-jobs")
-    report = act(lab, shots, [
+    report = act(lab, shots_folder(tmp_path, "curve-jobs"), [
         ["cell", 0], ["idle"], ["cell", 1], ["idle"], ["see", ".jp-OutputArea-output img"], ["shot", "side-by-side"],
         ["eval", LEFT],
         ["cell", 2], ["until", f"/step [1-9][0-9]+/.test({STATUS})"], ["see", "canvas"], ["shot", "endless"],
@@ -296,8 +290,7 @@ def test_a_page_that_is_loaded_again(lab, tmp_path):
         lab[1], JOBS,
         "run = flow.start(later, X, epochs=20, callback=lambda loss: time.sleep(0.01))\ncurve = watch(run)"
     )
-    shots = shots_folder(tmp_path, "curve-reload")
-    report = act(lab, shots, [
+    report = act(lab, shots_folder(tmp_path, "curve-reload"), [
         ["run"], ["until", f"/step [1-9][0-9][0-9]/.test({STATUS})"], ["save"], ["reload"], ["until", f"{INK} > 2000"],
         ["eval", STATUS],
         ["see", "canvas"], ["shot", "reloaded"], ["wait", 2500], ["eval", STATUS],
@@ -375,10 +368,9 @@ with LossCurve(x="time") as curve:
             time.sleep(0.03)
 """
     write(lab[1], cell)
-    shots = shots_folder(tmp_path, "curve-again")
     times = "document.querySelectorAll('.jp-OutputArea button[aria-pressed]')[1]"
     value = "document.querySelector('.jp-OutputArea [aria-live=polite]').textContent"
-    report = act(lab, shots, [
+    report = act(lab, shots_folder(tmp_path, "curve-again"), [
         ["run"], ["until", f"{INK} > 1500 && /· [3-9][.][0-9] s( |;|$)/.test({STATUS})"], ["see", "canvas"],
         ["eval", f"[{times}.disabled, {times}.getAttribute('aria-pressed')]"], ["shot", "live"],
         ["focus", ".jp-OutputArea canvas"], ["press", "End"], ["wait", 150], ["eval", value],
@@ -401,13 +393,12 @@ with LossCurve(panels=("loss", "accuracy"), epoch=20) as curve:
         time.sleep(0.03)
 """
     write(lab[1], cell)
-    shots = shots_folder(tmp_path, "curve-scale")
     pressed = "[...document.querySelectorAll('button[aria-pressed]')].map((b) => b.getAttribute('aria-pressed'))"
     dots = """(() => { const canvas = document.querySelector('.jp-OutputArea canvas'), half = canvas.width / 2;
         const words = canvas.getContext('2d').getImageData(half + 40, 60, half - 60, canvas.height - 120).data;
         let found = 0; for (let i = 0; i < words.length; i += 4)
             found += words[i + 3] > 200 && words[i + 2] - words[i] > 100 && words[i] < 80; return found; })()"""
-    report = act(lab, shots, [
+    report = act(lab, shots_folder(tmp_path, "curve-scale"), [
         ["run"], ["until", f"{INK} > 2000 && /step [3-9][0-9]/.test({STATUS})"], ["see", "canvas"], ["shot", "live"],
         ["eval", pressed],
         ["eval", dots], ["click", "button:text('log y')"], ["wait", 300], ["eval", pressed], ["shot", "linear"],

@@ -10,14 +10,13 @@ import nbformat
 import pytest
 from hostile_views import LIVE, NAMES, VIEWS, bundles, class_name, harmless, word
 from nbformat.sign import NotebookNotary
-from pages import TOP, act, shots_folder
+from pages import TOP, act, shots_folder, write
 
 from minflow.views.draw import engines as engines
 from minflow.views.text.listing import clean
 
 pytestmark = pytest.mark.browser
 PARTS = [list(VIEWS)[i::3] for i in range(3)]
-KERNEL = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
 TIMED = {"timeline", "timeline that was live"}
 EVERY_OUTPUT = {"maxNumberOutputs": 100000, "windowingMode": "none"}
 # What each output of a cell has: elements with the names of their attributes. Lab itself makes links of addresses in
@@ -85,12 +84,9 @@ def test_saved_outputs(lab, tmp_path, monkeypatch, part, trusted):
         for name in NAMES.values():
             for pair in zip(bundles(what, harmless(name)), bundles(what, name)):
                 outputs += [nbformat.v4.new_output("display_data", data=bundle) for bundle in pair]
-        cells.append(
-            nbformat.v4.new_code_cell(f"# {what}", outputs=outputs, execution_count=1, id=f"cell-{len(cells)}")
-        )
-    notebook = nbformat.v4.new_notebook(cells=cells, metadata=KERNEL)
+        cells.append(nbformat.v4.new_code_cell(f"# {what}", outputs=outputs, execution_count=1))
+    notebook = write(lab[1], *cells)
     nbformat.validate(notebook)
-    nbformat.write(notebook, lab[1] / "small.ipynb")
     if trusted:
         NotebookNotary(data_dir=str(tmp_path / "home/data")).sign(notebook)
     report = act(lab, shots_folder(tmp_path, f"hostile-{part}-{'trusted' if trusted else 'untrusted'}"), [
@@ -118,8 +114,7 @@ def test_live_widgets(lab, tmp_path, what):
                                                                           "harmless", "kept = []",
              "from minflow_widgets.explorer import explorer", "explorer.MOST = 2 * len(NAMES)  # live at once",
              "for name in NAMES.values():", f"    kept += [LIVE[{what!r}](harmless(name)), LIVE[{what!r}](name)]"]  # fmt: skip
-    cell = nbformat.v4.new_code_cell("\n".join(lines), id="cell-0")
-    nbformat.write(nbformat.v4.new_notebook(cells=[cell], metadata=KERNEL), lab[1] / "small.ipynb")
+    write(lab[1], "\n".join(lines))
     widgets = "document.querySelectorAll('.jp-OutputArea-output :is(canvas, .mfx)').length"
     report = act(lab, shots_folder(tmp_path, f"hostile-live-{what}"), [
         ["run"], ["until", f"{widgets} >= {2 * len(NAMES)}"], ["idle"], ["wait", 1500], ["eval", HURT], ["eval", LOOK],

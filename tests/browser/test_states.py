@@ -11,8 +11,8 @@ import pytest
 from hostile_views import VIEWS
 from nbclient import NotebookClient
 from nbformat.sign import NotebookNotary
-from test_hostile import HURT, KERNEL, LOADED, LOOK, UNHURT, show_all_outputs, unhurt
-from pages import TOP, act, shots_folder
+from test_hostile import HURT, LOADED, LOOK, UNHURT, show_all_outputs, unhurt
+from pages import KERNEL, TOP, act, shots_folder, write
 
 pytestmark = pytest.mark.browser
 
@@ -144,8 +144,7 @@ def loop():
             time.sleep(0.03)
 threading.Thread(target=loop).start()
 """
-    cells = [nbformat.v4.new_code_cell(source, id="a")]
-    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=KERNEL), lab[1] / "small.ipynb")
+    write(lab[1], source)
     drawn = "document.querySelector('.jp-OutputArea-output canvas')?.getAttribute('aria-label') ?? ''"
     report = act(lab, shots_folder(tmp_path, "states-reload"), [
         ["run"], ["until", f"/step [1-9][0-9]/.test({drawn})"], ["eval", drawn], ["save"], ["reload"],

@@ -8,7 +8,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from conftest import serving
-from pages import NODE, PLAYWRIGHT, shots_folder
+from pages import KERNEL, NODE, PLAYWRIGHT, shots_folder
 
 from minflow.exercises import cells
 
@@ -29,7 +29,7 @@ def test_welcome_page(browser, tmp_path, inside, head, before, after):
             cells.check_cell("slope")]
     nbformat.write(nbformat.v4.new_notebook(
         cells=[nbformat.v4.new_markdown_cell(head), *map(nbformat.v4.new_code_cell, code)],
-        metadata={"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}),
+        metadata=KERNEL),
         folder / "99_one more.ipynb")
     asked = {"browser": browser, "playwright": str(PLAYWRIGHT), "shots": str(shots), "lesson": before[0]}
     words = ["minflow", "lab", "--folder", str(course), "--lang", inside or "en"]

@@ -240,7 +240,9 @@ def test_folders_named_by_the_environment(name, monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(("words", "text"), [
-    ({"hash_check": 5}, "5"), ({"hash_check": "abc"}, "abc"), ({"url": 7}, "7"), ({"url": "no url"}, "unknown url type")])
+    ({"hash_check": 5}, "5"), ({"hash_check": "abc"}, "abc"), ({"url": 7}, "7"),
+    ({"url": "no url"}, "unknown url type"),
+])
 def test_words_of_load_mnist(words, text, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MINFLOW_DATA", str(tmp_path))

@@ -46,19 +46,27 @@ def line(beginning):
     return found.partition("   #")[0]
 
 
-def test_from_safetensors(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    theirs, model = trained(), net(flow.nn)
-    safetensors_torch.save_file(theirs.state_dict(), "torch_model.safetensors")
-    exec(line('model.load_state_dict(flow.load("torch_model'), {"flow": flow, "model": model})
-    np.testing.assert_allclose(*outputs(model, theirs), rtol=1e-4, atol=1e-5)
+def fill(theirs, path):
+    """A file of this suffix with the weights of PyTorch's model."""
+    state = theirs.state_dict()
+    if path.suffix == ".safetensors":
+        safetensors_torch.save_file(state, path)
+    elif path.suffix == ".pt":
+        torch.save(state, path)
+    else:
+        np.savez(path, **{name: t.numpy() for name, t in state.items()})
 
 
-def test_from_pt(tmp_path, monkeypatch):
+@pytest.mark.parametrize(("name", "words"), [
+    ("torch_model.safetensors", line('model.load_state_dict(flow.load("torch_model')),
+    ("model.pt", line('model.load_state_dict(flow.load("model.pt')),
+    ("m.npz", 'model.load_state_dict(flow.load("m.npz"))'),
+])
+def test_from_a_file(name, words, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     theirs, model = trained(), net(flow.nn)
-    torch.save(theirs.state_dict(), "model.pt")
-    exec(line("model.load_state_dict(flow.load(\"model.pt"), {"flow": flow, "model": model})
+    fill(theirs, tmp_path / name)
+    exec(words, {"flow": flow, "model": model})
     np.testing.assert_allclose(*outputs(model, theirs), rtol=1e-4, atol=1e-5)
 
 
@@ -72,13 +80,6 @@ def test_from_an_old_pt(tmp_path, monkeypatch):
     assert len(two) == 2 and all(line(row) == row for row in two), "the page and the error show the same lines"
     exec("\n".join(two), {})
     model.load_state_dict(flow.load("model.safetensors"))
-    np.testing.assert_allclose(*outputs(model, theirs), rtol=1e-4, atol=1e-5)
-
-
-def test_from_npz(tmp_path):
-    theirs, model = trained(), net(flow.nn)
-    np.savez(tmp_path / "m.npz", **{name: t.numpy() for name, t in theirs.state_dict().items()})
-    model.load_state_dict(flow.load(tmp_path / "m.npz"))
     np.testing.assert_allclose(*outputs(model, theirs), rtol=1e-4, atol=1e-5)
 
 

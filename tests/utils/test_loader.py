@@ -1,8 +1,8 @@
 """DataLoader: the same batches with any workers, order, errors, and nothing left behind."""
 
-import collections
 import gc
 import multiprocessing
+import random
 import threading
 
 import numpy as np
@@ -11,13 +11,7 @@ import pytest
 import minflow as flow
 from minflow.core.base.errors import DataError, LoaderError, MinflowError, ShapeError, WorkerError
 from minflow.utils.data import (
-    DataLoader,
-    Dataset,
-    IterableDataset,
-    RandomSampler,
-    Subset,
-    TensorDataset,
-    get_worker_info,
+    DataLoader, Dataset, IterableDataset, RandomSampler, Subset, TensorDataset, get_worker_info,
 )
 
 CREWS = [dict(num_workers=1), dict(num_workers=3), dict(num_workers=2, workers="process"),
@@ -39,6 +33,19 @@ def nothing_left_behind():
     assert left_behind() == []
 
 
+class Of(Dataset):
+    """n samples, each what a function makes of its number."""
+
+    def __init__(self, n, sample):
+        self.n, self.sample = n, sample
+
+    def __len__(self):
+        return self.n
+
+    def __getitem__(self, i):
+        return self.sample(i)
+
+
 class Numbers(Dataset):
     """Samples that draw, of all forms."""
 
@@ -52,10 +59,7 @@ class Numbers(Dataset):
         if i in self.bad:
             raise self.error(f"sample {i}")
         return {
-            "x": flow.rand(20, 30),
-            "two": (flow.randn(2), i),
-            "half": i / 2,
-            "name": f"n{i}",
+            "x": flow.rand(20, 30), "two": (flow.randn(2), i), "half": i / 2, "name": f"n{i}",
             "bytes": np.full(i % 2 + 3, i)[:3],
         }
 
@@ -114,14 +118,11 @@ def test_collate_draws_too():
     def collate(samples):
         return len(samples), flow.rand(3)
 
-    alone = [
-        b[1].tolist() for b in DataLoader(Numbers(), 4, collate_fn=collate, generator=flow.Generator().manual_seed(1))
-    ]
-    for crew in CREWS:
-        assert alone == [
-            b[1].tolist()
-            for b in DataLoader(Numbers(), 4, collate_fn=collate, generator=flow.Generator().manual_seed(1), **crew)
-        ]
+    def drawn(**crew):
+        generator = flow.Generator().manual_seed(1)
+        return [b[1].tolist() for b in DataLoader(Numbers(), 4, collate_fn=collate, generator=generator, **crew)]
+
+    assert all(drawn(**crew) == drawn() for crew in CREWS)
 
 
 class Stream(IterableDataset):
@@ -150,9 +151,8 @@ def test_lengths_and_order():
     assert [b[0].tolist() for b in DataLoader(data, 4)] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
     assert len(DataLoader(data, 4)) == 3 and len(DataLoader(data, 4, drop_last=True)) == 2
     own = [[3, 1], [2], [0, 9]]
-    assert [b[0].tolist() for b in DataLoader(data, batch_sampler=own)] == own and len(
-        DataLoader(data, batch_sampler=own)
-    ) == 3
+    by_own = DataLoader(data, batch_sampler=own)
+    assert [b[0].tolist() for b in by_own] == own and len(by_own) == 3
     assert [b[0].tolist() for b in DataLoader(data, 2, sampler=[3, 1, 2])] == [[3, 1], [2]]
     a, b = iter(DataLoader(data, 4)), iter(DataLoader(data, 4))
     assert next(a)[0].tolist() == next(b)[0].tolist()
@@ -163,8 +163,7 @@ def test_lengths_and_order():
 @pytest.mark.parametrize("crew", [{}, *CREWS], ids=["none", *IDS])
 def test_one_gather_is_the_same_as_many_samples(crew):
     x, y = flow.randn(50, 3, 4), flow.arange(50)
-    quick, slow = TensorDataset(x, y), collections.namedtuple("Plain", "data")
-    slow = [(x[i], y[i]) for i in range(50)]
+    quick, slow = TensorDataset(x, y), [(x[i], y[i]) for i in range(50)]
     for data in (quick, Subset(quick, list(range(49, -1, -1)))):
         plain = slow if data is quick else slow[::-1]
         assert same(walk(data, batch_size=8, shuffle=True, **crew), walk(plain, batch_size=8, shuffle=True))
@@ -212,18 +211,10 @@ def test_an_error_that_cannot_travel():
 
 
 def test_an_error_of_ours_names_the_loop():
-    class Ragged(Dataset):
-        def __len__(self):
-            return 4
-
-        def __getitem__(self, i):
-            return flow.ones(i + 1)
-
+    said = r"other shapes[\s\S]*\[1\][\s\S]*\[2\][\s\S]*test_loader.py:\d+\n"
     for crew in [{}, *CREWS]:
-        with pytest.raises(
-            ShapeError, match=r"other shapes[\s\S]*\[1\][\s\S]*\[2\][\s\S]*test_loader.py:\d+\n"
-        ) as caught:
-            list(DataLoader(Ragged(), 4, **crew))
+        with pytest.raises(ShapeError, match=said) as caught:
+            list(DataLoader(Of(4, lambda i: flow.ones(i + 1)), 4, **crew))
         assert "batch 0" in caught.value.__notes__[0]
 
 
@@ -234,13 +225,10 @@ def test_a_batch_that_cannot_travel():
 
 
 def test_an_error_of_the_sampler_comes_in_its_turn():
-    def numbers():
-        yield from range(6)
-        raise ZeroDivisionError("the sampler")
-
     class Own:
         def __iter__(self):
-            return numbers()
+            yield from range(6)
+            raise ZeroDivisionError("the sampler")
 
     for crew in [{}, *CREWS]:
         seen = []
@@ -297,20 +285,12 @@ def test_worker_info():
 
 
 def test_other_generators_differ_between_worker_processes():
-    class Legacy(Dataset):
-        def __len__(self):
-            return 8
-
-        def __getitem__(self, i):
-            import random
-
-            return np.random.rand(), random.random()
-
+    dataset = Of(8, lambda i: (np.random.rand(), random.random()))
     state = np.random.get_state()[1].copy()
     runs = []
     for n in (2, 3):
         g = flow.Generator().manual_seed(0)
-        batches = [leaves(b) for b in DataLoader(Legacy(), 2, num_workers=n, workers="process", generator=g)]
+        batches = [leaves(b) for b in DataLoader(dataset, 2, num_workers=n, workers="process", generator=g)]
         runs.append(np.concatenate([np.concatenate(b) for b in batches]))
         assert len(set(runs[-1])) == 16
     assert np.array_equal(*runs) and np.array_equal(state, np.random.get_state()[1])
@@ -318,27 +298,17 @@ def test_other_generators_differ_between_worker_processes():
 
 def test_no_grad_holds_in_threads():
     w = flow.ones(2, requires_grad=True)
-
-    class Uses(Numbers):
-        def __getitem__(self, i):
-            return (w * i).requires_grad
-
+    uses = Of(4, lambda i: (w * i).requires_grad)
     with flow.no_grad():
-        assert not any(b.any().item() for b in DataLoader(Uses(4), 2, num_workers=2))
-    assert all(b.all().item() for b in DataLoader(Uses(4), 2, num_workers=2))
+        assert not any(b.any().item() for b in DataLoader(uses, 2, num_workers=2))
+    assert all(b.all().item() for b in DataLoader(uses, 2, num_workers=2))
 
 
 @pytest.mark.parametrize("crew", CREWS, ids=IDS)
 def test_after_a_timeout_the_sample_is_not_waited_for(crew):
-    go = threading.Event()  # in a process a copy, which nobody sets
-
-    class Slow(Numbers):
-        def __getitem__(self, i):
-            go.wait(60)
-            return i
-
+    go = threading.Event()  # in a process a copy, which stays as it is
     with pytest.raises(WorkerError, match="did not finish batch 0 within 0.05 s"):
-        for _ in DataLoader(Slow(), 1, timeout=0.05, **crew):
+        for _ in DataLoader(Of(23, lambda i: go.wait(60)), 1, timeout=0.05, **crew):
             pass
     assert not go.is_set()
     go.set()  # the fixture sees that the threads end then
@@ -367,20 +337,16 @@ def test_big_batches_can_be_written_to():
 def test_mistakes(arguments, said):
     with pytest.raises(LoaderError, match=said) as caught:
         DataLoader(**({"dataset": Numbers()} | arguments))
-    assert (
-        isinstance(caught.value, MinflowError)
-        and isinstance(caught.value, ValueError)
-        and "test_loader.py" in str(caught.value)
-    )
+    assert isinstance(caught.value, MinflowError) and isinstance(caught.value, ValueError)
+    assert "test_loader.py" in str(caught.value)
 
 
 def test_data_errors_travel_whole():
-    class Bad(Numbers):
-        def __getitem__(self, i):
-            raise DataError("image broken.png: is damaged", values={"file": "broken.png"}, hint="another copy")
+    def bad(i):
+        raise DataError("image broken.png: is damaged", values={"file": "broken.png"}, hint="another copy")
 
     with pytest.raises(DataError, match=r"broken.png[\s\S]*another copy"):
-        list(DataLoader(Bad(), 4, num_workers=1, workers="process"))
+        list(DataLoader(Of(23, bad), 4, num_workers=1, workers="process"))
 
 
 class Shifted(Dataset):

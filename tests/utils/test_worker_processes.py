@@ -32,11 +32,7 @@ def start(body, program, **environment):
     env = os.environ | {"PYTHONPATH": str(TOP)} | environment
     return subprocess.Popen(
         [sys.executable, "-W", "error", "-W", "default::DeprecationWarning", "-c", PRELUDE.format(body=body) + program],
-        env=env,
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
+        env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
     )
 
 
@@ -164,9 +160,7 @@ def test_without_fork(monkeypatch):
     monkeypatch.setattr(workers, "START", "spawn")
     data = TensorDataset(flow.arange(10))
     assert [b[0].tolist() for b in DataLoader(data, 4, num_workers=1, workers="process")] == [
-        [0, 1, 2, 3],
-        [4, 5, 6, 7],
-        [8, 9],
+        [0, 1, 2, 3], [4, 5, 6, 7], [8, 9],
     ]
     with pytest.raises(LoaderError, match=r"cannot be sent to a worker process[\s\S]*spawn"):
         list(DataLoader(data, 4, num_workers=1, workers="process", collate_fn=lambda samples: samples))

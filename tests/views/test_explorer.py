@@ -1,6 +1,5 @@
 """The tree, the rows and the picture of the graph explorer."""
 
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -362,19 +361,6 @@ def test_asks_that_make_no_sense_change_nothing():
     for ask in [*asks, {"do": "toggle", "id": 0, "stage": 0}]:
         assert session.act(ask) is False
     assert session.picture() == before
-
-
-def test_hostile_names_are_escaped_in_picture_and_text():
-    evil = "<img src=x onerror=alert(1)>\u202e\n\ud800]]>&\"'"
-    model = nn.Sequential()
-    model.add_module(evil, nn.Linear(4, 3))
-    graph = Train(model)
-    graph(flow.randn(2, 4), flow.tensor([0, 1]))
-    session = ExplorerSession(graph_subject(graph))
-    svg = session.svg()
-    assert "<img" not in svg and "\u202e" not in svg and "\ud800" not in svg
-    ElementTree.fromstring(svg)
-    assert "\n" not in session.text().splitlines()[3] and "\u202e" not in session.text()
 
 
 @pytest.mark.parametrize("batch", [8, 128])

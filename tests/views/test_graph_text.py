@@ -31,8 +31,7 @@ STAGES = Stages(
 )
 CHANGE = Change("G_0: dead_code, 6 operations before, 5 after", (
     (" ", "a-0(x) -> float32[2]"), (" ", "b-0(x) -> float32[2]"), (" ", "c-0(x) -> float32[2]"),
-    ("-", "d-0(x) -> float32[2]"),
-    (" ", "e-0(x) -> float32[2]"), (" ", "f-0(x) -> float32[2]"), ("+", "g" * 200),
+    ("-", "d-0(x) -> float32[2]"), (" ", "e-0(x) -> float32[2]"), (" ", "f-0(x) -> float32[2]"), ("+", "g" * 200),
 ))  # fmt: skip
 LANES = Lanes(
     "G_0: one step",
@@ -122,14 +121,8 @@ def test_texts(golden):
 
 def test_empty_records():
     for record in (
-        GraphTree("t", ()),
-        Stages("t", ()),
-        Change("t", ()),
-        Lanes("t", (), ()),
-        MemoryMap("t", 0, 0, 0, 0, 0, 0, 0, ()),
-        Timeline("t", ()),
-        Frozen("t", (), ()),
-        Why("t", ()),
+        GraphTree("t", ()), Stages("t", ()), Change("t", ()), Lanes("t", (), ()),
+        MemoryMap("t", 0, 0, 0, 0, 0, 0, 0, ()), Timeline("t", ()), Frozen("t", (), ()), Why("t", ()),
         PlanListing("t", (), 0), Threads("t", 1, 1, 0.0, ()), Threads("t", 2, 2, 0.0, ()),
     ):
         assert repr(Report(record)).startswith("t")
@@ -137,10 +130,6 @@ def test_empty_records():
 
 def test_numbers():
     assert [nbytes_text(n) for n in (0, 999, 1_000, 12_340_000, 5 * 10**9)] == [
-        "0 B",
-        "999 B",
-        "1.0 kB",
-        "12.3 MB",
-        "5.0 GB",
+        "0 B", "999 B", "1.0 kB", "12.3 MB", "5.0 GB",
     ]
     assert [cell(x) for x in (0, 0.04, 0.05, 0.5, 0.94, 1.0)] == [" ", " ", "1", "5", "9", "#"]

@@ -335,16 +335,6 @@ def test_every_text_of_the_picture_stands_on_a_plate_or_in_a_bar_that_holds_it(n
     assert not off_their_plates(pair_svg(pair(sync(name=name), hidden(callback=0.0005, name=name))))
 
 
-@pytest.mark.parametrize("name", [
-    "<script>alert(1)</script>", '"><img src=x onerror=y>', "]]>&amp;", "a\x00b\x1b[31m", "x" * 5000, "\u202e\ud800"])
-def test_hostile_names_stay_text(name):
-    record = hidden(name=name)
-    for svg in (timeline_svg(record), pair_svg(pair(sync(name=name), record))):
-        ET.fromstring(svg.encode("utf-8", "replace"))
-        assert "<script" not in svg and "<img" not in svg
-    assert "\x1b" not in timeline_text(record) and len(timeline_text(record)) < 3000
-
-
 def test_nothing_single_failed_and_running_steps():
     assert verdict(TimelineRecord("job", ())) == "no step has ended yet"
     assert "no step has ended yet" in timeline_svg(TimelineRecord("job", ()))

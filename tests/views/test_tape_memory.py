@@ -3,7 +3,6 @@
 import gc
 import re
 import tracemalloc
-import xml.etree.ElementTree as tree
 from dataclasses import replace
 
 import numpy as np
@@ -132,16 +131,6 @@ def test_a_long_tape_is_summed_up_without_recursion():
     assert f"{20_000 - ROWS:,} smaller arrays" in view.text and len(view.text) < 5000
     assert len(view.bundle()["text/html"]) < 20_000
     assert x.requires_grad
-
-
-@pytest.mark.parametrize("name", ["<script>alert(1)</script>", "a\nb\x1b[31m", "' onload='x", "]]>", "&amp;"])
-def test_hostile_names_stay_text(name):
-    layer = nn.Parameter(flow.randn(50))
-    layer.label = name
-    view = picture((layer * layer).sum(), memory=True, names={})
-    html = view.bundle()["text/html"]
-    tree.fromstring(memory_svg(view.record))
-    assert "<script" not in html + view.svg and "onload='x" not in html + view.svg and "\x1b" not in view.text + html
 
 
 def test_show_takes_one_kind_at_a_time(capsys):

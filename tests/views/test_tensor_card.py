@@ -214,18 +214,6 @@ def test_a_symbolic_tensor_says_what_it_is():
     assert "when the graph runs" in tensor_text(tensor_record(seen[1]))
 
 
-@pytest.mark.parametrize("name", ["<script>alert(1)</script>", "a\nb\x1b[31m", "' onload='x", "&amp;", "]]>", "名前"])
-def test_hostile_names_stay_text(name):
-    x = nn.Parameter(flow.randn(5, 5))
-    x.label = name
-    html = html_of(x)
-    drawn = svg_of(html)
-    assert "<script" not in html + drawn and "onload='x" not in html + drawn and "\x1b" not in html + drawn
-    import xml.etree.ElementTree as tree
-
-    tree.fromstring(drawn)
-
-
 def test_a_repr_never_raises_and_runs_only_when_displayed(monkeypatch):
     from minflow.views import show
 

@@ -25,12 +25,6 @@ from minflow.views.front import show
 from minflow.views.show import picture
 from tests.measuring import calls
 
-HOSTILE = [
-    "<script>alert(1)</script>",
-    '"]; evil [label="', "a\nb", "&amp;", "\\", "{|}", "名前", "' onload='x", "\x00\x1b[31m", "]]>", "-->", "%0A",
-]
-
-
 def small():
     x = flow.tensor([1.0, 2.0, 3.0], requires_grad=True)
     w = flow.tensor([0.5, -1.0, 2.0], requires_grad=True)
@@ -188,26 +182,6 @@ def test_a_tape_of_20_000_nodes_is_folded_without_recursion():
     view = picture(y, names={})
     assert len(view.text) < 50_000 and len(view.dot) < 100_000 and "20,000" in view.text + view.dot
     assert x.requires_grad
-
-
-@pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_names_stay_text(name):
-    x = flow.tensor([1.0], requires_grad=True)
-    y = x * 2
-    view = picture(y, values=True, names={name: x, "y": y})
-    for engine in ("wasi", "layout") + (("dot",) if shutil.which("dot") else ()):
-        drawn, used = svg.render_svg(view.diagram, (engine,))
-        assert used == engine and "<script" not in drawn
-        assert "onload='x" not in drawn.replace("&#39;", "").replace("&#x27;", "")
-    bundle = view.bundle()
-    assert "<script" not in bundle["text/html"] and "\x1b" not in view.text
-
-    class Named(nn.Module):
-        def extra_repr(self):
-            return name
-
-    tree = picture(nn.Sequential(Named())).bundle()["text/html"]
-    assert "<script" not in tree
 
 
 def test_the_chain_of_engines(monkeypatch):

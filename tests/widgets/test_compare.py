@@ -1,13 +1,12 @@
 """compare: several runs on one picture, kept ones and live ones, whole folders, and what is among them by mistake."""
 
-import json
 import os
 import warnings
 from xml.dom import minidom
 
 import numpy as np
 import pytest
-from watching import Train, X, model_and_optimizer, until, watched_front  # noqa: F401 - a fixture that all tests use
+from watching import Train, X, header, model_and_optimizer, until, watched_front  # noqa: F401 - a fixture that all tests use
 
 import minflow as flow
 from minflow.core.base.errors import FormatError, MinflowError, MinflowWarning
@@ -16,10 +15,6 @@ from minflow_widgets import LossCurve, compare, watch
 from minflow_widgets.runs.kept import read
 
 INF, NAN = float("inf"), float("nan")
-
-
-def header(data):
-    return json.loads(data[4 : 4 + int.from_bytes(data[:4], "little")])
 
 
 def keep(folder, name=None, steps=20, lr=0.1, values=None, **config):

@@ -1,12 +1,11 @@
 """Where epochs end, and the means over them: by steps, by mark(), by loaders' passes, by runs."""
 
-import json
 import threading
 import time
 
 import numpy as np
 import pytest
-from watching import Train, X, job, model_and_optimizer, until, watched_front  # noqa: F401 - a fixture that all tests use
+from watching import Train, X, eager_step, header, job, model_and_optimizer, until, watched_front  # noqa: F401 - a fixture that all tests use
 
 import minflow as flow
 import minflow.typing as tp
@@ -15,11 +14,6 @@ from minflow.utils.data import DataLoader, IterableDataset, TensorDataset
 from minflow_widgets import LossCurve, watch
 from minflow_widgets.curve.epochs import Epochs
 from minflow_widgets.curve.series import Series
-
-
-def header(curve):
-    data = curve.encode()
-    return json.loads(data[4 : 4 + int.from_bytes(data[:4], "little")])
 
 
 def loader(n=12, **more):
@@ -76,9 +70,7 @@ def test_a_pass_of_a_loader_around_the_steps_is_an_epoch(way):
                 if way == "graph":
                     train(x)
                 else:
-                    optimizer.zero_grad()
-                    model(x).square().mean().backward()
-                    optimizer.step()
+                    eager_step(model, optimizer, x)
                 if i == 1:
                     for (x,) in testing:  # in the middle of an epoch, and after it
                         model(x)
@@ -99,8 +91,7 @@ def test_an_iterable_and_a_loop_that_is_left():
         def __iter__(self):
             return iter(np.ones((8, 3), np.float32))
 
-    model, optimizer = model_and_optimizer()
-    train = Train(model, optimizer)
+    train = Train(*model_and_optimizer())
     with watch(train) as curve:
         for x in DataLoader(Numbers(), batch_size=4):
             train(x)
@@ -111,8 +102,7 @@ def test_an_iterable_and_a_loop_that_is_left():
 
 
 def test_epochs_that_are_given_are_those():
-    model, optimizer = model_and_optimizer()
-    train = Train(model, optimizer)
+    train = Train(*model_and_optimizer())
     with watch(train, epoch=2) as curve:
         for (x,) in loader(16):
             train(x)
@@ -122,8 +112,7 @@ def test_epochs_that_are_given_are_those():
 def test_of_several_things_in_one_curve_each_has_its_own():
     with LossCurve() as curve:
         for name, n in (("few", 8), ("many", 16)):
-            model, optimizer = model_and_optimizer()
-            train = Train(model, optimizer)
+            train = Train(*model_and_optimizer())
             with watch(train, names=[name], into=curve):
                 for _ in range(2):
                     for (x,) in loader(n):

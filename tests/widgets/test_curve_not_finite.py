@@ -1,21 +1,15 @@
 """The first number of a run that is none: where it was, at which learning rate, and what to try. Said once."""
 
-import json
 
 import numpy as np
 import pytest
-from watching import Train, X, model_and_optimizer, until, watched_front  # noqa: F401 - a fixture that all tests use
+from watching import Train, X, eager_step, header, model_and_optimizer, until, watched_front  # noqa: F401 - a fixture that all tests use
 
 import minflow as flow
 from minflow_widgets import LossCurve, watch
 from minflow_widgets.curve.panels import warnings
 
 INF, NAN = float("inf"), float("nan")
-
-
-def header(curve):
-    data = curve.encode()
-    return json.loads(data[4 : 4 + int.from_bytes(data[:4], "little")])
 
 
 def test_the_rate_of_that_step_is_too_large():
@@ -72,9 +66,7 @@ def test_a_run_that_diverges_is_warned_of_once_and_marked(way):
                 if train:
                     train(flow.from_numpy(X))
                 else:
-                    optimizer.zero_grad()
-                    model(flow.from_numpy(X)).square().mean().backward()
-                    optimizer.step()
+                    eager_step(model, optimizer)
     assert len([w for w in caught if "finite" in str(w.message)]) == 1
     at = int(curve._series["loss"].bad[0])
     assert f"step {at}: lower the learning rate (1e+30)" in curve.text() and curve.text().count("lower") == 1

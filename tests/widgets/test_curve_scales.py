@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+from watching import header
 
 from minflow_widgets import LossCurve, frontends
 from minflow_widgets.curve import live_curve
@@ -24,11 +25,6 @@ class Front:
 @pytest.fixture(autouse=True)
 def front(monkeypatch):
     monkeypatch.setattr(frontends, "choose", lambda *kinds: Front())
-
-
-def header(curve):
-    data = curve.encode()
-    return json.loads(data[4 : 4 + int.from_bytes(data[:4], "little")])
 
 
 def dots(svg):

@@ -38,23 +38,8 @@ def decoded(series, on_time=False):
 def test_numbers_are_written_as_in_python():
     rng = np.random.default_rng(0)
     values = [
-        0,
-        1,
-        -1,
-        0.1,
-        1e-4,
-        9.9999e-5,
-        1.234e-5,
-        -7.5e-7,
-        1e-300,
-        9999.4,
-        9999.6,
-        12345.6,
-        -1234567,
-        999_999_999,
-        1e9,
-        1.2345e12,
-        1e300,
+        0, 1, -1, 0.1, 1e-4, 9.9999e-5, 1.234e-5, -7.5e-7, 1e-300, 9999.4, 9999.6, 12345.6, -1234567, 999_999_999,
+        1e9, 1.2345e12, 1e300,
     ]
     values += (rng.standard_normal(400) * 10.0 ** rng.integers(-12, 13, 400)).tolist()
     assert in_node("given.map(number)", values) == [number(v) for v in values]
@@ -90,9 +75,7 @@ def test_marks_of_numbers_that_are_hardly_apart_end():
 
 def test_the_nearest_point_also_where_steps_start_again():
     assert in_node("given[1].map((x) => nearest(given[0], x))", [[0, 1, 2, 0.2, 1.2, 2.2], [1.15, 0.05, 9]]) == [
-        4,
-        0,
-        5,
+        4, 0, 5,
     ]
 
 

@@ -1,21 +1,15 @@
 """The norm of all gradients: right for all types, of enough steps for a curve, and told where it is sampled."""
 
-import json
 import math
 import re
 
 import numpy as np
 import pytest
-from watching import Train, X, model_and_optimizer, watched_front  # noqa: F401 - a fixture that all tests use
+from watching import Train, X, eager_step, header, model_and_optimizer, watched_front  # noqa: F401 - a fixture that all tests use
 
 import minflow as flow
 from minflow_widgets import watch
 from minflow_widgets.sources.gradient_norm import GradientNorm
-
-
-def header(curve):
-    data = curve.encode()
-    return json.loads(data[4 : 4 + int.from_bytes(data[:4], "little")])
 
 
 def test_the_norm_is_that_of_all_gradients():
@@ -63,9 +57,7 @@ def test_the_norm_of_a_short_run_is_a_curve(kind):
     with watch(*things) as curve:
         for _ in range(29):
             if kind == "eager":
-                optimizer.zero_grad()
-                model(flow.from_numpy(X)).square().mean().backward()
-                optimizer.step()
+                eager_step(model, optimizer)
             else:
                 train(flow.from_numpy(X))
     assert curve.data["gradient norm"][0].tolist() == curve.data["loss"][0].tolist() == list(range(1, 30))
@@ -137,9 +129,7 @@ def test_the_last_norm_is_not_that_of_another_backward():
     with watch(model, optimizer) as curve:
         norm = curve._source.sources[0].norm
         for _ in range(2):
-            optimizer.zero_grad()
-            model(flow.from_numpy(X)).square().mean().backward()
-            optimizer.step()
+            eager_step(model, optimizer)
             norm.left = 100
         optimizer.zero_grad()
         model(flow.from_numpy(X)).sum().backward()  # to look at something
@@ -147,9 +137,7 @@ def test_the_last_norm_is_not_that_of_another_backward():
     assert " at step 1" in curve.text()
     with pytest.raises(KeyboardInterrupt), watch(model, optimizer) as curve:
         for _ in range(2):
-            optimizer.zero_grad()
-            model(flow.from_numpy(X)).square().mean().backward()
-            optimizer.step()
+            eager_step(model, optimizer)
             curve._source.sources[0].norm.left = 100
         raise KeyboardInterrupt  # in the middle of a step, for all that is known
     assert curve.data["gradient norm"][0].tolist() == [3]

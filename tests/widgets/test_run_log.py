@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from watching import Train, X, job, model_and_optimizer, until, watched_front  # noqa: F401 - a fixture that all tests use
+from watching import Train, X, eager_step, job, model_and_optimizer, until, watched_front  # noqa: F401 - a fixture that all tests use
 
 import minflow as flow
 from minflow.core.base.errors import MinflowError, MinflowWarning
@@ -39,9 +39,7 @@ def train(tmp_path, epochs=2, **more):
     with watch(model, optimizer, log=tmp_path / "runs", **more) as curve:
         for _ in range(epochs):
             for (x,) in loader:
-                optimizer.zero_grad()
-                model(x).square().mean().backward()
-                optimizer.step()
+                eager_step(model, optimizer, x)
             curve.add(val_loss=7.5)
     return curve
 

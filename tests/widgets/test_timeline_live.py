@@ -69,7 +69,7 @@ def test_many_steps_few_small_updates_and_a_picture(front):
     job, calls = adding(), 0
     start = time.perf_counter()
     with watch_timeline() as live:
-        while (seconds := time.perf_counter() - start) < 1.0 or (len(front.sent) < 3 or calls < 200) and seconds < 60:
+        while (seconds := time.perf_counter() - start) < 0.4 or (len(front.sent) < 3 or calls < 200) and seconds < 60:
             job(ONES)
             calls += 1
     seconds = time.perf_counter() - start
@@ -90,7 +90,7 @@ def test_nothing_new_nothing_sent(front):
         flow.sync_default_session()
         for _ in range(10):  # until what there is has been sent
             before = len(front.sent)
-            time.sleep(0.4)
+            time.sleep(0.25)
             if len(front.sent) == before > 0:
                 break
         assert len(front.sent) == before < 5
@@ -240,13 +240,6 @@ def test_lines_in_a_terminal(capsys, monkeypatch):
         adding()(ONES).get()
     out = capsys.readouterr().out
     assert out.startswith("job: 1 step in") and "compute" in out and "\\x0a" not in out
-
-
-def test_hostile_names_stay_text(front):
-    with watch_timeline():
-        adding(name='"><img src=x onerror=y><script>')(ONES).get()
-    html = front.left[0]["text/html"]
-    assert "<script" not in html and "<img src=x" not in html and "<img src=x" not in front.left[0]["image/svg+xml"]
 
 
 def test_mistakes():

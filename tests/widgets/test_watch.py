@@ -2,13 +2,12 @@
 
 import csv
 import io
-import json
 import threading
 import time
 
 import numpy as np
 import pytest
-from watching import Train, X, job, model_and_optimizer, until, watched_front  # noqa: F401 - a fixture that all tests use
+from watching import Train, X, header, job, model_and_optimizer, until, watched_front  # noqa: F401 - a fixture that all tests use
 
 import minflow as flow
 import minflow.typing as tp
@@ -93,11 +92,6 @@ def test_an_optimizer_of_a_graph():
     with watch(model, optimizer) as curve:
         losses = [train(flow.from_numpy(X)).item() for _ in range(3)]
     assert curve.data["loss"][1].tolist() == losses and curve.data["lr"][0].tolist() == [1, 2, 3]
-
-
-def header(curve):
-    data = curve.encode()
-    return json.loads(data[4 : 4 + int.from_bytes(data[:4], "little")])
 
 
 def test_a_rate_that_never_changes_is_a_number_and_no_panel(front):
@@ -253,8 +247,7 @@ def test_a_loop_without_buttons_says_what_to_use():
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, ValueError])
 def test_an_interrupt_ends_it_cleanly(front, kind):
-    model, optimizer = model_and_optimizer()
-    train = Train(model, optimizer)
+    train = Train(*model_and_optimizer())
     with pytest.raises(kind), watch(train) as curve:
         for i in range(10):
             train(flow.from_numpy(X))
@@ -264,27 +257,24 @@ def test_an_interrupt_ends_it_cleanly(front, kind):
 
 
 def test_what_goes_wrong_in_watching_does_not_stop_the_run(monkeypatch):
-    model, optimizer = model_and_optimizer()
-    train = Train(model, optimizer)
+    train = Train(*model_and_optimizer())
     monkeypatch.setattr(Feed, "append", lambda *args, **kwargs: 1 / 0)
     with watch(train):
         assert train(flow.from_numpy(X)).item() > 0
 
 
-def test_what_cannot_be_watched():
-    model, _ = model_and_optimizer()
-    with pytest.raises(MinflowError, match="Linear"):
-        watch(model)
-    with pytest.raises(MinflowError, match="list"):
-        watch([1])
-    with pytest.raises(MinflowError, match="nothing"):
-        watch()
-    with pytest.raises(MinflowError, match="things *1"):
-        watch(job(), names=["a", "b"])
-    with pytest.raises(MinflowError, match="'wall'"):
-        LossCurve(x="wall")
-    with pytest.raises(MinflowError, match=r"total (.|\n)*got +0"):
-        LossCurve(total=0)
+@pytest.mark.parametrize(("call", "said"), [
+    (lambda: watch(model_and_optimizer()[0]), "Linear"), (lambda: watch([1]), "list"), (watch, "nothing"),
+    (lambda: watch(job(), names=["a", "b"]), "things *1"), (lambda: LossCurve(x="wall"), "'wall'"),
+    (lambda: LossCurve(total=0), r"total (.|\n)*got +0"), (lambda: watch(Train), "the class Train"),
+    (lambda: watch(model_and_optimizer()[1], model_and_optimizer()[1], names=["a", "a"]), "no two alike"),
+    *[(lambda options=options: watch(model_and_optimizer()[1], **options), "watch: ")
+      for options in ({"names": 3}, {"names": "s"}, {"names": [None]}, {"into": 3})],
+])
+def test_what_cannot_be_watched(call, said):
+    with pytest.raises(MinflowError, match=said) as caught:
+        call()
+    assert "0x" not in str(caught.value)
 
 
 def test_dicts_give_their_names():
@@ -311,8 +301,7 @@ def test_csv(tmp_path):
 
 
 def test_nobody_is_told_outside_of_the_block():
-    model, optimizer = model_and_optimizer()
-    train = Train(model, optimizer)
+    train = Train(*model_and_optimizer())
     curve = watch(train)
     assert not events.LISTENERS
     with curve:
@@ -347,18 +336,6 @@ def test_a_dear_loop_leaves_less_for_showing(monkeypatch):
     assert share(12e-6, 100) == loss_curve.SHARE and share(7e-6, 1000) == loss_curve.SHARE
     assert loss_curve.LEAST <= share(12e-6, 1000) < 0.0045
     assert share(12e-6, 5000) == loss_curve.LEAST
-
-
-def test_more_that_cannot_be_watched():
-    optimizer = model_and_optimizer()[1]
-    for options in ({"names": 3}, {"names": "s"}, {"names": [None]}, {"into": 3}):
-        with pytest.raises(MinflowError, match="watch: "):
-            watch(optimizer, **options)
-    with pytest.raises(MinflowError, match="no two alike"):
-        watch(optimizer, model_and_optimizer()[1], names=["a", "a"])  # their numbers would be one series
-    with pytest.raises(MinflowError, match="the class Train") as caught:
-        watch(Train)
-    assert "0x" not in str(caught.value)
 
 
 def test_a_watch_without_its_block_says_so():

@@ -5,6 +5,7 @@ from contextlib import ExitStack
 
 import numpy as np
 import pytest
+from watching import Train
 
 import minflow as flow
 import minflow.typing as tp
@@ -13,18 +14,6 @@ from minflow.core.base import events
 from minflow.core.base.errors import JobError
 from minflow.job.queue.events import JobStepped
 from minflow.nn.graph.compiled import GraphRan
-
-
-class Train(nn.Graph):
-    def __init__(self, model, optimizer):
-        super().__init__()
-        self.model = model
-        self.add_optimizer(optimizer)
-
-    def build(self, x):
-        loss = self.model(x).square().mean()
-        loss.backward()
-        return loss
 
 
 def test_a_backward_tells_its_loss():

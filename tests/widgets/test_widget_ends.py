@@ -90,15 +90,8 @@ def test_what_a_page_says_wrongly_is_not_heard(page):
         widget.set_state({"look": '{"log": false, "x": "step"}'})
         assert (curve.log, curve.x) == (False, "step")
         for data in (
-            [],
-            None,
-            {},
-            {"method": 3},
-            {"method": "update"},
-            {"method": "update", "state": 3},
-            {"method": "custom"},
-            {"method": "x"},
-            {"method": "update", "state": {"look": "[]"}, "buffer_paths": [["a", 3]]},
+            [], None, {}, {"method": 3}, {"method": "update"}, {"method": "update", "state": 3}, {"method": "custom"},
+            {"method": "x"}, {"method": "update", "state": {"look": "[]"}, "buffer_paths": [["a", 3]]},
         ):
             widget._handle_msg({"content": {"data": data}, "buffers": []})
         widget._handle_msg(
@@ -174,10 +167,11 @@ def test_models_of_what_nobody_holds_are_closed(page, made):
         return pump, weakref.ref(live)
 
     def drop(n):
-        for pump, ref in [dropped() for _ in range(n)]:
+        pumps, refs = zip(*[dropped() for _ in range(n)])
+        for pump in pumps:
             pump.thread.join(60)
-            gc.collect()
-            assert ref() is None
+        gc.collect()
+        assert not any(ref() for ref in refs)
 
     drop(20)
     before = len(ipywidgets._instances)

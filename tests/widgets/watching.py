@@ -1,5 +1,7 @@
 """What the tests of `watch` share: a front end that counts, and the smallest model, graph and job that train."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -15,6 +17,12 @@ from tests.clocks import until  # noqa: F401 - for the tests too
 def nobody_watches():
     """To be waited for: the pump of a run leaves a moment after its picture stands."""
     return not events.LISTENERS and not HELD
+
+
+def header(sent):
+    """What a page reads first of a curve, or of the bytes that it is sent."""
+    data = sent if isinstance(sent, bytes) else sent.encode()
+    return json.loads(data[4 : 4 + int.from_bytes(data[:4], "little")])
 
 
 class Front:
@@ -45,6 +53,15 @@ def model_and_optimizer(lr=0.1):
     flow.manual_seed(0)
     model = nn.Linear(3, 2)
     return model, flow.optim.SGD(model.parameters(), lr=lr)
+
+
+def eager_step(model, optimizer, x=None):
+    """The loss of a step without a graph."""
+    optimizer.zero_grad()
+    loss = model(flow.from_numpy(X) if x is None else x).square().mean()
+    loss.backward()
+    optimizer.step()
+    return loss
 
 
 class Train(nn.Graph):

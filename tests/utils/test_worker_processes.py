@@ -82,10 +82,10 @@ def test_the_owner_is_killed():
 
 def test_a_class_of_the_program_itself_and_live_blas_threads():
     """Forked while BLAS has threads, using BLAS in the workers and here, with Python's warnings as errors."""
-    body = "a = flow.ones(300, 300) @ flow.ones(300, 300); assert a[0, 0].item() == 300"
+    body = "a = flow.ones(200, 200) @ flow.ones(200, 200); assert a[0, 0].item() == 200"
     program = """
 import numpy as np
-a = np.ones((800, 800)); a @ a
+a = np.ones((500, 500)); a @ a
 n = 0
 for pid, i in DataLoader(Mine(), 10, sampler=range(60), num_workers=3, workers="process"):
     a @ a; n += len(i); assert pid[0] != os.getpid()

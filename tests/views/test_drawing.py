@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 from hostile_views import VIEWS, bundles
 from plates import off_their_plates
-from test_hostile_names import in_html
+from test_hostile_names import in_html, usual
 
 import minflow as flow
 from minflow import nn
@@ -107,16 +107,15 @@ CELLS = {"tensor", "file name"}  # numbers stand in cells of many colours: tests
 
 @pytest.mark.parametrize("what", [what for what in VIEWS if what not in CELLS])
 def test_stills_have_plates_and_no_page(what):
-    for name in ("conv1", "卷积层_一.全连接"):
-        for bundle in bundles(what, name):
-            for drawn in in_html(bundle.get("text/html", ""))[1]:
-                assert not off_their_plates(drawn)
-                root = ElementTree.fromstring(drawn)
-                size = float(root.get("width")) * float(root.get("height"))
-                for tag, look, text in elements(drawn):
-                    if tag == "rect" and look.get("fill") != "none":
-                        left, top, right, bottom = sides(tag, look, text)
-                        assert (right - left) * (bottom - top) < 0.6 * size, look
+    for bundle in [*usual(what), *bundles(what, "卷积层_一.全连接")]:
+        for drawn in in_html(bundle.get("text/html", ""))[1]:
+            assert not off_their_plates(drawn)
+            root = ElementTree.fromstring(drawn)
+            size = float(root.get("width")) * float(root.get("height"))
+            for tag, look, text in elements(drawn):
+                if tag == "rect" and look.get("fill") != "none":
+                    left, top, right, bottom = sides(tag, look, text)
+                    assert (right - left) * (bottom - top) < 0.6 * size, look
 
 
 def test_a_folded_box_has_two_rims_and_a_result_a_thick_one():

@@ -70,20 +70,17 @@ def test_names_at_arrows_only_where_the_order_of_inputs_matters():
 
 
 def test_attributes_that_say_the_default_are_left_out():
-    assert attrs_text({"ta": False, "tb": True}) == "b transposed"
-    assert attrs_text({"axis": None, "keepdims": False}) == ""
-    assert attrs_text({"axis": (1,), "keepdims": True}) == "axis=(1,), keepdims"
-    assert (
-        attrs_text({"axis": 0, "value": False, "count_include_pad": False})
-        == "axis=0, value=False, count_include_pad=False"
-    )
-    assert attrs_text({"stride": (2, 2), "padding": (0, 0), "dilation": (1, 1), "groups": 1}) == "stride=(2, 2)"
-    assert attrs_text({"groups": True, "padding": 0}) == "groups=True, padding=0"
-    assert attrs_text({"stride": (1, 1), "padding": (1, 1)}) == "padding=(1, 1)"
-    assert attrs_text({"kernel_size": (3, 3), "stride": (1, 1)}) == "kernel_size=(3, 3), stride=(1, 1)", (
-        "a pool's is that of its kernel"
-    )
-    assert attrs_text({"loss": "cross_entropy", "classes": 10, "ignore_index": -(2**31)}) == "classes=10"
+    for attrs, text in [
+        ({"ta": False, "tb": True}, "b transposed"), ({"axis": None, "keepdims": False}, ""),
+        ({"axis": (1,), "keepdims": True}, "axis=(1,), keepdims"),
+        ({"axis": 0, "value": False, "count_include_pad": False}, "axis=0, value=False, count_include_pad=False"),
+        ({"stride": (2, 2), "padding": (0, 0), "dilation": (1, 1), "groups": 1}, "stride=(2, 2)"),
+        ({"groups": True, "padding": 0}, "groups=True, padding=0"),
+        ({"stride": (1, 1), "padding": (1, 1)}, "padding=(1, 1)"),
+        ({"kernel_size": (3, 3), "stride": (1, 1)}, "kernel_size=(3, 3), stride=(1, 1)"),  # a pool's is its kernel's
+        ({"loss": "cross_entropy", "classes": 10, "ignore_index": -(2**31)}, "classes=10"),
+    ]:
+        assert attrs_text(attrs) == text
     assert attrs_text({"shape": tuple(range(50))}, 24) == "shape=" + str(tuple(range(50)))[:21] + "..."
 
 

@@ -2,6 +2,7 @@
 that they have with a harmless name. tests/browser/test_hostile.py asks the same of a real JupyterLab."""
 
 import base64
+import functools
 import re
 import shutil
 import xml.etree.ElementTree as ET
@@ -187,11 +188,16 @@ def drawn(name: str, engine: str) -> tuple[list, list[str]]:
     return [elements for elements, _ in found], [text for _, text in found]
 
 
+@functools.cache
+def usual(what: str) -> list[dict[str, str]]:
+    return bundles(what, "conv1")
+
+
 @pytest.mark.parametrize("what", VIEWS)
 def test_texts_of_pictures_can_be_read(what):
     """At least 11 px, and 4.5 to 1 against the card or against a light box; what is set smaller or fainter is found
     here."""
-    for bundle in bundles(what, "conv1"):
+    for bundle in usual(what):
         for picture_ in in_html(bundle.get("text/html", ""))[1]:
             assert list(texts_of(ET.fromstring(picture_), "#000000", 14.0, 1.0)) or what == "tensor"
             for text, fill, size, unit in texts_of(ET.fromstring(picture_), "#000000", 14.0, 1.0):

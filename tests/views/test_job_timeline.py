@@ -37,18 +37,14 @@ def hidden(n=20, load=0.004, comp=0.004, name="train_job", cores=4, callback=0.0
         end = start + comp
         free = end + callback
         ends.append(free)
-        steps.append(
-            StepTimes(
-                i,
-                ((t, asked),),
-                ((asked, submitted),) if submitted > asked else (),
-                (submitted, start),
-                (start, end),
-                (end, free) if callback else None,
-            )
-        )
+        waits, called = ((asked, submitted),) if submitted > asked else (), (end, free) if callback else None
+        steps.append(StepTimes(i, ((t, asked),), waits, (submitted, start), (start, end), called))
         t = submitted
     return TimelineRecord(name, tuple(steps), cores, **more)
+
+
+def words(svg):
+    return "".join(ET.fromstring(svg).itertext())
 
 
 def elements(svg, tag):
@@ -87,7 +83,7 @@ def test_to_wait_for_room_is_async_and_the_callback_sets_the_pace():
     assert (
         formula(a) == "(load + compute + callback) / max(load, compute + callback) = (20.0 + 0.5 + 30.0) / 30.5 = 1.66"
     )
-    for shown in (timeline_text(a), "".join(ET.fromstring(timeline_svg(a)).itertext())):
+    for shown in (timeline_text(a), words(timeline_svg(a))):
         assert "job, async" in shown and "waits for every step" not in shown and "The callback is the slowest" in shown
     nothing = hidden(load=0.0, comp=0.0005, callback=0.03)
     assert nothing.mode == "async" and verdict(nothing).startswith("The callback is the slowest")
@@ -118,10 +114,10 @@ def test_what_other_jobs_take_is_neither_loading_nor_computing():
     assert a.in_turn == pytest.approx(a.step) == pytest.approx(0.014) and a.best == pytest.approx(14 / 9)
     assert formula(a) == ("(load + load others + compute + other jobs) / max(load + load others, compute + other jobs) "
                           "= (4.0 + 1.0 + 4.0 + 5.0) / 9.0 = 1.56")
-    for shown in (timeline_text(a), "".join(ET.fromstring(timeline_svg(a)).itertext())):
+    for shown in (timeline_text(a), words(timeline_svg(a))):
         assert "Other jobs of the same loop take 6.0 ms between two steps" in shown
         assert "with all jobs of the loop async" in shown
-    assert "14.0 ms a step" in "".join(ET.fromstring(timeline_svg(a)).itertext()).split("one after the other")[1]
+    assert "14.0 ms a step" in words(timeline_svg(a)).split("one after the other")[1]
     assert "ther jobs" not in timeline_text(sync()) + timeline_svg(sync())
 
 
@@ -175,7 +171,7 @@ def test_a_speed_up_is_one_number():
     """A step, from end to end: in the headings, the arrow, the bars and the sentence; the seconds of a picture are
     others."""
     both = pair(sync(20, load=0.0066, comp=0.0066), hidden(20, load=0.0066, comp=0.0066))
-    for shown in (pair_text(both), "".join(ET.fromstring(pair_svg(both)).itertext())):
+    for shown in (pair_text(both), words(pair_svg(both))):
         assert "every 13.2 ms" in shown and "every 6.6 ms" in shown
         assert "13.2 ms / 6.6 ms = 2.00 times as fast, all of the possible gain" in shown
         assert " in 1" not in shown and " in 5" not in shown, "the length of the picture is no measurement"
@@ -202,15 +198,8 @@ def paused(record, after, seconds):
     def moved(s):
         by = [tuple([(a + seconds, b + seconds) for a, b in spans]) for spans in (s.loads, s.waits)]
         shift = lambda x: (x[0] + seconds, x[1] + seconds) if x else None  # noqa: E731
-        return replace(
-            s,
-            loads=by[0],
-            waits=by[1],
-            queued=shift(s.queued),
-            compute=shift(s.compute),
-            callback=shift(s.callback),
-            got=s.got and s.got + seconds,
-        )
+        return replace(s, loads=by[0], waits=by[1], queued=shift(s.queued), compute=shift(s.compute),
+                       callback=shift(s.callback), got=s.got and s.got + seconds)
 
     steps, before = [moved(s) if s.number > after else s for s in record.steps], record.steps[after].loads[0][0]
     steps[after] = replace(steps[after], waits=((before, before + seconds), *steps[after].waits))
@@ -226,7 +215,7 @@ def test_a_pause_is_no_time_of_a_step(made):
     )
     assert a.overlap == pytest.approx(whole.overlap, rel=0.06) and a.load == pytest.approx(whole.load)
     assert a.mode == whole.mode and sum(a.pauses) == pytest.approx(4.3, abs=0.01) and not any(whole.pauses)
-    for shown in (timeline_text(a), "".join(ET.fromstring(timeline_svg(a)).itertext())):
+    for shown in (timeline_text(a), words(timeline_svg(a))):
         assert "4.3 s of pauses are left out" in shown and "pauses" not in timeline_text(whole)
     assert len(a.shown) == 8 and extent(bars(a.shown))[1] - extent(bars(a.shown))[0] < 0.1, "drawn is what came after"
     assert "of pauses are left out" in pair_text(pair(sync(), a))
@@ -278,7 +267,7 @@ def test_at_most_two_hundred_bars_and_it_says_what_is_left_out():
     few, asked = hidden(400, callback=0.001), hidden(400, callback=0.001, asked=True)
     assert len(few.shown) == SHOWN and len(asked.shown) == MOST and asked.shown[-1].number == 400
     assert len(bars(asked.shown)) <= 200
-    for text in (timeline_text(asked), "".join(ET.fromstring(timeline_svg(asked)).itertext())):
+    for text in (timeline_text(asked), words(timeline_svg(asked))):
         assert f"the last {MOST} of 400 steps are drawn, the numbers are of all" in text
     both = pair(sync(30), hidden(400))
     assert f"the last {SHOWN} steps of 30 and 400" in pair_text(both)
@@ -316,10 +305,8 @@ def test_text_lanes():
 
 def test_the_picture_says_it_in_words():
     svg = pair_svg(pair(sync(), hidden(callback=0.0005)))
-    words = "".join(ET.fromstring(svg).itertext())
-    for lane in LANES:
-        assert lane in words
-    assert "(load + compute) / max(load, compute)" in words and "of the possible gain" in words and "less" in words
+    for said in (*LANES, "(load + compute) / max(load, compute)", "of the possible gain", "less"):
+        assert said in words(svg), said
     assert ET.fromstring(svg).get("width") == "760"
     assert all(float(e.get("font-size", 12)) >= 11 for e in elements(svg, "text"))
     assert ET.fromstring(svg).get("role") == "img" and "times as fast" in ET.fromstring(svg).get("aria-label")

@@ -20,6 +20,7 @@ import minflow as flow
 from minflow import nn
 from minflow.core.base.errors import CheckpointError, StateError
 from minflow.optim import lr_scheduler as schedules
+from tests import sampling
 
 SGD, Adam, AdamW = flow.optim.SGD, flow.optim.Adam, flow.optim.AdamW
 
@@ -298,8 +299,7 @@ CASES = (
     + [("graph", "Adam", "SequentialLR", 120), ("graph", "groups", "LambdaLR of an object", 120)]
     + [("graph", "dampening", "MultiStepLR", 120)]
 )
-# All mutants in the complete run; the first ones of each case in the short command.
-share = pytest.mark.parametrize("share", [5, pytest.param(1, marks=pytest.mark.slow)])
+SHARE = 1 if sampling.complete else 5  # the short command tries the first fifth of the mutants of each case
 
 
 def test_there_are_two_thousand():
@@ -311,13 +311,12 @@ def one_step(setup):
     return setup.step().item()
 
 
-@share
 @pytest.mark.filterwarnings("ignore::minflow.MinflowWarning", "ignore::RuntimeWarning")
 @pytest.mark.parametrize(("kind", "optimizer", "scheduler", "mutants"), CASES)
-def test_corrupt_states(kind, optimizer, scheduler, mutants, share):
+def test_corrupt_states(kind, optimizer, scheduler, mutants):
     rng = random.Random(f"{kind} {optimizer} {scheduler}")
     setup, taken, refused = None, 0, 0
-    for number in range(mutants // share):
+    for number in range(mutants // SHARE):
         if setup is None:
             setup, twin = (Setup(optimizer, scheduler, kind == "graph") for _ in range(2))
             good = text(setup.everything())
@@ -347,7 +346,7 @@ def test_corrupt_states(kind, optimizer, scheduler, mutants, share):
             except Exception as error:
                 raise AssertionError(f"mutant {number}, taken: {type(error).__name__}: {error}\n{state}") from error
             setup = None
-    assert refused > mutants // share // 3 and (taken or share > 1), (refused, taken)
+    assert refused > mutants // SHARE // 3 and (taken or SHARE > 1), (refused, taken)
 
 
 def test_an_interrupt_waits_until_all_is_written(monkeypatch):
@@ -397,9 +396,8 @@ def test_interrupted_at_each_line(kind):
 VARIABLES = {"a-weight": (2, 3), "b": ()}
 
 
-@share
 @pytest.mark.filterwarnings("ignore::minflow.MinflowWarning")
-def test_corrupt_variables_of_jobs(tmp_path, share):
+def test_corrupt_variables_of_jobs(tmp_path):
     """flow.load_variables and checkpoints of jobs: all or nothing, one error."""
     flow.clear_default_session()
 
@@ -414,7 +412,7 @@ def test_corrupt_variables_of_jobs(tmp_path, share):
     flow.checkpoint.save(tmp_path / "m")
     good = {name: v.numpy() for name, v in flow.checkpoint.get(tmp_path / "m").items()}
     rng, refused, taken = random.Random(11), 0, 0
-    for number in range(300 // share):
+    for number in range(300 // SHARE):
         before = text({name: x.numpy() for name, x in flow.get_all_variables().items()})
         state = mutated(good, rng)
         try:
@@ -428,7 +426,7 @@ def test_corrupt_variables_of_jobs(tmp_path, share):
             taken += 1
             job()
             flow.checkpoint.save(tmp_path / str(number))
-    assert refused > 100 // share and taken > 10 // share
+    assert refused > 100 // SHARE and taken > 10 // SHARE
     flow.clear_default_session()
 
 

@@ -23,11 +23,13 @@ from minflow.core.files.temporary import host
 from minflow.data import files as data_files
 from minflow.data.download import fetch
 from minflow.data.files import CIFAR_RECORD, read_cifar10, read_idx, read_npz
+from tests import sampling
 from tests.measuring import calls, peak
 
 EXPECTED = {"images": ((4, 3), "uint8"), "labels": ((4,), "uint8")}
 WORDS = [b"\0" * 8, b"\xff" * 8, struct.pack("<Q", 2**62), struct.pack(">I", 2**31), b"{", b"(", b"'", b"\n",
          b"\x1b]0;x\x07", b"99999999999", b"-1", b"NaN", b"true", b"null", b"\xe2\x80\xae", b"[0,4611686018427387904]"]
+SHARE = 1 if sampling.complete else 4  # the short command tries the first quarter of the mutants
 LIMIT = 1 << 23  # bytes that reading a file of a few thousand may take
 
 
@@ -100,10 +102,9 @@ def mutated(data, rng):
     return bytes(data)
 
 
-@pytest.mark.parametrize("share", [4, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.filterwarnings("error", "default::DeprecationWarning")
 @pytest.mark.parametrize("make", [safetensors, foreign_safetensors, npz, packed_npz, idx, packed_idx, cifar, job])
-def test_mutants(make, share, tmp_path, monkeypatch):
+def test_mutants(make, tmp_path, monkeypatch):
     monkeypatch.setattr(data_files, "CIFAR_ROWS", 2)
     path, read, kind = make(tmp_path)
     read(path)
@@ -111,7 +112,7 @@ def test_mutants(make, share, tmp_path, monkeypatch):
 
     def reads():
         rng, refused = random.Random(make.__name__), 0
-        for number in range(400 // share):
+        for number in range(400 // SHARE):
             path.write_bytes(mutated(whole, rng))
             try:
                 read(path)
@@ -122,7 +123,7 @@ def test_mutants(make, share, tmp_path, monkeypatch):
             except Exception as error:
                 data = path.read_bytes()[:300]
                 raise AssertionError(f"mutant {number}: {type(error).__name__}: {error}: {data}") from error
-        assert refused > 100 // share
+        assert refused > 100 // SHARE
 
     assert peak(reads, below=LIMIT) < LIMIT
 

@@ -6,7 +6,6 @@ import functools
 import re
 import shutil
 import xml.etree.ElementTree as ET
-import zlib
 from html.parser import HTMLParser
 
 import pytest
@@ -15,6 +14,7 @@ from hostile_views import NAMES, VIEWS, bundles, class_name, harmless, labelled,
 from minflow.views.draw import engines as engines
 from minflow.views.show import picture
 from minflow.views.text.listing import clean
+from tests.sampling import sampled
 
 PICTURE = re.compile(r"data:image/(svg\+xml|png);base64,[A-Za-z0-9+/=]*")
 STYLE = re.compile(r"url\s*\(|expression|@import|javascript:|position\s*:\s*fixed", re.I)
@@ -23,8 +23,6 @@ TIMED = {"timeline", "timeline that was live"}
 WRAPPED = {"curve", "runs", "tensor", "file name", "ONNX file"}
 # Of a timeline: where somebody waits long enough for it to be seen.
 WAITS = {("rect", "fill", "height", "stroke", "stroke-dasharray", "width", "x", "y")}
-# All names in the complete run, a third of them for each view in the short command.
-share = pytest.mark.parametrize("share", [3, pytest.param(1, marks=pytest.mark.slow)])
 NEVER = {
     "script", "iframe", "object", "embed", "link", "meta", "base", "form", "foreignobject", "style", "use", "animate",
     "set", "a"
@@ -128,9 +126,9 @@ def shows(text: str, name: str) -> bool:
     return any(re.sub(r"\s", "", form)[:5] in text for form in forms)
 
 
-def sample(what: str, share: int) -> dict[str, str]:
-    """One in `share` of the names, which are others for each view."""
-    return {key: name for key, name in NAMES.items() if zlib.crc32(f"{what} {key}".encode()) % share == 0}
+def names_for(what: str) -> dict[str, str]:
+    """A third of the names, which are others for each view; all of them with --complete."""
+    return dict(sampled(NAMES.items(), 1 / 3, lambda item: f"{what} {item[0]}"))
 
 
 def differing(what: str, found: list[dict], expected: list[dict]) -> list:
@@ -148,12 +146,11 @@ def differing(what: str, found: list[dict], expected: list[dict]) -> list:
     return result
 
 
-@share
 @pytest.mark.parametrize("what", VIEWS)
-def test_nothing_is_injected_and_all_is_told(what, share, monkeypatch):
+def test_nothing_is_injected_and_all_is_told(what, monkeypatch):
     # no process for each picture
     monkeypatch.setattr(engines, "ENGINES", dict.fromkeys(engines.ENGINES, engines.layout_svg))
-    known, told, names = [], set(), sample(what, share)
+    known, told, names = [], set(), names_for(what)
     for key, name in names.items():
         elements, words = zip(*map(looked_at, bundles(what, name)))
         if not any(differing(what, elements, expected) == [] for expected in known):
@@ -164,14 +161,13 @@ def test_nothing_is_injected_and_all_is_told(what, share, monkeypatch):
     assert told == set(names), "some names are not shown"
 
 
-@share
 @pytest.mark.parametrize("engine", engines.ENGINES)
-def test_every_engine_draws_the_same_elements(engine, share):
+def test_every_engine_draws_the_same_elements(engine):
     """A graph is drawn by the first of them that is there; an address in DOT would become a link."""
     if engine == "dot" and shutil.which("dot") is None:
         pytest.skip("no program dot")
 
-    for key, name in sample(engine, share).items():
+    for key, name in names_for(engine).items():
         elements, texts = drawn(name, engine)
         assert elements == drawn(harmless(name), engine)[0], key
         assert shows(texts[1], "v" + name), key

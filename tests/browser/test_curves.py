@@ -233,8 +233,7 @@ X = [np.random.default_rng(i).standard_normal((16, 8)).astype("f") for i in rang
 
 def test_buttons_of_a_run(lab, tmp_path):
     write(
-        lab[1],
-        JOBS,
+        lab[1], JOBS,
         "run = flow.start(later, X, epochs=100, callback=lambda loss: time.sleep(0.005))\ncurve = watch(run)",
         "print(run)\ncurve.explore()",
     )

@@ -87,8 +87,7 @@ def test_open_look_search_and_step(lab, tmp_path):
         ["click", box("conv2d", 1)], ["until", f"{TOLD}.includes('conv2d_weight_grad')"], ["eval", TOLD],
         ["click", box("weight", 2)], ["until", f"{TOLD}.includes('gradient norm')"],
         ["eval", "document.querySelectorAll('.mfx .details svg rect').length"], ["shot", "3-weight"],
-        ["click", sign("conv1")], ["until", f"{ROWS} < 20"],
-        *SEARCH, ["press", "f"], ["press", "c"], ["press", "2"],
+        ["click", sign("conv1")], ["until", f"{ROWS} < 20"], *SEARCH, ["press", "f"], ["press", "c"], ["press", "2"],
         ["press", "Enter"], ["until", f"{TOLD}.includes('model.fc2')"], ["shot", "4-found"], ["eval", SEARCHED],
         ["click", step("on")], ["until", f"{TOLD}.startsWith('Instruction 1:')"],
         ["click", step("on")], ["until", f"{TOLD}.startsWith('Instruction 2:')"],
@@ -259,8 +258,7 @@ def test_a_search_is_over_when_something_else_is_done(lab, tmp_path):
         ["eval", "document.activeElement.textContent"],
         ["click", hit.format(2)], ["wait", 500], ["eval", SEARCHED], ["shot", "hits"],
         ["press", ".", ".mfx .row[tabindex='0']"], ["until", f"{TOLD}.startsWith('Instruction 1:')"],
-        ["eval", SEARCHED],
-        ["click", box("conv1")], ["until", f"{ROWS} > 20"], ["eval", SEARCHED],
+        ["eval", SEARCHED], ["click", box("conv1")], ["until", f"{ROWS} > 20"], ["eval", SEARCHED],
         *typed, ["press", "Escape"], ["until", f"{FOUND} == 0"], ["wait", 500], ["eval", SEARCHED],
         ["click", sign("conv1")], ["until", f"{ROWS} < 23"], ["wait", 300], ["eval", SEARCHED],
     ])  # fmt: skip
@@ -298,11 +296,9 @@ def test_reload_theme_and_a_saved_notebook(lab, tmp_path):
     write(lab[1], MODEL + LENET)
     report = act(lab, shots_folder(tmp_path, "explorer-saved"), [
         *SHOWN, ["click", box("conv1")], ["until", f"{ROWS} > 20"], ["save"], ["reload"], ["until", f"{ROWS} > 20"],
-        ["see", ".mfx"],
-        ["click", sign("conv1")], ["until", f"{ROWS} < 20"], ["wait", 300], ["shot", "maps"],
+        ["see", ".mfx"], ["click", sign("conv1")], ["until", f"{ROWS} < 20"], ["wait", 300], ["shot", "maps"],
         ["click", box("fc1", 1)], ["until", f"{TOLD}.startsWith('fc1')"], ["theme", "JupyterLab Dark"],
-        ["shot", "dark"],
-        ["eval", "getComputedStyle(document.querySelector('.mfx')).backgroundColor"],
+        ["shot", "dark"], ["eval", "getComputedStyle(document.querySelector('.mfx')).backgroundColor"],
         ["eval", INK], ["save"], ["wait", 500], ["reopen"], ["eval", PICTURES], ["eval", LOST], ["shot", "reopened"],
     ])  # fmt: skip
     assert report["values"] == ["rgb(17, 17, 17)", "rgb(255, 255, 255)", 1, False], (

@@ -29,11 +29,10 @@ class Mine(Dataset):
 
 
 def start(body, program, **environment):
-    env = os.environ | {"PYTHONPATH": str(TOP)} | environment
-    return subprocess.Popen(
-        [sys.executable, "-W", "error", "-W", "default::DeprecationWarning", "-c", PRELUDE.format(body=body) + program],
-        env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
-    )
+    words = "-W", "error", "-W", "default::DeprecationWarning", "-c", PRELUDE.format(body=body) + program
+    environment = os.environ | {"PYTHONPATH": str(TOP)} | environment
+    return subprocess.Popen([sys.executable, *words], env=environment, text=True, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, start_new_session=True)
 
 
 def alive(pid):

@@ -64,6 +64,13 @@ def notebook(monkeypatch):
     return Notebook(monkeypatch)
 
 
+def displayed(*given):
+    """An explorer that a page shows, and its widget, if it is live."""
+    explorer = explore(*given)
+    explorer._ipython_display_()
+    return explorer, explorer.shown[0][0] if explorer.shown else None
+
+
 def ask(widget, what, **more):
     widget.ask = json.dumps({"do": what, "n": np.random.rand(), **more})
     return json.loads(widget.picture), json.loads(widget.detail)
@@ -124,9 +131,8 @@ def test_terminal_gets_text(graph, capsys):
 
 
 def test_page_gets_widget_and_a_still_picture(graph, notebook):
-    explorer = explore(graph, *graph.given)
-    explorer._ipython_display_()
-    (still,), ((widget, _),) = notebook.shown, explorer.shown
+    explorer, widget = displayed(graph, *graph.given)
+    (still,) = notebook.shown
     assert set(still) == {"text/html", "text/plain"}, "a widget in a saved notebook is found gone"
     assert still["text/html"].startswith("<minflow-live ") and f'data-name="{widget.name}"' in still["text/html"]
     assert "data:image/svg" in still["text/html"] and "<svg" not in still["text/html"]
@@ -148,9 +154,7 @@ def test_page_gets_widget_and_a_still_picture(graph, notebook):
 
 
 def test_a_click_shows_what_was_clicked_and_stepping_goes_on_from_where_it_was(graph, notebook):
-    explorer = explore(graph, *graph.given)
-    explorer._ipython_display_()
-    widget = explorer.shown[0][0]
+    explorer, widget = displayed(graph, *graph.given)
     rows = [row[0] for row in json.loads(widget.picture)["rows"]]
     _, told = ask(widget, "step", to=4)
     assert told["at"] == told["last"] == 4
@@ -164,9 +168,8 @@ def picture_in(bundle):
 
 
 def test_keeping_a_picture_leaves_the_live_one_live(graph, notebook):
-    explorer = explore(graph, *graph.given)
-    explorer._ipython_display_()
-    ((widget, _),), (first,) = explorer.shown, notebook.shown
+    explorer, widget = displayed(graph, *graph.given)
+    (first,) = notebook.shown
     ask(widget, "toggle", id=json.loads(widget.picture)["rows"][2][0])
     _, told = ask(widget, "keep")
     (kept,) = notebook.updates
@@ -185,8 +188,7 @@ def test_keeping_a_picture_leaves_the_live_one_live(graph, notebook):
 
 def test_keeping_a_picture_below_a_widget(graph, notebook, monkeypatch):
     monkeypatch.setenv("VSCODE_PID", "1")
-    explorer = explore(graph, *graph.given)
-    explorer._ipython_display_()
+    explorer, _ = displayed(graph, *graph.given)
     widget, still = notebook.shown
     ask(widget, "toggle", id=json.loads(widget.picture)["rows"][2][0])
     ask(widget, "keep")
@@ -201,8 +203,7 @@ def test_a_picture_that_cannot_be_made_leaves_the_text(graph, notebook, monkeypa
     if page == "VS Code":
         monkeypatch.setenv("VSCODE_PID", "1")
     monkeypatch.setattr(module, "picture_card", lambda *args: 1 / 0)
-    explorer = explore(graph, *graph.given)
-    explorer._ipython_display_()
+    explorer, _ = displayed(graph, *graph.given)
     assert "(no picture: ZeroDivisionError" in notebook.shown[-1]["text/plain"] and len(explorer.shown) == 1
 
 
@@ -224,8 +225,7 @@ def test_pages_that_load_a_widget_with_its_output_get_it_so(graph, notebook, mon
     else:
         shell = types.SimpleNamespace(user_ns={"__vsc_ipynb_file__": "a.ipynb"})
         monkeypatch.setattr(IPython, "get_ipython", lambda: shell)
-    explorer = explore(graph, *graph.given)
-    explorer._ipython_display_()
+    explorer, _ = displayed(graph, *graph.given)
     widget, still = notebook.shown
     assert widget is explorer.shown[0][0] and "<details>" in still["text/html"]
     assert "minflow-live" not in still["text/html"]
@@ -263,16 +263,13 @@ def test_an_anywidget_that_does_not_fit_leaves_the_still_picture(graph, notebook
         raise RuntimeError("anywidget does not fit this notebook")
 
     monkeypatch.setattr(module, "widget_class", unfit)
-    explorer = explore(graph, *graph.given)
-    explorer._ipython_display_()
+    explorer, _ = displayed(graph, *graph.given)
     assert set(notebook.shown[0]) == {"text/html", "image/svg+xml", "text/plain"} and explorer.shown == []
     assert capsys.readouterr().out == "explore: no live picture, RuntimeError: anywidget does not fit this notebook\n"
 
 
 def test_what_was_searched_for_is_forgotten_with_the_next_ask(graph, notebook):
-    explorer = explore(graph, *graph.given)
-    explorer._ipython_display_()
-    widget = explorer.shown[0][0]
+    explorer, widget = displayed(graph, *graph.given)
     view, _ = ask(widget, "search", text="linear")
     assert len(view["found"]) == 2 and view["query"] == "linear"
     view, _ = ask(widget, "go", id=view["found"][1][0], hit=1)
@@ -290,9 +287,7 @@ def test_open_by_name(graph):
 
 def test_record_later_shows_the_numbers_of_then(graph, notebook):
     graph(*graph.given)
-    explorer = explore(graph)
-    explorer._ipython_display_()
-    widget = explorer.shown[0][0]
+    explorer, widget = displayed(graph)
     opened, _ = ask(widget, "toggle", id=json.loads(widget.picture)["rows"][2][0])
     assert opened["steps"] == 0 and ask(widget, "step", to=1)[1]["at"] == -1
     explorer.record(*graph.given)
@@ -303,9 +298,8 @@ def test_record_later_shows_the_numbers_of_then(graph, notebook):
 def test_sizes_for_mobilenet(notebook):
     flow.manual_seed(0)
     graph = Train(mobilenet_v2())
-    explorer = explore(graph, flow.randn(2, 3, 32, 32), flow.tensor([1, 2]))
-    explorer._ipython_display_()
-    (still,), ((widget, _),) = notebook.shown, explorer.shown
+    explorer, widget = displayed(graph, flow.randn(2, 3, 32, 32), flow.tensor([1, 2]))
+    (still,) = notebook.shown
     size = sum(
         len(text.encode()) for text in (widget._esm, widget._css, widget.picture, widget.detail, *still.values())
     )
@@ -328,9 +322,7 @@ def test_half_a_surrogate_pair_does_not_stop_the_message(notebook):
     model = nn.Sequential()
     model.add_module("\ud800<script>", nn.Linear(2, 2))
     graph = Train(model)
-    explorer = explore(graph, flow.randn(1, 2), flow.tensor([0]))
-    explorer._ipython_display_()
-    widget = explorer.shown[0][0]
+    explorer, widget = displayed(graph, flow.randn(1, 2), flow.tensor([0]))
     module = next(row[0] for row in json.loads(widget.picture)["rows"] if "script" in row[6])
     _, told = ask(widget, "select", id=module)
     assert any("<script>" in text for _, text in told["rows"]), "names stand as they are in what is told of a module"
@@ -380,8 +372,7 @@ def test_old_explorers_let_their_graphs_go(notebook, monkeypatch):
     held, graphs = [], []  # `held`: what Out[n] of a notebook does
     for i in range(30):
         graph = Train(nn.Sequential(nn.Linear(4, 4)))
-        explorer = explore(graph, flow.ones(2, 4), flow.tensor([0, 1]))
-        explorer._ipython_display_()
+        explorer, _ = displayed(graph, flow.ones(2, 4), flow.tensor([0, 1]))
         held.append(explorer)
         graphs.append(weakref.ref(graph))
         if not i:
@@ -418,17 +409,14 @@ ODD = [
 
 @pytest.mark.parametrize("new", [*DEEP, "null", '"do"', "{", '{"do": {"a": []}}', "1e999"], ids=lambda text: text[:9])
 def test_nothing_that_a_page_sends_raises(graph, notebook, new):
-    explorer = explore(graph, *graph.given)
-    explorer._ipython_display_()
+    explorer, _ = displayed(graph, *graph.given)
     before = explorer.text
     explorer.asked({"new": new})
     assert explorer.text == before
 
 
 def test_odd_asks_are_answered_or_ignored(graph, notebook):
-    explorer = explore(graph, *graph.given)
-    explorer._ipython_display_()
-    widget = explorer.shown[0][0]
+    explorer, widget = displayed(graph, *graph.given)
     for new in ODD:
         explorer.asked({"new": new})
         assert json.loads(widget.picture)["rows"] and "rows" in json.loads(widget.detail)
@@ -437,8 +425,7 @@ def test_odd_asks_are_answered_or_ignored(graph, notebook):
 
 
 def test_an_ask_that_fails_inside_does_not_raise(graph, notebook, monkeypatch):
-    explorer = explore(graph, *graph.given)
-    explorer._ipython_display_()
+    explorer, _ = displayed(graph, *graph.given)
     monkeypatch.setattr(explorer.session, "act", lambda ask: 1 / 0)
     explorer.asked({"new": '{"do": "first"}'})
 

@@ -116,7 +116,7 @@ def train():
 thread = threading.Thread(target=train); thread.start()""", after=0.3)
     assert [kind for _, kind, _, _ in shown].count("display_data") >= 2
     while_they_run = told(client, "time.sleep(1.1)", after=0.1)
-    last = told(client, "first.stop(), second.stop(), over.set(), thread.join()", after=0.8)
+    last = told(client, "first.stop()\nsecond.stop()\nover.set()\nthread.join()", after=0.8)
     for _, kind, content, _ in while_they_run + last:
         assert kind in ("comm_msg", "comm_close", "update_display_data"), (kind, content)
         if kind == "update_display_data":

@@ -214,10 +214,11 @@ def test_activations_in_words():
 
 
 def test_names_are_no_formulas():
-    """All in one figure; text that matplotlib takes for a formula raises with that text."""
-    ax = drawn(History({name + end: [1.0, float("nan")] for name in HOSTILE for end in ("", "_b")}).plot())
-    texts = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert len(texts) == 4 * len(HOSTILE) and "\x1b" not in "".join(texts)
+    """Text that matplotlib takes for a formula raises with that text."""
+    for name in HOSTILE:
+        ax = drawn(History({name: [1.0, 2.0], name + "_b": [1.0, float("nan")]}).plot())
+        texts = [text.get_text() for text in ax.get_legend().get_texts()]
+        assert len(texts) == 3 and "\x1b" not in "".join(texts), name
     drawn(confusion_matrix([0, 1], [0, 1], names=HOSTILE))
     net = nn.Sequential()
     for name in HOSTILE:

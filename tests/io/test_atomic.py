@@ -182,7 +182,7 @@ save(0)
 """
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="who is killed is a fork")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the killed process is forked")
 def test_killed_at_any_moment(tmp_path):
     command = [sys.executable, "-c", KILLED, str(tmp_path / "x.safetensors")]
     ended = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=300)

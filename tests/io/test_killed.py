@@ -83,7 +83,7 @@ def disk(folder):
     return found
 
 def killed_at(change, form, path):
-    "Save in a child that ends at the first line of ours after so many changes of the disk; did it come to its end?"
+    "Save in a child that ends at our first line after `change` changes of the disk. True if it came to its end."
     child = os.fork()
     if child == 0:
         last, count = None, -1  # the first line is no change

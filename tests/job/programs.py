@@ -57,8 +57,9 @@ flow.clear_default_session()
 def served():
     "In a fork of this process, the file of the program that it becomes."
     for line in sys.stdin:
-        file, *outputs = json.loads(line)
+        test, file, *outputs = json.loads(line)
         if (pid := os.fork()) == 0:
+            os.environ["PYTEST_CURRENT_TEST"] = test  # for probes that record which tests reach them
             for number, path in enumerate(outputs, 1):
                 os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), number)
             return file
@@ -96,7 +97,8 @@ class Programs:
         self.count += 1
         file, *outputs = paths = [self.folder / f"{self.count}.{name}" for name in ("py", "out", "err")]
         file.write_text(f"progress()\n{program}")
-        self.server.stdin.write(json.dumps([str(path) for path in paths]) + "\n")
+        test = os.environ["PYTEST_CURRENT_TEST"]
+        self.server.stdin.write(json.dumps([test, *map(str, paths)]) + "\n")
         pid = int(self.server.stdout.readline())
         if not select.select([self.server.stdout], [], [], LIMIT)[0]:
             os.kill(pid, signal.SIGABRT)  # faulthandler prints where its threads are
@@ -109,7 +111,7 @@ class Programs:
             self.server.wait()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def programs(tmp_path_factory):
     them = Programs(tmp_path_factory.mktemp("programs"))
     yield them

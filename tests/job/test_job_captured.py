@@ -114,16 +114,6 @@ def test_a_step_reads_what_was_there_when_it_was_submitted(write, kind):
         assert np.array_equal(found, expected)
 
 
-def test_the_case_of_the_report():
-    m = nn.Linear(3, 1, bias=False)
-    job, steps = job_of(m), []
-    with flow.no_grad():
-        for i in range(6):
-            m.weight.fill_(i)
-            steps.append(job(X / 3))
-    assert [round(float(a[0, 0])) for a in results(steps)] == [0, 1, 2, 3, 4, 5]
-
-
 def test_a_write_waits_for_the_steps_that_read_it_and_for_no_others(held):
     read, other, done = flow.ones(2, 3), flow.ones(2, 3), threading.Event()
     held.by(job_of(lambda x: x + read), X)

@@ -218,10 +218,6 @@ def test_a_legacy_call_that_fails_shows_no_other_error():
     assert caught.value.__context__ is None
 
 
-def test_import_loads_no_legacy_function(ran):
-    assert ran("print(LOADED)") == ("['minflow.job']\n", "")
-
-
 # ---- names that are not there ------------------------------------------------------------------------------------
 
 

@@ -31,12 +31,11 @@ class Once:
     """Runs the action at its first call alone."""
 
     def __init__(self, action):
-        self.action, self.called = action, False
+        self.actions = [action]
 
     def __call__(self, *any):
-        if not self.called:
-            self.called = True
-            self.action()
+        if self.actions:
+            self.actions.pop()()
 
 
 def graph_of(build, *optimizer):

@@ -32,6 +32,12 @@ class Parameter(Tensor):
         if requires_grad:
             self.requires_grad_()
 
+    def __deepcopy__(self, memo: dict) -> Parameter:
+        """A copy without `.grad`, as in PyTorch; the copy of another tensor has one."""
+        twin = super().__deepcopy__(memo)
+        twin.gradient = None
+        return twin
+
 
 class Buffer(Tensor):
     """A tensor that a Module registers as a buffer when it is assigned to an attribute: state that is not trained.

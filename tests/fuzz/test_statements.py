@@ -19,6 +19,7 @@ FOUND = [
     ([LAYER, "m0._apply(lambda t: t * 3)"], "[m0.w.tolist(), m0.b.tolist()]", [[3.0, -6.0, 1.5], [1.5, 0.0, -3.0]]),
     ([LAYER, "m0.w.grad = L.ones(3)", "m0._apply(lambda t: t * 3)"], "m0.w.grad.tolist()", [3.0, 3.0, 3.0]),
     (["m0 = Applied()", "m0.share_memory()"], "m0.extra", 2.0),
+    ([LAYER, "m0.w.grad = L.ones(3)", "m1 = copy.deepcopy(m0)"], "m1.w.grad", None),
     ([LEAF, "t1 = L.ones(3, requires_grad=True)", "t2 = Double.apply(t0)", "t2.sum().backward(inputs=[t1])"],
      "[log, t1.grad]", [[], None]),
     ([LEAF, "t1 = t0 * 2", "t2 = t1 * t1", "t1.sum().backward()", "t3, = L.autograd.grad(t2.sum(), t1)"],

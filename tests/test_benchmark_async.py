@@ -1,23 +1,13 @@
 """benchmarks/async.py: what it computes from times, and that its smallest configuration runs."""
 
-import importlib.util
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
-FILE = Path(__file__).parents[1] / "benchmarks" / "async.py"
+from tests import benchmarks
 
 
 @pytest.fixture(scope="module")
 def bench():
-    spec = importlib.util.spec_from_file_location("benchmark_async", FILE)  # async is no name that can be imported
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return benchmarks.loaded("async")
 
 
 def test_ideal_is_at_most_two_and_two_where_the_parts_are_equal(bench):
@@ -77,15 +67,10 @@ def test_words_choose_rows(bench):
 
 
 def test_smallest_configuration_runs(tmp_path):
-    file = tmp_path / "figures.json"
-    words = ["--quick", "--only", "mlp", "sleep", "--cores", "idle", "busy", "--rounds", "2", "--json", str(file)]
-    environment = {**os.environ, "PYTHONPATH": str(FILE.parents[1])}
-    done = subprocess.run(
-        [sys.executable, str(FILE), *words], env=environment, capture_output=True, text=True, timeout=60
-    )
-    assert done.returncode == 0, done.stderr
-    assert "the same bits in every run of every row" in done.stdout
-    rows = json.loads(file.read_text())["rows"]
+    words = "--quick --only mlp sleep --cores idle busy --rounds 2"
+    found, text = benchmarks.figures("async", words, tmp_path)
+    assert "the same bits in every run of every row" in text
+    rows = found["rows"]
     assert [(row["loader"], row["share"], row["cores"]) for row in rows] == [
         ("sleep", 1.0, "idle"),
         ("sleep", 1.0, "busy"),

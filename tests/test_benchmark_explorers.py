@@ -1,25 +1,18 @@
 """benchmarks/explorers.py: that its smallest configuration runs in a kernel and has every figure; what it takes for a
 request."""
 
-import importlib.util
-import json
-import os
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-FILE = Path(__file__).parents[1] / "benchmarks" / "explorers.py"
+from tests import benchmarks
+
 ACTS = {"open", "select", "pass", "pass again", "step"}
 
 
 @pytest.fixture(scope="module")
 def bench():
-    spec = importlib.util.spec_from_file_location("benchmark_explorers", FILE)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return benchmarks.loaded("explorers")
 
 
 @pytest.mark.parametrize(("text", "hosts"), [
@@ -37,15 +30,7 @@ def test_what_a_page_loads_from_elsewhere(bench, text, hosts):
 def test_smallest_configuration_runs(tmp_path):
     pytest.importorskip("jupyter_client")
     pytest.importorskip("anywidget")
-    file = tmp_path / "figures.json"
-    words = ["--quick", "--only", "lenet", "deep", "--json", str(file)]
-    top = FILE.parents[1]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(top), str(top / "widgets")])}
-    done = subprocess.run(
-        [sys.executable, str(FILE), *words], env=environment, capture_output=True, text=True, timeout=100
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    found = json.loads(file.read_text())
+    found, text = benchmarks.figures("explorers", "--quick --only lenet deep", tmp_path)
     assert set(found["models"]) == {"lenet", "deep"} and found["rivals"] == {}
     for row in found["models"].values():
         assert all(0 < row[what]["low"] <= row[what]["ms"] <= row[what]["high"] for what in ("make", "bare", "send"))
@@ -54,7 +39,7 @@ def test_smallest_configuration_runs(tmp_path):
         assert all(act["n"] > 0 and act["ms"] > 0 and act["bytes"] > 100 for act in row["acts"].values())
         assert row["acts"]["open"]["bytes"] > row["acts"]["select"]["bytes"], "a box that opens changes the picture"
     assert len(found["cards"]) == 6 and all(card["ms"] > 0 and card["bytes"] > 1000 for card in found["cards"].values())
-    assert "lenet, " in done.stdout and "error card" in done.stdout
+    assert "lenet, " in text and "error card" in text
 
 
 def test_a_rival_that_is_not_there_is_told(bench, monkeypatch):

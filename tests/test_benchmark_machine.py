@@ -1,24 +1,16 @@
 """benchmarks/machine.py: what it counts and computes from times, and that its smallest configuration runs."""
 
-import importlib.util
-import json
-import os
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-FILE = Path(__file__).parents[1] / "benchmarks" / "machine.py"
+from tests import benchmarks
 
 
 @pytest.fixture
 def bench(monkeypatch):
-    monkeypatch.syspath_prepend(FILE.parent)  # it imports the other benchmarks
-    spec = importlib.util.spec_from_file_location("benchmark_machine", FILE)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    yield module
+    monkeypatch.syspath_prepend(benchmarks.FOLDER)  # it imports the other benchmarks
+    yield benchmarks.loaded("machine")
     for name in ("graph", "trainings"):
         sys.modules.pop(name, None)
 
@@ -57,14 +49,7 @@ def test_words_choose_contestants(bench):
 
 def test_smallest_configuration_runs(tmp_path):
     pytest.importorskip("numba")
-    file = tmp_path / "figures.json"
-    words = ["--only", "mlp", "--rounds", "2", "--threads", "1", "--no-torch", "--no-memory", "--json", str(file)]
-    environment = {**os.environ, "PYTHONPATH": str(FILE.parents[1])}
-    done = subprocess.run(
-        [sys.executable, str(FILE), *words], env=environment, capture_output=True, text=True, timeout=120
-    )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(file.read_text())
+    found, _ = benchmarks.figures("machine", "--only mlp --rounds 2 --threads 1 --no-torch --no-memory", tmp_path)
     assert [(row["model"], row["kind"], row["threads"]) for row in found["rows"]] == [
         ("mlp", "train", 1), ("mlp", "predict", 1)
     ]

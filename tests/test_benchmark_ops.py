@@ -1,24 +1,16 @@
 """benchmarks/ops.py: which rows its words choose, how it sorts and marks them, and that all rows run."""
 
-import importlib.util
-import json
-import os
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-FILE = Path(__file__).parents[1] / "benchmarks" / "ops.py"
+from tests import benchmarks
 
 
 @pytest.fixture
 def bench(monkeypatch):
-    monkeypatch.syspath_prepend(FILE.parent)  # it imports the other benchmarks
-    spec = importlib.util.spec_from_file_location("benchmark_ops", FILE)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    yield module
+    monkeypatch.syspath_prepend(benchmarks.FOLDER)  # it imports the other benchmarks
+    yield benchmarks.loaded("ops")
     for name in ("graph", "machine", "trainings"):
         sys.modules.pop(name, None)
 
@@ -67,14 +59,8 @@ def test_the_text_of_every_row_fits_minflow(bench, contestant):
 
 def test_smallest_configuration_runs(tmp_path):
     pytest.importorskip("numba")
-    file = tmp_path / "figures.json"
-    words = ["--rounds", "1", "--only", "cumsum", "AdamW", "--no-torch", "--json", str(file)]
-    environment = {**os.environ, "PYTHONPATH": str(FILE.parents[1])}
-    done = subprocess.run(
-        [sys.executable, str(FILE), *words], env=environment, capture_output=True, text=True, timeout=120
-    )
-    assert done.returncode == 0, done.stderr
-    rows = json.loads(file.read_text())["rows"]
+    found, _ = benchmarks.figures("ops", "--rounds 1 --only cumsum AdamW --no-torch", tmp_path)
+    rows = found["rows"]
     assert sorted((one["name"], one["kind"], one["size"]) for one in rows) == [
         ("AdamW", "optimizer", "large"), ("AdamW", "optimizer", "small"),
         *[("cumsum", kind, size) for kind in ("backward", "forward") for size in ("large", "small")]

@@ -1,0 +1,31 @@
+"""The programs in benchmarks/, for the tests of what they compute, and that their smallest configuration runs."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from types import ModuleType
+from typing import Any
+
+from tests.sources import TOP
+
+FOLDER = TOP / "benchmarks"
+
+
+def loaded(name: str) -> ModuleType:
+    """The module benchmarks/NAME.py; `async` is not a name that can be imported."""
+    spec = importlib.util.spec_from_file_location(f"benchmark_{name}", FOLDER / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def figures(name: str, words: str, folder: Any) -> tuple[Any, str]:
+    """Run benchmarks/NAME.py with these words: the JSON that it writes, and what it prints."""
+    file = folder / "figures.json"
+    path = os.pathsep.join([str(TOP), str(TOP / "widgets")])
+    done = subprocess.run([sys.executable, str(FOLDER / f"{name}.py"), *words.split(), "--json", str(file)],
+                          env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(file.read_text()), done.stdout

@@ -13,6 +13,7 @@ from minflow import nn
 from minflow.core.base.errors import GraphFormatError, MinflowError
 from minflow.deploy.document import spec
 from minflow.io.files import GRAPH
+from tests import sampling
 from tests.deploy.mutants import Mutants
 
 LARGEST = 10_000_000  # numbers of an input: more of them say nothing more
@@ -94,9 +95,10 @@ def judged(folder, count, seed, train):
 @pytest.mark.parametrize("train", [False, True])
 def test_mutants(tmp_path, train, capsys):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    seen = judged(tmp_path, 1000, 0, train)
-    assert seen["refused"] > 600 and seen["ran"] > 10, seen
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 400_000  # KB: of a thousand loads and runs
+    count = 1000 if sampling.complete else 300
+    seen = judged(tmp_path, count, 0, train)
+    assert seen["refused"] > 0.6 * count and seen["ran"] > 0.01 * count, seen
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 400_000  # KB: of all loads and runs
 
 
 @pytest.mark.slow

@@ -142,8 +142,8 @@ MECHANISM = [
 # Room or part of one -> the most lines of code that it may have; None: it may grow. Every file counts once, where the
 # longest name that fits its module decides.
 CAPS = {
-    "mechanism": 3070,
-    "core": 1520,               # what stands around the mechanism: creation, grad modes, errors, events, ...
+    "mechanism": 3080,
+    "core": 1540,               # what stands around the mechanism: creation, grad modes, errors, events, ...
     "core.ops": None,           # an op is one block that is read alone (test_ops_are_short)
     "core.ops.examples": None,  # data that ops are tested with
     "core.functions": 3900,     # a few lines each over the ops; nothing in the engine is understood by them
@@ -170,14 +170,14 @@ CAPS = {
     "job.train": 630,
     "job.saving": 670,
     "job.look": 230,
-    "deploy": 2918,             # a saved graph as data: written, checked with distrust, run again
+    "deploy": 2940,             # a saved graph as data: written, checked with distrust, run again
     "onnx": 644,
     "onnx.reading": 653,        # any ONNX file as a picture
     "onnx.forms": 822,          # a table of ops in another system's words; each is read alone
     "accepted": 380,            # names for other machines: answered for one process and one CPU, or refused
     "compat": 170,              # programs of OneFlow and PyTorch, unchanged
     "machine": 6190,            # vectors, micro-kernels, products by them, loops over planes, steps and who runs them
-    "exercises": 3300,          # the checker, the teacher's tools, translations
+    "exercises": 3310,          # the checker, the teacher's tools, translations
     "exercises.lessons": None,  # an exercise is one file that is read alone
     "face": 1810,               # minflow/__init__.py, the namespaces of one screen each, the command line
     "widgets": 3730,

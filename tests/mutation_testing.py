@@ -46,7 +46,7 @@ def reach(number):
             file.write(f"{{number}} {{pair[1]}}\\n")
 '''
 MEMORY = 12 << 30  # bytes of address space that a run of tests may take
-PATIENCE = 60.0  # seconds that a mutant's tests may take, beside four times what they took without it
+PROCESSOR, PATIENCE = 60.0, 300.0  # seconds that a mutant's tests may take, beside four times what they took without it
 
 
 class Mutant(NamedTuple):
@@ -134,13 +134,19 @@ def chosen(count: int, seed: int, only: str = "", top: Path = TOP) -> list[Mutan
                 kind = "line" if what.startswith("without ") else "one" if what.endswith(" + 1") else \
                     "sign" if what[:2] in ("+ ", "- ", "no") else "bound"
                 kinds[kind].append(mutant)
-    chances, taken, result = random.Random(seed), set(), []
-    while len(result) < count:
-        mutant = chances.choice(kinds[("line", "one", "sign", "bound")[len(result) % 4]])
-        if (mutant.file, mutant.line) not in taken:
-            taken.add((mutant.file, mutant.line))
-            result.append(mutant)
-    return result
+    chances = random.Random(seed)
+    for some in kinds.values():
+        chances.shuffle(some)
+    taken, result = set(), []
+    while len(result) < count and any(kinds.values()):
+        for some in map(kinds.__getitem__, ("line", "one", "sign", "bound")):
+            while some:
+                mutant = some.pop()
+                if (mutant.file, mutant.line) not in taken:
+                    taken.add((mutant.file, mutant.line))
+                    result.append(mutant)
+                    break
+    return result[:count]
 
 
 def plant(mutant: Mutant, top: Path) -> bytes:
@@ -204,15 +210,18 @@ def pytest_collectreport(report: Any) -> None:
             file.write(json.dumps([report.nodeid, "collect", "failed", 0.0]) + "\n")
 
 
-def limits() -> None:
+def limit(seconds: float | None) -> None:
     import resource
 
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
+    if seconds is not None:
+        resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds)))
 
 
 def run(top: Path, arguments: list[str], report: Path, items: Path | None = None,
         seconds: float | None = None) -> tuple[int | None, list[list[Any]]]:
-    """pytest in a clone. Returns its exit status, None after `seconds`, and what it reported."""
+    """pytest in a clone. Returns its exit status, and what it reported. It ends after PROCESSOR and `seconds` of
+    processor time, and after PATIENCE and `seconds`: the status is then negative or None."""
     report.unlink(missing_ok=True)
     environment = {**os.environ, "PYTHONPATH": f"{top}{os.pathsep}{top / 'widgets'}", REPORT: str(report),
                    "PYTHONHASHSEED": "0"}
@@ -222,10 +231,11 @@ def run(top: Path, arguments: list[str], report: Path, items: Path | None = None
     with open(report.with_suffix(".log"), "w") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "pytest", "-p", "tests.mutation_testing", "-q", "--tb=line", *arguments], cwd=top,
-            env=environment, stdout=log, stderr=log, start_new_session=True, preexec_fn=limits)
+            env=environment, stdout=log, stderr=log, start_new_session=True,
+            preexec_fn=lambda: limit(None if seconds is None else PROCESSOR + seconds))
         status: int | None
         try:
-            status = process.wait(seconds)
+            status = process.wait(None if seconds is None else PATIENCE + seconds)
         except subprocess.TimeoutExpired:
             status = None
         with_children(process.pid)
@@ -341,13 +351,13 @@ class Trial:
         before = plant(mutant, top)
         started = time.time()
         try:
-            status, lines = self.run_tests(tests, top, ["-x"], PATIENCE + 4 * sum(map(self.seconds.__getitem__, tests)))
+            status, lines = self.run_tests(tests, top, ["-x"], 4 * sum(map(self.seconds.__getitem__, tests)))
         finally:
             write(top / mutant.file, before)
-        if status == 5:
+        if status == 5 or not all((top / file_of(name)).exists() for name in tests):
             raise RuntimeError(f"found none of the tests that reach {mutant}: remove {self.folder}, and begin again")
         if status != 0:
-            how = "it does not end" if status is None else f"pytest ended with {status}"
+            how = "it does not end" if status is None or status < 0 else f"pytest ended with {status}"
             failed = [name for name, _, outcome, _ in lines if outcome == "failed"]
             result["caught by"] = failed[0] if failed else f"({how}, after {lines[-1][0] if lines else 'nothing'})"
         result["took"] = time.time() - started

@@ -34,7 +34,7 @@ def test_a_fault_is_found_and_made_smaller():
                  and f.kind == "value")
     least = smallest(found, [], Wrong(), examples=40)
     assert least.kind == "value" and sum(map(len, least.lines)) < sum(map(len, found.lines))
-    assert smallest(found, [], Wrong(), examples=40) == least
+    assert judge("clamp", list(least.lines), Wrong()).kind == "value"
     assert judge("clamp", list(least.lines), minflow) is None
 
 

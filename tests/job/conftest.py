@@ -1,7 +1,7 @@
 """Fixtures for what runs through the stream of job functions."""
 
 import pytest
-from programs import programs, ran  # noqa: F401 - fixtures
+from forked import programs, ran  # noqa: F401 - fixtures
 from builders import LONG, Held
 
 import minflow as flow

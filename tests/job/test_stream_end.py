@@ -1,4 +1,4 @@
-"""How the stream ends, is interrupted and is forked: programs of their own (`programs.py`), and what they print and
+"""How the stream ends, is interrupted and is forked: programs of their own (`forked.py`), and what they print and
 return."""
 
 import os

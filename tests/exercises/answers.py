@@ -79,7 +79,13 @@ def trials(exercise, every=False):
     for name, wrong, answer in answers:
         one = zlib.crc32(f"{exercise.name} {name}".encode()) % len(SEEDS)
         seeds = [0] if not code else SEEDS if every else [one]
-        with patient(exercise):
-            verdicts = [judge(exercise, answer, given, seed) for seed in seeds]
-        yield wrong, verdicts, [f"{exercise.name}: {name!r} (seed {seed}) {what}"
-                                for seed, verdict in zip(seeds, verdicts) if (what := fault(verdict, wrong))]
+        verdicts, faults = [], []
+        for seed in seeds:
+            verdict = judge(exercise, answer, given, seed)
+            if fault(verdict, wrong):  # perhaps for want of time alone; answers that never end pay it only once
+                with patient(exercise):
+                    verdict = judge(exercise, answer, given, seed)
+            verdicts.append(verdict)
+            if what := fault(verdict, wrong):
+                faults.append(f"{exercise.name}: {name!r} (seed {seed}) {what}")
+        yield wrong, verdicts, faults

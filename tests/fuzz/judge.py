@@ -234,7 +234,8 @@ def judge(name: str, lines: list[str], torch) -> Finding | None:
 
 def in_double(lines: list[str], torch) -> Outcome:
     """What PyTorch makes of the call in double precision."""
-    return limited(torch, [re.sub(r"float(16|32)", "float64", line) for line in lines])
+    exact = [re.sub(r"float(16|32)", "float64", line) for line in lines]
+    return limited(torch, [f"{line}.double()" if line.startswith("m = L.nn.") else line for line in exact])
 
 
 def picks(seen: dict) -> bool:

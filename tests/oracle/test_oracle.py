@@ -3,10 +3,13 @@
 That minflow gives the same: `../test_public_calls.py`. `python -m tests.oracle.record` wrote it down.
 """
 
+import numpy as np
 import pytest
 
 from tests.fuzz.calls import call_of, called_names
+from tests.fuzz.judge import Outcome
 from tests.oracle import store
+from tests.oracle.record import agrees, as_exact
 from tests.oracle.recorded import OPEN, cases, difference
 
 
@@ -63,3 +66,16 @@ def test_no_line_of_what_is_open_is_stale():
         (name, f.kind) for name, rows in cases().items() for case in rows if (f := difference(name, case)) is not None
     }
     assert OPEN - open_still == set()
+
+
+def test_what_another_processor_may_round_differently():
+    """A record may err as PyTorch does here, no more; texts of complex numbers may differ in signs and last digits."""
+    def outcome(r):
+        return Outcome({"r": r}, None, {})
+
+    exact, rounded, wrong = (outcome(np.array([x, 0.5], "float32")) for x in (-299.0, -300.0, -310.0))
+    assert not agrees("dot", exact, rounded) and as_exact(exact, rounded, exact)
+    assert not as_exact(wrong, rounded, exact) and not as_exact(wrong, exact, exact)
+    eig, turned, other = (outcome([f"tensor([{x}])"]) for x in ("1.25+0.00j, 0.5-2.00j", "-1.2501+0.00j, -0.5+2.00j",
+                                                                "1.35+0.00j, 0.5-2.00j"))
+    assert as_exact(eig, turned, eig) and not as_exact(eig, other, eig)

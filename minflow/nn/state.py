@@ -300,18 +300,12 @@ def copying(old: Tensor, new: Tensor) -> Callable[[], object]:
 
 
 def holding(module: Any, name: str, old: Tensor, new: Tensor) -> Callable[[], object]:
-    """Make the module hold `new` itself."""
+    """Make the module hold `new` itself, by an assignment, which a class may override."""
     path, _, last = name.rpartition(".")
     owner = module.get_submodule(path)
-    holder = owner._parameters if isinstance(old, Parameter) else owner._buffers
     wrap = isinstance(old, Parameter) and not isinstance(new, Parameter)
     held = Parameter(new, requires_grad=old.requires_grad) if wrap else new
-
-    def hold() -> None:
-        touch()
-        holder[last] = held
-
-    return hold
+    return lambda: setattr(owner, last, held)
 
 
 def texts(names: list) -> list[str]:

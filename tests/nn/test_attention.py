@@ -133,3 +133,10 @@ def test_names_of_weights():
 def test_mistakes(call, words):
     with pytest.raises(flow.MinflowError, match=f"(?s){words}"):
         call(flow.rand(2, 3, 4))
+
+
+def test_a_bias_of_keys_comes_with_one_of_values():
+    x, weight = flow.ones(2, 1, 4), flow.ones(4, 4)
+    with pytest.raises(flow.ShapeError, match="only one of bias_k and bias_v is given"):
+        F.multi_head_attention_forward(x, x, x, 4, 2, flow.ones(12, 4), None, flow.ones(1, 1, 4), None, False, 0.0,
+                                       weight, None)

@@ -174,6 +174,21 @@ def test_loading_by_parts_takes_what_plain_loading_takes():
     assert model[2].weight is not weight and isinstance(model[2].weight, nn.Parameter)
 
 
+def test_assigned_state_goes_through_setattr():
+    """As in PyTorch: a class that overrides it sees each tensor that it is given."""
+    seen = []
+
+    class Watches(nn.Linear):
+        def __setattr__(self, name, value):
+            seen.append(name)
+            super().__setattr__(name, value)
+
+    model = Watches(2, 2)
+    seen.clear()
+    model.load_state_dict(model.state_dict(), assign=True)
+    assert seen == ["weight", "bias"]
+
+
 def test_versions_of_modules_are_saved(tmp_path):
     model = nn.Sequential(Renames(), nn.BatchNorm1d(2))
     state = OrderedDict(other=OrderedDict(), model=model.state_dict(), last=OrderedDict(a=1))

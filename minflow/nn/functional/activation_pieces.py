@@ -5,6 +5,8 @@ At a kink the slope is PyTorch's: for those that saturate that of outside. Read 
 
 from __future__ import annotations
 
+import math
+
 from ...core.base.errors import OutOfRangeError, ShapeError
 from ...core.functions import argmax, ge, gt, le, logical_and, logical_or, lt, one_hot
 from ...core.functions.activation import ready, written
@@ -114,8 +116,9 @@ def rrelu(
     Xu et al. 2015, section 2.4.
     """
     ready("rrelu", input, floating=True)
-    if not lower <= upper:
-        fail(OutOfRangeError, f"rrelu: lower {lower} is above upper {upper}", "rrelu(x, 1 / 8, 1 / 3)", input=input)
+    if not -math.inf < lower <= upper < math.inf:
+        fail(OutOfRangeError, f"rrelu: lower and upper must be finite and in order, got {lower} and {upper}",
+             "rrelu(x, 1 / 8, 1 / 3)", input=input)
     return written(rrelu_of, input, inplace, float(lower), float(upper), training)
 
 

@@ -144,6 +144,9 @@ def multi_head_attention_forward(
     if value.spec.shape[:2] != (steps, others) or others != batch:
         fail(ShapeError, f"{name}: query, key and value do not fit together", "query (L, N, E), key and value "
              "(S, N, ...); with batch_first=True N comes first", query=query, key=key, value=value)
+    if (bias_k is None) is not (bias_v is None):
+        fail(ShapeError, f"{name}: only one of bias_k and bias_v is given", "both, of shape (1, 1, E), or neither",
+             bias_k=bias_k, bias_v=bias_v)
     if is_causal and attn_mask is None:
         fail(ShapeError, f"{name}: is_causal=True is a hint about attn_mask, and there is none",
              "attn_mask=nn.Transformer.generate_square_subsequent_mask(L)", query=query)

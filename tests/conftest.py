@@ -1,7 +1,6 @@
 """Shared fixtures and options: golden texts, a seed per test, `--complete` sweeps (`tests/sampling.py`), slow threads
 on request."""
 
-import hashlib
 import os
 import random
 import sys
@@ -62,7 +61,7 @@ def pytest_collection_modifyitems(config, items):
     if count is None:
         return
     tests = [item for item in items if item.path.suffix != ".ipynb"]  # a cell needs the cells before it
-    chosen = set(sorted(tests, key=lambda item: hashlib.sha256(ascii(item.nodeid).encode()).digest())[:count])
+    chosen = set(sorted(tests, key=lambda item: sampling.place(ascii(item.nodeid)))[:count])
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
     items[:] = [item for item in items if item in chosen]
 

@@ -122,6 +122,17 @@ def test_detach_and_data():
     assert x.tolist() == [5, 0, 0]
 
 
+def test_a_view_follows_its_base_where_the_history_ends():
+    """See docs/differences.md."""
+    leaf = flow.ones(3, requires_grad=True)
+    base = leaf * 2
+    view, of_leaf = base[1:], leaf[1:]
+    assert view.requires_grad and of_leaf.requires_grad
+    base.detach_()
+    leaf.requires_grad_(False)
+    assert not view.requires_grad and not of_leaf.requires_grad
+
+
 def test_numpy_shares_memory():
     x = a()
     x.numpy()[0] = 9

@@ -16,7 +16,7 @@ import pytest
 import minflow
 from minflow import cli, course
 from minflow.core.messages.invocation import command as typed
-from minflow.core.base.optional import install_command
+from minflow.core.base.optional import install_command, without_grammars
 
 TOP = Path(__file__).parent.parent
 
@@ -601,3 +601,17 @@ class Scaled(minflow.nn.Graph):
 
     def build(self, x):
         return self.layer(x).tanh()
+
+
+def test_jupyter_is_imported_without_grammars(monkeypatch):
+    """In the block the package is missing, which jsonschema allows; afterwards it is as it was, also after an error."""
+    monkeypatch.delitem(sys.modules, "rfc3987_syntax", raising=False)
+    with pytest.raises(ZeroDivisionError), without_grammars():
+        with pytest.raises(ModuleNotFoundError):
+            import rfc3987_syntax  # noqa: F401
+        raise ZeroDivisionError
+    assert "rfc3987_syntax" not in sys.modules
+    loaded = object()
+    monkeypatch.setitem(sys.modules, "rfc3987_syntax", loaded)
+    with without_grammars():
+        assert sys.modules["rfc3987_syntax"] is loaded

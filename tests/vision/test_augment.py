@@ -7,8 +7,6 @@ import pytest
 
 import minflow as flow
 from minflow.core.base.errors import DTypeError, MissingNameError, OutOfRangeError, ShapeError
-from minflow.utils.data import DataLoader
-from minflow.vision import datasets
 from minflow.vision import transforms as T
 from minflow.vision.transforms import functional as F
 
@@ -209,16 +207,6 @@ def test_how_often_and_where():
     assert T.RandomCrop.get_params(RGB, (12, 16)) == (0, 0, 12, 16)
     same = T.ColorJitter()(PICTURE)
     assert same is PICTURE and T.ColorJitter(hue=(0.1, 0.1)).hue == (0.1, 0.1)
-
-
-def test_in_a_loader():
-    """With workers and without: the same bits."""
-    chain = T.Compose([T.RandomResizedCrop(12), T.ColorJitter(0.4, 0.4), T.RandomRotation(15), T.ToTensor(),
-                       T.RandomErasing(), T.Normalize(0.5, 0.5)])  # fmt: skip
-    data = datasets.FakeData(8, (3, 16, 16), transform=chain)
-    batches = [[x for x, _ in DataLoader(data, 4, generator=flow.Generator().manual_seed(2), num_workers=n)]
-               for n in (0, 2)]
-    assert all(flow.equal(a, b) for a, b in zip(*batches, strict=True)) and batches[0][0].shape == (4, 3, 12, 12)
 
 
 @pytest.mark.parametrize(("mistake", "kind", "said"), [

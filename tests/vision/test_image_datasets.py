@@ -45,6 +45,16 @@ def mnist_files(folder, packed=True):
     return sums
 
 
+def archive_of(path, contents):
+    """A tar.gz of these names and bytes."""
+    path.parent.mkdir(exist_ok=True)
+    with tarfile.open(path, "w:gz") as archive:
+        for name, data in contents.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+
+
 @pytest.mark.parametrize("below", ["MNIST/raw", "."])
 @pytest.mark.parametrize("packed", [True, False])
 def test_mnist(tmp_path, below, packed):
@@ -89,13 +99,9 @@ def test_cifar10(tmp_path, monkeypatch):
         datasets.CIFAR10("data")
     rows = np.random.default_rng(0).integers(0, 256, (6, 12, 3073), dtype="uint8")
     rows[:, :, 0] %= 10
-    (tmp_path / "mirror").mkdir()
     path = tmp_path / "mirror" / "cifar-10-binary.tar.gz"
-    with tarfile.open(path, "w:gz") as archive:
-        for i, name in enumerate([*(f"data_batch_{k}.bin" for k in range(1, 6)), "test_batch.bin"]):
-            info = tarfile.TarInfo(f"cifar-10-batches-bin/{name}")
-            info.size = rows[i].nbytes
-            archive.addfile(info, io.BytesIO(rows[i].tobytes()))
+    names = [*(f"data_batch_{k}.bin" for k in range(1, 6)), "test_batch.bin"]
+    archive_of(path, {f"cifar-10-batches-bin/{name}": part.tobytes() for name, part in zip(names, rows)})
     monkeypatch.setattr(datasets.CIFAR10, "urls", [path.as_uri()])
     monkeypatch.setattr(datasets.CIFAR10, "sha256", hashlib.sha256(path.read_bytes()).hexdigest())
     data = datasets.CIFAR10(root="data", train=True, transform=TO_TENSOR, download=True)
@@ -117,15 +123,11 @@ def test_cifar100(tmp_path, monkeypatch):
         datasets.CIFAR100("data")
     rows = np.random.default_rng(0).integers(0, 256, (13, 3074), dtype="uint8")
     rows[:, 0], rows[:, 1] = rows[:, 0] % 20, rows[:, 1] % 100
-    (tmp_path / "mirror").mkdir()
     path = tmp_path / "mirror" / "cifar-100-binary.tar.gz"
 
     def write(train):
-        with tarfile.open(path, "w:gz") as archive:
-            for name, part in (("names.txt", b"apple"), ("train.bin", train), ("test.bin", rows[9:].tobytes())):
-                info = tarfile.TarInfo(f"cifar-100-binary/{name}")
-                info.size = len(part)
-                archive.addfile(info, io.BytesIO(part))
+        parts = {"names.txt": b"apple", "train.bin": train, "test.bin": rows[9:].tobytes()}
+        archive_of(path, {f"cifar-100-binary/{name}": part for name, part in parts.items()})
 
     write(rows[:9].tobytes())
     monkeypatch.setattr(datasets.CIFAR100, "urls", [path.as_uri()])
@@ -142,26 +144,6 @@ def test_cifar100(tmp_path, monkeypatch):
     write(rows[:9].tobytes())
     with pytest.raises(DataError, match="the label 100 at position 2"):
         datasets.CIFAR100("mirror")
-
-
-def test_the_programs_of_flowvision(tmp_path, monkeypatch):
-    """The loop of OneFlow's tutorial on graphs, with FakeData in the place of CIFAR-10."""
-    import minflow.nn as nn
-    from minflow import vision as flowvision
-
-    data = flowvision.datasets.FakeData(8, (3, 32, 32), transform=flowvision.transforms.ToTensor())
-    loader = flow.utils.data.DataLoader(data, 4, shuffle=True)
-    model = flowvision.models.mobilenet_v2().to("cpu")
-    model.classifer = nn.Sequential(nn.Dropout(0.2), nn.Linear(model.last_channel, 10))
-    model.train()
-    loss_fn = nn.CrossEntropyLoss().to("cpu")
-    optimizer = flow.optim.SGD(model.parameters(), lr=1e-3)
-    for batch, (x, y) in enumerate(loader):
-        loss = loss_fn(model(x.to("cpu")), y.to("cpu"))
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        assert 6 < float(f"{loss:>7f}") < 8 and len(loader.dataset) == 8 and batch < 2
 
 
 def test_digits():

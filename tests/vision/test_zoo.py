@@ -1,4 +1,4 @@
-"""The models: torchvision's names and numbers of parameters, a step eagerly and as a graph, their weights."""
+"""The models: torchvision's names, shapes and numbers of parameters, a step eagerly and as a graph, their weights."""
 
 import contextlib
 import copy
@@ -12,6 +12,7 @@ from minflow import nn
 from minflow.core.base.errors import DataError, OutOfRangeError, ShapeError, StateError
 from minflow.vision import models
 from minflow.vision.models import resnet, weights
+from minflow.vision.models.mobilenet_v2 import make_divisible
 
 SIZES = {
     "alexnet": 61_100_840, "lenet": 1_663_370, "mobilenet_v2": 3_504_872, "neural_style_transfer": 1_679_235,
@@ -42,6 +43,12 @@ def shapes(model):
     return {name: tuple(t.shape) for name, t in model.state_dict().items()}
 
 
+def of_norm(name, channels):
+    """The entries of a batch norm in a state, with their shapes."""
+    entries = dict.fromkeys(("weight", "bias", "running_mean", "running_var"), (channels,))
+    return {f"{name}.{entry}": shape for entry, shape in (entries | {"num_batches_tracked": ()}).items()}
+
+
 def count(model):
     return sum(p.numel() for p in model.parameters())
 
@@ -63,14 +70,51 @@ def test_names_of_resnets(blank):
     convs = ["conv1.weight", *(f"{b}.conv{k}.weight" for b in blocks for k in (1, 2))]
     convs += [f"layer{i}.0.downsample.0.weight" for i in (2, 3, 4)]
     norms = ["bn1", *(f"{b}.bn{k}" for b in blocks for k in (1, 2)), *(f"layer{i}.0.downsample.1" for i in (2, 3, 4))]
-    entries = ("weight", "bias", "running_mean", "running_var", "num_batches_tracked")
-    assert {*names} == {*convs, *(f"{n}.{e}" for n in norms for e in entries), "fc.weight", "fc.bias"}
+    assert {*names} == {*convs, *(entry for n in norms for entry in of_norm(n, 0)), "fc.weight", "fc.bias"}
     assert names["fc.weight"] == (7, 512) and names["layer3.0.downsample.0.weight"] == (256, 128, 1, 1)
     deep = shapes(models.resnet50())
     assert len(deep) == 320 and deep["layer4.2.conv3.weight"] == (2048, 512, 1, 1)
     assert deep["layer1.0.downsample.0.weight"] == (256, 64, 1, 1) and deep["layer3.5.bn3.bias"] == (1024,)
     assert shapes(models.resnext50_32x4d())["layer1.0.conv2.weight"] == (128, 4, 3, 3)
     assert shapes(models.wide_resnet50_2())["layer1.0.conv2.weight"] == (128, 128, 3, 3)
+
+
+def names_of_mobilenet_v2():
+    """From the table of the paper, (expansion, channels, blocks), and torchvision's way of nesting."""
+    names = {"features.0.0.weight": (32, 3, 3, 3)} | of_norm("features.0.1", 32)
+    number, inside = 1, 32
+    for expansion, channels, blocks in [(1, 16, 1), (6, 24, 2), (6, 32, 3), (6, 64, 4), (6, 96, 3), (6, 160, 3),
+                                        (6, 320, 1)]:
+        for _ in range(blocks):
+            block, wide, k = f"features.{number}.conv", inside * expansion, 0
+            if expansion != 1:
+                names |= {f"{block}.0.0.weight": (wide, inside, 1, 1)} | of_norm(f"{block}.0.1", wide)
+                k = 1
+            names |= {f"{block}.{k}.0.weight": (wide, 1, 3, 3)} | of_norm(f"{block}.{k}.1", wide)
+            names |= {f"{block}.{k + 1}.weight": (channels, wide, 1, 1)} | of_norm(f"{block}.{k + 2}", channels)
+            inside, number = channels, number + 1
+    names |= {"features.18.0.weight": (1280, 320, 1, 1)} | of_norm("features.18.1", 1280)
+    return names | {"classifier.1.weight": (1000, 1280), "classifier.1.bias": (1000,)}
+
+
+def test_mobilenet_v2(blank):
+    model = models.mobilenet_v2()
+    assert shapes(model) == names_of_mobilenet_v2()
+    assert model.last_channel == 1280 and type(model.features[0]).__name__ == "ConvBNActivation"
+    assert model.features[1].use_res_connect is False and model.features[3].use_res_connect is True
+    thin = models.mobilenet_v2(num_classes=7, width_mult=0.35)
+    assert thin.last_channel == 1280 and thin.features[0][0].out_channels == 16
+    assert thin(flow.rand(2, 3, 32, 32)).shape == (2, 7)
+    assert [make_divisible(v) for v in (1, 12, 19, 33)] == [8, 16, 24, 32]
+
+
+def test_lenet():
+    assert shapes(models.lenet()) == {
+        "conv1.weight": (32, 1, 5, 5), "conv1.bias": (32,), "conv2.weight": (64, 32, 5, 5), "conv2.bias": (64,),
+        "fc1.weight": (512, 3136), "fc1.bias": (512,), "fc2.weight": (10, 512), "fc2.bias": (10,),
+    }  # fmt: skip
+    assert models.lenet()(flow.rand(2, 1, 28, 28)).shape == (2, 10)
+    assert models.lenet(num_classes=4, in_channels=3)(flow.rand(2, 3, 28, 28)).shape == (2, 4)
 
 
 def test_names_of_the_others(blank):
@@ -205,6 +249,19 @@ def test_mistakes(mistake, kind, said):
     assert "test_zoo.py" in str(caught.value)
 
 
+@pytest.mark.parametrize(("shape", "expected", "what", "hint"), [
+    ((2, 1, 32, 32), "x float32[2, 1, 28, 28]", "and these are 32x32", "transforms.Resize((28, 28))"),
+    ((2, 1, 8, 9), "x float32[2, 1, 28, 28]", "and these are 8x9", "transforms.Resize((28, 28))"),
+    ((1, 28, 28), "x float32[1, 1, 28, 28]", "and this is a single one", "x.unsqueeze(0)"),
+])  # fmt: skip
+def test_lenet_says_which_images_it_takes(shape, expected, what, hint):
+    with pytest.raises(ShapeError) as caught:
+        models.lenet()(flow.rand(*shape))
+    assert caught.value.what == f"LeNet takes batches of images of 28x28, {what}" and caught.value.hint.startswith(hint)
+    assert caught.value.values["expected"] == expected and "Linear" not in str(caught.value)
+    assert "test_zoo.py:" in caught.value.where
+
+
 # ---- trained weights -------------------------------------------------------------------------------------------------
 
 
@@ -212,6 +269,12 @@ def test_mistakes(mistake, kind, said):
 def folder(tmp_path, monkeypatch):
     monkeypatch.setenv("MINFLOW_DATA", str(tmp_path))
     return tmp_path
+
+
+@pytest.mark.parametrize("make", [models.lenet, models.mobilenet_v2])
+def test_pretrained_says_how_to_load(make):
+    with pytest.raises(DataError, match=rf"{make.__name__}\(pretrained=True\)[\s\S]*load_state_dict[\s\S]*safetensors"):
+        make(pretrained=True)
 
 
 @pytest.mark.parametrize(("call", "file"), [

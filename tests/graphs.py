@@ -20,12 +20,12 @@ class Predict(nn.Graph):
 
 
 class Training(nn.Graph):
-    """A step of an optimizer on `loss_of`, with the bits of eager code."""
+    """A step of an optimizer, and of its schedule, on `loss_of`, with the bits of eager code."""
 
-    def __init__(self, model, optimizer):
+    def __init__(self, model, optimizer, schedule=None):
         super().__init__()
         self.model = model
-        self.add_optimizer(optimizer)
+        self.add_optimizer(optimizer, lr_sch=schedule)
         self.config.exact(True)
 
     def build(self, x):

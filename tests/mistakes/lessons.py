@@ -150,19 +150,13 @@ Net()(flow.ones(2))  # <-
     ("a class in a Sequential", "ModuleError", ["ReLU", "nn.ReLU()"], """
 nn.Sequential(nn.Linear(2, 2), nn.ReLU)  # <-
 """),
-    ("layers hidden in a list", "ModuleError", ["layers", "ModuleList"], """
+    ("layers hidden in a list", "ModuleError", ["self.layers is a Python list", "2 of Linear", "ModuleList"], """
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.layers = [nn.Linear(2, 2), nn.Linear(2, 2)]
 
 flow.optim.SGD(Net().parameters(), lr=0.1)  # <-
-"""),
-    ("parameters without parentheses", "OptimError", ["parameters()"], """
-flow.optim.SGD(nn.Linear(2, 2).parameters, lr=0.1)  # <-
-"""),
-    ("a negative learning rate", "OptimError", ["-0.1"], """
-flow.optim.SGD(nn.Linear(2, 2).parameters(), lr=-0.1)  # <-
 """),
     ("one number per channel in BatchNorm", "ShapeError", ["eval()"], """
 nn.BatchNorm1d(4)(flow.ones(1, 4))  # <-
@@ -219,7 +213,7 @@ F.mse_loss(nn.Linear(4, 1)(flow.ones(8, 4)), flow.ones(8))  # <-
 x = flow.from_numpy(np.ones((2, 4)))
 nn.Linear(4, 3)(x)  # <-
 """),
-    ("a used gradient, used again", ["zero_grad"], """
+    ("a used gradient, used again", ["SGD.step", "weight", "zero_grad", "filterwarnings"], """
 model = nn.Linear(2, 1)
 optimizer = flow.optim.SGD(model.parameters(), lr=0.1)
 for step in range(3):

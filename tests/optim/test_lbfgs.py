@@ -6,6 +6,7 @@ import pytest
 import minflow as flow
 from minflow import nn
 from minflow.core.base.errors import GraphError, OptimError
+from tests.graphs import Training
 from tests.pytorch import needs_torch, torch
 
 
@@ -78,11 +79,6 @@ def test_refused(make, text):
 
 
 def test_a_graph_refuses_it():
-    class Train(nn.Graph):
-        def __init__(self):
-            super().__init__()
-            self.model = nn.Linear(2, 1)
-            self.add_optimizer(flow.optim.LBFGS(self.model.parameters()))
-
+    model = nn.Linear(2, 1)
     with pytest.raises(GraphError, match="LBFGS cannot be part of a graph"):
-        Train()
+        Training(model, flow.optim.LBFGS(model.parameters()))

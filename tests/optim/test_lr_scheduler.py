@@ -1,7 +1,6 @@
 """Schedules: closed forms, state, OneFlow's names, and what they refuse. PyTorch's numbers: test_optim_torch."""
 
 import math
-import warnings
 
 import pytest
 
@@ -131,13 +130,6 @@ def test_wrong_order_warns_once():
             scheduler.step()
             o.step()
     assert len(caught) == 1 and caught[0].filename == __file__
-
-
-def test_right_order_does_not_warn():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", flow.MinflowWarning)
-        for name in FORMULAS:
-            rates(FORMULAS[name][0](optimizer()), 5)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Every optimizer traced and as a graph: each step has the bits of the eager one, and follows the rates.
+"""Every optimizer traced, as a graph and from a file: each step has the bits of the eager one, and follows the rates.
 
 A test is named by its optimizer; its cases are the options of `tests/registered.py`.
 """
@@ -39,7 +39,7 @@ def step_of(model, optimizer):
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_optimizer(name):
+def test_optimizer(name, tmp_path):
     kind = getattr(flow.optim, name)
     with Cases() as case:
         for options in OPTIMIZERS[name]:
@@ -52,6 +52,16 @@ def test_optimizer(name):
                 graph = Training(model, kind(model.parameters(), **options))
                 np.testing.assert_array_equal([graph(x).item() for _ in range(20)], wanted)
                 assert bits(model.state_dict()) == bits(eager.state_dict()) and wanted[-1] != wanted[0]
+            with case(f"{name} {options}: three steps more from a file"):
+                optimizer = kind(eager.parameters(), lr=0.02, **options)
+                eager_steps(eager, optimizer, x, 3)
+                flow.save({"model": eager.state_dict(), "optimizer": optimizer.state_dict()}, tmp_path / "run.mf")
+                saved, other = flow.load(tmp_path / "run.mf"), new_model()
+                other.load_state_dict(saved["model"])
+                loaded = kind(other.parameters())
+                loaded.load_state_dict(saved["optimizer"])
+                assert eager_steps(other, loaded, x, 3) == eager_steps(eager, optimizer, x, 3)
+                assert bits(other.state_dict()) == bits(eager.state_dict())
 
 
 def check_traced(make):

@@ -8,6 +8,7 @@ import minflow as flow
 from minflow import nn
 from minflow.core.base.errors import GraphError, OptimError, StateError
 from minflow.optim.optimizer import required
+from tests.graphs import Training, bits
 from tests.pytorch import needs_torch, torch
 
 
@@ -73,25 +74,10 @@ def test_what_has_no_default_must_be_given():
         Bare([nn.Parameter(flow.ones(1))])
 
 
-def in_graph(optimizer, model):
-    class Train(nn.Graph):
-        def __init__(self):
-            super().__init__()
-            self.model = model
-            self.add_optimizer(optimizer)
-
-        def build(self, x):
-            loss = self.model(x).sum()
-            loss.backward()
-            return loss
-
-    return Train()
-
-
 def test_a_graph_refuses_it_by_name():
     model = nn.Linear(2, 1)
     with pytest.raises(GraphError, match=r"Momentum cannot be part of a graph: its step\(\) is a program of its own"):
-        in_graph(momentum_of(flow)(model.parameters()), model)
+        Training(model, momentum_of(flow)(model.parameters()))
 
 
 def test_hooks():
@@ -107,7 +93,7 @@ def test_hooks():
     with pytest.raises(OptimError, match="a hook must be a function, got an int"):
         optimizer.register_step_pre_hook(3)
     with pytest.raises(GraphError, match="SGD cannot be part of a graph: it has step hooks"):
-        in_graph(optimizer, model)(flow.ones(1, 2))
+        Training(model, optimizer)(flow.ones(1, 2))
 
 
 def test_a_step_around_another_counts_once():
@@ -158,27 +144,15 @@ def test_hooks_of_an_optimizers_state():
 
 
 def test_a_graph_loads_an_optimizer_with_its_hooks():
-    p, optimizer = stepped()
-    model = nn.ParameterList([p])
-
-    class Train(nn.Graph):
-        def __init__(self):
-            super().__init__()
-            self.model = model
-            self.add_optimizer(optimizer)
-
-        def build(self):
-            loss = self.model[0].sum()
-            loss.backward()
-            return loss
-
-    graph, seen = Train(), []
-    graph()
-    saved, before = graph.state_dict(), p.tolist()
-    graph()
-    optimizer.register_load_state_dict_post_hook(lambda o: seen.append(o.state[p]["momentum_buffer"].tolist()))
+    model, seen = nn.Linear(2, 1), []
+    optimizer = flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.5)
+    graph, x = Training(model, optimizer), flow.ones(3, 2)
+    graph(x)
+    saved, before = copy.deepcopy(graph.state_dict()), bits(optimizer.state[model.weight])
+    graph(x)
+    optimizer.register_load_state_dict_post_hook(lambda o: seen.append(bits(o.state[model.weight])))
     graph.load_state_dict(saved)
-    assert seen == [[1.5, 1.5]] and p.tolist() == before
+    assert seen == [before] and bits(graph.state_dict()) == bits(saved)
 
 
 def test_setstate_is_called_with_what_is_loaded():

@@ -5,6 +5,7 @@ import pytest
 import minflow as flow
 from minflow import nn
 from minflow.core.base.errors import GraphError, OptimError
+from tests.graphs import Training
 from tests.pytorch import needs_torch, torch
 
 s = flow.optim.lr_scheduler
@@ -150,15 +151,10 @@ def test_a_class_of_a_program():
     lambda o: s.ChainedScheduler([s.OneCycleLR(o, 0.1, 10)]),
 ])
 def test_a_graph_refuses_by_name(make):
-    class Train(nn.Graph):
-        def __init__(self):
-            super().__init__()
-            self.model = nn.Linear(2, 1)
-            optimizer = flow.optim.SGD(self.model.parameters(), lr=0.1)
-            self.add_optimizer(optimizer, lr_sch=make(optimizer))
-
+    model = nn.Linear(2, 1)
+    optimizer = flow.optim.SGD(model.parameters(), lr=0.1)
     with pytest.raises(GraphError, match="cannot be part of a graph: (its step needs|it changes)"):
-        Train()
+        Training(model, optimizer, make(optimizer))
 
 
 @pytest.mark.parametrize(("make", "text"), [

@@ -155,42 +155,6 @@ def test_file_systems_without_owners(tmp_path, monkeypatch, form):
     assert os.listdir(tmp_path) == ["x.mf"]
 
 
-KILLED = """
-import os, random, signal, sys, time
-import minflow as flow
-
-path, rng = sys.argv[1], random.Random(5)
-
-def save(n):
-    flow.save({"n": n, "w": flow.full((300_000,), float(n))}, path)
-
-save(0)
-for _ in range(6):
-    saved, end = os.pipe()
-    child = os.fork()
-    if child == 0:
-        n = 0
-        while True:
-            save(n := n + 1)
-            os.write(end, b".")
-    os.read(saved, 1)
-    time.sleep(rng.uniform(0, 0.05))
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    state = flow.load(path)
-    assert state["w"].min().item() == state["w"].max().item() == state["n"]
-save(0)
-"""
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="the killed process is forked")
-def test_killed_at_any_moment(tmp_path):
-    command = [sys.executable, "-c", KILLED, str(tmp_path / "x.safetensors")]
-    ended = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=300)
-    assert ended.returncode == 0, ended.stderr[-3000:]
-    assert os.listdir(tmp_path) == ["x.safetensors"]
-
-
 def test_memory_of_a_save_and_a_load(tmp_path):
     """The numbers are hashed, written and read in pieces: no second copy of them."""
     w, path, little = flow.ones(4_000_000), tmp_path / "x.mf", 4 << 20

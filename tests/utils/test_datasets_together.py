@@ -68,16 +68,3 @@ def test_what_is_accepted():
     loader = DataLoader([1, 2], 2, False, None, None, 0, None, True, False, 0, None, "spawn", flow.Generator(3),
                         pin_memory_device="cuda", persistent_workers=False, in_order=True, prefetch_factor=None)
     assert next(iter(loader)).tolist() == [1, 2]
-
-
-def test_addresses():
-    from minflow.utils.data._utils.collate import default_collate
-    from minflow.utils.data.dataloader import DataLoader as SameLoader
-    from minflow.utils.data.dataset import Dataset, random_split
-    from minflow.utils.data.distributed import DistributedSampler as SameSampler
-    from minflow.utils.data.sampler import Sampler
-
-    assert SameLoader is DataLoader and SameSampler is DistributedSampler
-    data = flow.utils.data
-    assert Dataset is data.Dataset and Sampler is data.Sampler
-    assert default_collate([1, 2]).tolist() == [1, 2] and len(random_split([1, 2], [1, 1])) == 2

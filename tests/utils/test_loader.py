@@ -1,6 +1,5 @@
 """DataLoader: the same batches with any workers, order, errors, and nothing left behind."""
 
-import gc
 import multiprocessing
 import random
 import threading
@@ -236,20 +235,6 @@ def test_an_error_of_the_sampler_comes_in_its_turn():
             for batch in DataLoader(Numbers(), 2, sampler=Own(), **crew):
                 seen.append(batch["name"])
         assert seen == [["n0", "n1"], ["n2", "n3"], ["n4", "n5"]]
-
-
-@pytest.mark.parametrize("crew", CREWS, ids=IDS)
-def test_leaving_early(crew):
-    for _ in DataLoader(Numbers(400), 2, **crew):
-        break
-    assert left_behind() == []
-    with pytest.raises(RuntimeError, match="in the loop"):
-        for _ in DataLoader(Numbers(400), 2, **crew):
-            raise RuntimeError("in the loop")
-    assert left_behind() == []
-    next(iter(DataLoader(Numbers(400), 2, **crew)))
-    gc.collect()
-    assert left_behind() == []
 
 
 def test_two_at_once():

@@ -1,6 +1,23 @@
 """A small saved graph for tests of its files: data as `writing.py` makes it, in three states that differ."""
 
+import copy
+
 import numpy as np
+
+
+def changed(data, path, value):
+    """A copy of nested data with another value at a path; `...` in place of a value takes the entry away."""
+    if not path:
+        return value
+    data = copy.deepcopy(data)
+    *way, last = path
+    place = data
+    for key in way:
+        place = place[key]
+    place[last] = value
+    if value is ...:
+        del place[last]
+    return data
 
 
 def graph(n=0):

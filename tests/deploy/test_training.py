@@ -13,6 +13,8 @@ from minflow.deploy.training import built_in
 from minflow.deploy.training.optimizers import optimizers_as_data, optimizers_from_data, state_names
 from minflow.deploy.training.settings import config_as_data, config_from_data
 from tests.cases import Cases
+from tests.deploy.saved import changed
+from tests.graphs import bits
 from tests.registered import OPTIMIZERS, SCHEDULES, exported, optimizers, s, schedules
 
 X = np.random.default_rng(2).standard_normal((5, 4)).astype("float32")
@@ -41,6 +43,23 @@ def two_groups(model, kind, **options):
     return kind([{"params": first, "clip_grad_max_norm": 0.1}, {"params": last, "lr": 0.02}], **options)
 
 
+def graph_of(kind=flow.optim.SGD, change=lambda optimizer: None, **options):
+    """A graph with an optimizer of all parameters, which is changed afterwards."""
+    model = new_model()
+    optimizer = kind(model.parameters(), **{"lr": 0.1, **options})
+    graph = Training(model, (optimizer, []))
+    change(optimizer)
+    return graph
+
+
+def scheduled(make, **options):
+    """A graph with an optimizer of two groups and the schedule, or the list of them, that `make` gives for it."""
+    model = new_model()
+    optimizer = two_groups(model, flow.optim.SGD, lr=0.1, **options)
+    scheduler = make(optimizer)
+    return Training(model, (optimizer, scheduler if isinstance(scheduler, list) else [scheduler]))
+
+
 def eager_step(graph):
     """One step without compiling, as the graph's own."""
     loss = (graph.model(flow.tensor(X)) ** 2).mean()
@@ -54,8 +73,9 @@ def eager_step(graph):
             scheduler.step()
 
 
-def through_text(graph, model):
-    """A graph with another model of the same numbers, and optimizers that were a text in between."""
+def through_text(graph):
+    """A graph with another model of the same elements, and optimizers that were a text in between."""
+    model = copy.deepcopy(graph.model)
     data, tensors = optimizers_as_data(graph)
     text = json.dumps(data, allow_nan=False)
     again = json.loads(text)
@@ -66,22 +86,17 @@ def through_text(graph, model):
     return restored
 
 
-def bits(graph):
-    """Everything that a step changes."""
-    state = graph.state_dict()
-    return {name: x.numpy().tobytes() if hasattr(x, "numpy") else x for name, x in state.items()
-            if not isinstance(x, dict)} | {
-        "model": {name: x.numpy().tobytes() for name, x in graph.model.state_dict().items()},
-        "rates": [o.learning_rates() for o, _ in graph.optimizers],
-        "schedules": [s.state_dict() for _, schedulers in graph.optimizers for s in schedulers],
-    }
+def everything(graph):
+    """The bits that a step changes."""
+    return bits([graph.state_dict(), [o.learning_rates() for o, _ in graph.optimizers],
+                 [s.state_dict() for _, schedulers in graph.optimizers for s in schedulers]])
 
 
 def same_at_each_step(graph, other, steps, step=eager_step):
     for _ in range(steps):
         step(graph)
         step(other)
-        assert bits(graph) == bits(other)
+        assert everything(graph) == everything(other)
 
 
 STEPS = (0, 1, 7)  # before an optimizer or a schedule becomes a text
@@ -100,7 +115,7 @@ def test_optimizers(name):
                     assert names <= set(built_in.OPTIMIZERS[type(optimizer)].split())
                     for _ in range(steps):
                         eager_step(graph)
-                    other = through_text(graph, copy.deepcopy(model))
+                    other = through_text(graph)
                     restored = other.optimizers[0][0]
                     assert restored.steps == steps and type(restored) is type(optimizer)
                     same_at_each_step(graph, other, 5)
@@ -133,15 +148,13 @@ def test_schedules(name):
     with Cases() as case:
         for steps in STEPS:
             with case(f"{name} after {steps} steps"):
-                model = new_model()
-                optimizer = two_groups(model, flow.optim.SGD, lr=0.1, momentum=0.9)
-                graph = Training(model, (optimizer, [CASES[name](optimizer)]))
-                scheduler = graph.optimizers[0][1][0]
+                graph = scheduled(CASES[name], momentum=0.9)
+                ((optimizer, (scheduler,)),) = graph.optimizers
                 if name == "StepLR to infinity":
                     scheduler.gamma = 1e300
                 for _ in range(steps):
                     eager_step(graph)
-                ((other, (twin,)),) = through_text(graph, copy.deepcopy(model)).optimizers
+                ((other, (twin,)),) = through_text(graph).optimizers
                 for _ in range(8 - steps if "OneCycleLR" in name else 20):  # which ends
                     for each, schedule in ((optimizer, scheduler), (other, twin)):
                         each.step()
@@ -167,7 +180,7 @@ def test_a_compiled_step_goes_on():
     step = lambda graph: graph(x)
     for _ in range(3):
         step(graph)
-    other = through_text(graph, copy.deepcopy(model))
+    other = through_text(graph)
     config_from_data(json.loads(json.dumps(config_as_data(graph))), other)
     same_at_each_step(graph, other, 4, step)
 
@@ -179,7 +192,7 @@ def test_what_else_a_group_has():
               {"params": list(model[2].named_parameters()), "clip_grad_max_norm": flow.tensor(2.0),
                "clip_grad_norm_type": math.inf}]
     optimizer = flow.optim.Adam(groups, lr=1, betas=[0.5, 0.9], amsgrad=1)
-    group, second = through_text(Training(model, (optimizer, [])), copy.deepcopy(model)).optimizers[0][0].param_groups
+    group, second = through_text(Training(model, (optimizer, []))).optimizers[0][0].param_groups
     assert group["name"] == "first" and group["scale"] == [1, 2.5, None] and group["lr"] == float(np.float32(0.1))
     assert group["param_names"] == ["weight", "bias"] and group["betas"] == (0.5, 0.9) and group["amsgrad"] is True
     assert second["clip_grad_max_norm"] == 2.0 and second["clip_grad_norm_type"] == math.inf and second["lr"] == 1
@@ -187,11 +200,10 @@ def test_what_else_a_group_has():
 
 def test_state_of_options_that_were_changed():
     """Buffers of an option that is off now are there again when it is switched on."""
-    model = new_model()
-    graph = Training(model, (flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.9), []))
+    graph = graph_of(momentum=0.9)
     eager_step(graph)
     graph.optimizers[0][0].param_groups[0]["momentum"] = 0.0
-    other = through_text(graph, copy.deepcopy(model))
+    other = through_text(graph)
     for each in (graph, other):
         each.optimizers[0][0].param_groups[0]["momentum"] = 0.9
     same_at_each_step(graph, other, 2)
@@ -205,7 +217,7 @@ def test_tied_parameters_are_written_once():
     (entry,), tensors = optimizers_as_data(graph)
     assert entry["groups"][0]["params"] == ["model.0.weight", "model.0.bias", "model.1.bias"]
     assert list(tensors) == [f"{name}-momentum_buffer" for name in entry["groups"][0]["params"]]
-    same_at_each_step(graph, through_text(graph, copy.deepcopy(model)), 2)
+    same_at_each_step(graph, through_text(graph), 2)
 
 
 # ---- refused when saving ---------------------------------------------------------------------------------------------
@@ -219,45 +231,23 @@ class MyStep(s.StepLR):
     pass
 
 
-def scheduled(make):
-    model = new_model()
-    optimizer = two_groups(model, flow.optim.SGD, lr=0.1)
-    scheduler = make(optimizer)
-    return Training(model, (optimizer, scheduler if isinstance(scheduler, list) else [scheduler]))
-
-
-def graph_of(change):
-    model = new_model()
-    optimizer = flow.optim.SGD(model.parameters(), lr=0.1)
-    graph = Training(model, (optimizer, []))
-    change(optimizer)
-    return graph
-
-
-def with_own_optimizer():
-    model = new_model()
-    return Training(model, (Mine(model.parameters(), lr=0.1), []))
-
-
 def same_twice(o):
     inner = s.ExponentialLR(o, 0.9)
     return s.ChainedScheduler([inner, inner])
 
 
-def replaced(o):
-    scheduler = s.StepLR(o, 2)
-    scheduler.get_lr = lambda: [0.1, 0.2]
-    return scheduler
+def with_attribute(name, value):
+    """What makes a schedule with this attribute."""
+    def make(o):
+        scheduler = s.StepLR(o, 2)
+        setattr(scheduler, name, value)
+        return scheduler
+
+    return make
 
 
 def scaled(o):
     return s.CyclicLR(o, 0.1, 0.2, 2, scale_fn=lambda cycle: 0.5, cycle_momentum=False)
-
-
-def not_a_number(o):
-    scheduler = s.StepLR(o, 2)
-    scheduler.gamma = math.nan
-    return scheduler
 
 
 REFUSALS = {
@@ -265,15 +255,16 @@ REFUSALS = {
     "a product": (lambda: scheduled(lambda o: s.MultiplicativeLR(o, lambda k: 0.9)), "MultiplicativeLR holds"),
     "a lambda inside": (lambda: scheduled(lambda o: s.ChainedScheduler([s.LambdaLR(o, lambda k: 0.9)])), "LambdaLR"),
     "a subclass": (lambda: scheduled(lambda o: MyStep(o, 2)), "MyStep is no built-in schedule"),
-    "own optimizer": (with_own_optimizer, "Mine is no built-in optimizer"),
-    "hooks": (lambda: graph_of(lambda o: o.register_step_post_hook(print)), "SGD has step hooks.*hooks +1"),
-    "a step put on": (lambda: graph_of(lambda o: setattr(o, "rule", print)), "SGD.rule was replaced"),
-    "a rate put on": (lambda: scheduled(replaced), "StepLR.get_lr is not part"),
+    "own optimizer": (lambda: graph_of(Mine), "Mine is no built-in optimizer"),
+    "hooks": (lambda: graph_of(change=lambda o: o.register_step_post_hook(print)), "SGD has step hooks.*hooks +1"),
+    "a step put on": (lambda: graph_of(change=lambda o: setattr(o, "rule", print)), "SGD.rule was replaced"),
+    "a rate put on": (lambda: scheduled(with_attribute("get_lr", lambda: [0.1, 0.2])), "StepLR.get_lr is not part"),
     "a scale": (lambda: scheduled(scaled), "CyclicLR.scale_fn is not part"),
     "twice": (lambda: scheduled(same_twice), "the same ExponentialLR is there twice"),
-    "NaN": (lambda: scheduled(not_a_number), "gamma is nan, and must be a number"),
-    "an object": (lambda: graph_of(lambda o: o.param_groups[0].update(tag=object())), "'tag' of a group is <object"),
-    "a loose parameter": (lambda: graph_of(lambda o: o.add_param_group({"params": nn.Parameter(flow.ones(2))})),
+    "NaN": (lambda: scheduled(with_attribute("gamma", math.nan)), "gamma is nan, and must be a number"),
+    "an object": (lambda: graph_of(change=lambda o: o.param_groups[0].update(tag=object())),
+                  "'tag' of a group is <object"),
+    "a loose parameter": (lambda: graph_of(change=lambda o: o.add_param_group({"params": nn.Parameter(flow.ones(2))})),
                           "belongs to no module of the graph"),
 }
 
@@ -288,24 +279,6 @@ def test_what_no_file_can_hold_is_refused_by_name(name):
 # ---- refused when loading --------------------------------------------------------------------------------------------
 
 
-def changed(data, path, value):
-    """The data with another value at a path; DELETE takes the name away."""
-    data = copy.deepcopy(data)
-    *way, last = path
-    place = data
-    for key in way:
-        place = place[key]
-    if value is DELETE:
-        del place[last]
-    else:
-        place[last] = value
-    return data
-
-
-class DELETE:
-    """Stands for a name that is not there."""
-
-
 G, S = (0, "groups", 0), (0, "schedulers", 0)
 DEEP = {"class": "ChainedScheduler", "verbose": False, "last_epoch": 0, "count": 1, "base_lrs": [0.1, 0.02],
         "rates": [0.1, 0.02]}
@@ -313,8 +286,8 @@ HOSTILE = [
     ((), {"a": 1}), ((0,), None), ((0, "class"), "Optimizer"), ((0, "class"), "LBFGS"), ((0, "class"), ["SGD"]),
     ((0, "class"), "__import__"), ((0, "class"), "Adam"), ((0, "steps"), -1), ((0, "steps"), 2.0),
     ((0, "steps"), 1e999), ((0, "steps"), True),
-    ((0, "steps"), 2**60), ((0, "more"), 1), ((0, "groups"), []), ((0, "groups"), DELETE),
-    ((0, "defaults"), []), ((0, "defaults", "lr"), DELETE), ((0, "defaults", "lr"), "0.1"),
+    ((0, "steps"), 2**60), ((0, "more"), 1), ((0, "groups"), []), ((0, "groups"), ...),
+    ((0, "defaults"), []), ((0, "defaults", "lr"), ...), ((0, "defaults", "lr"), "0.1"),
     ((0, "defaults", "extra"), {"lr": 1}),
     ((*G, "lr"), math.nan), ((*G, "lr"), -1.0), ((*G, "lr"), None), ((*G, "lr"), [0.1]), ((*G, "lr"), 10**400),
     ((*G, "lr"), {"float": "nan"}), ((*G, "lr"), {"float": "1"}), ((*G, "lr"), {"float": []}), ((*G, "lr"), math.inf),
@@ -326,7 +299,7 @@ HOSTILE = [
     ((0, "state"), []), ((0, "state", "model.9.weight"), ["momentum_buffer"]),
     ((0, "state", "model.0.weight"), ["__class__"]), ((0, "state", "model.0.weight"), ["step"]),
     ((0, "state", "model.0.weight"), "momentum_buffer"), ((0, "schedulers"), {}), ((*S, "class"), "LambdaLR"),
-    ((*S, "class"), "SGD"), ((*S, "class"), DELETE), ((*S, "class"), {}), (S, DEEP), (S, DEEP | {"schedulers": []}),
+    ((*S, "class"), "SGD"), ((*S, "class"), ...), ((*S, "class"), {}), (S, DEEP), (S, DEEP | {"schedulers": []}),
     (S, DEEP | {"schedulers": [7]}), ((*S, "step_size"), 0), ((*S, "step_size"), 1.5), ((*S, "gamma"), math.nan),
     ((*S, "gamma"), "0.1"), ((*S, "count"), -1), ((*S, "last_epoch"), -21), ((*S, "rates"), [0.1]),
     ((*S, "rates"), [0.1, {"float": "nan"}]), ((*S, "base_lrs"), [0.1, -0.1]), ((*S, "base_lrs"), None),
@@ -336,20 +309,17 @@ HOSTILE = [
 
 @pytest.fixture(scope="module")
 def saved():
-    model = new_model()
-    optimizer = two_groups(model, flow.optim.SGD, lr=0.1, momentum=0.9)
-    graph = Training(model, (optimizer, [s.StepLR(optimizer, 2)]))
+    graph = scheduled(lambda o: s.StepLR(o, 2), momentum=0.9)
     eager_step(graph)
     data, tensors = optimizers_as_data(graph)
-    return json.loads(json.dumps(data)), tensors, dict(model.named_parameters(prefix="model"))
+    return json.loads(json.dumps(data)), tensors, dict(graph.model.named_parameters(prefix="model"))
 
 
 @pytest.mark.parametrize("case", range(len(HOSTILE)), ids=lambda i: f"{HOSTILE[i][0]} {HOSTILE[i][1]!r}"[:70])
 def test_hostile_data_is_one_error(saved, case):
     (path, value), (data, tensors, parameters) = HOSTILE[case], saved
-    hostile = changed(data, path, value) if path else value
     with pytest.raises(GraphFormatError, match=r"meta\.json: .*must be"):
-        optimizers_from_data(hostile, parameters, tensors)
+        optimizers_from_data(changed(data, path, value), parameters, tensors)
 
 
 def nested(depth):
@@ -379,13 +349,12 @@ def test_states_that_do_not_fit(saved, state):
 
 @pytest.mark.parametrize("steps", [math.nan, -1, 1.5, math.inf])
 def test_counts_that_are_none(steps):
-    model = new_model()
-    graph = Training(model, (flow.optim.Adam(model.parameters()), []))
+    graph = graph_of(flow.optim.Adam)
     eager_step(graph)
     data, tensors = optimizers_as_data(graph)
     tensors["model.0.weight-step"] = np.float32(steps)
     with pytest.raises(GraphFormatError, match="model.0.weight-step must be a number of steps"):
-        optimizers_from_data(data, dict(model.named_parameters(prefix="model")), tensors)
+        optimizers_from_data(data, dict(graph.model.named_parameters(prefix="model")), tensors)
 
 
 def test_a_parameter_of_two_optimizers(saved):
@@ -407,8 +376,7 @@ def test_a_state_is_a_copy(saved):
 
 
 def configured():
-    model = new_model()
-    graph = Training(model, (flow.optim.SGD(model.parameters(), lr=0.1), []))
+    graph = graph_of()
     graph.config.set_gradient_accumulation_steps(2)
     graph.config.static_inputs()
     graph.config.keep_gradients(False)
@@ -425,8 +393,7 @@ def test_settings():
     flow.rand(3)
     state = flow.get_rng_state()
     data = json.loads(json.dumps(config_as_data(graph), allow_nan=False))
-    model = new_model()
-    other = Training(model, (flow.optim.SGD(model.parameters(), lr=0.1), []))
+    other = graph_of()
     flow.manual_seed(0)
     config_from_data(data, other)
     assert repr(other.config) == repr(graph.config) and "accumulation_steps=2" in repr(other.config)
@@ -458,7 +425,7 @@ def test_an_own_pass_is_refused():
     ("accumulation", 0), ("accumulation", True), ("static", 1), ("gradients", None), ("without_effect", ["x"]),
     ("without_effect", None), ("repr_style", "v2"), ("passes", ["exec"]), ("passes", None), ("steps", -1),
     ("steps", 0.5), ("generator", [1]), ("generator", [1, 2**63]), ("generator", [1, -1.0]), ("more", 1),
-    ("steps", DELETE),
+    ("steps", ...),
 ])  # fmt: skip
 def test_hostile_settings_are_one_error(name, value):
     graph = configured()

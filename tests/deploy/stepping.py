@@ -1,0 +1,45 @@
+"""Steps of a training graph and everything that they change. `python -m tests.deploy.stepping FOLDER...` loads graphs
+and goes on with the batches in FOLDER.npz, in a process that never saw the classes of their models."""
+
+import json
+import sys
+
+import numpy as np
+
+import minflow as flow
+from tests.graphs import bits
+
+
+def batches(path):
+    """The inputs of each of five steps."""
+    data = np.load(path)
+    return [[data[f"{step}.{i}"] for i in range(len(data.files) // 5)] for step in range(5)]
+
+
+def text(values):
+    """All bits, in an order that processes agree on."""
+    return json.dumps(bits(values), default=repr, sort_keys=True)
+
+
+def rates(graph):
+    return [list(optimizer.learning_rates()) for optimizer, _ in graph.optimizers]
+
+
+def stepped(graph, batch):
+    """The outputs and the learning rates after one step."""
+    return {"outs": text(graph(*map(flow.tensor, batch))), "rates": rates(graph)}
+
+
+def state_of(graph):
+    """What a step changes, the state of the generator too."""
+    return {name: text(value) for name, value in graph.state_dict().items()}
+
+
+def going_on(graph, batches):
+    """What some steps give, and what they leave."""
+    rows = [stepped(graph, batch) for batch in batches]
+    return {"rows": rows, "state": state_of(graph), "steps": graph._steps, "config": repr(graph.config)}
+
+
+if __name__ == "__main__":
+    print(json.dumps({path: going_on(flow.load_graph(path), batches(path + ".npz")) for path in sys.argv[1:]}))

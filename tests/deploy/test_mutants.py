@@ -15,6 +15,8 @@ from minflow.deploy.document import spec
 from minflow.io.files import GRAPH
 from tests import sampling
 from tests.deploy.mutants import Mutants
+from tests.graph_models import Step
+from tests.graphs import Predict
 
 LARGEST = 10_000_000  # numbers of an input: more of them say nothing more
 
@@ -32,25 +34,9 @@ class Small(nn.Module):
         return {"y": self.fc(x.flatten(1)).softmax(dim=-1), "of": (x.mean(), x.argmax(dim=1))}
 
 
-class Net(nn.Graph):
-    def __init__(self, train=True):
-        super().__init__()
-        self.model = Small().train(train)
-
-    def build(self, x):
-        return self.model(x)
-
-
-class Training(nn.Graph):
-    def __init__(self):
-        super().__init__()
-        self.model = nn.Sequential(nn.Linear(3, 4), nn.Dropout(0.5), nn.Linear(4, 1))
-        self.add_optimizer(flow.optim.Adam(self.model.parameters(), lr=0.1))
-
-    def build(self, x):
-        loss = self.model(x).mean()
-        loss.backward()
-        return loss
+def training():
+    model = nn.Sequential(nn.Linear(3, 4), nn.Dropout(0.5), nn.Linear(4, 1))
+    return Step(model, flow.optim.Adam(model.parameters(), lr=0.1))
 
 
 def saved(path, graph, *args, **options):
@@ -79,10 +65,10 @@ def outcome(path):
 
 def judged(folder, count, seed, train):
     if train:
-        first, second = (saved(folder / n, Training(), flow.ones(2, 3)) for n in ("a", "b"))
+        first, second = (saved(folder / n, training(), flow.ones(2, 3)) for n in ("a", "b"))
     else:
-        first = saved(folder / "a", Net(), flow.ones(2, 1, 4, 4))
-        second = saved(folder / "b", Net(False), flow.ones(2, 1, 4, 4))
+        first = saved(folder / "a", Predict(Small()), flow.ones(2, 1, 4, 4))
+        second = saved(folder / "b", Predict(Small().eval()), flow.ones(2, 1, 4, 4))
     seen, mutants = Counter(), Mutants(first, folder, seed, second)
     for name in itertools.islice(mutants, count):
         try:

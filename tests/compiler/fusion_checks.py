@@ -19,6 +19,15 @@ def traced(program, *arrays):
     return run_passes(trace(program, [flow.tensor(x) for x in arrays])[0], PASSES[:-1])[-1].graph
 
 
+def plan_of(program, *inputs):
+    return Plan(trace(program, inputs)[0])
+
+
+def names(graph):
+    """Of all operations."""
+    return [node.op.name for node in graph.nodes]
+
+
 def ops(graph):
     """Names of the operations that are no views."""
     return [node.op.name for node in graph.nodes if not node.op.is_view]

@@ -6,17 +6,12 @@ import pytest
 import minflow as flow
 from minflow import nn
 from minflow.compiler.executor import run
-from minflow.compiler.plan import Plan
 from minflow.core.backend.silence import silent
-from minflow.core.trace import trace
+from fusion_checks import plan_of
 
 WEIGHT = flow.randn(7, 4)
 X, Y = flow.randn(5, 4), flow.randn(5, 4)
 ROWS = flow.tensor([1, 0, 6])
-
-
-def plan_of(program, *inputs):
-    return Plan(trace(program, inputs)[0])
 
 
 @pytest.mark.parametrize("direct, program, inputs", [

@@ -15,6 +15,7 @@ from minflow.compiler.arena import ALIGN, Need, least, place
 from minflow.compiler.executor import run
 from minflow.compiler.plan import COPIED, Plan
 from minflow.core.trace import trace
+from fusion_checks import plan_of
 from tests import sampling
 
 NEEDS = st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 30), st.integers(0, 30)), max_size=40)
@@ -39,10 +40,6 @@ def test_no_two_values_share_bytes_at_a_time(many, rows):
 def test_a_chain_needs_room_for_two():
     needs = {i: Need(ALIGN * 10, i, i + 1) for i in range(20)}
     assert place(needs)[1] == 2 * ALIGN * 10 == least(needs)
-
-
-def plan_of(program, *inputs, **options):
-    return Plan(trace(program, inputs)[0], **options)
 
 
 BIG = flow.rand(100, 100)

@@ -17,36 +17,28 @@ PROGRAM = """
     import minflow as flow
     from minflow import nn
 
-    class Step(nn.Graph):
-        def __init__(self, width, exact=False):
-            super().__init__()
-            flow.manual_seed(0)
-            self.model = nn.Sequential(nn.Linear(300, width), nn.GELU(), nn.Linear(width, 10))
-            self.add_optimizer(flow.optim.SGD(self.model.parameters(), lr=0.1))
-            self.config.exact(exact)
+    from tests.graph_models import Step
 
-        def build(self, x, y):
-            loss = nn.functional.cross_entropy(self.model(x), y)
-            loss.backward()
-            return loss
+    def training(width, exact):
+        flow.manual_seed(0)
+        model = nn.Sequential(nn.Linear(300, width), nn.GELU(), nn.Linear(width, 10))
+        optimizer = flow.optim.SGD(model.parameters(), lr=0.1)
+        return Step(model, optimizer, lambda x, y: nn.functional.cross_entropy(model(x), y), exact=exact)
 
-    def eager(width, x, y):
-        graph, losses = Step(width), []
-        model, optimizer = graph.model, flow.optim.SGD(graph.model.parameters(), lr=0.1)
-        for _ in range(3):
-            loss = nn.functional.cross_entropy(model(x), y)
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            losses.append(loss.item())
-        return losses
+    def eager(graph, x, y):
+        ((optimizer, _),) = graph.optimizers
+        loss = graph.loss(x, y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss
 
     flow.manual_seed(1)
     x, y = flow.randn(64, 300), flow.randint(0, 10, (64,))
     for width, exact in SIZES:
-        graph = Step(width, exact)
+        graph, other = training(width, exact), training(width, exact)
         losses = [graph(x, y).item() for _ in range(3)]
-        wanted = eager(width, x, y)
+        wanted = [eager(other, x, y).item() for _ in range(3)]
         assert np.allclose(losses, wanted, rtol=1e-5)
         print("fused" if any(len(node.parts) for node in graph.nodes) else "plain", losses == wanted)
     print("numba" in sys.modules, "llvmlite" in sys.modules)
@@ -144,6 +136,7 @@ def test_jobs_and_saved_graphs_run_on_it_too():
         import minflow as flow
         from minflow import nn
         from minflow import typing as tp
+        from tests.graphs import Predict
 
         def job(exact):
             config = flow.function_config()
@@ -157,19 +150,13 @@ def test_jobs_and_saved_graphs_run_on_it_too():
         plain, quick = job(True)(x), job(False)(x)
         print("job", np.allclose(plain, quick, rtol=1e-5), np.array_equal(plain, quick))
 
-        class Predict(nn.Graph):
-            def __init__(self, exact):
-                super().__init__()
-                flow.manual_seed(0)
-                self.model = nn.Sequential(nn.Linear(300, 400), nn.GELU(), nn.Linear(400, 10))
-                self.config.exact(exact)
-
-            def build(self, x):
-                return self.model(x)
+        def predict(exact):
+            flow.manual_seed(0)
+            return Predict(nn.Sequential(nn.Linear(300, 400), nn.GELU(), nn.Linear(400, 10)), exact)
 
         x = flow.randn(640, 300)
         for exact in True, False:
-            graph, folder = Predict(exact), tempfile.mkdtemp() + "/saved"
+            graph, folder = predict(exact), tempfile.mkdtemp() + "/saved"
             wanted = graph(x)
             flow.save(graph, folder)
             loaded = flow.load_graph(folder)

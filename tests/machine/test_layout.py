@@ -16,6 +16,9 @@ from minflow.nn.graph.listing.reports import operation_text
 from graph_models import Predict, TrainGraph
 
 
+WITH_LAYOUT = [*PASSES[:-1], layout, PASSES[-1]]
+
+
 class Convolved(nn.Module):
     """A net of many turns: see `forward`."""
 
@@ -114,7 +117,7 @@ def test_the_same_numbers(net, mode):
     """What an operation on blocks means is said by the kernels of NCHW: nothing differs, but for the order in which
     NumPy adds what lies in another order; and the scale of a batch norm that predicts goes into the filters."""
     _, losses, state = run(NETS[net], [*PASSES], mode)
-    graph, now, other = run(NETS[net], [*PASSES[:-1], layout, PASSES[-1]], mode)
+    graph, now, other = run(NETS[net], WITH_LAYOUT, mode)
     np.testing.assert_allclose(now, losses, rtol=1e-5)
     for name, array in state.items():
         np.testing.assert_allclose(other[name], array, rtol=1e-4, atol=1e-6, err_msg=name)
@@ -124,9 +127,17 @@ def test_the_same_numbers(net, mode):
         assert {"blocks_conv2d_weight_grad", "blocks_max_pool2d_weight_grad"} & {*found}
 
 
+def graph_of(net, mode="train"):
+    return run(NETS[net], WITH_LAYOUT, mode, 1)[0]
+
+
 def ops(net, mode="train"):
-    graph = run(NETS[net], [*PASSES[:-1], layout, PASSES[-1]], mode, 1)[0]
-    return [node.op.name for node in graph.nodes], graph.nodes
+    nodes = graph_of(net, mode).nodes
+    return [node.op.name for node in nodes], nodes
+
+
+def activations(nodes, op):
+    return [node.attrs["act"] for node in nodes if node.op is op]
 
 
 def test_images_are_turned_once():
@@ -139,15 +150,15 @@ def test_images_are_turned_once():
 
 def test_a_convolution_does_what_follows():
     found, nodes = ops("bias, activation, pool")
-    acts = [node.attrs["act"] for node in nodes if node.op in (blocks.blocks_conv2d, blocks.blocks_conv2d_max_pool2d)]
-    assert acts == ["relu", "relu"] and "relu" not in found
+    assert activations(nodes, blocks.blocks_conv2d_max_pool2d) == activations(nodes, blocks.blocks_conv2d) == ["relu"]
+    assert "relu" not in found
     found, nodes = ops("norm and activation")
-    assert [n.attrs["act"] for n in nodes if n.op is blocks.blocks_batch_norm] == ["relu6", "relu"]
-    assert [n.attrs["act"] for n in nodes if n.op is blocks.blocks_batch_norm_grad] == ["relu", "relu6"]
+    assert activations(nodes, blocks.blocks_batch_norm) == ["relu6", "relu"]
+    assert activations(nodes, blocks.blocks_batch_norm_grad) == ["relu", "relu6"]
     assert not {"relu6", "relu6_grad", "relu_grad"} & {*found}
     found, nodes = ops("norm and activation", "predict")  # its scale and bias are those of the convolution
     assert "batch_norm" not in found and "relu6" not in found
-    assert [n.attrs["act"] for n in nodes if n.op is blocks.blocks_conv2d] == ["relu6", "relu", ""]
+    assert activations(nodes, blocks.blocks_conv2d) == ["relu6", "relu", ""]
     assert all(n.inputs[2] != 0 for n in nodes[:-1] if n.op is blocks.blocks_conv2d and n.attrs["act"])
 
 
@@ -182,7 +193,7 @@ def test_images_that_one_convolution_reads_and_copies_are_as_they_are():
 
 def test_what_is_read_elsewhere_is_not_taken_in():
     _, nodes = ops("read twice")
-    assert [n.attrs["act"] for n in nodes if n.op is blocks.blocks_conv2d] == ["", ""]
+    assert activations(nodes, blocks.blocks_conv2d) == ["", ""]
 
 
 def test_other_graphs_stay_as_they_are():
@@ -206,7 +217,7 @@ class Alone(nn.Graph):
 
     def __init__(self, function, *numbers):
         super().__init__()
-        self.function, self.numbers, self.passes = function, numbers, [*PASSES[:-1], layout, PASSES[-1]]
+        self.function, self.numbers, self.passes = function, numbers, WITH_LAYOUT
 
     def build(self, x, grad):
         x = x.detach().requires_grad_()
@@ -244,7 +255,7 @@ def test_images_in_blocks_are_multiplied_by_finite_numbers(number, inside):
 
 def test_phases_and_places_stay():
     """Of a fused operation too: its module, its line, whether it is of backward, and whose gradient it is."""
-    graph = run(NETS["norm and activation"], [*PASSES[:-1], layout, PASSES[-1]], "train", 1)[0]
+    graph = graph_of("norm and activation")
     for node in graph.nodes:
         if node.op.name in blocks.BLOCKED:
             assert node.scope.startswith("model"), node
@@ -264,7 +275,7 @@ def test_in_and_out(shape):
 
 
 def test_what_a_node_does_is_written():
-    graph = run(NETS["norm and activation"], [*PASSES[:-1], layout, PASSES[-1]], "train", 1)[0]
+    graph = graph_of("norm and activation")
     part = graph._last.parts[0]
     said = {node.op.name: operation_text(node, part).partition(", for ")[2] for node in reversed(graph.nodes)}
     assert "keeps images in blocks" in str(graph.stages())

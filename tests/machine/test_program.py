@@ -14,7 +14,6 @@ import pytest
 pytest.importorskip("numba", reason="the machine is compiled by numba, which is not installed")
 
 import minflow as flow
-from minflow import nn
 from minflow.accepted.threads import Settings
 from minflow.compiler.fusion import Setting
 from minflow.compiler.plan import Plan
@@ -24,6 +23,7 @@ from minflow.machine import program
 from minflow.machine.llvm import number_at, put
 from minflow.machine.start import InPlans
 from minflow.machine.steps import instruction, real_at, word_at
+from graph_models import Gives
 from single_steps import steps_of
 from tests import sampling
 from tests.together import together
@@ -69,20 +69,11 @@ def total(words, chunk, scratch):
 
 @instruction
 def long(words, chunk, scratch):
-    """Takes some time: words out, rounds."""
+    """Takes some time and writes 2, and whose scratch memory it was given: words out, rounds."""
     x = np.float32(chunk)
     for _ in range(word_at(words, 1)):
         x = x * np.float32(0.5) + np.float32(1)
-    put(word_at(words, 0), chunk, x)
-
-
-@instruction
-def whose(words, chunk, scratch):
-    """Takes some time and writes whose scratch memory it was given: words out, rounds."""
-    long_one = np.float32(chunk)
-    for _ in range(word_at(words, 1)):
-        long_one = long_one * np.float32(0.5) + np.float32(1)
-    put(word_at(words, 0), chunk, np.float32(((scratch >> 6) & 0xFFFFF) * 8) + np.float32(long_one > 9))
+    put(word_at(words, 0), chunk, np.float32(((scratch >> 6) & 0xFFFFF) * 8) + x)
 
 
 @pytest.fixture(autouse=True)
@@ -126,20 +117,28 @@ def in_order(numbers):
     return found
 
 
+def bits(arrays):
+    return b"".join([a.tobytes() for a in arrays])
+
+
+def by_python(seed):
+    arrays, _, calls = random_program(seed)
+    with np.errstate(all="ignore"):
+        for call in calls:
+            call()
+    return bits(arrays)
+
+
+def by_steps(seed):
+    arrays, steps, _ = random_program(seed)
+    program.Program(steps)()
+    return bits(arrays)
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_what_python_computes_at_any_number_of_threads(seed):
-    results = []
-    for count in (None, 1, 2, 3, 8):
-        arrays, steps, python = random_program(seed)
-        if count is None:
-            with np.errstate(all="ignore"):
-                for call in python:
-                    call()
-        else:
-            Settings.threads = count
-            program.Program(steps)()
-        results.append(b"".join([a.tobytes() for a in arrays]))
-    assert len(set(results)) == 1
+    for Settings.threads in (1, 2, 3, 8):
+        assert by_steps(seed) == by_python(seed), Settings.threads
 
 
 def test_the_number_of_threads_may_change_between_runs():
@@ -163,7 +162,7 @@ def test_helpers_take_chunks():
     """Each thread has scratch memory of its own: of some run the chunks have seen that of several."""
     Settings.threads = 2
     out = np.zeros(400, "f4")
-    run = program.Program([whose(400, out, 20000, scratch=16)])
+    run = program.Program([long(400, out, 20000, scratch=16)])
     for _ in range(200):
         run()
         if len(set(out.tolist())) == 2:
@@ -179,9 +178,8 @@ def repeated(seed, runs, stop=None):
         for a, b in zip(arrays, begin):
             a[:] = b
         run()
-        found = b"".join([a.tobytes() for a in arrays])
-        first = first or found
-        assert found == first
+        first = first or bits(arrays)
+        assert bits(arrays) == first
         if stop is not None and stop.is_set():
             return
 
@@ -306,11 +304,10 @@ def steps_for_add(monkeypatch):
     monkeypatch.setattr(Setting, "graphs", "all")
 
 
-class Chain(nn.Graph):
-    def build(self, x, y):
-        z = x + y + x  # two sums, one call
-        z = (-z) + y  # an island before the third
-        return z + x + 1.0  # a number does not fit
+def chain(x, y):
+    z = x + y + x  # two sums, one call
+    z = (-z) + y  # an island before the third
+    return z + x + 1.0  # a number does not fit
 
 
 def plan_of(graph) -> Plan:
@@ -319,8 +316,7 @@ def plan_of(graph) -> Plan:
 
 def test_neighbours_are_one_call(steps_for_add):
     x, y = flow.randn(4, 16), flow.randn(4, 16)
-    graph = Chain()
-    expected = (-(x + y + x)) + y + x + 1.0
+    graph, expected = Gives(chain), chain(x, y)
     assert np.array_equal(graph(x, y).numpy(), expected.numpy())
     plan = plan_of(graph)
     units, firsts = plan.units
@@ -337,14 +333,14 @@ def test_neighbours_are_one_call(steps_for_add):
 
 def test_large_inputs_are_read_where_they_are(steps_for_add):
     x, y = flow.randn(1000, 320), flow.randn(1000, 320)
-    graph = Chain()
-    assert np.array_equal(graph(x, y).numpy(), ((-(x + y + x)) + y + x + 1.0).numpy())
+    graph = Gives(chain)
+    assert np.array_equal(graph(x, y).numpy(), chain(x, y).numpy())
     assert [isinstance(unit, program.Program) for unit in plan_of(graph).units[0]].count(True) == 0
 
 
 def test_watched_one_by_one(steps_for_add):
     x, y = np.ones(16, "f4"), np.full(16, 2, "f4")
-    graph = Chain()
+    graph = Gives(chain)
     graph(flow.tensor(x), flow.tensor(y))
     plan, seen = plan_of(graph), []
     plan.run([x, y], watch=lambda node, arrays: seen.append((node.op.name, float(arrays[0][0]))))
@@ -360,7 +356,7 @@ def test_an_error_in_an_island_is_its_own(steps_for_add, monkeypatch):
         return np.negative(x, out=out)
 
     monkeypatch.setattr(neg, "kernel", negative)
-    graph, (x, y) = Chain(), (flow.randn(4, 16), flow.randn(4, 16))
+    graph, (x, y) = Gives(chain), (flow.randn(4, 16), flow.randn(4, 16))
     expected = graph(x, y).numpy()
     wrong.append(True)
     with pytest.raises(ValueError, match="now"):
@@ -372,7 +368,7 @@ def test_an_error_in_an_island_is_its_own(steps_for_add, monkeypatch):
 
 def test_a_room_is_shared(steps_for_add):
     """By all ops of a plan: the most that one of them needs."""
-    graph = Chain()
+    graph = Gives(chain)
     graph(flow.randn(4, 16), flow.randn(4, 16))
     calls = [call for call in plan_of(graph).calls if hasattr(call, "join")]
     assert len({step.words[1] for call in calls for step in call.steps if step.name == "scale"}) == 1
@@ -383,7 +379,7 @@ def test_memory_of_kernels_is_asked_for(steps_for_add, monkeypatch, count):
     """The room of the plan, and what each thread takes for itself: without them it would be refused by nobody."""
     Settings.threads = count
     x = flow.randn(300, 16)
-    graph = Chain()
+    graph = Gives(chain)
     graph(x, x)
     plan = plan_of(graph)
     kernels = x.nbytes + count * PART * 4
@@ -391,13 +387,13 @@ def test_memory_of_kernels_is_asked_for(steps_for_add, monkeypatch, count):
     monkeypatch.setattr(free_memory, "LITTLE", 0)
     monkeypatch.setattr(free_memory, "free_bytes", lambda: needed - 1)
     with pytest.raises(flow.OutOfMemoryError) as found:
-        Chain()(x, x)
+        Gives(chain)(x, x)
     error = found.value
     assert "the plan of this graph needs 0.1 MB of memory" in error.what and "test_program.py:" in error.where
     assert error.values["needed"] == f"{needed} bytes, 0.0 MB of them for kernels to compute with"
     assert error.values["free"] == f"{needed - 1} bytes" and "smaller batch" in error.hint
     monkeypatch.setattr(free_memory, "free_bytes", lambda: needed)
-    assert np.array_equal(Chain()(x, x).numpy(), graph(x, x).numpy())
+    assert np.array_equal(Gives(chain)(x, x).numpy(), graph(x, x).numpy())
 
 
 def test_a_system_that_gives_no_thread(monkeypatch):
@@ -408,13 +404,7 @@ def test_a_system_that_gives_no_thread(monkeypatch):
     monkeypatch.setattr(threading.Thread, "start", refused)
     monkeypatch.setattr(program, "TEAM", program.Team())
     Settings.threads = 4
-    arrays, steps, python = random_program(3)
-    program.Program(steps)()
-    found = [a.tobytes() for a in arrays]
-    arrays, steps, python = random_program(3)
-    for call in python:
-        call()
-    assert found == [a.tobytes() for a in arrays]
+    assert by_steps(3) == by_python(3)
 
 
 def test_memory_that_grows_often_is_held_twice_at_most():

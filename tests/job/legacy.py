@@ -32,8 +32,8 @@ def judge(cases, tolerance=0.0, every=1):
     """Judge the rows of a table, and tell of all that fail, each with its line.
 
     A row is (call, error, text), or (function, wanted, *arrays): what the function gives on tensors and in a job, with
-    the dtype of `wanted` if that is an array; within `tolerance`, if it is given. The first is also run without waiting
-    for it. every: the distance of those that are run in a job.
+    the dtype of `wanted` if that is an array or a modern function of the same tensors; within `tolerance`, if it is
+    given. The first is also run without waiting for it. every: the distance of those that are run in a job.
     """
     asynchronous = True
     with Cases() as case:
@@ -44,6 +44,8 @@ def judge(cases, tolerance=0.0, every=1):
                     assert refused(call, wanted, *rest).where, "the error names no line"
                     continue
                 found = both(call, *rest) if i % every == 0 else call(*map(flow.tensor, rest)).numpy()
+                if callable(wanted):
+                    wanted = wanted(*map(flow.tensor, rest)).numpy()
                 if isinstance(wanted, np.ndarray):
                     assert found.dtype == wanted.dtype, f"{found.dtype} instead of {wanted.dtype}"
                 wanted = np.asarray(wanted)

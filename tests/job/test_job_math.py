@@ -1,4 +1,5 @@
-"""flow.math in jobs and on eager tensors: the bits of modern functions, numpy's numbers, that generation's dtypes, and gradients."""
+"""flow.math in jobs and on eager tensors: the bits of modern functions, numpy's numbers, dtypes, and gradients."""
+
 import numpy as np
 import pytest
 from legacy import both, in_job, judge, parameters

@@ -1,4 +1,4 @@
-"""flow.nn of job functions in jobs and on eager tensors: windows and paddings, losses and norms against plain numpy."""
+"""flow.nn of job functions in jobs and on eager tensors: windows and paddings, losses and norms against modern functions."""
 
 import inspect
 import itertools
@@ -15,6 +15,7 @@ from minflow.core.grad.gradcheck import gradcheck
 from minflow.job import NN
 from minflow.job.legacy import losses, windows
 from minflow.job.legacy.meanings import LOSSES, legacy_function
+from minflow.nn import functional as F
 
 RNG = np.random.default_rng(0)
 
@@ -42,21 +43,13 @@ def pads_of(n, k, s, d, padding):
     return (total // 2, total - total // 2) if padding == "SAME_UPPER" else (total - total // 2, total // 2)
 
 
-def seen(x, kernel, strides, dilation, pads, value=0.0):
-    """The windows of an image of any rank: (N, C, *positions, *kernel)."""
-    x = np.pad(x, [(0, 0), (0, 0), *pads], constant_values=value)
-    reach = [(k - 1) * dilation + 1 for k in kernel]
-    all_windows = np.lib.stride_tricks.sliding_window_view(x, reach, tuple(range(2, x.ndim)))
-    steps = [slice(None, None, s) for s in (*strides, *[dilation] * len(kernel))]
-    return all_windows[(slice(None), slice(None), *steps)]
+def wide(x, pads, value=0.0):
+    return F.pad(x, [side for pair in reversed(pads) for side in pair], value=value)
 
 
-def convolved(x, w, strides, dilation, groups, pads):
-    """(N, F, *positions)."""
-    windows, rank = seen(x, w.shape[2:], strides, dilation, pads), len(strides)
-    rule = f"nc{'dhw'[:rank]}{'ijk'[:rank]},fc{'ijk'[:rank]}->nf{'dhw'[:rank]}"
-    parts = zip(np.split(windows, groups, 1), np.split(w, groups))
-    return np.concatenate([np.einsum(rule, part, filters) for part, filters in parts], 1)
+def convolved(x, w, stride, dilation, groups, pads):
+    conv = getattr(F, f"conv{len(pads)}d")
+    return conv(wide(t(x), pads), t(w), stride=stride, dilation=dilation, groups=groups).numpy()
 
 
 def pooled(kind, x, kernel, strides, pads, ceil=False):
@@ -66,8 +59,10 @@ def pooled(kind, x, kernel, strides, pads, ceil=False):
             more = -(size + sum(pads[i]) - k) % s
             starts = size + sum(pads[i]) + more - k
             pads[i] = (pads[i][0], pads[i][1] + (more if starts < size + pads[i][0] else 0))
-    axes = tuple(range(-len(kernel), 0))
-    return {"max": np.nanmax, "avg": np.nanmean}[kind](seen(x, kernel, strides, 1, pads, np.nan), axes)
+    if kind == "max":
+        return getattr(F, f"max_pool{len(pads)}d")(wide(t(x), pads, -np.inf), kernel, strides).numpy()
+    pool = getattr(F, f"avg_pool{len(pads)}d")
+    return (pool(wide(t(x), pads), kernel, strides) / pool(wide(t(x * 0 + 1), pads), kernel, strides)).numpy()
 
 
 def last(x):
@@ -196,26 +191,12 @@ def test_gradients_go_through_paddings(padding):
 # ---- one op after the other -----------------------------------------------------------------------------------------
 
 
-def log_softmax(x):
-    return x - np.log(np.exp(x).sum(-1, keepdims=True))
-
-
-def norm(x):
-    return np.sqrt((np.abs(x + 1e-6) ** 2).sum(-1))
-
-
 def cross_entropy(labels, logits):
-    taken = np.take_along_axis(log_softmax(logits).reshape(-1, 5), labels.reshape(-1, 1), 1)
-    return -taken.reshape(labels.shape)
+    return F.cross_entropy(logits.reshape(-1, 5), labels.reshape(-1).long(), reduction="none").reshape(labels.shape)
 
 
-def normalized(x, mean, variance, epsilon=1e-5):
-    return (x - mean) / np.sqrt(variance + epsilon)
-
-
-def wide(x):
-    """Numbers of channels, for axis 1 of four."""
-    return x.reshape(1, 3, 1, 1)
+def normalized(x, mean, variance, offset=None, scale=None, axis=1):
+    return F.batch_norm(x.transpose(1, axis), mean, variance, scale, offset, eps=0.1).transpose(1, axis)
 
 
 pixel_shuffle = legacy_function("losses.pixel_shuffle_of")
@@ -225,7 +206,6 @@ CAPITALS = {name: getattr(nn, name) if name in NN else legacy_function(LOSSES[f"
 V = np.array([-5.0, -2.0, -0.5, 0.0, 0.5, 2.0, 7.0])
 X, W = flow.zeros(2, 3, 8, 8), flow.zeros(4, 3, 3, 3)
 CUBE, IMAGES, BIAS = numbers(2, 3, 4), numbers(2, 3, 4, 5), numbers(3)
-E = {axis: np.exp(CUBE) / np.exp(CUBE).sum(axis, keepdims=True) for axis in (0, -1)}  # axis % -3
 BATCH, MEAN, VAR, OFFSET, SCALE = numbers(2, 3, 4, 3), numbers(3), numbers(3) ** 2, numbers(3), numbers(3)
 GAMMA, BETA = numbers(4), numbers(4)
 LABELS, LOGITS = flow.zeros(4, dtype=flow.int32), flow.zeros(4, 3)
@@ -233,48 +213,49 @@ SPARSE = nn.sparse_softmax_cross_entropy_with_logits
 SCORES = [(numbers(*shape[:2 if shape == (2, 3) else 1], 5), RNG.integers(0, 5, shape).astype(dtype))
           for shape in ((6,), (2, 3), (6, 1)) for dtype in ("int32", "int64", "int8")]
 ONES = RNG.integers(0, 2, (2, 3, 5)).astype(float)
-FIVE, SHARES = numbers(2, 3, 5), np.exp(log_softmax(numbers(2, 3, 5)))
-SIGMOID = 1 / (1 + np.exp(-FIVE))
+FIVE, SHARES = numbers(2, 3, 5), F.softmax(t(numbers(2, 3, 5)), -1).numpy()
 A, B = numbers(4, 3), numbers(4, 3)
-P, Z, Q = 1 / (1 + np.exp(-A)), (B > 0).astype(float), np.exp(log_softmax(B))
-ENTROPY, PULL = Z * np.log(P), np.array([2.0, 1.0, 3.0])
-LAYERED = normalized(CUBE, CUBE.mean((1, 2), keepdims=True), CUBE.var((1, 2), keepdims=True))
+P, Z, Q = 1 / (1 + np.exp(-A)), (B > 0).astype(float), F.softmax(t(B), -1).numpy()
+
+
+def each_reduction(name, *arrays, **options):
+    """Rows of a loss against its modern class; a sum or mean has one axis."""
+    def row(reduction, shape):
+        modern = getattr(nn, name)(reduction=reduction, **options)
+        return (lambda *given: CAPITALS[name](*given, reduction=reduction, **options),
+                lambda *given: modern(*given).reshape(shape), *arrays)
+
+    shape = arrays[0].shape[:1] if name == "TripletMarginLoss" else arrays[0].shape
+    return [row("none", shape), row("sum", (1,)), row("mean", (1,))]
+
 
 OPS = {
-    "relu": [(nn.relu, np.maximum(V, 0), V)],
-    "relu6": [(nn.relu6, np.clip(V, 0, 6), V)],
-    "leaky_relu": [
-        (nn.leaky_relu, np.where(V > 0, V, 0.2 * V), V),
-        (lambda x: nn.leaky_relu(x, 0.5), np.where(V > 0, V, 0.5 * V), V),
-    ],
-    "elu": [
-        (nn.elu, np.where(V > 0, V, np.exp(V) - 1), V),
-        (lambda x: nn.elu(x, 2.0), np.where(V > 0, V, 2 * (np.exp(V) - 1)), V),
-    ],
-    "swish": [
-        (nn.swish, V / (1 + np.exp(-V)), V),
-        (lambda x: nn.swish(x, 2.0), V / (1 + np.exp(-2 * V)), V),
-    ],
-    "mish": [(nn.mish, V * np.tanh(np.log(1 + np.exp(V))), V)],
-    "hardsigmoid": [(nn.hardsigmoid, np.clip(V / 6 + 0.5, 0, 1), V)],
-    "hardswish": [(nn.hardswish, V * np.clip(V / 6 + 0.5, 0, 1), V)],
+    **{name: [(getattr(nn, name), getattr(F, name), V)]
+       for name in ("relu", "relu6", "mish", "hardsigmoid", "hardswish")},
+    "elu": [(nn.elu, F.elu, V), (lambda x: nn.elu(x, 2.0), lambda x: F.elu(x, 2.0), V)],
     "hardtanh": [
-        (nn.hardtanh, np.clip(V, -1, 1), V),
-        (lambda x: nn.hardtanh(x, -3, 1), np.clip(V, -3, 1), V),
+        (nn.hardtanh, F.hardtanh, V),
+        (lambda x: nn.hardtanh(x, -3, 1), lambda x: F.hardtanh(x, -3, 1), V),
         (lambda: nn.hardtanh(t(V), 2, 1), OutOfRangeError, "min_val 2 is above max_val 1"),
     ],
+    "leaky_relu": [
+        (nn.leaky_relu, lambda x: F.leaky_relu(x, 0.2), V),
+        (lambda x: nn.leaky_relu(x, 0.5), lambda x: F.leaky_relu(x, 0.5), V),
+    ],
+    "swish": [(nn.swish, F.silu, V), (lambda x: nn.swish(x, 2.0), lambda x: F.silu(x * 2) / 2, V)],
     "softmax": [
-        (nn.softmax, E[-1], CUBE),
-        *[(lambda x, axis=axis: nn.softmax(x, axis), E[axis % -3], CUBE) for axis in (-1, 2, -3, 0)],
+        (nn.softmax, lambda x: F.softmax(x, -1), CUBE),
+        *[(lambda x, axis=axis: nn.softmax(x, axis), lambda x, axis=axis: F.softmax(x, axis), CUBE)
+          for axis in (-1, 2, -3, 0)],
         (lambda: nn.softmax(t(CUBE), 3), ShapeError, "axis is 3, and the input has 3 axes"),
     ],
     "logsoftmax": [
-        (nn.logsoftmax, np.log(E[-1]), CUBE),
-        (lambda x: nn.logsoftmax(x, 0), np.log(E[0]), CUBE),
+        (nn.logsoftmax, lambda x: F.log_softmax(x, -1), CUBE),
+        (lambda x: nn.logsoftmax(x, 0), lambda x: F.log_softmax(x, 0), CUBE),
     ],
     "bias_add": [
-        (nn.bias_add, IMAGES + wide(BIAS), IMAGES, BIAS),
-        (lambda x, b: nn.bias_add(x, b, "NCHW"), IMAGES + wide(BIAS), IMAGES, BIAS),
+        (nn.bias_add, IMAGES + BIAS[:, None, None], IMAGES, BIAS),
+        (lambda x, b: nn.bias_add(x, b, "NCHW"), IMAGES + BIAS[:, None, None], IMAGES, BIAS),
         (lambda x, b: nn.bias_add(x, b, "NHWC"), last(IMAGES) + BIAS, last(IMAGES), BIAS),
         (nn.bias_add, IMAGES[:, :, 0, 0] + BIAS, IMAGES[:, :, 0, 0], BIAS),
         (lambda: nn.bias_add(t(IMAGES), t(numbers(5))), ShapeError,
@@ -282,22 +263,16 @@ OPS = {
         (lambda: nn.bias_add(t(IMAGES), t(BIAS), "CHW"), ShapeError, "data_format is 'CHW'"),
     ],
     "batch_normalization": [
-        (lambda x, m, v: nn.batch_normalization(x, m, v, variance_epsilon=0.1),
-         normalized(BATCH, wide(MEAN), wide(VAR), 0.1), BATCH, MEAN, VAR),
-        (lambda x, m, v: nn.batch_normalization(x, m, v, variance_epsilon=0.1, axis=-1),
-         normalized(BATCH, MEAN, VAR, 0.1), BATCH, MEAN, VAR),
-        (lambda x, m, v, b, g: nn.batch_normalization(x, m, v, b, g, 0.1, 1),
-         normalized(BATCH, wide(MEAN), wide(VAR), 0.1) * wide(SCALE) + wide(OFFSET), BATCH, MEAN, VAR, OFFSET, SCALE),
-        (lambda x, m, v, b, g: nn.batch_normalization(x, m, v, b, g, 0.1, -1),
-         normalized(BATCH, MEAN, VAR, 0.1) * SCALE + OFFSET, BATCH, MEAN, VAR, OFFSET, SCALE),
+        *[(lambda x, *rest, axis=axis: nn.batch_normalization(x, *rest, variance_epsilon=0.1, axis=axis),
+           lambda x, *rest, axis=axis: normalized(x, *rest, axis=axis), BATCH, MEAN, VAR, *affine)
+          for axis in (1, -1) for affine in ((), (OFFSET, SCALE))],
         (lambda: nn.batch_normalization(flow.zeros(2, 3, 4), flow.zeros(4), flow.zeros(4)), ShapeError,
          r"mean has shape \[4\], axis 1 of x has 3(.|\n)*axis=2"),
     ],
     "layer_norm": [
-        (nn.layer_norm, LAYERED, CUBE),
-        (nn.layer_norm, LAYERED * GAMMA + BETA, CUBE, GAMMA, BETA),
-        (lambda x: nn.layer_norm(x, begin_norm_axis=-1),
-         normalized(CUBE, CUBE.mean(2, keepdims=True), CUBE.var(2, keepdims=True)), CUBE),
+        (nn.layer_norm, lambda x: F.layer_norm(x, (3, 4)), CUBE),
+        (nn.layer_norm, lambda x, gamma, beta: F.layer_norm(x, (3, 4)) * gamma + beta, CUBE, GAMMA, BETA),
+        (lambda x: nn.layer_norm(x, begin_norm_axis=-1), lambda x: F.layer_norm(x, (4,)), CUBE),
         (lambda: nn.layer_norm(t(CUBE), flow.zeros(3, 4)), ShapeError,
          r"gamma has shape \[3, 4\], begin_params_axis=2 wants \[4\](.|\n)*begin_params_axis=1"),
     ],
@@ -309,7 +284,7 @@ OPS = {
          r"noise_shape \(3, 1\) does not broadcast to \(2, 5\)"),
     ],
     "sparse_softmax_cross_entropy_with_logits": [
-        *[(lambda y, x: SPARSE(y, x, name="softmax_loss"), cross_entropy(y, x), y, x) for x, y in SCORES],
+        *[(lambda y, x: SPARSE(y, x, name="softmax_loss"), cross_entropy, y, x) for x, y in SCORES],
         (lambda: SPARSE(LOGITS, LABELS), JobError,
          r"labels and logits are swapped: labels is float32\[4, 3\], logits is int32\[4\]"),
         (lambda: SPARSE(LOGITS, LABELS.float()), JobError, "labels and logits are swapped"),
@@ -322,18 +297,19 @@ OPS = {
         (lambda: SPARSE(LABELS - 1, LOGITS), OutOfRangeError, "-1"),
     ],
     "distributed_sparse_softmax_cross_entropy_with_logits": [
-        (nn.distributed_sparse_softmax_cross_entropy_with_logits, cross_entropy(y, x), y, x) for x, y in SCORES
+        (nn.distributed_sparse_softmax_cross_entropy_with_logits, cross_entropy, y, x) for x, y in SCORES
     ],
     "sparse_cross_entropy": [
-        (nn.sparse_cross_entropy, cross_entropy(y, x), y, np.exp(log_softmax(x))) for x, y in SCORES
+        (lambda y, x: nn.sparse_cross_entropy(y, F.softmax(x, -1)), cross_entropy, y, x) for x, y in SCORES
     ],
     "softmax_cross_entropy_with_logits": [
-        (nn.softmax_cross_entropy_with_logits, -(SHARES * log_softmax(FIVE)).sum(-1), SHARES, FIVE),
+        (nn.softmax_cross_entropy_with_logits, lambda y, x: -(y * F.log_softmax(x, -1)).sum(-1), SHARES, FIVE),
         (lambda: nn.softmax_cross_entropy_with_logits(LABELS, LOGITS), ShapeError, r"int32\[4\].*float32\[4, 3\]"),
     ],
     "sigmoid_cross_entropy_with_logits": [
-        *[(nn.sigmoid_cross_entropy_with_logits, -(ONES * np.log(SIGMOID) + (1 - ONES) * np.log(1 - SIGMOID)),
-           ONES.astype(dtype), FIVE) for dtype in ("float64", "int32")],
+        *[(nn.sigmoid_cross_entropy_with_logits,
+           lambda y, x: F.binary_cross_entropy_with_logits(x, y.double(), reduction="none"), ONES.astype(dtype), FIVE)
+          for dtype in ("float64", "int32")],
         (lambda: nn.sigmoid_cross_entropy_with_logits(LOGITS, flow.zeros(4)), ShapeError, r"float32\[4, 3\]"),
     ],
     "conv2d": [
@@ -368,37 +344,22 @@ OPS = {
     ],
     "pixel_shuffle": [(lambda: pixel_shuffle(X, 2), ShapeError, "3 channels cannot become 2 x 2")],
     "mse_loss": [(lambda: losses.mse_loss(LOGITS, flow.zeros(4)), ShapeError, r"input \[4, 3\], target \[4\]")],
-    "L1Loss": [
-        (lambda x, y: CAPITALS["L1Loss"](x, y, reduction="none"), np.abs(A - B), A, B),
-        (lambda x, y: CAPITALS["L1Loss"](x, y, reduction="sum"), [np.abs(A - B).sum()], A, B),
-    ],
+    "L1Loss": each_reduction("L1Loss", A, B),
     "MSELoss": [
-        (lambda x, y: CAPITALS["MSELoss"](x, y, reduction="none"), (A - B) ** 2, A, B),
-        (CAPITALS["MSELoss"], [((A - B) ** 2).mean()], A, B),
+        *each_reduction("MSELoss", A, B),
         (lambda: CAPITALS["MSELoss"](t(A), t(B), reduction="all"), ShapeError, "reduction is 'all'"),
     ],
-    "BCELoss": [
-        (lambda p, z, w: CAPITALS["BCELoss"](p, z, w, reduction="none"), -Q * (ENTROPY + (1 - Z) * np.log(1 - P)),
-         P, Z, Q),
-    ],
-    "BCEWithLogitsLoss": [
-        (lambda x, z, w, pull: CAPITALS["BCEWithLogitsLoss"](x, z, w, pull, reduction="none"),
-         -Q * (PULL * ENTROPY + (1 - Z) * np.log(1 - P)), A, Z, Q, PULL),
-    ],
-    "MarginRankingLoss": [
-        (lambda x, y, z: CAPITALS["MarginRankingLoss"](x, y, z, 0.5, reduction="none"),
-         np.maximum(0, -(2 * Z - 1) * (A - B) + 0.5), A, B, 2 * Z - 1),
-    ],
+    "BCELoss": each_reduction("BCELoss", P, Z, weight=t(Q)),
+    "BCEWithLogitsLoss": each_reduction("BCEWithLogitsLoss", A, Z, weight=t(Q), pos_weight=t([2.0, 1.0, 3.0])),
+    "MarginRankingLoss": each_reduction("MarginRankingLoss", A, B, 2 * Z - 1, margin=0.5),
     "KLDivLoss": [
-        (lambda x, q: CAPITALS["KLDivLoss"](x, q, reduction="none"), Q * (np.log(Q) - A), A, Q),
-        (lambda x, q: CAPITALS["KLDivLoss"](x, q, True, reduction="none"), Q * (np.log(Q) - A), A, np.log(Q)),
+        *each_reduction("KLDivLoss", A, Q),
+        *each_reduction("KLDivLoss", A, np.log(Q), log_target=True),
         (CAPITALS["KLDivLoss"], [0.0], A, Q * 0),
     ],
     "TripletMarginLoss": [
-        (lambda x, y, z: CAPITALS["TripletMarginLoss"](x, y, z, reduction="none"),
-         np.maximum(0, norm(A - B) - norm(A - Q) + 1), A, B, Q),
-        (lambda x, y, z: CAPITALS["TripletMarginLoss"](x, y, z, swap=True, reduction="none"),
-         np.maximum(0, norm(A - B) - np.minimum(norm(A - Q), norm(B - Q)) + 1), A, B, Q),
+        *each_reduction("TripletMarginLoss", A, B, Q),
+        *each_reduction("TripletMarginLoss", A, B, Q, swap=True),
     ],
 }
 
@@ -406,13 +367,6 @@ OPS = {
 @pytest.mark.parametrize("name", OPS)
 def test_op(name):
     judge(OPS[name], 1e-6)
-
-
-def test_elu_of_large_numbers_is_finite():
-    x = t([1000.0, -1000.0]).requires_grad_()
-    out = nn.elu(x)
-    out.sum().backward()
-    assert out.numpy().tolist() == [1000.0, -1.0] and x.grad.numpy().tolist() == [1.0, 0.0]
 
 
 def test_moments_do_not_cancel():
@@ -445,18 +399,16 @@ def test_random_mask_like():
 def test_the_gradient_of_the_sparse_loss():
     logits, labels = t(numbers(4, 3)).requires_grad_(), t([0, 2, 1, 1], "int32")
     nn.sparse_softmax_cross_entropy_with_logits(labels, logits).sum().backward()
-    expected = np.exp(log_softmax(logits.numpy()))
+    expected = F.softmax(logits, -1).detach().numpy()
     expected[np.arange(4), labels.numpy()] -= 1
     assert np.allclose(logits.grad.numpy(), expected)
 
 
 def test_pixel_shuffle():
-    x = np.arange(2 * 12 * 2 * 3).reshape(2, 12, 2, 3).astype(float)
-    out = pixel_shuffle(t(x), 2).numpy()
-    assert out.shape == (2, 3, 4, 6)
-    for c, i, j in itertools.product(range(3), range(4), range(6)):
-        assert (out[:, c, i, j] == x[:, c * 4 + (i % 2) * 2 + j % 2, i // 2, j // 2]).all()
-    assert nn.PixelShufflev2(t(x), 1, 4).shape == (2, 3, 2, 12)
+    x = t(np.arange(2 * 12 * 2 * 3).reshape(2, 12, 2, 3))
+    assert pixel_shuffle(x, 2).tolist() == F.pixel_shuffle(x, 2).tolist()
+    wider = x.reshape(2, 3, 4, 2, 3).permute(0, 1, 3, 4, 2).reshape(2, 3, 2, 12)
+    assert nn.PixelShufflev2(x, 1, 4).tolist() == wider.tolist()
 
 
 def test_every_name_takes_a_name():
@@ -481,8 +433,8 @@ VOLUME = numbers(2, 3, 4, 6, 5).astype("float32")
 
 
 def by_hand(x, parts):
-    rows = x.reshape(len(x), parts, -1).astype("float64")
-    return normalized(rows, rows.mean(2, keepdims=True), rows.var(2, keepdims=True)).reshape(x.shape)
+    rows = x.reshape(len(x), parts, -1)
+    return F.layer_norm(t(rows), (rows.shape[2],)).numpy().reshape(x.shape)
 
 
 NORMS = {

@@ -1,4 +1,4 @@
-"""flow.nn of job functions in jobs and on eager tensors: windows and paddings, losses and norms against modern functions."""
+"""flow.nn of job functions in jobs and on eager tensors: windows, losses and norms against modern functions."""
 
 import inspect
 import itertools

@@ -16,7 +16,7 @@ def train_lenet(
     return nets.train_on(labels, logits)
 
 
-def main(epochs=6):
+def main(epochs=4):
     flow.config.gpu_device_num(1)
     flow.manual_seed(0)
     check_point = flow.train.CheckPoint()

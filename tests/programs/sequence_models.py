@@ -1,4 +1,4 @@
-"""Four models over sequences, as textbooks write them: characters, translation, nanoGPT, sentences of any length.
+"""Three models over sequences, as textbooks write them: characters, nanoGPT, sentences of any length.
 
 Each function gives (model, optimizer, what computes the loss of a batch, the batch). Only the imports say minflow.
 """
@@ -46,72 +46,6 @@ def char_lstm():
         return criterion(logits.view(-1, logits.size(-1)), y.view(-1))
 
     return model, torch.optim.Adam(model.parameters(), lr=0.02), loss_of, (x, y)
-
-
-class Encoder(nn.Module):
-    def __init__(self, vocab, embed, hidden):
-        super().__init__()
-        self.embedding = nn.Embedding(vocab, embed)
-        self.rnn = nn.GRU(embed, hidden, bidirectional=True)
-        self.fc = nn.Linear(2 * hidden, hidden)
-
-    def forward(self, src):
-        outputs, hidden = self.rnn(self.embedding(src))
-        return outputs, torch.tanh(self.fc(torch.cat((hidden[-2], hidden[-1]), dim=1)))
-
-
-class Attention(nn.Module):
-    def __init__(self, hidden):
-        super().__init__()
-        self.attn = nn.Linear(3 * hidden, hidden)
-        self.v = nn.Linear(hidden, 1, bias=False)
-
-    def forward(self, hidden, outputs):
-        hidden = hidden.unsqueeze(0).expand(outputs.shape[0], -1, -1)
-        energy = torch.tanh(self.attn(torch.cat((hidden, outputs), dim=2)))
-        return F.softmax(self.v(energy).squeeze(2), dim=0)
-
-
-class Decoder(nn.Module):
-    def __init__(self, vocab, embed, hidden):
-        super().__init__()
-        self.embedding = nn.Embedding(vocab, embed)
-        self.attention = Attention(hidden)
-        self.rnn = nn.GRU(2 * hidden + embed, hidden)
-        self.fc_out = nn.Linear(3 * hidden + embed, vocab)
-
-    def forward(self, token, hidden, outputs):
-        embedded = self.embedding(token).unsqueeze(0)
-        a = self.attention(hidden, outputs).transpose(0, 1).unsqueeze(1)
-        weighted = torch.bmm(a, outputs.permute(1, 0, 2)).permute(1, 0, 2)
-        output, hidden = self.rnn(torch.cat((embedded, weighted), dim=2), hidden.unsqueeze(0))
-        return self.fc_out(torch.cat((output, weighted, embedded), dim=2).squeeze(0)), hidden.squeeze(0)
-
-
-class Seq2Seq(nn.Module):
-    def __init__(self, encoder, decoder):
-        super().__init__()
-        self.encoder, self.decoder = encoder, decoder
-
-    def forward(self, src, trg):
-        outputs, hidden = self.encoder(src)
-        predictions = []
-        for t in range(trg.shape[0] - 1):  # teacher forcing: the true token goes in
-            output, hidden = self.decoder(trg[t], hidden, outputs)
-            predictions.append(output)
-        return torch.stack(predictions)
-
-
-def seq2seq():
-    src = torch.tensor([[1, 4, 2], [3, 3, 5], [5, 2, 6], [2, 1, 4]])
-    trg = torch.tensor([[0, 0, 0], [2, 4, 1], [5, 3, 3], [6, 2, 5], [4, 1, 0]])
-    model = fill(Seq2Seq(Encoder(7, 4, 5), Decoder(7, 4, 5)))
-
-    def loss_of(src, trg):
-        output = model(src, trg)
-        return F.cross_entropy(output.reshape(-1, 7), trg[1:].reshape(-1), ignore_index=0)
-
-    return model, torch.optim.Adam(model.parameters(), lr=0.01), loss_of, (src, trg)
 
 
 class CausalSelfAttention(nn.Module):

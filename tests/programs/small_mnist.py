@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-TRAIN, TEST = 400, 300  # images: 4 batches of 100 and 3
+TRAIN, TEST = 200, 300  # images: 2 batches of 100 and 3
 
 
 def sizes():

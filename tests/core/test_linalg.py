@@ -5,35 +5,32 @@ import pytest
 
 import minflow as flow
 from minflow import linalg, nn
+from tests.core.refusals import refusals
 
 REGULAR = flow.tensor([[4.0, 1.0], [2.0, 3.0]], dtype=flow.float64)
 SINGULAR = flow.tensor([[1.0, 2.0], [2.0, 4.0]])
 
 
-@pytest.mark.parametrize("call, kind, texts", [
-    (lambda: linalg.inv(SINGULAR), flow.LinAlgError,
-     ["inverse: the matrix is singular", "float32[2, 2]", "linalg.pinv"]),
-    (lambda: linalg.solve(flow.stack([flow.eye(2), SINGULAR]), flow.ones(2, 2)), flow.LinAlgError,
-     ["is singular", "(matrix 1 of the stack)"]),
-    (lambda: linalg.cholesky(-flow.eye(2)), flow.LinAlgError, ["cholesky: the matrix is not positive definite"]),
-    (lambda: linalg.eigh(flow.tensor([[float("nan")]])), flow.LinAlgError,
-     ["has nan among its numbers (at position (0, 0) of a)"]),
-    (lambda: linalg.det(flow.ones(2, 3)), flow.ShapeError, ["2 rows and 3 columns is not square"]),
-    (lambda: flow.inverse(flow.ones(3)), flow.ShapeError, ["has 1 axes, a matrix has 2"]),
-    (lambda: linalg.svd(flow.ones(2, 2).long()), flow.DTypeError, ["matrices of int64", ".float() first"]),
-    (lambda: linalg.solve(REGULAR, flow.ones(3, 1).double()), flow.ShapeError, ["2 unknowns", "3 rows"]),
-    (lambda: linalg.qr(REGULAR, "all"), flow.OutOfRangeError, ["mode is 'all'", '"reduced"']),
-    (lambda: linalg.norm(REGULAR, "nuclear"), flow.OutOfRangeError, ["ord is 'nuclear'", '"nuc"']),
-    (lambda: flow.cross(flow.ones(2), flow.ones(2)), flow.ShapeError, ["no axis of [2] has 3 numbers"]),
-    (lambda: flow.matrix_power(flow.ones(2, 3), 2), flow.ShapeError, ["not square", "float32[2, 3]"]),
-    (lambda: linalg.multi_dot([REGULAR]), flow.ShapeError, ["1 tensors", "at least two"]),
-    (lambda: flow.renorm(REGULAR, 0, 0, 1.0), flow.OutOfRangeError, ["p is 0"]),
-    (lambda: linalg.lu(flow.ones(3, 2).requires_grad_())[1].sum().backward(), flow.GradError, ["3 rows and 2 columns"]),
-], ids=lambda x: "")
-def test_refused(call, kind, texts):
-    with pytest.raises(kind) as caught:
-        call()
-    assert all(text in str(caught.value) for text in texts), str(caught.value)
+test_refused = refusals([
+    (flow.LinAlgError, lambda: linalg.inv(SINGULAR),
+     r"(?s)inverse: the matrix is singular.*float32\[2, 2\].*linalg\.pinv"),
+    (flow.LinAlgError, lambda: linalg.solve(flow.stack([flow.eye(2), SINGULAR]), flow.ones(2, 2)),
+     r"(?s)is singular.*\(matrix 1 of the stack\)"),
+    (flow.LinAlgError, lambda: linalg.cholesky(-flow.eye(2)), "cholesky: the matrix is not positive definite"),
+    (flow.LinAlgError, lambda: linalg.eigh(flow.tensor([[float("nan")]])),
+     r"has nan among its numbers \(at position \(0, 0\) of a\)"),
+    (flow.ShapeError, lambda: linalg.det(flow.ones(2, 3)), "2 rows and 3 columns is not square"),
+    (flow.ShapeError, lambda: flow.inverse(flow.ones(3)), "has 1 axes, a matrix has 2"),
+    (flow.DTypeError, lambda: linalg.svd(flow.ones(2, 2).long()), r"(?s)matrices of int64.*\.float\(\) first"),
+    (flow.ShapeError, lambda: linalg.solve(REGULAR, flow.ones(3, 1).double()), "(?s)2 unknowns.*3 rows"),
+    (flow.OutOfRangeError, lambda: linalg.qr(REGULAR, "all"), "(?s)mode is 'all'.*\"reduced\""),
+    (flow.OutOfRangeError, lambda: linalg.norm(REGULAR, "nuclear"), "(?s)ord is 'nuclear'.*\"nuc\""),
+    (flow.ShapeError, lambda: flow.cross(flow.ones(2), flow.ones(2)), r"no axis of \[2\] has 3 numbers"),
+    (flow.ShapeError, lambda: flow.matrix_power(flow.ones(2, 3), 2), r"(?s)not square.*float32\[2, 3\]"),
+    (flow.ShapeError, lambda: linalg.multi_dot([REGULAR]), "(?s)1 tensors.*at least two"),
+    (flow.OutOfRangeError, lambda: flow.renorm(REGULAR, 0, 0, 1.0), "p is 0"),
+    (flow.GradError, lambda: linalg.lu(flow.ones(3, 2).requires_grad_())[1].sum().backward(), "3 rows and 2 columns"),
+])
 
 
 def test_errors_have_one_name():

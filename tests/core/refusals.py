@@ -1,0 +1,26 @@
+"""Tables of calls that are refused."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+
+from minflow.core.base.errors import MinflowError
+
+
+def refusals(rows: Iterable[tuple], kind: type[MinflowError] = MinflowError) -> Callable:
+    """`test_mistakes = refusals([(call, words), ...])`: a test of each row, which may begin with its kind of error.
+
+    The text of the error matches the words, and it says the line of the call and what to do instead.
+    """
+    rows = [row if len(row) == 3 else (kind, *row) for row in rows]
+    names = [f"{' '.join(call.__code__.co_names)}: {words}" for _, call, words in rows]
+
+    @pytest.mark.parametrize(("kind", "call", "words"), rows, ids=names)
+    def test_refused(kind, call, words):
+        with pytest.raises(kind, match=words) as caught:
+            call()
+        file = Path(call.__code__.co_filename).name
+        assert file in caught.value.where and caught.value.hint, str(caught.value)
+
+    return test_refused

@@ -8,6 +8,7 @@ import pytest
 import minflow as flow
 from minflow import nn
 from minflow.core.base.errors import DTypeError, MinflowWarning, ModuleError, OutOfRangeError, ShapeError, StateError
+from minflow.core.trace import trace
 from minflow.core.where import WARNED
 
 F = nn.functional
@@ -239,6 +240,14 @@ def test_silent_mistakes_warn(recwarn):
     F.mse_loss(flow.ones(5, 1), flow.tensor(1.0))
     F.binary_cross_entropy(F.sigmoid(x), flow.zeros(4, 10))
     assert not recwarn.list
+
+
+def test_mistakes_are_found_in_a_trace_too():
+    with pytest.raises(ShapeError, match=r"Linear\.weight takes 3"):
+        trace(nn.Linear(3, 2), [flow.ones(1, 4)])
+    weight = nn.Parameter(flow.ones(3))
+    with pytest.warns(MinflowWarning, match="softmax"):
+        trace(lambda x, y: F.cross_entropy(F.softmax(x * weight, 1), y), [flow.ones(4, 3), flow.zeros(4).long()])
 
 
 def test_load_state_dict_tells_all_at_once():

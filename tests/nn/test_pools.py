@@ -5,6 +5,7 @@ import pytest
 
 import minflow as flow
 from minflow import nn
+from minflow.core.trace import trace
 from minflow.nn import functional as F
 from tests.pytorch import needs_torch, torch
 
@@ -80,6 +81,16 @@ def test_a_root_of_nothing_has_no_gradient():
     x = flow.zeros(1, 1, 4, requires_grad=True)
     F.lp_pool1d(x, 2, 2).sum().backward()
     assert x.grad.tolist() == [[[0.0] * 4]]
+
+
+def test_attributes_of_pools_stand_in_the_order_of_their_arguments():
+    def program(x):
+        return [F.max_pool2d(x, 2, dilation=2), F.avg_pool2d(x, 2, divisor_override=3)]
+
+    graph, _ = trace(program, [flow.rand(1, 1, 6, 6)])
+    largest, mean = [list(node.attrs) for node in graph.nodes]
+    assert largest == ["kernel_size", "stride", "padding", "dilation", "ceil_mode"]
+    assert mean == ["kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override"]
 
 
 ONES = flow.ones

@@ -117,28 +117,6 @@ def test_graphs_share_a_module_and_eager_uses_it_too():
     assert not predict(x).any()
 
 
-def test_batch_norm_buffers_move_and_eval_uses_them():
-    def make():
-        model = nn.Sequential(nn.Conv2d(1, 3, 3), nn.BatchNorm2d(3), nn.Flatten(), nn.Linear(3 * 4 * 4, 2))
-        return model, nn.CrossEntropyLoss(), flow.optim.SGD(model.parameters(), lr=0.1), None
-
-    batches = [(numbers(4, 1, 6, 6, seed=i), labels(4, 2, seed=i)) for i in range(2)]
-    results = both_ways(make, batches, 5)
-    assert_same(results)
-    graph = results[1][2]
-    model = graph.model
-    assert model[1].num_batches_tracked.item() == 5
-    model.eval()
-    predict, x = Predict(model), batches[0][0]
-    assert bits(predict(x)) == bits(model(x))
-    running = bits(model[1].running_mean)
-    predict(x)
-    assert bits(model[1].running_mean) == running
-    model.train()
-    assert bits(predict(x)) != bits(graph.loss_fn(model(x), batches[0][1]))
-    assert bits(model[1].running_mean) != running and len(predict._plans) == 2
-
-
 class Strange(nn.Module):
     """Views, writes in place and detours that eager programs have."""
 
@@ -213,32 +191,6 @@ def test_modules_in_lists_dicts_and_closures_and_tied_weights():
     outer.weight.data.fill_(0)
     expected = graph.heads["a"](graph.layers[0](outer(graph.layers[1](graph.layers[0](x)))))
     assert bits(graph(x)) == bits(expected) and len(graph._plans) == 1
-
-
-@pytest.mark.filterwarnings("ignore:.*build uses")
-def test_hooks_and_custom_methods_are_part_of_the_model():
-    model, seen = MLP(), []
-    model.layers[0].register_forward_hook(lambda module, args, output: output * 2)
-    model.layers[2].register_full_backward_hook(lambda module, gin, gout: seen.append(len(gout)))
-    model.twice = lambda x: model(x) + model(x)
-
-    x = numbers(3, 20)
-    assert bits(Gives(model.twice)(x)) == bits(model(x) + model(x))
-
-
-def test_training_with_hooks_has_the_bits_of_eager():
-    def hooked():
-        model, *rest = mlp()
-        model.layers[0].weight.register_hook(lambda g: g.clamp(-1e-3, 1e-3))
-        model.layers[2].weight.register_hook(lambda g: g * 2)
-        model.layers[2].bias.register_post_accumulate_grad_hook(lambda p: setattr(p, "grad", p.grad * 0.5))
-        model.layers[1].register_full_backward_hook(lambda m, ins, outs: (ins[0] * 1.5,))
-        return model, *rest
-
-    batches = [(numbers(16, 20), labels(16, 5))]
-    results = both_ways(hooked, batches, STEPS)
-    assert_same(results)
-    assert results[0][0] != both_ways(mlp, batches, STEPS)[0][0]
 
 
 def test_random_numbers_continue_between_eager_and_graph():

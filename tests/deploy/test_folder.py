@@ -5,7 +5,6 @@ import errno
 import json
 import os
 import random
-import signal
 import stat
 import subprocess
 import sys
@@ -139,26 +138,20 @@ def test_modes_and_links_are_kept(old, tmp_path, way):
     assert way == "by moving files" or stat.S_IMODE((old / META).stat().st_mode) == 0o640
 
 
-@pytest.mark.parametrize("name, make", [
-    ("notes.txt", lambda path: path.write_text("mine")),
-    ("1", lambda path: path.mkdir()),
-    (META, lambda path: (path.unlink(), path.symlink_to("graph.json"))),
-    (WEIGHTS, lambda path: (path.unlink(), path.mkdir())),
+@pytest.mark.parametrize("names, change", [
+    ("notes.txt", lambda old: (old / "notes.txt").write_text("mine")),
+    ("1", lambda old: (old / "1").mkdir()),
+    (META, lambda old: ((old / META).unlink(), (old / META).symlink_to("graph.json"))),
+    (WEIGHTS, lambda old: ((old / WEIGHTS).unlink(), (old / WEIGHTS).mkdir())),
+    ("graph.json, weights.safetensors", lambda old: (old / META).unlink()),  # a part of a graph is not ours
 ])
-def test_what_is_not_ours_is_never_lost(old, name, make):
-    make(old / name)
+def test_what_is_not_ours_is_never_lost(old, names, change):
+    change(old)
     before = sorted((p.name, p.lstat().st_mode, p.lstat().st_ino) for p in old.iterdir())
-    with pytest.raises(CheckpointError, match=f"(?s)nothing is written.*holds {name}, which would be lost.*path"):
+    with pytest.raises(CheckpointError, match=f"(?s)nothing is written.*holds {names}, which would be lost.*path"):
         write(old, *graph(2))
     assert sorted((p.name, p.lstat().st_mode, p.lstat().st_ino) for p in old.iterdir()) == before
     assert os.listdir(old.parent) == ["model"]
-
-
-def test_a_part_of_a_graph_is_not_ours(old):
-    (old / META).unlink()
-    with pytest.raises(CheckpointError, match="holds graph.json, weights.safetensors, which would"):
-        write(old, *graph(2))
-    assert sorted(os.listdir(old)) == [GRAPH, WEIGHTS]
 
 
 def test_a_file_is_in_the_way(tmp_path):
@@ -233,13 +226,13 @@ from tests.deploy.saved import graph
 if sys.argv[2] == "by moving files":
     atomic.exchange = lambda a, b: False
 print("ready", flush=True)
-for n in range(int(sys.argv[3])):
+for n in range(15):
     write(sys.argv[1], *graph(n % 7))
 """
 
 
-def saving(path, way, count=10**9):
-    command = [sys.executable, "-c", SAVING, str(path), way, str(count)]
+def saving(path, way):
+    command = [sys.executable, "-c", SAVING, str(path), way]
     process = subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout.readline() == b"ready\n", process.stderr.read()
     return process
@@ -247,7 +240,7 @@ def saving(path, way, count=10**9):
 
 def test_one_of_two_processes_wins(tmp_path, way):
     path = tmp_path / "model"
-    both = [saving(path, way, 15) for _ in range(2)]
+    both = [saving(path, way) for _ in range(2)]
     seen = set()
     while any(process.poll() is None for process in both):
         if path.is_dir():
@@ -311,18 +304,6 @@ def test_without_links_files_are_copied(old, monkeypatch):
     assert seen == [1, 1, 1]  # before each of its moves a reader finds the older graph
     monkeypatch.undo()
     whole(old, 2)
-
-
-def test_killed_at_any_moment(old, way):
-    rng = random.Random(5)
-    for _ in range(2):
-        process = saving(old, way)
-        time.sleep(rng.uniform(0, 0.05))
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-        assert number(read(old)) in range(7)
-    write(old, *graph(3))
-    whole(old, 3)
 
 
 # ---- what is read ----------------------------------------------------------------------------------------------------

@@ -31,20 +31,6 @@ class Block(nn.Module):
         return self.third(self.second(self.first(x).relu()))
 
 
-class Classify(nn.Graph):
-    def __init__(self, model, optimizer, scheduler=None, accumulation=1):
-        super().__init__()
-        self.model, self.loss = model, nn.CrossEntropyLoss()
-        self.add_optimizer(optimizer, lr_sch=scheduler)
-        if accumulation > 1:
-            self.config.set_gradient_accumulation_steps(accumulation)
-
-    def build(self, x, y):
-        loss = self.loss(self.model(x), y)
-        loss.backward()
-        return loss
-
-
 class Game(nn.Graph):
     """Two models against each other, as a GAN's, each with an optimizer and a schedule of its own."""
 
@@ -78,7 +64,8 @@ def classify(kind, accumulation=1, schedule=None, **options):
     biases = [p for p in model.parameters() if p.ndim == 1]
     weights = [p for p in model.parameters() if p.ndim > 1]
     optimizer = kind([{"params": weights, "clip_grad_max_norm": 0.5}, {"params": biases, "lr": 0.02}], **options)
-    return Classify(model, optimizer, schedule and schedule(optimizer), accumulation), images
+    return Step(model, optimizer, lambda x, y: nn.functional.cross_entropy(model(x), y),
+                lr_sch=schedule and schedule(optimizer), set_gradient_accumulation_steps=accumulation), images
 
 
 def game():

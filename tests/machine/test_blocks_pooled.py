@@ -23,12 +23,28 @@ def case(n, c, size, f, kernel, window, apart=None, stride=ONE, padding=(0, 0), 
     return (n, c, *size), (f, c, *kernel), geometry, dict(kernel_size=window, window_stride=apart or window), bias, act
 
 
+def pooled_together(made, x, w, b):
+    """(y and places, the size of the images that they are in blocks)."""
+    shape, filters, geometry, windows, _, act = made
+    small = blocks.pooled(blocks.convolved(shape, filters, **geometry), **blocks.simple(**windows))
+    pooled = blocks.images(small)
+    return computed(blocks_pooled.blocks_conv2d_max_pool2d, [as_given(x), w, b], [pooled, pooled.but(dtype=uint8)],
+                    shape=shape, act=act, **geometry, **windows), small
+
+
+def filters_together(made, g, places, x):
+    shape, filters, geometry, windows, *_ = made
+    found, = computed(blocks_pooled.blocks_max_pool2d_weight_grad, [g, places, as_given(x)], [Spec(filters, float32)],
+                      shape=filters, images=shape, **geometry, **windows)
+    return found
+
+
 def forward(made, arrays):
     """(one after the other, together): y and places, as images."""
     shape, filters, geometry, windows, bias, act = made
     x, w, b = arrays
     size = blocks.convolved(shape, filters, **geometry)
-    small = blocks.pooled(size, **blocks.simple(**windows))
+    together, small = pooled_together(made, *arrays)
     inputs = [as_given(x), w, b]
     spec, pooled = blocks.images(size), blocks.images(small)
     window = dict(shape=size, **blocks.simple(**windows))
@@ -38,8 +54,6 @@ def forward(made, arrays):
         return computed(blocks_pool.blocks_max_pool2d, [y], [pooled, pooled.but(dtype=uint8)], **window)
 
     apart = both(inputs, act)[0], both([*inputs[:2], 0], "")[1]
-    together = computed(blocks_pooled.blocks_conv2d_max_pool2d, inputs, [pooled, pooled.but(dtype=uint8)],
-                        shape=shape, act=act, **geometry, **windows)
     return [[blocks.out_of_blocks(a, small) for a in found] for found in (apart, together)], size, small
 
 
@@ -51,9 +65,7 @@ def back(made, x, g, places, size):
                  **blocks.simple(**windows))
     apart, = computed(blocks_conv.blocks_conv2d_weight_grad, [wide, inputs], [spec], shape=filters, images=shape,
                   **geometry)
-    together, = computed(blocks_pooled.blocks_max_pool2d_weight_grad, [g, places, inputs], [spec], shape=filters,
-                     images=shape, **geometry, **windows)
-    return apart, together
+    return apart, filters_together(made, g, places, x)
 
 
 def arrays_of(made, seed=0):
@@ -127,25 +139,16 @@ def test_any_number_of_threads_and_zeros_beyond_the_channels(made):
     (_, first), size, small = forward(made, arrays)
     g, places = in_blocks(normal(np.random.default_rng(1), *small)), in_blocks(first[1])
     same_bits(lambda: [*forward(made, arrays)[0][1], back(made, arrays[0], g, places, size)[1]])
-    pooled = blocks.images(small)
-    y = computed(blocks_pooled.blocks_conv2d_max_pool2d, [as_given(arrays[0]), *arrays[1:]],
-                 [pooled, pooled.but(dtype=uint8)], shape=made[0], act=made[5], **made[2], **made[3])[0]
+    (y, _), _ = pooled_together(made, *arrays)
     assert beyond_are_zeros(y[:, : small[0] * math.prod(small[2:])], small[1])
 
 
 @KINDS
 def test_no_images(made):
-    shape, filters, geometry, windows, _, act = made
-    shape, arrays = (0, *shape[1:]), arrays_of(((0, *shape[1:]), *made[1:]))
-    small = blocks.pooled(blocks.convolved(shape, filters, **geometry), **blocks.simple(**windows))
-    pooled = blocks.images(small)
-    x = as_given(arrays[0])
-    computed(blocks_pooled.blocks_conv2d_max_pool2d, [x, *arrays[1:]], [pooled, pooled.but(dtype=uint8)], shape=shape,
-         act=act, **geometry, **windows)
-    empty = [np.ones(pooled.shape, dtype) for dtype in ("f4", "u1")]  # rows of no window
-    found, = computed(blocks_pooled.blocks_max_pool2d_weight_grad, [*empty, x], [Spec(filters, float32)], shape=filters,
-                  images=shape, **geometry, **windows)
-    assert not found.any()
+    made = (0, *made[0][1:]), *made[1:]
+    arrays = arrays_of(made)
+    (y, places), _ = pooled_together(made, *arrays)  # rows of no window
+    assert not filters_together(made, np.ones_like(y), np.ones_like(places), arrays[0]).any()
 
 
 @KINDS
@@ -164,6 +167,5 @@ def test_what_it_means_is_what_numpy_says(made):
     g = blocks.in_blocks(np.random.default_rng(2).standard_normal(small).astype("f4"))
     attrs = dict(shape=made[1], images=made[0], **made[2], **made[3])
     right = blocks.blocks_max_pool2d_weight_grad.kernel(g, blocks.in_blocks(places), x, **attrs)
-    found, = computed(blocks_pooled.blocks_max_pool2d_weight_grad, [g, blocks.in_blocks(places), x],
-                  [Spec(made[1], float32)], **attrs)
+    found = filters_together(made, g, blocks.in_blocks(places), arrays[0])
     np.testing.assert_allclose(found, right, rtol=1e-4, atol=1e-4 * abs(right).max())

@@ -1,6 +1,10 @@
-"""Arrays, geometries and bounds of rounding that the tests of compiled kernels share."""
+"""Arrays, geometries, bounds of rounding and child processes that the tests of compiled kernels share."""
 
 import math
+import os
+import subprocess
+import sys
+import textwrap
 
 import numpy as np
 from hypothesis import assume, settings
@@ -23,6 +27,15 @@ FEW = examples(40, 15)
 PAIR = st.tuples(st.integers(1, 3), st.integers(1, 3))
 SIZES = st.tuples(st.integers(1, 12), st.integers(1, 12)) | st.sampled_from(
     [(8, 8), (4, 4), (16, 16), (2, 2), (3, 16), (3, 40)])
+
+
+def printed(program, **environment):
+    """The lines that a program prints and its messages, in a process whose environment does not choose kernels else."""
+    outer = {name: value for name, value in os.environ.items() if name != "MINFLOW_MACHINE"}
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True,
+                          env={**outer, **environment}, timeout=600)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines(), done.stderr
 
 
 def normal(rng, *shape):

@@ -1,14 +1,13 @@
 """What a program gets that does not ask for the machine: large graphs and jobs run on it, all else by NumPy."""
 
 import os
-import subprocess
-import sys
 import textwrap
 
 import pytest
 
 pytest.importorskip("numba", reason="the machine is compiled by numba, which is not installed")
 
+from kernel_checks import printed
 from minflow.machine import kept, start
 
 PROGRAM = """
@@ -52,18 +51,9 @@ NO_OTHER = """
 """
 
 
-def ran(program, **environment):
-    """What a program prints, and its messages, in a process whose environment says nothing of the machine else."""
-    outer = {name: value for name, value in os.environ.items() if name != "MINFLOW_MACHINE"}
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True,
-                          env={**outer, **environment}, timeout=200)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines(), done.stderr
-
-
 def said(first="", sizes=((400, False),), **environment):
     """What the program says of graphs of these sizes, exact or not."""
-    return ran(f"{first}\n    SIZES = {sizes}\n{PROGRAM}", **environment)
+    return printed(f"{first}\n    SIZES = {sizes}\n{PROGRAM}", **environment)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -130,7 +120,7 @@ def test_another_numba_is_not_begun_with(tmp_path):
 
 
 def test_jobs_and_saved_graphs_run_on_it_too():
-    lines, messages = ran("""
+    lines, messages = printed("""
         import tempfile
         import numpy as np
         import minflow as flow

@@ -2,9 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
-import textwrap
 import threading
 import time
 
@@ -24,6 +21,7 @@ from minflow.machine.llvm import number_at, put
 from minflow.machine.start import InPlans
 from minflow.machine.steps import instruction, real_at, word_at
 from graph_models import Gives
+from kernel_checks import printed
 from single_steps import steps_of
 from tests import sampling
 from tests.together import together
@@ -284,7 +282,7 @@ def test_a_process_ends_while_helpers_spin():
         program.TEAM.words[program.WANTED // 8] = 3
         """
     for _ in range(3 if sampling.complete else 1):
-        subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True, timeout=120)
+        printed(code)
 
 
 # ---- in plans --------------------------------------------------------------------------------------------------------

@@ -2,9 +2,7 @@
 
 import json
 import os
-import subprocess
 import sys
-import textwrap
 import zipfile
 
 import numpy as np
@@ -21,6 +19,7 @@ from minflow.core.base.locks import alone
 from minflow.core.ops import conv
 from minflow.machine import kept, start
 from graph_models import Predict, TrainGraph, eager_step
+from kernel_checks import printed
 from tests import sampling
 
 
@@ -116,9 +115,7 @@ def test_the_environment_asks_for_it(value, expected):
         import minflow, minflow.machine, sys
         print(minflow.machine.used(), "minflow.machine.jit" in sys.modules)
     """
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True,
-                          env={**os.environ, "MINFLOW_MACHINE": value}, timeout=120)
-    assert done.stdout.split() == [expected, expected], done.stderr
+    assert printed(program, MINFLOW_MACHINE=value)[0] == [f"{expected} {expected}"]
 
 
 def test_a_change_of_any_file_of_the_room_is_seen(tmp_path, monkeypatch):
@@ -226,11 +223,7 @@ FRESH = """
 
 def fresh(folder):
     """What a process says that knows no compiled kernels but those of a folder."""
-    environment = {**os.environ, "MINFLOW_KERNELS": str(folder), "MINFLOW_MACHINE": "0"}
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(FRESH)], env=environment, capture_output=True,
-                          text=True, timeout=600)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.split()
+    return " ".join(printed(FRESH, MINFLOW_KERNELS=str(folder), MINFLOW_MACHINE="0")[0]).split()
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from minflow.accepted.threads import Settings
 from minflow.core.op import OPS
 from minflow.machine import cross_entropy, dropout, eager, elementwise, pool
 from graph_models import TrainGraph
-from single_steps import run_now, steps_of
+from single_steps import computed, run_now, steps_of
 
 SHAPES = [(), (1,), (3,), (16,), (5, 7), (100, 10), (1024,), (1025,), (3, 2000), (40, 1000), (0, 3), (7, 1, 9),
           (2, 3, 4, 5)]
@@ -47,8 +47,7 @@ def numpys(name, arrays, **attrs):
 
 def check(name, *arrays, **attrs):
     wanted = numpys(name, arrays, **attrs)
-    found = by_steps(name, arrays, np.empty(wanted.shape, wanted.dtype), **attrs)
-    assert found is not None
+    found, = computed(getattr(elementwise, name), arrays, [wanted], **attrs)
     assert np.array_equal(np.isnan(wanted), np.isnan(found))
     odd = np.isnan(wanted)  # the sign of a NaN is nobody's business
     if name in ("relu", "relu6"):  # NumPy's maximum of -0 and 0 is either, as the number happens to lie
@@ -135,11 +134,10 @@ def test_sums_over_leading_axes(shape):
 @pytest.mark.parametrize("p", [0.0, 0.2, 0.5, 1.0])
 def test_dropout(size, p):
     x, counter = numbers((size,)), np.random.default_rng(size).integers(-(2**63), 2**63 - 1, 2)
-    outs = [np.empty_like(x), np.empty_like(x)]
-    run_now(steps_of(dropout.dropout, [x, counter], outs, p=p, offset=3))
     with np.errstate(all="ignore"):
         wanted = OPS["dropout"].kernel(x, counter, p=p, offset=3)
-    assert all(np.array_equal(a, b, equal_nan=True) for a, b in zip(outs, wanted))
+    found = computed(dropout.dropout, [x, counter], wanted, p=p, offset=3)
+    assert all(np.array_equal(a, b, equal_nan=True) for a, b in zip(found, wanted))
 
 
 @pytest.mark.parametrize("reduction", ["mean", "sum"])
@@ -150,25 +148,23 @@ def test_cross_entropy(rows, classes, reduction):
         x, labels = (rng.standard_normal((rows, classes)) * 5).astype("f4"), rng.integers(0, classes, rows)
         if odd:
             x[1:2, 0], x[2:3, 0], x[4:5], labels[3:4] = np.nan, np.inf, -np.inf, -100
-        outs, grad, slope = [np.empty((), "f4"), np.empty_like(x)], np.asarray(0.7, "f4"), np.empty_like(x)
-        run_now(steps_of(cross_entropy.softmax_cross_entropy, [x, labels], outs, **options))
+        grad = np.asarray(0.7, "f4")
         with np.errstate(all="ignore"):
             wanted = OPS["softmax_cross_entropy"].kernel(x, labels, **options)
-            wanted_slope = OPS["softmax_cross_entropy_grad"].kernel(wanted[1], labels, grad, **options)
-        run_now(steps_of(cross_entropy.softmax_cross_entropy_grad, [wanted[1], labels, grad], [slope], **options))
-        for found, numpys_ in zip((*outs, slope), (*wanted, wanted_slope)):
-            np.testing.assert_allclose(found, numpys_, rtol=2e-6, atol=1e-9)
+            slope = OPS["softmax_cross_entropy_grad"].kernel(wanted[1], labels, grad, **options)
+        found = computed(cross_entropy.softmax_cross_entropy, [x, labels], wanted, **options)
+        found += computed(cross_entropy.softmax_cross_entropy_grad, [wanted[1], labels, grad], [slope], **options)
+        for a, b in zip(found, (*wanted, slope), strict=True):
+            np.testing.assert_allclose(a, b, rtol=2e-6, atol=1e-9)
 
 
 def test_labels_that_are_no_classes():
     """They are refused before, but for a graph from a file: its loss is NaN, and nothing is read beyond the row."""
     x, labels, options = numbers((3, 5)), np.array([1, 5, -1]), {"ignore_index": -100, "reduction": "mean"}
-    outs, slope = [np.empty((), "f4"), np.empty_like(x)], np.empty_like(x)
-    x[:] = 1
-    run_now(steps_of(cross_entropy.softmax_cross_entropy, [x, labels], outs, **options))
-    run_now(steps_of(cross_entropy.softmax_cross_entropy_grad, [outs[1], labels, outs[1][0, :1].reshape(())], [slope],
-                     **options))
-    assert np.isnan(outs[0]) and np.isnan(slope[1:]).all() and np.isfinite(slope[0]).all()
+    x[:], one = 1, np.ones((), "f4")
+    loss, shares = computed(cross_entropy.softmax_cross_entropy, [x, labels], [one, x], **options)
+    slope, = computed(cross_entropy.softmax_cross_entropy_grad, [shares, labels, one], [x], **options)
+    assert np.isnan(loss) and np.isnan(slope[1:]).all() and np.isfinite(slope[0]).all()
 
 
 def test_counters():
@@ -212,11 +208,12 @@ def test_a_training_step_is_few_calls(kernels_of_numpy):
 
 @pytest.mark.parametrize("shape", [(2, 3, 1, 1), (1, 5, 7, 9), (4, 16, 8, 8), (9, 32, 56, 56), (1, 1, 64, 64)])
 def test_the_mean_of_whole_images(shape):
-    x, out = np.random.default_rng(0).standard_normal(shape).astype("f4"), np.empty((*shape[:2], 1, 1), "f4")
-    run_now(steps_of(pool.adaptive_avg_pool2d, [x], [out], output_size=(1, 1)))
-    np.testing.assert_allclose(out, x.mean((2, 3), keepdims=True, dtype="f8"), rtol=1e-5, atol=2e-7)
+    x = np.random.default_rng(0).standard_normal(shape).astype("f4")
+    wanted = x.mean((2, 3), keepdims=True, dtype="f8")
+    out, = computed(pool.adaptive_avg_pool2d, [x], [wanted], output_size=(1, 1))
+    np.testing.assert_allclose(out, wanted, rtol=1e-5, atol=2e-7)
     x[0, 0, 0, 0] = np.nan
-    run_now(steps_of(pool.adaptive_avg_pool2d, [x], [out], output_size=(1, 1)))
+    out, = computed(pool.adaptive_avg_pool2d, [x], [wanted], output_size=(1, 1))
     assert np.isnan(out[0, 0]).all() and np.isfinite(out).sum() == out.size - 1
 
 

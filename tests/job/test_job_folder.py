@@ -2,22 +2,18 @@
 
 import errno
 import os
-import signal
 import stat
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 from builders import refused
 
-from minflow.core.files import temporary
 from minflow.core.base.errors import CheckpointError
 from minflow.core.spec import as_dtype
 from minflow.job.saving import folder
 from minflow.job.saving.folder import FileVariable, meta_text, parse, variables_in, write
+from tests.cases import in_cases
 from tests.measuring import peak
 
 ARRAYS = {
@@ -69,14 +65,8 @@ def test_the_mark_comes_last(tmp_path, monkeypatch):
     (tmp_path / "m").mkdir()
     before = (tmp_path / "m").stat().st_ino
     monkeypatch.chdir(tmp_path / "m")
-    write(tmp_path / "m", {"a": ARRAYS["step"], "z": ARRAYS["step"]}, "save")
+    write(Path("."), {"a": ARRAYS["step"], "z": ARRAYS["step"]}, "save")
     assert seen == ["a", "z", "snapshot_done"] and (tmp_path / "m").stat().st_ino == before
-
-
-def test_working_directory(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write(Path("."), {"w": ARRAYS["step"]}, "save")
-    assert sorted(os.listdir(".")) == ["snapshot_done", "w"]
 
 
 def test_read_when_asked(saved):
@@ -140,20 +130,17 @@ def test_damaged_meta(saved, text, reason):
 def test_hostile_sizes(saved):
     """A meta claims 4 TB, or an empty array with a huge axis: told, before memory is taken."""
     meta, numbers = saved / "fc1-weight" / "meta", saved / "fc1-weight" / "out"
-    whole = numbers.read_bytes()
 
     def reads():
-        numbers.write_bytes(whole)
         meta.write_text("shape { dim: 1000000 dim: 1000000 } data_type: kFloat")
         refused(variables_in, CheckpointError,
                 "(?s)truncated: 24 bytes, and float32.1000000, 1000000. has 4,000,000,000,000", saved)
+        for damaged, text in ((b"#" * 70_000, "65,536 bytes"), (b"\xff\xfe", "meta cannot be read")):
+            meta.write_bytes(damaged)
+            refused(variables_in, CheckpointError, text, saved)
         meta.write_text("shape { dim: 0 dim: 100000000000000000 dim: 100000000000000000 } data_type: kFloat")
         numbers.write_bytes(b"")
         refused(variables_in(saved)["fc1-weight"].numpy, CheckpointError, "cannot be read")
-        meta.write_bytes(b"#" * 70_000)
-        refused(variables_in, CheckpointError, "65,536 bytes", saved)
-        meta.write_bytes(b"\xff\xfe")
-        refused(variables_in, CheckpointError, "meta cannot be read", saved)
 
     assert peak(reads, below=10_000_000) < 10_000_000
 
@@ -161,40 +148,31 @@ def test_hostile_sizes(saved):
 def test_links_do_not_lead_out(saved, tmp_path):
     (tmp_path / "secret").write_bytes(b"x" * 24)
     out = saved / "fc1-weight" / "out"
+    for put, text in [
+        (lambda: out.symlink_to(tmp_path / "secret"), "(?s)out is a link that leads out.*secret"),
+        (lambda: out.symlink_to(saved / "step" / "out"), "truncated: 8 bytes"),  # inside: its size is judged
+        (lambda: os.mkfifo(out), "out is not a plain file"),  # reading it would wait for ever
+        (lambda: out.symlink_to(saved / "nowhere"), "there is no file out"),
+    ]:
+        out.unlink()
+        put()
+        refused(variables_in, CheckpointError, text, saved)
     out.unlink()
-    out.symlink_to(tmp_path / "secret")
-    refused(variables_in, CheckpointError, "(?s)out is a link that leads out.*secret", saved)
-    out.unlink()
-    out.symlink_to(saved / "step" / "out")  # inside: its size is judged
-    refused(variables_in, CheckpointError, "truncated: 8 bytes", saved)
-    out.unlink()
-    os.mkfifo(out)  # reading it would wait for ever
-    refused(variables_in, CheckpointError, "out is not a plain file", saved)
-    out.unlink()
-    out.symlink_to(saved / "nowhere")
-    refused(variables_in, CheckpointError, "there is no file out", saved)
-    out.unlink()
-    (saved / "more").symlink_to(tmp_path)
-    refused(variables_in, CheckpointError, "(?s)'more' of the checkpoint is a link to a folder.*leads to", saved)
+    for name, target in (("more", tmp_path), ("loop", saved)):
+        (saved / name).symlink_to(target)
+        refused(variables_in, CheckpointError, f"(?s)'{name}' of the checkpoint is a link to a folder.*leads to", saved)
+        (saved / name).unlink()
 
 
-def test_link_to_itself(saved):
-    (saved / "loop").symlink_to(saved)
-    refused(variables_in, CheckpointError, "'loop' of the checkpoint is a link to a folder", saved)
+NO_PLACE = {
+    "outside": ["../escape", "a/../../b", "/etc/x", "~/x", "C:x"], "empty": ["", "a//b", "a/", "./a"],
+    "characters": ["a\0b", "a\\b", "a\nb", "\ud800"], "marks a finished": ["snapshot_done", "snapshot_done/a"],
+    "file of variable 'ok'": ["ok/out", "ok/meta/b"], "255 bytes": ["x" * 256, "ü" * 128],
+    "too deep": ["/".join("a" * 65)], "temporary": [".a.tmp"], "texts": [3],
+}
 
 
-@pytest.mark.parametrize(
-    ("name", "reason"),
-    [
-        ("../escape", "outside"), ("a/../../b", "outside"), ("/etc/x", "outside"), ("~/x", "outside"),
-        ("C:x", "outside"), ("", "empty"), ("a//b", "empty"), ("a/", "empty"), ("./a", "empty"),
-        ("a\0b", "characters"), ("a\\b", "characters"), ("a\nb", "characters"), ("\ud800", "characters"),
-        ("snapshot_done", "marks a finished"), ("snapshot_done/a", "marks"),
-        ("ok/out", "file of variable 'ok'"), ("ok/meta/b", "file of variable 'ok'"), ("x" * 256, "255 bytes"),
-        ("ü" * 128, "255 bytes"),
-        ("/".join("a" * 65), "too deep"), (".a.tmp", "temporary"), (3, "texts"),
-    ],
-)  # fmt: skip
+@in_cases("reason, name", [(reason, name) for reason, names in NO_PLACE.items() for name in names])
 def test_names_that_are_no_place(tmp_path, name, reason):
     refused(write, CheckpointError, f"(?s)cannot be the name of a variable.*{reason}", tmp_path / "m",
             {"ok": ARRAYS["step"], name: ARRAYS["step"]}, "save")
@@ -263,42 +241,6 @@ def test_interrupted(tmp_path, monkeypatch, there, name, after):
         write(tmp_path / "m", ARRAYS, "save")
     monkeypatch.undo()
     assert [str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*")] == ["m"] * bool(there)
-
-
-def test_killed(tmp_path):
-    """A killed process leaves either the whole checkpoint or a temporary, which the next save removes."""
-    program = f"""
-import numpy as np
-from pathlib import Path
-from minflow.job.saving.folder import write
-arrays = {{f"w{{i}}": np.ones(1000) for i in range(50)}}
-print("ready", flush=True)
-i = 0
-while True:
-    write(Path({str(tmp_path)!r}) / f"m{{i}}", arrays, "save")
-    i += 1
-"""
-    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
-    process.stdout.readline()
-    end = time.monotonic() + 60
-    while not any(p.name.endswith(".tmp") for p in tmp_path.iterdir()) and time.monotonic() < end:
-        pass
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    process.stdout.close()
-    left = [p.name for p in tmp_path.iterdir()]
-    for name in left:
-        if not name.endswith(".tmp"):
-            assert len(variables_in(tmp_path / name)) == 50 and (tmp_path / name / "snapshot_done").is_file()
-    write(tmp_path / "under another name", {"w": ARRAYS["step"]}, "save")
-    assert not any(p.name.endswith(".tmp") for p in tmp_path.iterdir())
-
-
-def test_temporary_of_the_living_stays(tmp_path):
-    mine = tmp_path / f".minflow.{temporary.host()}.{os.getppid()}.0123456789abcdef.tmp"
-    mine.mkdir()
-    write(tmp_path / "m", {"w": ARRAYS["step"]}, "save")
-    assert mine.is_dir()
 
 
 def test_forbidden(tmp_path):

@@ -166,10 +166,11 @@ def test_what_a_variable_is_made_of_is_checked(arguments, kind, text):
 
 
 def test_the_dtype_of_a_variable_may_be_a_name():
-    def job():
+    def job(x):
         return [flow.get_variable("a", [np.int64(2)], dtype="float64"), flow.get_variable("b", (2,), dtype=np.int32)]
 
-    assert [x.dtype.name for x in job_of(job, result=tp.Bundle[tp.Numpy])()] == ["float64", "int32"]
+    made = job_of(job, (np.prod([1, 2]), 3), result=tp.Bundle[tp.Numpy])
+    assert [x.dtype.name for x in made(X)] == ["float64", "int32"]
 
 
 @flow.global_function()
@@ -240,12 +241,6 @@ def test_a_handle_is_not_an_array(use):
     assert ".get()" in error.hint and (step.get() == 2).all()
 
 
-def test_a_handle_of_a_future_tells_what_to_do():
-    step = doubled(X)
-    assert ".get() waits for it" in told(lambda: step.numpy(), JobError, "numpy").hint
-    assert step.get().numpy()[0, 0] == 2
-
-
 def test_what_a_handle_still_is():
     step = doubled(X)
     step.get()  # a repr tells its state
@@ -253,26 +248,6 @@ def test_what_a_handle_still_is():
     with pytest.raises(AttributeError, match="'Step' object has no attribute 'gett'"):
         step.gett()
     assert len({step, step}) == 1 and step == step and step in [step]
-
-
-# ---- calls in the wrong place ----------------------------------------------------------------------------------------
-
-
-def test_a_job_called_in_a_job_is_refused_at_that_line():
-    outer = job_of(lambda x: plus_one(x), SIZES, name="outer")
-    here(told(outer, JobError, "calling plus_one inside the job function outer", X))
-
-
-def test_a_job_called_in_a_callback_is_refused_at_that_line():
-    errors = []
-    doubled(X)(lambda result: errors.append(told(lambda: plus_one(X), JobError, "inside a callback")))
-    flow.sync_default_session()
-    assert len(errors) == 1 and here(errors[0])
-
-
-def test_a_wrong_batch_of_a_run_is_told_where_it_was_started():
-    run = flow.start(plus_one, [3])
-    here(told(run.result, JobError, "the argument x of job plus_one is an int, where a numpy array is wanted"))
 
 
 # ---- flow.watch ------------------------------------------------------------------------------------------------------
@@ -322,9 +297,75 @@ def test_a_sync_call_raises_what_its_watch_handler_raised():
 # ---- arguments and settings ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [None, "", 3])
-def test_a_namespace_that_is_no_name_is_refused_at_its_line(name):
-    here(told(lambda: flow.scope.namespace(name), JobError, "a namespace is a name"))
+def wrong_callback(*arguments):
+    step = doubled(X)
+    step(lambda result: None)
+    step(*arguments)
+
+
+def in_a_callback():
+    """The error of a call in a callback, which the callback itself raises."""
+    errors = []
+    doubled(X)(lambda result: errors.append(told(lambda: plus_one(X), JobError, "inside a callback")))
+    flow.sync_default_session()
+    raise errors[0]
+
+
+def job_of_pair():
+    one = tp.Numpy.Placeholder(SIZES)
+    return job_of(lambda pair: pair[0] + pair[1], tuple[one, one], name="both")
+
+
+def job_of_list():
+    return job_of(lambda x: x, tp.ListNumpy.Placeholder(SIZES), result=tp.ListNumpy, name="listed")
+
+
+PAIR = "argument x0 of job both is {}, where a tuple of 2 arrays is wanted"
+NUMBER = "where a number is wanted"
+MISTAKES = {
+    "a job in a job": (lambda: job_of(lambda x: plus_one(x), SIZES, name="outer")(X),
+                       "calling plus_one inside the job function outer"),
+    "a job in a callback": (in_a_callback, "inside a callback"),
+    "a run's batch": (lambda: flow.start(plus_one, [3]).result(),
+                      "the argument x of job plus_one is an int, where a numpy array is wanted"),
+    "a namespace None": (lambda: flow.scope.namespace(None), "a namespace is a name"),
+    "a namespace of no letters": (lambda: flow.scope.namespace(""), "a namespace is a name"),
+    "a namespace 3": (lambda: flow.scope.namespace(3), "a namespace is a name"),
+    "a dtype that is not there": (lambda: tp.Numpy.Placeholder((2,), dtype="banana"),
+                                  "Numpy.Placeholder: minflow has no dtype banana"),
+    "an axis that is no number": (lambda: tp.Numpy.Placeholder((2,), batch_axis="x"), "batch_axis is no axis"),
+    "no Placeholder": (lambda: tp.Numpy((2, 3)), "tp.Numpy is an annotation, and is not called"),
+    "a placeholder that is called": (lambda: tp.Numpy.Placeholder((2, 3))(), "is an annotation, and is not called"),
+    "no callback": (lambda: wrong_callback(), "not callable"),
+    "a callback without argument": (lambda: wrong_callback(lambda: 0), "with one argument"),
+    "a second callback": (lambda: wrong_callback(print), "a callback already"),
+    "l2": (lambda: flow.regularizers.l2("a"), NUMBER),
+    "l1": (lambda: flow.regularizers.l1(None), NUMBER),
+    "deviation": (lambda: flow.truncated_normal("a"), NUMBER),
+    "mean": (lambda: flow.random_normal_initializer("a"), NUMBER),
+    "range": (lambda: flow.random_uniform_initializer("a", 1), NUMBER),
+    "value": (lambda: flow.constant_initializer([1, 2]), NUMBER),
+    "masked": (lambda: plus_one(np.ma.masked_array(X, mask=X > 0)), r"masked array.*Try: x\.filled\(0\)"),
+    "of objects": (lambda: plus_one(X.astype(object)), r'another dtype.*Try: x\.astype\("float32"\)$'),
+    "of the other byte order": (lambda: plus_one(X.astype(">f4")), r'another dtype.*Try: x\.astype\("float32"\)$'),
+    "double": (lambda: plus_one(X.astype("f8")),
+               r'another dtype.*Try: x\.astype\("float32"\), or dtype=flow.float64 in the placeholder'),
+    "a handle": (lambda: plus_one(doubled(X)),
+                 r"is a Step, where a numpy array is wanted.*Try: doubled\(\.\.\.\)\.get\(\) waits"),
+    "a tensor": (lambda: plus_one(flow.tensor(X)), r"is a Tensor, where a numpy array is wanted.*\.numpy\(\) gives"),
+    "a pair of no tuple": (lambda: job_of_pair()(X), PAIR.format("an ndarray")),
+    "a pair of one": (lambda: job_of_pair()((X,)), PAIR.format("a tuple of 1")),
+    "a pair of three": (lambda: job_of_pair()([X] * 3), PAIR.format("a list of 3")),
+    "a pair None": (lambda: job_of_pair()(None), PAIR.format("None")),
+    "no list": (lambda: job_of_list()(X),
+                "x0 of job listed is an ndarray, where a list with one array for each device is wanted"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistake(mistake):
+    call, text = MISTAKES[mistake]
+    here(told(call, MinflowError, f"(?s){text}"))
 
 
 def test_settings_are_calls():
@@ -334,25 +375,6 @@ def test_settings_are_calls():
     told(lambda: setattr(config, "concurency_width", 3), JobError, "no setting 'concurency_width'")
     told(lambda: setattr(flow.config, "cpu_device_num", 2), JobError, "flow.config.cpu_device_num is a call")
     assert copy.deepcopy(config).view == "consistent"
-
-
-PLACEHOLDERS = {
-    "a dtype that is not there": (lambda: tp.Numpy.Placeholder((2,), dtype="banana"),
-                                  "Numpy.Placeholder: minflow has no dtype banana"),
-    "an axis that is no number": (lambda: tp.Numpy.Placeholder((2,), batch_axis="x"), "batch_axis is no axis"),
-    "no Placeholder": (lambda: tp.Numpy((2, 3)), "tp.Numpy is an annotation, and is not called"),
-    "a placeholder that is called": (lambda: tp.Numpy.Placeholder((2, 3))(), "is an annotation, and is not called"),
-}
-
-
-@pytest.mark.parametrize("wrong", PLACEHOLDERS)
-def test_a_wrong_placeholder(wrong):
-    make, text = PLACEHOLDERS[wrong]
-    here(told(make, MinflowError, text))
-
-
-def test_a_placeholder_may_have_sizes_that_numpy_worked_out():
-    assert job_of(lambda x: x, (np.prod([1, 2]), 3))(X).shape == (2, 3)
 
 
 class Hostile(Exception):
@@ -374,42 +396,6 @@ def test_an_error_without_a_text_does_not_end_the_worker():
     assert plus_one(X)[0, 0] == 2
     error = told(plus_one, JobError, "argument x of job plus_one is a Hostile, where a numpy array is", Hostile())
     assert error.values["got x"] == "Hostile"
-
-
-def test_a_callback_that_is_none_is_refused_at_its_line():
-    step = doubled(X)
-    step(lambda result: None)
-    for wrong, text in (((), "not callable"), ((lambda: 0,), "with one argument"), ((print,), "a callback already")):
-        here(told(lambda wrong=wrong: step(*wrong), JobError, text))
-
-
-ARRAYS = {
-    "masked": (lambda: np.ma.masked_array(X, mask=X > 0), "masked array", "x.filled(0)"),
-    "of objects": (lambda: X.astype(object), "another dtype", 'x.astype("float32")'),
-    "of the other byte order": (lambda: X.astype(">f4"), "another dtype", 'x.astype("float32")'),
-    "double": (lambda: X.astype("f8"), "another dtype",
-               'x.astype("float32"), or dtype=flow.float64 in the placeholder'),
-    "a handle": (lambda: doubled(X), "is a Step, where a numpy array is wanted", "doubled(...).get() waits"),
-    "a tensor": (lambda: flow.tensor(X), "is a Tensor, where a numpy array is wanted", ".numpy() gives"),
-}
-
-
-@pytest.mark.parametrize("which", ARRAYS)
-def test_an_array_that_is_told(which):
-    make, text, hint = ARRAYS[which]
-    error = told(plus_one, JobError, text, make())
-    assert hint in error.hint and "above" not in error.hint
-    assert ("placeholder" in error.hint) == (which == "double")
-
-
-def test_a_structure_that_is_refused_is_told_as_what_it_is():
-    one = tp.Numpy.Placeholder(SIZES)
-    both = job_of(lambda pair: pair[0] + pair[1], tuple[one, one], name="both")
-    for wrong, kind in ((X, "an ndarray"), ((X,), "a tuple of 1"), ([X] * 3, "a list of 3"), (None, "None")):
-        told(both, JobError, f"argument x0 of job both is {kind}, where a tuple of 2 arrays is wanted", wrong)
-    listed = job_of(lambda x: x, tp.ListNumpy.Placeholder(SIZES), result=tp.ListNumpy, name="listed")
-    told(listed, JobError,
-            "argument x0 of job listed is an ndarray, where a list with one array for each device is wanted", X)
 
 
 BIG = np.arange(24, dtype="float32").reshape(4, 6)
@@ -450,7 +436,7 @@ def test_a_namedtuple_keeps_its_names():
 )
 def test_an_annotation_that_cannot_be_read(text):
     told(job_of, JobError, "annotation of x0 in job job cannot be read|is an annotation, and is not called",
-            lambda x: x, text)
+         lambda x: x, text)
 
 
 def test_devices_that_return_other_numbers_of_blobs_are_told(two_devices):
@@ -473,19 +459,6 @@ def test_arguments_may_have_any_name():
 def test_a_blob_is_not_none():
     job = job_of(lambda x: x * 2 if x != None and not x == None else x, SIZES)  # noqa: E711 - as programs have it
     assert job(X)[0, 0] == 2
-
-
-NUMBERS = {
-    "l2": lambda: flow.regularizers.l2("a"), "l1": lambda: flow.regularizers.l1(None),
-    "deviation": lambda: flow.truncated_normal("a"),
-    "mean": lambda: flow.random_normal_initializer("a"), "range": lambda: flow.random_uniform_initializer("a", 1),
-    "value": lambda: flow.constant_initializer([1, 2]),
-}
-
-
-@pytest.mark.parametrize("which", NUMBERS)
-def test_what_is_no_number_is_told(which):
-    here(told(NUMBERS[which], JobError, "where a number is wanted"))
 
 
 def test_a_session_is_not_cleared_while_another_thread_builds_on_it():

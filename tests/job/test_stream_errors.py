@@ -173,67 +173,22 @@ def test_a_call_that_waits_raises_its_own_error():
 # ---- what would wait for itself --------------------------------------------------------------------------------------
 
 
-def actions():
-    """What a callback may not do, beside the error's first words."""
-    job, look = counting("other"), looking()
-    step = job(ONES)
-    step.get()
-    return [
-        ("calling other", lambda: job(ONES)),
-        ("calling eval_job", lambda: look(ONES)),
-        ("waiting for a step of other", step.get),
-        ("waiting for the queue", flow.sync_default_session),
-        ("waiting for the queue", flow.clear_default_session),
-    ]
-
-
-@pytest.mark.parametrize("which", range(5))
-def test_waiting_or_submitting_inside_a_callback_is_refused(which):
-    text, action = actions()[which]
-    job, seen = counting(), []
-
-    def tries(loss):
-        try:
-            action()
-        except JobError as error:
-            seen.append(str(error))
-
-    job(ONES)(tries)
-    flow.sync_default_session(LONG)
-    assert len(seen) == 1 and seen[0].startswith(f"{text} inside a callback")
-    job(ONES)(lambda loss: action())
-    refused(flow.sync_default_session, JobError,
-            f"callback <lambda> of step 2 of train_job raised JobError: {text} inside a callback", LONG)
-    assert job(ONES).get()[0] == -6.0  # the step of the other job and two of this one
-
-
-def test_a_full_queue_inside_a_callback_is_refused_too(held):
+def test_a_full_queue_inside_a_callback_is_refused(held):
+    """`test_stream_waits.py` has every call in every such place; here the refusal is also the error of the callback."""
     job, seen = counting(), []
 
     def tries(loss):
         held(loss)
         seen.append(refused(job, JobError, "calling train_job inside a callback", ONES))
+        job(ONES)
 
     job(ONES)(tries)
     wait(held.entered)
     job(ONES)
     held.go.set()
-    flow.sync_default_session(LONG)
-    assert len(seen) == 1 and job.steps == 2
-
-
-def test_waiting_or_submitting_inside_a_job_function_is_refused(held):
-    """The worker needs what a build holds: with a step in the queue this would never end."""
-    constant = job_of(lambda: flow.get_variable("a", (4,), initializer=flow.zeros_initializer()) + 1.0, name="constant")
-    waiting = held.by(counting())
-    for text, action in [
-        ("calling constant", constant),
-        ("waiting for the queue", flow.sync_default_session),
-        ("waiting for a step of train_job", waiting.get),
-    ]:
-        refused(job_of(action, name="outer"), JobError, f"{text} inside the job function outer")
-    held.go.set()
-    assert np.array_equal(constant(), np.zeros(4, "f"))
+    text = "callback tries of step 1 of train_job raised JobError: calling train_job inside a callback"
+    error = refused(flow.sync_default_session, JobError, text, LONG)
+    assert len(seen) == 1 and str(error).count("Try:") == 1 and error.hint == error.__cause__.hint
 
 
 def test_sync_with_a_timeout_tells_where_both_threads_stand():
@@ -286,10 +241,3 @@ def test_the_error_of_a_callback_names_the_callback_and_its_line(how):
     who = "the same caller" if how == "handle" else "the same run"
     assert error.values["then"] == f"the steps that {who} had queued behind it were cancelled"
     assert "submit the cancelled steps again: the step itself has finished" in error.hint
-
-
-def test_an_error_of_ours_in_a_callback_keeps_its_parts():
-    job = counting()
-    job(ONES)(lambda loss: job(ONES))
-    error = refused(flow.sync_default_session, JobError, "inside a callback", LONG)
-    assert str(error).count("Try:") == 1 and error.hint == error.__cause__.hint

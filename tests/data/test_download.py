@@ -74,14 +74,11 @@ def test_it_comes_whole(server, tmp_path, name, capsys):
 
 
 def test_next_mirror(server, tmp_path):
-    urls = [f"{server.url}/missing", f"{server.url}/other", "http://127.0.0.1:9/closed", f"{server.url}/good"]
-    check(fetch(urls, tmp_path / "file.bin", SHA256, LIMIT), tmp_path)
-
-
-def test_a_file_copied_by_hand(tmp_path):
-    source = tmp_path / "source.bin"
-    source.write_bytes(CONTENT)
-    check(fetch([source.as_uri()], tmp_path / "to" / "file.bin", SHA256, LIMIT), tmp_path / "to")
+    (tmp_path / "source.bin").write_bytes(CONTENT)
+    urls = [f"{server.url}/missing", f"{server.url}/other", "http://127.0.0.1:9/closed"]
+    for last in (f"{server.url}/good", (tmp_path / "source.bin").as_uri()):  # a file copied by hand, too
+        folder = tmp_path / last[:4]
+        check(fetch([*urls, last], folder / "file.bin", SHA256, LIMIT), folder)
 
 
 def test_what_broke_off_goes_on(server, tmp_path):
@@ -94,16 +91,13 @@ def test_what_broke_off_goes_on(server, tmp_path):
     assert server.seen == [("/breaks", None), ("/breaks", "bytes=70000-"), ("/good", "bytes=100000-")]
 
 
-@pytest.mark.parametrize("name", ["good", "norange"])
-def test_a_beginning_of_another_file_is_forgotten(server, tmp_path, name):
-    (tmp_path / "file.bin.part").write_bytes(b"x" * 1000)
-    check(fetch([f"{server.url}/{name}"], tmp_path / "file.bin", SHA256, LIMIT), tmp_path)
-
-
-@pytest.mark.parametrize("have", [CONTENT, CONTENT + b"more", b"y" * len(CONTENT)])
-def test_nothing_left_to_fetch(server, tmp_path, have):
+@pytest.mark.parametrize("name, have", [
+    *[(name, b"x" * 1000) for name in ("good", "norange")],
+    *[("good", have) for have in (CONTENT, CONTENT + b"more", b"y" * len(CONTENT))],  # nothing is left to fetch
+], ids=["another", "another, no range", "whole", "more", "another of this length"])
+def test_a_beginning_of_another_file_is_forgotten(server, tmp_path, name, have):
     (tmp_path / "file.bin.part").write_bytes(have)
-    check(fetch([f"{server.url}/good"], tmp_path / "file.bin", SHA256, LIMIT), tmp_path)
+    check(fetch([f"{server.url}/{name}"], tmp_path / "file.bin", SHA256, LIMIT), tmp_path)
 
 
 def test_the_error_names_all(server, tmp_path):

@@ -13,6 +13,7 @@ import pytest
 from minflow.core.base.errors import DataError
 from minflow.data import files
 from minflow.data.files import CIFAR_RECORD, read_cifar10, read_idx, read_npz
+from tests.cases import in_cases
 
 EXPECTED = {"images": ((5, 8, 8), "uint8"), "labels": ((5,), "uint8")}
 ARRAYS = {"images": np.arange(320, dtype="uint8").reshape(5, 8, 8), "labels": np.arange(5, dtype="uint8")}
@@ -41,9 +42,6 @@ def test_npz(npz):
 def test_npz_of_another_kind(npz, labels, said):
     with pytest.raises(DataError, match=rf"some.npz: its array labels is of another kind[\s\S]*{said}"):
         read_npz(npz(labels=labels), EXPECTED)
-
-
-def test_npz_without_an_array(npz):
     with pytest.raises(DataError, match="has no array extra"):
         read_npz(npz(), EXPECTED | {"extra": ((1,), "uint8")})
 
@@ -53,7 +51,7 @@ def test_npz_damaged_anywhere(npz, save):
     path = npz(save)
     whole = path.read_bytes()
     seen = 0
-    for position in range(0, len(whole), 7):
+    for position in range(0, len(whole), 11):
         for damaged in (whole[:position], whole[:position] + bytes([whole[position] ^ 0x55]) + whole[position + 1 :]):
             path.write_bytes(damaged)
             try:
@@ -63,7 +61,7 @@ def test_npz_damaged_anywhere(npz, save):
                 seen += 1
             else:  # a flip in what nobody reads, such as a date
                 assert all(np.array_equal(found[name], ARRAYS[name]) for name in EXPECTED)
-    assert seen > len(whole) // 7
+    assert seen > len(whole) // 11
 
 
 def test_npz_bomb(tmp_path):
@@ -73,8 +71,8 @@ def test_npz_bomb(tmp_path):
         for name, array in ARRAYS.items():
             file = io.BytesIO()
             np.save(file, array)
-            archive.writestr(f"{name}.npy", file.getvalue() + bytes(50_000_000))
-    with pytest.raises(DataError, match="claims 500"):
+            archive.writestr(f"{name}.npy", file.getvalue() + bytes(5_000_000))
+    with pytest.raises(DataError, match="claims 5000"):
         read_npz(path, EXPECTED)
 
 
@@ -99,29 +97,29 @@ def test_idx(tmp_path):
         assert np.array_equal(found, array) and found.flags.writeable
 
 
-@pytest.mark.parametrize("content, said", [
+CUBE = np.zeros((2, 3, 4), "uint8")
+PACKED = gzip.compress(idx(np.arange(240, dtype="uint8").reshape(2, 30, 4)))
+NO_IDX = [
     (b"", "an empty file"),
-    (idx(np.zeros((2, 3, 4), "uint8"), kind=13), "00 00 0d 03"),
+    (idx(CUBE, kind=13), "00 00 0d 03"),
     (idx(np.zeros(5, "uint8")), "expected  *00 00 08 03"),
-    (idx(np.zeros((2, 3, 4), "uint8"))[:-1], "there are 23"),
-    (idx(np.zeros((2, 3, 4), "uint8")) + b"x", "there are more"),
-    (idx(np.zeros((2, 3, 4), "uint8"))[:7], "damaged"),
+    (idx(CUBE)[:-1], "there are 23"),
+    (idx(CUBE) + b"x", "there are more"),
+    (idx(CUBE)[:7], "damaged"),
     (b"\0\0\x08\x03" + struct.pack(">3I", 2**31, 2**31, 2**31), "more than 268435456 bytes"),
     (pickle.dumps([1, 2]), "no idx file"),
-])  # fmt: skip
-@pytest.mark.parametrize("pack", [bytes, gzip.compress])
-def test_idx_that_is_none(tmp_path, content, said, pack):
-    (tmp_path / "a.gz").write_bytes(pack(content))
+]
+
+
+@in_cases("content, said", [
+    *NO_IDX,
+    *[(gzip.compress(content), said) for content, said in NO_IDX],
+    *[(damaged, "") for damaged in (PACKED[:40], PACKED[:30] + b"\xff\xff\xff" + PACKED[33:], PACKED[:-8] + bytes(8))],
+])
+def test_idx_that_is_none(tmp_path, content, said):
+    (tmp_path / "a.gz").write_bytes(content)
     with pytest.raises(DataError, match=rf"a.gz: [\s\S]*{said}"):
         read_idx(tmp_path / "a.gz", 3)
-
-
-def test_idx_with_damaged_packing(tmp_path):
-    whole = bytearray(gzip.compress(idx(np.arange(240, dtype="uint8").reshape(2, 30, 4))))
-    for damaged in (whole[:40], whole[:30] + b"\xff\xff\xff" + whole[33:], whole[:-8] + bytes(8)):
-        (tmp_path / "a.gz").write_bytes(damaged)
-        with pytest.raises(DataError, match="a.gz"):
-            read_idx(tmp_path / "a.gz", 3)
 
 
 @pytest.fixture
@@ -165,18 +163,17 @@ def test_cifar(archive, tmp_path):
 
 def test_cifar_that_is_none(archive, tmp_path):
     good = cifar_file(0).tobytes()
-    with pytest.raises(DataError, match=r"has no member test_batch.bin[\s\S]*pickles"):
-        read_cifar10(archive([("cifar-10-batches-py/test_batch", pickle.dumps(1))]), False)
-    with pytest.raises(DataError, match="12291 bytes"):
-        read_cifar10(archive([("test_batch.bin", good[:-1])]), False)
     link = tarfile.TarInfo("test_batch.bin")
     link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
-    with pytest.raises(DataError, match="is not a file"):
-        read_cifar10(archive([("", link)]), False)
-    with pytest.raises(DataError, match="the label 77 at position 0"):
-        read_cifar10(archive([("test_batch.bin", cifar_file(0, 77).tobytes())]), False)
-    with pytest.raises(DataError, match="more than the CIFAR-10 archive"):
-        read_cifar10(archive([(f"file{i}", b"") for i in range(200)]), False)
+    for members, said in [
+        ([("cifar-10-batches-py/test_batch", pickle.dumps(1))], r"has no member test_batch.bin[\s\S]*pickles"),
+        ([("test_batch.bin", good[:-1])], "12291 bytes"),
+        ([("", link)], "is not a file"),
+        ([("test_batch.bin", cifar_file(0, 77).tobytes())], "the label 77 at position 0"),
+        ([(f"file{i}", b"") for i in range(200)], "more than the CIFAR-10 archive"),
+    ]:
+        with pytest.raises(DataError, match=said):
+            read_cifar10(archive(members), False)
     path = archive([("test_batch.bin", good)])
     path.write_bytes(path.read_bytes()[:-200])
     with pytest.raises(DataError, match="cifar-10-binary.tar.gz"):

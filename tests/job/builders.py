@@ -1,5 +1,6 @@
 """What the tests of job functions share: small jobs, errors that are looked at, and waits that give up."""
 
+import sys
 import threading
 from contextlib import contextmanager
 
@@ -46,6 +47,17 @@ def refused(call, kind, text, *arguments):
         call(*arguments)
     assert caught.value.what and caught.value.hint, str(caught.value)
     return caught.value
+
+
+@contextmanager
+def switching(seconds):
+    """Threads take turns at this interval; None: as they did."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(before if seconds is None else seconds)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
 
 
 @contextmanager

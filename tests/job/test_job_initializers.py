@@ -21,24 +21,10 @@ def filled(initializer, shape=SHAPE, dtype=flow.float32, seed=3):
     return found
 
 
-@pytest.mark.parametrize("make, value", [
-    (init.zeros_initializer, 0), (init.ones_initializer, 1), (lambda: init.constant_initializer(2.5), 2.5),
-    (init.constant_initializer, 0),
-])  # fmt: skip
-def test_constants(make, value):
-    assert (filled(make()) == value).all()
-
-
 def test_the_same_seed_gives_the_same_numbers_and_another_others():
     for make in (init.truncated_normal, init.random_normal_initializer, init.random_uniform_initializer):
         assert np.array_equal(filled(make()), filled(make()))
         assert not np.array_equal(filled(make()), filled(make(), seed=4))
-
-
-def test_uniform_stays_in_its_interval_and_is_even():
-    found = filled(init.random_uniform_initializer(-1, 3))
-    assert found.min() >= -1 and found.max() < 3
-    assert abs(found.mean() - 1) < 0.02 and abs(found.std() - 4 / math.sqrt(12)) < 0.02
 
 
 def test_uniform_of_integers_is_whole():
@@ -46,21 +32,50 @@ def test_uniform_of_integers_is_whole():
     assert set(np.unique(found)) == {-2, -1, 0, 1, 2}
 
 
-def test_uniform_of_one_point():
-    assert (filled(init.random_uniform_initializer(0.5, 0.5)) == 0.5).all()
+def uniform(low, high):
+    return (low + high) / 2, (high - low) / math.sqrt(12), low, high
 
 
-def test_normal():
-    found = filled(init.random_normal_initializer(2.0, 0.5), dtype=flow.float64)
-    assert abs(found.mean() - 2) < 0.01 and abs(found.std() - 0.5) < 0.01 and np.abs(found - 2).max() > 1.5
+def normal(mean, deviation):
+    return mean, deviation, -math.inf, math.inf
 
 
-def test_truncated_normal_lies_within_two_deviations():
-    for made, mean in ((init.truncated_normal(0.1), 0), (init.truncated_normal_initializer(1.0, 0.1), 1)):
-        found = filled(made, dtype=flow.float64)
-        assert np.abs(found - mean).max() < 0.2
-        assert abs(found.std() - 0.1 * 0.8796) < 0.001  # a cut bell is narrower
-        assert abs(found.mean() - mean) < 0.001
+def truncated(mean, deviation):
+    """A bell that is cut at two deviations is narrower."""
+    return mean, 0.8796 * deviation, mean - 2 * deviation, mean + 2 * deviation
+
+
+LIMIT, XAVIER = math.sqrt(6 / 700), math.sqrt(2 / 700)
+SCALED = {"truncated_normal": normal, "random_normal": normal,
+          "random_uniform": lambda mean, deviation: uniform(-math.sqrt(3) * deviation, math.sqrt(3) * deviation)}
+GAINS = {"relu": math.sqrt(2), "leaky_relu": math.sqrt(2 / 1.04), "tanh": 5 / 3, None: 1}
+FILLED = [  # (initializer, mean, deviation, bounds)
+    (init.zeros_initializer(), 0, 0, 0, 0),
+    (init.ones_initializer(), 1, 0, 1, 1),
+    (init.constant_initializer(), 0, 0, 0, 0),
+    (init.constant_initializer(2.5), 2.5, 0, 2.5, 2.5),
+    (init.random_uniform_initializer(0.5, 0.5), 0.5, 0, 0.5, 0.5),
+    (init.random_uniform_initializer(-1, 3), *uniform(-1, 3)),
+    (init.random_normal_initializer(2.0, 0.5), *normal(2, 0.5)),
+    (init.truncated_normal(0.1), *truncated(0, 0.1)),
+    (init.truncated_normal_initializer(1.0, 0.1), *truncated(1, 0.1)),
+    *[(make(), *uniform(-LIMIT, LIMIT)) for make in (init.xavier_uniform_initializer, init.glorot_uniform_initializer)],
+    *[(make(), *normal(0, XAVIER)) for make in (init.xavier_normal_initializer, init.glorot_normal_initializer)],
+    *[(init.variance_scaling_initializer(2.0, mode, name), *bounds(0, math.sqrt(2 / n)))
+      for mode, n in (("fan_in", 300), ("fan_out", 400), ("fan_avg", 350)) for name, bounds in SCALED.items()],
+    *[(init.kaiming_initializer(SHAPE, name, nonlinearity=nonlinearity, negative_slope=0.2),
+       *SCALED[name](0, gain / math.sqrt(300)))
+      for nonlinearity, gain in GAINS.items() for name in ("random_normal", "random_uniform")],
+]
+
+
+@pytest.mark.parametrize("initializer, mean, deviation, low, high", FILLED)
+def test_an_initializer_has_its_mean_deviation_and_bounds(initializer, mean, deviation, low, high):
+    found = filled(initializer, dtype=flow.float64)
+    assert abs(found.mean() - mean) <= 0.01 * deviation and abs(found.std() - deviation) <= 0.01 * deviation
+    assert low <= found.min() and found.max() <= high
+    if math.isfinite(low):  # up to the bounds
+        assert found.min() - low <= 0.001 * (high - low) and high - found.max() <= 0.001 * (high - low)
 
 
 FILTERS, LAST = (64, 32, 3, 5), (64, 3, 5, 32)
@@ -71,35 +86,6 @@ def test_fans_count_pixels(shape, data_format):
     assert init.fan(shape, "fan_in", data_format) == 32 * 15
     assert init.fan(shape, "fan_out", data_format) == 64 * 15
     assert init.fan(shape, "fan_avg", data_format) == 48 * 15
-
-
-@pytest.mark.parametrize("make", [init.xavier_uniform_initializer, init.glorot_uniform_initializer])
-def test_xavier_uniform(make):
-    limit = math.sqrt(6 / 700)
-    found = filled(make())
-    assert np.abs(found).max() <= limit and np.abs(found).max() > 0.999 * limit
-    assert abs(found.std() - limit / math.sqrt(3)) < 0.001
-
-
-@pytest.mark.parametrize("make", [init.xavier_normal_initializer, init.glorot_normal_initializer])
-def test_xavier_normal(make):
-    assert abs(filled(make()).std() - math.sqrt(2 / 700)) < 0.001
-
-
-@pytest.mark.parametrize("distribution", ["truncated_normal", "random_normal", "random_uniform"])
-@pytest.mark.parametrize("mode, n", [("fan_in", 300), ("fan_out", 400), ("fan_avg", 350)])
-def test_variance_scaling_has_its_variance(distribution, mode, n):
-    found = filled(init.variance_scaling_initializer(2.0, mode, distribution), dtype=flow.float64)
-    assert abs(found.var() * n / 2 - 1) < 0.02
-
-
-@pytest.mark.parametrize(
-    "nonlinearity, gain", [("relu", math.sqrt(2)), ("leaky_relu", math.sqrt(2 / 1.04)), ("tanh", 5 / 3), (None, 1)]
-)
-@pytest.mark.parametrize("distribution", ["random_normal", "random_uniform"])
-def test_kaiming(nonlinearity, gain, distribution):
-    made = init.kaiming_initializer(SHAPE, distribution, nonlinearity=nonlinearity, negative_slope=0.2)
-    assert abs(filled(made, dtype=flow.float64).std() / (gain / math.sqrt(300)) - 1) < 0.01
 
 
 def test_there_are_twelve_initializers_and_truncated_normal():

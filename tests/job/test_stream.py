@@ -12,12 +12,13 @@ from collections import deque
 
 import numpy as np
 import pytest
-from builders import LONG, ONES, counting, job_of, looking, thread, wait
+from builders import ONES, counting, job_of, looking, switching, thread, wait
 
 import minflow as flow
 import minflow.typing as tp
 from minflow.job.session import SESSION
 from minflow.job.queue.stream import STREAM, SWITCH, Record, Step, Stream
+from tests.together import together
 
 pytestmark = pytest.mark.usefixtures("clean")
 
@@ -65,32 +66,24 @@ def test_jobs_share_one_queue():
 
 
 def test_several_threads_submit_at_once():
-    job, start, seen, own = counting(), threading.Barrier(8), [], [[] for _ in range(8)]
+    job, seen, lengths = counting(), [], []
     job(ONES).get()
     flow.sync_default_session()
-    lengths, before = [], sys.getswitchinterval()
 
     def callback(number, i):
         seen.append((number, i))
         lengths.append(sum(isinstance(entry, Step) for entry in tuple(STREAM.queue)))
 
     def caller(number):
-        x = np.full(4, 1.0 + number, "f")
-        start.wait(LONG)
+        x, own = np.full(4, 1.0 + number, "f"), []
         for i in range(50):
-            own[number].append(job(x))
-            own[number][-1](lambda result, i=i: callback(number, i))
+            own.append(job(x))
+            own[-1](lambda result, i=i: callback(number, i))
+        return own
 
-    callers = [threading.Thread(target=caller, args=(number,)) for number in range(8)]
-    sys.setswitchinterval(1e-5)
-    try:
-        for thread in callers:
-            thread.start()
-        for thread in callers:
-            thread.join(LONG)
+    with switching(1e-5):
+        own = together(8, caller)
         flow.sync_default_session()
-    finally:
-        sys.setswitchinterval(before)
     assert max(lengths) <= 2  # together, not each
     assert sorted(seen) == [(number, i) for number in range(8) for i in range(50)]
     assert all([i for n, i in seen if n == number] == list(range(50)) for number in range(8))
@@ -119,10 +112,8 @@ def learned(result, interval=None, every=1):
         flow.optimizer.SGD(flow.optimizer.PiecewiseConstantScheduler([50], [0.1, 0.05]), momentum=0.9).minimize(loss)
         return loss
 
-    losses, before = [], sys.getswitchinterval()
-    if interval is not None:
-        sys.setswitchinterval(interval)
-    try:
+    losses = []
+    with switching(interval):
         for i, (x, y) in enumerate(batches):
             given = train_job(x, y)
             if result is tp.Numpy:
@@ -132,8 +123,6 @@ def learned(result, interval=None, every=1):
             if i % every == 0:
                 flow.sync_default_session()
         flow.sync_default_session()
-    finally:
-        sys.setswitchinterval(before)
     return losses, {name: v.numpy().tobytes() for name, v in SESSION.variables.items()}
 
 
@@ -169,36 +158,20 @@ def test_at_most_depth_steps_are_in_flight_counting_their_callbacks(held, depth,
     config = flow.function_config()
     if depth != 2:  # which it is without a word
         config.concurrency_width(depth)
-    job, submitted, ended = counting(config=config), [], threading.Event()
+    job, submitted, full, room = counting(config=config), [], threading.Event(), STREAM.waiting
     job(ONES).get()
     flow.sync_default_session()
-    held.by(job)
-
-    def caller():
-        for _ in range(8):
-            submitted.append(job(ONES))
-        ended.set()
-
-    full, room = threading.Event(), STREAM.waiting
+    step = held.by(job)
+    assert step.done() and step.get().shape == (4,) and flow.jobs() == [step]  # its work has ended, its callback not
     monkeypatch.setattr(STREAM, "waiting", lambda gate, timeout=None: (full.set(), room(gate, timeout))[1])
-    with thread(caller):
+    with thread(lambda: [submitted.append(job(ONES)) for _ in range(8)]):
         wait(full)  # the caller waits for room in the queue
-        assert len(submitted) == depth - 1 and len(flow.jobs()) == depth and not ended.is_set()
+        assert len(submitted) == depth - 1 and len(flow.jobs()) == depth
         assert [step.state for step in submitted] == ["queued"] * (depth - 1)
         held.go.set()
-        wait(ended)
     flow.sync_default_session()
     assert job.steps == 10 and not flow.jobs()
     assert max(step.record.blocked for step in submitted) > 0
-
-
-def test_the_callback_of_the_last_step_counts_as_in_flight(held):
-    job = counting()
-    step = held.by(job)
-    assert step.done() and step.get().shape == (4,) and flow.jobs() == [step]  # its work has ended, its callback not
-    held.go.set()
-    flow.sync_default_session()
-    assert flow.jobs() == []
 
 
 def test_memory_stays_flat_over_two_thousand_steps(monkeypatch):
@@ -305,35 +278,22 @@ def test_a_redefined_job_may_change_a_shape_while_the_old_one_runs(held):
 
 
 def test_the_switch_interval_is_restored(held):
-    before = sys.getswitchinterval()
-    job = counting()
+    job, seen = counting(), []
     job(ONES).get()
-    sys.setswitchinterval(0.02)
-    try:
+    with switching(0.02):
         held.by(job)
         assert sys.getswitchinterval() == pytest.approx(SWITCH)
         held.go.set()
         restored(0.02)
         sys.setswitchinterval(1e-5)  # who wants it shorter keeps it
-        seen = []
         job(ONES)(lambda loss: seen.append(sys.getswitchinterval()))
         flow.sync_default_session()
         assert seen == [pytest.approx(1e-5)]
         restored(1e-5)
-    finally:
-        held.go.set()
-        sys.setswitchinterval(before)
-
-
-def test_a_switch_interval_that_a_callback_sets_stays():
-    before = sys.getswitchinterval()
-    job = counting()
-    try:
-        job(ONES)(lambda loss: sys.setswitchinterval(0.03))
+        sys.setswitchinterval(0.02)
+        job(ONES)(lambda loss: sys.setswitchinterval(0.03))  # what a callback sets stays
         flow.sync_default_session()
         restored(0.03)
-    finally:
-        sys.setswitchinterval(before)
 
 
 def restored(seconds):

@@ -185,21 +185,49 @@ def test_an_interrupt_reaches_a_waiting_caller_and_cancels_what_is_queued(ran, c
     assert out == "['interrupted', 'first'] done cancelled 2 []\n-4.0\n" and err == ""
 
 
-def test_an_interrupt_of_the_program_ends_it_with_what_was_submitted_done(ran):
-    out, err = ran("""
+# ---- the end of the program ------------------------------------------------------------------------------------------
+
+
+ENDS = {  # case: (program, return code, what it prints, texts among its errors)
+    "import loads no legacy function": ("print(LOADED)", 0, "['minflow.job']\n", []),
+    "an interrupt of the program": ("""
 later = training(tp.Callback[tp.Numpy])
 for i in range(3):
     later(ones())(lambda loss: print(loss[0], flush=True))
 raise KeyboardInterrupt
-""", code=-signal.SIGINT if os.name == "posix" else 1)
-    assert out == "0.0\n-2.0\n-4.0\n" and "KeyboardInterrupt" in err
+""", -signal.SIGINT if os.name == "posix" else 1, "0.0\n-2.0\n-4.0\n", ["KeyboardInterrupt"]),
+    "an error that was told": ("""
+def fails(loss):
+    raise KeyError("told")
+later = training(tp.Callback[tp.Numpy])
+later(ones())(fails)
+try:
+    flow.sync_default_session()
+except JobError as error:
+    print(error.step)
+later(ones())
+""", 0, "1\n", []),
+    "an exit with a code": ("""
+later = training(tp.Callback[tp.Numpy])
+later(ones())(lambda loss: print("called", flush=True))
+sys.exit(3)
+""", 3, "called\n", []),
+    "a step that does not end": ("""
+stream.EXIT = 0.2
+later, entered = training(tp.Callback[tp.Numpy]), threading.Event()
+later(ones())(lambda loss: (entered.set(), threading.Event().wait()))
+wait(entered)
+print("end")
+""", 1, "end\n", ["[<step 1 of train_async: done>] did not end within 0.2 s", "minflow jobs:",
+                 "entered.set(), threading.Event().wait()"]),  # where it stands
+}
 
 
-def test_import_loads_no_legacy_function(ran):
-    assert ran("print(LOADED)") == ("['minflow.job']\n", "")
-
-
-# ---- the end of the program ------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("case", ENDS)
+def test_steps_end_before_the_program_does(ran, case):
+    program, code, printed, errors = ENDS[case]
+    out, err = ran(program, code)
+    assert out == printed and all(text in err for text in errors) and bool(err) == bool(errors)
 
 
 def test_jobs_in_flight_end_before_the_program_does(ran):
@@ -248,42 +276,6 @@ say("end")
         assert "in fails" in err and "KeyError: 'nobody looks'" in err
     else:
         assert re.search(r"\b7\b", err.partition("step 2 of eval_job")[2])  # the label
-
-
-def test_an_error_that_was_told_does_not_change_the_return_code(ran):
-    out, err = ran("""
-def fails(loss):
-    raise KeyError("told")
-later = training(tp.Callback[tp.Numpy])
-later(ones())(fails)
-try:
-    flow.sync_default_session()
-except JobError as error:
-    print(error.step)
-later(ones())
-""")
-    assert out == "1\n" and err == ""
-
-
-def test_a_program_that_raises_ends_its_steps_and_returns_its_own_code(ran):
-    out, err = ran("""
-later = training(tp.Callback[tp.Numpy])
-later(ones())(lambda loss: print("called", flush=True))
-sys.exit(3)
-""", code=3)
-    assert out == "called\n" and err == ""
-
-
-def test_a_step_that_does_not_end_does_not_hang_the_program(ran):
-    out, err = ran("""
-stream.EXIT = 0.2
-later, entered = training(tp.Callback[tp.Numpy]), threading.Event()
-later(ones())(lambda loss: (entered.set(), threading.Event().wait()))
-wait(entered)
-print("end")
-""", code=1)
-    assert out == "end\n" and "[<step 1 of train_async: done>] did not end within 0.2 s" in err
-    assert "minflow jobs:" in err and "entered.set(), threading.Event().wait()" in err  # where it stands
 
 
 # ---- forks -----------------------------------------------------------------------------------------------------------

@@ -1,12 +1,11 @@
 """The handle on a step: get, done, cancel, and the one callback that it takes, early or late."""
 
 import functools
-import sys
 import threading
 
 import numpy as np
 import pytest
-from builders import LONG, ONES, counting, looking, refused, thread, wait
+from builders import LONG, ONES, counting, looking, refused, switching, thread, wait
 
 import minflow as flow
 import minflow.typing as tp
@@ -81,17 +80,13 @@ def test_a_late_callback_runs_on_the_worker_in_its_turn(held):
 def test_every_callback_runs_once_however_late_it_is_registered():
     """The worker looks for a callback while the caller registers it: neither finds nothing, nor both something."""
     job, seen = looking(result=tp.Callback[tp.Numpy]), []
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
+    with switching(1e-6):
         for i in range(2000):
             step = job(ONES)
             for _ in range(i % 40):  # the caller comes at many different times
                 pass
             step(lambda result, i=i: seen.append(i))
         flow.sync_default_session()
-    finally:
-        sys.setswitchinterval(before)
     assert sorted(seen) == list(range(2000))
 
 

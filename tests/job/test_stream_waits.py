@@ -226,6 +226,7 @@ WAITS = {
     "call without waiting": ("calling other", set()),
     "start": ("starting a run", set()),
     "save": ("CheckPoint.save", set()),
+    "save a dict": ("flow.checkpoint.save", set()),
     "get": ("waiting for a step of other", set()),
     "result": ("waiting for a run", set()),
     "read": ("waiting for the queue", BETWEEN_STEPS),  # copies of numbers, between two steps
@@ -253,6 +254,7 @@ def waits(tmp_path, held):
         "call without waiting": lambda: job(ONES),
         "start": lambda: flow.start(look, [ONES]),
         "save": lambda: flow.train.CheckPoint().save(str(tmp_path / "saved")),
+        "save a dict": lambda: flow.checkpoint.save(str(tmp_path / "saved"), {"x": ONES}),
         "get": queued.get,
         "result": run.result,
         "read": variable.numpy,

@@ -24,7 +24,7 @@ from tests.reference import execute
 from tests.registered import TARGETS, input_of, layer_cases, loss_cases
 from tests.sampling import sampled
 
-STEPS = 5
+STEPS = 3
 LAYERS, LOSSES = defaultdict(list), defaultdict(list)
 for name, make, x in layer_cases():
     LAYERS[name].append((make, x))

@@ -11,6 +11,7 @@ import minflow as flow
 from minflow import nn
 from minflow.core.base.errors import ModuleError, StateError
 from minflow.nn.messages import NOT_EXTENDED
+from tests.graphs import Training
 from tests.pytorch import needs_torch, torch
 
 
@@ -33,16 +34,8 @@ class Counter(nn.Module):
         self.count = state["count"]
 
 
-class Train(nn.Graph):
-    def __init__(self, model):
-        super().__init__()
-        self.model = model
-        self.add_optimizer(flow.optim.SGD(model.parameters(), lr=0.5))
-
-    def build(self, x):
-        loss = self.model(x).sum()
-        loss.backward()
-        return loss
+def trained(model):
+    return Training(model, flow.optim.SGD(model.parameters(), lr=0.5))
 
 
 def test_extra_state_is_part_of_a_state(tmp_path):
@@ -63,7 +56,7 @@ def test_extra_state_is_part_of_a_state(tmp_path):
 def test_extra_state_is_part_of_the_state_of_a_graph():
     for whole in (True, False):
         model = Counter()
-        graph = Train(model)
+        graph = trained(model)
         graph(flow.ones(2))
         saved = graph.state_dict() if whole else model.state_dict()
         before = model.w.tolist()
@@ -143,7 +136,7 @@ def test_a_state_that_does_not_fit_puts_all_tensors_back():
 
 
 def test_a_graph_that_is_loaded_by_parts_is_not_built_again():
-    graph = Train(Counter())
+    graph = trained(Counter())
     graph(flow.ones(2))
     saved = graph.state_dict()
     losses = [graph(flow.ones(2)).item() for _ in range(2)]
@@ -198,7 +191,7 @@ def test_versions_of_modules_are_saved(tmp_path):
     assert not hasattr(loaded["other"], "_metadata") and not hasattr(loaded["last"], "_metadata")
     model.load_state_dict(loaded["model"])
     assert model[0].seen[-1][1] == 2
-    graph = Train(model)
+    graph = trained(model)
     graph(flow.ones(2, 2))
     flow.save(graph.state_dict(), tmp_path / "graph")
     graph.load_state_dict(flow.load(tmp_path / "graph"))
@@ -218,7 +211,7 @@ def test_versions_of_modules():
     model = nn.Sequential(Counter(), nn.BatchNorm1d(1))
     assert model.state_dict()._metadata == {"": {"version": 1}, "0": {"version": 3}, "1": {"version": 2}}
     assert copy.copy(model.state_dict())._metadata["0"] == {"version": 3}
-    assert Train(model).state_dict()["model"]._metadata["0"] == {"version": 3}
+    assert trained(model).state_dict()["model"]._metadata["0"] == {"version": 3}
     inner = model.state_dict(destination={}, prefix="model.")
     assert not hasattr(inner, "_metadata") and "model.0.w" in inner
 
@@ -303,7 +296,7 @@ def test_a_graph_saves_and_loads_with_the_hooks_of_its_modules():
     model.register_state_dict_post_hook(lambda module, state, prefix, metadata: state.update(note=flow.ones(1)))
     model.register_load_state_dict_pre_hook(lambda module, state, *rest: state.pop("note"))
     model.register_load_state_dict_post_hook(lambda module, keys: seen.append("loaded"))
-    graph = Train(model)
+    graph = trained(model)
     graph(flow.ones(1, 1))
     saved, weight = graph.state_dict(), model.weight.item()
     assert list(saved["model"]) == ["weight", "bias", "note"] and seen == ["saves"]

@@ -516,12 +516,7 @@ def test_one_function_that_is_registered_again_is_the_plan_it_was():
 def test_a_hook_of_a_captured_tensor():
     w = flow.tensor([0.5, 1.0], requires_grad=True)
 
-    class Captures(nn.Graph):
-        def __init__(self, model):
-            super().__init__()
-            self.model = model
-            self.add_optimizer(flow.optim.SGD([model.w], lr=0.125))
-
+    class Captures(Train):
         def build(self, x):
             loss = self.model(x * w)
             loss.backward()

@@ -186,16 +186,6 @@ def test_get_submodule_parameter_buffer():
         net.get_parameter("block.seen")
 
 
-def test_setting_a_buffer_binds_the_tensor():
-    net = Block()
-    buffer, new = net.seen, net.seen + 2.0
-    net.seen = new
-    assert net.seen is new and buffer.tolist() == [0.0, 0.0]
-    other = flow.zeros(3)
-    net.seen = other
-    assert net.seen is other
-
-
 def test_epoch_moves_only_with_changes():
     net = Net()
     net.rate = 0.5
@@ -328,23 +318,10 @@ def test_full_backward_hooks_of_another_output_are_told():
         net(flow.ones(2, requires_grad=True))["y"].sum().backward()
 
 
-def test_utils():
+def test_what_utils_refuse():
     layer = nn.Linear(3, 2)
-    vector = nn.utils.parameters_to_vector(layer.parameters())
-    assert vector.shape == (8,)
-    nn.utils.vector_to_parameters(flow.arange(8).float(), layer.parameters())
-    assert layer.bias.tolist() == [6.0, 7.0] and layer.weight[1, 0].item() == 3.0
     with pytest.raises(ShapeError, match="8 numbers"):
         nn.utils.vector_to_parameters(flow.ones(7), layer.parameters())
-    for p in layer.parameters():
-        p.grad = flow.full(p.shape, 3.0)
-    total = nn.utils.clip_grad_norm_(layer.parameters(), 1.0)
-    assert np.isclose(total.item(), np.sqrt(8 * 9))
-    assert np.isclose(np.sqrt(sum((p.grad.numpy() ** 2).sum() for p in layer.parameters())), 1.0, atol=1e-5)
-    assert np.isclose(nn.utils.clip_grad_norm_(layer.parameters(), 10.0, norm_type=float("inf")).item(), 1 / np.sqrt(8))
-    assert np.isclose(nn.utils.clip_grad_norm_(layer.parameters(), 100.0, norm_type=1).item(), np.sqrt(8))
-    nn.utils.clip_grad_value_(layer.parameters(), 0.25)
-    assert (layer.bias.grad.numpy() == 0.25).all()
     layer.bias.grad = flow.full((2,), float("inf"))
     with pytest.raises(NonFiniteError, match="inf"):
         nn.utils.clip_grad_norm_(layer.parameters(), 1.0, error_if_nonfinite=True)

@@ -13,7 +13,7 @@ import minflow as flow
 from minflow import nn
 from minflow.core.base.errors import LoaderError, MinflowError
 from tests.cases import Cases
-from tests.graphs import Predict
+from tests.graphs import Predict, Training
 
 DEEP = 2_000 if sys.version_info[:2] != (3, 12) or sys.version_info >= (3, 12, 3) else 150  # nesting.py says why
 X = flow.ones(1, 2)
@@ -31,17 +31,6 @@ class Own(nn.Module):
 class Endless(nn.Module):
     def forward(self, *inputs):
         return self(inputs[0]) if len(inputs) == 1 else self(*inputs)
-
-
-class Train(Predict):
-    def __init__(self, model):
-        super().__init__(model)
-        self.add_optimizer(flow.optim.SGD(model.parameters(), lr=0.1))
-
-    def build(self, x):
-        loss = self.model(x).sum()
-        loss.backward()
-        return loss
 
 
 def nested(kind, levels=DEEP):
@@ -95,7 +84,7 @@ OPERATIONS = {
     "backward": backward,
     "graph": lambda m: same_as_inner(m, Predict(m)),
     "graph repr": lambda m: "MODULE" in repr(Predict(m)),
-    "training graph": lambda m: Train(m)(X).shape == (),
+    "training graph": lambda m: Training(m, flow.optim.SGD(m.parameters(), lr=0.1))(X).shape == (),
     "show": lambda m: flow.show(m) is None,
     "summary": summarised,
     "notebook": lambda m: len(m._repr_mimebundle_()["text/html"]) < 100_000,
@@ -175,16 +164,6 @@ def test_a_small_stack_is_minded():
     finally:
         threading.stack_size(before)
     assert isinstance(error, RecursionError) and "the stack of this thread takes 299" in str(error)
-
-
-def test_what_lies_inside_itself_is_met_once():
-    a = Own(nn.Linear(2, 2))
-    a.again = a
-    assert [name for name, _ in a.named_modules(remove_duplicate=False)] == ["", "inner"]
-    assert len(repr(a)) < 50_000
-    met = []
-    a.apply(met.append)
-    assert met == [a.inner, a]
 
 
 def test_a_class_with_a_walk_of_its_own_is_asked():

@@ -23,24 +23,18 @@ def tied(*shape):
 
 @needs_torch
 @pytest.mark.parametrize("n", SPACE)
-@pytest.mark.parametrize("options", [dict(kernel_size=2), dict(kernel_size=3, stride=2, padding=1, ceil_mode=True),
-                                     dict(kernel_size=2, stride=1, dilation=2)], ids=str)
-def test_positions_as_in_pytorch(n, options):
+@pytest.mark.parametrize(("name", "options"), [
+    ("max_pool", dict(kernel_size=2)),
+    ("max_pool", dict(kernel_size=3, stride=2, padding=1, ceil_mode=True)),
+    ("max_pool", dict(kernel_size=2, stride=1, dilation=2)),
+    *[("adaptive_max_pool", dict(output_size=size)) for size in (1, 2, 3, 10)],
+], ids=str)
+def test_positions_as_in_pytorch(n, name, options):
     x = tied(2, 3, *SPACE[n])
-    mine = getattr(F, f"max_pool{n}d")(flow.tensor(x), **options, return_indices=True)
-    theirs = getattr(torch.nn.functional, f"max_pool{n}d")(torch.tensor(x), **options, return_indices=True)
-    for a, b in zip(mine, theirs, strict=True):
-        assert np.array_equal(a.numpy(), b.numpy(), equal_nan=True)
-
-
-@needs_torch
-@pytest.mark.parametrize("n", SPACE)
-@pytest.mark.parametrize("size", [1, 2, 3, 10])
-def test_adaptive_positions_as_in_pytorch(n, size):
-    x = tied(2, 3, *SPACE[n])
-    x[x == -INF] = 1.0
-    mine = getattr(F, f"adaptive_max_pool{n}d")(flow.tensor(x), size, True)
-    theirs = getattr(torch.nn.functional, f"adaptive_max_pool{n}d")(torch.tensor(x), size, True)
+    if name == "adaptive_max_pool":
+        x[x == -INF] = 1.0
+    mine = getattr(F, f"{name}{n}d")(flow.tensor(x), **options, return_indices=True)
+    theirs = getattr(torch.nn.functional, f"{name}{n}d")(torch.tensor(x), **options, return_indices=True)
     for a, b in zip(mine, theirs, strict=True):
         assert np.array_equal(a.numpy(), b.numpy(), equal_nan=True)
 

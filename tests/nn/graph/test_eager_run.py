@@ -122,6 +122,7 @@ def test_schedules_and_graphs_that_a_reference_calls_are_as_before(by_graph, seq
             schedule.get_last_lr(),
             repr(schedule.state_dict()),
             adam.steps,
+            [(id(p.grad), p.grad.numpy().tolist()) for p in own.parameters() if p.grad is not None],
         )
 
     step(X, Y)
@@ -130,20 +131,6 @@ def test_schedules_and_graphs_that_a_reference_calls_are_as_before(by_graph, seq
     assert state() == before
     step(X, Y)
     assert adam.steps == 2 and adam.param_groups[0]["lr"] == 0.025
-
-
-@pytest.mark.parametrize("first", ["forward", "zero_grad"])
-def test_a_reference_that_trains_its_own_model_leaves_it_as_it_was(first):
-    model, optimizer, graph = trained()
-    own = net()
-    adam = flow.optim.Adam(own.parameters(), lr=0.1)
-    step = by_eager(own, adam)
-    step(X, Y)
-    grads = [(p.grad, p.grad.numpy().tolist(), p.numpy().tolist()) for p in own.parameters()]
-    graph.compare(step if first == "zero_grad" else lambda x, y: (own(x), step(x, y))[1], X, Y)
-    assert all(p.grad is g and g.numpy().tolist() == numbers and p.numpy().tolist() == weight
-               for p, (g, numbers, weight) in zip(own.parameters(), grads))
-    assert adam.steps == 1
 
 
 def test_grads_and_values_stay_those_of_the_last_call():

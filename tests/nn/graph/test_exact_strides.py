@@ -91,18 +91,6 @@ FUNCTIONS = {  # of two float32 tensors of one random shape, 37 to 130 long in e
     "einsum": lambda x, y: [flow.einsum("ij,ij->i", x, y), flow.einsum("ij,kj->ik", x, y)],
     "join": lambda x, y: [flow.cat([x, y], 1).sum(1), flow.stack([x, y]).mean(0)],
 }
-IMAGES = {  # of a float32 tensor of 4 axes
-    "conv2d": lambda x, w: F.conv2d(x, w, padding=1),
-    "conv2d of strides": lambda x, w: F.conv2d(x, w, stride=2),
-    "pools": lambda x, w: [F.max_pool2d(x, 2), F.avg_pool2d(x, 3, 2), F.adaptive_avg_pool2d(x, 3)],
-    "batch_norm": lambda x, w: F.batch_norm(x, None, None, training=True),
-    "group_norm": lambda x, w: F.group_norm(x, 2),
-    "instance_norm": lambda x, w: F.instance_norm(x),
-    "interpolate": lambda x, w: F.interpolate(x, scale_factor=2, mode="bilinear", align_corners=False),
-    "pad": lambda x, w: F.pad(x, (1, 2, 0, 1), mode="reflect").mean((2, 3)),
-    "attention": lambda x, w: F.scaled_dot_product_attention(x, x, x),
-    "bmm": lambda x, w: x @ x.transpose(-1, -2),
-}
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -113,17 +101,6 @@ def test_functions_of_matrices(name):
             shape = rng.integers(37, 131, 2)
             with case(f"{name}, seed {seed}"):
                 check(FUNCTIONS[name], [laid_out(rng, rng.standard_normal(shape).astype("float32")) for _ in range(2)])
-
-
-@pytest.mark.parametrize("name", IMAGES)
-def test_functions_of_images(name):
-    with Cases() as case:
-        for seed in range(2):
-            rng = np.random.default_rng([seed, sum(map(ord, name))])
-            x = rng.standard_normal((3, 4, *rng.integers(9, 20, 2))).astype("float32")
-            w = rng.standard_normal((6, 4, 3, 3)).astype("float32")
-            with case(f"{name}, seed {seed}"):
-                check(IMAGES[name], [laid_out(rng, x), laid_out(rng, w)])
 
 
 def test_parts_of_a_batch_keep_their_strides():

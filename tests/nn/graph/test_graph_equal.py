@@ -117,39 +117,6 @@ def test_graphs_share_a_module_and_eager_uses_it_too():
     assert not predict(x).any()
 
 
-class Strange(nn.Module):
-    """Views, writes in place and detours that eager programs have."""
-
-    def __init__(self):
-        super().__init__()
-        self.fc = nn.Linear(6, 6)
-        self.register_buffer("seen", flow.zeros(6))
-
-    def forward(self, x):
-        h = self.fc(x)
-        identity = h
-        out = h * 2
-        out += identity
-        h = out.clone()
-        h[:, 0] = 0
-        h[1:, 2:4] *= 3
-        view = h.view(-1, 3, 2)[:, 1]
-        view.add_(1)
-        with flow.no_grad():
-            self.seen += x.sum(0)
-            self.seen[0] = 7
-        return flow.relu(h, inplace=True) if hasattr(flow, "inplace") else nn.functional.relu(h, inplace=True)
-
-
-def test_views_and_writes_inside_build():
-    def make():
-        model = Strange()
-        return model, nn.MSELoss(), flow.optim.SGD(model.parameters(), lr=0.01), None
-
-    batches = [(numbers(5, 6, seed=i), numbers(5, 6, seed=i + 5)) for i in range(2)]
-    assert_same(both_ways(make, batches, 6))
-
-
 def test_nested_inputs_and_outputs():
     def build(pair, options, extra=None):
         a, b = pair

@@ -74,18 +74,10 @@ def test_the_listing_of_the_seed():
 
 
 def test_long_lines_break_at_80_columns():
-    class Wide(nn.Graph):
-        def __init__(self):
-            super().__init__()
-            self.m = nn.Identity()
-
-        def build(self, x):
-            return self.m(x)
-
-    graph = Wide()
+    graph = Predict(nn.Identity())
     graph(flow.ones(1, 2, 1, 2, 1, 2, 1, 2, 1, 2))
     text = repr(graph)
-    assert ("(INPUT:_m-input_0:tensor(..., is_lazy='True', size=(1, 2, 1, 2, 1, 2, 1, 2, 1, 2),\n"
+    assert ("(INPUT:_model-input_0:tensor(..., is_lazy='True', size=(1, 2, 1, 2, 1, 2, 1, 2, 1, 2),\n"
             + " " * 4 + "       dtype=minflow.float32))") in text
     graph(flow.ones(0, 3))
     assert "tensor([], size=(0, 3), dtype=minflow.float32)" in repr(graph)

@@ -537,13 +537,7 @@ def channels(d: Draw, c: int, *shapes):
 
 
 LAYERS = {
-    **{name: lambda d: ([], {}, d.first()) for name in "Identity ReLU ReLU6 SiLU Sigmoid Tanh".split()},
-    "LeakyReLU": lambda d: ([d.small()] if d.chance(0.5) else [], {}, d.first()),
-    "GELU": lambda d: ([], d.some(approximate=ARGUMENTS["approximate"]), d.first()),
-    "Softmax": lambda d: ((x := d.first()) and [d.axis()], {}, x),
-    "LogSoftmax": lambda d: ((x := d.first()) and [d.axis()], {}, x),
-    "Dropout": lambda d: ([d.of("0.0 1.0 -0.1 1.5")], d.some(inplace="True False"), d.first()),
-    "Flatten": lambda d: ((x := d.first()) and ([d.axis(), d.axis()] if d.chance(0.5) else []), {}, x),
+    "Identity": lambda d: ([], {}, d.first()),
     "Unflatten": lambda d: (unflattened(d)[0][1:], {}, d.x),
     "Linear": lambda d: (
         ["3", d.of("2 1 4")],
@@ -563,14 +557,20 @@ LAYERS = {
         channels(d, 3, (2, 3), (1, 2, 3), (0, 3), (3,)),
     ),
 }
-LOSSES = {
-    "MSELoss": "mse_loss",
-    "L1Loss": "l1_loss",
-    "BCELoss": "binary_cross_entropy",
-    "NLLLoss": "nll_loss",
-    "BCEWithLogitsLoss": "binary_cross_entropy_with_logits",
-    "CrossEntropyLoss": "cross_entropy",
+FUNCTIONS = {  # a layer -> the function that it calls, if it has another name
+    "BCELoss": "F.binary_cross_entropy",
+    "BCEWithLogitsLoss": "F.binary_cross_entropy_with_logits",
+    "CrossEntropyLoss": "F.cross_entropy",
+    "CrossMapLRN2d": "F.local_response_norm",
+    "Flatten": "flatten",
+    "KLDivLoss": "F.kl_div",
+    "NLLLoss2d": "F.nll_loss",
+    "Upsample": "F.interpolate",
+    "UpsamplingBilinear2d": "F.upsample_bilinear",
+    "UpsamplingNearest2d": "F.upsample_nearest",
 }
+FUNCTIONS |= {name: f"F.{function}" for function in dir(flow.nn.functional) if not function.endswith("_")
+              for name in dir(flow.nn) if name.lower() == function.replace("_", "")}
 OPTIMIZERS = {
     "SGD": dict(
         lr="0.1 0.0 -1.0 1",
@@ -838,7 +838,6 @@ init.orthogonal_ init.uniform_ init.normal_ init.trunc_normal_ init.sparse_""".s
 for more in (calls_layers, more_calls, image_calls, sequences):
     CALLS |= more.CALLS
     LAYERS |= getattr(more, "LAYERS", {})
-LOSSES |= calls_layers.LOSSES
 RANDOM |= calls_layers.RANDOM | more_calls.RANDOM
 STATE = "process-wide state, not a function of its arguments"
 CLASS = "a class or value that other calls use"
@@ -1029,6 +1028,30 @@ def joined(args: list, kw: dict) -> str:
     return ", ".join([*args, *[f"{k}={v}" for k, v in kw.items()]])
 
 
+def arguments(name: str, d: Draw) -> tuple[list, dict]:
+    make = generator(name)
+    args, kw = make(d) if make is not None else by_signature(name, d)
+    return list(args), dict(kw)
+
+
+def layer_call(name: str, d: Draw) -> tuple[list, dict, str]:
+    """The arguments of a constructor, its keywords, and the inputs: from LAYERS, or from a call of its function."""
+    if name in LAYERS:
+        args, kw, inputs = LAYERS[name](d)
+        return list(args), dict(kw), str(inputs)
+    if name not in FUNCTIONS:
+        raise KeyError(f"nn.{name}: no function has its name: add it to LAYERS or FUNCTIONS in tests/fuzz/calls.py")
+    args, kw = arguments(FUNCTIONS[name], d)
+    given = dict(zip([p.name for p in parameters(FUNCTIONS[name])], args)) | kw
+    given.pop("training", None)
+    options = [p.name for p in parameters(f"nn.{name}")]
+    inputs = [given.pop(key) for key in [*given] if key not in options]
+    args = []
+    while len(args) < len(options) and options[len(args)] in given and d.chance(0.5):
+        args.append(given.pop(options[len(args)]))
+    return args, given, ", ".join(inputs)
+
+
 PATTERN = "((L.arange(p.numel()) % 7 - 3).reshape(p.shape) / 4).to(p.dtype)"
 
 
@@ -1041,14 +1064,7 @@ def call_of(name: str, seed, valid: bool | None = None, **fixed) -> list[str]:
     amiss = d.chance(0.25) if valid is None else not valid
     prefix, _, plain = name.rpartition(".")
     if prefix == "nn":
-        if plain in LOSSES:
-            make = CALLS[f"F.{LOSSES[plain]}"]
-            inputs, kw = make(d)
-            args, inputs = [], ", ".join(map(str, inputs))
-        else:
-            args, kw, x = LAYERS[plain](d)
-            inputs = str(x)
-        args, kw = list(args), dict(kw)
+        args, kw, inputs = layer_call(plain, d)
         if amiss:
             wrong(d, args, kw)
         mode = "" if d.chance(0.7) else ".eval()"
@@ -1091,9 +1107,7 @@ def call_of(name: str, seed, valid: bool | None = None, **fixed) -> list[str]:
     if prefix == "Tensor" and isinstance(getattr(flow.Tensor, plain), property):
         x = d.first()
         return [*d.lines, f"r = {x}.{plain}"]
-    make = generator(name)
-    args, kw = make(d) if make is not None else by_signature(name, d)
-    args, kw = list(args), dict(kw)
+    args, kw = arguments(name, d)
     method = prefix == "Tensor"
     if amiss and plain not in ("__getitem__", "__setitem__"):
         wrong(d, args, kw, int(method))

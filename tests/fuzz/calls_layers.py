@@ -152,13 +152,6 @@ CALLS = {
 }
 NUMBERS = "0.5 0.0 1.0 2 -1.0"
 ANY = NUMBERS.replace(" ", "|")
-FLOATING = lambda d: d.first(dtype=d.dtype_of("float32", "float32", "float64", "float16", "int64"))
-
-
-def layer(**choices):
-    return lambda d: ([], d.some(**choices), FLOATING(d))
-
-
 def prelus(d: Draw):
     x = d.floats()
     channels = x.shape[1] if len(x.shape) > 1 else 1
@@ -172,11 +165,11 @@ def bilinears(d: Draw):
     return [str(x), *map(str, made), *([str(d.tensor((k,), x.dtype))] if d.chance(0.5) else [])], {}
 
 
-def channel_dropouts(*shapes, layer: bool = False):
+def channel_dropouts(*shapes):
     def make(d: Draw):
         x = d.tensor(d.choice(shapes) if d.chance(0.9) else None, d.dtype_of("float32", "float64"))
         p = d.of("0.0 1.0 0.5 1.5")
-        return ([p], {}, x) if layer else ([str(x), p], d.some(training="True False"))
+        return [str(x), p], d.some(training="True False")
 
     return make
 
@@ -191,16 +184,6 @@ def bags(d: Draw):
         index, offsets = f"L.tensor({[row() for _ in range(d.one(1, 2))]})", "None"
     weight = d.tensor((n, 2), d.dtype_of("float32", "float64"), grad="max_norm" not in kw)
     return [index, str(weight), offsets], kw
-
-
-def met(args: list, make):
-    """A layer of two inputs: those are given as a text."""
-
-    def both(d: Draw):
-        inputs, kw = make(d)
-        return args, kw, ", ".join(inputs)
-
-    return both
 
 
 CHANNELS = {1: ((2, 3), (2, 3, 2)), 2: ((2, 3, 2, 2), (1, 2, 3, 1)), 3: ((1, 2, 2, 2), (2, 2, 2, 1, 2))}
@@ -228,46 +211,14 @@ F.relu_ F.leaky_relu_ F.elu_ F.selu_ F.celu_ F.hardtanh_ F.rrelu_: numeric
     "F.feature_alpha_dropout": channel_dropouts((2, 3), (2, 3, 2)),
     "feature_alpha_dropout": lambda d: ([str(d.floats((2, 3, 2))), "0.5", "True"], {}),
 }
-LAYERS: dict = {
-    **{n: layer() for n in "SELU Mish Softsign Tanhshrink Hardsigmoid Hardswish LogSigmoid".split()},
-    "ELU": layer(alpha=NUMBERS, inplace="False"), "CELU": layer(alpha=NUMBERS),
+LAYERS = {
     "PReLU": lambda d: (["2"] if d.chance(0.5) else [], d.some(init="0.25 -1.0"),
                         d.floats(d.one((2, 2), (3, 2, 2), (2,), (2, 3)))),
-    "GLU": lambda d: ([], d.some(dim="-1 0"), d.floats(d.one((2, 4), (4,), (2, 2), (3,)))),
-    "Softplus": layer(beta="1.0 2.0 0.5", threshold="20.0 1.0"),
-    "Softshrink": layer(lambd="0.5 0.0 1.0 -1.0"), "Hardshrink": layer(lambd="0.5 0.0 1.0"),
-    "Hardtanh": layer(min_val="-1.0 0.0 -2", max_val="1.0 6.0 0.0"),
-    "Threshold": lambda d: ([d.of(NUMBERS), d.of(NUMBERS)], {}, FLOATING(d)),
-    "RReLU": layer(lower="0.1 0.25", upper="0.5 1.0"),
-    "Softmin": lambda d: ((x := FLOATING(d)) and [d.axis()], {}, x),
     "Softmax2d": lambda d: ([], {}, d.floats(d.one((2, 2, 2, 2), (2, 2, 3), (2, 3)))),
-    **{f"Dropout{n}d": channel_dropouts(*CHANNELS[n], layer=True) for n in CHANNELS},
-    "AlphaDropout": channel_dropouts((2, 3), (3,), layer=True),
-    "FeatureAlphaDropout": channel_dropouts((2, 3, 2), (2, 3), layer=True),
     "Bilinear": lambda d: (["3", "2", "2"], d.some(bias="True False"),
                            f"{d.floats((2, 3))}, {d.tensor((2, 2), d.x.dtype)}"),
     "EmbeddingBag": lambda d: (["4", "2"], d.some(mode="'sum' 'mean' 'max'", padding_idx="0 -1 4"),
                                d.of("L.tensor([[0,3],[1,1]]) L.tensor([[2,1,0]])")),
-    "CosineSimilarity": met([], two(*COSINES)),
-    "PairwiseDistance": met([], two(*DISTANCES)),
-}
-LOSSES = {
-    "SmoothL1Loss": "smooth_l1_loss",
-    "HuberLoss": "huber_loss",
-    "KLDivLoss": "kl_div",
-    "MarginRankingLoss": "margin_ranking_loss",
-    "HingeEmbeddingLoss": "hinge_embedding_loss",
-    "SoftMarginLoss": "soft_margin_loss",
-    "CosineEmbeddingLoss": "cosine_embedding_loss",
-    "TripletMarginLoss": "triplet_margin_loss",
-    "TripletMarginWithDistanceLoss": "triplet_margin_with_distance_loss",
-    "PoissonNLLLoss": "poisson_nll_loss",
-    "GaussianNLLLoss": "gaussian_nll_loss",
-    "MultiMarginLoss": "multi_margin_loss",
-    "MultiLabelMarginLoss": "multilabel_margin_loss",
-    "MultiLabelSoftMarginLoss": "multilabel_soft_margin_loss",
-    "CTCLoss": "ctc_loss",
-    "NLLLoss2d": "nll_loss",
 }
 RANDOM = {"F.gumbel_softmax", "F.rrelu", "rrelu", "F.rrelu_", "rrelu_", "nn.RReLU", "nn.AlphaDropout",
           "nn.FeatureAlphaDropout", "F.alpha_dropout", "F.feature_alpha_dropout", "alpha_dropout",

@@ -152,17 +152,8 @@ def norm_layer(n: int, track: str = "True False"):
     return make
 
 
-def normal_layer(call, n: int):
-    """The layer around a function: its options after the input."""
-    def make(d: Draw):
-        args, kw = call(d)
-        return args[1:n], kw, d.x
-
-    return make
-
-
-def pooling(n: int, kind: str, layer: bool = False):
-    """max, avg, lp; the options, or with the input before them."""
+def pooling(n: int, kind: str):
+    """max, avg, lp."""
     def make(d: Draw):
         x = signal(d, n)
         args, kw = [window(d, n)], {}
@@ -177,30 +168,28 @@ def pooling(n: int, kind: str, layer: bool = False):
             kw |= d.some(count_include_pad="True False") | (d.some(divisor_override="3 -2 None") if n > 1 else {})
         if kind == "lp":
             args.insert(0, d.of("1 2 2.0 3 inf 0.5"))
-        return (args, kw, x) if layer else ([str(x), *args], kw)
+        return [str(x), *args], kw
 
     return make
 
 
-def adaptive(n: int, kind: str, layer: bool = False):
+def adaptive(n: int, kind: str):
     def make(d: Draw):
         x = signal(d, n)
         args = [d.one("1", "2", "3", "7" if n == 1 else "4", str(tuple(d.one(1, 2, 3, None) for _ in range(n))))]
         kw = d.some(return_indices="True False") if kind == "max" else {}
-        return (args, kw, x) if layer else ([str(x), *args], kw)
+        return [str(x), *args], kw
 
     return make
 
 
-def unpooling(n: int, layer: bool = False):
+def unpooling(n: int):
     def make(d: Draw):
         x = signal(d, n, profile="distinct" if d.chance(0.3) else None)
         kernel = d.one("2", "3", str((2,) * n))
         kw = d.some(stride="2 1" if kernel == "2" else "3 2")
         pooled = ", ".join([str(x), kernel, *[f"{k}={v}" for k, v in kw.items()], "return_indices=True"])
         d.lines.append(f"y, i = L.nn.functional.max_pool{n}d({pooled})")
-        if layer:
-            return [kernel], kw, "y, i"
         size = {} if d.chance(0.4) else {"output_size": str(list(x.shape[-n:])) if d.chance(0.9) else "[5]"}
         return ["y", "i", kernel], kw | size
 
@@ -226,18 +215,18 @@ def interpolate(d: Draw):
     return [str(signal(d, n))], kw
 
 
-def upsample_layer(d: Draw):
-    args, kw = interpolate(d)
-    return [], kw, d.x
+def upsampling(call):
+    """Without the argument that interpolate alone takes."""
+    def make(d: Draw):
+        args, kw = call(d)
+        kw.pop("recompute_scale_factor", None)
+        return args, kw
+
+    return make
 
 
 def images_resized(d: Draw):
     return [str(signal(d, 2))], sized(d, 2) if d.chance(0.5) else {"size": "(3, 4)"}
-
-
-def resized_layer(d: Draw):
-    args, kw = images_resized(d)
-    return [], {k: v for k, v in kw.items() if k != "recompute_scale_factor"}, d.x
 
 
 def grid_sample(d: Draw):
@@ -277,10 +266,8 @@ def shuffled(d: Draw, shape: tuple):
 
 RESIZED = {
     "interpolate": interpolate,
-    "upsample": lambda d: (lambda a, k: (a, {n: v for n, v in k.items() if n != "recompute_scale_factor"}))(
-        *interpolate(d)),
-    **dict.fromkeys(("upsample_nearest", "upsample_bilinear"), lambda d: (lambda a, k: (
-        a, {n: v for n, v in k.items() if n != "recompute_scale_factor"}))(*images_resized(d))),
+    "upsample": upsampling(interpolate),
+    **dict.fromkeys(("upsample_nearest", "upsample_bilinear"), upsampling(images_resized)),
     "grid_sample": grid_sample,
     "affine_grid": affine_grid,
     "F.unfold": lambda d: folds(d, False),
@@ -290,26 +277,16 @@ RESIZED = {
     "channel_shuffle": lambda d: shuffled(d, (2, 4, 2, 3)[: d.one(3, 4)]),
 }
 CALLS, LAYERS = dict(RESIZED), {}
-LAYERS |= {name: normal_layer(call, 9) for name, call in (
-    ("PixelShuffle", RESIZED["pixel_shuffle"]), ("PixelUnshuffle", RESIZED["pixel_unshuffle"]),
-    ("ChannelShuffle", RESIZED["channel_shuffle"]), ("Unfold", RESIZED["F.unfold"]), ("Fold", RESIZED["fold"]))}
-LAYERS |= {"Upsample": upsample_layer, "UpsamplingNearest2d": resized_layer, "UpsamplingBilinear2d": resized_layer}
 for n in (1, 2, 3):
     CALLS |= {f"{k}_pool{n}d": pooling(n, k) for k in ("max", "avg", "lp")}
     CALLS |= {f"adaptive_{k}_pool{n}d": adaptive(n, k) for k in ("max", "avg")}
     CALLS |= {f"max_unpool{n}d": unpooling(n)}
-    LAYERS |= {f"{k}Pool{n}d": pooling(n, k.lower(), True) for k in ("Max", "Avg", "LP")}
-    LAYERS |= {f"Adaptive{k}Pool{n}d": adaptive(n, k.lower(), True) for k in ("Max", "Avg")}
-    LAYERS |= {f"MaxUnpool{n}d": unpooling(n, True)}
 CALLS |= {f.__name__: f for f in (group_norm, instance_norm, rms_norm, local_response_norm)}
 LAYERS |= {
     "GroupNorm": lambda d: ((x := some_numbers(d)) and [d.of("1 2"), str(x[1])], d.some(eps=EPS, affine="True False"),
                             x[0]),
     "RMSNorm": lambda d: (["(3,)"], d.some(eps="1e-5 None", elementwise_affine="True False"),
                           d.floats(d.one((2, 3), (3,), (0, 3), (2, 2, 3), (2, 2)))),
-    "LocalResponseNorm": normal_layer(local_response_norm, 2),
-    "CrossMapLRN2d": lambda d: ([d.of("1 2 3")], d.some(alpha="1e-4 0.5", beta="0.75 1.0", k="1.0 2.0"),
-                                some_numbers(d, 2)[0]),
     "SyncBatchNorm": norm_layer(2),
     "BatchNorm2d": norm_layer(2),
     "BatchNorm3d": norm_layer(3),

@@ -5,7 +5,6 @@ of each family is small enough for every run; the others are slow. An error coun
 """
 
 import re
-from collections import OrderedDict
 
 import numpy as np
 import onnx
@@ -15,7 +14,6 @@ import minflow as flow
 from minflow import nn
 from minflow.models.gpt import GPT, GPTConfig
 from minflow.vision import models
-from minflow.vision.models.vgg import CONFIGURATIONS, make_layers
 from tests.onnx.runs import run
 
 AIM = 1e-5
@@ -93,17 +91,8 @@ def check(model, *inputs, path):
     return proto
 
 
-def narrow(features, channels, side):
-    """The convolutions of AlexNet or VGG before a head of one layer, which has a thousandth of the weights."""
-    return nn.Sequential(OrderedDict(
-        features=features, avgpool=nn.AdaptiveAvgPool2d((side, side)), flat=nn.Flatten(),
-        classifier=nn.Linear(channels * side * side, 10)))
-
-
 FAMILIES = {
     "lenet": (lambda: models.lenet(), (2, 1, 28, 28)),
-    "alexnet": (lambda: narrow(models.alexnet().features, 256, 6), (1, 3, 96, 80)),
-    "vgg11_bn": (lambda: narrow(make_layers(CONFIGURATIONS["A"], True), 512, 7), (1, 3, 32, 32)),
     "resnet18": (lambda: models.resnet18(num_classes=10), (1, 3, 64, 64)),
     "mobilenet_v2": (lambda: models.mobilenet_v2(num_classes=10), (2, 3, 32, 32)),
     "squeezenet1_1": (lambda: models.squeezenet1_1(num_classes=10), (2, 3, 40, 40)),

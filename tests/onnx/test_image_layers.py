@@ -1,6 +1,6 @@
 """Layers for signals, images and volumes over their options: onnxruntime gives what they give.
 
-The forms of single ops: `test_forms.py`. Here are options that meet, and what layers add around the op.
+The forms of single ops: `test_forms.py`; each layer and loss: `page.py`. Here are options that meet.
 """
 
 from itertools import product
@@ -85,14 +85,6 @@ def test_places_of_a_pool_are_left_out_where_nothing_reads_them(tmp_path):
         assert len(pool.output) == count
 
 
-def test_norms(tmp_path):
-    flow.manual_seed(0)
-    for n, shape in INPUTS.items():
-        for layer in (getattr(nn, f"InstanceNorm{n}d")(4, affine=True), getattr(nn, f"BatchNorm{n}d")(4),
-                      getattr(nn, f"BatchNorm{n}d")(4, track_running_stats=False), nn.GroupNorm(2, 4)):
-            same(layer, images(*shape), path=tmp_path / "x.onnx")
-
-
 def test_resizing(tmp_path):
     x, path = images(2, 3, 9, 11), tmp_path / "x.onnx"
     for mode, size in product(("nearest", "nearest-exact", "bilinear", "bicubic", "area"), ((5, 4), (18, 13))):
@@ -116,7 +108,6 @@ def test_windows_and_columns(tmp_path):
     same(lambda x: F.fold(F.unfold(x, 3, 2, 1, 2), (9, 11), 3, 2, 1, 2), x, path=path)
     same(lambda x: x.unfold(2, 3, 2).unfold(1, 2, 1), x, path=path)
     same(lambda x: x.as_strided((3, 4), (2, 3), 1), x, path=path)
-    same(nn.PixelShuffle(2), images(1, 4, 3, 2), path=path)
 
 
 def test_a_parameter_over_a_foreign_array_that_is_not_contiguous(tmp_path):
@@ -131,17 +122,3 @@ def test_attention(tmp_path):
     mask[2] = False  # may look nowhere
     same(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True), q, k, v, path=path)
     same(F.scaled_dot_product_attention, q, k, v, mask, path=path)
-    x = images(2, 5, 8)
-    same(nn.MultiheadAttention(8, 2, add_bias_kv=True, add_zero_attn=True), x, x, x, path=path)
-    same(nn.Transformer(8, 2, 1, 1, 16, batch_first=True), x, images(2, 4, 8), path=path)
-
-
-def test_losses(tmp_path):
-    x, path = images(3, 4), tmp_path / "x.onnx"
-    labels = flow.tensor(np.array([0, 3, -100]))
-    for reduction in ("none", "mean", "sum"):
-        same(nn.CrossEntropyLoss(reduction=reduction), x, labels, path=path)
-        same(lambda x, y, r=reduction: F.nll_loss(F.log_softmax(x, 1), y, reduction=r), x, labels, path=path)
-        same(nn.BCEWithLogitsLoss(reduction=reduction), x * 20, x.sigmoid(), path=path)
-        same(nn.BCELoss(reduction=reduction), x.sigmoid(), x.cos().square(), path=path)
-    same(nn.CrossEntropyLoss(weight=flow.tensor([1.0, 2, 3, 4]), label_smoothing=0.1), x, labels, path=path)

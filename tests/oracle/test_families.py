@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 
 import minflow
-from tests.fuzz import differences
-from tests.fuzz.judge import Outcome, compare, differs, limited, reproduction
+from tests.fuzz.judge import Outcome, compare, differs, limited
 from tests.oracle import families, store
+from tests.oracle.recorded import ROWS, assert_same
 
 CASES = store.read(store.FAMILIES)
-ROWS = differences.read()
 
 
 def right_gradients(program: list[str], ours: Outcome, unwritten: Outcome) -> bool:
@@ -49,23 +48,16 @@ def unexpected(cases: list[dict]) -> list:
     return found
 
 
-def report(found: list) -> str:
-    rows = [f"{f.name} {f.kind}\n{reproduction(f)}\n# minflow: {f.ours}\n# PyTorch: {f.theirs}" for f in found]
-    return "\n\n".join(rows)
-
-
 @pytest.mark.parametrize("family", ["constructors", "collate", "dtypes"])
 def test_as_recorded(family):
-    found = unexpected(CASES[family])
-    assert not found, report(found)
+    assert_same(unexpected(CASES[family]))
 
 
 @pytest.mark.parametrize("part", range(4))
 def test_writes_before_backward(part):
     """Where PyTorch goes backward, so does minflow, with its gradients."""
     names = list(dict.fromkeys(case["n"] for case in CASES["writes"]))[part::4]
-    found = unexpected([case for case in CASES["writes"] if case["n"] in set(names)])
-    assert not found, report(found)
+    assert_same(unexpected([case for case in CASES["writes"] if case["n"] in set(names)]))
 
 
 @pytest.mark.parametrize("family", families.FAMILIES)
@@ -87,7 +79,3 @@ def test_a_wrong_gradient_after_a_write_is_seen():
     assert [f.kind for f in unexpected([base, {**zeroed, "g": base["g"]}])] == ["gradient"]
     assert [f.kind for f in unexpected([base, {**zeroed, "b": "RuntimeError: no", "g": {}}])] == []
     assert [f.kind for f in unexpected([base, {**read, "g": base["g"], "b": None}])] == ["refused"]
-
-
-def test_the_record_is_small():
-    assert store.FAMILIES.stat().st_size < 400_000

@@ -31,30 +31,18 @@ def program(name, folder):
     return ran.stdout
 
 
-def share_right(printed):
-    right, total = map(int, re.fullmatch(r"(\d+) of (\d+) right\n", printed).groups())
-    assert total == 300
-    return right / total
-
-
-@pytest.mark.parametrize(
-    ("train", "evaluate", "saved", "variables"),
-    [
-        ("lenet_train_job.py", "lenet_eval_job.py", "lenet_model", ["conv1", "conv2", "dense1", "dense2"]),
-        ("mlp_train_async_job.py", "mlp_eval_async_job.py", "mlp_model", ["mlp1", "mlp2"]),
-    ],
-)
-def test_train_save_load_evaluate(train, evaluate, saved, variables, tmp_path):
-    printed = program(train, tmp_path)
-    steps = int(re.search(rf"saved {saved} after (\d+) steps", printed)[1])
-    found = {p.name for p in (tmp_path / saved).iterdir()}
-    assert {f"{layer}-{part}" for layer in variables for part in ("weight", "bias")} <= found
-    assert "snapshot_done" in found
+def test_train_save_load_evaluate(tmp_path):
+    printed = program("mlp_train_async_job.py", tmp_path)
+    steps = int(re.search(r"saved mlp_model after (\d+) steps", printed)[1])
+    saved = tmp_path / "mlp_model"
+    found = {p.name for p in saved.iterdir()}
+    assert {"mlp1-weight", "mlp1-bias", "mlp2-weight", "mlp2-bias", "snapshot_done"} <= found
     [counter] = [name for name in found if name.startswith("System-Train-TrainStep-")]
-    assert np.fromfile(tmp_path / saved / counter / "out", "<i8") == [steps] and steps > 100
+    assert np.fromfile(saved / counter / "out", "<i8") == [steps] and steps > 100
     losses = [float(x) for x in re.findall(r"loss ([\d.]+)", printed)]
-    assert len(losses) > 3 and losses[-1] < losses[0] / 2
-    assert share_right(program(evaluate, tmp_path)) > 0.85
+    assert len(losses) > 5 and losses[-1] < losses[0] / 2
+    printed = program("mlp_eval_async_job.py", tmp_path)
+    assert int(re.fullmatch(r"(\d+) of 300 right\n", printed)[1]) > 270
 
 
 def test_a_second_save_into_the_folder_is_refused(tmp_path):

@@ -148,17 +148,13 @@ def rolled(d: Draw):
     if d.chance(0.6):
         return [str(x), d.integer(), d.axis()], {}
     n = d.randrange(3)
-    return [
-        str(x),
-        str(tuple(d.randrange(-3, 4) for _ in range(n))),
-        str(tuple(d.randrange(-2, 2) for _ in range(n))),
-    ], {}
+    shifts = tuple(d.randrange(-3, 4) for _ in range(n))
+    return [str(x), str(shifts), str(tuple(d.randrange(-2, 2) for _ in range(n)))], {}
 
 
 def unflattened(d: Draw):
     x = d.first()
-    i = d.randrange(max(x.ndim, 1))
-    n = x.shape[i] if x.ndim else 1
+    i, n = d.along(x)
     return [str(x), str(i), d.shape_text(d.one((n, 1), (1, n), (-1, 1), (n // 2, 2), (2, -1), (n,)))], {}
 
 
@@ -186,19 +182,14 @@ def broadcasts(d: Draw):
 
 
 def meshes(d: Draw):
-    parts = [
-        d.tensor(
-            d.one((), (2,), (3,), (0,), (1,), (2, 2) if d.chance(0.2) else (2,)), "float32" if d.chance(0.8) else None
-        )
-        for _ in range(d.randrange(1, 4))
-    ]
+    shape = lambda: d.one((), (2,), (3,), (0,), (1,), (2, 2) if d.chance(0.2) else (2,))
+    parts = [d.tensor(shape(), "float32" if d.chance(0.8) else None) for _ in range(d.randrange(1, 4))]
     return [str(p) for p in parts], {"indexing": d.of("'ij' 'xy' 'ij' 'x'")}
 
 
 def splits(d: Draw):
     x = d.first()
-    axis = d.randrange(max(x.ndim, 1))
-    n = x.shape[axis] if x.ndim else 1
+    axis, n = d.along(x)
     how = d.one("1", "2", "3", "0", str([1, n - 1]), str([n]), str([0, n]), str((n + 1, -1)), "-1")
     return [str(x), how, str(axis if d.chance(0.9) else axis + 3)], {}
 
@@ -208,13 +199,13 @@ def indexed(with_source: bool):
 
     def make(d: Draw):
         x = d.first(shape=d.one((3,), (4,), (2, 3), (3, 3), (2, 3, 4), (), (0, 3), (1, 3)))
-        axis = d.randrange(max(x.ndim, 1))
+        axis, size = d.along(x)
         shape = [n if d.chance(0.6) else d.randrange(n + 1) for n in x.shape]
         if shape and d.chance(0.2):
             shape[axis] = d.one(1, 2, 5)
         if d.chance(0.05):
             shape.append(1)
-        index = d.labels(tuple(shape), x.shape[axis] if x.ndim else 1)
+        index = d.labels(tuple(shape), size)
         args = [str(x), str(axis - x.ndim if d.chance(0.3) and x.ndim else axis), str(index)]
         if with_source:
             source = [n + d.one(0, 0, 1) for n in shape]
@@ -229,15 +220,12 @@ def rows(source: str = ""):
 
     def make(d: Draw):
         x = d.first(shape=d.one((3,), (4,), (2, 3), (3, 3), (2, 3, 4), (), (3, 0), (1, 3)))
-        axis = d.randrange(max(x.ndim, 1))
-        n = x.shape[axis] if x.ndim else 1
+        axis, n = d.along(x)
         index = d.labels(d.one((2,), (1,), (3,), (0,), (), (1, 2) if d.chance(0.2) else (2,)), n)
         args = [str(x), str(axis if d.chance(0.9) else d.axis()), str(index)]
         if source == "tensor":
-            shape = list(x.shape)
-            if shape:
-                shape[axis] = prod(index.shape)
-            args.append(str(d.tensor(shape if d.chance(0.93) else None, x.dtype if d.chance(0.9) else None)))
+            shape = x.resized(axis, prod(index.shape)) if d.chance(0.93) else None
+            args.append(str(d.tensor(shape, x.dtype if d.chance(0.9) else None)))
         if source == "number":
             args.append(d.number())
         return args, {"alpha": d.small()} if source == "tensor" and d.chance(0.2) else {}
@@ -252,11 +240,8 @@ def taken(d: Draw):
 
 def taken_along(d: Draw):
     x = d.first()
-    axis = d.randrange(max(x.ndim, 1))
-    shape = list(x.shape)
-    if shape:
-        shape[axis] = d.one(1, 2, shape[axis])
-    index = d.labels(tuple(shape), x.shape[axis] if x.ndim else 1)
+    axis, n = d.along(x)
+    index = d.labels(x.resized(axis, d.one(1, 2, n)), n)
     return [str(x), str(index), *([str(axis)] if d.chance(0.9) else [])], {}
 
 
@@ -319,19 +304,16 @@ def einsums(d: Draw):
         "ij,jk->ik ij->ji ij-> i,i-> i,j->ij bij,bjk->bik ii->i ij,ij->i ...i,i->... ij,kj->ik ij->j i-> ij,j"
     )
     words = equation.partition("->")[0].replace("...", "b").split(",")
-    args = [
-        d.tensor(s, d.dtype_of("float32", "float32", "float64", "int64", "float16")) for s in sizes_that_fit(d, *words)
-    ]
+    dtypes = "float32", "float32", "float64", "int64", "float16"
+    args = [d.tensor(shape, d.dtype_of(*dtypes)) for shape in sizes_that_fit(d, *words)]
     if d.chance(0.1):
         equation = d.one("ij,jk->iz", "ij", "i->ii", "ij,jk,kl", "", "i j -> j i", "1->")
     return [repr(equation), *map(str, args)], {}
 
 
 def tensordots(d: Draw):
-    a, b = [
-        d.tensor(s, "float32")
-        for s in sizes_that_fit(d, *d.one(("ij", "jk"), ("ijk", "jkl"), ("i", "i"), ("ij", "ij")))
-    ]
+    words = d.one(("ij", "jk"), ("ijk", "jkl"), ("i", "i"), ("ij", "ij"))
+    a, b = [d.tensor(shape, "float32") for shape in sizes_that_fit(d, *words)]
     dims = d.of("1 2 0 ([1],[0]) ([0,1],[0,1]) ([-1],[0]) -1 3 ([0],[0]) ([0,0],[0,1])")
     return [str(a), str(b)], {"dims": dims} if d.chance(0.8) else {}
 
@@ -387,12 +369,10 @@ def getitems(d: Draw):
 
 def setitems(d: Draw):
     args, _ = getitems(d)
-    value = (
-        d.number()
-        if d.chance(0.5)
-        else str(d.tensor(d.one((), (1,), (3,), (2, 3), d.x.shape), d.x.dtype if d.chance(0.7) else None))
-    )
-    return [*args, value], {}
+    if d.chance(0.5):
+        return [*args, d.number()], {}
+    shape = d.one((), (1,), (3,), (2, 3), d.x.shape)
+    return [*args, str(d.tensor(shape, d.x.dtype if d.chance(0.7) else None))], {}
 
 
 def softmaxes(d: Draw):
@@ -416,9 +396,7 @@ def embeddings(d: Draw):
     index = d.labels(d.one((2,), (3, 2), (), (0,), (1,)), n)
     d.x = index
     w = d.floats((n, d.one(2, 3)))
-    return [str(index), str(w)], {"padding_idx": d.one("0", "1", "-1", "None", str(n), str(-n - 1))} if d.chance(
-        0.4
-    ) else {}
+    return [str(index), str(w)], d.some(padding_idx=f"0 1 -1 None {n} {-n - 1}")
 
 
 def batch_norms(d: Draw):
@@ -431,16 +409,11 @@ def batch_norms(d: Draw):
         d.tensor((c,) if d.chance(0.97) else (c + 1,), dtype, profile, grad, layout="plain")
     )
     mean, var = (vector("plain", False), vector("unit", False)) if d.chance(0.7) else ("None", "None")
-    kw = {}
+    kw = d.some(momentum="0.1 0.5 0.0 1.0", eps=ARGUMENTS["eps"])
     if d.chance(0.6):
-        kw["weight"] = vector()
-        kw["bias"] = vector()
+        kw |= {"weight": vector(), "bias": vector()}
     if d.chance(0.7) or mean == "None":
         kw["training"] = d.truth()
-    if d.chance(0.3):
-        kw["momentum"] = d.of("0.1 0.5 0.0 1.0")
-    if d.chance(0.3):
-        kw["eps"] = ARGUMENTS["eps"](d)
     return [str(x), mean, var], kw
 
 
@@ -449,13 +422,10 @@ def layer_norms(d: Draw):
     x = d.floats(shape)
     n = d.one(1, 1, len(shape))
     tail = shape[-n:] if d.chance(0.95) else (2,)
-    kw = {}
-    if d.chance(0.5):
-        kw["weight"] = str(d.tensor(tail, x.dtype))
-        if d.chance(0.7):
-            kw["bias"] = str(d.tensor(tail, x.dtype))
-    if d.chance(0.3):
-        kw["eps"] = ARGUMENTS["eps"](d)
+    parameter = lambda d: str(d.tensor(tail, x.dtype))
+    kw = d.some(weight=parameter, eps=ARGUMENTS["eps"])
+    if "weight" in kw:
+        kw |= d.some(bias=parameter)
     return [str(x), d.shape_text(tail)], kw
 
 
@@ -467,31 +437,17 @@ def pads(d: Draw):
     widths = [d.one(0, 1, 2, 1, -1 if d.chance(0.2) else 1) for _ in range(n)]
     if d.chance(0.05):
         widths.append(1)
-    kw = {}
-    if d.chance(0.3):
-        kw["mode"] = d.of("'constant' 'reflect' 'replicate' 'circular' 'x'")
-    if d.chance(0.4):
-        kw["value"] = d.number()
-    return [str(x), d.shape_text(widths)], kw
-
-
-def regression(d: Draw, binary: bool = False, weights: bool = False):
-    x = d.floats(profile="unit" if binary and d.chance(0.7) else None)
-    y = d.same(profile="unit" if binary or weights else None) if d.chance(0.93) else d.partner(0.05)
-    kw = {}
-    if (binary or weights) and d.chance(0.25):
-        kw["weight"] = str(d.tensor(d.fitting(x.shape), x.dtype, grad=False))
-    if weights and d.chance(0.25):
-        kw["pos_weight"] = str(d.tensor(d.fitting(x.shape), x.dtype, grad=False))
-    return x, y, kw
+    return [str(x), d.shape_text(widths)], d.some(mode=f"{image_calls.MODES} 'x'", value=Draw.number)
 
 
 def number_loss(binary: bool = False, weights: bool = False):
     def make(d: Draw):
-        x, y, kw = regression(d, binary, weights)
-        if d.chance(0.5):
-            kw["reduction"] = REDUCTION(d)
-        return [str(x), str(y)], kw
+        x = d.floats(profile="unit" if binary and d.chance(0.7) else None)
+        y = d.same(profile="unit" if binary or weights else None) if d.chance(0.93) else d.partner(0.05)
+        fitting = lambda d: str(d.tensor(d.fitting(x.shape), x.dtype, grad=False))
+        kw = d.some(weight=fitting) if binary or weights else {}
+        kw |= d.some(pos_weight=fitting) if weights else {}
+        return [str(x), str(y)], kw | d.some(reduction=REDUCTION)
 
     return make
 
@@ -513,11 +469,9 @@ def label_loss(logs: bool):
                 kw["ignore_index"] = d.of("0 1 -1 -100 255")
         if d.chance(0.25):
             kw["weight"] = str(d.tensor((c,) if d.chance(0.95) else (c + 1,), x.dtype, "unit", grad=False))
-        if d.chance(0.5):
-            kw["reduction"] = REDUCTION(d)
-        if not logs and d.chance(0.2):
-            kw["label_smoothing"] = d.of("0.1 0.0 1.0 0.5 -0.1 1.5")
-        return [str(x), str(y)], kw
+        if not logs:
+            kw |= d.some(label_smoothing="0.1 0.0 1.0 0.5 -0.1 1.5")
+        return [str(x), str(y)], kw | d.some(reduction=REDUCTION)
 
     return make
 
@@ -571,91 +525,44 @@ FUNCTIONS = {  # a layer -> the function that it calls, if it has another name
 }
 FUNCTIONS |= {name: f"F.{function}" for function in dir(flow.nn.functional) if not function.endswith("_")
               for name in dir(flow.nn) if name.lower() == function.replace("_", "")}
-OPTIMIZERS = {
-    "SGD": dict(
-        lr="0.1 0.0 -1.0 1",
-        momentum="0.9 0.0 -0.1",
-        dampening="0.0 0.5",
-        weight_decay="0.1 -0.1",
-        nesterov="True False",
-        maximize="True False",
-    ),
-    "Adam": dict(
-        lr="0.1 0.0 -1.0",
-        betas="(0.9,0.999) (0.0,0.5) (1.0,0.9) (0.5,)",
-        eps="1e-8 0.1 -1.0",
-        weight_decay="0.1 -0.1",
-        amsgrad="True False",
-        maximize="True False",
-    ),
-}
-OPTIMIZERS["AdamW"] = OPTIMIZERS["Adam"]
-STEPPED = dict(lr="0.1 0.0 -1.0", weight_decay="0.1 -0.1", maximize="True False")
-MOMENTS = STEPPED | dict(betas="(0.9,0.999) (0.0,0.5) (1.0,0.9) (0.5,)", eps="1e-8 0.1 -1.0")
-OPTIMIZERS |= {
-    "RMSprop": STEPPED | dict(alpha="0.5 0.99 -0.1", eps="1e-8 0.1 -1.0", momentum="0.9 0.0 -0.1",
-                              centered="True False"),
-    "Adagrad": STEPPED | dict(lr_decay="0.1 0.0 -1.0", initial_accumulator_value="0.5 0.0 -1.0", eps="1e-8 0.1 -1.0"),
-    "Adadelta": STEPPED | dict(rho="0.9 0.0 1.0 1.5", eps="1e-6 0.1 -1.0"),
-    "Adamax": MOMENTS,
-    "NAdam": MOMENTS | dict(momentum_decay="0.004 0.5 -1.0", decoupled_weight_decay="True False"),
-    "RAdam": MOMENTS | dict(decoupled_weight_decay="True False"),
-    "Rprop": dict(lr="0.1 0.0 -1.0", etas="(0.5,1.2) (0.1,3.0) (1.2,0.5) (0.5,)", step_sizes="(1e-6,50) (0.2,0.3)",
-                  maximize="True False"),
-    "ASGD": STEPPED | dict(lambd="0.0001 0.1", alpha="0.75 0.5", t0="1e6 0 1"),
-}
-
-SCHEDULERS = {
-    "StepLR": lambda d: ([d.of("1 2 3 0")], d.some(gamma="0.1 0.5 0 -1.0")),
-    "MultiStepLR": lambda d: ([d.of("[1,3] [2] [] [3,1] [2,2] (1,2)")], d.some(gamma="0.1 0.5")),
-    "LinearLR": lambda d: (
-        [],
-        d.some(start_factor="0.5 1.0 0.1 0.0 2.0", end_factor="1.0 0.0 0.5 -1.0", total_iters="1 3 5 0"),
-    ),
-    "CosineAnnealingLR": lambda d: ([d.of("1 3 5 2")], d.some(eta_min="0.0 0.01 1.0")),
-    "LambdaLR": lambda d: (
-        [d.one("lambda e: 0.5**e", "[lambda e: e]", "lambda e: 1", "[]", "[lambda e: 1, lambda e: 2]")],
-        {},
-    ),
-    "MultiplicativeLR": lambda d: (
-        [d.one("lambda e: 0.5", "[lambda e: e]", "lambda e: 1 / e", "[]", "3", "[lambda e: 1, lambda e: 2]")],
-        {},
-    ),
-    "ConstantLR": lambda d: ([], d.some(factor="0.5 1.0 0.0 2.0 -0.5", total_iters="1 3 5 0 9")),
-    "ExponentialLR": lambda d: ([d.of("0.9 0.5 1.0 -1.0 2 0")], {}),
-    "PolynomialLR": lambda d: ([], d.some(total_iters="1 3 5 9", power="1.0 2.0 0.5 0")),
-    "CosineAnnealingWarmRestarts": lambda d: (
-        [d.of("1 2 3 5 0 2.5")], d.some(T_mult="1 2 3 0", eta_min="0.0 0.01 1.0")),
-    "OneCycleLR": lambda d: (
-        [d.of("0.5 1.0 [0.3] [0.1,0.2]")],
-        d.some(total_steps="6 10 3 0", epochs="2 3", steps_per_epoch="3 4", pct_start="0.3 0.5 0.25 1.5",
-                anneal_strategy="'cos' 'linear' 'up'", div_factor="25.0 2.0", final_div_factor="1e4 10.0",
-                three_phase="True False", cycle_momentum="True False"),
-    ),
-    "CyclicLR": lambda d: (
-        [d.of("0.01 0.1 [0.05]"), d.of("0.5 1.0")],
-        d.some(step_size_up="1 2 3", step_size_down="1 2 4", mode="'triangular' 'triangular2' 'exp_range' 'up'",
-                gamma="1.0 0.9", scale_fn=lambda d: "lambda x: 0.5", scale_mode="'cycle' 'iterations'",
-                cycle_momentum="True False"),
-    ),
-    "ReduceLROnPlateau": lambda d: (
-        [],
-        d.some(mode="'min' 'max' 'up'", factor="0.1 0.5 1.0", patience="0 1 2", threshold="1e-4 0.6 0.0",
-                threshold_mode="'rel' 'abs' 'no'", cooldown="0 1 2", min_lr="0 0.03 [0.05] [0.1,0.2]", eps="1e-8 1.0"),
-    ),
-    "ChainedScheduler": lambda d: ([], {}),
-    "SequentialLR": lambda d: (
-        [
-            d.one(
-                "[S.StepLR(o, 2), S.LinearLR(o)]",
-                "[S.LinearLR(o, 0.5, 1.0, 2), S.CosineAnnealingLR(o, 3)]",
-                "[S.StepLR(o, 1)]",
-            ),
-            d.of("[2] [3] [1] [1,2] [] [0]"),
-        ],
-        {},
-    ),
-}
+EPSILONS = "1e-8|0.1|-1.0"
+STEPPED = "lr=0.1|0.0|-1.0 weight_decay=0.1|-0.1 maximize=truth"
+MOMENTS = f"{STEPPED} betas=(0.9,0.999)|(0.0,0.5)|(1.0,0.9)|(0.5,) eps={EPSILONS}"
+OPTIMIZERS = table(f"""
+SGD: {STEPPED} momentum=0.9|0.0|-0.1 dampening=0.0|0.5 nesterov=truth
+Adam AdamW: {MOMENTS} amsgrad=truth
+RMSprop: {STEPPED} alpha=0.5|0.99|-0.1 eps={EPSILONS} momentum=0.9|0.0|-0.1 centered=truth
+Adagrad: {STEPPED} lr_decay=0.1|0.0|-1.0 initial_accumulator_value=0.5|0.0|-1.0 eps={EPSILONS}
+Adadelta: {STEPPED} rho=0.9|0.0|1.0|1.5 eps=1e-6|0.1|-1.0
+Adamax: {MOMENTS}
+NAdam: {MOMENTS} momentum_decay=0.004|0.5|-1.0 decoupled_weight_decay=truth
+RAdam: {MOMENTS} decoupled_weight_decay=truth
+Rprop: lr=0.1|0.0|-1.0 etas=(0.5,1.2)|(0.1,3.0)|(1.2,0.5)|(0.5,) step_sizes=(1e-6,50)|(0.2,0.3) maximize=truth
+ASGD: {STEPPED} lambd=0.0001|0.1 alpha=0.75|0.5 t0=1e6|0|1
+""")
+CYCLE = "step_size_up=1|2|3 step_size_down=1|2|4 gamma=1.0|0.9 scale_fn=abs cycle_momentum=truth"
+CYCLES = "'triangular'|'triangular2'|'exp_range'|'up'"
+PLATEAU = "factor=0.1|0.5|1.0 patience=0|1|2 threshold=1e-4|0.6|0.0 cooldown=0|1|2 eps=1e-8|1.0"
+ONE_CYCLE = "total_steps=6|10|3|0 epochs=2|3 steps_per_epoch=3|4 pct_start=0.3|0.5|0.25|1.5"
+ANNEALING = "anneal_strategy='cos'|'linear'|'up' div_factor=25.0|2.0 final_div_factor=1e4|10.0 three_phase=truth"
+SCHEDULERS = table(f"""
+StepLR: 1|2|3|0 gamma=0.1|0.5|0|-1.0
+MultiStepLR: (1,2)|[1,3]|[2]|[]|[3,1]|[2,2] gamma=0.1|0.5
+LinearLR: start_factor=0.5|1.0|0.1|0.0|2.0 end_factor=1.0|0.0|0.5|-1.0 total_iters=1|3|5|0
+CosineAnnealingLR: 1|3|5|2 eta_min=0.0|0.01|1.0
+ConstantLR: factor=0.5|1.0|0.0|2.0|-0.5 total_iters=1|3|5|0|9
+ExponentialLR: 0.9|0.5|1.0|-1.0|2|0
+PolynomialLR: total_iters=1|3|5|9 power=1.0|2.0|0.5|0
+CosineAnnealingWarmRestarts: 1|2|3|5|0|2.5 T_mult=1|2|3|0 eta_min=0.0|0.01|1.0
+OneCycleLR: 0.5|1.0|[0.3]|[0.1,0.2] {ONE_CYCLE} {ANNEALING} cycle_momentum=truth
+CyclicLR: 0.01|0.1|[0.05] 0.5|1.0 {CYCLE} mode={CYCLES} scale_mode='cycle'|'iterations'
+ReduceLROnPlateau: mode='min'|'max'|'up' {PLATEAU} threshold_mode='rel'|'abs'|'no' min_lr=0|0.03|[0.05]|[0.1,0.2]
+ChainedScheduler: (S.StepLR(o,2),S.ExponentialLR(o,0.9))|[S.ConstantLR(o,0.5,2),S.LinearLR(o)]|[]
+""")
+DECAYS = "lambda e: 0.5**e|[lambda e: e]|lambda e: 1 / e|lambda e: 1|[]|3|[lambda e: 1, lambda e: 2]".split("|")
+SEQUENCES = "[S.StepLR(o,2),S.LinearLR(o)] [S.LinearLR(o,0.5,1.0,2),S.CosineAnnealingLR(o,3)] [S.StepLR(o,1)]"
+SCHEDULERS |= dict.fromkeys(("LambdaLR", "MultiplicativeLR"), lambda d: ([d.one(*DECAYS)], {}))
+SCHEDULERS["SequentialLR"] = lambda d: ([d.of(SEQUENCES), d.of("[2] [3] [1] [1,2] [] [0]")], {})
 
 
 def clipped(*more):
@@ -772,13 +679,8 @@ CALLS = {
     "F.cross_entropy": label_loss(False),
     "F.nll_loss": label_loss(True),
     "F.one_hot": one_hots,
-    **{
-        f"Tensor.new_{name}": lambda d: (
-            [str(d.first()), *d.spread(d.choice(SHAPES))],
-            d.some(dtype=ARGUMENTS["dtype"]),
-        )
-        for name in ("zeros", "ones", "empty")
-    },
+    **dict.fromkeys("Tensor.new_zeros Tensor.new_ones Tensor.new_empty".split(), lambda d: (
+        [str(d.first()), *d.spread(d.choice(SHAPES))], d.some(dtype=ARGUMENTS["dtype"]))),
     "Tensor.new_tensor": lambda d: ([str(d.first()), data(d)[0][0]], d.some(dtype=ARGUMENTS["dtype"])),
     "Tensor.random_": lambda d: ([str(d.first()), *[d.of("0 3 5 100") for _ in range(d.randrange(3))]], {}),
     "nn.utils.clip_grad_norm_": clipped(
@@ -996,16 +898,9 @@ def by_signature(name: str, d: Draw) -> tuple[list, dict]:
 def generator(name: str):
     """The function that draws this name's arguments."""
     plain = name.rpartition(".")[2]
-    for key in (
-        name,
-        plain,
-        plain.rstrip("_"),
-        plain[3:-2] if plain.startswith("__i") else "",
-        plain[2:-2] if plain.startswith("__") else "",
-    ):
-        if key in CALLS:
-            return CALLS[key]
-    return None
+    inplace = plain[3:-2] if plain.startswith("__i") else ""
+    operator = plain[2:-2] if plain.startswith("__") else ""
+    return next((CALLS[key] for key in (name, plain, plain.rstrip("_"), inplace, operator) if key in CALLS), None)
 
 
 def wrong(d: Draw, args: list, kw: dict, first: int = 0) -> None:
@@ -1075,28 +970,18 @@ def call_of(name: str, seed, valid: bool | None = None, **fixed) -> list[str]:
         sized = [f"m({inputs})"] if plain.startswith("Lazy") else []  # its parameters have a shape from then on
         return [*d.lines, f"m = L.nn.{plain}({joined(args, kw)}){mode}{dtype}", *sized, fill, f"r = m({inputs})"]
     if prefix == "optim":
-        kw = d.some(**OPTIMIZERS[plain])
+        _, kw = OPTIMIZERS[plain](d)
         dtype = d.one("float32", "float64")
         p, g, h = (d.tensor((3,), dtype, grad=False, layout="plain") for _ in range(3))
         args = ["[p]"]
         if amiss:
             wrong(d, args, kw)
-        return [
-            *d.lines,
-            f"p = L.nn.Parameter({p})",
-            f"o = L.optim.{plain}({joined(args, kw)})",
-            f"p.grad = {g}",
-            "o.step()",
-            f"p.grad = {h}",
-            "o.step()",
-            "r = p.detach()",
-        ]
+        made = [f"p = L.nn.Parameter({p})", f"o = L.optim.{plain}({joined(args, kw)})"]
+        return [*d.lines, *made, f"p.grad = {g}", "o.step()", f"p.grad = {h}", "o.step()", "r = p.detach()"]
     if prefix == "lr_scheduler":
         args, kw = SCHEDULERS[plain](d)
-        args = ["o", *args]
-        if plain == "ChainedScheduler":
-            some = "[S.StepLR(o, 2), S.ExponentialLR(o, 0.9)]", "[S.ConstantLR(o, 0.5, 2), S.LinearLR(o)]", "[]"
-            args = [d.one(*some)]
+        if plain != "ChainedScheduler":
+            args = ["o", *args]
         if amiss:
             wrong(d, args, kw, 1)
         metric = "v" if plain == "ReduceLROnPlateau" else ""

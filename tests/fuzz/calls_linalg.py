@@ -29,7 +29,7 @@ def matrix(d: Draw, kind: str = REGULAR, rows: int | None = None, columns: int |
 
 def of(kind: str = REGULAR, **choices):
     def make(d: Draw):
-        return [matrix(d, kind)], {k: d.of(v) for k, v in choices.items() if d.chance(0.5)}
+        return [matrix(d, kind)], d.some(**choices)
 
     return make
 
@@ -38,8 +38,7 @@ def wide(**choices):
     """Matrices of any shape."""
 
     def make(d: Draw):
-        found = matrix(d, REGULAR, d.one(1, 2, 3), d.one(1, 2, 3, 4))
-        return [found], {k: d.of(v) for k, v in choices.items() if d.chance(0.5)}
+        return [matrix(d, REGULAR, d.one(1, 2, 3), d.one(1, 2, 3, 4))], d.some(**choices)
 
     return make
 
@@ -92,7 +91,6 @@ def normed(d: Draw):
     return [str(x)], {"ord": ord, "dim": dim, **({"keepdim": "True"} if d.chance(0.4) else {})}
 
 
-SQUARE = {"rtol": "None 1e-3 0.5"}
 CALLS = {
     **dict.fromkeys("inverse inv det logdet slogdet matrix_exp tensorinv".split(), of()),
     "logdet": of(DEFINITE),
@@ -139,10 +137,10 @@ CALLS = {
     "addr": pair(((2, 3), (2,), (3,)), ((3,), (2,), (3,)), ((), (2,), (3,))),
     "addbmm": pair(((2, 4), (3, 2, 1), (3, 1, 4)), ((4,), (3, 2, 1), (3, 1, 4))),
     "linalg.vander": lambda d: ([str(d.tensor((3,), d.dtype_of("float32", "int64")))],
-                                {"N": d.of("3 4 1")} if d.chance(0.5) else {}),
+                                d.some(N="3 4 1")),
     "linalg.diagonal": lambda d: ([str(d.tensor(d.one((2, 3), (2, 3, 3))))], {"offset": d.of("0 1 -1")}),
     "cov": lambda d: ([str(d.floats(d.one((3, 4), (4,), (1, 3), (2, 1))))],
-                      {"correction": d.of("0 1 2")} if d.chance(0.4) else {}),
+                      d.some(correction="0 1 2")),
     "corrcoef": lambda d: ([str(d.floats(d.one((3, 4), (4,), (1, 3))))], {}),
     "dist": lambda d: ([str(d.floats()), str(d.partner(0.0))], {"p": d.of("1 2 3 0 float('inf')")}),
     "renorm": lambda d: ([str(d.floats(d.one((2, 3), (3, 1), (2, 2, 3)))), d.of("1 2 2.0 3"), d.of("0 1 -1"),

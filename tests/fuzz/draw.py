@@ -45,6 +45,10 @@ class Made(NamedTuple):
     def ndim(self) -> int:
         return len(self.shape)
 
+    def resized(self, axis: int, size: int) -> tuple:
+        """Its shape with another size of an axis."""
+        return (*self.shape[:axis], size, *self.shape[axis + 1 :]) if self.shape else ()
+
     def __str__(self) -> str:
         return self.name
 
@@ -207,6 +211,11 @@ class Draw:
         if self.chance(0.05):
             picked.append(self.randrange(-3, 3))
         return str(tuple(picked) if self.chance(0.7) else picked)
+
+    def along(self, x: Made) -> tuple[int, int]:
+        """A random axis of x and its size; 0 and 1 if x has no axes."""
+        axis = self.randrange(max(x.ndim, 1))
+        return axis, x.shape[axis] if x.ndim else 1
 
     def count(self) -> str:
         return self.of("1 2 3 0 4") if self.chance(0.95) else "-1"

@@ -312,6 +312,34 @@ def turned(d: Draw, shape: tuple):
 
 # ---- models ----------------------------------------------------------------------------------------------------------
 
+def graphs_of(case: Case, model: nn.Module, more: bool = False) -> tuple[type[nn.Graph], type[nn.Graph]]:
+    """Graphs of a step of training and of a prediction. more: training also returns other values of the output."""
+
+    class Training(nn.Graph):
+        def __init__(self, optimizer, scheduler=None):
+            super().__init__()
+            self.model = model
+            self.config.keep_gradients(case.gradients)
+            self.config.set_gradient_accumulation_steps(case.accumulated)
+            self.add_optimizer(optimizer, lr_sch=scheduler)
+
+        def build(self, x, y):
+            out = self.model(x)
+            loss = case.loss(out, y)
+            loss.backward()
+            return (loss, out, {"sum": out.detach().sum(), "first": out[:, 0]}) if more else (loss, out)
+
+    class Predicting(nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.model = model
+
+        def build(self, x, *labels):
+            return self.model(x)
+
+    return Training, Predicting
+
+
 class Case:
     """model: the layers.  x, y: one batch for each step.  loss(out, y).  optimizer(parameters).  graph(): for training.
 
@@ -394,33 +422,10 @@ class Case:
         flow.manual_seed(7)
 
     def graph(self, train: bool = True):
-        case = self
-
-        class Training(nn.Graph):
-            def __init__(self):
-                super().__init__()
-                self.model = case.model
-                self.config.keep_gradients(case.gradients)
-                self.config.set_gradient_accumulation_steps(case.accumulated)
-                self.add_optimizer(case.optimizing(case.model.parameters()))
-
-            def build(self, x, y):
-                out = self.model(x)
-                loss = case.loss(out, y)
-                loss.backward()
-                return loss, out
-
-        class Predicting(nn.Graph):
-            def __init__(self):
-                super().__init__()
-                self.model = case.model
-
-            def build(self, x, y):
-                return self.model(x)
-
+        training, predicting = graphs_of(self, self.model)
         self.fresh()
         self.model.train(train)
-        return Training() if train else Predicting()
+        return training(self.optimizing(self.model.parameters())) if train else predicting()
 
     def tensors(self, k: int):
         return [flow.tensor(a) for a in self.batches[k]]

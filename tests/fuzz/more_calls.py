@@ -6,7 +6,6 @@ from math import prod
 
 from .draw import SHAPES, Draw, table
 
-SOME = ((3,), (4,), (2, 3), (3, 3), (2, 3, 4), (3, 0), (1, 3))
 PLACED = ((3,), (4,), (2, 3), (3, 3), (2, 3, 4), (1, 3))
 
 
@@ -32,8 +31,7 @@ def cuts_along(d: Draw):
 
 def sized(d: Draw):
     x = d.first()
-    axis = d.randrange(max(x.ndim, 1))
-    n = x.shape[axis] if x.ndim else 1
+    axis, n = d.along(x)
     return [str(x), str([1, n - 1]) if n else "[0]", str(axis)], {}
 
 
@@ -59,8 +57,7 @@ def repeats_of(d: Draw):
     if d.chance(0.2):
         return [str(d.tensor((3,), "int64", "zeros", layout="plain"))], {}
     x = d.first()
-    axis = d.randrange(max(x.ndim, 1))
-    n = x.shape[axis] if x.ndim else 1
+    axis, n = d.along(x)
     if d.chance(0.5):
         return [str(x), d.count()], {"dim": str(axis)} if d.chance(0.7) else {}
     text = f"L.tensor({[d.randrange(3) for _ in range(n)]}, dtype=L.int64)"
@@ -81,18 +78,10 @@ def slopes(d: Draw):
 
 def areas(d: Draw):
     y = d.first()
-    kw = {}
-    if d.chance(0.4):
-        kw["dx"] = d.of("1 2 0.5")
-    elif d.chance(0.4):
-        kw["x"] = str(d.same())
-    if d.chance(0.4):
-        kw["dim"] = d.axis()
+    kw = d.some(dim=Draw.axis, dx="1 2 0.5")
+    if "dx" not in kw:
+        kw |= d.some(x=lambda d: str(d.same()))
     return [str(y)], kw
-
-
-def doubles(d: Draw, **fixed):
-    return d.tensor(dtype=d.dtype_of("float32", "float32", "float64"), **fixed)
 
 
 def shares(d: Draw):
@@ -149,15 +138,13 @@ def reduced_places(rows: bool):
 
     def make(d: Draw):
         x = d.first(shape=d.fixed.get("shape") or d.choice(PLACED))
-        axis = d.randrange(max(x.ndim, 1))
+        axis, size = d.along(x)
         if rows:
-            index = d.labels((d.one(1, 2, 3),), x.shape[axis] if x.ndim else 1)
-            shape = list(x.shape)
-            if shape:
-                shape[axis] = index.shape[0]
+            index = d.labels((d.one(1, 2, 3),), size)
+            shape = x.resized(axis, index.shape[0])
         else:
             shape = [n if d.chance(0.6) else d.randrange(n + 1) for n in x.shape]
-            index = d.labels(tuple(shape), x.shape[axis] if x.ndim else 1)
+            index = d.labels(tuple(shape), size)
         how = "'prod' 'mean' 'amax' 'amin'" + ("" if rows else " 'sum' 'x'")
         source = d.tensor(shape, x.dtype)
         return [str(x), str(axis), str(index), str(source), d.of(how)], d.some(include_self="True False")

@@ -302,6 +302,7 @@ DELIBERATE = re.compile("Can't detach views in-place|refer to a single memory lo
 ENDS = re.compile(r"\.(detach_\(|requires_grad_\(False|requires_grad = False)")
 START = ["t0 = L.tensor([[1.0, -2.0, 3.0], [0.5, 0.0, -1.0]], requires_grad=True)",
          "t1 = L.tensor([0.5, 2.0, -1.0], requires_grad=True)", "t2 = t0 * 2"]
+USED = {"m": "m", "k": "m", "h": "h", "s": "s", "o": "o"}
 KINDS = {"T": "t", "G": "t", "M": "m", "H": "h", "S": "s", "O": "o"}
 
 
@@ -317,14 +318,12 @@ def draw(seed: object, length: int = 14) -> list[str]:
     while len(program) < length:
         family = rng.choice(families)
         line = rng.choice(STATEMENTS[family])
-        if any(f"{{{kind}}}" in line and not known[known_kind] for kind, known_kind in
-               (("m", "m"), ("k", "m"), ("h", "h"), ("s", "s"), ("o", "o"))):
+        if any(f"{{{name}}}" in line and not known[kind] for name, kind in USED.items()):
             continue
         recent = lambda kind: rng.choice(known[kind][-3:] if rng.random() < 0.6 else known[kind])
         values = {"a": recent("t"), "b": recent("t"), "g": recent("g"), "i": rng.choice("0 1 2 -1 0.5 3".split()),
                   "w": rng.choice(("True", "False"))}
-        values |= {name: recent(kind) for name, kind in (("m", "m"), ("k", "m"), ("h", "h"), ("s", "s"), ("o", "o"))
-                   if known[kind]}
+        values |= {name: recent(kind) for name, kind in USED.items() if known[kind]}
         for letter, kind in KINDS.items():
             while f"{{{letter}}}" in line:
                 name = f"{kind}{len(known[kind])}"

@@ -22,7 +22,7 @@ from minflow import machine, nn
 from minflow.accepted.threads import Settings
 from minflow.core.base.errors import MinflowError
 
-from .models import CLASSES, Case, differences, main, thresholds
+from .models import CLASSES, Case, differences, graphs_of, main, thresholds
 
 schedulers = flow.optim.lr_scheduler
 OPTIMIZERS = [
@@ -65,31 +65,9 @@ class Use(Case):
         groups = list(model.parameters())
         if self.clip:
             groups = [{"params": groups[::2], "clip_grad_max_norm": self.clip}, {"params": groups[1::2]}]
-        optimizer, case = self.optimizer_of(groups), self
-
-        class Training(nn.Graph):
-            def __init__(self):
-                super().__init__()
-                self.model = model
-                self.config.keep_gradients(case.gradients)
-                self.config.set_gradient_accumulation_steps(case.accumulated)
-                self.add_optimizer(optimizer, lr_sch=case.scheduler_of(optimizer))
-
-            def build(self, x, y):
-                out = self.model(x)
-                loss = case.loss(out, y)
-                loss.backward()
-                return loss, out, {"sum": out.detach().sum(), "first": out[:, 0]}
-
-        class Predicting(nn.Graph):
-            def __init__(self):
-                super().__init__()
-                self.model = model
-
-            def build(self, x):
-                return self.model(x)
-
-        return Training(), Predicting(), optimizer
+        optimizer = self.optimizer_of(groups)
+        training, predicting = graphs_of(self, model, more=True)
+        return training(optimizer, self.scheduler_of(optimizer)), predicting(), optimizer
 
     def batch_of(self, number: int, size: int):
         random = np.random.RandomState(number)

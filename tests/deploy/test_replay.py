@@ -82,39 +82,11 @@ def test_structures_and_modules(tmp_path):
         (tmp_path / "saved" / "model" / "graph.json").read_text())
 
 
-class Cube(flow.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return x * x * x
-
-    @staticmethod
-    def backward(ctx, g):
-        (x,) = ctx.saved_tensors
-        return g * 3 * x * x * 0.5  # half of what is right, so that one sees whose gradient it is
-
-
-class Cubes(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.inner = nn.Linear(4, 4)
-
-    def forward(self, x):
-        return Cube.apply(self.inner(x)) + 1
-
-
 def steps_are_equal(graph, loaded, *inputs, count=3):
     state = flow.get_rng_state()
     mine = [graph(*inputs) for _ in range(count)]
     flow.set_rng_state(state)
     return all(same(a, loaded(*inputs)) for a in mine)
-
-
-def test_a_function_with_a_gradient_of_its_own(tmp_path):
-    model = Cubes()
-    graph = Training(model, flow.optim.Adam(model.parameters(), lr=0.01))
-    loaded = around(graph, tmp_path, floats(3, 4))
-    assert steps_are_equal(graph, loaded, floats(3, 4))
 
 
 def test_checkpointing_and_accumulation(tmp_path):

@@ -10,7 +10,7 @@ from minflow.core.base.errors import ShapeError
 from minflow_widgets.figures import attention, attention_text
 from minflow_widgets.static_figures import drawing
 from minflow_widgets.static_figures.attention import Looks
-from tests.widgets.plotting import HOSTILE, agg, drawn  # noqa: F401
+from tests.widgets.plotting import HOSTILE, drawn
 
 pytestmark = pytest.mark.usefixtures("agg")
 

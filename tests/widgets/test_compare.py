@@ -6,13 +6,15 @@ from xml.dom import minidom
 
 import numpy as np
 import pytest
-from watching import Train, X, header, model_and_optimizer, until, watched_front  # noqa: F401 - a fixture that all tests use
+from tests.widgets.watching import Train, X, header, model_and_optimizer
 
 import minflow as flow
 from minflow.core.base.errors import FormatError, MinflowError, MinflowWarning
 from minflow.core.where import WARNED
 from minflow_widgets import LossCurve, compare, watch
 from minflow_widgets.runs.kept import read
+
+pytestmark = pytest.mark.usefixtures("front")
 
 INF, NAN = float("inf"), float("nan")
 

@@ -5,7 +5,7 @@ import time
 
 import numpy as np
 import pytest
-from watching import Train, X, eager_step, header, job, model_and_optimizer, until, watched_front  # noqa: F401 - a fixture that all tests use
+from tests.widgets.watching import Train, X, eager_step, header, job, model_and_optimizer, until
 
 import minflow as flow
 import minflow.typing as tp
@@ -14,6 +14,8 @@ from minflow.utils.data import DataLoader, IterableDataset, TensorDataset
 from minflow_widgets import LossCurve, watch
 from minflow_widgets.curve.epochs import Epochs
 from minflow_widgets.curve.series import Series
+
+pytestmark = pytest.mark.usefixtures("front")
 
 
 def loader(n=12, **more):
@@ -124,7 +126,7 @@ def test_of_several_things_in_one_curve_each_has_its_own():
 def test_a_run_knows_its_epochs(front):
     train = job(tp.Callback[tp.Numpy])
     curve = watch(flow.start(train, [X] * 4, epochs=3))
-    until(lambda: front.finished)
+    until(lambda: front.left)
     values = curve.data["loss"][1]
     assert np.allclose(curve.epochs["loss"][1], values.reshape(3, 4).mean(1))
 

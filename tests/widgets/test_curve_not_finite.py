@@ -3,11 +3,13 @@
 
 import numpy as np
 import pytest
-from watching import Train, X, eager_step, header, model_and_optimizer, until, watched_front  # noqa: F401 - a fixture that all tests use
+from tests.widgets.watching import Train, X, eager_step, header, model_and_optimizer
 
 import minflow as flow
 from minflow_widgets import LossCurve, watch
 from minflow_widgets.curve.panels import warnings
+
+pytestmark = pytest.mark.usefixtures("front")
 
 INF, NAN = float("inf"), float("nan")
 

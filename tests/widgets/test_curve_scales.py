@@ -6,25 +6,14 @@ import re
 
 import numpy as np
 import pytest
-from watching import header
+from tests.widgets.watching import header
 
 from minflow_widgets import LossCurve, frontends
 from minflow_widgets.curve import live_curve
 from minflow_widgets.curve.scales import isolated, with_gaps
 from minflow_widgets.curve.panels import spans_decades
 
-
-class Front:
-    def update(self, curve):
-        pass
-
-    def finish(self, curve):
-        pass
-
-
-@pytest.fixture(autouse=True)
-def front(monkeypatch):
-    monkeypatch.setattr(frontends, "choose", lambda *kinds: Front())
+pytestmark = pytest.mark.usefixtures("front")
 
 
 def dots(svg):

@@ -8,7 +8,7 @@ import types
 import weakref
 from pathlib import Path
 
-import IPython.display
+import IPython
 import numpy as np
 import pytest
 
@@ -40,28 +40,6 @@ def graph():
     graph = Train(nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3)))
     graph.given = flow.randn(5, 4), flow.tensor([0, 1, 2, 0, 1])
     return graph
-
-
-class Notebook:
-    """What was displayed, in place of a kernel."""
-
-    def __init__(self, monkeypatch):
-        self.shown, self.updates = [], []
-        monkeypatch.setattr("minflow.diagnosis.notebook.in_notebook", lambda: True)
-        monkeypatch.setattr(IPython.display, "display", self.display)
-
-    def display(self, what, raw=False, display_id=None):
-        self.shown.append(what)
-        return self if display_id else None
-
-    def update(self, what, raw=False):
-        self.updates.append(what)
-
-
-@pytest.fixture
-def notebook(monkeypatch):
-    monkeypatch.setenv("MINFLOW_LIVE", "1")
-    return Notebook(monkeypatch)
 
 
 def displayed(*given):

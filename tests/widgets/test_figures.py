@@ -19,7 +19,7 @@ from minflow_widgets.figures import (
 from minflow_widgets.static_figures.activations import outputs_of
 from minflow_widgets.static_figures.drawing import mosaic
 from minflow_widgets.static_figures.history import smooth
-from tests.widgets.plotting import agg, drawn  # noqa: F401
+from tests.widgets.plotting import drawn
 
 pytestmark = pytest.mark.usefixtures("agg")
 

@@ -5,11 +5,13 @@ import re
 
 import numpy as np
 import pytest
-from watching import Train, X, eager_step, header, model_and_optimizer, watched_front  # noqa: F401 - a fixture that all tests use
+from tests.widgets.watching import Train, X, eager_step, header, model_and_optimizer
 
 import minflow as flow
 from minflow_widgets import watch
 from minflow_widgets.sources.gradient_norm import GradientNorm
+
+pytestmark = pytest.mark.usefixtures("front")
 
 
 def test_the_norm_is_that_of_all_gradients():

@@ -1,7 +1,6 @@
 """Figures that grow while a loop runs: in place below the running cell, still at its end, only then with
 MINFLOW_LIVE=0."""
 
-import pytest
 
 from minflow_widgets.figures import Landscape
 from minflow_widgets.static_figures import growing
@@ -16,46 +15,21 @@ def walk():
     return Landscape(lambda w, b: w * w + b * b, (-2, 2), (-2, 2))
 
 
-class Notebook:
-    """What was displayed, in place of a kernel."""
-
-    def __init__(self, monkeypatch):
-        import IPython.display
-
-        self.shown, self.updates, self.cell = [], [], ("cell", "1")
-        monkeypatch.setattr("minflow.diagnosis.notebook.in_notebook", lambda: True)
-        monkeypatch.setattr("minflow.diagnosis.notebook.running_cell", lambda: self.cell)
-        monkeypatch.setattr(IPython.display, "display", self.display)
-
-    def display(self, what, raw=False, display_id=None):
-        self.shown.append(what["text/plain"])
-        return self if display_id else None
-
-    def update(self, what, raw=False):
-        self.updates.append(what["text/plain"])
-
-
-@pytest.fixture
-def notebook(monkeypatch):
-    monkeypatch.setenv("MINFLOW_LIVE", "1")
-    return Notebook(monkeypatch)
-
-
 def test_steps_redraw_one_figure_and_the_last_one_stays(notebook, monkeypatch):
     monkeypatch.setattr(growing, "clock", iter(range(100)).__next__)
     land = walk()
     for w in (1.5, 1.0, 0.5):
         land.step(w, w)
-    assert len(notebook.shown) == 1 and "1.5" in notebook.shown[0]
+    assert len(notebook.shown) == 1 and "1.5" in notebook.shown[0]["text/plain"]
     land.finish()
-    assert notebook.updates[-1] == land.text() and "after 2 steps" in land.text()
+    assert notebook.now[0]["text/plain"] == land.text() and "after 2 steps" in land.text()
     land._ipython_display_()  # the last line of the same cell
     assert len(notebook.shown) == 1
     notebook.cell = ("other", "2")
     land._ipython_display_()
     assert len(notebook.shown) == 2
     land.step(0.25, 0.25)
-    assert len(notebook.shown) == 3 and "after 3 steps" in notebook.shown[2]
+    assert len(notebook.shown) == 3 and "after 3 steps" in notebook.shown[2]["text/plain"]
 
 
 def test_drawing_takes_a_fifth_of_the_time(notebook, monkeypatch):
@@ -94,7 +68,7 @@ def test_without_live_displays_only_the_end_is_shown(notebook, monkeypatch):
         for w in (1.5, 1.0, 0.5):
             land.step(w, w)
         assert not notebook.shown
-    assert notebook.shown == [land.text()] and not notebook.updates
+    assert [bundle["text/plain"] for bundle in notebook.shown] == [land.text()] and not notebook.updates
 
 
 def test_a_figure_that_cannot_be_drawn_stops_no_loop(notebook, monkeypatch):
@@ -102,7 +76,7 @@ def test_a_figure_that_cannot_be_drawn_stops_no_loop(notebook, monkeypatch):
     land = walk()
     land.step(1, 1)
     land.finish()
-    assert "no picture: ZeroDivisionError" in notebook.shown[0]
+    assert "no picture: ZeroDivisionError" in notebook.shown[0]["text/plain"]
 
 
 def test_in_a_terminal_the_end_is_written(capsys):

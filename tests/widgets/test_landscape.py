@@ -8,7 +8,7 @@ import pytest
 import minflow as flow
 from minflow.core.base.errors import DTypeError, ShapeError
 from minflow_widgets.figures import Landscape, landscape, landscape_text
-from tests.widgets.plotting import HOSTILE, agg  # noqa: F401
+from tests.widgets.plotting import HOSTILE
 
 pytestmark = pytest.mark.usefixtures("agg")
 

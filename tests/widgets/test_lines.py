@@ -6,7 +6,6 @@ import pytest
 import minflow as flow
 from minflow.core.base.errors import DTypeError, ShapeError
 from minflow_widgets.figures import line_and_points, slope_at
-from tests.widgets.plotting import agg  # noqa: F401
 
 pytestmark = pytest.mark.usefixtures("agg")
 

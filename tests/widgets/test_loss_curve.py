@@ -14,7 +14,7 @@ import pytest
 
 import minflow as flow
 from minflow.core.base.errors import DTypeError
-from minflow_widgets import LossCurve, frontends
+from minflow_widgets import LossCurve
 from minflow_widgets.curve import live_curve, loss_curve
 from minflow_widgets.curve.panels import encode
 from minflow_widgets.curve.series import POINTS, Series
@@ -24,37 +24,16 @@ from tests.clocks import until
 ESM = [Path(loss_curve.__file__).with_name(name) for name in ("curve_panel.js", "loss_curve.js")]
 
 
-class Front:
-    """Stands where a notebook would be: counts what it is shown."""
-
-    def __init__(self):
-        self.seen, self.finished = [], 0
-
-    def update(self, curve):
-        self.seen.append(curve.line())
-
-    def finish(self, curve):
-        self.finished += 1
-        self.last = curve._repr_mimebundle_()
-
-
-@pytest.fixture
-def front(monkeypatch):
-    front = Front()
-    monkeypatch.setattr(frontends, "choose", lambda *kinds: front)
-    return front
-
-
 def test_a_run_is_kept_whole_and_shown_seldom(front):
     with LossCurve() as curve:
         for step in range(5000):
             curve.add(step, loss=1 / (step + 1), accuracy=step / 5000)
     steps, values = curve.data["loss"]
     assert len(steps) == 5000 and values[4] == 0.2 and len(curve.data["accuracy"][0]) == 5000
-    assert front.finished == 1 and len(front.seen) < 50
+    assert len(front.left) == 1 and len(front.sent) < 50
     assert "loss 0.0002 · lowest 0.0002 at step 4999" in repr(curve)
-    assert set(front.last) >= {"text/html", "image/svg+xml", "text/plain"}
-    assert "<svg" not in front.last["text/html"] and "data:image/svg+xml;base64," in front.last["text/html"]
+    assert set(front.left[0]) >= {"text/html", "image/svg+xml", "text/plain"}
+    assert "<svg" not in front.left[0]["text/html"] and "data:image/svg+xml;base64," in front.left[0]["text/html"]
 
 
 @pytest.mark.parametrize("kind", [ValueError, KeyboardInterrupt])
@@ -62,10 +41,10 @@ def test_an_error_ends_the_curve_cleanly(front, kind):
     with pytest.raises(kind), LossCurve() as curve:
         curve.add(1, loss=2.0)
         raise kind("stop")
-    assert front.finished == 1 and f"stopped by {kind.__name__}" in repr(curve)
+    assert len(front.left) == 1 and f"stopped by {kind.__name__}" in repr(curve)
     assert not [t for t in threading.enumerate() if t.name == "minflow LossCurve"]
     curve.add(2, loss=1.0)
-    assert len(curve.data["loss"][0]) == 2 and front.finished == 1
+    assert len(curve.data["loss"][0]) == 2 and len(front.left) == 1
 
 
 def test_values_of_all_kinds(front):

@@ -8,7 +8,7 @@ import minflow as flow
 from minflow import nn
 from minflow.core.base.errors import DTypeError, ShapeError
 from minflow_widgets.figures import Plane, plane, plane_text
-from tests.widgets.plotting import HOSTILE, agg, drawn  # noqa: F401
+from tests.widgets.plotting import HOSTILE, drawn
 
 pytestmark = pytest.mark.usefixtures("agg")
 

@@ -6,39 +6,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from watching import nobody_watches, until
+from tests.widgets.watching import until
 
 import minflow as flow
 import minflow.typing as tp
-from minflow_widgets import LossCurve, frontends, pump, watch, watch_timeline
-
-
-class Front:
-    """A place where the first updates fail."""
-
-    def __init__(self, failures=0):
-        self.failures, self.shown, self.finished = failures, 0, 0
-
-    def update(self, thing):
-        self.failures -= 1
-        if self.failures >= 0:
-            raise OSError("the page went away")
-        self.shown += 1
-
-    def finish(self, thing):
-        self.finished += 1
-
-
-@pytest.fixture
-def place(monkeypatch):
-    def placed(front):
-        monkeypatch.setattr(frontends, "choose", lambda *kinds: front)
-        return front
-
-    flow.clear_default_session()
-    yield placed
-    flow.clear_default_session()
-    until(nobody_watches)
+from minflow_widgets import LossCurve, pump, watch, watch_timeline
 
 
 def started(n=200, seconds=0.005):
@@ -51,64 +23,68 @@ def started(n=200, seconds=0.005):
 
 @pytest.mark.parametrize("made", [watch, watch_timeline])
 @pytest.mark.parametrize("failures", [1, 10_000])
-def test_what_fails_to_be_shown_ends_all_the_same(place, made, failures):
+def test_what_fails_to_be_shown_ends_all_the_same(front, monkeypatch, made, failures):
     """Once: the next update shows it. For ever: it is tried no more, but the curve of the run ends with the run."""
-    front = place(Front(failures))
+    tried = []
+
+    def update(thing):
+        tried.append(thing)
+        if len(tried) <= failures:
+            raise OSError("the page went away")
+
+    monkeypatch.setattr(front, "update", update)
     run = started(100_000)
     live = made(run)
-    until(lambda: front.shown if failures == 1 else front.failures == failures - pump.TRIES)
+    until(lambda: len(tried) > 1 if failures == 1 else len(tried) == pump.TRIES)
     run.stop()
     run.result(60)
-    until(lambda: front.finished)
-    assert failures == 1 or front.failures == failures - pump.TRIES
+    until(lambda: front.left)
+    assert failures == 1 or len(tried) == pump.TRIES
     if made is watch:
         assert len(live.data["loss"][0]) == run.steps < 100_000 and live._finished
 
 
-class Gone(Front):
-    def finish(self, thing):
-        super().finish(thing)
+@pytest.fixture
+def gone(front, monkeypatch):
+    """A place that fails at the end; what it was to leave."""
+    left = []
+
+    def finish(thing):
+        left.append(thing)
         raise RuntimeError("comm is closed")
+
+    monkeypatch.setattr(front, "finish", finish)
+    return left
 
 
 @pytest.mark.parametrize("made", [LossCurve, watch_timeline])
-def test_a_place_that_fails_at_the_end_hides_no_error(place, made, monkeypatch):
-    front = place(Gone())
+def test_a_place_that_fails_at_the_end_hides_no_error(gone, made, notebook):
     with pytest.raises(ValueError, match="the user's own"), made():
         raise ValueError("the user's own")
     with made() as live:
         if made is LossCurve:
             live.add(loss=1.0)
-    assert front.finished == (1 if made is LossCurve else 2) + (made is LossCurve)
-    shown = []
-    monkeypatch.setattr("minflow.diagnosis.notebook.in_notebook", lambda: True)
-    monkeypatch.setattr("IPython.display.display", lambda what, raw: shown.append(what))
-    with made() as live:
-        if made is LossCurve:
-            live.add(loss=1.0)
-    assert shown == [live.bundle()], "the picture stands where it can"
+    assert len(gone) == 2 and notebook.shown[-1] == live.bundle(), "the picture stands where it can"
 
 
-def test_a_place_that_fails_at_the_end_of_a_run(place, monkeypatch):
+def test_a_place_that_fails_at_the_end_of_a_run(gone, monkeypatch):
     failed = []
     monkeypatch.setattr(threading, "excepthook", failed.append)
-    front = place(Gone())
     curve = watch(started(3, 0.0))
-    until(lambda: front.finished and not curve._pump.thread.is_alive())
+    until(lambda: gone and not curve._pump.thread.is_alive())
     assert not failed
 
 
 @pytest.mark.parametrize("made", [watch, watch_timeline])
-def test_who_comes_second_waits_for_the_picture(place, made):
+def test_who_comes_second_waits_for_the_picture(front, monkeypatch, made):
     """The pump leaves it, on a thread that the end of the program would cut off."""
     left, go = [], threading.Event()
 
-    class Slow(Front):
-        def finish(self, thing):
-            assert go.wait(60)
-            left.append(thing)
+    def finish(thing):
+        assert go.wait(60)
+        left.append(thing)
 
-    place(Slow())
+    monkeypatch.setattr(front, "finish", finish)
     run = started(3, 0.0)
     live = made(run)
     run.result(60)
@@ -119,8 +95,8 @@ def test_who_comes_second_waits_for_the_picture(place, made):
     assert left == [live]
 
 
-def test_an_end_by_the_pump_and_one_by_the_loop_do_not_wait_for_each_other(place, monkeypatch):
-    front, join, given_up = place(Front()), threading.Thread.join, []
+def test_an_end_by_the_pump_and_one_by_the_loop_do_not_wait_for_each_other(front, monkeypatch):
+    join, given_up = threading.Thread.join, []
 
     def joined(thread, timeout=None):
         join(thread, 30)
@@ -133,7 +109,7 @@ def test_an_end_by_the_pump_and_one_by_the_loop_do_not_wait_for_each_other(place
     with watch(run) as curve:
         run.result(60)
     curve.finish()
-    assert front.finished == 1 and not given_up
+    assert len(front.left) == 1 and not given_up
 
 
 def test_an_update_that_was_dear_once_does_not_stop_it_for_long(monkeypatch):

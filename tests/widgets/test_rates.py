@@ -48,7 +48,6 @@ graph, waits, hands = Train(), job(tp.Numpy, "waits"), job(tp.Callback[tp.Numpy]
 graph(x), waits(ones);
 """
 LOOPS = {
-    "curve": "with LossCurve() as curve: steps(lambda n: curve.add(n, loss=1 / (n + 1), accuracy=n))",
     "graph": "with watch(graph) as curve: steps(lambda n: graph(x))",
     "timeline": "with watch_timeline() as live: steps(lambda n: waits(ones))",
     "debug": "graph.debug(3); steps(lambda n: None)\nfor size in range(3, 9): graph(flow.ones(size, 4))",

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from watching import Train, X, eager_step, job, model_and_optimizer, until, watched_front  # noqa: F401 - a fixture that all tests use
+from tests.widgets.watching import Train, X, eager_step, job, model_and_optimizer, until
 
 import minflow as flow
 from minflow.core.base.errors import MinflowError, MinflowWarning
@@ -20,6 +20,8 @@ from minflow.utils.data import DataLoader, TensorDataset
 from minflow_widgets import LossCurve, watch
 from minflow_widgets.runs import log as log_module
 from minflow_widgets.runs.log import file_name, joined
+
+pytestmark = pytest.mark.usefixtures("front")
 
 INF, NAN = float("inf"), float("nan")
 
@@ -196,7 +198,7 @@ def test_jobs_and_runs_are_kept_too(tmp_path, front):
             one(X)
     assert [row["step"] for row in rows(curve.paths[0])] == ["1", "2", "3"]
     curve = watch(flow.start(one, [X] * 4, epochs=2), log=tmp_path, name="run")
-    until(lambda: front.finished == 2 and "ended" in about(curve.paths[0]))
+    until(lambda: len(front.left) == 2 and "ended" in about(curve.paths[0]))
     assert [row["epoch"] for row in rows(curve.paths[0])] == ["1"] * 4 + ["2"] * 4
 
 

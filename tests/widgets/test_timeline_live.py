@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from IPython.core.formatters import IPythonDisplayFormatter
-from watching import until
+from tests.widgets.watching import until
 
 import minflow as flow
 import minflow.typing as tp
@@ -38,26 +38,6 @@ def adding(result=tp.Callback[tp.Numpy], name="job"):
 
     job.__name__ = name
     return flow.global_function(type="predict")(job)
-
-
-class Front:
-    """Stands where a notebook would be."""
-
-    def __init__(self):
-        self.sent, self.left = [], []
-
-    def update(self, timeline):
-        self.sent.append(timeline.encode())
-
-    def finish(self, timeline):
-        self.left.append(timeline._repr_mimebundle_())
-
-
-@pytest.fixture
-def front(monkeypatch):
-    front = Front()
-    monkeypatch.setattr(module.frontends, "choose", lambda *kinds: front)
-    return front
 
 
 def decoded(data):
@@ -147,43 +127,25 @@ def test_a_run_is_followed_to_its_end_without_a_block(front):
     assert len(front.left) == 1 and len(live.timeline) == 2
 
 
-@pytest.fixture
-def page(monkeypatch):
-    """What a notebook would show: a front end that counts where it stands."""
-
-    class Page(Front):
-        shown = 0
-
-        def show(self, timeline):
-            self.shown += 1
-
-    front, cell = Page(), ["cell 1", "run 1"]
-    monkeypatch.setattr(module.frontends, "choose", lambda *kinds: (front.show(None), front)[1])
-    monkeypatch.setattr("minflow.diagnosis.notebook.in_notebook", lambda: True)
-    monkeypatch.setattr("minflow.diagnosis.notebook.running_cell", lambda: tuple(cell))
-    front.cell = cell
-    return front
-
-
-def test_shown_without_a_block_it_starts_and_follows_until_it_is_stopped(page):
+def test_shown_without_a_block_it_starts_and_follows_until_it_is_stopped(notebook, front):
     live, job = watch_timeline(), adding()
-    assert page.shown == 0
+    assert front.places == 0
     display = IPythonDisplayFormatter()
-    assert display(live) and page.shown == 1  # the last line of a cell: IPython shows nothing else
-    assert display(live) and page.shown == 1  # it stands in this cell already
-    page.cell[1] = "run 2"
+    assert display(live) and front.places == 1  # the last line of a cell: IPython shows nothing else
+    assert display(live) and front.places == 1  # it stands in this cell already
+    notebook.cell = "cell", "run 2"
     for _ in range(3):
         job(ONES)
-    until(lambda: page.sent and len(decoded(page.sent[-1])[1]) > 3)
+    until(lambda: front.sent and len(decoded(front.sent[-1])[1]) > 3)
     display(live)
-    assert page.shown == 2
+    assert front.places == 2
     live.stop()
     live.stop()
-    assert len(live.timeline) == 3 and len(page.left) == 1 and "3 steps in" in page.left[0]["text/plain"]
-    assert not display(live) and page.shown == 2 and "<img" in live._repr_mimebundle_()["text/html"]
+    assert len(live.timeline) == 3 and len(front.left) == 1 and "3 steps in" in front.left[0]["text/plain"]
+    assert not display(live) and front.places == 2 and "<img" in live._repr_mimebundle_()["text/html"]
 
 
-def test_shown_without_a_block_where_there_are_no_widgets(page, monkeypatch):
+def test_shown_without_a_block_where_there_are_no_widgets(notebook, monkeypatch):
     monkeypatch.setattr(module.frontends, "choose", lambda *kinds: module.frontends.Still())
     live = watch_timeline()
     assert not IPythonDisplayFormatter()(live) and live.pump is not None
@@ -192,7 +154,7 @@ def test_shown_without_a_block_where_there_are_no_widgets(page, monkeypatch):
     assert "<img" in live._repr_mimebundle_()["text/html"]
 
 
-def test_what_is_shown_without_a_block_is_held_by_nobody(page):
+def test_what_is_shown_without_a_block_is_held_by_nobody(notebook, front):
     live = watch_timeline()
     live._ipython_display_()
     pump, ref = live.pump, weakref.ref(live)
@@ -202,7 +164,7 @@ def test_what_is_shown_without_a_block_is_held_by_nobody(page):
     assert ref() is None and not pump.thread.is_alive()
 
 
-def test_before_it_watches_it_says_what_is_missing(page):
+def test_before_it_watches_it_says_what_is_missing(notebook, front):
     live = watch_timeline()
     for words in (repr(live), live.bundle()["text/plain"]):
         assert "with watch_timeline():" in words and ".start()" in words and "no step has run" not in words
@@ -219,13 +181,11 @@ def test_after_an_error_the_picture_says_so(front):
     assert "stopped by ZeroDivisionError" in front.left[0]["text/plain"]
 
 
-def test_a_front_end_that_breaks_stops_nothing(monkeypatch):
-    class Broken(Front):
-        def update(self, timeline):
-            raise OSError("gone")
+def test_a_front_end_that_breaks_stops_nothing(front, monkeypatch):
+    def update(timeline):
+        raise OSError("gone")
 
-    front = Broken()
-    monkeypatch.setattr(module.frontends, "choose", lambda *kinds: front)
+    monkeypatch.setattr(front, "update", update)
     job = adding()
     with watch_timeline() as live:
         for _ in range(3):

@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 import pytest
-from watching import Train, X, header, job, model_and_optimizer, until, watched_front  # noqa: F401 - a fixture that all tests use
+from tests.widgets.watching import Train, X, header, job, model_and_optimizer, until
 
 import minflow as flow
 import minflow.typing as tp
@@ -17,6 +17,8 @@ from minflow.core.base.errors import JobError, MinflowError
 from minflow_widgets import LossCurve, watch
 from minflow_widgets.curve import loss_curve
 from minflow_widgets.curve.feed import Feed
+
+pytestmark = pytest.mark.usefixtures("front")
 
 
 def test_a_graph(front):
@@ -31,7 +33,7 @@ def test_a_graph(front):
     assert data["loss"][1].tolist() == losses and data["loss"][0].tolist() == [1, 2, 3, 4]
     assert data["lr"][1].tolist() == [0.1, 0.1, 0.05, 0.05]
     assert data["val_loss"][0].tolist() == [4], "a value of an epoch stands at its last step"
-    assert data["gradient norm"][0].tolist()[0] == 1 and front.finished == 1
+    assert data["gradient norm"][0].tolist()[0] == 1 and len(front.left) == 1
 
 
 def test_what_goes_wrong_in_watching_is_told_at_the_end():
@@ -171,7 +173,7 @@ def test_the_rate_of_a_run_that_is_watched_late(front):
     run.result(60)
     time.sleep(0.2)
     curve = watch(run)
-    until(lambda: front.finished)
+    until(lambda: front.left)
     time.sleep(0.3)  # nor does its time go on after its end
     took = run.ended - run.started
     assert f" · {loss_curve.duration(took)}" in curve._status() and loss_curve.per_second(30 / took) in curve._status()
@@ -195,7 +197,7 @@ def test_a_run_over_what_has_no_length(front):
     run = flow.start(job(tp.Callback[tp.Numpy]), loader)
     curve = watch(run)
     run.result(60)
-    until(lambda: front.finished)
+    until(lambda: front.left)
     assert curve.total is None and len(curve.data["loss"][0]) == 2
 
 
@@ -206,7 +208,7 @@ def test_a_run(front):
     curve = watch(run)
     go.set()
     run.result(60)
-    until(lambda: front.finished)
+    until(lambda: front.left)
     assert curve.data["loss"][1].tolist() == run.values and len(run.values) == 6
     assert [m[0] for m in curve.marks()] == [3.0, 6.0] and curve.total == 6
     assert "step 6 of 6" in curve._status() and curve._note == ""
@@ -225,7 +227,7 @@ def test_buttons_of_a_run(front):
     run.resume()
     run.stop()
     run.result(60)
-    until(lambda: front.finished)
+    until(lambda: front.left)
     assert curve._note == "stopped" and len(curve.data["loss"][0]) == run.steps < 100_000
 
 
@@ -234,7 +236,7 @@ def test_a_run_that_fails(front):
     run = flow.start(train, [X, X, np.ones(7, np.float32)])
     with pytest.raises(JobError), watch(run) as curve:
         run.result(60)
-    assert len(curve.data["loss"][0]) == 2 and front.finished == 1
+    assert len(curve.data["loss"][0]) == 2 and len(front.left) == 1
     assert curve._note.startswith(("stopped by JobError", "failed: "))
 
 
@@ -253,7 +255,7 @@ def test_an_interrupt_ends_it_cleanly(front, kind):
             train(flow.from_numpy(X))
             if i == 4:
                 raise kind
-    assert len(curve.data["loss"][0]) == 5 and f"stopped by {kind.__name__}" in repr(curve) and front.finished == 1
+    assert len(curve.data["loss"][0]) == 5 and f"stopped by {kind.__name__}" in repr(curve) and len(front.left) == 1
 
 
 def test_what_goes_wrong_in_watching_does_not_stop_the_run(monkeypatch):

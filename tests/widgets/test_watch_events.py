@@ -5,7 +5,7 @@ from contextlib import ExitStack
 
 import numpy as np
 import pytest
-from watching import Train
+from tests.widgets.watching import Train
 
 import minflow as flow
 import minflow.typing as tp

@@ -2,12 +2,15 @@
 
 import threading
 
-from watching import Train, X, job, model_and_optimizer, until, watched_front  # noqa: F401 - a fixture that all tests use
+import pytest
+from tests.widgets.watching import Train, X, job, model_and_optimizer, until
 
 import minflow as flow
 import minflow.typing as tp
 from minflow import nn
 from minflow_widgets import LossCurve, watch
+
+pytestmark = pytest.mark.usefixtures("front")
 
 
 def test_two_of_one_name_are_told_apart():

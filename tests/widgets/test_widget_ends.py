@@ -5,7 +5,6 @@ import gc
 import signal
 import weakref
 
-import IPython.display
 import pytest
 
 pytest.importorskip("anywidget")
@@ -17,34 +16,16 @@ from minflow.core.base.errors import JobError
 from minflow_widgets import LossCurve, watch, watch_timeline
 
 
-class Handle:
-    def __init__(self, what):
-        self.what = what
-
-    def update(self, what, raw=False):
-        self.what = what
-
-
-@pytest.fixture
-def page(monkeypatch):
-    """What stands on it, one after the other."""
-    shown = []
-    monkeypatch.setenv("MINFLOW_LIVE", "1")
-    monkeypatch.setattr("minflow.diagnosis.notebook.in_notebook", lambda: True)
-    monkeypatch.setattr(IPython.display, "display", lambda what, **how: shown.append(Handle(what)) or shown[-1])
-    return shown
-
-
-def test_a_live_curve_that_is_shown_again_is_the_same_one(page):
+def test_a_live_curve_that_is_shown_again_is_the_same_one(notebook):
     """As on a page that was loaded again without having been saved, while a run goes on."""
     with LossCurve() as curve:
         curve.add(loss=1.0)
         curve.explore()
-        first, second = page
-        assert first.what is second.what and type(first.what).__name__ == "LiveCurve"
-    assert first.what == second.what == curve.bundle() and "text/html" in first.what
+        first, second = notebook.now
+        assert first is second and type(first).__name__ == "LiveCurve"
+    assert notebook.now[0] == notebook.now[1] == curve.bundle() and "text/html" in curve.bundle()
     curve.explore()
-    assert type(page[2].what).__name__ == "LiveCurve" and page[2].what is not curve._front.widget
+    assert type(notebook.now[2]).__name__ == "LiveCurve" and notebook.now[2] is not curve._front.widget
 
 
 def curve():
@@ -60,7 +41,7 @@ def timeline():
 
 
 @pytest.mark.parametrize("made", [curve, timeline])
-def test_models_of_widgets_that_have_ended_are_closed(page, made):
+def test_models_of_widgets_that_have_ended_are_closed(notebook, made):
     ended = [made() for _ in range(12)]  # more than live on for pages that are loaded again
     before = len(ipywidgets._instances)
     ended += [made() for _ in range(10)]
@@ -73,11 +54,11 @@ SAID = ["[]", "3", "null", '"x"', "{", "", "[" * 100_000, "1" * 10_000,
         '{"log": []}', '{"log": {"a": [1]}, "x": ["time"]}', "NaN", '{"x": 1e999}']
 
 
-def test_what_a_page_says_wrongly_is_not_heard(page):
+def test_what_a_page_says_wrongly_is_not_heard(notebook):
     """Through the way that a message takes; no text and no type of it raises in the kernel."""
     with LossCurve(log=True, x="time") as curve:
         curve.add(loss=1.0)
-        widget = page[0].what
+        widget = notebook.now[0]
         for said in SAID[:8]:
             widget.set_state({"look": said})
         assert (curve.log, curve.x) == (True, "time")
@@ -101,7 +82,7 @@ def test_what_a_page_says_wrongly_is_not_heard(page):
 
 
 @pytest.mark.parametrize("made", [LossCurve, watch_timeline])
-def test_a_further_interrupt_does_not_cost_the_picture(page, made):
+def test_a_further_interrupt_does_not_cost_the_picture(notebook, made):
     """The button pressed twice: the second press comes while the picture is drawn, and counts after that."""
     live, drawn = made(), []
     whole = live.bundle
@@ -114,11 +95,11 @@ def test_a_further_interrupt_does_not_cost_the_picture(page, made):
     live.bundle = bundle
     with pytest.raises(KeyboardInterrupt), live:
         pass
-    assert page[0].what is drawn[-1] and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert notebook.now[0] is drawn[-1] and signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 @pytest.mark.parametrize("made", ["curve", "into", "timeline"])
-def test_an_interrupt_while_the_last_steps_are_waited_for(page, made, monkeypatch):
+def test_an_interrupt_while_the_last_steps_are_waited_for(notebook, made, monkeypatch):
     class Job(nn.Graph):
         def build(self, x):
             return x
@@ -134,11 +115,11 @@ def test_an_interrupt_while_the_last_steps_are_waited_for(page, made, monkeypatc
         pass
     assert not events.LISTENERS
     if made != "into":
-        assert type(page[0].what) is dict and "KeyboardInterrupt" in live.text()
+        assert type(notebook.now[0]) is dict and "KeyboardInterrupt" in live.text()
     curve.finish()
 
 
-def test_a_timeline_that_is_entered_again_is_refused(page):
+def test_a_timeline_that_is_entered_again_is_refused(notebook):
     live = watch_timeline()
     with live:
         pass
@@ -146,7 +127,7 @@ def test_a_timeline_that_is_entered_again_is_refused(page):
         pass
 
 
-def test_a_curve_that_is_explored_often_leaves_few_models(page):
+def test_a_curve_that_is_explored_often_leaves_few_models(notebook):
     with LossCurve() as ended:
         ended.add(loss=1.0)
     for _ in range(20):
@@ -154,12 +135,12 @@ def test_a_curve_that_is_explored_often_leaves_few_models(page):
     before = len(ipywidgets._instances)
     for _ in range(20):
         ended.explore()
-    assert len(ipywidgets._instances) == before and type(page[-1].what).__name__ == "LiveCurve"
-    assert page[-1].what.comm is not None
+    assert len(ipywidgets._instances) == before and type(notebook.now[-1]).__name__ == "LiveCurve"
+    assert notebook.now[-1].comm is not None
 
 
 @pytest.mark.parametrize("made", ["curve", "timeline"])
-def test_models_of_what_nobody_holds_are_closed(page, made):
+def test_models_of_what_nobody_holds_are_closed(notebook, made):
     def dropped():
         live = LossCurve() if made == "curve" else watch_timeline()
         live.add(loss=1.0) if made == "curve" else live.start()

@@ -1,15 +1,13 @@
-"""What the tests of `watch` share: a front end that counts, and the smallest model, graph and job that train."""
+"""What the tests of `watch` share: the smallest model, graph and job that train."""
 
 import json
 
 import numpy as np
-import pytest
 
 import minflow as flow
 import minflow.typing as tp
 from minflow import nn
 from minflow.core.base import events
-from minflow_widgets import frontends
 from minflow_widgets.watch import HELD
 from tests.clocks import until  # noqa: F401 - for the tests too
 
@@ -23,30 +21,6 @@ def header(sent):
     """What a page reads first of a curve, or of the bytes that it is sent."""
     data = sent if isinstance(sent, bytes) else sent.encode()
     return json.loads(data[4 : 4 + int.from_bytes(data[:4], "little")])
-
-
-class Front:
-    def __init__(self):
-        self.seen, self.finished = 0, 0
-
-    def update(self, curve):
-        self.seen += 1
-        curve.encode()
-
-    def finish(self, curve):
-        self.finished += 1
-        self.last = curve.bundle()
-
-
-@pytest.fixture(autouse=True, name="front")
-def watched_front(monkeypatch):
-    """Stands for the page; in each module that imports it."""
-    front = Front()
-    monkeypatch.setattr(frontends, "choose", lambda *kinds: front)
-    flow.clear_default_session()
-    yield front
-    flow.clear_default_session()
-    until(nobody_watches)
 
 
 def model_and_optimizer(lr=0.1):

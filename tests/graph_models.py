@@ -86,6 +86,14 @@ class TrainGraph(nn.Graph):
         return loss
 
 
+class Train(TrainGraph):
+    """A step of SGD with momentum on the loss of a classifier."""
+
+    def __init__(self, model, loss_fn=None):
+        optimizer = flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+        super().__init__(model, loss_fn or nn.CrossEntropyLoss(), optimizer)
+
+
 class Step(nn.Graph):
     """A step of the optimizer on `loss(*inputs)`; by default the mean square of what the model gives.
 

@@ -15,19 +15,8 @@ from minflow.views.draw.fonts import wide
 from minflow.views.explorer.grid import PAD, WIDTH, Grid, fitted_shapes, view_of
 from minflow.views.explorer.svg import lines_of, svg_of, text_of
 from minflow.vision.models import lenet
+from tests.graph_models import Train
 from tests.measuring import calls
-
-
-class Train(nn.Graph):
-    def __init__(self, model, loss_fn=None, lr=0.1, momentum=0.9):
-        super().__init__()
-        self.model, self.loss_fn = model, loss_fn or nn.CrossEntropyLoss()
-        self.add_optimizer(flow.optim.SGD(model.parameters(), lr=lr, momentum=momentum))
-
-    def build(self, x, y):
-        loss = self.loss_fn(self.model(x), y)
-        loss.backward()
-        return loss
 
 
 class Small(nn.Module):

@@ -73,16 +73,9 @@ def test_signs_are_told_and_numbers_that_are_none():
 
 
 def test_the_panel_has_them_in_place_of_a_corner_of_padding():
-    class Predict(nn.Graph):
-        def __init__(self):
-            super().__init__()
-            self.conv = nn.Conv2d(1, 8, 3, padding=1)
-
-        def build(self, x):
-            return self.conv(x).relu()
-
     flow.manual_seed(0)
-    explorer = explore(Predict(), flow.rand(2, 1, 12, 12))
+    model = nn.Sequential(nn.Conv2d(1, 8, 3, padding=1), nn.ReLU())
+    explorer = explore(model, flow.rand(2, 1, 12, 12))
     explorer.session.act({"do": "step", "to": 0})
     told = explorer.session.detail()["hists"][-1]
     low, high, scale = told[8][3:]

@@ -17,26 +17,15 @@ from minflow.nn.graph.explore.subject import graph_subject
 from minflow.views.draw.fonts import fitted, fitted_words, wide
 from minflow.views.explorer.grid import view_of
 from minflow.vision.models import lenet
+from tests.graph_models import Train
 
 WORDS = {"forward": "forward", "backward": "backward", "optimizer": "update"}
-
-
-class Step(nn.Graph):
-    def __init__(self, model, loss):
-        super().__init__()
-        self.model, self.loss = model, loss
-        self.add_optimizer(flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.9))
-
-    def build(self, x, y):
-        loss = self.loss(self.model(x), y)
-        loss.backward()
-        return loss
 
 
 @pytest.fixture(scope="module")
 def net():
     flow.manual_seed(0)
-    graph, x, y = Step(lenet(), nn.CrossEntropyLoss()), flow.randn(2, 1, 28, 28), flow.tensor([1, 2])
+    graph, x, y = Train(lenet()), flow.randn(2, 1, 28, 28), flow.tensor([1, 2])
     graph(x, y)
     return graph, ExplorerSession(graph_subject(graph, (x, y)))
 
@@ -86,7 +75,7 @@ def sum_of(times):
 def test_times_are_those_of_a_warm_step(monkeypatch):
     """What the first run of a plan takes, and what it takes to look at values between the calls, is not in the
     times."""
-    graph, x, y = Step(lenet(), nn.CrossEntropyLoss()), flow.randn(2, 1, 28, 28), flow.tensor([1, 2])
+    graph, x, y = Train(lenet()), flow.randn(2, 1, 28, 28), flow.tensor([1, 2])
 
     def run_timed(plan):
         plan.run_watched(lambda node, arrays: None)
@@ -104,7 +93,7 @@ def test_times_are_those_of_a_warm_step(monkeypatch):
     again = graph_subject(graph, (x, y))
     assert again.timed == "the last timed call" and sum_of(again.seconds()) == pytest.approx(lanes)
     monkeypatch.setattr(exploring, "LONG", 0.0)
-    other = Step(lenet(), nn.CrossEntropyLoss())
+    other = Train(lenet())
     cold = ExplorerSession(graph_subject(other, (x, y)))
     assert ["times", "of the first, cold step; later ones take less"] in cold.detail()["rows"]
     assert graph_subject(other, (x, y)).timed == "this recorded step"
@@ -113,7 +102,7 @@ def test_times_are_those_of_a_warm_step(monkeypatch):
 def test_a_page_has_room_for_all_columns():
     """A cell of JupyterLab in a window of 1,280 pixels leaves 808 for the picture: also where a module of convolutions
     is opened."""
-    graph = Step(lenet(), nn.CrossEntropyLoss())
+    graph = Train(lenet())
     graph(flow.randn(50, 1, 28, 28), flow.randint(0, 10, (50,)))
     session = ExplorerSession(graph_subject(graph))
     views = [view_of(session.layout)]
@@ -165,7 +154,7 @@ def test_lines_do_not_run_over_each_other(net):
 
 
 def test_the_loss_is_marked_and_leads_to_backward(net, job):
-    for session, name in ((net[1], "loss"), (job, "softmax_cross_entropy")):
+    for session, name in ((net[1], "loss_fn"), (job, "softmax_cross_entropy")):
         row = rows_of(session)[name]
         assert row.loss and [r for r in session.layout.rows if r.loss] == [row]
         assert "the loss" in boxes_of(session, name)[0][4]
@@ -178,13 +167,13 @@ def test_the_loss_is_what_backward_was_called_on():
         def forward(self, y, x):
             return (y * y).mean() + 0.1 * (y - 1).abs().sum()
 
-    graph = Step(nn.Linear(3, 3), Two())
+    graph = Train(nn.Linear(3, 3), Two())
     graph(flow.ones(2, 3), flow.ones(2, 3))
     session = ExplorerSession(graph_subject(graph))
     record = session.subject.record(0)
     assert record.nodes[record.loss].label == "add" and record.nodes[record.loss].outs == ("float32[]",)
 
-    class Kept(Step):
+    class Kept(Train):
         def build(self, x, y):
             loss = (self.model(x) - y).square().mean()
             loss.backward()

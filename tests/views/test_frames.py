@@ -13,6 +13,7 @@ from minflow.views.draw.dot import dot_text
 from minflow.views.records.graph import attrs_text, graph_record
 from minflow.views.records.tape import tape_record
 from minflow.views.draw.engines import ENGINES, render_svg
+from tests.graph_models import Predict
 
 
 class Nested(nn.Module):
@@ -85,15 +86,7 @@ def test_attributes_that_say_the_default_are_left_out():
 
 
 def test_parameters_are_called_by_their_module_and_name():
-    class Whole(nn.Graph):
-        def __init__(self):
-            super().__init__()
-            self.model = Nested()
-
-        def build(self, x):
-            return self.model(x)
-
-    graph, x = Whole(), flow.ones(3, 4)
+    graph, x = Predict(Nested()), flow.ones(3, 4)
     ir = graph.compiled_for((x,), {}).parts[0].stages[0].graph
     for text in (dot_text(diagram_of(graph_record(ir), 60)), dot_text(nested_modules())):
         labels = {m.partition("\\n")[0] for m in re.findall(r'\[label="([^"]+)" shape=ellipse', text)}

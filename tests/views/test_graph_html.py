@@ -23,6 +23,8 @@ from minflow.views.text.reports import Report, at_peak, holders, peak
 from minflow.views.kinds.memory_map import LOOKS, WIDTH, ends_of, hatched, round_step
 from minflow.views.kinds.roofline import LEFT, NAMED, RIGHT, TALL, TOP
 from minflow.views.kinds.roofline import WIDTH as WHOLE
+from minflow.vision.models import mobilenet_v2
+from tests.graph_models import Step
 from tests.measuring import calls
 from tests.plates import off_their_plates
 
@@ -41,21 +43,10 @@ class Net(nn.Module):
         return self.fc2(self.fc1(x).relu())
 
 
-class Step(nn.Graph):
-    def __init__(self):
-        super().__init__()
-        self.model = Net()
-        self.add_optimizer(flow.optim.SGD(self.model.parameters(), lr=0.1, momentum=0.9))
-
-    def build(self, x):
-        loss = self.model(x).square().mean()
-        loss.backward()
-        return loss
-
-
 @pytest.fixture(scope="module")
 def graph():
-    graph = Step()
+    model = Net()
+    graph = Step(model, flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.9))
     for _ in range(2):
         graph(flow.randn(8, 6))
     return graph
@@ -268,20 +259,8 @@ def test_hatching_differs_and_stays_inside():
 
 def test_reports_of_a_large_model_are_small():
     """A learner keeps several in one notebook: MobileNetV2, with 153 modules and 600 values, takes below 75 kB each."""
-    from minflow.vision.models import mobilenet_v2
-
-    class Large(nn.Graph):
-        def __init__(self):
-            super().__init__()
-            self.model = mobilenet_v2(num_classes=10)
-            self.add_optimizer(flow.optim.SGD(self.model.parameters(), lr=0.1))
-
-        def build(self, x):
-            loss = self.model(x).mean()
-            loss.backward()
-            return loss
-
-    graph = Large()
+    model = mobilenet_v2(num_classes=10)
+    graph = Step(model, flow.optim.SGD(model.parameters(), lr=0.1))
     graph(flow.randn(2, 3, 32, 32))
     assert len(graph.tree().record.rows) > 150 and len(graph.memory().record.blocks) > 500
     sizes = {name: len(html(getattr(graph, name)().record)) for name in ("tree", "stages", "lanes", "memory")}

@@ -23,7 +23,9 @@ from minflow.views.records.graph import graph_record
 from minflow.views.records.tape import tape_record
 from minflow.views.front import show
 from minflow.views.show import picture
+from tests.graph_models import Step
 from tests.measuring import calls
+
 
 def small():
     x = flow.tensor([1.0, 2.0, 3.0], requires_grad=True)
@@ -156,18 +158,8 @@ def test_a_graph_of_deep_modules_is_folded_at_once():
         def forward(self, x):
             return self.inner(self.fc(x))
 
-    class Train(nn.Graph):
-        def __init__(self, model):
-            super().__init__()
-            self.model = model
-            self.add_optimizer(flow.optim.SGD(model.parameters(), lr=0.1))
-
-        def build(self, x):
-            loss = self.model(x).mean()
-            loss.backward()
-            return loss
-
-    graph = Train(Nest(60))
+    model = Nest(60)
+    graph = Step(model, flow.optim.SGD(model.parameters(), lr=0.1))
     graph(flow.ones(1, 2))
     drawn = []
     assert calls(lambda: drawn.append(picture(graph))) < 200_000  # a tenth of it; each nesting once more is millions

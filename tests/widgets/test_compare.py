@@ -6,7 +6,8 @@ from xml.dom import minidom
 
 import numpy as np
 import pytest
-from tests.widgets.watching import Train, X, header, model_and_optimizer
+from tests.graph_models import Step
+from tests.widgets.watching import X, header, model_and_optimizer
 
 import minflow as flow
 from minflow.core.base.errors import FormatError, MinflowError, MinflowWarning
@@ -97,7 +98,7 @@ def test_things_watched_in_one_curve_are_runs():
     with LossCurve() as curve:
         for lr in (0.1, 0.01):
             model, optimizer = model_and_optimizer(lr=lr)
-            graph = Train(model, optimizer)
+            graph = Step(model, optimizer)
             with watch(graph, name="same" if lr == 0.1 else "other", into=curve):
                 graph(flow.from_numpy(X))
     assert [run.name for run in compare(curve).runs] == ["same (lr 0.1)", "other (lr 0.01)"]
@@ -171,7 +172,7 @@ def test_a_live_run_beside_those_before(folder, front):
     seen = []
     for lr, others in ((0.5, 3), (0.25, 4), (0.125, 4)):
         model, optimizer = model_and_optimizer(lr=lr)
-        graph = Train(model, optimizer)
+        graph = Step(model, optimizer)
         with watch(graph, name=f"lr {lr}", log=folder, compare=folder) as curve:
             for _ in range(3):
                 graph(flow.from_numpy(X))

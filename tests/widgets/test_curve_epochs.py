@@ -5,7 +5,8 @@ import time
 
 import numpy as np
 import pytest
-from tests.widgets.watching import Train, X, eager_step, header, job, model_and_optimizer, until
+from tests.graph_models import Step
+from tests.widgets.watching import X, eager_step, header, job, model_and_optimizer, until
 
 import minflow as flow
 import minflow.typing as tp
@@ -63,7 +64,7 @@ def test_steps_that_start_again_in_each_epoch():
 @pytest.mark.parametrize("way", ["graph", "eager", "workers"])
 def test_a_pass_of_a_loader_around_the_steps_is_an_epoch(way):
     model, optimizer = model_and_optimizer()
-    train, more = Train(model, optimizer), {"num_workers": 1} if way == "workers" else {}
+    train, more = Step(model, optimizer), {"num_workers": 1} if way == "workers" else {}
     training, testing = loader(**more), loader()
     with watch(train) if way == "graph" else watch(model, optimizer) as curve:
         list(training)  # looked at beforehand: no steps, no epoch
@@ -93,7 +94,7 @@ def test_an_iterable_and_a_loop_that_is_left():
         def __iter__(self):
             return iter(np.ones((8, 3), np.float32))
 
-    train = Train(*model_and_optimizer())
+    train = Step(*model_and_optimizer())
     with watch(train) as curve:
         for x in DataLoader(Numbers(), batch_size=4):
             train(x)
@@ -104,7 +105,7 @@ def test_an_iterable_and_a_loop_that_is_left():
 
 
 def test_epochs_that_are_given_are_those():
-    train = Train(*model_and_optimizer())
+    train = Step(*model_and_optimizer())
     with watch(train, epoch=2) as curve:
         for (x,) in loader(16):
             train(x)
@@ -114,7 +115,7 @@ def test_epochs_that_are_given_are_those():
 def test_of_several_things_in_one_curve_each_has_its_own():
     with LossCurve() as curve:
         for name, n in (("few", 8), ("many", 16)):
-            train = Train(*model_and_optimizer())
+            train = Step(*model_and_optimizer())
             with watch(train, names=[name], into=curve):
                 for _ in range(2):
                     for (x,) in loader(n):

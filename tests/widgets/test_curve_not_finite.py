@@ -3,7 +3,8 @@
 
 import numpy as np
 import pytest
-from tests.widgets.watching import Train, X, eager_step, header, model_and_optimizer
+from tests.graph_models import Step
+from tests.widgets.watching import X, eager_step, header, model_and_optimizer
 
 import minflow as flow
 from minflow_widgets import LossCurve, watch
@@ -60,7 +61,7 @@ def test_before_any_update_no_rate_is_to_blame():
 def test_a_run_that_diverges_is_warned_of_once_and_marked(way):
     """The notice comes as a warning, with the operation; the picture says step and rate and prints nothing."""
     model, optimizer = model_and_optimizer(lr=1e30)
-    train = Train(model, optimizer) if way == "graph" else None
+    train = Step(model, optimizer) if way == "graph" else None
     flow.notices()  # as in a process in which nothing has diverged yet
     with pytest.warns(flow.MinflowWarning) as caught, watch(train) if train else watch(model, optimizer) as curve:
         for _ in range(4):

@@ -20,18 +20,7 @@ from minflow.core.base.errors import GraphError, JobError
 from minflow.views.draw.theme import contrast
 from minflow.vision.models import mobilenet_v2
 from minflow_widgets import explore, frontends
-
-
-class Train(nn.Graph):
-    def __init__(self, model):
-        super().__init__()
-        self.model, self.loss_fn = model, nn.CrossEntropyLoss()
-        self.add_optimizer(flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.9))
-
-    def build(self, x, y):
-        loss = self.loss_fn(self.model(x), y)
-        loss.backward()
-        return loss
+from tests.graph_models import Predict, Train
 
 
 @pytest.fixture
@@ -211,15 +200,7 @@ def test_pages_that_load_a_widget_with_its_output_get_it_so(graph, notebook, mon
 
 
 def test_lines_are_explained_where_there_are_such_lines(graph, notebook):
-    class Only(nn.Graph):
-        def __init__(self):
-            super().__init__()
-            self.model = graph.model
-
-        def build(self, x):
-            return self.model(x)
-
-    only, whole = explore(Only(), graph.given[0]), explore(graph, *graph.given)
+    only, whole = explore(Predict(graph.model), graph.given[0]), explore(graph, *graph.given)
     assert only.session.picture()["key"] == "" and "otted" not in only.svg
     key = "Dotted: values kept for backward; dashed: gradients."
     assert whole.session.picture()["key"] == key and key in whole.svg

@@ -5,7 +5,8 @@ import re
 
 import numpy as np
 import pytest
-from tests.widgets.watching import Train, X, eager_step, header, model_and_optimizer
+from tests.graph_models import Step
+from tests.widgets.watching import X, eager_step, header, model_and_optimizer
 
 import minflow as flow
 from minflow_widgets import watch
@@ -23,7 +24,7 @@ def test_the_norm_is_that_of_all_gradients():
     wanted = math.sqrt(sum(float((p.grad.numpy() ** 2).sum()) for p in model.parameters()))
     assert curve.data["gradient norm"][1][0] == pytest.approx(wanted, rel=1e-5)
     same, again = model_and_optimizer()
-    train = Train(same, again)
+    train = Step(same, again)
     with watch(train) as curve:
         train(flow.from_numpy(X))
     assert curve.data["gradient norm"][1][0] == pytest.approx(wanted, rel=1e-5)
@@ -54,7 +55,7 @@ def test_gradient_norm_beyond_the_squares_of_float32(scale):
 @pytest.mark.parametrize("kind", ["graph", "eager", "graph by its optimizer"])
 def test_the_norm_of_a_short_run_is_a_curve(kind):
     model, optimizer = model_and_optimizer()
-    train = Train(model, optimizer)
+    train = Step(model, optimizer)
     things = (train,) if kind == "graph" else (model, optimizer)
     with watch(*things) as curve:
         for _ in range(29):
@@ -70,7 +71,7 @@ def test_the_norm_of_a_short_run_is_a_curve(kind):
 def test_the_norm_of_a_long_run_is_sampled_and_says_so(kind, no_notices):
     """By steps, not by the time of day; the last one is told, and so is the first that is not finite."""
     model, optimizer = model_and_optimizer(lr=1e-3)
-    train, bad, x = Train(model, optimizer), 2222, flow.from_numpy(X)
+    train, bad, x = Step(model, optimizer), 2222, flow.from_numpy(X)
 
     def step():
         if kind == "graph":

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.widgets.watching import Train, X, eager_step, job, model_and_optimizer, until
+from tests.graph_models import Step
+from tests.widgets.watching import X, eager_step, job, model_and_optimizer, until
 
 import minflow as flow
 from minflow.core.base.errors import MinflowError, MinflowWarning
@@ -179,7 +180,7 @@ def test_several_things_have_a_table_each(tmp_path):
     with LossCurve(log=tmp_path, name="try") as curve:
         for lr in (0.1, 0.01):
             model, optimizer = model_and_optimizer(lr=lr)
-            graph = Train(model, optimizer)
+            graph = Step(model, optimizer)
             with watch(graph, name=f"lr {lr}", config={"seed": 3}, into=curve):
                 for _ in range(3):
                     graph(flow.from_numpy(X))

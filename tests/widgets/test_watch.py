@@ -7,7 +7,8 @@ import time
 
 import numpy as np
 import pytest
-from tests.widgets.watching import Train, X, header, job, model_and_optimizer, until
+from tests.graph_models import Step
+from tests.widgets.watching import X, header, job, model_and_optimizer, until
 
 import minflow as flow
 import minflow.typing as tp
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("front")
 
 def test_a_graph(front):
     model, optimizer = model_and_optimizer()
-    train = Train(model, optimizer, flow.optim.lr_scheduler.StepLR(optimizer, 2, gamma=0.5))
+    train = Step(model, optimizer, lr_sch=flow.optim.lr_scheduler.StepLR(optimizer, 2, gamma=0.5))
     losses = []
     with watch(train) as curve:
         for _ in range(4):
@@ -90,7 +91,7 @@ def test_an_optimizer_and_its_model():
 
 def test_an_optimizer_of_a_graph():
     model, optimizer = model_and_optimizer()
-    train = Train(model, optimizer)
+    train = Step(model, optimizer)
     with watch(model, optimizer) as curve:
         losses = [train(flow.from_numpy(X)).item() for _ in range(3)]
     assert curve.data["loss"][1].tolist() == losses and curve.data["lr"][0].tolist() == [1, 2, 3]
@@ -98,7 +99,7 @@ def test_an_optimizer_of_a_graph():
 
 def test_a_rate_that_never_changes_is_a_number_and_no_panel(front):
     model, optimizer = model_and_optimizer()
-    train = Train(model, optimizer)
+    train = Step(model, optimizer)
     with watch(train) as curve:
         for step in range(3):
             train(flow.from_numpy(X))
@@ -117,7 +118,7 @@ def test_a_rate_that_never_changes_is_a_number_and_no_panel(front):
 
 def test_room_is_kept_for_a_rate_that_will_change(front):
     model, optimizer = model_and_optimizer()
-    train = Train(model, optimizer, flow.optim.lr_scheduler.StepLR(optimizer, 100))
+    train = Step(model, optimizer, lr_sch=flow.optim.lr_scheduler.StepLR(optimizer, 100))
     with watch(train) as curve, watch(model, optimizer, gradients=False) as eager:
         train(flow.from_numpy(X))
     assert curve.panels == ("loss", "lr", "norm") and eager.panels == ("loss", "lr")
@@ -249,7 +250,7 @@ def test_a_loop_without_buttons_says_what_to_use():
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, ValueError])
 def test_an_interrupt_ends_it_cleanly(front, kind):
-    train = Train(*model_and_optimizer())
+    train = Step(*model_and_optimizer())
     with pytest.raises(kind), watch(train) as curve:
         for i in range(10):
             train(flow.from_numpy(X))
@@ -259,7 +260,7 @@ def test_an_interrupt_ends_it_cleanly(front, kind):
 
 
 def test_what_goes_wrong_in_watching_does_not_stop_the_run(monkeypatch):
-    train = Train(*model_and_optimizer())
+    train = Step(*model_and_optimizer())
     monkeypatch.setattr(Feed, "append", lambda *args, **kwargs: 1 / 0)
     with watch(train):
         assert train(flow.from_numpy(X)).item() > 0
@@ -268,7 +269,7 @@ def test_what_goes_wrong_in_watching_does_not_stop_the_run(monkeypatch):
 @pytest.mark.parametrize(("call", "said"), [
     (lambda: watch(model_and_optimizer()[0]), "Linear"), (lambda: watch([1]), "list"), (watch, "nothing"),
     (lambda: watch(job(), names=["a", "b"]), "things *1"), (lambda: LossCurve(x="wall"), "'wall'"),
-    (lambda: LossCurve(total=0), r"total (.|\n)*got +0"), (lambda: watch(Train), "the class Train"),
+    (lambda: LossCurve(total=0), r"total (.|\n)*got +0"), (lambda: watch(Step), "the class Step"),
     (lambda: watch(model_and_optimizer()[1], model_and_optimizer()[1], names=["a", "a"]), "no two alike"),
     *[(lambda options=options: watch(model_and_optimizer()[1], **options), "watch: ")
       for options in ({"names": 3}, {"names": "s"}, {"names": [None]}, {"into": 3})],
@@ -303,7 +304,7 @@ def test_csv(tmp_path):
 
 
 def test_nobody_is_told_outside_of_the_block():
-    train = Train(*model_and_optimizer())
+    train = Step(*model_and_optimizer())
     curve = watch(train)
     assert not events.LISTENERS
     with curve:
@@ -341,7 +342,7 @@ def test_a_dear_loop_leaves_less_for_showing(monkeypatch):
 
 
 def test_a_watch_without_its_block_says_so():
-    graph = Train(*model_and_optimizer())
+    graph = Step(*model_and_optimizer())
     curve = watch(graph)
     graph(flow.ones(4, 3))
     assert "with watch(...) as curve" in repr(curve)
@@ -350,7 +351,7 @@ def test_a_watch_without_its_block_says_so():
 
 
 def test_a_block_that_is_entered_again_is_refused(front):
-    for curve in (watch(Train(*model_and_optimizer())), LossCurve()):
+    for curve in (watch(Step(*model_and_optimizer())), LossCurve()):
         with curve:
             pass
         with pytest.raises(MinflowError, match="has ended with its block"), curve:

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 
 import numpy as np
 import pytest
-from tests.widgets.watching import Train
+from tests.graph_models import Step
 
 import minflow as flow
 import minflow.typing as tp
@@ -27,7 +27,7 @@ def test_a_backward_tells_its_loss():
 
 def test_a_graph_tells_its_steps():
     model, heard = nn.Linear(3, 2), []
-    train = Train(model, flow.optim.SGD(model.parameters(), lr=0.1))
+    train = Step(model, flow.optim.SGD(model.parameters(), lr=0.1))
     with ExitStack() as all_kinds:
         for kind in (events.GraphCompiled, events.StepDone, GraphRan):
             all_kinds.enter_context(events.subscribe(kind, heard.append))

@@ -3,7 +3,8 @@
 import threading
 
 import pytest
-from tests.widgets.watching import Train, X, job, model_and_optimizer, until
+from tests.graph_models import Step
+from tests.widgets.watching import X, job, model_and_optimizer, until
 
 import minflow as flow
 import minflow.typing as tp
@@ -30,7 +31,7 @@ def test_two_of_one_name_are_told_apart():
                 job(X[0, :2])
     found = {name: (steps.tolist(), values.tolist()) for name, (steps, values) in curve.data.items()}
     assert found == {"evaluate 1 loss": ([1, 2, 3, 4], [1.0] * 4), "evaluate 2 loss": ([1, 2], [10.0] * 2)}
-    graphs = [Train(*model_and_optimizer(lr)) for lr in (0.0, 0.5)]
+    graphs = [Step(*model_and_optimizer(lr)) for lr in (0.0, 0.5)]
     with watch(*graphs, names=["still", "fast"]) as curve:
         losses = [
             [graph(flow.from_numpy(X)).item() for _ in range(2)] for graph in graphs
@@ -59,7 +60,7 @@ def test_steps_of_a_job_are_those_of_the_curve():
 def test_several_tables_are_named_by_their_folder(tmp_path):
     with LossCurve(log=tmp_path) as curve:
         for name in ("one", "other"):
-            graph = Train(*model_and_optimizer())
+            graph = Step(*model_and_optimizer())
             with watch(graph, name=name, into=curve):
                 graph(flow.from_numpy(X)), graph(flow.from_numpy(X))
     assert sorted(path.name for path in curve.paths) == ["one.csv", "other.csv"]
@@ -67,7 +68,7 @@ def test_several_tables_are_named_by_their_folder(tmp_path):
 
 
 def test_a_block_may_be_used_in_each_epoch():
-    train = Train(*model_and_optimizer())
+    train = Step(*model_and_optimizer())
     with LossCurve() as curve:
         block = watch(train, into=curve)
         for _ in range(2):

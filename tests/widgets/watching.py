@@ -38,18 +38,6 @@ def eager_step(model, optimizer, x=None):
     return loss
 
 
-class Train(nn.Graph):
-    def __init__(self, model, optimizer, scheduler=None):
-        super().__init__()
-        self.model = model
-        self.add_optimizer(optimizer, lr_sch=scheduler)
-
-    def build(self, x):
-        loss = self.model(x).square().mean()
-        loss.backward()
-        return loss
-
-
 def job(annotation=tp.Numpy, rates=(0.1,), boundaries=()):
     @flow.global_function(type="train")
     def train_job(x: tp.Numpy.Placeholder((4, 3))) -> annotation:

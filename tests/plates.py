@@ -1,12 +1,41 @@
-"""Texts of a still picture that leave their plates, measured in the widest usual font, or stand on none."""
+"""Still pictures: the SVG in a bundle's HTML, the pixels of a PNG, and texts that leave their plates, measured in the
+widest usual font."""
 
+import base64
 import re
+import struct
 import xml.etree.ElementTree as ET
+import zlib
+
+import numpy as np
 
 from minflow.views.draw import theme
 from minflow.views.draw.fonts import wide
 
 INHERITED = "fill", "font-size", "font-weight", "text-anchor"
+
+
+def svg_in(html: str) -> str:
+    """The first picture of an HTML text."""
+    return base64.b64decode(re.search(r"data:image/svg\+xml;base64,([A-Za-z0-9+/=]+)", html)[1]).decode()
+
+
+def pixels_of(image: bytes) -> np.ndarray:
+    """The pixels of a PNG that `png` wrote: filters none and up, eight bits."""
+    assert image.startswith(b"\x89PNG\r\n\x1a\n")
+    at, chunks = 8, {}
+    while at < len(image):
+        size, name = struct.unpack(">I4s", image[at : at + 8])
+        data = image[at + 8 : at + 8 + size]
+        assert struct.unpack(">I", image[at + 8 + size : at + 12 + size])[0] == zlib.crc32(name + data)
+        chunks[name], at = data, at + 12 + size
+    width, height, _, kind = struct.unpack(">IIBB", chunks[b"IHDR"][:10])
+    depth = {4: 2, 2: 3, 6: 4}.get(kind, 1)
+    lines = np.frombuffer(zlib.decompress(chunks[b"IDAT"]), np.uint8).reshape(height, 1 + depth * width)
+    rows = []
+    for line in lines:
+        rows.append(line[1:] if line[0] == 0 else line[1:] + rows[-1])
+    return np.stack(rows).reshape((height, width, depth) if depth > 1 else (height, width))
 
 
 def inside(x: float, y: float, width: float, height: float, oval: bool) -> bool:

@@ -1,7 +1,6 @@
 """The maps of an array with three axes or more, in the explorer's panel."""
 
 import base64
-import zlib
 
 import numpy as np
 import pytest
@@ -13,19 +12,13 @@ from minflow.nn.graph.explore.array_summary import summary_of
 from minflow.views.explorer.tiles import tiles_of, tiles_picture
 from minflow.views.kinds.tensor_picture import LEVELS, PAPER, palette
 from minflow_widgets import explore
+from tests.plates import pixels_of
 
 
 def drawn(tiles):
     """Numbers of the palette, as the PNG has them; and its width on the screen and its words."""
     uri, width, words, *_ = tiles_picture(tiles)
-    data = base64.b64decode(uri.removeprefix("data:image/png;base64,"))
-    columns, rows = (int.from_bytes(data[at : at + 4], "big") for at in (16, 20))
-    at = data.index(b"IDAT")
-    size = int.from_bytes(data[at - 4 : at], "big")
-    lines = np.frombuffer(zlib.decompress(data[at + 4 : at + 4 + size]), np.uint8).reshape(rows, columns + 1)
-    found = lines[:, 1:].copy()
-    for y in np.flatnonzero(lines[:, 0]):  # a row like the one above is stored as its difference
-        found[y] += found[y - 1]
+    found = pixels_of(base64.b64decode(uri.removeprefix("data:image/png;base64,")))
     return found, width, words
 
 

@@ -1,15 +1,12 @@
 """The card of a tensor: what it says in words, which cells are marked, how large it is, and what stays text."""
 
-import base64
 import json
 import math
 import re
-import struct
-import zlib
 
 import numpy as np
 import pytest
-from plates import off_their_plates
+from plates import off_their_plates, pixels_of, svg_in
 
 import minflow as flow
 from minflow import nn
@@ -26,30 +23,8 @@ from minflow.views.kinds.tensor_picture import LEVELS, MINUS, NAN, PLUS, levels,
 LIMIT = 20_000  # bytes of the HTML of one card
 
 
-def pixels_of(image: bytes) -> np.ndarray:
-    """The pixels of a PNG that `png` wrote: filters none and up, eight bits."""
-    assert image.startswith(b"\x89PNG\r\n\x1a\n")
-    at, chunks = 8, {}
-    while at < len(image):
-        size, name = struct.unpack(">I4s", image[at : at + 8])
-        data = image[at + 8 : at + 8 + size]
-        assert struct.unpack(">I", image[at + 8 + size : at + 12 + size])[0] == zlib.crc32(name + data)
-        chunks[name], at = data, at + 12 + size
-    width, height, _, kind = struct.unpack(">IIBB", chunks[b"IHDR"][:10])
-    depth = {4: 2, 2: 3, 6: 4}.get(kind, 1)
-    lines = np.frombuffer(zlib.decompress(chunks[b"IDAT"]), np.uint8).reshape(height, 1 + depth * width)
-    rows = []
-    for line in lines:
-        rows.append(line[1:] if line[0] == 0 else line[1:] + rows[-1])
-    return np.stack(rows).reshape((height, width, depth) if depth > 1 else (height, width))
-
-
 def html_of(x) -> str:
     return x._repr_mimebundle_().get("text/html", "")
-
-
-def svg_of(html: str) -> str:
-    return base64.b64decode(re.search(r"data:image/svg\+xml;base64,([^\"]+)", html).group(1)).decode()
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (4, 4), (0, 3), (2, 0, 5), (16,)])
@@ -99,7 +74,7 @@ def test_one_bad_number_of_a_million_is_marked_and_counted():
     assert list(np.argwhere(np.isnan(cells))[0]) == [617 * SIDE // 1000, 0]
     assert shown_line(record) == "shown: 48 of 1,000 rows, 48 of 1,000 columns"
     html = html_of(x)
-    assert "1 NaN" in html and "× NaN" in svg_of(html)
+    assert "1 NaN" in html and "× NaN" in svg_in(html)
 
 
 def test_marks_are_signs_not_only_colours():
@@ -133,10 +108,10 @@ def test_one_far_number_does_not_hide_the_others():
 
 def test_numbers_are_written_up_to_what_fits_or_it_is_said_why_not():
     fits, wide = (picture(flow.randn(*shape), numbers=True).bundle()["text/html"] for shape in ((16, 12), (20, 20)))
-    assert svg_of(fits).count("<text") > 16 * 12 and "colours only" not in svg_of(fits)
+    assert svg_in(fits).count("<text") > 16 * 12 and "colours only" not in svg_in(fits)
     assert len(json.dumps(fits)) < LIMIT + 10_000
-    assert "colours only: numbers are written into at most 16 rows and 12 columns" in svg_of(wide)
-    assert "colours only" not in svg_of(html_of(flow.randn(20, 20))) and "how often; tallest bar: " in svg_of(wide)
+    assert "colours only: numbers are written into at most 16 rows and 12 columns" in svg_in(wide)
+    assert "colours only" not in svg_in(html_of(flow.randn(20, 20))) and "how often; tallest bar: " in svg_in(wide)
 
 
 @pytest.mark.parametrize("shape, titles, across", [
@@ -155,7 +130,7 @@ def test_slices_stand_in_a_grid_of_their_indices(shape, titles, across):
     for tile in record.tiles:
         index = tuple(json.loads(tile.title)) if tile.title else (0,) * (len(shape) - 2)
         assert tile.cells[0][0] == x.numpy()[index][record.rows // min(record.rows, 28) // 2, 0]
-    drawn = svg_of(html_of(x))
+    drawn = svg_in(html_of(x))
     assert all(title in drawn for title in titles)
     assert ("one scale for all" in drawn) == (len(titles) > 1)
     assert (f"{len(titles)} of {record.slices:,} slices" in drawn) == (len(titles) < record.slices)

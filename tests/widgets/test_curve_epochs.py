@@ -6,10 +6,9 @@ import time
 import numpy as np
 import pytest
 from tests.graph_models import Step
-from tests.widgets.watching import X, eager_step, header, job, model_and_optimizer, until
+from tests.widgets.watching import eager_step, header, model_and_optimizer
 
 import minflow as flow
-import minflow.typing as tp
 from minflow.core.base import events
 from minflow.utils.data import DataLoader, IterableDataset, TensorDataset
 from minflow_widgets import LossCurve, watch
@@ -122,14 +121,6 @@ def test_of_several_things_in_one_curve_each_has_its_own():
                         train(x)
     assert {name: len(means) for name, (_, means) in curve.epochs.items()} == {"few loss": 2, "many loss": 2}
     assert [step for step, *_ in curve.marks()] == [2.0, 4.0, 8.0]
-
-
-def test_a_run_knows_its_epochs(front):
-    train = job(tp.Callback[tp.Numpy])
-    curve = watch(flow.start(train, [X] * 4, epochs=3))
-    until(lambda: front.left)
-    values = curve.data["loss"][1]
-    assert np.allclose(curve.epochs["loss"][1], values.reshape(3, 4).mean(1))
 
 
 def test_a_mean_that_is_no_number():

@@ -1,28 +1,13 @@
 """What curve_panel.js makes of what curve/panels.py sends, run by node: numbers, steps, times are those of Python."""
 
-import json
-import shutil
-import subprocess
-
 import numpy as np
 import pytest
-from minflow_widgets import frontends
 from minflow_widgets.curve.panels import encode
 from minflow_widgets.curve.series import Series, number
 
-NODE = shutil.which("node")
-SCRIPTS = "page_theme.js", "curve/curve_panel.js"
-pytestmark = pytest.mark.skipif(NODE is None, reason="no node: apt-get install nodejs")
+from tests.widgets.scripts import in_node, needs_node
 
-
-def in_node(code: str, given):
-    """What `code` makes of `given`, JSON both."""
-    source = frontends.script(*SCRIPTS) + (
-        f"\nconst given = JSON.parse(require('fs').readFileSync(0, 'utf8'));\nconsole.log(JSON.stringify({code}));"
-    )
-    done = subprocess.run([NODE, "-e", source], input=json.dumps(given), capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+pytestmark = needs_node
 
 
 def decoded(series, on_time=False):

@@ -1,28 +1,23 @@
-"""How a canvas finds out whether the page behind it is dark, run by node on pages as JupyterLab and VS Code have."""
+"""What pages run: scripts of our own alone; and how a canvas finds out whether the page behind it is dark, run by node
+on pages as JupyterLab and VS Code have."""
 
-import json
 import re
-import shutil
-import subprocess
+from pathlib import Path
 
 import pytest
 from minflow_widgets import frontends
 
 from minflow.views.draw import theme
+from tests.cases import in_cases
+from tests.widgets.scripts import in_node, needs_node
 
-NODE = shutil.which("node")
 CLEAR = "rgba(0, 0, 0, 0)"
-SCRIPT = """
-const given = JSON.parse(require('fs').readFileSync(0, 'utf8'));
-const getComputedStyle = (e) => e;
-const page = given.reduceRight((parent, [backgroundColor, color]) => ({ backgroundColor, color, parentElement: parent,
-                                                                         getRootNode: () => ({}) }), null);
-console.log(JSON.stringify(isDark(page)));
-"""
+PAGE = """given.reduceRight((parent, [backgroundColor, color]) => ({ backgroundColor, color, parentElement: parent,
+                                                                   getRootNode: () => ({}) }), null)"""
 
 
-@pytest.mark.skipif(NODE is None, reason="no node: apt-get install nodejs")
-@pytest.mark.parametrize("elements, dark", [
+@needs_node
+@in_cases("elements, dark", [
     ([[CLEAR, "rgba(255, 255, 255, 0.87)"], ["rgb(17, 17, 17)", "white"]], True),       # JupyterLab Dark
     ([[CLEAR, "rgba(0, 0, 0, 0.87)"], ["rgb(255, 255, 255)", "black"]], False),          # JupyterLab Light
     ([[CLEAR, "rgb(204, 204, 204)"], [CLEAR, "rgb(204, 204, 204)"]], True),              # VS Code: the frame is clear
@@ -31,10 +26,7 @@ console.log(JSON.stringify(isDark(page)));
     ([[CLEAR, "rgb(0, 0, 0)"], [CLEAR, "rgb(0, 0, 0)"]], False),
 ])  # fmt: skip
 def test_the_ground_that_is_seen_decides_then_the_text(elements, dark):
-    source = frontends.script("page_theme.js") + SCRIPT
-    done = subprocess.run([NODE, "-e", source], input=json.dumps(elements), capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) is dark
+    assert in_node(f"(globalThis.getComputedStyle = (e) => e, isDark({PAGE}))", elements) is dark
 
 
 def test_live_lines_have_the_colours_of_still_ones_and_words_are_read():
@@ -45,3 +37,10 @@ def test_live_lines_have_the_colours_of_still_ones_and_words_are_read():
         colors = dict(re.findall(r'(\w+): "(#......)"', re.search(f"const {name} = {{(.*)}}", script)[1]))
         for ink in ("ink", "soft", "red"):
             assert all(theme.contrast(colors[ink], ground) >= 4.5 for ground in (*grounds, colors["card"])), (name, ink)
+
+
+@pytest.mark.parametrize("file", sorted(Path(frontends.__file__).parent.rglob("*.js")), ids=lambda file: file.name)
+def test_a_script_is_small_and_uses_text_only(file):
+    text = file.read_text(encoding="utf-8")
+    assert len(text.encode()) < 15_000
+    assert not re.search(r"innerHTML|eval\(|import |http(?!://www\.w3\.org/2000/svg)", text)

@@ -211,6 +211,7 @@ def test_a_run(front):
     run.result(60)
     until(lambda: front.left)
     assert curve.data["loss"][1].tolist() == run.values and len(run.values) == 6
+    assert np.allclose(curve.epochs["loss"][1], np.reshape(run.values, (2, 3)).mean(1))
     assert [m[0] for m in curve.marks()] == [3.0, 6.0] and curve.total == 6
     assert "step 6 of 6" in curve._status() and curve._note == ""
     assert curve.data["lr"][1].tolist()[-2:] == [0.01, 0.01]
@@ -293,14 +294,15 @@ def test_dicts_give_their_names():
 
 def test_csv(tmp_path):
     with LossCurve() as curve:
-        curve.add(1, loss=0.1, **{'a,"b"': 2.0})
+        curve.add(1, loss=0.1, **{'a,"b"': 2.0, "\ud800": 3.0})
         curve.add(2, loss=float("nan"))
     text = curve.csv(tmp_path / "run.csv")
-    rows = list(csv.DictReader(io.StringIO(text)))
+    kept = (tmp_path / "run.csv").read_text(encoding="utf-8")
+    rows = list(csv.DictReader(io.StringIO(kept)))
     assert [(r["series"], r["step"], r["value"]) for r in rows] == [
-        ("loss", "1", "0.1"), ("loss", "2", "nan"), ('a,"b"', "1", "2.0")
+        ("loss", "1", "0.1"), ("loss", "2", "nan"), ('a,"b"', "1", "2.0"), ("\\ud800", "1", "3.0")
     ]
-    assert (tmp_path / "run.csv").read_text() == text
+    assert kept == text.replace("\ud800", "\\ud800")
 
 
 def test_nobody_is_told_outside_of_the_block():

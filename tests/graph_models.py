@@ -125,6 +125,14 @@ class Gives(nn.Graph):
         return self.function(*inputs, **named)
 
 
+def graph_of(build, name="Net", **attributes):
+    """A graph of a class with this name, whose build takes self, with these attributes."""
+    graph = type(name, (nn.Graph,), {"build": build})()
+    for key, value in attributes.items():
+        setattr(graph, key, value)
+    return graph
+
+
 class Predict(graphs.Predict):
     """Of one input, which errors and listings call x."""
 

@@ -128,9 +128,7 @@ def with_forward(forward):
 
 
 def exact(model):
-    graph = Predict(model)
-    graph.config.exact(True)
-    return graph
+    return Predict(model, exact=True)
 
 
 @pytest.mark.parametrize("kind", MODULES, ids=lambda kind: kind.__name__)

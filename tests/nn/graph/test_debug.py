@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from graph_models import MLP, Predict, TrainGraph
+from graph_models import MLP, Predict, TrainGraph, graph_of
 
 import minflow as flow
 from minflow import nn
@@ -82,11 +82,7 @@ def test_every_operation_is_told_once_under_the_name_that_the_plan_has(parts, ca
 def test_inputs_of_operations_have_the_names_of_the_listing(capsys):
     outside, layer = flow.ones(3, 4), nn.Linear(4, 4)
 
-    class Reads(nn.Graph):
-        def build(self, x):
-            return layer(x + outside)[1:].chunk(2, 1)[1] * 0.5
-
-    graph = Reads()
+    graph = graph_of(lambda self, x: layer(x + outside)[1:].chunk(2, 1)[1] * 0.5)
     graph.debug(2)
     graph(X)
     lines = [line.strip() for line in capsys.readouterr().out.split("\n") if "OPERATOR" in line]
@@ -284,17 +280,12 @@ def test_200_modules_inside_each_other(capsys):
 
 
 def test_an_error_in_build_itself_and_a_foreign_one(capsys):
-    class Foreign(nn.Graph):
-        def __init__(self, model):
-            super().__init__()
-            self.model = model
+    def build(self, x):
+        self.model(x)
+        return json.loads("{")
 
-        def build(self, x):
-            self.model(x)
-            return json.loads("{")
-
-    original = json.JSONDecodeError
-    lines, error = told(Foreign(MLP((4, 3))), X, capsys=capsys, error=original, match="double quotes")
+    graph = graph_of(build, model=MLP((4, 3)))
+    lines, error = told(graph, X, capsys=capsys, error=json.JSONDecodeError, match="double quotes")
     assert lines[-2].startswith(">>> JSONDecodeError: Expecting")
     assert re.fullmatch(r'>>> at test_debug.py:\d+ < return json.loads\("\{"\) >', lines[-1])
     assert "(MODULE:model.layers.0:Linear" in lines[3] and "in build, at test_debug.py" in error.__notes__[0]
@@ -318,19 +309,14 @@ def test_errors_outside_of_modules_mark_a_line_of_build(body, words, line, capsy
 
 
 def test_an_error_that_the_program_caught_is_not_the_failing_one(capsys):
-    class Tries(nn.Graph):
-        def __init__(self):
-            super().__init__()
-            self.one, self.two = nn.Linear(5, 4), nn.Linear(4, 4)
+    def build(self, x):
+        try:
+            y = self.one(x)
+        except flow.MinflowError:
+            y = self.two(x)
+        return {"y": y}["z"]
 
-        def build(self, x):
-            try:
-                y = self.one(x)
-            except flow.MinflowError:
-                y = self.two(x)
-            return {"y": y}["z"]
-
-    lines, error = told(Tries(), X, capsys=capsys, error=KeyError)
+    lines, error = told(graph_of(build, one=nn.Linear(5, 4), two=nn.Linear(4, 4)), X, capsys=capsys, error=KeyError)
     assert lines[1].endswith("float32[3, 4]  (raised, and the program caught it)")
     assert lines[1].startswith("    (MODULE:one:")
     assert [line.startswith(">>>") for line in lines] == [False, False, False, True, True]
@@ -415,12 +401,11 @@ def test_a_failure_in_telling_hides_nothing(capsys, monkeypatch):
 
 
 def test_an_interrupt_is_no_mistake(capsys):
-    class Stopped(nn.Graph):
-        def build(self, x):
-            raise KeyboardInterrupt
+    def build(self, x):
+        raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        Stopped()(X)
+        graph_of(build)(X)
     assert capsys.readouterr().out == ""
 
 

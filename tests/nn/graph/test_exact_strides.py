@@ -12,6 +12,7 @@ from minflow.core.op import OPS
 from minflow.core.ops.examples import cases
 from minflow.nn import functional as F
 from tests.cases import Cases
+from tests.graph_models import TrainGraph
 from tests.graphs import Predict
 
 
@@ -104,23 +105,14 @@ def test_functions_of_matrices(name):
 
 
 def test_parts_of_a_batch_keep_their_strides():
-    class Train(nn.Graph):
-        def __init__(self):
-            super().__init__()
-            self.m = nn.Sequential(nn.LayerNorm(50), nn.Linear(50, 3))
-            self.config.exact(True)
-            self.config.set_gradient_accumulation_steps(3)
-            self.add_optimizer(flow.optim.SGD(self.m.parameters(), 0.1))
-
-        def build(self, x, y):
-            loss = F.mse_loss(self.m(x), y)
-            loss.backward()
-            return loss
-
     flow.manual_seed(0)
-    graph, x, y = Train(), flow.randn(100, 60).t()[:, ::2], flow.randn(3, 60).t()
+    model = nn.Sequential(nn.LayerNorm(50), nn.Linear(50, 3))
+    graph = TrainGraph(model, nn.MSELoss(), flow.optim.SGD(model.parameters(), 0.1))
+    graph.config.exact(True)
+    graph.config.set_gradient_accumulation_steps(3)
+    x, y = flow.randn(100, 60).t()[:, ::2], flow.randn(3, 60).t()
     for _ in range(2):
-        wanted = [F.mse_loss(graph.m(a), b).item() for a, b in zip(x.split(20), y.split(20))]
+        wanted = [F.mse_loss(model(a), b).item() for a, b in zip(x.split(20), y.split(20))]
         assert graph.compare_eager(x, y).equal
         assert graph(x, y).tolist() == wanted
 

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from graph_models import GPT, MLP, Gives, LeNet, Predict, Step, TrainGraph, assert_same, bits, both_ways, eager_step
+from graph_models import GPT, MLP, Gives, LeNet, Predict, Step, TrainGraph
+from graph_models import assert_same, bits, both_ways, eager_step, graph_of
 
 import minflow as flow
 from minflow import nn
@@ -138,19 +139,13 @@ def test_nested_inputs_and_outputs():
 def test_modules_in_lists_dicts_and_closures_and_tied_weights():
     outer = nn.Linear(4, 4)
 
-    class Hidden(nn.Graph):
-        def __init__(self):
-            super().__init__()
-            self.layers = [nn.Linear(4, 4), nn.Linear(4, 4)]
-            self.heads = {"a": nn.Linear(4, 2)}
-            self.tied = self.layers[0]
+    def build(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return self.heads["a"](self.tied(outer(x)))
 
-        def build(self, x):
-            for layer in self.layers:
-                x = layer(x)
-            return self.heads["a"](self.tied(outer(x)))
-
-    graph, x = Hidden(), numbers(3, 4)
+    layers = [nn.Linear(4, 4), nn.Linear(4, 4)]
+    graph, x = graph_of(build, layers=layers, heads={"a": nn.Linear(4, 2)}, tied=layers[0]), numbers(3, 4)
     expected = graph.heads["a"](graph.layers[0](outer(graph.layers[1](graph.layers[0](x)))))
     assert bits(graph(x)) == bits(expected)
     scopes = {node.scope for node in graph.nodes}

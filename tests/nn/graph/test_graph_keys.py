@@ -1,5 +1,6 @@
 """What a plan depends on: each thing that can change between calls takes effect, and is named by the event."""
 
+import copy
 import gc
 import math
 import weakref
@@ -7,7 +8,7 @@ from collections import deque
 
 import numpy as np
 import pytest
-from graph_models import MLP, Gives, Predict, TrainGraph, bits, eager_step
+from graph_models import MLP, Gives, Predict, TrainGraph, bits, eager_step, graph_of
 
 import minflow as flow
 from minflow import nn
@@ -81,12 +82,6 @@ def test_another_batch_size(told):
     assert set(told[1].changes) == {("x", "float32[6, 20]", "float32[4, 20]"), ("y", "int64[6]", "int64[4]")}
 
 
-def test_another_dtype_of_input(told):
-    graph = Gives(lambda x: x * 2)
-    assert graph(flow.tensor([1, 2])).dtype is flow.int64 and graph(flow.tensor([1.0, 2.0])).dtype is flow.float32
-    assert told[1].changes == (("inputs[0]", "int64[2]", "float32[2]"),)
-
-
 def frozen(model, optimizer):
     model.layers[0].requires_grad_(False)
 
@@ -121,36 +116,37 @@ def test_a_change_between_steps_is_followed_as_in_eager(change, expected):
     assert len(found) == 1 + bool(expected) and {change for one in found for change in one.changes} >= expected
 
 
-def test_an_attribute_of_a_module():
-    model = nn.Sequential(nn.Dropout(0.5), nn.LeakyReLU(0.1))
-    graph, x = Predict(model), flow.tensor([-1.0, -2.0])
-    model.eval()
-    assert graph(x).tolist() == pytest.approx([-0.1, -0.2])
-    model[1].negative_slope = 0.5
-    assert graph(x).tolist() == [-0.5, -1.0]
-    assert any(what == "model.1.negative_slope" for what, _, _ in graph._history[1].reason)
+ROW = flow.tensor([[-1.0, -2.0, 3.0]])
+CHANGED = {  # what the graph is made of, the input after the change, the change, what of it is told
+    "a module's attribute": (nn.LeakyReLU(0.1), ROW, lambda m: setattr(m, "negative_slope", 0.5),
+                             ("model.negative_slope", "0.1", "0.5")),
+    "the mode of a layer": (nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.5)), ROW, lambda m: m.eval(),
+                            ("model.1.training", "True", "False")),
+    "the dtype of the model": (nn.Linear(3, 2), ROW.double(), lambda m: m.double(),
+                               ("model.weight", "float32[2, 3]", "float64[2, 3]")),
+    "the dtype of the input": (nn.ReLU(), ROW.long(), lambda m: None, ("x", "float32[1, 3]", "int64[1, 3]")),
+}
+
+
+@pytest.mark.parametrize("case", CHANGED)
+def test_a_change_is_followed_and_told(case, told):
+    model, x, change, expected = CHANGED[case]
+    model = copy.deepcopy(model)
+    graph = Predict(model)
+    graph(ROW)
+    change(model)
+    out = graph(x)
+    assert out.dtype is x.dtype and bits(out) == bits(model(x))
+    assert expected in told[1].changes and len(told) == 2
 
 
 def test_eval_and_back(told):
-    model = nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.5))
-    graph, x = Predict(model), flow.ones(2, 3)
-    graph(x)
-    model.eval()
-    assert bits(graph(x)) == bits(model(x))
-    assert ("model.1.training", "True", "False") in told[1].changes
-    model.train()
-    graph(x)
-    assert len(told) == 2  # the first plan is used again
-
-
-def test_dtype_of_the_model(told):
-    model = nn.Linear(3, 2)
+    model = nn.Dropout(0.5)
     graph = Predict(model)
-    graph(flow.ones(1, 3))
-    model.double()
-    out = graph(flow.ones(1, 3, dtype=flow.float64))
-    assert out.dtype is flow.float64 and bits(out) == bits(model(flow.ones(1, 3, dtype=flow.float64)))
-    assert ("model.weight", "float32[2, 3]", "float64[2, 3]") in told[1].changes
+    for mode in (True, False, True):
+        model.train(mode)
+        graph(ROW)
+    assert len(told) == 2  # the first plan is used again
 
 
 def test_grad_mode_and_default_dtype(told):
@@ -170,11 +166,8 @@ def test_grad_mode_and_default_dtype(told):
 def test_a_captured_tensor_is_read_by_reference_and_listed():
     mask = flow.tensor([1.0, 0.0, 1.0])
 
-    class Masked(nn.Graph):
-        def build(self, x):
-            return x * mask + flow.tensor([0.0, 0.0, 5.0])
-
-    graph, x = Masked(), flow.ones(3)
+    graph = graph_of(lambda self, x: x * mask + flow.tensor([0.0, 0.0, 5.0]))
+    x = flow.ones(3)
     assert graph(x).tolist() == [1, 0, 6]
     mask[1] = 9
     assert graph(x).tolist() == [1, 9, 6] and len(graph._plans) == 1
@@ -185,15 +178,7 @@ def test_a_captured_tensor_is_read_by_reference_and_listed():
 
 
 def test_a_setting_of_the_graph_and_its_plain_attributes(told):
-    class Scaled(nn.Graph):
-        def __init__(self):
-            super().__init__()
-            self.scale = 2
-
-        def build(self, x):
-            return x * self.scale
-
-    graph, x = Scaled(), flow.ones(2)
+    graph, x = graph_of(lambda self, x: x * self.scale, scale=2), flow.ones(2)
     graph(x)
     graph.scale = 5
     assert graph(x).tolist() == [5, 5] and told[1].changes == (("self.scale", "2", "5"),)
@@ -297,15 +282,7 @@ def test_a_container_of_a_module_is_followed_by_what_it_holds(case, told):
 
 
 def test_a_container_of_the_graph_and_of_its_optimizer_are_followed(told):
-    class Scaled(nn.Graph):
-        def __init__(self):
-            super().__init__()
-            self.scales = [2, 3]
-
-        def build(self, x):
-            return x * self.scales[0]
-
-    graph, x = Scaled(), flow.ones(2)
+    graph, x = graph_of(lambda self, x: x * self.scales[0], scales=[2, 3]), flow.ones(2)
     graph(x)
     graph.scales[0] = 5
     assert graph(x).tolist() == [5, 5] and told[1].changes == (("self.scales", "[2, 3]", "[5, 3]"),)
@@ -369,11 +346,7 @@ def test_a_variable_that_names_another_tensor_is_followed(told, monkeypatch):
     def scaled(x):
         return [x * scale for _ in range(1)][0]
 
-    class Scaled(nn.Graph):
-        def build(self, x):
-            return scaled(x) + around
-
-    graph, x = Scaled(), flow.ones(2)
+    graph, x = graph_of(lambda self, x: scaled(x) + around), flow.ones(2)
     assert graph(x).tolist() == graph(x).tolist() == [3, 3] and len(told) == 1 and looked == [2]
     monkeypatch.setitem(globals(), "scale", flow.tensor(5.0))
     assert graph(x).tolist() == [6, 6] and [what for what, _, _ in told[1].changes] == ["scale"]
@@ -447,15 +420,8 @@ def test_a_function_that_a_module_or_the_graph_has_as_an_attribute_is_read_too()
         def forward(self, x):
             return self.function(x)
 
-    class Reads(nn.Graph):
-        def __init__(self, function):
-            super().__init__()
-            self.model, self.function = Calls(lambda x: x * width), function
-
-        def build(self, x):
-            return self.function(self.model(x))
-
-    graph = Reads(lambda x: x + depth)
+    graph = graph_of(lambda self, x: self.function(self.model(x)),
+                     model=Calls(lambda x: x * width), function=lambda x: x + depth)
     with pytest.warns(flow.MinflowWarning, match="build uses .* not again at each call"):
         graph(flow.ones(2))
     assert {name for name, what in graph.frozen().record.built_in if "as it was when" in what} == {"width", "depth"}
@@ -478,12 +444,11 @@ def test_no_notice_of_constants_functions_modules_tensors_and_what_build_does_no
 
     tensor, model = flow.ones(2), Frozen(Settings(2.0))
 
-    class Reads(nn.Graph):
-        def build(self, x):
-            for layer in layers:
-                x = layer(x)
-            return model(x) + tensor + math.pi + np.pi
+    def build(self, x):
+        for layer in layers:
+            x = layer(x)
+        return model(x) + tensor + math.pi + np.pi
 
-    graph = Reads()
+    graph = graph_of(build)
     graph(flow.ones(1, 2))
     assert not any("as it was" in what for _, what in graph.frozen().record.built_in)

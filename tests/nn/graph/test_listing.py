@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from graph_models import MLP, Predict, TrainGraph
+from graph_models import MLP, Predict, TrainGraph, graph_of
 
 import minflow as flow
 from minflow import nn
@@ -120,16 +120,11 @@ def test_nested_inputs_and_outputs():
         def forward(self, pair, flag=None):
             return pair[0] + pair[1], {"twice": pair[0] * 2}
 
-    class Nested(nn.Graph):
-        def __init__(self):
-            super().__init__()
-            self.m = Two()
+    def build(self, batch, mask=None):
+        out, more = self.m(batch, None)
+        return {"a": out, "b": [more["twice"], None]}
 
-        def build(self, batch, mask=None):
-            out, more = self.m(batch, None)
-            return {"a": out, "b": [more["twice"], None]}
-
-    graph, x = Nested(), flow.ones(2)
+    graph, x = graph_of(build, "Nested", m=Two()), flow.ones(2)
     graph([x, x], mask=x)
     text = repr(graph)
     for line in ("(INPUT:_Nested_0-input_0_0:tensor(..., size=(2,)", "(INPUT:_Nested_0-input_0_1:",
@@ -150,25 +145,21 @@ def names(graph, *args, **kwargs):
     return re.findall(r"\((?:IN|OUT)PUT:(\S+?):", repr(graph))
 
 
-def graph_of(function, style="seed"):
-    class G(nn.Graph):
-        repr_style = style
-
-        def build(self, *args, **kwargs):
-            return function(*args, **kwargs)
-
-    return G()
+def styled(function, style="seed"):
+    graph = graph_of(lambda self, *args, **kwargs: function(*args, **kwargs), "G")
+    graph.repr_style = style
+    return graph
 
 
 def test_names_in_both_styles():
     """Arguments, lists in them, keywords; several results, a list and a dict as results."""
     x = flow.ones(2)
-    assert names(graph_of(lambda a, b: (a + b, a * b)), x, x) == [
+    assert names(styled(lambda a, b: (a + b, a * b)), x, x) == [
         "_G_0-input_0", "_G_0-input_1", "_G_0-output_0", "_G_0-output_1"
     ]
     calls = ((lambda a, b: (a + b, a * b), (x, x), {}), (lambda a, b: a + b[0], (x, [x, x]), {}),
              (lambda a, k: a + k, (x,), {"k": x}), (lambda a: {"u": a["p"] + 1, "v": [a["p"] * 2]}, ({"p": x},), {}))
-    found = [names(graph_of(function, "v1"), *args, **kwargs) for function, args, kwargs in calls]
+    found = [names(styled(function, "v1"), *args, **kwargs) for function, args, kwargs in calls]
     assert [[name.removeprefix(f"_G_{i}") for name in row] for i, row in enumerate(found, 1)] == [
         ["_input.0.0_2", "_input.0.1_3", "_output.0.0.0_3", "_output.0.0.1_4"],
         ["_input.0.0_2", "_input.0.1.0_4", "_input.0.1.1_5", "_output.0.0_2"],
@@ -277,18 +268,12 @@ def heads(graph):
 def test_modules_in_lists_and_in_closures():
     outside = nn.Sequential(nn.Linear(4, 4))
 
-    class Scattered(nn.Graph):
-        def __init__(self):
-            super().__init__()
-            self.layers = [nn.Linear(4, 4), nn.ReLU()]
-            self.more = {"last": nn.Tanh()}
+    def build(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return self.more["last"](outside(x))
 
-        def build(self, x):
-            for layer in self.layers:
-                x = layer(x)
-            return self.more["last"](outside(x))
-
-    graph = Scattered()
+    graph = graph_of(build, layers=[nn.Linear(4, 4), nn.ReLU()], more={"last": nn.Tanh()})
     assert [head[1:] for head in heads(graph)] == [("layers.0", "Linear"), ("layers.1", "ReLU"), ("more.last", "Tanh")]
     graph(flow.ones(2, 4))
     assert heads(graph)[3:] == [("  ", "Sequential", "Sequential"), ("    ", "Sequential.0", "Linear")]
@@ -363,11 +348,7 @@ def test_a_thousand_modules_inside_each_other():
 
 
 def test_hostile_keys_of_inputs():
-    class Keys(nn.Graph):
-        def build(self, x):
-            return [value + 1 for value in x.values()]
-
-    graph, x = Keys(), flow.ones(2)
+    graph, x = graph_of(lambda self, x: [value + 1 for value in x.values()], "Keys"), flow.ones(2)
     keys = ["a[0]", "]", "'", "tensor", "\x1b[31m", 3]
     assert [float(y.sum()) for y in graph({key: x for key in keys})] == [4.0] * 6
     assert "\x1b" not in repr(graph) and repr(graph).count("(INPUT:_Keys_0-input_0_") == 6

@@ -8,10 +8,12 @@ import gzip
 import io
 import os
 import random
+import shutil
 import struct
 import tarfile
 import warnings
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -30,6 +32,7 @@ EXPECTED = {"images": ((4, 3), "uint8"), "labels": ((4,), "uint8")}
 WORDS = [b"\0" * 8, b"\xff" * 8, struct.pack("<Q", 2**62), struct.pack(">I", 2**31), b"{", b"(", b"'", b"\n",
          b"\x1b]0;x\x07", b"99999999999", b"-1", b"NaN", b"true", b"null", b"\xe2\x80\xae", b"[0,4611686018427387904]"]
 SHARE = 1 if sampling.complete else 4  # the short command tries the first quarter of the mutants
+STATE = Path(__file__).parent / "files" / "state.pth"  # written by torch.save
 LIMIT = 1 << 23  # bytes that reading a file of a few thousand may take
 
 
@@ -80,6 +83,27 @@ def job(folder):
     return folder / "m" / "w" / "meta", lambda path: flow.checkpoint.get(folder / "m")["w"].numpy(), CheckpointError
 
 
+def torch_zip(folder):
+    shutil.copy(STATE, folder / "x.pth")
+    return folder / "x.pth", flow.load, CheckpointError
+
+
+def pickle_in_a_torch_zip(folder):
+    """Its CRC is right: a mutant reaches the reader of pickles."""
+    with zipfile.ZipFile(STATE) as archive:
+        contents = {name: archive.read(name) for name in archive.namelist()}
+    pickled = next(name for name in contents if name.endswith("data.pkl"))
+    (folder / "data.pkl").write_bytes(contents[pickled])
+
+    def read(path):
+        with zipfile.ZipFile(folder / "x.pth", "w") as archive:
+            for name, data in (contents | {pickled: path.read_bytes()}).items():
+                archive.writestr(name, data)
+        flow.load(folder / "x.pth")
+
+    return folder / "data.pkl", read, CheckpointError
+
+
 def mutated(data, rng):
     data = bytearray(data)
     for _ in range(rng.choice([1, 1, 2, 4])):
@@ -103,7 +127,8 @@ def mutated(data, rng):
 
 
 @pytest.mark.filterwarnings("error", "default::DeprecationWarning")
-@pytest.mark.parametrize("make", [safetensors, foreign_safetensors, npz, packed_npz, idx, packed_idx, cifar, job])
+@pytest.mark.parametrize("make", [safetensors, foreign_safetensors, npz, packed_npz, idx, packed_idx, cifar, job,
+                                  torch_zip, pickle_in_a_torch_zip])
 def test_mutants(make, tmp_path, monkeypatch):
     monkeypatch.setattr(data_files, "CIFAR_ROWS", 2)
     path, read, kind = make(tmp_path)

@@ -60,10 +60,6 @@ def test_save_names_the_place(x, texts, tmp_path):
 
 
 def test_paths(tmp_path):
-    with pytest.raises(CheckpointError, match="int"):
-        flow.save(1, 5)
-    with pytest.raises(CheckpointError, match="0 bytes are too few"):
-        flow.load(io.BytesIO())
     with pytest.raises(CheckpointError, match="there is no file.*weights.safetensors"):
         flow.load(tmp_path / "weights.safetensors")
     flow.save(1, tmp_path / "weights.mf")
@@ -71,9 +67,6 @@ def test_paths(tmp_path):
         flow.load(tmp_path / "weights.safetensors")
     with pytest.raises(CheckpointError, match="makedirs"):
         flow.save(1, tmp_path / "nowhere" / "x.mf")
-    (tmp_path / "f.mf").mkdir()
-    with pytest.raises(CheckpointError, match="is a folder"):
-        flow.save(1, tmp_path / "f.mf")
 
 
 # ---- pickles -----------------------------------------------------------------------------------------------------
@@ -233,16 +226,8 @@ TREES = [
 ]
 
 
-@pytest.mark.parametrize("tree", TREES, ids=json.dumps)
-def test_structures_of_the_wrong_kind(tree, tmp_path):
-    """With a right checksum: written by a program with a bug, or by somebody who wants to find one."""
-    with open(tmp_path / "x.safetensors", "wb", buffering=0) as file:
-        container.write(file, {"w": np.ones(2, "f4"), "n": np.ones(2, "i8")}, json.dumps({"version": 1, "tree": tree}))
-    with pytest.raises(CheckpointError, match="structure text is damaged"):
-        flow.load(tmp_path / "x.safetensors")
-
-
 @pytest.mark.parametrize(("structure", "text"), [
+    *[(json.dumps({"version": 1, "tree": tree}), "structure text is damaged") for tree in TREES],
     ("[1]", r"\[1\]"),
     ("{", "damaged"),
     ('{"tree": 1}', "version"),
@@ -251,9 +236,10 @@ def test_structures_of_the_wrong_kind(tree, tmp_path):
     ('{"version": 1, "tree": ' + '["list",[' * 120 + "]]" * 120 + "}", "levels"),
     ('{"version": 1, "tree": ' + "[" * 200_000, "damaged"),
 ])
-def test_structure_texts(structure, text, tmp_path):
+def test_structures(structure, text, tmp_path):
+    """With a right checksum: written by a program with a bug, or by somebody who wants to find one."""
     with open(tmp_path / "x.safetensors", "wb", buffering=0) as file:
-        container.write(file, {}, structure)
+        container.write(file, {"w": np.ones(2, "f4"), "n": np.ones(2, "i8")}, structure)
     with pytest.raises(CheckpointError, match=text):
         flow.load(tmp_path / "x.safetensors")
 

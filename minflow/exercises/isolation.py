@@ -101,13 +101,18 @@ def set_interrupt(handler: Any) -> None:
         signal.signal(signal.SIGINT, handler)
 
 
+def set_profiler(profiler: Any) -> None:
+    if sys.getprofile() is not profiler:  # one of cProfile is not a function, which sys.setprofile wants
+        sys.setprofile(profiler)
+
+
 # (what gives a state, what puts it back)
 STATES: list[tuple[Callable, Callable]] = [
     (flow.get_rng_state, flow.set_rng_state), (np.random.get_state, np.random.set_state),
     (random.getstate, random.setstate), (core_mode.MODE.get, core_mode.MODE.set),
     (flow.get_default_dtype, flow.set_default_dtype), (np.geterr, lambda state: np.seterr(**state)),
     (np.get_printoptions, lambda state: np.set_printoptions(**state)), (lambda: dict(OPTIONS), OPTIONS.update),
-    (sys.getrecursionlimit, sys.setrecursionlimit), (sys.gettrace, sys.settrace), (sys.getprofile, sys.setprofile),
+    (sys.getrecursionlimit, sys.setrecursionlimit), (sys.gettrace, sys.settrace), (sys.getprofile, set_profiler),
     (gc.isenabled, lambda on: gc.enable() if on else gc.disable()), (folder, to_folder),
     (lambda: dict(os.environ), set_environment), (interrupt, set_interrupt),
     (sys.getswitchinterval, sys.setswitchinterval), (lambda: sys.path[:], set_path),

@@ -1,5 +1,6 @@
 """Answers that no course foresees: objects that do not end, lie or explode, and code that changes what is around it."""
 
+import cProfile
 import functools
 import gc
 import os
@@ -15,8 +16,7 @@ import pytest
 import minflow as flow
 from minflow.core import mode
 from minflow.exercises import WrongAnswer, check, checker, isolation, judge, learner
-from minflow.exercises.definition import Exercise, case
-from tests.exercises.answers import typed
+from tests.exercises.answers import exercise_of, typed
 
 # What ends an answer may meet it in a collector's callback, where Python only reports it; it comes again.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -29,9 +29,7 @@ def half(x):
 @pytest.fixture(autouse=True)
 def exercise(monkeypatch):
     """An exercise `half`, with enough time also on a busy machine."""
-    one = Exercise("99.1", "half", kind="write", level="core", question="?", fact="", limit=60.0)
-    one.solution(half)
-    one.cases(lambda rng: [case(x) for x in (0.0, 1.0, 2.0, 3.0, 4.0)])
+    one = exercise_of(half, [0.0, 1.0, 2.0, 3.0, 4.0])
     monkeypatch.setattr(checker, "find", lambda name: one)
     for name in ("NBGRADER_EXECUTION", "MINFLOW_GRADING", "MINFLOW_LANG"):
         monkeypatch.delenv(name, raising=False)
@@ -172,6 +170,12 @@ def states():
             "recursion": sys.getrecursionlimit(), "streams": [sys.stdout, sys.stderr], "mode": mode.MODE.get(),
             "dtype": flow.get_default_dtype(), "grad": flow.is_grad_enabled(), "print": repr(flow.tensor([1 / 3])),
             "random": [np.asarray(flow.get_rng_state()).tolist(), random.getstate(), np.random.get_state()[1].tolist()]}
+
+
+def test_a_profiler_stays():
+    """That of `%prun check(...)`; it is not a function, as sys.setprofile wants."""
+    profiler = cProfile.Profile()
+    assert profiler.runcall(lambda: check("half", half)).ok and profiler.getstats()
 
 
 def test_all_is_put_back(tmp_path, capsys):

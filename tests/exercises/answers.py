@@ -12,6 +12,7 @@ import minflow.typing as tp
 from minflow.compiler.passes.rewrite import rewritten
 from minflow.core.ir import outputs_of
 from minflow.exercises import cells, draw
+from minflow.exercises.definition import Exercise, case
 from minflow.exercises.judge import judge, result_of
 from tests.sampling import place
 
@@ -27,6 +28,14 @@ def typed(text, name, **names):
     space = {"__name__": "__main__", **names}
     exec(compile(text, file, "exec"), space)
     return space[name]
+
+
+def exercise_of(solution, inputs, limit=60.0):
+    """An exercise with the name of its solution, and a case for each input (a tuple: several arguments)."""
+    one = Exercise("99.1", solution.__name__, kind="write", level="core", question="?", fact="", limit=limit)
+    one.solution(solution)
+    one.cases(lambda rng: [case(*x) if isinstance(x, tuple) else case(x) for x in inputs])
+    return one
 
 
 def given_to(exercise):

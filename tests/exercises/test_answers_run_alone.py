@@ -11,29 +11,21 @@ import minflow as flow
 import minflow.typing as tp
 from minflow.compiler.fusion import FUSED, PLAIN, Setting
 from minflow.exercises import isolation
-from minflow.exercises.definition import Exercise, case
 from minflow.exercises.judge import judge
 from minflow.machine.demand import level
-from tests.exercises.answers import typed
+from tests.exercises.answers import exercise_of, typed
 
 
-def exercise(limit=0.3, cases=6):
-    one = Exercise("99.1", "double", kind="write", level="core", question="?", fact="", limit=limit)
-
-    @one.solution
-    def double(x):
-        return x * 2
-
-    @one.cases
-    def make(rng):
-        for i in range(cases):
-            yield case(float(i + 1))
-
-    return one
+def double(x):
+    return x * 2
 
 
-def verdict(text, **options):
-    return judge(exercise(**options), typed(text, "double", flow=flow, np=np, sys=sys))
+def exercise(limit=0.3):
+    return exercise_of(double, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], limit)
+
+
+def verdict(text, limit=0.3):
+    return judge(exercise(limit), typed(text, "double", flow=flow, np=np, sys=sys))
 
 
 def test_jobs_of_the_notebook_keep_their_session():
@@ -85,7 +77,6 @@ def test_jobs_of_the_notebook_keep_their_session():
 
 @pytest.mark.parametrize("body", [
     "while True: pass",
-    "while True:\n        try: pass\n        except: pass",
     "while True:\n        try:\n            while True: pass\n        except BaseException: continue",
     "import time; time.sleep(99)",
     "while True: print('flood')",
@@ -127,17 +118,7 @@ def test_warnings_are_kept_for_the_card():
 
 
 def test_arguments_are_fresh_for_each_call():
-    one = Exercise("99.1", "double", kind="write", level="core", question="?", fact="")
-
-    @one.solution
-    def double(x):
-        return x * 2
-
-    @one.cases
-    def make(rng):
-        for i in range(5):
-            yield case(np.ones(2) * i)
-
+    one = exercise_of(double, [np.ones(2) * i for i in range(5)])
     spoils = typed("def double(x):\n    x *= 2\n    return x\n", "double")
     assert judge(one, spoils).ok and judge(one, spoils).ok
 

@@ -3,6 +3,7 @@
 import json
 import os
 
+import numpy as np
 import pytest
 
 import minflow as flow
@@ -10,7 +11,7 @@ from minflow.exercises import WrongAnswer, check, draw, hint, progress, record
 from minflow.exercises.card import card_of, html_of, marked, plain, text_of
 from minflow.exercises.find import find
 from minflow.exercises.judge import judge
-from tests.exercises.answers import typed
+from tests.exercises.answers import exercise_of, typed
 
 RIGHT = "def slope(f, x, h=1e-3):\n    return (f(x + h) - f(x - h)) / (2 * h)\n"
 ONE_SIDE = "def slope(f, x, h=1e-3):\n    return (f(x + h) - f(x)) / h\n"
@@ -186,14 +187,10 @@ def test_html_says_the_same_and_runs_nothing():
 
 
 def test_matrices_are_drawn_with_signs_where_they_differ():
-    import numpy as np
+    def matrix():
+        return np.arange(4.0).reshape(2, 2)
 
-    from minflow.exercises.definition import Exercise, case
-
-    one = Exercise("99.1", "turned", kind="write", level="core", question="?", fact="")
-    one.solution(lambda: np.arange(4.0).reshape(2, 2))
-    one.cases(lambda rng: [case() for _ in range(5)])
-    html = html_of(card_of(judge(one, lambda: np.arange(4.0).reshape(2, 2).T)))
+    html = html_of(card_of(judge(exercise_of(matrix, [()] * 5), lambda: matrix().T)))
     assert html.count("\u2260") == 2 and "rows and columns are swapped" in html
 
 

@@ -12,15 +12,11 @@ from minflow.exercises import cells, learner
 from minflow.exercises.definition import NOT_GIVEN, POINTS
 from minflow.exercises.find import course, find, of_lesson
 from minflow.exercises.judge import judge
+from tests.cases import Cases
 from tests.exercises.answers import from_cell, given_to, patient, trials
 
 ALL = [one.name for one in course()]
 FEWEST_RIGHT, FEWEST_WRONG, FEWEST_CASES = 3, 5, 5
-
-
-@pytest.fixture(autouse=True)
-def nothing_kept(monkeypatch):
-    monkeypatch.setenv("MINFLOW_PROGRESS", "0")
 
 
 def test_names_and_numbers():
@@ -32,32 +28,29 @@ def test_names_and_numbers():
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_an_exercise_is_whole(name):
-    """It asks something, has enough answers and hints, and the source of its solution is read as it is written."""
+def test_exercise(name):
+    """It asks something, has enough answers and hints, and judges each of them as it should."""
     exercise = find(name)
-    assert exercise.level in POINTS and exercise.question
-    assert len(exercise.wrongs) >= FEWEST_WRONG or not exercise.points
-    assert not [wrong.name for wrong in exercise.wrongs if not wrong.hints or not all(wrong.hints)]
-    if exercise.make is not None:
-        assert 1 + len(exercise.also) >= FEWEST_RIGHT
-        assert len(list(exercise.make(np.random.default_rng(0)))) >= FEWEST_CASES
-        if callable(exercise.right):
-            own = learner.written(from_cell(exercise, cells.solved_cell(name)))
-            assert own.node is not None and not learner.only_placeholder(own.node)
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_an_empty_answer_earns_nothing(name):
-    exercise = find(name)
-    verdict = judge(exercise, from_cell(exercise, cells.answer_cell(name)), given_to(exercise))
-    assert not verdict.ok
-    assert exercise.start is not NOT_GIVEN or verdict.outcome == "not started"
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_right_answers_pass_and_wrong_ones_are_caught_and_named(name):
-    faults = [fault for *_, some in trials(find(name)) for fault in some]
-    assert not faults, "\n".join(faults)
+    with Cases() as case:
+        with case("it is whole"):
+            assert exercise.level in POINTS and exercise.question
+            assert len(exercise.wrongs) >= FEWEST_WRONG or not exercise.points
+            assert not [wrong.name for wrong in exercise.wrongs if not wrong.hints or not all(wrong.hints)]
+        if exercise.make is not None:
+            with case("answers and cases are enough"):
+                assert 1 + len(exercise.also) >= FEWEST_RIGHT
+                assert len(list(exercise.make(np.random.default_rng(0)))) >= FEWEST_CASES
+        if exercise.make is not None and callable(exercise.right):
+            with case("the source of its solution is read as it is written"):
+                own = learner.written(from_cell(exercise, cells.solved_cell(name)))
+                assert own.node is not None and not learner.only_placeholder(own.node)
+        with case("an empty answer earns nothing"):
+            verdict = judge(exercise, from_cell(exercise, cells.answer_cell(name)), given_to(exercise))
+            assert not verdict.ok
+            assert exercise.start is not NOT_GIVEN or verdict.outcome == "not started"
+        for wrong, _, faults in trials(exercise):
+            with case(wrong.name if wrong else "a right answer"):
+                assert not faults, "\n".join(faults)
 
 
 def test_memory_is_judged_alike_if_garbage_is_collected_seldom():

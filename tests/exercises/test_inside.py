@@ -17,11 +17,6 @@ ALL = [one for tour in TOURS for one in readings(tour).values()]
 QUESTIONS = pytest.mark.parametrize("reading", ALL, ids=lambda one: one.name)
 
 
-@pytest.fixture(autouse=True)
-def nothing_kept(monkeypatch):
-    monkeypatch.setenv("MINFLOW_PROGRESS", "0")
-
-
 def cells_of(tour):
     path, = NOTEBOOKS.glob(f"{tour.upper()}_*.ipynb")
     return {cell["id"]: (cell["cell_type"], "".join(cell["source"]))

@@ -10,7 +10,6 @@ import pytest
 
 from minflow.exercises.limits import OutOfTime, by_thread, by_timer, limited
 
-
 # What ends an answer may meet it in a collector's callback, where Python only reports it; it comes again.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 

@@ -1,0 +1,6 @@
+"""Hypothesis without limits of time: on a busy machine they say nothing about the code."""
+
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")

@@ -13,6 +13,7 @@ import pytest
 import minflow as flow
 from minflow import nn
 from tests.fuzz.calls import call_of, called_names
+from tests.graphs import Predict
 from tests.sampling import sampled
 
 SPACE = {"np": np, "L": flow, "flow": flow, "nn": nn, "F": nn.functional, "inf": math.inf, "nan": math.nan}
@@ -116,24 +117,15 @@ def test_a_number_in_the_place_of_a_tensor_is_named(call, argument):
         call(flow.ones(2))
 
 
-class Symbolic(nn.Graph):
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-
-    def build(self, x, n):
-        return self.function(x, n)
-
-
 @pytest.mark.parametrize("function", [
     lambda x, n: x * n.item(), lambda x, n: x * float(n), lambda x, n: flow.full((2, 3), n),
 ])
 def test_a_number_in_a_graph_is_used_as_a_tensor(function):
     x, n = flow.ones(2, 3), flow.tensor(3)
     with pytest.raises(flow.TraceError, match=r"as in x \* n; n.expand\(2, 3\).*flow.stack\(\[n, m\]\)"):
-        Symbolic(function)(x, n)
+        Predict(function)(x, n)
     for works in (lambda x, n: x * n, lambda x, n: n.expand(2, 3), lambda x, n: flow.stack([n, n])):
-        assert (Symbolic(works)(x, n) == 3).all()
+        assert (Predict(works)(x, n) == 3).all()
 
 
 READS = {
@@ -195,11 +187,10 @@ def test_an_error_of_a_callback_says_what_to_do():
 
 def test_a_saved_graph_says_how_to_get_the_other_mode(tmp_path):
     model = nn.Sequential(nn.Linear(3, 3), nn.Dropout())
-    graph = Symbolic(lambda x, n: model(x) * n)
-    graph.model = model
+    graph = Predict(model)
     for mode, other in ((True, "eval"), (False, "train")):
         model.train(mode)
-        graph(flow.ones(2, 3), flow.tensor(3))
+        graph(flow.ones(2, 3))
         flow.save(graph, tmp_path / other)
         member = dict(flow.load_graph(tmp_path / other).named_members())["model"]
         with pytest.warns(flow.MinflowWarning, match=rf"save the graph again after model\.{other}\(\) and a call"):

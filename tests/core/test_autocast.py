@@ -7,6 +7,7 @@ import minflow as flow
 from minflow import DeviceError, DTypeError
 from minflow import nn
 from tests.cases import in_cases
+from tests.graphs import Predict
 from tests.pytorch import needs_torch, torch
 
 F = nn.functional
@@ -114,15 +115,12 @@ def test_nested_and_as_a_decorator():
 
 
 def test_in_a_graph():
-    class Net(nn.Graph):
-        def build(self, x):
-            with flow.autocast("cpu"):
-                return x @ x.T
+    @flow.autocast("cpu")
+    def product(x):
+        return x @ x.T
 
-    x = flow.tensor(X)
-    with flow.autocast("cpu"):
-        wanted = x @ x.T
-    assert Net()(x).dtype is flow.bfloat16 and Net()(x).tolist() == wanted.tolist()
+    found = Predict(product)(flow.tensor(X))
+    assert found.dtype is flow.bfloat16 and found.tolist() == product(flow.tensor(X)).tolist()
 
 
 def test_mistakes():

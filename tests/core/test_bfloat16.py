@@ -9,6 +9,7 @@ import pytest
 
 import minflow as flow
 from minflow import DTypeError
+from tests.graphs import Training, eager_steps
 from tests.pytorch import needs_torch, torch
 
 X = [[1.0, -2.5, 0.3, 100.0], [3.1, 0.0, -7.7, 1e-3], [0.1, 0.2, 0.7, -1.9]]
@@ -86,29 +87,10 @@ def test_a_model_learns_eagerly_and_as_a_graph(optimizer):
         flow.manual_seed(0)
         return flow.nn.Sequential(flow.nn.Linear(4, 8), flow.nn.Tanh(), flow.nn.Linear(8, 1)).bfloat16()
 
-    x, target = flow.tensor(X).bfloat16(), flow.tensor([[1.0], [0.0], [-1.0]]).bfloat16()
-
-    class Step(flow.nn.Graph):
-        def __init__(self, net, update):
-            super().__init__()
-            self.net = net
-            self.add_optimizer(update)
-
-        def build(self, x, target):
-            loss = flow.nn.functional.mse_loss(self.net(x), target)
-            loss.backward()
-            return loss
-
-    eager, traced = model(), model()
-    update, graph = optimizer(eager.parameters(), 0.05), Step(traced, optimizer(traced.parameters(), 0.05))
-    losses = []
-    for _ in range(20):
-        loss = flow.nn.functional.mse_loss(eager(x), target)
-        update.zero_grad()
-        loss.backward()
-        update.step()
-        losses.append(loss.item())
-        assert graph(x, target).item() == loss.item()
+    x, eager, traced = flow.tensor(X).bfloat16(), model(), model()
+    losses = eager_steps(eager, optimizer(eager.parameters(), 0.05), x, 20)
+    graph = Training(traced, optimizer(traced.parameters(), 0.05))
+    assert [graph(x).item() for _ in losses] == losses
     assert losses[-1] < losses[0] / 2 and eager[0].weight.dtype is flow.bfloat16
     assert all(a.tolist() == b.tolist() for a, b in zip(eager.parameters(), traced.parameters()))
 

@@ -9,6 +9,7 @@ from minflow.core.base.errors import GradError
 from minflow.utils.checkpoint import checkpoint, checkpoint_sequential
 from tests.cases import in_cases
 from tests.core.refusals import refusals
+from tests.graphs import Predict
 from tests.pytorch import needs_torch, torch
 
 ARRAYS = [np.array([[0.3, -1.2], [2.0, 0.7]]), np.array([1.5, -0.5])]
@@ -203,14 +204,8 @@ def test_checkpoint_draws_the_same_numbers_again():
 
 
 def test_checkpoint_in_a_graph_runs_through():
-    model = nn.Linear(2, 2)
-
-    class Run(nn.Graph):
-        def build(self, x):
-            return checkpoint(model, x)
-
-    x = flow.ones(1, 2)
-    assert flow.equal(Run()(x), model(x))
+    model, x = nn.Linear(2, 2), flow.ones(1, 2)
+    assert flow.equal(Predict(lambda x: checkpoint(model, x))(x), model(x))
 
 
 test_checkpoint_refuses = refusals([

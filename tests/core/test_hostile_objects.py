@@ -11,6 +11,7 @@ from minflow import nn, optim
 from minflow.core.base.errors import MinflowError, shown
 from minflow.core.where import describe
 from minflow.nn import functional as F
+from tests.graphs import Predict
 
 
 class OwnError(Exception):
@@ -177,15 +178,6 @@ def used(model):
     with contextlib.redirect_stdout(io.StringIO()):
         assert repr(model) and str(flow.summary(model, flow.ones(1, 2))) and model._repr_mimebundle_()
         flow.show(model)
-
-    class Net(nn.Graph):
-        def __init__(self):
-            super().__init__()
-            self.model = model
-
-        def build(self, x):
-            return self.model(x)
-
-    graph = Net()
+    graph = Predict(model)
     np.testing.assert_array_equal(graph(flow.ones(1, 2)).numpy(), model(flow.ones(1, 2)).detach().numpy())
     assert str(graph) and len(model.state_dict()) == 2 and model.eval() is model

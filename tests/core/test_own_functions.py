@@ -5,12 +5,10 @@ import pytest
 import minflow as flow
 from minflow import nn
 from minflow.core.base.errors import GradError, MinflowWarning
+from tests.core.programs import both, param
+from tests.graphs import Predict
 
 Function = flow.autograd.Function
-
-
-def param(*numbers):
-    return flow.tensor(list(map(float, numbers)), requires_grad=True)
 
 
 class Double(Function):
@@ -29,38 +27,13 @@ class Double(Function):
         return g * 2
 
 
-class Train(nn.Graph):
-    """One step of w by the loss that `function` computes of it."""
-
-    def __init__(self, w, function):
-        super().__init__()
-        self.holder, self.function = nn.ParameterList([w]), function
-        self.add_optimizer(flow.optim.SGD(self.holder.parameters(), lr=1.0))
-
-    def build(self):
-        loss = self.function(self.holder[0])
-        loss.backward()
-        return loss
-
-
-def both(function, *numbers):
-    """(loss, gradient), the same eagerly and in a graph."""
-    w = param(*numbers)
-    loss = function(w)
-    loss.backward()
-    traced = nn.Parameter(flow.tensor(list(map(float, numbers))))
-    assert Train(traced, function)().item() == loss.item()
-    assert traced.tolist() == [a - g for a, g in zip(numbers, w.grad.tolist())]
-    return loss.item(), w.grad.tolist()
-
-
 def test_a_dirty_argument_is_the_result():
     def written(w):
         y = w * 3
         assert Double.apply(y) is y
         return (y * y).sum()
 
-    assert both(written, 1, 2) == (180, [72, 144])
+    assert both(written, lambda: param(1, 2)) == [[72, 144]]
     y = flow.ones(2) * 3
     assert Double.apply(y) is y and y.tolist() == [6, 6] and not y.requires_grad
     with flow.no_grad():
@@ -75,7 +48,7 @@ def test_a_dirty_view_changes_its_base():
         assert Double.apply(view) is view
         return y.sum() + view.sum()
 
-    assert both(written, 1, 1) == (15, [12, 3])
+    assert both(written, lambda: param(1, 1)) == [[12, 3]]
 
 
 def test_a_dirty_buffer_of_a_graph_is_updated():
@@ -88,16 +61,8 @@ def test_a_dirty_buffer_of_a_graph_is_updated():
             assert Double.apply(self.n) is self.n
             return x * self.n
 
-    class Runs(nn.Graph):
-        def __init__(self, model):
-            super().__init__()
-            self.model = model
-
-        def build(self, x):
-            return self.model(x)
-
     model, x = Counts(), flow.ones(1)
-    graph = Runs(model)
+    graph = Predict(model)
     assert [graph(x).item() for _ in range(3)] == [2, 4, 8] and model.n.item() == 8
 
 
@@ -235,7 +200,7 @@ def test_forward_and_setup_context_apart():
             assert ctx.saved_tensors[0].shape == g.shape
             return g * ctx.k, None
 
-    assert both(lambda w: Scaled.apply(w, 3).sum(), 1, 2) == (9, [3, 3])
+    assert both(lambda w: Scaled.apply(w, 3).sum(), lambda: param(1, 2)) == [[3, 3]]
 
 
 def test_methods_that_are_not_called_are_told():
@@ -247,6 +212,6 @@ def test_methods_that_are_not_called_are_told():
 def test_vjp_is_backward():
     kind = type("Named", (Function,), {
         "forward": staticmethod(lambda ctx, x: x * 2), "vjp": staticmethod(lambda ctx, g: g * 2)})
-    assert both(lambda w: kind.apply(w).sum(), 1, 2) == (6, [2, 2])
+    assert both(lambda w: kind.apply(w).sum(), lambda: param(1, 2)) == [[2, 2]]
     with pytest.raises(GradError, match="Both defines both backward and vjp"):
         type("Both", (Double,), {"backward": Double.backward, "vjp": Double.backward})

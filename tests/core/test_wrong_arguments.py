@@ -9,6 +9,7 @@ import minflow as flow
 from minflow import nn
 from minflow.core.base.errors import MinflowError
 from tests.core.refusals import refusals
+from tests.graphs import Training
 
 
 class Picture:
@@ -59,19 +60,7 @@ test_the_wrong_argument_is_named = refusals([
 def test_a_rate_that_is_no_number_is_named_in_eager_and_in_a_graph():
     layer = nn.Linear(2, 1)
     sgd = flow.optim.SGD(layer.parameters(), lr=0.1)
-
-    class Train(nn.Graph):
-        def __init__(self):
-            super().__init__()
-            self.layer = layer
-            self.add_optimizer(sgd)
-
-        def build(self, x):
-            loss = self.layer(x).sum()
-            loss.backward()
-            return loss
-
-    graph = Train()
+    graph = Training(layer, sgd)
     graph(flow.ones(3, 2))
     before = layer.weight.tolist()
     for wrong in ("x", None, [1]):

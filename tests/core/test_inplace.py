@@ -70,12 +70,7 @@ def test_gradients():
     assert both(relu_after_view, lambda: param(-1, 2)) == [[0, 16]]
     assert both(assigned, lambda: param(1, 2), lambda: flow.tensor(5.0, requires_grad=True)) == [[0, 16], 10]
     assert both(listed, lambda: param(1, 2, 3)) == [[0, 4 + 200, 0]]
-
-
-def test_a_mask_is_written_and_its_gradient_is_zero_there():
-    x = param(1, 2, 3)
-    masked(x).backward()
-    assert x.grad.tolist() == [8, 0, 0]
+    assert both(masked, lambda: param(1, 2, 3)) == [[8, 0, 0]]
 
 
 @pytest.mark.parametrize("program", [scaled_view, residual, relu_after_view, column, listed])
@@ -146,10 +141,11 @@ def test_what_a_write_cannot_hold():
     assert x.tolist() == [1, 2]
 
 
-def test_overlapping_operands():
+@in_cases("written", [lambda x: x, lambda x: x.data])
+def test_overlapping_operands(written):
     x = flow.arange(9).reshape(3, 3).float()
     want = x.numpy() + x.numpy().T
-    x += x.T
+    written(x).add_(x.T)
     assert np.array_equal(x.numpy(), want)
 
 
@@ -243,13 +239,6 @@ def test_writes_are_counted_also_through_data():
     assert x.cell.version == version + 1 and writes_of(x) == before + 3
 
 
-def test_operands_that_share_storage_by_data():
-    x = flow.arange(9).reshape(3, 3).float()
-    want = x.numpy() + x.numpy().T
-    x.data.add_(x.T)
-    assert np.array_equal(x.numpy(), want)
-
-
 def softmax_by_hand(x):
     e = x.exp()
     p = e / e.sum()
@@ -293,61 +282,6 @@ def test_the_real_view_of_a_complex_result_is_written():
         return (pairs * flow.tensor([1.0, 10.0], dtype=flow.float64)).sum()
 
     assert both(program, lambda: param(1, 2)) == [[63, 63]]
-
-
-def random_program(seed):
-    """Views, functional ops and writes in random order on a (3, 4) tensor."""
-
-    def program(x):
-        rng = np.random.default_rng(seed)
-        alive = [x.reshape(3, 4) * 1.0]
-        for _ in range(12):
-            t, other = (alive[i] for i in rng.integers(len(alive), size=2))
-            action = rng.integers(10)
-            if action == 0 and t.ndim and t.shape[0]:
-                alive.append(t[int(rng.integers(t.shape[0]))])
-            elif action == 1 and t.ndim:
-                alive.append(t[1:])
-            elif action == 2 and t.ndim > 1:
-                alive.append(t.T)
-            elif action == 3:
-                alive.append(t.reshape(-1))
-            elif action == 4:
-                alive.append(t * other.sum() * 0.1)
-            elif action == 5:
-                t.mul_(0.5)
-            elif action == 6:
-                t += other.sum() * 0.1
-            elif action == 7:
-                t.relu_()
-            elif action == 8 and t.ndim and t.shape[0] > 1:  # two different rows
-                t[[0, -1]] = other.sum() * 0.3
-            elif t.ndim and t.shape[0]:
-                t[0] = other.sum() * 0.2
-        return sum([(t * (t + 1.0)).sum() for t in alive], flow.tensor(0.0))
-
-    return program
-
-
-@in_cases("seed", range(120))
-def test_random_writes_eager_traced_numeric(seed):
-    program = random_program(seed)
-    x = f8(12, seed=seed)
-    traced = Compiled(lambda: (flow.autograd.grad(program(x), [x])[0], program(x)))()
-    assert float(traced[1]) == float(program(x))
-    try:
-        (eager,) = flow.autograd.grad(program(x), [x])
-    except GradError as refusal:  # eager has storage that a write may overwrite; a trace has not
-        assert "changed in place" in str(refusal)
-    else:
-        assert np.array_equal(eager.numpy(), traced[0])
-    direction = np.random.default_rng(2).standard_normal(12)
-
-    def moved(h):
-        return float(program(flow.tensor(x.numpy() + h * direction)))
-
-    numeric = (moved(1e-6) - moved(-1e-6)) / 2e-6
-    assert abs((traced[0] * direction).sum() - numeric) <= 1e-5 * max(1, abs(numeric))
 
 
 def test_bits_do_not_depend_on_strides_left_by_a_write():

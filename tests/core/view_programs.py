@@ -101,7 +101,7 @@ class Program:
         i, j = (int(rng.integers(len(self.alive))) for _ in range(2))
         grad, t = bool(rng.random() < 0.75), self.alive[i]
         kind = rng.choice(["view", "compute", "write"], p=[0.45, 0.1, 0.45])
-        names = {"view": VIEWS, "compute": COMPUTED, "write": WRITES}[kind]
+        names = {"view": LOOKS, "compute": COMPUTED, "write": WRITES}[kind]
         name = str(rng.choice(names))
         if kind == "write" and (
             grad and (t.history.leaf or t.history.barred) or t.overlaps and name not in ("fill_", "zero_")
@@ -145,8 +145,8 @@ class Program:
             self.steps.append((name, grad, which, args))
 
     def run(self, name, grad, t, other):
-        """One step of the model: the arguments that it drew, or None where it does not fit."""
-        if name in VIEWS:
+        """One step of the model: the arguments that it drew, or None if it does not fit."""
+        if name in LOOKS:
             found = self.look(name, grad, t, other) if len(self.alive) <= 22 else None
             if found is None:
                 return None
@@ -172,101 +172,29 @@ class Program:
 
     def look(self, name, grad, t, other):
         """(arguments, [views]) of a view, or None."""
-        at, ndim, rng = t.at, t.at.ndim, self.rng
-        if name == "detach":
-            return (), [t.detach()]
-        if name == "data":
+        if name in ("detach", "data"):
             return (), [t.detach()]
         if name == "leaf":
-            if t.overlaps or self.used + at.size > self.alive[0].history.tangents.shape[-1]:
+            if t.overlaps or self.used + t.at.size > self.alive[0].history.tangents.shape[-1]:
                 return None
             twin = t.detach()
             self.used = self.make_leaf(twin, self.used)
             return (), [twin]
-        if name == "contiguous":
-            return (), [t if at.flags.c_contiguous else Model.new(t.numbers, t.tangents, t.history.needs and grad)]
-        if name in ("reshape", "flatten", "view", "unflatten"):
-            if name == "flatten":
-                ends = sorted(int(rng.integers(ndim)) for _ in range(2)) if ndim else [0, 0]
-                args = tuple(ends)
-                if ndim and ends[0] == ends[1]:
-                    return args, [t]
-                shape = (
-                    (*at.shape[: ends[0]], int(np.prod(at.shape[ends[0] : ends[1] + 1])), *at.shape[ends[1] + 1 :])
-                    if ndim
-                    else (1,)
-                )
-            elif name == "unflatten":
-                if not ndim:
-                    return None
-                d = int(rng.integers(ndim))
-                args = d, self.some_shape(at.shape[d])
-                shape = (*at.shape[:d], *args[1], *at.shape[d + 1 :])
-            else:
-                shape = self.some_shape(at.size)
-                args = (shape,)
-            new = at.reshape(shape)
-            if at.size and not np.shares_memory(new, at):
-                if name == "view":
-                    return None
-                tangents = t.tangents.reshape(*shape, t.tangents.shape[-1])
-                return args, [Model.new(t.numbers.reshape(shape), tangents, t.history.needs and grad)]
-            return args, [t.view(new, grad)]
-        if name == "getitem":
-            args = (self.index(t),)
-            new = [at[(*args[0], ...) if Ellipsis not in args[0] else args[0]]]
-        elif name in ("T", "mT", "t"):
-            if ndim < 2 and name == "mT" or ndim > 2 and name != "mT":
-                return None
-            args, new = (), [at.T if name != "mT" else at.swapaxes(-1, -2)]
-        elif name == "squeeze":
-            args, new = (), [at.squeeze()]
-        elif name == "unsqueeze":
-            args = (int(rng.integers(ndim + 1)),)
-            new = [np.expand_dims(at, args[0])]
-        elif name == "permute":
-            args = tuple(int(d) for d in rng.permutation(ndim))
-            if not args:
-                return None
-            new = [at.transpose(args)]
-        elif name == "expand":
-            shape = [3 if n == 1 and rng.random() < 0.5 else n for n in at.shape]
-            args = ((2, *shape) if rng.random() < 0.5 else tuple(shape),)
-            if np.prod(args[0]) > 24:
-                return None
-            new = [np.broadcast_to(at, args[0])]
-        elif name == "view_as":
-            if other.at.size != at.size or not np.shares_memory(at, at.reshape(other.shape)):
-                return None
-            args, new = (), [at.reshape(other.shape)]
-        elif not ndim or not at.size:
+        arguments, positions = VIEWS[name]
+        args = arguments(self, t, other) if t.at.ndim and t.at.size or name not in ALONG else None
+        if args is None:
             return None
-        elif name in ("transpose", "movedim"):
-            args = self.axis(t), self.axis(t)
-            new = [at.swapaxes(*args) if name == "transpose" else np.moveaxis(at, *args)]
-        elif name in ("narrow", "select"):
-            d = self.axis(t)
-            start = int(rng.integers(at.shape[d]))
-            length = int(rng.integers(at.shape[d] - start + 1))
-            args = (d, start, length) if name == "narrow" else (d, start)
-            part = [slice(None)] * ndim
-            part[d] = slice(start, start + length) if name == "narrow" else start
-            new = [at[(*part, ...)]]
-        elif name == "diagonal":
-            if ndim < 2:
-                return None
-            d1, d2 = (int(d) for d in rng.permutation(ndim)[:2])
-            args = int(rng.integers(-1, 2)), d1, d2
-            new = [at.diagonal(*args)]
-        else:  # unbind, split, chunk
-            d = self.axis(t)
-            n = at.shape[d]
-            args = (d,) if name == "unbind" else (2, d)
-            size = 1 if name == "unbind" else 2 if name == "split" else -(-n // 2)
-            new = [at[(*[slice(None)] * (d % ndim), slice(k, k + size))] for k in range(0, n, size)]
-            if name == "unbind":
-                new = [x.squeeze(d) for x in new]
-        return args, [t.view(x, grad) for x in new]
+        new = positions(t.at, *args)
+        if new is t.at and name in ("contiguous", "flatten"):
+            return args, [t]
+        if isinstance(new, list):
+            return args, [t.view(x, grad) for x in new]
+        if not new.size or np.shares_memory(new, t.at):
+            return args, [t.view(new, grad)]
+        if name in ("view", "view_as"):
+            return None
+        tangents = t.tangents.reshape(*new.shape, t.tangents.shape[-1])
+        return args, [Model.new(t.numbers.reshape(new.shape), tangents, t.history.needs and grad)]
 
     def put(self, name, grad, t, other, wants):
         rng = self.rng
@@ -287,8 +215,10 @@ class Program:
             mask = t.numbers > 0
             t.write(np.where(mask, c, t.numbers), np.where(mask[..., None], 0.0, t.tangents), wants, grad)
             return (c,)
-        if name in ("setitem", "setsum"):
-            index = self.index(t)
+        if name in ("setitem", "setsum", "setrows"):
+            if name == "setrows" and (not t.at.ndim or t.shape[0] < 2):
+                return None
+            index = ([0, -1],) if name == "setrows" else self.index(t)
             place = Model(t.storage, t.history, t.at[(*index, ...) if Ellipsis not in index else index], False)
             if name == "setitem":
                 place.write(c, none, False, grad)
@@ -344,31 +274,70 @@ class Program:
         return [t.numbers for t in self.alive], [total[part].reshape(shape) for _, part, shape in self.leaves]
 
 
-VIEWS = ["getitem", "getitem", "getitem", "T", "mT", "t", "squeeze", "unsqueeze", "permute", "expand", "transpose",
-"movedim", "narrow",
-         "select", "diagonal", "unbind", "split", "chunk", "reshape", "reshape", "flatten", "flatten", "view",
-         "view_as", "unflatten",
-         "contiguous", "detach", "detach", "detach", "data", "leaf"]  # fmt: skip
+def a_range(program, t, other):
+    d = program.axis(t)
+    start = int(program.rng.integers(t.shape[d]))
+    return d, start, int(program.rng.integers(t.shape[d] - start + 1))
+
+
+def a_diagonal(program, t, other):
+    axes = [int(d) for d in program.rng.permutation(t.at.ndim)[:2]]
+    return (int(program.rng.integers(-1, 2)), *axes) if len(axes) == 2 else None
+
+
+def an_expansion(program, t, other):
+    shape = [3 if n == 1 and program.rng.random() < 0.5 else n for n in t.shape]
+    shape = (2, *shape) if program.rng.random() < 0.5 else tuple(shape)
+    return (shape,) if np.prod(shape) <= 24 else None
+
+
+def an_unfolding(program, t, other):
+    d = program.axis(t) % t.at.ndim
+    return d, program.some_shape(t.shape[d])
+
+
+def flattened(at, start, end):
+    if at.ndim and start == end:
+        return at
+    return at.reshape(*at.shape[:start], int(np.prod(at.shape[start : end + 1])), *at.shape[end + 1 :])
+
+
+def cut(at, d, size):
+    return [np.moveaxis(np.moveaxis(at, d, 0)[k : k + size], 0, d) for k in range(0, at.shape[d], size)]
+
+
+VIEWS = {  # name -> what draws arguments or None, of (program, tensor, another tensor); positions of the view
+    "getitem": (lambda p, t, other: (p.index(t),),
+                lambda at, index: at[index if Ellipsis in index else (*index, ...)]),
+    "T": (lambda p, t, other: () if t.at.ndim <= 2 else None, np.transpose),
+    "t": (lambda p, t, other: () if t.at.ndim <= 2 else None, np.transpose),
+    "mT": (lambda p, t, other: () if t.at.ndim >= 2 else None, lambda at: at.swapaxes(-1, -2)),
+    "squeeze": (lambda p, t, other: (), np.squeeze),
+    "unsqueeze": (lambda p, t, other: (int(p.rng.integers(t.at.ndim + 1)),), np.expand_dims),
+    "permute": (lambda p, t, other: tuple(map(int, p.rng.permutation(t.at.ndim))) or None,
+                lambda at, *dims: at.transpose(dims)),
+    "expand": (an_expansion, np.broadcast_to),
+    "transpose": (lambda p, t, other: (p.axis(t), p.axis(t)), np.swapaxes),
+    "movedim": (lambda p, t, other: (p.axis(t), p.axis(t)), np.moveaxis),
+    "narrow": (a_range, lambda at, d, start, size: np.moveaxis(np.moveaxis(at, d, 0)[start : start + size], 0, d)),
+    "select": (lambda p, t, other: a_range(p, t, other)[:2], lambda at, d, k: np.moveaxis(at, d, 0)[k, ...]),
+    "diagonal": (a_diagonal, np.diagonal),
+    "unbind": (lambda p, t, other: (p.axis(t),),
+               lambda at, d: [np.moveaxis(at, d, 0)[k, ...] for k in range(at.shape[d])]),
+    "split": (lambda p, t, other: (2, p.axis(t)), lambda at, size, d: cut(at, d, size)),
+    "chunk": (lambda p, t, other: (2, p.axis(t)), lambda at, count, d: cut(at, d, -(-at.shape[d] // count))),
+    "reshape": (lambda p, t, other: (p.some_shape(t.at.size),), np.reshape),
+    "view": (lambda p, t, other: (p.some_shape(t.at.size),), np.reshape),
+    "flatten": (lambda p, t, other: sorted(int(p.rng.integers(max(t.at.ndim, 1))) for _ in range(2)), flattened),
+    "view_as": (lambda p, t, other: (other.shape,) if other.at.size == t.at.size else None, np.reshape),
+    "unflatten": (an_unfolding, lambda at, d, shape: at.reshape(*at.shape[:d], *shape, *at.shape[d + 1 :])),
+    "contiguous": (lambda p, t, other: (), lambda at: at if at.flags.c_contiguous else at.copy()),
+}  # fmt: skip
+ALONG = "transpose movedim narrow select diagonal unbind split chunk unflatten".split()  # an axis that has elements
+LOOKS = [*VIEWS, *"getitem getitem reshape flatten detach detach detach data leaf".split()]
 COMPUTED = ["mulsum", "mulsum", "clone", *UNARY]
-WRITES = [
-    *[f"{name}_" for name in UNARY],
-    "fill_",
-    "zero_",
-    "scale_",
-    "scale_",
-    "masked_fill_",
-    "setitem",
-    "setitem",
-    "setsum",
-    "setsum",
-    "mul_",
-    "mul_",
-    "copy_",
-    "iadd",
-    "iadd",
-    "transpose_",
-    "unsqueeze_",
-]
+WRITES = [*[f"{name}_" for name in UNARY], *"""fill_ zero_ scale_ scale_ masked_fill_ setitem setitem setsum setsum
+          setrows mul_ mul_ copy_ iadd iadd transpose_ unsqueeze_""".split()]  # fmt: skip
 
 
 def perform(library, name, t, other, args):
@@ -385,7 +354,7 @@ def perform(library, name, t, other, args):
         return [t * (other.sum() * 0.1)]
     if name == "setitem":
         t[args[0]] = args[1]
-    elif name == "setsum":
+    elif name in ("setsum", "setrows"):
         t[args[0]] = other.sum() * 0.2
     elif name == "scale_":
         t.mul_(args[0])

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from programs import planned
 
 import minflow as flow
 from minflow.core.base.errors import DTypeError, OutOfRangeError, ShapeError, TraceError
@@ -183,20 +182,6 @@ def test_gradient_through_assignment():
     z = x * 1
     z[z > 1.5] = 0.0
     assert z.tolist() == [1, 0, 0]
-
-
-def test_indexing_by_integers_is_the_same_in_a_graph():
-    x, i = flow.arange(12.0).reshape(3, 4), flow.tensor([2, 0, -1])
-
-    def program(x, i):
-        y = x * 1
-        y[i, 1] = 5.0
-        y[y > 9] = -1.0
-        return y[:, [0, 3]], x[i], y[None, i, 1:3]
-
-    graph, kept = trace(program, [x, i])
-    for got, want in zip(planned(graph, kept, [x.numpy(), i.numpy()]), program(x, i)):
-        np.testing.assert_array_equal(got, want.numpy())
 
 
 def test_what_a_graph_cannot_know_names_the_alternative():

@@ -1,11 +1,9 @@
 """Placing by index, mask and view, and looks by strides: views that are written through, graphs, mistakes."""
 
-import numpy as np
 import pytest
 
 import minflow as flow
 from minflow.core.base.errors import DTypeError
-from tests.core.programs import Compiled
 from tests.core.refusals import refusals
 
 X = flow.arange(6.0).reshape(2, 3)
@@ -30,24 +28,6 @@ def test_what_is_looked_at_twice_gets_both_slopes():
     x.grad = None
     (x.unfold(0, 2, 1) * flow.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])).sum().backward()
     assert x.grad.tolist() == [1, 5, 9, 6]
-
-
-def test_as_a_graph():
-    def program(x):
-        y = x.clone()
-        y.unfold(1, 2, 1)[0] = 5.0
-        y.as_strided((2,), (4,)).mul_(2.0)
-        y[1:].as_strided((2,), (1,)).add_(1.0)
-        y.index_put_((IDS, IDS), flow.tensor([1.0, 2.0]), accumulate=True)
-        return [y, x.scatter_reduce(1, flow.tensor([[0, 0], [1, 1]]), x, "prod"), x.masked_scatter(x > 1, -x),
-                x.index_reduce(0, IDS, x, "mean"), x.select_scatter(x[0], 0, 1), x.diagonal_scatter(x[0, :2]),
-                x.slice_scatter(x[:, :2], 1, 0, 2), flow.diag_embed(x), flow.batch_gather(x, IDS.reshape(2, 1)),
-                x.put(IDS, x[0, :2]), x.sum_to_size(1, 3), x.clone().fill_diagonal_(7.0),
-                *flow.unravel_index(IDS, (2, 2))]
-
-    found = Compiled(program)(X.clone())
-    for got, want in zip(found, program(X.clone())):
-        assert np.array_equal(got, want.numpy())
 
 
 def test_batches_of_slices():

@@ -167,8 +167,6 @@ ORACLES = {
     "relu": of(lambda x: np.where(x > 0, x, 0)),
     "leaky_relu": of(lambda x, slope: np.where(x > 0, x, x * slope)),
     "leaky_relu_grad": of(lambda grad, x, slope: np.where(x > 0, grad, grad * slope)),
-    "relu6": of(lambda x: np.clip(x, 0, 6)),
-    "relu6_grad": of(lambda x, y: np.where((y > 0) & (y < 6), x, 0)),
     "relu_grad": of(lambda x, y: np.where(y > 0, x, 0)),
     "floor": of(np.floor),
     "ceil": of(np.ceil),

@@ -4,6 +4,8 @@ import itertools
 
 import numpy as np
 
+from tests.core.oracles_update import downhill
+
 
 def softmax(x, dim):
     if not x.ndim:
@@ -225,10 +227,6 @@ def with_batch_statistics(grad, x, weight, mean, var):
 # ---- optimizers, as PyTorch's documentation writes them -----------------------------------------------------------
 
 
-def downhill(p, grad, weight_decay, maximize):
-    return (-grad if maximize else grad) + weight_decay * p
-
-
 def sgd(p, grad, lr, weight_decay, maximize):
     return p - lr * downhill(p, grad, weight_decay, maximize)
 
@@ -288,5 +286,5 @@ ORACLES = {
     "sgd_momentum": sgd_momentum,
     "sgd_dampened": sgd_dampened,
     "adam": adam,
-    "adam_amsgrad": lambda p, grad, m, v, most, *rest, **options: amsgrad(p, grad, m, v, most, *rest, **options),
+    "adam_amsgrad": amsgrad,
 }

@@ -23,66 +23,47 @@ pytestmark = pytest.mark.usefixtures("clean")
 FILES = {str(path) for path in Path(room.__file__).parent.glob("*.py")}
 
 
-def call(jobs, seen):
-    jobs["sync"](ONES)
+def ended(handle):
+    assert handle.over.wait(LONG)
+    return handle
 
 
-def call_without_waiting(jobs, seen):
-    jobs["later"](ONES)
-    jobs["later"](ONES)
-    jobs["later"](ONES)  # waits for room
+def run(jobs):
+    return flow.start(jobs["later"], [ONES] * 3)
 
 
-def get(jobs, seen):
-    jobs["later"](ONES).get()
+def paused(jobs, seen):
+    it = run(jobs)
+    it.pause(), it.resume(), it.stop()
+    ended(it)
 
 
-def register(jobs, seen):
+def failed(jobs, seen):
+    """The error of a callback is told at the next call, or by the interrupt."""
     step = jobs["later"](ONES)
-    step(seen.append)
+    step(lambda loss: seen.append(1 // 0))
+    ended(step)
+    with pytest.raises(flow.MinflowError, match="ZeroDivisionError"):
+        flow.sync_default_session()
 
 
-def register_late(jobs, seen):
-    step = jobs["later"](ONES)
-    assert step.over.wait(LONG)
-    step(seen.append)
-
-
-def synchronise(jobs, seen):
-    jobs["later"](ONES)
-    flow.sync_default_session()
-
-
-def read(jobs, seen):
-    jobs["later"](ONES)
-    SESSION.variables["a"].numpy()
-
-
-def start(jobs, seen):
-    run = flow.start(jobs["later"], [ONES] * 3)
-    run.result()
-
-
-def pause(jobs, seen):
-    run = flow.start(jobs["later"], [ONES] * 3)
-    run.pause()
-    run.resume()
-    run.stop()
-    assert run.over.wait(LONG)
-
-
-def define_and_compile(jobs, seen):
+def defined_and_compiled(jobs, seen):
     jobs["sync"] = counting("sync", result=tp.Numpy)
     jobs["sync"](ONES)
 
 
-def fail(jobs, seen):
-    """The error of a callback is told at the next call, or by the interrupt."""
-    step = jobs["later"](ONES)
-    step(lambda loss: seen.append(1 // 0))
-    assert step.over.wait(LONG)
-    with pytest.raises(flow.MinflowError, match="ZeroDivisionError"):
-        flow.sync_default_session()
+ACTIONS = {
+    "call": lambda jobs, seen: jobs["sync"](ONES),
+    "call without waiting": lambda jobs, seen: [jobs["later"](ONES) for _ in range(3)],  # the third waits for room
+    "get": lambda jobs, seen: jobs["later"](ONES).get(),
+    "register": lambda jobs, seen: jobs["later"](ONES)(seen.append),
+    "register late": lambda jobs, seen: ended(jobs["later"](ONES))(seen.append),
+    "synchronise": lambda jobs, seen: (jobs["later"](ONES), flow.sync_default_session()),
+    "read": lambda jobs, seen: (jobs["later"](ONES), SESSION.variables["a"].numpy()),
+    "start": lambda jobs, seen: run(jobs).result(),
+    "pause": paused,
+    "fail": failed,
+}
 
 
 def defined():
@@ -122,9 +103,6 @@ def wait_for_the_end(place):
     assert STREAM.idle(LONG), place
 
 
-ACTIONS = [call, call_without_waiting, get, register, register_late, synchronise, read, start, pause, fail]
-
-
 def interrupted_everywhere(action, least):
     jobs = defined()
     action(jobs, [])
@@ -143,18 +121,18 @@ def interrupted_everywhere(action, least):
             place = f"{Path(code.co_filename).name}:{line} in {code.co_name}"
         else:
             place = "not reached"
-        if action is start and tracer.interrupted_in("start"):
+        if action is ACTIONS["start"] and tracer.interrupted_in("start"):
             assert len(STREAM.runs) <= runs + 1 and all(run.ending() or run.done() for run in STREAM.runs), place
         check(jobs, place)
         assert len(seen) <= 1, place
     assert len(places) >= least and came >= 0.8 * len(places)
 
 
-@pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.__name__)
-def test_an_interrupt_at_any_line(action):
-    interrupted_everywhere(action, 25)
+@pytest.mark.parametrize("name", ACTIONS)
+def test_an_interrupt_at_any_line(name):
+    interrupted_everywhere(ACTIONS[name], 25)
 
 
 @pytest.mark.slow
 def test_an_interrupt_at_any_line_of_a_first_call():
-    interrupted_everywhere(define_and_compile, 250)
+    interrupted_everywhere(defined_and_compiled, 250)

@@ -1,5 +1,6 @@
 """Tensors that a job captures: each step reads them as they were when it was submitted, whatever is written since."""
 
+import functools
 import threading
 
 import numpy as np
@@ -14,6 +15,7 @@ from minflow.compiler.executor import LOCK
 from minflow.core.base.errors import JobError
 from minflow.job.queue.stream import STREAM
 from tests.clocks import LONG
+from tests.graphs import Training
 
 pytestmark = pytest.mark.usefixtures("clean")
 X = np.ones((2, 3), "float32")
@@ -42,36 +44,12 @@ def step(m, i):
     flow.optim.SGD(m.parameters(), 0.1 * i).step()
 
 
-def train(m, i):
-    graph = TRAIN.setdefault(id(m), None) or TRAIN.setdefault(id(m) + 1, training(m))
-    graph(flow.tensor(X * i))
+@functools.cache
+def training(model):
+    return Training(model, flow.optim.SGD(model.parameters(), 0.1))
 
 
-TRAIN: dict = {}
-
-
-def training(m):
-    class Train(nn.Graph):
-        def __init__(self):
-            super().__init__()
-            self.m = m
-            self.add_optimizer(flow.optim.SGD(m.parameters(), 0.1))
-
-        def build(self, x):
-            loss = self.m(x).square().mean()
-            loss.backward()
-            return loss
-
-    return Train()
-
-
-def no_grad(function):
-    def write(m, i):
-        with flow.no_grad():
-            function(m, i)
-
-    return write
-
+no_grad = flow.no_grad()
 
 WRITES = {
     "fill_": no_grad(lambda m, i: m.weight.fill_(i)),
@@ -93,7 +71,7 @@ WRITES = {
     "a parameter": lambda m, i: setattr(m, "weight", nn.Parameter(flow.full((2, 3), float(i)))),
     "load_state_dict": lambda m, i: m.load_state_dict({"weight": flow.full((2, 3), float(i)), "bias": flow.ones(2)}),
     "an optimizer": step,
-    "a training graph": train,
+    "a training graph": lambda m, i: training(m)(flow.tensor(X * i)),
     "half and back": lambda m, i: m.half().float().weight.data.add_(i),
     "zero_grad and requires_grad": lambda m, i: (m.zero_grad(), m.requires_grad_(bool(i % 2))),
 }
@@ -102,7 +80,7 @@ WRITES = {
 @pytest.mark.parametrize("write", list(WRITES))
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_a_step_reads_what_was_there_when_it_was_submitted(write, kind):
-    TRAIN.clear()
+    training.cache_clear()
     eager, model = linear(), linear()
     wanted, steps, job = [], [], job_of(model, kind)
     for i in range(6):

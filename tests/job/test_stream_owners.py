@@ -13,7 +13,7 @@ from minflow.core.base.errors import JobError
 from minflow.job.session import SESSION
 from minflow.job.queue.stream import Stream
 
-pytestmark = pytest.mark.usefixtures("clean")
+pytestmark = pytest.mark.usefixtures("fresh", "clean")
 
 
 class Owner:
@@ -192,7 +192,6 @@ def losses_of(job, steps):
 
 @pytest.mark.parametrize("paused", [False, True])
 def test_a_cleared_session_is_trained_by_no_old_run(paused):
-    flow.clear_default_session()
     alone = losses_of(counting(), 3)
     flow.clear_default_session()
     loading, go, landed = threading.Event(), threading.Event(), threading.Event()
@@ -220,7 +219,6 @@ def test_a_cleared_session_is_trained_by_no_old_run(paused):
 
 
 def test_a_run_that_was_stopped_while_it_builds_makes_no_variables():
-    flow.clear_default_session()
     job, run = counting(), None
     build = type(job).plan_for
 
@@ -245,8 +243,6 @@ def test_a_run_that_was_stopped_while_it_builds_makes_no_variables():
 
 
 def test_a_loader_may_clear_the_session_of_its_own_run():
-    flow.clear_default_session()
-
     def batches():
         yield ONES
         flow.clear_default_session()

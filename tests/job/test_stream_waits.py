@@ -20,6 +20,7 @@ from minflow.job.session import SESSION
 from minflow.job.queue.stream import STREAM
 from minflow.library import custom_op
 from minflow.utils.data import DataLoader, Dataset
+from tests.graphs import Predict, Scaled, Training
 
 pytestmark = pytest.mark.usefixtures("clean")
 
@@ -38,35 +39,22 @@ class Once:
             self.actions.pop()()
 
 
-def graph_of(build, *optimizer):
-    class Place(nn.Graph):
-        def __init__(self):
-            super().__init__()
-            for entry in optimizer:
-                self.add_optimizer(entry[0], lr_sch=entry[1])
-
-        def build(self, x):
-            return build(x)
-
-    return Place()
-
-
 def place(function):
     return job_of(function, ONES, result=tp.Callback[tp.Numpy], name="place")
 
 
 def in_build(action):
-    graph_of(lambda x: (action(), x + 1)[1])(flow.ones(2))
+    Predict(lambda x: (action(), x + 1)[1])(flow.ones(2))
 
 
 def in_a_hook_of_a_module_that_is_built(action):
     model = nn.Linear(2, 2)
     model.register_forward_hook(Once(action))
-    graph_of(model)(flow.ones(1, 2))
+    Predict(model)(flow.ones(1, 2))
 
 
 def in_a_pass(action):
-    graph, once = graph_of(lambda x: x + 1), Once(action)
+    graph, once = Predict(lambda x: x + 1), Once(action)
     graph.passes.append(lambda ir: (once(), ir)[1])
     graph(flow.ones(2))
 
@@ -85,7 +73,7 @@ def acting(action):
 
 def in_a_kernel_of_a_graph(action):
     op = acting(action)
-    graph_of(lambda x: op(x) * 2)(flow.ones(2))
+    Predict(lambda x: op(x) * 2)(flow.ones(2))
 
 
 def in_a_kernel_of_a_job(action):
@@ -94,23 +82,18 @@ def in_a_kernel_of_a_job(action):
 
 
 def in_a_schedule_of_a_graph(action):
-    w = nn.Parameter(flow.ones(2))
-    optimizer, once = flow.optim.SGD([w], lr=0.1), Once(action)
+    model = Scaled(nn.Identity(), 2)
+    optimizer, once = flow.optim.SGD(model.parameters(), lr=0.1), Once(action)
     schedule = flow.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0)
     step = schedule.step
     schedule.step = lambda *any: (once(), step())
-    graph_of(lambda x: backward((w * x).sum()), (optimizer, schedule))(flow.ones(2))
-
-
-def backward(loss):
-    loss.backward()
-    return loss
+    Training(model, optimizer, schedule)(flow.ones(2))
 
 
 def in_a_listener_to_a_step_of_a_graph(action):
-    w = nn.Parameter(flow.ones(2))
+    model = Scaled(nn.Identity(), 2)
     with events.subscribe(events.StepDone, Once(action)):
-        graph_of(lambda x: backward((w * x).sum()), (flow.optim.SGD([w], lr=0.1), None))(flow.ones(2))
+        Training(model, flow.optim.SGD(model.parameters(), lr=0.1))(flow.ones(2))
 
 
 def in_a_job_function(action):
@@ -126,7 +109,7 @@ class Freed:
 
 
 def in_a_del_during_build(action):
-    graph_of(lambda x: (Freed(action) and None, x + 1)[1])(flow.ones(2))
+    Predict(lambda x: (Freed(action) and None, x + 1)[1])(flow.ones(2))
 
 
 def in_a_weakref_callback_in_a_kernel(action):
@@ -197,15 +180,15 @@ def wait_for(gate):
 
 
 PLACES = {  # place -> how the refusal calls it
-    in_build: "inside the build of Place_",
-    in_a_hook_of_a_module_that_is_built: "inside the build of Place_",
+    in_build: "inside the build of Predict_",
+    in_a_hook_of_a_module_that_is_built: "inside the build of Predict_",
     in_a_pass: "inside an operation of a graph or job that runs or is built",
     in_a_kernel_of_a_graph: "inside an operation of a graph or job that runs or is built",
     in_a_kernel_of_a_job: "inside an operation of a graph or job that runs or is built",
     in_a_schedule_of_a_graph: "inside an operation of a graph or job that runs or is built",
     in_a_listener_to_a_step_of_a_graph: "inside an operation of a graph or job that runs or is built",
     in_a_job_function: "inside the job function place",
-    in_a_del_during_build: "inside the build of Place_",
+    in_a_del_during_build: "inside the build of Predict_",
     in_a_weakref_callback_in_a_kernel: "inside an operation of a graph or job that runs or is built",
     in_a_del_while_another_call_submits: "inside another call of a job",
     in_a_callback: "inside a callback",
@@ -213,7 +196,7 @@ PLACES = {  # place -> how the refusal calls it
     in_a_handler_of_watch: "inside a callback",
     in_a_listener_to_the_stream: "inside a callback",
     in_a_worker_of_a_loader_in_a_callback: "inside a callback",
-    in_a_worker_of_a_loader_in_build: "inside the build of Place_",
+    in_a_worker_of_a_loader_in_build: "inside the build of Predict_",
 }
 BETWEEN_STEPS = {in_a_callback, in_a_late_callback, in_a_handler_of_watch, in_a_listener_to_the_stream}
 NEED_THE_WORKER = BETWEEN_STEPS | {
@@ -310,11 +293,11 @@ def test_a_plan_does_not_run_inside_itself():
         seen.append(caught.value)
 
     op = acting(again)
-    graph = graph_of(lambda x: op(x * 3) + 1)
+    graph = Predict(lambda x: op(x * 3) + 1)
     assert graph(flow.ones(2)).tolist() == [4, 4] and len(seen) == 1
-    other = graph_of(lambda x: x * 5)
+    other = Predict(lambda x: x * 5)
     op2 = acting(lambda: seen.append(other(flow.ones(2)).tolist()))
-    assert graph_of(lambda x: op2(x * 3) + 1)(flow.ones(2)).tolist() == [4, 4] and seen[1] == [5, 5]
+    assert Predict(lambda x: op2(x * 3) + 1)(flow.ones(2)).tolist() == [4, 4] and seen[1] == [5, 5]
     assert graph(flow.zeros(2)).tolist() == [1, 1]
 
 

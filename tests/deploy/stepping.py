@@ -31,12 +31,12 @@ def stepped(graph, batch):
 
 
 def state_of(graph):
-    """What a step changes, the state of the generator too."""
+    """Everything that a step changes, including the state of the generator."""
     return {name: text(value) for name, value in graph.state_dict().items()}
 
 
 def going_on(graph, batches):
-    """What some steps give, and what they leave."""
+    """The results of some steps, and the state after them."""
     rows = [stepped(graph, batch) for batch in batches]
     return {"rows": rows, "state": state_of(graph), "steps": graph._steps, "config": repr(graph.config)}
 

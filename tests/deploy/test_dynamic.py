@@ -47,7 +47,7 @@ def program(graph, dynamic, *inputs):
 
 
 def saved(graph, folder, dynamic, *inputs):
-    """What is loaded of a graph that was called with these inputs and saved."""
+    """Call a graph with these inputs, save it, and load it."""
     graph(*inputs)
     flow.save(graph, folder, dynamic=dynamic)
     return flow.load_graph(folder)
@@ -55,8 +55,8 @@ def saved(graph, folder, dynamic, *inputs):
 
 @pytest.fixture
 def check(tmp_path):
-    """`check(graph, dynamic, first, *others)`: the program that is traced with the first inputs. Saved and loaded, it
-    gives for the others what the graph gives, and changes its states as the graph does."""
+    """`check(graph, dynamic, first, *others)`: call the graph with the first inputs, save and load it. For the others
+    the loaded graph has the same outputs, and afterwards the same states. Return the program that was traced."""
 
     def check(graph, dynamic, first, *others):
         loaded = saved(graph, tmp_path / "saved", dynamic, *first)

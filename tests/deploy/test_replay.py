@@ -23,7 +23,7 @@ def same(a, b):
 
 
 def around(graph, tmp_path, *args, dynamic=None, **named):
-    """What is loaded of the graph, once it was called and saved."""
+    """Call the graph, save it, and load it."""
     graph(*args, **named)
     flow.save(graph, tmp_path / "saved" / "model", dynamic=dynamic)
     return flow.load_graph(tmp_path / "saved" / "model")
@@ -100,7 +100,7 @@ def test_checkpointing_and_accumulation(tmp_path):
 
     graph = Steps()
     loaded = around(graph, tmp_path, floats(6, 4))
-    assert steps_are_equal(graph, loaded, floats(6, 4)) and listing(loaded) == listing(graph)
+    assert listing(loaded) == listing(graph) and steps_are_equal(graph, loaded, floats(6, 4))
     meta = meta_of(tmp_path)
     assert meta["inputs"] == [{"name": "x", "shape": [6, 4], "dtype": "float32"}]
     assert meta["outputs"] == [{"shape": [2], "dtype": "float32"}]

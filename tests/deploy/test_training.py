@@ -219,7 +219,7 @@ def same_twice(o):
 
 
 def with_attribute(name, value):
-    """What makes a schedule with this attribute."""
+    """A function that makes a schedule with this attribute."""
     def make(o):
         scheduler = s.StepLR(o, 2)
         setattr(scheduler, name, value)

@@ -30,7 +30,7 @@ SIZES = st.tuples(st.integers(1, 12), st.integers(1, 12)) | st.sampled_from(
 
 
 def printed(program, **environment):
-    """The lines that a program prints and its messages, in a process whose environment does not choose kernels else."""
+    """Lines and messages of a program, in a process where nothing but `environment` chooses kernels."""
     outer = {name: value for name, value in os.environ.items() if name != "MINFLOW_MACHINE"}
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True,
                           env={**outer, **environment}, timeout=600)

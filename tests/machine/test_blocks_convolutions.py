@@ -76,7 +76,7 @@ BORDERED = Case(3, 1, (7, 7), 7, padding=(1, 1), bias=True)  # short rows, turne
 KINDS = pytest.mark.parametrize("case", [MANY, WIDE, DIRECT, FEW, TILED3, TILED5, FOURS, EIGHTS, WHOLE])
 
 
-@examples(100, 25)
+@examples(100, 15)
 @example(MANY, 0)
 @example(WIDE, 0)
 @example(DIRECT, 0)

@@ -24,7 +24,7 @@ def case(n, c, size, f, kernel, window, apart=None, stride=ONE, padding=(0, 0), 
 
 
 def pooled_together(made, x, w, b):
-    """(y and places, the size of the images that they are in blocks)."""
+    """((y, places), the size of these images); both are in blocks."""
     shape, filters, geometry, windows, _, act = made
     small = blocks.pooled(blocks.convolved(shape, filters, **geometry), **blocks.simple(**windows))
     pooled = blocks.images(small)

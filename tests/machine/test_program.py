@@ -67,7 +67,7 @@ def total(words, chunk, scratch):
 
 @instruction
 def long(words, chunk, scratch):
-    """Takes some time and writes 2, and whose scratch memory it was given: words out, rounds."""
+    """Takes some time and writes 2 plus a number of its scratch memory: words out, rounds."""
     x = np.float32(chunk)
     for _ in range(word_at(words, 1)):
         x = x * np.float32(0.5) + np.float32(1)

@@ -13,7 +13,7 @@ pytest.importorskip("numba", reason="the machine is compiled by numba, which is 
 @pytest.mark.parametrize("module, seed, count", [
     ("models", 0, 20 if sampling.complete else 6),
     ("uses", 3000, 6 if sampling.complete else 2),
-    pytest.param("models", 1000, 150, marks=pytest.mark.slow),
+    pytest.param("models", 1000, 100, marks=pytest.mark.slow),
     pytest.param("uses", 1000, 40, marks=pytest.mark.slow),
 ])
 def test_random_models(module, seed, count):

@@ -142,10 +142,11 @@ def kind(error: MinflowError) -> tuple:
     return type(error), re.sub(r"[^a-z_]+", " ", re.sub(r"(float|int)\d+", "", error.what))
 
 
-@pytest.mark.parametrize("count", [40, pytest.param(120, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seed, count", [
+    pytest.param("", 40, id="40"), pytest.param(" again", 80, id="80", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", CALLS)
-def test_what_is_told_works(name, count):
-    draw, refused = Random(name), 0
+def test_what_is_told_works(name, seed, count):
+    draw, refused = Random(name + seed), 0
     for _ in range(count):
         call, names = program(draw, name)
         WARNED.clear()

@@ -3,6 +3,7 @@ on request."""
 
 import os
 import random
+import subprocess
 import sys
 import threading
 import time
@@ -172,6 +173,22 @@ def real_kernel():
     one = Kernel()
     yield one
     one.stop()
+
+
+@pytest.fixture(scope="session")
+def uv():
+    """The program that the README's command installs."""
+    from tests import platforms
+
+    return platforms.uv()
+
+
+@pytest.fixture(scope="session")
+def built(uv, tmp_path_factory):
+    """The sdist, and the wheel built from it."""
+    folder = tmp_path_factory.mktemp("built")
+    subprocess.run([uv, "build", "-q", "-o", str(folder), str(TESTS.parent)], check=True, timeout=300)
+    return next(folder.glob("*.tar.gz")), next(folder.glob("*.whl"))
 
 
 @pytest.fixture

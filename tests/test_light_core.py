@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from minflow.core.base import optional
-from tests.test_packaging import built, uv  # noqa: F401
 
 TOP = Path(__file__).parent.parent
 PROGRAM = """
@@ -239,7 +238,7 @@ def test_the_commands_say_what_they_need(words, said):
 
 
 @pytest.mark.slow
-def test_an_environment_with_the_core_alone(uv, built, tmp_path):  # noqa: F811
+def test_an_environment_with_the_core_alone(uv, built, tmp_path):
     folder = tmp_path / "venv"
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     subprocess.run([uv, "venv", "-q", "--python", sys.executable, str(folder)], check=True, timeout=120)

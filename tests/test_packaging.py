@@ -214,21 +214,6 @@ def in_checkout():
 
 
 @pytest.fixture(scope="module")
-def uv():
-    """The program that the README's command installs."""
-    here = shutil.which("uv", path=os.pathsep.join([str(TOP / ".tools/bin"), os.environ["PATH"]]))
-    return here or pytest.fail("run the README's first command: it installs uv into .tools")
-
-
-@pytest.fixture(scope="module")
-def built(uv, tmp_path_factory):
-    """The sdist, and the wheel built from it."""
-    folder = tmp_path_factory.mktemp("built")
-    subprocess.run([uv, "build", "-q", "-o", str(folder), str(TOP)], check=True, timeout=300)
-    return next(folder.glob("*.tar.gz")), next(folder.glob("*.whl"))
-
-
-@pytest.fixture(scope="module")
 def installed(uv, built, tmp_path_factory):
     """The Python of a fresh environment where the wheel is installed, without what it depends on."""
     folder = tmp_path_factory.mktemp("installed") / "venv"

@@ -18,19 +18,18 @@ from minflow.exercises.teach import build, mend
 from minflow.exercises.teach import notebook as nb
 from tests.exercises.teach.small_course import EXERCISES, RIGHT, WRONG, answered
 from tests.exercises.teach.test_teach_mend import broken
-from tests.test_packaging import uv  # noqa: F401
 
 TOP = Path(__file__).parents[3]
 
 
 @contextlib.contextmanager
-def environment(uv, *packages):  # noqa: F811
+def environment(uv, *packages):
     """The Python of a new environment with these packages, which finds ours, and what that needs, behind its own."""
     with tempfile.TemporaryDirectory() as folder:
         yield installed(uv, Path(folder), *packages)
 
 
-def installed(uv, folder, *packages):  # noqa: F811
+def installed(uv, folder, *packages):
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     subprocess.run([uv, "venv", "-q", "--python", sys.executable, str(folder)], check=True, timeout=120)
     subprocess.run([uv, "pip", "install", "-q", "--python", str(python), *packages], check=True, timeout=600)
@@ -51,7 +50,7 @@ def command(python, *words, cwd):
 
 
 @pytest.mark.slow
-def test_nbgrader_from_assignment_to_feedback(uv, course_folder, tmp_path):  # noqa: F811
+def test_nbgrader_from_assignment_to_feedback(uv, course_folder, tmp_path):
     with environment(uv, "nbgrader>=0.9.5,<0.10") as python:
         follow_nbgrader(python, tmp_path)
 
@@ -82,7 +81,7 @@ def follow_nbgrader(python, tmp_path):
 
 
 @pytest.mark.slow
-def test_otter_assigns_and_marks(uv, course_folder, tmp_path):  # noqa: F811
+def test_otter_assigns_and_marks(uv, course_folder, tmp_path):
     with environment(uv, "otter-grader>=7,<8", "ipykernel", "pypdf") as python:
         follow_otter(python, tmp_path)
 

@@ -54,7 +54,7 @@ def pytest_xdist_auto_num_workers(config):
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
 
-SOON = ("02_", "07_")  # lessons that are run with all tests, before and after nn.Graph; the others are slow together
+SOON = "07_"  # the lesson that is run with all tests, since it is eager and has graphs; the others are slow together
 
 
 def pytest_collection_modifyitems(config, items):

@@ -66,12 +66,11 @@ def threads(count: int) -> Iterator[None]:
 def same_bits(function: Callable[[], Sequence[np.ndarray] | None], counts: Iterable[int] = THREADS,
               ) -> Sequence[np.ndarray] | None:
     """What the function gives, None or arrays: with each number of threads the same bits."""
-    first, *others = [in_threads(count, function) for count in counts]
+    found = []
+    for count in counts:
+        with threads(count):
+            found.append(function())
+    first, *others = found
     for other in others:
         assert first is other is None or [a.tobytes() for a in other] == [a.tobytes() for a in first]
     return first
-
-
-def in_threads(count: int, function: Callable[[], Any]) -> Any:
-    with threads(count):
-        return function()

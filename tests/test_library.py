@@ -10,6 +10,7 @@ import minflow as flow
 import minflow.typing as tp
 from minflow import nn
 from minflow.library import custom_op
+from tests.graph_models import Gives
 
 LESSON = Path(__file__).parent.parent / "docs" / "custom-operators.md"
 NUMBERS = np.array([[-2.0, 0.5, 40.0], [0.0, -100.0, 3.0]], "float32")
@@ -105,15 +106,11 @@ def test_a_definition_is_replaced():
     second = softclip()
     assert first is not second and flow.allclose(first(flow.ones(2), beta=1.0), second(flow.ones(2), beta=1.0))
 
-    class G(nn.Graph):
-        def build(self, x):
-            return op(x)
-
     @custom_op("test_replaced(x)")
     def op(xp, x):
         return x + 1
 
-    graph = G()
+    graph = Gives(op)
     assert graph(flow.zeros(1)).item() == 1
 
     @custom_op("test_replaced(x)")
@@ -147,12 +144,8 @@ def test_a_kernel_that_breaks_its_shape_rule():
     with pytest.raises(flow.MinflowError, match=r"(?s)test_broken.*float32\[2, 3\].*float64\[3\].*infer="):
         op(flow.tensor(NUMBERS))
 
-    class G(nn.Graph):
-        def build(self, x):
-            return op(x)
-
     with pytest.raises(flow.MinflowError, match=r"(?s)test_broken.*float32\[2, 3\].*float64\[3\]"):
-        G()(flow.tensor(NUMBERS))
+        Gives(op)(flow.tensor(NUMBERS))
 
 
 def test_without_a_gradient_backward_says_so():

@@ -5,6 +5,7 @@ writes into out=, and is a function as any other. The lists are read from the pa
 `--complete` a share of the recorded programs and of the wrong arguments is run.
 """
 
+import contextlib
 import copy
 import importlib
 import inspect
@@ -129,7 +130,7 @@ CALLS = {
 }
 CALLS |= METHODS | LAYERS
 CONTAINERS = "Identity Sequential ModuleList ModuleDict ParameterList ParameterDict".split()  # they take what they get
-SHARE = 0.25  # of the wrong values of a name, without --complete
+SHARE = 0.15  # of the wrong values of a name, without --complete
 BY_PLACE, REST = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.VAR_POSITIONAL
 
 
@@ -162,7 +163,7 @@ def refuses_or_answers(name: str) -> None:
         if said := attempt(function, *args):
             seen[f"{names[k]}={text}"] = said
     if name in LAYERS and name not in CONTAINERS and not seen:
-        layer = next((made for made in map(made_layer(function), (0, 1, 2, 3)) if made is not None), None)
+        layer = made_layer(function)
         for text in sampled(WRONG, SHARE, lambda text: f"layer {name} {text}") if layer is not None else ():
             if said := attempt(layer, *[WRONG[text]()] * (1 + name.endswith("Loss"))):
                 seen[f"layer({text})"] = said
@@ -170,16 +171,11 @@ def refuses_or_answers(name: str) -> None:
 
 
 def made_layer(kind):
-    """A layer of this class, of so many arguments."""
-
-    def made(count: int):
+    """A layer of this class, of as few arguments as it takes; None if three are not enough."""
+    for count in range(4):
         names = list(inspect.signature(kind).parameters)[:count]
-        try:
+        with contextlib.suppress(MinflowError, TypeError):
             return kind(*[FITTING.get(n, lambda: 2)() for n in names])
-        except (MinflowError, TypeError):
-            return None
-
-    return made
 
 
 # ---- PyTorch's names of arguments ------------------------------------------------------------------------------------
@@ -337,13 +333,6 @@ def test_an_op_as_an_attribute_of_a_class_is_not_bound():
             return self.activation(x)
 
     assert Layer()(flow.zeros(2)).tolist() == [1, 1]
-
-
-def test_a_model_that_holds_an_op_is_copied_and_pickled():
-    model = flow.nn.Sequential(flow.nn.Linear(2, 2))
-    model.activation = flow.tanh
-    assert copy.deepcopy(model).activation is flow.tanh
-    assert pickle.loads(pickle.dumps(flow.tanh)) is flow.tanh
 
 
 def test_signatures_say_what_is_taken():

@@ -2,12 +2,10 @@
 
 import importlib.util
 import json
-import os
-import subprocess
-import sys
 from types import ModuleType
 from typing import Any
 
+from tests.processes import output
 from tests.sources import TOP
 
 FOLDER = TOP / "benchmarks"
@@ -24,8 +22,5 @@ def loaded(name: str) -> ModuleType:
 def figures(name: str, words: str, folder: Any) -> tuple[Any, str]:
     """Run benchmarks/NAME.py with these words: the JSON that it writes, and what it prints."""
     file = folder / "figures.json"
-    path = os.pathsep.join([str(TOP), str(TOP / "widgets")])
-    done = subprocess.run([sys.executable, str(FOLDER / f"{name}.py"), *words.split(), "--json", str(file)],
-                          env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return json.loads(file.read_text()), done.stdout
+    said = output(FOLDER / f"{name}.py", *words.split(), "--json", file)
+    return json.loads(file.read_text()), said

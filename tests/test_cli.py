@@ -17,18 +17,12 @@ import minflow
 from minflow import cli, course
 from minflow.core.messages.invocation import command as typed
 from minflow.core.base.optional import install_command, without_grammars
-
-TOP = Path(__file__).parent.parent
-
-
-def python(*words, **settings):
-    """Options of subprocess for a Python that finds minflow."""
-    path = os.pathsep.join([str(TOP), str(TOP / "widgets"), os.environ.get("PYTHONPATH", "")])
-    return {"args": [sys.executable, *words], "text": True, "env": os.environ | {"PYTHONPATH": path} | settings}
+from tests.processes import environment, output, python
+from tests.sources import TOP
 
 
 def command(*words, **settings):
-    return subprocess.run(**python("-m", "minflow", *words, **settings), capture_output=True, timeout=120)
+    return python("-m", "minflow", *words, **settings)
 
 
 def write(path, *cells):
@@ -209,8 +203,7 @@ def test_without_a_home(tmp_path, monkeypatch):
     path = write(tmp_path / "x.ipynb", "import os, sys\nprint(os.path.isdir(os.path.dirname(os.environ['HOME'])), "
                  "os.environ['HOME'].startswith(os.environ['TMPDIR']))")
     (tmp_path / "temporary").mkdir()
-    done = subprocess.run(**python("-c", WITHOUT_A_HOME, str(path), str(tmp_path), TMPDIR=str(tmp_path / "temporary")),
-                          capture_output=True, timeout=120)
+    done = python("-c", WITHOUT_A_HOME, path, tmp_path, TMPDIR=str(tmp_path / "temporary"))
     assert done.stdout.splitlines() == ["True True", "0", "1", "2", f"{tmp_path / '.jupyter'} False"], done.stderr
     assert "there is no notebook 'nothing'" in done.stderr and "Traceback" not in done.stderr
     assert "\nminflow lab: there is no option -x\n" in done.stderr
@@ -322,7 +315,8 @@ print('went' if pathlib.Path({go!r}).exists() else 'nobody came')
 
 
 def running(path):
-    return subprocess.Popen(**python("-m", "minflow", "run", str(path)), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    return subprocess.Popen([sys.executable, "-m", "minflow", "run", path], stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True, env=environment())
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -534,11 +528,8 @@ def test_doctor_on_the_machine(capsys, monkeypatch, tmp_path, said, refused):
 
 def test_doctor_does_not_import_numba():
     code = "import sys; from minflow import doctor; print([*doctor.machine()], 'numba' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
-    assert "machine" in done.stdout and done.stdout.endswith("False\n"), done.stderr
-
-
-# ---- words and files that are none -----------------------------------------------------------------------------------
+    said = output("-c", code)
+    assert "machine" in said and said.endswith("False\n")
 
 @pytest.mark.parametrize("text", ["nan", "inf", "-1", "0", "x", "", "1e400", "-inf"])
 def test_a_timeout_that_is_none(text, capsys):

@@ -1,16 +1,15 @@
 """CONTRIBUTING.md is followed to the letter: its code blocks are put where it says, and what it promises must come."""
 
 import ast
-import os
 import re
 import shlex
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import nbformat
 import pytest
+
+from tests.processes import output, python
 
 TOP = Path(__file__).parent.parent
 SECTIONS = {part.partition("\n")[0]: part for part in (TOP / "CONTRIBUTING.md").read_text().split("\n## ")[1:]}
@@ -22,12 +21,6 @@ PLACED = r"[Ii]n(?: a new file)?\s+`([\w/]+\.py)`[^`]*:\n\n```python\n(.*?)```"
 
 def blocks(section, language):
     return re.findall(rf"```{language}\n(.*?)```", SECTIONS[section], re.DOTALL)
-
-
-def python(*words, cwd, path=(), **settings):
-    paths = [*map(str, path), str(TOP), str(TOP / "widgets"), os.environ.get("PYTHONPATH", "")]
-    return subprocess.run([sys.executable, *words], cwd=cwd, capture_output=True, text=True, timeout=300,
-                          env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)} | settings)
 
 
 def pytest_alone(*words, **settings):
@@ -81,8 +74,7 @@ def house(tmp_path_factory):
     for section in SECTIONS.values():
         for path, block in re.findall(PLACED, section, re.DOTALL):
             written(folder, path, block)
-    done = python("-c", blocks("Add an exercise", "python")[1], cwd=folder, path=[folder])
-    assert done.returncode == 0, done.stderr
+    output("-c", blocks("Add an exercise", "python")[1], cwd=folder, path=[folder])
     return folder
 
 
@@ -116,7 +108,7 @@ def test_add_an_op(passed, house):
     assert len(lines) == len((TOP / "tests/golden/ops.txt").read_text().splitlines()) + 2, "cbrt and lion"
     below = ("import minflow as flow; x = flow.tensor(-8.0); "
              "print([round(float(y), 6) for y in (flow.cbrt(x), x.cbrt(), x.cbrt_())])")
-    assert python("-c", below, cwd=house, path=[house]).stdout == "[-2.0, -2.0, -2.0]\n"
+    assert output("-c", below, cwd=house, path=[house]) == "[-2.0, -2.0, -2.0]\n"
 
 
 def test_add_a_layer_a_loss_and_an_optimizer(passed):
@@ -153,9 +145,8 @@ def notebook(tmp_path):
 
 def test_add_a_notebook(notebook):
     text, = blocks("Add a notebook", "text")
-    done = python("-m", "minflow", "run", str(notebook), cwd=notebook.parent)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(text) and "ShapeError" in done.stdout
+    said = output("-m", "minflow", "run", notebook, cwd=notebook.parent)
+    assert said.startswith(text) and "ShapeError" in said
 
 
 def test_a_notebook_that_fails_is_noticed(notebook):

@@ -19,9 +19,11 @@ import pytest
 from minflow import course
 from minflow.exercises import welcome
 from minflow.exercises.translate.notebook import in_language
+from tests.processes import environment
+from tests.sources import TOP
+from tests.test_documentation import links
 from minflow.io import atomic
 
-TOP = Path(__file__).parent.parent
 
 
 @pytest.fixture
@@ -380,8 +382,7 @@ for i in range(int(sys.argv[3])):
 
 def program(package, folder, rounds):
     return subprocess.Popen([sys.executable, "-c", LOOP, str(package), str(folder), str(rounds)], text=True,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                            env=os.environ | {"PYTHONPATH": str(TOP)})
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
 
 
 def test_two_at_once(package, tmp_path):

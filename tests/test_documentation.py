@@ -7,14 +7,13 @@ import doctest
 import json
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from minflow import cli
 from minflow.exercises import checker, find
+from tests.processes import output
 
 TOP = Path(__file__).parent.parent
 PAGES = {file.relative_to(TOP).as_posix(): file.read_text(encoding="utf-8")
@@ -88,10 +87,7 @@ def test_the_programs_of_a_page_run_one_after_the_other(page, tmp_path):
     """In a process of their own: a page may put minflow in the place of another library."""
     programs = [BEFORE.get(page, ""), *(text for why, text in blocks(page) if not why)]
     (tmp_path / "page.py").write_text("\n\n".join(programs), encoding="utf-8")
-    path = os.pathsep.join([str(TOP), str(TOP / "widgets"), os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run([sys.executable, "page.py"], cwd=tmp_path, capture_output=True, text=True, timeout=300,
-                          env=os.environ | {"PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"})
-    assert done.returncode == 0, f"{page}:\n{done.stderr}"
+    output("page.py", cwd=tmp_path, PYTHONIOENCODING="utf-8")
 
 
 @pytest.mark.parametrize("page", [page for page, text in PAGES.items() if ">>> " in text and page not in FOLLOWED])

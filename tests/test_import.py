@@ -8,10 +8,10 @@ import ast
 import importlib
 import inspect
 import json
-import subprocess
-import sys
 
 import pytest
+
+from tests.processes import python
 
 HEAVY = ["numba", "scipy", "matplotlib", "IPython", "ipykernel", "ipywidgets", "anywidget", "PIL", "cupy", "mpi4py",
          "torch", "jupyterlab", "nbclient", "safetensors", "graphviz", "wasmtime", "threadpoolctl", "onnx", "hashlib",
@@ -35,7 +35,8 @@ print(json.dumps([between - start, end - between, new]))
 
 
 def fresh():
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60, check=True)
+    done = python("-c", PROGRAM)
+    assert done.returncode == 0
     assert done.stderr == ""
     lines = done.stdout.splitlines()
     assert len(lines) == 1, f"import printed: {lines[:-1]}"

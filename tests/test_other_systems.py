@@ -5,17 +5,14 @@ otherwise than lack it (paths, locks on open files, its consoles) is not seen by
 """
 
 import ctypes
-import os
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from minflow.core.files import temporary
 from minflow.io import atomic
+from tests.processes import python
 
-TOP = Path(__file__).parent.parent
 # The standard library and what we depend on look at the system when they are imported: they come first, unchanged.
 TAKE_AWAY = """
 import asyncio, concurrent.futures, ctypes, email, http.client, json, logging, platform, shutil, ssl, sysconfig, uuid
@@ -111,9 +108,7 @@ def under(system, folder, program, *words):
     (folder / "sitecustomize.py").write_text(TAKE_AWAY.replace("SYSTEM", system))
     (folder / "squares.py").write_text(DATA)
     (folder / "program.py").write_text(program, encoding="utf-8")
-    path = os.pathsep.join([str(folder), str(TOP), str(TOP / "widgets")])
-    done = subprocess.run([sys.executable, "program.py", *words], cwd=folder, capture_output=True, text=True,
-                          timeout=120, env=os.environ | {"PYTHONPATH": path, "HOME": str(folder)})
+    done = python("program.py", *words, cwd=folder, path=[folder], HOME=str(folder))
     assert done.returncode == 0, done.stderr[-3000:]
     return done
 

@@ -18,6 +18,7 @@ import pytest
 
 import minflow
 from minflow.core.base import optional
+from tests.processes import output
 from tests.platforms import EXTRAS, PROJECT, group_of, requirements_of
 
 TOP = Path(__file__).parent.parent
@@ -302,6 +303,4 @@ def test_what_is_imported_to_give_away_says_so():
 
 def test_typed_program_runs():
     # mypy reads it in .ci/run; here it has to do what it says.
-    words = [sys.executable, "-W", "error", "-W", "default::DeprecationWarning", str(TOP / "tests/typed_program.py")]
-    done = subprocess.run(words, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(TOP)}, timeout=120)
-    assert done.returncode == 0, done.stderr
+    output("-W", "error", "-W", "default::DeprecationWarning", TOP / "tests/typed_program.py")

@@ -1,17 +1,14 @@
 """How pytest runs the tests: which warnings fail them, for a learner and in `.ci/run`, and what `--sample` and
 `--complete` choose."""
 
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 from tests import sampling
+from tests.processes import python
+from tests.sources import TOP
 
-TOP = Path(__file__).parent.parent
 WARN = """
 import threading
 import warnings
@@ -52,11 +49,8 @@ LET_BY = {"test_dependency_deprecates", "test_our_line_is_deprecated", "test_dep
 
 
 def run(*words):
-    environment = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
-    paths = os.pathsep.join([str(TOP), str(TOP / "widgets"), os.environ.get("PYTHONPATH", "")])
-    return subprocess.run([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-o", "addopts=", *words], cwd=TOP,
-                          env=environment | {"PYTHONPATH": paths, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-                          capture_output=True, text=True, timeout=300)
+    return python("-m", "pytest", "-p", "no:cacheprovider", "-o", "addopts=", *words, cwd=TOP, PYTEST_ADDOPTS="",
+                  PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
 
 
 @pytest.mark.parametrize("strict", [False, True])

@@ -3,9 +3,6 @@
 import inspect
 import json
 import re
-import subprocess
-import sys
-from pathlib import Path
 from types import ModuleType
 
 import nbformat
@@ -13,9 +10,10 @@ import pytest
 
 from docs.site import pages, reference
 from minflow.exercises import welcome
+from tests.processes import output
+from tests.sources import TOP
 from tests.test_completion import ROOMS
 
-TOP = Path(__file__).parent.parent
 HERE = object()  # its text holds an address
 
 
@@ -23,8 +21,7 @@ HERE = object()  # its text holds an address
 def api():
     """In a process of its own: a program of another test may have found rooms that nobody is told of."""
     program = "import json; from docs.site import reference; print(json.dumps(reference.pages()))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=TOP)
-    return json.loads(done.stdout)
+    return json.loads(output("-c", program, cwd=TOP))
 
 
 def documented(api):

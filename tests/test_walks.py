@@ -4,24 +4,19 @@ A walk is that of a call which is not the first: what is built once is built. `w
 """
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-TOP = Path(__file__).parent.parent
+from tests import walking
+from tests.processes import output
+from tests.sources import TOP
+
 WALKS = ["x + 1", "graph(x)", "job(x)", "show(x)", "event"]
 
 
 @pytest.fixture(scope="module")
 def recorded():
-    env = os.environ | {"PYTHONPATH": os.pathsep.join([str(TOP), str(TOP / "widgets")])}
-    done = subprocess.run([sys.executable, "-m", "tests.walking"], cwd=TOP, capture_output=True, text=True, env=env,
-                          timeout=300)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(done.stdout)
+    return json.loads(output("-m", "tests.walking", cwd=TOP))
 
 
 def test_modules_entered(recorded, golden):
@@ -38,8 +33,6 @@ def test_no_walk_returns(recorded, walk):
 
 
 def test_a_return_is_seen():
-    from tests import walking
-
     recorder = walking.Recorder.__new__(walking.Recorder)
     recorder.modules, recorder.returns, recorder.on, recorder.waiting = {}, set(), True, False
 
@@ -52,10 +45,3 @@ def test_a_return_is_seen():
     assert not recorder.returns
     recorder.event(down, "call", None)
     assert recorder.returns == {"core.door.f: core < nn < core"}
-
-
-def test_the_files_of_walking_are_there():
-    from tests import walking
-
-    assert all(home.is_dir() for home in walking.HOMES)
-    assert all((TOP / "minflow" / file).is_file() for file in walking.WRAPPERS)

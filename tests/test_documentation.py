@@ -101,8 +101,8 @@ def test_what_a_page_shows_at_the_prompt_is_said(page):
 # ---- links ------------------------------------------------------------------------------------------------------
 
 def markdown(name):
-    """The text of a page, or of the Markdown cells of a notebook, without code."""
-    if name.endswith(".ipynb"):
+    """The text of a page, or of the Markdown cells of a notebook, without code; name: in the checkout, or a path."""
+    if Path(name).suffix == ".ipynb":
         cells = json.loads((TOP / name).read_text(encoding="utf-8"))["cells"]
         text = "\n\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
     else:

@@ -267,6 +267,12 @@ def test_a_hook_does_in_each_mode_what_eager_code_does(name):
                         job(hooks, result)
 
 
+def test_the_loss_and_weights_of_each_row(golden):
+    """Without PyTorch, which gives the same, a hook that no mode calls is seen here."""
+    found = {name: eager(EVERY_ROW[name]) for name in EVERY_ROW}
+    golden("hooks", "\n".join(f"{name}: {loss:.4f} {w[0]:.4f} {w[1]:.4f}" for name, (loss, w) in found.items()))
+
+
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 @pytest.mark.parametrize("name", EVERY_ROW)
 def test_a_hook_runs_as_in_pytorch(name):

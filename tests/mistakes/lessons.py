@@ -3,12 +3,30 @@
 The line that must be named is marked with `# <-`. Texts are matched on values, names and hints, not on prose.
 """
 
+import warnings
+
 HEAD = """
 import numpy as np
 import minflow as flow
 from minflow import nn
 import minflow.nn.functional as F
 """
+
+
+def run(program: str, tmp_path) -> None:
+    """Run a program as a script called lesson.py."""
+    file = tmp_path / "lesson.py"
+    file.write_text(HEAD + program)
+    exec(compile(file.read_text(), str(file), "exec"), {"__name__": "__main__"})
+
+
+def warned(program: str, tmp_path) -> list[warnings.WarningMessage]:
+    """Run a program. Returns all that it warns of."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        run(program, tmp_path)
+    return caught
+
 
 ERRORS = [
     ("broadcast", "ShapeError", ["3", "4", "a  float32[2, 3]", "b  float32[2, 4]"], """

@@ -1,22 +1,14 @@
 """Each mistake is told in four parts: what, the values by name, the learner's line, what to try; and it loses
 nothing."""
 
-import warnings
 
 import pytest
-from lessons import ERRORS, HEAD, WARNINGS
+from lessons import ERRORS, HEAD, WARNINGS, run, warned
 
 import minflow as flow
 from minflow.core.base import errors
 from minflow.core.mode import MODE
 from minflow.core.where import WARNED
-
-
-def run(program: str, tmp_path) -> None:
-    """Run a program as a script called lesson.py."""
-    file = tmp_path / "lesson.py"
-    file.write_text(HEAD + program)
-    exec(compile(file.read_text(), str(file), "exec"), {"__name__": "__main__"})
 
 
 def marked(program: str) -> str | None:
@@ -43,9 +35,7 @@ def test_a_mistake_is_told(what, kind, says, program, tmp_path):
 @pytest.mark.parametrize("what, says, program", WARNINGS, ids=[w[0] for w in WARNINGS])
 def test_a_silent_mistake_warns_once(what, says, program, tmp_path):
     WARNED.clear()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        run(program, tmp_path)
+    caught = warned(program, tmp_path)
     assert len(caught) == 1, [str(w.message) for w in caught]
     text = str(caught[0].message)
     assert issubclass(caught[0].category, flow.MinflowWarning)

@@ -81,6 +81,17 @@ def class_name(name: str) -> str:
     return "".join("n" * len(clean(c)) if c == "\0" or 0xD800 <= ord(c) < 0xE000 else c for c in name)
 
 
+def shows(text: str, name: str) -> bool:
+    """Whether the text begins to tell the name, cleaned or as Python writes it; a class or a file may have some of it
+    changed."""
+    text = re.sub(r"\s", "", text)
+    forms = [
+        clean(name), clean(class_name(name)), clean(word(name)), repr(name)[1:-1],
+        clean(class_name(name)).replace("/", "\\")
+    ]
+    return any(re.sub(r"\s", "", form)[:5] in text for form in forms)
+
+
 # ---- what has the name -----------------------------------------------------------------------------------------------
 
 

@@ -1,14 +1,16 @@
 // Open a notebook in JupyterLab in a headless Chromium and do what is asked, one action after the other; report as JSON.
-// node actions.mjs '{"url", "notebook", "browser", "playwright", "shots", "seconds", "actions": [[verb, ...], ...]}'
+// node actions.mjs FILE: {"url", "place", "notebook", "folder", "browser", "playwright", "shots", "pictures", "seconds",
+// "actions": [[verb, ...], ...]}; writes actions.json to the folder "shots", and pictures if "pictures" is true.
 // Verbs: run (all cells, without waiting), idle, wait ms, until js, eval js (its value is reported), click css, hover css
 // x y, double css (click), size width height (of the window), see css (scroll to it), focus css, press keys [css], shot name,
-// reload, interrupt, theme name, save, restart (the kernel),
-// reopen (untrusted, without a kernel), cell i (run it).
+// reload, interrupt, theme name, save, restart (the kernel), hurry (ends the rests of a cell, see pages.REST),
+// reopen (untrusted, without a kernel), cell i (run it), watch (run all cells and look for what moves), walk name.
+// The server must run with --LabApp.expose_app_in_browser=true: cells outside the window are then counted too.
 import { readFileSync, writeFileSync } from 'node:fs';
 
 const asked = JSON.parse(readFileSync(process.argv[2], 'utf8'));
 const { chromium } = await import(asked.playwright);
-const report = { values: [], outside: [], console: [], errors: [], dialogs: [] };
+const report = { values: [], outside: [], console: [], errors: [], dialogs: [], questions: [] };
 const browser = await chromium.connect(asked.browser);
 const page = await browser.newPage({ viewport: { width: 1280, height: 1000 } });
 page.setDefaultTimeout(60_000);
@@ -21,18 +23,55 @@ page.on('dialog', (dialog) => { report.dialogs.push(dialog.message()); (dialog.t
 page.on('pageerror', (error) => report.console.push(String(error)));
 
 const command = (name, args) => page.evaluate(([name, args]) => { window.jupyterapp.commands.execute(name, args); }, [name, args ?? {}]);
-const kernel = () => page.evaluate(() => window.jupyterapp.shell.currentWidget.sessionContext.session?.kernel?.status);
-const opened = async (address = '?reset') => {
-  await page.goto(`${asked.url}/${asked.place ?? 'lab/tree'}/${asked.notebook}${address}`, { waitUntil: 'domcontentloaded' });
-  await page.waitForSelector('.jp-NotebookPanel .jp-Cell', { timeout: 60_000 });
+const shoot = (name) => page.screenshot({ path: `${asked.shots}/${name}.png` });
+const celled = () => page.waitForSelector('.jp-NotebookPanel .jp-Cell');
+const opened = async () => {
+  await page.goto(`${asked.url}/${asked.place}/${asked.notebook}?reset`, { waitUntil: 'domcontentloaded' });
+  await celled();
 };
 const ready = async () => {
   await page.waitForFunction(() => window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel?.status === 'idle',
     null, { timeout: 90_000 });
+  await closeQuestions();
+};
+const closeQuestions = async () => {         // Lab's offer of news; whatever else is in front of the notebook
+  report.questions.push(...await page.locator('.Toastify__toast, .jp-Dialog').allTextContents());
   for (const button of await page.locator('.Toastify__toast button.jp-toast-button').all()) {
     if (/^(no|dismiss)$/i.test((await button.textContent()).trim())) await button.click().catch(() => {});
   }
 };
+const state = () => page.evaluate(() => {
+  const panel = window.jupyterapp.shell.currentWidget;
+  const cells = panel.content.widgets.filter((cell) => cell.model.type === 'code').map((cell) => {
+    const outputs = cell.model.outputs.toJSON();
+    const said = cell.model.executionState === 'running' || cell.promptNode?.textContent?.includes('*') || false;
+    return {
+      waits: cell.model.sharedModel.getSource().trim() !== '' && (cell.model.executionCount === null || said),
+      kinds: outputs.map((output) => output.output_type + (output.data ? ' ' + Object.keys(output.data).join(' ') : '')),
+      errors: outputs.filter((o) => o.output_type === 'error').map((o) => `${o.ename}: ${o.evalue}`),
+      expected: cell.model.getMetadata('tags')?.includes('raises-exception') ?? false,   // the notebook goes on after it
+    };
+  });
+  return { cells, busy: panel.sessionContext.session?.kernel?.status };
+});
+// What a live view has drawn: canvases with a pixel that differs from their first one.
+const drawn = () => page.evaluate(() => [...document.querySelectorAll('.jp-OutputArea canvas')].filter((canvas) => {
+  if (!canvas.width || !canvas.height) return false;
+  const words = new Uint32Array(canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.buffer);
+  return words.some((word) => word !== words[0]);
+}).map((canvas) => { canvas.scrollIntoView({ block: 'center' }); return canvas.toDataURL().length; }));
+const pictures = () => page.evaluate(() => {
+  const seen = [...document.querySelectorAll('.jp-OutputArea-output img')];
+  return {
+    good: seen.filter((image) => image.complete && image.naturalWidth > 0).length,
+    broken: seen.filter((image) => image.complete && !image.naturalWidth).map((image) => image.src.slice(0, 80)),
+    unnamed: seen.filter((image) => !image.alt && !image.src.startsWith('data:image/png')).length,
+    names: seen.map((image) => image.alt),
+    explorers: [...document.querySelectorAll('.jp-OutputArea .mfx')].filter((one) => one.querySelectorAll('svg text').length > 5).length,
+    canvases: document.querySelectorAll('.jp-OutputArea canvas').length,
+    lost: /Error displaying widget|Loading widget/.test(document.querySelector('.jp-Notebook')?.innerText ?? ''),
+  };
+});
 const verbs = {
   run: () => command('notebook:run-all-cells'),
   async cell(i) {
@@ -58,16 +97,60 @@ const verbs = {
   press: (keys, css) => (css ? page.locator(css).first().press(keys) : page.keyboard.press(keys)),
   size: (width, height) => page.setViewportSize({ width, height }),
   double: (css) => page.locator(css).first().dblclick(),
-  shot: (name) => page.screenshot({ path: `${asked.shots}/${name}.png` }),
-  async reload() { await page.reload({ waitUntil: 'domcontentloaded' }); await page.waitForSelector('.jp-NotebookPanel .jp-Cell', { timeout: 60_000 }); },
+  shot: (name) => asked.pictures && shoot(name),
+  async reload() { await page.reload({ waitUntil: 'domcontentloaded' }); await celled(); },
   interrupt: () => command('notebook:interrupt-kernel'),
-  theme: async (theme) => { await command('apputils:change-theme', { theme }); await page.waitForTimeout(1500); },
+  async theme(theme) {
+    await command('apputils:change-theme', { theme });
+    await page.waitForFunction((theme) => document.body.dataset.jpThemeName === theme, theme);
+    await page.waitForTimeout(500);
+  },
   async save() { await page.evaluate(() => window.jupyterapp.commands.execute('docmanager:save')); },
   restart: () => page.evaluate(() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()),
+  hurry: () => writeFileSync(`${asked.folder}/hurry`, ''),
   async reopen() {
     await page.evaluate(() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown());
     await opened();
     await page.waitForTimeout(3000);
+  },
+  // Run all cells by the menu. Reported: the cells, how many views were live at a time, and how often one moved.
+  async watch() {
+    await page.locator('.lm-MenuBar-item', { hasText: /^Run$/ }).click();
+    await page.locator('.lm-Menu-item', { hasText: /^Run All Cells/ }).first().click();
+    const deadline = Date.now() + asked.seconds * 1000;
+    Object.assign(report, { live: 0, liveFrames: 0 });
+    for (let last = [], over = false; !over;) {
+      if (Date.now() > deadline) throw new Error('the notebook did not finish in time');
+      const now = await state(), frames = await drawn();
+      report.cells = now.cells;
+      report.unexpected = now.cells.flatMap((cell) => (cell.expected ? [] : cell.errors));
+      const waiting = now.cells.some((cell) => cell.waits);
+      if (waiting && frames.length) {          // the kernel's own state says idle here: it also answers the widget
+        report.live = Math.max(report.live, frames.length);
+        if (frames.join() !== last.join()) report.liveFrames += 1;         // it moves: this picture is not the one before
+        if (report.liveFrames === 5) { verbs.hurry(); await verbs.shot('live'); }
+        last = frames;
+      }
+      over = now.busy === 'idle' && (!waiting || report.unexpected.length);
+      await page.waitForTimeout(150);
+    }
+    await page.waitForTimeout(1000);
+    await closeQuestions();
+  },
+  // The whole notebook, one window after the other, so that all of it is drawn; then its pictures are reported.
+  async walk(name) {
+    const scroller = page.locator('.jp-WindowedPanel-outer').first();
+    await scroller.evaluate((node) => { node.scrollTop = 0; });
+    for (let i = 0, more = true; more && i < 40; i++) {
+      await page.waitForTimeout(300);
+      await verbs.shot(`${name}-${String(i).padStart(2, '0')}`);
+      more = await scroller.evaluate((node) => {
+        const before = node.scrollTop;
+        node.scrollTop += node.clientHeight * 0.9;
+        return node.scrollTop > before + 1;
+      });
+    }
+    report[name] = await pictures();
   },
 };
 
@@ -81,11 +164,9 @@ try {
   delete report.at;
 } catch (error) {
   report.failed = String(error);
-  await page.screenshot({ path: `${asked.shots}/failed.png` }).catch(() => {});
+  await shoot('failed').catch(() => {});
 } finally {
-  report.errors = await page.evaluate(() => window.jupyterapp.shell.currentWidget.content.widgets.flatMap((cell) =>
-    (cell.model.type === 'code' ? cell.model.outputs.toJSON() : []).filter((o) => o.output_type === 'error').map((o) => `${o.ename}: ${o.evalue}`))).catch(() => []);
+  report.errors = (await state().catch(() => ({ cells: [] }))).cells.flatMap((cell) => cell.errors);
   await browser.close();
 }
 writeFileSync(`${asked.shots}/actions.json`, JSON.stringify(report, null, 1));
-console.log(JSON.stringify(report));

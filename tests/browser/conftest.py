@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from pages import CHROMIUM, NODE, NOTEBOOK, PLAYWRIGHT, TOP
+from pages import CHROMIUM, NODE, NOTEBOOK, PLAYWRIGHT, TOP, choose
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -115,13 +115,17 @@ def server(tools, tmp_path_factory):
 
 
 @pytest.fixture
-def lab(server, browser, tmp_path):
-    """(url, a fresh folder, the browser). `tmp_path / "home"` is where the server looks for settings; no notebook is
-    trusted, no setting is changed, and no kernel runs."""
-    url, courses, home = server
+def home(server):
+    """The folder in which the server looks for settings and signatures."""
+    return server[2]
+
+
+@pytest.fixture
+def lab(server, browser, home):
+    """(url, a fresh folder, the browser). No notebook is trusted, no setting is changed, and no kernel runs."""
+    url, courses, _ = server
     folder = courses / f"course-{len(list(courses.iterdir()))}"
     folder.mkdir()
-    (tmp_path / "home").symlink_to(home)
     shutil.rmtree(home / "settings", ignore_errors=True)
     if (home / "data/nbsignatures.db").exists():
         with sqlite3.connect(home / "data/nbsignatures.db") as signatures:
@@ -129,3 +133,15 @@ def lab(server, browser, tmp_path):
     yield url, folder, browser
     for session in json.loads(answer(f"{url}/api/sessions")):
         answer(f"{url}/api/sessions/{session['id']}", "DELETE")
+
+
+@pytest.fixture
+def dark(lab, home):
+    """JupyterLab in its dark theme."""
+    choose(home, "apputils-extension/themes", {"theme": "JupyterLab Dark"})
+
+
+@pytest.fixture
+def every_output(lab, home):
+    """Neither many outputs nor cells out of sight are left out."""
+    choose(home, "notebook-extension/tracker", {"maxNumberOutputs": 100000, "windowingMode": "none"})

@@ -15,8 +15,8 @@ const page = await browser.newPage();
 const inlined = (html) => html.replace(/<details>/g, '<details open>')
   .replace(/<img [^>]*?src="data:image\/svg\+xml;base64,([^"]+)"[^>]*>/g, (_, data) => Buffer.from(data, 'base64').toString('utf8'));
 
-// What is wrong in one view. Lengths in pixels of the picture.
-const look = (grounds) => {
+// What is wrong in the views. Lengths in pixels of the picture. Pictures are the same at any width of the page.
+const look = ({ grounds, pictures }) => {
   const SLACK = 1.5, TEXT = 4.5, LINE = 3, PAGE = 0.6;
   const numbers = (c) => { const n = (c.match(/[\d.]+/g) ?? []).map(Number); return n.length === 3 ? [...n, 1] : n; };
   const over = (a, b) => a.slice(0, 3).map((x, i) => x * a[3] + b[i] * (1 - a[3]));
@@ -37,7 +37,7 @@ const look = (grounds) => {
   const back = grounds.map((g) => [1, 3, 5].map((i) => parseInt(g.slice(i, i + 2), 16)));
   for (const view of document.querySelectorAll('.view')) {
     const found = [];
-    for (const svg of view.querySelectorAll('svg')) {
+    for (const svg of pictures ? view.querySelectorAll('svg') : []) {
       const frame = svg.getBoundingClientRect();
       const seen = [...svg.querySelectorAll('rect, ellipse, circle, polygon, path, line, polyline, text')]
         .filter((e) => !e.closest('defs, clipPath, marker'));
@@ -112,7 +112,7 @@ const put = async (ground, width, body) => {
 };
 for (const width of WIDTHS) {
   await put(GROUNDS[0], width, views.map(([name, html]) => `<div class="view" data-name="${name}">${inlined(html)}</div>`).join('\n'));
-  for (const [name, found] of await page.evaluate(look, GROUNDS)) seen[name] = [...new Set([...(seen[name] ?? []), ...found])];
+  for (const [name, found] of await page.evaluate(look, { grounds: GROUNDS, pictures: width === WIDTHS[0] })) seen[name] = [...new Set([...(seen[name] ?? []), ...found])];
 }
 writeFileSync(`${folder}/seen.json`, JSON.stringify(seen));
 for (const ground of shots ? GROUNDS : []) {

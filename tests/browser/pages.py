@@ -1,6 +1,7 @@
 """What the browser tests share: where the programs are, notebooks of a few cells, and pages that do what is asked.
 
-Screenshots: in the test's temporary folder, or in $MINFLOW_SHOTS.
+A page that fails leaves `failed.png` in the test's temporary folder. With $MINFLOW_SHOTS, a folder, all screenshots are
+taken, and kept there.
 """
 
 import json
@@ -18,41 +19,43 @@ NODE = shutil.which("node")
 NOTEBOOK = os.environ.get("MINFLOW_FRONT") == "notebook"  # Notebook 7 instead of JupyterLab; see matrix.py
 KERNEL = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
 PLACE = "notebooks" if NOTEBOOK else "lab/tree"
+SHOTS = os.environ.get("MINFLOW_SHOTS")
+# For a cell that is looked at while it runs: `rest(seconds)` takes no time any more after the action "hurry".
+REST = """
+import os, time
+def rest(seconds):
+    if not os.path.exists("hurry"):
+        time.sleep(seconds)
+"""
 
 
-def asked_of(lab, notebook, shots, seconds, **more):
-    """What the scripts are handed. lab: the fixture."""
-    shots.mkdir(parents=True, exist_ok=True)
-    return {"url": lab[0], "place": f"{PLACE}/{lab[1].name}", "notebook": notebook, "browser": lab[2],
-            "playwright": str(PLAYWRIGHT), "shots": str(shots), "seconds": seconds} | more
-
-
-def drive(lab, notebook, shots, seconds=240, **more):
-    """Run all cells of `notebook` in the browser; returns the driver's report."""
-    asked = asked_of(lab, notebook, shots, seconds, **more)
-    done = subprocess.run([NODE, str(Path(__file__).with_name("driver.mjs")), json.dumps(asked)],
-                          capture_output=True, text=True, timeout=seconds + 300)
-    assert done.returncode == 0, done.stderr
-    report = json.loads(done.stdout.splitlines()[-1])
-    assert "failed" not in report, f"{report['failed']}\nsee {shots}\n{json.dumps(report, indent=1)[:3000]}"
-    return report
-
-
-def act(lab, shots, actions, seconds=90):
-    """Open small.ipynb and do the actions (see actions.mjs); the report."""
-    asked = asked_of(lab, "small.ipynb", shots, seconds, actions=actions)
+def act(lab, shots, actions, seconds=90, notebook="small.ipynb", place=None):
+    """Open a notebook and do the actions (see actions.mjs); the report. lab: the fixture."""
+    asked = {"url": lab[0], "place": place or f"{PLACE}/{lab[1].name}", "notebook": notebook, "folder": str(lab[1]),
+             "browser": lab[2], "playwright": str(PLAYWRIGHT), "shots": str(shots), "pictures": bool(SHOTS),
+             "seconds": seconds, "actions": actions}
     (shots / "asked.json").write_text(json.dumps(asked))
     done = subprocess.run([NODE, str(Path(__file__).with_name("actions.mjs")), str(shots / "asked.json")],
-                          capture_output=True, text=True, timeout=seconds + 200)
+                          capture_output=True, text=True, timeout=seconds + 300)
     assert done.returncode == 0, done.stderr
     report = json.loads((shots / "actions.json").read_text())
-    assert "failed" not in report, f"{report['failed']} at {report.get('at', 'the opening')}\nsee {shots}\n{report}"
+    assert "failed" not in report, (
+        f"{report['failed']} at {report.get('at', 'the opening')}\nsee {shots}\n{json.dumps(report, indent=1)[:3000]}")
     assert report["outside"] == []
     return report
 
 
+def drive(lab, shots, notebook="small.ipynb", actions=(), **more):
+    """Run all cells; look at all of the notebook, saved and opened again without a kernel too, and there do the
+    actions."""
+    return act(lab, shots, [["watch"], ["walk", "atEnd"], ["save"], ["reopen"], ["walk", "again"], *actions],
+               seconds=240, notebook=notebook, **more)
+
+
 def shots_folder(tmp_path, name):
-    return Path(os.environ["MINFLOW_SHOTS"]) / name if os.environ.get("MINFLOW_SHOTS") else tmp_path / name
+    folder = Path(SHOTS or tmp_path) / name
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def write(folder, *sources, tags=()):
@@ -64,3 +67,10 @@ def write(folder, *sources, tags=()):
     notebook = nbformat.v4.new_notebook(cells=cells, metadata=KERNEL)
     nbformat.write(notebook, folder / "small.ipynb")
     return notebook
+
+
+def choose(home, plugin, settings):
+    """Settings of JupyterLab, as if the user had chosen them."""
+    folder = home / "settings/@jupyterlab" / plugin.partition("/")[0]
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{plugin.partition('/')[2]}.jupyterlab-settings").write_text(json.dumps(settings))

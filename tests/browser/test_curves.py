@@ -1,17 +1,12 @@
-"""Curves in a real browser: what is drawn while a cell runs, what buttons, pointer and keys do, and what is left.
-
-Screenshots: in the test's temporary folder, or in $MINFLOW_SHOTS.
-"""
-
+"""Curves in a real browser: what is drawn while a cell runs, what buttons, pointer and keys do, and what is left."""
 
 import pytest
-from pages import act, shots_folder, write
+from pages import REST, act, shots_folder, write
 
 pytestmark = pytest.mark.browser
 
 
-GRAPH = """
-import time
+GRAPH = REST + """
 import minflow as flow
 from minflow import nn
 from minflow_widgets import LossCurve, watch
@@ -42,7 +37,7 @@ with watch(train, total=300, epoch=50) as curve:
         for i in range(50):
             x = flow.randn(16, 8)
             train(x, x.sum(1, keepdim=True))
-            time.sleep(0.05)
+            rest(0.05)
         curve.add(val_loss=(model(x) - x.sum(1, keepdim=True)).square().mean())
 """
 
@@ -77,7 +72,7 @@ def test_a_graph_is_watched(lab, tmp_path):
             "eval", "[...document.querySelectorAll('button[aria-pressed]')].map((b) => b.getAttribute('aria-pressed'))"
         ],
         ["until", f"/step [12][0-9][0-9] of/.test({STATUS})"],
-        ["eval", BOX], ["eval", STATUS], ["idle"], ["see", ".jp-OutputArea-output img"], ["shot", "end"],
+        ["eval", BOX], ["eval", STATUS], ["hurry"], ["idle"], ["see", ".jp-OutputArea-output img"], ["shot", "end"],
         ["eval", LEFT],
         ["save"], ["reopen"], ["see", ".jp-OutputArea-output img"], ["shot", "again"], ["eval", LEFT]])
     before, buttons, box, ink, hovered, pressed, box_later, later, left, again = report["values"]
@@ -93,19 +88,19 @@ def test_a_graph_is_watched(lab, tmp_path):
 
 def test_long_numbers_have_room(lab, tmp_path):
     """Nothing is drawn at the left edge; a rate that never changes stands in the status and has no strip."""
-    cell = """
-import math, time
+    cell = REST + """
+import math
 from minflow_widgets import LossCurve
 with LossCurve(panels=("loss",)) as curve:
     for step in range(1, 400):
         curve.add(step, loss=-1234567 - 1000 * math.sin(step / 9), lr=0.001)
-        time.sleep(0.02)
+        rest(0.02)
 """
     write(lab[1], cell)
     report = act(lab, shots_folder(tmp_path, "curve-numbers"), [
         ["run"], ["until", f"{INK} > 2000 && /step [1-9][0-9]/.test({STATUS})"], ["see", "canvas"], ["shot", "live"],
         ["eval", EDGE],
-        ["eval", INK], ["eval", STATUS], ["eval", BOX], ["idle"], ["see", ".jp-OutputArea-output img"], ["shot", "end"],
+        ["eval", INK], ["eval", STATUS], ["eval", BOX], ["hurry"], ["idle"], ["see", ".jp-OutputArea-output img"], ["shot", "end"],
         ["eval", LEFT]])
     edge, ink, status, box, left = report["values"]
     assert ink > 2000 and edge == 0, "a number is cut at the left"
@@ -136,8 +131,8 @@ def test_a_live_curve_follows_the_theme_of_the_page(lab, tmp_path):
 
 def test_a_run_by_its_cell(lab, tmp_path):
     """The same cell twice: the first run stays faint behind. Dark theme, and values read by keys."""
-    cell = """
-import math, time
+    cell = REST + """
+import math
 from minflow_widgets import LossCurve
 n = globals().get("n", 0) + 1
 with LossCurve(total=400, epoch=100, panels=("loss", "accuracy")) as curve:
@@ -146,7 +141,7 @@ with LossCurve(total=400, epoch=100, panels=("loss", "accuracy")) as curve:
         curve.add(step, loss=float("nan") if n == 2 and step == 60 else loss)
         if step % 50 == 0:
             curve.add(val_loss=1.1 * math.exp(-step * n / 150), accuracy=1 - math.exp(-step / 90))
-        time.sleep(0.012 if n == 1 else 0.05)
+        rest(0 if n == 1 else 0.05)
 """
     write(lab[1], cell)
     report = act(lab, shots_folder(tmp_path, "curve-again"), [
@@ -155,15 +150,14 @@ with LossCurve(total=400, epoch=100, panels=("loss", "accuracy")) as curve:
         ["theme", "JupyterLab Dark"], ["shot", "dark"], ["eval", STATUS],
         ["focus", "canvas"], ["press", "Home"], ["press", "ArrowRight"], ["press", "ArrowRight"], ["wait", 200],
         ["eval", "document.querySelector('.jp-OutputArea [aria-live=polite]').textContent"],
-        ["idle"], ["see", ".jp-OutputArea-output img"],
+        ["hurry"], ["idle"], ["see", ".jp-OutputArea-output img"],
         ["shot", "end"], ["eval", LEFT]])
     dark, keys, left = report["values"]
     assert "NaN first at step 60" in dark and keys.startswith("step 3: loss ") and "val_loss 0.5648 at 50" in keys
     assert left["images"] == 1 and left["canvases"] == 0 and "NaN first at step 60" in left["alts"][0]
 
 
-RATES = """
-import time
+RATES = REST + """
 import minflow as flow
 from minflow import nn
 from minflow.utils.data import DataLoader, TensorDataset
@@ -184,7 +178,7 @@ def train(lr, pause=0.0):
                 optimizer.zero_grad()
                 loss.backward()
                 optimizer.step()
-                time.sleep(pause)
+                rest(pause)
             curve.add(val_loss=loss.item())
 """
 
@@ -195,7 +189,7 @@ def test_runs_are_compared_while_they_go_on_and_later(lab, tmp_path):
     report = act(lab, shots_folder(tmp_path, "curve-runs"), [
         ["run"], ["until", f"/lr 0.01:.*/.test({STATUS}) && /step [12][0-9]/.test({STATUS})"], ["see", "canvas"],
         ["shot", "live"], ["theme", "JupyterLab Dark"], ["wait", 300], ["shot", "live-dark"], ["eval", STATUS],
-        ["idle"], ["see", ".jp-OutputArea canvas"], ["shot", "end-dark"], ["eval", LEFT],
+        ["hurry"], ["idle"], ["see", ".jp-OutputArea canvas"], ["shot", "end-dark"], ["eval", LEFT],
         ["hover", ".jp-OutputArea canvas", 220, 140], ["wait", 200],
         ["eval", "document.querySelector('.jp-OutputArea [aria-live=polite]').textContent"], ["shot", "hover-dark"],
         ["theme", "JupyterLab Light"], ["wait", 300], ["shot", "end"],
@@ -283,26 +277,9 @@ with watch(now, later, names=["sync", "async"]) as curve:
     assert [error.split(":")[0] for error in report["errors"]] == ["KeyboardInterrupt"]
 
 
-def test_a_page_that_is_loaded_again(lab, tmp_path):
-    """While a run goes on in the background: the curve is there again at once, whole, and moves on to its end."""
-    write(
-        lab[1], JOBS,
-        "run = flow.start(later, X, epochs=20, callback=lambda loss: time.sleep(0.01))\ncurve = watch(run)"
-    )
-    report = act(lab, shots_folder(tmp_path, "curve-reload"), [
-        ["run"], ["until", f"/step [1-9][0-9][0-9]/.test({STATUS})"], ["save"], ["reload"], ["until", f"{INK} > 2000"],
-        ["eval", STATUS],
-        ["see", "canvas"], ["shot", "reloaded"], ["wait", 2500], ["eval", STATUS],
-        ["until", f"/step 800 of 800/.test({STATUS})"],
-        ["wait", 500], ["eval", BUTTONS], ["eval", INK], ["shot", "end"]])
-    first, second, buttons, ink = report["values"]
-    assert first != second and ink > 2000
-    assert all(hidden for name, _, hidden, _ in buttons if name in ("pause", "stop")), "nothing is left to be stopped"
-
-
 def test_buttons_of_a_page_that_is_loaded_again(lab, tmp_path):
-    """Twice, among many other widgets: the page then takes long enough to load that messages of it cross (see
-    `answering`)."""
+    """While a run goes on: the curve is there again at once, whole, and moves on. Twice, among many other widgets: the
+    page then takes long enough to load that messages of it cross (see `answering`)."""
     many = "import ipywidgets\nothers = [ipywidgets.IntSlider() for _ in range(150)]"
     write(
         lab[1], many, JOBS,
@@ -313,12 +290,13 @@ def test_buttons_of_a_page_that_is_loaded_again(lab, tmp_path):
     over = f"{BUTTONS}.every(([name, , hidden]) => hidden || !['pause', 'resume', 'stop'].includes(name))"
     report = act(lab, shots_folder(tmp_path, "curve-reload-buttons"), [
         ["cell", 0], ["cell", 1], ["cell", 2], ["until", f"/step [1-9][0-9][0-9]/.test({STATUS})"], ["save"], *again,
-        *press("pause", f"/paused/.test({STATUS})"), ["wait", 500], ["eval", STATUS], ["shot", "paused"],
+        ["eval", STATUS], ["wait", 2500], ["eval", STATUS], *press("pause", f"/paused/.test({STATUS})"), ["wait", 500], ["eval", STATUS], ["shot", "paused"],
         ["wait", 1000],
         *again, ["eval", STATUS],
         *press("resume", f"!/paused/.test({STATUS})"), *press("stop", over), ["shot", "stopped"], ["cell", 3], ["idle"],
         ["eval", f"{NOTEBOOK}.widgets[3].model.outputs.toJSON()[0].data['text/plain']"]], seconds=60)  # fmt: skip
-    paused, reloaded, run = report["values"]
+    first, second, paused, reloaded, run = report["values"]
+    assert first != second, "it does not move on"
     assert paused.split()[1] == reloaded.split()[1] and "paused" in reloaded, (
         "a pause lasts while the page is loaded again"
     )
@@ -329,7 +307,7 @@ def test_a_page_that_is_loaded_again_while_a_cell_trains(lab, tmp_path):
     """The kernel tells the page of the curve when the cell has ended; its picture is to be had by its name."""
     write(lab[1], GRAPH, LOOP, "curve")
     report = act(lab, shots_folder(tmp_path, "curve-reload-cell"), [
-        ["cell", 0], ["idle"], ["cell", 1], ["until", f"/step [2-9][0-9] of/.test({STATUS})"], ["save"], ["reload"],
+        ["cell", 0], ["idle"], ["cell", 1], ["until", f"/step [2-9][0-9] of/.test({STATUS})"], ["save"], ["reload"], ["wait", 3000], ["hurry"],
         ["until", f"/step 300 of 300/.test({STATUS}) && {INK} > 2000"], ["eval", LEFT], ["shot", "after"],
         ["cell", 2], ["until", "document.querySelector('.jp-OutputArea-output img')"], ["idle"], ["eval", LEFT]], seconds=60)  # fmt: skip
     after, asked = report["values"]
@@ -357,14 +335,13 @@ def test_a_page_that_is_loaded_again_without_having_been_saved(lab, tmp_path):
 def test_steps_that_start_again_have_a_time_axis(lab, tmp_path):
     """On time the line grows to the right, one epoch after the other; the values under the pointer are those of small
     numbers too."""
-    cell = """
-import time
+    cell = REST + """
 from minflow_widgets import LossCurve
 with LossCurve(x="time") as curve:
     for epoch in range(4):
         for step in range(60):
             curve.add(step, loss=1.2345e-5 / (1 + epoch) + 1e-7 * step)
-            time.sleep(0.03)
+            rest(0.03)
 """
     write(lab[1], cell)
     times = "document.querySelectorAll('.jp-OutputArea button[aria-pressed]')[1]"
@@ -373,7 +350,7 @@ with LossCurve(x="time") as curve:
         ["run"], ["until", f"{INK} > 1500 && /· [3-9][.][0-9] s( |;|$)/.test({STATUS})"], ["see", "canvas"],
         ["eval", f"[{times}.disabled, {times}.getAttribute('aria-pressed')]"], ["shot", "live"],
         ["focus", ".jp-OutputArea canvas"], ["press", "End"], ["wait", 150], ["eval", value],
-        ["idle"], ["see", ".jp-OutputArea-output img"], ["shot", "end"], ["eval", LEFT]])
+        ["hurry"], ["idle"], ["see", ".jp-OutputArea-output img"], ["shot", "end"], ["eval", LEFT]])
     pressed, said, left = report["values"]
     assert pressed == [False, "true"]
     seconds = float(said.removeprefix("at ").partition(" s:")[0])
@@ -383,13 +360,13 @@ with LossCurve(x="time") as curve:
 
 def test_a_scale_that_is_chosen_by_itself(lab, tmp_path):
     """A first loss that is huge: log, as the button shows, which still toggles; one value before NaN is a dot."""
-    cell = """
-import math, time
+    cell = REST + """
+import math
 from minflow_widgets import LossCurve
 with LossCurve(panels=("loss", "accuracy"), epoch=20) as curve:
     for step in range(1, 300):
         curve.add(step, loss=9e5 if step == 1 else 2 + math.sin(step / 9), accuracy=0.9 if step == 1 else float("nan"))
-        time.sleep(0.03)
+        rest(0.03)
 """
     write(lab[1], cell)
     pressed = "[...document.querySelectorAll('button[aria-pressed]')].map((b) => b.getAttribute('aria-pressed'))"
@@ -401,7 +378,7 @@ with LossCurve(panels=("loss", "accuracy"), epoch=20) as curve:
         ["run"], ["until", f"{INK} > 2000 && /step [3-9][0-9]/.test({STATUS})"], ["see", "canvas"], ["shot", "live"],
         ["eval", pressed],
         ["eval", dots], ["click", "button:text('log y')"], ["wait", 300], ["eval", pressed], ["shot", "linear"],
-        ["click", "button:text('log y')"], ["wait", 300], ["eval", pressed], ["idle"],
+        ["click", "button:text('log y')"], ["wait", 300], ["eval", pressed], ["hurry"], ["idle"],
         ["see", ".jp-OutputArea-output img"], ["shot", "end"], ["eval", LEFT]])
     by_itself, dot, linear, chosen, left = report["values"]
     assert by_itself == ["true", "false"] and linear == ["false", "false"] and chosen == ["true", "false"]

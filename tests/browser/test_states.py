@@ -11,8 +11,8 @@ import pytest
 from hostile_views import VIEWS
 from nbclient import NotebookClient
 from nbformat.sign import NotebookNotary
-from test_hostile import HURT, LOADED, LOOK, UNHURT, show_all_outputs, unhurt
-from pages import KERNEL, TOP, act, shots_folder, write
+from pages import KERNEL, REST, TOP, act, shots_folder, write
+from test_hostile import HURT, LOADED, LOOK, UNHURT, unhurt
 
 pytestmark = pytest.mark.browser
 
@@ -92,21 +92,13 @@ def executed():
     return notebook
 
 
-def put(executed, lab, tmp_path, trusted):
-    show_all_outputs(tmp_path)
-    nbformat.write(executed, lab[1] / "small.ipynb")
-    if trusted:
-        NotebookNotary(data_dir=str(tmp_path / "home/data")).sign(executed)
-
-
-def test_a_notebook_from_elsewhere_says_the_same(executed, lab, tmp_path):
+def test_a_notebook_from_elsewhere_says_the_same(executed, lab, every_output, home, tmp_path):
     """What is not trusted shows every picture and every text that it shows to whom made it."""
-    put(executed, lab, tmp_path, False)
+    nbformat.write(executed, lab[1] / "small.ipynb")
     look = [["wait", 2500], ["until", LOADED], ["eval", HURT], ["eval", LOOK], ["eval", TRUST], ["shot", "1"]]
-    stranger = act(lab, shots_folder(tmp_path, "states-untrusted"), look, seconds=90)
-    put_again = NotebookNotary(data_dir=str(tmp_path / "home/data"))
-    put_again.sign(executed)
-    owner = act(lab, shots_folder(tmp_path, "states-trusted"), look, seconds=90)
+    stranger = act(lab, shots_folder(tmp_path, "states-untrusted"), look)
+    NotebookNotary(data_dir=str(home / "data")).sign(executed)
+    owner = act(lab, shots_folder(tmp_path, "states-trusted"), look)
     assert (stranger["values"][2], owner["values"][2]) == (False, True)
     for report in (stranger, owner):
         report["errors"] = [e for e in report["errors"] if not e.startswith("ShapeError")]
@@ -120,28 +112,28 @@ def test_a_notebook_from_elsewhere_says_the_same(executed, lab, tmp_path):
             assert kept == [p.split()[0] for p in same_parts], cell.source
 
 
-@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark", "JupyterLab Dark High Contrast"])
-def test_contrast(executed, lab, tmp_path, theme):
-    put(executed, lab, tmp_path, True)
-    report = act(lab, shots_folder(tmp_path, f"states-{theme.split(' ', 1)[1].replace(' ', '-')}"), [
-        ["theme", theme], ["wait", 1500], ["until", LOADED], ["eval", POOR], ["shot", "1"],
-        ["see", ".jp-Cell:nth-last-child(12)"], ["shot", "2"], ["eval", "document.body.dataset.jpThemeName"]], seconds=90)  # fmt: skip
-    (seen, poor), name = report["values"]
-    assert name == theme and seen > 200
-    assert poor == []
+def test_contrast(executed, lab, every_output, home, tmp_path):
+    nbformat.write(executed, lab[1] / "small.ipynb")
+    NotebookNotary(data_dir=str(home / "data")).sign(executed)
+    themes = "JupyterLab Light", "JupyterLab Dark", "JupyterLab Dark High Contrast"
+    looks = [[["theme", theme], ["until", LOADED], ["wait", 1000], ["eval", POOR], ["shot", f"{theme}-1"],
+              ["see", ".jp-Cell:nth-last-child(12)"], ["shot", f"{theme}-2"]] for theme in themes]
+    report = act(lab, shots_folder(tmp_path, "states-contrast"), [action for look in looks for action in look])
+    for theme, (seen, poor) in zip(themes, report["values"], strict=True):
+        assert seen > 200 and poor == [], theme
 
 
 def test_lanes_after_the_page_was_loaded_again(lab, tmp_path):
     """While a thread trains. A kernel that is busy with a cell tells a new page of its widgets when the cell has
     ended."""
-    source = SETUP + """
+    source = SETUP + REST + """
 import threading
 step = job("train", run=False)
 def loop():
     with watch_timeline():
         for _ in range(400):
             step(np.ones((3, 4), "f"))
-            time.sleep(0.03)
+            rest(0.03)
 threading.Thread(target=loop).start()
 """
     write(lab[1], source)
@@ -149,7 +141,7 @@ threading.Thread(target=loop).start()
     report = act(lab, shots_folder(tmp_path, "states-reload"), [
         ["run"], ["until", f"/step [1-9][0-9]/.test({drawn})"], ["eval", drawn], ["save"], ["reload"],
         ["until", f"/step [1-9][0-9]/.test({drawn})"], ["eval", drawn], ["wait", 1500], ["eval", drawn],
-        ["shot", "reloaded"],
+        ["shot", "reloaded"], ["hurry"],
         ["until", f"/step 400 /.test({drawn})"], ["wait", 1500], ["eval", drawn], ["eval", HURT], ["shot", "end"]])  # fmt: skip
     before, after, later, last, seen = report["values"]
     assert before != after != later, "the lanes did not move on"

@@ -1,7 +1,5 @@
 """The timeline in a real JupyterLab: it moves while jobs run, and a picture stays that an untrusted notebook shows."""
 
-import json
-
 import pytest
 from pages import drive, shots_folder, write
 
@@ -62,15 +60,10 @@ assert free.timeline.mode == "async" and len(free.timeline) == 60
 WAIT = "run.result(); live.stop(); flow.timeline(run, steps=30)"
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_lanes_move_and_stay(lab, tmp_path, theme):
-    if theme == "dark":
-        place = tmp_path / "home/settings/@jupyterlab/apputils-extension"
-        place.mkdir(parents=True, exist_ok=True)
-        (place / "themes.jupyterlab-settings").write_text(json.dumps({"theme": "JupyterLab Dark"}))
+def test_lanes_move_and_stay(lab, dark, tmp_path):
     write(lab[1], JOBS, BOTH, CHECK, SHOWN, FREE, "free.stop()", RUN, WAIT)
-    report = drive(lab, "small.ipynb", shots_folder(tmp_path, f"timeline_{theme}"))
-    assert report["errors"] == [] and report["outside"] == []
+    report = drive(lab, shots_folder(tmp_path, "timeline"))
+    assert report["errors"] == []
     assert report["live"] >= 1 and report["liveFrames"] >= 5, "the lanes were not seen moving"
     assert report["atEnd"]["good"] == 5 and report["atEnd"]["unnamed"] == 0 and report["atEnd"]["canvases"] == 0
     assert report["again"]["good"] == 5 and not report["again"]["lost"] and not report["again"]["broken"]

@@ -1,8 +1,7 @@
-"""Summaries, trees, listings and numbers before their tape in a real JupyterLab, light and dark."""
+"""Summaries, trees, listings and numbers before their tape in a real JupyterLab."""
 
 import pytest
-from pages import act, drive, shots_folder, write
-from test_cards import dark
+from pages import drive, shots_folder, write
 
 pytestmark = pytest.mark.browser
 
@@ -60,17 +59,13 @@ SEEN = """(() => [...document.querySelectorAll('.jp-Cell')].slice(1).map((cell) 
   }))()"""
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_trees_and_listings(lab, tmp_path, theme):
-    if theme == "dark":
-        dark(tmp_path)
+def test_trees_and_listings(lab, dark, tmp_path):
     write(lab[1], *CELLS)
-    shots = shots_folder(tmp_path, f"trees_{theme}")
-    report = drive(lab, "small.ipynb", shots)
-    assert report["errors"] == [] and report["outside"] == [] and not report["atEnd"]["broken"]
     looks = [look for i in range(1, len(CELLS))
              for look in (["see", f".jp-Cell:nth-child({i + 1}) .jp-OutputArea"], ["shot", f"cell-{i}"])]
-    seen = act(lab, shots, [["wait", 2000], ["eval", SEEN], *looks])["values"][0]
+    report = drive(lab, shots_folder(tmp_path, "trees"), actions=[["eval", SEEN], *looks])
+    assert report["errors"] == [] and not report["atEnd"]["broken"]
+    (seen,) = report["values"]
     attention, heads, conv, summary, listing, debug, graph, tree = seen
     assert not any(cell["wide"] for cell in seen)
     assert attention["images"] == 2 and attention["high"] < 400  # the tape is folded

@@ -9,11 +9,11 @@ import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
 
 import pytest
-from hostile_views import NAMES, VIEWS, bundles, class_name, harmless, labelled, train_graph, word
+from hostile_views import NAMES, VIEWS, bundles, harmless, labelled, shows, train_graph
 
 from minflow.views.draw import engines as engines
+from minflow.views.draw import theme
 from minflow.views.show import picture
-from minflow.views.text.listing import clean
 from tests.sampling import sampled
 
 PICTURE = re.compile(r"data:image/(svg\+xml|png);base64,[A-Za-z0-9+/=]*")
@@ -115,17 +115,6 @@ def looked_at(bundle: dict[str, str]) -> tuple[dict, dict]:
     return elements, words
 
 
-def shows(text: str, name: str) -> bool:
-    """Whether the text begins to tell the name, cleaned or as Python writes it; a class or a file may have some of it
-    changed."""
-    text = re.sub(r"\s", "", text)
-    forms = [
-        clean(name), clean(class_name(name)), clean(word(name)), repr(name)[1:-1],
-        clean(class_name(name)).replace("/", "\\")
-    ]
-    return any(re.sub(r"\s", "", form)[:5] in text for form in forms)
-
-
 def names_for(what: str) -> dict[str, str]:
     """A quarter of the names, another one for each view; all of them with --complete."""
     return dict(sampled(NAMES.items(), 0.25, lambda item: f"{what} {item[0]}"))
@@ -197,12 +186,11 @@ def test_texts_of_pictures_can_be_read(what):
         for picture_ in in_html(bundle.get("text/html", ""))[1]:
             assert list(texts_of(ET.fromstring(picture_), "#000000", 14.0, 1.0)) or what == "tensor"
             for text, fill, size, unit in texts_of(ET.fromstring(picture_), "#000000", 14.0, 1.0):
-                assert contrast(fill, "#ffffff") >= 4.5 or fill in LIGHT, (text, fill)
+                assert fill in LIGHT or theme.contrast(fill, "#ffffff") >= 4.5, (text, fill)
                 assert size * unit >= 10.9, (text, size)
 
 
 LIGHT = {"#fff", "#ffffff", "white"}  # on a dark tile
-NAMED = {"black": "#000000", "white": "#ffffff"}
 
 
 def texts_of(element, fill, size, unit):
@@ -215,22 +203,6 @@ def texts_of(element, fill, size, unit):
         yield element.text, fill, size, unit
     for child in element:
         yield from texts_of(child, fill, size, unit)
-
-
-def contrast(a: str, b: str) -> float:
-    """Of two colours, 1 to 21; WCAG 2.1."""
-
-    def light(color):
-        color = NAMED.get(color, color)
-        assert re.fullmatch("#([0-9a-f]{3}|[0-9a-f]{6})", color), color
-        parts = [int(c * 2, 16) for c in color[1:]] if len(color) == 4 else [
-            int(color[i : i + 2], 16) for i in (1, 3, 5)
-        ]
-        linear = [x / 255 / 12.92 if x / 255 <= 0.03928 else ((x / 255 + 0.055) / 1.055) ** 2.4 for x in parts]
-        return sum(x * share for x, share in zip(linear, (0.2126, 0.7152, 0.0722)))
-
-    low, high = sorted([light(a), light(b)])
-    return (high + 0.05) / (low + 0.05)
 
 
 def test_the_judge_finds_what_it_looks_for():

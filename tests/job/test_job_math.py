@@ -131,6 +131,8 @@ OPS = {
     "unsorted_batch_segment_sum": [
         (lambda x, i: flow.math.unsorted_batch_segment_sum(x, i, 2), np.float32([[6, 4], [7, 3], [8, 2]]),
          np.tile(np.float32([1, 2, 3, 4]), (3, 1)), np.int32([[0, 0, 0, 1], [0, 0, 1, 0], [0, 1, 0, 0]])),
+        (lambda x, i: flow.math.unsorted_batch_segment_sum(x, i, 1), DEEP.sum(2, keepdims=True), DEEP,
+         np.zeros((2, 3, 4), "int32")),
     ],
     "xdivy": [(flow.math.xdivy, np.float32([0, 0, 0.5]), np.float32([0, 0, 2]), np.float32([0, 5, 4]))],
     "exp": [(lambda: flow.math.exp(flow.ones(2), 3), DTypeError, "argument 2 .* 3 is not a string")],

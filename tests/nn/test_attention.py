@@ -47,6 +47,13 @@ def test_who_may_look_nowhere_gets_0_and_no_gradient():
     assert all(np.isfinite(x.grad.numpy()).all() for x in (q, k, v))
 
 
+def test_heads_of_keys_serve_several_heads_of_queries():
+    q, k, v = numbers(4, 3, 4), numbers(2, 5, 4, seed=1), numbers(2, 5, 4, seed=2)
+    got = F.scaled_dot_product_attention(q, k, v, enable_gqa=True)
+    want = formula(q.numpy(), *[x.numpy().repeat(2, 0) for x in (k, v)])
+    np.testing.assert_allclose(got.numpy(), want, rtol=1e-12)
+
+
 @pytest.mark.parametrize("need_weights", [False, True])
 def test_it_is_one_scope_in_a_graph(need_weights):
     """Passes and exporters know it by the last part of its scope."""

@@ -16,6 +16,15 @@ def array(tensor):
     return tensor.detach().numpy()
 
 
+def test_constants():
+    x = flow.empty(3, 4)
+    assert init.constant_(x, 2.5) is x and (array(x) == 2.5).all()
+    assert (array(init.ones_(x)) == 1).all() and (array(init.zeros_(x)) == 0).all()
+    assert (array(init.eye_(x)) == np.eye(3, 4)).all()
+    filters = array(init.dirac_(flow.empty(4, 2, 3, 3), groups=2))
+    assert filters.sum() == 4 and filters[3, 1, 1, 1] == 1
+
+
 def test_uniform_and_normal():
     x = array(init.uniform_(flow.empty(200, 100), -2.0, 3.0))
     assert x.min() >= -2 and x.max() < 3 and abs(x.mean() - 0.5) < 0.05

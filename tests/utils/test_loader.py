@@ -237,6 +237,18 @@ def test_an_error_of_the_sampler_comes_in_its_turn():
         assert seen == [["n0", "n1"], ["n2", "n3"], ["n4", "n5"]]
 
 
+@pytest.mark.parametrize("crew", CREWS, ids=IDS)
+def test_leaving_early(crew):
+    """The workers have ended when the loop is left; test_loader_leaks waits for those that are slow."""
+    for _ in DataLoader(Numbers(400), 2, **crew):
+        break
+    assert left_behind() == []
+    with pytest.raises(RuntimeError, match="in the loop"):
+        for _ in DataLoader(Numbers(400), 2, **crew):
+            raise RuntimeError("in the loop")
+    assert left_behind() == []
+
+
 def test_two_at_once():
     """A worker that is forked later does not hold the pipes of an earlier one."""
     for crew in CREWS:

@@ -63,6 +63,23 @@ def test_repeats_by_a_tensor_as_a_graph_that_knows_their_sum():
     assert x.grad.tolist() == [[2, 0, 1], [2, 0, 1]]
 
 
+def test_equal_ones():
+    values, inverse, counts = flow.unique(IDS, return_inverse=True, return_counts=True)
+    assert (values.tolist(), inverse.tolist(), counts.tolist()) == ([0, 1, 3], [2, 1, 1, 0], [1, 2, 1])
+    assert flow.unique_consecutive(IDS, return_counts=True)[1].tolist() == [1, 2, 1]
+    assert flow.unique(flow.tensor([[2, 1], [1, 2], [2, 1]]), dim=0).tolist() == [[1, 2], [2, 1]]
+    assert flow.unique(flow.tensor([float("nan"), 1.0, float("nan")])).shape == (3,)  # NaN equals nothing
+
+
+def test_differences_and_areas():
+    y = flow.tensor([1.0, 4.0, 9.0, 16.0])
+    assert flow.diff(y, n=2).tolist() == [2, 2]
+    assert flow.diff(flow.tensor([True, False, False])).tolist() == [True, False]
+    assert flow.trapezoid(y).item() == 21.5 and flow.trapezoid(y, dx=2).item() == 43
+    assert flow.cumulative_trapezoid(y, flow.tensor([0.0, 1.0, 3.0, 4.0])).tolist() == [2.5, 15.5, 28]
+    assert flow.gradient(y, spacing=flow.tensor([1.0, 2.0, 3.0, 4.0]))[0].tolist() == [3, 4, 6, 7]
+
+
 def test_measures_of_oneflow():
     score = flow.roc_auc_score(flow.tensor([0, 0, 1, 1]), flow.tensor([0.1, 0.4, 0.35, 0.8]))
     assert score.tolist() == [0.75] and score.dtype is flow.float32

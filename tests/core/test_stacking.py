@@ -17,6 +17,17 @@ def test_cuts_are_views():
     assert y.item() == 5
 
 
+def test_combined():
+    assert flow.block_diag(V, flow.tensor([[4.0], [5.0]])).tolist() == [[1, 2, 3, 0], [0, 0, 0, 4], [0, 0, 0, 5]]
+    assert flow.cartesian_prod(V[:2], V[2:]).tolist() == [[1, 3], [2, 3]]
+    assert flow.combinations(V).tolist() == [[1, 2], [1, 3], [2, 3]]
+    assert flow.combinations(V[:2], with_replacement=True).tolist() == [[1, 1], [1, 2], [2, 2]]
+    assert flow.broadcast_shapes((2, 1), 3) == flow.Size([2, 3])
+    assert flow.column_stack([V, V]).shape == (3, 2) and flow.dstack([V, V]).shape == (1, 3, 2)
+    assert flow.vstack([flow.tensor(1.0), flow.tensor(2.0)]).shape == (2, 1)
+    assert flow.new_ones(V, (2,)).dtype is flow.int64 and flow.repeat(V, 2).tolist() == [1, 2, 3, 1, 2, 3]
+
+
 test_mistakes = refusals([
     (lambda: X.hsplit(2), "axis 1 of size 3 is not cut into 2"),
     (lambda: V.vsplit(3), "vsplit: a tensor of 1 axes"),

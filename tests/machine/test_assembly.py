@@ -23,8 +23,7 @@ MACHINES = [  # triple, processor, 32 registers of 16 numbers?, numbers in a reg
     (X86, "haswell", False, 8),
     (X86, "znver3", False, 8),
     (X86, "skylake-avx512", True, 16),
-    pytest.param(X86, "znver4", True, 16, marks=pytest.mark.skipif(
-        binding.llvm_version_info < (16,), reason="LLVM does not know this processor, and would end the process")),
+    (X86, "znver4", True, 16),
     (ARM, "cortex-a76", False, 4),
     (ARM, "neoverse-n1", False, 4),
     (APPLE, "apple-m1", False, 4),

@@ -134,14 +134,19 @@ def make_view(mode, result, source, op: Op, attrs: dict) -> None:
     result.alias = new_alias(Alias, (root, path, root.value))
 
 
+def base_of(alias: Alias):
+    """The tensor that a path begins at. After `base.t_()` it is what `base` was before."""
+    base = alias.base
+    return base.alias.base if base.alias is not None and base.alias.path else base
+
+
 def refresh(tensor):
     """A view whose base was rebound takes its Value again from the base."""
     alias = tensor.alias
     if alias is None:
         return tensor
-    base = alias.base
-    if base.alias is not None and base.alias.path:  # it was itself made a view of what it had been: `base.t_()`
-        base = base.alias.base
+    base = base_of(alias)
+    if base is not alias.base:
         tensor.alias = alias = new_alias(Alias, (base, alias.path, alias.bound))
     if not alias.path:
         MODE.get().follow(tensor)
@@ -166,7 +171,7 @@ def phantom(tensor) -> np.ndarray:
         strides = np.cumprod([array.itemsize, *[max(n, 1) for n in tensor.spec.shape[:0:-1]]])[::-1]
         return np.lib.stride_tricks.as_strided(array, tensor.spec.shape, strides[len(strides) - tensor.spec.ndim :],
                                                writeable=False)
-    array = phantom(tensor.alias.base)
+    array = phantom(base_of(tensor.alias))
     for op, attrs in tensor.alias.path or ():
         array = array if op.checks else op.kernel(array, **attrs)  # what checks numbers gives them as they are
     return array

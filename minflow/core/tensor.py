@@ -318,8 +318,8 @@ class Tensor(Operators, Numbers, Mathematics, Matrices, Reductions, Shapes, Pick
     @property
     def data(self) -> Tensor:
         """The same storage, outside the tape, which does not see writes through it."""
-        if MODE.get().trace is not None:
-            return untracked(apply(s.detach, self))
+        if (trace := MODE.get().trace) is not None:
+            return trace.as_data(untracked(apply(s.detach, self)))
         twin = Tensor(self.array, self.spec)
         make_view(DEFAULT, twin, self, s.detach, {})
         return untracked(twin)

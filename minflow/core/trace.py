@@ -50,6 +50,8 @@ class Trace(Mode):
         self.leaves: dict[Value, Tensor] = {}
         self.firsts: dict[Value, Value] = {}
         self.untracked: dict[Value, Value] = {}  # a Value -> the one that a write through `.data` put in its place
+        self.writes: dict[Value, Value] = {}  # the same of every write to a storage
+        self.data_values: set[Value] = set()  # of the tensors that `.data` gave
         self.draws: dict = {}
         self.modules: dict[int, Any] = {}  # that were called, by id, where nobody watches
         self.kept: list = []  # concrete tensors whose identity is a key here
@@ -236,15 +238,18 @@ class Trace(Mode):
     def restore(self, node: Node, slot: int, saved) -> Tensor:
         """What a rule asked for is the value itself: in a graph nothing is overwritten."""
         value = node.inputs[slot] if slot >= 0 else Value(node, ~slot, node.out_specs[~slot])
-        value = self.current(value) if self.untracked else value
+        value = self.current(value) if self.untracked or self.data_values else value
         return self.symbol(None, value.spec, value, bool(slot < 0 or node.needs >> slot & 1))
 
-    def current(self, value: Value) -> Value:
-        """The Value that writes through `.data`, which eager's tape does not see, put in the place of a saved one."""
-        while value in self.untracked:
-            value = self.untracked[value]
+    def current(self, value: Value, data: bool = False) -> Value:
+        """The Value that is in the place of a saved one when backward runs. Eager's tape does not see writes through
+        `.data`, nor any write to what was saved of such a tensor.  data: the value was read through one."""
+        data = data or value in self.data_values
+        writes = self.writes if data else self.untracked
+        while value in writes:
+            value = writes[value]
         node = value.node
-        if node.op.is_view and len(node.inputs) == 1 and (now := self.current(node.inputs[0])) != node.inputs[0]:
+        if node.op.is_view and len(node.inputs) == 1 and (now := self.current(node.inputs[0], data)) != node.inputs[0]:
             return self.run(node.op, (self.symbol(None, now.spec, now, False),), node.attrs).value
         return value
 
@@ -292,11 +297,18 @@ class Trace(Mode):
             if twin.alias.path is None and self.grad and storage.needs:
                 refuse_outdated_view(twin)
             twin.alias = twin.alias._replace(bound=storage.value)
-            self.rebind(twin, self.numbers_of(storage), False)
+            numbers = self.numbers_of(storage)
+            unseen = twin.cell is not None and twin.cell.storage is not None
+            self.rebind(twin, self.as_data(self.run(detach, (numbers,), {})) if unseen else numbers, False)
 
     def numbers_of(self, tensor: Tensor) -> Tensor:
         """The same Value, outside the tape."""
         return self.symbol(None, tensor.spec, tensor.value, False)
+
+    def as_data(self, tensor: Tensor) -> Tensor:
+        """`tensor`, a detached one, as what `.data` gives."""
+        self.data_values.add(tensor.value)
+        return tensor
 
     def renew(self, tensor: Tensor, fresh: Tensor) -> None:
         """A view takes its Value again; one that is itself a leaf stays so."""
@@ -319,8 +331,11 @@ class Trace(Mode):
         if storage is not root:
             self.rebind(storage, self.numbers_of(root), False)
             root.alias = root.alias._replace(bound=storage.value)
+        self.writes[before] = storage.value
         if unseen:
             self.untracked[before] = storage.value
+            if not root.needs:
+                root.value = self.as_data(self.run(detach, (self.numbers_of(storage),), {})).value
         else:
             self.forget_untracked(before)
 

@@ -227,6 +227,35 @@ def test_a_write_through_data_is_not_seen_by_the_tape():
         p.sum().backward()
 
 
+def tracked_write_after_data(x):
+    t = x * 2.0
+    d = t.data
+    with flow.no_grad():
+        d.mul_(3.0)
+    result = d * t.sum()
+    t.unsqueeze(0).tanh_()
+    return result.sum()
+
+
+def test_backward_reads_data_that_a_tracked_write_changed():
+    """As in PyTorch: the tape saves what `.data` gave without its version, and reads it when backward runs."""
+    [found] = both(tracked_write_after_data, lambda: param(1, 2))
+    np.testing.assert_allclose(found, 2 * sum(np.tanh([6.0, 12.0])) * np.ones(2), rtol=1e-6)
+
+
+def reshaped_base(x):
+    t = x * 2.0
+    with flow.no_grad():
+        view = t.reshape(2, 1)
+        t.unsqueeze_(0)
+        view.fill_(5.0)
+    return (t * t).sum()
+
+
+def test_a_view_follows_a_base_that_became_a_view_of_itself():
+    assert both(reshaped_base, lambda: param(1, 2)) == [[20.0, 20.0]]
+
+
 def test_writes_are_counted_also_through_data():
     """What compares a copy with a storage asks for all writes; a tape asks for the version."""
     x = flow.ones(3)

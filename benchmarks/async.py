@@ -92,8 +92,13 @@ def verdict(row: dict[str, Any], loader: str, share: float, cores: str) -> str:
 
 
 def mlp(flow, images):
-    hidden = flow.layers.dense(flow.reshape(images, [BATCH, -1]), 512, activation=flow.nn.relu, name="dense1",
-                               kernel_initializer=flow.truncated_normal(0.1))
+    hidden = flow.layers.dense(
+        flow.reshape(images, [BATCH, -1]),
+        512,
+        activation=flow.nn.relu,
+        name="dense1",
+        kernel_initializer=flow.truncated_normal(0.1),
+    )
     return flow.layers.dense(hidden, 10, name="dense2", kernel_initializer=flow.truncated_normal(0.1))
 
 
@@ -275,7 +280,11 @@ def measure(model: str, options: argparse.Namespace) -> list[dict[str, Any]]:
                 with busy(os.cpu_count() or 1 if cores == "busy" else 0):
                     row = figures(bench.rounds(loader, options.rounds))
                 row |= {
-                    "model": model, "loader": kind, "share": share, "cores": cores, "system load": os.getloadavg()[0]
+                    "model": model,
+                    "loader": kind,
+                    "share": share,
+                    "cores": cores,
+                    "system load": os.getloadavg()[0],
                 }
                 parts = "".join(
                     f"{row[part] * 1e3:12.2f}" for part in ("load", "compute", "synchronous", "asynchronous")

@@ -142,9 +142,8 @@ def main() -> None:
     except ImportError:
         print("PyTorch is not installed: minflow's own figures only")
     print(
-        f"numpy {np.__version__}, {os.cpu_count()} cores" + (
-            f", PyTorch {libraries[1][0].__version__}" if len(libraries) > 1 else ""
-        )
+        f"numpy {np.__version__}, {os.cpu_count()} cores"
+        + (f", PyTorch {libraries[1][0].__version__}" if len(libraries) > 1 else "")
     )
     for threads in options.threads:
         if len(libraries) > 1:

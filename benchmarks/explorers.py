@@ -93,8 +93,13 @@ def explorer(name: str, layers: int, rounds: int, acts: int) -> dict[str, Any]:
         shown.end()  # more than a few that are live would end one another, which takes time and sends pictures
     shown = explore(train, *batch)
     shown._ipython_display_()
-    found = {"make": figures(made), "bare": figures(bare), "send": figures(sent), "acts": acted(shown, acts),
-             "nodes": len(shown.session.subject.record(shown.session.subject.stages).nodes)}
+    found = {
+        "make": figures(made),
+        "bare": figures(bare),
+        "send": figures(sent),
+        "acts": acted(shown, acts),
+        "nodes": len(shown.session.subject.record(shown.session.subject.stages).nodes),
+    }
     shown.end()
     return found
 
@@ -123,8 +128,10 @@ def acted(shown, count: int) -> dict[str, dict[str, float]]:
     for what in ("pass", "pass again"):  # the memory of a pass is planned when it is first seen
         found[what] = [ask(do="stage", to=k) for k in range(stages - 1, -1, -1)]
         ask(do="stage", to=stages)
-    return {what: {**figures([took for took, _ in each]), "bytes": int(statistics.median([size for _, size in each]))}
-            for what, each in found.items()}
+    return {
+        what: {**figures([took for took, _ in each]), "bytes": int(statistics.median([size for _, size in each]))}
+        for what, each in found.items()
+    }
 
 
 def cards(rounds: int) -> dict[str, dict[str, float]]:
@@ -352,9 +359,9 @@ def measure(asked: argparse.Namespace) -> dict[str, Any]:
     try:
         for name in asked.only:
             told, sent = in_kernel(client, f"show({name!r}, {layers})")
-            found["models"][name] = in_kernel(
-                client, f"explorer({name!r}, {layers}, {rounds}, {acts})"
-            )[0] | sent | told
+            found["models"][name] = (
+                in_kernel(client, f"explorer({name!r}, {layers}, {rounds}, {acts})")[0] | sent | told
+            )
         found["cards"] = in_kernel(client, f"cards({rounds})")[0]
         for name in asked.only if asked.rivals else ():
             found["rivals"][name] = in_kernel(client, f"beside({name!r}, {layers}, {min(rounds, 5)})")[0]
@@ -383,8 +390,10 @@ def tell(found: dict[str, Any]) -> None:
         print(f"{name}: ours {ms(rows['ours'])}" if rows["ours"] else f"{name}: no rival")
         for what, row in rows.items():
             if what != "ours":
-                told = row.get("error") or (f"{ms(row)}, {row['ratio']:.2f} times ours, {row['bytes'] / 1e3:,.0f} kB; "
-                                            f"loads from {', '.join(row['loads']) or 'nowhere else'}")
+                told = row.get("error") or (
+                    f"{ms(row)}, {row['ratio']:.2f} times ours, {row['bytes'] / 1e3:,.0f} kB; "
+                    f"loads from {', '.join(row['loads']) or 'nowhere else'}"
+                )
                 print(f"    {what}: {told}")
 
 

@@ -96,16 +96,22 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
     found = {
         "seconds": {c: statistics.median(t) for c, t in times.items()},
         "ratio": quartiles(times["graph"], times["onnxruntime"]),
-        "export": exported - start, "load": loaded - exported, "bytes": size,
+        "export": exported - start,
+        "load": loaded - exported,
+        "bytes": size,
         "error": float(np.abs(ours - theirs).max() / np.abs(ours).max()),
     }
     low, middle, high = found["ratio"]
     print(f"  {name}")
     print(f"    graph        {human(found['seconds']['graph']):>10}")
-    print(f"    onnxruntime  {human(found['seconds']['onnxruntime']):>10}   graph / it {middle:5.3f}  "
-          f"[{low:.3f}, {high:.3f}]")
-    print(f"    export {human(found['export'])}   load {human(found['load'])}   {size / 1e6:.2f} MB   "
-          f"error {found['error']:.1e} of the largest value")
+    print(
+        f"    onnxruntime  {human(found['seconds']['onnxruntime']):>10}   graph / it {middle:5.3f}  "
+        f"[{low:.3f}, {high:.3f}]"
+    )
+    print(
+        f"    export {human(found['export'])}   load {human(found['load'])}   {size / 1e6:.2f} MB   "
+        f"error {found['error']:.1e} of the largest value"
+    )
     sys.stdout.flush()
     return found
 
@@ -117,8 +123,10 @@ def main() -> None:
     import onnxruntime
     import threadpoolctl
 
-    print(f"numpy {np.__version__}, onnxruntime {onnxruntime.__version__}, {os.cpu_count()} cores; {options.threads} "
-          f"thread{'s' * (options.threads > 1)}, {options.rounds} rounds in alternation; ratios: median [quartiles]")
+    print(
+        f"numpy {np.__version__}, onnxruntime {onnxruntime.__version__}, {os.cpu_count()} cores; {options.threads} "
+        f"thread{'s' * (options.threads > 1)}, {options.rounds} rounds in alternation; ratios: median [quartiles]"
+    )
     with threadpoolctl.threadpool_limits(options.threads, "blas"):
         found = {name: measure(name, options) for name in options.only}
     if options.json:

@@ -269,8 +269,10 @@ def measure(name: str, flow_library, torch_library, options) -> dict[str, Any]:
         share = (bytes_["arena"] + bytes_["outputs"]) / bytes_["eager"]
         found["memory ratio"] = share
         mega = {what: f"{count / 1e6:.2f}" for what, count in bytes_.items()}
-        print(f"    memory, MB     eager's peak {mega['eager']}   arena {mega['arena']} + outputs {mega['outputs']}   "
-              f"ratio {share:.3f}   {verdict(share, MEMORY)}")
+        print(
+            f"    memory, MB     eager's peak {mega['eager']}   arena {mega['arena']} + outputs {mega['outputs']}   "
+            f"ratio {share:.3f}   {verdict(share, MEMORY)}"
+        )
         print(
             f"                   least possible arena {mega['least']}, without kept gradients "
             f"{mega['arena without gradients']}; "
@@ -303,8 +305,9 @@ def main() -> None:
         found = {name: measure(name, flow_library, torch_library, options) for name in options.only}
     if options.json:
         figures = {
-            "threads": options.threads, "rounds": options.rounds,
-            "aims": {"ratio": RATIO, "memory": MEMORY, "us": SMALL_US}
+            "threads": options.threads,
+            "rounds": options.rounds,
+            "aims": {"ratio": RATIO, "memory": MEMORY, "us": SMALL_US},
         }
         with open(options.json, "w") as file:
             json.dump({**figures, "rows": found}, file, indent=1)

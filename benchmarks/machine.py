@@ -63,8 +63,9 @@ def parse(words: list[str] | None = None) -> argparse.Namespace:
     from graph import TRAININGS
 
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--only", nargs="+", choices=TRAININGS, default=TRAININGS, metavar="MODEL",
-                        help=f"of {', '.join(TRAININGS)}")
+    parser.add_argument(
+        "--only", nargs="+", choices=TRAININGS, default=TRAININGS, metavar="MODEL", help=f"of {', '.join(TRAININGS)}"
+    )
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS, help="train steps, predictions")
     parser.add_argument("--rounds", type=int, default=20, help="of the alternation (default 20)")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], help="of everybody (default 1 2)")
@@ -245,8 +246,12 @@ def products(step: Callable) -> list[tuple[float, float]]:
         for node in part.stages[len(PASSES) - 1].graph.nodes:  # before the passes of the machine, which join products
             if node.op.name in PRODUCTS:
                 specs = [value.spec for value in node.inputs] + list(node.out_specs)
-                found.append((2.0 * multiplications(node.op.name, [s.shape for s in specs], node.attrs),
-                              float(sum(math.prod(s.shape) * s.dtype.itemsize for s in specs))))
+                found.append(
+                    (
+                        2.0 * multiplications(node.op.name, [s.shape for s in specs], node.attrs),
+                        float(sum(math.prod(s.shape) * s.dtype.itemsize for s in specs)),
+                    )
+                )
     return found
 
 
@@ -279,8 +284,9 @@ def rounds(steps: dict[str, Callable], count: int) -> dict[str, list[tuple[float
             used, start = time.process_time(), time.perf_counter()
             for _ in range(calls[name]):
                 step()
-            times[name].append(((time.perf_counter() - start) / calls[name],
-                                (time.process_time() - used) / calls[name]))
+            times[name].append(
+                ((time.perf_counter() - start) / calls[name], (time.process_time() - used) / calls[name])
+            )
     return times
 
 
@@ -293,8 +299,14 @@ def peak(model: str, kind: str, contestant: str, threads: int) -> int:
     switch(contestant)
     lib, nn = (trainings.torch_library if contestant in TORCH else trainings.flow_library)()
     small = nn.Linear(4, 4)  # a step of it loads what a library loads at its first step
-    eager_step(trainings.Training(small, nn.CrossEntropyLoss(), lib.optim.SGD(small.parameters(), lr=0.1),
-                                  (lib.ones(2, 4), lib.zeros(2, dtype=lib.int64))))()
+    eager_step(
+        trainings.Training(
+            small,
+            nn.CrossEntropyLoss(),
+            lib.optim.SGD(small.parameters(), lr=0.1),
+            (lib.ones(2, 4), lib.zeros(2, dtype=lib.int64)),
+        )
+    )()
     gc.collect()
     before = status("VmRSS")
     with open("/proc/self/clear_refs", "w") as file:
@@ -328,9 +340,12 @@ def figures(times: dict[str, list[tuple[float, float]]]) -> dict[str, Any]:
     best = min(modes, key=lambda name: statistics.median(wall[name]), default=None)
     rows = {}
     for name in times:
-        rows[name] = {"seconds": statistics.median(wall[name]), "processors": statistics.median(used[name]),
-                      "ratio": quartiles(wall[name], wall[best]) if best else None,
-                      "processors ratio": quartiles(used[name], used[best]) if best else None}
+        rows[name] = {
+            "seconds": statistics.median(wall[name]),
+            "processors": statistics.median(used[name]),
+            "ratio": quartiles(wall[name], wall[best]) if best else None,
+            "processors ratio": quartiles(used[name], used[best]) if best else None,
+        }
     return {"best": best, "contestants": rows}
 
 
@@ -348,16 +363,23 @@ def measure(model: str, kind: str, threads: int, options: argparse.Namespace, ra
     least = floor(parts, *rate)
     found = {"model": model, "kind": kind, "threads": threads, "floor": least._asdict(), "without": without}
     found |= figures(rounds(steps, options.rounds))
-    print(f"  {model}, {kind}, {threads} thread{'s' * (threads > 1)}: floor {human(least.seconds)} "
-          f"({least.flops / 1e9:.2f} GFLOP {human(least.computing)}, {least.bytes / 1e6:.1f} MB {human(least.moving)})")
+    print(
+        f"  {model}, {kind}, {threads} thread{'s' * (threads > 1)}: floor {human(least.seconds)} "
+        f"({least.flops / 1e9:.2f} GFLOP {human(least.computing)}, {least.bytes / 1e6:.1f} MB {human(least.moving)})"
+    )
     for name, row in found["contestants"].items():
         row["peak"] = None if options.no_memory else peak_apart(model, kind, name, str(threads))
-        ratio, other = ("" if row[which] is None else "{1:5.3f}  [{0:.3f}, {2:.3f}]".format(*row[which])
-                        for which in ("ratio", "processors ratio"))
+        ratio, other = (
+            "" if row[which] is None else "{1:5.3f}  [{0:.3f}, {2:.3f}]".format(*row[which])
+            for which in ("ratio", "processors ratio")
+        )
         memory = "" if row["peak"] is None else f"   {row['peak'] / 1e6:7.1f} MB"
         best = "   best" * (name == found["best"])
-        print(f"    {name:22}{human(row['seconds']):>10}   {row['seconds'] / least.seconds:5.2f} of the floor   "
-              f"{ratio:23}   processors {human(row['processors']):>9}  {other:23}{memory}{best}", flush=True)
+        print(
+            f"    {name:22}{human(row['seconds']):>10}   {row['seconds'] / least.seconds:5.2f} of the floor   "
+            f"{ratio:23}   processors {human(row['processors']):>9}  {other:23}{memory}{best}",
+            flush=True,
+        )
     for name, reason in without.items():
         print(f"    {name:22}not available: {reason}")
     switch("graph")
@@ -384,20 +406,34 @@ def main() -> None:
             print("PyTorch is not installed: minflow's own figures only")
             options.no_torch = True
     load = f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
-    print(f"{versions}, {len(CORES) or os.cpu_count()} cores, load {load} before, {options.busy} kept busy; "
-          f"{options.rounds} rounds in alternation; ratios to the best of PyTorch's modes: median [quartiles]")
+    print(
+        f"{versions}, {len(CORES) or os.cpu_count()} cores, load {load} before, {options.busy} kept busy; "
+        f"{options.rounds} rounds in alternation; ratios to the best of PyTorch's modes: median [quartiles]"
+    )
     rows, ceilings = [], {}
     with busy(options.busy):
         for threads in options.threads:
             set_threads(threads, options.pin, not options.no_torch)
             ceilings[threads] = rate = rates(threads)
-            print(f"  {threads} thread{'s' * (threads > 1)}: {rate[0] / 1e9:.0f} GFLOP/s in a large product, "
-                  f"{rate[1] / 1e9:.1f} GB/s in a copy")
+            print(
+                f"  {threads} thread{'s' * (threads > 1)}: {rate[0] / 1e9:.0f} GFLOP/s in a large product, "
+                f"{rate[1] / 1e9:.1f} GB/s in a copy"
+            )
             rows += [measure(model, kind, threads, options, rate) for model in options.only for kind in options.kinds]
     if options.json:
         with open(options.json, "w") as file:
-            json.dump({"versions": versions, "rounds": options.rounds, "busy": options.busy, "pinned": options.pin,
-                       "ceilings": ceilings, "rows": rows}, file, indent=1)
+            json.dump(
+                {
+                    "versions": versions,
+                    "rounds": options.rounds,
+                    "busy": options.busy,
+                    "pinned": options.pin,
+                    "ceilings": ceilings,
+                    "rows": rows,
+                },
+                file,
+                indent=1,
+            )
 
 
 if __name__ == "__main__":

@@ -104,8 +104,9 @@ def optimizer(name: str, **options) -> Row:
         def training(x):
             model = Vector()
             model.weight = nn.Parameter(lib.ones(*x.shape))
-            return Training(model, lambda loss, _: loss, getattr(lib.optim, name)(model.parameters(), **options),
-                            (x, x))
+            return Training(
+                model, lambda loss, _: loss, getattr(lib.optim, name)(model.parameters(), **options), (x, x)
+            )
 
         return training
 
@@ -227,8 +228,13 @@ def parse(words: list[str] | None = None) -> argparse.Namespace:
 def chosen(options: argparse.Namespace) -> list[tuple[str, str, str]]:
     """(operation, kind, size) of what is to be measured."""
     names = [name for name in ROWS if not options.only or any(word in name for word in options.only)]
-    return [(name, kind, size) for name in names for kind in ROWS[name].kinds for size in options.sizes
-            if kind in (*options.kinds, OPTIMIZER)]
+    return [
+        (name, kind, size)
+        for name in names
+        for kind in ROWS[name].kinds
+        for size in options.sizes
+        if kind in (*options.kinds, OPTIMIZER)
+    ]
 
 
 # ---- who runs --------------------------------------------------------------------------------------------------------
@@ -259,8 +265,11 @@ def step_of(name: str, kind: str, size: str, contestant: str) -> Callable[[], An
     try:
         if kind == OPTIMIZER:
             training = row.make(lib, nn)(*inputs)
-            step = (our_step(training, "train", contestant.startswith("graph")) if ours
-                    else torch_step(training, "train", contestant))
+            step = (
+                our_step(training, "train", contestant.startswith("graph"))
+                if ours
+                else torch_step(training, "train", contestant)
+            )
         else:
             step = plain_step(lib, nn, row.make(lib, nn), inputs, kind, contestant)
         step()
@@ -361,12 +370,19 @@ def line(row: dict[str, Any]) -> str:
     both = [row["contestants"].get(one) for one in (OURS[0], row["best"])]
     shown = [f"{human(one['seconds']):>10}" if one else " " * 10 for one in both]
     kind = {"forward": "fwd", "backward": "fwd+bwd", OPTIMIZER: "step"}[row["kind"]]
-    return f"  {row['name']:33} {kind:8} {row['size']:6}" + "".join(f"{cell(ratio(row, one)):>8}" for one in OURS) + (
-        "  ".join(["", *shown])) + ("  channels_last" if row["best"] == TORCH[1] else "")
+    return (
+        f"  {row['name']:33} {kind:8} {row['size']:6}"
+        + "".join(f"{cell(ratio(row, one)):>8}" for one in OURS)
+        + ("  ".join(["", *shown]))
+        + ("  channels_last" if row["best"] == TORCH[1] else "")
+    )
 
 
-HEADER = f"  {'':49}" + "".join(f"{title:>8}" for title in ("graph,m", "graph", "eager,m", "eager")) + (
-    f"  {'graph,m':>10}  {'PyTorch':>10}")
+HEADER = (
+    f"  {'':49}"
+    + "".join(f"{title:>8}" for title in ("graph,m", "graph", "eager,m", "eager"))
+    + (f"  {'graph,m':>10}  {'PyTorch':>10}")
+)
 
 
 def markdown(rows: list[dict[str, Any]]) -> list[str]:
@@ -374,11 +390,15 @@ def markdown(rows: list[dict[str, Any]]) -> list[str]:
     together: dict[str, dict] = {name: {} for name in ROWS}
     for row in rows:
         together[row["name"]][row["size"], row["kind"] == "forward"] = row
-    lines = [f"| {' / '.join(SHOWN)} | " + " | ".join(f"{size} | with gradient" for size in SIZES) + " |",
-             "|---" * (1 + 2 * len(SIZES)) + "|"]
+    lines = [
+        f"| {' / '.join(SHOWN)} | " + " | ".join(f"{size} | with gradient" for size in SIZES) + " |",
+        "|---" * (1 + 2 * len(SIZES)) + "|",
+    ]
     for name, found in together.items():
-        cells = [" / ".join(cell(ratio(found[place], one)) for one in SHOWN) if place in found else ""
-                 for place in ((size, forward) for size in SIZES for forward in (True, False))]
+        cells = [
+            " / ".join(cell(ratio(found[place], one)) for one in SHOWN) if place in found else ""
+            for place in ((size, forward) for size in SIZES for forward in (True, False))
+        ]
         lines += [f"| {name} | " + " | ".join(cells) + " |"] * bool(found)
     return lines
 
@@ -398,14 +418,19 @@ def main() -> None:
             options.no_torch = True
     set_threads(options.threads, options.pin, not options.no_torch)
     load = f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
-    print(f"{versions}, {platform.machine()}, {len(CORES) or os.cpu_count()} cores, load {load} before, "
-          f"{options.threads} thread{'s' * (options.threads > 1)}; {options.rounds} rounds in alternation; "
-          f"minflow / the best of PyTorch's modes, ! above {CLIFF}\n{HEADER}")
+    print(
+        f"{versions}, {platform.machine()}, {len(CORES) or os.cpu_count()} cores, load {load} before, "
+        f"{options.threads} thread{'s' * (options.threads > 1)}; {options.rounds} rounds in alternation; "
+        f"minflow / the best of PyTorch's modes, ! above {CLIFF}\n{HEADER}"
+    )
     rows, start = [], time.perf_counter()
     for name, kind, size in chosen(options):
         rows.append(measure(name, kind, size, options))
-        print(line(rows[-1]), *[f"\n      {one}: {reason}" for one, reason in rows[-1]["without"].items()
-                                if one != TORCH[1]], flush=True)
+        print(
+            line(rows[-1]),
+            *[f"\n      {one}: {reason}" for one, reason in rows[-1]["without"].items() if one != TORCH[1]],
+            flush=True,
+        )
     order = worst_first(rows)
     print(f"\nsorted ({time.perf_counter() - start:.0f} s)\n{HEADER}", *map(line, order), sep="\n")
     cliffs = sum(any((ratio(row, one) or 0) > CLIFF for one in OURS) for row in rows)
@@ -414,8 +439,17 @@ def main() -> None:
         print(*markdown(rows), sep="\n")
     if options.json:
         with open(options.json, "w") as file:
-            json.dump({"versions": versions, "rounds": options.rounds, "threads": options.threads,
-                       "pinned": options.pin, "rows": order}, file, indent=1)
+            json.dump(
+                {
+                    "versions": versions,
+                    "rounds": options.rounds,
+                    "threads": options.threads,
+                    "pinned": options.pin,
+                    "rows": order,
+                },
+                file,
+                indent=1,
+            )
 
 
 if __name__ == "__main__":

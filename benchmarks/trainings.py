@@ -81,8 +81,9 @@ def mobilenet_v2(nn, num_classes: int = 10):
 
     def conv_bn(a, b, kernel, stride=1, groups=1):
         return [
-            nn.Conv2d(a, b, kernel, stride, kernel // 2, groups=groups, bias=False), nn.BatchNorm2d(b),
-            nn.ReLU6(inplace=True)
+            nn.Conv2d(a, b, kernel, stride, kernel // 2, groups=groups, bias=False),
+            nn.BatchNorm2d(b),
+            nn.ReLU6(inplace=True),
         ]
 
     class Block(nn.Module):
@@ -98,13 +99,23 @@ def mobilenet_v2(nn, num_classes: int = 10):
 
     layers, a = conv_bn(3, 32, 3, 2), 32
     for t, c, n, s in [
-        (1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1)
+        (1, 16, 1, 1),
+        (6, 24, 2, 2),
+        (6, 32, 3, 2),
+        (6, 64, 4, 2),
+        (6, 96, 3, 1),
+        (6, 160, 3, 2),
+        (6, 320, 1, 1),
     ]:
         for i in range(n):
             layers.append(Block(a, c, s if i == 0 else 1, t))
             a = c
     layers += [
-        *conv_bn(320, 1280, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Dropout(0.2), nn.Linear(1280, num_classes)
+        *conv_bn(320, 1280, 1),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Dropout(0.2),
+        nn.Linear(1280, num_classes),
     ]
     return layers, (64, 3, 32, 32)
 

@@ -258,8 +258,9 @@ def main() -> None:
     manager, client = start_new_kernel(env=environment)
     try:
         found = {
-            "updates": in_kernel(client, UPDATES), "second": in_kernel(client, SECOND),
-            "slowdown": in_kernel(client, SLOWDOWN)
+            "updates": in_kernel(client, UPDATES),
+            "second": in_kernel(client, SECOND),
+            "slowdown": in_kernel(client, SLOWDOWN),
         }
         if asked.rivals:
             found["rivals"] = in_kernel(client, RIVALS)
@@ -282,8 +283,10 @@ def main() -> None:
             f"whole process in pairs {parts[2]:.1f}, {row['alone']:.0f} without"
         )
     for hidden, row in found["slowdown"].items():
-        print(f"slow-down of a loop at {row['steps']:6.0f} steps/s (MLP 64-{hidden}-10): {row['percent']:.1f} % "
-              f"({row['low']:.1f} to {row['high']:.1f})")
+        print(
+            f"slow-down of a loop at {row['steps']:6.0f} steps/s (MLP 64-{hidden}-10): {row['percent']:.1f} % "
+            f"({row['low']:.1f} to {row['high']:.1f})"
+        )
     for name, row in found.get("rivals", {}).items():
         told = row if isinstance(row, str) else f"{row['ms']:.0f} ms an update, {row['cpu_ms']:.0f} ms of processor"
         print(f"{name}: {told}")

@@ -20,14 +20,18 @@ from .core.where import fail, warn
 
 KEYS = {"scale", "growth_factor", "backoff_factor", "growth_interval", "_growth_tracker"}  # of PyTorch's state
 # Ops, and functions of several ops, that run in the lower dtype: products of matrices, convolutions, LSTM.
-LOWER = set("""matmul conv2d conv2d_input_grad conv1d conv3d conv_transpose1d conv_transpose2d conv_transpose3d lstm
-    scaled_dot_product_attention""".split())
+LOWER = set(
+    """matmul conv2d conv2d_input_grad conv1d conv3d conv_transpose1d conv_transpose2d conv_transpose3d lstm
+    scaled_dot_product_attention""".split()
+)
 # Those that run in float32, which the lower dtype would spoil.
-WIDE = set("""prod trace cdist pair_distances quantile nanquantile inverse det slogdet cholesky qr svd eigh solve pinv
+WIDE = set(
+    """prod trace cdist pair_distances quantile nanquantile inverse det slogdet cholesky qr svd eigh solve pinv
     nll softmax_cross_entropy binary_entropy logit_entropy ctc cross_entropy kl_div mse_loss l1_loss smooth_l1_loss
     huber_loss binary_cross_entropy binary_cross_entropy_with_logits multi_margin_loss multilabel_margin_loss
     combined_margin_loss poisson_nll_loss gaussian_nll_loss margin_ranking_loss hinge_embedding_loss soft_margin_loss
-    cosine_embedding_loss triplet_margin_loss ctc_loss""".split())
+    cosine_embedding_loss triplet_margin_loss ctc_loss""".split()
+)
 
 
 class Casting:
@@ -38,8 +42,9 @@ class Casting:
             names = {op.name, self.scope.rpartition("/")[2]}
             wanted = float32 if names & WIDE else self.low if names & LOWER else None
             if wanted is not None:
-                inputs = tuple([in_dtype(x, wanted) if hasattr(x, "spec") and is_cast(x.spec.dtype) else x
-                                for x in inputs])
+                inputs = tuple(
+                    [in_dtype(x, wanted) if hasattr(x, "spec") and is_cast(x.spec.dtype) else x for x in inputs]
+                )
         return super().run(op, inputs, attrs)
 
 
@@ -65,8 +70,12 @@ class autocast(Restoring):
         self.device_type, self.enabled = device_type, enabled
         self.dtype = bfloat16 if dtype is None else as_dtype(dtype)
         if enabled and self.dtype not in HALVES:
-            fail(DTypeError, f"autocast to {self.dtype.name}, which is not shorter than float32",
-                 "flow.bfloat16 or flow.float16", dtype=self.dtype)
+            fail(
+                DTypeError,
+                f"autocast to {self.dtype.name}, which is not shorter than float32",
+                "flow.bfloat16 or flow.float16",
+                dtype=self.dtype,
+            )
         super().__init__()
 
     def value(self) -> Mode:
@@ -109,8 +118,15 @@ class GradScaler:
     device: as PyTorch's torch.amp.GradScaler("cuda", ...); torch.cuda.amp.GradScaler begins with init_scale.
     """
 
-    def __init__(self, device: str | float = "cuda", init_scale: float = 65536.0, growth_factor: float = 2.0,
-                 backoff_factor: float = 0.5, growth_interval: int = 2000, enabled: bool = True):
+    def __init__(
+        self,
+        device: str | float = "cuda",
+        init_scale: float = 65536.0,
+        growth_factor: float = 2.0,
+        backoff_factor: float = 0.5,
+        growth_interval: int = 2000,
+        enabled: bool = True,
+    ):
         self.enabled, self.device = enabled, device
 
     def scale(self, outputs):
@@ -142,8 +158,12 @@ class GradScaler:
     def load_state_dict(self, state_dict: dict) -> None:
         """There is no state; that of PyTorch's scaler is passed over. Raises StateError for that of something else."""
         if not isinstance(state_dict, Mapping) or not KEYS.issuperset(state_dict):
-            fail(StateError, "GradScaler.load_state_dict: this is no state of a GradScaler", "scaler.state_dict()",
-                 state_dict=state_dict)
+            fail(
+                StateError,
+                "GradScaler.load_state_dict: this is no state of a GradScaler",
+                "scaler.state_dict()",
+                state_dict=state_dict,
+            )
 
 
 __all__ = ["GradScaler", "autocast", "get_autocast_dtype", "is_autocast_available", "is_autocast_enabled"]

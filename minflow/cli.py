@@ -47,27 +47,41 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser(prog="minflow", description="A deep-learning framework that you can see through.",
-                                  formatter_class=argparse.RawDescriptionHelpFormatter,  # a command is not wrapped
-                                  epilog=f"From this folder, for example: {command('run', '00')}")
+    top = argparse.ArgumentParser(
+        prog="minflow",
+        description="A deep-learning framework that you can see through.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,  # a command is not wrapped
+        epilog=f"From this folder, for example: {command('run', '00')}",
+    )
     top.add_argument(*VERSION, action="version", version=f"minflow {version()}")
-    commands = top.add_subparsers(title="commands", metavar="lab | run | doctor | onnx | exercises | slides | warmup",
-                                  required=True)
+    commands = top.add_subparsers(
+        title="commands", metavar="lab | run | doctor | onnx | exercises | slides | warmup", required=True
+    )
 
     text = "open JupyterLab on your copy of the course"
     one = commands.add_parser(
-        "lab", help=f"{text} (the default)", allow_abbrev=False,
-        description=f"{text}, which is laid out, or brought up to date, first. Other options go to JupyterLab.")
+        "lab",
+        help=f"{text} (the default)",
+        allow_abbrev=False,
+        description=f"{text}, which is laid out, or brought up to date, first. Other options go to JupyterLab.",
+    )
     one.add_argument("--folder", help="where your copy is (default: $MINFLOW_COURSE, else ~/minflow-course)")
-    one.add_argument("--lang", type=language, help="the language of lessons and checks: en or zh (default: "
-                     "$MINFLOW_LANG, else en); lessons in zh are in the folder zh of your copy")
+    one.add_argument(
+        "--lang",
+        type=language,
+        help="the language of lessons and checks: en or zh (default: "
+        "$MINFLOW_LANG, else en); lessons in zh are in the folder zh of your copy",
+    )
     one.set_defaults(command=lab)
 
     one = commands.add_parser("run", help="execute a notebook without a browser and print its outputs as text")
     one.add_argument("notebook", help="its number (00), its name (07_eager_and_static) or a path")
     one.add_argument("--timeout", type=seconds, default=600, help="seconds that one cell may take (default 600)")
-    one.add_argument("--here", action="store_true",
-                     help="in the notebook's own folder, not in a temporary one: it reads or writes files there")
+    one.add_argument(
+        "--here",
+        action="store_true",
+        help="in the notebook's own folder, not in a temporary one: it reads or writes files there",
+    )
     one.set_defaults(command=run)
 
     one = commands.add_parser("doctor", help="say what this machine has, and what to do about what is missing")
@@ -79,14 +93,20 @@ def parser() -> argparse.ArgumentParser:
     one.set_defaults(command=onnx)
 
     one = commands.add_parser("exercises", help="for teachers and translators: editions of lessons, marks, a report")
-    for_exercises(one.add_subparsers(title="commands", metavar="build | grade | mend | report | translate",
-                                     required=True))
+    for_exercises(
+        one.add_subparsers(title="commands", metavar="build | grade | mend | report | translate", required=True)
+    )
 
     one = commands.add_parser("slides", help="write a lesson as slides: one page that needs no network")
     one.add_argument("lesson", help="its number (05), its name or a path")
     one.add_argument("--out", help="the file to write (default: 05_NAME.slides.html here)")
-    one.add_argument("--reveal", nargs="?", const="", metavar="ADDRESS",
-                     help="slides of reveal.js by nbconvert; it is loaded from ADDRESS, else from the network")
+    one.add_argument(
+        "--reveal",
+        nargs="?",
+        const="",
+        metavar="ADDRESS",
+        help="slides of reveal.js by nbconvert; it is loaded from ADDRESS, else from the network",
+    )
     one.add_argument("--not-run", action="store_true", help="without running the lesson: code, and no results")
     one.set_defaults(command=teach("slides"))
 
@@ -112,14 +132,19 @@ def for_exercises(commands: Any) -> None:
     one.set_defaults(command=teach("build"))
 
     one = commands.add_parser(
-        "grade", help="marks as CSV: the answers alone, each in a new process with limits",
+        "grade",
+        help="marks as CSV: the answers alone, each in a new process with limits",
         description="The answers are run with limits of time and memory, and without a network where the system can "
-                    "take it away. They are still programs of somebody else: a machine of its own is better.")
+        "take it away. They are still programs of somebody else: a machine of its own is better.",
+    )
     one.add_argument("files", nargs="+", help="notebooks, or folders of them")
     one.add_argument("--out", help="the file to write (default: print)")
     one.add_argument("--seed", type=int, default=0, help="of the cases (default 0)")
-    one.add_argument("--word", default="", help="of the class, as in MINFLOW_WORD: it draws the "
-                     "questions of some exercises (default: none)")
+    one.add_argument(
+        "--word",
+        default="",
+        help="of the class, as in MINFLOW_WORD: it draws the questions of some exercises (default: none)",
+    )
     one.add_argument("--memory", type=seconds, default=2.0, metavar="GB", help="for one answer (default 2; Linux)")
     one.add_argument("--seconds", type=seconds, help="for one answer (default: by its exercise, 60 and more)")
     one.add_argument("--jobs", type=int, help="answers at once (default: one a core)")
@@ -139,8 +164,13 @@ def for_exercises(commands: Any) -> None:
 
     one = commands.add_parser("translate", help="bring translations up to date, check them, build lessons from them")
     task = one.add_mutually_exclusive_group(required=True)
-    task.add_argument("--update", nargs="+", metavar=("LANGUAGE", "PAGE"), help="write new and changed texts into the "
-                      "PO files, of all pages or of those named, such as 02_downhill, l02, checker")
+    task.add_argument(
+        "--update",
+        nargs="+",
+        metavar=("LANGUAGE", "PAGE"),
+        help="write new and changed texts into the "
+        "PO files, of all pages or of those named, such as 02_downhill, l02, checker",
+    )
     task.add_argument("--check", nargs="+", metavar=("LANGUAGE", "PAGE"), help="say what is to be done")
     task.add_argument("--build", nargs=2, metavar=("LANGUAGE", "FOLDER"), help="write the lessons into a folder")
     one.set_defaults(command=translate)
@@ -148,6 +178,7 @@ def for_exercises(commands: Any) -> None:
 
 def teach(name: str) -> Callable[[argparse.Namespace], int]:
     """A command of the teacher's tools, imported when it is called."""
+
     def command(options: argparse.Namespace) -> int:
         one_blas_thread()
         from .exercises.teach import commands
@@ -172,6 +203,7 @@ def version() -> str:
 
 
 # ---- the commands -----------------------------------------------------------------------------------------------
+
 
 def one_blas_thread() -> None:
     """Let kernels of the course multiply on one thread, unless the user has said how many.
@@ -202,12 +234,17 @@ def lab(options: argparse.Namespace) -> int:
             from jupyter_server import serverapp
             from jupyterlab.labapp import LabApp
     except ImportError as error:
-        print(f"minflow lab: JupyterLab cannot be imported ({error}). Try: {install_command('jupyterlab')}",
-              file=sys.stderr)
+        print(
+            f"minflow lab: JupyterLab cannot be imported ({error}). Try: {install_command('jupyterlab')}",
+            file=sys.stderr,
+        )
         return 1
     if wrong := unknown_option(options.jupyter, [*LabApp.flags, *LabApp.aliases, *serverapp.flags, *serverapp.aliases]):
-        print(f"minflow lab: there is no option {wrong}\nTry: {command('lab', '--help')} for those of minflow, "
-              f"{command('lab', '--help-all')} for those of JupyterLab", file=sys.stderr)
+        print(
+            f"minflow lab: there is no option {wrong}\nTry: {command('lab', '--help')} for those of minflow, "
+            f"{command('lab', '--help-all')} for those of JupyterLab",
+            file=sys.stderr,
+        )
         return 2
     inside = texts.language().removeprefix("en")
     try:
@@ -222,9 +259,12 @@ def lab(options: argparse.Namespace) -> int:
         print(f"New versions of what you have changed lie beside yours: {', '.join(path.name for path in beside)}")
     if closed := move_settings(top):
         print(f"You cannot write to {', '.join(closed)}, so Jupyter's own files are in {top / SETTINGS}")
-    print("JupyterLab opens in your browser; if it does not, copy the address below into one.\n"
-          "Leave this window open while you work. To end: Ctrl-C here, then y and Enter.\n"
-          f"To start again on another day: {command(*options.typed)}", flush=True)
+    print(
+        "JupyterLab opens in your browser; if it does not, copy the address below into one.\n"
+        "Leave this window open while you work. To end: Ctrl-C here, then y and Enter.\n"
+        f"To start again on another day: {command(*options.typed)}",
+        flush=True,
+    )
     # Settings of this start alone: those of the user are neither written nor, where both speak, overruled.
     paths = [os.environ.get("JUPYTER_CONFIG_PATH", ""), str(PACKAGE / "_jupyter")]
     os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(filter(None, paths))
@@ -244,9 +284,11 @@ def lab(options: argparse.Namespace) -> int:
 
 
 def not_laid_out(place: object, error: Exception) -> int:
-    print(f"minflow lab: the course cannot be laid out in {place}: {error}\n"
-          f"Try: {command('lab', '--folder', 'PLACE')}, or set MINFLOW_COURSE, to a folder that you may write to",
-          file=sys.stderr)
+    print(
+        f"minflow lab: the course cannot be laid out in {place}: {error}\n"
+        f"Try: {command('lab', '--folder', 'PLACE')}, or set MINFLOW_COURSE, to a folder that you may write to",
+        file=sys.stderr,
+    )
     return 1
 
 
@@ -273,11 +315,14 @@ def move_settings(top: Path) -> list[str]:
 
     home = Path("~").expanduser()
     config = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
-    places = {"JUPYTER_CONFIG_DIR": paths.jupyter_config_dir(), "JUPYTER_DATA_DIR": paths.jupyter_data_dir(),
-              "JUPYTER_RUNTIME_DIR": paths.jupyter_runtime_dir(),
-              "IPYTHONDIR": os.environ.get("IPYTHONDIR") or home / ".ipython",
-              "MPLCONFIGDIR": os.environ.get("MPLCONFIGDIR")
-              or (config / "matplotlib" if sys.platform == "linux" else home / ".matplotlib")}
+    places = {
+        "JUPYTER_CONFIG_DIR": paths.jupyter_config_dir(),
+        "JUPYTER_DATA_DIR": paths.jupyter_data_dir(),
+        "JUPYTER_RUNTIME_DIR": paths.jupyter_runtime_dir(),
+        "IPYTHONDIR": os.environ.get("IPYTHONDIR") or home / ".ipython",
+        "MPLCONFIGDIR": os.environ.get("MPLCONFIGDIR")
+        or (config / "matplotlib" if sys.platform == "linux" else home / ".matplotlib"),
+    }
     closed = {name: str(folder) for name, place in places.items() if (folder := course.unwritable(Path(place)))}
     for name in closed:
         place = top / SETTINGS / name.lower()
@@ -291,8 +336,7 @@ def run(options: argparse.Namespace) -> int:
     one_blas_thread()
     path, new = course.find(options.notebook), course.moved(options.notebook)
     if new and not (path and options.notebook == "00"):  # the first lesson is what a newcomer runs
-        print(f"minflow run: what was {options.notebook} is now {new}: {command('run', new[:2])}",
-              file=sys.stderr)
+        print(f"minflow run: what was {options.notebook} is now {new}: {command('run', new[:2])}", file=sys.stderr)
     if path is None:
         print(f"minflow run: there is no notebook {options.notebook!r}. Here are:", file=sys.stderr)
         for file in course.lessons():
@@ -304,8 +348,10 @@ def run(options: argparse.Namespace) -> int:
             with without_grammars():
                 from minflow.headless import execute
         except ImportError as error:
-            print(f"minflow run: nbclient cannot be imported ({error}). Try: {install_command('nbclient')}",
-                  file=sys.stderr)
+            print(
+                f"minflow run: nbclient cannot be imported ({error}). Try: {install_command('nbclient')}",
+                file=sys.stderr,
+            )
             return 1
         move_settings(Path(home))
         return execute(path, options.timeout, options.here)

@@ -23,12 +23,19 @@ from .io.files import opened
 
 PACKAGE = Path(__file__).resolve().parent
 RECORD = ".minflow-course"
-MOVED = {"00_tour": "R1_from_2_plus_3_to_the_kernel", "05_eager_and_static": "07_eager_and_static",
-         "06_debugging_graphs": "08_debugging_graphs", "08_job_functions": "10_job_functions",
-         "09_async": "11_without_waiting"}  # old names -> new ones; for one version
+MOVED = {
+    "00_tour": "R1_from_2_plus_3_to_the_kernel",
+    "05_eager_and_static": "07_eager_and_static",
+    "06_debugging_graphs": "08_debugging_graphs",
+    "08_job_functions": "10_job_functions",
+    "09_async": "11_without_waiting",
+}  # old names -> new ones; for one version
 # A link to another file of the repository; or code, which is left as it is.
-LINK = re.compile(r"^```.*?^```|(`+)(?!`).+?(?<!`)\1(?!`)|(?P<sign>!?)\[(?P<text>(?:[^][]|\[[^][]*\])*)\]"
-                  r"\((?P<path>[^()\s#:]+)(?P<anchor>#[^()\s]*)?\)", re.MULTILINE | re.DOTALL)
+LINK = re.compile(
+    r"^```.*?^```|(`+)(?!`).+?(?<!`)\1(?!`)|(?P<sign>!?)\[(?P<text>(?:[^][]|\[[^][]*\])*)\]"
+    r"\((?P<path>[^()\s#:]+)(?P<anchor>#[^()\s]*)?\)",
+    re.MULTILINE | re.DOTALL,
+)
 
 
 def checkout() -> Path | None:
@@ -82,8 +89,12 @@ def find(name: str) -> Path | None:
         folders = [work_folder(), source()]
     except RuntimeError:  # no home is known
         folders = [source()]
-    found = [file for folder in folders for file in sorted(folder.rglob("*.ipynb"))
-             if lesson.fullmatch(file.name) and shown(file, folder) and file.is_file()]
+    found = [
+        file
+        for folder in folders
+        for file in sorted(folder.rglob("*.ipynb"))
+        if lesson.fullmatch(file.name) and shown(file, folder) and file.is_file()
+    ]
     return min(found, key=lambda file: file.stem in MOVED, default=None)  # an old copy last: its number is another's
 
 
@@ -98,8 +109,11 @@ def shown(file: Path, folder: Path) -> bool:
     return not any(part.startswith(".") for part in file.relative_to(folder).parts)
 
 
-def update(folder: Path, inside: str = "", content: Callable[[Path, bytes], bytes] = lambda file, data: data,
-           ) -> tuple[list[Path], list[Path]]:
+def update(
+    folder: Path,
+    inside: str = "",
+    content: Callable[[Path, bytes], bytes] = lambda file, data: data,
+) -> tuple[list[Path], list[Path]]:
     """Lay out the course in `folder`, or bring it up to date. Returns the files that were replaced, and those that
     were laid beside changed ones. Raises OSError, or ValueError where the folder lies in the checkout.
 
@@ -188,8 +202,16 @@ def checksum(path: Path, data: bytes) -> str:
     opened."""
     if path.suffix == ".ipynb":
         try:
-            cells = [[cell["cell_type"], "".join(cell["source"]), cell.get("outputs") or None, cell.get("attachments"),
-                      cell["metadata"].get("tags")] for cell in json.loads(data)["cells"]]
+            cells = [
+                [
+                    cell["cell_type"],
+                    "".join(cell["source"]),
+                    cell.get("outputs") or None,
+                    cell.get("attachments"),
+                    cell["metadata"].get("tags"),
+                ]
+                for cell in json.loads(data)["cells"]
+            ]
             data = json.dumps(cells, sort_keys=True).encode()
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError):  # no notebook: all it says counts
             pass

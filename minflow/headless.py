@@ -66,7 +66,7 @@ class Printing(NotebookClient):
         """nbclient's own answer to Ctrl-C, set just before, ends in an error of its own."""
         task, loop = asyncio.current_task(), asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
-            with suppress(RuntimeError):                        # Windows, where Ctrl-C is a KeyboardInterrupt
+            with suppress(RuntimeError):  # Windows, where Ctrl-C is a KeyboardInterrupt
                 loop.add_signal_handler(number, self.stop, number, task)
         await super().async_start_new_kernel(**settings)
 
@@ -81,7 +81,7 @@ class Printing(NotebookClient):
 
     def show(self, output: dict, display_id: str | None = None) -> None:
         if output["output_type"] == "error" and not self.expected:
-            return                                              # printed once, with its cell, by `execute`
+            return  # printed once, with its cell, by `execute`
         text = text_of(output)
         if display_id is not None:
             if self.shown.get(display_id) == text:
@@ -130,18 +130,31 @@ def execute(path: Path, timeout: float = 600, here: bool = False) -> int:
         nbformat.validate(notebook)
     except Exception as error:  # damaged in any way: nbformat, json, jsonschema and the system have their own
         reason = COLOURS.sub("", str(error)).strip().partition("\n")[0][:200] or type(error).__name__
-        say(f"minflow run: {path} is no notebook that can be read: {ascii(reason)[1:-1]}\n"
-            "Try: open it in JupyterLab; or copy it again from where it came\n", sys.stderr)
+        say(
+            f"minflow run: {path} is no notebook that can be read: {ascii(reason)[1:-1]}\n"
+            "Try: open it in JupyterLab; or copy it again from where it came\n",
+            sys.stderr,
+        )
         return 1
     own = path.resolve().parent
-    with (tempfile.TemporaryDirectory(prefix="minflow-run-", ignore_cleanup_errors=True) as work,
-          tempfile.TemporaryFile("w+", errors="replace") as log):
+    with (
+        tempfile.TemporaryDirectory(prefix="minflow-run-", ignore_cleanup_errors=True) as work,
+        tempfile.TemporaryFile("w+", errors="replace") as log,
+    ):
         importing = f"__import__('sys').path.insert(1, {str(own)!r})"
         client = Printing(
-            notebook, timeout=min(math.ceil(timeout), 10**7), kernel_name="python3", store_widget_state=False,
-            resources={"metadata": {"path": str(own if here else work)}}, log=QUIET,
-            extra_arguments=["--IPKernelApp.log_level=ERROR", "--InteractiveShell.xmode=Plain",
-                             f"--IPKernelApp.exec_lines={importing}"])
+            notebook,
+            timeout=min(math.ceil(timeout), 10**7),
+            kernel_name="python3",
+            store_widget_state=False,
+            resources={"metadata": {"path": str(own if here else work)}},
+            log=QUIET,
+            extra_arguments=[
+                "--IPKernelApp.log_level=ERROR",
+                "--InteractiveShell.xmode=Plain",
+                f"--IPKernelApp.exec_lines={importing}",
+            ],
+        )
         try:
             client.execute(stdout=log, stderr=log)
         except (CellExecutionError, CellTimeoutError, DeadKernelError, asyncio.CancelledError) as error:
@@ -175,8 +188,11 @@ def failed(client: Printing, path: Path, error: BaseException, log: IO[str], her
     traces = "".join(text_of(output) for output in cell.get("outputs", []) if output["output_type"] == "error")
     source = "".join(f"    {line}\n" for line in cell.source.splitlines())
     if isinstance(error, CellTimeoutError):
-        say(f"{place} took longer than {client.timeout} s and was stopped:\n{traces or source}"
-            f"Try: {command('run', '--timeout', 'SECONDS', str(path))}, with more of them\n", sys.stderr)
+        say(
+            f"{place} took longer than {client.timeout} s and was stopped:\n{traces or source}"
+            f"Try: {command('run', '--timeout', 'SECONDS', str(path))}, with more of them\n",
+            sys.stderr,
+        )
     elif isinstance(error, DeadKernelError):
         log.seek(0)
         say(f"{place} ended its kernel:\n{source}{''.join(log.readlines()[-20:])}", sys.stderr)

@@ -26,8 +26,12 @@ CUSTOM: set[str] = set()  # names that may be defined again: a cell of a noteboo
 
 
 def custom_op(
-    signature: str, infer: Callable | None = None, vjp: Callable | Mapping[str, Callable] | None = None, doc: str = "",
-    *, version: int = 1,
+    signature: str,
+    infer: Callable | None = None,
+    vjp: Callable | Mapping[str, Callable] | None = None,
+    doc: str = "",
+    *,
+    version: int = 1,
 ) -> Callable[[Callable], Op]:
     """Make the decorated array function an operation with a shape rule and a gradient.
 
@@ -45,27 +49,34 @@ def custom_op(
     """
     name = signature.partition("(")[0].strip()
     if "(" not in signature or not name.isidentifier():
-        raise ShapeError("the signature of a custom op", values={"got": repr(signature)}, where=here(),
-                         hint='"softclip(x; beta)"')
+        raise ShapeError(
+            "the signature of a custom op", values={"got": repr(signature)}, where=here(), hint='"softclip(x; beta)"'
+        )
     if name in OPS and name not in CUSTOM:
         raise ShapeError(f"there is an operation {name!r} already", where=here(), hint=f'"my_{name}(x)"')
 
     def decorate(function: Callable) -> Op:
         if not callable(function):
-            fail(ShapeError, f"custom op {name}: the kernel is no function", "def kernel(xp, x): return ...",
-                 got=function)
+            fail(
+                ShapeError,
+                f"custom op {name}: the kernel is no function",
+                "def kernel(xp, x): return ...",
+                got=function,
+            )
         if type(version) is not int or version < 1:
             fail(OutOfRangeError, f"custom op {name}: a version is a whole number from 1", "version=2", version=version)
         old = OPS.pop(name, None)
         try:
-            op = define(signature, infer or same_spec_of_first, vjp, doc=doc or function.__doc__ or "",
-                        version=version)
+            op = define(signature, infer or same_spec_of_first, vjp, doc=doc or function.__doc__ or "", version=version)
         except Exception as error:
             if old is not None:
                 OPS[name] = old
             if isinstance(error, ValueError | KeyError):
-                raise GradError(f"custom op {name}: its gradient rule does not fit its signature: {error}",
-                                where=here(), hint='vjp=dict(x=lambda g, x: ..., w=lambda g, x, w: ...)') from error
+                raise GradError(
+                    f"custom op {name}: its gradient rule does not fit its signature: {error}",
+                    where=here(),
+                    hint="vjp=dict(x=lambda g, x: ..., w=lambda g, x, w: ...)",
+                ) from error
             raise
         op.custom = True
         CUSTOM.add(name)
@@ -90,16 +101,23 @@ def checked(op: Op, function: Callable) -> Callable:
         results = result if isinstance(result, tuple) else (result,)
         wanted = specs if isinstance(specs, tuple) else (specs,)
         if len(results) != len(wanted):
-            raise ShapeError(f"the kernel of {op.name} gives another number of arrays than its signature says",
-                             values={"signature": len(wanted), "kernel": len(results)}, hint="return a tuple of arrays")
+            raise ShapeError(
+                f"the kernel of {op.name} gives another number of arrays than its signature says",
+                values={"signature": len(wanted), "kernel": len(results)},
+                hint="return a tuple of arrays",
+            )
         fixed = []
         for spec, array in zip(wanted, results):
             array = xp.asarray(array)
             if array.shape != spec.shape or array.dtype != spec.np:
-                raise ShapeError(f"the kernel of {op.name} gives another array than its shape rule says",
-                                 values={"shape rule": f"{spec.dtype.name}{list(spec.shape)}",
-                                         "kernel": f"{array.dtype}{list(array.shape)}"},
-                                 hint="infer=lambda x: x.but(shape=(...)); or .astype(x.dtype) in the kernel")
+                raise ShapeError(
+                    f"the kernel of {op.name} gives another array than its shape rule says",
+                    values={
+                        "shape rule": f"{spec.dtype.name}{list(spec.shape)}",
+                        "kernel": f"{array.dtype}{list(array.shape)}",
+                    },
+                    hint="infer=lambda x: x.but(shape=(...)); or .astype(x.dtype) in the kernel",
+                )
             fixed.append(array)
         return tuple(fixed) if op.many else fixed[0]
 

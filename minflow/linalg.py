@@ -6,15 +6,36 @@ from .core.functions import matmul as matmul
 from .core.functions import vander as _vander
 from .core.functions import vector_norm as vector_norm
 from .core.functions.matrices import (
-    cholesky as cholesky, det as det, eig as eig, eigh as eigh, eigvals as eigvals, eigvalsh as eigvalsh,
+    cholesky as cholesky,
+    det as det,
+    eig as eig,
+    eigh as eigh,
+    eigvals as eigvals,
+    eigvalsh as eigvalsh,
     inverse as _inverse,
-    linalg_svd as _svd, lstsq as lstsq, lu as lu, lu_factor as lu_factor, linalg_lu_solve as _lu_solve,
-    matrix_rank as matrix_rank, pinv as pinv, qr as qr, slogdet as slogdet, solve as solve,
-    solve_triangular as solve_triangular, svdvals as svdvals,
+    linalg_svd as _svd,
+    lstsq as lstsq,
+    lu as lu,
+    lu_factor as lu_factor,
+    linalg_lu_solve as _lu_solve,
+    matrix_rank as matrix_rank,
+    pinv as pinv,
+    qr as qr,
+    slogdet as slogdet,
+    solve as solve,
+    solve_triangular as solve_triangular,
+    svdvals as svdvals,
 )
 from .core.functions.matrix_products import (
-    cond as cond, linalg_cross as _cross, linalg_norm as _norm, matrix_exp as matrix_exp, matrix_norm as matrix_norm,
-    matrix_power as matrix_power, multi_dot as multi_dot, tensorinv as tensorinv, tensorsolve as tensorsolve,
+    cond as cond,
+    linalg_cross as _cross,
+    linalg_norm as _norm,
+    matrix_exp as matrix_exp,
+    matrix_norm as matrix_norm,
+    matrix_power as matrix_power,
+    multi_dot as multi_dot,
+    tensorinv as tensorinv,
+    tensorsolve as tensorsolve,
     vecdot as vecdot,
 )
 from .core.messages.near import name_hints as _name_hints

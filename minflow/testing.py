@@ -1,6 +1,6 @@
 """`flow.testing`: tests compare tensors here. PyTorch's tolerances, by dtype; what differs is shown by its place.
 
-    flow.testing.assert_close(actual, expected)
+flow.testing.assert_close(actual, expected)
 """
 
 from __future__ import annotations
@@ -18,22 +18,43 @@ from .core.tensor import Tensor as _Tensor
 from .core.where import fail as _fail
 
 # dtype -> (rtol, atol); of two dtypes the larger ones hold, and all others are compared exactly
-TOLERANCES = {"bfloat16": (1.6e-2, 1e-5), "float16": (1e-3, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7),
-              "complex64": (1.3e-6, 1e-5), "complex128": (1e-7, 1e-7)}
+TOLERANCES = {
+    "bfloat16": (1.6e-2, 1e-5),
+    "float16": (1e-3, 1e-5),
+    "float32": (1.3e-6, 1e-5),
+    "float64": (1e-7, 1e-7),
+    "complex64": (1.3e-6, 1e-5),
+    "complex128": (1e-7, 1e-7),
+}
 
 
-def assert_close(actual: Any, expected: Any, *, allow_subclasses: bool = True, rtol: float | None = None,
-                 atol: float | None = None, equal_nan: bool = False, check_device: bool = True,
-                 check_dtype: bool = True, check_layout: bool = True, check_stride: bool = False,
-                 msg: str | Callable[[str], str] | None = None) -> None:
+def assert_close(
+    actual: Any,
+    expected: Any,
+    *,
+    allow_subclasses: bool = True,
+    rtol: float | None = None,
+    atol: float | None = None,
+    equal_nan: bool = False,
+    check_device: bool = True,
+    check_dtype: bool = True,
+    check_layout: bool = True,
+    check_stride: bool = False,
+    msg: str | Callable[[str], str] | None = None,
+) -> None:
     """Every number of `actual` is near that of `expected`: |actual - expected| <= atol + rtol * |expected|.
 
     actual, expected: tensors, arrays, numbers, or sequences and mappings of them. rtol and atol: both or neither; by
     default those of the dtypes. Raises AssertionError, whose text shows how many numbers differ and the worst of them.
     """
     if (rtol is None) != (atol is None):
-        _fail(DTypeError, "assert_close: rtol and atol are given together, or neither", "rtol=1e-5, atol=1e-8",
-              rtol=rtol, atol=atol)
+        _fail(
+            DTypeError,
+            "assert_close: rtol and atol are given together, or neither",
+            "rtol=1e-5, atol=1e-8",
+            rtol=rtol,
+            atol=atol,
+        )
     for place, a, b in pairs(actual, expected, "", msg):
         why = difference(a, b, rtol, atol, equal_nan, check_dtype, check_stride)
         if why:
@@ -59,8 +80,15 @@ def refuse(text: str, msg: Any) -> None:
     raise AssertionError(msg(text) if callable(msg) else msg or text)
 
 
-def difference(actual: Any, expected: Any, rtol: float | None, atol: float | None, equal_nan: bool, check_dtype: bool,
-               check_stride: bool) -> str:
+def difference(
+    actual: Any,
+    expected: Any,
+    rtol: float | None,
+    atol: float | None,
+    equal_nan: bool,
+    check_dtype: bool,
+    check_stride: bool,
+) -> str:
     """What differs between two, in some lines; "" where they are close."""
     numbers = not isinstance(actual, _Tensor | np.ndarray) and not isinstance(expected, _Tensor | np.ndarray)
     if isinstance(actual, _Tensor) != isinstance(expected, _Tensor) and not numbers:
@@ -89,29 +117,55 @@ def difference(actual: Any, expected: Any, rtol: float | None, atol: float | Non
     place = tuple(int(i) for i in np.unravel_index(share.argmax(), share.shape))
     relative = away[place] / abs(b[place]) if 0 < abs(b[place]) < np.inf else np.inf
     wrong, where = int((~close).sum()), f" at index {place}" if place else ""
-    return (f"{wrong} of {a.size} numbers differ ({100 * wrong / a.size:.1f} %)\n  the worst{where}  actual "
-            f"{a[place]}, expected {b[place]}\n  absolute  {away[place]:.4g} (up to {atol:g} allowed)\n  relative  "
-            f"{relative:.4g} (up to {rtol:g} allowed)")
+    return (
+        f"{wrong} of {a.size} numbers differ ({100 * wrong / a.size:.1f} %)\n  the worst{where}  actual "
+        f"{a[place]}, expected {b[place]}\n  absolute  {away[place]:.4g} (up to {atol:g} allowed)\n  relative  "
+        f"{relative:.4g} (up to {rtol:g} allowed)"
+    )
 
 
-def assert_allclose(actual: Any, expected: Any, rtol: float | None = None, atol: float | None = None,
-                    equal_nan: bool = True, msg: str = "") -> None:
+def assert_allclose(
+    actual: Any,
+    expected: Any,
+    rtol: float | None = None,
+    atol: float | None = None,
+    equal_nan: bool = True,
+    msg: str = "",
+) -> None:
     """`assert_close` of before: the dtypes may differ, NaN is equal to NaN."""
-    assert_close(actual, _as_tensor(expected) if isinstance(actual, _Tensor) else expected, rtol=rtol, atol=atol,
-                 equal_nan=equal_nan, check_dtype=False, msg=msg or None)
+    assert_close(
+        actual,
+        _as_tensor(expected) if isinstance(actual, _Tensor) else expected,
+        rtol=rtol,
+        atol=atol,
+        equal_nan=equal_nan,
+        check_dtype=False,
+        msg=msg or None,
+    )
 
 
-def make_tensor(*shape: Any, dtype: Any, device: Any = None, low: float | None = None, high: float | None = None,
-                requires_grad: bool = False, noncontiguous: bool = False, exclude_zero: bool = False,
-                memory_format: Any = None) -> _Tensor:
+def make_tensor(
+    *shape: Any,
+    dtype: Any,
+    device: Any = None,
+    low: float | None = None,
+    high: float | None = None,
+    requires_grad: bool = False,
+    noncontiguous: bool = False,
+    exclude_zero: bool = False,
+    memory_format: Any = None,
+) -> _Tensor:
     """Random numbers from low to high (-9 to 9 by default, 0 to 9 of uint8, both of bool), by numpy's generator."""
     sizes = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape
     dtype = _as_dtype(dtype)
     kind, unsigned = dtype.np.kind, dtype.np.kind == "u"
     least, most = (0 if unsigned else -9) if low is None else low, (9 if high is None else high)
     doubled = (*sizes[:-1], 2 * sizes[-1]) if noncontiguous and sizes else sizes
-    drawn = np.random.uniform(least, most, doubled) if kind not in "biu" else (
-        np.random.randint(0, 2, doubled) if kind == "b" else np.random.randint(int(least), int(most), doubled))
+    drawn = (
+        np.random.uniform(least, most, doubled)
+        if kind not in "biu"
+        else (np.random.randint(0, 2, doubled) if kind == "b" else np.random.randint(int(least), int(most), doubled))
+    )
     drawn = np.asarray(drawn).astype(dtype.np)
     if exclude_zero:
         drawn = np.where(drawn == 0, np.ones((), dtype.np), drawn)

@@ -36,15 +36,20 @@ def step(rng, values, mask):
 
 def random_program(seed, rows_too, length=12):
     """A program of (x, row, column, number, mask); with `rows_too` also means, sums and softmax along the last axis."""
+
     def program(x, row, column, number, mask):
         rng, values = np.random.default_rng(seed), [x, row, column, number, x * 0.5]
         shown = []
         for _ in range(length):
             if rows_too and rng.random() < 0.25:
                 value = [v for v in values if v.shape == x.shape][-1]
-                value = [lambda v: v.mean(-1, keepdim=True), lambda v: calm(v.sum(-1, keepdim=True)),
-                         lambda v: flow.softmax(v, dim=-1), lambda v: flow.log_softmax(v, dim=-1),
-                         lambda v: v.reshape(-1, v.shape[-1]).reshape(v.shape) * 2][rng.integers(5)](value)
+                value = [
+                    lambda v: v.mean(-1, keepdim=True),
+                    lambda v: calm(v.sum(-1, keepdim=True)),
+                    lambda v: flow.softmax(v, dim=-1),
+                    lambda v: flow.log_softmax(v, dim=-1),
+                    lambda v: v.reshape(-1, v.shape[-1]).reshape(v.shape) * 2,
+                ][rng.integers(5)](value)
             else:
                 value = step(rng, values, mask)
             values.append(value)
@@ -93,8 +98,9 @@ class Decoder(nn.Module):
 class Dense(nn.Module):
     def __init__(self):
         super().__init__()
-        self.layers = nn.Sequential(nn.Linear(40, 64), nn.ReLU(), nn.Linear(64, 64), nn.Sigmoid(), nn.BatchNorm1d(64),
-                                    nn.Linear(64, 10))
+        self.layers = nn.Sequential(
+            nn.Linear(40, 64), nn.ReLU(), nn.Linear(64, 64), nn.Sigmoid(), nn.BatchNorm1d(64), nn.Linear(64, 10)
+        )
 
     def forward(self, x):
         return self.layers(x)
@@ -108,8 +114,11 @@ def training(name, passes, optimizer=flow.optim.AdamW, lr=1e-2):
         model, x = Decoder(), flow.tensor(rng.integers(0, 17, (3, 12)))
         y = flow.tensor(rng.integers(0, 17, 36))
     else:
-        model, x, y = Dense(), flow.tensor(rng.standard_normal((24, 40)).astype("f4")), flow.tensor(
-            rng.integers(0, 10, 24))
+        model, x, y = (
+            Dense(),
+            flow.tensor(rng.standard_normal((24, 40)).astype("f4")),
+            flow.tensor(rng.integers(0, 10, 24)),
+        )
     updates = optimizer(model.parameters(), lr=lr)
 
     class Training(nn.Graph):

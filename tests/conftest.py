@@ -25,9 +25,19 @@ GOLDEN = TESTS / "golden"
 # --disturb: about half of the threads of a test are slow. They rest after one in OFTEN of the lines, calls and returns
 # in here, for up to LONGEST seconds, and, for up to five times that, at half of the MEETINGS: where a thread starts,
 # has started another, tells another or has been waiting.
-THREADED = [str(TESTS), *(str(TESTS.parent / part) for part in (
-    "minflow/job/", "minflow/utils/data/", "minflow/core/base/events.py", "minflow/compiler/executor.py", "widgets/"
-))]
+THREADED = [
+    str(TESTS),
+    *(
+        str(TESTS.parent / part)
+        for part in (
+            "minflow/job/",
+            "minflow/utils/data/",
+            "minflow/core/base/events.py",
+            "minflow/compiler/executor.py",
+            "widgets/",
+        )
+    ),
+]
 MEETINGS = {(threading.__file__, name) for name in ("start", "run", "set", "wait", "join")}
 OFTEN, LONGEST, IN_ALL = 100, 0.05, 4.0
 

@@ -86,8 +86,11 @@ def shows(text: str, name: str) -> bool:
     changed."""
     text = re.sub(r"\s", "", text)
     forms = [
-        clean(name), clean(class_name(name)), clean(word(name)), repr(name)[1:-1],
-        clean(class_name(name)).replace("/", "\\")
+        clean(name),
+        clean(class_name(name)),
+        clean(word(name)),
+        repr(name)[1:-1],
+        clean(class_name(name)).replace("/", "\\"),
     ]
     return any(re.sub(r"\s", "", form)[:5] in text for form in forms)
 
@@ -253,7 +256,7 @@ def view_tensor(name):
     parameter.label = name
     return [
         *of(parameter, picture(parameter, numbers=True)),
-        *of(picture(parameter.reshape(2, 4, 8), images=True, labels=[name, 7]))
+        *of(picture(parameter.reshape(2, 4, 8), images=True, labels=[name, 7])),
     ]
 
 
@@ -272,8 +275,17 @@ def view_graph_reports(name):
     calls = [(call.name, call.phase, float(i), i + 1.0) for i, call in enumerate(graph.plan.record.calls)]
     graph._last.recorded = 1, calls, [(2, 0, 5.25, 5.75)]
     reports = [
-        graph.tree(), graph.stages(), graph.changes(0), graph.lanes(), graph.memory(), graph.timeline(), graph.frozen(),
-        graph.why(), graph.plan, flow.roofline(graph), graph.threads()
+        graph.tree(),
+        graph.stages(),
+        graph.changes(0),
+        graph.lanes(),
+        graph.memory(),
+        graph.timeline(),
+        graph.frozen(),
+        graph.why(),
+        graph.plan,
+        flow.roofline(graph),
+        graph.threads(),
     ]
     return [*of(*reports), *texts(repr(graph))]
 
@@ -453,18 +465,28 @@ def view_onnx(name):
 
     name = class_name(name)  # in a file texts are UTF-8
     shape, weight = ["n" + name, 4], onnx.numpy_helper.from_array(np.ones((4, 4), "f"), "w" + name)
-    own = helper.make_function(name, "f" + name, ["x"], ["y"], [helper.make_node("Neg", ["x"], ["y"])],
-                               [helper.make_opsetid("", 18)])
-    inner = helper.make_graph([helper.make_node(name, ["a" + name], ["b"])], name, [], [
-        helper.make_tensor_value_info("b", 1, shape)])
-    nodes = [helper.make_node("MatMul", ["x" + name, "w" + name], ["a" + name], name=f"{name}/in{name}/{name}"),
-             helper.make_node(name, ["a" + name], ["c"], name=f"{name}/{name}", domain="d" + name, text=name),
-             helper.make_node("If", ["c"], ["d"], then_branch=inner, else_branch=inner),
-             helper.make_node("f" + name, ["d"], ["y" + name], domain=name)]
-    graph = helper.make_graph(nodes, name, *[[helper.make_tensor_value_info(x + name, 1, shape)] for x in "xy"],
-                              [weight])
-    model = helper.make_model(graph, functions=[own], producer_name=name, producer_version=name, opset_imports=[
-        helper.make_opsetid(domain, 18 if not domain else 1) for domain in ("", name, "d" + name)])
+    own = helper.make_function(
+        name, "f" + name, ["x"], ["y"], [helper.make_node("Neg", ["x"], ["y"])], [helper.make_opsetid("", 18)]
+    )
+    inner = helper.make_graph(
+        [helper.make_node(name, ["a" + name], ["b"])], name, [], [helper.make_tensor_value_info("b", 1, shape)]
+    )
+    nodes = [
+        helper.make_node("MatMul", ["x" + name, "w" + name], ["a" + name], name=f"{name}/in{name}/{name}"),
+        helper.make_node(name, ["a" + name], ["c"], name=f"{name}/{name}", domain="d" + name, text=name),
+        helper.make_node("If", ["c"], ["d"], then_branch=inner, else_branch=inner),
+        helper.make_node("f" + name, ["d"], ["y" + name], domain=name),
+    ]
+    graph = helper.make_graph(
+        nodes, name, *[[helper.make_tensor_value_info(x + name, 1, shape)] for x in "xy"], [weight]
+    )
+    model = helper.make_model(
+        graph,
+        functions=[own],
+        producer_name=name,
+        producer_version=name,
+        opset_imports=[helper.make_opsetid(domain, 18 if not domain else 1) for domain in ("", name, "d" + name)],
+    )
     with tempfile.TemporaryDirectory() as folder:
         (file := Path(folder) / f"{word(name)[:20].replace('/', '_')}.onnx").write_bytes(model.SerializeToString())
         view = flow.onnx.show(file)

@@ -36,7 +36,7 @@ DROPPED = (ast.Expr, ast.AugAssign, ast.Raise, ast.Delete, ast.Assign)
 # Functions of their own; text, whose positions Python 3.11 does not know; types.
 APART = (ast.FunctionDef, ast.ClassDef, ast.Lambda, ast.JoinedStr, ast.Match, ast.AnnAssign)
 ITEMS, REPORT = "MUTATION_ITEMS", "MUTATION_REPORT"  # what the plugin below reads, and writes
-PROBE = '''import os
+PROBE = """import os
 FOLDER, SEEN = {folder!r}, set()
 def reach(number):
     pair = number, os.environ.get("PYTEST_CURRENT_TEST", "")
@@ -44,7 +44,7 @@ def reach(number):
         SEEN.add(pair)
         with open(os.path.join(FOLDER, str(os.getpid())), "a") as file:
             file.write(f"{{number}} {{pair[1]}}\\n")
-'''
+"""
 MEMORY = 12 << 30  # bytes of address space that a run of tests may take
 PROCESSOR, PATIENCE = 60.0, 300.0  # seconds that a mutant's tests may take, beside four times what they took without it
 
@@ -131,8 +131,15 @@ def chosen(count: int, seed: int, only: str = "", top: Path = TOP) -> list[Mutan
         for file in sorted((top / "minflow" / package).rglob("*.py")):
             for mutant in candidates(file, top) if only in file.relative_to(top).as_posix() else ():
                 what = mutant.kind
-                kind = "line" if what.startswith("without ") else "one" if what.endswith(" + 1") else \
-                    "sign" if what[:2] in ("+ ", "- ", "no") else "bound"
+                kind = (
+                    "line"
+                    if what.startswith("without ")
+                    else "one"
+                    if what.endswith(" + 1")
+                    else "sign"
+                    if what[:2] in ("+ ", "- ", "no")
+                    else "bound"
+                )
                 kinds[kind].append(mutant)
     chances = random.Random(seed)
     for some in kinds.values():
@@ -153,7 +160,7 @@ def plant(mutant: Mutant, top: Path) -> bytes:
     """Write the change. Returns what the file held."""
     file = top / mutant.file
     source = file.read_bytes()
-    write(file, source[:mutant.start] + mutant.new.encode() + source[mutant.end:])
+    write(file, source[: mutant.start] + mutant.new.encode() + source[mutant.end :])
     return source
 
 
@@ -187,6 +194,7 @@ def probe(mutants: list[Mutant], top: Path, folder: Path) -> None:
 
 # As a plugin of pytest (-p tests.mutation_testing): runs the chosen items alone, and writes what became of each.
 
+
 def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
     if path := os.environ.get(ITEMS):
         wanted = {name: place for place, name in enumerate(json.loads(Path(path).read_text()))}
@@ -218,21 +226,31 @@ def limit(seconds: float | None) -> None:
         resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds)))
 
 
-def run(top: Path, arguments: list[str], report: Path, items: Path | None = None,
-        seconds: float | None = None) -> tuple[int | None, list[list[Any]]]:
+def run(
+    top: Path, arguments: list[str], report: Path, items: Path | None = None, seconds: float | None = None
+) -> tuple[int | None, list[list[Any]]]:
     """pytest in a clone. Returns its exit status, and what it reported. It ends after PROCESSOR and `seconds` of
     processor time, and after PATIENCE and `seconds`: the status is then negative or None."""
     report.unlink(missing_ok=True)
-    environment = {**os.environ, "PYTHONPATH": f"{top}{os.pathsep}{top / 'widgets'}", REPORT: str(report),
-                   "PYTHONHASHSEED": "0"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": f"{top}{os.pathsep}{top / 'widgets'}",
+        REPORT: str(report),
+        "PYTHONHASHSEED": "0",
+    }
     environment.pop(ITEMS, None)
     if items:
         environment[ITEMS] = str(items)
     with open(report.with_suffix(".log"), "w") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "pytest", "-p", "tests.mutation_testing", "-q", "--tb=line", *arguments], cwd=top,
-            env=environment, stdout=log, stderr=log, start_new_session=True,
-            preexec_fn=lambda: limit(None if seconds is None else PROCESSOR + seconds))
+            [sys.executable, "-m", "pytest", "-p", "tests.mutation_testing", "-q", "--tb=line", *arguments],
+            cwd=top,
+            env=environment,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            preexec_fn=lambda: limit(None if seconds is None else PROCESSOR + seconds),
+        )
         status: int | None
         try:
             status = process.wait(None if seconds is None else PATIENCE + seconds)
@@ -317,8 +335,10 @@ class Trial:
     def run(self, workers: int) -> None:
         """Judge the mutants that have no result, until no result rests on a test that fails anyway."""
         while waiting := [number for number in range(len(self.mutants)) if number not in self.results]:
-            threads = [threading.Thread(target=self.work, args=(clone(self.folder, f"worker{i}"), waiting))
-                       for i in range(workers)]
+            threads = [
+                threading.Thread(target=self.work, args=(clone(self.folder, f"worker{i}"), waiting))
+                for i in range(workers)
+            ]
             for thread in threads:
                 thread.start()
             for thread in threads:
@@ -363,8 +383,13 @@ class Trial:
         result["took"] = time.time() - started
         return result
 
-    def run_tests(self, tests: list[str], top: Path, options: list[str], seconds: float | None = None,
-                  ) -> tuple[int | None, list[list[Any]]]:
+    def run_tests(
+        self,
+        tests: list[str],
+        top: Path,
+        options: list[str],
+        seconds: float | None = None,
+    ) -> tuple[int | None, list[list[Any]]]:
         items = self.folder / f"items-{top.name}.json"
         items.write_text(json.dumps(tests))
         files = dict.fromkeys(map(file_of, tests))
@@ -382,8 +407,15 @@ class Trial:
         caught = [one["caught by"] for one in self.results.values() if one["caught by"]]
         missed = [one["mutant"] for _, one in sorted(self.results.items()) if not one["caught by"]]
         files = collections.Counter(map(file_of, caught)).most_common()
-        return "\n".join([f"{len(caught)} of {len(self.results)} mutants are caught; missed:", *missed, "",
-                          "by the tests of", *(f"{count:5} {file}" for file, count in files)])
+        return "\n".join(
+            [
+                f"{len(caught)} of {len(self.results)} mutants are caught; missed:",
+                *missed,
+                "",
+                "by the tests of",
+                *(f"{count:5} {file}" for file, count in files),
+            ]
+        )
 
 
 def file_of(name: str) -> str:

@@ -22,8 +22,14 @@ EXTRAS = PROJECT["project"]["optional-dependencies"]
 GROUPS = PROJECT["dependency-groups"]
 
 PYTHONS = ("3.11", "3.12", "3.13", "3.14", "3.15")
-SYSTEMS = ("x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "aarch64-apple-darwin", "x86_64-apple-darwin",
-           "x86_64-pc-windows-msvc", "aarch64-pc-windows-msvc")  # the newest macOS that uv assumes is 13
+SYSTEMS = (
+    "x86_64-unknown-linux-gnu",
+    "aarch64-unknown-linux-gnu",
+    "aarch64-apple-darwin",
+    "x86_64-apple-darwin",
+    "x86_64-pc-windows-msvc",
+    "aarch64-pc-windows-msvc",
+)  # the newest macOS that uv assumes is 13
 # uv locks one version for all systems. Those below need other ones: pip, and `uv pip`, find them.
 BY_PIP = {"x86_64-manylinux2014": PYTHONS[:3]}  # glibc 2.17; there NumPy has no wheels for newer ones
 # Has no wheel there, and is built without a compiler.
@@ -68,8 +74,13 @@ def locked() -> list[str]:
             place.parent.mkdir(exist_ok=True)
             shutil.copy(TOP / name, place)
         words = ["export", "--quiet", "--no-hashes", "--no-emit-project", "--no-header", "--no-annotate"]
-        done = subprocess.run([uv(), *words, "--group", "test", "--project", folder], stdout=subprocess.PIPE, text=True,
-                              timeout=600, check=True)
+        done = subprocess.run(
+            [uv(), *words, "--group", "test", "--project", folder],
+            stdout=subprocess.PIPE,
+            text=True,
+            timeout=600,
+            check=True,
+        )
     return done.stdout.splitlines()
 
 
@@ -78,9 +89,26 @@ def failure(requirements: list[str], system: str, python: str, *options: str) ->
     built = BUILT.get((system, python))
     lines = [line for line in requirements if not built or not re.match(rf"{built}\b", line)]
     done = subprocess.run(
-        [uv(), "pip", "compile", "--quiet", "--no-header", "--only-binary", ":all:", "--python-platform", system,
-         "--python-version", python, *options, "-"],
-        input="\n".join(lines), capture_output=True, text=True, timeout=300)
+        [
+            uv(),
+            "pip",
+            "compile",
+            "--quiet",
+            "--no-header",
+            "--only-binary",
+            ":all:",
+            "--python-platform",
+            system,
+            "--python-version",
+            python,
+            *options,
+            "-",
+        ],
+        input="\n".join(lines),
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     return "" if done.returncode == 0 else done.stderr.strip()
 
 

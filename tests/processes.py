@@ -16,8 +16,14 @@ def environment(*folders: Any, **settings: str) -> dict[str, str]:
 
 def python(*words: Any, cwd: Any = None, path: Any = (), **settings: str) -> subprocess.CompletedProcess:
     """Run Python with these words. path: folders of modules; settings: of its environment."""
-    return subprocess.run([sys.executable, *map(str, words)], cwd=cwd, capture_output=True, text=True, timeout=300,
-                          env=environment(*path, **settings))
+    return subprocess.run(
+        [sys.executable, *map(str, words)],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=environment(*path, **settings),
+    )
 
 
 def output(*words: Any, **options: Any) -> str:

@@ -33,9 +33,14 @@ class Meeting(nn.Module):
 
 def exported(holder, base: type) -> dict[str, type]:
     """Name -> class, of the public subclasses of `base` in a namespace."""
-    return {name: cls for name in dir(holder)
-            if inspect.isclass(cls := getattr(holder, name)) and issubclass(cls, base) and cls is not base
-            and name == cls.__name__}
+    return {
+        name: cls
+        for name in dir(holder)
+        if inspect.isclass(cls := getattr(holder, name))
+        and issubclass(cls, base)
+        and cls is not base
+        and name == cls.__name__
+    }
 
 
 def one_device(module: nn.Module) -> nn.Module:
@@ -54,8 +59,12 @@ LAYERS = {  # name -> (what makes one, the shape of its input, or its input)
         (lambda: nn.BatchNorm2d(6).eval(), IMAGES),
     ],
     "CombinedMarginLoss": [
-        (lambda: nn.Sequential(nn.Tanh(), Meeting(nn.CombinedMarginLoss(1.0, 0.5, 0.1), lambda x: flow.tensor(LABELS))),
-         ROWS)
+        (
+            lambda: nn.Sequential(
+                nn.Tanh(), Meeting(nn.CombinedMarginLoss(1.0, 0.5, 0.1), lambda x: flow.tensor(LABELS))
+            ),
+            ROWS,
+        )
     ],
     "Conv2d": [
         (lambda: nn.Conv2d(6, 4, 3), IMAGES),
@@ -73,8 +82,17 @@ LAYERS = {  # name -> (what makes one, the shape of its input, or its input)
     "LogSoftmax": [(lambda: nn.LogSoftmax(-1), IMAGES)],
     "ReLU6": [(lambda: nn.ReLU6(inplace=True), ROWS)],
     "Sequential": [
-        (lambda: nn.Sequential(nn.Conv2d(6, 4, 3), nn.BatchNorm2d(4), nn.ReLU(inplace=True), nn.Dropout(0.1),
-                               nn.Flatten(), nn.Linear(144, 2)), IMAGES),
+        (
+            lambda: nn.Sequential(
+                nn.Conv2d(6, 4, 3),
+                nn.BatchNorm2d(4),
+                nn.ReLU(inplace=True),
+                nn.Dropout(0.1),
+                nn.Flatten(),
+                nn.Linear(144, 2),
+            ),
+            IMAGES,
+        ),
     ],
     "Softmax": [(lambda: nn.Softmax(1), ROWS)],
     "Unflatten": [(lambda: nn.Unflatten(1, (2, 3)), ROWS)],
@@ -142,14 +160,17 @@ LAYERS |= {  # over sequences
     "GRUCell": [(lambda: nn.GRUCell(6, 3), ROWS)],
     "MultiheadAttention": [
         (lambda: Repeated(nn.MultiheadAttention(6, 2, 0.4), 3), SEQUENCE),
-        (lambda: Repeated(nn.MultiheadAttention(6, 2, add_bias_kv=True, add_zero_attn=True, batch_first=True), 3),
-         SEQUENCE),
+        (
+            lambda: Repeated(nn.MultiheadAttention(6, 2, add_bias_kv=True, add_zero_attn=True, batch_first=True), 3),
+            SEQUENCE,
+        ),
     ],
     "TransformerEncoderLayer": [(lambda: nn.TransformerEncoderLayer(6, 2, 5, norm_first=True), SEQUENCE)],
     "TransformerDecoderLayer": [(lambda: Repeated(nn.TransformerDecoderLayer(6, 2, 5, 0.0, "gelu"), 2), SEQUENCE)],
     "TransformerEncoder": [(lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer(6, 2, 5), 2), SEQUENCE)],
     "TransformerDecoder": [
-        (lambda: Repeated(nn.TransformerDecoder(nn.TransformerDecoderLayer(6, 2, 5), 1), 2), SEQUENCE)],
+        (lambda: Repeated(nn.TransformerDecoder(nn.TransformerDecoderLayer(6, 2, 5), 1), 2), SEQUENCE)
+    ],
     "Transformer": [(lambda: Repeated(nn.Transformer(6, 2, 1, 1, 5, batch_first=True), 2), SEQUENCE)],
 }
 LOSSES = {  # name -> options to try besides each reduction
@@ -200,8 +221,11 @@ SCHEDULES = {  # name -> what makes one for an optimizer of two groups
 
 def called() -> dict[str, type]:
     """The layers that are called: all modules but the losses, and the containers that only hold others."""
-    return {name: cls for name, cls in exported(nn, nn.Module).items()
-            if not issubclass(cls, Loss) and cls.forward is not nn.Module.forward}
+    return {
+        name: cls
+        for name, cls in exported(nn, nn.Module).items()
+        if not issubclass(cls, Loss) and cls.forward is not nn.Module.forward
+    }
 
 
 def losses() -> dict[str, type]:
@@ -226,8 +250,11 @@ def needs_arguments(cls: type) -> bool:
 
 def layer_cases() -> list[tuple]:
     """(name, what makes the layer, the shape of its input or the input)."""
-    return [(name, *row) for name, cls in called().items()
-            for row in LAYERS.get(name, [] if needs_arguments(cls) else [(cls, ROWS)])]
+    return [
+        (name, *row)
+        for name, cls in called().items()
+        for row in LAYERS.get(name, [] if needs_arguments(cls) else [(cls, ROWS)])
+    ]
 
 
 def input_of(x) -> np.ndarray:

@@ -20,15 +20,23 @@ def add(name: str, *makers) -> None:
         IMAGE_LAYERS.setdefault(name.format(n), []).extend(rows)
 
 
-add("Conv{}d", lambda c: c(4, 6, 3, 2, 1, groups=2), lambda c: c(4, 2, 2, padding="same"),
+add(
+    "Conv{}d",
+    lambda c: c(4, 6, 3, 2, 1, groups=2),
+    lambda c: c(4, 2, 2, padding="same"),
     lambda c: c(4, 2, 2, padding=1, padding_mode="reflect"),
-    lambda c: c(4, 2, 2, padding="same", padding_mode="circular"))
+    lambda c: c(4, 2, 2, padding="same", padding_mode="circular"),
+)
 add("ConvTranspose{}d", lambda c: c(4, 2, 3, 2, 1, 1), lambda c: c(4, 6, 2, groups=2, bias=False))
 add("ConstantPad{}d", lambda c: c(1, 2.0))
 for kind in ("Zero", "Reflection", "Replication", "Circular"):
     add(kind + "Pad{}d", lambda c: c(2))
-add("InstanceNorm{}d", lambda c: c(4), lambda c: c(4, affine=True, track_running_stats=True),
-    lambda c: c(4, track_running_stats=True).eval())
+add(
+    "InstanceNorm{}d",
+    lambda c: c(4),
+    lambda c: c(4, affine=True, track_running_stats=True),
+    lambda c: c(4, track_running_stats=True).eval(),
+)
 IMAGE_LAYERS |= {
     "BatchNorm3d": [(lambda: nn.BatchNorm3d(4), SPACE[3])],
     "FusedBatchNorm1d": [(lambda: nn.FusedBatchNorm1d(4), SPACE[1])],
@@ -82,11 +90,16 @@ IMAGE_LAYERS |= {
     "PixelShuffle": [(lambda: nn.PixelShuffle(2), SPACE[2])],
     "PixelUnshuffle": [(lambda: nn.PixelUnshuffle(2), (2, 3, 4, 6))],
     "Unfold": [(lambda: nn.Unfold(2, padding=1), SPACE[2])],
-    "Upsample": [(lambda mode=mode, n=n: nn.Upsample(scale_factor=1.7, mode=mode), SPACE[n])
-                 for n, mode in ((1, "linear"), (2, "bicubic"), (3, "trilinear"), (2, "nearest"), (3, "area"))],
+    "Upsample": [
+        (lambda mode=mode, n=n: nn.Upsample(scale_factor=1.7, mode=mode), SPACE[n])
+        for n, mode in ((1, "linear"), (2, "bicubic"), (3, "trilinear"), (2, "nearest"), (3, "area"))
+    ],
     "UpsamplingNearest2d": [(lambda: nn.UpsamplingNearest2d(7), SPACE[2])],
-    "UpsamplingBilinear2d": [(lambda: nn.UpsamplingBilinear2d(scale_factor=2), SPACE[2]),
-                             (lambda: Sampled("zeros"), SPACE[2]), (lambda: Sampled("reflection"), SPACE[2])],
+    "UpsamplingBilinear2d": [
+        (lambda: nn.UpsamplingBilinear2d(scale_factor=2), SPACE[2]),
+        (lambda: Sampled("zeros"), SPACE[2]),
+        (lambda: Sampled("reflection"), SPACE[2]),
+    ],
 }
 
 

@@ -63,8 +63,10 @@ def threads(count: int) -> Iterator[None]:
         Settings.threads = before
 
 
-def same_bits(function: Callable[[], Sequence[np.ndarray] | None], counts: Iterable[int] = THREADS,
-              ) -> Sequence[np.ndarray] | None:
+def same_bits(
+    function: Callable[[], Sequence[np.ndarray] | None],
+    counts: Iterable[int] = THREADS,
+) -> Sequence[np.ndarray] | None:
     """What the function gives, None or arrays: with each number of threads the same bits."""
     found = []
     for count in counts:

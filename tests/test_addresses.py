@@ -30,7 +30,12 @@ def test_a_layer_is_found_in_the_file_that_pytorch_has_it_in():
     from minflow.nn.modules.utils import _ntuple, _pair
 
     assert (Linear, BatchNorm2d, Flatten, Sequential, Module) == (
-        nn.Linear, nn.BatchNorm2d, nn.Flatten, nn.Sequential, nn.Module)
+        nn.Linear,
+        nn.BatchNorm2d,
+        nn.Flatten,
+        nn.Sequential,
+        nn.Module,
+    )
     assert issubclass(nn.BatchNorm1d, _BatchNorm) and issubclass(nn.MSELoss, _Loss)
     assert _pair(3) == (3, 3) and _pair([1, 2]) == (1, 2) and _ntuple(4)(0) == (0, 0, 0, 0)
     assert "Linear" in dir(batchnorm)
@@ -57,13 +62,16 @@ def test_annotations_of_sizes():
     assert int in _size_2_t.__args__
 
 
-@pytest.mark.parametrize(("path", "hint"), [
-    ("sparse", "tensors are dense"),
-    ("fx", "flow.onnx.export"),
-    ("utils.tensorboard", "flow.watch"),
-    ("nn.quantized", "not quantised"),
-    ("distributed.fsdp", "one process"),
-])
+@pytest.mark.parametrize(
+    ("path", "hint"),
+    [
+        ("sparse", "tensors are dense"),
+        ("fx", "flow.onnx.export"),
+        ("utils.tensorboard", "flow.watch"),
+        ("nn.quantized", "not quantised"),
+        ("distributed.fsdp", "one process"),
+    ],
+)
 def test_a_refused_module_says_what_to_use(path, hint):
     with pytest.raises(MissingModuleError, match=rf"no module minflow.{path}") as caught:
         importlib.import_module(f"minflow.{path}")

@@ -44,6 +44,7 @@ def test_smallest_configuration_runs(tmp_path):
 
 def test_a_rival_that_is_not_there_is_told(bench, monkeypatch):
     """In this process, with what stands for the two libraries and for the explorer."""
+
     def missing(model, x):
         raise ImportError("no such package")
 

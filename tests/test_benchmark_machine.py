@@ -30,12 +30,19 @@ def test_floor_takes_the_longer_of_computing_and_moving_for_each_product(bench):
 
 
 def test_ratios_are_to_pytorchs_best_mode_of_the_same_round(bench):
-    times = {"graph": [(1.0, 2.0), (4.0, 3.0), (2.0, 2.0)], "PyTorch": [(9.0, 9.0)] * 3,
-             "PyTorch channels_last": [(2.0, 2.0), (4.0, 2.0), (8.0, 2.0)]}
+    times = {
+        "graph": [(1.0, 2.0), (4.0, 3.0), (2.0, 2.0)],
+        "PyTorch": [(9.0, 9.0)] * 3,
+        "PyTorch channels_last": [(2.0, 2.0), (4.0, 2.0), (8.0, 2.0)],
+    }
     found = bench.figures(times)
     assert found["best"] == "PyTorch channels_last"
-    assert found["contestants"]["graph"] == {"seconds": 2.0, "processors": 2.0, "ratio": [0.25, 0.5, 1.0],
-                                             "processors ratio": [1.0, 1.0, 1.5]}
+    assert found["contestants"]["graph"] == {
+        "seconds": 2.0,
+        "processors": 2.0,
+        "ratio": [0.25, 0.5, 1.0],
+        "processors ratio": [1.0, 1.0, 1.5],
+    }
     assert bench.figures({"graph": times["graph"]})["contestants"]["graph"]["ratio"] is None
 
 
@@ -51,7 +58,8 @@ def test_smallest_configuration_runs(tmp_path):
     pytest.importorskip("numba")
     found, _ = benchmarks.figures("machine", "--only mlp --rounds 2 --threads 1 --no-torch --no-memory", tmp_path)
     assert [(row["model"], row["kind"], row["threads"]) for row in found["rows"]] == [
-        ("mlp", "train", 1), ("mlp", "predict", 1)
+        ("mlp", "train", 1),
+        ("mlp", "predict", 1),
     ]
     predicted = 2 * 100 * (784 * 512 + 512 * 10)
     for row, flops in zip(found["rows"], [3 * predicted - 2 * 100 * 784 * 512, predicted]):  # no gradient of the images

@@ -17,16 +17,25 @@ def bench(monkeypatch):
 
 def row(name, size="small", kind="forward", **ratios):
     contestants = {one.replace("_", ", "): {"ratio": [0.0, r, 9.0], "seconds": 1e-3} for one, r in ratios.items()}
-    return {"name": name, "size": size, "kind": kind, "best": "PyTorch",
-            "contestants": {**contestants, "PyTorch": {"ratio": [1.0, 1.0, 1.0], "seconds": 2e-3}}}
+    return {
+        "name": name,
+        "size": size,
+        "kind": kind,
+        "best": "PyTorch",
+        "contestants": {**contestants, "PyTorch": {"ratio": [1.0, 1.0, 1.0], "seconds": 2e-3}},
+    }
 
 
 def test_words_choose_rows(bench):
     options = bench.parse(["--only", "argmax", "Adam", "--sizes", "large"])
-    assert bench.chosen(options) == [("argmax of rows", "forward", "large"), ("Adam", "optimizer", "large"),
-                                     ("AdamW", "optimizer", "large")]
+    assert bench.chosen(options) == [
+        ("argmax of rows", "forward", "large"),
+        ("Adam", "optimizer", "large"),
+        ("AdamW", "optimizer", "large"),
+    ]
     assert bench.chosen(bench.parse(["--only", "LSTM", "--kinds", "backward"])) == [
-        ("LSTM", "backward", "small"), ("LSTM", "backward", "large")
+        ("LSTM", "backward", "small"),
+        ("LSTM", "backward", "large"),
     ]
 
 
@@ -42,10 +51,14 @@ def test_cliffs_are_marked(bench):
 
 
 def test_table_has_a_line_for_each_operation(bench):
-    rows = [row("relu", graph=1.0), row("relu", "large", "backward", graph_machine=2.0, eager=0.25),
-            row("Adam", kind="optimizer", graph=0.5)]
+    rows = [
+        row("relu", graph=1.0),
+        row("relu", "large", "backward", graph_machine=2.0, eager=0.25),
+        row("Adam", kind="optimizer", graph=0.5),
+    ]
     assert bench.markdown(rows)[2:] == [
-        "| relu | - / 1.00 / - |  |  | 2.00! / - / 0.25 |", "| Adam |  | - / 0.50 / - |  |  |"
+        "| relu | - / 1.00 / - |  |  | 2.00! / - / 0.25 |",
+        "| Adam |  | - / 0.50 / - |  |  |",
     ]
 
 
@@ -62,7 +75,8 @@ def test_smallest_configuration_runs(tmp_path):
     found, _ = benchmarks.figures("ops", "--rounds 1 --only cumsum AdamW --no-torch", tmp_path)
     rows = found["rows"]
     assert sorted((one["name"], one["kind"], one["size"]) for one in rows) == [
-        ("AdamW", "optimizer", "large"), ("AdamW", "optimizer", "small"),
-        *[("cumsum", kind, size) for kind in ("backward", "forward") for size in ("large", "small")]
+        ("AdamW", "optimizer", "large"),
+        ("AdamW", "optimizer", "small"),
+        *[("cumsum", kind, size) for kind in ("backward", "forward") for size in ("large", "small")],
     ]
     assert not [one["without"] for one in rows if one["without"]] and {len(one["contestants"]) for one in rows} == {4}

@@ -21,12 +21,16 @@ def test_every_failing_case_is_reported():
             with case("refusal"), pytest.raises(ValueError):
                 pass
     assert ran == [0, 1, 2, 3]
-    assert re.fullmatch(r"4 of 6 cases fail: example 0, example 2, key, refusal\n"
-                        r"  example 0: 0 is even\n  example 2: 2 is even\n  key: KeyError: 'x'\n"
-                        r"  refusal: Failed: DID NOT RAISE .*ValueError.*", caught.value.message)
+    assert re.fullmatch(
+        r"4 of 6 cases fail: example 0, example 2, key, refusal\n"
+        r"  example 0: 0 is even\n  example 2: 2 is even\n  key: KeyError: 'x'\n"
+        r"  refusal: Failed: DID NOT RAISE .*ValueError.*",
+        caught.value.message,
+    )
     assert [error.__notes__ for error in caught.value.exceptions][2] == ["in the case key"]
-    assert [error.__traceback__.tb_frame.f_code.co_name for error in caught.value.exceptions] == \
-        ["test_every_failing_case_is_reported"] * 4
+    assert [error.__traceback__.tb_frame.f_code.co_name for error in caught.value.exceptions] == [
+        "test_every_failing_case_is_reported"
+    ] * 4
 
 
 def test_an_error_between_the_cases_does_not_hide_those_before():

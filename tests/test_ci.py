@@ -19,8 +19,13 @@ def function(name):
 
 
 def bash(program, **settings):
-    return subprocess.run(["bash", "-c", f"set -euo pipefail\n{program}"], env=os.environ | settings, timeout=120,
-                          capture_output=True, text=True)
+    return subprocess.run(
+        ["bash", "-c", f"set -euo pipefail\n{program}"],
+        env=os.environ | settings,
+        timeout=120,
+        capture_output=True,
+        text=True,
+    )
 
 
 def test_its_stages_are_named_everywhere():
@@ -36,20 +41,34 @@ def test_its_stages_are_named_everywhere():
     assert "no stage nowhere" in done.stderr and f"[{' '.join(stages)}]" in done.stderr
 
 
-@pytest.mark.parametrize("docs, platforms, code, last", [
-    ("SECONDS=155", "sleep 0", 0, ["lint         0 min 00 s", "docs         2 min 35 s", "platforms    0 min 00 s",
-                                   "== all passed: lint docs platforms (minute 2)"]),
-    ("false", "sleep 60", 1, ["lint         0 min 00 s", "docs failed"]),
-    ("true", "false", 1, ["lint         0 min 00 s", "docs         0 min 00 s", "platforms failed"]),
-])
+@pytest.mark.parametrize(
+    "docs, platforms, code, last",
+    [
+        (
+            "SECONDS=155",
+            "sleep 0",
+            0,
+            [
+                "lint         0 min 00 s",
+                "docs         2 min 35 s",
+                "platforms    0 min 00 s",
+                "== all passed: lint docs platforms (minute 2)",
+            ],
+        ),
+        ("false", "sleep 60", 1, ["lint         0 min 00 s", "docs failed"]),
+        ("true", "false", 1, ["lint         0 min 00 s", "docs         0 min 00 s", "platforms failed"]),
+    ],
+)
 def test_the_time_of_each_stage_is_printed(docs, platforms, code, last, tmp_path):
     """Also if one fails; platforms runs beside the others, and ends with them."""
     text = RUN.read_text()
     say = re.search(r"^say\(\) .*$", text, re.MULTILINE)[0]
-    done = bash(f"cd {tmp_path}\n{say}\nlint() {{ SECONDS=0; }}\ndocs() {{ {docs}; }}\nplatforms() {{ {platforms}; }}\n"
-                f"stages=(lint docs platforms)\n{text[text.index('chosen() {'):]}")
+    done = bash(
+        f"cd {tmp_path}\n{say}\nlint() {{ SECONDS=0; }}\ndocs() {{ {docs}; }}\nplatforms() {{ {platforms}; }}\n"
+        f"stages=(lint docs platforms)\n{text[text.index('chosen() {') :]}"
+    )
     assert done.returncode == code, done.stderr
-    assert [line for line in done.stdout.splitlines() if line][-len(last):] == last
+    assert [line for line in done.stdout.splitlines() if line][-len(last) :] == last
 
 
 def test_each_python_is_found_once(tmp_path):

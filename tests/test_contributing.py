@@ -25,8 +25,18 @@ def blocks(section, language):
 
 def pytest_alone(*words, **settings):
     """pytest without the plugins that it does not need, which take longer than many tests."""
-    return python("-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts=", *words,
-                  PYTEST_DISABLE_PLUGIN_AUTOLOAD="1", **settings)
+    return python(
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-o",
+        "addopts=",
+        *words,
+        PYTEST_DISABLE_PLUGIN_AUTOLOAD="1",
+        **settings,
+    )
 
 
 def generated_tests(folder, op, oracle):
@@ -34,9 +44,11 @@ def generated_tests(folder, op, oracle):
     what pytest printed."""
     (folder / "contributed.py").write_text(
         "import minflow.core.ops.elementwise as file, tests.core.oracles as oracles\n"
-        f"exec({op!r}, vars(file))\nexec({oracle!r}, vars(oracles))\n")
-    return pytest_alone("-p", "contributed", str(TOP / "tests/core/test_ops.py"), "-k", "cbrt", cwd=TOP,
-                        path=[folder]).stdout
+        f"exec({op!r}, vars(file))\nexec({oracle!r}, vars(oracles))\n"
+    )
+    return pytest_alone(
+        "-p", "contributed", str(TOP / "tests/core/test_ops.py"), "-k", "cbrt", cwd=TOP, path=[folder]
+    ).stdout
 
 
 def test_a_wrong_op_is_noticed(tmp_path):
@@ -65,8 +77,16 @@ def written(folder, path, block):
 def house(tmp_path_factory):
     """A copy of this folder, byte code included, in which everything has been added."""
     folder = tmp_path_factory.mktemp("house")
-    for name in ("minflow", "widgets", "tests", "notebooks", "README.md", "CONTRIBUTING.md", "pyproject.toml",
-                 "conftest.py"):
+    for name in (
+        "minflow",
+        "widgets",
+        "tests",
+        "notebooks",
+        "README.md",
+        "CONTRIBUTING.md",
+        "pyproject.toml",
+        "conftest.py",
+    ):
         if (TOP / name).is_dir():
             shutil.copytree(TOP / name, folder / name)
         elif (TOP / name).exists():
@@ -81,13 +101,25 @@ def house(tmp_path_factory):
 @pytest.fixture(scope="module")
 def passed(house):
     """What passes in the copy: the commands of all sections, in one process. The names of the tests, with their ids."""
-    commands = [shlex.split(command) for section in SECTIONS for command in
-                re.findall(r"^uv run --group test pytest (.*)$", "".join(blocks(section, "sh")), re.MULTILINE)]
+    commands = [
+        shlex.split(command)
+        for section in SECTIONS
+        for command in re.findall(r"^uv run --group test pytest (.*)$", "".join(blocks(section, "sh")), re.MULTILINE)
+    ]
     files = {word for command in commands for word in command if word.endswith(".py")}
     chosen = {command[command.index("-k") + 1] for command in commands if "-k" in command}
     chosen |= {Path(word).stem for command in commands if "-k" not in command for word in command if word in files}
-    done = pytest_alone("-rA", *sorted(files), "--update-golden", "-m", "not slow", "-k", " or ".join(sorted(chosen)),
-                        cwd=house, path=[house, house / "widgets"])
+    done = pytest_alone(
+        "-rA",
+        *sorted(files),
+        "--update-golden",
+        "-m",
+        "not slow",
+        "-k",
+        " or ".join(sorted(chosen)),
+        cwd=house,
+        path=[house, house / "widgets"],
+    )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
     return re.findall(r"^PASSED .*?::(.+)$", done.stdout, re.MULTILINE)
 
@@ -106,30 +138,36 @@ def test_add_an_op(passed, house):
     lines = (house / "tests/golden/ops.txt").read_text().splitlines()
     assert [line for line in lines if line.startswith("cbrt@1(x) -> cbrt | ")]
     assert len(lines) == len((TOP / "tests/golden/ops.txt").read_text().splitlines()) + 2, "cbrt and lion"
-    below = ("import minflow as flow; x = flow.tensor(-8.0); "
-             "print([round(float(y), 6) for y in (flow.cbrt(x), x.cbrt(), x.cbrt_())])")
+    below = (
+        "import minflow as flow; x = flow.tensor(-8.0); "
+        "print([round(float(y), 6) for y in (flow.cbrt(x), x.cbrt(), x.cbrt_())])"
+    )
     assert output("-c", below, cwd=house, path=[house]) == "[-2.0, -2.0, -2.0]\n"
 
 
 def test_add_a_layer_a_loss_and_an_optimizer(passed):
     assert (of(passed, "ISRU"), of(passed, "PinballLoss"), of(passed, "Lion")) == (
-        ["test_layer"], ["test_loss"], ["test_optimizer"])
+        ["test_layer"],
+        ["test_loss"],
+        ["test_optimizer"],
+    )
     assert "test_op" in of(passed, "lion")
 
 
 def test_add_a_view(passed, house):
-    text, = blocks("Add a view", "text")
+    (text,) = blocks("Add a view", "text")
     assert "test_tally" in passed and (house / "tests/golden/tally.txt").read_text() == text
 
 
 def test_add_an_exercise(passed, house, tmp_path):
     assert set(of(passed, "mean_of_last")) == {"test_exercise"}
     assert len(of(passed, "02_downhill")) > 3
-    text, = blocks("Add an exercise", "text")
+    (text,) = blocks("Add an exercise", "text")
     definition = blocks("Add an exercise", "python")[0]
     wrong = re.search(r'wrong\("always k".*?\n(def .*?)\n\n', definition, re.DOTALL)[1]
     (tmp_path / "answer.py").write_text(
-        f"from minflow.exercises import check\n\n{wrong}\n\nprint(check('mean_of_last', mean_of_last))\n")
+        f"from minflow.exercises import check\n\n{wrong}\n\nprint(check('mean_of_last', mean_of_last))\n"
+    )
     done = python("answer.py", cwd=tmp_path, path=[house], MINFLOW_PROGRESS="0", PYTHONIOENCODING="utf-8")
     assert done.stdout == text, done.stderr
 
@@ -143,7 +181,7 @@ def notebook(tmp_path):
 
 
 def test_add_a_notebook(notebook):
-    text, = blocks("Add a notebook", "text")
+    (text,) = blocks("Add a notebook", "text")
     said = output("-m", "minflow", "run", notebook, cwd=notebook.parent)
     assert said.startswith(text) and "ShapeError" in said
 
@@ -151,8 +189,18 @@ def test_add_a_notebook(notebook):
 def test_a_notebook_that_fails_is_noticed(notebook):
     wrong = notebook.with_name("02_wrong.ipynb")
     wrong.write_text(notebook.read_text().replace("< 0.2", "< 0"))
-    words = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-n0", "--rootdir", str(TOP),
-             "-c", str(TOP / "pyproject.toml")]
+    words = [
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-n0",
+        "--rootdir",
+        str(TOP),
+        "-c",
+        str(TOP / "pyproject.toml"),
+    ]
     done = python(*words, str(wrong), cwd=notebook.parent)
     assert done.returncode == 1 and "1 failed, 2 passed" in done.stdout, done.stdout
     assert "assert abs(x.mean().item()) < 0\n" in done.stdout

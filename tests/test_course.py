@@ -24,7 +24,6 @@ from tests.sources import TOP
 from tests.test_documentation import links
 
 
-
 @pytest.fixture
 def package(tmp_path, monkeypatch):
     """An installed package with a course of two lessons; `publish` makes another version of it."""
@@ -50,8 +49,11 @@ def publish(package, files):
 
 def content(folder):
     """Name -> text of all files that a learner sees."""
-    return {file.relative_to(folder).as_posix(): file.read_text(encoding="utf-8")
-            for file in sorted(folder.rglob("*")) if file.is_file() and course.shown(file, folder)}
+    return {
+        file.relative_to(folder).as_posix(): file.read_text(encoding="utf-8")
+        for file in sorted(folder.rglob("*"))
+        if file.is_file() and course.shown(file, folder)
+    }
 
 
 def names(update):
@@ -73,28 +75,38 @@ def test_laid_out_once(package, tmp_path, name):
     assert (folder / course.RECORD).read_bytes() == record, "nothing new: nothing is written"
     lines = record.decode().split("\n")[1:]
     assert [line.split("  ", 1) for line in lines] == [
-        [hashlib.sha256(text.encode()).hexdigest(), path] for path, text in FIRST.items()]
+        [hashlib.sha256(text.encode()).hexdigest(), path] for path, text in FIRST.items()
+    ]
 
 
 def test_an_unchanged_lesson_is_replaced_and_a_changed_one_stays(folder, package):
     (folder / "00_first.ipynb").write_text("mine")
     publish(package, {"00_first.ipynb": "tour 2", "extra/01_more.ipynb": "more 2", "02_new.ipynb": "new 2"})
     assert names(course.update(folder)) == (["01_more.ipynb"], ["00_first.new.ipynb"])
-    assert content(folder) == {"00_first.ipynb": "mine", "00_first.new.ipynb": "tour 2", "02_new.ipynb": "new 2",
-                               "README.md": "read 1", "extra/01_more.ipynb": "more 2"}
+    assert content(folder) == {
+        "00_first.ipynb": "mine",
+        "00_first.new.ipynb": "tour 2",
+        "02_new.ipynb": "new 2",
+        "README.md": "read 1",
+        "extra/01_more.ipynb": "more 2",
+    }
     assert course.update(folder) == ([], [])
 
 
 OPENED = {"kernelspec": {"name": "python3", "display_name": "Python 3 (ipykernel)"}, "language_info": {"version": "3"}}
 
 
-@pytest.mark.parametrize(("change", "changed"), [
-    (lambda book: book.metadata.update(OPENED), False),                     # by Jupyter, when it is opened
-    (lambda book: book.cells[1].update(execution_count=3, id="other"), False),
-    (lambda book: book.cells[1].outputs.append(nbformat.v4.new_output("stream", text="5")), True),
-    (lambda book: book.cells[1].update(source="2 + 4"), True),
-    (lambda book: book.cells.pop(), True),
-    (lambda book: book.cells[0].update(cell_type="raw"), True)])
+@pytest.mark.parametrize(
+    ("change", "changed"),
+    [
+        (lambda book: book.metadata.update(OPENED), False),  # by Jupyter, when it is opened
+        (lambda book: book.cells[1].update(execution_count=3, id="other"), False),
+        (lambda book: book.cells[1].outputs.append(nbformat.v4.new_output("stream", text="5")), True),
+        (lambda book: book.cells[1].update(source="2 + 4"), True),
+        (lambda book: book.cells.pop(), True),
+        (lambda book: book.cells[0].update(cell_type="raw"), True),
+    ],
+)
 def test_what_changes_a_notebook(package, tmp_path, change, changed):
     def written(file, *sources):
         cells = [nbformat.v4.new_markdown_cell("# Sum"), *map(nbformat.v4.new_code_cell, sources)]
@@ -129,8 +141,11 @@ def test_a_new_version_is_laid_beside_once(folder, package):
     assert names(course.update(folder)) == ([], ["00_first.new2.ipynb"])
     publish(package, {"00_first.ipynb": "tour 2"})
     assert course.update(folder) == ([], []), "an older package again"
-    assert content(folder) == FIRST | {"00_first.ipynb": "mine", "00_first.new.ipynb": "mine too",
-                                       "00_first.new2.ipynb": "tour 5"}
+    assert content(folder) == FIRST | {
+        "00_first.ipynb": "mine",
+        "00_first.new.ipynb": "mine too",
+        "00_first.new2.ipynb": "tour 5",
+    }
 
 
 @pytest.mark.parametrize("how", ["rename", "delete", "undo"])
@@ -164,13 +179,17 @@ def test_a_lesson_that_has_another_number_now(package, tmp_path):
         (folder / file).write_text("mine")
         publish(package, {file: "new"})
     course.update(folder)
-    (folder / gone).write_text("new")                            # what they wrote there is taken back
+    (folder / gone).write_text("new")  # what they wrote there is taken back
     (folder / "05_eager_and_static-Copy1.ipynb").write_text("new")  # made by them: no name of ours
     for file in (old, gone):
         (package / "_notebooks" / file).unlink()
     publish(package, {"07_eager_and_static.ipynb": "static 2", "08_debugging_graphs.ipynb": "debug 2"})
-    now = FIRST | {"07_eager_and_static.ipynb": "static 2", "08_debugging_graphs.ipynb": "debug 2",
-                   "05_eager_and_static-Copy1.ipynb": "new", old: "mine"}
+    now = FIRST | {
+        "07_eager_and_static.ipynb": "static 2",
+        "08_debugging_graphs.ipynb": "debug 2",
+        "05_eager_and_static-Copy1.ipynb": "new",
+        old: "mine",
+    }
     for _ in range(2):
         assert course.update(folder) == ([], []) and content(folder) == now, "unchanged copies go, changed ones stay"
 
@@ -227,6 +246,7 @@ def test_a_pipe_in_the_place_of_the_record(package, tmp_path):
 
 # ---- links --------------------------------------------------------------------------------------------------------
 
+
 @pytest.mark.parametrize("inside", ["", "zh"])
 def test_each_link_of_the_copy_leads_to_a_file_of_it(tmp_path, inside):
     """No link leads out of the folder either: JupyterLab serves nothing else."""
@@ -244,15 +264,28 @@ def test_each_link_of_the_copy_leads_to_a_file_of_it(tmp_path, inside):
     assert (folder / "docs/custom-operators.md").is_file(), "lesson 14 names it"
 
 
-@pytest.mark.parametrize(("name", "text", "now"), [
-    ("notebooks/a.md", "[x](../docs/p.md#part) [y](b.md)", "[x](docs/p.md#part) [y](b.md)"),
-    ("notebooks/in/c.md", "[x](../../docs/p.md), ![p](../../docs/t/q.svg)", "[x](../docs/p.md), ![p](../docs/t/q.svg)"),
-    ("docs/p.md", "[`f`](../minflow/f.py) and ![picture](x.png)", "`f` and picture"),
-    ("docs/t/r.md", "[a [b]](../p.md)[c](../../notebooks/a.md)[\nd](../../README.md#x)",
-     "[a [b]](../p.md)[c](../../a.md)\nd"),
-    ("docs/p.md", "`[x](y.md)`, ``[`](z)``, [w](https://w.org/a.md), [v](#here)\n\n```py\na[0](b)\n```\n",
-     "`[x](y.md)`, ``[`](z)``, [w](https://w.org/a.md), [v](#here)\n\n```py\na[0](b)\n```\n"),
-])
+@pytest.mark.parametrize(
+    ("name", "text", "now"),
+    [
+        ("notebooks/a.md", "[x](../docs/p.md#part) [y](b.md)", "[x](docs/p.md#part) [y](b.md)"),
+        (
+            "notebooks/in/c.md",
+            "[x](../../docs/p.md), ![p](../../docs/t/q.svg)",
+            "[x](../docs/p.md), ![p](../docs/t/q.svg)",
+        ),
+        ("docs/p.md", "[`f`](../minflow/f.py) and ![picture](x.png)", "`f` and picture"),
+        (
+            "docs/t/r.md",
+            "[a [b]](../p.md)[c](../../notebooks/a.md)[\nd](../../README.md#x)",
+            "[a [b]](../p.md)[c](../../a.md)\nd",
+        ),
+        (
+            "docs/p.md",
+            "`[x](y.md)`, ``[`](z)``, [w](https://w.org/a.md), [v](#here)\n\n```py\na[0](b)\n```\n",
+            "`[x](y.md)`, ``[`](z)``, [w](https://w.org/a.md), [v](#here)\n\n```py\na[0](b)\n```\n",
+        ),
+    ],
+)
 def test_links_are_those_of_the_copy(name, text, now):
     known = ["notebooks/a.md", "notebooks/b.md", "notebooks/in/c.md", "docs/p.md", "docs/t/q.svg", "docs/t/r.md"]
     assert course.relinked(text.encode(), name, known).decode() == now
@@ -294,6 +327,7 @@ def test_checkpoints_and_hidden_files_are_no_lessons(package, tmp_path):
 
 
 # ---- where it lies --------------------------------------------------------------------------------------------------
+
 
 def test_the_work_folder(monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path / "Zoë K"))
@@ -363,8 +397,13 @@ for i in range(int(sys.argv[3])):
 
 
 def program(package, folder, rounds):
-    return subprocess.Popen([sys.executable, "-c", LOOP, str(package), str(folder), str(rounds)], text=True,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
+    return subprocess.Popen(
+        [sys.executable, "-c", LOOP, str(package), str(folder), str(rounds)],
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(),
+    )
 
 
 def test_two_at_once(package, tmp_path):
@@ -381,7 +420,7 @@ def test_killed_at_any_moment(package, tmp_path):
     for i in range(6):
         one = program(package, folder, 10_000)
         assert one.stdout.readline() == "went\n"
-        time.sleep(0.003 * i)                        # another moment each time
+        time.sleep(0.003 * i)  # another moment each time
         one.send_signal(signal.SIGKILL)
         one.communicate()
         publish(package, {"00_first.ipynb": f"tour {i}"})

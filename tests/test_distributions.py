@@ -76,15 +76,20 @@ def test_categories():
     np.testing.assert_allclose(drawn.mean(0), P.numpy(), atol=0.04)
     many = D.Multinomial(6, P).sample((3,))
     assert many.shape == (3, 2, 3) and (many.sum(-1) == 6).all()
-    np.testing.assert_allclose(D.Multinomial(6, P).log_prob(flow.tensor([1.0, 2.0, 3.0])).numpy(),
-                               [stats.multinomial.logpmf([1, 2, 3], 6, row) for row in P.numpy()])
+    np.testing.assert_allclose(
+        D.Multinomial(6, P).log_prob(flow.tensor([1.0, 2.0, 3.0])).numpy(),
+        [stats.multinomial.logpmf([1, 2, 3], 6, row) for row in P.numpy()],
+    )
     assert ours.sample().dtype is flow.int64 and ours.enumerate_support().shape == (3, 2)
 
 
 def test_vectors():
     covariance = TRIL @ TRIL.mT
-    for ours in (D.MultivariateNormal(A, covariance), D.MultivariateNormal(A, scale_tril=TRIL),
-                 D.MultivariateNormal(A, precision_matrix=flow.linalg.inv(covariance))):
+    for ours in (
+        D.MultivariateNormal(A, covariance),
+        D.MultivariateNormal(A, scale_tril=TRIL),
+        D.MultivariateNormal(A, precision_matrix=flow.linalg.inv(covariance)),
+    ):
         theirs = stats.multivariate_normal(A.numpy(), covariance.numpy())
         np.testing.assert_allclose(ours.log_prob(B).item(), theirs.logpdf(B.numpy()), rtol=1e-9)
         np.testing.assert_allclose(ours.entropy().item(), theirs.entropy(), rtol=1e-9)
@@ -93,11 +98,18 @@ def test_vectors():
 
 
 PAIRS = [
-    (D.Normal(A, B), D.Normal(B, A)), (D.LogNormal(A, B), D.LogNormal(B, A)), (D.HalfNormal(A), D.HalfNormal(B)),
-    (D.Uniform(A, B + 1), D.Uniform(A - 1, B + 2)), (D.Exponential(A), D.Exponential(B)),
-    (D.Laplace(A, B), D.Laplace(B, A)), (D.Gumbel(A, B), D.Gumbel(B, B)), (D.Bernoulli(A / 2), D.Bernoulli(A / 3)),
-    (D.Binomial(4, A / 2), D.Binomial(4, A / 3)), (D.Geometric(A / 2), D.Geometric(A / 3)),
-    (D.Poisson(A), D.Poisson(B)), (D.Categorical(P), D.Categorical(P.flip(0))),
+    (D.Normal(A, B), D.Normal(B, A)),
+    (D.LogNormal(A, B), D.LogNormal(B, A)),
+    (D.HalfNormal(A), D.HalfNormal(B)),
+    (D.Uniform(A, B + 1), D.Uniform(A - 1, B + 2)),
+    (D.Exponential(A), D.Exponential(B)),
+    (D.Laplace(A, B), D.Laplace(B, A)),
+    (D.Gumbel(A, B), D.Gumbel(B, B)),
+    (D.Bernoulli(A / 2), D.Bernoulli(A / 3)),
+    (D.Binomial(4, A / 2), D.Binomial(4, A / 3)),
+    (D.Geometric(A / 2), D.Geometric(A / 3)),
+    (D.Poisson(A), D.Poisson(B)),
+    (D.Categorical(P), D.Categorical(P.flip(0))),
     (D.MultivariateNormal(A, scale_tril=TRIL), D.MultivariateNormal(B, scale_tril=TRIL + flow.eye(2))),
     (D.Independent(D.Normal(A, B), 1), D.Independent(D.Normal(B, B), 1)),
 ]
@@ -123,19 +135,27 @@ def test_gradients_reach_the_parameters():
     np.testing.assert_allclose(logits.grad.numpy(), [-1 / 3, 2 / 3, -1 / 3], rtol=1e-6)
 
 
-@pytest.mark.parametrize("call, kind, texts", [
-    (lambda: D.Normal(0.0, -1.0), flow.OutOfRangeError, ["Normal: scale must be > 0, one is -1", "validate_args"]),
-    (lambda: D.Bernoulli(flow.tensor([0.5, 1.5])), flow.OutOfRangeError, ["probs must be from 0 to 1, one is 1.5"]),
-    (lambda: D.Bernoulli(), flow.OutOfRangeError, ["neither of probs and logits"]),
-    (lambda: D.Exponential(2.0).log_prob(-1.0), flow.OutOfRangeError, ["value must be >= 0, one is -1"]),
-    (lambda: D.Categorical(P).log_prob(flow.tensor([3, 0])), flow.OutOfRangeError, ["a class from 0 to 2, one is 3"]),
-    (lambda: D.Normal(A, B).log_prob(flow.ones(3)), flow.ShapeError, ["[3]", "[2]"]),
-    (lambda: D.Bernoulli(0.5).rsample(), flow.GradError, ["Bernoulli: a sample has no gradient"]),
-    (lambda: D.Poisson(1.0).entropy(), flow.OutOfRangeError, ["entropy is not known in closed form"]),
-    (lambda: D.kl_divergence(D.Normal(0.0, 1.0), D.Poisson(1.0)), flow.ShapeError, ["Normal and Poisson"]),
-    (lambda: D.MultivariateNormal(A), flow.ShapeError, ["no matrix"]),
-    (lambda: D.Independent(D.Normal(A, B), 2), flow.ShapeError, ["2 axes of a batch of shape [2]"]),
-], ids=lambda x: "")
+@pytest.mark.parametrize(
+    "call, kind, texts",
+    [
+        (lambda: D.Normal(0.0, -1.0), flow.OutOfRangeError, ["Normal: scale must be > 0, one is -1", "validate_args"]),
+        (lambda: D.Bernoulli(flow.tensor([0.5, 1.5])), flow.OutOfRangeError, ["probs must be from 0 to 1, one is 1.5"]),
+        (lambda: D.Bernoulli(), flow.OutOfRangeError, ["neither of probs and logits"]),
+        (lambda: D.Exponential(2.0).log_prob(-1.0), flow.OutOfRangeError, ["value must be >= 0, one is -1"]),
+        (
+            lambda: D.Categorical(P).log_prob(flow.tensor([3, 0])),
+            flow.OutOfRangeError,
+            ["a class from 0 to 2, one is 3"],
+        ),
+        (lambda: D.Normal(A, B).log_prob(flow.ones(3)), flow.ShapeError, ["[3]", "[2]"]),
+        (lambda: D.Bernoulli(0.5).rsample(), flow.GradError, ["Bernoulli: a sample has no gradient"]),
+        (lambda: D.Poisson(1.0).entropy(), flow.OutOfRangeError, ["entropy is not known in closed form"]),
+        (lambda: D.kl_divergence(D.Normal(0.0, 1.0), D.Poisson(1.0)), flow.ShapeError, ["Normal and Poisson"]),
+        (lambda: D.MultivariateNormal(A), flow.ShapeError, ["no matrix"]),
+        (lambda: D.Independent(D.Normal(A, B), 2), flow.ShapeError, ["2 axes of a batch of shape [2]"]),
+    ],
+    ids=lambda x: "",
+)
 def test_mistakes(call, kind, texts):
     with pytest.raises(kind) as caught:
         call()
@@ -171,8 +191,9 @@ def test_in_a_graph():
     model, x = nn.Linear(3, 3), flow.randn(4, 3)
     flow.manual_seed(3)
     found, _ = Policy(model)(x)
-    np.testing.assert_allclose(found.numpy(), D.Categorical(logits=model(x)).log_prob(
-        flow.tensor([1, 2, 0, 1])).detach().numpy(), rtol=1e-6)
+    np.testing.assert_allclose(
+        found.numpy(), D.Categorical(logits=model(x)).log_prob(flow.tensor([1, 2, 0, 1])).detach().numpy(), rtol=1e-6
+    )
 
 
 def test_expand_and_repr():

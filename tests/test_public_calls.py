@@ -119,7 +119,8 @@ METHODS = {
     f"Tensor.{n}": f for n, f in inspect.getmembers(flow.Tensor, callable) if n[0] != "_" and not inspect.isclass(f)
 }
 LAYERS = {
-    n: f for n in dir(nn)
+    n: f
+    for n in dir(nn)
     if inspect.isclass(f := getattr(nn, n)) and issubclass(f, nn.Module) and f not in (nn.Module, nn.Graph)
 }
 CALLS = {
@@ -184,8 +185,11 @@ THEIRS = signatures.read()
 REFUSED = {  # function -> (its arguments that minflow refuses, why)
     **dict.fromkeys(("addmm", "baddbmm", "bmm", "mm"), ("out_dtype", "PyTorch takes it on CUDA alone")),
     **dict.fromkeys(("lstm", "gru", "rnn_relu", "rnn_tanh"), ("data batch_sizes", "nn.LSTM takes a PackedSequence")),
-    "autograd.gradcheck": ("nondet_tol check_undefined_grad check_grad_dtypes check_batched_grad masked fast_mode "
-                           "check_batched_forward_grad check_forward_ad check_backward_ad", "it makes one check"),
+    "autograd.gradcheck": (
+        "nondet_tol check_undefined_grad check_grad_dtypes check_batched_grad masked fast_mode "
+        "check_batched_forward_grad check_forward_ad check_backward_ad",
+        "it makes one check",
+    ),
     "compile": ("name isolate_recompiles recompile_limit shapes_spec", "they are about TorchDynamo"),
     "nn.UninitializedBuffer": ("persistent", "register_buffer says it"),
     **dict.fromkeys(("enable_grad", "autograd.enable_grad"), ("orig_func", "its own, when it decorates")),
@@ -205,8 +209,12 @@ def ours(name: str):
 def known(name: str, it) -> set[str]:
     """The keywords that it takes."""
     spoken = name if "." in name else f"flow.{name}"
-    words = {word.split("=")[0] for names, text in WORDS.items() for word in text.split()
-             if any(fnmatchcase(spoken, pattern) for pattern in names.split())}
+    words = {
+        word.split("=")[0]
+        for names, text in WORDS.items()
+        for word in text.split()
+        if any(fnmatchcase(spoken, pattern) for pattern in names.split())
+    }
     if isinstance(it, Op):
         return words | {*it.inputs, *it.attrs, "input", "other"}
     try:
@@ -237,8 +245,9 @@ def takes_keywords(name: str) -> None:
 def writes_out(name: str) -> None:
     """A call as the fuzzer draws it, and the same into tensors of its shapes."""
     for dtype, seed in itertools.product(("float32", "int64"), range(20)):
-        lines = call_of(name, f"out {seed}", valid=True, grad=False, profile="unit" if dtype == "float32" else "ties",
-                        dtype=dtype)
+        lines = call_of(
+            name, f"out {seed}", valid=True, grad=False, profile="unit" if dtype == "float32" else "ties", dtype=dtype
+        )
         try:
             result = run(lines)
         except MinflowError:

@@ -49,8 +49,18 @@ LET_BY = {"test_dependency_deprecates", "test_our_line_is_deprecated", "test_dep
 
 
 def run(*words):
-    return python("-m", "pytest", "-p", "no:cacheprovider", "-o", "addopts=", *words, cwd=TOP, PYTEST_ADDOPTS="",
-                  PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
+    return python(
+        "-m",
+        "pytest",
+        "-p",
+        "no:cacheprovider",
+        "-o",
+        "addopts=",
+        *words,
+        cwd=TOP,
+        PYTEST_ADDOPTS="",
+        PYTEST_DISABLE_PLUGIN_AUTOLOAD="1",
+    )
 
 
 @pytest.mark.parametrize("strict", [False, True])
@@ -66,8 +76,16 @@ def test_warnings_that_fail_a_run(tmp_path, strict):
 
 
 def test_a_sample_is_the_same_at_each_run():
-    chosen = [[line for line in run("--collect-only", "-q", "--sample", str(count), "tests/core/test_spec.py"
-                                    ).stdout.splitlines() if "::" in line] for count in (6, 3, 3)]
+    chosen = [
+        [
+            line
+            for line in run(
+                "--collect-only", "-q", "--sample", str(count), "tests/core/test_spec.py"
+            ).stdout.splitlines()
+            if "::" in line
+        ]
+        for count in (6, 3, 3)
+    ]
     assert [len(names) for names in chosen] == [6, 3, 3]
     assert chosen[1] == chosen[2] and set(chosen[1]) < set(chosen[0])
 

@@ -48,26 +48,98 @@ COMPLEX = {"complex", "conj", "real", "imag", "view_as_real", "view_as_complex",
 INTERNAL["fft"] = "flow.fft"
 RULES = "minflow.core.ops.update"  # of optimizers, which call them
 # Functions that are no method of Tensor, as in PyTorch: they start from several tensors, or make one.
-NO_METHOD = {"chain_matmul", "lu_unpack", "nuclear_norm", "pca_lowrank", "svd_lowrank",
-             "broadcast_tensors", "cat", "concat", "concatenate", "dropout", "einsum", "hstack",
-             "meshgrid", "one_hot", "randint_like", "repeat_interleave", "result_type", "rsub", "stack", "std_mean",
-             "tensordot",
-             "var_mean", "vstack"}
-NO_METHOD |= {"atleast_1d", "atleast_2d", "atleast_3d", "bartlett_window", "binomial", "blackman_window", "block_diag",
-              "bucketize", "cartesian_prod", "column_stack", "combinations", "cumulative_trapezoid", "dstack",
-              "hamming_window", "hann_window", "isin", "kaiser_window", "logspace", "poisson", "roc_auc_score",
-              "row_stack", "searchsorted", "trapezoid", "trapz", "tril_indices", "triu_indices", "unravel_index",
-              "vander"}
+NO_METHOD = {
+    "chain_matmul",
+    "lu_unpack",
+    "nuclear_norm",
+    "pca_lowrank",
+    "svd_lowrank",
+    "broadcast_tensors",
+    "cat",
+    "concat",
+    "concatenate",
+    "dropout",
+    "einsum",
+    "hstack",
+    "meshgrid",
+    "one_hot",
+    "randint_like",
+    "repeat_interleave",
+    "result_type",
+    "rsub",
+    "stack",
+    "std_mean",
+    "tensordot",
+    "var_mean",
+    "vstack",
+}
+NO_METHOD |= {
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
+    "bartlett_window",
+    "binomial",
+    "blackman_window",
+    "block_diag",
+    "bucketize",
+    "cartesian_prod",
+    "column_stack",
+    "combinations",
+    "cumulative_trapezoid",
+    "dstack",
+    "hamming_window",
+    "hann_window",
+    "isin",
+    "kaiser_window",
+    "logspace",
+    "poisson",
+    "roc_auc_score",
+    "row_stack",
+    "searchsorted",
+    "trapezoid",
+    "trapz",
+    "tril_indices",
+    "triu_indices",
+    "unravel_index",
+    "vander",
+}
 NO_METHOD |= {"complex", "is_complex", "polar", "view_as_complex", "view_as_real"}
 # Those that PyTorch has as methods too and Tensor has not yet.
 METHODS_TO_COME = set[str]()
 # Functions that are methods of Tensor alone, or that methods and other functions call.
-NO_FUNCTION = {"advanced_getitem", "advanced_target", "assign_indexed", "axis_of", "bernoulli_like", "dropout",
-               "expand_as", "exponential_like", "matrix_norm", "need_axes",
-               "normal_like", "normal_of", "numpy_names", "randint_of", "randperm_of", "scaled",
-               "several", "shape_of", "uniform", "uniform_like", "vector_norm", "view"}
-NO_FUNCTION |= {"cauchy_like", "fill_diagonal", "geometric_like", "in_top_k", "log_normal_like", "sum_to_size",
-                "unfold"}
+NO_FUNCTION = {
+    "advanced_getitem",
+    "advanced_target",
+    "assign_indexed",
+    "axis_of",
+    "bernoulli_like",
+    "dropout",
+    "expand_as",
+    "exponential_like",
+    "matrix_norm",
+    "need_axes",
+    "normal_like",
+    "normal_of",
+    "numpy_names",
+    "randint_of",
+    "randperm_of",
+    "scaled",
+    "several",
+    "shape_of",
+    "uniform",
+    "uniform_like",
+    "vector_norm",
+    "view",
+}
+NO_FUNCTION |= {
+    "cauchy_like",
+    "fill_diagonal",
+    "geometric_like",
+    "in_top_k",
+    "log_normal_like",
+    "sum_to_size",
+    "unfold",
+}
 NO_IN_PLACE = {"clone", "logaddexp", "logaddexp2", "maximum", "minimum"}  # as in PyTorch
 NO_IN_PLACE |= {"softplus"}
 BASES = {"InPlace", "Loss", "Weighted", "Norm", "BatchNorm", "LRScheduler", "Optimizer"}  # what others inherit
@@ -84,58 +156,92 @@ def public(holder) -> set[str]:
 def ops() -> list[str]:
     """Ops that nobody can call by name, and those without examples or an oracle."""
     names = {name for holder in (flow, nn.functional, flow.linalg, flow.special) for name in public(holder)}
-    hidden = [f"{name}: a line in {FUNCTIONS} and in {FACE}, or INTERNAL with what calls it" for name, op in OPS.items()
-              if name not in names and name not in INTERNAL and not name.endswith("_grad")
-              and not op.__module__.startswith(RULES)]
-    untested = [f"{name}: a row in tests/core/oracles.py" for name in OPS if name not in oracles.ORACLES
-                and name not in ("unrecorded", "strided_look", "recompute", *COMPLEX)]
-    return hidden + untested + [f"{name}: no longer hidden, strike it off INTERNAL" for name in INTERNAL
-                                if name in names]
+    hidden = [
+        f"{name}: a line in {FUNCTIONS} and in {FACE}, or INTERNAL with what calls it"
+        for name, op in OPS.items()
+        if name not in names
+        and name not in INTERNAL
+        and not name.endswith("_grad")
+        and not op.__module__.startswith(RULES)
+    ]
+    untested = [
+        f"{name}: a row in tests/core/oracles.py"
+        for name in OPS
+        if name not in oracles.ORACLES and name not in ("unrecorded", "strided_look", "recompute", *COMPLEX)
+    ]
+    return (
+        hidden + untested + [f"{name}: no longer hidden, strike it off INTERNAL" for name in INTERNAL if name in names]
+    )
 
 
 def faces() -> list[str]:
     """Functions that are not in `flow`."""
-    return [f"{name}: a name in {FACE}, or in NO_FUNCTION" for name in public(functions)
-            if name not in vars(flow) and name not in NO_FUNCTION]
+    return [
+        f"{name}: a name in {FACE}, or in NO_FUNCTION"
+        for name in public(functions)
+        if name not in vars(flow) and name not in NO_FUNCTION
+    ]
 
 
 def methods() -> list[str]:
     """Functions on a tensor that are not methods."""
-    return [f"{name}: a method in {METHODS}, or a name in NO_METHOD" for name in public(functions) & public(flow)
-            if not hasattr(Tensor, name) and name not in NO_METHOD | METHODS_TO_COME]
+    return [
+        f"{name}: a method in {METHODS}, or a name in NO_METHOD"
+        for name in public(functions) & public(flow)
+        if not hasattr(Tensor, name) and name not in NO_METHOD | METHODS_TO_COME
+    ]
 
 
 def in_place() -> list[str]:
     """Elementwise methods without a form that writes into its tensor."""
-    return [f"{name}_: a method in {METHODS}, or a name in NO_IN_PLACE" for name, op in OPS.items()
-            if op.elementwise in ("float", "same") and hasattr(Tensor, name) and name in vars(flow)
-            and not hasattr(Tensor, f"{name}_") and name not in NO_IN_PLACE]
+    return [
+        f"{name}_: a method in {METHODS}, or a name in NO_IN_PLACE"
+        for name, op in OPS.items()
+        if op.elementwise in ("float", "same")
+        and hasattr(Tensor, name)
+        and name in vars(flow)
+        and not hasattr(Tensor, f"{name}_")
+        and name not in NO_IN_PLACE
+    ]
 
 
 def classes(package: str, base: type) -> list[type]:
     """The classes that the files of a package define."""
     room = importlib.import_module(package)
     files = [importlib.import_module(f"{package}.{info.name}") for info in pkgutil.iter_modules(room.__path__)]
-    return [value for file in files for value in vars(file).values()
-            if inspect.isclass(value) and issubclass(value, base) and value.__module__ == file.__name__]
+    return [
+        value
+        for file in files
+        for value in vars(file).values()
+        if inspect.isclass(value) and issubclass(value, base) and value.__module__ == file.__name__
+    ]
 
 
 def exports() -> list[str]:
     """Layers, losses and optimizers that are not in their namespace."""
-    return [f"{cls.__name__}: a line in {package.replace('.', '/')}/__init__.py, or a name in BASES"
-            for folder, package, holder, base in (("minflow.nn.modules", "minflow.nn", nn, nn.Module),
-                                                  ("minflow.optim", "minflow.optim", flow.optim, flow.optim.Optimizer))
-            for cls in classes(folder, base) if cls.__name__ not in dir(holder) and cls.__name__ not in BASES]
+    return [
+        f"{cls.__name__}: a line in {package.replace('.', '/')}/__init__.py, or a name in BASES"
+        for folder, package, holder, base in (
+            ("minflow.nn.modules", "minflow.nn", nn, nn.Module),
+            ("minflow.optim", "minflow.optim", flow.optim, flow.optim.Optimizer),
+        )
+        for cls in classes(folder, base)
+        if cls.__name__ not in dir(holder) and cls.__name__ not in BASES
+    ]
 
 
 def graph_tests() -> list[str]:
     """Layers, losses, optimizers and schedules that no test runs eagerly and as a graph."""
     layers = {name for name, *_ in registered.layer_cases()}
     missing = [f"{name}: a row in LAYERS" for name in registered.called() if name not in layers]
-    missing += [f"{name}: a row in LOSSES" for name, cls in registered.losses().items()
-                if registered.needs_arguments(cls)]
-    missing += [f"{name}: a row in OPTIMIZERS" for name in registered.optimizers()
-                if name not in {name for name, _ in registered.optimizer_cases()}]
+    missing += [
+        f"{name}: a row in LOSSES" for name, cls in registered.losses().items() if registered.needs_arguments(cls)
+    ]
+    missing += [
+        f"{name}: a row in OPTIMIZERS"
+        for name in registered.optimizers()
+        if name not in {name for name, _ in registered.optimizer_cases()}
+    ]
     missing += [f"{name}: a row in SCHEDULES" for name in registered.schedules() if name not in registered.SCHEDULES]
     gone = {*registered.LAYERS, *registered.LOSSES, *registered.TARGETS, *registered.OPTIMIZERS, *registered.SCHEDULES}
     there = {*dir(nn), *dir(flow.optim), *dir(flow.optim.lr_scheduler)}
@@ -148,18 +254,22 @@ def test_nothing_is_missing(check):
     assert not check(), "\n".join(check())
 
 
-@pytest.mark.parametrize(("check", "holder", "name"), [
-    (ops, oracles.ORACLES, "exp"),
-    (ops, flow, "exp"),
-    (faces, flow, "exp"),
-    (methods, Reductions, "cumsum"),
-    (in_place, InPlace, "exp_"),
-    (exports, nn, "LayerNorm"),
-    (exports, nn, "MSELoss"),
-    (exports, flow.optim, "AdamW"),
-    (graph_tests, registered.LAYERS, "Linear"),
-    (graph_tests, registered.SCHEDULES, "StepLR"),
-], ids=lambda x: getattr(x, "__name__", None))
+@pytest.mark.parametrize(
+    ("check", "holder", "name"),
+    [
+        (ops, oracles.ORACLES, "exp"),
+        (ops, flow, "exp"),
+        (faces, flow, "exp"),
+        (methods, Reductions, "cumsum"),
+        (in_place, InPlace, "exp_"),
+        (exports, nn, "LayerNorm"),
+        (exports, nn, "MSELoss"),
+        (exports, flow.optim, "AdamW"),
+        (graph_tests, registered.LAYERS, "Linear"),
+        (graph_tests, registered.SCHEDULES, "StepLR"),
+    ],
+    ids=lambda x: getattr(x, "__name__", None),
+)
 def test_what_is_missing_is_named(monkeypatch, check, holder, name):
     """One line less, and the test that looks for it says which."""
     delete = monkeypatch.delitem if isinstance(holder, dict) else monkeypatch.delattr

@@ -40,8 +40,16 @@ def documented(api):
 
 def test_every_public_name_is_in_the_reference_once(api):
     names = [name for name, _ in documented(api)]
-    wanted = {f"{room}.{name}" for room, module in ROOMS.items() for name in dir(module)
-              if not isinstance(getattr(module, name, None), ModuleType)} - set(ROOMS) - {"flow.Tensor"}
+    wanted = (
+        {
+            f"{room}.{name}"
+            for room, module in ROOMS.items()
+            for name in dir(module)
+            if not isinstance(getattr(module, name, None), ModuleType)
+        }
+        - set(ROOMS)
+        - {"flow.Tensor"}
+    )
     assert sorted(name for name in names if not name.startswith("flow.Tensor.")) == sorted(wanted)
     assert len(set(names)) == len(names) and "flow.Tensor.backward" in names
 
@@ -57,8 +65,13 @@ def test_pages_of_the_reference_have_a_length_to_read(api):
 
 
 def test_every_page_of_the_reference_is_in_a_list(api):
-    listed = {line for text in api.values() for part in re.findall(r"^```\{toctree\}\n(.*?)```", text, re.M | re.S)
-              for line in part.split("\n") if line and line[0] != ":"}
+    listed = {
+        line
+        for text in api.values()
+        for part in re.findall(r"^```\{toctree\}\n(.*?)```", text, re.M | re.S)
+        for line in part.split("\n")
+        if line and line[0] != ":"
+    }
     assert {f"reference/{name}.md" for name in listed} == set(api) - {"reference/index.md"}
 
 
@@ -91,16 +104,20 @@ def test_a_docstring_becomes_markdown():
     """
     assert reference.prose(inspect.cleandoc(doc)) == (
         "x \\*\\* 2 \\< 3 \\* y\\_1, of `(N, C)` and `a*b`.\n\n```python\n>>> f(1)\n2\n```\n\n"
-        "- one\\: \\$5\n- two\n\n1\\. first")
+        "- one\\: \\$5\n- two\n\n1\\. first"
+    )
 
 
 def test_links_to_files_lead_to_pages_that_show_them():
     folder = pages.TOP / "docs"
-    text = ("[a](../minflow/core/op.py) [b](curves.md#what-is-kept) ![c](tape.svg) [d](../notebooks/) "
-            "[e](../README.md#start) [f](https://x.y/z)\n\n```\n[a](../minflow/core/op.py)\n```\n")
+    text = (
+        "[a](../minflow/core/op.py) [b](curves.md#what-is-kept) ![c](tape.svg) [d](../notebooks/) "
+        "[e](../README.md#start) [f](https://x.y/z)\n\n```\n[a](../minflow/core/op.py)\n```\n"
+    )
     assert pages.linked(text, folder) == (
         "[a](../source/minflow/core/op.py.md) [b](curves.md#what-is-kept) ![c](tape.svg) [d](../notebooks/README.md) "
-        "[e](../index.md#start) [f](https://x.y/z)\n\n```\n[a](../minflow/core/op.py)\n```\n")
+        "[e](../index.md#start) [f](https://x.y/z)\n\n```\n[a](../minflow/core/op.py)\n```\n"
+    )
     cited = pages.cited({"docs/p.md": pages.linked(text, folder)})
     assert "optim/sgd.py\n" in pages.source_page("minflow")
     assert list(cited) == ["source/minflow/core/op.py.md"] and "```python\n" in cited["source/minflow/core/op.py.md"]
@@ -123,8 +140,10 @@ def test_the_rooms_are_those_of_the_table():
 
 def lesson(path, *words):
     rows = "\n".join(f"| {word} | {meaning} |" for word, meaning in words)
-    cells = [nbformat.v4.new_markdown_cell("# 02 - Down\n\n**Question:** Where?\n\n**Time:** 5 minutes"),
-             nbformat.v4.new_markdown_cell(f"## Words\n\n| word | meaning |\n|---|---|\n{rows}\n")]
+    cells = [
+        nbformat.v4.new_markdown_cell("# 02 - Down\n\n**Question:** Where?\n\n**Time:** 5 minutes"),
+        nbformat.v4.new_markdown_cell(f"## Words\n\n| word | meaning |\n|---|---|\n{rows}\n"),
+    ]
     cells[1]["id"] = "down-words"
     path.write_text(json.dumps(nbformat.v4.new_notebook(cells=cells)), encoding="utf-8")
 
@@ -137,8 +156,10 @@ def test_the_glossary_is_made_of_the_lessons(tmp_path, monkeypatch):
     (tmp_path / "zh").mkdir()
     (tmp_path / "zh/02_down.po").write_text('msgid "**slope**"\nmsgstr "斜率"\n', encoding="utf-8")
     place = f"[02]({tmp_path.name}/02_down.ipynb)"
-    assert pages.glossary().splitlines()[-2:] == [f"| loss |  | a \\| b | {place} |",
-                                                 f"| **slope** | 斜率 | how fast `f` rises | {place} |"]
+    assert pages.glossary().splitlines()[-2:] == [
+        f"| loss |  | a \\| b | {place} |",
+        f"| **slope** | 斜率 | how fast `f` rises | {place} |",
+    ]
 
 
 def test_the_course_is_listed_with_questions_and_minutes(tmp_path, monkeypatch):
@@ -147,13 +168,17 @@ def test_the_course_is_listed_with_questions_and_minutes(tmp_path, monkeypatch):
     text = "# Lessons\n\n| notebook | what |\n|---|---|\n| `02_down.ipynb` | slopes |\n| `03_none.ipynb` | none |\n"
     (tmp_path / "README.md").write_text(text)
     assert pages.course().split("\n")[2:6] == [
-        "| notebook | its question | minutes | what |", "|---|---|---|---|",
-        "| [02 - Down](02_down.ipynb) | Where? | 5 | slopes |", "| `03_none.ipynb` | none |"]
+        "| notebook | its question | minutes | what |",
+        "|---|---|---|---|",
+        "| [02 - Down](02_down.ipynb) | Where? | 5 | slopes |",
+        "| `03_none.ipynb` | none |",
+    ]
     assert "\n02_down\n" in pages.course()
 
 
-@pytest.mark.parametrize("one", [*welcome.lessons(pages.NOTEBOOKS), *welcome.tours(pages.NOTEBOOKS)],
-                         ids=lambda one: one.path.stem)
+@pytest.mark.parametrize(
+    "one", [*welcome.lessons(pages.NOTEBOOKS), *welcome.tours(pages.NOTEBOOKS)], ids=lambda one: one.path.stem
+)
 def test_a_lesson_opens_with_its_question_and_its_time(one):
     assert one.number == json.loads(one.path.read_bytes())["cells"][0]["source"][0].split()[1]
     assert one.question.endswith("?") and len(one.question) <= 100, one.question

@@ -34,9 +34,13 @@ def resolves(file, reference):
 
 
 def test_references_resolve():
-    lost = [f"{name_of(file)}:{number} {reference}" for file in FILES
-            for number, line in enumerate(text_of(file).split("\n"), 1)
-            for reference in re.findall(r"`([\w./]+\.(?:py|js))`", line) if not resolves(file, reference)]
+    lost = [
+        f"{name_of(file)}:{number} {reference}"
+        for file in FILES
+        for number, line in enumerate(text_of(file).split("\n"), 1)
+        for reference in re.findall(r"`([\w./]+\.(?:py|js))`", line)
+        if not resolves(file, reference)
+    ]
     assert not lost, "\n".join(lost)
 
 
@@ -54,8 +58,11 @@ def no_tables(text):
     """Lines with `# fmt: skip` whose statement is no table."""
     if "fmt: skip" not in text:
         return
-    marked = [token.start[0] for token in tokenize.generate_tokens(iter(text.splitlines(True)).__next__)
-              if token.type == tokenize.COMMENT and "fmt: skip" in token.string]
+    marked = [
+        token.start[0]
+        for token in tokenize.generate_tokens(iter(text.splitlines(True)).__next__)
+        if token.type == tokenize.COMMENT and "fmt: skip" in token.string
+    ]
     statements = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.stmt)] if marked else []
     for line in marked:
         around = [node for node in statements if node.lineno <= line <= node.end_lineno]
@@ -74,8 +81,16 @@ def test_tables_are_known():
     assert list(no_tables(f'TEXT = "# fmt: skip"\n{table}')) == []
 
 
-NAMED = {ast.FunctionDef: "name", ast.AsyncFunctionDef: "name", ast.ClassDef: "name", ast.arg: "arg",
-         ast.Attribute: "attr", ast.Name: "id", ast.keyword: "arg", ast.alias: "asname"}
+NAMED = {
+    ast.FunctionDef: "name",
+    ast.AsyncFunctionDef: "name",
+    ast.ClassDef: "name",
+    ast.arg: "arg",
+    ast.Attribute: "attr",
+    ast.Name: "id",
+    ast.keyword: "arg",
+    ast.alias: "asname",
+}
 
 
 def identifiers(tree):

@@ -21,8 +21,10 @@ def recorded():
 
 def test_modules_entered(recorded, golden):
     """Where a call goes another way than before, its golden file changes: is the new way the better one?"""
-    rows = [[walk, *[f"  {thread}: {' > '.join(way)}" for thread, way in recorded[walk]["modules"].items()]]
-            for walk in WALKS]
+    rows = [
+        [walk, *[f"  {thread}: {' > '.join(way)}" for thread, way in recorded[walk]["modules"].items()]]
+        for walk in WALKS
+    ]
     golden("walks", "\n".join([line for row in rows for line in row]))
 
 

@@ -20,7 +20,9 @@ from . import lessons, pages, reference
 
 TOP = Path(__file__).resolve().parents[2]
 SOURCE, RESULT = TOP / "build/site-source", TOP / "build/site"
-OUTSIDE = re.compile(r"""<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)=["'](?:https?:)?//[^"']+|url\(["']?https?://""")
+OUTSIDE = re.compile(
+    r"""<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)=["'](?:https?:)?//[^"']+|url\(["']?https?://"""
+)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -32,8 +34,22 @@ def main(argv: list[str] | None = None) -> int:
     gather(SOURCE)
     if not options.no_run and not lessons.run_all(SOURCE, options.jobs):
         return 1
-    words = ["-b", "html", "-c", str(Path(__file__).parent), "-W", "--keep-going", "-q", "-E",
-             "-d", str(TOP / "build/site-doctrees"), "-j", str(options.jobs), str(SOURCE), str(RESULT)]
+    words = [
+        "-b",
+        "html",
+        "-c",
+        str(Path(__file__).parent),
+        "-W",
+        "--keep-going",
+        "-q",
+        "-E",
+        "-d",
+        str(TOP / "build/site-doctrees"),
+        "-j",
+        str(options.jobs),
+        str(SOURCE),
+        str(RESULT),
+    ]
     shutil.rmtree(RESULT, ignore_errors=True)
     code = subprocess.run([sys.executable, "-m", "sphinx", *words], cwd=TOP).returncode
     if code:
@@ -64,8 +80,14 @@ def gather(source: Path) -> None:
 
 def from_outside(folder: Path) -> list[str]:
     """Addresses on other machines that a page would load something from; links to click are none."""
-    return sorted({f"{file.relative_to(folder)}: {found}" for file in folder.rglob("*")
-                   if file.suffix in (".html", ".css") for found in OUTSIDE.findall(file.read_text(encoding="utf-8"))})
+    return sorted(
+        {
+            f"{file.relative_to(folder)}: {found}"
+            for file in folder.rglob("*")
+            if file.suffix in (".html", ".css")
+            for found in OUTSIDE.findall(file.read_text(encoding="utf-8"))
+        }
+    )
 
 
 if __name__ == "__main__":

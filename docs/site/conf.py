@@ -40,7 +40,10 @@ nb_merge_streams = True
 # Of an output that has many forms, the one that a page without a kernel can show.
 nb_mime_priority_overrides = [
     ("html", "application/vnd.jupyter.widget-view+json", None),
-    ("html", "image/svg+xml", 10), ("html", "text/html", 20), ("html", "image/png", 30), ("html", "text/plain", 90),
+    ("html", "image/svg+xml", 10),
+    ("html", "text/html", 20),
+    ("html", "image/png", 30),
+    ("html", "text/plain", 90),
 ]
 
 

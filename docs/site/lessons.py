@@ -36,8 +36,12 @@ def run_all(source: Path, jobs: int) -> bool:
 
 def code_of_minflow() -> bytes:
     """A fingerprint of all that a lesson can import of ours."""
-    files = sorted(file for folder in ("minflow", "widgets") for file in (TOP / folder).rglob("*")
-                   if file.is_file() and "__pycache__" not in file.parts)
+    files = sorted(
+        file
+        for folder in ("minflow", "widgets")
+        for file in (TOP / folder).rglob("*")
+        if file.is_file() and "__pycache__" not in file.parts
+    )
     total = hashlib.sha256()
     for file in files:
         total.update(f"{file.relative_to(TOP)}\0".encode() + hashlib.sha256(file.read_bytes()).digest())
@@ -57,9 +61,14 @@ def run(file: Path, result: Path) -> str:
     path = os.pathsep.join([str(TOP), str(TOP / "widgets"), os.environ.get("PYTHONPATH", "")])
     settings = {"MINFLOW_LIVE": "0", "MINFLOW_PROGRESS": "0", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": path}
     with tempfile.TemporaryDirectory(prefix="minflow-site-", ignore_cleanup_errors=True) as folder:
-        client = NotebookClient(notebook, timeout=600, kernel_name="python3", store_widget_state=False,
-                                resources={"metadata": {"path": folder}},
-                                extra_arguments=["--IPKernelApp.log_level=ERROR"])
+        client = NotebookClient(
+            notebook,
+            timeout=600,
+            kernel_name="python3",
+            store_widget_state=False,
+            resources={"metadata": {"path": folder}},
+            extra_arguments=["--IPKernelApp.log_level=ERROR"],
+        )
         try:
             client.execute(env=os.environ | settings)
         except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:

@@ -32,9 +32,14 @@ CHAPTERS = {
 
 def from_the_repository() -> dict[str, str]:
     """Path -> text of the Markdown pages and notebooks that are written by hand; README.md is the first page."""
-    files = [TOP / "README.md", TOP / "CONTRIBUTING.md", TOP / "CHANGELOG.md", *sorted((TOP / "docs").glob("*.md")),
-             *sorted((TOP / "docs/teaching").rglob("*.md")),
-             *(one.path for one in [*lessons(NOTEBOOKS), *tours(NOTEBOOKS)])]
+    files = [
+        TOP / "README.md",
+        TOP / "CONTRIBUTING.md",
+        TOP / "CHANGELOG.md",
+        *sorted((TOP / "docs").glob("*.md")),
+        *sorted((TOP / "docs/teaching").rglob("*.md")),
+        *(one.path for one in [*lessons(NOTEBOOKS), *tours(NOTEBOOKS)]),
+    ]
     result = {file.relative_to(TOP).as_posix(): text_of(file) for file in files}
     chapters = {caption: list(names) for caption, names in CHAPTERS.items()}
     known = {name for names in chapters.values() for name in names}
@@ -118,6 +123,7 @@ def generated() -> dict[str, str]:
 
 # ---- the course -----------------------------------------------------------------------------------------------------
 
+
 def course() -> str:
     """notebooks/README.md, in which each notebook is a link and has its question and its minutes beside it."""
     found = {one.path.name: one for one in [*lessons(NOTEBOOKS), *tours(NOTEBOOKS)]}
@@ -125,10 +131,10 @@ def course() -> str:
     for i, line in enumerate(lines):
         name = re.match(r"\| `(\w+\.ipynb)` \|", line)
         if name and name[1] in found:
-            lines[i] = row(found[name[1]]) + line[name.end():]
+            lines[i] = row(found[name[1]]) + line[name.end() :]
         elif re.match(r"\|[^|`]+\|[^`]*$", line) and lines[i + 1].startswith("|---|"):
             head = re.match(r"\|[^|]+\|", line)[0]
-            lines[i] = f"{head} its question | minutes |{line[len(head):]}"
+            lines[i] = f"{head} its question | minutes |{line[len(head) :]}"
             lines[i + 1] += "---|---|"
     places = [one.path.relative_to(NOTEBOOKS).with_suffix("").as_posix() for one in found.values()]
     return "\n".join([*lines, "```{toctree}", ":hidden:", ":maxdepth: 1", "", *places, "```", ""])
@@ -156,16 +162,31 @@ def glossary() -> str:
         file = NOTEBOOKS / "zh" / one.path.relative_to(NOTEBOOKS).with_suffix(".po")
         chinese = {entry.text: entry.translation for entry in po.read(file) if entry.current} if file.exists() else {}
         place = one.path.relative_to(TOP).as_posix()
-        rows += [(re.sub(r"\W", "", word).lower(),
-                  f"| {word} | {chinese.get(word, '')} | {meaning} | [{one.number}]({place}) |")
-                 for word, meaning in words_of(one.path)]
+        rows += [
+            (
+                re.sub(r"\W", "", word).lower(),
+                f"| {word} | {chinese.get(word, '')} | {meaning} | [{one.number}]({place}) |",
+            )
+            for word, meaning in words_of(one.path)
+        ]
     if not rows:
         return "# Glossary\n\nThe lessons have not named a word yet.\n"
-    return "\n".join(["# Glossary", "", "The words that the lessons explain, and where each comes first.", "",
-                      "| word | 中文 | meaning | lesson |", "|---|---|---|---|", *(row for _, row in sorted(rows)), ""])
+    return "\n".join(
+        [
+            "# Glossary",
+            "",
+            "The words that the lessons explain, and where each comes first.",
+            "",
+            "| word | 中文 | meaning | lesson |",
+            "|---|---|---|---|",
+            *(row for _, row in sorted(rows)),
+            "",
+        ]
+    )
 
 
 # ---- how it works ---------------------------------------------------------------------------------------------------
+
 
 @functools.cache
 def arrows() -> dict[str, list[str]]:
@@ -177,8 +198,10 @@ def arrows() -> dict[str, list[str]]:
     below: dict[str, set[str]] = {}
     for room in folders:  # the table names a room after those that it imports
         below[room] = set().union(*(below[other] | {other} for other in direct[room]))
-    return {room: sorted(other for other in direct[room] if not any(other in below[middle] for middle in direct[room]))
-            for room in folders}
+    return {
+        room: sorted(other for other in direct[room] if not any(other in below[middle] for middle in direct[room]))
+        for room in folders
+    }
 
 
 def rooms() -> str:
@@ -197,5 +220,7 @@ def rooms() -> str:
         rows.append(f"| `{room}` | {first} | {', '.join(f'`{other}`' for other in others)} |")
     picture = "\n".join(line for line in svg.splitlines() if not line.startswith(("<?xml", "<!DOCTYPE")))
     label = "The rooms of minflow; the table below says the same"
-    return (f'```{{raw}} html\n<figure class="rooms" role="img" aria-label="{label}">\n{picture}\n</figure>\n```\n\n'
-            + "\n".join(rows))
+    return (
+        f'```{{raw}} html\n<figure class="rooms" role="img" aria-label="{label}">\n{picture}\n</figure>\n```\n\n'
+        + "\n".join(rows)
+    )

@@ -25,7 +25,7 @@ GROUPS = {
         "making tensors": "core/functions/(creation|windows|drawing|typed) core/random",
         "arithmetic and comparing": "core/functions/(elementary|arithmetic) core/ops/(compare|pairs) $",
         "functions of a number": "core/functions/(complex|special|activation) core/ops/(elementwise|special|complex) "
-                                 "nn/functional/activation",
+        "nn/functional/activation",
         "over axes": "core/functions/(reduction|quantiles|cumulating|counting|ordering|judging)",
         "shapes and places": "core/functions/(shape|stacking|gathering|placing)",
         "matrices": "core/functions/(matrices|linear_algebra|matrix_products|einsum)",
@@ -54,8 +54,17 @@ GROUPS = {
 CHAPTERS = {
     "Tensors and functions": ["flow", "flow.Tensor", "flow.linalg", "flow.fft", "flow.special", "flow.random"],
     "Networks": ["flow.nn", "flow.nn.functional", "flow.nn.init", "flow.nn.utils", "flow.nn.utils.rnn", "flow.models"],
-    "Training": ["flow.optim", "flow.optim.lr_scheduler", "flow.optim.swa_utils", "flow.amp", "flow.autograd",
-                 "flow.func", "flow.data", "flow.utils.data", "minflow_widgets"],
+    "Training": [
+        "flow.optim",
+        "flow.optim.lr_scheduler",
+        "flow.optim.swa_utils",
+        "flow.amp",
+        "flow.autograd",
+        "flow.func",
+        "flow.data",
+        "flow.utils.data",
+        "minflow_widgets",
+    ],
     "Pictures": ["flow.vision"],
     "Other rooms": [],
 }
@@ -113,8 +122,12 @@ def pages() -> dict[str, str]:
     chapters["Pictures"] = sorted(room for room in rooms() if room.startswith("flow.vision"))
     chapters["Other rooms"] = [room for room in chapters["Other rooms"] if room not in chapters["Pictures"]]
     result = {}
-    lines = ["# Reference", "", "Every public name, with its signature and what its docstring says. `import minflow as "
-             "flow` comes first.", ""]
+    lines = [
+        "# Reference",
+        "",
+        "Every public name, with its signature and what its docstring says. `import minflow as flow` comes first.",
+        "",
+    ]
     for chapter, names in chapters.items():
         lines += [f"## {chapter}", "", "```{toctree}", ":maxdepth: 2", ""]
         for room in names:
@@ -134,7 +147,7 @@ def room_pages(room: str) -> dict[str, str]:
     head = [f"# `{room}`", "", f":::{{py:{kind}}} {room}", ":::", "", prose(rooms()[room].__doc__ or ""), ""]
     parts = {title: names for title, names in parts.items() if names}
     if len(parts) == 1:
-        names, = parts.values()
+        (names,) = parts.values()
         return {room: "\n".join([*head, *entries(room, names)])}
     result = {}
     for title, names in parts.items():
@@ -200,7 +213,7 @@ def entry(room: str, name: str) -> Iterator[str]:
 
 def about(value: Any) -> str:
     """Of a value that is no function: what its kind is, if that is ours, else the value."""
-    return (type(value).__doc__ or "" if type(value).__module__.startswith("minflow") else f"`{value!r}`")
+    return type(value).__doc__ or "" if type(value).__module__.startswith("minflow") else f"`{value!r}`"
 
 
 def members(kind: type) -> Iterator[str]:

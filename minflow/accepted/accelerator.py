@@ -41,6 +41,14 @@ def synchronize(device: Any = None) -> None:
 
 current_device_idx, set_device_idx = current_device_index, set_device_index
 
-__all__ = ["current_accelerator", "current_device_idx", "current_device_index", "device_count", "is_available",
-           "set_device_idx", "set_device_index", "synchronize"]
+__all__ = [
+    "current_accelerator",
+    "current_device_idx",
+    "current_device_index",
+    "device_count",
+    "is_available",
+    "set_device_idx",
+    "set_device_index",
+    "synchronize",
+]
 __getattr__ = _name_hints("flow.accelerator", globals())

@@ -48,8 +48,17 @@ class Switches:
         return f"<switches of {self.name}, without effect>"
 
 
-cudnn = Switches("cudnn", enabled=True, benchmark=False, deterministic=False, allow_tf32=False, benchmark_limit=10,
-                 rnn=Switches("cudnn.rnn"), conv=Switches("cudnn.conv"), CUDNN_TENSOR_DTYPES=())
+cudnn = Switches(
+    "cudnn",
+    enabled=True,
+    benchmark=False,
+    deterministic=False,
+    allow_tf32=False,
+    benchmark_limit=10,
+    rnn=Switches("cudnn.rnn"),
+    conv=Switches("cudnn.conv"),
+    CUDNN_TENSOR_DTYPES=(),
+)
 mps, mkl, mkldnn = Switches("mps"), Switches("mkl"), Switches("mkldnn", enabled=False)
 openmp, opt_einsum = Switches("openmp"), Switches("opt_einsum", enabled=False, strategy=None)
 
@@ -71,15 +80,28 @@ class Attention(Switches):
 
     enable_mem_efficient_sdp = enable_math_sdp = enable_cudnn_sdp = enable_flash_sdp
 
-    def sdp_kernel(self, enable_flash: bool = True, enable_math: bool = True, enable_mem_efficient: bool = True,
-                   enable_cudnn: bool = True) -> Any:
+    def sdp_kernel(
+        self,
+        enable_flash: bool = True,
+        enable_math: bool = True,
+        enable_mem_efficient: bool = True,
+        enable_cudnn: bool = True,
+    ) -> Any:
         """Accepted as a context."""
         return self.flags()
 
 
-cuda = Attention("cuda", matmul=Switches("cuda.matmul", allow_tf32=False, allow_fp16_reduced_precision_reduction=True,
-                                         allow_bf16_reduced_precision_reduction=True, fp32_precision="ieee"),
-                 cufft_plan_cache=Switches("cufft", max_size=0, size=0))
+cuda = Attention(
+    "cuda",
+    matmul=Switches(
+        "cuda.matmul",
+        allow_tf32=False,
+        allow_fp16_reduced_precision_reduction=True,
+        allow_bf16_reduced_precision_reduction=True,
+        fp32_precision="ieee",
+    ),
+    cufft_plan_cache=Switches("cufft", max_size=0, size=0),
+)
 
 __all__ = ["Switches", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum"]
 __getattr__ = _missing_names("flow.backends", globals())

@@ -64,8 +64,12 @@ ProcessGroup = Group
 def one(name: str, what: str, value: Any) -> None:
     """Refuse a rank or number of ranks that there is not."""
     if value not in (None, -1, int(what == "world_size")):
-        fail(DeviceError, f"distributed.{name}: minflow runs in one process, rank 0 of 1", f"{what}="
-             f"{int(what == 'world_size')}, or start the program by `python` alone", **{what: value})
+        fail(
+            DeviceError,
+            f"distributed.{name}: minflow runs in one process, rank 0 of 1",
+            f"{what}={int(what == 'world_size')}, or start the program by `python` alone",
+            **{what: value},
+        )
 
 
 def is_available() -> bool:
@@ -91,9 +95,17 @@ def is_gloo_available() -> bool:
     return True
 
 
-def init_process_group(backend: Any = None, init_method: Any = None, timeout: Any = None, world_size: int = -1,
-                       rank: int = -1, store: Any = None, group_name: str = "", pg_options: Any = None,
-                       device_id: Any = None) -> None:
+def init_process_group(
+    backend: Any = None,
+    init_method: Any = None,
+    timeout: Any = None,
+    world_size: int = -1,
+    rank: int = -1,
+    store: Any = None,
+    group_name: str = "",
+    pg_options: Any = None,
+    device_id: Any = None,
+) -> None:
     """Begin, as the one process. Raises DeviceError where a world of more, by argument or WORLD_SIZE, is asked for."""
     one("init_process_group", "world_size", world_size)
     one("init_process_group", "rank", rank)
@@ -170,15 +182,17 @@ def all_gather(tensor_list: list, tensor: Any, group: Any = None, async_op: bool
     return done(async_op)
 
 
-def gather(tensor: Any, gather_list: list | None = None, dst: int = 0, group: Any = None,
-           async_op: bool = False) -> Work | None:
+def gather(
+    tensor: Any, gather_list: list | None = None, dst: int = 0, group: Any = None, async_op: bool = False
+) -> Work | None:
     """gather_list[0] becomes `tensor`."""
     one("gather", "dst", dst)
     return all_gather(gather_list, tensor, async_op=async_op) if gather_list else done(async_op)
 
 
-def scatter(tensor: Any, scatter_list: list | None = None, src: int = 0, group: Any = None,
-            async_op: bool = False) -> Work | None:
+def scatter(
+    tensor: Any, scatter_list: list | None = None, src: int = 0, group: Any = None, async_op: bool = False
+) -> Work | None:
     """`tensor` becomes scatter_list[0]."""
     one("scatter", "src", src)
     if scatter_list:
@@ -186,34 +200,44 @@ def scatter(tensor: Any, scatter_list: list | None = None, src: int = 0, group: 
     return done(async_op)
 
 
-def all_gather_into_tensor(output_tensor: Any, input_tensor: Any, group: Any = None,
-                           async_op: bool = False) -> Work | None:
+def all_gather_into_tensor(
+    output_tensor: Any, input_tensor: Any, group: Any = None, async_op: bool = False
+) -> Work | None:
     """output_tensor becomes input_tensor."""
     output_tensor.copy_(input_tensor.reshape(output_tensor.shape))
     return done(async_op)
 
 
-def reduce_scatter(output: Any, input_list: list, op: Any = ReduceOp.SUM, group: Any = None,
-                   async_op: bool = False) -> Work | None:
+def reduce_scatter(
+    output: Any, input_list: list, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False
+) -> Work | None:
     """output becomes input_list[0]."""
     output.copy_(input_list[0])
     return done(async_op)
 
 
-def reduce_scatter_tensor(output: Any, input: Any, op: Any = ReduceOp.SUM, group: Any = None,
-                          async_op: bool = False) -> Work | None:
+def reduce_scatter_tensor(
+    output: Any, input: Any, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False
+) -> Work | None:
     """output becomes input."""
     return all_gather_into_tensor(output, input, async_op=async_op)
 
 
-def all_to_all(output_tensor_list: list, input_tensor_list: list, group: Any = None,
-               async_op: bool = False) -> Work | None:
+def all_to_all(
+    output_tensor_list: list, input_tensor_list: list, group: Any = None, async_op: bool = False
+) -> Work | None:
     """output_tensor_list[0] becomes input_tensor_list[0]."""
     return all_gather(output_tensor_list, input_tensor_list[0], async_op=async_op)
 
 
-def all_to_all_single(output: Any, input: Any, output_split_sizes: Any = None, input_split_sizes: Any = None,
-                      group: Any = None, async_op: bool = False) -> Work | None:
+def all_to_all_single(
+    output: Any,
+    input: Any,
+    output_split_sizes: Any = None,
+    input_split_sizes: Any = None,
+    group: Any = None,
+    async_op: bool = False,
+) -> Work | None:
     """output becomes input."""
     return all_gather_into_tensor(output, input, async_op=async_op)
 
@@ -239,6 +263,12 @@ def monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bo
     """Wait for all ranks: there is this one."""
 
 
-__all__ = sorted(n for n, it in globals().items() if n[:1] != "_" and isinstance(it, type | Callable)  # type: ignore
-                 and getattr(it, "__module__", "") == __name__ and n not in ("State", "Group", "one", "done"))
+__all__ = sorted(
+    n
+    for n, it in globals().items()
+    if n[:1] != "_"
+    and isinstance(it, type | Callable)  # type: ignore
+    and getattr(it, "__module__", "") == __name__
+    and n not in ("State", "Group", "one", "done")
+)
 __getattr__ = _name_hints("flow.distributed", globals())

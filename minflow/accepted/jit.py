@@ -15,8 +15,16 @@ from ..core.where import warn
 GRAPH = "it runs eagerly; nn.Graph compiles a model, and flow.show(graph) draws it"
 
 
-def compile(model: Callable | None = None, *, fullgraph: bool = False, dynamic: bool | None = None,
-            backend: Any = "inductor", mode: str | None = None, options: Any = None, disable: bool = False) -> Any:
+def compile(
+    model: Callable | None = None,
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: Any = "inductor",
+    mode: str | None = None,
+    options: Any = None,
+    disable: bool = False,
+) -> Any:
     """`model` itself, or a decorator that gives back its function. All options are accepted."""
     if model is None:
         return lambda function: compile(function, disable=disable)
@@ -98,7 +106,22 @@ class Attribute(tuple):
 
 Final = Any
 
-__all__ = ["Attribute", "annotate", "compile", "export", "fork", "ignore", "interface", "is_scripting",
-           "is_tracing", "optimized_execution", "script", "script_if_tracing", "trace", "trace_module", "unused",
-           "wait"]
+__all__ = [
+    "Attribute",
+    "annotate",
+    "compile",
+    "export",
+    "fork",
+    "ignore",
+    "interface",
+    "is_scripting",
+    "is_tracing",
+    "optimized_execution",
+    "script",
+    "script_if_tracing",
+    "trace",
+    "trace_module",
+    "unused",
+    "wait",
+]
 __getattr__ = _name_hints("flow.jit", globals())

@@ -16,12 +16,22 @@ from ..core.where import fail
 STRATEGY = "file_system"
 
 
-def spawn(fn: Callable, args: tuple = (), nprocs: int = 1, join: bool = True, daemon: bool = False,
-          start_method: str = "spawn") -> None:
+def spawn(
+    fn: Callable,
+    args: tuple = (),
+    nprocs: int = 1,
+    join: bool = True,
+    daemon: bool = False,
+    start_method: str = "spawn",
+) -> None:
     """fn(0, *args), here. Raises DeviceError for more processes than one."""
     if nprocs != 1:
-        fail(DeviceError, f"multiprocessing.spawn of {nprocs} processes: minflow trains in one",
-             "nprocs=1; DataLoader(num_workers=2) loads in several", nprocs=nprocs)
+        fail(
+            DeviceError,
+            f"multiprocessing.spawn of {nprocs} processes: minflow trains in one",
+            "nprocs=1; DataLoader(num_workers=2) loads in several",
+            nprocs=nprocs,
+        )
     fn(0, *args)
 
 

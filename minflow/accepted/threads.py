@@ -24,8 +24,12 @@ class Settings:
 
 def check_count(name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        fail(OutOfRangeError, f"{name}: the number of threads is a whole number of 1 or more", f"flow.{name}(1)",
-             value=value)
+        fail(
+            OutOfRangeError,
+            f"{name}: the number of threads is a whole number of 1 or more",
+            f"flow.{name}(1)",
+            value=value,
+        )
     return value
 
 
@@ -45,9 +49,11 @@ def set_num_threads(num: int) -> None:
     try:
         import threadpoolctl  # type: ignore[import-not-found]
     except ImportError:
-        warn("set_num_threads: numpy's BLAS reads its number of threads when it starts",
-             f"OPENBLAS_NUM_THREADS={num} in the environment, before Python; or {install_command('threadpoolctl')}",
-             num=num)
+        warn(
+            "set_num_threads: numpy's BLAS reads its number of threads when it starts",
+            f"OPENBLAS_NUM_THREADS={num} in the environment, before Python; or {install_command('threadpoolctl')}",
+            num=num,
+        )
         return
     threadpoolctl.threadpool_limits(num)
 
@@ -65,8 +71,12 @@ def set_num_interop_threads(num: int) -> None:
 def set_float32_matmul_precision(precision: str) -> None:
     """ "highest", "high" or "medium": kept; products of float32 are always computed in float32."""
     if precision not in PRECISIONS:
-        fail(OutOfRangeError, "set_float32_matmul_precision: no such precision", ", ".join(PRECISIONS),
-             precision=precision)
+        fail(
+            OutOfRangeError,
+            "set_float32_matmul_precision: no such precision",
+            ", ".join(PRECISIONS),
+            precision=precision,
+        )
     Settings.precision = precision
 
 

@@ -38,8 +38,11 @@ def main(words: list[str]) -> int:
             runpy.run_path(words[0], run_name="__main__")
     except Exception as error:
         trace = error.__traceback__
-        while trace is not None and trace.tb_frame.f_globals.get("__name__") in (__name__, "__main__", "runpy") \
-                and trace.tb_frame.f_code.co_filename in (__file__, runpy.__file__, "<frozen runpy>", "<string>"):
+        while (
+            trace is not None
+            and trace.tb_frame.f_globals.get("__name__") in (__name__, "__main__", "runpy")
+            and trace.tb_frame.f_code.co_filename in (__file__, runpy.__file__, "<frozen runpy>", "<string>")
+        ):
             trace = trace.tb_next
         error.__traceback__ = trace
         sys.excepthook(type(error), error, trace)

@@ -37,8 +37,9 @@ class EinMix(_EinmixMixin, Module):
         self.weight = uniform(weight_shape, weight_bound)
         self.register_parameter("bias", None if bias_shape is None else uniform(bias_shape, bias_bound))
 
-    def _create_rearrange_layers(self, pre_reshape_pattern, pre_reshape_lengths, post_reshape_pattern,
-                                 post_reshape_lengths):
+    def _create_rearrange_layers(
+        self, pre_reshape_pattern, pre_reshape_lengths, post_reshape_pattern, post_reshape_lengths
+    ):
         def layer(pattern, lengths):
             return None if pattern is None else Rearrange(pattern, **lengths)
 

@@ -57,8 +57,12 @@ def borrow(library: str) -> None:
         if name in Borrowed.borrowed:
             continue
         if name == library and name in sys.modules:
-            fail(StateError, f"compat: the real {name} is imported already", f"import minflow.compat.{name} before it",
-                 file=getattr(sys.modules[name], "__file__", name))
+            fail(
+                StateError,
+                f"compat: the real {name} is imported already",
+                f"import minflow.compat.{name} before it",
+                file=getattr(sys.modules[name], "__file__", name),
+            )
         if name == library or library == "torch" or not installed(name):
             Borrowed.borrowed = {**Borrowed.borrowed, name: ours}
     if Borrowed not in sys.meta_path:

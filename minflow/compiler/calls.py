@@ -33,8 +33,10 @@ def call_of(op: Op, kernel: Callable, args: Sequence, places: Sequence[np.ndarra
     """The kernel with what it reads and where it writes."""
     if op.shortcut and places[0].ndim and places[0].dtype.kind == "f":
         with np.errstate(all="ignore"):  # numpy would make arrays of the numbers at each call: half of its time
-            args = [np.asarray(x, places[0].dtype) if x.__class__ is float or x.__class__ is int and abs(x) < 1 << 53
-                    else x for x in args]
+            args = [
+                np.asarray(x, places[0].dtype) if x.__class__ is float or x.__class__ is int and abs(x) < 1 << 53 else x
+                for x in args
+            ]
     if isinstance(kernel, np.ufunc) and kernel not in BY_NAME:
         return functools.partial(kernel, *args, *places)  # which takes it less time than by name
     return functools.partial(kernel, *args, out=places if op.many else places[0])

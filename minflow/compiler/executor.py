@@ -67,9 +67,12 @@ def held() -> bool:
 def run(plan, arrays: Sequence[np.ndarray], timed: bool = False, watch=None) -> list[np.ndarray]:
     """One run of a `plan.Plan`: its results, fresh. An error of a kernel names the module and the line of its node."""
     if plan.busy:
-        raise GraphError("a graph is called while it runs, by an operation of its own or a __del__", where=here(),
-                         values={"it runs": f"{plan.failed and plan.failed.op} {place_of(plan.failed)}"},
-                         hint="call it before or after; a graph of its own for the inner call")
+        raise GraphError(
+            "a graph is called while it runs, by an operation of its own or a __del__",
+            where=here(),
+            values={"it runs": f"{plan.failed and plan.failed.op} {place_of(plan.failed)}"},
+            hint="call it before or after; a graph of its own for the inner call",
+        )
     before = get_errors()
     try:
         set_errors(QUIET)
@@ -79,8 +82,11 @@ def run(plan, arrays: Sequence[np.ndarray], timed: bool = False, watch=None) -> 
         error.where = place_of(plan.failed) or error.where
         raise
     except MemoryError as error:
-        raise OutOfMemoryError(f"{plan.failed and plan.failed.op} found no memory for what it computes with: {error}",
-                               where=place_of(plan.failed), hint=HINT) from error
+        raise OutOfMemoryError(
+            f"{plan.failed and plan.failed.op} found no memory for what it computes with: {error}",
+            where=place_of(plan.failed),
+            hint=HINT,
+        ) from error
     except Exception as error:
         error.add_note(clean(f"in the graph: {plan.failed and plan.failed.op} {place_of(plan.failed)}"))
         raise

@@ -74,8 +74,10 @@ class Plan(Layout):
         self.need_room(self.arena_bytes, self.needs, memory_of(self.calls))
         self.units = joined(self.calls, self.nodes)
         self.start(*self.units)
-        self.outs = [(self.env.get(v), self.slot_of.get(v), v in self.fresh and v not in self.results[:k])
-                     for k, v in enumerate(self.results)]
+        self.outs = [
+            (self.env.get(v), self.slot_of.get(v), v in self.fresh and v not in self.results[:k])
+            for k, v in enumerate(self.results)
+        ]
         self.reads = [(s.array, s.read) for s in graph.states if s.read is not None]
         self.reads += [(array, s.link.read) for s, array in self.linked.items()]
         self.hands_out = [(array, s.link.write) for s, array in self.linked.items() if s in graph.updates]

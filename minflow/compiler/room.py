@@ -9,8 +9,10 @@ from ..core.base.errors import OutOfMemoryError
 from ..core.memory import shortage, size
 from ..core.ir import Node, Source, Value, where_text
 
-HINT = ("a smaller batch or smaller inputs; float32 instead of float64; in training also "
-        "module.to(nn.graph.GraphModule).activation_checkpointing = True")
+HINT = (
+    "a smaller batch or smaller inputs; float32 instead of float64; in training also "
+    "module.to(nn.graph.GraphModule).activation_checkpointing = True"
+)
 
 
 def need_room(needed: int, values: Iterable[Value], name_of: Callable[[Node], str], kernels: int = 0) -> None:
@@ -21,9 +23,16 @@ def need_room(needed: int, values: Iterable[Value], name_of: Callable[[Node], st
     if (free := shortage(needed)) is None:
         return
     largest = sorted(dict.fromkeys(values), key=lambda v: -v.spec.nbytes)[:3]
-    shown = {(v.node.name or "input") if isinstance(v.node, Source) else name_of(v.node):
-             f"{v.spec}, {size(v.spec.nbytes)}, made at {where_text(v.node.where)}" for v in largest}
+    shown = {
+        (v.node.name or "input")
+        if isinstance(v.node, Source)
+        else name_of(v.node): f"{v.spec}, {size(v.spec.nbytes)}, made at {where_text(v.node.where)}"
+        for v in largest
+    }
     within = f", {size(kernels)} of them for kernels to compute with" if kernels else ""
-    raise OutOfMemoryError(f"the plan of this graph needs {size(needed)} of memory, and {size(free)} are free",
-                           values={"needed": f"{needed} bytes{within}", "free": f"{free} bytes", **shown}, hint=HINT,
-                           where=f"at {where_text(largest[0].node.where)}" if largest else "")
+    raise OutOfMemoryError(
+        f"the plan of this graph needs {size(needed)} of memory, and {size(free)} are free",
+        values={"needed": f"{needed} bytes{within}", "free": f"{free} bytes", **shown},
+        hint=HINT,
+        where=f"at {where_text(largest[0].node.where)}" if largest else "",
+    )

@@ -121,8 +121,12 @@ def untensored(data, depth: int):
     array, depth = untensored(data.numbers("tensor"), 0), max(depth, 0)
     if array.ndim < depth or array.size != math.prod(array.shape[:depth]):
         one = ("one element", "one axis")[depth] if depth < 2 else f"{depth} axes"
-        fail(ShapeError, f"tensor() of lists: a tensor of shape {array.shape}, where {one} would fit",
-             "flow.stack([...]) or flow.cat([...]) of tensors", element=data)
+        fail(
+            ShapeError,
+            f"tensor() of lists: a tensor of shape {array.shape}, where {one} would fit",
+            "flow.stack([...]) or flow.cat([...]) of tensors",
+            element=data,
+        )
     return array.reshape(array.shape[:depth])
 
 

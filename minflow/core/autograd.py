@@ -33,8 +33,15 @@ from .where import NOTICES, caller, fail
 # ---- the backward pass -------------------------------------------------------------------------------------------
 
 
-def backprop(roots: Sequence, seeds: Sequence, retain_graph: bool, create_graph: bool, wanted: Iterable[Value] = (),
-             finish: Callable | None = None, quiet: Container[Value] = ()):
+def backprop(
+    roots: Sequence,
+    seeds: Sequence,
+    retain_graph: bool,
+    create_graph: bool,
+    wanted: Iterable[Value] = (),
+    finish: Callable | None = None,
+    quiet: Container[Value] = (),
+):
     """Gradients by Value: of every leaf that the roots depend on, and of the values in `wanted`. If there are some,
     then only nodes on the way to them are visited.
 
@@ -79,8 +86,9 @@ def backprop(roots: Sequence, seeds: Sequence, retain_graph: bool, create_graph:
                 gs = run_before_node(node, gs)
             found = input_gradients(mode, node, gs)
             if node.hooks and INPUTS in node.hooks:
-                found = run_after_node(node, gs, [(i, g if g is None else fit(g, node.inputs[i].spec))
-                                                   for i, g in found])
+                found = run_after_node(
+                    node, gs, [(i, g if g is None else fit(g, node.inputs[i].spec)) for i, g in found]
+                )
             for i, gi in found:
                 if gi is None:
                     continue
@@ -126,14 +134,27 @@ def rule_gradients(mode: Mode, node: Node, gs: list):
         specs = [x.spec if isinstance(x, Value) else x for x in node.inputs]
         for i, value in enumerate(node.inputs):
             if needs >> i & 1:
-                yield i, rule(*[i if kind == "position" else specs if kind == "specs" else
-                                argument(mode, node, kind, key, gs, saved, slots) for kind, key in asks])
+                yield (
+                    i,
+                    rule(
+                        *[
+                            i
+                            if kind == "position"
+                            else specs
+                            if kind == "specs"
+                            else argument(mode, node, kind, key, gs, saved, slots)
+                            for kind, key in asks
+                        ]
+                    ),
+                )
         return
     g = gs[0] if len(gs) == 1 else tuple(gs)
     for i, (rule, asks) in op.rules.items():
         if needs >> i & 1:
-            yield i, rule(*[g if kind == "g" else argument(mode, node, kind, key, gs, saved, slots)
-                            for kind, key in asks])
+            yield (
+                i,
+                rule(*[g if kind == "g" else argument(mode, node, kind, key, gs, saved, slots) for kind, key in asks]),
+            )
     for places, mask, rule, asks in op.groups:
         if needs & mask:
             result = rule(*[argument(mode, node, kind, key, gs, saved, slots) for kind, key in asks])
@@ -225,8 +246,12 @@ def anomaly(node: Node, i: int, gi, gs) -> NonFiniteError:
     count = int(np.isnan(gi.array).sum())
     return NonFiniteError(
         f"the gradient of {node.op} with respect to {name} has {count} NaN of {gi.array.size} numbers",
-        values={"op": f"{node.op}, made at {where_text(node.where)}", "gradient": gi.spec, "module": node.scope or "-",
-                "gradient that came in": "had NaN already" if before else "had none"},
+        values={
+            "op": f"{node.op}, made at {where_text(node.where)}",
+            "gradient": gi.spec,
+            "module": node.scope or "-",
+            "gradient that came in": "had NaN already" if before else "had none",
+        },
         where=f"at {where_text(caller(4))}",
         hint="look at the numbers that went into that line: log or sqrt of 0, 0/0, or values that grow without bound",
     )
@@ -249,25 +274,39 @@ def seeds_for(outputs: Sequence, gradients: Sequence, verb: str) -> list:
             raise no_gradient(out, verb)
         if g is None:
             if out.spec.size != 1:
-                fail(GradError, f"{verb}: only a scalar has one gradient, and this tensor has {out.spec.size} numbers",
-                     "reduce it first: .sum() or .mean(); or pass gradient=, a tensor of the same shape", output=out)
+                fail(
+                    GradError,
+                    f"{verb}: only a scalar has one gradient, and this tensor has {out.spec.size} numbers",
+                    "reduce it first: .sum() or .mean(); or pass gradient=, a tensor of the same shape",
+                    output=out,
+                )
             if out.spec.dtype.is_complex:
-                fail(GradError, f"{verb}: a complex number has no one gradient", ".abs() or .real of it; or pass "
-                     "gradient=, a complex tensor of its shape", output=out)
+                fail(
+                    GradError,
+                    f"{verb}: a complex number has no one gradient",
+                    ".abs() or .real of it; or pass gradient=, a complex tensor of its shape",
+                    output=out,
+                )
             g = full(shape=out.spec.shape, value=MODE.get().seed, dtype=out.spec.dtype)
         else:
             g = MODE.get().tensor_of(g)
             g = g if MODE.get().seed == 1 else g * MODE.get().seed
             if g.shape != out.shape:
-                fail(ShapeError, f"{verb}: the gradient has shape {g.spec.shape}, the tensor has {out.spec.shape}",
-                     "the gradient has a number for each number of the tensor", output=out, gradient=g)
+                fail(
+                    ShapeError,
+                    f"{verb}: the gradient has shape {g.spec.shape}, the tensor has {out.spec.shape}",
+                    "the gradient has a number for each number of the tensor",
+                    output=out,
+                    gradient=g,
+                )
             g = g if g.dtype is out.dtype else cast(g, dtype=out.dtype)
         seeds.append(g)
     return seeds
 
 
-def backward(tensors, grad_tensors=None, retain_graph: bool | None = None, create_graph: bool = False,
-             inputs=None) -> None:
+def backward(
+    tensors, grad_tensors=None, retain_graph: bool | None = None, create_graph: bool = False, inputs=None
+) -> None:
     """Add d tensors / d leaf to `.grad` of every leaf (or of `inputs` alone).
 
     grad_tensors: cotangents, needed where a tensor is not a scalar.  retain_graph: keep what was saved, for another
@@ -335,20 +374,29 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     return gradients(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused)
 
 
-def gradients(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, allow_unused=False,
-              quiet=()) -> tuple:
+def gradients(
+    outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, allow_unused=False, quiet=()
+) -> tuple:
     """`grad`. quiet: the inputs whose hooks are not run, see `backprop`."""
     mode = MODE.get()
     refuse_symbolic(as_tuple(outputs))
     outs = [mode.own(t) for t in as_tuple(outputs)]
     sources = [mode.own(x) for x in as_tuple(inputs)]
     if not sources:
-        fail(GradError, "grad: inputs is empty, so there is nothing to differentiate by", "autograd.grad(loss, [x])",
-             inputs=inputs)
+        fail(
+            GradError,
+            "grad: inputs is empty, so there is nothing to differentiate by",
+            "autograd.grad(loss, [x])",
+            inputs=inputs,
+        )
     for i, x in enumerate(sources):
         if not x.needs:
-            fail(GradError, f"grad: input {i} does not require grad", "x.requires_grad_() before computing the output",
-                 input=x)
+            fail(
+                GradError,
+                f"grad: input {i} does not require grad",
+                "x.requires_grad_() before computing the output",
+                input=x,
+            )
     passed = as_tuple(grad_outputs) if grad_outputs is not None else (None,) * len(outs)
     seeds = seeds_for(outs, passed, "grad")
     wanted = [mode.first(x.value) for x in sources]
@@ -357,8 +405,12 @@ def gradients(outputs, inputs, grad_outputs=None, retain_graph=None, create_grap
     results = tuple([result.get(value) for value in wanted])
     for i, (x, g) in enumerate(zip(sources, results)):
         if g is None and not allow_unused:
-            fail(GradError, f"grad: the outputs do not depend on input {i}", "allow_unused=True gives None for it",
-                 input=x)
+            fail(
+                GradError,
+                f"grad: the outputs do not depend on input {i}",
+                "allow_unused=True gives None for it",
+                input=x,
+            )
     return results
 
 

@@ -69,8 +69,22 @@ def raised_by_user(error: BaseException) -> bool:
 
 # methods of an object that a call runs to judge or show it
 LOOKED_AT = {"__class__", "__getattr__", "__getattribute__", "__repr__", "__str__", "__format__"}
-SPECIAL = LOOKED_AT | {"__len__", "__bool__", "__eq__", "__ne__", "__hash__", "__array__", "__index__", "__int__",
-                       "__float__", "__iter__", "__getitem__", "__fspath__", "__dict__", "__dir__"}
+SPECIAL = LOOKED_AT | {
+    "__len__",
+    "__bool__",
+    "__eq__",
+    "__ne__",
+    "__hash__",
+    "__array__",
+    "__index__",
+    "__int__",
+    "__float__",
+    "__iter__",
+    "__getitem__",
+    "__fspath__",
+    "__dict__",
+    "__dir__",
+}
 
 
 def special_method(error: BaseException) -> str | None:
@@ -89,8 +103,12 @@ def refused_object(op: Any, inputs: Sequence, method: str | None, error: BaseExc
     """The error for an input whose special method raised while it was looked at."""
     odd = next((x for x in inputs if type(x) not in NUMBERS and not hasattr(type(x), "spec")), None)
     what = f"{op.name}: an input is {type(odd).__name__}, neither a tensor nor a number; its {method} raised "
-    return DTypeError(what + type(error).__name__, values={"input": describe(odd)}, where=here(),
-                      hint="flow.tensor(...) makes a tensor of lists and arrays")
+    return DTypeError(
+        what + type(error).__name__,
+        values={"input": describe(odd)},
+        where=here(),
+        hint="flow.tensor(...) makes a tensor of lists and arrays",
+    )
 
 
 # a file of numpy, scipy or Python itself, in a folder that may also hold the packages of learners
@@ -136,5 +154,9 @@ def does_not_fit(op: Any, inputs: Sequence) -> MinflowError:
 
 def refuse_input(op: Any, x: Any) -> None:
     """Refuse what is neither a tensor nor a number."""
-    fail(DTypeError, f"{op.name}: an input is {type(x).__name__}, neither a tensor nor a number",
-         "flow.tensor(...) makes a tensor of lists and arrays", input=x)
+    fail(
+        DTypeError,
+        f"{op.name}: an input is {type(x).__name__}, neither a tensor nor a number",
+        "flow.tensor(...) makes a tensor of lists and arrays",
+        input=x,
+    )

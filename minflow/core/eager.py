@@ -73,8 +73,12 @@ class Eager(Mode):
         plain = op.shortcut
         if plain is None and isinstance(inputs[0], Tensor):
             return self.view(op, inputs[0], attrs)
-        if len(inputs) == 2 and isinstance(x := inputs[0], Tensor) and isinstance(y := inputs[1], Tensor) and (
-                x.alias is None and y.alias is None):  # the loop below, written out
+        if (
+            len(inputs) == 2
+            and isinstance(x := inputs[0], Tensor)
+            and isinstance(y := inputs[1], Tensor)
+            and (x.alias is None and y.alias is None)
+        ):  # the loop below, written out
             arrays, strided = (x.array, y.array), False
             first, last = specs = x.spec, y.spec
             plain = plain and first is last
@@ -239,8 +243,11 @@ class Eager(Mode):
         name = node.op.inputs[slot] if slot >= 0 else "its result"
         return GradError(
             f"{node.op}: backward needs {name} as it was, but it was changed in place at {where_text(cell.where)}",
-            values={name: spec_of(array), "op": f"{node.op}, made at {where_text(node.where)}",
-                    "changed": f"at {where_text(cell.where)}"},
+            values={
+                name: spec_of(array),
+                "op": f"{node.op}, made at {where_text(node.where)}",
+                "changed": f"at {where_text(cell.where)}",
+            },
             where=f"in {node.scope}" if node.scope else "",
             hint="write x = x * 2 instead of x *= 2 there, or clone() before that line",
         )
@@ -270,8 +277,9 @@ class Eager(Mode):
             results.append(twin)
         if needs and self.grad:
             values = [out.spec for out in outs] + [t.value if t.needs else t.spec for t in tensors]
-            node = Node(op, values, {"ctx": ctx}, tuple([t.spec for t in results]), needs, ("ctx",), self.scope,
-                        caller(3))
+            node = Node(
+                op, values, {"ctx": ctx}, tuple([t.spec for t in results]), needs, ("ctx",), self.scope, caller(3)
+            )
             for i, t in enumerate(results):
                 if t.spec.slope and flags[i]:
                     t.value, t.needs = new_value(Value, (node, i, t.spec)), True
@@ -324,8 +332,9 @@ class Eager(Mode):
             root.value, root.needs = (new.value, True) if new.needs else (None, False)
         elif root.needs or new.needs:
             values = [t.value if t.needs else t.spec for t in (root, new)]
-            self.record(view_write, (), values, {"path": path}, root.spec.alone, root.needs | new.needs << 1, (root,),
-                        4)
+            self.record(
+                view_write, (), values, {"path": path}, root.spec.alone, root.needs | new.needs << 1, (root,), 4
+            )
         if root.retains is not None:
             carry(root, before)
 

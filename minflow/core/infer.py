@@ -52,9 +52,13 @@ def check_memory(name: str, outs: Sequence[Spec]) -> None:
     """Refuse results for which there is no memory, before it is allocated. A plan is checked as a whole."""
     needed = sum([spec.nbytes for spec in outs])
     if (free := shortage(needed)) is not None:
-        raise OutOfMemoryError(f"{name}: the result, {', '.join(map(str, outs))}, needs {size(needed)} of memory, and "
-                               f"{size(free)} are free", values={"needed": f"{needed} bytes", "free": f"{free} bytes"},
-                               where=here(), hint="smaller sizes, or a smaller dtype; expand() repeats without memory")
+        raise OutOfMemoryError(
+            f"{name}: the result, {', '.join(map(str, outs))}, needs {size(needed)} of memory, and "
+            f"{size(free)} are free",
+            values={"needed": f"{needed} bytes", "free": f"{free} bytes"},
+            where=here(),
+            hint="smaller sizes, or a smaller dtype; expand() repeats without memory",
+        )
 
 
 def consult(op: Any, specs: tuple, attrs: Mapping):
@@ -77,7 +81,9 @@ def consult(op: Any, specs: tuple, attrs: Mapping):
 def data_dependent(*specs, **attrs) -> None:
     """The shape rule of an op whose result's shape depends on numbers: eager only, where the result says it."""
     if MODE.get().trace is not None:
-        raise TraceError("the shape of the result would depend on numbers, and while a graph is built there are none",
-                         hint="flow.where(mask, x, 0) keeps the shape; (x * mask).sum() leaves out the rest; "
-                         "or do it before the call")
+        raise TraceError(
+            "the shape of the result would depend on numbers, and while a graph is built there are none",
+            hint="flow.where(mask, x, 0) keeps the shape; (x * mask).sum() leaves out the rest; "
+            "or do it before the call",
+        )
     return None

@@ -36,8 +36,21 @@ class Node:
     parts: the nodes whose work it does, where a pass has made one of several.
     """
 
-    __slots__ = ("op", "inputs", "attrs", "out_specs", "needs", "saved", "scope", "where", "hooks", "origin", "number",
-                 "parts", "__weakref__")
+    __slots__ = (
+        "op",
+        "inputs",
+        "attrs",
+        "out_specs",
+        "needs",
+        "saved",
+        "scope",
+        "where",
+        "hooks",
+        "origin",
+        "number",
+        "parts",
+        "__weakref__",
+    )
 
     def __init__(self, op, inputs, attrs, out_specs, needs=0, saved=(), scope="", where=None):
         self.op = op
@@ -59,7 +72,7 @@ class Node:
 
     @property
     def phase(self) -> str:
-        """"forward", "backward", "optimizer" or "recompute": the part of a training step that this belongs to."""
+        """ "forward", "backward", "optimizer" or "recompute": the part of a training step that this belongs to."""
         return "forward" if self.origin is None else "backward" if isinstance(self.origin, Node) else self.origin
 
     def __repr__(self) -> str:
@@ -241,12 +254,15 @@ class Graph:
                 if x.__class__ is Value:
                     if known(x):
                         continue
-                    raise GraphError(f"node {position} ({node.op}) reads a value that nothing before it makes",
-                                     values={"value": x, "node": node},
-                                     hint="a pass must keep nodes in order, and every source in inputs or states")
+                    raise GraphError(
+                        f"node {position} ({node.op}) reads a value that nothing before it makes",
+                        values={"value": x, "node": node},
+                        hint="a pass must keep nodes in order, and every source in inputs or states",
+                    )
                 if x.__class__ not in NUMBERS:
-                    raise GraphError(f"node {position} ({node.op}) reads {x!r}",
-                                     hint="inputs are Values or Python numbers")
+                    raise GraphError(
+                        f"node {position} ({node.op}) reads {x!r}", hint="inputs are Values or Python numbers"
+                    )
             if node in defined:
                 raise GraphError(f"node {position} ({node.op}) stands twice in the graph", values={"node": node})
             defined.add(node)
@@ -258,8 +274,10 @@ class Graph:
             if state not in states:
                 raise GraphError("an update of what is no state of this graph", values={"state": state})
             if state.out_specs[0] is not value.spec:
-                raise GraphError("an update changes the spec of its state",
-                                 values={"state": state.out_specs[0], "update": value.spec})
+                raise GraphError(
+                    "an update changes the spec of its state",
+                    values={"state": state.out_specs[0], "update": value.spec},
+                )
         return self
 
     def __str__(self) -> str:
@@ -287,5 +305,6 @@ def check_outputs(node_op: object, expected: tuple[Spec, ...], got: Iterable[Spe
     """A kernel must give what its shape rule promised; anything else is a bug of ours."""
     got = tuple(got)
     if got != expected:
-        raise InternalError(f"{node_op}: infer promised {expected}, the kernel gave {got}",
-                            hint="report this with the program")
+        raise InternalError(
+            f"{node_op}: infer promised {expected}, the kernel gave {got}", hint="report this with the program"
+        )

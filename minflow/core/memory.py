@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 
 LITTLE = 1 << 26  # bytes: smaller requests are not compared with the free memory
 # the files of control groups, version 2 and 1: (where the groups are, limit, used, what is given back when asked)
-GROUPS = (("sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"),
-          ("sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"))
+GROUPS = (
+    ("sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"),
+    ("sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+)
 
 
 def free_bytes(root: Path | None = None) -> int | None:
@@ -30,8 +32,14 @@ def free_bytes(root: Path | None = None) -> int | None:
             most, now = number(folder / limit), number(folder / used)
             if most is not None and now is not None:
                 free.append(max(most - now + numbers(folder / "memory.stat").get(kept, 0), 0))
-    limit = next((line.split()[3] for line in text(root / "proc/self/limits").splitlines()
-                  if line.startswith("Max address space")), "")
+    limit = next(
+        (
+            line.split()[3]
+            for line in text(root / "proc/self/limits").splitlines()
+            if line.startswith("Max address space")
+        ),
+        "",
+    )
     used = numbers(root / "proc/self/status").get("VmSize")
     if limit.isdecimal() and used is not None:  # ulimit -v
         free.append(max(int(limit) - 1024 * used, 0))

@@ -44,8 +44,27 @@ class Op:
     custom = False
     steps: Callable | None = None
 
-    def __init__(self, name, inputs, attrs, outputs, infer, rules, elementwise, is_view, alias_safe, second_order,
-                 scalar, sbp, examples, doc, checks=False, numbers="real", moves=False, version=1):
+    def __init__(
+        self,
+        name,
+        inputs,
+        attrs,
+        outputs,
+        infer,
+        rules,
+        elementwise,
+        is_view,
+        alias_safe,
+        second_order,
+        scalar,
+        sbp,
+        examples,
+        doc,
+        checks=False,
+        numbers="real",
+        moves=False,
+        version=1,
+    ):
         self.name, self.inputs, self.attrs, self.outputs, self.infer = name, inputs, attrs, outputs, infer
         self.elementwise, self.is_view, self.alias_safe, self.checks = elementwise, is_view, alias_safe, checks
         self.second_order, self.scalar, self.sbp, self.examples, self.doc = second_order, scalar, sbp, examples, doc
@@ -94,8 +113,10 @@ class Op:
             return "attr", name
         if self.variadic and name in ("position", "specs"):
             return name, None
-        raise InternalError(f"{self.name}: a gradient rule asks for {name!r}, which is no input, output or attr",
-                            values={"inputs": self.inputs, "attrs": self.attrs})
+        raise InternalError(
+            f"{self.name}: a gradient rule asks for {name!r}, which is no input, output or attr",
+            values={"inputs": self.inputs, "attrs": self.attrs},
+        )
 
     def __call__(self, *inputs, **attrs):
         if len(inputs) != len(self.inputs) and not self.variadic:
@@ -110,8 +131,12 @@ class Op:
         """Refuse an attr that the op does not have."""
         for name in attrs.keys() - set(self.attrs):
             wanted = ", ".join((*self.inputs, *[f"{a}=..." for a in self.attrs]))
-            raise CallError(f"{self.name} has no argument {name!r}", values={name: describe(attrs[name])}, where=here(),
-                            hint=f"{self.name}({wanted})")
+            raise CallError(
+                f"{self.name} has no argument {name!r}",
+                values={name: describe(attrs[name])},
+                where=here(),
+                hint=f"{self.name}({wanted})",
+            )
 
     def named(self, inputs: tuple, attrs: dict) -> list:
         """The inputs, those missing found among the keywords: by our name, or by PyTorch's `input` and `other`."""
@@ -122,8 +147,11 @@ class Op:
                 result.append(attrs.pop(name))
         if len(result) != len(self.inputs):
             wanted = ", ".join(self.inputs)
-            fail(DTypeError, f"{self.name}: {len(result)} inputs given, {len(self.inputs)} wanted",
-                 f"{self.name}({wanted})")
+            fail(
+                DTypeError,
+                f"{self.name}: {len(result)} inputs given, {len(self.inputs)} wanted",
+                f"{self.name}({wanted})",
+            )
         return result
 
     def __repr__(self) -> str:
@@ -152,8 +180,9 @@ class SavedSlots(dict):
     def __missing__(self, needs: int) -> tuple[int, ...]:
         wanted = [asks for i, (_, asks) in self.op.rules.items() if needs >> i & 1]
         wanted += [asks for _, mask, _, asks in self.op.groups if needs & mask]
-        self[needs] = slots = tuple(dict.fromkeys(slot for asks in wanted for kind, slot in asks
-                                                   if kind in ("saved", "either")))
+        self[needs] = slots = tuple(
+            dict.fromkeys(slot for asks in wanted for kind, slot in asks if kind in ("saved", "either"))
+        )
         return slots
 
 
@@ -193,8 +222,26 @@ def define(
             raise InternalError(f"{name}: an input cannot be called {x!r}: rules use that name", hint="another name")
     outputs = [n.strip() for n in tail.split(",") if n.strip()] or [name]
     rules = {} if vjp is None else vjp if isinstance(vjp, Mapping) else {inputs[0]: vjp}
-    op = Op(name, inputs, attrs, outputs, infer, rules, elementwise, is_view, alias_safe or bool(elementwise),
-            second_order, scalar, tuple(sbp), tuple(examples), doc, checks, numbers, moves, version)
+    op = Op(
+        name,
+        inputs,
+        attrs,
+        outputs,
+        infer,
+        rules,
+        elementwise,
+        is_view,
+        alias_safe or bool(elementwise),
+        second_order,
+        scalar,
+        tuple(sbp),
+        tuple(examples),
+        doc,
+        checks,
+        numbers,
+        moves,
+        version,
+    )
     if name in OPS:
         raise InternalError(f"the op {name!r} is defined twice", hint="another name")
     op.__module__ = sys._getframe(1).f_globals["__name__"]

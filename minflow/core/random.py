@@ -114,8 +114,12 @@ def words_of(state) -> list[int]:
             return [int(word) % 2**64 for word in array.tolist()]
     except (TypeError, ValueError, OverflowError):
         pass
-    fail(StateError, "this is no state of a generator", "int64[2], what get_state() or flow.get_rng_state() gave",
-         state=state)
+    fail(
+        StateError,
+        "this is no state of a generator",
+        "int64[2], what get_state() or flow.get_rng_state() gave",
+        state=state,
+    )
 
 
 default_generator = Generator()

@@ -169,8 +169,9 @@ def phantom(tensor) -> np.ndarray:
     if tensor.alias is None:
         array = np.empty(1, tensor.spec.np)
         strides = np.cumprod([array.itemsize, *[max(n, 1) for n in tensor.spec.shape[:0:-1]]])[::-1]
-        return np.lib.stride_tricks.as_strided(array, tensor.spec.shape, strides[len(strides) - tensor.spec.ndim :],
-                                               writeable=False)
+        return np.lib.stride_tricks.as_strided(
+            array, tensor.spec.shape, strides[len(strides) - tensor.spec.ndim :], writeable=False
+        )
     array = phantom(base_of(tensor.alias))
     for op, attrs in tensor.alias.path or ():
         array = array if op.checks else op.kernel(array, **attrs)  # what checks numbers gives them as they are
@@ -183,8 +184,12 @@ def is_contiguous(tensor) -> bool:
 
 
 def refuse_outdated_view(view) -> NoReturn:
-    fail(GradError, "a view made under no_grad is used, and its base was written where gradients are recorded",
-         "make the view outside no_grad, or detach() it", base=view)
+    fail(
+        GradError,
+        "a view made under no_grad is used, and its base was written where gradients are recorded",
+        "make the view outside no_grad, or detach() it",
+        base=view,
+    )
 
 
 def repeated_axes(tensor) -> list[int]:
@@ -215,15 +220,23 @@ def write(target, new, *, unread: bool = False):
     root, path = root_of(target)
     guard(mode, handle, target)
     if repeated_axes(target) or target.array is not None and not target.array.flags.writeable:
-        fail(ShapeError, "a write into a tensor that repeats or only lends its elements (expand, or a read-only array)",
-             "clone() it first", target=handle)
+        fail(
+            ShapeError,
+            "a write into a tensor that repeats or only lends its elements (expand, or a read-only array)",
+            "clone() it first",
+            target=handle,
+        )
     if not hasattr(new, "spec"):
         new = new.item() if isinstance(new, np.generic) else new
         number = new.__class__ in NUMBERS
         new = full(shape=target.spec.shape, value=new, dtype=target.dtype) if number else mode.tensor_of(new)
         if new.dtype.rank > target.dtype.rank:
-            fail(DTypeError, f"{new.dtype.name} numbers are written into a tensor of {target.dtype.name}, which cannot "
-                 "hold them", f"x = x.to({new.dtype}) first", target=handle)
+            fail(
+                DTypeError,
+                f"{new.dtype.name} numbers are written into a tensor of {target.dtype.name}, which cannot hold them",
+                f"x = x.to({new.dtype}) first",
+                target=handle,
+            )
     if new.dtype is not target.dtype:
         new = cast(new, dtype=target.dtype)
     if new.spec.shape != target.spec.shape:
@@ -233,8 +246,12 @@ def write(target, new, *, unread: bool = False):
         new = expand(new, shape=target.spec.shape) if new.spec.shape != target.spec.shape else new
     new = mode.own(new)
     if mode.grad and root.alias is not None and root.alias.path is None and (new.needs or root.alias.base.needs):
-        fail(GradError, "a view made under no_grad is written where gradients are recorded: none can pass through it",
-             "make the view outside no_grad, or detach() it", target=handle)
+        fail(
+            GradError,
+            "a view made under no_grad is written where gradients are recorded: none can pass through it",
+            "make the view outside no_grad, or detach() it",
+            target=handle,
+        )
     if mode.grad and not path and root.needs and (unread or not new.needs):
         new = apply(overwritten, contiguous(new), root)
     mode.write(target, root, path, new)
@@ -246,33 +263,51 @@ def write(target, new, *, unread: bool = False):
 def guard(mode, handle, target) -> None:
     for t in (target, root := root_of(target)[0]) if mode.grad else ():
         if t.needs and (mode.leaf(t.value) is not None or not root.needs):  # the last: a view of a view made a leaf
-            fail(GradError, "a leaf that requires grad is written in place: backward could not find its old numbers",
-                 "do it under `with flow.no_grad():`, or on a clone()", leaf=handle if t is target else t)
+            fail(
+                GradError,
+                "a leaf that requires grad is written in place: backward could not find its old numbers",
+                "do it under `with flow.no_grad():`, or on a clone()",
+                leaf=handle if t is target else t,
+            )
 
 
 def in_place(op: Op, target, *others, **attrs):
     """target = op(target, *others). Where nothing is recorded the kernel writes straight into the storage."""
-    mode, inputs = MODE.get(), (
-        target, *[x if x.__class__ in NUMBERS or hasattr(x, "spec") else MODE.get().tensor_of(x) for x in others]
+    mode, inputs = (
+        MODE.get(),
+        (target, *[x if x.__class__ in NUMBERS or hasattr(x, "spec") else MODE.get().tensor_of(x) for x in others]),
     )
     wanted = sum([1 << i for i, x in enumerate(inputs) if hasattr(x, "spec") and mode.own(x).needs]) if mode.grad else 0
     dtype, specs, _ = infer(op, inputs, attrs)
     if dtype is not None:
         if dtype.rank > target.dtype.rank:
-            fail(DTypeError, f"{op.name}_: the result is {dtype.name}, which {target.dtype.name} cannot hold",
-                 f"x = x.{op.name}(...) makes a new tensor; or convert first: x = x.to({dtype})", target=target)
+            fail(
+                DTypeError,
+                f"{op.name}_: the result is {dtype.name}, which {target.dtype.name} cannot hold",
+                f"x = x.{op.name}(...) makes a new tensor; or convert first: x = x.to({dtype})",
+                target=target,
+            )
         return store(target, op(*inputs, **attrs))
     if specs[0].shape != target.shape:
         raise explain(
             ShapeError(
                 f"{op.name}_: the result has shape {specs[0].shape}, the tensor written has {target.spec.shape}",
                 hint="a write in place cannot make a tensor larger: use the form without the underscore",
-            ), op, inputs)
+            ),
+            op,
+            inputs,
+        )
     shares = [x is target or hasattr(x, "spec") and x.cell is not None and share_storage(x, target) for x in inputs]
     alias = target.alias
-    if (not mode.writes_at_once() or wanted or any(shares[1:]) or specs[0] is not target.spec
-            or not target.array.flags.writeable
-            or alias is not None and (alias.base.alias is not None or 0 in target.array.strides)):
+    if (
+        not mode.writes_at_once()
+        or wanted
+        or any(shares[1:])
+        or specs[0] is not target.spec
+        or not target.array.flags.writeable
+        or alias is not None
+        and (alias.base.alias is not None or 0 in target.array.strides)
+    ):
         # a rule that asks for the old numbers gets a copy of them
         kept = op.saves[wanted & op.differentiable] if wanted else ()
         return write(target, op(*[clone(x) if i in kept and shares[i] else x for i, x in enumerate(inputs)], **attrs))
@@ -300,11 +335,19 @@ def store(target, new):
     """target = new, the result of an in-place method: of the target's shape, and of a kind of number that it can
     hold."""
     if new.dtype.rank > target.dtype.rank:
-        fail(DTypeError, f"an in-place method gives {new.dtype.name}, which {target.dtype.name} cannot hold",
-             f"the form without the underscore; or convert first: x = x.to({new.dtype})", target=target)
+        fail(
+            DTypeError,
+            f"an in-place method gives {new.dtype.name}, which {target.dtype.name} cannot hold",
+            f"the form without the underscore; or convert first: x = x.to({new.dtype})",
+            target=target,
+        )
     if new.shape != target.shape:
-        fail(ShapeError, f"an in-place method gives the shape {tuple(new.shape)}, the tensor has {tuple(target.shape)}",
-             "a write in place cannot make a tensor larger: use the form without the underscore", target=target)
+        fail(
+            ShapeError,
+            f"an in-place method gives the shape {tuple(new.shape)}, the tensor has {tuple(target.shape)}",
+            "a write in place cannot make a tensor larger: use the form without the underscore",
+            target=target,
+        )
     return write(target, new)
 
 

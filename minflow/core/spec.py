@@ -83,8 +83,21 @@ class Spec:
     plain: numpy computes in it, it is floating and not 0-d, so numpy's own result is right without `out=`.
     """
 
-    __slots__ = ("shape", "dtype", "device", "placement", "sbp", "np", "ndim", "size", "floating", "slope", "plain",
-                 "alone", "__weakref__")
+    __slots__ = (
+        "shape",
+        "dtype",
+        "device",
+        "placement",
+        "sbp",
+        "np",
+        "ndim",
+        "size",
+        "floating",
+        "slope",
+        "plain",
+        "alone",
+        "__weakref__",
+    )
     table: dict[tuple, Spec] = {}
     limit = 50_000  # how many are kept before those that nobody uses are swept out
 

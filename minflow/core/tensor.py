@@ -49,7 +49,7 @@ INSTEAD = {  # what to try where the numbers of a symbolic tensor are asked for
     "index": "a Python int that is known before the call, such as x.shape[0]; x.gather and x.index_select take tensors",
     "tensor": "flow.stack([...]) makes a tensor of tensors",
     "item": "compute with the tensor itself, as in x * n; n.expand(2, 3) in place of full, flow.stack([n, m]) for "
-            "several numbers; to look at it, return it from build",
+    "several numbers; to look at it, return it from build",
 }
 
 
@@ -78,8 +78,22 @@ class Size(tuple):
 
 
 @hint_methods
-class Tensor(Operators, Numbers, Mathematics, Matrices, Reductions, Shapes, Picking, InPlace, Creation, DTypes,
-             Activations, Complex, Neighbours, Display):
+class Tensor(
+    Operators,
+    Numbers,
+    Mathematics,
+    Matrices,
+    Reductions,
+    Shapes,
+    Picking,
+    InPlace,
+    Creation,
+    DTypes,
+    Activations,
+    Complex,
+    Neighbours,
+    Display,
+):
     """An n-dimensional array of one dtype that remembers how it was computed.
 
     Make one with `flow.tensor([[1., 2.], [3., 4.]])`; `Tensor(2, 3)` gives uninitialised float32 of that shape.
@@ -102,8 +116,9 @@ class Tensor(Operators, Numbers, Mathematics, Matrices, Reductions, Shapes, Pick
     result_of = ""  # the name of the nn.Graph that gave it
     mixed = False  # as a gradient: it was used, and then a further backward was added
 
-    def __init__(self, array=(), spec: Spec | None = None, value: Value | None = None, needs: bool = True, *more,
-                 device=None):
+    def __init__(
+        self, array=(), spec: Spec | None = None, value: Value | None = None, needs: bool = True, *more, device=None
+    ):
         if spec.__class__ is not Spec:
             twin = from_numbers(device, array, spec, value, needs, more)
             array, spec, value, needs = twin.array, twin.spec, twin.value, twin.needs
@@ -154,6 +169,7 @@ class Tensor(Operators, Numbers, Mathematics, Matrices, Reductions, Shapes, Pick
     is_cuda = property(lambda self: self.spec.device.type == "cuda", doc="Does it lie on a GPU?")
     is_sparse = property(lambda self: False, doc="False: all tensors are dense.")
     is_lazy = property(lambda self: self.array is None, doc="Does it stand for what a graph will compute?")
+
     @property
     def is_leaf(self) -> bool:
         """Was it not computed, or does it want no gradient?"""
@@ -224,8 +240,13 @@ class Tensor(Operators, Numbers, Mathematics, Matrices, Reductions, Shapes, Pick
 
     def __contains__(self, element) -> bool:
         if not comparable(element) or isinstance(element, np.ndarray):
-            fail(DTypeError, f"in: {type(element).__name__} in a tensor", "a number or a tensor on the left",
-                 element=element, tensor=self)
+            fail(
+                DTypeError,
+                f"in: {type(element).__name__} in a tensor",
+                "a number or a tensor on the left",
+                element=element,
+                tensor=self,
+            )
         return bool((self == element).any())
 
     def __hash__(self) -> int:
@@ -245,11 +266,19 @@ class Tensor(Operators, Numbers, Mathematics, Matrices, Reductions, Shapes, Pick
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Say that gradients of this leaf are wanted, or no more."""
         if requires_grad and not self.spec.slope:
-            fail(GradError, f"only floating tensors can require grad, not {self.dtype.name}", "x.float() first",
-                 tensor=self)
+            fail(
+                GradError,
+                f"only floating tensors can require grad, not {self.dtype.name}",
+                "x.float() first",
+                tensor=self,
+            )
         if not requires_grad and not self.is_leaf:
-            fail(GradError, "requires_grad can be turned off for leaves only, and this tensor was computed",
-                 ".detach()", tensor=self)
+            fail(
+                GradError,
+                "requires_grad can be turned off for leaves only, and this tensor was computed",
+                ".detach()",
+                tensor=self,
+            )
         if self.array is None and (mode := MODE.get()).trace is not None:  # while a graph is built: its Value stays
             self.needs = bool(requires_grad)
             mode.leaves[self.value] = self
@@ -283,8 +312,9 @@ class Tensor(Operators, Numbers, Mathematics, Matrices, Reductions, Shapes, Pick
         value = MODE.get().own(self).value
         return None if value is None or isinstance(value.node, Source) else printing.GradFn(value.node)
 
-    def backward(self, gradient=None, retain_graph: bool | None = None, create_graph: bool = False,
-                 inputs=None) -> None:
+    def backward(
+        self, gradient=None, retain_graph: bool | None = None, create_graph: bool = False, inputs=None
+    ) -> None:
         """Add d self / d leaf to `.grad` of every leaf that this was computed from. See `autograd.backward`."""
         autograd.backward(self, gradient, retain_graph, create_graph, inputs)
 
@@ -330,11 +360,21 @@ class Tensor(Operators, Numbers, Mathematics, Matrices, Reductions, Shapes, Pick
         if not isinstance(other, Tensor):
             fail(DTypeError, "x.data = ... takes a tensor", "flow.tensor(...)", value=other)
         if MODE.get().trace is not None:
-            fail(TraceError, "x.data = ... while a graph is built: x would have no numbers after it",
-                 "with flow.no_grad(): x.copy_(other), which the graph repeats at each call", x=self, other=other)
+            fail(
+                TraceError,
+                "x.data = ... while a graph is built: x would have no numbers after it",
+                "with flow.no_grad(): x.copy_(other), which the graph repeats at each call",
+                x=self,
+                other=other,
+            )
         if self.spec is not other.spec and self.needs and not self.is_leaf:
-            fail(GradError, "x.data = ... of a computed tensor with a gradient must keep its shape and dtype",
-                 "x = other, or x.detach() first", x=self, other=other)
+            fail(
+                GradError,
+                "x.data = ... of a computed tensor with a gradient must keep its shape and dtype",
+                "x = other, or x.detach() first",
+                x=self,
+                other=other,
+            )
         touch()
         twin = other.data
         self.array, self.cell, self.alias = twin.array, twin.cell, twin.alias
@@ -349,8 +389,9 @@ class Tensor(Operators, Numbers, Mathematics, Matrices, Reductions, Shapes, Pick
         if self.array is None:
             refuse_symbolic((self,))
             what = f"{verb}() asks a symbolic tensor for its numbers, and while a graph is built there are none"
-            raise TraceError(what, values={"tensor": describe(self)}, where=here(),
-                             hint=INSTEAD.get(verb, INSTEAD["item"]))
+            raise TraceError(
+                what, values={"tensor": describe(self)}, where=here(), hint=INSTEAD.get(verb, INSTEAD["item"])
+            )
         if (trace := MODE.get().trace) is not None:
             trace.read(self, verb)
         elif self.needs:
@@ -368,8 +409,12 @@ class Tensor(Operators, Numbers, Mathematics, Matrices, Reductions, Shapes, Pick
     def item(self) -> bool | int | float:
         """The one number of a tensor of one element, as a Python number."""
         if self.spec.size != 1 and self.array is not None:
-            fail(ShapeError, f"item() of a tensor with {self.spec.size} numbers", ".tolist(), or .mean().item()",
-                 tensor=self)
+            fail(
+                ShapeError,
+                f"item() of a tensor with {self.spec.size} numbers",
+                ".tolist(), or .mean().item()",
+                tensor=self,
+            )
         return self.numbers("item").item()
 
     def tolist(self):
@@ -380,8 +425,12 @@ class Tensor(Operators, Numbers, Mathematics, Matrices, Reductions, Shapes, Pick
         """Its one number, asked for by `verb`, or the ShapeError of more."""
         if self.spec.size != 1 and self.array is not None:
             hint = ".any() or .all()" if verb == "bool" else ".item() of one element, or .tolist()"
-            fail(ShapeError, f"{verb}() of a tensor with {self.spec.size} numbers has no single answer", hint,
-                 tensor=self)
+            fail(
+                ShapeError,
+                f"{verb}() of a tensor with {self.spec.size} numbers has no single answer",
+                hint,
+                tensor=self,
+            )
         if self.spec.dtype.is_complex and verb in ("float", "int"):
             fail(DTypeError, f"{verb}() of a complex number", "x.real, x.imag or x.abs()", tensor=self)
         return self.numbers(verb).item()
@@ -422,8 +471,12 @@ class Tensor(Operators, Numbers, Mathematics, Matrices, Reductions, Shapes, Pick
     def __deepcopy__(self, memo) -> Tensor:
         """A copy of the numbers; tensors that shared an array share its copy. The tape is not copied."""
         if self.requires_grad and not self.is_leaf:
-            fail(GradError, "deepcopy of a tensor that was computed and requires grad: how it was is not copied",
-                 "copy.deepcopy(x.detach()), or x.detach().clone()", tensor=self)
+            fail(
+                GradError,
+                "deepcopy of a tensor that was computed and requires grad: how it was is not copied",
+                "copy.deepcopy(x.detach()), or x.detach().clone()",
+                tensor=self,
+            )
         self.numbers("deepcopy")
         twin = memo[id(self)] = object.__new__(type(self))
         fixed = dict.fromkeys(("array", "spec", "value", "alias", "cell", "gradient", "needs", "hooks"))
@@ -449,13 +502,18 @@ class Tensor(Operators, Numbers, Mathematics, Matrices, Reductions, Shapes, Pick
         """Pickling between processes: the numbers and whether a gradient is wanted, never the tape."""
         own = ("array", "spec", "value", "needs", "alias", "cell", "gradient", "hooks")
         extra = {k: v for k, v in self.__dict__.items() if k not in own}
-        return unpickle, (type(self), np.ascontiguousarray(self.numbers("pickle")).reshape(self.spec.shape), self.needs,
-                          extra)
+        return unpickle, (
+            type(self),
+            np.ascontiguousarray(self.numbers("pickle")).reshape(self.spec.shape),
+            self.needs,
+            extra,
+        )
 
     # ---- dtype and device ----------------------------------------------------------------------------------------
 
-    def to(self, *args, dtype=None, device=None, copy: bool = False, non_blocking: bool = False,
-           memory_format=None) -> Tensor:
+    def to(
+        self, *args, dtype=None, device=None, copy: bool = False, non_blocking: bool = False, memory_format=None
+    ) -> Tensor:
         """To another dtype, device, or those of another tensor. Itself if nothing changes (and not `copy`).
         non_blocking, memory_format: accepted."""
         for x in args:
@@ -472,8 +530,12 @@ class Tensor(Operators, Numbers, Mathematics, Matrices, Reductions, Shapes, Pick
             elif isinstance(x, bool):
                 copy = x
             else:
-                fail(DTypeError, f"to() takes a dtype, a device or a tensor, not {type(x).__name__}",
-                     "x.to(flow.float64)", argument=x)
+                fail(
+                    DTypeError,
+                    f"to() takes a dtype, a device or a tensor, not {type(x).__name__}",
+                    "x.to(flow.float64)",
+                    argument=x,
+                )
         if device is not None and Device(device) is not self.device:
             from .backend import backend_of
 

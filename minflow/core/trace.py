@@ -143,8 +143,7 @@ class Trace(Mode):
         if key not in self.symbols:
             kind = CONSTANT if id(array) in self.created else STATE
             own, read = (array, read) if read is not None else self.held(array, tensor)
-            source = Source(kind, spec_of(array), array=own, read=read,
-                            name=tensor.label if tensor is not None else "")
+            source = Source(kind, spec_of(array), array=own, read=read, name=tensor.label if tensor is not None else "")
             if array.size:
                 self.place(array, source)
             value = Value(source, 0, source.out_specs[0])
@@ -168,9 +167,13 @@ class Trace(Mode):
         at = bisect.bisect(self.spans, (first,))
         for start, end, other in self.spans[max(at - 1, 0) : at + 1]:
             if start < last and first < end:
-                fail(TraceError, "two tensors overlap in memory without one being a view of the other",
-                     "make one with indexing or reshape from the other, or clone() it",
-                     one=source.out_specs[0], other=other.out_specs[0])
+                fail(
+                    TraceError,
+                    "two tensors overlap in memory without one being a view of the other",
+                    "make one with indexing or reshape from the other, or clone() it",
+                    one=source.out_specs[0],
+                    other=other.out_specs[0],
+                )
         self.spans.insert(at, (first, last, source))
 
     # ---- numbers that the program reads while it is traced -------------------------------------------------------
@@ -201,8 +204,9 @@ class Trace(Mode):
                 if overlap(tensor.array, source.array):
                     watch = MODE.get().watch
                     name = watch.name_of(source.array) if watch is not None else ""
-                    raise stale(tensor, verb, name or tensor.label or source.name or "tensor", place,
-                                self.lines.get(value))
+                    raise stale(
+                        tensor, verb, name or tensor.label or source.name or "tensor", place, self.lines.get(value)
+                    )
 
     def followed(self) -> list[Tensor]:
         """The tensors whose numbers the program asked for, and that were made before: another number, another graph."""
@@ -270,8 +274,10 @@ class Trace(Mode):
         self.graph.nodes.append(node)
         if self.watch is not None:
             self.watch.added(node)
-        results = [self.symbol(None, v.spec, v, bool(needs) and v.spec.slope and flag)
-                   for v, flag in zip(outputs_of(node), flags)]
+        results = [
+            self.symbol(None, v.spec, v, bool(needs) and v.spec.slope and flag)
+            for v, flag in zip(outputs_of(node), flags)
+        ]
         for i, target in written.items():
             results[i] = write(target, results[i])
         return results
@@ -316,9 +322,13 @@ class Trace(Mode):
             self.rebind(tensor, fresh, False)
         else:
             if tensor.needs and not fresh.needs and tensor.alias.base.leaf_views:
-                fail(TraceError, "a view of a leaf that is itself a view is used after its storage was written: "
-                     "its gradient would be lost",
-                     "x[0].clone().requires_grad_() has a storage of its own", view=tensor)
+                fail(
+                    TraceError,
+                    "a view of a leaf that is itself a view is used after its storage was written: "
+                    "its gradient would be lost",
+                    "x[0].clone().requires_grad_() has a storage of its own",
+                    view=tensor,
+                )
             before, tensor.value, tensor.needs = tensor.value, fresh.value, fresh.needs
             if tensor.retains is not None:
                 carry(tensor, before)
@@ -351,9 +361,12 @@ class Trace(Mode):
     def rebind(self, root: Tensor, changed: Tensor, recorded: bool) -> None:
         """Give `root` the Value `changed`. Only rebinding a State is an update of the graph."""
         if root.value.node.op is INPUT:
-            warn("an input of a graph is written in place: the graph writes its own copy, "
-                 "eager would change the caller's tensor",
-                 "x = x.clone() first, which is the same in both", input=root)
+            warn(
+                "an input of a graph is written in place: the graph writes its own copy, "
+                "eager would change the caller's tensor",
+                "x = x.clone() first, which is the same in both",
+                input=root,
+            )
         if recorded and changed.needs or self.leaves.get(root.value) is not root:
             if root.needs and not recorded:
                 changed = self.but(grad=True).run(unrecorded, (changed, root), {})
@@ -406,14 +419,22 @@ class Trace(Mode):
         states = []
         for buffers, name, old, new in self.give_back():
             if old.array is None or id(old.array) in self.created:
-                fail(TraceError, f"the buffer {name!r} is registered and assigned in one build",
-                     "register_buffer in __init__", buffer=old)
+                fail(
+                    TraceError,
+                    f"the buffer {name!r} is registered and assigned in one build",
+                    "register_buffer in __init__",
+                    buffer=old,
+                )
             if single := alone(old):
                 symbol = self.own(old)
                 source = next(v.node for v, s in self.leaves.items() if s is symbol and isinstance(v.node, Source))
                 if symbol.value.node is not source:
-                    fail(TraceError, f"the buffer {name!r} is written in place and then assigned in one build",
-                         f"assign only: {name} = {name} + 1 instead of {name}.add_(1)", buffer=old)
+                    fail(
+                        TraceError,
+                        f"the buffer {name!r} is written in place and then assigned in one build",
+                        f"assign only: {name} = {name} + 1 instead of {name}.add_(1)",
+                        buffer=old,
+                    )
             else:
                 source = Source(STATE, old.spec, array=np.empty_like(old.array), name=name)
                 self.graph.states.append(source)
@@ -424,12 +445,17 @@ class Trace(Mode):
 
 def stale(tensor: Tensor, verb: str, name: str, place: str, written: Any) -> TraceError:
     """The error for numbers that were read while the graph is built, and that the graph writes."""
-    what = (f"{verb}() reads the numbers of a tensor that the graph writes: they are read once, while it is built, "
-            "and would be the same at each call")
+    what = (
+        f"{verb}() reads the numbers of a tensor that the graph writes: they are read once, while it is built, "
+        "and would be the same at each call"
+    )
     values = {name: describe(tensor), "written": f"at {where_text(written)}" if written else "by the optimizer"}
-    return TraceError(what, values=values, where=place,
-                      hint="compute with the tensor itself (x * n, flow.where(cond, a, b)); or read it before or after "
-                           "the call")
+    return TraceError(
+        what,
+        values=values,
+        where=place,
+        hint="compute with the tensor itself (x * n, flow.where(cond, a, b)); or read it before or after the call",
+    )
 
 
 def byte_bounds(array: np.ndarray) -> tuple[int, int]:

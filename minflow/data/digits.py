@@ -46,8 +46,12 @@ def digits(batch_size: int = 100, image_size: int = 8, data_format: str = "NCHW"
         images, labels = digit_arrays(train, image_size)
         count = len(images) // batch_size
         shape = (1, image_size, image_size) if data_format == "NCHW" else (image_size, image_size, 1)
-        parts.append((images[: count * batch_size].reshape(count, batch_size, *shape).copy(),
-                      labels[: count * batch_size].reshape(count, batch_size).astype("int32")))
+        parts.append(
+            (
+                images[: count * batch_size].reshape(count, batch_size, *shape).copy(),
+                labels[: count * batch_size].reshape(count, batch_size).astype("int32"),
+            )
+        )
     return parts[0], parts[1]
 
 

@@ -26,8 +26,19 @@ def damage() -> tuple[type[BaseException], ...]:
     import tarfile
     import zipfile
 
-    return (OSError, EOFError, ValueError, KeyError, RuntimeError, SyntaxError, MemoryError, struct.error, zlib.error,
-            zipfile.BadZipFile, tarfile.TarError)
+    return (
+        OSError,
+        EOFError,
+        ValueError,
+        KeyError,
+        RuntimeError,
+        SyntaxError,
+        MemoryError,
+        struct.error,
+        zlib.error,
+        zipfile.BadZipFile,
+        tarfile.TarError,
+    )
 
 
 def bad(path: Path, what: str, hint: str = "", **values) -> DataError:
@@ -52,15 +63,23 @@ def read_npz(path: Path, expected: dict[str, tuple[tuple[int, ...], str]]) -> di
         with opened(path) as file, zipfile.ZipFile(file) as archive:
             names = {name.removesuffix(".npy") for name in archive.namelist()}
             if missing := [name for name in expected if name not in names]:
-                raise bad(path, f"has no array {', '.join(missing)}", found=", ".join(sorted(names)[:8]) or "nothing",
-                          expected=", ".join(expected))
+                raise bad(
+                    path,
+                    f"has no array {', '.join(missing)}",
+                    found=", ".join(sorted(names)[:8]) or "nothing",
+                    expected=", ".join(expected),
+                )
             for name, (shape, dtype) in expected.items():
                 info = archive.getinfo(f"{name}.npy")
                 with archive.open(info) as member:
                     result = npy_header(member)
                 if result != (shape, np.dtype(dtype)):
-                    raise bad(path, f"its array {name} is of another kind", found=f"{result[1]}{list(result[0])}",
-                              expected=f"{dtype}{list(shape)}")
+                    raise bad(
+                        path,
+                        f"its array {name} is of another kind",
+                        found=f"{result[1]}{list(result[0])}",
+                        expected=f"{dtype}{list(shape)}",
+                    )
                 if info.file_size > 4096 + np.dtype(dtype).itemsize * int(np.prod(shape)):
                     raise bad(
                         path, f"its array {name} claims {info.file_size} bytes, too many for {dtype}{list(shape)}"
@@ -91,8 +110,12 @@ def read_idx(path: Path, ndim: int, limit: int = 1 << 28) -> np.ndarray:
             file = gzip.open(raw) if packed else raw
             head = file.read(4)
             if len(head) < 4 or head[:3] != b"\0\0\x08" or head[3] != ndim:
-                raise bad(path, f"is no idx file of bytes with {ndim} axes", found=head.hex(" ") or "an empty file",
-                          expected=f"00 00 08 0{ndim}")
+                raise bad(
+                    path,
+                    f"is no idx file of bytes with {ndim} axes",
+                    found=head.hex(" ") or "an empty file",
+                    expected=f"00 00 08 0{ndim}",
+                )
             shape = struct.unpack(f">{ndim}I", file.read(4 * ndim))
             size = math.prod(shape)
             if math.prod(n or 1 for n in shape) > limit:
@@ -161,14 +184,20 @@ def cifar_rows(path: Path, dataset: str, wanted: list[str], count: int, record: 
     path = Path(path)
     parts: dict[str, bytes] = {}
     try:
-        with (opened(path) as raw, gzip.open(raw) as packed,
-              tarfile.open(fileobj=Limited(packed, UNPACKED), mode="r|") as archive):
+        with (
+            opened(path) as raw,
+            gzip.open(raw) as packed,
+            tarfile.open(fileobj=Limited(packed, UNPACKED), mode="r|") as archive,
+        ):
             for number, member in enumerate(archive):
                 name = member.name.rpartition("/")[2]
                 if name in wanted and name not in parts:
                     if not member.isreg() or member.size != count * record:
-                        raise bad(path, f"its member {name} is not a file of {count * record} bytes",
-                                  found=f"{member.size} bytes")
+                        raise bad(
+                            path,
+                            f"its member {name} is not a file of {count * record} bytes",
+                            found=f"{member.size} bytes",
+                        )
                     file = archive.extractfile(member)
                     parts[name] = file.read(member.size) if file else b""
                     if len(parts[name]) != member.size:

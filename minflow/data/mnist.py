@@ -62,8 +62,12 @@ def mnist_arrays(
 ) -> dict[str, np.ndarray]:
     """The four arrays of `mnist.npz`, found or fetched. A file put there by hand only has to hold the right arrays."""
     if sha256 is not None and (not isinstance(sha256, str) or len(sha256) != 64):
-        fail(DataError, "load_mnist: hash_check is no sha256", "64 hex digits; or None for whatever comes",
-             hash_check=sha256)
+        fail(
+            DataError,
+            "load_mnist: hash_check is no sha256",
+            "64 hex digits; or None for whatever comes",
+            hash_check=sha256,
+        )
     if url is not None and not isinstance(url, str):
         fail(DataError, "load_mnist: url is no text", 'url="https://..."', url=url)
     own = None if out_dir is None else folder(out_dir, "load_mnist")

@@ -179,12 +179,18 @@ def named(kind: Check, names: str) -> dict[str, Check]:
 
 
 KINDS: dict[str, Check] = {  # attr -> what it is
-    **named(flag, """apart ceil_mode complete corrected count_include_pad decoupled descending include_self inverse
-        invert keepdims maximize nesterov relu replacement reverse right runs ta tb unit upper"""),
+    **named(
+        flag,
+        """apart ceil_mode complete corrected count_include_pad decoupled descending include_self inverse
+        invert keepdims maximize nesterov relu replacement reverse right runs ta tb unit upper""",
+    ),
     **named(integer, "axis blank call diagonal dim dim1 dim2 ignore_index offset"),
     **named(natural, "bins classes groups k minlength n num_classes num_samples size step"),
-    **named(real, """alpha atol beta1 beta2 correction dampening eps etaminus etaplus high lambd largest least low
-        lr_decay mean momentum momentum_decay p rho rtol smallest std t0 threshold weight_decay"""),
+    **named(
+        real,
+        """alpha atol beta1 beta2 correction dampening eps etaminus etaplus high lambd largest least low
+        lr_decay mean momentum momentum_decay p rho rtol smallest std t0 threshold weight_decay""",
+    ),
     **named(text, "by loss name"),
     **named(SIZES, "output_size shape"),
     **named(INTEGERS, "axes dims shifts"),

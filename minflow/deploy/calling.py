@@ -53,23 +53,32 @@ class Arguments:
         bound.apply_defaults()
         tensors: dict[int, Tensor] = {}
         if not matches(self.saved, (bound.args, bound.kwargs), tensors):
-            raise GraphError(f"{graph} was saved for a call with other arguments", where=here(),
-                             values={"saved": self.shown(self.bound), "got": self.shown(bound)},
-                             hint="arguments as they were; or save the graph again, after a call with these")
+            raise GraphError(
+                f"{graph} was saved for a call with other arguments",
+                where=here(),
+                values={"saved": self.shown(self.bound), "got": self.shown(bound)},
+                hint="arguments as they were; or save the graph again, after a call with these",
+            )
         return [tensors[number] for number in range(len(tensors))]
 
     def check(self, graph: str, specs: Sequence[Spec]) -> None:
         """Refuse inputs of other dtypes, and of other sizes where they are not dynamic. specs: of all inputs."""
         for number, (got, (label, spec)) in enumerate(zip(specs, self.document.inputs)):
             dynamic = self.axes_of(number)
-            wrong = {axis: f"size_{axis}" if axis else "batch" for axis, (a, b) in enumerate(zip(got.shape, spec.shape))
-                     if a != b and axis not in dynamic}
+            wrong = {
+                axis: f"size_{axis}" if axis else "batch"
+                for axis, (a, b) in enumerate(zip(got.shape, spec.shape))
+                if a != b and axis not in dynamic
+            }
             if got.dtype is spec.dtype and got.ndim == spec.ndim and not wrong:
                 continue
             hint = f"{label}.to(flow.{spec.dtype.name})"
             if got.ndim != spec.ndim:
-                hint = (f"{label}.unsqueeze(0), a batch of one" if got.ndim == spec.ndim - 1 else
-                        f"a tensor of {spec.ndim} axes")
+                hint = (
+                    f"{label}.unsqueeze(0), a batch of one"
+                    if got.ndim == spec.ndim - 1
+                    else f"a tensor of {spec.ndim} axes"
+                )
             elif wrong:
                 axes = ", ".join(f'{axis}: "{axis_name}"' for axis, axis_name in sorted((dynamic | wrong).items()))
                 hint = f'for other sizes, where it is saved: flow.save(graph, path, dynamic={{"{label}": {{{axes}}}}})'
@@ -110,8 +119,9 @@ def signature_of(names: Sequence[str], saved: Any) -> inspect.Signature:
     kind, optional = kinds.POSITIONAL_OR_KEYWORD, False
     for position, name in enumerate(names):
         if name.startswith("*"):
-            parameters.append(kinds(name.lstrip("*"), kinds.VAR_KEYWORD if name.startswith("**") else
-                                    kinds.VAR_POSITIONAL))
+            parameters.append(
+                kinds(name.lstrip("*"), kinds.VAR_KEYWORD if name.startswith("**") else kinds.VAR_POSITIONAL)
+            )
             kind, optional = kinds.KEYWORD_ONLY, False
             continue
         optional = optional or (name not in by_name and position >= len(given))
@@ -125,9 +135,15 @@ def matches(saved: Any, x: Any, tensors: dict[int, Tensor]) -> bool:
         tensors[saved.number] = x
         return isinstance(x, Tensor)
     if isinstance(saved, dict):
-        return isinstance(x, dict) and saved.keys() == x.keys() and all(
-            [matches(saved[key], x[key], tensors) for key in saved])
+        return (
+            isinstance(x, dict)
+            and saved.keys() == x.keys()
+            and all([matches(saved[key], x[key], tensors) for key in saved])
+        )
     if isinstance(saved, list | tuple):
-        return isinstance(x, list | tuple) and len(saved) == len(x) and all(
-            [matches(a, b, tensors) for a, b in zip(saved, x)])
+        return (
+            isinstance(x, list | tuple)
+            and len(saved) == len(x)
+            and all([matches(a, b, tensors) for a, b in zip(saved, x)])
+        )
     return type(saved) is type(x) and saved == x

@@ -108,8 +108,28 @@ def from_data(data: Any, arrays: Mapping[str, np.ndarray]) -> Document:
     return Reading(data, arrays).document()
 
 
-TOP = ("format", "version", "name", "kind", "ops", "arguments", "tree", "axes", "inputs", "states", "nodes", "outputs",
-       "updates", "gradients", "loss", "training", "modules", "members", "met", "calls")
+TOP = (
+    "format",
+    "version",
+    "name",
+    "kind",
+    "ops",
+    "arguments",
+    "tree",
+    "axes",
+    "inputs",
+    "states",
+    "nodes",
+    "outputs",
+    "updates",
+    "gradients",
+    "loss",
+    "training",
+    "modules",
+    "members",
+    "met",
+    "calls",
+)
 
 
 class Reading:
@@ -153,11 +173,27 @@ class Reading:
         modules = tuple(each(data["modules"], "modules", lambda x, place: module(x, place, states)))
         check_tree(modules)
         members, met = (
-            table(data[key], key, lambda x, place: whole(x, place, 0, len(modules) - 1)) for key in ("members", "met"))
+            table(data[key], key, lambda x, place: whole(x, place, 0, len(modules) - 1)) for key in ("members", "met")
+        )
         return Document(
-            name, kind, arguments, tree, inputs, states, nodes, self.outputs(data["outputs"]), updates,
-            gradients, loss, self.training, modules, members, met,
-            self.calls(data["calls"], modules, [*(n.first for n in nodes), len(self.specs)]), axes)
+            name,
+            kind,
+            arguments,
+            tree,
+            inputs,
+            states,
+            nodes,
+            self.outputs(data["outputs"]),
+            updates,
+            gradients,
+            loss,
+            self.training,
+            modules,
+            members,
+            met,
+            self.calls(data["calls"], modules, [*(n.first for n in nodes), len(self.specs)]),
+            axes,
+        )
 
     # ---- sources -----------------------------------------------------------------------------------------------------
 
@@ -183,8 +219,13 @@ class Reading:
             x = fields(x, place, ("name", "kind", "draws", "words"))
             words = each(x["words"], f"{place}.words", lambda w, at: whole(w, at, -(2**63)), 2, 2)
             draws = whole(x["draws"], f"{place}.draws", 0, 10**6)
-            return State(text(x["name"], f"{place}.name"), "generator", Spec((2,), dtype_named("int64")), draws=draws,
-                         words=(words[0], words[1]))
+            return State(
+                text(x["name"], f"{place}.name"),
+                "generator",
+                Spec((2,), dtype_named("int64")),
+                draws=draws,
+                words=(words[0], words[1]),
+            )
         x = fields(x, place, ("name", "kind", "spec"), ("requires_grad", "filled"))
         name, kind = text(x["name"], f"{place}.name", LONG, 1), one_of(x["kind"], f"{place}.kind", KINDS)
         wanted, requires = spec(x["spec"], f"{place}.spec"), flag(x.get("requires_grad", False), place)
@@ -209,8 +250,11 @@ class Reading:
             raise Malformed("one axis", x["shape"], f"{place}.shape")
         sizes = resolved(shape, self.sizes)
         if sizes != wanted.shape or (step and wanted.size > MOST_STEPS):  # before it is made
-            raise Malformed(f"the shape of {wanted}" + f", at most {MOST_STEPS:,} numbers" * bool(step), x["shape"],
-                            f"{place}.shape")
+            raise Malformed(
+                f"the shape of {wanted}" + f", at most {MOST_STEPS:,} numbers" * bool(step),
+                x["shape"],
+                f"{place}.shape",
+            )
         first = number(x["first"], f"{place}.first")
         resolved(first, self.sizes)
         return Filled(shape, first, step)
@@ -250,8 +294,9 @@ class Reading:
         given = [self.specs[v] if isinstance(v, Ref) else resolved(v, self.sizes) for v in inputs]
         got = inferred(op, given, now, place)
         if got != wanted:
-            raise Malformed(f"{', '.join(map(str, got))}, which {op.name} gives", ", ".join(map(str, wanted)),
-                            f"{place}.out")
+            raise Malformed(
+                f"{', '.join(map(str, got))}, which {op.name} gives", ", ".join(map(str, wanted)), f"{place}.out"
+            )
         self.specs += wanted
         origin = x.get("of")
         if origin is not None and origin != RECOMPUTE:
@@ -318,7 +363,7 @@ class Reading:
             return "tensor"
         if depth > DEPTH or type(x) is not dict or len(x) != 1:
             raise Malformed("a value, null, or an object that says what it is", x, place)
-        (kind, inner), = x.items()
+        ((kind, inner),) = x.items()
         if kind == "is":
             return Leaf(number(inner, place))
         if kind == "text":
@@ -346,8 +391,9 @@ class Reading:
             del stack[depth + 1 :]
             low, high, around = stack[-1]
             low = around[-1].last if around else low
-            first, last = each(x["nodes"], f"{place}.nodes", lambda n, at, low=low, high=high: whole(n, at, low, high),
-                               2, 2)
+            first, last = each(
+                x["nodes"], f"{place}.nodes", lambda n, at, low=low, high=high: whole(n, at, low, high), 2, 2
+            )
             if last < first:
                 raise Malformed("the first node, then the last", [first, last], f"{place}.nodes")
             number = whole(x["module"], f"{place}.module", 0, len(modules) - 1)
@@ -418,14 +464,16 @@ def inferred(op: Op, inputs: list, attrs: Mapping[str, Any], place: str) -> tupl
         said = error.what if isinstance(error, MinflowError) else f"{type(error).__name__}: {error}"
         raise Malformed(f"what {op.name} takes ({said})", f"{[str(s) for s in specs]} {dict(attrs)}", place) from None
     if got is None:
-        raise Malformed(f"inputs of one dtype, as {op.name} gets them (a cast to {dtype})", list(map(str, specs)),
-                        place)
+        raise Malformed(
+            f"inputs of one dtype, as {op.name} gets them (a cast to {dtype})", list(map(str, specs)), place
+        )
     return got
 
 
 def module(x: Any, place: str, states: tuple[State, ...]) -> ModuleEntry:
-    x = fields(x, place, ("path", "class", "training"), ("text", "parameters", "buffers", "transient", "children",
-                                                       "container"))
+    x = fields(
+        x, place, ("path", "class", "training"), ("text", "parameters", "buffers", "transient", "children", "container")
+    )
 
     def tensors(key: str) -> dict[str, int]:
         held = table(x.get(key, {}), f"{place}.{key}", lambda n, at: whole(n, at, 0, len(states) - 1))
@@ -438,11 +486,16 @@ def module(x: Any, place: str, states: tuple[State, ...]) -> ModuleEntry:
     if not kind.isidentifier():
         raise Malformed("the name of a class", kind, f"{place}.class")
     return ModuleEntry(
-        text(x["path"], f"{place}.path", LONG), kind, text(x.get("text", ""), f"{place}.text", LONG, lines=True),
-        flag(x["training"], f"{place}.training"), tensors("parameters"), tensors("buffers"),
+        text(x["path"], f"{place}.path", LONG),
+        kind,
+        text(x.get("text", ""), f"{place}.text", LONG, lines=True),
+        flag(x["training"], f"{place}.training"),
+        tensors("parameters"),
+        tensors("buffers"),
         table(x.get("children", {}), f"{place}.children", lambda n, at: whole(n, at, 0)),
         tuple(each(x.get("transient", []), f"{place}.transient", text)),
-        flag(x.get("container", False), f"{place}.container"))
+        flag(x.get("container", False), f"{place}.container"),
+    )
 
 
 def check_tree(modules: tuple[ModuleEntry, ...]) -> None:
@@ -458,13 +511,18 @@ def check_tree(modules: tuple[ModuleEntry, ...]) -> None:
                 done[number] = True
                 lines[number] = 1 + sum(lines[child] for child in modules[number].children.values())
                 if lines[number] > MOST_PATHS:
-                    raise Malformed(f"at most {MOST_PATHS:,} modules, those that are there twice counted twice",
-                                    lines[number], "modules")
+                    raise Malformed(
+                        f"at most {MOST_PATHS:,} modules, those that are there twice counted twice",
+                        lines[number],
+                        "modules",
+                    )
                 letters[number] = sum(
-                    letters[child] + lines[child] * (len(name) + 1) for name, child in modules[number].children.items())
+                    letters[child] + lines[child] * (len(name) + 1) for name, child in modules[number].children.items()
+                )
                 if letters[number] > MOST_LETTERS:
-                    raise Malformed(f"at most {MOST_LETTERS:,} characters in the names of all modules", letters[number],
-                                    "modules")
+                    raise Malformed(
+                        f"at most {MOST_LETTERS:,} characters in the names of all modules", letters[number], "modules"
+                    )
                 continue
             if done.get(number) is False:
                 raise Malformed("modules inside one another, none inside itself", modules[number].path, "modules")

@@ -73,8 +73,9 @@ def write(path: str | os.PathLike, graph: Mapping, meta: Mapping, arrays: Mappin
         fail(CheckpointError, f"save: nothing is written into {path}: {error.strerror}", hint, path=path)
     except OSError as error:
         old = "unchanged" if os.path.isdir(path) and os.listdir(path) else "there is none"
-        refuse_unwritten(error, path, size, f"look whether {path.parent} has room (df -h) and may be written",
-                         old_graph=old)
+        refuse_unwritten(
+            error, path, size, f"look whether {path.parent} has room (df -h) and may be written", old_graph=old
+        )
 
 
 class Hashing(io.RawIOBase):
@@ -126,8 +127,11 @@ def read_once(path: Path) -> Saved:
         sizes = {name: os.fstat(file.fileno()).st_size for name, file in opened.items()}
         free = free_bytes()
         if free is not None and sum(sizes.values()) > free:  # a file with holes costs nothing, and its hash takes hours
-            refuse(f"{path} has {sum(sizes.values()):,} bytes, more than the free memory", "a machine with more memory",
-                   free=f"{free:,} bytes")
+            refuse(
+                f"{path} has {sum(sizes.values()):,} bytes, more than the free memory",
+                "a machine with more memory",
+                free=f"{free:,} bytes",
+            )
         budget = ROOM + TIMES * sum(sizes.values())
         meta = read_meta(path, opened[META])
         check_hashes(path, meta, opened, stack)
@@ -219,8 +223,11 @@ def check_format(data: Any, file: Path) -> None:
         raise Malformed("an object with format and version", data)
     one_of(data.get("format"), "format", [FORMAT])
     if whole(data.get("version"), "version", 1) > VERSION:
-        refuse(f"{file} is of version {data['version']} of the format, this minflow reads up to version {VERSION}",
-               "a newer minflow", version=data["version"])
+        refuse(
+            f"{file} is of version {data['version']} of the format, this minflow reads up to version {VERSION}",
+            "a newer minflow",
+            version=data["version"],
+        )
 
 
 def check_hashes(path: Path, meta: dict[str, Any], opened: dict[str, BinaryIO], stack: ExitStack) -> None:
@@ -236,8 +243,12 @@ def check_hashes(path: Path, meta: dict[str, Any], opened: dict[str, BinaryIO], 
                     opened[name], got[name] = copy, meta["sha256"][name]
     if wrong := [name for name in SAVED_GRAPH if got[name] != meta["sha256"][name]]:
         listed = {name: f"{got[name][:16]}..., saved was {meta['sha256'][name][:16]}..." for name in wrong}
-        refuse(f"{path}: the sha256 of {' and '.join(wrong)} differs: not what was saved together", "save the graph or "
-               "copy the whole folder again; was it edited, or one file of it taken from another folder?", **listed)
+        refuse(
+            f"{path}: the sha256 of {' and '.join(wrong)} differs: not what was saved together",
+            "save the graph or "
+            "copy the whole folder again; was it edited, or one file of it taken from another folder?",
+            **listed,
+        )
 
 
 def digest(file: BinaryIO) -> str:
@@ -270,5 +281,9 @@ def check_header(path: Path, file: BinaryIO, budget: int) -> None:
         length -= len(block)
     file.seek(0)
     if needed > budget:
-        refuse(f"{path}: its header has too many parts for its size", "", needed=f"{needed:,} bytes of memory or more",
-               allowed=f"{budget:,} bytes")
+        refuse(
+            f"{path}: its header has too many parts for its size",
+            "",
+            needed=f"{needed:,} bytes of memory or more",
+            allowed=f"{budget:,} bytes",
+        )

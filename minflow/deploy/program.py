@@ -110,11 +110,19 @@ def program_of(obj: Any, dynamic: Any = None) -> Program:
     if isinstance(obj, Job):
         return of_job(obj, dynamic)
     if not isinstance(obj, RunningGraph):
-        fail(GraphError, f"a graph or a job function is wanted, not a {type(obj).__name__}",
-             "class MyGraph(nn.Graph): ..., an object of it, called once", got=obj)
+        fail(
+            GraphError,
+            f"a graph or a job function is wanted, not a {type(obj).__name__}",
+            "class MyGraph(nn.Graph): ..., an object of it, called once",
+            got=obj,
+        )
     if obj._last is None:
-        fail(GraphError, f"{obj.name} was never called, so there is no computation to save",
-             f"call it once with an example of its inputs: {obj.name.rpartition('_')[0]}()(x)", graph=obj.name)
+        fail(
+            GraphError,
+            f"{obj.name} was never called, so there is no computation to save",
+            f"call it once with an example of its inputs: {obj.name.rpartition('_')[0]}()(x)",
+            graph=obj.name,
+        )
     compiled = obj._last
     compiled.relink()
     frozen = frozen_record(obj, compiled).built_in
@@ -156,9 +164,23 @@ def of_build(graph: Any, build: Build, frozen: tuple) -> Program:
     parameters = {id(h.tensor): number for number, h in enumerate(held.held)}
     gradients = {parameters[key]: held.now(v) for key, v in traced.gradients.items() if key in parameters}
     return Program(
-        graph.name, type(graph).__name__, ir, op_names(ir.nodes), argument_names(graph), build.tree, build.out_tree,
-        held.held, modules.entries, members, met, tuple(held.calls(build.top.children, modules)), gradients,
-        None if build.loss is None else held.now(build.loss), bool(graph.optimizers), frozen)
+        graph.name,
+        type(graph).__name__,
+        ir,
+        op_names(ir.nodes),
+        argument_names(graph),
+        build.tree,
+        build.out_tree,
+        held.held,
+        modules.entries,
+        members,
+        met,
+        tuple(held.calls(build.top.children, modules)),
+        gradients,
+        None if build.loss is None else held.now(build.loss),
+        bool(graph.optimizers),
+        frozen,
+    )
 
 
 def argument_names(graph: Any) -> tuple[str, ...]:
@@ -171,16 +193,28 @@ def argument_names(graph: Any) -> tuple[str, ...]:
 
 def of_job(job: Job, dynamic: Any = None) -> Program:
     if job.training:
-        fail(GraphError, f"the job {job.name} trains; what leaves home is a predict job",
-             '@flow.global_function(type="predict") for the part that predicts; flow.checkpoint.save keeps the '
-             "variables of a training", job=job.name)
+        fail(
+            GraphError,
+            f"the job {job.name} trains; what leaves home is a predict job",
+            '@flow.global_function(type="predict") for the part that predicts; flow.checkpoint.save keeps the '
+            "variables of a training",
+            job=job.name,
+        )
     compiled = job.compiled
     if compiled is None:
-        fail(GraphError, f"the job {job.name} was never called, so there is no computation to save",
-             f"{job.name}(...) once", job=job.name)
+        fail(
+            GraphError,
+            f"the job {job.name} was never called, so there is no computation to save",
+            f"{job.name}(...) once",
+            job=job.name,
+        )
     if job.devices > 1:
-        fail(GraphError, f"the job {job.name} runs on {job.devices} devices; one that is saved runs on one",
-             "flow.config.cpu_device_num(1)", job=job.name)
+        fail(
+            GraphError,
+            f"the job {job.name} runs on {job.devices} devices; one that is saved runs on one",
+            "flow.config.cpu_device_num(1)",
+            job=job.name,
+        )
     program = of_step(job, compiled, compiled.part.stages[0].graph, compiled.uses)
     if not dynamic:
         return program
@@ -196,16 +230,29 @@ def of_job(job: Job, dynamic: Any = None) -> Program:
 def of_step(job: Job, build: Any, graph: Graph, uses: frozenset[str]) -> Program:
     """build: has the trace, the value and the positions of the results.  uses: names of the variables."""
     held = Holder(build.trace)
-    variables = {name.replace(".", "/"): held.add(name, "parameter", variable.tensor)
-                 for name, variable in job.session.variables.items() if name in uses}
+    variables = {
+        name.replace(".", "/"): held.add(name, "parameter", variable.tensor)
+        for name, variable in job.session.variables.items()
+        if name in uses
+    }
     outputs = [graph.outputs[column[0]] for column in build.positions]
     ir = held.graph(len(graph.nodes), outputs, graph.updates)
     shapes = tuple([placeholders(tree) for tree in job.signature.arguments.values()])
     tree = tuple, None, ((tuple, None, shapes), (dict, (), ()))
     out_tree, _ = flatten(build.value, keep_leaf)
     module = ModuleEntry("variables", "Variables", "", False, variables, {}, {}, container=True)
-    return Program(job.name, "job", ir, op_names(ir.nodes), tuple(job.signature.arguments), tree, out_tree, held.held,
-                   [module], {"variables": 0})
+    return Program(
+        job.name,
+        "job",
+        ir,
+        op_names(ir.nodes),
+        tuple(job.signature.arguments),
+        tree,
+        out_tree,
+        held.held,
+        [module],
+        {"variables": 0},
+    )
 
 
 def placeholders(tree: Any) -> Any:
@@ -232,15 +279,27 @@ class Holder:
     def add(self, name: str, kind: str, tensor: Tensor) -> int:
         """The number of a tensor; tensors on one storage have one."""
         if tensor.array is None:
-            fail(GraphError, f"{name} is a symbolic tensor, which has no numbers to save", "a tensor made before build",
-                 tensor=tensor)
+            fail(
+                GraphError,
+                f"{name} is a symbolic tensor, which has no numbers to save",
+                "a tensor made before build",
+                tensor=tensor,
+            )
         if tensor.alias is not None and tensor.alias.path and kind != "captured":
-            fail(GraphError, f"{name} is a view of another tensor, and a saved {kind} has a storage of its own",
-                 f"{kind} = tensor.clone()", tensor=tensor)
+            fail(
+                GraphError,
+                f"{name} is a view of another tensor, and a saved {kind} has a storage of its own",
+                f"{kind} = tensor.clone()",
+                tensor=tensor,
+            )
         key = key_of(tensor.array)
         if kind != "captured" and key not in self.sources and name in self.traced:
-            fail(GraphError, f"{name} is another tensor than at the last call", "call it once more, then save it",
-                 tensor=tensor)
+            fail(
+                GraphError,
+                f"{name} is another tensor than at the last call",
+                "call it once more, then save it",
+                tensor=tensor,
+            )
         if key not in self.numbers:
             self.numbers[key] = len(self.held)
             self.held.append(Held(self.free(name), kind, tensor, self.sources.get(key)))
@@ -298,8 +357,12 @@ class Holder:
                 name = "generator" if generator is default_generator else "generator of its own"
                 self.held.append(Held(self.free(name), "generator", None, source, generator, draws))
             elif source.read is not None:
-                fail(GraphError, f"{source.name or 'a number'} is read anew at each call by a Python function, which "
-                     "is not saved", "give it to build as an input", place=source.name)
+                fail(
+                    GraphError,
+                    f"{source.name or 'a number'} is read anew at each call by a Python function, which is not saved",
+                    "give it to build as an input",
+                    place=source.name,
+                )
             else:
                 kind = "constant" if source.op is CONSTANT else "captured"
                 tensor = tensors.get(id(source.array))
@@ -317,8 +380,11 @@ class Holder:
 
     def place(self, number: int) -> int:
         """A place among the trace's nodes as one among those that stay."""
-        return number - sum(node.op.joint is not None for node in self.trace.graph.nodes[:number]) if self.passed else (
-            number)
+        return (
+            number - sum(node.op.joint is not None for node in self.trace.graph.nodes[:number])
+            if self.passed
+            else (number)
+        )
 
     def structure(self, x: Any, values: list[Value]) -> tuple[Any, list[Value]]:
         """A structure, and the Values that were in it when it was passed."""
@@ -337,8 +403,12 @@ class Modules:
     def number(self, path: str, module: Any) -> int:
         key = id(module)
         if key in self.open:
-            fail(GraphError, f"{path} holds itself, which a file cannot say", "a module inside another, not around it",
-                 module=type(module).__name__)
+            fail(
+                GraphError,
+                f"{path} holds itself, which a file cannot say",
+                "a module inside another, not around it",
+                module=type(module).__name__,
+            )
         if key in self.numbers:
             return self.numbers[key]
         number = self.numbers[key] = len(self.entries)
@@ -348,12 +418,21 @@ class Modules:
             {name: self.holder.add(f"{path}.{name}", kind, t) for name, t in tensors.items() if t is not None}
             for kind, tensors in (("parameter", module._parameters), ("buffer", module._buffers))
         ]
-        children = {name: self.number(f"{path}.{name}", child) for name, child in module._modules.items()
-                    if child is not None}
+        children = {
+            name: self.number(f"{path}.{name}", child) for name, child in module._modules.items() if child is not None
+        }
         self.open.discard(key)
         self.entries[number] = ModuleEntry(
-            path, type(module).__name__, text_of(module), module.training, parameters, buffers, children,
-            tuple(sorted(module._transient)), is_container(module))
+            path,
+            type(module).__name__,
+            text_of(module),
+            module.training,
+            parameters,
+            buffers,
+            children,
+            tuple(sorted(module._transient)),
+            is_container(module),
+        )
         return number
 
 

@@ -59,9 +59,12 @@ class LoadedContainer(Module):
     def train(self, mode: bool = True) -> LoadedContainer:
         """A saved graph computes what it computed when it was saved, in train() or in eval()."""
         if mode is not self.training:
-            warn(f"{type(self).__name__}.{'train' if mode else 'eval'}: a saved graph stays in the mode in which it "
-                 "was saved", f"save the graph again after model.{'train' if mode else 'eval'}() and a call",
-                 training=self.training)
+            warn(
+                f"{type(self).__name__}.{'train' if mode else 'eval'}: a saved graph stays in the mode in which it "
+                "was saved",
+                f"save the graph again after model.{'train' if mode else 'eval'}() and a call",
+                training=self.training,
+            )
         return self
 
 
@@ -72,9 +75,13 @@ class LoadedModule(LoadedContainer):
         run = RUN.get()
         if run is None or run.entering is not self:
             name = type(self).__name__
-            fail(GraphError, f"this {name} is a part of a saved graph, without the code of its class: it runs only "
-                 "inside of its graph", f"the graph itself; or the class: {name}(...) and load_state_dict",
-                 module=name)
+            fail(
+                GraphError,
+                f"this {name} is a part of a saved graph, without the code of its class: it runs only "
+                "inside of its graph",
+                f"the graph itself; or the class: {name}(...) and load_state_dict",
+                module=name,
+            )
         return run.inside()
 
 
@@ -131,24 +138,40 @@ class LoadedGraph(Graph):
         """What the saved build did, for these arguments."""
         if self.training and self.config.accumulation != self._accumulation:
             hint = f"config.set_gradient_accumulation_steps({self._accumulation}); another number where its class is"
-            fail(GraphError, f"{self.name} was saved with {self._accumulation} gradient accumulation steps, and its "
-                 "gradients are divided by that number", hint, now=self.config.accumulation)
+            fail(
+                GraphError,
+                f"{self.name} was saved with {self._accumulation} gradient accumulation steps, and its "
+                "gradients are divided by that number",
+                hint,
+                now=self.config.accumulation,
+            )
         for state, tensor in zip(self._document.states, self._tensors):
             if self.training and state.kind == "parameter" and tensor.requires_grad and not state.requires_grad:
-                fail(GraphError, f"{self.name}: {state.name} took no gradient when the graph was saved, so there is "
-                     "none for it", f"{state.name}.requires_grad_(False); or save the graph again where its class is",
-                     **{state.name: tensor})
+                fail(
+                    GraphError,
+                    f"{self.name}: {state.name} took no gradient when the graph was saved, so there is none for it",
+                    f"{state.name}.requires_grad_(False); or save the graph again where its class is",
+                    **{state.name: tensor},
+                )
         run: Any = None
         try:
             run = Run(self, self._document, args, kwargs)
             return run.whole()
         except Malformed as error:  # it fits the sizes of the file, and not these
-            fail(ShapeError, f"{self.name}: {error.place} must be {error.wanted} at these sizes of the dynamic axes",
-                 "sizes nearer to those that it was saved with", found=error.found,
-                 **({} if run is None else run.sizes))
+            fail(
+                ShapeError,
+                f"{self.name}: {error.place} must be {error.wanted} at these sizes of the dynamic axes",
+                "sizes nearer to those that it was saved with",
+                found=error.found,
+                **({} if run is None else run.sizes),
+            )
         except RecursionError:
-            fail(GraphError, f"{self.name}: its modules call one another deeper than Python goes",
-                 "sys.setrecursionlimit(100_000), if the file is to be trusted", calls=len(self._document.nodes))
+            fail(
+                GraphError,
+                f"{self.name}: its modules call one another deeper than Python goes",
+                "sys.setrecursionlimit(100_000), if the file is to be trusted",
+                calls=len(self._document.nodes),
+            )
 
 
 def saved_axes(graph: LoadedGraph) -> dict[int, dict[int, str]]:
@@ -192,8 +215,15 @@ def loaded(document: Document, frozen: Any = ()) -> LoadedGraph:
             module.add_module(name, modules[number])
     named = {name: modules[number] for name, number in document.members.items()}
     met = [(path, modules[number]) for path, number in document.met.items()]
-    own.update(_document=document, _arguments=arguments, _tensors=tensors, _named=named, _saved_frozen=tuple(frozen),
-               _modules_by_number=modules, _met=met)
+    own.update(
+        _document=document,
+        _arguments=arguments,
+        _tensors=tensors,
+        _named=named,
+        _saved_frozen=tuple(frozen),
+        _modules_by_number=modules,
+        _met=met,
+    )
     for name, module in named.items():
         if hasattr(type(graph), name) or name in own:
             raise Malformed("names that a graph has not", name, "members")
@@ -352,8 +382,12 @@ class Run:
         """Refuse what would not fit into memory if it was there: a view takes none, and what reads it copies it."""
         needed = sum([spec.nbytes for spec in specs])
         if needed > LITTLE and needed > self.most:
-            fail(OutOfMemoryError, f"{self.graph.name}: {entry.op.name} gives {specs[0]}, {needed:,} bytes",
-                 "smaller inputs; a machine with more memory", free=f"{self.most:,} bytes")
+            fail(
+                OutOfMemoryError,
+                f"{self.graph.name}: {entry.op.name} gives {specs[0]}, {needed:,} bytes",
+                "smaller inputs; a machine with more memory",
+                free=f"{self.most:,} bytes",
+            )
 
     @cached_property
     def most(self) -> float:
@@ -371,8 +405,9 @@ class Run:
                 attrs = {**attrs, "offset": offset}
         _, mark, part = (entry.scope or "").partition("/")  # of a function in several operations: its name
         mode = MODE.get()
-        mode = mode.but(grad=False, origin=None if entry.origin is None else "backward",
-                        scope=f"{mode.scope}{mark}{part}")
+        mode = mode.but(
+            grad=False, origin=None if entry.origin is None else "backward", scope=f"{mode.scope}{mark}{part}"
+        )
         with using(mode):
             results = apply(entry.op, *values, **attrs)
         for k, tensor in enumerate(results if entry.op.many else [results]):

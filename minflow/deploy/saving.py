@@ -40,8 +40,12 @@ def save(obj: Any, path: str | os.PathLike, dynamic: Mapping | None = None) -> N
         settings, parts = config_as_data(obj), obj.config.accumulation
         optimizers, tensors = optimizers_as_data(obj)
         if both := sorted(arrays.keys() & tensors.keys()):
-            fail(GraphError, f"{obj.name}: {both[0]} names a tensor of a module and a state of the optimizer",
-                 "another name for the tensor", tensors=both)
+            fail(
+                GraphError,
+                f"{obj.name}: {both[0]} names a tensor of a module and a state of the optimizer",
+                "another name for the tensor",
+                tensors=both,
+            )
         arrays |= {name: tensor.array for name, tensor in tensors.items()}
     meta = {
         "format": FORMAT, "version": VERSION,
@@ -54,10 +58,13 @@ def save(obj: Any, path: str | os.PathLike, dynamic: Mapping | None = None) -> N
     try:
         from_data(graph, arrays)  # what is written can be read: that it cannot is found here, not in another process
     except Malformed as error:
-        raise GraphError(f"{program.name} cannot be saved: {error.place} must be {error.wanted}",
-                         values={"found": error.found}, where=here(),
-                         hint="another name or size for what stands there in the model; graph.json has these limits so "
-                         "that a file of a stranger can be judged") from error
+        raise GraphError(
+            f"{program.name} cannot be saved: {error.place} must be {error.wanted}",
+            values={"found": error.found},
+            where=here(),
+            hint="another name or size for what stands there in the model; graph.json has these limits so "
+            "that a file of a stranger can be judged",
+        ) from error
     folder.write(path, graph, meta, arrays)
 
 

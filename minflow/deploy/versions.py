@@ -35,20 +35,32 @@ def check_versions(ops: Mapping[str, int]) -> Mapping[str, int]:
     """`ops`, name -> version as a file has them, each of which is ours or can be converted; raises GraphFormatError."""
     for name, version in ops.items():
         if name not in OPS:
-            refuse(f"the graph uses {name}, and no operation of this name is defined",
-                   "import the module that defines it by flow.library.custom_op, then load again; or a newer minflow"
-                   if name.isidentifier() else "no operation can have such a name: the file was damaged", op=name)
+            refuse(
+                f"the graph uses {name}, and no operation of this name is defined",
+                "import the module that defines it by flow.library.custom_op, then load again; or a newer minflow"
+                if name.isidentifier()
+                else "no operation can have such a name: the file was damaged",
+                op=name,
+            )
         op = OPS[name]
         steps = range(version, op.version)
         if version > op.version:
-            by, hint = ("by a newer definition", "import that definition") if op.custom else (
-                "by a newer minflow", "upgrade minflow, then load the graph again")
+            by, hint = (
+                ("by a newer definition", "import that definition")
+                if op.custom
+                else ("by a newer minflow", "upgrade minflow, then load the graph again")
+            )
         elif missing := [step for step in steps if (name, step) not in CONVERTERS]:
             by, hint = f"and nothing converts version {missing[0]}", "save the graph again from its code"
         else:
             continue
-        refuse(f"{name}: the graph was written with version {version}, {by}", hint, op=name, in_the_file=version,
-               here=op.version)
+        refuse(
+            f"{name}: the graph was written with version {version}, {by}",
+            hint,
+            op=name,
+            in_the_file=version,
+            here=op.version,
+        )
     return ops
 
 

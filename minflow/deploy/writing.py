@@ -71,12 +71,19 @@ class Writing:
 
     def check_registered(self) -> None:
         """Refuse ops that no other process can find by their name."""
-        unknown = dict.fromkeys(f"{node.op.name} ({where_text(node.where)})" for node in self.program.graph.nodes
-                                if OPS.get(node.op.name) != node.op)
+        unknown = dict.fromkeys(
+            f"{node.op.name} ({where_text(node.where)})"
+            for node in self.program.graph.nodes
+            if OPS.get(node.op.name) != node.op
+        )
         if unknown:
-            fail(GraphError, f"{self.program.name} has operations without a registered name, which no other process "
-                 f"finds: {', '.join(list(unknown)[:8])}", "define it by flow.library.custom_op in a module that the "
-                 "other process imports", graph=self.program.name)
+            fail(
+                GraphError,
+                f"{self.program.name} has operations without a registered name, which no other process "
+                f"finds: {', '.join(list(unknown)[:8])}",
+                "define it by flow.library.custom_op in a module that the other process imports",
+                graph=self.program.name,
+            )
 
     def state(self, held: Held) -> dict[str, Any]:
         if held.tensor is None:
@@ -84,8 +91,12 @@ class Writing:
             return {"name": held.name, "kind": held.kind, "draws": held.draws, "words": [key, counter]}
         spec = held.tensor.spec
         if spec.dtype.name not in WRITTEN:
-            fail(GraphError, f"{held.name} has the dtype {spec.dtype.name}, which a file of weights cannot hold",
-                 f"one of {', '.join(WRITTEN)}", tensor=held.tensor)
+            fail(
+                GraphError,
+                f"{held.name} has the dtype {spec.dtype.name}, which a file of weights cannot hold",
+                f"one of {', '.join(WRITTEN)}",
+                tensor=held.tensor,
+            )
         result: dict[str, Any] = {"name": held.name, "kind": held.kind, "spec": spec_text(spec)}
         if held.tensor.requires_grad:
             result["requires_grad"] = True
@@ -98,13 +109,20 @@ class Writing:
         for index, spec in enumerate(node.out_specs):
             self.numbers[Value(node, index, spec)] = self.count
             self.count += 1
-        result: dict[str, Any] = {"value": f"%{first}", "op": node.op.name,
-                                  "in": [self.given(node, i, x) for i, x in enumerate(node.inputs)]}
+        result: dict[str, Any] = {
+            "value": f"%{first}",
+            "op": node.op.name,
+            "in": [self.given(node, i, x) for i, x in enumerate(node.inputs)],
+        }
         try:
             attrs = encode_attrs(node.op, {**node.attrs, **{k: v for k, v in follows.items() if isinstance(k, str)}})
         except (TypeError, Malformed) as error:
-            fail(GraphError, f"{self.program.names[node]} at {where_text(node.where)} cannot be saved: {error}",
-                 "numbers, texts and tuples of them as attributes", op=node.op.name)
+            fail(
+                GraphError,
+                f"{self.program.names[node]} at {where_text(node.where)} cannot be saved: {error}",
+                "numbers, texts and tuples of them as attributes",
+                op=node.op.name,
+            )
         if attrs:
             result["attrs"] = attrs
         result["out"] = [spec_text(spec) for spec in node.out_specs]
@@ -140,23 +158,32 @@ class Writing:
         kind, keys, parts = shape
         inner = [self.structure(part, values) for part in parts]
         if keys is not None:
-            return {"dict": [[key if isinstance(key, str | int) else str(key), part]
-                             for key, part in zip(keys, inner)]}
+            return {"dict": [[key if isinstance(key, str | int) else str(key), part] for key, part in zip(keys, inner)]}
         return {"list" if issubclass(kind, list) else "tuple": inner}
 
     def module(self, entry: ModuleEntry) -> dict[str, Any]:
         kind = entry.kind if entry.kind.isidentifier() else "_" + re.sub(r"\W", "_", entry.kind)
         result: dict[str, Any] = {"path": entry.path, "class": kind}
-        listed = (("text", printable(entry.text)[:LONG]), ("parameters", entry.parameters), ("buffers", entry.buffers),
-                  ("transient", list(entry.transient)), ("children", entry.children), ("container", entry.container))
+        listed = (
+            ("text", printable(entry.text)[:LONG]),
+            ("parameters", entry.parameters),
+            ("buffers", entry.buffers),
+            ("transient", list(entry.transient)),
+            ("children", entry.children),
+            ("container", entry.container),
+        )
         result |= {name: x for name, x in listed if x}
         return result | {"training": entry.training}
 
     def calls(self, call: CallEntry, depth: int) -> Iterator[dict[str, Any]]:
         """A call and those inside it, a row each."""
-        yield {"module": call.module, "depth": depth, "nodes": [call.first, call.last],
-               "in": self.structure(call.inputs[0], iter(call.inputs[1])),
-               "out": self.structure(call.output[0], iter(call.output[1]))}
+        yield {
+            "module": call.module,
+            "depth": depth,
+            "nodes": [call.first, call.last],
+            "in": self.structure(call.inputs[0], iter(call.inputs[1])),
+            "out": self.structure(call.output[0], iter(call.output[1])),
+        }
         for child in call.children:
             yield from self.calls(child, depth + 1)
 

@@ -101,8 +101,10 @@ def graph_lines(graph: GraphRecord | TapeRecord) -> str:
     return tape_text(graph, LINES) if isinstance(graph, TapeRecord) else graph_text(graph, LINES)
 
 
-PRE = ("color:inherit;background:transparent;margin:4px 0 0;font-size:12px;line-height:1.35;white-space:pre-wrap;"
-       "overflow-wrap:anywhere")
+PRE = (
+    "color:inherit;background:transparent;margin:4px 0 0;font-size:12px;line-height:1.35;white-space:pre-wrap;"
+    "overflow-wrap:anywhere"
+)
 SUMMARY = f"cursor:pointer;font-size:12px;{FAINT}"
 
 
@@ -141,8 +143,10 @@ def folded(head: str, text: str) -> str:
     """Text that one click shows; nothing where there is none."""
     if not text:
         return ""
-    return (f'<details><summary style="{SUMMARY}">{escape(clean(head))}</summary>'
-            f'<pre style="{PRE}">{escape(clean_lines(text))}</pre></details>')
+    return (
+        f'<details><summary style="{SUMMARY}">{escape(clean(head))}</summary>'
+        f'<pre style="{PRE}">{escape(clean_lines(text))}</pre></details>'
+    )
 
 
 def text_html(text: str) -> str:

@@ -169,9 +169,7 @@ def render(error: BaseException) -> list[str]:
     return lines
 
 
-def caught(
-    shell: Any, kind: type, error: BaseException, trace: TracebackType, tb_offset: int | None = None
-) -> None:
+def caught(shell: Any, kind: type, error: BaseException, trace: TracebackType, tb_offset: int | None = None) -> None:
     """Kernel > Interrupt, or Ctrl-C: where minflow was at work, the learner's line is where it stopped. And an
     attribute that a tensor does not have: what may be meant, which plain Python says by itself."""
     if isinstance(error, AttributeError):

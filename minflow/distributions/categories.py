@@ -24,8 +24,9 @@ class Categorical(Distribution):
         self.by_probs = probs is not None
         (x,) = met(probs if self.by_probs else logits)
         if x.ndim < 1:
-            fail(ShapeError, f"{type(self).__name__}: weights of no axes", "the last axis counts the classes",
-                 weights=x)
+            fail(
+                ShapeError, f"{type(self).__name__}: weights of no axes", "the last axis counts the classes", weights=x
+            )
         super().__init__(x.shape[:-1], (), validate_args)
         if self.by_probs:
             self.need("probs", x, (x >= 0) & (x.sum(-1, keepdim=True) > 0), ">= 0, and not all 0")
@@ -130,8 +131,11 @@ class OneHotCategorical(Categorical):
         return to(F.one_hot(self.classes(sample_shape), self._num_events), self.parameter.dtype)
 
     def log_prob(self, value) -> Tensor:
-        return super().log_prob(self.checked(value).argmax(-1)) if not self.validate else Categorical(
-            logits=self.logits, validate_args=False).log_prob(self.checked(value).argmax(-1))
+        return (
+            super().log_prob(self.checked(value).argmax(-1))
+            if not self.validate
+            else Categorical(logits=self.logits, validate_args=False).log_prob(self.checked(value).argmax(-1))
+        )
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         n = self._num_events
@@ -147,8 +151,10 @@ class Multinomial(Categorical):
         self.total_count = total_count
         self._event_shape = type(self.batch_shape)((self._num_events,))
 
-    support = ("whole numbers >= 0 with the sum total_count", lambda self, value: (value >= 0) & (
-        value == F.floor(value)) & (value.sum(-1, True) == self.total_count))
+    support = (
+        "whole numbers >= 0 with the sum total_count",
+        lambda self, value: (value >= 0) & (value == F.floor(value)) & (value.sum(-1, True) == self.total_count),
+    )
 
     @property
     def mean(self) -> Tensor:

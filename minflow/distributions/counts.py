@@ -16,8 +16,11 @@ from .waiting import fractions
 
 def one_of(kind: str, probs, logits) -> None:
     if (probs is None) == (logits is None):
-        fail(OutOfRangeError, f"{kind}: {'neither' if probs is None else 'both'} of probs and logits given",
-             "one of probs=... and logits=...")
+        fail(
+            OutOfRangeError,
+            f"{kind}: {'neither' if probs is None else 'both'} of probs and logits given",
+            "one of probs=... and logits=...",
+        )
 
 
 class ByOdds(Distribution):
@@ -131,8 +134,10 @@ class Binomial(ByOdds):
         count = self.total_count
         self.need("total_count", count, (count >= 0) & (count == F.floor(count)), "a whole number >= 0")
 
-    support = ("a whole number from 0 to total_count",
-               lambda self, value: (value >= 0) & (value <= self.total_count) & (value == F.floor(value)))
+    support = (
+        "a whole number from 0 to total_count",
+        lambda self, value: (value >= 0) & (value <= self.total_count) & (value == F.floor(value)),
+    )
 
     @property
     def mean(self) -> Tensor:

@@ -63,8 +63,12 @@ class Distribution:
         """Refuse parameters that are wrong. right: where they are as they must be."""
         if self.validate and right is not None and not tracing() and not bool(right.all()):
             number = float(x.detach()[~right].flatten()[0]) if right.shape == x.shape else float("nan")
-            fail(OutOfRangeError, f"{type(self).__name__}: {name} must be {what}, one is {number:.4g}",
-                 "validate_args=False leaves this check out", **{name: x})
+            fail(
+                OutOfRangeError,
+                f"{type(self).__name__}: {name} must be {what}, one is {number:.4g}",
+                "validate_args=False leaves this check out",
+                **{name: x},
+            )
 
     def checked(self, value) -> Tensor:
         """A value whose probability is asked, as a tensor."""
@@ -72,8 +76,13 @@ class Distribution:
         want = self.batch_shape + self.event_shape
         for n, m in zip(value.shape[::-1], want[::-1]):
             if n != m and 1 not in (n, m):
-                fail(ShapeError, f"{type(self).__name__}: a value of shape {list(value.shape)} and parameters of "
-                     f"{list(want)} do not broadcast", "value.unsqueeze(-1), or parameters of that shape", value=value)
+                fail(
+                    ShapeError,
+                    f"{type(self).__name__}: a value of shape {list(value.shape)} and parameters of "
+                    f"{list(want)} do not broadcast",
+                    "value.unsqueeze(-1), or parameters of that shape",
+                    value=value,
+                )
         if self.support is not None:
             what, right = self.support
             self.need("value", value, right(self, value), what)
@@ -99,8 +108,11 @@ class Distribution:
 
     def unknown(self, what: str) -> Any:
         """Raise the error of what this distribution does not know."""
-        fail(OutOfRangeError, f"{type(self).__name__}: {what} is not known in closed form",
-             "an average over samples of it")
+        fail(
+            OutOfRangeError,
+            f"{type(self).__name__}: {what} is not known in closed form",
+            "an average over samples of it",
+        )
 
     def log_prob(self, value) -> Tensor:
         """The logarithm of the probability (or its density) of a value, without the axes of an event."""
@@ -173,13 +185,17 @@ class Independent(Distribution):
 
     names = ()
 
-    def __init__(self, base_distribution: Distribution, reinterpreted_batch_ndims: int,
-                 validate_args: bool | None = None):
+    def __init__(
+        self, base_distribution: Distribution, reinterpreted_batch_ndims: int, validate_args: bool | None = None
+    ):
         self.base_dist, self.reinterpreted_batch_ndims = base_distribution, reinterpreted_batch_ndims
         shape, kept = base_distribution.batch_shape, len(base_distribution.batch_shape) - reinterpreted_batch_ndims
         if kept < 0:
-            fail(ShapeError, f"Independent: {reinterpreted_batch_ndims} axes of a batch of shape {list(shape)}",
-                 f"reinterpreted_batch_ndims from 0 to {len(shape)}")
+            fail(
+                ShapeError,
+                f"Independent: {reinterpreted_batch_ndims} axes of a batch of shape {list(shape)}",
+                f"reinterpreted_batch_ndims from 0 to {len(shape)}",
+            )
         super().__init__(shape[:kept], shape[kept:] + base_distribution.event_shape, validate_args)
 
     @property

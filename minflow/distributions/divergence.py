@@ -35,8 +35,11 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
         for other in type(q).__mro__:
             if (one, other) in FORMULAS:
                 return FORMULAS[one, other](p, q)
-    fail(ShapeError, f"kl_divergence: no formula for {type(p).__name__} and {type(q).__name__}",
-         "x = p.sample((1000,)); (p.log_prob(x) - q.log_prob(x)).mean(0), or register_kl")
+    fail(
+        ShapeError,
+        f"kl_divergence: no formula for {type(p).__name__} and {type(q).__name__}",
+        "x = p.sample((1000,)); (p.log_prob(x) - q.log_prob(x)).mean(0), or register_kl",
+    )
 
 
 @register_kl(Normal, Normal)
@@ -96,8 +99,9 @@ def _(p, q):
 
 @register_kl(Binomial, Binomial)
 def _(p, q):
-    found = p.total_count * kl_divergence(Bernoulli(p.probs, validate_args=False), Bernoulli(q.probs,
-                                                                                           validate_args=False))
+    found = p.total_count * kl_divergence(
+        Bernoulli(p.probs, validate_args=False), Bernoulli(q.probs, validate_args=False)
+    )
     return F.where(p.total_count > q.total_count, math.inf, found)
 
 
@@ -121,13 +125,17 @@ def _(p, q):
 
 @register_kl(OneHotCategorical, OneHotCategorical)
 def _(p, q):
-    return kl_divergence(Categorical(probs=p.probs, validate_args=False), Categorical(probs=q.probs,
-                                                                                     validate_args=False))
+    return kl_divergence(
+        Categorical(probs=p.probs, validate_args=False), Categorical(probs=q.probs, validate_args=False)
+    )
 
 
 @register_kl(Independent, Independent)
 def _(p, q):
     if p.reinterpreted_batch_ndims != q.reinterpreted_batch_ndims:
-        fail(ShapeError, f"kl_divergence: events of {p.reinterpreted_batch_ndims} axes and of "
-             f"{q.reinterpreted_batch_ndims}", "the same reinterpreted_batch_ndims")
+        fail(
+            ShapeError,
+            f"kl_divergence: events of {p.reinterpreted_batch_ndims} axes and of {q.reinterpreted_batch_ndims}",
+            "the same reinterpreted_batch_ndims",
+        )
     return p.summed(kl_divergence(p.base_dist, q.base_dist))

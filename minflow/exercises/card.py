@@ -65,12 +65,14 @@ def card_of(verdict: Verdict, level: int = 1, stuck: bool = False, progress: str
 
 # ---- outcomes -------------------------------------------------------------------------------------------------------
 
+
 def right(verdict: Verdict, card: Card) -> None:
     if verdict.of <= 1 and not verdict.held[1]:
         card.headline = say("right")
     else:
-        card.headline = say("right: {right} of {of} cases", right=verdict.right + verdict.held[0],
-                            of=verdict.of + verdict.held[1])
+        card.headline = say(
+            "right: {right} of {of} cases", right=verdict.right + verdict.held[0], of=verdict.of + verdict.held[1]
+        )
         if 0 < verdict.largest < 1e-3:
             card.headline += say(", largest difference {size}", size=f"{verdict.largest:.0e}".replace("e-0", "e-"))
     if verdict.exercise.fact:
@@ -129,30 +131,55 @@ def wrong(verdict: Verdict, card: Card) -> None:
         return
     if verdict.case.held:
         good, every = verdict.held
-        card.headline = say("all {of} cases that are shown are right; of {others} others, {missed} not.",
-                            of=verdict.of, others=every, missed=every - good)
+        card.headline = say(
+            "all {of} cases that are shown are right; of {others} others, {missed} not.",
+            of=verdict.of,
+            others=every,
+            missed=every - good,
+        )
         return
     if verdict.outcome == "nearly":
-        card.headline = (say("nearly: {right} of {of} cases are right", right=verdict.right, of=verdict.of)
-                         if verdict.right else say("nearly: the smallest case that differs, {number} of {of}",
-                                                   number=verdict.number, of=verdict.of))
+        card.headline = (
+            say("nearly: {right} of {of} cases are right", right=verdict.right, of=verdict.of)
+            if verdict.right
+            else say("nearly: the smallest case that differs, {number} of {of}", number=verdict.number, of=verdict.of)
+        )
     else:
         card.headline = say("the smallest case that fails: {number} of {of}", number=verdict.number, of=verdict.of)
     where_it_is(verdict, card)
     card.rows += [(say("yours"), shown(verdict.got)), (say("wanted"), shown(verdict.wanted))]
     if verdict.found.text:
         card.paragraphs.append(verdict.found.text)
-    elif verdict.found.kind == "value" and np.isfinite(verdict.found.size) and verdict.found.size and max(
-            verdict.exercise.allowed):
-        card.rows.append((say("difference"), say("{size}, allowed {allowed}", size=short(verdict.found.size),
-                                                 allowed=short(max(verdict.exercise.allowed)))))
+    elif (
+        verdict.found.kind == "value"
+        and np.isfinite(verdict.found.size)
+        and verdict.found.size
+        and max(verdict.exercise.allowed)
+    ):
+        card.rows.append(
+            (
+                say("difference"),
+                say(
+                    "{size}, allowed {allowed}",
+                    size=short(verdict.found.size),
+                    allowed=short(max(verdict.exercise.allowed)),
+                ),
+            )
+        )
     mine, wanted = array_of(verdict.got), array_of(verdict.wanted)
-    if mine is not None and wanted is not None and mine.ndim == wanted.ndim == 2 and mine.size > 1 and max(
-            *mine.shape, *wanted.shape) <= GRID:
+    if (
+        mine is not None
+        and wanted is not None
+        and mine.ndim == wanted.ndim == 2
+        and mine.size > 1
+        and max(*mine.shape, *wanted.shape) <= GRID
+    ):
         with np.errstate(all="ignore"):
             same = np.isclose(mine, wanted, *reversed(verdict.exercise.allowed)) if mine.shape == wanted.shape else None
-        card.tables += [(say("yours"), mine, ~same if same is not None else np.zeros(mine.shape, bool)),
-                        (say("wanted"), wanted, np.zeros(wanted.shape, bool))]
+        card.tables += [
+            (say("yours"), mine, ~same if same is not None else np.zeros(mine.shape, bool)),
+            (say("wanted"), wanted, np.zeros(wanted.shape, bool)),
+        ]
 
 
 def where_it_is(verdict: Verdict, card: Card) -> None:
@@ -174,6 +201,7 @@ def where_it_is(verdict: Verdict, card: Card) -> None:
 
 # ---- help -----------------------------------------------------------------------------------------------------------
 
+
 def help_with(verdict: Verdict, card: Card, level: int, stuck: bool) -> None:
     """The hint that is due; after the last one, or when stuck, a related problem, worked."""
     exercise, name = verdict.exercise, verdict.name
@@ -185,8 +213,9 @@ def help_with(verdict: Verdict, card: Card, level: int, stuck: bool) -> None:
             card.paragraphs.append(say("Which loop does not end, or does the same work again and again?"))
     elif level == 1 and verdict.case and verdict.found and verdict.found.kind in ("type", "dtype"):
         pass  # that is said, and the hint is about something else
-    elif verdict.case is None or not (seen := verdict.found and not verdict.case.held and clue(
-            verdict.got, verdict.wanted, verdict.found)):
+    elif verdict.case is None or not (
+        seen := verdict.found and not verdict.case.held and clue(verdict.got, verdict.wanted, verdict.found)
+    ):
         card.paragraphs.append(say(exercise.hint) if exercise.hint else how_to_find_out(verdict))
     else:
         card.paragraphs.append(seen)
@@ -218,6 +247,7 @@ def own_output(verdict: Verdict, card: Card) -> None:
 
 # ---- as text and as HTML --------------------------------------------------------------------------------------------
 
+
 def text_of(card: Card) -> str:
     """The card in a terminal."""
     head = f"{card.mark} {card.name}   {card.headline}"
@@ -238,22 +268,28 @@ def in_lines(text: str, indent: str) -> list[str]:
 
 def html_of(card: Card) -> str:
     """The card in a notebook: no script, no id, in the colours of the page."""
-    title = (f'<span aria-hidden="true">{card.mark}</span> <code style="background:transparent;color:inherit">'
-             f'{html.escape(card.name)}</code> &nbsp;{html.escape(card.headline)}')
+    title = (
+        f'<span aria-hidden="true">{card.mark}</span> <code style="background:transparent;color:inherit">'
+        f"{html.escape(card.name)}</code> &nbsp;{html.escape(card.headline)}"
+    )
     parts = []
     if card.rows and not card.tables:
         parts.append(table((label, html.escape(text), "") for label, text in card.rows))
     if card.tables:
         known = {label for label, array, differs in card.tables}
         parts.append(table((label, html.escape(text), "") for label, text in card.rows if label not in known))
-        cells = "".join(f'<td style="border:0;padding:4px 24px 4px 0;vertical-align:top">{grid(*one)}</td>'
-                        for one in card.tables)
+        cells = "".join(
+            f'<td style="border:0;padding:4px 24px 4px 0;vertical-align:top">{grid(*one)}</td>' for one in card.tables
+        )
         parts.append(f'<table style="border-collapse:collapse;background:transparent"><tr>{cells}</tr></table>')
-    parts += [f'<div style="margin-top:6px;white-space:pre-wrap">{marked(paragraph)}</div>'
-              for paragraph in card.paragraphs]
-    parts += [f'<details style="margin-top:6px"><summary style="cursor:pointer">{html.escape(title)}</summary>'
-              f'<div style="white-space:pre-wrap;margin:4px 0 0 1em">{marked(text)}</div></details>'
-              for title, text in card.folded]
+    parts += [
+        f'<div style="margin-top:6px;white-space:pre-wrap">{marked(paragraph)}</div>' for paragraph in card.paragraphs
+    ]
+    parts += [
+        f'<details style="margin-top:6px"><summary style="cursor:pointer">{html.escape(title)}</summary>'
+        f'<div style="white-space:pre-wrap;margin:4px 0 0 1em">{marked(text)}</div></details>'
+        for title, text in card.folded
+    ]
     if card.progress:
         parts.append(f'<div style="margin-top:6px;opacity:.75;font-size:12.5px">{html.escape(card.progress)}</div>')
     return framed(COLORS.get(card.outcome, RED), title, "".join(parts))

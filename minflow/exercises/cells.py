@@ -54,7 +54,7 @@ def code(answer: Any) -> str:
         return own.rstrip()
     lines = textwrap.dedent(inspect.getsource(answer))
     node = ast.parse(lines).body[0]
-    return "\n".join(lines.splitlines()[node.lineno - 1:])
+    return "\n".join(lines.splitlines()[node.lineno - 1 :])
 
 
 def written(value: Any) -> str:

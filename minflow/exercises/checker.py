@@ -73,30 +73,49 @@ def checked(exercise: Exercise, answer: Any, given: tuple) -> Any:
     verdict = Verdict(exercise, "refused", says=unread) if unread else judge(exercise, answer, given)
     if unread or verdict.outcome in ("changed", "not started"):
         return Checked(verdict, card_of(verdict))
-    tried = record.keep(exercise.name, verdict.outcome, verdict.name.name if verdict.name else "", verdict.seconds,
-                        learner.fingerprint(answer))
+    tried = record.keep(
+        exercise.name,
+        verdict.outcome,
+        verdict.name.name if verdict.name else "",
+        verdict.seconds,
+        learner.fingerprint(answer),
+    )
     if verdict.ok:
         welcome.refresh()
-    return Checked(verdict, card_of(verdict, record.level(tried), record.stuck(tried) and not verdict.ok,
-                                    standing(exercise) if verdict.ok else ""))
+    return Checked(
+        verdict,
+        card_of(
+            verdict,
+            record.level(tried),
+            record.stuck(tried) and not verdict.ok,
+            standing(exercise) if verdict.ok else "",
+        ),
+    )
 
 
 def grading() -> bool:
     """Are answers marked, not taught? Then nothing is shown or kept, and what is wrong raises."""
-    return (os.environ.get("NBGRADER_EXECUTION") in ("autograde", "validate")
-            or os.environ.get("MINFLOW_GRADING", "0") not in ("", "0"))
+    return os.environ.get("NBGRADER_EXECUTION") in ("autograde", "validate") or os.environ.get(
+        "MINFLOW_GRADING", "0"
+    ) not in ("", "0")
 
 
 def standing(exercise: Exercise) -> str:
-    """ "lesson 02: 1 of 4, course: 9 of 60"; "" of what is no lesson. """
+    """ "lesson 02: 1 of 4, course: 9 of 60"; "" of what is no lesson."""
     states = record.states()
     lesson = [one for one in of_lesson(exercise.lesson) if one.points]
     if not lesson:
         return ""
     every = [one for one in course() if one.points]
     done, all_done = (sum(states.get(one.name) == "right" for one in some) for some in (lesson, every))
-    return say("lesson {lesson}: {done} of {of}, course: {all_done} of {all_of}", lesson=exercise.lesson, done=done,
-               of=len(lesson), all_done=all_done, all_of=len(every))
+    return say(
+        "lesson {lesson}: {done} of {of}, course: {all_done} of {all_of}",
+        lesson=exercise.lesson,
+        done=done,
+        of=len(lesson),
+        all_done=all_done,
+        all_of=len(every),
+    )
 
 
 def draw(name: str) -> Any:

@@ -15,8 +15,14 @@ import numpy as np
 
 from .words import say
 
-KIND = {"b": "truth values", "i": "whole numbers", "u": "whole numbers", "f": "numbers with a fraction",
-        "c": "complex numbers", "V": "numbers with a fraction"}
+KIND = {
+    "b": "truth values",
+    "i": "whole numbers",
+    "u": "whole numbers",
+    "f": "numbers with a fraction",
+    "c": "complex numbers",
+    "V": "numbers with a fraction",
+}
 MANY = 1_000_000  # entries of a list
 LINE = 76  # characters of a value that is shown
 
@@ -46,8 +52,11 @@ def difference(got: Any, wanted: Any, allowed: tuple[float, float], exact_types:
         return of_sequences(got, wanted, allowed, exact_types)
     right = array_of(wanted)
     if right is None:
-        return None if same_object(got, wanted) else Difference("value" if type(got) is type(wanted) else "type",
-                                                                other_type(got, wanted))
+        return (
+            None
+            if same_object(got, wanted)
+            else Difference("value" if type(got) is type(wanted) else "type", other_type(got, wanted))
+        )
     if exact_types and type(got) is not type(wanted):
         return Difference("type", other_type(got, wanted))
     mine = array_of(got)
@@ -58,8 +67,10 @@ def difference(got: Any, wanted: Any, allowed: tuple[float, float], exact_types:
     if isinstance(got, list | tuple) and isinstance(wanted, list | tuple) and len(got) != len(wanted):
         return Difference("length", lengths(len(got), len(wanted)))
     if isinstance(wanted, numbers.Number) and isinstance(got, list | tuple):
-        return Difference("type", say("A single number is wanted; it is a {got} of {entries}.", got=type(got).__name__,
-                                      entries=len(got)))
+        return Difference(
+            "type",
+            say("A single number is wanted; it is a {got} of {entries}.", got=type(got).__name__, entries=len(got)),
+        )
     if isinstance(wanted, list | tuple) and mine.ndim == 0:
         return Difference("type", say("It is a single number; a list of {wanted} is wanted.", wanted=len(wanted)))
     return of_arrays(mine, right, allowed, exact_types)
@@ -74,8 +85,9 @@ def of_dicts(got: Any, wanted: dict, allowed: tuple[float, float], exact_types: 
         return Difference("type", other_type(got, wanted))
     if got.keys() != wanted.keys():
         missing, more = [key for key in wanted if key not in got], [key for key in got if key not in wanted]
-        return Difference("keys", say("Missing: {missing}. Not wanted: {more}.", missing=listed(missing),
-                                      more=listed(more)))
+        return Difference(
+            "keys", say("Missing: {missing}. Not wanted: {more}.", missing=listed(missing), more=listed(more))
+        )
     for key, value in wanted.items():
         if found := difference(got[key], value, allowed, exact_types):
             return dataclasses.replace(found, where=(key, *found.where))
@@ -101,8 +113,15 @@ def of_arrays(got: np.ndarray, wanted: np.ndarray, allowed: tuple[float, float],
     mine, right = (kind_of(array) for array in (got, wanted))
     if got.size and (mine != right if "b" in (mine, right) or exact else right == "i" and mine != "i"):
         if exact and got.dtype != wanted.dtype or mine != right:
-            return Difference("dtype", say("It holds {got}; {wanted} are wanted.", got=say(KIND[got.dtype.kind]),
-                                           wanted=say(KIND[wanted.dtype.kind])), *apart(got, wanted))
+            return Difference(
+                "dtype",
+                say(
+                    "It holds {got}; {wanted} are wanted.",
+                    got=say(KIND[got.dtype.kind]),
+                    wanted=say(KIND[wanted.dtype.kind]),
+                ),
+                *apart(got, wanted),
+            )
     if exact and got.dtype != wanted.dtype:
         return Difference("dtype", say("Its dtype is {got}; {wanted} is wanted.", got=got.dtype, wanted=wanted.dtype))
     size, relative = apart(got, wanted)
@@ -205,6 +224,7 @@ def other_type(got: Any, wanted: Any) -> str:
 
 # ---- values as text -------------------------------------------------------------------------------------------------
 
+
 def shown(value: Any) -> str:
     """The value on a line: `float32[3]  [4 4 4]`, `3.01`, `'error'`."""
     try:
@@ -263,7 +283,7 @@ def short(number: Any) -> str:
 
 def cut(text: str) -> str:
     text = " ".join(text.split("\n"))
-    return text if len(text) <= LINE else f"{text[:LINE - 4]} ..."
+    return text if len(text) <= LINE else f"{text[: LINE - 4]} ..."
 
 
 def listed(names: list) -> str:

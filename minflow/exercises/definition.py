@@ -49,8 +49,9 @@ class Case:
     held: bool = False
 
 
-def case(*args: Any, text: str = "", run: Callable | None = None, wanted: Any = NOT_GIVEN, held: bool = False,
-         **kwargs: Any) -> Case:
+def case(
+    *args: Any, text: str = "", run: Callable | None = None, wanted: Any = NOT_GIVEN, held: bool = False, **kwargs: Any
+) -> Case:
     """A case; see `Case`. The smallest come first: the first that fails is the one that is shown."""
     return Case(args, kwargs, text, run, wanted, held)
 
@@ -84,11 +85,26 @@ class Exercise:
     examples: such variables, for tests.
     """
 
-    def __init__(self, number: str, name: str, *, kind: str, level: str, question: str, fact: str, sibling: str = "",
-                 answer: str = "", value: bool | None = None, hint: str = "",
-                 allowed: tuple[float, float] = (1e-6, 1e-5), exact_types: bool = False, limit: float = 2.0,
-                 forbidden: dict[str, str] | None = None, given: Iterable[str] = (),
-                 examples: Iterable[Any] = ()) -> None:
+    def __init__(
+        self,
+        number: str,
+        name: str,
+        *,
+        kind: str,
+        level: str,
+        question: str,
+        fact: str,
+        sibling: str = "",
+        answer: str = "",
+        value: bool | None = None,
+        hint: str = "",
+        allowed: tuple[float, float] = (1e-6, 1e-5),
+        exact_types: bool = False,
+        limit: float = 2.0,
+        forbidden: dict[str, str] | None = None,
+        given: Iterable[str] = (),
+        examples: Iterable[Any] = (),
+    ) -> None:
         if kind not in KINDS or level not in POINTS:
             raise ValueError(f"{name}: kind {kind!r} of {KINDS}, level {level!r} of {tuple(POINTS)}")
         self.number, self.name, self.kind, self.level, self.question = number, name, kind, level, question
@@ -134,6 +150,7 @@ class Exercise:
 
     def wrong(self, name: str, *hints: str) -> Callable:
         """A decorator of code that is wrong in a way that has a name."""
+
         def keep(answer: Any) -> Any:
             self.wrongs.append(Wrong(name, answer, hints))
             return answer
@@ -169,13 +186,29 @@ def recall(number: str, *questions: tuple[str, str, str]) -> Exercise:
     """Three questions about earlier lessons that open a lesson. number: "05.0". Each question: (short text, the right
     letter, where to look again)."""
     lesson = number.partition(".")[0]
-    result = Exercise(number, f"recall_{lesson}", kind="recall", level="recall", answer="recall", fact="",
-                      question="What is left of the lessons before?",
-                      hint='One letter for each question, such as ("a", "b", "c").')
+    result = Exercise(
+        number,
+        f"recall_{lesson}",
+        kind="recall",
+        level="recall",
+        answer="recall",
+        fact="",
+        question="What is left of the lessons before?",
+        hint='One letter for each question, such as ("a", "b", "c").',
+    )
     right = tuple(letter for text, letter, again in questions)
     result.solution(right)
     for i, (text, letter, again) in enumerate(questions):
-        example = (*right[:i], "-", *right[i + 1:])
-        result.wrong_value(text, example, again, when=lambda value, i=i: (
-            isinstance(value, tuple) and len(value) == len(right) and value[:i] == right[:i] and value[i] != right[i]))
+        example = (*right[:i], "-", *right[i + 1 :])
+        result.wrong_value(
+            text,
+            example,
+            again,
+            when=lambda value, i=i: (
+                isinstance(value, tuple)
+                and len(value) == len(right)
+                and value[:i] == right[:i]
+                and value[i] != right[i]
+            ),
+        )
     return result

@@ -16,8 +16,10 @@ FOLDER = Path(__file__).parent / "lessons"
 @functools.cache
 def lessons() -> dict[str, list[str]]:
     """Lesson ("02") -> the names of its exercises, in alphabetical order."""
-    return {folder.name[1:]: sorted(file.stem for file in folder.glob("*.py") if file.stem != "__init__")
-            for folder in sorted(FOLDER.glob("l[0-9][0-9]"))}
+    return {
+        folder.name[1:]: sorted(file.stem for file in folder.glob("*.py") if file.stem != "__init__")
+        for folder in sorted(FOLDER.glob("l[0-9][0-9]"))
+    }
 
 
 @functools.cache

@@ -108,15 +108,25 @@ def set_profiler(profiler: Any) -> None:
 
 # (what gives a state, what puts it back)
 STATES: list[tuple[Callable, Callable]] = [
-    (flow.get_rng_state, flow.set_rng_state), (np.random.get_state, np.random.set_state),
-    (random.getstate, random.setstate), (core_mode.MODE.get, core_mode.MODE.set),
-    (flow.get_default_dtype, flow.set_default_dtype), (np.geterr, lambda state: np.seterr(**state)),
-    (np.get_printoptions, lambda state: np.set_printoptions(**state)), (lambda: dict(OPTIONS), OPTIONS.update),
-    (sys.getrecursionlimit, sys.setrecursionlimit), (sys.gettrace, sys.settrace), (sys.getprofile, set_profiler),
-    (gc.isenabled, lambda on: gc.enable() if on else gc.disable()), (folder, to_folder),
-    (lambda: dict(os.environ), set_environment), (interrupt, set_interrupt),
-    (sys.getswitchinterval, sys.setswitchinterval), (lambda: sys.path[:], set_path),
-    (lambda: Setting.graphs, lambda which: setattr(Setting, "graphs", which))]
+    (flow.get_rng_state, flow.set_rng_state),
+    (np.random.get_state, np.random.set_state),
+    (random.getstate, random.setstate),
+    (core_mode.MODE.get, core_mode.MODE.set),
+    (flow.get_default_dtype, flow.set_default_dtype),
+    (np.geterr, lambda state: np.seterr(**state)),
+    (np.get_printoptions, lambda state: np.set_printoptions(**state)),
+    (lambda: dict(OPTIONS), OPTIONS.update),
+    (sys.getrecursionlimit, sys.setrecursionlimit),
+    (sys.gettrace, sys.settrace),
+    (sys.getprofile, set_profiler),
+    (gc.isenabled, lambda on: gc.enable() if on else gc.disable()),
+    (folder, to_folder),
+    (lambda: dict(os.environ), set_environment),
+    (interrupt, set_interrupt),
+    (sys.getswitchinterval, sys.setswitchinterval),
+    (lambda: sys.path[:], set_path),
+    (lambda: Setting.graphs, lambda which: setattr(Setting, "graphs", which)),
+]
 ONE = new_lock(threading.RLock)  # one at a time: what is put back here belongs to all threads
 
 
@@ -130,7 +140,9 @@ def tamed() -> Iterator[None]:
     the memory or the process; and in a notebook exit() ends no kernel, display() shows only so much."""
     deep = sys.setrecursionlimit
     calls: list[tuple[Any, str, Any]] = [
-        (builtins, "input", no_input), (sys, "setrecursionlimit", lambda most: deep(min(most, DEEPEST)))]
+        (builtins, "input", no_input),
+        (sys, "setrecursionlimit", lambda most: deep(min(most, DEEPEST))),
+    ]
     shell = notebook.ipython()
     if shell is not None:
         shows = some_of(shell.display_pub.publish)
@@ -214,10 +226,20 @@ def own_session() -> Iterator[None]:
 # ---- has minflow been changed? ---------------------------------------------------------------------------------------
 
 SPACES: dict[str, Any] = {
-    "minflow": flow, "minflow.Tensor": flow.Tensor, "minflow.nn": flow.nn, "minflow.nn.Module": flow.nn.Module,
-    "minflow.nn.functional": flow.nn.functional, "minflow.optim": flow.optim, "numpy": np}
-OPERATORS = {f"__{name}__" for name in (
-    "add radd sub rsub mul rmul truediv rtruediv matmul rmatmul pow neg getitem setitem eq lt gt call").split()}
+    "minflow": flow,
+    "minflow.Tensor": flow.Tensor,
+    "minflow.nn": flow.nn,
+    "minflow.nn.Module": flow.nn.Module,
+    "minflow.nn.functional": flow.nn.functional,
+    "minflow.optim": flow.optim,
+    "numpy": np,
+}
+OPERATORS = {
+    f"__{name}__"
+    for name in (
+        "add radd sub rsub mul rmul truediv rtruediv matmul rmatmul pow neg getitem setitem eq lt gt call"
+    ).split()
+}
 
 
 def attributes(space: Any) -> dict[str, Any]:
@@ -229,9 +251,14 @@ def attributes(space: Any) -> dict[str, Any]:
 
 
 # The public attributes that exercises are made of.
-ORIGINAL = {name: [(key, value) for key, value in attributes(space).items() if key in OPERATORS
-                   or not key.startswith("_") and (callable(value) or isinstance(value, property))]
-            for name, space in SPACES.items()}
+ORIGINAL = {
+    name: [
+        (key, value)
+        for key, value in attributes(space).items()
+        if key in OPERATORS or not key.startswith("_") and (callable(value) or isinstance(value, property))
+    ]
+    for name, space in SPACES.items()
+}
 
 
 def changed() -> str:

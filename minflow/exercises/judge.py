@@ -93,6 +93,7 @@ def judge(exercise: Exercise, answer: Any, given: tuple = (), seed: int | None =
 
 # ---- values ---------------------------------------------------------------------------------------------------------
 
+
 def of_value(exercise: Exercise, value: Any, given: tuple) -> Verdict:
     """A value is right where the exercise accepts it, or where it equals the solution."""
     if value is ... or isinstance(value, tuple | list) and any(one is ... for one in value):
@@ -150,6 +151,7 @@ def is_that(wrong: Wrong, value: Any, given: tuple, exercise: Exercise) -> bool:
 
 # ---- code -----------------------------------------------------------------------------------------------------------
 
+
 def of_code(exercise: Exercise, answer: Any, seed: int | None) -> Verdict:
     own = learner.written(answer) if callable(answer) else None
     if refused := no_answer(exercise, answer, own):
@@ -170,8 +172,15 @@ def of_code(exercise: Exercise, answer: Any, seed: int | None) -> Verdict:
     if failures:
         missed_cases = {number for number, *_ in failures}
         cases = held if verdict.held[1] else shown
-        blame(verdict, failures, [(one, result) for number, (one, result) in enumerate(zip(cases, results), 1)
-                                  if number not in missed_cases])
+        blame(
+            verdict,
+            failures,
+            [
+                (one, result)
+                for number, (one, result) in enumerate(zip(cases, results), 1)
+                if number not in missed_cases
+            ],
+        )
         missed = 1 - verdict.right / verdict.of
         if not isinstance(verdict.result.error, BaseException) and not verdict.case.held:  # type: ignore[union-attr]
             small = max((found.relative for *_, found in failures if found), default=1.0) <= NEARLY
@@ -189,19 +198,36 @@ def no_answer(exercise: Exercise, answer: Any, own: learner.Written | None) -> V
         return None
     kind = say("class") if isinstance(exercise.right, type) else say("function")
     if not callable(answer):
-        return Verdict(exercise, "refused", says=say(
-            "check wants the {kind} itself, not what it gives: {call}.", kind=kind,
-            call=f'check("{exercise.name}", {exercise.answer})'))
+        return Verdict(
+            exercise,
+            "refused",
+            says=say(
+                "check wants the {kind} itself, not what it gives: {call}.",
+                kind=kind,
+                call=f'check("{exercise.name}", {exercise.answer})',
+            ),
+        )
     if isinstance(exercise.right, type) and not isinstance(answer, type):
-        return Verdict(exercise, "refused", says=say("A class is asked for: {call}.",
-                                                     call=f'check("{exercise.name}", {exercise.answer})'))
-    if own and own.text and exercise.start is not NOT_GIVEN and exercise.kind == "complete" and learner.same_program(
-            own.text, cells.code(exercise.start)):
+        return Verdict(
+            exercise,
+            "refused",
+            says=say("A class is asked for: {call}.", call=f'check("{exercise.name}", {exercise.answer})'),
+        )
+    if (
+        own
+        and own.text
+        and exercise.start is not NOT_GIVEN
+        and exercise.kind == "complete"
+        and learner.same_program(own.text, cells.code(exercise.start))
+    ):
         return Verdict(exercise, "not started")
     if own and (used := learner.forbidden(own.node, exercise.forbidden)):
         name, line = used
-        return Verdict(exercise, "refused", says=say(exercise.forbidden[name]) + " " + say(
-            "(Line {line} uses '{name}'.)", line=line, name=name))
+        return Verdict(
+            exercise,
+            "refused",
+            says=say(exercise.forbidden[name]) + " " + say("(Line {line} uses '{name}'.)", line=line, name=name),
+        )
     return None
 
 
@@ -286,8 +312,14 @@ def blame(verdict: Verdict, failures: list, passed: list) -> None:
         verdict.says = parameters(verdict)
     else:
         verdict.name = name_of(verdict.exercise, failures, passed)
-    if (result.error and verdict.own and learner.gives_nothing(verdict.own.node) and not line_of(verdict)
-            and not verdict.name and not verdict.says):  # the error is of the check, which looks at the result
+    if (
+        result.error
+        and verdict.own
+        and learner.gives_nothing(verdict.own.node)
+        and not line_of(verdict)
+        and not verdict.name
+        and not verdict.says
+    ):  # the error is of the check, which looks at the result
         verdict.outcome, verdict.found = "wrong", Difference("type", other_type(None, verdict.wanted))
 
 
@@ -299,17 +331,28 @@ def line_of(verdict: Verdict) -> int:
 def name_of(exercise: Exercise, failures: list, passed: list) -> Wrong | None:
     """The wrong answer that does the same in all failing cases; of several, the first that also passes what was
     passed. Where the case that is shown raises nothing, those that do may be another mistake, for later."""
+
     def same(some: list) -> list:
-        return [wrong for wrong in exercise.wrongs
-                if all(same_result(run(one, wrong.answer, exercise.limit), result, exercise)
-                       for number, one, result, wanted, found in some)]
+        return [
+            wrong
+            for wrong in exercise.wrongs
+            if all(
+                same_result(run(one, wrong.answer, exercise.limit), result, exercise)
+                for number, one, result, wanted, found in some
+            )
+        ]
 
     alike = same(failures)
     if not alike and not failures[0][2].error:
         alike = same([one for one in failures if not one[2].error])
-    return next((wrong for wrong in alike if all(
-        same_result(run(one, wrong.answer, exercise.limit), result, exercise) for one, result in passed)),
-        next(iter(alike), None))
+    return next(
+        (
+            wrong
+            for wrong in alike
+            if all(same_result(run(one, wrong.answer, exercise.limit), result, exercise) for one, result in passed)
+        ),
+        next(iter(alike), None),
+    )
 
 
 def same_result(theirs: Result, mine: Result, exercise: Exercise) -> bool:

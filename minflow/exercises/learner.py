@@ -44,15 +44,18 @@ def written(answer: Any) -> Written:
     lines = linecache.getlines(code.co_filename, getattr(answer, "__globals__", None))
     name = getattr(behind(answer), "__name__", "")
     try:
-        found = [node for node in ast.walk(ast.parse("".join(lines)))
-                 if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef | ast.Lambda)
-                 and node.lineno <= code.co_firstlineno <= (node.end_lineno or node.lineno)
-                 and (isinstance(node, ast.Lambda) or node.name == name)]
+        found = [
+            node
+            for node in ast.walk(ast.parse("".join(lines)))
+            if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef | ast.Lambda)
+            and node.lineno <= code.co_firstlineno <= (node.end_lineno or node.lineno)
+            and (isinstance(node, ast.Lambda) or node.name == name)
+        ]
     except (SyntaxError, ValueError):
         found = []
     if found:
         node = found[-1]
-        text = "".join(lines[node.lineno - 1:node.end_lineno])
+        text = "".join(lines[node.lineno - 1 : node.end_lineno])
         return Written(code.co_filename, textwrap.dedent(text), node)
     try:
         text = textwrap.dedent(inspect.getsource(answer))
@@ -115,23 +118,35 @@ def only_placeholder(node: ast.AST | None) -> bool:
     if isinstance(node, ast.Lambda):
         return isinstance(node.body, ast.Constant) and node.body.value is ...
     return isinstance(node, ast.FunctionDef | ast.ClassDef) and all(
-        isinstance(one, ast.Pass) or isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant)
-        or isinstance(one, ast.Raise) and "NotImplementedError" in ast.dump(one)
-        for one in node.body)
+        isinstance(one, ast.Pass)
+        or isinstance(one, ast.Expr)
+        and isinstance(one.value, ast.Constant)
+        or isinstance(one, ast.Raise)
+        and "NotImplementedError" in ast.dump(one)
+        for one in node.body
+    )
 
 
 def empty_class(answer: Any) -> bool:
     """Is it a class without methods, of no other class? Such a class has no line of code that could be read."""
-    return isinstance(answer, type) and answer.__bases__ == (object,) and not any(
-        callable(one) or isinstance(one, property | classmethod) for one in vars(answer).values())
+    return (
+        isinstance(answer, type)
+        and answer.__bases__ == (object,)
+        and not any(callable(one) or isinstance(one, property | classmethod) for one in vars(answer).values())
+    )
 
 
 def forbidden(node: ast.AST | None, names: dict[str, str]) -> tuple[str, int] | None:
     """(name, line) of the first that is used; "for" and "while" are loops, comprehensions too."""
     loops = {"for": (ast.For, ast.comprehension), "while": (ast.While,)}
     for one in ast.walk(node) if node else ():
-        name = (one.id if isinstance(one, ast.Name) else one.attr if isinstance(one, ast.Attribute)
-                else next((word for word, kinds in loops.items() if isinstance(one, kinds)), ""))
+        name = (
+            one.id
+            if isinstance(one, ast.Name)
+            else one.attr
+            if isinstance(one, ast.Attribute)
+            else next((word for word, kinds in loops.items() if isinstance(one, kinds)), "")
+        )
         if name in names:
             return name, getattr(one, "lineno", 0) or one.target.lineno  # type: ignore[attr-defined]
     return None
@@ -141,7 +156,8 @@ def gives_nothing(node: ast.AST | None) -> bool:
     """Is it a function that has neither `return` with a value nor `yield`?"""
     return isinstance(node, ast.FunctionDef) and not any(
         isinstance(one, ast.Return) and one.value is not None or isinstance(one, ast.Yield | ast.YieldFrom)
-        for one in ast.walk(node))
+        for one in ast.walk(node)
+    )
 
 
 def unread(name: str) -> str:
@@ -165,6 +181,7 @@ def unread(name: str) -> str:
 
 
 # ---- where it stopped ------------------------------------------------------------------------------------------------
+
 
 def line_of(error: BaseException, own: Written) -> tuple[int, str]:
     """(line, its text) of the last frame in the answer's own cell or file, else of the last in another cell; (0, "") if

@@ -30,8 +30,10 @@ class Progress:
         wide = max((len(name) for names in self.lessons.values() for name in names), default=0)
         lines = [self.headline()]
         for lesson, names in self.lessons.items():
-            cells = [f"{MARKS[state]} {name:<{wide}}".rstrip() if i + 1 == len(names) else f"{MARKS[state]} {name}  "
-                     for i, (name, state) in enumerate(names.items())]
+            cells = [
+                f"{MARKS[state]} {name:<{wide}}".rstrip() if i + 1 == len(names) else f"{MARKS[state]} {name}  "
+                for i, (name, state) in enumerate(names.items())
+            ]
             lines.append(f"  {lesson}  {''.join(cells)}")
         lines.append("  " + self.legend())
         return "\n".join(lines)
@@ -40,26 +42,38 @@ class Progress:
         rows = []
         for lesson, names in self.lessons.items():
             cells = "".join(self.cell(name, state) for name, state in names.items())
-            rows.append(f'<tr style="background:transparent"><td style="{PLAIN};font-weight:600">{lesson}</td>'
-                        f'<td style="{PLAIN}">{cells}</td></tr>')
+            rows.append(
+                f'<tr style="background:transparent"><td style="{PLAIN};font-weight:600">{lesson}</td>'
+                f'<td style="{PLAIN}">{cells}</td></tr>'
+            )
         body = f'<table style="border-collapse:collapse;background:transparent">{"".join(rows)}</table>'
         body += f'<div style="opacity:.75;font-size:12.5px;margin-top:4px">{html.escape(self.legend())}</div>'
         return {"text/plain": repr(self), "text/html": framed(GREEN, html.escape(self.headline()), body)}
 
     def cell(self, name: str, state: str) -> str:
-        look = ("display:inline-block;padding:0 8px;margin:1px 3px 1px 0;border-radius:9px;font-size:12.5px;"
-                f"border:1px solid {COLORS[state]}" + (";border-width:2px" if name == self.next else ""))
+        look = (
+            "display:inline-block;padding:0 8px;margin:1px 3px 1px 0;border-radius:9px;font-size:12.5px;"
+            f"border:1px solid {COLORS[state]}" + (";border-width:2px" if name == self.next else "")
+        )
         return f'<span style="{look}">{MARKS[state]} {html.escape(name)}</span>'
 
     def headline(self) -> str:
         text = say("{points} of {of} points.", points=self.points, of=self.of)
         lesson = next((lesson for lesson, names in self.lessons.items() if self.next in names), "")
-        return text + " " + (say("Next: {name}, in lesson {lesson}.", name=self.next, lesson=lesson) if self.next
-                             else say("All exercises are right."))
+        return (
+            text
+            + " "
+            + (
+                say("Next: {name}, in lesson {lesson}.", name=self.next, lesson=lesson)
+                if self.next
+                else say("All exercises are right.")
+            )
+        )
 
     def legend(self) -> str:
-        return say("{right} right   {tried} tried   {new} not yet", right=MARKS["right"], tried=MARKS["tried"],
-                   new=MARKS[""])
+        return say(
+            "{right} right   {tried} tried   {new} not yet", right=MARKS["right"], tried=MARKS["tried"], new=MARKS[""]
+        )
 
 
 def progress() -> Progress:
@@ -71,6 +85,9 @@ def progress() -> Progress:
     lessons: dict[str, dict[str, str]] = {}
     for one in exercises:
         lessons.setdefault(one.lesson, {})[one.name] = states.get(one.name, "")
-    return Progress(lessons, next((one.name for one in exercises if states.get(one.name) != "right"), ""),
-                    sum(one.points for one in exercises if states.get(one.name) == "right"),
-                    sum(one.points for one in exercises if one.level != "stretch"))
+    return Progress(
+        lessons,
+        next((one.name for one in exercises if states.get(one.name) != "right"), ""),
+        sum(one.points for one in exercises if states.get(one.name) == "right"),
+        sum(one.points for one in exercises if one.level != "stretch"),
+    )

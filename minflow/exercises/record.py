@@ -57,8 +57,11 @@ def attempts(path: Path | None = None) -> list[dict[str, Any]]:
             one = json.loads(line)
         except (ValueError, RecursionError):  # torn by a kill, or no line of ours
             continue
-        if isinstance(one, dict) and one.get("outcome") in OUTCOMES and all(
-                isinstance(text, str) for text in (one.get("exercise"), one.setdefault("wrong", ""))):
+        if (
+            isinstance(one, dict)
+            and one.get("outcome") in OUTCOMES
+            and all(isinstance(text, str) for text in (one.get("exercise"), one.setdefault("wrong", "")))
+        ):
             lines.append(one)
     return lines
 
@@ -74,8 +77,16 @@ def keep(name: str, outcome: str, wrong: str, seconds: float, source: str) -> li
         return earlier
     versions = {"minflow": minflow.__version__, "python": ".".join(map(str, sys.version_info[:3]))}
     number = 1 + sum(one["outcome"] != "not started" for one in earlier)
-    line = {"time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "exercise": name, "attempt": number,
-            "outcome": outcome, "wrong": wrong, "seconds": round(seconds, 3), "source": source, "versions": versions}
+    line = {
+        "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "exercise": name,
+        "attempt": number,
+        "outcome": outcome,
+        "wrong": wrong,
+        "seconds": round(seconds, 3),
+        "source": source,
+        "versions": versions,
+    }
     MEMORY.append(line)
     if path is not None:
         try:

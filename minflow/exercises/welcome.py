@@ -50,9 +50,14 @@ def lesson(path: Path) -> Lesson:
     question = re.search(r"^\*\*(?:Question|问题)[:：]\*\*\s*(.+)$", head, re.MULTILINE)
     minutes = re.search(r"^\*\*(?:Time|时间)[:：]\*\*\s*(\d+)", head, re.MULTILINE)
     code = "\n".join(text for text, kind in cells if kind == "code")
-    return Lesson(path, path.stem.partition("_")[0], title[1].strip() if title else path.stem,
-                  question[1].strip() if question else "", int(minutes[1]) if minutes else 0,
-                  tuple(dict.fromkeys(re.findall(r"^check\(\s*[\"'](\w+)[\"']", code, re.MULTILINE))))
+    return Lesson(
+        path,
+        path.stem.partition("_")[0],
+        title[1].strip() if title else path.stem,
+        question[1].strip() if question else "",
+        int(minutes[1]) if minutes else 0,
+        tuple(dict.fromkeys(re.findall(r"^check\(\s*[\"'](\w+)[\"']", code, re.MULTILINE))),
+    )
 
 
 def lessons(folder: Path, pattern: str = "[0-9][0-9]_*.ipynb") -> list[Lesson]:
@@ -71,20 +76,42 @@ def page(folder: Path) -> str:
     course, inside = lessons(folder), tours(folder)
     lines = [MARK, "", f"# {say('minflow: look inside a program that learns')}", "", *about(folder)]
     begun = [i for i, one in enumerate(course) if any(name in states for name in one.exercises)]
-    if todo := [one for one in course[max(begun, default=0):] if not done(one, states)]:
+    if todo := [one for one in course[max(begun, default=0) :] if not done(one, states)]:
         lines += ["", f"**{say('Go on with') if begun else say('Begin with')} {link(todo[0], folder)}**"]
     lines += ["", *starts(folder, course)]
     marks = {"right": record.MARKS["right"], "tried": record.MARKS["tried"], "new": record.MARKS[""]}
-    lines += ["", f"## {say('The course')}", "",
-              say("{count} lessons, about {hours} hours in all with their exercises. Click one to open it. In it, "
-                  "Shift+Enter runs a cell and goes to the next one.", count=len(course), hours=hours(course)),
-              "", *table(course, folder, states), "",
-              say("Exercises: {right} right, {tried} tried, {new} not yet. Reload this page in the browser (F5) to see "
-                  "what you have done since.", **marks)]
+    lines += [
+        "",
+        f"## {say('The course')}",
+        "",
+        say(
+            "{count} lessons, about {hours} hours in all with their exercises. Click one to open it. In it, "
+            "Shift+Enter runs a cell and goes to the next one.",
+            count=len(course),
+            hours=hours(course),
+        ),
+        "",
+        *table(course, folder, states),
+        "",
+        say(
+            "Exercises: {right} right, {tried} tried, {new} not yet. Reload this page in the browser (F5) to see "
+            "what you have done since.",
+            **marks,
+        ),
+    ]
     if inside:
-        lines += ["", f"## {say('Inside minflow')}", "",
-                  say("{count} tours, about {hours} hours, for those who want to read how it is made. No lesson needs "
-                      "them.", count=len(inside), hours=hours(inside)), "", *table(inside, folder, states)]
+        lines += [
+            "",
+            f"## {say('Inside minflow')}",
+            "",
+            say(
+                "{count} tours, about {hours} hours, for those who want to read how it is made. No lesson needs them.",
+                count=len(inside),
+                hours=hours(inside),
+            ),
+            "",
+            *table(inside, folder, states),
+        ]
     return "\n".join(lines) + "\n"
 
 
@@ -94,11 +121,17 @@ def about(folder: Path) -> list[str]:
     picture = [f'<img src="{PICTURE}" align="right" width="180" alt="{words}">', ""]
     there = (folder / PICTURE).is_file()
     caption = " " + say("The picture is the tape of {code}, drawn by minflow.", code=f"`{DRAWN}`")
-    return [*(picture if there else []), say(
-        "minflow is a small deep-learning framework with the names of PyTorch and OneFlow. You can look at everything "
-        "in it while it runs: the tape behind a gradient, the tree of a network, the loss as it falls. The course goes "
-        "from a first program that learns to a GPT that adds. Its lessons are notebooks with exercises that check "
-        "themselves. They are your own copies: change what you like.") + (caption if there else "")]
+    return [
+        *(picture if there else []),
+        say(
+            "minflow is a small deep-learning framework with the names of PyTorch and OneFlow. "
+            "You can look at everything in it while it runs: the tape behind a gradient, the tree of a network, "
+            "the loss as it falls. The course goes "
+            "from a first program that learns to a GPT that adds. Its lessons are notebooks with exercises that check "
+            "themselves. They are your own copies: change what you like."
+        )
+        + (caption if there else ""),
+    ]
 
 
 def starts(folder: Path, course: list[Lesson]) -> list[str]:
@@ -113,11 +146,16 @@ def starts(folder: Path, course: list[Lesson]) -> list[str]:
     rows = {
         say("know Python, and nothing of deep learning"): first,
         say("know PyTorch or OneFlow"): [
-            *graphs, *links(("Coming from PyTorch", PYTORCH), ("Coming from OneFlow", ONEFLOW))],
+            *graphs,
+            *links(("Coming from PyTorch", PYTORCH), ("Coming from OneFlow", ONEFLOW)),
+        ],
         say("want to teach it"): links(("For teachers", TEACHERS)),
     }
-    return [f"| {say('if you')} | {say('start with')} |", "|---|---|",
-            *(f"| {who} | {', '.join(where)} |" for who, where in rows.items() if where)]
+    return [
+        f"| {say('if you')} | {say('start with')} |",
+        "|---|---|",
+        *(f"| {who} | {', '.join(where)} |" for who, where in rows.items() if where),
+    ]
 
 
 def hours(course: Iterable[Lesson]) -> str:

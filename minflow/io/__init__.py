@@ -16,8 +16,15 @@ from typing import Any, BinaryIO
 SAVERS: dict[str, Callable] = {}
 
 
-def save(obj: Any, path: str | os.PathLike | BinaryIO, *, dynamic: Mapping | None = None, pickle_module: Any = None,
-         pickle_protocol: Any = None, _use_new_zipfile_serialization: bool = True) -> None:
+def save(
+    obj: Any,
+    path: str | os.PathLike | BinaryIO,
+    *,
+    dynamic: Mapping | None = None,
+    pickle_module: Any = None,
+    pickle_protocol: Any = None,
+    _use_new_zipfile_serialization: bool = True,
+) -> None:
     """Write tensors, numpy arrays, numbers, texts, bools, None and nested dicts, lists and tuples of them to `path`; or
     a graph with its computation.
 
@@ -41,8 +48,15 @@ def save(obj: Any, path: str | os.PathLike | BinaryIO, *, dynamic: Mapping | Non
     checkpoint.save(obj, path, dynamic)
 
 
-def load(path: str | os.PathLike | BinaryIO, map_location: Any = None, pickle_module: Any = None, *,
-         weights_only: bool | None = None, mmap: bool | None = None, **pickle_load_args: Any) -> Any:
+def load(
+    path: str | os.PathLike | BinaryIO,
+    map_location: Any = None,
+    pickle_module: Any = None,
+    *,
+    weights_only: bool | None = None,
+    mmap: bool | None = None,
+    **pickle_load_args: Any,
+) -> Any:
     """What `save` wrote to `path`; or a dict name -> tensor from a safetensors or .npz file of another program.
 
     `model.load_state_dict(flow.load("torch_model.safetensors"))` takes over the weights of a PyTorch model.

@@ -153,8 +153,7 @@ def placed(new: Path, path: Path, over: Collection[str]) -> bool:
 
 
 def exchanged(new: Path, path: Path, over: Collection[str]) -> bool:
-    """Put a new folder in the place of an older one, whose files are deleted; False if the system cannot in one step.
-    """
+    """Exchange an older folder for a new one and delete its files; False if the system cannot in one step."""
     before = os.stat(path)
     if not exchange(new, path):
         return False

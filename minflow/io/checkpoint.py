@@ -36,8 +36,12 @@ def save(obj: Any, path: str | os.PathLike | BinaryIO, dynamic: Any = None) -> N
             "flow.save(model.state_dict(), path), and later model.load_state_dict(flow.load(path))",
         )
     if dynamic is not None:
-        fail(CheckpointError, "save: dynamic is of inputs, and numbers have none",
-             "flow.save(graph, path, dynamic=...)", dynamic=dynamic)
+        fail(
+            CheckpointError,
+            "save: dynamic is of inputs, and numbers have none",
+            "flow.save(graph, path, dynamic=...)",
+            dynamic=dynamic,
+        )
     writer = Writer()
     tree = writer.encode(obj)
     number_objects(tree, {})
@@ -56,8 +60,12 @@ def save(obj: Any, path: str | os.PathLike | BinaryIO, dynamic: Any = None) -> N
                     path=str(path),
                 )
             if os.path.isfile(path / files.GRAPH):
-                fail(CheckpointError, f"save: {path} holds a saved graph", "another folder; or remove this one first",
-                     path=str(path))
+                fail(
+                    CheckpointError,
+                    f"save: {path} holds a saved graph",
+                    "another folder; or remove this one first",
+                    path=str(path),
+                )
             created = not os.path.isdir(path)
             path.mkdir(exist_ok=True)
             file = path / INSIDE
@@ -183,14 +191,21 @@ def inside(folder: Path) -> Path:
     if (folder / INSIDE).is_file():
         return folder / INSIDE
     if all(os.path.lexists(folder / name) for name in files.SAVED_GRAPH):
-        container.refuse(folder, "a saved graph, with its computation; flow.load reads numbers alone",
-                         f'graph = flow.load_graph("{folder}"), or its weights: flow.load("{folder / files.WEIGHTS}")',
-                         it_holds=", ".join(files.SAVED_GRAPH))
+        container.refuse(
+            folder,
+            "a saved graph, with its computation; flow.load reads numbers alone",
+            f'graph = flow.load_graph("{folder}"), or its weights: flow.load("{folder / files.WEIGHTS}")',
+            it_holds=", ".join(files.SAVED_GRAPH),
+        )
     names = sorted(name for name in os.listdir(folder) if name.endswith(".safetensors"))
     if len(names) == 1:
         return folder / names[0]
-    return container.refuse(folder, f"a folder in which flow.load finds no {INSIDE}", "the path of one file in it",
-                            safetensors_files=", ".join(names[:6]) or "none")
+    return container.refuse(
+        folder,
+        f"a folder in which flow.load finds no {INSIDE}",
+        "the path of one file in it",
+        safetensors_files=", ".join(names[:6]) or "none",
+    )
 
 
 def refuse_missing(path: Path) -> NoReturn:

@@ -39,8 +39,10 @@ def place(path: Any, what: str, example: str, error: type[FormatError] = Checkpo
         return Path(text).expanduser()
     except RuntimeError:
         user = Path(text).parts[0]
-        refuse(f"{user!r} stands for a home folder that is not known",
-               f"~ for your own, or the whole path; or ./{user}, a folder here")
+        refuse(
+            f"{user!r} stands for a home folder that is not known",
+            f"~ for your own, or the whole path; or ./{user}, a folder here",
+        )
 
 
 def absolute(path: Path) -> Path:

@@ -112,9 +112,14 @@ def check_memory(path: Path, infos: list[zipfile.ZipInfo]) -> None:
     """Refuse arrays that would take more memory than is free: a packed file may be a thousand times smaller."""
     needed = sum([info.file_size for info in infos])
     if (free := shortage(needed)) is not None:
-        refuse(path, f"its arrays need {size(needed)} of memory, and {size(free)} are free",
-               "numpy.load(path)[name] of one array; or a machine with more memory",
-               file_size=f"{path.stat().st_size} bytes", arrays=f"{needed} bytes", free=f"{free} bytes")
+        refuse(
+            path,
+            f"its arrays need {size(needed)} of memory, and {size(free)} are free",
+            "numpy.load(path)[name] of one array; or a machine with more memory",
+            file_size=f"{path.stat().st_size} bytes",
+            arrays=f"{needed} bytes",
+            free=f"{free} bytes",
+        )
 
 
 def member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:

@@ -16,8 +16,13 @@ from ..core.base.errors import CheckpointError, MinflowError
 from ..core.where import here
 
 
-def write(stream: Any, put: Callable[[BinaryIO], None], what: str = "save",
-          error_class: type[MinflowError] = CheckpointError, example: str = "model.safetensors") -> None:
+def write(
+    stream: Any,
+    put: Callable[[BinaryIO], None],
+    what: str = "save",
+    error_class: type[MinflowError] = CheckpointError,
+    example: str = "model.safetensors",
+) -> None:
     """Write into an open file, at its position. Raises an error of that class if it does not take the bytes.
 
     what: the call that writes.  example: a file name for the hint.
@@ -28,8 +33,12 @@ def write(stream: Any, put: Callable[[BinaryIO], None], what: str = "save",
         if isinstance(stream, io.BufferedWriter | io.BufferedRandom):  # a full disk shows now, not at its end
             stream.flush()
     except (OSError, TypeError, ValueError) as error:
-        raise error_class(f"{what}: the open file cannot be written", values={"file": stream, "reason": error},
-                          where=here(), hint=f'open("{example}", "wb"), or io.BytesIO()') from error
+        raise error_class(
+            f"{what}: the open file cannot be written",
+            values={"file": stream, "reason": error},
+            where=here(),
+            hint=f'open("{example}", "wb"), or io.BytesIO()',
+        ) from error
 
 
 def copy(stream: Any, folder: str) -> str:
@@ -41,6 +50,10 @@ def copy(stream: Any, folder: str) -> str:
         try:
             shutil.copyfileobj(stream, file)
         except (OSError, TypeError, ValueError) as error:
-            raise CheckpointError("load: the open file cannot be read", values={"file": stream, "reason": error},
-                                  where=here(), hint='open("model.safetensors", "rb"), or io.BytesIO(...)') from error
+            raise CheckpointError(
+                "load: the open file cannot be read",
+                values={"file": stream, "reason": error},
+                where=here(),
+                hint='open("model.safetensors", "rb"), or io.BytesIO(...)',
+            ) from error
     return path

@@ -159,8 +159,11 @@ class Storages:
             if self.room < 0:
                 refuse(self.path, "its tensors are far larger than the file", shape=shape, strides=strides)
             flat = self.numbers(storage)
-            view = np.empty(shape, flat.dtype) if 0 in shape else np.lib.stride_tricks.as_strided(
-                flat[offset:], shape, [step * flat.itemsize for step in strides])
+            view = (
+                np.empty(shape, flat.dtype)
+                if 0 in shape
+                else np.lib.stride_tricks.as_strided(flat[offset:], shape, [step * flat.itemsize for step in strides])
+            )
             self.tensors[place] = Found(np.array(view, order="C"), place)
         return self.tensors[place]
 

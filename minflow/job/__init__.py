@@ -48,14 +48,16 @@ GROUPS = {
     "train": near.by_module({"saving.manager": "CheckPoint SimpleCheckPointManager"}),
     "checkpoint": near.by_module({"saving.manager": "get save"}),
 }
-NN = near.by_module({
-    "legacy.nn": """batch_normalization bias_add dropout elu hardsigmoid hardswish hardtanh layer_norm leaky_relu
+NN = near.by_module(
+    {
+        "legacy.nn": """batch_normalization bias_add dropout elu hardsigmoid hardswish hardtanh layer_norm leaky_relu
         logsoftmax mish moments random_mask_like relu relu6 softmax swish""",
-    "legacy.windows": """avg_pool1d avg_pool2d avg_pool3d compat_conv2d conv1d conv2d conv2d_transpose conv3d
+        "legacy.windows": """avg_pool1d avg_pool2d avg_pool3d compat_conv2d conv1d conv2d conv2d_transpose conv3d
         max_pool1d max_pool2d max_pool3d tf_conv2d""",
-    "legacy.losses": """distributed_sparse_softmax_cross_entropy_with_logits sigmoid_cross_entropy_with_logits
+        "legacy.losses": """distributed_sparse_softmax_cross_entropy_with_logits sigmoid_cross_entropy_with_logits
         softmax_cross_entropy_with_logits sparse_cross_entropy sparse_softmax_cross_entropy_with_logits""",
-}) | {
+    }
+) | {
     "PixelShufflev2": "legacy.losses.pixel_shuffle_v2",
 }
 

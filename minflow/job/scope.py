@@ -130,6 +130,13 @@ def current_scope() -> str:
     return "-".join(NAMES.get())
 
 
-__all__ = ["consistent_view", "consistent_view_enabled", "current_scope", "mirrored_view", "mirrored_view_enabled",
-           "namespace", "placement"]
+__all__ = [
+    "consistent_view",
+    "consistent_view_enabled",
+    "current_scope",
+    "mirrored_view",
+    "mirrored_view_enabled",
+    "namespace",
+    "placement",
+]
 __getattr__ = missing_names("flow.scope", globals())

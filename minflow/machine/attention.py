@@ -25,8 +25,7 @@ from .micro import PANEL, ROWS, VECTORS
 from .product import outer as accumulate
 from .product import product as multiply
 from .steps import Room, Step, instruction, real_at, run_routine, word_at
-from .vectors import (BYTES, add, below, filled, load, multiply as times, multiply_add, store, store_some,
-                      subtract)
+from .vectors import BYTES, add, below, filled, load, multiply as times, multiply_add, store, store_some, subtract
 
 STEP = LANES * BYTES
 SCORES = 3 << 14  # numbers of them at a time
@@ -38,7 +37,8 @@ NOTHING = 104.0  # exp(-NOTHING) is 0
 def hidden(context, x, mask, hides, instead):
     """`instead` where the mask is `hides`, x elsewhere."""
     return x(x, x, x, x), lambda context, builder, _, a: builder.select(
-        builder.fcmp_ordered("==", a[1], a[2]), a[3], a[0])
+        builder.fcmp_ordered("==", a[1], a[2]), a[3], a[0]
+    )
 
 
 @intrinsic
@@ -49,12 +49,14 @@ def ended(context, x, count, beyond):
 
 def in_pairs(combined, x_of):
     """What 16 lanes give, halves with halves."""
+
     def code(context, builder, signature, arguments):
         x, none = arguments[0], ir.Constant(llvm.VECTOR, ir.Undefined)
         for step in (8, 4, 2, 1):
             lanes = ir.Constant(ir.VectorType(llvm.INT, LANES), [(i + step) % LANES for i in range(LANES)])
             x = combined(builder, x, builder.shuffle_vector(x, none, lanes))
         return builder.extract_element(x, ir.Constant(llvm.INT, 0))
+
     return x_of.number(x_of), code
 
 
@@ -74,8 +76,27 @@ def largest(context, x):
 # Words of both. Of each side: where it is, numbers from line to line, turned?, where each item begins or 0.
 # ROWS_OF queries, KEYS of WIDTH numbers, values of DEPTH; HEIGHT queries at a time, APART numbers from 16 keys of them
 # to the next; MASK is 0 where there is none, MASK_LINE bytes from row to row.
-(ROWS_OF, KEYS, WIDTH, DEPTH, HEIGHT, APART, GROUPS, TABLE, MULTIPLY, FACTOR, FILL, HIDES, MASK, MASK_LINE, MASK_PLACES,
- STATS, Q, K, V) = [*range(17), 20, 24]
+(
+    ROWS_OF,
+    KEYS,
+    WIDTH,
+    DEPTH,
+    HEIGHT,
+    APART,
+    GROUPS,
+    TABLE,
+    MULTIPLY,
+    FACTOR,
+    FILL,
+    HIDES,
+    MASK,
+    MASK_LINE,
+    MASK_PLACES,
+    STATS,
+    Q,
+    K,
+    V,
+) = [*range(17), 20, 24]
 OUT = 28
 GRAD, GQ, GK, GV, K_TURNED, ACCUMULATE, ZERO = 28, 32, 33, 34, 35, 36, 37
 
@@ -120,9 +141,21 @@ def multiplied(words, rows, left, depth, right, packed, columns, out, row, besid
     to row of the result, `beside` from 16 columns to the next."""
     far = (packed + 2 * LANES - 1) // LANES * TILE * VECTORS
     for j in range(0, columns, PANEL):
-        run_routine(word_at(words, MULTIPLY), rows, left, right + j // PANEL * far * BYTES, word_at(words, TABLE),
-                    (depth + LANES - 1) // LANES, LANES * PANEL, LANES, out + j // LANES * beside * BYTES, row,
-                    VECTORS if columns - j > LANES else 1, beside, 0)
+        run_routine(
+            word_at(words, MULTIPLY),
+            rows,
+            left,
+            right + j // PANEL * far * BYTES,
+            word_at(words, TABLE),
+            (depth + LANES - 1) // LANES,
+            LANES * PANEL,
+            LANES,
+            out + j // LANES * beside * BYTES,
+            row,
+            VECTORS if columns - j > LANES else 1,
+            beside,
+            0,
+        )
 
 
 @compiled
@@ -296,16 +329,50 @@ def attend_back(words, chunk, scratch):
         multiplied(words, rows, slopes, count, back, keys, width, found, wide, LANES)
         write(found, wide, rows, width, False, word_at(words, GQ) + (chunk * all_rows + top) * width * BYTES, spare)
         for j in range((count + LANES - 1) // LANES):
-            run_routine(word_at(words, ACCUMULATE), LANES, slopes + j * apart * BYTES, queries, word_at(words, ZERO), 1,
-                        0, rows, of_keys + j * LANES * wide * BYTES, wide, width, apart, 1)
-            run_routine(word_at(words, ACCUMULATE), LANES, weights + j * apart * BYTES, grads, word_at(words, ZERO), 1,
-                        0, rows, of_values + j * LANES * deep * BYTES, deep, depth, apart, 1)
-    write(of_keys, wide, keys, width, word_at(words, K_TURNED) != 0, word_at(words, GK) + chunk * keys * width * BYTES,
-          spare)
+            run_routine(
+                word_at(words, ACCUMULATE),
+                LANES,
+                slopes + j * apart * BYTES,
+                queries,
+                word_at(words, ZERO),
+                1,
+                0,
+                rows,
+                of_keys + j * LANES * wide * BYTES,
+                wide,
+                width,
+                apart,
+                1,
+            )
+            run_routine(
+                word_at(words, ACCUMULATE),
+                LANES,
+                weights + j * apart * BYTES,
+                grads,
+                word_at(words, ZERO),
+                1,
+                0,
+                rows,
+                of_values + j * LANES * deep * BYTES,
+                deep,
+                depth,
+                apart,
+                1,
+            )
+    write(
+        of_keys,
+        wide,
+        keys,
+        width,
+        word_at(words, K_TURNED) != 0,
+        word_at(words, GK) + chunk * keys * width * BYTES,
+        spare,
+    )
     write(of_values, deep, keys, depth, False, word_at(words, GV) + chunk * keys * depth * BYTES, spare)
 
 
 # ---- builders --------------------------------------------------------------------------------------------------------
+
 
 def common(q, k, v, mask, stats, factor: float, fill: float, hides: bool, tb: bool, groups: int):
     """(words of both, sizes for scratch memory), or None where numbers do not lie side by side."""
@@ -318,12 +385,36 @@ def common(q, k, v, mask, stats, factor: float, fill: float, hides: bool, tb: bo
         whole = np.broadcast_to(mask, (*batch, rows, keys))
         if mask.shape[-1] != keys or mask.strides[-1] != 1:
             return None
-        place, line = sum([np.arange(n).reshape(-1, *[1] * (len(batch) - axis - 1)) * step for axis, (n, step) in
-                           enumerate(zip(batch, whole.strides))], np.zeros(batch, "i8")), whole.strides[-2]
+        place, line = (
+            sum(
+                [
+                    np.arange(n).reshape(-1, *[1] * (len(batch) - axis - 1)) * step
+                    for axis, (n, step) in enumerate(zip(batch, whole.strides))
+                ],
+                np.zeros(batch, "i8"),
+            ),
+            whole.strides[-2],
+        )
     height = max(ROWS[0], min(4, SCORES // keys // ROWS[0]) * ROWS[0])
     apart, table = apart_of(height), np.arange(-(-max(keys, width, depth) // LANES), dtype="i8") * apart_of(height)
-    words = [rows, keys, width, depth, height, apart, groups, table, multiply.address, float(factor), float(fill),
-             hides, mask, line, place, stats]
+    words = [
+        rows,
+        keys,
+        width,
+        depth,
+        height,
+        apart,
+        groups,
+        table,
+        multiply.address,
+        float(factor),
+        float(fill),
+        hides,
+        mask,
+        line,
+        place,
+        stats,
+    ]
     for x, found in zip((q, k, v), sides):
         words += [x, found.line, found.turned, 0 if found.places is None else found.places]
     return words, height, apart
@@ -338,8 +429,9 @@ def panels(columns: int, depth: int) -> int:
     return -(-columns // PANEL) * (-(-depth // LANES) + 1) * TILE * VECTORS
 
 
-def attention(arrays: Sequence, outs: Sequence, room: Room, tb: bool, factor: float, fill: float,
-              hides: bool) -> list[Step] | None:
+def attention(
+    arrays: Sequence, outs: Sequence, room: Room, tb: bool, factor: float, fill: float, hides: bool
+) -> list[Step] | None:
     q, k, v, mask = arrays
     out, stats = outs
     items, (rows, width), (keys, depth) = math.prod(q.shape[:-2]), q.shape[-2:], v.shape[-2:]
@@ -349,13 +441,20 @@ def attention(arrays: Sequence, outs: Sequence, room: Room, tb: bool, factor: fl
         return None
     words, height, apart = found
     blocks, line = -(-keys // LANES), -(-depth // PANEL) * PANEL
-    scratch = (TILE + blocks * LANES + (-(-width // LANES) + blocks + VECTORS) * apart + height * line
-               + panels(keys, width) + panels(depth, keys))
+    scratch = (
+        TILE
+        + blocks * LANES
+        + (-(-width // LANES) + blocks + VECTORS) * apart
+        + height * line
+        + panels(keys, width)
+        + panels(depth, keys)
+    )
     return [attend(items * groups, *words, out, scratch=scratch)]
 
 
-def attention_grad(arrays: Sequence, outs: Sequence, room: Room, tb: bool, factor: float, fill: float,
-                   hides: bool) -> list[Step] | None:
+def attention_grad(
+    arrays: Sequence, outs: Sequence, room: Room, tb: bool, factor: float, fill: float, hides: bool
+) -> list[Step] | None:
     grad, q, k, v, mask, stats = arrays
     items, width, (keys, depth) = math.prod(q.shape[:-2]), q.shape[-1], v.shape[-2:]
     found, of_grad = common(q, k, v, mask, stats, factor, fill, hides, tb, 1), side_of(grad)
@@ -363,9 +462,28 @@ def attention_grad(arrays: Sequence, outs: Sequence, room: Room, tb: bool, facto
         return None
     words, height, apart = found
     blocks, wide, deep = -(-keys // LANES), -(-width // PANEL) * PANEL, -(-depth // PANEL) * PANEL
-    scratch = (TILE + blocks * LANES + (-(-width // LANES) - (-depth // LANES) + 2 * (blocks + VECTORS)) * apart
-               + height * wide + blocks * LANES * (wide + deep) + panels(keys, width) + panels(width, keys)
-               + panels(keys, depth))
-    return [attend_back(items, *words, grad, of_grad.line, of_grad.turned,
-                        0 if of_grad.places is None else of_grad.places, *outs, not tb, accumulate.address,
-                        np.zeros(1, "i8"), scratch=scratch)]
+    scratch = (
+        TILE
+        + blocks * LANES
+        + (-(-width // LANES) - (-depth // LANES) + 2 * (blocks + VECTORS)) * apart
+        + height * wide
+        + blocks * LANES * (wide + deep)
+        + panels(keys, width)
+        + panels(width, keys)
+        + panels(keys, depth)
+    )
+    return [
+        attend_back(
+            items,
+            *words,
+            grad,
+            of_grad.line,
+            of_grad.turned,
+            0 if of_grad.places is None else of_grad.places,
+            *outs,
+            not tb,
+            accumulate.address,
+            np.zeros(1, "i8"),
+            scratch=scratch,
+        )
+    ]

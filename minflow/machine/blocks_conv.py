@@ -16,7 +16,18 @@ from ..compiler.fusion.blocks import blocked, by_groups
 from . import blocks_depthwise
 from .conv import finish, pack_panel, row_in, row_out, zero
 from .kernels import (
-    MOVED, NOTHING, SPARE, Sizes, back, filtered, filters_grad, length_of, lengths, parts_of, sizes, sum_of_parts,
+    MOVED,
+    NOTHING,
+    SPARE,
+    Sizes,
+    back,
+    filtered,
+    filters_grad,
+    length_of,
+    lengths,
+    parts_of,
+    sizes,
+    sum_of_parts,
 )
 from .llvm import LANES
 from .micro import DEEP, PANEL, ROWS, VECTORS
@@ -38,6 +49,7 @@ ONE, NONE = (1, 1), (0, 0)
 
 # ---- 1x1 pixels -----------------------------------------------------------------------------------------------------
 
+
 @instruction
 def pixels_filtered(words, chunk, scratch):
     """y = act(x filtered + bias) for some pixels and panels of filters. scratch: a panel, and SPARE."""
@@ -53,8 +65,21 @@ def pixels_filtered(words, chunk, scratch):
         vectors = VECTORS if filters - f > LANES else 1
         pack_panel(w, f, filters, channels, taps, turned, order, scratch + SPARE * BYTES, scratch)
         to = y + (f * room + first * LANES) * BYTES
-        run_routine(multiply, rows, x + first * LANES * BYTES, scratch + SPARE * BYTES, table, count, length * PANEL,
-                    length, to, LANES, vectors, room * LANES, 0)
+        run_routine(
+            multiply,
+            rows,
+            x + first * LANES * BYTES,
+            scratch + SPARE * BYTES,
+            table,
+            count,
+            length * PANEL,
+            length,
+            to,
+            LANES,
+            vectors,
+            room * LANES,
+            0,
+        )
         for v in range(0, vectors * LANES, LANES):
             place = to + v * room * BYTES
             finish(place, place, rows, bias + (f + v) * BYTES if bias != 0 else 0, filters - f - v, low, high)
@@ -76,9 +101,21 @@ def pixels_filters_grad(words, chunk, scratch):
     for i in range(first, last, NEAR):
         rows = min(NEAR, last - i)
         for f in range(begin, min(begin + several, filters), LANES):
-            run_routine(multiply, min(LANES, filters - f), grad + (f * room + i * LANES) * BYTES,
-                        x + i * LANES * BYTES, nothing, 1, 0, rows, target + f * row * BYTES, row, channels,
-                        room * LANES, i - first)
+            run_routine(
+                multiply,
+                min(LANES, filters - f),
+                grad + (f * room + i * LANES) * BYTES,
+                x + i * LANES * BYTES,
+                nothing,
+                1,
+                0,
+                rows,
+                target + f * row * BYTES,
+                row,
+                channels,
+                room * LANES,
+                i - first,
+            )
 
 
 def filtered_pixels(x, weight, bias, out, pixels, turned, act=""):
@@ -90,9 +127,30 @@ def filtered_pixels(x, weight, bias, out, pixels, turned, act=""):
     panels = max(1, min(all_panels, WORK // (at_once * channels * PANEL)))
     length = length_of(channels)
     table = lengths(np.arange(len(x), dtype="i8") * (x.shape[1] * LANES), channels, length)
-    return [pixels_filtered(-(-pixels // at_once) * -(-all_panels // panels), x, weight, out, bias, table, pixels,
-                            channels, filters, x.shape[1], at_once, panels, turned, len(table), length, 1,
-                            product.address, *BOUNDS[act], NOTHING, scratch=SPARE + len(x) * LANES * PANEL)]
+    return [
+        pixels_filtered(
+            -(-pixels // at_once) * -(-all_panels // panels),
+            x,
+            weight,
+            out,
+            bias,
+            table,
+            pixels,
+            channels,
+            filters,
+            x.shape[1],
+            at_once,
+            panels,
+            turned,
+            len(table),
+            length,
+            1,
+            product.address,
+            *BOUNDS[act],
+            NOTHING,
+            scratch=SPARE + len(x) * LANES * PANEL,
+        )
+    ]
 
 
 def pixels_grad(grad, x, out, room, pixels):
@@ -107,8 +165,24 @@ def pixels_grad(grad, x, out, room, pixels):
     direct = parts == 1 and channels == row and filters % DEEP == 0 and not turned and pixels
     part = len(grad) * LANES * row
     target = out if direct else room.take(parts * part)
-    steps = [pixels_filters_grad(parts * -(-filters // several), grad, x, target, NOTHING, pixels, filters, channels,
-                                 x.shape[1], at_once, several, part, row, outer.address)]
+    steps = [
+        pixels_filters_grad(
+            parts * -(-filters // several),
+            grad,
+            x,
+            target,
+            NOTHING,
+            pixels,
+            filters,
+            channels,
+            x.shape[1],
+            at_once,
+            several,
+            part,
+            row,
+            outer.address,
+        )
+    ]
     return steps if direct else [*steps, sum_of_parts(target, out, parts, part, filters, channels, row, int(turned))]
 
 
@@ -118,6 +192,7 @@ def over(count, size):
 
 
 # ---- in, out, and sums of channels ----------------------------------------------------------------------------------
+
 
 @instruction
 def turned_in(words, chunk, scratch):
@@ -182,6 +257,7 @@ def turning(instruction, blocks, images, shape):
 
 # ---- builders -------------------------------------------------------------------------------------------------------
 
+
 def is_product(kernel: tuple, stride: tuple, padding: tuple) -> bool:
     """Is each pixel of the result found from one pixel?"""
     return tuple(kernel) == tuple(stride) == ONE and tuple(padding) == NONE
@@ -205,8 +281,10 @@ def group_by_group(builder, arrays: list, outs: list, room: Room, groups: int, *
     """Steps for groups of whole blocks, which are convolutions of their own."""
     steps = []
     for g in range(groups):
-        some, out = [[x[g * len(x) // groups : (g + 1) * len(x) // groups] if isinstance(x, np.ndarray) else x
-                      for x in those] for those in (arrays, outs)]
+        some, out = [
+            [x[g * len(x) // groups : (g + 1) * len(x) // groups] if isinstance(x, np.ndarray) else x for x in those]
+            for those in (arrays, outs)
+        ]
         steps += builder(some, out, room, groups=1, **attrs)
     return steps
 
@@ -227,10 +305,21 @@ def blocks_conv2d(arrays, outs, room, shape, stride, padding, dilation, groups, 
     if is_product(weight.shape[2:], stride, padding) and x.ndim == 3 and groups == 1:
         return filtered_pixels(x, weight, bias, out, shape[0] * math.prod(shape[2:]), False, act)
     if groups > 1 and not channels % LANES:
-        return group_by_group(blocks_conv2d, arrays, outs, room, groups, shape=of_group(shape, groups), stride=stride,
-                              padding=padding, dilation=dilation, act=act)
-    s = sizes(tuple(shape), len(weight), weight.shape[2:], stride, padding, dilation, (room_of(x), room_of(out)),
-              groups)
+        return group_by_group(
+            blocks_conv2d,
+            arrays,
+            outs,
+            room,
+            groups,
+            shape=of_group(shape, groups),
+            stride=stride,
+            padding=padding,
+            dilation=dilation,
+            act=act,
+        )
+    s = sizes(
+        tuple(shape), len(weight), weight.shape[2:], stride, padding, dilation, (room_of(x), room_of(out)), groups
+    )
     return filtered(s, x, weight, bias, out, room, at_once(s), False, act)
 
 
@@ -242,26 +331,47 @@ def blocks_conv2d_input_grad(arrays, outs, room, shape, stride, padding, dilatio
     if not ready(grad, weight) or not by_groups(groups, channels, filters):
         return None
     if groups > 1 and not channels % LANES:
-        return group_by_group(blocks_conv2d_input_grad, arrays, outs, room, groups, shape=of_group(shape, groups),
-                              stride=stride, padding=padding, dilation=dilation)
+        return group_by_group(
+            blocks_conv2d_input_grad,
+            arrays,
+            outs,
+            room,
+            groups,
+            shape=of_group(shape, groups),
+            stride=stride,
+            padding=padding,
+            dilation=dilation,
+        )
     if is_product(weight.shape[2:], stride, padding) and groups == 1:
         return filtered_pixels(grad, weight, 0, out, shape[0] * math.prod(shape[2:]), True)
-    s = back(tuple(shape), len(weight), weight.shape[2:], stride, padding, dilation, (room_of(grad), room_of(out)),
-             groups)
+    s = back(
+        tuple(shape), len(weight), weight.shape[2:], stride, padding, dilation, (room_of(grad), room_of(out)), groups
+    )
     return filtered(s, grad, weight, 0, out, room, at_once(s), True)
 
 
 def blocks_conv2d_weight_grad(arrays, outs, room, shape, images, stride, padding, dilation, groups):
     channels, filters = shape[1], shape[0] // groups
     if groups > 1 and channels == 1:
-        return blocks_depthwise.blocks_conv2d_weight_grad(arrays, outs, room, shape, images, stride, padding, dilation,
-                                                          groups)
+        return blocks_depthwise.blocks_conv2d_weight_grad(
+            arrays, outs, room, shape, images, stride, padding, dilation, groups
+        )
     (grad, x), (out,) = arrays, outs
     if not ready(grad, x, out) or not by_groups(groups, channels, filters):
         return None
     if groups > 1 and not channels % LANES:
-        return group_by_group(blocks_conv2d_weight_grad, arrays, outs, room, groups, shape=(filters, *shape[1:]),
-                              images=of_group(images, groups), stride=stride, padding=padding, dilation=dilation)
+        return group_by_group(
+            blocks_conv2d_weight_grad,
+            arrays,
+            outs,
+            room,
+            groups,
+            shape=(filters, *shape[1:]),
+            images=of_group(images, groups),
+            stride=stride,
+            padding=padding,
+            dilation=dilation,
+        )
     if is_product(shape[2:], stride, padding) and x.ndim == 3 and groups == 1:
         return pixels_grad(grad, x, out, room, images[0] * math.prod(images[2:]))
     s = sizes(tuple(images), shape[0], tuple(shape[2:]), stride, padding, dilation, (room_of(x), room_of(grad)), groups)
@@ -291,5 +401,7 @@ def blocks_channel_sum(arrays, outs, room, shape, to):
     (x,), pixels = arrays, shape[0] * math.prod(shape[2:])
     parts, each = max(1, -(-pixels // SUMMED)), len(x) * LANES
     target = room.take(parts * each)
-    return [channels_summed(parts * len(x), x, target, pixels, len(x), x.shape[1], SUMMED),
-            sum_of_parts(target, outs[0], parts, each, 1, shape[1], each)]
+    return [
+        channels_summed(parts * len(x), x, target, pixels, len(x), x.shape[1], SUMMED),
+        sum_of_parts(target, outs[0], parts, each, 1, shape[1], each),
+    ]

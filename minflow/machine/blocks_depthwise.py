@@ -64,15 +64,17 @@ def depthwise_filtered(words, chunk, scratch):
                 store(target + word_at(without, k) * BYTES, clipped(load(ends), low, high))
 
 
-def blocks_conv2d(arrays: list, outs: list, room: Room, shape, stride, padding, dilation, groups,
-                  act) -> list[Step] | None:
+def blocks_conv2d(
+    arrays: list, outs: list, room: Room, shape, stride, padding, dilation, groups, act
+) -> list[Step] | None:
     x, w, bias = arrays
     size = positions(shape[2:], w.shape[2:], stride, padding, dilation)
     return filtered(x, w, bias, outs[0], shape, size, (stride, padding, dilation), False, BOUNDS[act])
 
 
-def blocks_conv2d_input_grad(arrays: list, outs: list, room: Room, shape, stride, padding, dilation,
-                             groups) -> list[Step] | None:
+def blocks_conv2d_input_grad(
+    arrays: list, outs: list, room: Room, shape, stride, padding, dilation, groups
+) -> list[Step] | None:
     grad, w = arrays
     size = positions(shape[2:], w.shape[2:], stride, padding, dilation)
     return filtered(grad, w, 0, outs[0], shape, size, (stride, padding, dilation), True, BOUNDS[""])
@@ -88,10 +90,37 @@ def filtered(x, w, bias, y, shape, size, geometry, back, bounds):
     together, pieces = cut(len(y), rows, MOST, LEAST)
     pieces = min(pieces, images)
     bias = bias if isinstance(bias, np.ndarray) else 0
-    return [depthwise_filtered(-(-len(y) // together) * pieces, x, w, bias, y, t.classes, t.taps, t.places, t.without,
-                               len(t.classes), t.size, len(t.without), t.together, images, t.reads, t.writes, channels,
-                               x.strides[0], y.strides[0], len(y), together, pieces, *bounds,
-                               *shape[2:], slides(shape, w.shape[2:], geometry), back, scratch=(3 + t.size) * LANES)]
+    return [
+        depthwise_filtered(
+            -(-len(y) // together) * pieces,
+            x,
+            w,
+            bias,
+            y,
+            t.classes,
+            t.taps,
+            t.places,
+            t.without,
+            len(t.classes),
+            t.size,
+            len(t.without),
+            t.together,
+            images,
+            t.reads,
+            t.writes,
+            channels,
+            x.strides[0],
+            y.strides[0],
+            len(y),
+            together,
+            pieces,
+            *bounds,
+            *shape[2:],
+            slides(shape, w.shape[2:], geometry),
+            back,
+            scratch=(3 + t.size) * LANES,
+        )
+    ]
 
 
 def slides(shape: tuple, kernel: tuple, geometry: tuple) -> int:
@@ -107,6 +136,7 @@ def group_of(shape: tuple, size: tuple) -> int:
 
 
 # ---- the gradient of the filters -------------------------------------------------------------------------------------
+
 
 @instruction
 def depthwise_multiplied(words, chunk, scratch):
@@ -165,20 +195,48 @@ def depthwise_joined(words, chunk, scratch):
                 put(w, (block * LANES + i) * size + t, number_at(scratch, i))
 
 
-def blocks_conv2d_weight_grad(arrays: list, outs: list, room: Room, shape, images, stride, padding, dilation,
-                              groups) -> list[Step] | None:
+def blocks_conv2d_weight_grad(
+    arrays: list, outs: list, room: Room, shape, images, stride, padding, dilation, groups
+) -> list[Step] | None:
     grad, x = arrays
-    if tuple(shape[:2]) != (images[1], 1) or not fits(arrays, outs) or x.ndim == 4 or not (
-            x.size and grad.size):
+    if tuple(shape[:2]) != (images[1], 1) or not fits(arrays, outs) or x.ndim == 4 or not (x.size and grad.size):
         return None
     size, blocks = positions(images[2:], shape[2:], stride, padding, dilation), len(x)
-    t = tables(group_of(images, size), tuple(images[2:]), tuple(shape[2:]), tuple(stride), tuple(padding),
-               tuple(dilation), False)
+    t = tables(
+        group_of(images, size),
+        tuple(images[2:]),
+        tuple(shape[2:]),
+        tuple(stride),
+        tuple(padding),
+        tuple(dilation),
+        False,
+    )
     together, pieces = cut(blocks, images[0] * max(t.reads, t.writes), MOST, LEAST)
     pieces = min(pieces, images[0])
     parts = room.take(blocks * pieces * t.size * LANES)
-    return [depthwise_multiplied(-(-blocks // together) * pieces, grad, x, parts, t.classes, t.taps, t.places,
-                                 len(t.classes), t.size, t.together, images[0], t.reads, t.writes, x.strides[0],
-                                 grad.strides[0], blocks, together, pieces, *images[2:],
-                                 slides(images, shape[2:], (stride, padding, dilation)), scratch=t.size * LANES),
-            depthwise_joined(-(-blocks // FILTERS), parts, outs[0], t.size, images[1], blocks, pieces, scratch=LANES)]
+    return [
+        depthwise_multiplied(
+            -(-blocks // together) * pieces,
+            grad,
+            x,
+            parts,
+            t.classes,
+            t.taps,
+            t.places,
+            len(t.classes),
+            t.size,
+            t.together,
+            images[0],
+            t.reads,
+            t.writes,
+            x.strides[0],
+            grad.strides[0],
+            blocks,
+            together,
+            pieces,
+            *images[2:],
+            slides(images, shape[2:], (stride, padding, dilation)),
+            scratch=t.size * LANES,
+        ),
+        depthwise_joined(-(-blocks // FILTERS), parts, outs[0], t.size, images[1], blocks, pieces, scratch=LANES),
+    ]

@@ -17,8 +17,27 @@ from .jit import float32, inlined
 from .memory import cut
 from .steps import Room, Step, instruction, real_at, word_at
 from .vectors import (
-    BOUNDS, BYTES, WIDE_BYTES, add, clipped, divide, filled, first_of, inside, load, load_some, load_wide, multiply,
-    multiply_add, root, rounded, store, store_some, store_wide, subtract, widened,
+    BOUNDS,
+    BYTES,
+    WIDE_BYTES,
+    add,
+    clipped,
+    divide,
+    filled,
+    first_of,
+    inside,
+    load,
+    load_some,
+    load_wide,
+    multiply,
+    multiply_add,
+    root,
+    rounded,
+    store,
+    store_some,
+    store_wide,
+    subtract,
+    widened,
 )
 
 STEP = LANES * BYTES
@@ -29,6 +48,7 @@ BOTH, FIRST, SECOND = range(3)  # what a chunk does
 
 
 # ---- statistics ------------------------------------------------------------------------------------------------------
+
 
 @inlined
 def join(state, before, other, count):
@@ -125,6 +145,7 @@ def blocks_batch_norm(arrays: list, outs: list, room: Room, shape, eps, act) -> 
 
 # ---- gradients -------------------------------------------------------------------------------------------------------
 
+
 @inlined
 def products(grad, x, rows, centre, scale, shift, low, high, state):
     """The sum of the cotangents before the activation, and of them times x - centre."""
@@ -195,8 +216,9 @@ def batch_norm_sent_back(words, chunk, scratch):
             size, part = widened(scale), filled(-1.0 / rows)
             slope = first_of(rounded(multiply(divide(multiply(size, along), widened(deviation)), part)), left)
             offset = rounded(multiply(multiply(size, sums), part))
-            sent_back(grad + here, x + here, gx + here, end - begin, mean, scale, shift, low, high, scale, slope,
-                      offset)
+            sent_back(
+                grad + here, x + here, gx + here, end - begin, mean, scale, shift, low, high, scale, slope, offset
+            )
 
 
 def blocks_batch_norm_grad(arrays: list, outs: list, room: Room, shape, eps, act) -> list[Step] | None:
@@ -205,6 +227,7 @@ def blocks_batch_norm_grad(arrays: list, outs: list, room: Room, shape, eps, act
 
 # ---- both ------------------------------------------------------------------------------------------------------------
 
+
 def steps(make, arrays: list, outs: list, room: Room, shape: tuple, eps: float, act: str) -> list[Step] | None:
     if not fits(arrays, outs):
         return None
@@ -212,15 +235,34 @@ def steps(make, arrays: list, outs: list, room: Room, shape: tuple, eps: float, 
     together, pieces = cut(blocks, rows, MOST if blocks >= MANY else LEAST, LEAST)
     parts = room.take(blocks * pieces * FOUND) if pieces > 1 else 0
     low, high = BOUNDS[act]
-    return [make(-(-blocks // together) * pieces, *arrays, *outs, parts, float(eps), low, high, phase, blocks, together,
-                 pieces, channels, rows, outs[0].strides[0], scratch=2 * FOUND)
-            for phase in ((FIRST, SECOND) if pieces > 1 else (BOTH,))]
+    return [
+        make(
+            -(-blocks // together) * pieces,
+            *arrays,
+            *outs,
+            parts,
+            float(eps),
+            low,
+            high,
+            phase,
+            blocks,
+            together,
+            pieces,
+            channels,
+            rows,
+            outs[0].strides[0],
+            scratch=2 * FOUND,
+        )
+        for phase in ((FIRST, SECOND) if pieces > 1 else (BOTH,))
+    ]
 
 
 def fits(arrays: list, outs: list) -> bool:
     """They stay where they are, and there is something to compute."""
-    return all(a.flags.c_contiguous for a in (*arrays, *outs) if isinstance(a, np.ndarray)) and min(
-        a.size for a in outs) > 0
+    return (
+        all(a.flags.c_contiguous for a in (*arrays, *outs) if isinstance(a, np.ndarray))
+        and min(a.size for a in outs) > 0
+    )
 
 
 def pixels_of(shape: tuple) -> int:

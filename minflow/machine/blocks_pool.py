@@ -29,6 +29,7 @@ TWO, THREE = 2, 3  # rows and columns of windows that have code of their own
 
 # ---- windows side by side --------------------------------------------------------------------------------------------
 
+
 class Line(NamedTuple):
     """Windows side by side. image: the first pixel that the first window meets.  row, column, step: distances of
     pixels and of windows, in numbers.  rows, columns: of a window, where these are not fixed.  first: the number of its
@@ -48,10 +49,14 @@ class Line(NamedTuple):
 
     def over_windows(self, builder, body) -> None:
         """body(where the window begins, its distance in y, in bytes where its places are) for each."""
+
         def one(i, nothing):
             k = builder.mul(i, word(LANES))
-            body(llvm.place(builder, self.image, builder.mul(i, self.step)), k, builder.inttoptr(
-                builder.add(self.places, k), SMALL.as_pointer()))
+            body(
+                llvm.place(builder, self.image, builder.mul(i, self.step)),
+                k,
+                builder.inttoptr(builder.add(self.places, k), SMALL.as_pointer()),
+            )
             return []
 
         llvm.loop(builder, self.windows, [], one)
@@ -67,9 +72,16 @@ class Line(NamedTuple):
 
         def line(u, carried):
             start, number = builder.mul(self.row, u), builder.add(self.first, builder.mul(self.wide, u))
-            return llvm.loop(builder, self.columns, carried, lambda v, carried: body(
-                builder.add(start, builder.mul(self.column, v)),
-                llvm.spread(builder, builder.trunc(builder.add(number, v), INT)), carried))
+            return llvm.loop(
+                builder,
+                self.columns,
+                carried,
+                lambda v, carried: body(
+                    builder.add(start, builder.mul(self.column, v)),
+                    llvm.spread(builder, builder.trunc(builder.add(number, v), INT)),
+                    carried,
+                ),
+            )
 
         return llvm.loop(builder, self.rows, carried, line)
 
@@ -133,8 +145,12 @@ def averaged_windows(fixed: int):
         count = llvm.load(builder, line.places)
 
         def window(base, k, place):
-            found, = line.over_pixels(builder, fixed, [llvm.filled(0)], lambda distance, number, sums: [
-                builder.fadd(sums[0], llvm.load(builder, base, distance))])
+            (found,) = line.over_pixels(
+                builder,
+                fixed,
+                [llvm.filled(0)],
+                lambda distance, number, sums: [builder.fadd(sums[0], llvm.load(builder, base, distance))],
+            )
             llvm.store(builder, builder.fdiv(found, count), line.y, k)
 
         line.over_windows(builder, window)
@@ -177,8 +193,13 @@ def met(start, size, dilation, pixels):
 def windows_visited(words, chunk, scratch):
     """x: images; y: a number for each window; places: a byte for each. divisor: of means: a number, PADDED, or 0 for
     the pixels that are met. apart: windows of TWO x TWO that do not meet; whole: each pixel is in one."""
-    x, y, places, x_far, y_far = (word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3),
-                                  word_at(words, 4))
+    x, y, places, x_far, y_far = (
+        word_at(words, 0),
+        word_at(words, 1),
+        word_at(words, 2),
+        word_at(words, 3),
+        word_at(words, 4),
+    )
     blocks, together, pieces, images = word_at(words, 5), word_at(words, 6), word_at(words, 7), word_at(words, 8)
     h, w, height, width = word_at(words, 9), word_at(words, 10), word_at(words, 11), word_at(words, 12)
     kh, kw, sh, sw = word_at(words, 13), word_at(words, 14), word_at(words, 15), word_at(words, 16)
@@ -242,16 +263,40 @@ def visited(what: int, x, y, places, shape, kernel_size, stride, padding, dilati
         return None
     begins = [np.arange(m) * s - p for m, s, p in zip(size, stride, padding)]
     last = [begin + d * (k - 1) for begin, d, k in zip(begins, dilation, kernel_size)]
-    if any((np.maximum(begin % d, begin) >= np.minimum(end + 1, n)).any()
-           for begin, end, d, n in zip(begins, last, dilation, shape[2:])):
+    if any(
+        (np.maximum(begin % d, begin) >= np.minimum(end + 1, n)).any()
+        for begin, end, d, n in zip(begins, last, dilation, shape[2:])
+    ):
         return None
     inside = all(begin[0] >= 0 and end[-1] < n for begin, end, n in zip(begins, last, shape[2:]))
     apart = inside and tuple(kernel_size) == (TWO, TWO) and min(stride) >= TWO and max(dilation) == 1
     whole = what == RETURN and apart and all(m * TWO == n for m, n in zip(size, shape[2:]))
     together, pieces = shares(len(x), shape)
-    return [windows_visited(-(-len(x) // together) * pieces, x, y, places, x.strides[0], y.strides[0], len(x), together,
-                            pieces, shape[0], *shape[2:], *size, *kernel_size, *stride, *padding, *dilation, what,
-                            divisor, apart, whole, scratch=LANES)]
+    return [
+        windows_visited(
+            -(-len(x) // together) * pieces,
+            x,
+            y,
+            places,
+            x.strides[0],
+            y.strides[0],
+            len(x),
+            together,
+            pieces,
+            shape[0],
+            *shape[2:],
+            *size,
+            *kernel_size,
+            *stride,
+            *padding,
+            *dilation,
+            what,
+            divisor,
+            apart,
+            whole,
+            scratch=LANES,
+        )
+    ]
 
 
 def blocks_max_pool2d(arrays: list, outs: list, room: Room, shape, **window) -> list[Step] | None:
@@ -284,6 +329,7 @@ def shares(blocks: int, shape: tuple) -> tuple[int, int]:
 
 
 # ---- the mean --------------------------------------------------------------------------------------------------------
+
 
 @inlined
 def mean_of(p, pixels):
@@ -330,5 +376,18 @@ def average(arrays: list, outs: list, x, y, shape: tuple, back: bool) -> list[St
     if not fits(arrays, outs) or not math.prod(shape):
         return None
     together, pieces = shares(len(x), shape)
-    return [averaged(-(-len(x) // together) * pieces, x, y, x.strides[0], y.strides[0], len(x), together, pieces,
-                     shape[0], math.prod(shape[2:]), back)]
+    return [
+        averaged(
+            -(-len(x) // together) * pieces,
+            x,
+            y,
+            x.strides[0],
+            y.strides[0],
+            len(x),
+            together,
+            pieces,
+            shape[0],
+            math.prod(shape[2:]),
+            back,
+        )
+    ]

@@ -23,12 +23,27 @@ from .vectors import BOUNDS, BYTES
 @instruction
 def image_pooled(words, n, image):
     """The windows of image n, [block][row][pixel][16], + bias, between two bounds. apart: numbers of a block there."""
-    y, places, bias, filters, far = (word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3),
-                                     word_at(words, 4))
-    apart, row, height, width, kh = (word_at(words, 5), word_at(words, 6), word_at(words, 7), word_at(words, 8),
-                                     word_at(words, 9))
-    kw, down, step, low, high = (word_at(words, 10), word_at(words, 11), word_at(words, 12), real_at(words, 13),
-                                 real_at(words, 14))
+    y, places, bias, filters, far = (
+        word_at(words, 0),
+        word_at(words, 1),
+        word_at(words, 2),
+        word_at(words, 3),
+        word_at(words, 4),
+    )
+    apart, row, height, width, kh = (
+        word_at(words, 5),
+        word_at(words, 6),
+        word_at(words, 7),
+        word_at(words, 8),
+        word_at(words, 9),
+    )
+    kw, down, step, low, high = (
+        word_at(words, 10),
+        word_at(words, 11),
+        word_at(words, 12),
+        real_at(words, 13),
+        real_at(words, 14),
+    )
     for block in range((filters + LANES - 1) // LANES):
         source, first = image + block * apart * BYTES, block * far + n * height * width * STEP
         to = first
@@ -38,18 +53,35 @@ def image_pooled(words, n, image):
             else:
                 LARGEST(source, row, LANES, step, kh, kw, 0, kw, width, y + to, places + to // BYTES)
             source, to = source + down * BYTES, to + width * STEP
-        finish(y + first, y + first, height * width, bias + block * STEP if bias != 0 else 0, filters - block * LANES,
-               low, high)
+        finish(
+            y + first,
+            y + first,
+            height * width,
+            bias + block * STEP if bias != 0 else 0,
+            filters - block * LANES,
+            low,
+            high,
+        )
 
 
 @instruction
 def image_returned(words, n, image):
     """The cotangent of image n, [block][row][pixel][16]. whole: windows of TWO x TWO, and each pixel is in one; other
     ones may meet, or leave pixels out."""
-    grad, places, whole, blocks, far = (word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3),
-                                        word_at(words, 4))
-    apart, row, height, width, kh = (word_at(words, 5), word_at(words, 6), word_at(words, 7), word_at(words, 8),
-                                     word_at(words, 9))
+    grad, places, whole, blocks, far = (
+        word_at(words, 0),
+        word_at(words, 1),
+        word_at(words, 2),
+        word_at(words, 3),
+        word_at(words, 4),
+    )
+    apart, row, height, width, kh = (
+        word_at(words, 5),
+        word_at(words, 6),
+        word_at(words, 7),
+        word_at(words, 8),
+        word_at(words, 9),
+    )
     kw, down, step = word_at(words, 10), word_at(words, 11), word_at(words, 12)
     for block in range(blocks):
         target, source = image + block * apart * BYTES, block * far + n * height * width * STEP
@@ -66,26 +98,36 @@ def image_returned(words, n, image):
 def windows(array, row: int, apart: int, size: tuple, kernel_size: tuple, stride: tuple) -> tuple:
     """Words of both. array: of the windows, in blocks.  row, apart: numbers of a row and of a block of the image, which
     has so many rows and columns."""
-    return (array.strides[0], apart, row, *positions(size, kernel_size, stride, (0, 0)), *kernel_size, stride[0] * row,
-            stride[1] * LANES)
+    return (
+        array.strides[0],
+        apart,
+        row,
+        *positions(size, kernel_size, stride, (0, 0)),
+        *kernel_size,
+        stride[0] * row,
+        stride[1] * LANES,
+    )
 
 
-def blocks_conv2d_max_pool2d(arrays, outs, room: Room, shape, stride, padding, dilation, groups, act, kernel_size,
-                             window_stride) -> list[Step] | None:
+def blocks_conv2d_max_pool2d(
+    arrays, outs, room: Room, shape, stride, padding, dilation, groups, act, kernel_size, window_stride
+) -> list[Step] | None:
     (x, weight, bias), (y, places) = arrays, outs
     if not ready(x, weight, y) or not len(weight) or groups > 1 or math.prod(kernel_size) > MANY:
         return None
     s = sizes(tuple(shape), len(weight), weight.shape[2:], stride, padding, dilation, (room_of(x), 0))
 
     def after(row: int, apart: int) -> Step:
-        return image_pooled(1, y, places, bias, s.filters, *windows(y, row, apart, s.size, kernel_size, window_stride),
-                            *BOUNDS[act])
+        return image_pooled(
+            1, y, places, bias, s.filters, *windows(y, row, apart, s.size, kernel_size, window_stride), *BOUNDS[act]
+        )
 
     return filtered(s, x, weight, 0, y, room, at_once(s), after=after)
 
 
-def blocks_max_pool2d_weight_grad(arrays, outs, room: Room, shape, images, stride, padding, dilation, groups,
-                                  kernel_size, window_stride) -> list[Step] | None:
+def blocks_max_pool2d_weight_grad(
+    arrays, outs, room: Room, shape, images, stride, padding, dilation, groups, kernel_size, window_stride
+) -> list[Step] | None:
     (grad, places, x), (out,) = arrays, outs
     if not ready(grad, x, out) or not len(grad) or groups > 1 or math.prod(kernel_size) > MANY:
         return None
@@ -93,7 +135,8 @@ def blocks_max_pool2d_weight_grad(arrays, outs, room: Room, shape, images, strid
     whole = tuple(kernel_size) == tuple(window_stride) == (TWO, TWO) and not any(n % TWO for n in s.size)
 
     def before(row: int, apart: int) -> Step:
-        return image_returned(1, grad, places, whole, len(grad),
-                              *windows(grad, row, apart, s.size, kernel_size, window_stride))
+        return image_returned(
+            1, grad, places, whole, len(grad), *windows(grad, row, apart, s.size, kernel_size, window_stride)
+        )
 
     return filters_grad(s, grad, x, out, room, parts_of(s, PIXELS_LEAST // s.pixels), before)

@@ -87,5 +87,21 @@ def moved(x, y, arrays: list, outs: list, shape: tuple, axis: int, back: bool) -
     lines, inner = shape[0] * math.prod(shape[2:axis]), math.prod(shape[axis + 1 :])
     together, pieces = cut(len(x), lines * inner * max(shape[axis], many), MOST, LEAST)
     pieces = min(pieces, lines)
-    return [resampled(-(-len(x) // together) * pieces, x, y, *taps, shape[axis], many, lines, inner, x.strides[0],
-                      y.strides[0], len(x), together, pieces, back)]
+    return [
+        resampled(
+            -(-len(x) // together) * pieces,
+            x,
+            y,
+            *taps,
+            shape[axis],
+            many,
+            lines,
+            inner,
+            x.strides[0],
+            y.strides[0],
+            len(x),
+            together,
+            pieces,
+            back,
+        )
+    ]

@@ -28,8 +28,9 @@ def columns_of(builder, rows: int, x, row):
 def weights_of(builder, rows: int, weights, distance=None):
     """The numbers of the left, the middle and the right column of so many rows of the filter."""
     distance = word(ROW) if distance is None else distance
-    return [[llvm.load(builder, weights, builder.mul(distance, word(u)), v * LANES) for u in range(rows)]
-            for v in range(3)]
+    return [
+        [llvm.load(builder, weights, builder.mul(distance, word(u)), v * LANES) for u in range(rows)] for v in range(3)
+    ]
 
 
 def more(builder, value, column, weights):
@@ -42,15 +43,23 @@ def more(builder, value, column, weights):
 def over_lines(builder, images, lines, distances, carried, body):
     """carried = body(where a line begins in x, where in y, carried), for lines of images; distances: (of lines, of
     images), in x and in y."""
+
     def one(n, carried):
         starts = [builder.mul(n, image) for _, image in distances]
-        return llvm.loop(builder, lines, carried, lambda i, carried: body(
-            *[builder.add(start, builder.mul(i, line)) for start, (line, _) in zip(starts, distances)], carried))
+        return llvm.loop(
+            builder,
+            lines,
+            carried,
+            lambda i, carried: body(
+                *[builder.add(start, builder.mul(i, line)) for start, (line, _) in zip(starts, distances)], carried
+            ),
+        )
 
     return llvm.loop(builder, images, carried, one)
 
 
 # ---- results ---------------------------------------------------------------------------------------------------------
+
 
 def slid(rows: int, stride: int):
     """Lines of a result that meet so many rows of the filter, given from the first of these.
@@ -82,12 +91,13 @@ def slid(rows: int, stride: int):
 
             if stride == 1:
                 first, last = column(word(0)), builder.sub(width, word(1))
-                value, _ = llvm.loop(builder, last, [more(builder, bias, first, middle),
-                                                     more(builder, bias, first, left)], one)
+                value, _ = llvm.loop(
+                    builder, last, [more(builder, bias, first, middle), more(builder, bias, first, left)], one
+                )
                 put(last, value)
                 return []
             pairs = builder.sdiv(width, word(2))
-            value, = llvm.loop(builder, pairs, [bias], two)
+            (value,) = llvm.loop(builder, pairs, [bias], two)
 
             def alone(_, nothing):
                 put(pairs, more(builder, value, column(builder.mul(pairs, word(2))), middle))
@@ -146,8 +156,9 @@ def slid_products(rows: int):
 
         def met(found, v, column, g):
             """With column v of the filter."""
-            return [llvm.multiply_add(builder, column[a], g, old) if b == v else old
-                    for old, (a, b) in zip(found, places)]
+            return [
+                llvm.multiply_add(builder, column[a], g, old) if b == v else old for old, (a, b) in zip(found, places)
+            ]
 
         def line(start, to, found):
             column = columns_of(builder, rows, llvm.place(builder, x, start), row)
@@ -162,8 +173,9 @@ def slid_products(rows: int):
 
             here, after, pixels = at(word(0)), at(word(1)), column(word(0))
             found = met(met(found, 0, pixels, after), 1, pixels, here)
-            before, here, *found = llvm.loop(builder, builder.sub(width, word(2)), [here, after, *found], one,
-                                             perhaps=True)
+            before, here, *found = llvm.loop(
+                builder, builder.sub(width, word(2)), [here, after, *found], one, perhaps=True
+            )
             pixels = column(builder.sub(width, word(1)))
             return met(met(found, 1, pixels, here), 2, pixels, before)
 
@@ -184,6 +196,7 @@ OF_TWO, OF_THREE = slid_products(2), slid_products(3)
 # The first line of a result meets the filter's lower rows; so does the last one its upper rows, but with stride 2 where
 # the height is even.
 
+
 @inlined
 def slide(x, weights, images, height, width, stride, y, ends):
     """y = images, filtered. height, width: of x."""
@@ -198,8 +211,9 @@ def slide(x, weights, images, height, width, stride, y, ends):
         return
     TWO_BY_TWO(x, row, image, weights + LINE, 1, images, width, y, to, y_image, ends)
     if height // 2 > 1:
-        THREE_BY_TWO(x + row * BYTES, row, image, weights, height // 2 - 1, images, width, y + to * BYTES, to, y_image,
-                     ends)
+        THREE_BY_TWO(
+            x + row * BYTES, row, image, weights, height // 2 - 1, images, width, y + to * BYTES, to, y_image, ends
+        )
     if height % 2:
         TWO_BY_TWO(x + bottom, row, image, weights, 1, images, width, y + last, to, y_image, ends)
 

@@ -39,6 +39,7 @@ def relu6_grad(builder, x, y):
 def pair(first: str, second: str) -> Callable:
     """Of three vectors: of the first two, then of that and the third; "taken" is the third less it. Products that are
     added are rounded once. Of two, where the second is a function."""
+
     def body(builder, a, b, *c):
         if first == "mul" and second in ("add", "sub", "taken"):
             a, c = builder.fneg(a) if second == "taken" else a, builder.fneg(*c) if second == "sub" else c[0]
@@ -61,16 +62,23 @@ BODIES: dict[str, tuple[int, Callable]] = {  # (how many operands, vectors to a 
     "maximum": (2, larger),
     "minimum": (2, smaller),
     "relu": (1, lambda builder, x: builder.select(builder.fcmp_ordered("<=", x, llvm.filled(0)), llvm.filled(0), x)),
-    "relu_grad": (2, lambda builder, x, y: builder.fmul(
-        x, builder.select(builder.fcmp_unordered("!=", y, llvm.filled(0)), llvm.filled(1), llvm.filled(0)))),
+    "relu_grad": (
+        2,
+        lambda builder, x, y: builder.fmul(
+            x, builder.select(builder.fcmp_unordered("!=", y, llvm.filled(0)), llvm.filled(1), llvm.filled(0))
+        ),
+    ),
     "relu6": (1, lambda builder, x: elementary.kept(builder, x, 0, 6)),
     "relu6_grad": (2, relu6_grad),
-    "where": (3, lambda builder, mask, x, y: builder.select(
-        builder.fcmp_ordered("==", mask, llvm.filled(0)), y, x)),
+    "where": (3, lambda builder, mask, x, y: builder.select(builder.fcmp_ordered("==", mask, llvm.filled(0)), y, x)),
     **{f"{first}_{second}": (3, pair(first, second)) for first in PAIRED for second in (*PAIRED, "taken")},
     **{f"{first}_{second}": (2, pair(first, second)) for second, firsts in AFTER.items() for first in firsts},
-    "leak": (3, lambda builder, grad, x, slope: builder.select(
-        builder.fcmp_ordered(">", x, llvm.filled(0)), grad, builder.fmul(grad, slope))),
+    "leak": (
+        3,
+        lambda builder, grad, x, slope: builder.select(
+            builder.fcmp_ordered(">", x, llvm.filled(0)), grad, builder.fmul(grad, slope)
+        ),
+    ),
     "abs": (1, elementary.size_of),
     "sqrt": (1, lambda builder, x: called(builder, f"llvm.sqrt.v{LANES}f32", VECTOR, x)),
     "exp": (1, elementary.exp),
@@ -124,16 +132,19 @@ def across(builder, name: str, x, flag: str, *start):
 @intrinsic
 def sum_of_lanes(context, x):
     return types.float32(vector), lambda context, builder, _, a: across(
-        builder, "fadd", a[0], "reassoc", ir.Constant(FLOAT, -0.0))
+        builder, "fadd", a[0], "reassoc", ir.Constant(FLOAT, -0.0)
+    )
 
 
 @intrinsic
 def most_of_lanes(context, x):
     """NaN where one is."""
+
     def code(context, builder, signature, arguments):
         lanes = builder.fcmp_unordered("uno", arguments[0], arguments[0])
         some = builder.icmp_unsigned("!=", builder.bitcast(lanes, ir.IntType(LANES)), ir.IntType(LANES)(0))
         return builder.select(some, FLOAT(math.nan), across(builder, "fmax", arguments[0], "nnan"))
+
     return types.float32(vector), code
 
 
@@ -145,11 +156,13 @@ def maximum(context, x, y):
 @intrinsic
 def mask_at(context, base):
     """16 bytes as numbers, 1 where a byte is not 0."""
+
     def code(context, builder, signature, arguments):
         kind = ir.VectorType(ir.IntType(8), LANES)
         found = builder.load(builder.inttoptr(arguments[0], kind.as_pointer()), align=1)
         nothing = ir.Constant(kind, [0] * LANES)
         return builder.select(builder.icmp_unsigned("!=", found, nothing), llvm.filled(1), llvm.filled(0))
+
     return vector(types.int64), code
 
 
@@ -158,6 +171,7 @@ def byte_at(context, base):
     def code(context, builder, signature, arguments):
         pointer = builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
         return builder.zext(builder.load(pointer), WORD)
+
     return types.int64(types.int64), code
 
 
@@ -167,6 +181,7 @@ def put_word(context, words, i, word):
         pointer = builder.inttoptr(arguments[0], WORD.as_pointer())
         builder.store(arguments[2], builder.gep(pointer, [arguments[1]]))
         return context.get_dummy_value()
+
     return types.void(types.int64, types.int64, types.int64), code
 
 

@@ -20,9 +20,31 @@ import numpy as np
 from ..compiler.fusion import clusters as fusion
 from ..core.ir import Value, outputs_of
 from .cluster_loops import (
-    AFTER, AGAIN, BODIES, BY_ROW, CODES, MUL, NAMES, PAIRED, ROW_DOT, ROW_MAX, ROW_SUM, SPREAD, STEP, copy_in,
-    copy_out, masks_in, most_of_rows, operand, operating, put_word, spread_rows, step_in_row, sum_columns,
-    sum_products, sum_rows,
+    AFTER,
+    AGAIN,
+    BODIES,
+    BY_ROW,
+    CODES,
+    MUL,
+    NAMES,
+    PAIRED,
+    ROW_DOT,
+    ROW_MAX,
+    ROW_SUM,
+    SPREAD,
+    STEP,
+    copy_in,
+    copy_out,
+    masks_in,
+    most_of_rows,
+    operand,
+    operating,
+    put_word,
+    spread_rows,
+    step_in_row,
+    sum_columns,
+    sum_products,
+    sum_rows,
 )
 from .conv import BYTES
 from .jit import float32
@@ -118,8 +140,21 @@ def run_cluster(words, chunk, scratch):
                     z, target = operand(c, w, r, columns, spare + 2 * STEP), out + r * columns * BYTES
                     i, j, k = step_in_row(u), step_in_row(v), step_in_row(w)
                     if columns % LANES:  # the last 16 first: what they are made of may be written over
-                        run_routine(operating, code, spare + 3 * STEP, x + i // STEP * end, y + j // STEP * end,
-                                    z + k // STEP * end, 0, 0, 0, 1, 0, 0, 0)
+                        run_routine(
+                            operating,
+                            code,
+                            spare + 3 * STEP,
+                            x + i // STEP * end,
+                            y + j // STEP * end,
+                            z + k // STEP * end,
+                            0,
+                            0,
+                            0,
+                            1,
+                            0,
+                            0,
+                            0,
+                        )
                     run_routine(operating, code, target, x, y, z, i, j, k, columns // LANES, 0, 0, 0)
                     if columns % LANES:
                         store(target + end, load(spare + 3 * STEP))
@@ -158,6 +193,7 @@ def add_columns(words, chunk, scratch):
 
 
 # ---- bytecode --------------------------------------------------------------------------------------------------------
+
 
 class Register(NamedTuple):
     """kind: ROW, FULL, SCALAR or COLUMN.  place: its number."""
@@ -249,8 +285,9 @@ class Bytecode:
         copied = any([kind == MASK or kind == FULL and (n == 1 or each > 1) for kind, _, n, each in self.inputs])
         wide = [line for line in self.lines if line[-1] == FULL or line[0] >= SPREAD]
         most = max(1, (CHUNK[1] if len(wide) == 1 and not copied else BLOCK) // self.columns)
-        repeated = math.gcd(*[n for kind, _, n, each in self.inputs
-                              if kind in (ROW, FULL, MASK) and each == 1 < n < self.rows])
+        repeated = math.gcd(
+            *[n for kind, _, n, each in self.inputs if kind in (ROW, FULL, MASK) and each == 1 < n < self.rows]
+        )
         whole = LANES // math.gcd(LANES, self.columns)
         if most < whole and whole * self.columns <= LONGEST:
             most = whole
@@ -307,8 +344,10 @@ class Bytecode:
         self.joined(["mul"], ["add", "sub"])
         self.joined(PAIRED, [*PAIRED, *AFTER])
         height = self.height()
-        inputs = [(TILE if (kind, n) == (FULL, 1) and height > 1 else kind, *more, n, each)
-                  for kind, *more, n, each in self.inputs]
+        inputs = [
+            (TILE if (kind, n) == (FULL, 1) and height > 1 else kind, *more, n, each)
+            for kind, *more, n, each in self.inputs
+        ]
         work = max(sum([line[-1] == FULL for line in self.lines]), 1) * self.columns
         most = min(max(WORK // work * self.columns, CHUNK[0]), CHUNK[1]) // self.columns
         high = max(most // height, 1) * height
@@ -331,6 +370,7 @@ class Bytecode:
 
 
 # ---- what ops are made of --------------------------------------------------------------------------------------------
+
 
 def softmax(p, x, dim):
     grown = p("exp", p("sub", x, p.over_row("row_max", x)))

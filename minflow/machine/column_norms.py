@@ -14,8 +14,23 @@ from .jit import float32
 from .llvm import LANES
 from .steps import Room, Step, instruction, real_at, word_at
 from .vectors import (
-    BYTES, WIDE_BYTES, add, divide, filled, load, load_some, load_wide, multiply, multiply_add, root, rounded, store,
-    store_some, store_wide, subtract, widened,
+    BYTES,
+    WIDE_BYTES,
+    add,
+    divide,
+    filled,
+    load,
+    load_some,
+    load_wide,
+    multiply,
+    multiply_add,
+    root,
+    rounded,
+    store,
+    store_some,
+    store_wide,
+    subtract,
+    widened,
 )
 
 TILE = 16  # rows that are read twice
@@ -147,21 +162,27 @@ def columns_moved(words, chunk, scratch):
 
 # ---- builders --------------------------------------------------------------------------------------------------------
 
+
 def batch_norm(arrays, outs, room: Room, eps: float) -> list[Step]:
     (x, weight, bias), (y, mean, var) = arrays, outs
     (rows, columns), some, chunks, blocks, parts, factors = sizes(x, room)
-    return [columns_found(chunks, x, parts, rows, columns, some, scratch=FOUND),
-            columns_joined(blocks, parts, weight, bias, factors, mean, var, float(eps), chunks, rows, columns, some,
-                           scratch=FOUND),
-            columns_moved(chunks, x, x, factors, y, rows, columns, some)]  # its size is 0: what is not finite is NaN
+    return [
+        columns_found(chunks, x, parts, rows, columns, some, scratch=FOUND),
+        columns_joined(
+            blocks, parts, weight, bias, factors, mean, var, float(eps), chunks, rows, columns, some, scratch=FOUND
+        ),
+        columns_moved(chunks, x, x, factors, y, rows, columns, some),
+    ]  # its size is 0: what is not finite is NaN
 
 
 def batch_norm_grad(arrays, outs, room: Room, eps: float) -> list[Step]:
     (grad, x, weight, mean, var), (gx, gweight, gbias) = arrays, outs
     (rows, columns), some, chunks, blocks, parts, factors = sizes(x, room)
-    return [columns_summed(chunks, grad, x, mean, parts, rows, columns, some),
-            columns_added(blocks, parts, weight, mean, var, factors, gweight, gbias, float(eps), chunks, rows, columns),
-            columns_moved(chunks, grad, x, factors, gx, rows, columns, some)]
+    return [
+        columns_summed(chunks, grad, x, mean, parts, rows, columns, some),
+        columns_added(blocks, parts, weight, mean, var, factors, gweight, gbias, float(eps), chunks, rows, columns),
+        columns_moved(chunks, grad, x, factors, gx, rows, columns, some),
+    ]
 
 
 def sizes(x: np.ndarray, room: Room) -> tuple:

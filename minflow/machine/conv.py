@@ -14,8 +14,19 @@ from __future__ import annotations
 import numpy as np
 
 from .jit import compiled
-from .llvm import (LANES, ask_for, clear, copy, copy_pairs, copy_turned, fours_in, fours_out, gather_turned, number_at,
-                   put)
+from .llvm import (
+    LANES,
+    ask_for,
+    clear,
+    copy,
+    copy_pairs,
+    copy_turned,
+    fours_in,
+    fours_out,
+    gather_turned,
+    number_at,
+    put,
+)
 from .micro import PANEL, VECTORS
 from .product import BYTES
 from .program import call
@@ -29,8 +40,37 @@ FULL, FOUR = 64, 4  # pixels of a row that is long enough to be turned alone; of
 # summed up for an entry of the table.  WIDTH, PACKED: filters and numbers of a panel.  APART: numbers between what two
 # of them read; 0 where all read all channels.  PRODUCT, OUTER: addresses of routines.  IMAGE_IN: of an instruction.
 # Behind these COUNT words is the table of `columns_in`.
-(C, H, W, F, KH, KW, OH, OW, STRIDE_H, STRIDE_W, TOP, LEFT, DILATION_H, DILATION_W, BLOCKS, HQ, WQ, X_ROOM, Y_ROOM,
- TAPS, FEW, LENGTH, WIDTH, PACKED, APART, PRODUCT, OUTER, IMAGE_IN, COUNT) = range(29)
+(
+    C,
+    H,
+    W,
+    F,
+    KH,
+    KW,
+    OH,
+    OW,
+    STRIDE_H,
+    STRIDE_W,
+    TOP,
+    LEFT,
+    DILATION_H,
+    DILATION_W,
+    BLOCKS,
+    HQ,
+    WQ,
+    X_ROOM,
+    Y_ROOM,
+    TAPS,
+    FEW,
+    LENGTH,
+    WIDTH,
+    PACKED,
+    APART,
+    PRODUCT,
+    OUTER,
+    IMAGE_IN,
+    COUNT,
+) = range(29)
 PART = 8  # words of a part of the results (`kernels.Part`)
 X, SIZES, SPARE = range(3)  # words that all instructions for images begin with: images, sizes, where spare memory is
 
@@ -41,6 +81,7 @@ def sizes_of(words):
 
 
 # ---- in and out of blocks -------------------------------------------------------------------------------------------
+
 
 @compiled
 def over(count, size):
@@ -146,8 +187,16 @@ def blocks_in(x, n, s, target, spare):
         if s[X_ROOM] > 0:
             base = x + (block * s[X_ROOM] + n * plane) * LANES * BYTES
         elif s[STRIDE_H] == 1 and s[STRIDE_W] == 1:
-            plane_in(base, channels, plane, height, width, to + (s[TOP] * s[WQ] + s[LEFT]) * LANES * BYTES,
-                     s[WQ] * LANES, spare)
+            plane_in(
+                base,
+                channels,
+                plane,
+                height,
+                width,
+                to + (s[TOP] * s[WQ] + s[LEFT]) * LANES * BYTES,
+                s[WQ] * LANES,
+                spare,
+            )
             continue
         else:
             if channels < LANES:
@@ -180,17 +229,24 @@ def columns_in(x, s, table, target, spare):
             elif sw == 2:
                 one, other = base + s[LEFT] % 2 * height * across, base + (s[LEFT] + 1) % 2 * height * across
                 while q + 2 * LANES <= s[W]:
-                    copy_pairs(source + q * BYTES, planes + (one + (s[LEFT] + q) // 2) * BYTES,
-                               planes + (other + (s[LEFT] + 1 + q) // 2) * BYTES)
+                    copy_pairs(
+                        source + q * BYTES,
+                        planes + (one + (s[LEFT] + q) // 2) * BYTES,
+                        planes + (other + (s[LEFT] + 1 + q) // 2) * BYTES,
+                    )
                     q += 2 * LANES
             for j in range(s[LEFT] + q, s[LEFT] + s[W]):
                 put(planes, base + j % sw * height * across + j // sw, number_at(source, j - s[LEFT]))
     for block in range(s[BLOCKS]):
         for i in range(s[OH]):
             for j in range(0, s[OW], LANES):
-                gather_turned(planes + (i * s[STRIDE_H] * across + j) * BYTES, table + block * LANES * 8,
-                              depth - block * LANES, spare,
-                              target + (block * pixels + i * s[OW] + j) * LANES * BYTES)
+                gather_turned(
+                    planes + (i * s[STRIDE_H] * across + j) * BYTES,
+                    table + block * LANES * 8,
+                    depth - block * LANES,
+                    spare,
+                    target + (block * pixels + i * s[OW] + j) * LANES * BYTES,
+                )
 
 
 @instruction
@@ -210,8 +266,7 @@ def result_out(source, s, y):
     pixels = s[OH] * s[OW]
     for block in range((s[F] + LANES - 1) // LANES):
         channels = min(LANES, s[F] - block * LANES)
-        row_out(source + block * pixels * LANES * BYTES, channels, pixels, pixels,
-                y + block * LANES * pixels * BYTES)
+        row_out(source + block * pixels * LANES * BYTES, channels, pixels, pixels, y + block * LANES * pixels * BYTES)
 
 
 @compiled
@@ -273,6 +328,7 @@ def finish(source, y, rows, bias, count, low, high):
 
 # ---- the three directions -------------------------------------------------------------------------------------------
 
+
 @instruction
 def filters_packed(words, chunk, scratch):
     """One panel of filters, packed. scratch: 16 vectors."""
@@ -324,9 +380,21 @@ def images_filtered(words, chunk, scratch):
                 for i in range(lines):
                     place = target + i * line * BYTES
                     if count:
-                        run_routine(s[PRODUCT], width, source + i * s[WQ] * LANES * BYTES,
-                                    b + first * far * BYTES, table + first * 8, count, far, length, place, step,
-                                    vectors, room * LANES, 0)
+                        run_routine(
+                            s[PRODUCT],
+                            width,
+                            source + i * s[WQ] * LANES * BYTES,
+                            b + first * far * BYTES,
+                            table + first * 8,
+                            count,
+                            far,
+                            length,
+                            place,
+                            step,
+                            vectors,
+                            room * LANES,
+                            0,
+                        )
                     for j in range(0 if count else width * vectors):
                         zero(place + (j // vectors * step + j % vectors * room * LANES) * BYTES, LANES)
         if after != 0:
@@ -361,13 +429,31 @@ def images_filters_grad(words, chunk, scratch):
         if before != 0:
             call(before, word_at(words, 13), n, grads)
         for block in range(padded // LANES if s[Y_ROOM] == 0 and before == 0 else 0):
-            row_in(grad + (n * s[F] + block * LANES) * pixels * BYTES, min(LANES, s[F] - block * LANES), pixels, pixels,
-                   grads + block * pixels * LANES * BYTES)
+            row_in(
+                grad + (n * s[F] + block * LANES) * pixels * BYTES,
+                min(LANES, s[F] - block * LANES),
+                pixels,
+                pixels,
+                grads + block * pixels * LANES * BYTES,
+            )
         for f in range(0, padded if s[APART] else 1, LANES):
             a, b, to = scratch + f // LANES * s[APART] * BYTES, grads + f * room * BYTES, target + f * BYTES
             for o in range(entries):
-                run_routine(s[OUTER], rows, a + word_at(table, o) * BYTES, b, starts, lines, width * LANES, width,
-                            to + o * rows * padded * BYTES, padded, columns, room * LANES, 1)
+                run_routine(
+                    s[OUTER],
+                    rows,
+                    a + word_at(table, o) * BYTES,
+                    b,
+                    starts,
+                    lines,
+                    width * LANES,
+                    width,
+                    to + o * rows * padded * BYTES,
+                    padded,
+                    columns,
+                    room * LANES,
+                    1,
+                )
 
 
 @instruction

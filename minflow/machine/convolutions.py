@@ -27,14 +27,20 @@ def fits(x: np.ndarray, weight: tuple, groups: int, others: tuple, *rest: np.nda
 
     weight, others: shapes of the filters and of the result, or its gradient.  rest: the other arrays of the call."""
     f, c, kh, kw = weight
-    return (groups == 1 and f >= LEAST_FILTERS and math.prod(others) * c * kh * kw >= LEAST
-            and blocks_conv.ready(x, *rest))
+    return (
+        groups == 1 and f >= LEAST_FILTERS and math.prod(others) * c * kh * kw >= LEAST and blocks_conv.ready(x, *rest)
+    )
 
 
 def in_groups(x: np.ndarray, weight: tuple, groups: int, *rest: np.ndarray) -> bool:
     """Are there several groups that are quicker in blocks, of 16 channels or more?"""
-    return (x.size > 0 and groups > 1 and min(x.shape[1], weight[0]) >= LANES and blocks_conv.ready(x, *rest)
-            and (groups == weight[0] and weight[1] == 1 or by_groups(groups, weight[1], weight[0] // groups)))
+    return (
+        x.size > 0
+        and groups > 1
+        and min(x.shape[1], weight[0]) >= LANES
+        and blocks_conv.ready(x, *rest)
+        and (groups == weight[0] and weight[1] == 1 or by_groups(groups, weight[1], weight[0] // groups))
+    )
 
 
 def is_quick_product(kernel: tuple, *geometry: tuple) -> bool:
@@ -53,7 +59,8 @@ def conv2d(arrays, outs, room, stride, padding, dilation, groups) -> list[Step] 
     geometry = dict(stride=stride, padding=padding, dilation=dilation, groups=groups)
     single = is_quick_product(weight.shape, stride, padding)
     if in_groups(x, weight.shape, groups, weight, out) or (
-            single and math.prod(out.shape[2:]) <= SMALL and fits(x, weight.shape, groups, out.shape, weight, out)):
+        single and math.prod(out.shape[2:]) <= SMALL and fits(x, weight.shape, groups, out.shape, weight, out)
+    ):
         return through_blocks(blocks_conv.blocks_conv2d, x, [weight, 0], out, room, shape=x.shape, act="", **geometry)
     if math.prod(weight.shape[2:]) == 1 or not fits(x, weight.shape, groups, out.shape, weight, out):
         return None
@@ -66,10 +73,14 @@ def conv2d_input_grad(arrays, outs, room, shape, stride, padding, dilation, grou
     geometry = dict(shape=shape, stride=stride, padding=padding, dilation=dilation, groups=groups)
     single = is_quick_product(weight.shape, stride, padding)
     if in_groups(grad, weight.shape, groups, weight, out) or (
-            single and math.prod(shape[2:]) <= SMALL and fits(grad, weight.shape, groups, grad.shape, weight, out)):
+        single and math.prod(shape[2:]) <= SMALL and fits(grad, weight.shape, groups, grad.shape, weight, out)
+    ):
         return through_blocks(blocks_conv.blocks_conv2d_input_grad, grad, [weight], out, room, **geometry)
-    if (min(weight.shape[:2]) < FEW or math.prod(weight.shape[2:]) == 1
-            or not fits(grad, weight.shape, groups, grad.shape, weight, out)):
+    if (
+        min(weight.shape[:2]) < FEW
+        or math.prod(weight.shape[2:]) == 1
+        or not fits(grad, weight.shape, groups, grad.shape, weight, out)
+    ):
         return None
     s = back(tuple(shape), len(weight), weight.shape[2:], stride, padding, dilation)
     return filtered(s, grad, weight, 0, out, room, CHUNK, turned=True)
@@ -78,11 +89,11 @@ def conv2d_input_grad(arrays, outs, room, shape, stride, padding, dilation, grou
 def conv2d_weight_grad(arrays, outs, room, shape, stride, padding, dilation, groups) -> list[Step] | None:
     (grad, x), (out,) = arrays, outs
     single = is_quick_product(shape, stride, padding)
-    if in_groups(x, shape, groups, grad, out) or (
-            single and fits(x, shape, groups, grad.shape, grad, out)):
+    if in_groups(x, shape, groups, grad, out) or (single and fits(x, shape, groups, grad.shape, grad, out)):
         (grads, first), (blocks, steps) = in_blocks(grad, room), in_blocks(x, room)
-        inner = blocks_conv.blocks_conv2d_weight_grad([grads, blocks], outs, room, shape, x.shape, stride, padding,
-                                                      dilation, groups)
+        inner = blocks_conv.blocks_conv2d_weight_grad(
+            [grads, blocks], outs, room, shape, x.shape, stride, padding, dilation, groups
+        )
         return None if inner is None else [*first, *steps, *inner]
     if math.prod(shape[2:]) == 1 or not fits(x, shape, groups, grad.shape, grad, out):
         return None

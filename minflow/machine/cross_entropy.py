@@ -16,7 +16,7 @@ from .elementwise import flat
 from .jit import intrinsic
 from .llvm import LANES, number_at, put
 from .steps import Room, Step, instruction, word_at
-from .vectors import (BYTES, add, called, divide, filled, load_some, multiply, store_some, subtract, total)
+from .vectors import BYTES, add, called, divide, filled, load_some, multiply, store_some, subtract, total
 
 CHUNK = 1 << 13  # numbers that a thread takes
 
@@ -36,7 +36,8 @@ def larger(context, x, y):
 def largest(context, x):
     """Of the lanes, NaN left out."""
     return x.number(x), lambda context, builder, _, a: called(
-        builder, f"llvm.vector.reduce.fmax.v{LANES}f32", llvm.FLOAT, *a)
+        builder, f"llvm.vector.reduce.fmax.v{LANES}f32", llvm.FLOAT, *a
+    )
 
 
 @instruction
@@ -56,8 +57,9 @@ def rows_of_softmax(words, chunk, scratch):
             sums = add(sums, powers)
         whole = np.float32(total(sums))
         for i in range(0, classes, LANES):
-            store_some(out + BYTES * i, classes - i, divide(load_some(out + BYTES * i, classes - i, zero),
-                                                            filled(whole)))
+            store_some(
+                out + BYTES * i, classes - i, divide(load_some(out + BYTES * i, classes - i, zero), filled(whole))
+            )
         label, loss = word_at(word_at(words, 1), row), np.float32(np.nan)
         if 0 <= label < classes:
             loss = np.float32(math.log(whole)) - (number_at(x, label) - top)
@@ -99,34 +101,47 @@ def rows_of_gradient(words, chunk, scratch):
         elif not 0 <= label < classes:
             label, factor = 0, np.float32(np.nan)
         for i in range(0, classes, LANES):
-            store_some(out + BYTES * i, classes - i, multiply(load_some(probs + BYTES * i, classes - i, zero),
-                                                              filled(factor)))
+            store_some(
+                out + BYTES * i, classes - i, multiply(load_some(probs + BYTES * i, classes - i, zero), filled(factor))
+            )
         put(out, label, number_at(out, label) - factor)
 
 
 def fits(labels, reduction: str, *arrays) -> bool:
     """Rows of scores, labels of int64, and one number for them all?"""
-    return flat(*arrays) and arrays[0].ndim == 2 and reduction in ("mean", "sum") and isinstance(
-        labels, np.ndarray) and labels.dtype == np.int64 and labels.flags.c_contiguous
+    return (
+        flat(*arrays)
+        and arrays[0].ndim == 2
+        and reduction in ("mean", "sum")
+        and isinstance(labels, np.ndarray)
+        and labels.dtype == np.int64
+        and labels.flags.c_contiguous
+    )
 
 
-def softmax_cross_entropy(arrays: Sequence, outs: Sequence, room: Room, ignore_index: int,
-                          reduction: str) -> list[Step] | None:
+def softmax_cross_entropy(
+    arrays: Sequence, outs: Sequence, room: Room, ignore_index: int, reduction: str
+) -> list[Step] | None:
     (x, labels), (loss, probs) = arrays, outs
     if not fits(labels, reduction, x, probs, loss):
         return None
     rows, classes = x.shape
     some, losses = max(1, CHUNK // classes), room.take(rows)
-    return [rows_of_softmax(-(-rows // some), x, labels, probs, losses, rows, classes, ignore_index, some),
-            loss_of_rows(1, losses, labels, loss, rows, ignore_index, reduction == "mean")]
+    return [
+        rows_of_softmax(-(-rows // some), x, labels, probs, losses, rows, classes, ignore_index, some),
+        loss_of_rows(1, losses, labels, loss, rows, ignore_index, reduction == "mean"),
+    ]
 
 
-def softmax_cross_entropy_grad(arrays: Sequence, outs: Sequence, room: Room, ignore_index: int,
-                               reduction: str) -> list[Step] | None:
+def softmax_cross_entropy_grad(
+    arrays: Sequence, outs: Sequence, room: Room, ignore_index: int, reduction: str
+) -> list[Step] | None:
     (probs, labels, grad), (out,) = arrays, outs
     if not fits(labels, reduction, probs, grad, out):
         return None
     rows, classes = probs.shape
     some, factor = max(1, CHUNK // classes), room.take(1)
-    return [count_rows(1, labels, grad, factor, rows, ignore_index, reduction == "mean"),
-            rows_of_gradient(-(-rows // some), probs, labels, factor, out, rows, classes, ignore_index, some)]
+    return [
+        count_rows(1, labels, grad, factor, rows, ignore_index, reduction == "mean"),
+        rows_of_gradient(-(-rows // some), probs, labels, factor, out, rows, classes, ignore_index, some),
+    ]

@@ -49,8 +49,10 @@ def weighted(rows: int):
                 k = builder.mul(k, word(2))
                 further = word_at(builder, taps, k)
                 weight = llvm.load(builder, weights, word_at(builder, taps, k, 1))
-                return [llvm.multiply_add(builder, llvm.load(builder, base, further), weight, s)
-                        for base, s in zip(bases, sums)]
+                return [
+                    llvm.multiply_add(builder, llvm.load(builder, base, further), weight, s)
+                    for base, s in zip(bases, sums)
+                ]
 
             for p, value in enumerate(llvm.loop(builder, count, [bias] * rows, tap)):
                 place = word_at(builder, pixels, first, 2 * p + 1)
@@ -92,6 +94,7 @@ T0, T1, T2 = TAPS
 
 # ---- compiled -------------------------------------------------------------------------------------------------------
 
+
 @compiled
 def weigh(images, weights, taps, count, places, left, results, ends):
     """All places of one class, `left` of them."""
@@ -106,6 +109,7 @@ def weigh(images, weights, taps, count, places, left, results, ends):
 
 
 # ---- tables ---------------------------------------------------------------------------------------------------------
+
 
 def axis(n: int, m: int, k: int, stride: int, padding: int, dilation: int, back: bool) -> dict:
     """Along one axis: which taps meet what -> the positions for which it is so, as (where the first tap reads,
@@ -128,8 +132,9 @@ def axis(n: int, m: int, k: int, stride: int, padding: int, dilation: int, back:
 class Tables:
     """What the compiled functions read for one geometry, with so many images together."""
 
-    def __init__(self, together: int, size: tuple, kernel: tuple, stride: tuple, padding: tuple, dilation: tuple,
-                 back: bool):
+    def __init__(
+        self, together: int, size: tuple, kernel: tuple, stride: tuple, padding: tuple, dilation: tuple, back: bool
+    ):
         result = positions(size, kernel, stride, padding, dilation)
         axes = [axis(*numbers, back) for numbers in zip(size, result, kernel, stride, padding, dilation)]
         reads, writes = (result, size) if back else (size, result)
@@ -142,8 +147,10 @@ class Tables:
             for across, columns in axes[1].items():
                 met = [(u * reads[1] + v, tap * kernel[1] + other) for tap, u in down for other, v in across]
                 (y, i), (x, j) = np.array(rows).T, np.array(columns).T
-                here = [(images * math.prod(shape) + a[:, None] * shape[1] + b).reshape(-1)
-                        for shape, a, b in ((reads, y, x), (writes, i, j))]
+                here = [
+                    (images * math.prod(shape) + a[:, None] * shape[1] + b).reshape(-1)
+                    for shape, a, b in ((reads, y, x), (writes, i, j))
+                ]
                 if not met:
                     without += (here[1] * LANES).tolist()
                     continue

@@ -43,10 +43,16 @@ def draw(builder, target, block, key, counter):
     for _ in range(10):
         a = builder.mul(c0, constant([0xD2511F53] * LANES))
         b = builder.mul(c2, constant([0xCD9E8D57] * LANES))
-        c0, c1, c2, c3 = (builder.xor(builder.xor(builder.lshr(b, half), c1), keys[0]), builder.and_(b, low),
-                          builder.xor(builder.xor(builder.lshr(a, half), c3), keys[1]), builder.and_(a, low))
-        keys = [builder.and_(builder.add(k, constant([step] * LANES)), low)
-                for k, step in zip(keys, (0x9E3779B9, 0xBB67AE85))]
+        c0, c1, c2, c3 = (
+            builder.xor(builder.xor(builder.lshr(b, half), c1), keys[0]),
+            builder.and_(b, low),
+            builder.xor(builder.xor(builder.lshr(a, half), c3), keys[1]),
+            builder.and_(a, low),
+        )
+        keys = [
+            builder.and_(builder.add(k, constant([step] * LANES)), low)
+            for k, step in zip(keys, (0x9E3779B9, 0xBB67AE85))
+        ]
     words = [builder.trunc(c, ir.VectorType(INT, LANES)) for c in (c0, c1, c2, c3)]
     pairs = [side_by_side(builder, *words[i : i + 2], 1) for i in (0, 2)]
     found = side_by_side(builder, *pairs, 2)
@@ -63,19 +69,26 @@ def side_by_side(builder, a, b, group: int):
 @intrinsic
 def not_below(context, base, bound):
     """1 where the number of 16 bits there is not below, else 0."""
+
     def code(context, builder, signature, a):
         numbers = builder.load(builder.inttoptr(a[0], HALVES.as_pointer()), align=2)
         few = builder.zext(numbers, ir.VectorType(INT, LANES))
         bounds = llvm.spread(builder, builder.trunc(a[1], INT))
         return builder.select(builder.icmp_unsigned(">=", few, bounds), llvm.filled(1), llvm.filled(0))
+
     return vector(types.int64, types.int64), code
 
 
 @instruction
 def drop(words, chunk, scratch):
     """words: x, counter (the key, the first counter), what is added to it, y, mask, numbers, bound, factor."""
-    x, y, mask, size, bound = (word_at(words, 0), word_at(words, 3), word_at(words, 4), word_at(words, 5),
-                               word_at(words, 6))
+    x, y, mask, size, bound = (
+        word_at(words, 0),
+        word_at(words, 3),
+        word_at(words, 4),
+        word_at(words, 5),
+        word_at(words, 6),
+    )
     key, counter = word_at(word_at(words, 1), 0), word_at(word_at(words, 1), 1) + word_at(words, 2)
     factor, zero = filled(np.float32(real_at(words, 7))), filled(np.float32(0))
     for first in range(chunk * CHUNK, min((chunk + 1) * CHUNK, size), DRAWN):
@@ -93,5 +106,16 @@ def dropout(arrays: Sequence, outs: Sequence, room: Room, p: float, offset: int)
         return None
     if counter.shape != (2,) or not counter.flags.c_contiguous or not 0 <= offset < 1 << 62:
         return None
-    return [drop(-(-x.size // CHUNK), x, counter, offset, *outs, x.size, round(p * 2**16),
-                 float(1 / (1 - p) if p < 1 else 0), scratch=DRAWN // 2)]
+    return [
+        drop(
+            -(-x.size // CHUNK),
+            x,
+            counter,
+            offset,
+            *outs,
+            x.size,
+            round(p * 2**16),
+            float(1 / (1 - p) if p < 1 else 0),
+            scratch=DRAWN // 2,
+        )
+    ]

@@ -43,19 +43,26 @@ class Call:
     def __init__(self, steps: list[Step], arrays: Sequence, results: list[tuple], memory: np.ndarray):
         spans = [byte_bounds(a) if isinstance(a, np.ndarray) and a.size else (0, 0) for a in arrays]
         self.results, self.memory = results, memory
-        self.moves = [[(step.words, int(i), int(step.words[i]) - at(a))
-                       for step in steps for i in np.flatnonzero((step.words >= first) & (step.words < end))]
-                      for a, (first, end) in zip(arrays, spans)]
+        self.moves = [
+            [
+                (step.words, int(i), int(step.words[i]) - at(a))
+                for step in steps
+                for i in np.flatnonzero((step.words >= first) & (step.words < end))
+            ]
+            for a, (first, end) in zip(arrays, spans)
+        ]
         self.refused = [step.refused for step in steps if step.refused is not None]
-        constant = [tuple([a for a in step.holds if not any(first <= at(a) < end for first, end in spans)])
-                    for step in steps]
+        constant = [
+            tuple([a for a in step.holds if not any(first <= at(a) < end for first, end in spans)]) for step in steps
+        ]
         self.program = Program([step._replace(holds=holds) for step, holds in zip(steps, constant)])
         tables = [a for holds in constant for a in holds if a.dtype == np.int64]
         ends = sorted([span for span in spans if span[0] < span[1]])
         self.may_be_kept = (
             all([moves or a.flags.c_contiguous for a, moves in zip(arrays, self.moves) if isinstance(a, np.ndarray)])
             and all([end <= first for (_, end), (first, _) in zip(ends, ends[1:])])  # each address is in one array
-            and not any([((t >= first) & (t < end)).any() for t in tables for first, end in ends]))
+            and not any([((t >= first) & (t < end)).any() for t in tables for first, end in ends])
+        )
 
     def __call__(self, arrays: Sequence) -> bool:
         """False where a step refuses what an array holds."""
@@ -74,8 +81,11 @@ class Call:
 def by_steps(op: Op, builder: Builder, *arrays: Any, out: Any = None, **attrs: Any) -> Any:
     """A kernel made of an op's steps; None where they do not fit, or refuse what an array holds."""
     given = () if out is None else out if op.many else (out,)
-    signature: tuple | None = (op, *[(a.shape, a.strides, a.dtype) if a.__class__ is np.ndarray else (a.__class__, a)
-                                     for a in (*arrays, *given)], *attrs.items())
+    signature: tuple | None = (
+        op,
+        *[(a.shape, a.strides, a.dtype) if a.__class__ is np.ndarray else (a.__class__, a) for a in (*arrays, *given)],
+        *attrs.items(),
+    )
     kept = KEPT
     try:
         call = kept.calls.get(signature)

@@ -74,6 +74,7 @@ def sum_rows(words, chunk, scratch):
 
 # ---- builders --------------------------------------------------------------------------------------------------------
 
+
 def flat(*arrays) -> bool:
     """Are they of float32, and their numbers side by side?"""
     return all([isinstance(a, np.ndarray) and a.dtype == np.float32 and a.flags.c_contiguous for a in arrays])
@@ -110,8 +111,10 @@ def by_channel(name: str, a, b, out: np.ndarray, room: Room) -> list[Step] | Non
     if {(1,) * (out.ndim - x.ndim) + x.shape for x in (a, b)} != {out.shape, alike}:
         return None
     bytecode = Bytecode(len(out) * channels, pixels)
-    operands = [bytecode.input(i, FULL, bytecode.rows) if x.shape == out.shape else bytecode.input(i, ROW, channels)
-                for i, x in enumerate((a, b))]
+    operands = [
+        bytecode.input(i, FULL, bytecode.rows) if x.shape == out.shape else bytecode.input(i, ROW, channels)
+        for i, x in enumerate((a, b))
+    ]
     bytecode.output(bytecode(name, *operands), FULL)
     return bytecode.finished().steps([a, b], [out], room)
 
@@ -119,8 +122,11 @@ def by_channel(name: str, a, b, out: np.ndarray, room: Room) -> list[Step] | Non
 def along(name: str, a, b, out, width: int, a_next: int, b_next: int) -> list[Step]:
     rows = max(1, CHUNK // width) if width else 1
     chunks = -(-out.size // (width * rows)) if width else 0
-    return [elementwise(chunks, CODES[name], a, a_next, b, b_next, out, width, out.size, rows, operating.address,
-                        scratch=2 * LANES)]
+    return [
+        elementwise(
+            chunks, CODES[name], a, a_next, b, b_next, out, width, out.size, rows, operating.address, scratch=2 * LANES
+        )
+    ]
 
 
 def same(name: str, a, b, out: np.ndarray) -> list[Step] | None:

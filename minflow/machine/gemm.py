@@ -34,6 +34,7 @@ PACKED = 200_000  # numbers that a chunk packs, some 20 us
 
 # ---- packing ---------------------------------------------------------------------------------------------------------
 
+
 @compiled
 def pack(source, row, rows, columns, turned, target, line, block, far, spare):
     """rows x columns numbers, columns side by side, to target[c / PANEL * far + c % PANEL / 16 * block + r * line +
@@ -61,6 +62,7 @@ def pack(source, row, rows, columns, turned, target, line, block, far, spare):
 
 # ---- multiplying -----------------------------------------------------------------------------------------------------
 
+
 @compiled
 def finish(source, source_row, target, target_row, rows, columns, low, high, weight, rate):
     """target = source between two bounds, or where there is a weight, weight - rate * source; up to PANEL columns."""
@@ -83,12 +85,51 @@ def gemm_pack(words, chunk, scratch):
         target = word_at(words, 4) + first // PANEL * word_at(words, 7) * BYTES
     else:
         target = word_at(words, 4) + first * word_at(words, 5) * BYTES
-    pack(word_at(words, 0) + first * line * BYTES, line, min(each, word_at(words, 9) - first), word_at(words, 2),
-         word_at(words, 3) != 0, target, word_at(words, 5), word_at(words, 6), word_at(words, 7), scratch)
+    pack(
+        word_at(words, 0) + first * line * BYTES,
+        line,
+        min(each, word_at(words, 9) - first),
+        word_at(words, 2),
+        word_at(words, 3) != 0,
+        target,
+        word_at(words, 5),
+        word_at(words, 6),
+        word_at(words, 7),
+        scratch,
+    )
 
 
-(A, A_LINE, A_TURNED, A_PLACES, A_PACKED, B, B_LINE, B_TURNED, B_PLACES, B_PACKED, C, N, K, P, ITEMS, TOGETHER, HIGH,
- WIDE, DEEP, TABLE, APART, FAR, MULTIPLY, BIAS, LOW, HIGHEST, WEIGHT, UPDATED, RATE) = range(29)
+(
+    A,
+    A_LINE,
+    A_TURNED,
+    A_PLACES,
+    A_PACKED,
+    B,
+    B_LINE,
+    B_TURNED,
+    B_PLACES,
+    B_PACKED,
+    C,
+    N,
+    K,
+    P,
+    ITEMS,
+    TOGETHER,
+    HIGH,
+    WIDE,
+    DEEP,
+    TABLE,
+    APART,
+    FAR,
+    MULTIPLY,
+    BIAS,
+    LOW,
+    HIGHEST,
+    WEIGHT,
+    UPDATED,
+    RATE,
+) = range(29)
 
 
 @instruction
@@ -132,20 +173,60 @@ def gemm_chunk(words, chunk, scratch):
             if not a_own:
                 packed = word_at(words, A_PACKED) + (begin // LANES * apart + top * LANES) * BYTES
             elif word_at(words, A_TURNED):
-                pack(a + (begin * line + top) * BYTES, line, length, rows, True, packed, LANES, apart, VECTORS * apart,
-                     spare)
+                pack(
+                    a + (begin * line + top) * BYTES,
+                    line,
+                    length,
+                    rows,
+                    True,
+                    packed,
+                    LANES,
+                    apart,
+                    VECTORS * apart,
+                    spare,
+                )
             else:
-                pack(a + (top * line + begin) * BYTES, line, rows, length, False, packed, LANES, apart, VECTORS * apart,
-                     spare)
+                pack(
+                    a + (top * line + begin) * BYTES,
+                    line,
+                    rows,
+                    length,
+                    False,
+                    packed,
+                    LANES,
+                    apart,
+                    VECTORS * apart,
+                    spare,
+                )
             line = word_at(words, B_LINE)
             if not b_own:
                 panels = word_at(words, B_PACKED) + (left // PANEL * far + begin * PANEL) * BYTES
             elif word_at(words, B_TURNED):
-                pack(b + (left * line + begin) * BYTES, line, right - left, length, True, panels, PANEL, LANES, far,
-                     spare)
+                pack(
+                    b + (left * line + begin) * BYTES,
+                    line,
+                    right - left,
+                    length,
+                    True,
+                    panels,
+                    PANEL,
+                    LANES,
+                    far,
+                    spare,
+                )
             else:
-                pack(b + (begin * line + left) * BYTES, line, length, right - left, False, panels, PANEL, LANES, far,
-                     spare)
+                pack(
+                    b + (begin * line + left) * BYTES,
+                    line,
+                    length,
+                    right - left,
+                    False,
+                    panels,
+                    PANEL,
+                    LANES,
+                    far,
+                    spare,
+                )
             for j in range(left, right, PANEL):
                 columns, panel = min(PANEL, right - j), panels + (j - left) // PANEL * far * BYTES
                 vectors = VECTORS if columns > LANES else 1
@@ -159,22 +240,59 @@ def gemm_chunk(words, chunk, scratch):
                     for v in range(0, columns, LANES):
                         store(spare + v * BYTES, load_some(bias + (j + v) * BYTES, min(LANES, columns - v), nothing))
                 if full:
-                    run_routine(multiply, rows, packed, panel, table, full, LANES * PANEL, LANES, target, target_row,
-                                vectors, LANES, origin)
+                    run_routine(
+                        multiply,
+                        rows,
+                        packed,
+                        panel,
+                        table,
+                        full,
+                        LANES * PANEL,
+                        LANES,
+                        target,
+                        target_row,
+                        vectors,
+                        LANES,
+                        origin,
+                    )
                     origin = target
                 if rest:
-                    run_routine(multiply, rows, packed + full * apart * BYTES, panel + full * LANES * PANEL * BYTES,
-                                table, 1, LANES * PANEL, rest, target, target_row, vectors, LANES, origin)
+                    run_routine(
+                        multiply,
+                        rows,
+                        packed + full * apart * BYTES,
+                        panel + full * LANES * PANEL * BYTES,
+                        table,
+                        1,
+                        LANES * PANEL,
+                        rest,
+                        target,
+                        target_row,
+                        vectors,
+                        LANES,
+                        origin,
+                    )
                 if begin + length < k:
                     continue
                 if c and (kept or low == low):
                     finish(target, target_row, c + to, p, rows, columns, low, highest, 0, rate)
                 if weight:
-                    finish(target, target_row, word_at(words, UPDATED) + to, p, rows, columns, low, highest,
-                           weight + to, rate)
+                    finish(
+                        target,
+                        target_row,
+                        word_at(words, UPDATED) + to,
+                        p,
+                        rows,
+                        columns,
+                        low,
+                        highest,
+                        weight + to,
+                        rate,
+                    )
 
 
 # ---- builders --------------------------------------------------------------------------------------------------------
+
 
 class Side(NamedTuple):
     """One side of a product. line: numbers from a row to the next, or turned from a column to the next, in which
@@ -233,8 +351,9 @@ def cut(items: int, n: int, k: int, p: int) -> Cut:
     return Cut(together, high, wide, deep, -(-items // together) * -(-n // high) * -(-p // wide))
 
 
-def product(a, b, out, room: Room, bias=0, act="", weight=None, rate=None, updated=None,
-            packed_a: int = 0) -> list[Step] | None:
+def product(
+    a, b, out, room: Room, bias=0, act="", weight=None, rate=None, updated=None, packed_a: int = 0
+) -> list[Step] | None:
     """Steps for out = act(a @ b + bias), and for updated = weight - rate * out, where rate is an array of one float64.
 
     a, b: float32 (..., rows, columns) of any strides; None where neither rows nor columns lie side by side.  out: may
@@ -249,7 +368,8 @@ def product(a, b, out, room: Room, bias=0, act="", weight=None, rate=None, updat
     if batch and math.prod(b.shape[:-2]) == 1:  # all rows of a meet the same b
         rows = a.size // k
         if rows == n * math.prod(batch) and all(
-                a.strides[i] == a.strides[i + 1] * a.shape[i + 1] for i in range(a.ndim - 2)):
+            a.strides[i] == a.strides[i + 1] * a.shape[i + 1] for i in range(a.ndim - 2)
+        ):
             a, n, batch = np.lib.stride_tricks.as_strided(a, (rows, k), a.strides[-2:]), rows, ()
     left, right = side(a.shape, a.strides, batch), side(b.shape, b.strides, batch)
     if left is None or right is None:
@@ -268,16 +388,39 @@ def product(a, b, out, room: Room, bias=0, act="", weight=None, rate=None, updat
     if b_shared:
         packed[1] = room.take(panels * far)
         steps.append(packing(b, right, k, p, packed[1], PANEL, LANES, far))
-    scratch = (TILE + (0 if a_shared else sum_blocks * apart) + (0 if b_shared else panels * far)
-               + c.high * PANEL * (-(-c.wide // PANEL) if out is None else 1))
+    scratch = (
+        TILE
+        + (0 if a_shared else sum_blocks * apart)
+        + (0 if b_shared else panels * far)
+        + c.high * PANEL * (-(-c.wide // PANEL) if out is None else 1)
+    )
     sides = []
     for x, found, whole in ((a, left, packed[0]), (b, right, packed[1])):
         sides += [x, found.line, found.turned, 0 if found.places is None else found.places, whole]
     after = [0 if x is None else x for x in (weight, updated, rate)]
-    steps.append(gemm_chunk(
-        c.chunks, *sides, 0 if out is None else out, n, k, p, items, c.together, c.high, c.wide, c.deep,
-        np.arange(-(-c.deep // LANES), dtype="i8") * apart, apart, far, multiply.address, bias,
-        *BOUNDS[act], *after, scratch=scratch))
+    steps.append(
+        gemm_chunk(
+            c.chunks,
+            *sides,
+            0 if out is None else out,
+            n,
+            k,
+            p,
+            items,
+            c.together,
+            c.high,
+            c.wide,
+            c.deep,
+            np.arange(-(-c.deep // LANES), dtype="i8") * apart,
+            apart,
+            far,
+            multiply.address,
+            bias,
+            *BOUNDS[act],
+            *after,
+            scratch=scratch,
+        )
+    )
     return steps
 
 
@@ -298,8 +441,9 @@ def packing(x, found: Side, rows: int, columns: int, target: int, line: int, blo
     if found.turned:
         rows, columns = columns, rows
     each = -(-PACKED // columns // PANEL) * PANEL
-    return gemm_pack(-(-rows // each), x, found.line, columns, found.turned, target, line, block, far, each, rows,
-                     scratch=TILE)
+    return gemm_pack(
+        -(-rows // each), x, found.line, columns, found.turned, target, line, block, far, each, rows, scratch=TILE
+    )
 
 
 def turned(a, b, ta: bool, tb: bool) -> tuple:

@@ -31,13 +31,17 @@ def grouped(size: int, rows: int):
         offsets = builder.inttoptr(table, WORD.as_pointer())
 
         def tap(o, sums):
-            first, weights = llvm.place(builder, a, builder.load(builder.gep(offsets, [o]))), llvm.place(
-                builder, b, builder.mul(o, word(size * LANES)))
+            first, weights = (
+                llvm.place(builder, a, builder.load(builder.gep(offsets, [o]))),
+                llvm.place(builder, b, builder.mul(o, word(size * LANES))),
+            )
             pixels, sums = [llvm.load(builder, first, fixed=p * LANES) for p in range(rows)], list(sums)
             for k in range(size):
                 weight = llvm.load(builder, weights, fixed=k * LANES)
-                sums = [llvm.multiply_add(builder, channel(builder, pixel, size, k), weight, s)
-                        for pixel, s in zip(pixels, sums)]
+                sums = [
+                    llvm.multiply_add(builder, channel(builder, pixel, size, k), weight, s)
+                    for pixel, s in zip(pixels, sums)
+                ]
             return sums
 
         for p, value in enumerate(llvm.loop(builder, count, [llvm.filled(0)] * rows, tap)):

@@ -22,8 +22,7 @@ from . import kept
 
 
 class Unneeded:
-    """In place of numba's names where nothing is compiled: it decorates, is called, and is derived from, to no effect.
-    """
+    """In place of numba's names where nothing is compiled: decorates, is called and derived from, to no effect."""
 
     def __init__(self, *arguments: object, **named: object):
         pass
@@ -56,10 +55,24 @@ else:
     CodeLibrary = CompilerBase = Context = DefaultPassBuilder = LoweringPass = PassManager = register_pass = Unneeded()
 
 # Passes of numba for what the code here does not have: closures, exceptions, objects that are counted.
-UNNEEDED = {"AnnotateTypes", "DeadBranchPrune", "DumpParforDiagnostics", "FindLiterallyCalls", "GenericRewrites",
-            "IRLegalization", "InlineClosureLikes", "InlineOverloads", "LiteralPropagationSubPipelinePass",
-            "LiteralUnroll", "MakeFunctionToJitFunction", "NoPythonSupportedFeatureValidation", "NopythonRewrites",
-            "RewriteDynamicRaises", "RewriteSemanticConstants", "WithLifting"}
+UNNEEDED = {
+    "AnnotateTypes",
+    "DeadBranchPrune",
+    "DumpParforDiagnostics",
+    "FindLiterallyCalls",
+    "GenericRewrites",
+    "IRLegalization",
+    "InlineClosureLikes",
+    "InlineOverloads",
+    "LiteralPropagationSubPipelinePass",
+    "LiteralUnroll",
+    "MakeFunctionToJitFunction",
+    "NoPythonSupportedFeatureValidation",
+    "NopythonRewrites",
+    "RewriteDynamicRaises",
+    "RewriteSemanticConstants",
+    "WithLifting",
+}
 
 
 class Written(CodeLibrary):
@@ -139,8 +152,9 @@ class Writer(CompilerBase):
 
 
 # Called by other compiled code alone.
-compiled = numba.njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True,
-                      pipeline_class=Writer)
+compiled = numba.njit(
+    nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=Writer
+)
 inlined = numba.njit(inline="always")  # written into who calls it, instead of being compiled apart
 CODES: list[Code] = []  # of this room
 
@@ -205,8 +219,11 @@ def together(codes: Sequence[Code]) -> tuple[dict[str, str], bytes, list[str]]:
     options.loop_vectorization, options.slp_vectorization = True, False
     passes = binding.create_pass_builder(machine, options)
     passes.getModulePassManager().run(module, passes)
-    others = [one.name for one in (*module.functions, *module.global_variables)
-              if one.is_declaration and not one.name.startswith("llvm.")]
+    others = [
+        one.name
+        for one in (*module.functions, *module.global_variables)
+        if one.is_declaration and not one.name.startswith("llvm.")
+    ]
     return symbols, machine.emit_object(module), others
 
 

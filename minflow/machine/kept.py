@@ -35,14 +35,21 @@ ADDRESSES: dict[str, int] = {}  # of compiled functions, by their names
 LOADED: set[int] = set()  # parts
 ENGINES: list[binding.ExecutionEngine] = []  # who holds the code
 # What the code names for errors that it never raises; numba itself, where it is imported, brings them.
-UNREACHED = ("numba_gil_ensure", "numba_gil_release", "numba_unpickle", "numba_do_raise",
-             "numba_runtime_build_excinfo_struct")
+UNREACHED = (
+    "numba_gil_ensure",
+    "numba_gil_release",
+    "numba_unpickle",
+    "numba_do_raise",
+    "numba_runtime_build_excinfo_struct",
+)
 
 
 def processor() -> tuple[str, str]:
     """The name and the features that numba compiles for."""
-    return (os.environ.get("NUMBA_CPU_NAME") or binding.get_host_cpu_name(),
-            os.environ.get("NUMBA_CPU_FEATURES") or binding.get_host_cpu_features().flatten())
+    return (
+        os.environ.get("NUMBA_CPU_NAME") or binding.get_host_cpu_name(),
+        os.environ.get("NUMBA_CPU_FEATURES") or binding.get_host_cpu_features().flatten(),
+    )
 
 
 def tested() -> bool:
@@ -121,8 +128,13 @@ def target() -> binding.TargetMachine:
     name, features = processor()
     triple = binding.get_process_triple()
     return binding.Target.from_triple(triple).create_target_machine(
-        cpu=name, features=features, opt=3, jit=True, codemodel="jitdefault",
-        reloc="static" if triple.startswith("x86") else "default")
+        cpu=name,
+        features=features,
+        opt=3,
+        jit=True,
+        codemodel="jitdefault",
+        reloc="static" if triple.startswith("x86") else "default",
+    )
 
 
 def linked(symbols: Mapping[str, str], code: bytes, needed: Iterable[str]) -> dict[str, int]:

@@ -63,8 +63,17 @@ class Sizes:
     rooms: rows of a block of the images and of the results, where these are in blocks.  groups: 1, or of as many
     channels as filters, so many that blocks hold whole ones."""
 
-    def __init__(self, x: tuple, filters: int, kernel: tuple, stride: tuple, padding: tuple, dilation: tuple,
-                 rooms: tuple = (0, 0), groups: int = 1):
+    def __init__(
+        self,
+        x: tuple,
+        filters: int,
+        kernel: tuple,
+        stride: tuple,
+        padding: tuple,
+        dilation: tuple,
+        rooms: tuple = (0, 0),
+        groups: int = 1,
+    ):
         (self.n, c, h, w), (kh, kw), (sh, sw) = x, kernel, stride
         self.size = oh, ow = positions(x[2:], kernel, stride, padding, dilation)
         self.few = int(rooms[0] == 0 and c < FEW and groups == 1 and kh * kw > 1 and c * kh * kw <= DEEPEST)
@@ -73,8 +82,33 @@ class Sizes:
         hq, wq = (oh, ow) if self.few else (-(-(h + 2 * padding[0]) // sh), -(-(w + 2 * padding[1]) // sw))
         self.rooms, length, phases = rooms, length_of(self.depth) if self.few else LANES, 1 if self.few else sh * sw
         length, *panels = self.panels_of(groups, c, filters, length, blocks, phases * hq * wq * LANES)
-        self.array = np.array([c, h, w, filters, kh, kw, oh, ow, sh, sw, *padding, *dilation, blocks, hq, wq, *rooms,
-                               self.taps, self.few, length, *panels, *codes(groups > 1), *[0] * (blocks * LANES)], "i8")
+        self.array = np.array(
+            [
+                c,
+                h,
+                w,
+                filters,
+                kh,
+                kw,
+                oh,
+                ow,
+                sh,
+                sw,
+                *padding,
+                *dilation,
+                blocks,
+                hq,
+                wq,
+                *rooms,
+                self.taps,
+                self.few,
+                length,
+                *panels,
+                *codes(groups > 1),
+                *[0] * (blocks * LANES),
+            ],
+            "i8",
+        )
         self.images = blocks * phases * hq * wq * LANES
         self.pixels, self.padded = oh * ow, -(-filters // LANES) * LANES
         self.results = -(-filters // PANEL) * PANEL * self.pixels
@@ -84,13 +118,19 @@ class Sizes:
             height, across = h + 2 * padding[0], -(-(w + 2 * padding[1]) // sw)  # of planes with borders
             self.array[conv.COUNT : conv.COUNT + self.depth] = [
                 ((k * sw + v * dilation[1] % sw) * height + u * dilation[0]) * across + v * dilation[1] // sw
-                for k in range(c) for u in range(kh) for v in range(kw)]
+                for k in range(c)
+                for u in range(kh)
+                for v in range(kw)
+            ]
             self.rows = max(self.rows, c * sw * height * across + 4 * LANES)
             self.images += LANES * LANES  # pixels beyond the last one
         taps = [(0, 0)] if self.few else [(u * dilation[0], v * dilation[1]) for u in range(kh) for v in range(kw)]
         sh, sw = (1, 1) if self.few else (sh, sw)
-        table = [(((block * sh + u % sh) * sw + v % sw) * hq * wq + u // sh * wq + v // sw) * LANES
-                 for u, v in taps for block in range(1 if groups > 1 else blocks)]
+        table = [
+            (((block * sh + u % sh) * sw + v % sw) * hq * wq + u // sh * wq + v // sw) * LANES
+            for u, v in taps
+            for block in range(1 if groups > 1 else blocks)
+        ]
         self.offsets = np.array(table, "i8")
         self.table = lengths(self.offsets, self.depth, length) if self.few else self.offsets
         lines, width = (1, oh * ow) if self.few or wq == ow else (oh, ow)  # rows side by side are one long row
@@ -98,11 +138,15 @@ class Sizes:
         self.split = np.array([Part(0, len(self.table), lines, width, 0, 0, width * LANES)], "i8")
         self.order = np.arange(self.taps)
         self.tiles = None
-        if (kh == kw in winograd.RESULTS and sh == sw == groups == 1 and tuple(dilation) == (1, 1)
-                and min(c, filters) >= FEW):
+        if (
+            kh == kw in winograd.RESULTS
+            and sh == sw == groups == 1
+            and tuple(dilation) == (1, 1)
+            and min(c, filters) >= FEW
+        ):
             m = winograd.RESULTS[kh]
             count = -(-oh // m) * -(-ow // m)
-            if count >= LEAST_TILES and FEWER * count * (m + kh - 1)**2 <= oh * ow * kh * kw:
+            if count >= LEAST_TILES and FEWER * count * (m + kh - 1) ** 2 <= oh * ow * kh * kw:
                 self.tiles = Tiles(self, m, kh)
         t = self.tiles
         self.room = self.weights if t is None else t.panels * t.each * t.points**2  # numbers of packed filters
@@ -126,16 +170,46 @@ class Spread(Sizes):
     """The gradient of the images of a convolution that skips pixels: pixels of the images that stand as many apart meet
     the same taps, so each such part is a convolution of its own, and nothing is multiplied with zeros in between."""
 
-    def __init__(self, x: tuple, filters: int, kernel: tuple, stride: tuple, padding: tuple, dilation: tuple,
-                 rooms: tuple = (0, 0), groups: int = 1):
+    def __init__(
+        self,
+        x: tuple,
+        filters: int,
+        kernel: tuple,
+        stride: tuple,
+        padding: tuple,
+        dilation: tuple,
+        rooms: tuple = (0, 0),
+        groups: int = 1,
+    ):
         (self.n, c, *size), several = x, positions(x[2:], kernel, stride, padding, dilation)
         axes = [phases(*numbers) for numbers in zip(size, several, kernel, stride, padding, dilation)]
         (down, top, hq), (across, left, wq) = axes
         blocks, (h, w), self.rooms, self.few = -(-filters // LANES), size, rooms, 0
         self.size, self.depth, self.taps, self.filters = (h, w), filters, kernel[0] * kernel[1], c
-        self.array = np.array([filters, *several, c, *kernel, h, w, 1, 1, top, left, *dilation, blocks, hq, wq, *rooms,
-                               self.taps, 0, *self.panels_of(groups, filters, c, LANES, blocks, hq * wq * LANES),
-                               *codes(groups > 1)], "i8")
+        self.array = np.array(
+            [
+                filters,
+                *several,
+                c,
+                *kernel,
+                h,
+                w,
+                1,
+                1,
+                top,
+                left,
+                *dilation,
+                blocks,
+                hq,
+                wq,
+                *rooms,
+                self.taps,
+                0,
+                *self.panels_of(groups, filters, c, LANES, blocks, hq * wq * LANES),
+                *codes(groups > 1),
+            ],
+            "i8",
+        )
         self.images, self.pixels, self.tiles = blocks * hq * wq * LANES, h * w, None
         self.results = -(-c // PANEL) * PANEL * h * w
         self.multiplied = c * self.depth * self.taps * several[0] * several[1]
@@ -145,10 +219,24 @@ class Spread(Sizes):
         split = []
         for i, lines, q, rows in down:
             for j, width, p, columns in across:
-                met = [(u, v, (block * hq + q - a) * wq + p - b) for u, a in rows for v, b in columns
-                       for block in range(1 if groups > 1 else blocks)]
-                split.append(Part(len(table), len(met), lines, width, 0, (i * w + j) * LANES, stride[0] * w * LANES,
-                                  stride[1] * LANES))
+                met = [
+                    (u, v, (block * hq + q - a) * wq + p - b)
+                    for u, a in rows
+                    for v, b in columns
+                    for block in range(1 if groups > 1 else blocks)
+                ]
+                split.append(
+                    Part(
+                        len(table),
+                        len(met),
+                        lines,
+                        width,
+                        0,
+                        (i * w + j) * LANES,
+                        stride[0] * w * LANES,
+                        stride[1] * LANES,
+                    )
+                )
                 table += [place * LANES for *_, place in met]
                 order += [u * kernel[1] + v for u, _ in rows for v, _ in columns]
         order += sorted({*range(self.taps)} - {*order})
@@ -214,8 +302,16 @@ def sizes(*geometry) -> Sizes:
 
 
 @functools.lru_cache(256)
-def back(x: tuple, filters: int, kernel: tuple, stride: tuple, padding: tuple, dilation: tuple,
-         rooms: tuple = (0, 0), groups: int = 1) -> Sizes:
+def back(
+    x: tuple,
+    filters: int,
+    kernel: tuple,
+    stride: tuple,
+    padding: tuple,
+    dilation: tuple,
+    rooms: tuple = (0, 0),
+    groups: int = 1,
+) -> Sizes:
     """The gradient of the images x: as a convolution of the cotangent with filters turned."""
     border = tuple([d * (k - 1) - p for d, k, p in zip(dilation, kernel, padding)])
     if tuple(stride) != (1, 1) or min(border) < 0:
@@ -226,8 +322,19 @@ def back(x: tuple, filters: int, kernel: tuple, stride: tuple, padding: tuple, d
 
 # ---- steps, by chunks of images --------------------------------------------------------------------------------------
 
-def filtered(s: Sizes, x: np.ndarray, weight: np.ndarray, bias: object, out: np.ndarray, room: Room, at_once: int,
-             turned: bool = False, act: str = "", after: Callable[[int, int], Step] | None = None) -> list[Step]:
+
+def filtered(
+    s: Sizes,
+    x: np.ndarray,
+    weight: np.ndarray,
+    bias: object,
+    out: np.ndarray,
+    room: Room,
+    at_once: int,
+    turned: bool = False,
+    act: str = "",
+    after: Callable[[int, int], Step] | None = None,
+) -> list[Step]:
     """A convolution of images, or of their cotangents with filters turned. bias: an array, or 0.
 
     after: gives what is done to the result of each image in place of bias and activation, where its rows and its blocks
@@ -239,25 +346,79 @@ def filtered(s: Sizes, x: np.ndarray, weight: np.ndarray, bias: object, out: np.
     if t is None:
         packed, each = room.take(s.weights), s.weights // s.panels
         results = 0 if s.rooms[1] else s.results
-        pack = conv.filters_packed(s.panels, weight, packed, s.filters, s.depth, s.taps, turned, each, order,
-                                   scratch=SPARE)
+        pack = conv.filters_packed(
+            s.panels, weight, packed, s.filters, s.depth, s.taps, turned, each, order, scratch=SPARE
+        )
         if s.groups > 1:
             pack = conv.groups_packed(s.panels, weight, packed, s.filters, s.depth, s.taps, turned, order)
-        return [pack,
-                conv.images_filtered(chunks, x, s.array, s.images + results, packed, out, bias, s.table, *common,
-                                     s.images, s.images, after and after(s.size[1] * LANES, s.pixels * LANES), s.split,
-                                     len(s.split), scratch=s.images + results + s.rows)]
+        return [
+            pack,
+            conv.images_filtered(
+                chunks,
+                x,
+                s.array,
+                s.images + results,
+                packed,
+                out,
+                bias,
+                s.table,
+                *common,
+                s.images,
+                s.images,
+                after and after(s.size[1] * LANES, s.pixels * LANES),
+                s.split,
+                len(s.split),
+                scratch=s.images + results + s.rows,
+            ),
+        ]
     values = room.take(t.panels * t.each * t.points**2)
     places, spare = t.places()
-    return [winograd.filters_valued(t.panels, weight, values, s.filters, s.depth, turned, t.r, t.panels, t.each,
-                                    t.points, order, scratch=SPARE + s.taps * t.each + t.strip),
-            winograd.images_filtered(chunks, x, t.array, spare, values, out, bias, t.table, *common, t.m, t.points,
-                                     t.down, t.across, t.at_once, *places, after and after(*t.apart),
-                                     scratch=spare + s.rows)]
+    return [
+        winograd.filters_valued(
+            t.panels,
+            weight,
+            values,
+            s.filters,
+            s.depth,
+            turned,
+            t.r,
+            t.panels,
+            t.each,
+            t.points,
+            order,
+            scratch=SPARE + s.taps * t.each + t.strip,
+        ),
+        winograd.images_filtered(
+            chunks,
+            x,
+            t.array,
+            spare,
+            values,
+            out,
+            bias,
+            t.table,
+            *common,
+            t.m,
+            t.points,
+            t.down,
+            t.across,
+            t.at_once,
+            *places,
+            after and after(*t.apart),
+            scratch=spare + s.rows,
+        ),
+    ]
 
 
-def filters_grad(s: Sizes, grad: np.ndarray, x: np.ndarray, out: np.ndarray, room: Room, at_once: int,
-                 before: Callable[[int, int], Step] | None = None) -> list[Step]:
+def filters_grad(
+    s: Sizes,
+    grad: np.ndarray,
+    x: np.ndarray,
+    out: np.ndarray,
+    room: Room,
+    at_once: int,
+    before: Callable[[int, int], Step] | None = None,
+) -> list[Step]:
     """A sum for each chunk, which are added in order: the same bits at any number of threads. before: gives what makes
     the cotangent of each image, with rows and blocks so many numbers apart."""
     t, size, depth = s.grad_tiles, s.sums, s.depth if s.groups > 1 else -(-s.depth // LANES) * LANES
@@ -265,25 +426,84 @@ def filters_grad(s: Sizes, grad: np.ndarray, x: np.ndarray, out: np.ndarray, roo
     target = room.take(parts * size)
     if t is None:
         grads = 0 if s.rooms[1] else s.padded * s.pixels
-        return [conv.images_filters_grad(parts, x, s.array, s.images + grads, grad, target, s.offsets, s.starts, s.n,
-                                         at_once, size, s.images, s.images,
-                                         before and before(s.size[1] * LANES, s.pixels * LANES),
-                                         scratch=s.images + grads + s.rows),
-                sum_of_parts(target, out, parts, size, s.depth, s.filters, s.padded, s.taps, depth)]
+        return [
+            conv.images_filters_grad(
+                parts,
+                x,
+                s.array,
+                s.images + grads,
+                grad,
+                target,
+                s.offsets,
+                s.starts,
+                s.n,
+                at_once,
+                size,
+                s.images,
+                s.images,
+                before and before(s.size[1] * LANES, s.pixels * LANES),
+                scratch=s.images + grads + s.rows,
+            ),
+            sum_of_parts(target, out, parts, size, s.depth, s.filters, s.padded, s.taps, depth),
+        ]
     places, spare = t.places()
-    return [winograd.images_filters_grad(parts, x, t.array, spare, grad, target, NOTHING, size, s.n, at_once, t.m,
-                                         t.points, t.down, t.across, t.at_once, *places,
-                                         before and before(*t.apart), scratch=spare + s.rows),
-            winograd.filters_from_values(s.depth, target, out, parts, size, s.filters, s.depth, s.padded, depth, t.r,
-                                         t.points, scratch=3 * t.points**2 * LANES)]
+    return [
+        winograd.images_filters_grad(
+            parts,
+            x,
+            t.array,
+            spare,
+            grad,
+            target,
+            NOTHING,
+            size,
+            s.n,
+            at_once,
+            t.m,
+            t.points,
+            t.down,
+            t.across,
+            t.at_once,
+            *places,
+            before and before(*t.apart),
+            scratch=spare + s.rows,
+        ),
+        winograd.filters_from_values(
+            s.depth,
+            target,
+            out,
+            parts,
+            size,
+            s.filters,
+            s.depth,
+            s.padded,
+            depth,
+            t.r,
+            t.points,
+            scratch=3 * t.points**2 * LANES,
+        ),
+    ]
 
 
-def sum_of_parts(parts: int, out: np.ndarray, count: int, part: int, rows: int, columns: int, row: int, taps: int = 0,
-                 room: int = 0) -> Step:
+def sum_of_parts(
+    parts: int, out: np.ndarray, count: int, part: int, rows: int, columns: int, row: int, taps: int = 0, room: int = 0
+) -> Step:
     """Adds so many parts: see `conv.parts_added`."""
     at_once = max(1, MOVED // (count * row))
-    return conv.parts_added(-(-rows * max(taps, 1) // at_once), parts, out, count, part, rows, columns, row, at_once,
-                            taps, room, scratch=LANES)
+    return conv.parts_added(
+        -(-rows * max(taps, 1) // at_once),
+        parts,
+        out,
+        count,
+        part,
+        rows,
+        columns,
+        row,
+        at_once,
+        taps,
+        room,
+        scratch=LANES,
+    )
 
 
 def parts_of(s: Sizes, least: int = 1) -> int:

@@ -53,6 +53,7 @@ def function(name: str, count: int, inline: bool = True) -> Callable:
 
 # ---- what bodies are made of ----------------------------------------------------------------------------------------
 
+
 def word(number: int) -> ir.Constant:
     return ir.Constant(WORD, int(number))
 
@@ -178,12 +179,17 @@ def fours(back: bool):
         mask = lambda lanes: ir.Constant(ir.VectorType(INT, len(lanes)), lanes)  # noqa: E731
         for j in range(4):
             if back:  # numbers 16 j to 16 j + 15: four channels, each of the four rows
-                low, high = [builder.shuffle_vector(rows[i], rows[i + 1], mask(
-                    [4 * j + k // 2 + k % 2 * LANES for k in range(8)])) for i in (0, 2)]
+                low, high = [
+                    builder.shuffle_vector(
+                        rows[i], rows[i + 1], mask([4 * j + k // 2 + k % 2 * LANES for k in range(8)])
+                    )
+                    for i in (0, 2)
+                ]
                 places = [k // 4 * 2 + k % 4 % 2 + (8 if k % 4 > 1 else 0) for k in range(LANES)]
             else:
-                low, high = [builder.shuffle_vector(rows[i], rows[i + 1], mask(
-                    [4 * k + j for k in range(8)])) for i in (0, 2)]
+                low, high = [
+                    builder.shuffle_vector(rows[i], rows[i + 1], mask([4 * k + j for k in range(8)])) for i in (0, 2)
+                ]
                 places = list(range(LANES))
             store(builder, builder.shuffle_vector(low, high, mask(places)), target, fixed=j * LANES)
 
@@ -225,8 +231,9 @@ def ask_for(builder, source, row, ahead):
 def copy_tile(builder, source, source_row, target, target_row):
     """16 rows of 16 numbers."""
     for i in range(LANES):
-        store(builder, load(builder, source, builder.mul(source_row, word(i))), target,
-              builder.mul(target_row, word(i)))
+        store(
+            builder, load(builder, source, builder.mul(source_row, word(i))), target, builder.mul(target_row, word(i))
+        )
 
 
 @function("clear", 1)
@@ -244,15 +251,19 @@ def copy(builder, target, source):
 @intrinsic
 def number_at(context, base, distance):
     """The float32 at an address, some numbers further."""
+
     def code(context, builder, signature, arguments):
         return builder.load(place(builder, *arguments), align=4)
+
     return types.float32(types.int64, types.int64), code
 
 
 @intrinsic
 def put(context, base, distance, value):
     """Write a float32 to an address, some numbers further."""
+
     def code(context, builder, signature, arguments):
         builder.store(arguments[2], place(builder, *arguments[:2]), align=4)
         return context.get_dummy_value()
+
     return types.void(types.int64, types.int64, types.float32), code

@@ -48,8 +48,12 @@ def instructions(rows: int, vectors: int, row: int, step: int, near: int, unroll
         start, kept, begin = builder.block, builder.append_basic_block("kept"), builder.append_basic_block("begin")
         builder.cbranch(builder.icmp_signed("!=", origin, word(0)), kept, begin)
         builder.position_at_end(kept)
-        before = [llvm.load(builder, origin, builder.add(builder.mul(origin_row, word(p)),
-                                                         builder.mul(origin_beside, word(v)))) for p, v in tiles]
+        before = [
+            llvm.load(
+                builder, origin, builder.add(builder.mul(origin_row, word(p)), builder.mul(origin_beside, word(v)))
+            )
+            for p, v in tiles
+        ]
         builder.branch(begin)
         builder.position_at_end(begin)
         sums = []
@@ -64,11 +68,13 @@ def instructions(rows: int, vectors: int, row: int, step: int, near: int, unroll
 
         def block(o, sums):
             first = llvm.place(builder, a, builder.load(builder.gep(offsets, [o])))
-            beside_all = [llvm.place(builder, b, builder.add(builder.mul(o, far), builder.mul(beside, word(v))))
-                          for v in range(vectors)]
+            beside_all = [
+                llvm.place(builder, b, builder.add(builder.mul(o, far), builder.mul(beside, word(v))))
+                for v in range(vectors)
+            ]
 
             def inner(k, carried):
-                left, right, sums = carried[0], carried[1:1 + vectors], list(carried[1 + vectors:])
+                left, right, sums = carried[0], carried[1 : 1 + vectors], list(carried[1 + vectors :])
                 for u in range(unroll):
                     values = [llvm.load(builder, pointer, fixed=u * near) for pointer in right]
                     for p in range(rows):
@@ -77,11 +83,14 @@ def instructions(rows: int, vectors: int, row: int, step: int, near: int, unroll
                         for v in range(vectors):
                             i = p * vectors + v
                             sums[i] = llvm.multiply_add(builder, number, values[v], sums[i])
-                return [llvm.place(builder, left, fixed=unroll * step),
-                        *[llvm.place(builder, pointer, fixed=unroll * near) for pointer in right], *sums]
+                return [
+                    llvm.place(builder, left, fixed=unroll * step),
+                    *[llvm.place(builder, pointer, fixed=unroll * near) for pointer in right],
+                    *sums,
+                ]
 
             steps = builder.sdiv(length, word(unroll))
-            return llvm.loop(builder, steps, [first, *beside_all, *sums], inner)[1 + vectors:]
+            return llvm.loop(builder, steps, [first, *beside_all, *sums], inner)[1 + vectors :]
 
         for tile, value in zip(tiles, llvm.loop(builder, count, sums, block)):
             llvm.store(builder, value, c, target[tile])

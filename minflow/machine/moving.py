@@ -58,10 +58,20 @@ def copied(words, chunk, scratch):
     source_far, target_far = word_at(words, 17), word_at(words, 21)
     while first < last:
         i, j, k, m = first // (n1 * n2 * n3), first // (n2 * n3) % n1, first // n3 % n2, first % n3
-        source = (word_at(words, 0) + i * word_at(words, 14) + j * word_at(words, 15) + k * word_at(words, 16)
-                  + m * source_far)
-        target = (word_at(words, 1) + i * word_at(words, 18) + j * word_at(words, 19) + k * word_at(words, 20)
-                  + m * target_far)
+        source = (
+            word_at(words, 0)
+            + i * word_at(words, 14)
+            + j * word_at(words, 15)
+            + k * word_at(words, 16)
+            + m * source_far
+        )
+        target = (
+            word_at(words, 1)
+            + i * word_at(words, 18)
+            + j * word_at(words, 19)
+            + k * word_at(words, 20)
+            + m * target_far
+        )
         end = min(n3, m + last - first)
         first += end - m
         for place in range(m, end):
@@ -91,8 +101,13 @@ def picked(words, chunk, scratch):
     """out[row, k] = x[row, index[row, k]]: words x, index, out, items of a row, of the index to its next row, size of
     the axis, the least index, how far apart in x what two indices name is, what two k, bytes of x to the next of its
     rows, rows of out for one of them, numbers of a run, kind, items in all, items of a chunk, refused."""
-    n, size, low, apart, step = (word_at(words, 3), word_at(words, 5), word_at(words, 6), word_at(words, 7),
-                                 word_at(words, 8))
+    n, size, low, apart, step = (
+        word_at(words, 3),
+        word_at(words, 5),
+        word_at(words, 6),
+        word_at(words, 7),
+        word_at(words, 8),
+    )
     run, kind, zero = word_at(words, 11), word_at(words, 12), filled(np.float32(0))
     first, last, wrong = chunk * word_at(words, 14), min((chunk + 1) * word_at(words, 14), word_at(words, 13)), 0
     far, per, index_row, looked, least = word_at(words, 9), word_at(words, 10), word_at(words, 4), 0, 0
@@ -164,8 +179,11 @@ def summed_up(words, chunk, scratch):
             after = start + j * wide * BYTES
             for c in range(0, columns, LANES):
                 before = load_some(out + after - wide * BYTES + c * BYTES, columns - c, zero)
-                store_some(out + after + c * BYTES, columns - c,
-                           add(before, load_some(x + after + c * BYTES, columns - c, zero)))
+                store_some(
+                    out + after + c * BYTES,
+                    columns - c,
+                    add(before, load_some(x + after + c * BYTES, columns - c, zero)),
+                )
 
 
 @inlined
@@ -197,6 +215,7 @@ def first_of_rows(words, chunk, scratch):
 
 # ---- builders --------------------------------------------------------------------------------------------------------
 
+
 def whole(*arrays) -> bool:
     return all([isinstance(a, np.ndarray) and a.flags.c_contiguous for a in arrays])
 
@@ -217,10 +236,14 @@ def copy(x, out: np.ndarray) -> list[Step] | None:
     if not isinstance(x, np.ndarray) or x.dtype != out.dtype or x.itemsize not in (BYTES, WORD):
         return None
     more = (x.itemsize // BYTES,)
-    *outer, (many, step, far) = collapsed(
-        x.shape + more, x.strides + (BYTES,), out.strides + (BYTES,)) if x.size else [[0, BYTES, BYTES]]
-    if any([s % BYTES for s in (step, far)]) or any([s % BYTES for _, *both in outer for s in both]) or (
-            many < LEAST_RUN * more[0] and more[0] > 1):
+    *outer, (many, step, far) = (
+        collapsed(x.shape + more, x.strides + (BYTES,), out.strides + (BYTES,)) if x.size else [[0, BYTES, BYTES]]
+    )
+    if (
+        any([s % BYTES for s in (step, far)])
+        or any([s % BYTES for _, *both in outer for s in both])
+        or (many < LEAST_RUN * more[0] and more[0] > 1)
+    ):
         return None
     columns, turning = 0, [axis for axis in outer if axis[1] == BYTES and axis[0] >= LANES]
     if step != BYTES and far == BYTES and many >= LANES and turning:
@@ -237,8 +260,22 @@ def copy(x, out: np.ndarray) -> list[Step] | None:
     axes = [*[[1, 0, 0]] * (4 - len(axes)), *axes]
     strips = math.prod([n for n, *_ in axes])
     some = max(1, CHUNK // (strip * max(columns, 1)))
-    return [copied(-(-strips // some), x, out, many, strip, several * strip, step, far, columns, strips, some,
-                   *[axis[i] for i in range(3) for axis in axes])]
+    return [
+        copied(
+            -(-strips // some),
+            x,
+            out,
+            many,
+            strip,
+            several * strip,
+            step,
+            far,
+            columns,
+            strips,
+            some,
+            *[axis[i] for i in range(3) for axis in axes],
+        )
+    ]
 
 
 def clone(arrays: Sequence, outs: Sequence, room: Room) -> list[Step] | None:
@@ -266,15 +303,46 @@ def pad(arrays: Sequence, outs: Sequence, room: Room, widths: tuple, value) -> l
     return None if None in found else sum(found, [])
 
 
-def pick(x, index, out, rows: int, n: int, index_row: int, size: int, by: str, apart: int, step: int, per: int,
-         run: int, kind: int, chunk: int) -> list[Step]:
+def pick(
+    x,
+    index,
+    out,
+    rows: int,
+    n: int,
+    index_row: int,
+    size: int,
+    by: str,
+    apart: int,
+    step: int,
+    per: int,
+    run: int,
+    kind: int,
+    chunk: int,
+) -> list[Step]:
     """x: the array that indices name places of, also where it is what is written."""
     chunks = -(-rows * n // chunk)
     refused = np.zeros(chunks, "i8")
     groups = rows // per
     far = x.nbytes // groups if groups else 0
-    found = picked(chunks, x, index, out, n, index_row, size, -size if by in FROM_THE_END else 0, apart, step, far, per,
-                   run, kind, rows * n, chunk, refused)
+    found = picked(
+        chunks,
+        x,
+        index,
+        out,
+        n,
+        index_row,
+        size,
+        -size if by in FROM_THE_END else 0,
+        apart,
+        step,
+        far,
+        per,
+        run,
+        kind,
+        rows * n,
+        chunk,
+        refused,
+    )
     return [found._replace(refused=refused)]
 
 
@@ -290,14 +358,33 @@ def take(arrays: Sequence, outs: Sequence, room: Room, axis: int, by: str = "ind
 
 def element_by_element(x, index, out, src, dim: int, by: str, kind: int) -> list[Step] | None:
     """Of an array, or of the one that is written, the places that an index names along an axis."""
-    if not whole(x, index, src) or index.dtype != np.int64 or not src.size or not isinstance(index, np.ndarray) or (
-            any([n != m for d, (n, m) in enumerate(zip(index.shape, x.shape)) if d != dim])):
+    if (
+        not whole(x, index, src)
+        or index.dtype != np.int64
+        or not src.size
+        or not isinstance(index, np.ndarray)
+        or (any([n != m for d, (n, m) in enumerate(zip(index.shape, x.shape)) if d != dim]))
+    ):
         return None
     outer, many, inner = math.prod(x.shape[:dim]), index.shape[dim], math.prod(x.shape[dim + 1 :])
     rows, n, per, step = (outer, many, 1, 0) if inner == 1 else (outer * many, inner, many, 1)
     least = per * n if kind == ADDED else 1  # what may be added to the same number is one chunk's
-    return pick(x, index, src, rows, n, n, x.shape[dim], by, inner, step, per, src.itemsize // BYTES, kind,
-                max(CHUNK // least, 1) * least)
+    return pick(
+        x,
+        index,
+        src,
+        rows,
+        n,
+        n,
+        x.shape[dim],
+        by,
+        inner,
+        step,
+        per,
+        src.itemsize // BYTES,
+        kind,
+        max(CHUNK // least, 1) * least,
+    )
 
 
 def gather(arrays: Sequence, outs: Sequence, room: Room, dim: int, by: str = "indexing") -> list[Step] | None:

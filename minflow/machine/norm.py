@@ -145,6 +145,7 @@ def planes_sent_back(words, chunk, scratch):
 
 # ---- builders --------------------------------------------------------------------------------------------------------
 
+
 def batch_norm(arrays, outs, room: Room, eps) -> list[Step] | None:
     x, *vectors = arrays
     if not fits(*arrays, *outs):
@@ -154,8 +155,11 @@ def batch_norm(arrays, outs, room: Room, eps) -> list[Step] | None:
     if math.prod(x.shape[2:]) > SMALL:
         return by_planes(planes_normed, x, [*arrays, *outs], eps)
     (blocks, steps), y = in_blocks(x, room), room.array(blocked(x.shape))
-    return [*steps, *blocks_norm.blocks_batch_norm([blocks, *vectors], [y, *outs[1:]], room, x.shape, eps, ""),
-            *out_of_blocks(y, outs[0])]
+    return [
+        *steps,
+        *blocks_norm.blocks_batch_norm([blocks, *vectors], [y, *outs[1:]], room, x.shape, eps, ""),
+        *out_of_blocks(y, outs[0]),
+    ]
 
 
 def batch_norm_grad(arrays, outs, room: Room, eps) -> list[Step] | None:
@@ -168,8 +172,12 @@ def batch_norm_grad(arrays, outs, room: Room, eps) -> list[Step] | None:
         return by_planes(planes_sent_back, x, [*arrays, *outs], eps)
     (grads, first), (blocks, steps), gx = in_blocks(grad, room), in_blocks(x, room), room.array(blocked(x.shape))
     inner = [grads, blocks, weight, weight, *statistics]  # without an activation nobody reads the bias
-    return [*first, *steps, *blocks_norm.blocks_batch_norm_grad(inner, [gx, *outs[1:]], room, x.shape, eps, ""),
-            *out_of_blocks(gx, outs[0])]
+    return [
+        *first,
+        *steps,
+        *blocks_norm.blocks_batch_norm_grad(inner, [gx, *outs[1:]], room, x.shape, eps, ""),
+        *out_of_blocks(gx, outs[0]),
+    ]
 
 
 def fits(*arrays: np.ndarray) -> bool:

@@ -34,8 +34,11 @@ def largest(builder, above, beneath, width, count, y, indices):
         rows += [builder.shuffle_vector(low, high, numbers([2 * i + odd for i in range(LANES)])) for odd in (0, 1)]
     best, kind = rows[0], ir.VectorType(INT, LANES)
     under = builder.trunc(width, INT)
-    filled = builder.shuffle_vector(builder.insert_element(ir.Constant(kind, ir.Undefined), under, ir.Constant(INT, 0)),
-                                    ir.Constant(kind, ir.Undefined), numbers([0] * LANES))
+    filled = builder.shuffle_vector(
+        builder.insert_element(ir.Constant(kind, ir.Undefined), under, ir.Constant(INT, 0)),
+        ir.Constant(kind, ir.Undefined),
+        numbers([0] * LANES),
+    )
     places = [numbers([1] * LANES), filled, builder.add(filled, numbers([1] * LANES))]
     chosen = numbers([0] * LANES)
     for value, number in zip(rows[1:], places):
@@ -46,10 +49,16 @@ def largest(builder, above, beneath, width, count, y, indices):
         part = builder.shuffle_vector(chosen, chosen, numbers(list(range(half, half + 8))))
         wide = ir.VectorType(llvm.WORD, 8)
         first = builder.insert_element(ir.Constant(wide, ir.Undefined), beneath, ir.Constant(INT, 0))
-        starts = builder.add(builder.shuffle_vector(first, ir.Constant(wide, ir.Undefined), numbers([0] * 8)),
-                             ir.Constant(wide, [2 * i for i in range(half, half + 8)]))
-        masked_store(builder, builder.add(builder.zext(part, wide), starts), builder.add(indices, word(half * 8)),
-                     below(builder, builder.sub(count, word(half)), 8))
+        starts = builder.add(
+            builder.shuffle_vector(first, ir.Constant(wide, ir.Undefined), numbers([0] * 8)),
+            ir.Constant(wide, [2 * i for i in range(half, half + 8)]),
+        )
+        masked_store(
+            builder,
+            builder.add(builder.zext(part, wide), starts),
+            builder.add(indices, word(half * 8)),
+            below(builder, builder.sub(count, word(half)), 8),
+        )
 
 
 @instruction
@@ -62,8 +71,14 @@ def planes_compared(words, chunk, scratch):
         for i in range(down):
             for j in range(0, across, LANES):
                 start, to = 2 * i * width + 2 * j, (n * down + i) * across + j
-                largest(x + (n * height * width + start) * BYTES, start, width, min(LANES, across - j),
-                        y + to * BYTES, indices + to * 8)
+                largest(
+                    x + (n * height * width + start) * BYTES,
+                    start,
+                    width,
+                    min(LANES, across - j),
+                    y + to * BYTES,
+                    indices + to * 8,
+                )
 
 
 @instruction
@@ -118,16 +133,21 @@ def max_pool2d_grad(arrays, outs, room, shape, apart) -> list[Step] | None:
     at_once = max(1, CHUNK // pixels)
     chunks = -(-planes // at_once)
     refused = np.zeros(chunks, "i8")
-    step = planes_returned(chunks, grad, indices, out, planes, windows, pixels, apart, refused, at_once,
-                           scratch=0 if apart else 2 * pixels)
+    step = planes_returned(
+        chunks, grad, indices, out, planes, windows, pixels, apart, refused, at_once, scratch=0 if apart else 2 * pixels
+    )
     return [step._replace(refused=refused)]
 
 
 def adaptive_avg_pool2d(arrays, outs, room, output_size) -> list[Step] | None:
     """Of whole images, each of which is a row of a cluster."""
     (x,), (out,), pixels = arrays, outs, math.prod(arrays[0].shape[2:])
-    if output_size != (1, 1) or not x.size or pixels > LONGEST or not all(
-            a.dtype == np.float32 and a.flags.c_contiguous for a in (x, out)):
+    if (
+        output_size != (1, 1)
+        or not x.size
+        or pixels > LONGEST
+        or not all(a.dtype == np.float32 and a.flags.c_contiguous for a in (x, out))
+    ):
         return None
     bytecode = Bytecode(out.size, pixels)
     found = bytecode.over_row("row_sum", bytecode.input(0, FULL, bytecode.rows))

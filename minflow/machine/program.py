@@ -25,7 +25,7 @@ from . import threads
 from .jit import Code, compiled, intrinsic, ir, types
 from .llvm import WORD
 from .memory import at
-from .shared import (add_to, exchange, fetch, lock, pause, publish, sleep_until_woken, unlock, wake_all, yield_core)
+from .shared import add_to, exchange, fetch, lock, pause, publish, sleep_until_woken, unlock, wake_all, yield_core
 
 LINE = 128  # bytes: two lines of the cache, which the processor fetches together
 # What the threads share. TICKET: number of the step << 32 | chunks of it that nobody took.  DONE: chunks of it that
@@ -45,14 +45,17 @@ shared = compiled if ALONE else Code
 @intrinsic
 def call(context, code, words, chunk, scratch):
     """Do one chunk of a step."""
+
     def written(context, builder, signature, arguments):
         kind = ir.FunctionType(ir.VoidType(), [WORD] * 3)
         builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), arguments[1:])
         return context.get_dummy_value()
+
     return types.void(types.int64, types.int64, types.int64, types.int64), written
 
 
 # ---- what is compiled ------------------------------------------------------------------------------------------------
+
 
 @compiled
 def do_steps(table, step, count, most, scratch):
@@ -150,6 +153,7 @@ def help_always(team, me):
 
 
 # ---- who runs it -----------------------------------------------------------------------------------------------------
+
 
 class Team:
     """The helpers, the words that they share with who runs a program, and scratch memory for each."""

@@ -42,11 +42,17 @@ class StepRecorder(Recorder):
             Program(steps)()
             return
         all_notes = [np.zeros((step.chunks, NOTE), "i8") for step in steps]
-        Program([noted(step.chunks, step.code, step.words, notes, scratch=step.scratch // 4)
-                 for step, notes in zip(steps, all_notes)])()
+        Program(
+            [
+                noted(step.chunks, step.code, step.words, notes, scratch=step.scratch // 4)
+                for step, notes in zip(steps, all_notes)
+            ]
+        )()
         # Of systems whose two clocks do not begin together; a thread that is stopped between the two makes it less.
         since = max([time.perf_counter() - time.clock_gettime(CLOCK) for _ in range(5)])
         for notes in all_notes:
             times = notes[:, 1::2] + 1e-9 * notes[:, 2::2] + since
-            self.notes += [(thread, chunk, start, end) for chunk, (thread, (start, end)) in enumerate(
-                zip(notes[:, 0].tolist(), times.tolist()))]
+            self.notes += [
+                (thread, chunk, start, end)
+                for chunk, (thread, (start, end)) in enumerate(zip(notes[:, 0].tolist(), times.tolist()))
+            ]

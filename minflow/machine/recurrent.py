@@ -31,6 +31,7 @@ STEP, TILE = LANES * BYTES, LANES * LANES
 
 # ---- one step of 16 numbers of a state -------------------------------------------------------------------------------
 
+
 class Number:
     """16 float32 while instructions are written: arithmetic writes one more."""
 
@@ -173,6 +174,7 @@ def gru_backward(cell, gy, own, y, values, cells, h, c, carried, blocks, far, in
 
 def by_kind(name: str, places: int, *bodies: Callable) -> Callable:
     """One function (kind, apart, left, *places) of those of all kinds."""
+
     @function(name, 3 + places, inline=False)
     def chosen(builder, kind, apart, left, *addresses):
         done = builder.append_basic_block("done")
@@ -210,8 +212,21 @@ def all_panels(words, rows, blocks, left, out):
     """out, row by row: what so many blocks of 16 numbers give with the packed weight."""
     panels, far = word_at(words, PANELS), word_at(words, FAR) * BYTES
     for j in range(panels):
-        run_routine(word_at(words, MULTIPLY), rows, left, word_at(words, PACKED) + j * far, word_at(words, TABLE),
-                    blocks, LANES * PANEL, LANES, out + j * PANEL * BYTES, panels * PANEL, VECTORS, LANES, 0)
+        run_routine(
+            word_at(words, MULTIPLY),
+            rows,
+            left,
+            word_at(words, PACKED) + j * far,
+            word_at(words, TABLE),
+            blocks,
+            LANES * PANEL,
+            LANES,
+            out + j * PANEL * BYTES,
+            panels * PANEL,
+            VECTORS,
+            LANES,
+            0,
+        )
 
 
 @compiled
@@ -253,9 +268,19 @@ def through_steps(words, chunk, scratch):
             x = word_at(words, X) + row * word_at(words, X_APART) * BYTES
             for q in range(blocks):
                 place = (q * TOGETHER + r) * STEP
-                forward(kind, hidden, hidden - q * LANES, x + q * STEP, own + q * STEP, word_at(words, BIAS) + q * STEP,
-                        states + place, cells + place, row_of(word_at(words, VALUES), 4 * row, hidden, q),
-                        row_of(word_at(words, Y), row, hidden, q), row_of(word_at(words, CELLS), row, hidden, q))
+                forward(
+                    kind,
+                    hidden,
+                    hidden - q * LANES,
+                    x + q * STEP,
+                    own + q * STEP,
+                    word_at(words, BIAS) + q * STEP,
+                    states + place,
+                    cells + place,
+                    row_of(word_at(words, VALUES), 4 * row, hidden, q),
+                    row_of(word_at(words, Y), row, hidden, q),
+                    row_of(word_at(words, CELLS), row, hidden, q),
+                )
     for r in range(rows):
         for q in range(blocks):
             place = (q * TOGETHER + r) * STEP
@@ -286,13 +311,24 @@ def back_through_steps(words, chunk, scratch):
             row, old, own = here + r, behind + r, products + r * width
             for q in range(blocks):
                 place = (q * TOGETHER + r) * STEP
-                backward(kind, hidden, hidden - q * LANES, row_of(word_at(words, GY), row, hidden, q), own + q * STEP,
-                         row_of(word_at(words, Y), row, hidden, q), row_of(word_at(words, VALUES), 4 * row, hidden, q),
-                         row_of(word_at(words, CELLS), row, hidden, q), row_of(h, old, hidden, q),
-                         row_of(c, old, hidden, q), carried + place, inner + place, size,
-                         row_of(word_at(words, INNER), gates * row, hidden, q),
-                         row_of(word_at(words, OWN), gates * row, hidden, q),
-                         row_of(word_at(words, BEFORE), row, hidden, q))
+                backward(
+                    kind,
+                    hidden,
+                    hidden - q * LANES,
+                    row_of(word_at(words, GY), row, hidden, q),
+                    own + q * STEP,
+                    row_of(word_at(words, Y), row, hidden, q),
+                    row_of(word_at(words, VALUES), 4 * row, hidden, q),
+                    row_of(word_at(words, CELLS), row, hidden, q),
+                    row_of(h, old, hidden, q),
+                    row_of(c, old, hidden, q),
+                    carried + place,
+                    inner + place,
+                    size,
+                    row_of(word_at(words, INNER), gates * row, hidden, q),
+                    row_of(word_at(words, OWN), gates * row, hidden, q),
+                    row_of(word_at(words, BEFORE), row, hidden, q),
+                )
         all_panels(words, rows, gates * blocks, inner, products)
     for r in range(rows):
         for q in range(blocks):
@@ -305,10 +341,15 @@ def back_through_steps(words, chunk, scratch):
 
 # ---- builders --------------------------------------------------------------------------------------------------------
 
+
 def fits(arrays: Sequence, outs: Sequence, x: np.ndarray, sizes: tuple) -> bool:
     """float32 side by side, but for the input, whose steps may lie anywhere; and there is something to compute."""
-    return (not sizes and flat(*[a for a in arrays if a is not x], *outs) and x.dtype == np.float32
-            and min([a.size for a in (x, *outs)]) > 0)
+    return (
+        not sizes
+        and flat(*[a for a in arrays if a is not x], *outs)
+        and x.dtype == np.float32
+        and min([a.size for a in (x, *outs)]) > 0
+    )
 
 
 def packed_weight(w: np.ndarray, gates: int, turned: bool, room: Room) -> tuple[list[Step], list]:
@@ -319,8 +360,18 @@ def packed_weight(w: np.ndarray, gates: int, turned: bool, room: Room) -> tuple[
     far, panels = (depth + 1) * TILE * VECTORS, -(-width // PANEL)
     place = room.take(panels * far)
     parts = np.split(w, gates) if turned else [w.T]  # each gate's sum is filled up to whole vectors
-    steps = [packing(part, side(part.shape, part.strides, ()), *part.shape, place + k * blocks * TILE * VECTORS * BYTES,
-                     PANEL, LANES, far) for k, part in enumerate(parts)]
+    steps = [
+        packing(
+            part,
+            side(part.shape, part.strides, ()),
+            *part.shape,
+            place + k * blocks * TILE * VECTORS * BYTES,
+            PANEL,
+            LANES,
+            far,
+        )
+        for k, part in enumerate(parts)
+    ]
     return steps, [np.arange(depth, dtype="i8") * (TOGETHER * LANES), place, far, panels]
 
 
@@ -340,14 +391,33 @@ def layer(kind: int, arrays: Sequence, outs: Sequence, room: Room, sizes: tuple,
     if steps is None:
         return None
     packs, words = packed_weight(w_hh, GATES[kind], False, room)
-    last = through_steps(-(-batch // TOGETHER), kind, count, batch, hidden, reverse, multiply.address, *words, h0,
-                         *(c0 or [0]), y, values, cells, arriving, GATES[kind] * hidden, b_hh, hn, cn,
-                         scratch=scratch_of(2 * -(-hidden // LANES), words[-1]))
+    last = through_steps(
+        -(-batch // TOGETHER),
+        kind,
+        count,
+        batch,
+        hidden,
+        reverse,
+        multiply.address,
+        *words,
+        h0,
+        *(c0 or [0]),
+        y,
+        values,
+        cells,
+        arriving,
+        GATES[kind] * hidden,
+        b_hh,
+        hn,
+        cn,
+        scratch=scratch_of(2 * -(-hidden // LANES), words[-1]),
+    )
     return [*steps, *packs, last]
 
 
-def layer_grad(kind: int, arrays: Sequence, outs: Sequence, room: Room, sizes: tuple,
-               reverse: bool) -> list[Step] | None:
+def layer_grad(
+    kind: int, arrays: Sequence, outs: Sequence, room: Room, sizes: tuple, reverse: bool
+) -> list[Step] | None:
     gy, ghn, *rest = arrays
     gcn = rest.pop(0) if kind == LSTM else 0
     x, h0, *rest = rest
@@ -366,23 +436,51 @@ def layer_grad(kind: int, arrays: Sequence, outs: Sequence, room: Room, sizes: t
     before, inner = room.array((rows, hidden)), room.array((rows, gates * hidden))
     own = room.array((rows, gates * hidden)) if kind == GRU else inner
     packs, words = packed_weight(w_hh, gates, True, room)
-    back = back_through_steps(-(-batch // TOGETHER), kind, count, batch, hidden, reverse, multiply.address, *words, h0,
-                              c0, y, values, cells, gates, gy, ghn, gcn, inner, own, before, gh, gc,
-                              scratch=scratch_of((gates + 1) * -(-hidden // LANES), words[-1]))
+    back = back_through_steps(
+        -(-batch // TOGETHER),
+        kind,
+        count,
+        batch,
+        hidden,
+        reverse,
+        multiply.address,
+        *words,
+        h0,
+        c0,
+        y,
+        values,
+        cells,
+        gates,
+        gy,
+        ghn,
+        gcn,
+        inner,
+        own,
+        before,
+        gh,
+        gc,
+        scratch=scratch_of((gates + 1) * -(-hidden // LANES), words[-1]),
+    )
     shared, place = packed_rows(inner.T, room) if own is inner else ([], 0)  # both gradients of weights read it
     steps = [*steps, *packs, back, *shared]
-    for a, b, out, packed in ((inner, w_ih, gx.reshape(rows, -1), 0), (inner.T, x.reshape(rows, -1), gw_ih, place),
-                              (own.T, before, gw_hh, place)):
+    for a, b, out, packed in (
+        (inner, w_ih, gx.reshape(rows, -1), 0),
+        (inner.T, x.reshape(rows, -1), gw_ih, place),
+        (own.T, before, gw_hh, place),
+    ):
         steps += product(a, b, out, room, packed_a=packed)
-    return steps + [sum_rows(-(-bias.size // COLUMNS), grads, bias, rows, bias.size, COLUMNS)
-                    for grads, bias in zip((inner, own), biases)]
+    return steps + [
+        sum_rows(-(-bias.size // COLUMNS), grads, bias, rows, bias.size, COLUMNS)
+        for grads, bias in zip((inner, own), biases)
+    ]
 
 
 def of_kind(run: Callable, kind: int) -> Callable:
     """A builder of one kind of layer; the activation of an `rnn` is among its attrs."""
 
-    def build(arrays: Sequence, outs: Sequence, room: Room, sizes: tuple, reverse: bool,
-              relu: bool = False) -> list[Step] | None:
+    def build(
+        arrays: Sequence, outs: Sequence, room: Room, sizes: tuple, reverse: bool, relu: bool = False
+    ) -> list[Step] | None:
         return run(RELU if relu else kind, arrays, outs, room, sizes, reverse)
 
     return build

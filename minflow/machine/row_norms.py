@@ -18,7 +18,17 @@ from .llvm import LANES, number_at, put
 from .norm import fits, squares_of, sum_of, sums_of
 from .steps import Room, Step, instruction, real_at, word_at
 from .vectors import (
-    BYTES, add, filled, load, load_some, multiply, multiply_add, store, store_some, subtract, sum_by_halves,
+    BYTES,
+    add,
+    filled,
+    load,
+    load_some,
+    multiply,
+    multiply_add,
+    store,
+    store_some,
+    subtract,
+    sum_by_halves,
 )
 
 STEP = LANES * BYTES
@@ -26,6 +36,7 @@ CHUNK = 1 << 15  # numbers of a chunk of rows
 
 
 # ---- rows ------------------------------------------------------------------------------------------------------------
+
 
 @compiled
 def mean_of(x, columns):
@@ -70,8 +81,11 @@ def rows_normed(words, chunk, scratch):
             store(y + i, multiply_add(hat, load(weight + i), load(bias + i)))
         if left:
             hat = multiply(subtract(load_some(x + whole, left, zeros), centre), scale)
-            store_some(y + whole, left, multiply_add(hat, load_some(weight + whole, left, zeros),
-                                                     load_some(bias + whole, left, zeros)))
+            store_some(
+                y + whole,
+                left,
+                multiply_add(hat, load_some(weight + whole, left, zeros), load_some(bias + whole, left, zeros)),
+            )
 
 
 @instruction
@@ -110,12 +124,16 @@ def rows_sent_back(words, chunk, scratch):
             store(gx + i, multiply(g, scale))
         if left:
             hat = multiply(subtract(load_some(x + whole, left, centre), centre), scale)
-            g = multiply_add(load_some(grad + whole, left, zeros), load_some(weight + whole, left, zeros),
-                             multiply_add(hat, slope, offset))
+            g = multiply_add(
+                load_some(grad + whole, left, zeros),
+                load_some(weight + whole, left, zeros),
+                multiply_add(hat, slope, offset),
+            )
             store_some(gx + whole, left, multiply(g, scale))
 
 
 # ---- groups of channels ----------------------------------------------------------------------------------------------
+
 
 @instruction
 def groups_normed(words, chunk, scratch):
@@ -183,6 +201,7 @@ def groups_sent_back(words, chunk, scratch):
 
 # ---- builders --------------------------------------------------------------------------------------------------------
 
+
 def layer_norm(arrays, outs, room: Room, columns, eps) -> list[Step] | None:
     x, *numbers = arrays[0], *vectors(arrays[1:], columns)
     if not fits(x, *numbers, *outs):
@@ -198,8 +217,10 @@ def layer_norm_grad(arrays, outs, room: Room, columns, eps) -> list[Step] | None
     rows, some, far = x.size // columns, max(1, CHUNK // columns), padded(columns)
     chunks = -(-rows // some)
     parts = room.take(chunks * 2 * far)
-    return [rows_sent_back(chunks, grad, x, weight, outs[0], parts, float(eps), rows, columns, some, far * BYTES),
-            *added(parts, outs[1:], chunks, columns, far)]
+    return [
+        rows_sent_back(chunks, grad, x, weight, outs[0], parts, float(eps), rows, columns, some, far * BYTES),
+        *added(parts, outs[1:], chunks, columns, far),
+    ]
 
 
 def vectors(numbers, count: int) -> list[np.ndarray]:
@@ -226,8 +247,10 @@ def group_norm_grad(arrays, outs, room: Room, groups, eps) -> list[Step] | None:
     images, channels = outs[0].shape[:2]
     far = padded(channels)
     parts = room.take(images * 2 * far)
-    return [*by_groups(groups_sent_back, outs[0], [*arrays, outs[0], parts], groups, eps),
-            *added(parts, outs[1:], images, channels, far)]
+    return [
+        *by_groups(groups_sent_back, outs[0], [*arrays, outs[0], parts], groups, eps),
+        *added(parts, outs[1:], images, channels, far),
+    ]
 
 
 def by_groups(make, x: np.ndarray, arrays: list, groups: int, eps: float) -> list[Step]:

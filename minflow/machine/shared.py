@@ -34,9 +34,11 @@ def fetch(context, address):
 @intrinsic
 def publish(context, address, word):
     """Write it."""
+
     def code(context, builder, signature, a):
         builder.store_atomic(a[1], word_of(builder, a[0]), ORDER, 8)
         return context.get_dummy_value()
+
     return types.void(types.int64, types.int64), code
 
 
@@ -44,22 +46,27 @@ def publish(context, address, word):
 def add_to(context, address, number):
     """Add to the word there; what it was before."""
     return types.int64(types.int64, types.int64), lambda context, builder, _, a: builder.atomic_rmw(
-        "add", word_of(builder, a[0]), a[1], ORDER)
+        "add", word_of(builder, a[0]), a[1], ORDER
+    )
 
 
 @intrinsic
 def exchange(context, address, old, new):
     """Write `new` where the word still is `old`; was it?"""
+
     def code(context, builder, signature, a):
         return builder.extract_value(builder.cmpxchg(word_of(builder, a[0]), a[1], a[2], ORDER, ORDER), 1)
+
     return types.boolean(types.int64, types.int64, types.int64), code
 
 
 @intrinsic
 def pause(context):
     """Some dozen cycles in which a thread that spins leaves the core to its neighbour."""
+
     def code(context, builder, signature, a):
         if PAUSE:
             called(builder, PAUSE, ir.VoidType())
         return context.get_dummy_value()
+
     return types.void(), code

@@ -24,34 +24,84 @@ from ..core.base.errors import MinflowWarning, MissingDependencyError
 from ..core.base.locks import alone
 from ..core.base.optional import install_command
 from ..core.op import Op
-from ..core.ops import (activation, conv, elementwise, gru, index, lstm, norm, pool, random, reduce, rnn, shape,
-                        softmax, sort, update)
+from ..core.ops import (
+    activation,
+    conv,
+    elementwise,
+    gru,
+    index,
+    lstm,
+    norm,
+    pool,
+    random,
+    reduce,
+    rnn,
+    shape,
+    softmax,
+    sort,
+    update,
+)
 from ..core.where import here
 
-STEPS: dict[Op, str] = {op: module for module, ops in {
-    "attention": (attention.attend, attention.attend_grad),
-    "blocks_conv": (blocks.to_blocks, blocks.from_blocks, blocks.blocks_conv2d, blocks.blocks_conv2d_input_grad,
-                    blocks.blocks_conv2d_weight_grad, blocks.blocks_channel_sum),
-    "gemm": (dense.linear, dense.sgd_linear, dense.sgd_linear_shown),
-    "blocks_norm": (blocks.blocks_batch_norm, blocks.blocks_batch_norm_grad),
-    "blocks_pool": (blocks.blocks_max_pool2d, blocks.blocks_max_pool2d_grad, blocks.blocks_avg_pool2d,
-                    blocks.blocks_avg_pool2d_grad, blocks.blocks_average, blocks.blocks_average_grad),
-    "blocks_pooled": (blocks.blocks_conv2d_max_pool2d, blocks.blocks_max_pool2d_weight_grad),
-    "blocks_resample": (blocks.blocks_resample, blocks.blocks_resample_grad),
-    "convolutions": (conv.conv2d, conv.conv2d_input_grad, conv.conv2d_weight_grad),
-    "norm": (norm.batch_norm, norm.batch_norm_grad),
-    "row_norms": (norms.layer_norm, norms.layer_norm_grad, norms.group_norm, norms.group_norm_grad),
-    "moving": (shape.clone, shape.cat, shape.pad, index.take, index.gather, index.scatter_add, reduce.cumsum,
-               index.tril, index.triu, sort.topk),
-    "pool": (pool.max_pool2d, pool.max_pool2d_grad, pool.adaptive_avg_pool2d),
-    "clusters": CLUSTERS,
-    "elementwise": (elementwise.add, elementwise.sub, elementwise.mul, elementwise.erf, elementwise.relu,
-                    elementwise.relu_grad, activation.relu6, activation.relu6_grad, shape.sum_to),
-    "cross_entropy": (softmax.softmax_cross_entropy, softmax.softmax_cross_entropy_grad),
-    "dropout": (random.dropout,),
-    "recurrent": (rnn.rnn, rnn.rnn_grad, lstm.lstm, lstm.lstm_grad, gru.gru, gru.gru_grad),
-    "updates": (update.sgd, update.sgd_momentum, update.adam),
-}.items() for op in ops}  # op -> the module in which a builder of its name makes its steps
+STEPS: dict[Op, str] = {
+    op: module
+    for module, ops in {
+        "attention": (attention.attend, attention.attend_grad),
+        "blocks_conv": (
+            blocks.to_blocks,
+            blocks.from_blocks,
+            blocks.blocks_conv2d,
+            blocks.blocks_conv2d_input_grad,
+            blocks.blocks_conv2d_weight_grad,
+            blocks.blocks_channel_sum,
+        ),
+        "gemm": (dense.linear, dense.sgd_linear, dense.sgd_linear_shown),
+        "blocks_norm": (blocks.blocks_batch_norm, blocks.blocks_batch_norm_grad),
+        "blocks_pool": (
+            blocks.blocks_max_pool2d,
+            blocks.blocks_max_pool2d_grad,
+            blocks.blocks_avg_pool2d,
+            blocks.blocks_avg_pool2d_grad,
+            blocks.blocks_average,
+            blocks.blocks_average_grad,
+        ),
+        "blocks_pooled": (blocks.blocks_conv2d_max_pool2d, blocks.blocks_max_pool2d_weight_grad),
+        "blocks_resample": (blocks.blocks_resample, blocks.blocks_resample_grad),
+        "convolutions": (conv.conv2d, conv.conv2d_input_grad, conv.conv2d_weight_grad),
+        "norm": (norm.batch_norm, norm.batch_norm_grad),
+        "row_norms": (norms.layer_norm, norms.layer_norm_grad, norms.group_norm, norms.group_norm_grad),
+        "moving": (
+            shape.clone,
+            shape.cat,
+            shape.pad,
+            index.take,
+            index.gather,
+            index.scatter_add,
+            reduce.cumsum,
+            index.tril,
+            index.triu,
+            sort.topk,
+        ),
+        "pool": (pool.max_pool2d, pool.max_pool2d_grad, pool.adaptive_avg_pool2d),
+        "clusters": CLUSTERS,
+        "elementwise": (
+            elementwise.add,
+            elementwise.sub,
+            elementwise.mul,
+            elementwise.erf,
+            elementwise.relu,
+            elementwise.relu_grad,
+            activation.relu6,
+            activation.relu6_grad,
+            shape.sum_to,
+        ),
+        "cross_entropy": (softmax.softmax_cross_entropy, softmax.softmax_cross_entropy_grad),
+        "dropout": (random.dropout,),
+        "recurrent": (rnn.rnn, rnn.rnn_grad, lstm.lstm, lstm.lstm_grad, gru.gru, gru.gru_grad),
+        "updates": (update.sgd, update.sgd_momentum, update.adam),
+    }.items()
+    for op in ops
+}  # op -> the module in which a builder of its name makes its steps
 ONLY_IN_PLANS = ("elementwise", "moving", "dropout", "updates")  # NumPy has the same bits, and costs less for one call
 ONCE = {elementwise.add, elementwise.sub, elementwise.mul}  # one call of NumPy
 LEAST = 1 << 12  # numbers
@@ -61,9 +111,17 @@ ALSO_EAGER: dict[Op, Callable[..., bool] | None] = {  # of these, where eager is
     shape.clone: lambda x: x.__class__ is np.ndarray and x.size >= LEAST and x.itemsize in x.strides[:-1],  # turned
     **dict.fromkeys((index.gather, index.scatter_add, sort.topk)),
     reduce.cumsum: lambda x: x.size >= LEAST,
-    **dict.fromkeys((elementwise.add, elementwise.sub, elementwise.mul), lambda x, y: (
-        x.__class__ is y.__class__ is np.ndarray and x.ndim > 2 and x.size >= LEAST and y.size == x.shape[1]
-        and not 4 < x[0, 0].size < 256 and x[0, 0].size > 1)),  # NumPy goes along planes of other sizes as quickly
+    **dict.fromkeys(
+        (elementwise.add, elementwise.sub, elementwise.mul),
+        lambda x, y: (
+            x.__class__ is y.__class__ is np.ndarray
+            and x.ndim > 2
+            and x.size >= LEAST
+            and y.size == x.shape[1]
+            and not 4 < x[0, 0].size < 256
+            and x[0, 0].size > 1
+        ),
+    ),  # NumPy goes along planes of other sizes as quickly
 }
 PLAIN: dict[Op, Callable] = {}  # NumPy's kernels, while the machine is used
 SINCE, UNTIL = "0.61", "0.68"  # of numba, whose versions have compiled everything
@@ -129,8 +187,14 @@ class InPlans:
     fits: True for the arrays that it takes.
     """
 
-    def __init__(self, builder: Callable, at_once: Callable, once: Callable | None = None, steady: int = 1 << 20,
-                 fits: Callable[..., bool] | None = None):
+    def __init__(
+        self,
+        builder: Callable,
+        at_once: Callable,
+        once: Callable | None = None,
+        steady: int = 1 << 20,
+        fits: Callable[..., bool] | None = None,
+    ):
         self.builder, self.at_once, self.once, self.steady, self.fits = builder, at_once, once, steady, fits
 
     def __call__(self, arrays: Sequence, outs: Sequence[np.ndarray], **attrs: Any) -> Any:
@@ -160,9 +224,13 @@ def by_default() -> bool:
     if importlib.util.find_spec("numba") is None:
         warn_of_numpy()
     elif not known_numba():
-        warnings.warn(f"numba {metadata.version('numba')} is not one of those that compiled the kernels for large "
-                      f"graphs, {SINCE} to {UNTIL}: NumPy's run instead. Install one of those; minflow.machine.use() "
-                      "tries this one, MINFLOW_MACHINE=0 does without", MinflowWarning, stacklevel=2)
+        warnings.warn(
+            f"numba {metadata.version('numba')} is not one of those that compiled the kernels for large "
+            f"graphs, {SINCE} to {UNTIL}: NumPy's run instead. Install one of those; minflow.machine.use() "
+            "tries this one, MINFLOW_MACHINE=0 does without",
+            MinflowWarning,
+            stacklevel=2,
+        )
     elif kept.folder() is not None and (other := another("start.compile_all(patient=True)")) is not None:
         other.returncode = 0  # nobody waits for it, or is to be warned that it runs on
         print(LATER, file=sys.stderr, flush=True)
@@ -179,9 +247,12 @@ def known_numba() -> bool:
 
 
 def warn_of_numpy() -> None:
-    warnings.warn("numba is not installed, which compiles kernels for large graphs: they run by NumPy's. "
-                  f"Try: {install_command('numba')}, or MINFLOW_MACHINE=0, which does without", MinflowWarning,
-                  stacklevel=2)
+    warnings.warn(
+        "numba is not installed, which compiles kernels for large graphs: they run by NumPy's. "
+        f"Try: {install_command('numba')}, or MINFLOW_MACHINE=0, which does without",
+        MinflowWarning,
+        stacklevel=2,
+    )
 
 
 def passes() -> tuple[Callable, ...]:
@@ -209,8 +280,9 @@ def either(compiled: Callable, plain: Callable, pays: Callable[..., bool] | None
 def warmup() -> float:
     """Compile all kernels, or read what an earlier process has compiled; the seconds that it took."""
     if any([importlib.util.find_spec(name) is None for name in ("numba", "llvmlite")]):
-        raise MissingDependencyError("numba is not installed, which compiles the machine's kernels",
-                                     where=here(), hint=install_command("numba"))
+        raise MissingDependencyError(
+            "numba is not installed, which compiles the machine's kernels", where=here(), hint=install_command("numba")
+        )
     begun = time.perf_counter()
     compile_all()
     return time.perf_counter() - begun
@@ -237,8 +309,12 @@ def compile_all(patient: bool = False) -> None:
 
 def compile_halves(quiet: bool) -> None:
     """Here, and in another process."""
-    notice = threading.Timer(LATE, print, ["minflow: compiling kernels for this processor, once per installation ..."],
-                             {"file": sys.stderr, "flush": True})
+    notice = threading.Timer(
+        LATE,
+        print,
+        ["minflow: compiling kernels for this processor, once per installation ..."],
+        {"file": sys.stderr, "flush": True},
+    )
     notice.daemon = True
     if not quiet:
         notice.start()
@@ -261,10 +337,17 @@ def another(code: str) -> subprocess.Popen | None:
     path = str(Path(__file__).parents[2])
     try:
         return subprocess.Popen(
-            [sys.executable, "-c", f"import sys; sys.path.insert(0, {path!r}); from minflow.machine import start; "
-             f"{code}"],
-            env={**os.environ, "MINFLOW_MACHINE": "0"}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL, start_new_session=True)
+            [
+                sys.executable,
+                "-c",
+                f"import sys; sys.path.insert(0, {path!r}); from minflow.machine import start; {code}",
+            ],
+            env={**os.environ, "MINFLOW_MACHINE": "0"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
     except (OSError, TypeError):  # no memory for one, or a program that holds Python and does not say where it is
         return None
 

@@ -85,11 +85,22 @@ def instruction(function: Callable) -> Callable[..., Step]:
         """words: arrays (their addresses), ints, and floats, which are read by `real_at`; of a step that this one does
         itself, its code and its words (0 and 0 where there is none). scratch: in float32."""
         inner = [word for word in words if isinstance(word, Step)]
-        words = tuple([x for word in words for x in (word[:2] if isinstance(word, Step) else NOTHING_TO_DO
-                                                     if word is None else (word,))])
+        words = tuple(
+            [
+                x
+                for word in words
+                for x in (word[:2] if isinstance(word, Step) else NOTHING_TO_DO if word is None else (word,))
+            ]
+        )
         holds = tuple([word for word in words if isinstance(word, np.ndarray)])
-        return Step(code.address, np.array([as_word(word) for word in words], "i8"), chunks, scratch * BYTES,
-                    function.__name__, sum([step.holds for step in inner], holds))
+        return Step(
+            code.address,
+            np.array([as_word(word) for word in words], "i8"),
+            chunks,
+            scratch * BYTES,
+            function.__name__,
+            sum([step.holds for step in inner], holds),
+        )
 
     step.__name__, step.__doc__ = function.__name__, inspect.getdoc(function)
     return step
@@ -160,45 +171,56 @@ class Checked:
 
 # ---- what instructions read ------------------------------------------------------------------------------------------
 
+
 @intrinsic
 def word_at(context, words, i):
     """Word number i, an int64."""
+
     def code(context, builder, signature, arguments):
         return builder.load(builder.gep(builder.inttoptr(arguments[0], WORD.as_pointer()), [arguments[1]]))
+
     return types.int64(types.int64, types.int64), code
 
 
 @intrinsic
 def real_at(context, words, i):
     """Word number i, a float64."""
+
     def code(context, builder, signature, arguments):
         return builder.load(builder.gep(builder.inttoptr(arguments[0], DOUBLE.as_pointer()), [arguments[1]]))
+
     return types.float64(types.int64, types.int64), code
 
 
 @intrinsic
 def put_real(context, words, i, real):
     """Write a float64 where `real_at` reads it."""
+
     def code(context, builder, signature, arguments):
         pointer = builder.inttoptr(arguments[0], DOUBLE.as_pointer())
         builder.store(arguments[2], builder.gep(pointer, [arguments[1]]))
         return context.get_dummy_value()
+
     return types.void(types.int64, types.int64, types.float64), code
 
 
 @intrinsic
 def run_routine(context, address, a, b, c, d, e, f, g, h, i, j, k, m):
     """Run a routine."""
+
     def written(context, builder, signature, arguments):
         kind = ir.FunctionType(ir.VoidType(), [WORD] * ARGUMENTS)
         builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), arguments[1:])
         return context.get_dummy_value()
+
     return types.void(*[types.int64] * (ARGUMENTS + 1)), written
 
 
 @intrinsic
 def words_from(context, address):
     """A pointer to words, which is read as an array is."""
+
     def code(context, builder, signature, arguments):
         return builder.inttoptr(arguments[0], WORD.as_pointer())
+
     return types.CPointer(types.int64)(types.int64), code

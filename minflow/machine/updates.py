@@ -27,8 +27,13 @@ def descend(words, chunk, scratch):
     """
     first = chunk * word_at(words, 6) * BYTES
     end = min(first + word_at(words, 6) * BYTES, word_at(words, 7) * BYTES)
-    p, grad, buf, new_p, new_buf = (word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3),
-                                    word_at(words, 4))
+    p, grad, buf, new_p, new_buf = (
+        word_at(words, 0),
+        word_at(words, 1),
+        word_at(words, 2),
+        word_at(words, 3),
+        word_at(words, 4),
+    )
     rate = filled(float32(-real_at(word_at(words, 5), 0)))
     moving, nesterov, sign = word_at(words, 8), word_at(words, 9), filled(float32(-1 if word_at(words, 10) else 1))
     momentum, decay = filled(float32(real_at(words, 11))), filled(float32(real_at(words, 12)))
@@ -60,7 +65,7 @@ def move(words, chunk, scratch):
     decoupled, corrected = word_at(words, 11), word_at(words, 12)
     sign = filled(float32(-1 if word_at(words, 13) else 1))
     beta1, beta2, decay = real_at(words, 14), real_at(words, 15), real_at(words, 17)
-    fix1, fix2 = (1 - beta1 ** now, 1 - beta2 ** now) if corrected else (1.0, 1.0)
+    fix1, fix2 = (1 - beta1**now, 1 - beta2**now) if corrected else (1.0, 1.0)
     keep1, take1 = filled(float32(beta1)), filled(float32(1 - beta1))
     keep2, take2 = filled(float32(beta2)), filled(float32(1 - beta2))
     shrink, size = filled(float32(1 - lr * decay)), filled(float32(-lr / fix1))
@@ -92,8 +97,13 @@ def count_on(words, chunk, scratch):
 
 def fits(outs, lr, *arrays) -> bool:
     """Are these arrays of float32 that lie whole, and is the rate one float64?"""
-    return isinstance(lr, np.ndarray) and lr.dtype == np.float64 and lr.size == 1 and arrays[0].size > 0 and all(
-        [a.dtype == np.float32 and a.flags.c_contiguous for a in (*outs, *arrays)])
+    return (
+        isinstance(lr, np.ndarray)
+        and lr.dtype == np.float64
+        and lr.size == 1
+        and arrays[0].size > 0
+        and all([a.dtype == np.float32 and a.flags.c_contiguous for a in (*outs, *arrays)])
+    )
 
 
 def chunks_of(p) -> int:
@@ -104,16 +114,34 @@ def sgd(arrays, outs, room, weight_decay, maximize) -> list[Step] | None:
     p, grad, lr = arrays
     if not fits(outs, lr, p, grad):
         return None
-    return [descend(chunks_of(p), p, grad, 0, outs[0], 0, lr, CHUNK, p.size, False, False, maximize, 0.0,
-                    float(weight_decay))]
+    return [
+        descend(
+            chunks_of(p), p, grad, 0, outs[0], 0, lr, CHUNK, p.size, False, False, maximize, 0.0, float(weight_decay)
+        )
+    ]
 
 
 def sgd_momentum(arrays, outs, room, momentum, nesterov, weight_decay, maximize) -> list[Step] | None:
     p, grad, buf, lr = arrays
     if not fits(outs, lr, p, grad, buf):
         return None
-    return [descend(chunks_of(p), p, grad, buf, *outs, lr, CHUNK, p.size, True, nesterov, maximize, float(momentum),
-                    float(weight_decay))]
+    return [
+        descend(
+            chunks_of(p),
+            p,
+            grad,
+            buf,
+            *outs,
+            lr,
+            CHUNK,
+            p.size,
+            True,
+            nesterov,
+            maximize,
+            float(momentum),
+            float(weight_decay),
+        )
+    ]
 
 
 def adam(arrays, outs, room, beta1, beta2, eps, weight_decay, decoupled, corrected, maximize) -> list[Step] | None:
@@ -121,6 +149,17 @@ def adam(arrays, outs, room, beta1, beta2, eps, weight_decay, decoupled, correct
     if not fits(outs, lr, *moments, step):
         return None
     p = moments[0]
-    moved = move(chunks_of(p), *moments, *outs[:3], step, lr, CHUNK, p.size, decoupled, corrected, maximize,
-                 *map(float, (beta1, beta2, eps, weight_decay)))
+    moved = move(
+        chunks_of(p),
+        *moments,
+        *outs[:3],
+        step,
+        lr,
+        CHUNK,
+        p.size,
+        decoupled,
+        corrected,
+        maximize,
+        *map(float, (beta1, beta2, eps, weight_decay)),
+    )
     return [moved, count_on(1, step, outs[3])]

@@ -61,8 +61,15 @@ def masked_load(builder, base, mask, other):
 def masked_store(builder, value, base, mask) -> None:
     lanes, kind = value.type.count, "f32" if value.type.element == FLOAT else "i64"
     pointer = builder.inttoptr(base, value.type.as_pointer())
-    called(builder, f"llvm.masked.store.v{lanes}{kind}.p0", ir.VoidType(), value, pointer,
-           ir.Constant(INT, 4 if kind == "f32" else 8), mask)
+    called(
+        builder,
+        f"llvm.masked.store.v{lanes}{kind}.p0",
+        ir.VoidType(),
+        value,
+        pointer,
+        ir.Constant(INT, 4 if kind == "f32" else 8),
+        mask,
+    )
 
 
 @intrinsic
@@ -74,7 +81,8 @@ def load(context, base):
 def load_some(context, base, count, other):
     """The first `count` numbers; lanes beyond hold those of `other`."""
     return vector(types.int64, types.int64, vector), lambda context, builder, _, a: masked_load(
-        builder, a[0], below(builder, a[1]), a[2])
+        builder, a[0], below(builder, a[1]), a[2]
+    )
 
 
 @intrinsic
@@ -82,6 +90,7 @@ def store(context, base, value):
     def code(context, builder, signature, a):
         llvm.store(builder, a[1], a[0])
         return context.get_dummy_value()
+
     return types.void(types.int64, vector), code
 
 
@@ -90,14 +99,17 @@ def store_some(context, base, count, value):
     def code(context, builder, signature, a):
         masked_store(builder, a[2], a[0], below(builder, a[1]))
         return context.get_dummy_value()
+
     return types.void(types.int64, types.int64, vector), code
 
 
 @intrinsic
 def load_wide(context, base):
     """16 float64."""
+
     def code(context, builder, signature, a):
         return builder.load(builder.inttoptr(a[0], WIDE_VECTOR.as_pointer()), align=8)
+
     return wide(types.int64), code
 
 
@@ -106,6 +118,7 @@ def store_wide(context, base, value):
     def code(context, builder, signature, a):
         builder.store(a[1], builder.inttoptr(a[0], WIDE_VECTOR.as_pointer()), align=8)
         return context.get_dummy_value()
+
     return types.void(types.int64, wide), code
 
 
@@ -160,8 +173,10 @@ def root(context, x):
 @intrinsic
 def first_of(context, x, count):
     """The first `count` lanes of x, zeros in those beyond."""
+
     def code(context, builder, signature, a):
         return builder.select(below(builder, a[1]), a[0], llvm.filled(0))
+
     return vector(vector, types.int64), code
 
 
@@ -182,31 +197,41 @@ def clip(builder, x, low, high):
 @intrinsic
 def inside(context, x, y, low, high):
     """x where y lies between the bounds of `clipped`, or is NaN; 0 where it is beyond or on one."""
+
     def code(context, builder, signature, a):
         x, y, low, high = a
         beyond = builder.or_(builder.fcmp_ordered("<=", y, low), builder.fcmp_ordered(">=", y, high))
         return builder.select(beyond, llvm.filled(0), x)
+
     return vector(vector, vector, vector, vector), code
 
 
 @intrinsic
 def total(context, x):
     """The sum of the lanes, in order, in float64."""
+
     def code(context, builder, signature, a):
         values = builder.fpext(a[0], WIDE_VECTOR)
         return called(builder, f"llvm.vector.reduce.fadd.v{LANES}f64", DOUBLE, ir.Constant(DOUBLE, 0.0), values)
+
     return types.float64(vector), code
 
 
 @intrinsic
 def sum_by_halves(context, x):
     """The sum of the lanes in float64, halves added to halves: fewer additions wait for others than in `total`."""
+
     def code(context, builder, signature, a):
         values, lanes = builder.fpext(a[0], WIDE_VECTOR), LANES
         while lanes > 1:
             lanes //= 2
-            low, high = [builder.shuffle_vector(values, values, ir.Constant(
-                ir.VectorType(INT, lanes), [*range(start, start + lanes)])) for start in (0, lanes)]
+            low, high = [
+                builder.shuffle_vector(
+                    values, values, ir.Constant(ir.VectorType(INT, lanes), [*range(start, start + lanes)])
+                )
+                for start in (0, lanes)
+            ]
             values = builder.fadd(low, high)
         return builder.extract_element(values, ir.Constant(INT, 0))
+
     return types.float64(vector), code

@@ -16,8 +16,24 @@ import numpy as np
 
 from . import llvm
 from .conv import (
-    BLOCKS, F, HQ, IMAGE_IN, OH, OUTER, OW, PRODUCT, SPARE, WQ, Y_ROOM, finish, line_in, pack_panel, plane_in,
-    plane_out, sizes_of, zero,
+    BLOCKS,
+    F,
+    HQ,
+    IMAGE_IN,
+    OH,
+    OUTER,
+    OW,
+    PRODUCT,
+    SPARE,
+    WQ,
+    Y_ROOM,
+    finish,
+    line_in,
+    pack_panel,
+    plane_in,
+    plane_out,
+    sizes_of,
+    zero,
 )
 from .jit import compiled
 from .llvm import LANES, function, number_at, put, word
@@ -46,7 +62,7 @@ def matrices(m: int, r: int) -> tuple:
     results = [[p**i for p in points] + [Fraction(int(i == m - 1))] for i in range(m)]
     filters, data = [], []
     for i, p in enumerate(points):
-        others = points[:i] + points[i + 1:]
+        others = points[:i] + points[i + 1 :]
         scale = Fraction(1)
         for q in others:
             scale *= p - q
@@ -59,22 +75,29 @@ def matrices(m: int, r: int) -> tuple:
 
 # ---- a small matrix times vectors, as instructions -------------------------------------------------------------------
 
+
 def combination(builder, factors, vectors):
     terms = sorted(((f, v) for f, v in zip(factors, vectors) if f), key=lambda term: term[0] != 1)
     factor, found = terms[0]
     if factor != 1:
         found = builder.fmul(found, llvm.filled(factor))
     for factor, vector in terms[1:]:
-        found = (builder.fadd(found, vector) if factor == 1 else builder.fsub(found, vector) if factor == -1
-                 else llvm.multiply_add(builder, vector, llvm.filled(factor), found))
+        found = (
+            builder.fadd(found, vector)
+            if factor == 1
+            else builder.fsub(found, vector)
+            if factor == -1
+            else llvm.multiply_add(builder, vector, llvm.filled(factor), found)
+        )
     return found
 
 
 def pairs(rows) -> list[tuple[int, int]]:
     """Neighbours that differ in signs alone: those of the points p and -p."""
     neighbours = [(i, i + 1, list(zip(rows[i], rows[i + 1]))) for i in range(len(rows) - 1)]
-    return [(i, j) for i, j, both in neighbours
-            if all(abs(x) == abs(y) for x, y in both) and any(x != y for x, y in both)]
+    return [
+        (i, j) for i, j, both in neighbours if all(abs(x) == abs(y) for x, y in both) and any(x != y for x, y in both)
+    ]
 
 
 def times(builder, matrix, vectors: list) -> list:
@@ -108,14 +131,29 @@ def transform(name: str, matrix):
 A5, G5, DATA5 = matrices(RESULTS[5], 5)
 A3, G3, DATA3 = matrices(RESULTS[3], 3)
 values5, data5, results5, filter5, spread5 = [
-    transform(f"{name}5", m) for name, m in (("filters", G5), ("data", DATA5), ("results", A5),
-                                             ("filters_back", G5.T.copy()), ("results_back", A5.T.copy()))]
+    transform(f"{name}5", m)
+    for name, m in (
+        ("filters", G5),
+        ("data", DATA5),
+        ("results", A5),
+        ("filters_back", G5.T.copy()),
+        ("results_back", A5.T.copy()),
+    )
+]
 values3, data3, results3, filter3, spread3 = [
-    transform(f"{name}3", m) for name, m in (("filters", G3), ("data", DATA3), ("results", A3),
-                                             ("filters_back", G3.T.copy()), ("results_back", A3.T.copy()))]
+    transform(f"{name}3", m)
+    for name, m in (
+        ("filters", G3),
+        ("data", DATA3),
+        ("results", A3),
+        ("filters_back", G3.T.copy()),
+        ("results_back", A3.T.copy()),
+    )
+]
 
 
 # ---- steps ----------------------------------------------------------------------------------------------------------
+
 
 @compiled
 def filters_values(packed, r, n, panel, panels, count, values, strip):
@@ -223,6 +261,7 @@ def filters_back(values, r, n, count, found, strip):
 
 # ---- the three directions -------------------------------------------------------------------------------------------
 
+
 @instruction
 def filters_valued(words, chunk, scratch):
     """U of one panel of filters, to [place][panel][block][16][PANEL]. scratch: 16 vectors, a packed panel, a strip."""
@@ -265,8 +304,21 @@ def images_filtered(words, chunk, scratch):
                     vectors = VECTORS if s[F] - panel * PANEL > LANES else 1
                     b = values + (place * panels + panel) * s[BLOCKS] * far * BYTES
                     c = products + (place * blocks * LANES + panel * PANEL) * tiles * BYTES
-                    run_routine(s[PRODUCT], rows * across, a, b, table, s[BLOCKS], far, LANES, c, LANES, vectors,
-                                tiles * LANES, 0)
+                    run_routine(
+                        s[PRODUCT],
+                        rows * across,
+                        a,
+                        b,
+                        table,
+                        s[BLOCKS],
+                        far,
+                        LANES,
+                        c,
+                        LANES,
+                        vectors,
+                        tiles * LANES,
+                        0,
+                    )
             results_of(products, blocks, m, points, row, rows, across, tiles, found, apart, strip)
         if after != 0:
             call(after, word_at(words, 21), n, found)
@@ -275,14 +327,29 @@ def images_filtered(words, chunk, scratch):
             source, filters = found + block * apart * BYTES, s[F] - block * LANES
             if room == 0:
                 to = y + (n * s[F] + block * LANES) * pixels * BYTES
-                plane_out(source, width * LANES, min(LANES, filters), pixels, s[OH], s[OW], to,
-                          scratch + word_at(words, SPARE) * BYTES)
+                plane_out(
+                    source,
+                    width * LANES,
+                    min(LANES, filters),
+                    pixels,
+                    s[OH],
+                    s[OW],
+                    to,
+                    scratch + word_at(words, SPARE) * BYTES,
+                )
                 continue
             more = bias + block * LANES * BYTES if bias != 0 else 0
             lines, length = (1, pixels) if in_place else (s[OH], s[OW])
             for i in range(lines):
-                finish(source + i * width * LANES * BYTES, target + (block * room + i * length) * LANES * BYTES, length,
-                       more, filters, low, high)
+                finish(
+                    source + i * width * LANES * BYTES,
+                    target + (block * room + i * length) * LANES * BYTES,
+                    length,
+                    more,
+                    filters,
+                    low,
+                    high,
+                )
 
 
 @instruction
@@ -313,8 +380,16 @@ def images_filters_grad(words, chunk, scratch):
             to = grads + block * apart * BYTES
             if s[Y_ROOM] == 0:
                 source = grad + (n * s[F] + block * LANES) * pixels * BYTES
-                plane_in(source, min(LANES, s[F] - block * LANES), pixels, s[OH], s[OW], to, width * LANES,
-                         scratch + word_at(words, SPARE) * BYTES)
+                plane_in(
+                    source,
+                    min(LANES, s[F] - block * LANES),
+                    pixels,
+                    s[OH],
+                    s[OW],
+                    to,
+                    width * LANES,
+                    scratch + word_at(words, SPARE) * BYTES,
+                )
                 continue
             for i in range(s[OH]):
                 source = grad + (block * s[Y_ROOM] + n * pixels + i * s[OW]) * LANES * BYTES
@@ -324,9 +399,21 @@ def images_filters_grad(words, chunk, scratch):
             images_values(scratch, s, m, points, row, rows, across, tiles, seen, strip)
             grads_values(found, apart, blocks, m, points, row, rows, across, tiles, spread, strip)
             for o in range(points * points * s[BLOCKS]):
-                run_routine(s[OUTER], LANES, seen + o * tiles * LANES * BYTES,
-                            spread + o // s[BLOCKS] * padded * tiles * BYTES, nothing, 1, 0, rows * across,
-                            target + o * LANES * padded * BYTES, padded, padded, tiles * LANES, 1)
+                run_routine(
+                    s[OUTER],
+                    LANES,
+                    seen + o * tiles * LANES * BYTES,
+                    spread + o // s[BLOCKS] * padded * tiles * BYTES,
+                    nothing,
+                    1,
+                    0,
+                    rows * across,
+                    target + o * LANES * padded * BYTES,
+                    padded,
+                    padded,
+                    tiles * LANES,
+                    1,
+                )
 
 
 @instruction

@@ -42,8 +42,11 @@ class CausalSelfAttention(nn.Module):
     def __init__(self, config: GPTConfig):
         super().__init__()
         if config.n_embd % config.n_head:
-            fail(ShapeError, f"GPT: n_embd is {config.n_embd}, and n_head {config.n_head} does not divide it",
-                 "each head has n_embd / n_head numbers")
+            fail(
+                ShapeError,
+                f"GPT: n_embd is {config.n_embd}, and n_head {config.n_head} does not divide it",
+                "each head has n_embd / n_head numbers",
+            )
         self.c_attn = nn.Linear(config.n_embd, 3 * config.n_embd, bias=config.bias)
         self.c_proj = nn.Linear(config.n_embd, config.n_embd, bias=config.bias)
         self.resid_dropout = nn.Dropout(config.dropout)
@@ -51,8 +54,9 @@ class CausalSelfAttention(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         n, t, c = x.shape
-        q, k, v = (part.view(n, t, self.n_head, c // self.n_head).transpose(1, 2)
-                   for part in self.c_attn(x).split(c, dim=2))
+        q, k, v = (
+            part.view(n, t, self.n_head, c // self.n_head).transpose(1, 2) for part in self.c_attn(x).split(c, dim=2)
+        )
         p = self.dropout if self.training else 0.0
         y = F.scaled_dot_product_attention(q, k, v, dropout_p=p, is_causal=True)
         return self.resid_dropout(self.c_proj(y.transpose(1, 2).reshape(n, t, c)))
@@ -98,13 +102,15 @@ class GPT(nn.Module):
     def __init__(self, config: GPTConfig):
         super().__init__()
         self.config = config
-        self.transformer = nn.ModuleDict({
-            "wte": nn.Embedding(config.vocab_size, config.n_embd),
-            "wpe": nn.Embedding(config.block_size, config.n_embd),
-            "drop": nn.Dropout(config.dropout),
-            "h": nn.ModuleList([Block(config) for _ in range(config.n_layer)]),
-            "ln_f": nn.LayerNorm(config.n_embd, bias=config.bias),
-        })
+        self.transformer = nn.ModuleDict(
+            {
+                "wte": nn.Embedding(config.vocab_size, config.n_embd),
+                "wpe": nn.Embedding(config.block_size, config.n_embd),
+                "drop": nn.Dropout(config.dropout),
+                "h": nn.ModuleList([Block(config) for _ in range(config.n_layer)]),
+                "ln_f": nn.LayerNorm(config.n_embd, bias=config.bias),
+            }
+        )
         self.lm_head = nn.Linear(config.n_embd, config.vocab_size, bias=False)
         self.transformer.wte.weight = self.lm_head.weight
         self.apply(self._init_weights)
@@ -126,8 +132,12 @@ class GPT(nn.Module):
     def forward(self, idx: Tensor, targets: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
         t = idx.shape[1]
         if t > self.config.block_size:
-            fail(ShapeError, f"GPT: the text has {t} tokens, block_size is {self.config.block_size}",
-                 "idx[:, -config.block_size:]", idx=idx)
+            fail(
+                ShapeError,
+                f"GPT: the text has {t} tokens, block_size is {self.config.block_size}",
+                "idx[:, -config.block_size:]",
+                idx=idx,
+            )
         parts = self.transformer
         x = parts.drop(parts.wte(idx) + parts.wpe(arange(t)))
         for block in parts.h:
@@ -145,8 +155,11 @@ class GPT(nn.Module):
         Runs eagerly, without gradients; `model.eval()` before it. Raises OutOfRangeError unless temperature > 0.
         """
         if not temperature > 0:
-            fail(OutOfRangeError, f"generate: temperature is {temperature!r}, where a number above 0 is wanted",
-                 "temperature=1.0; top_k=1 takes the likeliest token")
+            fail(
+                OutOfRangeError,
+                f"generate: temperature is {temperature!r}, where a number above 0 is wanted",
+                "temperature=1.0; top_k=1 takes the likeliest token",
+            )
         with no_grad():
             for _ in range(max_new_tokens):
                 logits, _ = self(idx[:, -self.config.block_size :])

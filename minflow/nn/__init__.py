@@ -68,31 +68,65 @@ from .modules.padding import (
     CircularPad3d as CircularPad3d,
 )
 from .modules.loss import NLLLoss2d as NLLLoss2d
-from .modules.loss_margin import (CombinedMarginLoss as CombinedMarginLoss, CosineEmbeddingLoss as CosineEmbeddingLoss,
-                                  HingeEmbeddingLoss as HingeEmbeddingLoss, MarginRankingLoss as MarginRankingLoss,
-                                  MultiLabelMarginLoss as MultiLabelMarginLoss,
-                                  MultiLabelSoftMarginLoss as MultiLabelSoftMarginLoss,
-                                  MultiMarginLoss as MultiMarginLoss, SoftMarginLoss as SoftMarginLoss,
-                                  TripletMarginLoss as TripletMarginLoss,
-                                  TripletMarginWithDistanceLoss as TripletMarginWithDistanceLoss)
-from .modules.loss_numbers import (CTCLoss as CTCLoss, GaussianNLLLoss as GaussianNLLLoss, HuberLoss as HuberLoss,
-                                   KLDivLoss as KLDivLoss, PoissonNLLLoss as PoissonNLLLoss,
-                                   SmoothL1Loss as SmoothL1Loss)
+from .modules.loss_margin import (
+    CombinedMarginLoss as CombinedMarginLoss,
+    CosineEmbeddingLoss as CosineEmbeddingLoss,
+    HingeEmbeddingLoss as HingeEmbeddingLoss,
+    MarginRankingLoss as MarginRankingLoss,
+    MultiLabelMarginLoss as MultiLabelMarginLoss,
+    MultiLabelSoftMarginLoss as MultiLabelSoftMarginLoss,
+    MultiMarginLoss as MultiMarginLoss,
+    SoftMarginLoss as SoftMarginLoss,
+    TripletMarginLoss as TripletMarginLoss,
+    TripletMarginWithDistanceLoss as TripletMarginWithDistanceLoss,
+)
+from .modules.loss_numbers import (
+    CTCLoss as CTCLoss,
+    GaussianNLLLoss as GaussianNLLLoss,
+    HuberLoss as HuberLoss,
+    KLDivLoss as KLDivLoss,
+    PoissonNLLLoss as PoissonNLLLoss,
+    SmoothL1Loss as SmoothL1Loss,
+)
 from .modules.rnn import GRU as GRU, LSTM as LSTM, RNN as RNN, RNNBase as RNNBase
-from .modules.rnn_cell import (GRUCell as GRUCell, LSTMCell as LSTMCell, RNNCell as RNNCell,
-                               RNNCellBase as RNNCellBase)
-from .modules.activation_pieces import (CELU as CELU, ELU as ELU, GLU as GLU, Hardshrink as Hardshrink,
-                                        Hardsigmoid as Hardsigmoid, Hardswish as Hardswish, Hardtanh as Hardtanh,
-                                        LogSigmoid as LogSigmoid, Mish as Mish, PReLU as PReLU, QuickGELU as QuickGELU,
-                                        RReLU as RReLU, SELU as SELU, Softmax2d as Softmax2d, Softmin as Softmin,
-                                        Softplus as Softplus, Softshrink as Softshrink, Softsign as Softsign,
-                                        SquareReLU as SquareReLU, Tanhshrink as Tanhshrink, Threshold as Threshold)
+from .modules.rnn_cell import GRUCell as GRUCell, LSTMCell as LSTMCell, RNNCell as RNNCell, RNNCellBase as RNNCellBase
+from .modules.activation_pieces import (
+    CELU as CELU,
+    ELU as ELU,
+    GLU as GLU,
+    Hardshrink as Hardshrink,
+    Hardsigmoid as Hardsigmoid,
+    Hardswish as Hardswish,
+    Hardtanh as Hardtanh,
+    LogSigmoid as LogSigmoid,
+    Mish as Mish,
+    PReLU as PReLU,
+    QuickGELU as QuickGELU,
+    RReLU as RReLU,
+    SELU as SELU,
+    Softmax2d as Softmax2d,
+    Softmin as Softmin,
+    Softplus as Softplus,
+    Softshrink as Softshrink,
+    Softsign as Softsign,
+    SquareReLU as SquareReLU,
+    Tanhshrink as Tanhshrink,
+    Threshold as Threshold,
+)
 from .parameter import Buffer as Buffer
 from .modules.embedding import EmbeddingBag as EmbeddingBag
-from .modules.distance import (Bilinear as Bilinear, CosineSimilarity as CosineSimilarity,
-                               PairwiseDistance as PairwiseDistance)
-from .modules.dropout import (AlphaDropout as AlphaDropout, Dropout1d as Dropout1d, Dropout2d as Dropout2d,
-                              Dropout3d as Dropout3d, FeatureAlphaDropout as FeatureAlphaDropout)
+from .modules.distance import (
+    Bilinear as Bilinear,
+    CosineSimilarity as CosineSimilarity,
+    PairwiseDistance as PairwiseDistance,
+)
+from .modules.dropout import (
+    AlphaDropout as AlphaDropout,
+    Dropout1d as Dropout1d,
+    Dropout2d as Dropout2d,
+    Dropout3d as Dropout3d,
+    FeatureAlphaDropout as FeatureAlphaDropout,
+)
 from .modules.norm import BatchNorm3d as BatchNorm3d
 from .modules.batch_norms import FusedBatchNorm1d as FusedBatchNorm1d
 from .modules.batch_norms import FusedBatchNorm2d as FusedBatchNorm2d
@@ -123,10 +157,13 @@ from .modules.adaptive_pooling import MaxUnpool1d as MaxUnpool1d
 from .modules.adaptive_pooling import MaxUnpool2d as MaxUnpool2d
 from .modules.adaptive_pooling import MaxUnpool3d as MaxUnpool3d
 from .modules.attention import MultiheadAttention as MultiheadAttention
-from .modules.transformer import (Transformer as Transformer, TransformerDecoder as TransformerDecoder,
-                                  TransformerDecoderLayer as TransformerDecoderLayer,
-                                  TransformerEncoder as TransformerEncoder,
-                                  TransformerEncoderLayer as TransformerEncoderLayer)
+from .modules.transformer import (
+    Transformer as Transformer,
+    TransformerDecoder as TransformerDecoder,
+    TransformerDecoderLayer as TransformerDecoderLayer,
+    TransformerEncoder as TransformerEncoder,
+    TransformerEncoderLayer as TransformerEncoderLayer,
+)
 from .modules.resizing import (
     ChannelShuffle as ChannelShuffle,
     Fold as Fold,

@@ -105,9 +105,15 @@ class Indexed(Module):
                 rows[-1][0].append(name)
             else:
                 rows.append([[name], text])
-        return [row for names, text in rows for row in (
-            [(f"{names[0]}-{names[-1]}", f"{len(names)} x {text}")] if len(names) >= self.fold_from
-            else [(name, text) for name in names])]
+        return [
+            row
+            for names, text in rows
+            for row in (
+                [(f"{names[0]}-{names[-1]}", f"{len(names)} x {text}")]
+                if len(names) >= self.fold_from
+                else [(name, text) for name in names]
+            )
+        ]
 
     def __add__(self, other: Iterable[Module]) -> Any:
         return type(self)(*chain(self, other)) if isinstance(self, Sequential) else type(self)(chain(self, other))

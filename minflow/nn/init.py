@@ -82,8 +82,13 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator=None) -> 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator=None) -> Tensor:
     """Numbers drawn from the normal distribution N(mean, std**2)."""
     if getattr(mean, "shape", ()) or getattr(std, "shape", ()):
-        fail(ShapeError, "normal_: mean and std are one number each", "flow.normal(mean, std) takes arrays",
-             mean=mean, std=std)
+        fail(
+            ShapeError,
+            "normal_: mean and std are one number each",
+            "flow.normal(mean, std) takes arrays",
+            mean=mean,
+            std=std,
+        )
     return filled(tensor, normal(mean, std, tuple(tensor.spec.shape), dtype=tensor.spec.dtype, generator=generator))
 
 
@@ -253,8 +258,23 @@ constant, dirac, sparse, orthogonal = map(old_name, (constant_, dirac_, sparse_,
 xavier_uniform, xavier_normal = map(old_name, (xavier_uniform_, xavier_normal_))
 kaiming_uniform, kaiming_normal = map(old_name, (kaiming_uniform_, kaiming_normal_))
 
-__all__ = ["calculate_gain", "constant_", "dirac_", "eye_", "kaiming_normal_", "kaiming_uniform_", "normal_", "ones_",
-           "orthogonal_", "sparse_", "trunc_normal_", "uniform_", "xavier_normal_", "xavier_uniform_", "zeros_"]
+__all__ = [
+    "calculate_gain",
+    "constant_",
+    "dirac_",
+    "eye_",
+    "kaiming_normal_",
+    "kaiming_uniform_",
+    "normal_",
+    "ones_",
+    "orthogonal_",
+    "sparse_",
+    "trunc_normal_",
+    "uniform_",
+    "xavier_normal_",
+    "xavier_uniform_",
+    "zeros_",
+]
 __getattr__ = _name_hints("flow.nn.init", globals())
 
 

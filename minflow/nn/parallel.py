@@ -46,8 +46,14 @@ class DistributedDataParallel(Module):
         yield
 
 
-def data_parallel(module: Module, inputs: Any, device_ids: Any = None, output_device: Any = None, dim: int = 0,
-                  module_kwargs: dict | None = None) -> Any:
+def data_parallel(
+    module: Module,
+    inputs: Any,
+    device_ids: Any = None,
+    output_device: Any = None,
+    dim: int = 0,
+    module_kwargs: dict | None = None,
+) -> Any:
     """module(*inputs), on one device."""
     return module(*(inputs if isinstance(inputs, tuple) else (inputs,)), **(module_kwargs or {}))
 

@@ -212,9 +212,7 @@ def load_by_parts(module: Any, state: Mapping[str, Any], strict: bool, assign: b
                     inner = f"{prefix}{name}."
                     stack.append((child, {k: x for k, x in local.items() if below(k, inner)}, inner))
         if errors or (strict and (missing or unexpected)):
-            refuse_state(
-                module, len(before.tensors), missing if strict else [], unexpected if strict else [], errors
-            )
+            refuse_state(module, len(before.tensors), missing if strict else [], unexpected if strict else [], errors)
     except BaseException:
         write([before.restore])
         raise

@@ -98,8 +98,14 @@ def specs(x: Any) -> tuple[str, ...]:
 
 
 @recorder(Module)
-def module_record(module: Module, seen: dict[int, Seen] | None = None, name: str = "", met: set[int] | None = None,
-                  level: int = 0, **_: Any) -> ModuleRecord:
+def module_record(
+    module: Module,
+    seen: dict[int, Seen] | None = None,
+    name: str = "",
+    met: set[int] | None = None,
+    level: int = 0,
+    **_: Any,
+) -> ModuleRecord:
     """The record of a module and of all inside it. seen: what a run showed, by id of module; met: modules that are
     listed already."""
     from ..views.records.module import ModuleRecord

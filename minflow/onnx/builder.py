@@ -136,8 +136,11 @@ class Builder:
         """The spec of an input whose sizes (or those of these axes) are the same in every call; else refuses the
         node."""
         if any(not isinstance(n, int) for axis, n in enumerate(self.dims(value)) if not axes or axis in axes):
-            self.refuse(f"its form needs sizes that are the same in every call, and {value.spec} follows "
-                        f"{', '.join(self.axes)}", "leave that axis out of dynamic")
+            self.refuse(
+                f"its form needs sizes that are the same in every call, and {value.spec} follows "
+                f"{', '.join(self.axes)}",
+                "leave that axis out of dynamic",
+            )
         return value.spec
 
     def shape(self, node: Node, attr: str = "shape", unknown: bool = False) -> str:

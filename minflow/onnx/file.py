@@ -54,10 +54,21 @@ class ONNXProgram:
         write(self.model_proto.SerializeToString(), destination)
 
 
-def export(model: Any, args: Any = None, f: Any = None, dynamic: Mapping | None = None, *,
-           kwargs: Mapping[str, Any] | None = None, input_names: Sequence[str] | None = None,
-           output_names: Sequence[str] | None = None, dynamic_axes: Mapping | None = None, dynamic_shapes: Any = None,
-           opset_version: int | None = None, verbose: bool | None = None, **options: Any) -> ONNXProgram | None:
+def export(
+    model: Any,
+    args: Any = None,
+    f: Any = None,
+    dynamic: Mapping | None = None,
+    *,
+    kwargs: Mapping[str, Any] | None = None,
+    input_names: Sequence[str] | None = None,
+    output_names: Sequence[str] | None = None,
+    dynamic_axes: Mapping | None = None,
+    dynamic_shapes: Any = None,
+    opset_version: int | None = None,
+    verbose: bool | None = None,
+    **options: Any,
+) -> ONNXProgram | None:
     """Write an ONNX file (opset 18) of what a module or an nn.Graph computes.
 
     model: an nn.Module, exported in eval mode (its own mode comes back) with the names of its state_dict(); an
@@ -78,16 +89,24 @@ def export(model: Any, args: Any = None, f: Any = None, dynamic: Mapping | None 
     check_options(options, opset_version, getattr(model, "training", False))
 
     def axes_of(program: Program) -> Any:
-        return axes_wanted(program.graph.inputs, renamed("input", inputs_of(program), input_names),
-                           renamed("output", outputs_of(program), output_names), dynamic, dynamic_axes, dynamic_shapes)
+        return axes_wanted(
+            program.graph.inputs,
+            renamed("input", inputs_of(program), input_names),
+            renamed("output", outputs_of(program), output_names),
+            dynamic,
+            dynamic_axes,
+            dynamic_shapes,
+        )
 
     token = EXPORTING.set(True)
     try:
         program = taken(model, *arguments_of(model, args, kwargs), axes_of)
     finally:
         EXPORTING.reset(token)
-    inputs, outputs = renamed("input", inputs_of(program), input_names), renamed(
-        "output", outputs_of(program), output_names)
+    inputs, outputs = (
+        renamed("input", inputs_of(program), input_names),
+        renamed("output", outputs_of(program), output_names),
+    )
     written = ONNXProgram(model_of(program, inputs, outputs))
     if f is None:
         return written
@@ -154,7 +173,7 @@ def inputs_of(program: Program) -> list[str]:
 
 
 def outputs_of(program: Program) -> list[str]:
-    """"output_0", ...; of a dict its keys."""
+    """ "output_0", ...; of a dict its keys."""
     count = len(program.graph.outputs)
     marks = [object() for _ in range(count)]
     names = [f"output_{i}" for i in range(count)]
@@ -171,16 +190,21 @@ def wrapper(module: Module, args: tuple, kwargs: dict[str, Any]) -> tuple[Any, t
     try:
         signature.bind(*args, **kwargs)
     except TypeError as error:
-        raise GraphError(f"onnx.export: {name}.forward takes {signature}, and {error}", where=here(), values={
-            "args": describe(args), "kwargs": describe(kwargs)}, hint="flow.onnx.export(model, (x, y), path)") from None
+        raise GraphError(
+            f"onnx.export: {name}.forward takes {signature}, and {error}",
+            where=here(),
+            values={"args": describe(args), "kwargs": describe(kwargs)},
+            hint="flow.onnx.export(model, (x, y), path)",
+        ) from None
     args, kwargs, fixed = apart(signature, args, kwargs)
 
     def build(self, *args, **kwargs):
         return self.model(*args, **kwargs, **fixed)
 
     first = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
-    parameters = [p.replace(annotation=inspect.Parameter.empty) for p in signature.parameters.values()
-                  if p.name not in fixed]
+    parameters = [
+        p.replace(annotation=inspect.Parameter.empty) for p in signature.parameters.values() if p.name not in fixed
+    ]
     build.__signature__ = inspect.Signature([first, *parameters])
     graph = type(name, (StaticGraph,), {"build": build, "_keeps": False})()
     graph.model = module
@@ -192,7 +216,9 @@ def apart(signature: inspect.Signature, args: tuple, kwargs: dict[str, Any]) -> 
     kinds = {p.name: p.kind for p in signature.parameters.values()}
     fixed: dict[str, Any] = {}
     if any(isinstance(x, FIXED) for x in (*args, *kwargs.values())) and not {
-            inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.POSITIONAL_ONLY} & set(kinds.values()):
+        inspect.Parameter.VAR_POSITIONAL,
+        inspect.Parameter.POSITIONAL_ONLY,
+    } & set(kinds.values()):
         given = signature.bind(*args, **kwargs).arguments
         more = next((given.pop(name) for name in list(given) if kinds[name] == inspect.Parameter.VAR_KEYWORD), {})
         named = {**given, **more}
@@ -217,14 +243,19 @@ def renamed(what: str, names: list[str], others: Sequence[str] | None) -> list[s
     """The names with these others in their places, from the first on."""
     others = list(others or [])
     if len(set(others)) < len(others):
-        fail(GraphError, f"onnx.export: {what}_names has a name twice", f"another name for each {what}",
-             names=others)
+        fail(GraphError, f"onnx.export: {what}_names has a name twice", f"another name for each {what}", names=others)
     if len(others) > len(names) and what == "output":
-        fail(GraphError, f"onnx.export: {len(others)} output_names for {len(names)} outputs",
-             f"one name for each of {', '.join(names)}", names=others)
+        fail(
+            GraphError,
+            f"onnx.export: {len(others)} output_names for {len(names)} outputs",
+            f"one name for each of {', '.join(names)}",
+            names=others,
+        )
     if len(others) > len(names):  # PyTorch names the parameters by the others
-        warn(f"onnx.export, input_names: {len(others)} names for {len(names)} inputs; parameters keep theirs",
-             f"one name for each of {', '.join(names)}")
+        warn(
+            f"onnx.export, input_names: {len(others)} names for {len(names)} inputs; parameters keep theirs",
+            f"one name for each of {', '.join(names)}",
+        )
     return [*others[: len(names)], *[x if x not in others else f"{x}_1" for x in names[len(others) :]]]
 
 
@@ -240,6 +271,9 @@ def write(data: bytes, f: Any) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         atomic.replace(target, lambda file: file.write(data))
     except OSError as error:
-        raise GraphError(f"onnx.export: {target} cannot be written: {error.strerror or error}", where=here(),
-                         values={"file": target, "size": f"{len(data):,} bytes", "old file": left_as(target)},
-                         hint=advice(target)) from error
+        raise GraphError(
+            f"onnx.export: {target} cannot be written: {error.strerror or error}",
+            where=here(),
+            values={"file": target, "size": f"{len(data):,} bytes", "old file": left_as(target)},
+            hint=advice(target),
+        ) from error

@@ -57,8 +57,11 @@ def model_of(program: Program, inputs: Sequence[str], outputs: Sequence[str]) ->
     try:
         onnx.checker.check_model(model, full_check=True)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
-        raise InternalError(f"the ONNX model of {name} does not pass onnx.checker", values={"reason": error},
-                            hint="report this with the program") from error
+        raise InternalError(
+            f"the ONNX model of {name} does not pass onnx.checker",
+            values={"reason": error},
+            hint="report this with the program",
+        ) from error
     return model
 
 
@@ -83,9 +86,12 @@ def check_size(name: str, b: Builder) -> None:
     """Refuse weights that no one file holds."""
     size = sum(array.nbytes for array in b.arrays.values())
     if size > MOST:
-        raise GraphError(f"the weights of {name} have {size:,} bytes, and an ONNX file holds 2 GB", where=here(),
-                         values={"largest": max(b.arrays, key=lambda label: b.arrays[label].nbytes)},
-                         hint="flow.save(graph, path), which has no such limit; or export parts of the model")
+        raise GraphError(
+            f"the weights of {name} have {size:,} bytes, and an ONNX file holds 2 GB",
+            where=here(),
+            values={"largest": max(b.arrays, key=lambda label: b.arrays[label].nbytes)},
+            hint="flow.save(graph, path), which has no such limit; or export parts of the model",
+        )
 
 
 class Refusals:
@@ -111,7 +117,7 @@ class Refusals:
             text = f"{why}; at {', '.join(lines[:LINES])}{more}"
             values[op] = f"{values[op]}\n{text}" if op in values else text
         hints = [hint for _, _, hint in self.lines if hint] or ["other ops for that part, or keep it outside the model"]
-        what = f"{self.name} has {len(values)} op{'s'[:len(values) > 1]} that ONNX (opset {OPSET}) cannot say"
+        what = f"{self.name} has {len(values)} op{'s'[: len(values) > 1]} that ONNX (opset {OPSET}) cannot say"
         raise GraphError(what, values=values, where=here(), hint="; ".join(dict.fromkeys(hints)))
 
 
@@ -120,9 +126,14 @@ def translate(b: Builder, node: Node, name: str, refused: Refusals) -> None:
     results, follows = outputs_of(node), b.follows.get(node, {})
     specs = [x.spec for x in node.inputs if isinstance(x, Value)]
     b.node, b.prefix = node, name
-    inputs = [b.names.get(x, "") if isinstance(x, Value) else
-              b.number(follows[i], specs[0].dtype if specs else node.out_specs[0].dtype) if i in follows else x
-              for i, x in enumerate(node.inputs)]
+    inputs = [
+        b.names.get(x, "")
+        if isinstance(x, Value)
+        else b.number(follows[i], specs[0].dtype if specs else node.out_specs[0].dtype)
+        if i in follows
+        else x
+        for i, x in enumerate(node.inputs)
+    ]
     if str(node.op) in TAPE:
         b.names[results[0]] = inputs[0]
         return
@@ -140,8 +151,10 @@ def translate(b: Builder, node: Node, name: str, refused: Refusals) -> None:
             given = function(b, node, *inputs)
             for attr in follows:
                 if isinstance(attr, str) and (node, attr) not in b.asked:
-                    b.refuse(f"its {attr} follows {', '.join(b.axes)}, which its form does not",
-                             "leave that axis out of dynamic")
+                    b.refuse(
+                        f"its {attr} follows {', '.join(b.axes)}, which its form does not",
+                        "leave that axis out of dynamic",
+                    )
         except Refused as error:
             refused.add(node, error.why, error.hint)
         else:
@@ -150,8 +163,12 @@ def translate(b: Builder, node: Node, name: str, refused: Refusals) -> None:
 
 def follows_from_constants(b: Builder, node: Node, inputs: Sequence) -> bool:
     """A node of constants and Python numbers alone, with one small result: a mask, the places of a window."""
-    return (len(node.out_specs) == 1 and node.out_specs[0].nbytes <= FEW and node not in b.follows
-            and all(not isinstance(x, str) or x in b.constant_names for x in inputs))
+    return (
+        len(node.out_specs) == 1
+        and node.out_specs[0].nbytes <= FEW
+        and node not in b.follows
+        and all(not isinstance(x, str) or x in b.constant_names for x in inputs)
+    )
 
 
 def named_outputs(b: Builder, results: list[str], names: Iterable[str], fixed: set[str]) -> list[str]:
@@ -167,8 +184,10 @@ def named_outputs(b: Builder, results: list[str], names: Iterable[str], fixed: s
             b.append("Identity", name, [old], [name], {})
         else:
             new[old] = name
-    b.calls[:] = [call._replace(inputs=[new.get(x, x) for x in call.inputs],
-                                outputs=[new.get(x, x) for x in call.outputs]) for call in b.calls]
+    b.calls[:] = [
+        call._replace(inputs=[new.get(x, x) for x in call.inputs], outputs=[new.get(x, x) for x in call.outputs])
+        for call in b.calls
+    ]
     return final
 
 
@@ -189,11 +208,13 @@ def proto(program: Program, b: Builder, results: list[str]) -> Any:
     outputs = [described(b, label, x) for label, x in zip(results, graph.outputs)]
     weights = [numpy_helper.from_array(array, label) for label, array in b.arrays.items()]
     between = {x for call in b.calls for x in call.outputs} - set(results)
-    known = [described(b, label, x) for label, x in {label: x for x, label in b.names.items()}.items()
-             if label in between]  # for who looks at the file; and the checker compares what it infers
+    known = [
+        described(b, label, x) for label, x in {label: x for x, label in b.names.items()}.items() if label in between
+    ]  # for who looks at the file; and the checker compares what it infers
     whole = helper.make_graph(nodes, program.name, inputs, outputs, weights, value_info=known)
-    return helper.make_model(whole, producer_name="minflow", ir_version=IR,
-                             opset_imports=[helper.make_opsetid("", OPSET)])
+    return helper.make_model(
+        whole, producer_name="minflow", ir_version=IR, opset_imports=[helper.make_opsetid("", OPSET)]
+    )
 
 
 def described(b: Builder, name: str, value: Value) -> Any:

@@ -37,7 +37,8 @@ class OperatorExportTypes(enum.IntEnum):
 
 
 AS_IT_IS = frozenset(
-    "dynamo do_constant_folding optimize external_data artifacts_dir autograd_inlining fallback".split())
+    "dynamo do_constant_folding optimize external_data artifacts_dir autograd_inlining fallback".split()
+)
 IDLE = frozenset("report verify profile dump_exported_program".split())  # they write or run something besides
 ONLY: dict[str, tuple[Any, str]] = {  # option -> the value that it can have, and what else to do
     "export_params": (True, "leave it out: the file holds the weights"),
@@ -58,28 +59,39 @@ def check_options(options: Mapping[str, Any], opset: int | None, training: bool)
             kept = name == "training" and value == TrainingMode.PRESERVE and not training
             if (value or None) != (fits or None) and not kept and not (name == "export_params" and value is None):
                 asked = f"{name}={getattr(value, 'name', value)}"
-                fail(GraphError, f"onnx.export: {asked} asks for another file than minflow writes", hint,
-                     **{name: value})
+                fail(
+                    GraphError, f"onnx.export: {asked} asks for another file than minflow writes", hint, **{name: value}
+                )
         elif name not in AS_IT_IS and name not in IDLE:
-            fail(CallError, f"onnx.export has no argument {name!r}", "help(flow.onnx.export) lists them",
-                 **{name: value})
+            fail(
+                CallError, f"onnx.export has no argument {name!r}", "help(flow.onnx.export) lists them", **{name: value}
+            )
     if idle := [name for name in options if name in IDLE and options[name]]:
         warn(f"onnx.export, {', '.join(idle)}: without effect", "leave it out; each file is checked by onnx.checker")
     if opset not in (None, OPSET):
-        warn(f"onnx.export, opset_version={opset}: the file is of opset {OPSET}, the one that minflow writes",
-             f"opset_version={OPSET}; onnxruntime reads it from version 1.14 on")
+        warn(
+            f"onnx.export, opset_version={opset}: the file is of opset {OPSET}, the one that minflow writes",
+            f"opset_version={OPSET}; onnxruntime reads it from version 1.14 on",
+        )
 
 
 # ---- dynamic axes ----------------------------------------------------------------------------------------------------
 
 
-def axes_wanted(inputs: Sequence[Source], names: Sequence[str], outputs: Sequence[str], dynamic: Any, axes: Any,
-                shapes: Any) -> Any:
+def axes_wanted(
+    inputs: Sequence[Source], names: Sequence[str], outputs: Sequence[str], dynamic: Any, axes: Any, shapes: Any
+) -> Any:
     """What `dynamic`, `dynamic_axes` or `dynamic_shapes` says, as `program_of` takes it. names: those that the inputs
     have in the file."""
     if sum(x is not None for x in (dynamic, axes, shapes)) > 1:
-        fail(GraphError, "onnx.export: dynamic axes are named twice", "one of dynamic, dynamic_axes, dynamic_shapes",
-             dynamic=dynamic, dynamic_axes=axes, dynamic_shapes=shapes)
+        fail(
+            GraphError,
+            "onnx.export: dynamic axes are named twice",
+            "one of dynamic, dynamic_axes, dynamic_shapes",
+            dynamic=dynamic,
+            dynamic_axes=axes,
+            dynamic_shapes=shapes,
+        )
     own = [source.name for source in inputs]
     known = dict(zip(names, own)) | dict(zip(own, own))
     if isinstance(dynamic, Mapping):
@@ -93,17 +105,25 @@ def of_names(axes: Any, known: Mapping[str, str], outputs: Sequence[str]) -> Any
     """dynamic_axes: {"input": {0: "batch"}, "output": {0: "batch"}}, or {"input": [0]}. The axes of outputs follow
     those of the inputs by themselves."""
     if not isinstance(axes, Mapping):
-        fail(GraphError, "onnx.export: dynamic_axes is no dict from names to axes",
-             'dynamic_axes={"x": {0: "batch"}}', dynamic_axes=axes)
+        fail(
+            GraphError,
+            "onnx.export: dynamic_axes is no dict from names to axes",
+            'dynamic_axes={"x": {0: "batch"}}',
+            dynamic_axes=axes,
+        )
     wanted = {}
     for key, value in axes.items():
         if key in known:
-            wanted[known[key]] = ({axis: word(name) for axis, name in value.items()} if isinstance(value, Mapping)
-                                  else value)
+            wanted[known[key]] = (
+                {axis: word(name) for axis, name in value.items()} if isinstance(value, Mapping) else value
+            )
         elif key not in outputs:
-            fail(GraphError, f"onnx.export: dynamic_axes names {key!r}, and there is no such input or output",
-                 f"{', '.join(known)}; of outputs {', '.join(outputs)}; input_names and output_names name them",
-                 dynamic_axes=axes)
+            fail(
+                GraphError,
+                f"onnx.export: dynamic_axes names {key!r}, and there is no such input or output",
+                f"{', '.join(known)}; of outputs {', '.join(outputs)}; input_names and output_names name them",
+                dynamic_axes=axes,
+            )
     return {key: value for key, value in wanted.items() if value}
 
 
@@ -121,8 +141,12 @@ def of_shapes(shapes: Any, inputs: Sequence[Source]) -> Axes:
         for key, value in shapes.items():
             mine = [s for s in inputs if s.name == key or s.name.startswith(f"{key}[")]
             if not mine:
-                fail(GraphError, f"onnx.export: dynamic_shapes names {key!r}, and there is no such input",
-                     f"its inputs are {', '.join(s.name for s in inputs)}", dynamic_shapes=shapes)
+                fail(
+                    GraphError,
+                    f"onnx.export: dynamic_shapes names {key!r}, and there is no such input",
+                    f"its inputs are {', '.join(s.name for s in inputs)}",
+                    dynamic_shapes=shapes,
+                )
             wanted.update(walked(value, iter(mine)))
     else:
         wanted.update(walked(list(shapes), iter(rest)))
@@ -133,13 +157,27 @@ def walked(x: Any, inputs: Iterator[Source]) -> Iterator[tuple[str, dict[int, st
     """(name of an input, its axes) of a structure like that of the arguments."""
     entries = list(x.values()) if isinstance(x, Mapping) else list(x) if isinstance(x, list | tuple) else []
     by_axis = isinstance(x, Mapping) and all(isinstance(key, int) for key in x)
-    if x is None or by_axis or (entries and not any(isinstance(e, Mapping | list | tuple) for e in entries) and any(
-            e is not None for e in entries)):
+    if (
+        x is None
+        or by_axis
+        or (
+            entries
+            and not any(isinstance(e, Mapping | list | tuple) for e in entries)
+            and any(e is not None for e in entries)
+        )
+    ):
         source = next(inputs, None)
         if source is not None:
             rows = x.items() if by_axis else enumerate(entries)
-            yield source.name, {axis: word(named) for axis, dim in rows if (named := getattr(dim, "__name__", dim))
-                                if isinstance(named, str)}
+            yield (
+                source.name,
+                {
+                    axis: word(named)
+                    for axis, dim in rows
+                    if (named := getattr(dim, "__name__", dim))
+                    if isinstance(named, str)
+                },
+            )
         return
     for entry in entries:
         yield from walked(entry, inputs)
@@ -153,8 +191,10 @@ def shared(axes: Any, inputs: Sequence[Source]) -> Any:
     for source in inputs:
         wanted = axes.get(source.name)
         if isinstance(wanted, list | tuple):
-            wanted = {axis: names.setdefault(source.out_specs[0].shape[axis], word(f"{source.name}_{axis}"))
-                      for axis in wanted}
+            wanted = {
+                axis: names.setdefault(source.out_specs[0].shape[axis], word(f"{source.name}_{axis}"))
+                for axis in wanted
+            }
         if wanted:
             result[source.name] = wanted
     listed = [x for x in axes.values() if isinstance(x, list | tuple)]

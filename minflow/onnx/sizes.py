@@ -41,8 +41,9 @@ def moving_sizes(program: Program) -> dict[Value, tuple[int | SizeOf, ...]]:
     for value, shape in first.items():
         columns = list(zip(shape, *[shapes[value] for shapes in others]))
         if any(len(set(column)) > 1 for column in columns):
-            moving[value] = tuple(n[0] if len(set(n)) == 1 else SizeOf(value, axis, text(law, n))
-                                  for axis, n in enumerate(columns))
+            moving[value] = tuple(
+                n[0] if len(set(n)) == 1 else SizeOf(value, axis, text(law, n)) for axis, n in enumerate(columns)
+            )
     return moving
 
 

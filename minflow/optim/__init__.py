@@ -18,9 +18,11 @@ if _TYPE_CHECKING:
     from .adaptive import ASGD as ASGD, Adadelta as Adadelta, Adagrad as Adagrad, RMSprop as RMSprop, Rprop as Rprop
     from .lbfgs import LBFGS as LBFGS
 
-_LATER = _by_module({  # imported at first use: few programs need them
-    "adaptive": "ASGD Adadelta Adagrad RMSprop Rprop",
-    "lbfgs": "LBFGS",
-}) | {"lr_scheduler": "lr_scheduler.", "swa_utils": "swa_utils."}
+_LATER = _by_module(
+    {  # imported at first use: few programs need them
+        "adaptive": "ASGD Adadelta Adagrad RMSprop Rprop",
+        "lbfgs": "LBFGS",
+    }
+) | {"lr_scheduler": "lr_scheduler.", "swa_utils": "swa_utils."}
 
 __getattr__ = _name_hints("flow.optim", globals(), _LATER)

@@ -176,8 +176,12 @@ class Rprop(Optimizer):
         check_pair("Rprop", group, "step_sizes", "(1e-6, 50)")
         down, up = check_pair("Rprop", group, "etas", "(0.5, 1.2)")
         if not 0 < down < 1 < up:
-            fail(OptimError, f"Rprop: etas are {down:g} and {up:g}, and must be below 1 and above it",
-                 "etas=(0.5, 1.2)", etas=group["etas"])
+            fail(
+                OptimError,
+                f"Rprop: etas are {down:g} and {up:g}, and must be below 1 and above it",
+                "etas=(0.5, 1.2)",
+                etas=group["etas"],
+            )
 
     def names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
         return ("prev", "step_size", "step")

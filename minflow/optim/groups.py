@@ -195,8 +195,12 @@ def check_kinds(owner: str, group: Mapping[str, Any], defaults: Mapping[str, Any
     for name, default in defaults.items():
         if isinstance(default, bool):
             if not isinstance(group[name], bool | int | np.bool_) or group[name] not in (0, 1):
-                fail(OptimError, f"{owner}: {name} is a {type(group[name]).__name__}, where True or False is wanted",
-                     f"{name}=True", **{name: group[name]})
+                fail(
+                    OptimError,
+                    f"{owner}: {name} is a {type(group[name]).__name__}, where True or False is wanted",
+                    f"{name}=True",
+                    **{name: group[name]},
+                )
         elif isinstance(default, int | float):
             as_number(owner, name, group[name])
 

@@ -19,6 +19,7 @@ from ..nn.loading import Refused, array_of, number, refuse, whole
 from .groups import as_number, check_range
 from .optimizer import Optimizer, hyperparameters, rate_of
 
+
 class Point(NamedTuple):
     """A place along a direction: how far, the loss there, its gradient, and the slope along the direction."""
 
@@ -40,8 +41,16 @@ def lowest(a: Point, b: Point, least: float, most: float) -> float:
     return min(max(last.t - (last.t - first.t) * share, least), most)
 
 
-def strong_wolfe(at: Callable[[float], Point], start: Point, t: float, reach: float, tiny: float, tries: int,
-                 enough: float = 1e-4, flat: float = 0.9) -> tuple[Point, int]:
+def strong_wolfe(
+    at: Callable[[float], Point],
+    start: Point,
+    t: float,
+    reach: float,
+    tiny: float,
+    tries: int,
+    enough: float = 1e-4,
+    flat: float = 0.9,
+) -> tuple[Point, int]:
     """(a point that is low and flat enough, how often the loss was asked). Nocedal & Wright 2006, algorithms 3.5, 3.6.
 
     reach: the largest number of the direction.  tiny: a step below it ends the search.  tries: at most so many.
@@ -106,15 +115,23 @@ class LBFGS(Optimizer):
         max_eval = int(as_number("LBFGS", "max_iter", max_iter)) * 5 // 4 if max_eval is None else max_eval
         super().__init__(params, hyperparameters(locals()))
         if len(self.param_groups) != 1:
-            fail(OptimError, f"LBFGS has one group of parameters, not {len(self.param_groups)}: its steps see them all "
-                 "together", "LBFGS(model.parameters())", groups=len(self.param_groups))
+            fail(
+                OptimError,
+                f"LBFGS has one group of parameters, not {len(self.param_groups)}: its steps see them all together",
+                "LBFGS(model.parameters())",
+                groups=len(self.param_groups),
+            )
 
     def check(self, group: Mapping[str, Any]) -> None:
         for name in ("lr", "tolerance_grad", "tolerance_change", "max_iter", "max_eval", "history_size"):
             check_range("LBFGS", group, name)
         if group["line_search_fn"] not in (None, "strong_wolfe"):
-            fail(OptimError, f"LBFGS: there is no line_search_fn {group['line_search_fn']!r}", "None or 'strong_wolfe'",
-                 line_search_fn=group["line_search_fn"])
+            fail(
+                OptimError,
+                f"LBFGS: there is no line_search_fn {group['line_search_fn']!r}",
+                "None or 'strong_wolfe'",
+                line_search_fn=group["line_search_fn"],
+            )
 
     def own_state(self, p: Tensor, passed: Mapping[str, Any]) -> dict[str, Any]:
         """A copy of the state, which the first parameter has for all: whole, and of as many elements as they have."""
@@ -140,16 +157,21 @@ class LBFGS(Optimizer):
             held = copy[name] if name.startswith("old") else [copy[name]]
             arrays = [array_of(x) for x in held]
             if wrong := [x for x, a in zip(held, arrays) if a is None or a.dtype.kind != "f" or a.shape != (size,)]:
-                refuse(owner, f"{name} must have {size} floating elements, one for each of the parameters", hint,
-                       found=wrong[0])
+                refuse(
+                    owner,
+                    f"{name} must have {size} floating elements, one for each of the parameters",
+                    hint,
+                    found=wrong[0],
+                )
             tensors = [from_numpy(np.array(a, p.spec.np)) for a in arrays if a is not None]
             result[name] = tensors if name.startswith("old") else tensors[0]
         return result
 
     def flat(self) -> np.ndarray:
         """The gradients of all parameters, one after the other; 0 where there is none."""
-        parts = [np.zeros(p.numel(), p.spec.np) if p.grad is None else p.grad.array.reshape(-1)
-                 for p in self.parameters()]
+        parts = [
+            np.zeros(p.numel(), p.spec.np) if p.grad is None else p.grad.array.reshape(-1) for p in self.parameters()
+        ]
         return np.concatenate(parts) if parts else np.zeros(0, "f4")
 
     def moved(self, t: float, d: np.ndarray, start: list[np.ndarray] | None = None) -> None:
@@ -186,8 +208,12 @@ class LBFGS(Optimizer):
         """Take up to max_iter steps. closure: computes the loss anew (zero_grad, forward, backward) and returns it, as
         this does with the first one."""
         if not callable(closure):
-            fail(OptimError, "LBFGS.step needs a closure, which it calls several times",
-                 "def closure(): optimizer.zero_grad(); loss = ...; loss.backward(); return loss", closure=closure)
+            fail(
+                OptimError,
+                "LBFGS.step needs a closure, which it calls several times",
+                "def closure(): optimizer.zero_grad(); loss = ...; loss.backward(); return loss",
+                closure=closure,
+            )
         group, parameters = self.param_groups[0], self.parameters()
         if not parameters:
             fail(OptimError, "LBFGS.step: there are no parameters", "LBFGS(model.parameters())", params=parameters)
@@ -210,9 +236,14 @@ class LBFGS(Optimizer):
                 break
             if search:
                 start = [p.array.copy() for p in parameters]
-                point, calls = strong_wolfe(lambda t, d=d, start=start: self.at(closure, start, t, d),
-                                            Point(0, loss, grad, slope), t, largest(d), group["tolerance_change"],
-                                            int(group["max_eval"]) - asked)
+                point, calls = strong_wolfe(
+                    lambda t, d=d, start=start: self.at(closure, start, t, d),
+                    Point(0, loss, grad, slope),
+                    t,
+                    largest(d),
+                    group["tolerance_change"],
+                    int(group["max_eval"]) - asked,
+                )
                 loss, grad, state["t"] = point.loss, point.grad, point.t
                 self.moved(point.t, d, start)
             else:

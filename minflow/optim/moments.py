@@ -30,8 +30,13 @@ class Moments(Optimizer):
     def common(self, group: Mapping[str, Any]) -> dict[str, Any]:
         """The attributes that all ops of this family take."""
         beta1, beta2 = group["betas"]
-        return {"beta1": float(beta1), "beta2": float(beta2), "eps": float(group["eps"]),
-                "weight_decay": float(group["weight_decay"]), "maximize": bool(group["maximize"])}
+        return {
+            "beta1": float(beta1),
+            "beta2": float(beta2),
+            "eps": float(group["eps"]),
+            "weight_decay": float(group["weight_decay"]),
+            "maximize": bool(group["maximize"]),
+        }
 
 
 class Adamax(Moments):
@@ -104,7 +109,8 @@ class NAdam(Moments):
 
     def rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
         return nadam, self.common(group) | {
-            "momentum_decay": float(group["momentum_decay"]), "decoupled": bool(group["decoupled_weight_decay"])
+            "momentum_decay": float(group["momentum_decay"]),
+            "decoupled": bool(group["decoupled_weight_decay"]),
         }
 
 
@@ -163,10 +169,15 @@ class LAMB(Moments):
     def check(self, group: Mapping[str, Any]) -> None:
         super().check(group)
         if group["amsgrad"]:
-            fail(OptimError, "LAMB: there is no AMSGrad form of it", "amsgrad=False, or Adam(params, amsgrad=True)",
-                 amsgrad=group["amsgrad"])
+            fail(
+                OptimError,
+                "LAMB: there is no AMSGrad form of it",
+                "amsgrad=False, or Adam(params, amsgrad=True)",
+                amsgrad=group["amsgrad"],
+            )
 
     def rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
         return lamb, self.common(group) | {
-            "decoupled": bool(group["adam_w_mode"]), "corrected": bool(group["do_bias_correction"])
+            "decoupled": bool(group["adam_w_mode"]),
+            "corrected": bool(group["do_bias_correction"]),
         }

@@ -36,12 +36,34 @@ from .strays import check_strays
 
 # hyperparameters that states of PyTorch, or of its older versions, lack
 ABSENT = ("do_bias_correction", "maximize", "decoupled_weight_decay")
-ELSEWHERE = ("params", "param_names", "foreach", "capturable", "differentiable", "fused", "decoupled_weight_decay",
-             "initial_lr", "max_lr", "min_lr", "max_momentum", "base_momentum",
-             "clip_grad_max_norm", "clip_grad_norm_type", *ABSENT)
+ELSEWHERE = (
+    "params",
+    "param_names",
+    "foreach",
+    "capturable",
+    "differentiable",
+    "fused",
+    "decoupled_weight_decay",
+    "initial_lr",
+    "max_lr",
+    "min_lr",
+    "max_momentum",
+    "base_momentum",
+    "clip_grad_max_norm",
+    "clip_grad_norm_type",
+    *ABSENT,
+)
 # what an optimizer takes besides its hyperparameters; from the fourth on accepted and without effect
-NO_HYPERPARAMETERS = ("self", "__class__", "params", "contiguous_params", "foreach", "fused", "capturable",
-                      "differentiable")
+NO_HYPERPARAMETERS = (
+    "self",
+    "__class__",
+    "params",
+    "contiguous_params",
+    "foreach",
+    "fused",
+    "capturable",
+    "differentiable",
+)
 OWN_STEP = "its step() is a program of its own"
 IDLE = 10  # steps in a row without any gradient, at which a warning says so
 # numbers: a larger gradient is looked at every fourth step; if it is not finite, the next loss is not either
@@ -65,8 +87,12 @@ def rate_of(optimizer: Optimizer, group: Mapping[str, Any]) -> float:
         return float(rate)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         name = type(optimizer).__name__
-        fail(OptimError, f"{name}: the learning rate of a group is {rate!r}, where a number is wanted",
-             'group["lr"] = 0.1', lr=rate)
+        fail(
+            OptimError,
+            f"{name}: the learning rate of a group is {rate!r}, where a number is wanted",
+            'group["lr"] = 0.1',
+            lr=rate,
+        )
 
 
 def hyperparameters(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -125,8 +151,13 @@ def hooked(step: Callable) -> Callable:
         for hook in pre_hooks:
             if (changed := hook(self, args, kwargs)) is not None:
                 if not isinstance(changed, tuple) or len(changed) != 2:
-                    refuse_hook(OptimError, hook, f"must return (args, kwargs) or None, got {with_article(changed)}",
-                                "return args, kwargs", {"returned": describe(changed)})
+                    refuse_hook(
+                        OptimError,
+                        hook,
+                        f"must return (args, kwargs) or None, got {with_article(changed)}",
+                        "return args, kwargs",
+                        {"returned": describe(changed)},
+                    )
                 args, kwargs = changed
         self.within = True
         try:
@@ -180,9 +211,12 @@ class Optimizer:
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "_init_group" in cls.__dict__ and "step" not in cls.__dict__:
-            fail(OptimError, f"{cls.__name__} defines _init_group, and its step() does not call it",
-                 "def step(self, closure=None): ... beside it; or names(group), the state that a parameter needs",
-                 method=cls.__dict__["_init_group"])
+            fail(
+                OptimError,
+                f"{cls.__name__} defines _init_group, and its step() does not call it",
+                "def step(self, closure=None): ... beside it; or names(group), the state that a parameter needs",
+                method=cls.__dict__["_init_group"],
+            )
         if "step" in cls.__dict__:
             cls.step = hooked(cls.__dict__["step"])  # type: ignore[method-assign]
 
@@ -231,9 +265,13 @@ class Optimizer:
     def refuse_trace(self, why: str = OWN_STEP) -> None:
         """Raise the GraphError of an optimizer that cannot be part of a graph."""
         name = type(self).__name__
-        fail(GraphError, f"{name} cannot be part of a graph: {why}, which a graph would not run at each call",
-             "train eagerly: loss.backward(), optimizer.step(); or give the optimizer a rule (CONTRIBUTING.md, "
-             '"Add an optimizer")', optimizer=name)
+        fail(
+            GraphError,
+            f"{name} cannot be part of a graph: {why}, which a graph would not run at each call",
+            "train eagerly: loss.backward(), optimizer.step(); or give the optimizer a rule (CONTRIBUTING.md, "
+            '"Add an optimizer")',
+            optimizer=name,
+        )
 
     def rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
         """The op `(p, grad, *state, lr; attrs) -> p, *state` of this group, and its attrs."""
@@ -447,8 +485,12 @@ class Optimizer:
             group["param_names"] = param_names
         group["params"] = params
         if absent := [name for name, value in group.items() if value is required]:
-            fail(OptimError, f"{owner}: group {len(self.param_groups)} has no {absent[0]}, which has no default",
-                 f"{owner}(params, {absent[0]}=...)", group=list(group))
+            fail(
+                OptimError,
+                f"{owner}: group {len(self.param_groups)} has no {absent[0]}, which has no default",
+                f"{owner}(params, {absent[0]}=...)",
+                group=list(group),
+            )
         self.check_group(group)
         self.param_groups.append(group)
         for p in params:
@@ -472,8 +514,13 @@ class Optimizer:
         for hook in list(self.state_hooks[kind].values()):
             if (changed := hook(self, state)) is not None:
                 if not isinstance(changed, Mapping):
-                    refuse_hook(StateError, hook, f"must return a dict or None, got {with_article(changed)}",
-                                "change the dict inside the hook", {"returned": describe(changed)})
+                    refuse_hook(
+                        StateError,
+                        hook,
+                        f"must return a dict or None, got {with_article(changed)}",
+                        "change the dict inside the hook",
+                        {"returned": describe(changed)},
+                    )
                 state = changed
         return state
 
@@ -484,8 +531,11 @@ class Optimizer:
             {**{k: v for k, v in g.items() if k != "params"}, "params": [numbers[id(p)] for p in g["params"]]}
             for g in self.param_groups
         ]
-        state = {numbers[id(p)] if isinstance(p, Tensor) else p: dict(s) if isinstance(s, Mapping) else s
-                 for p, s in self.state.items() if not isinstance(p, Tensor) or id(p) in numbers}
+        state = {
+            numbers[id(p)] if isinstance(p, Tensor) else p: dict(s) if isinstance(s, Mapping) else s
+            for p, s in self.state.items()
+            if not isinstance(p, Tensor) or id(p) in numbers
+        }
         return {"state": state, "param_groups": groups}
 
     def parameters(self) -> list[Tensor]:
@@ -506,9 +556,12 @@ class Optimizer:
         """What loading would write; see `../nn/loading.py`."""
         owner = type(self).__name__
         if not isinstance(state_dict, Mapping) or not {"state", "param_groups"} <= set(state_dict):
-            refuse(owner, "a dict with 'state' and 'param_groups' is wanted",
-                   "optimizer.load_state_dict(other.state_dict()); a model's state goes into model.load_state_dict",
-                   keys=list(state_dict)[:6] if isinstance(state_dict, Mapping) else state_dict)
+            refuse(
+                owner,
+                "a dict with 'state' and 'param_groups' is wanted",
+                "optimizer.load_state_dict(other.state_dict()); a model's state goes into model.load_state_dict",
+                keys=list(state_dict)[:6] if isinstance(state_dict, Mapping) else state_dict,
+            )
         passed, states = state_dict["param_groups"], state_dict["state"]
         self.check_listing(passed, states)
         groups = [self.checked_group(i, group) for i, group in enumerate(passed)]
@@ -545,21 +598,39 @@ class Optimizer:
         if not isinstance(passed, list | tuple) or not all(
             isinstance(g, Mapping) and isinstance(g.get("params"), list | tuple) for g in passed
         ):
-            refuse(owner, "'param_groups' is no list of dicts with 'params'", "what state_dict() of an optimizer gives",
-                   param_groups=passed)
+            refuse(
+                owner,
+                "'param_groups' is no list of dicts with 'params'",
+                "what state_dict() of an optimizer gives",
+                param_groups=passed,
+            )
         mine, theirs = [len(g["params"]) for g in self.param_groups], [len(g["params"]) for g in passed]
         if mine != theirs:
-            refuse(owner, f"the groups hold {theirs} parameters, this optimizer's hold {mine}",
-                   "make the optimizer with the groups that it was saved with", saved=theirs, here=mine)
+            refuse(
+                owner,
+                f"the groups hold {theirs} parameters, this optimizer's hold {mine}",
+                "make the optimizer with the groups that it was saved with",
+                saved=theirs,
+                here=mine,
+            )
         numbers = [n for g in passed for n in g["params"]]
         if not all(type(n) is int for n in numbers) or len(set(numbers)) < len(numbers):
-            refuse(owner, "the parameters of its groups are not numbers, each of them once",
-                   "what state_dict() of an optimizer gives", params=numbers[:20])
+            refuse(
+                owner,
+                "the parameters of its groups are not numbers, each of them once",
+                "what state_dict() of an optimizer gives",
+                params=numbers[:20],
+            )
         if not isinstance(states, Mapping) or not all(isinstance(held, Mapping) for held in states.values()):
             refuse(owner, "'state' is no dict of dicts", "what state_dict() of an optimizer gives", state=states)
         if self.traceable and (unknown := [n for n in states if n not in set(numbers)]):
-            refuse(owner, f"it has a state of {unknown[0]!r}, which is a parameter of none of its groups",
-                   "what state_dict() of an optimizer gives", parameters=numbers[:20], unknown=unknown[:20])
+            refuse(
+                owner,
+                f"it has a state of {unknown[0]!r}, which is a parameter of none of its groups",
+                "what state_dict() of an optimizer gives",
+                parameters=numbers[:20],
+                unknown=unknown[:20],
+            )
 
     def checked_group(self, i: int, passed: Mapping[str, Any]) -> dict[str, Any]:
         """The hyperparameters to go on with. Those that are not there stay, but for `lr`; what is new must be data."""
@@ -576,15 +647,20 @@ class Optimizer:
         missing = [name for name in self.defaults if name not in new and name not in ABSENT]
         strange = [name for name in new if name not in mine and name not in ELSEWHERE]
         if "lr" in missing or (missing and strange):
-            refuse(owner, f"group {i} has no {missing[0]!r}",
-                   "a state that was saved from an optimizer of the same class", missing=", ".join(missing),
-                   unknown=", ".join(strange) or "none")
+            refuse(
+                owner,
+                f"group {i} has no {missing[0]!r}",
+                "a state that was saved from an optimizer of the same class",
+                missing=", ".join(missing),
+                unknown=", ".join(strange) or "none",
+            )
         merged = {**mine, **new, "params": mine["params"]}
         as_refusal(owner, lambda: self.check_group(merged))
         names = new.get("param_names")
         if names is not None and (len(names) != len(mine["params"]) or not all(isinstance(n, str) for n in names)):
-            refuse(owner, f"'param_names' of group {i} does not name its parameters", "a list of texts",
-                   param_names=names)
+            refuse(
+                owner, f"'param_names' of group {i} does not name its parameters", "a list of texts", param_names=names
+            )
         return merged
 
     def own_state(self, p: Tensor, passed: Mapping[str, Any]) -> dict[str, Any]:
@@ -594,30 +670,48 @@ class Optimizer:
         except Refused as reason:
             refuse(type(self).__name__, f"a state cannot be loaded: {reason}", "data only", state=passed)
         arrays = {name: array_of(value) for name, value in passed.items() if hasattr(value, "detach")}
-        return copy | {name: Tensor(kept := np.array(a, p.spec.np if a.dtype.kind == "f" and name != "step" else None),
-                                    spec_of(kept)) for name, a in arrays.items() if a is not None}
+        return copy | {
+            name: Tensor(
+                kept := np.array(a, p.spec.np if a.dtype.kind == "f" and name != "step" else None), spec_of(kept)
+            )
+            for name, a in arrays.items()
+            if a is not None
+        }
 
-    def fitting(self, number: int, p: Tensor, group: Mapping[str, Any],
-                passed: Mapping[str, Any]) -> list[tuple[str, Tensor]]:
+    def fitting(
+        self, number: int, p: Tensor, group: Mapping[str, Any], passed: Mapping[str, Any]
+    ) -> list[tuple[str, Tensor]]:
         """The state given for p, as tensors of its dtype that share no memory with what was given."""
         owner, result = type(self).__name__, []
         for name, value in self.filled(group, {k: v for k, v in passed.items() if v is not None}).items():
             array, counted = array_of(value), name in self.numbers
             wanted = () if counted else tuple(p.shape)
             if not isinstance(name, str) or array is None:
-                refuse(owner, f"{name!r} of parameter {number} is no array of numbers",
-                       "a state that was saved from an optimizer", found=value)
+                refuse(
+                    owner,
+                    f"{name!r} of parameter {number} is no array of numbers",
+                    "a state that was saved from an optimizer",
+                    found=value,
+                )
             if array.shape != wanted:
-                refuse(owner, f"{name} of parameter {number} has shape {array.shape}, {wanted} is wanted",
-                       "load the optimizer's state into one made for the same model", parameter=p)
+                refuse(
+                    owner,
+                    f"{name} of parameter {number} has shape {array.shape}, {wanted} is wanted",
+                    "load the optimizer's state into one made for the same model",
+                    parameter=p,
+                )
             if name == "step" and counted and not (0 <= array <= LARGEST and array == int(array)):
                 refuse(owner, f"{name} of parameter {number} is no number of steps", "0 or more", found=array.item())
             with np.errstate(all="ignore"):  # float64 numbers that float32 cannot hold
                 array = np.array(array, "float32" if counted else p.spec.np, order="C").reshape(wanted)
             result.append((name, Tensor(array, spec_of(array))))
         if missing := set(self.names(group) if result else ()) - {name for name, _ in result}:
-            refuse(owner, f"{min(missing)} of parameter {number} is missing",
-                   "a state that was saved from an optimizer of the same class", found=[name for name, _ in result])
+            refuse(
+                owner,
+                f"{min(missing)} of parameter {number} is missing",
+                "a state that was saved from an optimizer of the same class",
+                found=[name for name, _ in result],
+            )
         return result
 
     def filled(self, group: Mapping[str, Any], passed: dict) -> dict:

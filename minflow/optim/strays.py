@@ -50,6 +50,8 @@ def check_strays(optimizer: Any) -> None:
         f"so they never train{replaced}",
         f"make the optimizer after the last change of the model: flow.optim.{name}(model.parameters(), ...); "
         "requires_grad_(False) on what is not to be trained",
-        **{"left out": Unquoted(", ".join(names[:4]) + (", ..." if count > 4 else "")),
-           "the first": next(iter(strays.values()))},
+        **{
+            "left out": Unquoted(", ".join(names[:4]) + (", ..." if count > 4 else "")),
+            "the first": next(iter(strays.values())),
+        },
     )

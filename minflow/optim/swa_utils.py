@@ -63,8 +63,14 @@ class AveragedModel(Module):
     buffers are averaged too; else they are the model's last ones. Called, it is the copy; `n_averaged` counts.
     """
 
-    def __init__(self, model: Module, device: Any = None, avg_fn: Callable | None = None,
-                 multi_avg_fn: Callable | None = None, use_buffers: bool = False):
+    def __init__(
+        self,
+        model: Module,
+        device: Any = None,
+        avg_fn: Callable | None = None,
+        multi_avg_fn: Callable | None = None,
+        use_buffers: bool = False,
+    ):
         super().__init__()
         if avg_fn is not None and multi_avg_fn is not None:
             fail(OptimError, "AveragedModel: avg_fn and multi_avg_fn both say how to average", "one of them")
@@ -100,8 +106,14 @@ class SWALR(LRScheduler):
     swa_lr: one, or one for each group.  anneal_strategy: "cos" or "linear".
     """
 
-    def __init__(self, optimizer: Optimizer, swa_lr: float | Sequence[float], anneal_epochs: int = 10,
-                 anneal_strategy: str = "cos", last_epoch: int = -1):
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        swa_lr: float | Sequence[float],
+        anneal_epochs: int = 10,
+        anneal_strategy: str = "cos",
+        last_epoch: int = -1,
+    ):
         self.goals, self.anneal_epochs = for_each(self, "swa_lr", swa_lr, optimizer), anneal_epochs
         self.anneal_strategy = anneal_strategy
         self.check()
@@ -110,8 +122,12 @@ class SWALR(LRScheduler):
     def check(self) -> None:
         check_count(self, "anneal_epochs", 0)
         if self.anneal_strategy not in ("cos", "linear"):
-            fail(OptimError, f"SWALR: there is no anneal_strategy {self.anneal_strategy!r}", "'cos' or 'linear'",
-                 anneal_strategy=self.anneal_strategy)
+            fail(
+                OptimError,
+                f"SWALR: there is no anneal_strategy {self.anneal_strategy!r}",
+                "'cos' or 'linear'",
+                anneal_strategy=self.anneal_strategy,
+            )
 
     def share(self, step: int) -> float:
         """How much of the goal the rate is at a step."""
@@ -121,8 +137,10 @@ class SWALR(LRScheduler):
     def get_lr(self) -> list[float]:
         step = max(self.count - 1, 0 if self.anneal_epochs else 1)
         before, now = self.share(step - 1), self.share(step)
-        starts = [goal if before == 1 else (rate - before * goal) / (1 - before)
-                  for rate, goal in zip(self.present(), self.goals)]
+        starts = [
+            goal if before == 1 else (rate - before * goal) / (1 - before)
+            for rate, goal in zip(self.present(), self.goals)
+        ]
         return [goal * now + start * (1 - now) for goal, start in zip(self.goals, starts)]
 
 
@@ -147,6 +165,13 @@ def update_bn(loader: Iterable, model: Module, device: Any = None) -> None:
     model.train(training)
 
 
-__all__ = ["AveragedModel", "SWALR", "get_ema_avg_fn", "get_ema_multi_avg_fn", "get_swa_avg_fn", "get_swa_multi_avg_fn",
-           "update_bn"]
+__all__ = [
+    "AveragedModel",
+    "SWALR",
+    "get_ema_avg_fn",
+    "get_ema_multi_avg_fn",
+    "get_swa_avg_fn",
+    "get_swa_multi_avg_fn",
+    "update_bn",
+]
 __getattr__ = _name_hints("flow.optim.swa_utils", globals())

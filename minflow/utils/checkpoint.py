@@ -20,9 +20,17 @@ from ..core.tensor import Tensor
 from ..core.where import fail
 
 
-def checkpoint(function: Callable, *args: Any, use_reentrant: bool | None = None, preserve_rng_state: bool = True,
-               context_fn: Any = None, determinism_check: str = "default", debug: bool = False,
-               early_stop: bool = True, **kwargs: Any) -> Any:
+def checkpoint(
+    function: Callable,
+    *args: Any,
+    use_reentrant: bool | None = None,
+    preserve_rng_state: bool = True,
+    context_fn: Any = None,
+    determinism_check: str = "default",
+    debug: bool = False,
+    early_stop: bool = True,
+    **kwargs: Any,
+) -> Any:
     """function(*args, **kwargs), of which only the inputs are kept: backward runs it again.
 
     preserve_rng_state: its random numbers are the same ones again.  The other options are accepted and without effect.
@@ -31,8 +39,12 @@ def checkpoint(function: Callable, *args: Any, use_reentrant: bool | None = None
     """
     mode = MODE.get()
     if not callable(function):
-        fail(GradError, f"checkpoint: the first argument is a {type(function).__name__}, not a function or module",
-             "checkpoint(layer, x)", function=function)
+        fail(
+            GradError,
+            f"checkpoint: the first argument is a {type(function).__name__}, not a function or module",
+            "checkpoint(layer, x)",
+            function=function,
+        )
     if mode.trace is not None or not mode.grad:
         return function(*args, **kwargs)
     again = Again(function, args, kwargs, preserve_rng_state)
@@ -41,8 +53,12 @@ def checkpoint(function: Callable, *args: Any, use_reentrant: bool | None = None
         result = again.run([x.detach().requires_grad_(x.requires_grad) for x in inputs])
     outs = as_tuple(result)
     if not all(isinstance(out, Tensor) for out in outs):
-        fail(GradError, "checkpoint: the function gives something else than tensors", "return a tensor or a tuple",
-             result=result)
+        fail(
+            GradError,
+            "checkpoint: the function gives something else than tensors",
+            "return a tensor or a tuple",
+            result=result,
+        )
     leaves = leaves_of(outs, {id(x) for x in again.inputs})
     again.inputs = []
     kept = Checkpoint.apply(again, tuple([out.detach() for out in outs]), *inputs, *leaves)
@@ -112,22 +128,36 @@ class Checkpoint(Function):
         results: list = [None] * len(sources)
         if roots and wanted:
             outer = sources if keep else sources[count:]  # the backward that asked runs their hooks
-            found = autograd.gradients([out for out, _ in roots], [sources[i] for i in wanted], [g for _, g in roots],
-                                       create_graph=keep, allow_unused=True,
-                                       quiet=[x for x in outer if x.requires_grad])
+            found = autograd.gradients(
+                [out for out, _ in roots],
+                [sources[i] for i in wanted],
+                [g for _, g in roots],
+                create_graph=keep,
+                allow_unused=True,
+                quiet=[x for x in outer if x.requires_grad],
+            )
             for i, g in zip(wanted, found):
                 results[i] = g
         return None, None, *results
 
 
-def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentrant: bool | None = None,
-                          preserve_rng_state: bool = True, **kwargs: Any) -> Any:
-    """The functions one after the other (a Sequential, or a list), in `segments` parts, all but the last checkpointed.
-    """
+def checkpoint_sequential(
+    functions: Any,
+    segments: int,
+    input: Any,
+    use_reentrant: bool | None = None,
+    preserve_rng_state: bool = True,
+    **kwargs: Any,
+) -> Any:
+    """Run functions in turn (a Sequential, or a list), in `segments` parts, all but the last checkpointed."""
     listed = list(functions.children()) if hasattr(functions, "children") else list(functions)
     if not isinstance(segments, int) or not 1 <= segments <= len(listed):
-        fail(GradError, f"checkpoint_sequential: {segments} segments of {len(listed)} functions",
-             "at least 1, and at most one for each function", segments=segments)
+        fail(
+            GradError,
+            f"checkpoint_sequential: {segments} segments of {len(listed)} functions",
+            "at least 1, and at most one for each function",
+            segments=segments,
+        )
     size = len(listed) // segments
 
     def part(first: int, last: int) -> Callable:

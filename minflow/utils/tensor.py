@@ -14,16 +14,24 @@ from ..core.where import fail, need
 def from_torch(torch_tensor: Any) -> Tensor:
     """A tensor that shares the memory of one of PyTorch's, outside its tape. Raises DTypeError for something else."""
     if isinstance(torch_tensor, Tensor) or not hasattr(torch_tensor, "detach"):
-        fail(DTypeError, f"from_torch takes a tensor of PyTorch, not {type(torch_tensor).__name__}",
-             "flow.tensor(...) of numbers, flow.from_numpy(...) of an array", torch_tensor=torch_tensor)
+        fail(
+            DTypeError,
+            f"from_torch takes a tensor of PyTorch, not {type(torch_tensor).__name__}",
+            "flow.tensor(...) of numbers, flow.from_numpy(...) of an array",
+            torch_tensor=torch_tensor,
+        )
     return from_numpy(torch_tensor.detach().cpu().numpy())
 
 
 def to_torch(flow_tensor: Tensor) -> Any:
     """A tensor of PyTorch that shares the memory of ours, outside the tape. Needs the package torch."""
     if not isinstance(flow_tensor, Tensor):
-        fail(DTypeError, f"to_torch takes a tensor of minflow, not {type(flow_tensor).__name__}", "flow.tensor(...)",
-             flow_tensor=flow_tensor)
+        fail(
+            DTypeError,
+            f"to_torch takes a tensor of minflow, not {type(flow_tensor).__name__}",
+            "flow.tensor(...)",
+            flow_tensor=flow_tensor,
+        )
     return need("torch", "to_torch").from_numpy(flow_tensor.detach().numpy())
 
 

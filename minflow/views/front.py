@@ -41,8 +41,9 @@ def show(
     """
     from .show import learner_tensors, tensors_in, view_of
 
-    view = view_of(x, values, boxes, learner_tensors() if names is None else tensors_in(names), numbers, images,
-                   memory, labels)
+    view = view_of(
+        x, values, boxes, learner_tensors() if names is None else tensors_in(names), numbers, images, memory, labels
+    )
     if not core_display.show_bundle(view._repr_mimebundle_):
         print(view.text)
 

@@ -28,7 +28,13 @@ from .records.recorders import record_of
 from .records.tape import TapeRecord, names_in
 from .draw.engines import export, render_svg
 from .kinds.tape_memory import (
-    MemoryRecord, learner_tensors, memory_html, memory_record, memory_svg, memory_text, tensors_in,
+    MemoryRecord,
+    learner_tensors,
+    memory_html,
+    memory_record,
+    memory_svg,
+    memory_text,
+    tensors_in,
 )
 from .kinds.tensor import TINY, TensorRecord, tensor_record, tensor_text
 from .kinds.tensor_picture import tensor_html, tensor_svg
@@ -65,11 +71,13 @@ class View:
     def diagram(self) -> Diagram:
         """The boxes and edges of the picture; only tapes and graphs have them."""
         if type(self.record) in FORMS:
-            raise DTypeError("numbers, images and memory have no DOT text",
-                             hint="show(loss) draws the tape; .svg, .text")
+            raise DTypeError(
+                "numbers, images and memory have no DOT text", hint="show(loss) draws the tape; .svg, .text"
+            )
         if isinstance(self.record, ModuleRecord):
-            raise DTypeError("a tree of modules is shown as a tree, it has no DOT text",
-                             hint="show(loss) draws the tape of a result")
+            raise DTypeError(
+                "a tree of modules is shown as a tree, it has no DOT text", hint="show(loss) draws the tape of a result"
+            )
         return diagram_of(self.record.parts[0] if isinstance(self.record, PartsRecord) else self.record, self.boxes)
 
     @property
@@ -105,8 +113,10 @@ class View:
             "html": lambda: self.bundle()["text/html"],
         }
         if kind not in forms:
-            raise DTypeError(f"a view cannot be saved as {path.name!r}",
-                             hint="a name that ends in .svg, .dot, .txt, .html, .png or .pdf")
+            raise DTypeError(
+                f"a view cannot be saved as {path.name!r}",
+                hint="a name that ends in .svg, .dot, .txt, .html, .png or .pdf",
+            )
         write(path, forms[kind](), "save", here)
 
     def bundle(self) -> dict[str, str]:
@@ -119,8 +129,11 @@ class View:
             return {"text/html": FORMS[type(self.record)][2](self.record), "text/plain": self.text}
         if isinstance(self.record, PartsRecord):
             bundles = [View(part, self.boxes, self.lines).bundle() for part in self.record.parts]
-            return {**bundles[0], "text/html": "".join(b.get("text/html", "") for b in bundles),
-                    "text/plain": self.text}
+            return {
+                **bundles[0],
+                "text/html": "".join(b.get("text/html", "") for b in bundles),
+                "text/plain": self.text,
+            }
         tape = text_of(self.record, self.lines)
         alt = tape.partition("\n")[0]
         bundle = picture_bundle(self.svg, alt, self.text, fold_text=not self.numbers)
@@ -161,13 +174,20 @@ def picture(
     names: dict[str, Any] | None = None,
 ) -> View:
     """The View of a Tensor's tape, a Graph, a Module or a record, without showing it. Arguments: see `show`."""
-    return view_of(x, values, boxes, learner_tensors() if names is None else tensors_in(names), numbers, images,
-                   memory, labels)
+    return view_of(
+        x, values, boxes, learner_tensors() if names is None else tensors_in(names), numbers, images, memory, labels
+    )
 
 
 def view_of(
-    x: Any, values: bool, boxes: int, tensors: dict[str, Any],
-    numbers: bool = False, images: bool = False, memory: bool = False, labels: Any = None,
+    x: Any,
+    values: bool,
+    boxes: int,
+    tensors: dict[str, Any],
+    numbers: bool = False,
+    images: bool = False,
+    memory: bool = False,
+    labels: Any = None,
 ) -> View:
     if labels is not None and not images:
         raise DTypeError("show: labels are written under images", hint="show(x, images=True, labels=targets)")
@@ -183,8 +203,7 @@ def view_of(
                 return View(numbers)
     record = record_of(x, values=values, names=names_in(tensors), tensors=tensors)
     if record is None:
-        raise DTypeError(f"show: a {type(x).__name__} has no picture",
-                         hint="show a Tensor, a Module or a Graph")
+        raise DTypeError(f"show: a {type(x).__name__} has no picture", hint="show a Tensor, a Module or a Graph")
     return View(record, boxes, numbers=numbers)
 
 
@@ -194,8 +213,9 @@ def record_of_tensor(x: Any, numbers: bool, images: bool, memory: bool, tensors:
     if len(asked) > 1:
         raise DTypeError(f"show: {' and '.join(asked)} at once", hint="one call for each")
     if not (hasattr(x, "spec") and hasattr(x, "array")) and not (images and hasattr(x, "__array__")):
-        raise DTypeError(f"show({asked[0]}=True) takes a Tensor, not {type(x).__name__}",
-                         hint="show(model(x), memory=True)")
+        raise DTypeError(
+            f"show({asked[0]}=True) takes a Tensor, not {type(x).__name__}", hint="show(model(x), memory=True)"
+        )
     return tensor_record(x) if numbers else images_record(x, labels) if images else memory_record(x, tensors)
 
 

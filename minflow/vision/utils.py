@@ -33,14 +33,21 @@ def make_grid(
     """
     several = isinstance(tensor, Sequence) and all(isinstance(t, Tensor) for t in tensor)
     if not isinstance(tensor, Tensor) and not (several and len(tensor)):
-        fail(DTypeError, f"make_grid takes a tensor or a list of tensors, not {type(tensor).__name__}",
-             "flow.stack(images); transforms.ToTensor() makes a tensor of an image", tensor=tensor)
+        fail(
+            DTypeError,
+            f"make_grid takes a tensor or a list of tensors, not {type(tensor).__name__}",
+            "flow.stack(images); transforms.ToTensor() makes a tensor of an image",
+            tensor=tensor,
+        )
     if nrow < 1 or padding < 0:
         fail(OutOfRangeError, f"make_grid: nrow is {nrow}, padding {padding}", "nrow from 1 on, padding from 0 on")
     parts = [tensor] if isinstance(tensor, Tensor) else tensor
     if any(part.shape != parts[0].shape for part in parts):
-        fail(ShapeError, f"make_grid: images of the shapes {sorted({tuple(p.shape) for p in parts})}",
-             "images of one size: transforms.Resize((height, width))")
+        fail(
+            ShapeError,
+            f"make_grid: images of the shapes {sorted({tuple(p.shape) for p in parts})}",
+            "images of one size: transforms.Resize((height, width))",
+        )
     images = parts[0].detach().numpy() if isinstance(tensor, Tensor) else np.stack([p.detach().numpy() for p in parts])
     if images.ndim not in (2, 3, 4) or 0 in images.shape:
         fail(ShapeError, f"make_grid: images of the shape {list(images.shape)}", "(N, C, H, W)")

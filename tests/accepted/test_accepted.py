@@ -35,12 +35,25 @@ def test_no_accelerator():
         flow.accelerator.current_device_index()
 
 
-@pytest.mark.parametrize("call", [
-    lambda: cuda.get_device_name(), lambda: cuda.get_device_name(0), lambda: cuda.get_device_properties("cuda:0"),
-    lambda: cuda.get_device_capability(), lambda: cuda.set_device(0), lambda: cuda.device(0), lambda: cuda.init(),
-    lambda: cuda.mem_get_info(), lambda: flow.ones(2).cuda(), lambda: flow.ones(2).to("cuda"),
-    lambda: flow.tensor([1.0], device="cuda"), lambda: nn.Linear(2, 2).to("cuda"), lambda: nn.Linear(2, 2).cuda(),
-], ids=range(13))
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: cuda.get_device_name(),
+        lambda: cuda.get_device_name(0),
+        lambda: cuda.get_device_properties("cuda:0"),
+        lambda: cuda.get_device_capability(),
+        lambda: cuda.set_device(0),
+        lambda: cuda.device(0),
+        lambda: cuda.init(),
+        lambda: cuda.mem_get_info(),
+        lambda: flow.ones(2).cuda(),
+        lambda: flow.ones(2).to("cuda"),
+        lambda: flow.tensor([1.0], device="cuda"),
+        lambda: nn.Linear(2, 2).to("cuda"),
+        lambda: nn.Linear(2, 2).cuda(),
+    ],
+    ids=range(13),
+)
 def test_what_needs_a_gpu_says_that_there_is_none(call):
     with pytest.raises(DeviceError, match="no device cuda:0 here") as caught:
         call()
@@ -136,13 +149,16 @@ def test_one_process_is_a_world():
     assert not dist.is_initialized()
 
 
-@pytest.mark.parametrize(("call", "value"), [
-    (lambda: dist.init_process_group("gloo", world_size=4, rank=0), "4"),
-    (lambda: dist.init_process_group("gloo", world_size=1, rank=2), "2"),
-    (lambda: dist.broadcast(flow.ones(1), src=3), "3"),
-    (lambda: dist.new_group([0, 1]), "1"),
-    (lambda: flow.multiprocessing.spawn(print, nprocs=2), "2"),
-])
+@pytest.mark.parametrize(
+    ("call", "value"),
+    [
+        (lambda: dist.init_process_group("gloo", world_size=4, rank=0), "4"),
+        (lambda: dist.init_process_group("gloo", world_size=1, rank=2), "2"),
+        (lambda: dist.broadcast(flow.ones(1), src=3), "3"),
+        (lambda: dist.new_group([0, 1]), "1"),
+        (lambda: flow.multiprocessing.spawn(print, nprocs=2), "2"),
+    ],
+)
 def test_more_than_one_process_is_refused(call, value):
     with pytest.raises(DeviceError, match="one") as caught:
         call()
@@ -198,7 +214,8 @@ def test_every_function_has_a_doc_and_says_which_argument_is_unknown(room):
     for name in dir(namespace):
         function = getattr(namespace, name)
         if inspect.isfunction(function) and not any(
-                p.kind is p.VAR_KEYWORD for p in inspect.signature(function).parameters.values()):
+            p.kind is p.VAR_KEYWORD for p in inspect.signature(function).parameters.values()
+        ):
             assert function.__doc__, name
             with pytest.raises(CallError, match="qqq"):
                 function(qqq=1)

@@ -22,8 +22,9 @@ from pages import CHROMIUM, NODE, NOTEBOOK, PLAYWRIGHT, TOP, choose
 
 @pytest.fixture(scope="session", autouse=True)
 def tools():
-    missing = [name for name, there in [("chromium", CHROMIUM), ("node", NODE), (PLAYWRIGHT, PLAYWRIGHT.exists())]
-               if not there]
+    missing = [
+        name for name, there in [("chromium", CHROMIUM), ("node", NODE), (PLAYWRIGHT, PLAYWRIGHT.exists())] if not there
+    ]
     if missing and os.environ.get("MINFLOW_BROWSER") == "required":
         pytest.fail(f"missing: {missing}")
     elif missing:
@@ -34,8 +35,9 @@ def tools():
 def chromium(**environment):
     """The address of a Chromium. Who connects has pages, a cache and a storage of its own."""
     words = [NODE, str(Path(__file__).with_name("chromium.mjs")), str(PLAYWRIGHT), CHROMIUM]
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                          env={**os.environ, **environment}) as process:
+    with subprocess.Popen(
+        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, **environment}
+    ) as process:
         yield process.stdout.readline().strip()
         process.stdin.close()
 
@@ -69,18 +71,35 @@ def serving(words, home, log, **settings):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    environment = {name: value for name, value in os.environ.items()
-                   if not name.startswith(("MINFLOW_", "JUPYTER", "IPYTHON", "XDG_"))}
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("MINFLOW_", "JUPYTER", "IPYTHON", "XDG_"))
+    }
     path = os.pathsep.join([str(TOP), str(TOP / "widgets"), os.environ.get("PYTHONPATH", "")])
     environment |= {"HOME": str(home), "PYTHONPATH": path} | settings
     url = f"http://127.0.0.1:{port}"
     with log.open("w") as file:
         process = subprocess.Popen(
-            [sys.executable, "-m", *words, "--no-browser", "--allow-root", f"--port={port}", "--ip=127.0.0.1",
-             "--IdentityProvider.token=", "--ServerApp.password=", "--ServerApp.port_retries=0",
-             "--ServerApp.disable_check_xsrf=True",  # `answer` has no cookies
-             f"--{'JupyterNotebookApp' if words[0] == 'notebook' else 'LabApp'}.expose_app_in_browser=true"],
-            env=environment, stdout=file, stderr=subprocess.STDOUT, cwd=home)
+            [
+                sys.executable,
+                "-m",
+                *words,
+                "--no-browser",
+                "--allow-root",
+                f"--port={port}",
+                "--ip=127.0.0.1",
+                "--IdentityProvider.token=",
+                "--ServerApp.password=",
+                "--ServerApp.port_retries=0",
+                "--ServerApp.disable_check_xsrf=True",  # `answer` has no cookies
+                f"--{'JupyterNotebookApp' if words[0] == 'notebook' else 'LabApp'}.expose_app_in_browser=true",
+            ],
+            env=environment,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            cwd=home,
+        )
         try:
             for _ in range(300):
                 if process.poll() is not None:
@@ -108,8 +127,12 @@ def server(tools, tmp_path_factory):
     folder, home = top / "courses", top / "home"
     folder.mkdir()
     words = ["notebook" if NOTEBOOK else "jupyterlab", f"--ServerApp.root_dir={folder}"]
-    settings = {"IPYTHONDIR": str(home / "ipython"), "JUPYTER_CONFIG_DIR": str(home / "config"),
-                "JUPYTER_DATA_DIR": str(home / "data"), "JUPYTERLAB_SETTINGS_DIR": str(home / "settings")}
+    settings = {
+        "IPYTHONDIR": str(home / "ipython"),
+        "JUPYTER_CONFIG_DIR": str(home / "config"),
+        "JUPYTER_DATA_DIR": str(home / "data"),
+        "JUPYTERLAB_SETTINGS_DIR": str(home / "settings"),
+    }
     with serving(words, home, top / "lab.log", **settings) as url:
         yield url, folder, home
 

@@ -69,12 +69,24 @@ def version(python: Path, package: str) -> str:
 def run(python: Path, front: str, files: list[str], report: Path) -> None:
     """Run the tests; the report is written by pytest, if it comes so far."""
     report.unlink(missing_ok=True)
-    inside = {"MINFLOW_FRONT": front, "MINFLOW_BROWSER": "required", "MINFLOW_SHOTS": str(report.with_suffix("")),
-              "PYTHONPATH": os.pathsep.join([str(TOP), str(TOP / "widgets")])}
+    inside = {
+        "MINFLOW_FRONT": front,
+        "MINFLOW_BROWSER": "required",
+        "MINFLOW_SHOTS": str(report.with_suffix("")),
+        "PYTHONPATH": os.pathsep.join([str(TOP), str(TOP / "widgets")]),
+    }
     subprocess.run(
         [
-            python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "browser or not browser",
-            f"--junitxml={report}", *files,
+            python,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-m",
+            "browser or not browser",
+            f"--junitxml={report}",
+            *files,
         ],
         cwd=TOP,
         env={**os.environ, **inside},
@@ -103,7 +115,7 @@ def row(scratch: Path, name: str, again: str) -> tuple[list[str], list[str]]:
         ", ".join(
             [
                 f"{name.split(',')[0].split(' ')[0]} {version(python, package)}",
-                *[f"{p} {version(python, p)}" for p in TOLD]
+                *[f"{p} {version(python, p)}" for p in TOLD],
             ]
         )
     ]
@@ -137,7 +149,8 @@ def main() -> int:
     lines = ["| front end | " + " | ".join(TESTS) + " |", "|---" * (len(TESTS) + 1) + "|"]
     lines += ["| " + " | ".join(row) + " |" for row in rows]
     lines += [
-        "", f"Date: {datetime.date.today().isoformat()}, Python {sys.version_info.major}.{sys.version_info.minor}."
+        "",
+        f"Date: {datetime.date.today().isoformat()}, Python {sys.version_info.major}.{sys.version_info.minor}.",
     ]
     text = HEAD + "\n".join(lines + (["", *notes] if notes else [])) + "\n"
     print(text)

@@ -31,16 +31,30 @@ def rest(seconds):
 
 def act(lab, shots, actions, seconds=90, notebook="small.ipynb", place=None):
     """Open a notebook and do the actions (see actions.mjs); the report. lab: the fixture."""
-    asked = {"url": lab[0], "place": place or f"{PLACE}/{lab[1].name}", "notebook": notebook, "folder": str(lab[1]),
-             "browser": lab[2], "playwright": str(PLAYWRIGHT), "shots": str(shots), "pictures": bool(SHOTS),
-             "seconds": seconds, "actions": actions}
+    asked = {
+        "url": lab[0],
+        "place": place or f"{PLACE}/{lab[1].name}",
+        "notebook": notebook,
+        "folder": str(lab[1]),
+        "browser": lab[2],
+        "playwright": str(PLAYWRIGHT),
+        "shots": str(shots),
+        "pictures": bool(SHOTS),
+        "seconds": seconds,
+        "actions": actions,
+    }
     (shots / "asked.json").write_text(json.dumps(asked))
-    done = subprocess.run([NODE, str(Path(__file__).with_name("actions.mjs")), str(shots / "asked.json")],
-                          capture_output=True, text=True, timeout=seconds + 300)
+    done = subprocess.run(
+        [NODE, str(Path(__file__).with_name("actions.mjs")), str(shots / "asked.json")],
+        capture_output=True,
+        text=True,
+        timeout=seconds + 300,
+    )
     assert done.returncode == 0, done.stderr
     report = json.loads((shots / "actions.json").read_text())
     assert "failed" not in report, (
-        f"{report['failed']} at {report.get('at', 'the opening')}\nsee {shots}\n{json.dumps(report, indent=1)[:3000]}")
+        f"{report['failed']} at {report.get('at', 'the opening')}\nsee {shots}\n{json.dumps(report, indent=1)[:3000]}"
+    )
     assert report["outside"] == []
     return report
 
@@ -48,8 +62,14 @@ def act(lab, shots, actions, seconds=90, notebook="small.ipynb", place=None):
 def drive(lab, shots, notebook="small.ipynb", actions=(), **more):
     """Run all cells; look at all of the notebook, saved and opened again without a kernel too, and there do the
     actions."""
-    return act(lab, shots, [["watch"], ["walk", "atEnd"], ["save"], ["reopen"], ["walk", "again"], *actions],
-               seconds=240, notebook=notebook, **more)
+    return act(
+        lab,
+        shots,
+        [["watch"], ["walk", "atEnd"], ["save"], ["reopen"], ["walk", "again"], *actions],
+        seconds=240,
+        notebook=notebook,
+        **more,
+    )
 
 
 def shots_folder(tmp_path, name):
@@ -60,8 +80,12 @@ def shots_folder(tmp_path, name):
 
 def write(folder, *sources, tags=()):
     """Write small.ipynb with these cells: sources, or cells that are there already. Returns the notebook."""
-    cells = [nbformat.v4.new_code_cell(source, metadata={"tags": [*tags]} if tags else {})
-             if isinstance(source, str) else source for source in sources]
+    cells = [
+        nbformat.v4.new_code_cell(source, metadata={"tags": [*tags]} if tags else {})
+        if isinstance(source, str)
+        else source
+        for source in sources
+    ]
     for i, cell in enumerate(cells):
         cell["id"] = f"cell-{i}"
     notebook = nbformat.v4.new_notebook(cells=cells, metadata=KERNEL)

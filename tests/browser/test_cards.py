@@ -49,8 +49,7 @@ job(np.zeros((8, 1, 28, 28), "float32"))
 
 MISTAKES = {
     "linear: the input has 28 features": "layer = nn.Linear(784, 10)\nlayer(flow.randn(32, 28))",
-    "linear: the input has 26 features":
-        "net = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Linear(2704, 10))\nnet(x)",
+    "linear: the input has 26 features": "net = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Linear(2704, 10))\nnet(x)",
     "mse_loss: input has shape [32, 3]": "nn.MSELoss()(flow.randn(32, 3), flow.randn(32, 2))",
     "matmul: inner sizes differ, 3": "a, b = flow.randn(2, 3), flow.randn(4, 5)\na @ b",
     "indexing: 5 is outside axis 0": "a[5]",
@@ -94,7 +93,11 @@ for batch in DataLoader(Pairs(), batch_size=4, num_workers=1):
     "matmul: inner sizes differ, 5": "async def go():\n    return flow.ones(2, 5) @ flow.ones(4, 5)\nawait go()",
     "the loss is nan": "flow.tensor(float('nan'), requires_grad=True).backward()",
 }
-AS_EVER = ["1 / 0", "class Typo(nn.Module):\n    def forward(self, x):\n        return x + y\nTypo()(x)", "x.reshpe(4, -1)"]
+AS_EVER = [
+    "1 / 0",
+    "class Typo(nn.Module):\n    def forward(self, x):\n        return x + y\nTypo()(x)",
+    "x.reshpe(4, -1)",
+]
 # The text that is seen in each cell's output, and what is cut off at its right.
 VISIBLE = """(async () => {
   const notebook = window.jupyterapp.shell.currentWidget.content, cells = [];
@@ -121,12 +124,16 @@ def test_a_mistake_is_said_once(lab, tmp_path):
     assert [cell["kinds"] for cell in report["cells"][-3:]] == [["error"]] * 3
     assert not report["atEnd"]["broken"] and report["atEnd"]["unnamed"] == 0
     assert report["atEnd"]["good"] == report["again"]["good"] >= 3
-    assert any("red: ShapeError in model.fc" in name and "expected input float32[4, 512]" in name
-               for name in report["atEnd"]["names"])
+    assert any(
+        "red: ShapeError in model.fc" in name and "expected input float32[4, 512]" in name
+        for name in report["atEnd"]["names"]
+    )
     _, *cells = report["values"][0]
     for said, cell in zip(MISTAKES, cells):
         assert cell["text"].count(said) == 1, f"{said}: {cell['text']}"
-        assert not cell["wide"] and not cell["open"] and "ipykernel" not in cell["text"] and "Cell In" not in cell["text"]
+        assert (
+            not cell["wide"] and not cell["open"] and "ipykernel" not in cell["text"] and "Cell In" not in cell["text"]
+        )
         assert (cell["text"].count("see the card above") == 1 and cell["closed"]) or said == "the loss is nan"
     assert all("see the card" not in cell["text"] and "Traceback (most" in cell["text"] for cell in cells[-3:])
 

@@ -6,7 +6,9 @@ from pages import REST, act, shots_folder, write
 pytestmark = pytest.mark.browser
 
 
-GRAPH = REST + """
+GRAPH = (
+    REST
+    + """
 import minflow as flow
 from minflow import nn
 from minflow_widgets import LossCurve, watch
@@ -29,6 +31,7 @@ class Train(nn.Graph):
 
 train = Train()
 """
+)
 
 LOOP = """
 flow.manual_seed(1)
@@ -61,24 +64,53 @@ LEFT = """(() => { const images = [...document.querySelectorAll('.jp-OutputArea-
 
 def test_a_graph_is_watched(lab, tmp_path):
     write(lab[1], GRAPH, LOOP)
-    report = act(lab, shots_folder(tmp_path, "curve-graph"), [
-        ["run"], ["until", f"{INK} > 2000 && /step ([5-9]|[1-9][0-9]+) of/.test({STATUS})"],
-        ["eval", STATUS], ["eval", BUTTONS], ["eval", BOX], ["eval", INK], ["see", "canvas"], ["shot", "live"],
-        ["hover", ".jp-OutputArea canvas", 120, 120], ["wait", 200], ["shot", "hover"],
-        ["eval", "document.querySelector('.jp-OutputArea [aria-live=polite]').textContent"],
-        ["click", "button:text('log y')"], ["wait", 300], ["shot", "log"], ["click", "button:text('time x')"],
-        ["wait", 300],
-        ["shot", "time"], [
-            "eval", "[...document.querySelectorAll('button[aria-pressed]')].map((b) => b.getAttribute('aria-pressed'))"
+    report = act(
+        lab,
+        shots_folder(tmp_path, "curve-graph"),
+        [
+            ["run"],
+            ["until", f"{INK} > 2000 && /step ([5-9]|[1-9][0-9]+) of/.test({STATUS})"],
+            ["eval", STATUS],
+            ["eval", BUTTONS],
+            ["eval", BOX],
+            ["eval", INK],
+            ["see", "canvas"],
+            ["shot", "live"],
+            ["hover", ".jp-OutputArea canvas", 120, 120],
+            ["wait", 200],
+            ["shot", "hover"],
+            ["eval", "document.querySelector('.jp-OutputArea [aria-live=polite]').textContent"],
+            ["click", "button:text('log y')"],
+            ["wait", 300],
+            ["shot", "log"],
+            ["click", "button:text('time x')"],
+            ["wait", 300],
+            ["shot", "time"],
+            [
+                "eval",
+                "[...document.querySelectorAll('button[aria-pressed]')].map((b) => b.getAttribute('aria-pressed'))",
+            ],
+            ["until", f"/step [12][0-9][0-9] of/.test({STATUS})"],
+            ["eval", BOX],
+            ["eval", STATUS],
+            ["hurry"],
+            ["idle"],
+            ["see", ".jp-OutputArea-output img"],
+            ["shot", "end"],
+            ["eval", LEFT],
+            ["save"],
+            ["reopen"],
+            ["see", ".jp-OutputArea-output img"],
+            ["shot", "again"],
+            ["eval", LEFT],
         ],
-        ["until", f"/step [12][0-9][0-9] of/.test({STATUS})"],
-        ["eval", BOX], ["eval", STATUS], ["hurry"], ["idle"], ["see", ".jp-OutputArea-output img"], ["shot", "end"],
-        ["eval", LEFT],
-        ["save"], ["reopen"], ["see", ".jp-OutputArea-output img"], ["shot", "again"], ["eval", LEFT]])
+    )
     before, buttons, box, ink, hovered, pressed, box_later, later, left, again = report["values"]
     assert "of 300" in before and "steps/s" in before and "left" in before and "loss" in before and "lowest" in before
     assert [b for b in buttons if b[0] in ("pause", "stop")] == [
-        ["pause", True, False, "use Kernel > Interrupt"], ["stop", True, False, "use Kernel > Interrupt"]]
+        ["pause", True, False, "use Kernel > Interrupt"],
+        ["stop", True, False, "use Kernel > Interrupt"],
+    ]
     assert "loss " in hovered and "lr " in hovered and pressed == ["true", "true"]
     assert box == box_later, "the height does not jump"
     assert before != later and ink > 2000
@@ -88,7 +120,9 @@ def test_a_graph_is_watched(lab, tmp_path):
 
 def test_long_numbers_have_room(lab, tmp_path):
     """Nothing is drawn at the left edge; a rate that never changes stands in the status and has no strip."""
-    cell = REST + """
+    cell = (
+        REST
+        + """
 import math
 from minflow_widgets import LossCurve
 with LossCurve(panels=("loss",)) as curve:
@@ -96,12 +130,27 @@ with LossCurve(panels=("loss",)) as curve:
         curve.add(step, loss=-1234567 - 1000 * math.sin(step / 9), lr=0.001)
         rest(0.02)
 """
+    )
     write(lab[1], cell)
-    report = act(lab, shots_folder(tmp_path, "curve-numbers"), [
-        ["run"], ["until", f"{INK} > 2000 && /step [1-9][0-9]/.test({STATUS})"], ["see", "canvas"], ["shot", "live"],
-        ["eval", EDGE],
-        ["eval", INK], ["eval", STATUS], ["eval", BOX], ["hurry"], ["idle"], ["see", ".jp-OutputArea-output img"], ["shot", "end"],
-        ["eval", LEFT]])
+    report = act(
+        lab,
+        shots_folder(tmp_path, "curve-numbers"),
+        [
+            ["run"],
+            ["until", f"{INK} > 2000 && /step [1-9][0-9]/.test({STATUS})"],
+            ["see", "canvas"],
+            ["shot", "live"],
+            ["eval", EDGE],
+            ["eval", INK],
+            ["eval", STATUS],
+            ["eval", BOX],
+            ["hurry"],
+            ["idle"],
+            ["see", ".jp-OutputArea-output img"],
+            ["shot", "end"],
+            ["eval", LEFT],
+        ],
+    )
     edge, ink, status, box, left = report["values"]
     assert ink > 2000 and edge == 0, "a number is cut at the left"
     assert "lr 0.001" in status and box[1] == 230 and "lr 0.001" in left["alts"][0]
@@ -131,7 +180,9 @@ def test_a_live_curve_follows_the_theme_of_the_page(lab, tmp_path):
 
 def test_a_run_by_its_cell(lab, tmp_path):
     """The same cell twice: the first run stays faint behind. Dark theme, and values read by keys."""
-    cell = REST + """
+    cell = (
+        REST
+        + """
 import math
 from minflow_widgets import LossCurve
 n = globals().get("n", 0) + 1
@@ -143,21 +194,42 @@ with LossCurve(total=400, epoch=100, panels=("loss", "accuracy")) as curve:
             curve.add(val_loss=1.1 * math.exp(-step * n / 150), accuracy=1 - math.exp(-step / 90))
         rest(0 if n == 1 else 0.05)
 """
+    )
     write(lab[1], cell)
-    report = act(lab, shots_folder(tmp_path, "curve-again"), [
-        ["run"], ["idle"], ["run"], ["until", f"/step [12][0-9][0-9]/.test({STATUS})"], ["see", "canvas"],
-        ["shot", "second"],
-        ["theme", "JupyterLab Dark"], ["shot", "dark"], ["eval", STATUS],
-        ["focus", "canvas"], ["press", "Home"], ["press", "ArrowRight"], ["press", "ArrowRight"], ["wait", 200],
-        ["eval", "document.querySelector('.jp-OutputArea [aria-live=polite]').textContent"],
-        ["hurry"], ["idle"], ["see", ".jp-OutputArea-output img"],
-        ["shot", "end"], ["eval", LEFT]])
+    report = act(
+        lab,
+        shots_folder(tmp_path, "curve-again"),
+        [
+            ["run"],
+            ["idle"],
+            ["run"],
+            ["until", f"/step [12][0-9][0-9]/.test({STATUS})"],
+            ["see", "canvas"],
+            ["shot", "second"],
+            ["theme", "JupyterLab Dark"],
+            ["shot", "dark"],
+            ["eval", STATUS],
+            ["focus", "canvas"],
+            ["press", "Home"],
+            ["press", "ArrowRight"],
+            ["press", "ArrowRight"],
+            ["wait", 200],
+            ["eval", "document.querySelector('.jp-OutputArea [aria-live=polite]').textContent"],
+            ["hurry"],
+            ["idle"],
+            ["see", ".jp-OutputArea-output img"],
+            ["shot", "end"],
+            ["eval", LEFT],
+        ],
+    )
     dark, keys, left = report["values"]
     assert "NaN first at step 60" in dark and keys.startswith("step 3: loss ") and "val_loss 0.5648 at 50" in keys
     assert left["images"] == 1 and left["canvases"] == 0 and "NaN first at step 60" in left["alts"][0]
 
 
-RATES = REST + """
+RATES = (
+    REST
+    + """
 import minflow as flow
 from minflow import nn
 from minflow.utils.data import DataLoader, TensorDataset
@@ -181,19 +253,39 @@ def train(lr, pause=0.0):
                 rest(pause)
             curve.add(val_loss=loss.item())
 """
+)
 
 
 def test_runs_are_compared_while_they_go_on_and_later(lab, tmp_path):
     """Three rates, the last one live beside the others; what was kept in one picture; the same in a kernel of its own."""
     write(lab[1], RATES, "train(0.1)\ntrain(0.01)", "train(5.0, 0.1)", 'compare("runs/")', 'compare("runs/").explore()')
-    report = act(lab, shots_folder(tmp_path, "curve-runs"), [
-        ["run"], ["until", f"/lr 0.01:.*/.test({STATUS}) && /step [12][0-9]/.test({STATUS})"], ["see", "canvas"],
-        ["shot", "live"], ["theme", "JupyterLab Dark"], ["wait", 300], ["shot", "live-dark"], ["eval", STATUS],
-        ["hurry"], ["idle"], ["see", ".jp-OutputArea canvas"], ["shot", "end-dark"], ["eval", LEFT],
-        ["hover", ".jp-OutputArea canvas", 220, 140], ["wait", 200],
-        ["eval", "document.querySelector('.jp-OutputArea [aria-live=polite]').textContent"], ["shot", "hover-dark"],
-        ["theme", "JupyterLab Light"], ["wait", 300], ["shot", "end"],
-        ["eval", STATUS]])
+    report = act(
+        lab,
+        shots_folder(tmp_path, "curve-runs"),
+        [
+            ["run"],
+            ["until", f"/lr 0.01:.*/.test({STATUS}) && /step [12][0-9]/.test({STATUS})"],
+            ["see", "canvas"],
+            ["shot", "live"],
+            ["theme", "JupyterLab Dark"],
+            ["wait", 300],
+            ["shot", "live-dark"],
+            ["eval", STATUS],
+            ["hurry"],
+            ["idle"],
+            ["see", ".jp-OutputArea canvas"],
+            ["shot", "end-dark"],
+            ["eval", LEFT],
+            ["hover", ".jp-OutputArea canvas", 220, 140],
+            ["wait", 200],
+            ["eval", "document.querySelector('.jp-OutputArea [aria-live=polite]').textContent"],
+            ["shot", "hover-dark"],
+            ["theme", "JupyterLab Light"],
+            ["wait", 300],
+            ["shot", "end"],
+            ["eval", STATUS],
+        ],
+    )
     live, left, hovered, explored = report["values"]
     assert "lr 0.1: " in live and "lr 5.0: " in live and "lower the learning rate (5)" in live
     assert left["images"] == 4 and left["canvases"] == 1
@@ -227,22 +319,46 @@ X = [np.random.default_rng(i).standard_normal((16, 8)).astype("f") for i in rang
 
 def test_buttons_of_a_run(lab, tmp_path):
     write(
-        lab[1], JOBS,
+        lab[1],
+        JOBS,
         "run = flow.start(later, X, epochs=100, callback=lambda loss: time.sleep(0.005))\ncurve = watch(run)",
         "print(run)\ncurve.explore()",
     )
-    report = act(lab, shots_folder(tmp_path, "curve-run"), [
-        ["cell", 0], ["idle"], ["cell", 1], ["until", f"/step [1-9][0-9][0-9]/.test({STATUS})"], ["see", "canvas"],
-        ["shot", "live"],
-        ["eval", BUTTONS], ["click", "button:text-is('pause')"], ["until", f"/paused/.test({STATUS})"], ["wait", 500],
-        ["eval", STATUS], ["wait", 1000], ["eval", STATUS], ["shot", "paused"], ["click", "button:text-is('resume')"],
-        ["until", f"!/paused/.test({STATUS})"], ["wait", 1500], ["eval", STATUS], ["eval", "performance.now()"],
-        ["click", "button:text-is('stop')"], ["until", "!document.querySelector('.jp-OutputArea canvas')"],
-        ["eval", "performance.now()"], ["cell", 2], ["idle"], ["until", f"{INK} > 2000"], ["see", "canvas"],
-        ["shot", "stopped"],
-        ["eval", LEFT], [
-            "eval", "window.jupyterapp.shell.currentWidget.content.widgets[2].model.outputs.toJSON()[0].text"
-        ]])
+    report = act(
+        lab,
+        shots_folder(tmp_path, "curve-run"),
+        [
+            ["cell", 0],
+            ["idle"],
+            ["cell", 1],
+            ["until", f"/step [1-9][0-9][0-9]/.test({STATUS})"],
+            ["see", "canvas"],
+            ["shot", "live"],
+            ["eval", BUTTONS],
+            ["click", "button:text-is('pause')"],
+            ["until", f"/paused/.test({STATUS})"],
+            ["wait", 500],
+            ["eval", STATUS],
+            ["wait", 1000],
+            ["eval", STATUS],
+            ["shot", "paused"],
+            ["click", "button:text-is('resume')"],
+            ["until", f"!/paused/.test({STATUS})"],
+            ["wait", 1500],
+            ["eval", STATUS],
+            ["eval", "performance.now()"],
+            ["click", "button:text-is('stop')"],
+            ["until", "!document.querySelector('.jp-OutputArea canvas')"],
+            ["eval", "performance.now()"],
+            ["cell", 2],
+            ["idle"],
+            ["until", f"{INK} > 2000"],
+            ["see", "canvas"],
+            ["shot", "stopped"],
+            ["eval", LEFT],
+            ["eval", "window.jupyterapp.shell.currentWidget.content.widgets[2].model.outputs.toJSON()[0].text"],
+        ],
+    )
     buttons, paused, still, resumed, pressed, stopped, left, run = report["values"]
     print(f"stop to picture: {stopped - pressed:.0f} ms")
     assert [b[:3] for b in buttons if b[0] in ("pause", "stop")] == [["pause", False, False], ["stop", False, False]]
@@ -265,12 +381,27 @@ with watch(now, later, names=["sync", "async"]) as curve:
 """
     endless = "with watch(later) as curve:\n    while True:\n        later(X[0])(lambda loss: time.sleep(0.01))"
     write(lab[1], JOBS, loop, endless)
-    report = act(lab, shots_folder(tmp_path, "curve-jobs"), [
-        ["cell", 0], ["idle"], ["cell", 1], ["idle"], ["see", ".jp-OutputArea-output img"], ["shot", "side-by-side"],
-        ["eval", LEFT],
-        ["cell", 2], ["until", f"/step [1-9][0-9]+/.test({STATUS})"], ["see", "canvas"], ["shot", "endless"],
-        ["interrupt"], ["idle"],
-        ["shot", "interrupted"], ["eval", LEFT]])
+    report = act(
+        lab,
+        shots_folder(tmp_path, "curve-jobs"),
+        [
+            ["cell", 0],
+            ["idle"],
+            ["cell", 1],
+            ["idle"],
+            ["see", ".jp-OutputArea-output img"],
+            ["shot", "side-by-side"],
+            ["eval", LEFT],
+            ["cell", 2],
+            ["until", f"/step [1-9][0-9]+/.test({STATUS})"],
+            ["see", "canvas"],
+            ["shot", "endless"],
+            ["interrupt"],
+            ["idle"],
+            ["shot", "interrupted"],
+            ["eval", LEFT],
+        ],
+    )
     side, left = report["values"]
     assert "sync loss" in side["alts"][0] and "async loss" in side["alts"][0]
     assert left["images"] == 2 and left["canvases"] == 0 and "stopped by KeyboardInterrupt" in left["alts"][1]
@@ -282,8 +413,11 @@ def test_buttons_of_a_page_that_is_loaded_again(lab, tmp_path):
     page then takes long enough to load that messages of it cross (see `answering`)."""
     many = "import ipywidgets\nothers = [ipywidgets.IntSlider() for _ in range(150)]"
     write(
-        lab[1], many, JOBS,
-        "run = flow.start(later, X, epochs=100, callback=lambda loss: time.sleep(0.01))\ncurve = watch(run)", "run"
+        lab[1],
+        many,
+        JOBS,
+        "run = flow.start(later, X, epochs=100, callback=lambda loss: time.sleep(0.01))\ncurve = watch(run)",
+        "run",
     )
     again = [["reload"], ["until", f"{INK} > 2000 && /step [1-9][0-9][0-9]/.test({STATUS})"]]
     press = lambda name, then: [["click", f".jp-OutputArea button:text-is('{name}')"], ["until", then]]  # noqa: E731
@@ -335,7 +469,9 @@ def test_a_page_that_is_loaded_again_without_having_been_saved(lab, tmp_path):
 def test_steps_that_start_again_have_a_time_axis(lab, tmp_path):
     """On time the line grows to the right, one epoch after the other; the values under the pointer are those of small
     numbers too."""
-    cell = REST + """
+    cell = (
+        REST
+        + """
 from minflow_widgets import LossCurve
 with LossCurve(x="time") as curve:
     for epoch in range(4):
@@ -343,14 +479,30 @@ with LossCurve(x="time") as curve:
             curve.add(step, loss=1.2345e-5 / (1 + epoch) + 1e-7 * step)
             rest(0.03)
 """
+    )
     write(lab[1], cell)
     times = "document.querySelectorAll('.jp-OutputArea button[aria-pressed]')[1]"
     value = "document.querySelector('.jp-OutputArea [aria-live=polite]').textContent"
-    report = act(lab, shots_folder(tmp_path, "curve-again"), [
-        ["run"], ["until", f"{INK} > 1500 && /· [3-9][.][0-9] s( |;|$)/.test({STATUS})"], ["see", "canvas"],
-        ["eval", f"[{times}.disabled, {times}.getAttribute('aria-pressed')]"], ["shot", "live"],
-        ["focus", ".jp-OutputArea canvas"], ["press", "End"], ["wait", 150], ["eval", value],
-        ["hurry"], ["idle"], ["see", ".jp-OutputArea-output img"], ["shot", "end"], ["eval", LEFT]])
+    report = act(
+        lab,
+        shots_folder(tmp_path, "curve-again"),
+        [
+            ["run"],
+            ["until", f"{INK} > 1500 && /· [3-9][.][0-9] s( |;|$)/.test({STATUS})"],
+            ["see", "canvas"],
+            ["eval", f"[{times}.disabled, {times}.getAttribute('aria-pressed')]"],
+            ["shot", "live"],
+            ["focus", ".jp-OutputArea canvas"],
+            ["press", "End"],
+            ["wait", 150],
+            ["eval", value],
+            ["hurry"],
+            ["idle"],
+            ["see", ".jp-OutputArea-output img"],
+            ["shot", "end"],
+            ["eval", LEFT],
+        ],
+    )
     pressed, said, left = report["values"]
     assert pressed == [False, "true"]
     seconds = float(said.removeprefix("at ").partition(" s:")[0])
@@ -360,7 +512,9 @@ with LossCurve(x="time") as curve:
 
 def test_a_scale_that_is_chosen_by_itself(lab, tmp_path):
     """A first loss that is huge: log, as the button shows, which still toggles; one value before NaN is a dot."""
-    cell = REST + """
+    cell = (
+        REST
+        + """
 import math
 from minflow_widgets import LossCurve
 with LossCurve(panels=("loss", "accuracy"), epoch=20) as curve:
@@ -368,18 +522,37 @@ with LossCurve(panels=("loss", "accuracy"), epoch=20) as curve:
         curve.add(step, loss=9e5 if step == 1 else 2 + math.sin(step / 9), accuracy=0.9 if step == 1 else float("nan"))
         rest(0.03)
 """
+    )
     write(lab[1], cell)
     pressed = "[...document.querySelectorAll('button[aria-pressed]')].map((b) => b.getAttribute('aria-pressed'))"
     dots = """(() => { const canvas = document.querySelector('.jp-OutputArea canvas'), half = canvas.width / 2;
         const words = canvas.getContext('2d').getImageData(half + 40, 60, half - 60, canvas.height - 120).data;
         let found = 0; for (let i = 0; i < words.length; i += 4)
             found += words[i + 3] > 200 && words[i + 2] - words[i] > 100 && words[i] < 80; return found; })()"""
-    report = act(lab, shots_folder(tmp_path, "curve-scale"), [
-        ["run"], ["until", f"{INK} > 2000 && /step [3-9][0-9]/.test({STATUS})"], ["see", "canvas"], ["shot", "live"],
-        ["eval", pressed],
-        ["eval", dots], ["click", "button:text('log y')"], ["wait", 300], ["eval", pressed], ["shot", "linear"],
-        ["click", "button:text('log y')"], ["wait", 300], ["eval", pressed], ["hurry"], ["idle"],
-        ["see", ".jp-OutputArea-output img"], ["shot", "end"], ["eval", LEFT]])
+    report = act(
+        lab,
+        shots_folder(tmp_path, "curve-scale"),
+        [
+            ["run"],
+            ["until", f"{INK} > 2000 && /step [3-9][0-9]/.test({STATUS})"],
+            ["see", "canvas"],
+            ["shot", "live"],
+            ["eval", pressed],
+            ["eval", dots],
+            ["click", "button:text('log y')"],
+            ["wait", 300],
+            ["eval", pressed],
+            ["shot", "linear"],
+            ["click", "button:text('log y')"],
+            ["wait", 300],
+            ["eval", pressed],
+            ["hurry"],
+            ["idle"],
+            ["see", ".jp-OutputArea-output img"],
+            ["shot", "end"],
+            ["eval", LEFT],
+        ],
+    )
     by_itself, dot, linear, chosen, left = report["values"]
     assert by_itself == ["true", "false"] and linear == ["false", "false"] and chosen == ["true", "false"]
     assert 3 < dot < 60 and left["images"] == 1

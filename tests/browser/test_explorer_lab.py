@@ -241,7 +241,7 @@ def test_keys_alone_do_it_all(lab, tmp_path):
 def test_a_search_is_over_when_something_else_is_done(lab, tmp_path):
     """Hits stay while one goes from one to the next; Escape, stepping and a click on a box end the search."""
     typed = [*SEARCH, ["press", "f"], ["press", "c"], ["until", f"{FOUND} > 1"]]
-    hit = '.mfx .found li:nth-child({}) button'
+    hit = ".mfx .found li:nth-child({}) button"
     write(lab[1], MODEL + LENET)
     report = act(lab, shots_folder(tmp_path, "explorer-search"), [
         *SHOWN, *typed, ["click", hit.format(1)], ["until", f"{TOLD}.includes('model.fc1')"],
@@ -279,16 +279,13 @@ def test_reload_theme_and_a_saved_notebook(lab, tmp_path):
         ["shot", "dark"], ["eval", "getComputedStyle(document.querySelector('.mfx')).backgroundColor"],
         ["eval", INK], ["save"], ["wait", 500], ["reopen"], ["eval", PICTURES], ["eval", LOST], ["shot", "reopened"],
     ])  # fmt: skip
-    assert report["values"] == ["rgb(17, 17, 17)", "rgb(255, 255, 255)", 1, False], (
-        "the colours of the page"
-    )
+    assert report["values"] == ["rgb(17, 17, 17)", "rgb(255, 255, 255)", 1, False], "the colours of the page"
 
 
 def test_cells_run_again_and_a_kernel_that_starts_anew(lab, tmp_path):
     """Two explorers on a page, each in its own place; a page that is loaded when their kernel is gone has their still
     pictures."""
-    write(lab[1], MODEL + LENET + "from IPython.display import display\ndisplay(explore(graph))\n"
-          "explore(graph, x, y)")
+    write(lab[1], MODEL + LENET + "from IPython.display import display\ndisplay(explore(graph))\nexplore(graph, x, y)")
     titles = "document.querySelectorAll('.mfx .title').length"
     still = "document.querySelectorAll('minflow-live img').length"
     said = "[...document.querySelectorAll('.mfx')].map((x) => x.textContent.includes('to step through values')).join()"

@@ -62,8 +62,9 @@ def test_views_fit_and_are_read_everywhere(views, font, tmp_path):
     words = [NODE, str(Path(__file__).with_name("gallery.mjs")), str(PLAYWRIGHT), CHROMIUM, str(tmp_path)]
     if SHOTS:
         words.append(str(shots_folder(tmp_path, f"fonts-{font.replace(' ', '-')}")))
-    done = subprocess.run(words, env={**os.environ, "FONTCONFIG_FILE": str(config)}, capture_output=True, text=True,
-                          timeout=600)
+    done = subprocess.run(
+        words, env={**os.environ, "FONTCONFIG_FILE": str(config)}, capture_output=True, text=True, timeout=600
+    )
     assert done.returncode == 0, done.stderr
     seen = json.loads((tmp_path / "seen.json").read_text())
     assert set(seen) == {name for name, _ in views}

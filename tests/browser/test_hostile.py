@@ -90,9 +90,19 @@ def test_saved_outputs(lab, every_output, home, tmp_path, monkeypatch, part):
         for trusted in (False, True):
             if trusted:
                 NotebookNotary(data_dir=str(home / "data")).sign(notebook)
-            report = act(lab, shots_folder(tmp_path, f"hostile-{part}-{'trusted' if trusted else 'untrusted'}"), [
-                ["wait", 1500], ["until", LOADED], ["eval", HURT], ["eval", LOOK], ["shot", "1"],
-                ["eval", "window.jupyterapp.shell.currentWidget.model.cells.get(0).trusted"]], seconds=120)
+            report = act(
+                lab,
+                shots_folder(tmp_path, f"hostile-{part}-{'trusted' if trusted else 'untrusted'}"),
+                [
+                    ["wait", 1500],
+                    ["until", LOADED],
+                    ["eval", HURT],
+                    ["eval", LOOK],
+                    ["shot", "1"],
+                    ["eval", "window.jupyterapp.shell.currentWidget.model.cells.get(0).trusted"],
+                ],
+                seconds=120,
+            )
             assert report["values"][2] is trusted
             assert unhurt(report)["images"] > 50
             for what, cell, shown in zip(PARTS[part], cells, report["values"][1]):
@@ -118,10 +128,20 @@ for name in NAMES.values():
 def test_live_widgets(lab, every_output, tmp_path, what):
     write(lab[1], f"what = {what!r}{CELL}")
     widgets = "document.querySelectorAll('.jp-OutputArea-output :is(canvas, .mfx)').length"
-    report = act(lab, shots_folder(tmp_path, f"hostile-live-{what}"), [
-        ["run"], ["until", f"{widgets} >= {2 * len(NAMES)}"], ["idle"], ["wait", 1500], ["eval", HURT], ["eval", LOOK],
-        ["shot", "1"]],
-        seconds=120)
+    report = act(
+        lab,
+        shots_folder(tmp_path, f"hostile-live-{what}"),
+        [
+            ["run"],
+            ["until", f"{widgets} >= {2 * len(NAMES)}"],
+            ["idle"],
+            ["wait", 1500],
+            ["eval", HURT],
+            ["eval", LOOK],
+            ["shot", "1"],
+        ],
+        seconds=120,
+    )
     unhurt(report)
     for name, outputs in zip(NAMES.values(), by_name(report["values"][1][0])):
         half = len(outputs) // 2

@@ -8,7 +8,9 @@ from pages import REST, TOP, drive, shots_folder, write
 
 pytestmark = pytest.mark.browser
 
-CURVE = REST + """
+CURVE = (
+    REST
+    + """
 import math
 from minflow_widgets import LossCurve
 with LossCurve() as curve:
@@ -16,6 +18,7 @@ with LossCurve() as curve:
         curve.add(step, loss=math.exp(-step / 20))
         rest(0.05)
 """
+)
 
 
 def test_curve_moves_and_stays(lab, tmp_path):
@@ -35,7 +38,7 @@ def test_driver_sees_errors(lab, tmp_path):
 
 @pytest.mark.parametrize(("tour", "pictures"), [("R2", 2), ("R3", 1)])
 def test_reading_tours(lab, tmp_path, tour, pictures):
-    path, = (TOP / "notebooks/inside").glob(f"{tour}_*.ipynb")
+    (path,) = (TOP / "notebooks/inside").glob(f"{tour}_*.ipynb")
     shutil.copy(path, lab[1])
     report = drive(lab, shots_folder(tmp_path, tour), path.name)
     assert report["errors"] == []
@@ -63,10 +66,16 @@ def test_first_start(browser, tmp_path):
     assert [name for name in settings if not name.endswith(".jupyterlab-workspace")] == []  # which tabs are open
 
 
-@pytest.mark.parametrize(("name", "pictures", "explorers", "errors"), [
-    ("07_eager_and_static", 3, 1, []), ("08_debugging_graphs", 2, 1, ["ShapeError", "ShapeError"]),
-    ("10_job_functions", 1, 1, []), ("11_without_waiting", 3, 0, []),
-    ("12_it_leaves_home", 3, 1, [])])
+@pytest.mark.parametrize(
+    ("name", "pictures", "explorers", "errors"),
+    [
+        ("07_eager_and_static", 3, 1, []),
+        ("08_debugging_graphs", 2, 1, ["ShapeError", "ShapeError"]),
+        ("10_job_functions", 1, 1, []),
+        ("11_without_waiting", 3, 0, []),
+        ("12_it_leaves_home", 3, 1, []),
+    ],
+)
 def test_notebooks_with_pictures(lab, tmp_path, name, pictures, explorers, errors):
     shutil.copy(TOP / "notebooks" / f"{name}.ipynb", lab[1])
     report = drive(lab, shots_folder(tmp_path, name), f"{name}.ipynb")

@@ -32,7 +32,7 @@ LIVE = {  # what a user writes
     "curve": "with LossCurve() as curve:\n    for i in range(300): curve.add(i, loss=1 / (i + 1), lr=0.1)",
     "watch": "with watch(graph):\n    for _ in range(200): graph(x)",
     "timeline": "step = job('train', run=False)\nwith watch_timeline():\n    for _ in range(30): step(np.ones((3, 4), "
-                "'f'))",
+    "'f'))",
     "explorer": "explore(graph, x)",
     "module": "block('Net')",
     "graph": "flow.show(graph)",
@@ -42,7 +42,7 @@ LIVE = {  # what a user writes
 }
 CELLS = {
     **LIVE,
-    **{f"{what} (view)": f"for bundle in bundles({what!r}, 'conv1'):\n    display(bundle, raw=True)" for what in VIEWS}
+    **{f"{what} (view)": f"for bundle in bundles({what!r}, 'conv1'):\n    display(bundle, raw=True)" for what in VIEWS},
 }
 WIDGET = "application/vnd.jupyter.widget-view+json"
 TRUST = "window.jupyterapp.shell.currentWidget.model.cells.get(0).trusted"
@@ -116,8 +116,18 @@ def test_contrast(executed, lab, every_output, home, tmp_path):
     nbformat.write(executed, lab[1] / "small.ipynb")
     NotebookNotary(data_dir=str(home / "data")).sign(executed)
     themes = "JupyterLab Light", "JupyterLab Dark", "JupyterLab Dark High Contrast"
-    looks = [[["theme", theme], ["until", LOADED], ["wait", 1000], ["eval", POOR], ["shot", f"{theme}-1"],
-              ["see", ".jp-Cell:nth-last-child(12)"], ["shot", f"{theme}-2"]] for theme in themes]
+    looks = [
+        [
+            ["theme", theme],
+            ["until", LOADED],
+            ["wait", 1000],
+            ["eval", POOR],
+            ["shot", f"{theme}-1"],
+            ["see", ".jp-Cell:nth-last-child(12)"],
+            ["shot", f"{theme}-2"],
+        ]
+        for theme in themes
+    ]
     report = act(lab, shots_folder(tmp_path, "states-contrast"), [action for look in looks for action in look])
     for theme, (seen, poor) in zip(themes, report["values"], strict=True):
         assert seen > 200 and poor == [], theme
@@ -126,7 +136,10 @@ def test_contrast(executed, lab, every_output, home, tmp_path):
 def test_lanes_after_the_page_was_loaded_again(lab, tmp_path):
     """While a thread trains. A kernel that is busy with a cell tells a new page of its widgets when the cell has
     ended."""
-    source = SETUP + REST + """
+    source = (
+        SETUP
+        + REST
+        + """
 import threading
 step = job("train", run=False)
 def loop():
@@ -136,6 +149,7 @@ def loop():
             rest(0.03)
 threading.Thread(target=loop).start()
 """
+    )
     write(lab[1], source)
     drawn = "document.querySelector('.jp-OutputArea-output canvas')?.getAttribute('aria-label') ?? ''"
     report = act(lab, shots_folder(tmp_path, "states-reload"), [

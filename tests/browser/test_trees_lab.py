@@ -61,8 +61,11 @@ SEEN = """(() => [...document.querySelectorAll('.jp-Cell')].slice(1).map((cell) 
 
 def test_trees_and_listings(lab, dark, tmp_path):
     write(lab[1], *CELLS)
-    looks = [look for i in range(1, len(CELLS))
-             for look in (["see", f".jp-Cell:nth-child({i + 1}) .jp-OutputArea"], ["shot", f"cell-{i}"])]
+    looks = [
+        look
+        for i in range(1, len(CELLS))
+        for look in (["see", f".jp-Cell:nth-child({i + 1}) .jp-OutputArea"], ["shot", f"cell-{i}"])
+    ]
     report = drive(lab, shots_folder(tmp_path, "trees"), actions=[["eval", SEEN], *looks])
     assert report["errors"] == [] and not report["atEnd"]["broken"]
     (seen,) = report["values"]

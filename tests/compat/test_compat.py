@@ -47,7 +47,8 @@ def run(tmp_path, monkeypatch, capsys):
 
 
 def test_a_program_of_oneflow(run):
-    out, err, code = run("""
+    out, err, code = run(
+        """
         import sys
         import oneflow as flow
         import oneflow.nn as nn
@@ -71,7 +72,10 @@ def test_a_program_of_oneflow(run):
 
         import numpy as np
         print(job(-np.ones((2, 3), np.float32)).sum(), nn.Linear(3, 2)(flow.ones(1, 3)).shape)
-        """, "--epochs", "3")
+        """,
+        "--epochs",
+        "3",
+    )
     assert (out, err, code) == ("0.0 minflow.Size([1, 2])\n", "", 0)
 
 
@@ -135,12 +139,15 @@ def test_a_traceback_begins_at_the_program(run):
     assert files[1].endswith('script.py", line 4, in product') and "  at script.py:4" in lines and code == 1
 
 
-@pytest.mark.parametrize(("text", "said", "code"), [
-    ("x = = 1", "SyntaxError", 1),
-    ("import sys; sys.exit(7)", "", 7),
-    ("import oneflow.nowhere", "No module named 'minflow.nowhere'", 1),
-    ("import oneflow.fx", "Try: flow.save", 1),
-])
+@pytest.mark.parametrize(
+    ("text", "said", "code"),
+    [
+        ("x = = 1", "SyntaxError", 1),
+        ("import sys; sys.exit(7)", "", 7),
+        ("import oneflow.nowhere", "No module named 'minflow.nowhere'", 1),
+        ("import oneflow.fx", "Try: flow.save", 1),
+    ],
+)
 def test_how_a_program_ends(run, text, said, code):
     out, err, ended = run(text)
     assert said in err and ended == code and "runpy" not in err and "__main__.py" not in err
@@ -155,6 +162,12 @@ def test_a_module_by_its_name(tmp_path):
     (tmp_path / "pack").mkdir()
     (tmp_path / "pack" / "train.py").write_text("import sys, oneflow\nprint(__name__, __package__, sys.argv[1:])")
     path = os.pathsep.join([str(TOP), os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run([sys.executable, "-m", "minflow.compat", "-m", "pack.train", "a"], cwd=tmp_path,
-                          env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-m", "minflow.compat", "-m", "pack.train", "a"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     assert (done.stdout, done.stderr) == ("__main__ pack ['a']\n", "")

@@ -35,6 +35,7 @@ def ops(graph):
 
 def with_gradients(function, wanted):
     """A program of a cotangent and inputs: what the function gives, and the gradients of the inputs at these places."""
+
     def program(g, *inputs):
         inputs = [x.detach().requires_grad_(i in wanted) for i, x in enumerate(inputs)]
         y = function(*inputs)

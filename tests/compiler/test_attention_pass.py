@@ -83,8 +83,9 @@ STAYING = {
     "a mask that is added": lambda q, k, v: F.scaled_dot_product_attention(q, k, v, attn_mask=CAUSAL.float()),
     "keys for all examples": lambda q, k, v: flow.softmax(q @ k[0].transpose(-2, -1), -1) @ v,
     "weights on the right": lambda q, k, v: v.transpose(-2, -1) @ flow.softmax(q @ k.transpose(-2, -1), -1),
-    "a mask of columns": lambda q, k, v: flow.softmax(
-        (q @ k.transpose(-2, -1)).masked_fill(CAUSAL[:, :1], 0.0), -1) @ v,
+    "a mask of columns": lambda q, k, v: (
+        flow.softmax((q @ k.transpose(-2, -1)).masked_fill(CAUSAL[:, :1], 0.0), -1) @ v
+    ),
     "float64": lambda q, k, v: flow.softmax(q.double() @ k.double().transpose(-2, -1), -1) @ v.double(),
 }
 

@@ -14,16 +14,32 @@ X, Y = flow.randn(5, 4), flow.randn(5, 4)
 ROWS = flow.tensor([1, 0, 6])
 
 
-@pytest.mark.parametrize("direct, program, inputs", [
-    (True, lambda x: x + 1, (X,)), (True, lambda x: x + (1 << 60), (X,)), (True, lambda x: x / 3, (X,)),
-    (True, lambda x: 2 - x, (X,)), (True, lambda x, y: x - y, (X, Y)), (True, lambda x: x > 0, (X,)),
-    (True, lambda x: flow.maximum(x, 0.5), (X,)), (True, lambda x: x.sum(1), (X,)), (True, lambda x: x.sum(), (X,)),
-    (True, lambda x: x * 2, (flow.tensor(3.0),)), (True, lambda x: flow.log(x), (X,)),
-    (True, lambda x: WEIGHT * x, (X[:1],)), (True, lambda rows: nn.functional.embedding(rows, WEIGHT), (ROWS,)),
-    (False, lambda x: x * x, (X,)), (False, lambda x: x.t() + 1, (X,)), (False, lambda x, y: y - x, (X, Y)),
-    (False, lambda x: x + 1, (flow.randn(200, 100),)), (False, lambda x: (x + 1).exp(), (X,)),
-    (False, lambda x: x.max(1), (X,)), (False, lambda x: (x + 1, x), (X,)), (False, lambda x, y: x + 1, (X, Y)),
-])
+@pytest.mark.parametrize(
+    "direct, program, inputs",
+    [
+        (True, lambda x: x + 1, (X,)),
+        (True, lambda x: x + (1 << 60), (X,)),
+        (True, lambda x: x / 3, (X,)),
+        (True, lambda x: 2 - x, (X,)),
+        (True, lambda x, y: x - y, (X, Y)),
+        (True, lambda x: x > 0, (X,)),
+        (True, lambda x: flow.maximum(x, 0.5), (X,)),
+        (True, lambda x: x.sum(1), (X,)),
+        (True, lambda x: x.sum(), (X,)),
+        (True, lambda x: x * 2, (flow.tensor(3.0),)),
+        (True, lambda x: flow.log(x), (X,)),
+        (True, lambda x: WEIGHT * x, (X[:1],)),
+        (True, lambda rows: nn.functional.embedding(rows, WEIGHT), (ROWS,)),
+        (False, lambda x: x * x, (X,)),
+        (False, lambda x: x.t() + 1, (X,)),
+        (False, lambda x, y: y - x, (X, Y)),
+        (False, lambda x: x + 1, (flow.randn(200, 100),)),
+        (False, lambda x: (x + 1).exp(), (X,)),
+        (False, lambda x: x.max(1), (X,)),
+        (False, lambda x: (x + 1, x), (X,)),
+        (False, lambda x, y: x + 1, (X, Y)),
+    ],
+)
 def test_a_plan_of_one_call_is_the_call(direct, program, inputs):
     plan = plan_of(program, *inputs)
     assert (plan.direct is not None) is direct

@@ -45,13 +45,16 @@ def test_training_keeps_its_bits(name):
     assert found[0] == found[1] == found[2]
 
 
-@pytest.mark.parametrize("expected, function", [
-    ("mean, sub, mul, mean, add, rsqrt, mul, mul, add", lambda x, w, m: nn.functional.layer_norm(x, (8,), w, w)),
-    ("div, where, softmax", lambda x, w, m: flow.softmax((x / 3).masked_fill(m, -1e9), dim=-1)),
-    ("add, mul, erf, add, mul, mul", lambda x, w, m: nn.functional.gelu(x + w)),
-    ("add, relu, sum", lambda x, w, m: flow.relu(x + w).sum(0)),
-    ("exp, mul, sum, sub", lambda x, w, m: x - (flow.exp(x) * x).sum(-1, keepdim=True)),
-])
+@pytest.mark.parametrize(
+    "expected, function",
+    [
+        ("mean, sub, mul, mean, add, rsqrt, mul, mul, add", lambda x, w, m: nn.functional.layer_norm(x, (8,), w, w)),
+        ("div, where, softmax", lambda x, w, m: flow.softmax((x / 3).masked_fill(m, -1e9), dim=-1)),
+        ("add, mul, erf, add, mul, mul", lambda x, w, m: nn.functional.gelu(x + w)),
+        ("add, relu, sum", lambda x, w, m: flow.relu(x + w).sum(0)),
+        ("exp, mul, sum, sub", lambda x, w, m: x - (flow.exp(x) * x).sum(-1, keepdim=True)),
+    ],
+)
 def test_what_layers_become(expected, function):
     graph = traced(function, X, W[0], X > 0)
     assert ops(clusters(graph)) == [expected]
@@ -107,20 +110,38 @@ def test_one_result_may_be_written_over_an_operand():
     assert [str(node.op) for node in plan.nodes].count("cluster") == 1 and len(plan.in_place) == 1
 
 
-@pytest.mark.parametrize("program", [
-    lambda x, w: (x.double() * 2).exp(), lambda x, w: (x.int() * 2) + 1, lambda x, w: (x.t() * 2).sin(),
-    lambda x, w: (x.t() + w[:, :6]).cos(), lambda x, w: x ** 2.5, lambda x, w: (x > 0).float(),
-    lambda x, w: x.sum(), lambda x, w: x.sum(0, keepdim=True).sum(1), lambda x, w: x[None].mean((0, 1)),
-])
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x, w: (x.double() * 2).exp(),
+        lambda x, w: (x.int() * 2) + 1,
+        lambda x, w: (x.t() * 2).sin(),
+        lambda x, w: (x.t() + w[:, :6]).cos(),
+        lambda x, w: x**2.5,
+        lambda x, w: (x > 0).float(),
+        lambda x, w: x.sum(),
+        lambda x, w: x.sum(0, keepdim=True).sum(1),
+        lambda x, w: x[None].mean((0, 1)),
+    ],
+)
 def test_what_does_not_fit_stays(program):
     graph = traced(program, X, W)
     assert ops(clusters(graph)) == ops(graph)
 
 
-@pytest.mark.parametrize("shape, operand", [
-    ((2, 1, 4), Operand("full", 2, 3)), ((3, 4), Operand("full", 3, 1)), ((3, 1), Operand("row", 3, 1)),
-    ((2, 1, 1), Operand("row", 2, 3)), ((1, 1, 4), Operand("full", 1, 1)), ((2, 3, 4), Operand("full", 6, 1)),
-    ((1,), Operand("scalar", 1)), ((2, 3, 1), Operand("row", 6, 1))])
+@pytest.mark.parametrize(
+    "shape, operand",
+    [
+        ((2, 1, 4), Operand("full", 2, 3)),
+        ((3, 4), Operand("full", 3, 1)),
+        ((3, 1), Operand("row", 3, 1)),
+        ((2, 1, 1), Operand("row", 2, 3)),
+        ((1, 1, 4), Operand("full", 1, 1)),
+        ((2, 3, 4), Operand("full", 6, 1)),
+        ((1,), Operand("scalar", 1)),
+        ((2, 3, 1), Operand("row", 6, 1)),
+    ],
+)
 def test_how_an_operand_is_read(shape, operand):
     a, b = np.ones(shape, "f4"), np.random.default_rng(0).standard_normal((2, 3, 4)).astype("f4")
     graph = traced(lambda a, b: ((a + b).exp() * (b + 1)).tanh(), a, b)
@@ -148,12 +169,21 @@ def test_a_small_operation_alone_stays_and_a_large_one_does_not():
     assert node.op.name == "cluster"
 
 
-@pytest.mark.parametrize("function", [
-    lambda x: x.relu(), lambda x: (x + 1).relu() * 2, lambda x: nn.functional.gelu(x), lambda x: nn.functional.silu(x),
-    lambda x: (x * x + 1).sqrt(), lambda x: (x * 0.5).tanh() * x, lambda x: nn.functional.softmax(x * 2, 1),
-])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.relu(),
+        lambda x: (x + 1).relu() * 2,
+        lambda x: nn.functional.gelu(x),
+        lambda x: nn.functional.silu(x),
+        lambda x: (x * x + 1).sqrt(),
+        lambda x: (x * 0.5).tanh() * x,
+        lambda x: nn.functional.softmax(x * 2, 1),
+    ],
+)
 def test_a_gradient_whose_function_nobody_reads(function):
     """What backward computes again is then computed there alone."""
+
     def program(g, x):
         x = x.detach().requires_grad_()
         return flow.autograd.grad(function(x), x, g)

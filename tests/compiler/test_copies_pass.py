@@ -28,21 +28,24 @@ def same_bits(before, after):
     assert [(x - i - 1).tobytes() for i, x in enumerate(results)] == [x.tobytes() for x in expected]
 
 
-@pytest.mark.parametrize("function, left", [
-    (lambda x: ((x + 1).clone() * 2,), 0),
-    (lambda x: ((x + 1).reshape(12).clone().clone(),), 0),
-    (lambda x: ((y := x + 1).sum(), y.reshape(4, 3).clone()), 0),
-    (lambda x: ((y := (x + 1).clone()) * 2, y.clone() * 3, y.clone()), 0),
-    (lambda x: (x.clone() * 2, x.reshape(12).clone() * 3), 0),
-    (lambda x: (STATE.clone() + x,), 0),
-    (lambda x: ((y := x + 1), y.clone()), 1),  # two results
-    (lambda x: ((y := x + 1).clone(), y.reshape(12).clone().clone()), 1),
-    (lambda x: (x.clone(), x.clone() * 2), 1),  # what the caller has is not what it is given
-    (lambda x: (STATE.clone(),), 1),
-    (lambda x: ((x + 1).t().clone(),), 1),  # the numbers change their places
-    (lambda x: ((x + 1)[:, 1:].clone(),), 1),
-    (lambda x: ((x + 1).sum(0).expand(3, 4).clone(),), 1),
-])
+@pytest.mark.parametrize(
+    "function, left",
+    [
+        (lambda x: ((x + 1).clone() * 2,), 0),
+        (lambda x: ((x + 1).reshape(12).clone().clone(),), 0),
+        (lambda x: ((y := x + 1).sum(), y.reshape(4, 3).clone()), 0),
+        (lambda x: ((y := (x + 1).clone()) * 2, y.clone() * 3, y.clone()), 0),
+        (lambda x: (x.clone() * 2, x.reshape(12).clone() * 3), 0),
+        (lambda x: (STATE.clone() + x,), 0),
+        (lambda x: ((y := x + 1), y.clone()), 1),  # two results
+        (lambda x: ((y := x + 1).clone(), y.reshape(12).clone().clone()), 1),
+        (lambda x: (x.clone(), x.clone() * 2), 1),  # what the caller has is not what it is given
+        (lambda x: (STATE.clone(),), 1),
+        (lambda x: ((x + 1).t().clone(),), 1),  # the numbers change their places
+        (lambda x: ((x + 1)[:, 1:].clone(),), 1),
+        (lambda x: ((x + 1).sum(0).expand(3, 4).clone(),), 1),
+    ],
+)
 def test_which_copies_stay(function, left):
     graph = trace(function, [flow.zeros(3, 4)])[0]
     after = copies(graph)

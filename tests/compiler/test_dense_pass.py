@@ -24,26 +24,32 @@ def small_ones_too(request, monkeypatch):
 
 
 def ops(graph):
-    return [n.op.name + "".join([f" {n.attrs['act']}"] if n.attrs.get("act") else []) for n in graph.nodes
-            if not n.op.is_view]
+    return [
+        n.op.name + "".join([f" {n.attrs['act']}"] if n.attrs.get("act") else [])
+        for n in graph.nodes
+        if not n.op.is_view
+    ]
 
 
 X, W, V, B = numbers(6, 8), numbers(9, 8), numbers(8, 9), numbers(9)
 
 
-@pytest.mark.parametrize("expected, program", [
-    (["linear relu"], lambda x, w, v, b: flow.relu(x @ w.T + b)),
-    (["linear relu6"], lambda x, w, v, b: nn.functional.relu6(b + x @ v)),
-    (["linear"], lambda x, w, v, b: x @ w.T),
-    (["linear relu"], lambda x, w, v, b: flow.relu(x @ v)),
-    (["linear", "add"], lambda x, w, v, b: (lambda y: y + y)(x @ v)),
-    (["linear", "add", "add"], lambda x, w, v, b: (lambda y: (y + b) + y)(x @ v)),
-    (["linear", "add"], lambda x, w, v, b: (lambda y: (y, y + b))(x @ v)),
-    (["linear", "relu"], lambda x, w, v, b: (lambda y: (y, flow.relu(y)))(x @ v + b)),
-    (["linear", "mul", "linear relu"], lambda x, w, v, b: flow.relu((x @ v + b) * 2 @ w + b[:8])),
-    (["linear", "relu"], lambda x, w, v, b: flow.relu((x @ v).reshape(9, 6))),
-    (["linear", "add"], lambda x, w, v, b: x @ v + b[:6].reshape(6, 1)),
-])
+@pytest.mark.parametrize(
+    "expected, program",
+    [
+        (["linear relu"], lambda x, w, v, b: flow.relu(x @ w.T + b)),
+        (["linear relu6"], lambda x, w, v, b: nn.functional.relu6(b + x @ v)),
+        (["linear"], lambda x, w, v, b: x @ w.T),
+        (["linear relu"], lambda x, w, v, b: flow.relu(x @ v)),
+        (["linear", "add"], lambda x, w, v, b: (lambda y: y + y)(x @ v)),
+        (["linear", "add", "add"], lambda x, w, v, b: (lambda y: (y + b) + y)(x @ v)),
+        (["linear", "add"], lambda x, w, v, b: (lambda y: (y, y + b))(x @ v)),
+        (["linear", "relu"], lambda x, w, v, b: (lambda y: (y, flow.relu(y)))(x @ v + b)),
+        (["linear", "mul", "linear relu"], lambda x, w, v, b: flow.relu((x @ v + b) * 2 @ w + b[:8])),
+        (["linear", "relu"], lambda x, w, v, b: flow.relu((x @ v).reshape(9, 6))),
+        (["linear", "add"], lambda x, w, v, b: x @ v + b[:6].reshape(6, 1)),
+    ],
+)
 def test_what_products_become(expected, program, kernels):
     graph = traced(program, X, W, V, B)
     after = dense(graph)
@@ -68,10 +74,16 @@ def test_small_ones_and_those_of_float64_stay():
 
 @pytest.mark.parametrize("seed", sampled(range(30), 0.4))
 def test_random_programs(seed, kernels):
-    steps = [lambda x, y, w, b: y @ w * 0.1, lambda x, y, w, b: y @ w.T * 0.1, lambda x, y, w, b: y + b,
-             lambda x, y, w, b: flow.relu(y), lambda x, y, w, b: flow.relu(y @ w.T * 0.1 + b),
-             lambda x, y, w, b: (y @ w).mT @ y @ w * 0.01, lambda x, y, w, b: y.mT @ w,
-             lambda x, y, w, b: flow.tanh(y) + x]
+    steps = [
+        lambda x, y, w, b: y @ w * 0.1,
+        lambda x, y, w, b: y @ w.T * 0.1,
+        lambda x, y, w, b: y + b,
+        lambda x, y, w, b: flow.relu(y),
+        lambda x, y, w, b: flow.relu(y @ w.T * 0.1 + b),
+        lambda x, y, w, b: (y @ w).mT @ y @ w * 0.01,
+        lambda x, y, w, b: y.mT @ w,
+        lambda x, y, w, b: flow.tanh(y) + x,
+    ]
 
     def program(x, w, b):
         rng, values = np.random.default_rng(seed), [x]

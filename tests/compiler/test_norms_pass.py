@@ -12,11 +12,15 @@ F = nn.functional
 pytestmark = pytest.mark.usefixtures("kernels_of_numpy")
 
 
-ROWS, IMAGES = [numbers(6, 8), numbers(6, 8, seed=1), numbers(8), numbers(8)], [
-    numbers(2, 6, 4, 5), numbers(2, 6, 4, 5, seed=1), numbers(6), numbers(6)]
-PARTS = {"layer_norm": (ROWS, lambda x, w, b: F.layer_norm(x, (8,), w, b)),
-         "group_norm": (IMAGES, lambda x, w, b: F.group_norm(x, 2, w, b)),
-         "instance_norm": (IMAGES, lambda x, w, b: F.instance_norm(x, None, None, w, b))}
+ROWS, IMAGES = (
+    [numbers(6, 8), numbers(6, 8, seed=1), numbers(8), numbers(8)],
+    [numbers(2, 6, 4, 5), numbers(2, 6, 4, 5, seed=1), numbers(6), numbers(6)],
+)
+PARTS = {
+    "layer_norm": (ROWS, lambda x, w, b: F.layer_norm(x, (8,), w, b)),
+    "group_norm": (IMAGES, lambda x, w, b: F.group_norm(x, 2, w, b)),
+    "instance_norm": (IMAGES, lambda x, w, b: F.instance_norm(x, None, None, w, b)),
+}
 
 
 @pytest.mark.parametrize("name", PARTS)
@@ -39,13 +43,19 @@ def test_without_gradients(name, kernels):
     same_numbers(graph, norms(graph), x, w, b, tolerance=2e-5)
 
 
-@pytest.mark.parametrize("function", [
-    lambda x, w, b: F.layer_norm(x, (8,)), lambda x, w, b: F.layer_norm(x, (8,), w),
-    lambda x, w, b: F.layer_norm(x, (8,), None, b), lambda x, w, b: x + F.layer_norm(x, (8,), w, b) * 2,
-    lambda x, w, b: flow.tanh(F.layer_norm(flow.exp(x), (8,), w, b)) + F.layer_norm(x, (8,), b, w),
-    lambda x, w, b: F.layer_norm(F.layer_norm(x, (8,), w, b) + x, (8,), w, b),
-    lambda x, w, b: F.layer_norm(x.reshape(2, 3, 8), (3, 8), w.expand(3, 8), b.expand(3, 8)).reshape(6, 8),
-    lambda x, w, b: (F.layer_norm(x, (8,), w, b) @ w[:, None]) * w])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, w, b: F.layer_norm(x, (8,)),
+        lambda x, w, b: F.layer_norm(x, (8,), w),
+        lambda x, w, b: F.layer_norm(x, (8,), None, b),
+        lambda x, w, b: x + F.layer_norm(x, (8,), w, b) * 2,
+        lambda x, w, b: flow.tanh(F.layer_norm(flow.exp(x), (8,), w, b)) + F.layer_norm(x, (8,), b, w),
+        lambda x, w, b: F.layer_norm(F.layer_norm(x, (8,), w, b) + x, (8,), w, b),
+        lambda x, w, b: F.layer_norm(x.reshape(2, 3, 8), (3, 8), w.expand(3, 8), b.expand(3, 8)).reshape(6, 8),
+        lambda x, w, b: (F.layer_norm(x, (8,), w, b) @ w[:, None]) * w,
+    ],
+)
 def test_layer_norms_among_others(function, kernels):
     whole = lambda x, w, b: function(x, w, b) + 0 * (w + b)  # noqa: E731
     graph = traced(with_gradients(whole, (0, 1, 2)), *ROWS)
@@ -56,9 +66,10 @@ def test_layer_norms_among_others(function, kernels):
 
 def test_what_others_read_stays():
     """The mean alone, a variance that a program wants, a second derivative."""
+
     def second(x, w, b):
         x = x.detach().requires_grad_()
-        gx, = flow.autograd.grad(F.layer_norm(x, (8,), w, b).square().sum(), x, create_graph=True)
+        (gx,) = flow.autograd.grad(F.layer_norm(x, (8,), w, b).square().sum(), x, create_graph=True)
         return flow.autograd.grad(gx.square().sum(), x)
 
     def by_hand(x, w, b):
@@ -66,7 +77,11 @@ def test_what_others_read_stays():
         var = (c * c).mean(-1, keepdim=True)
         return c * flow.rsqrt(var + 1e-5), var
 
-    for program in (second, by_hand, lambda x, w, b: x.mean(-1, keepdim=True),
-                    lambda x, w, b: F.layer_norm(x.double(), (8,), w.double(), b.double())):
+    for program in (
+        second,
+        by_hand,
+        lambda x, w, b: x.mean(-1, keepdim=True),
+        lambda x, w, b: F.layer_norm(x.double(), (8,), w.double(), b.double()),
+    ):
         graph = traced(program, *ROWS[1:])
         assert norms(graph) is graph

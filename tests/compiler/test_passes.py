@@ -147,8 +147,9 @@ def test_rewritten_keeps_nodes_and_follows_chains():
     graph = traced(lambda x: ((x + 1) * 2).exp() + x, X)
     add, mul = graph.nodes[:2]
     after = rewritten(
-        graph, graph.nodes[2:],
-        {outputs_of(mul)[0]: outputs_of(add)[0], outputs_of(add)[0]: graph.outputs[0].node.inputs[1]}
+        graph,
+        graph.nodes[2:],
+        {outputs_of(mul)[0]: outputs_of(add)[0], outputs_of(add)[0]: graph.outputs[0].node.inputs[1]},
     )
     assert names(after) == ["exp", "add"] and after.nodes[0].number == graph.nodes[2].number
     assert execute(after, [X.numpy()])[0].tolist() == (X.exp() + X).tolist()

@@ -99,9 +99,18 @@ def test_free_memory_of_a_container(tmp_path):
     """The group's own limit, and those of the groups around it; what it keeps of files is given back when asked."""
     top = tmp_path / "sys" / "fs" / "cgroup"
     files(tmp_path, proc__meminfo=MEMINFO, proc__self__cgroup="0::/a/b\n")
-    files(top, **{"memory.max": "max\n", "memory.current": "5\n", "a__memory.max": "500000",
-                  "a__memory.current": "450000", "a__memory.stat": "anon 7\ninactive_file 30000\n",
-                  "a__b__memory.max": "490000", "a__b__memory.current": "100000"})
+    files(
+        top,
+        **{
+            "memory.max": "max\n",
+            "memory.current": "5\n",
+            "a__memory.max": "500000",
+            "a__memory.current": "450000",
+            "a__memory.stat": "anon 7\ninactive_file 30000\n",
+            "a__b__memory.max": "490000",
+            "a__b__memory.current": "100000",
+        },
+    )
     assert memory.free_bytes(tmp_path) == 80_000
     (top / "a" / "memory.current").write_text("700000")
     assert memory.free_bytes(tmp_path) == 0
@@ -109,9 +118,14 @@ def test_free_memory_of_a_container(tmp_path):
 
 def test_free_memory_of_a_container_of_the_first_kind(tmp_path):
     files(tmp_path, proc__meminfo=MEMINFO, proc__self__cgroup="5:cpu:/x\n4:memory:/docker/1\nno line\n")
-    files(tmp_path / "sys" / "fs" / "cgroup" / "memory" / "docker" / "1",
-          **{"memory.limit_in_bytes": "9000", "memory.usage_in_bytes": "4000",
-             "memory.stat": "total_inactive_file 500\n"})
+    files(
+        tmp_path / "sys" / "fs" / "cgroup" / "memory" / "docker" / "1",
+        **{
+            "memory.limit_in_bytes": "9000",
+            "memory.usage_in_bytes": "4000",
+            "memory.stat": "total_inactive_file 500\n",
+        },
+    )
     assert memory.free_bytes(tmp_path) == 5500
 
 

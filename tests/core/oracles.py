@@ -246,8 +246,13 @@ ORACLES = {
 TOLERANCE: dict[str, float] = {"fmod": 1e-6, "remainder": 1e-6, "pow": 1e-6, **oracles_linalg.TOLERANCE}
 
 # Outputs without gradient to their own: what a rule leaves out because nobody differentiates it.
-FREE_GRADIENT: dict[str, tuple[int, ...]] = {"dropout": (1,), "batch_norm": (1, 2), "lstm": (3, 4),
-                                             "lstm_projected": (3, 4), "gru": (2,)}
+FREE_GRADIENT: dict[str, tuple[int, ...]] = {
+    "dropout": (1,),
+    "batch_norm": (1, 2),
+    "lstm": (3, 4),
+    "lstm_projected": (3, 4),
+    "gru": (2,),
+}
 
 # Inputs that depend on others: how they are brought in line before gradients are compared.
 IN_LINE = {"batch_norm_grad": oracles_nn.with_batch_statistics, **oracles_linalg.IN_LINE}

@@ -115,7 +115,8 @@ ORACLES = {
     "firsts": lambda group: np.array([list(group).index(k) for k in sorted(set(group))], "int64"),
     "bincount": counted,
     "histc": lambda x, bins, low, high: np.histogram(
-        x, bins, (low, high) if low < high else (x.min(), x.max()) if x.size else (0, 1))[0],
+        x, bins, (low, high) if low < high else (x.min(), x.max()) if x.size else (0, 1)
+    )[0],
     "as_strided": strided_look,
     "windows": windows,
     "scatter_reduce": scatter_reduce,

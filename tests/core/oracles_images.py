@@ -5,8 +5,9 @@ import numpy as np
 
 def counts_of(size, kernel_size, stride, padding, dilation):
     """How many positions a window has along each axis."""
-    return [len(range(0, n + 2 * p - d * (k - 1), s))
-            for n, k, s, p, d in zip(size, kernel_size, stride, padding, dilation)]
+    return [
+        len(range(0, n + 2 * p - d * (k - 1), s)) for n, k, s, p, d in zip(size, kernel_size, stride, padding, dilation)
+    ]
 
 
 def met(shape, kernel_size, stride, padding, dilation):

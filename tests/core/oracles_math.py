@@ -32,10 +32,12 @@ def frexp(x):
 
 def bessel(order, sign):
     """The integral of Bessel, for the first kind (sign -1 gives the modified one)."""
-    angle = (lambda t, x: math.cos(order * t - x * math.sin(t))) if sign > 0 else \
-        (lambda t, x: math.exp(x * math.cos(t)) * math.cos(order * t))
+    angle = (
+        (lambda t, x: math.cos(order * t - x * math.sin(t)))
+        if sign > 0
+        else (lambda t, x: math.exp(x * math.cos(t)) * math.cos(order * t))
+    )
     return lambda x: integrate.quad(angle, 0, math.pi, (x,), epsabs=1e-13)[0] / math.pi
-
 
 
 def basis(n):
@@ -68,8 +70,9 @@ ORACLES = {
     "logaddexp2": wide(lambda a, b: np.log2(2**a + 2**b)),
     "xlogy": wide(lambda a, b: np.log(b) * a),
     "xlog1py": wide(lambda a, b: np.log(1 + b) * a),
-    "nextafter": lambda a, b: np.where(np.asarray(b) > a, -np.nextafter(-a, a.dtype.type(-np.inf)),
-                                       np.nextafter(a, a.dtype.type(-np.inf))),
+    "nextafter": lambda a, b: np.where(
+        np.asarray(b) > a, -np.nextafter(-a, a.dtype.type(-np.inf)), np.nextafter(a, a.dtype.type(-np.inf))
+    ),
     "frexp": frexp,
     "gcd": np.frompyfunc(lambda a, b: math.gcd(int(a), int(b)), 2, 1),
     "lcm": np.frompyfunc(lambda a, b: math.lcm(int(a), int(b)), 2, 1),
@@ -86,9 +89,15 @@ ORACLES = {
     "polygamma": wide(lambda x, n: special.polygamma(n, x)),
     "igamma": wide(lambda a, b: 1 - special.gammaincc(a, b)),
     "igammac": wide(lambda a, b: 1 - special.gammainc(a, b)),
-    "zeta": wide(lambda a, b: sum([(b + k) ** -a for k in range(30)]) + (b + 30) ** (1 - a) / (a - 1)
-                 + (b + 30) ** -a / 2 + a * (b + 30) ** (-a - 1) / 12
-                 - a * (a + 1) * (a + 2) * (b + 30) ** (-a - 3) / 720),
+    "zeta": wide(
+        lambda a, b: (
+            sum([(b + k) ** -a for k in range(30)])
+            + (b + 30) ** (1 - a) / (a - 1)
+            + (b + 30) ** -a / 2
+            + a * (b + 30) ** (-a - 1) / 12
+            - a * (a + 1) * (a + 2) * (b + 30) ** (-a - 3) / 720
+        )
+    ),
     "i0": each(bessel(0, -1)),
     "i1": each(bessel(1, -1)),
     "i0e": wide(lambda x: np.exp(-np.abs(x)) * special.iv(0, x)),

@@ -157,8 +157,9 @@ def shares(shape, out_shape, kernel_size, stride, padding, count_include_pad, di
 def avg_pool2d(x, count_include_pad, divisor_override, **options):
     out = np.zeros(pooled_shape(x.shape, **options), x.dtype)
     options.pop("ceil_mode")
-    for (i, j), (row, column), count in shares(x.shape, out.shape, **options, count_include_pad=count_include_pad,
-                                               divisor_override=divisor_override):
+    for (i, j), (row, column), count in shares(
+        x.shape, out.shape, **options, count_include_pad=count_include_pad, divisor_override=divisor_override
+    ):
         out[:, :, i, j] += x[:, :, row, column] / count
     return out
 

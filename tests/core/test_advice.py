@@ -108,18 +108,27 @@ def test_a_function_of_many_sizes_says_so():
         flow.permute(flow.ones(2, 3), order=(1, 0))
 
 
-@pytest.mark.parametrize("call, argument", [
-    (lambda x: flow.equal(x, 3), "other"), (lambda x: flow.kron(-1, x), "a"),
-    (lambda x: nn.utils.get_total_norm([0, x]), r"tensors\[0\]"),
-])
+@pytest.mark.parametrize(
+    "call, argument",
+    [
+        (lambda x: flow.equal(x, 3), "other"),
+        (lambda x: flow.kron(-1, x), "a"),
+        (lambda x: nn.utils.get_total_norm([0, x]), r"tensors\[0\]"),
+    ],
+)
 def test_a_number_in_the_place_of_a_tensor_is_named(call, argument):
     with pytest.raises(flow.DTypeError, match=f"the {argument} is no tensor but int"):
         call(flow.ones(2))
 
 
-@pytest.mark.parametrize("function", [
-    lambda x, n: x * n.item(), lambda x, n: x * float(n), lambda x, n: flow.full((2, 3), n),
-])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, n: x * n.item(),
+        lambda x, n: x * float(n),
+        lambda x, n: flow.full((2, 3), n),
+    ],
+)
 def test_a_number_in_a_graph_is_used_as_a_tensor(function):
     x, n = flow.ones(2, 3), flow.tensor(3)
     with pytest.raises(flow.TraceError, match=r"as in x \* n; n.expand\(2, 3\).*flow.stack\(\[n, m\]\)"):
@@ -179,8 +188,11 @@ def test_an_error_of_a_callback_says_what_to_do():
     def broken(result):
         raise ValueError("mine")
 
-    with pytest.raises(flow.JobError, match="(?s)callback broken of step 1 of job raised ValueError: mine.*"
-                                            "correct the function, and submit the cancelled steps again"):
+    with pytest.raises(
+        flow.JobError,
+        match="(?s)callback broken of step 1 of job raised ValueError: mine.*"
+        "correct the function, and submit the cancelled steps again",
+    ):
         job(np.ones(2, "float32"))(broken)
         flow.sync_default_session()
 

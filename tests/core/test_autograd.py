@@ -32,7 +32,7 @@ def test_second_derivatives():
     assert np.allclose(h.numpy(), 6 * x.detach().numpy())
     both(
         lambda x: flow.autograd.grad((x * x).exp().sum(), [x], create_graph=True)[0].exp().sum(),
-        lambda: param(0.1, 0.2)
+        lambda: param(0.1, 0.2),
     )
 
 
@@ -52,11 +52,13 @@ def test_backward_twice_names_the_first():
     y.backward()  # a sum saves nothing, so nothing was freed
 
 
-test_backward_of_what_has_no_gradient = refusals([
-    (lambda: (param(1, 2) * 2).backward(), "only a scalar has one gradient, and this tensor has 2 numbers"),
-    (lambda: flow.ones(2).sum().backward(), r"(?s)not computed from anything that requires grad.*float32\[\]"),
-    (lambda: (param(1, 2) * 2).backward(flow.ones(3)), r"gradient has shape \(3,\), the tensor has \(2,\)"),
-])
+test_backward_of_what_has_no_gradient = refusals(
+    [
+        (lambda: (param(1, 2) * 2).backward(), "only a scalar has one gradient, and this tensor has 2 numbers"),
+        (lambda: flow.ones(2).sum().backward(), r"(?s)not computed from anything that requires grad.*float32\[\]"),
+        (lambda: (param(1, 2) * 2).backward(flow.ones(3)), r"gradient has shape \(3,\), the tensor has \(2,\)"),
+    ]
+)
 
 
 def test_grad_of_inputs_alone():

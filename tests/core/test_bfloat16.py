@@ -96,8 +96,10 @@ def test_a_model_learns_eagerly_and_as_a_graph(optimizer):
 
 
 def test_it_is_imported_at_first_use():
-    program = ("import sys, minflow as flow; flow.finfo(flow.bfloat16); before = 'ml_dtypes' in sys.modules\n"
-               "flow.ones(1).bfloat16(); print(before, 'ml_dtypes' in sys.modules)")
+    program = (
+        "import sys, minflow as flow; flow.finfo(flow.bfloat16); before = 'ml_dtypes' in sys.modules\n"
+        "flow.ones(1).bfloat16(); print(before, 'ml_dtypes' in sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "True"]
 

@@ -43,8 +43,10 @@ PROGRAMS = {
 
 
 def run(L, program, complex_dtype, real_dtype):
-    leaves = [L.tensor(numbers, dtype=getattr(L, dtype)).requires_grad_()
-              for numbers, dtype in ((Z, complex_dtype), (W, complex_dtype), (R, real_dtype))]
+    leaves = [
+        L.tensor(numbers, dtype=getattr(L, dtype)).requires_grad_()
+        for numbers, dtype in ((Z, complex_dtype), (W, complex_dtype), (R, real_dtype))
+    ]
     loss = program(L, *leaves)
     loss.backward()
     return [loss.detach()] + [None if x.grad is None else x.grad for x in leaves]
@@ -150,37 +152,39 @@ def test_saved_and_loaded(tmp_path):
 
 
 V = flow.tensor([1 + 1j, 2])
-test_refused = refusals([
-    (DTypeError, lambda: V < 1, "lt: not defined for complex numbers"),
-    (DTypeError, lambda: V.sort(), "sort: not defined for complex numbers"),
-    (DTypeError, lambda: V.max(), "amax: not defined"),
-    (DTypeError, lambda: V.relu(), "relu: not defined"),
-    (DTypeError, lambda: V.clamp(0, 1), "clamp: not defined"),
-    (DTypeError, lambda: flow.ones(2).clamp(1j), "clamp: not defined"),
-    (DTypeError, lambda: V.floor(), "floor: not defined"),
-    (DTypeError, lambda: flow.nn.functional.mse_loss(V, V), "complex64"),
-    (DTypeError, lambda: float(V[0]), r"float\(\) of a complex number"),
-    (DTypeError, lambda: flow.ones(2).imag, "imag: x must be complex, it is float32"),
-    (DTypeError, lambda: flow.ones(2).mul_(1j), "mul_: the result is complex64, which float32 cannot hold"),
-    (DTypeError, lambda: flow.tensor([1j], dtype=flow.float32), "complex numbers do not fit into float32"),
-    (DTypeError, lambda: flow.full((2,), 1j, dtype=flow.float32), "1j does not fit into float32"),
-    (GradError, lambda: V[0].requires_grad_().backward(), "a complex number has no one gradient"),
-    (ShapeError, lambda: flow.view_as_complex(flow.ones(3)), "its size is 2, not 3"),
-    (DTypeError, lambda: flow.view_as_complex(flow.ones(2).long()), "it is int64"),
-    (DTypeError, lambda: flow.complex(flow.ones(2), flow.ones(2).double()), "float32 of real and float64 of imag"),
-    (DTypeError, lambda: flow.complex(flow.ones(2).half(), flow.ones(2).half()), "it is float16"),
-    (DTypeError, lambda: V.H, "adjoint: a matrix has 2 axes, this tensor has 1"),
-    (DTypeError, lambda: flow.fft.rfft(V), "rfft: the input is complex64"),
-    (DTypeError, lambda: flow.fft.fft(V.real.half()), "no transform in float16"),
-    (OutOfRangeError, lambda: flow.fft.fft(V, n=0), "fft: 0 numbers along axis 0"),
-    (OutOfRangeError, lambda: flow.fft.irfft(V, n=0), "irfft: 0 numbers along axis 0"),
-    (ShapeError, lambda: flow.fft.fft(V[0]), "fft: a tensor of no axes"),
-    (ShapeError, lambda: flow.fft.rfftn(V.real[0]), "rfftn: a tensor of no axes"),
-    (DTypeError, lambda: flow.fft.fft(V, norm="both"), "fft: norm is 'both'"),
-    (OutOfRangeError, lambda: flow.fft.fft2(V), "-2"),
-    (ShapeError, lambda: flow.fft.fftn(V, (2, 2)), "2 sizes for 2 axes of a tensor of 1"),
-    (OutOfRangeError, lambda: flow.fft.fftfreq(0), "fftfreq: 0 numbers"),
-])
+test_refused = refusals(
+    [
+        (DTypeError, lambda: V < 1, "lt: not defined for complex numbers"),
+        (DTypeError, lambda: V.sort(), "sort: not defined for complex numbers"),
+        (DTypeError, lambda: V.max(), "amax: not defined"),
+        (DTypeError, lambda: V.relu(), "relu: not defined"),
+        (DTypeError, lambda: V.clamp(0, 1), "clamp: not defined"),
+        (DTypeError, lambda: flow.ones(2).clamp(1j), "clamp: not defined"),
+        (DTypeError, lambda: V.floor(), "floor: not defined"),
+        (DTypeError, lambda: flow.nn.functional.mse_loss(V, V), "complex64"),
+        (DTypeError, lambda: float(V[0]), r"float\(\) of a complex number"),
+        (DTypeError, lambda: flow.ones(2).imag, "imag: x must be complex, it is float32"),
+        (DTypeError, lambda: flow.ones(2).mul_(1j), "mul_: the result is complex64, which float32 cannot hold"),
+        (DTypeError, lambda: flow.tensor([1j], dtype=flow.float32), "complex numbers do not fit into float32"),
+        (DTypeError, lambda: flow.full((2,), 1j, dtype=flow.float32), "1j does not fit into float32"),
+        (GradError, lambda: V[0].requires_grad_().backward(), "a complex number has no one gradient"),
+        (ShapeError, lambda: flow.view_as_complex(flow.ones(3)), "its size is 2, not 3"),
+        (DTypeError, lambda: flow.view_as_complex(flow.ones(2).long()), "it is int64"),
+        (DTypeError, lambda: flow.complex(flow.ones(2), flow.ones(2).double()), "float32 of real and float64 of imag"),
+        (DTypeError, lambda: flow.complex(flow.ones(2).half(), flow.ones(2).half()), "it is float16"),
+        (DTypeError, lambda: V.H, "adjoint: a matrix has 2 axes, this tensor has 1"),
+        (DTypeError, lambda: flow.fft.rfft(V), "rfft: the input is complex64"),
+        (DTypeError, lambda: flow.fft.fft(V.real.half()), "no transform in float16"),
+        (OutOfRangeError, lambda: flow.fft.fft(V, n=0), "fft: 0 numbers along axis 0"),
+        (OutOfRangeError, lambda: flow.fft.irfft(V, n=0), "irfft: 0 numbers along axis 0"),
+        (ShapeError, lambda: flow.fft.fft(V[0]), "fft: a tensor of no axes"),
+        (ShapeError, lambda: flow.fft.rfftn(V.real[0]), "rfftn: a tensor of no axes"),
+        (DTypeError, lambda: flow.fft.fft(V, norm="both"), "fft: norm is 'both'"),
+        (OutOfRangeError, lambda: flow.fft.fft2(V), "-2"),
+        (ShapeError, lambda: flow.fft.fftn(V, (2, 2)), "2 sizes for 2 axes of a tensor of 1"),
+        (OutOfRangeError, lambda: flow.fft.fftfreq(0), "fftfreq: 0 numbers"),
+    ]
+)
 
 
 # ---- flow.fft ----------------------------------------------------------------------------------------------------

@@ -1,6 +1,5 @@
 """Counting, quantiles, differences: mistakes by their text, and the names that are OneFlow's."""
 
-
 import minflow as flow
 from minflow.core.base.errors import TraceError
 from tests.core.programs import Compiled
@@ -12,46 +11,48 @@ BOXES = flow.tensor([[0.0, 0.0, 2.0, 2.0], [0.0, 0.0, 2.0, 1.9], [3.0, 3.0, 4.0,
 SCORES = flow.tensor([0.5, 0.9, 0.7])
 
 
-test_mistakes = refusals([
-    (lambda: flow.diff(Y, n=-1), "n is -1"),
-    (lambda: flow.trapezoid(Y, Y, dx=1), "both given"),
-    (lambda: flow.trapezoid(Y, Y[:2]), "2 coordinates for 4 samples"),
-    (lambda: flow.gradient(Y, spacing=(1, 2)), "2 spacings for 1 axes"),
-    (lambda: flow.gradient(Y, edge_order=3), "edge_order is 3"),
-    (lambda: flow.gradient(Y[:1]), "has 1 samples"),
-    (lambda: flow.logcumsumexp(IDS, 0), "must be floating"),
-    (lambda: flow.bincount(X), "vector of integers"),
-    (lambda: flow.bincount(IDS, IDS[:2]), "2 weights for 4 numbers"),
-    (lambda: flow.bincount(IDS - 1), r"-1 \(at position 3"),
-    (lambda: flow.bincount(IDS, minlength=-1), "minlength is -1"),
-    (lambda: flow.histc(IDS), "must be floating"),
-    (lambda: flow.histc(X, 3, 2, 1), "from 2 to 1"),
-    (lambda: flow.histc(X / 0, 3), "bins from"),
-    (lambda: flow.histogram(X, 0), "0 bins"),
-    (lambda: flow.histogram(X, 3, range=(2, 1)), r"range is \(2, 1\)"),
-    (lambda: flow.histogram(X, 3, weight=IDS), "weight must have the shape of input"),
-    (lambda: flow.quantile(X, 1.5), "q goes from 1.5"),
-    (lambda: flow.quantile(IDS, 0.5), "int64"),
-    (lambda: flow.quantile(X, 0.5, interpolation="cubic"), "'cubic'"),
-    (lambda: flow.quantile(X, flow.tensor([0.5], dtype=flow.float64)), "q is float64"),
-    (lambda: flow.quantile(X[:0], 0.5), "no quantile"),
-    (lambda: flow.kthvalue(X, 4), "k is 4"),
-    (lambda: flow.nanmean(IDS), "int64"),
-    (lambda: flow.mode(X[:0], 0), "no elements along axis 0"),
-    (lambda: flow.searchsorted(X, flow.zeros(3, 2)), "searchsorted"),
-    (lambda: flow.searchsorted(X[0], X, side="up"), "'up'"),
-    (lambda: flow.bucketize(X, X), "2 axes"),
-    (lambda: X.repeat_interleave(flow.tensor([1, 2, 3]), 0), "3 repeats for 2 elements"),
-    (lambda: X.repeat_interleave(-1), "repeats is -1"),
-    (lambda: flow.nms(BOXES, SCORES[:2], 0.5), "4"),
-    (lambda: flow.nms(BOXES.long(), SCORES, 0.5), "int64"),
-    (lambda: flow.roc_auc_score(IDS, SCORES), "4 labels for 3"),
-    (TraceError, lambda: Compiled(lambda b, s: flow.nms(b, s, 0.5))(BOXES, SCORES), "nms: how many boxes are kept"),
-    (TraceError, lambda: Compiled(lambda x: flow.unique(x))(IDS), "shape of the result"),
-    (TraceError, lambda: Compiled(lambda x: flow.unique_consecutive(x))(IDS), "shape of the result"),
-    (TraceError, lambda: Compiled(lambda x: flow.bincount(x))(IDS), "shape of the result"),
-    (TraceError, lambda: Compiled(lambda x: x.repeat_interleave(x, 0))(IDS), "there are no numbers to add up"),
-])
+test_mistakes = refusals(
+    [
+        (lambda: flow.diff(Y, n=-1), "n is -1"),
+        (lambda: flow.trapezoid(Y, Y, dx=1), "both given"),
+        (lambda: flow.trapezoid(Y, Y[:2]), "2 coordinates for 4 samples"),
+        (lambda: flow.gradient(Y, spacing=(1, 2)), "2 spacings for 1 axes"),
+        (lambda: flow.gradient(Y, edge_order=3), "edge_order is 3"),
+        (lambda: flow.gradient(Y[:1]), "has 1 samples"),
+        (lambda: flow.logcumsumexp(IDS, 0), "must be floating"),
+        (lambda: flow.bincount(X), "vector of integers"),
+        (lambda: flow.bincount(IDS, IDS[:2]), "2 weights for 4 numbers"),
+        (lambda: flow.bincount(IDS - 1), r"-1 \(at position 3"),
+        (lambda: flow.bincount(IDS, minlength=-1), "minlength is -1"),
+        (lambda: flow.histc(IDS), "must be floating"),
+        (lambda: flow.histc(X, 3, 2, 1), "from 2 to 1"),
+        (lambda: flow.histc(X / 0, 3), "bins from"),
+        (lambda: flow.histogram(X, 0), "0 bins"),
+        (lambda: flow.histogram(X, 3, range=(2, 1)), r"range is \(2, 1\)"),
+        (lambda: flow.histogram(X, 3, weight=IDS), "weight must have the shape of input"),
+        (lambda: flow.quantile(X, 1.5), "q goes from 1.5"),
+        (lambda: flow.quantile(IDS, 0.5), "int64"),
+        (lambda: flow.quantile(X, 0.5, interpolation="cubic"), "'cubic'"),
+        (lambda: flow.quantile(X, flow.tensor([0.5], dtype=flow.float64)), "q is float64"),
+        (lambda: flow.quantile(X[:0], 0.5), "no quantile"),
+        (lambda: flow.kthvalue(X, 4), "k is 4"),
+        (lambda: flow.nanmean(IDS), "int64"),
+        (lambda: flow.mode(X[:0], 0), "no elements along axis 0"),
+        (lambda: flow.searchsorted(X, flow.zeros(3, 2)), "searchsorted"),
+        (lambda: flow.searchsorted(X[0], X, side="up"), "'up'"),
+        (lambda: flow.bucketize(X, X), "2 axes"),
+        (lambda: X.repeat_interleave(flow.tensor([1, 2, 3]), 0), "3 repeats for 2 elements"),
+        (lambda: X.repeat_interleave(-1), "repeats is -1"),
+        (lambda: flow.nms(BOXES, SCORES[:2], 0.5), "4"),
+        (lambda: flow.nms(BOXES.long(), SCORES, 0.5), "int64"),
+        (lambda: flow.roc_auc_score(IDS, SCORES), "4 labels for 3"),
+        (TraceError, lambda: Compiled(lambda b, s: flow.nms(b, s, 0.5))(BOXES, SCORES), "nms: how many boxes are kept"),
+        (TraceError, lambda: Compiled(lambda x: flow.unique(x))(IDS), "shape of the result"),
+        (TraceError, lambda: Compiled(lambda x: flow.unique_consecutive(x))(IDS), "shape of the result"),
+        (TraceError, lambda: Compiled(lambda x: flow.bincount(x))(IDS), "shape of the result"),
+        (TraceError, lambda: Compiled(lambda x: x.repeat_interleave(x, 0))(IDS), "there are no numbers to add up"),
+    ]
+)
 
 
 def test_repeats_by_a_tensor_as_a_graph_that_knows_their_sum():

@@ -8,32 +8,38 @@ from minflow.core.base.errors import DTypeError, GradError, OutOfRangeError, Sha
 from tests.core.refusals import refusals
 
 
-test_refused = refusals([
-    (OutOfRangeError, lambda: flow.tensor(300, dtype=flow.uint8), "300 does not fit into uint8, which holds 0 to 255"),
-    (OutOfRangeError, lambda: flow.tensor([-1, 3], dtype=flow.uint8), "-1 does not fit into uint8"),
-    (OutOfRangeError, lambda: flow.tensor(2**70), "does not fit into int64"),
-    (OutOfRangeError, lambda: flow.tensor([2**63, 1.5], dtype=flow.int64), "does not fit into int64"),
-    (OutOfRangeError, lambda: flow.full((2,), 300, dtype=flow.uint8), "300 does not fit into uint8"),
-    (OutOfRangeError, lambda: flow.zeros(2, dtype=flow.uint8).fill_(300), "300 does not fit into uint8"),
-    (OutOfRangeError, lambda: flow.zeros(2, dtype=flow.uint8) + 300, "add: 300 does not fit into uint8"),
-    (OutOfRangeError, lambda: flow.zeros(2, dtype=flow.uint8).add_(300), "add: 300 does not fit into uint8"),
-    (OutOfRangeError, lambda: 2**70 * flow.tensor([1]), "mul: .* does not fit into int64"),
-    (OutOfRangeError, lambda: flow.normal(0.0, -1.0, (2,)), "standard deviation"),
-    (OutOfRangeError, lambda: flow.arange(0, 5, -1), "never arrives"),
-    (OutOfRangeError, lambda: flow.linspace(0, 1, -1), "linspace: how many"),
-    (OutOfRangeError, lambda: flow.randperm(-1), "randperm: how many"),
-    (OutOfRangeError, lambda: flow.randint(5, 5, (2,)), "there is no integer"),
-    (DTypeError, lambda: flow.tensor("abc"), "str"),
-    (DTypeError, lambda: flow.tensor([None]), "None"),
-    (DTypeError, lambda: flow.FloatTensor(np.array(["a"])), "cannot hold an array of <U1"),
-    (DTypeError, lambda: flow.zeros(2.5), "float"),
-    (DTypeError, lambda: flow.zeros(2, dtype=3), "3"),
-    (DTypeError, lambda: flow.from_numpy([1]), "list"),
-    (ShapeError, lambda: flow.tensor([[1], [1, 2]]), "lists whose lengths differ"),
-    (ShapeError, lambda: flow.zeros(2, -1), "-1"),
-    (ShapeError, lambda: flow.from_numpy(np.arange(6.0)[::-1]), "stride"),
-    (GradError, lambda: flow.tensor([1], requires_grad=True), "floating"),
-])
+test_refused = refusals(
+    [
+        (
+            OutOfRangeError,
+            lambda: flow.tensor(300, dtype=flow.uint8),
+            "300 does not fit into uint8, which holds 0 to 255",
+        ),
+        (OutOfRangeError, lambda: flow.tensor([-1, 3], dtype=flow.uint8), "-1 does not fit into uint8"),
+        (OutOfRangeError, lambda: flow.tensor(2**70), "does not fit into int64"),
+        (OutOfRangeError, lambda: flow.tensor([2**63, 1.5], dtype=flow.int64), "does not fit into int64"),
+        (OutOfRangeError, lambda: flow.full((2,), 300, dtype=flow.uint8), "300 does not fit into uint8"),
+        (OutOfRangeError, lambda: flow.zeros(2, dtype=flow.uint8).fill_(300), "300 does not fit into uint8"),
+        (OutOfRangeError, lambda: flow.zeros(2, dtype=flow.uint8) + 300, "add: 300 does not fit into uint8"),
+        (OutOfRangeError, lambda: flow.zeros(2, dtype=flow.uint8).add_(300), "add: 300 does not fit into uint8"),
+        (OutOfRangeError, lambda: 2**70 * flow.tensor([1]), "mul: .* does not fit into int64"),
+        (OutOfRangeError, lambda: flow.normal(0.0, -1.0, (2,)), "standard deviation"),
+        (OutOfRangeError, lambda: flow.arange(0, 5, -1), "never arrives"),
+        (OutOfRangeError, lambda: flow.linspace(0, 1, -1), "linspace: how many"),
+        (OutOfRangeError, lambda: flow.randperm(-1), "randperm: how many"),
+        (OutOfRangeError, lambda: flow.randint(5, 5, (2,)), "there is no integer"),
+        (DTypeError, lambda: flow.tensor("abc"), "str"),
+        (DTypeError, lambda: flow.tensor([None]), "None"),
+        (DTypeError, lambda: flow.FloatTensor(np.array(["a"])), "cannot hold an array of <U1"),
+        (DTypeError, lambda: flow.zeros(2.5), "float"),
+        (DTypeError, lambda: flow.zeros(2, dtype=3), "3"),
+        (DTypeError, lambda: flow.from_numpy([1]), "list"),
+        (ShapeError, lambda: flow.tensor([[1], [1, 2]]), "lists whose lengths differ"),
+        (ShapeError, lambda: flow.zeros(2, -1), "-1"),
+        (ShapeError, lambda: flow.from_numpy(np.arange(6.0)[::-1]), "stride"),
+        (GradError, lambda: flow.tensor([1], requires_grad=True), "floating"),
+    ]
+)
 
 
 @pytest.mark.parametrize("make", [flow.tensor, flow.as_tensor, flow.FloatTensor, flow.Tensor, flow.ones(1).new_tensor])
@@ -96,8 +102,11 @@ def test_from_numpy_read_only_and_foreign_order():
 def test_new_ones_like_me():
     x = flow.tensor([1, 2], dtype=flow.float64)
     for y in (
-        x.new_zeros(2, 3), x.new_ones((2, 3)), x.new_empty(2, 3), x.new_full((2, 3), 4),
-        x.new_tensor([[1, 2, 3]] * 2, device="cpu")
+        x.new_zeros(2, 3),
+        x.new_ones((2, 3)),
+        x.new_empty(2, 3),
+        x.new_full((2, 3), 4),
+        x.new_tensor([[1, 2, 3]] * 2, device="cpu"),
     ):
         assert y.shape == (2, 3) and y.dtype is flow.float64
     assert flow.zeros_like(x).dtype is flow.ones_like(x).dtype is flow.full_like(x, 2).dtype is flow.float64

@@ -26,8 +26,10 @@ def numbers(*shape, dtype="f4", seed=0):
 
 def both(op, *arrays, out=None, **attrs):
     with np.errstate(all="ignore"):
-        return (KERNELS[op].fast(*arrays, **attrs, out=None if out is None else out.copy()),
-                KERNELS[op].reference(*arrays, **attrs, out=None if out is None else out.copy()))
+        return (
+            KERNELS[op].fast(*arrays, **attrs, out=None if out is None else out.copy()),
+            KERNELS[op].reference(*arrays, **attrs, out=None if out is None else out.copy()),
+        )
 
 
 CASES = {
@@ -100,8 +102,9 @@ PLACES = {
 @in_cases("dtype", ["f4", "f8", "i8"])
 def test_adding_by_index(name, shape, axis, dtype):
     places, rng = PLACES[name], np.random.default_rng(1)
-    x, src = [rng.integers(-99, 99, (*shape[:axis], n, *shape[axis + 1 :])).astype(dtype)
-              for n in (shape[axis], len(places))]
+    x, src = [
+        rng.integers(-99, 99, (*shape[:axis], n, *shape[axis + 1 :])).astype(dtype) for n in (shape[axis], len(places))
+    ]
     out = np.empty((*shape[:-1], 2 * shape[-1]), dtype)[..., ::2]
     for place in (None, out):
         found = KERNELS[index_add].fast(x, places, src, axis=axis, out=place)
@@ -113,8 +116,11 @@ def test_adding_by_index(name, shape, axis, dtype):
 def test_regular_positions_are_slices(name, few):
     found = index.slices(PLACES[name] % 28)
     assert (found is not None) == few
-    together = sorted((source, place) for places, sources in found or ()
-                      for place, source in zip(np.arange(28)[places], np.arange(56)[sources]))
+    together = sorted(
+        (source, place)
+        for places, sources in found or ()
+        for place, source in zip(np.arange(28)[places], np.arange(56)[sources])
+    )
     assert not few or together == list(enumerate(PLACES[name]))
 
 
@@ -173,8 +179,15 @@ def test_mean_of_whole_images():
     assert found.shape == right.shape
 
 
-@in_cases("grad, x", [(np.ones((70, 50)), np.nan), (2.0, np.ones((70, 50))),
-                                     (np.ones((70, 50)), np.ones(50)), (np.ones(50), -np.ones((70, 50)))])
+@in_cases(
+    "grad, x",
+    [
+        (np.ones((70, 50)), np.nan),
+        (2.0, np.ones((70, 50))),
+        (np.ones((70, 50)), np.ones(50)),
+        (np.ones(50), -np.ones((70, 50))),
+    ],
+)
 def test_a_leaky_slope_of_numbers_and_rows(grad, x):
     """What is no array of the result's shape goes to the reference."""
     expected = np.where(np.asarray(x) > 0, grad, np.multiply(grad, -0.5))

@@ -73,14 +73,16 @@ def test_functional(name, create_graph):
     same(*[FUNCTIONAL[name](L, create_graph=create_graph) for L in (flow, torch)])
 
 
-test_functional_refuses = refusals([
-    (lambda: flow.autograd.functional.vjp(each, X), "v is not given"),
-    (lambda: flow.autograd.functional.jvp(each, X, X[0]), r"v has other shapes than the inputs"),
-    (lambda: flow.autograd.functional.hessian(each, X), "gives 4 numbers"),
-    (lambda: flow.autograd.functional.jacobian(nothing, X, strict=True), "do not depend on input 0"),
-    (lambda: flow.autograd.functional.jacobian(each, 3), "input 0 is no floating tensor"),
-    (lambda: flow.autograd.functional.jacobian(lambda x: 3, X), "output 0 of the function is a int"),
-])
+test_functional_refuses = refusals(
+    [
+        (lambda: flow.autograd.functional.vjp(each, X), "v is not given"),
+        (lambda: flow.autograd.functional.jvp(each, X, X[0]), r"v has other shapes than the inputs"),
+        (lambda: flow.autograd.functional.hessian(each, X), "gives 4 numbers"),
+        (lambda: flow.autograd.functional.jacobian(nothing, X, strict=True), "do not depend on input 0"),
+        (lambda: flow.autograd.functional.jacobian(each, 3), "input 0 is no floating tensor"),
+        (lambda: flow.autograd.functional.jacobian(lambda x: 3, X), "output 0 of the function is a int"),
+    ]
+)
 
 
 def names_of(L):
@@ -103,14 +105,12 @@ def pulled(L):
 FUNC = {
     "grad": lambda L, f: f.grad(one, argnums=(0, 1))(*inputs(L)),
     "grad of grad": lambda L, f: f.grad(f.grad(lambda x: x.sin()))(inputs(L)[1].sum()),
-    "grad around a constant": lambda L, f: f.grad(
-        lambda x: f.grad(lambda y: (x * y * y).sum())(inputs(L)[1]).sum()
-    )(inputs(L)[1]),
+    "grad around a constant": lambda L, f: f.grad(lambda x: f.grad(lambda y: (x * y * y).sum())(inputs(L)[1]).sum())(
+        inputs(L)[1]
+    ),
     "grad_and_value": lambda L, f: f.grad_and_value(one, argnums=1)(*inputs(L)),
     "grad with more": lambda L, f: f.grad(lambda x: (x.sum() ** 2, {"twice": x * 2}), has_aux=True)(inputs(L)[1]),
-    "grad of a tree": lambda L, f: f.grad(lambda p: one(p["x"], p["y"][0]))(
-        {"x": inputs(L)[0], "y": [inputs(L)[1]]}
-    ),
+    "grad of a tree": lambda L, f: f.grad(lambda p: one(p["x"], p["y"][0]))({"x": inputs(L)[0], "y": [inputs(L)[1]]}),
     "vjp": lambda L, f: pulled(L),
     "jvp": lambda L, f: f.jvp(two, inputs(L), inputs(L)),
     "jacrev": lambda L, f: f.jacrev(each)(inputs(L)[0]),
@@ -149,19 +149,21 @@ def test_an_ensemble():
     assert out.shape == (3, 4, 1) and buffers == {} and flow.equal(out[2], models[2](x))
 
 
-test_func_refuses = refusals([
-    (lambda: func.grad(each)(X), "something else than a single number"),
-    (lambda: func.grad(one, argnums=2)(X, X), "argnums is 2, and there are 2 arguments"),
-    (lambda: func.grad(lambda x: x)(3), "no floating tensor"),
-    (lambda: func.vmap(each, in_dims=None)(X), "no argument has an axis of samples"),
-    (lambda: func.vmap(one)(X, flow.ones(3)), "2, 3 samples, not one number"),
-    (lambda: func.vmap(lambda x: 3)(X), "gives a int"),
-    (lambda: func.vmap(one, in_dims=(0,))(X, X), "1 entries for 2 arguments"),
-    (lambda: func.vmap(each, in_dims="rows")(X), "'rows' does not fit"),
-    (lambda: func.vmap(each)(X[:0]), "there is no sample"),
-    (lambda: func.functional_call(nn.Linear(2, 1), {"w": X}, X), "1 names are unknown"),
-    (lambda: func.jvp(each, X, X), "primals and tangents are tuples"),
-])
+test_func_refuses = refusals(
+    [
+        (lambda: func.grad(each)(X), "something else than a single number"),
+        (lambda: func.grad(one, argnums=2)(X, X), "argnums is 2, and there are 2 arguments"),
+        (lambda: func.grad(lambda x: x)(3), "no floating tensor"),
+        (lambda: func.vmap(each, in_dims=None)(X), "no argument has an axis of samples"),
+        (lambda: func.vmap(one)(X, flow.ones(3)), "2, 3 samples, not one number"),
+        (lambda: func.vmap(lambda x: 3)(X), "gives a int"),
+        (lambda: func.vmap(one, in_dims=(0,))(X, X), "1 entries for 2 arguments"),
+        (lambda: func.vmap(each, in_dims="rows")(X), "'rows' does not fit"),
+        (lambda: func.vmap(each)(X[:0]), "there is no sample"),
+        (lambda: func.functional_call(nn.Linear(2, 1), {"w": X}, X), "1 names are unknown"),
+        (lambda: func.jvp(each, X, X), "primals and tangents are tuples"),
+    ]
+)
 
 
 # ---- checkpoint --------------------------------------------------------------------------------------------------
@@ -208,11 +210,13 @@ def test_checkpoint_in_a_graph_runs_through():
     assert flow.equal(Predict(lambda x: checkpoint(model, x))(x), model(x))
 
 
-test_checkpoint_refuses = refusals([
-    (lambda: checkpoint(3), "the first argument is a int"),
-    (lambda: checkpoint(lambda x: (x, 3), X), "something else than tensors"),
-    (lambda: checkpoint_sequential([each, each], 3, X), "3 segments of 2 functions"),
-])
+test_checkpoint_refuses = refusals(
+    [
+        (lambda: checkpoint(3), "the first argument is a int"),
+        (lambda: checkpoint(lambda x: (x, 3), X), "something else than tensors"),
+        (lambda: checkpoint_sequential([each, each], 3, X), "3 segments of 2 functions"),
+    ]
+)
 
 
 # ---- autograd.Function -------------------------------------------------------------------------------------------
@@ -236,7 +240,7 @@ class Squared(flow.autograd.Function):
 
 def test_a_function_that_keeps_apart():
     x, scale = flow.tensor([3.0], requires_grad=True), flow.tensor([2.0], requires_grad=True)
-    gradient, = flow.autograd.grad(Squared.apply(x) * scale, [x], create_graph=True)
+    (gradient,) = flow.autograd.grad(Squared.apply(x) * scale, [x], create_graph=True)
     assert gradient.item() == 12.0
     with pytest.raises(GradError, match="once_differentiable, so it has no second derivative"):
         gradient.backward()

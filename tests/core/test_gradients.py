@@ -13,8 +13,9 @@ def leaves():
 
 def test_only_inputs_is_accepted():
     x, _ = leaves()
-    (g,) = grad(outputs=x.square(), inputs=x, grad_outputs=flow.ones(3), create_graph=True, retain_graph=True,
-                only_inputs=True)
+    (g,) = grad(
+        outputs=x.square(), inputs=x, grad_outputs=flow.ones(3), create_graph=True, retain_graph=True, only_inputs=True
+    )
     (second,) = grad(g.sum(), x)
     assert g.tolist() == [2.0, 4.0, 6.0] and second.tolist() == [2.0, 2.0, 2.0]
 
@@ -64,8 +65,12 @@ def test_scatter_takes_a_number_by_name_and_reduces():
 def test_one_place_of_a_vector_needs_no_axes():
     place, zeros = flow.tensor(1), flow.zeros(3)
     assert flow.zeros(3).scatter_(0, place, value=1).tolist() == [0, 1, 0]
-    for written in (zeros.scatter(0, place, flow.tensor(2.0)), zeros.scatter_add(0, place, flow.tensor([2.0])),
-                    zeros.scatter(0, place, 2, reduce="add"), zeros.scatter_reduce(0, place, flow.tensor(2.0), "sum")):
+    for written in (
+        zeros.scatter(0, place, flow.tensor(2.0)),
+        zeros.scatter_add(0, place, flow.tensor([2.0])),
+        zeros.scatter(0, place, 2, reduce="add"),
+        zeros.scatter_reduce(0, place, flow.tensor(2.0), "sum"),
+    ):
         assert written.tolist() == [0, 2, 0]
     assert flow.arange(5).gather(0, place).item() == 1 and flow.arange(5).gather(0, place).shape == ()
     with pytest.raises(flow.ShapeError, match="shape \\(\\)"):

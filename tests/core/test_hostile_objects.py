@@ -34,8 +34,18 @@ def odd(name, base=object, *args):
 
 
 # what a message, a type check or a conversion calls
-METHODS = ["__repr__", "__str__", "__class__", "__getattr__", "__getattribute__", "__format__", "__hash__",
-           "__len__", "__bool__", "__eq__"]
+METHODS = [
+    "__repr__",
+    "__str__",
+    "__class__",
+    "__getattr__",
+    "__getattribute__",
+    "__format__",
+    "__hash__",
+    "__len__",
+    "__bool__",
+    "__eq__",
+]
 CALLS = {
     "tensor": lambda o: flow.tensor(o),
     "tensor of a list": lambda o: flow.tensor([o]),
@@ -118,8 +128,13 @@ def test_the_error_is_ours(method, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("base", "value"), [(int, -5), (str, "zz"), (list, [1, "a"]), (float, -0.5)])
 def test_numbers_and_texts_without_a_repr(base, value):
-    calls = [lambda o: F.softmax(x(), dim=o), lambda o: flow.zeros(2, device=o), lambda o: nn.Linear(o, 2),
-             lambda o: F.cross_entropy(x(), flow.tensor([0, 1]), reduction=o), lambda o: nn.Linear(2, 2).train(o)]
+    calls = [
+        lambda o: F.softmax(x(), dim=o),
+        lambda o: flow.zeros(2, device=o),
+        lambda o: nn.Linear(o, 2),
+        lambda o: F.cross_entropy(x(), flow.tensor([0, 1]), reduction=o),
+        lambda o: nn.Linear(2, 2).train(o),
+    ]
     for call in calls:
         with pytest.raises(MinflowError) as caught:
             call(odd("__repr__", base, value))
@@ -138,6 +153,7 @@ def test_the_text_says_so():
 
 def test_errors_of_the_users_own_functions_pass():
     """What a dataset, a hook or a closure raises is not a mistake in a call of ours."""
+
     class Broken(flow.utils.data.Dataset):
         def __len__(self):
             return 2

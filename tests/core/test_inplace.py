@@ -168,8 +168,10 @@ OVERWRITES = {  # of numbers that were computed from x, and are replaced without
     "an item": lambda y: y.__setitem__(slice(None), 3.0),
     "copy_": lambda y: y.copy_(flow.tensor([4.0, 5.0], dtype=flow.float64)),
     "copy_ of a transposed tensor": lambda y: y.copy_(flow.ones(2, 2, dtype=flow.float64).t()[0]),
-    **{f"{name}_": lambda y, name=name: getattr(y, f"{name}_")() for name in (
-        "uniform normal bernoulli random exponential cauchy log_normal logical_not").split()},
+    **{
+        f"{name}_": lambda y, name=name: getattr(y, f"{name}_")()
+        for name in ("uniform normal bernoulli random exponential cauchy log_normal logical_not").split()
+    },
     "geometric_": lambda y: y.geometric_(0.5),
     **{f"{name}_": lambda y, name=name: getattr(y, f"{name}_")(0.5) for name in "eq ne lt le gt ge".split()},
     "logical_and_": lambda y: y.logical_and_(flow.ones(2)),
@@ -483,7 +485,8 @@ def test_in_place_forms_have_the_gradient_of_the_others(name):
         result = getattr(y, method)(*rest)
         first = flow.autograd.grad(((y if method[-1] == "_" else result) ** 2).sum(), [p], create_graph=True)[0]
         return [
-            first, *[g for g in flow.autograd.grad((first * first).sum(), [p, q], allow_unused=True) if g is not None]
+            first,
+            *[g for g in flow.autograd.grad((first * first).sum(), [p, q], allow_unused=True) if g is not None],
         ]
 
     make = lambda: (param(0.5, 0.9, 1.4), param(0.8, 0.7, 0.6))  # noqa: E731

@@ -110,13 +110,16 @@ def test_a_tool_of_uv(machine, monkeypatch):
     assert command("doctor") == "minflow doctor"
 
 
-@pytest.mark.parametrize(("url", "extras", "given"), [
-    ("file:///WHERE/dist/minflow%201.whl", [], '"../dist/minflow 1.whl"'),
-    ("file:///WHERE/dist/x.whl", ["notebook", "fast"], '"../dist/x.whl[notebook,fast]"'),
-    (None, [], "NAME"),
-    (None, ["notebook"], '"NAME[notebook]"'),
-    ("https://x.org/minflow", [], '"NAME @ git+https://x.org/minflow@abc"'),
-])
+@pytest.mark.parametrize(
+    ("url", "extras", "given"),
+    [
+        ("file:///WHERE/dist/minflow%201.whl", [], '"../dist/minflow 1.whl"'),
+        ("file:///WHERE/dist/x.whl", ["notebook", "fast"], '"../dist/x.whl[notebook,fast]"'),
+        (None, [], "NAME"),
+        (None, ["notebook"], '"NAME[notebook]"'),
+        ("https://x.org/minflow", [], '"NAME @ git+https://x.org/minflow@abc"'),
+    ],
+)
 def test_uvx(machine, monkeypatch, url, extras, given):
     cache = machine / "cache/uv"
     environment(monkeypatch, cache / "archive-v0/xYz")
@@ -133,8 +136,12 @@ def test_uvx(machine, monkeypatch, url, extras, given):
 
     class Distribution:
         metadata = Metadata({"Provides-Extra": ["notebook", "fast", "all"]})
-        requires = ["numpy>=2", 'jupyterlab>=4.2; extra == "notebook"', "numba; extra == 'fast' and os_name != 'x'",
-                    f"{invocation.DISTRIBUTION}[notebook,fast]; extra == 'all'"]
+        requires = [
+            "numpy>=2",
+            'jupyterlab>=4.2; extra == "notebook"',
+            "numba; extra == 'fast' and os_name != 'x'",
+            f"{invocation.DISTRIBUTION}[notebook,fast]; extra == 'all'",
+        ]
 
         def read_text(self, name):
             return json.dumps(source) if url else None
@@ -195,9 +202,15 @@ def test_no_text_names_a_command_by_itself():
             continue
         tree = ast.parse(text)
         docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-        found += [(file.name, node.lineno, node.value) for node in ast.walk(tree)
-                  if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs
-                  and named.search(node.value) and not speaks.match(node.value)]
+        found += [
+            (file.name, node.lineno, node.value)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and id(node) not in docs
+            and named.search(node.value)
+            and not speaks.match(node.value)
+        ]
     assert found == []
 
 

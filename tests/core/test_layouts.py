@@ -9,8 +9,20 @@ import minflow as flow
 from minflow import nn
 from minflow.core.base.errors import CallError, DTypeError
 
-MAKERS = {"zeros": (2,), "ones": (2,), "empty": (2,), "full": ((2,), 1.0), "rand": (2,), "randn": (2,), "eye": (2,),
-          "arange": (2,), "linspace": (0, 1, 2), "randperm": (2,), "randint": (0, 5, (2,)), "tensor": ([1.0],)}
+MAKERS = {
+    "zeros": (2,),
+    "ones": (2,),
+    "empty": (2,),
+    "full": ((2,), 1.0),
+    "rand": (2,),
+    "randn": (2,),
+    "eye": (2,),
+    "arange": (2,),
+    "linspace": (0, 1, 2),
+    "randperm": (2,),
+    "randint": (0, 5, (2,)),
+    "tensor": ([1.0],),
+}
 LIKE = ("zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "randn_like", "randint_like")
 
 

@@ -12,26 +12,41 @@ REGULAR = flow.tensor([[4.0, 1.0], [2.0, 3.0]], dtype=flow.float64)
 SINGULAR = flow.tensor([[1.0, 2.0], [2.0, 4.0]])
 
 
-test_refused = refusals([
-    (flow.LinAlgError, lambda: linalg.inv(SINGULAR),
-     r"(?s)inverse: the matrix is singular.*float32\[2, 2\].*linalg\.pinv"),
-    (flow.LinAlgError, lambda: linalg.solve(flow.stack([flow.eye(2), SINGULAR]), flow.ones(2, 2)),
-     r"(?s)is singular.*\(matrix 1 of the stack\)"),
-    (flow.LinAlgError, lambda: linalg.cholesky(-flow.eye(2)), "cholesky: the matrix is not positive definite"),
-    (flow.LinAlgError, lambda: linalg.eigh(flow.tensor([[float("nan")]])),
-     r"has nan among its numbers \(at position \(0, 0\) of a\)"),
-    (flow.ShapeError, lambda: linalg.det(flow.ones(2, 3)), "2 rows and 3 columns is not square"),
-    (flow.ShapeError, lambda: flow.inverse(flow.ones(3)), "has 1 axes, a matrix has 2"),
-    (flow.DTypeError, lambda: linalg.svd(flow.ones(2, 2).long()), r"(?s)matrices of int64.*\.float\(\) first"),
-    (flow.ShapeError, lambda: linalg.solve(REGULAR, flow.ones(3, 1).double()), "(?s)2 unknowns.*3 rows"),
-    (flow.OutOfRangeError, lambda: linalg.qr(REGULAR, "all"), "(?s)mode is 'all'.*\"reduced\""),
-    (flow.OutOfRangeError, lambda: linalg.norm(REGULAR, "nuclear"), "(?s)ord is 'nuclear'.*\"nuc\""),
-    (flow.ShapeError, lambda: flow.cross(flow.ones(2), flow.ones(2)), r"no axis of \[2\] has 3 numbers"),
-    (flow.ShapeError, lambda: flow.matrix_power(flow.ones(2, 3), 2), r"(?s)not square.*float32\[2, 3\]"),
-    (flow.ShapeError, lambda: linalg.multi_dot([REGULAR]), "(?s)1 tensors.*at least two"),
-    (flow.OutOfRangeError, lambda: flow.renorm(REGULAR, 0, 0, 1.0), "p is 0"),
-    (flow.GradError, lambda: linalg.lu(flow.ones(3, 2).requires_grad_())[1].sum().backward(), "3 rows and 2 columns"),
-])
+test_refused = refusals(
+    [
+        (
+            flow.LinAlgError,
+            lambda: linalg.inv(SINGULAR),
+            r"(?s)inverse: the matrix is singular.*float32\[2, 2\].*linalg\.pinv",
+        ),
+        (
+            flow.LinAlgError,
+            lambda: linalg.solve(flow.stack([flow.eye(2), SINGULAR]), flow.ones(2, 2)),
+            r"(?s)is singular.*\(matrix 1 of the stack\)",
+        ),
+        (flow.LinAlgError, lambda: linalg.cholesky(-flow.eye(2)), "cholesky: the matrix is not positive definite"),
+        (
+            flow.LinAlgError,
+            lambda: linalg.eigh(flow.tensor([[float("nan")]])),
+            r"has nan among its numbers \(at position \(0, 0\) of a\)",
+        ),
+        (flow.ShapeError, lambda: linalg.det(flow.ones(2, 3)), "2 rows and 3 columns is not square"),
+        (flow.ShapeError, lambda: flow.inverse(flow.ones(3)), "has 1 axes, a matrix has 2"),
+        (flow.DTypeError, lambda: linalg.svd(flow.ones(2, 2).long()), r"(?s)matrices of int64.*\.float\(\) first"),
+        (flow.ShapeError, lambda: linalg.solve(REGULAR, flow.ones(3, 1).double()), "(?s)2 unknowns.*3 rows"),
+        (flow.OutOfRangeError, lambda: linalg.qr(REGULAR, "all"), "(?s)mode is 'all'.*\"reduced\""),
+        (flow.OutOfRangeError, lambda: linalg.norm(REGULAR, "nuclear"), "(?s)ord is 'nuclear'.*\"nuc\""),
+        (flow.ShapeError, lambda: flow.cross(flow.ones(2), flow.ones(2)), r"no axis of \[2\] has 3 numbers"),
+        (flow.ShapeError, lambda: flow.matrix_power(flow.ones(2, 3), 2), r"(?s)not square.*float32\[2, 3\]"),
+        (flow.ShapeError, lambda: linalg.multi_dot([REGULAR]), "(?s)1 tensors.*at least two"),
+        (flow.OutOfRangeError, lambda: flow.renorm(REGULAR, 0, 0, 1.0), "p is 0"),
+        (
+            flow.GradError,
+            lambda: linalg.lu(flow.ones(3, 2).requires_grad_())[1].sum().backward(),
+            "3 rows and 2 columns",
+        ),
+    ]
+)
 
 
 def test_errors_have_one_name():
@@ -60,9 +75,20 @@ def test_norms_of_matrices_are_not_those_of_vectors():
     assert linalg.vector_norm(a, 1).item() == 10
 
 
-@pytest.mark.parametrize("function", [linalg.inv, linalg.det, lambda a: linalg.solve(a, a.sum(-1)), linalg.svdvals,
-                                      lambda a: linalg.eigh(a @ a.mT).eigenvalues, lambda a: linalg.cholesky(a @ a.mT),
-                                      lambda a: linalg.qr(a).R, linalg.pinv, flow.matrix_exp])
+@pytest.mark.parametrize(
+    "function",
+    [
+        linalg.inv,
+        linalg.det,
+        lambda a: linalg.solve(a, a.sum(-1)),
+        linalg.svdvals,
+        lambda a: linalg.eigh(a @ a.mT).eigenvalues,
+        lambda a: linalg.cholesky(a @ a.mT),
+        lambda a: linalg.qr(a).R,
+        linalg.pinv,
+        flow.matrix_exp,
+    ],
+)
 def test_a_graph_gives_the_same_bits_and_gradients(function):
     class Model(nn.Module):
         def __init__(self):

@@ -22,9 +22,24 @@ from minflow.optim import optimizer as optimizers
 from minflow.utils.data import fetch
 from tests.interrupting import Interrupting
 
-FILES = {part.__file__ for part in (
-    amp, func, executor, engine, modes, silence, arguments, grad_modes, job_scope, op_name, modules, optimizers,
-    fetch)}
+FILES = {
+    part.__file__
+    for part in (
+        amp,
+        func,
+        executor,
+        engine,
+        modes,
+        silence,
+        arguments,
+        grad_modes,
+        job_scope,
+        op_name,
+        modules,
+        optimizers,
+        fetch,
+    )
+}
 FILES.add(str(Path(__file__)))
 INTERRUPTS = str(Path(modes.__file__).parent / "base" / "interrupts.py")
 
@@ -86,8 +101,16 @@ RESTORING = {"MODE.set(mode)", "MODE.set(before)", "set_errors(before)"}
 
 
 def state():
-    return (modes.MODE.get(), np.geterr(), gc.isenabled(), job_scope.PLACES.get(), job_scope.VIEW.get(),
-            func._depth.get(), job_scope.NAMES.get(), SAMPLE.get())
+    return (
+        modes.MODE.get(),
+        np.geterr(),
+        gc.isenabled(),
+        job_scope.PLACES.get(),
+        job_scope.VIEW.get(),
+        func._depth.get(),
+        job_scope.NAMES.get(),
+        SAMPLE.get(),
+    )
 
 
 @pytest.mark.parametrize("name", CALLS)

@@ -56,9 +56,18 @@ def test_one_hot(shape, dtype, classes):
 
 @in_cases("dtype", ["f4", "f8", "i8", "?"])
 @in_cases("kind", ["i8", "i4", "i1", "u1"])
-@in_cases("shape, taken, dim", [
-    ((5,), (9,), 0), ((4, 100), (4, 33), 1), ((90, 5), (40, 3), 0), ((3, 7, 5), (2, 4, 5), 1),
-    ((3, 7, 1), (3, 7, 4), 2), ((0, 3), (0, 2), 1), ((2, 0), (1, 0), 1)])
+@in_cases(
+    "shape, taken, dim",
+    [
+        ((5,), (9,), 0),
+        ((4, 100), (4, 33), 1),
+        ((90, 5), (40, 3), 0),
+        ((3, 7, 5), (2, 4, 5), 1),
+        ((3, 7, 1), (3, 7, 4), 2),
+        ((0, 3), (0, 2), 1),
+        ((2, 0), (1, 0), 1),
+    ],
+)
 def test_gather_and_what_adds_back(shape, taken, dim, kind, dtype):
     x, src = numbers(*shape, dtype=dtype), numbers(*taken, dtype=dtype)
     size = shape[dim]
@@ -83,8 +92,11 @@ def test_gather_and_what_adds_back(shape, taken, dim, kind, dtype):
 def test_what_is_outside_is_named(kind, wrong):
     index = flow.tensor([[0, 1], [wrong, 3]], dtype=getattr(flow, kind))
     x = flow.ones(2, 4)
-    for function in (lambda: flow.gather(x, 1, index), lambda: flow.nn.functional.one_hot(index, 4),
-                     lambda: x.scatter_add(1, index, flow.ones(2, 2))):
+    for function in (
+        lambda: flow.gather(x, 1, index),
+        lambda: flow.nn.functional.one_hot(index, 4),
+        lambda: x.scatter_add(1, index, flow.ones(2, 2)),
+    ):
         with pytest.raises(OutOfRangeError, match=rf"index {wrong} \(at position \(1, 0\) of the index\) is outside"):
             function()
     if not -4 <= wrong < 4:
@@ -95,8 +107,15 @@ def test_what_is_outside_is_named(kind, wrong):
 @in_cases("dtype", ["f4", "f8", "i8", "?", "c16"])
 def test_copies_of_views(dtype):
     x = numbers(7, 18, 33, dtype=dtype)
-    for view in (x[:, 2:-2], x[:, :, ::-1], x[::-2, :, 1::3], x.transpose(2, 0, 1), x[:, :0], x[3, 4, 5, None],
-                 np.broadcast_to(x[:, :1], x.shape)):
+    for view in (
+        x[:, 2:-2],
+        x[:, :, ::-1],
+        x[::-2, :, 1::3],
+        x.transpose(2, 0, 1),
+        x[:, :0],
+        x[3, 4, 5, None],
+        np.broadcast_to(x[:, :1], x.shape),
+    ):
         same(OPS["clone"].kernel(view), view)
         same(OPS["clone"].kernel(view, out=out_or_none(view, True)), view)
 

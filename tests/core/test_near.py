@@ -58,16 +58,19 @@ def test_a_slip_in_any_room_is_told_by_the_name_that_was_meant(room):
     assert looked or len(names_of(room)) < 5
 
 
-@pytest.mark.parametrize(("room", "name", "hint"), [
-    (flow, "sbp", "leave it out: one device of one machine needs none"),
-    (flow, "relu6", "did you mean flow.nn.functional.relu6?"),
-    (flow, "Adam", "did you mean flow.optim.Adam?"),
-    (optim, "StepLR", "did you mean flow.optim.lr_scheduler.StepLR?"),
-    (optim, "Sdg", "did you mean flow.optim.SGD?"),
-    (nn, "Linaer", "did you mean flow.nn.Linear?"),
-    (flow, "xyz", "dir(flow) lists what is there"),
-    (optim, "qqq", "dir(flow.optim) lists what is there"),
-])
+@pytest.mark.parametrize(
+    ("room", "name", "hint"),
+    [
+        (flow, "sbp", "leave it out: one device of one machine needs none"),
+        (flow, "relu6", "did you mean flow.nn.functional.relu6?"),
+        (flow, "Adam", "did you mean flow.optim.Adam?"),
+        (optim, "StepLR", "did you mean flow.optim.lr_scheduler.StepLR?"),
+        (optim, "Sdg", "did you mean flow.optim.SGD?"),
+        (nn, "Linaer", "did you mean flow.nn.Linear?"),
+        (flow, "xyz", "dir(flow) lists what is there"),
+        (optim, "qqq", "dir(flow.optim) lists what is there"),
+    ],
+)
 def test_a_name_of_another_room_is_told_where_it_is(room, name, hint):
     with pytest.raises(MissingNameError) as caught:
         getattr(room, name)
@@ -76,19 +79,33 @@ def test_a_name_of_another_room_is_told_where_it_is(room, name, hint):
 
 def test_a_module_that_is_not_imported_is_told_how_to_import():
     names = ["machine", "compat", "exercises"]
-    program = "".join(f"try:\n    flow.{name}\nexcept AttributeError as error:\n    print(error.what)\n"
-                      f"    exec(error.hint)\nprint(flow.{name} is {name})\n" for name in names)
-    done = subprocess.run([sys.executable, "-c", f"import minflow as flow\n{program}"], capture_output=True, text=True,
-                          timeout=120)
-    assert done.stdout == "".join(f"flow.{name} is a module that is not imported yet\nTrue\n" for name in names), \
+    program = "".join(
+        f"try:\n    flow.{name}\nexcept AttributeError as error:\n    print(error.what)\n"
+        f"    exec(error.hint)\nprint(flow.{name} is {name})\n"
+        for name in names
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", f"import minflow as flow\n{program}"], capture_output=True, text=True, timeout=120
+    )
+    assert done.stdout == "".join(f"flow.{name} is a module that is not imported yet\nTrue\n" for name in names), (
         done.stderr
+    )
 
 
 def test_what_is_near():
     assert distance("forward", "foward") == distance("weight", "weigth") == 1 and distance("abc", "") == 3
     known = [
-        "sub", "sum", "relu", "relu6", "Conv2d", "conv2d", "cross_entropy", "softmax", "BatchNorm1d", "BatchNorm2d",
-        "_relu"
+        "sub",
+        "sum",
+        "relu",
+        "relu6",
+        "Conv2d",
+        "conv2d",
+        "cross_entropy",
+        "softmax",
+        "BatchNorm1d",
+        "BatchNorm2d",
+        "_relu",
     ]
     assert near("sbp", known) == [] and near("relu5", known) == [] and near("rleu", known)[0] == "relu"
     assert near("batch_norm", known) == ["BatchNorm1d", "BatchNorm2d"]

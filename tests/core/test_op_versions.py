@@ -106,8 +106,15 @@ PARTS = re.compile(r"(\w+)@(\d+)(\(.*?\) -> [^|]*)((?: \| [^|]*)*)")
 
 def line(op, found, kept=None):
     """The line of an op. kept: key -> text that stays as it is."""
-    texts = {k: ", ".join(f"{kind(array)} {total(array)[0]:.5g}" if array.dtype.kind not in "biu" else
-                          f"{kind(array)} {total(array)[0]}" for array in arrays) for k, arrays in found.items()}
+    texts = {
+        k: ", ".join(
+            f"{kind(array)} {total(array)[0]:.5g}"
+            if array.dtype.kind not in "biu"
+            else f"{kind(array)} {total(array)[0]}"
+            for array in arrays
+        )
+        for k, arrays in found.items()
+    }
     parts = [f"{k} {text}" for k, text in (texts | {k: v for k, v in (kept or {}).items() if k in texts}).items()]
     return " | ".join([f"{op.name}@{op.version}{signature(op)}", *parts])
 
@@ -126,8 +133,10 @@ def changes(op, found, said, texts):
         yield f"its signature was {said}, and is {signature(op)}"
     for k in [k for k in texts if k in found]:
         was, now = texts[k].split(", "), [(kind(array), *total(array)) for array in found[k]]
-        same = [text.split(" ")[0] == this and abs(float(text.split(" ")[1]) - sum_) <= margin
-                for text, (this, sum_, margin) in zip(was, now)]
+        same = [
+            text.split(" ")[0] == this and abs(float(text.split(" ")[1]) - sum_) <= margin
+            for text, (this, sum_, margin) in zip(was, now)
+        ]
         if len(was) != len(now) or not all(same):
             yield f"example {k} gave {texts[k]}, and gives {line(op, {k: found[k]}).partition(f' | {k} ')[2]}"
 
@@ -143,9 +152,11 @@ def verdict(op, found, rows):
         return f"{op.name} was of version {version}, and versions only rise: define(..., version={version + 1})", False
     if wrong := list(changes(op, found, said, texts)):
         what = f"{op.name} of version {version} is not what it was: {'; '.join(wrong)}"
-        return (f"{what}. Saved graphs count on it. Is the change meant, say define(..., version={version + 1}), give "
-                f"CONVERTERS of minflow/deploy/versions.py a function for ({op.name!r}, {version}) if nodes can be "
-                "converted, and run this with --update-golden"), False
+        return (
+            f"{what}. Saved graphs count on it. Is the change meant, say define(..., version={version + 1}), give "
+            f"CONVERTERS of minflow/deploy/versions.py a function for ({op.name!r}, {version}) if nodes can be "
+            "converted, and run this with --update-golden"
+        ), False
     return None if list(texts) == list(found) else (f"{op.name} has other examples: --update-golden writes them", True)
 
 
@@ -162,8 +173,10 @@ def rows():
 
 def test_no_op_changes_without_a_new_version(found, rows, request):
     wrong = [answer for op in found if (answer := verdict(op, found[op], rows))]
-    wrong += [(f"{name} is gone, and saved graphs use it: keep it, or take its line from {GOLDEN.name} by hand", False)
-              for name in sorted(rows.keys() - {op.name for op in found})]
+    wrong += [
+        (f"{name} is gone, and saved graphs use it: keep it, or take its line from {GOLDEN.name} by hand", False)
+        for name in sorted(rows.keys() - {op.name for op in found})
+    ]
     if request.config.getoption("--update-golden"):
         wrong = [answer for answer in wrong if not answer[1]]
         if not wrong:
@@ -184,11 +197,17 @@ def turned(array):
     return ~array if array.dtype == bool else -array
 
 
-@pytest.mark.parametrize("change", [turned, lambda array: array[..., None], lambda array: array.real.astype("float16")],
-                         ids=["sign", "shape", "dtype"])
+@pytest.mark.parametrize(
+    "change",
+    [turned, lambda array: array[..., None], lambda array: array.real.astype("float16")],
+    ids=["sign", "shape", "dtype"],
+)
 def test_another_result_is_noticed_in_every_op(found, rows, change):
-    blind = [op.name for op in found
-             if verdict(op, {k: [change(array) for array in arrays] for k, arrays in found[op].items()}, rows) is None]
+    blind = [
+        op.name
+        for op in found
+        if verdict(op, {k: [change(array) for array in arrays] for k, arrays in found[op].items()}, rows) is None
+    ]
     assert not blind
 
 
@@ -197,8 +216,11 @@ def test_two_numbers_that_change_places_are_noticed(found, rows):
         flat = array.reshape(-1)
         return np.concatenate([flat[1:2], flat[:1], flat[2:]]).reshape(array.shape)
 
-    noticed = {op.name for op in found
-               if verdict(op, {k: [swapped(array) for array in arrays] for k, arrays in found[op].items()}, rows)}
+    noticed = {
+        op.name
+        for op in found
+        if verdict(op, {k: [swapped(array) for array in arrays] for k, arrays in found[op].items()}, rows)
+    }
     assert {"cat", "flip", "matmul", "conv2d", "sort", "uniform", "randperm", "nonzero"} <= noticed
 
 
@@ -220,8 +242,14 @@ def test_a_kernel_that_changes_is_reported(monkeypatch, rows):
     op = OPS["sub"]
     monkeypatch.setattr(op, "kernel", lambda a, b, out=None: np.subtract(b, a, out=out))
     text, mended = verdict(op, results(op), rows)
-    assert re.search(r"sub of version 1 is not what it was: example \w{4} gave f8\[3,4\] -?[\d.]+, and gives f8\["
-                     r".*version=2.*CONVERTERS.*\('sub', 1\).*--update-golden", text) and not mended
+    assert (
+        re.search(
+            r"sub of version 1 is not what it was: example \w{4} gave f8\[3,4\] -?[\d.]+, and gives f8\["
+            r".*version=2.*CONVERTERS.*\('sub', 1\).*--update-golden",
+            text,
+        )
+        and not mended
+    )
     monkeypatch.setattr(op, "version", 2)
     assert verdict(op, results(op), rows) == ("sub is of version 2 now: write its line with --update-golden", True)
 
@@ -239,7 +267,9 @@ def test_what_update_golden_writes(monkeypatch, found, rows):
     version, said, texts = rows["sum"]
     assert verdict(op, found[op], {})[1] and "no line" in verdict(op, found[op], {})[0]
     assert verdict(op, found[op], {"sum": (3, said, texts)}) == (
-        "sum was of version 3, and versions only rise: define(..., version=4)", False)
+        "sum was of version 3, and versions only rise: define(..., version=4)",
+        False,
+    )
     first, *others = texts
     fewer = {"sum": (version, said, {k: texts[k] for k in others})}
     assert verdict(op, found[op], fewer) == ("sum has other examples: --update-golden writes them", True)

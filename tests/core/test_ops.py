@@ -176,8 +176,11 @@ def differentiable(op, arrays, attrs) -> bool:
 
 def wanting(op, arrays) -> list[int]:
     floating = [a.__class__ not in NUMBERS and a.dtype.kind == "f" for a in arrays]
-    return [k for k, is_float in enumerate(floating) if is_float and op.differentiable >> k & 1
-            and (k or op.name not in NO_FORMULA)]
+    return [
+        k
+        for k, is_float in enumerate(floating)
+        if is_float and op.differentiable >> k & 1 and (k or op.name not in NO_FORMULA)
+    ]
 
 
 def outputs(op, inputs, attrs) -> list:
@@ -294,9 +297,12 @@ def spoiled(op):
 
 def notices(op, k: int, examples: list) -> bool:
     """True if the gradient of input k differs from differences in an example."""
-    return any(name == op.inputs[k] and not agree(got, want)
-               for arrays, attrs in examples if differentiable(op, arrays, attrs)
-               for name, got, want in first_order(op, arrays, attrs))
+    return any(
+        name == op.inputs[k] and not agree(got, want)
+        for arrays, attrs in examples
+        if differentiable(op, arrays, attrs)
+        for name, got, want in first_order(op, arrays, attrs)
+    )
 
 
 def test_makers_repeat_themselves():

@@ -34,8 +34,11 @@ def pip(monkeypatch):
     find = importlib.util.find_spec
 
     def there(is_there):
-        monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: (
-            (object() if is_there else None) if name == "pip" else find(name, *rest)))
+        monkeypatch.setattr(
+            importlib.util,
+            "find_spec",
+            lambda name, *rest: (object() if is_there else None) if name == "pip" else find(name, *rest),
+        )
 
     return there
 
@@ -114,7 +117,9 @@ def test_uv_is_found_where_the_readme_puts_it(tmp_path, monkeypatch):
 
 def test_the_error_says_what_needs_the_package_and_why_it_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
-    with pytest.raises(MissingDependencyError, match="(?s)flow.onnx.show needs the package 'onnx' .extra 'onnx' of "
-                       "minflow-learn.*reason .*onnx.*Try: .*onnx") as caught:
+    with pytest.raises(
+        MissingDependencyError,
+        match="(?s)flow.onnx.show needs the package 'onnx' .extra 'onnx' of minflow-learn.*reason .*onnx.*Try: .*onnx",
+    ) as caught:
         import_optional("onnx", "flow.onnx.show")
     assert isinstance(caught.value, ImportError) and isinstance(caught.value.__cause__, ImportError)

@@ -69,8 +69,11 @@ def test_rows_name_arguments_that_are_there():
             matching = [name for name in dir(owner) if fnmatchcase(name, last)]
             assert matching, pattern
             for name in matching if last != "*" else ["xavier_uniform_"]:
-                known = {n for n, p in inspect.signature(getattr(owner, name)).parameters.items()
-                         if p.kind is not p.VAR_POSITIONAL}
+                known = {
+                    n
+                    for n, p in inspect.signature(getattr(owner, name)).parameters.items()
+                    if p.kind is not p.VAR_POSITIONAL
+                }
                 assert ours <= known and not theirs.keys() & known, (pattern, name)
 
 

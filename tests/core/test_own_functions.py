@@ -210,8 +210,9 @@ def test_methods_that_are_not_called_are_told():
 
 
 def test_vjp_is_backward():
-    kind = type("Named", (Function,), {
-        "forward": staticmethod(lambda ctx, x: x * 2), "vjp": staticmethod(lambda ctx, g: g * 2)})
+    kind = type(
+        "Named", (Function,), {"forward": staticmethod(lambda ctx, x: x * 2), "vjp": staticmethod(lambda ctx, g: g * 2)}
+    )
     assert both(lambda w: kind.apply(w).sum(), lambda: param(1, 2)) == [[2, 2]]
     with pytest.raises(GradError, match="Both defines both backward and vjp"):
         type("Both", (Double,), {"backward": Double.backward, "vjp": Double.backward})

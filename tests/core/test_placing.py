@@ -36,29 +36,31 @@ def test_batches_of_slices():
     assert x.batch_gather(flow.tensor([1])).tolist() == x[1:].tolist()
 
 
-test_mistakes = refusals([
-    (lambda: X.scatter_reduce(1, IDS.reshape(2, 1), X, "max"), "reduce is 'max'"),
-    (lambda: X.scatter_reduce(1, IDS.reshape(2, 1), X.double(), "sum"), "src is float64"),
-    (lambda: X.index_reduce(0, IDS, X, "sum"), "reduce is 'sum'"),
-    (lambda: X.index_reduce(0, IDS[:1], X, "prod"), "1 places for a source"),
-    (lambda: X.put(IDS, X), "as many elements"),
-    (lambda: X.put(IDS + 6, X[0, :2]), "put: index 7"),
-    (lambda: X.masked_scatter(X > 1, X[0, :1]), "masked_scatter: index"),
-    (lambda: X.masked_scatter(X, X), "bool mask"),
-    (lambda: X.select_scatter(X, 0, 1), r"src has shape \(2, 3\)"),
-    (lambda: X.slice_scatter(X, 1, step=0), "step is 0"),
-    (lambda: X.diag_embed(0, 1, 1), "one axis"),
-    (lambda: X[0].fill_diagonal_(1.0), "axes of one size|of shape"),
-    (lambda: X.as_strided((2, 2), (1,)), "one stride"),
-    (lambda: X.as_strided((2, 2), (1, -1)), "strides"),
-    (lambda: X.as_strided_scatter(X[:, :2], (2, 2), (1, -1)), "strides"),
-    (lambda: X.as_strided_scatter(X[:, :2], (2, 2), (1, 2), -1), "reach"),
-    (lambda: X.as_strided((7,), (1,)), "reach element 6, there are 6"),
-    (lambda: X.unfold(1, 4, 1), "windows of 4"),
-    (lambda: X.sum_to_size(2, 2), "broadcasts"),
-    (lambda: flow.unravel_index(X, (2, 3)), "float32"),
-    (lambda: flow.batch_gather(X, flow.tensor([[1], [0], [1]])), "batch"),
-])
+test_mistakes = refusals(
+    [
+        (lambda: X.scatter_reduce(1, IDS.reshape(2, 1), X, "max"), "reduce is 'max'"),
+        (lambda: X.scatter_reduce(1, IDS.reshape(2, 1), X.double(), "sum"), "src is float64"),
+        (lambda: X.index_reduce(0, IDS, X, "sum"), "reduce is 'sum'"),
+        (lambda: X.index_reduce(0, IDS[:1], X, "prod"), "1 places for a source"),
+        (lambda: X.put(IDS, X), "as many elements"),
+        (lambda: X.put(IDS + 6, X[0, :2]), "put: index 7"),
+        (lambda: X.masked_scatter(X > 1, X[0, :1]), "masked_scatter: index"),
+        (lambda: X.masked_scatter(X, X), "bool mask"),
+        (lambda: X.select_scatter(X, 0, 1), r"src has shape \(2, 3\)"),
+        (lambda: X.slice_scatter(X, 1, step=0), "step is 0"),
+        (lambda: X.diag_embed(0, 1, 1), "one axis"),
+        (lambda: X[0].fill_diagonal_(1.0), "axes of one size|of shape"),
+        (lambda: X.as_strided((2, 2), (1,)), "one stride"),
+        (lambda: X.as_strided((2, 2), (1, -1)), "strides"),
+        (lambda: X.as_strided_scatter(X[:, :2], (2, 2), (1, -1)), "strides"),
+        (lambda: X.as_strided_scatter(X[:, :2], (2, 2), (1, 2), -1), "reach"),
+        (lambda: X.as_strided((7,), (1,)), "reach element 6, there are 6"),
+        (lambda: X.unfold(1, 4, 1), "windows of 4"),
+        (lambda: X.sum_to_size(2, 2), "broadcasts"),
+        (lambda: flow.unravel_index(X, (2, 3)), "float32"),
+        (lambda: flow.batch_gather(X, flow.tensor([[1], [0], [1]])), "batch"),
+    ]
+)
 
 
 REFUSED = {  # tensors of values lose no fraction in silence, as in PyTorch
@@ -72,7 +74,8 @@ REFUSED = {  # tensors of values lose no fraction in silence, as in PyTorch
     "scatter_reduce_": lambda x, v: x.scatter_reduce_(0, flow.tensor([0]), v, "amax"),
     "items": lambda x, v: x.__setitem__([0], v),
     "masked items": lambda x, v: x.__setitem__(flow.tensor([True, False]), v),
-    "a list": lambda x, v: x.__setitem__(slice(0, 1), v.tolist()), "add_": lambda x, v: x[:1].add_(v),
+    "a list": lambda x, v: x.__setitem__(slice(0, 1), v.tolist()),
+    "add_": lambda x, v: x[:1].add_(v),
     "copy_ of a list": lambda x, v: x[:1].copy_(v.tolist()),
 }
 

@@ -67,21 +67,23 @@ def test_what_is_no_dtype_is_refused(wrong):
 
 
 X, V = flow.ones(2, 2), flow.ones(2)
-test_arguments_of_a_wrong_kind_are_refused = refusals([
-    (lambda: flow.tril(X, 2.5), "diagonal must be an integer, not float"),
-    (lambda: flow.round(X, decimals=0.5), "decimals must be an integer, not float"),
-    (lambda: flow.max(X, 0, other=X), "max: .*larger"),
-    (lambda: X.min(X, keepdim=True), "min: .*smaller"),
-    (lambda: X.index_fill(0, flow.tensor([[0, 1]]), 1.0), "index has 2 axes"),
-    (lambda: F.pad(X, {}), "not dict"),
-    (lambda: int(X[0, 0] / 0), "inf"),
-    (lambda: int(flow.tensor(float("nan"))), "nan"),
-    (lambda: X.fill_(V), r"fill_.*\(2,\)"),
-    (lambda: F.batch_norm(X, V, None, training=True), "running_var .*None"),
-    (lambda: F.batch_norm(X, V, V, eps=-1.0), "eps is -1.0"),
-    (lambda: flow.lerp(flow.tensor([1, 2], dtype=flow.uint8), V, 0.5), "lerp.*uint8"),
-    (lambda: flow.nn.init.uniform_(V, 3), r"\[3, 1.0\)"),
-])
+test_arguments_of_a_wrong_kind_are_refused = refusals(
+    [
+        (lambda: flow.tril(X, 2.5), "diagonal must be an integer, not float"),
+        (lambda: flow.round(X, decimals=0.5), "decimals must be an integer, not float"),
+        (lambda: flow.max(X, 0, other=X), "max: .*larger"),
+        (lambda: X.min(X, keepdim=True), "min: .*smaller"),
+        (lambda: X.index_fill(0, flow.tensor([[0, 1]]), 1.0), "index has 2 axes"),
+        (lambda: F.pad(X, {}), "not dict"),
+        (lambda: int(X[0, 0] / 0), "inf"),
+        (lambda: int(flow.tensor(float("nan"))), "nan"),
+        (lambda: X.fill_(V), r"fill_.*\(2,\)"),
+        (lambda: F.batch_norm(X, V, None, training=True), "running_var .*None"),
+        (lambda: F.batch_norm(X, V, V, eps=-1.0), "eps is -1.0"),
+        (lambda: flow.lerp(flow.tensor([1, 2], dtype=flow.uint8), V, 0.5), "lerp.*uint8"),
+        (lambda: flow.nn.init.uniform_(V, 3), r"\[3, 1.0\)"),
+    ]
+)
 
 
 def test_isclose_of_small_integers_does_not_wrap():

@@ -9,18 +9,21 @@ from minflow.core.messages.near import of_object
 from minflow.core.messages.refused import REFUSED, reason
 
 
-@pytest.mark.parametrize(("room", "name", "hint"), [
-    (nn, "COCOReader", "OFRecord"),
-    (nn, "OFRecordReader", "DataLoader"),
-    (nn, "FakeQuantization", "not quantised"),
-    (nn, "QatConv2d", "not quantised"),
-    (flow, "quantize_per_tensor", "x.half()"),
-    (flow, "sparse_coo_tensor", "dense"),
-    (flow.jit, "save", "load_graph"),
-    (flow.cuda, "Event", "perf_counter"),
-    (flow.hub, "load_state_dict_from_url", "flow.load"),
-    (flow.env, "init_rdma", "one process"),
-])
+@pytest.mark.parametrize(
+    ("room", "name", "hint"),
+    [
+        (nn, "COCOReader", "OFRecord"),
+        (nn, "OFRecordReader", "DataLoader"),
+        (nn, "FakeQuantization", "not quantised"),
+        (nn, "QatConv2d", "not quantised"),
+        (flow, "quantize_per_tensor", "x.half()"),
+        (flow, "sparse_coo_tensor", "dense"),
+        (flow.jit, "save", "load_graph"),
+        (flow.cuda, "Event", "perf_counter"),
+        (flow.hub, "load_state_dict_from_url", "flow.load"),
+        (flow.env, "init_rdma", "one process"),
+    ],
+)
 def test_a_refused_name_says_what_to_use(room, name, hint):
     with pytest.raises(MissingNameError, match=f"has no {name}") as caught:
         getattr(room, name)

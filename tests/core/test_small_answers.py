@@ -9,12 +9,15 @@ import minflow as flow
 F = flow.nn.functional
 
 
-@pytest.mark.parametrize("call, number", [
-    (lambda x: x.clamp_(-1), "-1"),
-    (lambda x: x.clamp(-1, 300), "-1"),
-    (lambda x: x.clamp(max=300), "300"),
-    (lambda x: x + 256, "256"),
-])
+@pytest.mark.parametrize(
+    "call, number",
+    [
+        (lambda x: x.clamp_(-1), "-1"),
+        (lambda x: x.clamp(-1, 300), "-1"),
+        (lambda x: x.clamp(max=300), "300"),
+        (lambda x: x + 256, "256"),
+    ],
+)
 def test_the_number_that_does_not_fit_is_named(call, number):
     with pytest.raises(flow.OutOfRangeError, match=rf": {number} does not fit into uint8\n(.|\n)*uint8\[3\]"):
         call(flow.tensor([0, 3, 255], dtype=flow.uint8))

@@ -28,21 +28,23 @@ def test_combined():
     assert flow.new_ones(V, (2,)).dtype is flow.int64 and flow.repeat(V, 2).tolist() == [1, 2, 3, 1, 2, 3]
 
 
-test_mistakes = refusals([
-    (lambda: X.hsplit(2), "axis 1 of size 3 is not cut into 2"),
-    (lambda: V.vsplit(3), "vsplit: a tensor of 1 axes"),
-    (lambda: X.tensor_split(0), "0 parts"),
-    (lambda: X.rot90(1, (0, 0)), "one axis twice"),
-    (lambda: X.rot90(1, (0,)), r"dims is \(0,\)"),
-    (lambda: V.fliplr(), "fliplr: a tensor of 1 axes"),
-    (lambda: flow.block_diag(X), "tensor 0 has 3 axes"),
-    (lambda: flow.cartesian_prod(V, X), "tensor 1 has 3 axes"),
-    (lambda: flow.combinations(V, -1), "r is -1"),
-    (lambda: flow.broadcast_shapes((2,), (3,)), "two sizes differ"),
-    (lambda: flow.hann_window(-1), "0 or more"),
-    (lambda: flow.hann_window(3, dtype=flow.int64), "must be floating"),
-    (lambda: flow.logspace(0, 1, -1), "steps is -1"),
-    (lambda: flow.tril_indices(-1, 2), "-1 rows"),
-    (lambda: flow.vander(X), "3 axes"),
-    (lambda: flow.inner(V, V[:2]), "sizes 3 and 2"),
-])
+test_mistakes = refusals(
+    [
+        (lambda: X.hsplit(2), "axis 1 of size 3 is not cut into 2"),
+        (lambda: V.vsplit(3), "vsplit: a tensor of 1 axes"),
+        (lambda: X.tensor_split(0), "0 parts"),
+        (lambda: X.rot90(1, (0, 0)), "one axis twice"),
+        (lambda: X.rot90(1, (0,)), r"dims is \(0,\)"),
+        (lambda: V.fliplr(), "fliplr: a tensor of 1 axes"),
+        (lambda: flow.block_diag(X), "tensor 0 has 3 axes"),
+        (lambda: flow.cartesian_prod(V, X), "tensor 1 has 3 axes"),
+        (lambda: flow.combinations(V, -1), "r is -1"),
+        (lambda: flow.broadcast_shapes((2,), (3,)), "two sizes differ"),
+        (lambda: flow.hann_window(-1), "0 or more"),
+        (lambda: flow.hann_window(3, dtype=flow.int64), "must be floating"),
+        (lambda: flow.logspace(0, 1, -1), "steps is -1"),
+        (lambda: flow.tril_indices(-1, 2), "-1 rows"),
+        (lambda: flow.vander(X), "3 axes"),
+        (lambda: flow.inner(V, V[:2]), "sizes 3 and 2"),
+    ]
+)

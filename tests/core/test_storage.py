@@ -44,8 +44,11 @@ def test_number_by_number():
     assert x.t().apply_(lambda v: v * 2) is not None and x.tolist() == [[2, -4], [6, 8]]
     assert x.map_(flow.tensor([1.0, 2.0]), lambda a, b: a + b).tolist() == [[3, -2], [7, 10]]
     assert x.map2_(x, x, lambda a, b, c: a + b - c).tolist() == [[3, -2], [7, 10]]
-    for call, what in ((lambda: x.apply_(3), "int is no function"), (lambda: x.map_(flow.ones(3), max), "do not fit"),
-                       (lambda: x.clone().requires_grad_().apply_(abs), "requires grad")):
+    for call, what in (
+        (lambda: x.apply_(3), "int is no function"),
+        (lambda: x.map_(flow.ones(3), max), "do not fit"),
+        (lambda: x.clone().requires_grad_().apply_(abs), "requires grad"),
+    ):
         with pytest.raises(MinflowError, match=what):
             call()
     with pytest.raises(TraceError):

@@ -170,8 +170,14 @@ def test_copies():
 
 
 def samples():
-    return [flow.tensor(1.5), flow.zeros(0, 2), flow.tensor([True]), flow.ones(1, requires_grad=True),
-            m().T, flow.nn.Parameter(flow.ones(2))]
+    return [
+        flow.tensor(1.5),
+        flow.zeros(0, 2),
+        flow.tensor([True]),
+        flow.ones(1, requires_grad=True),
+        m().T,
+        flow.nn.Parameter(flow.ones(2)),
+    ]
 
 
 def same(x, y) -> bool:

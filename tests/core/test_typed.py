@@ -31,22 +31,28 @@ def test_a_type_makes_names_and_knows_its_tensors(name):
 
 
 def test_a_type_on_a_gpu_says_that_there_is_none():
-    for call in (lambda: flow.cuda.FloatTensor(2, 3), lambda: flow.ones(2).type("torch.cuda.FloatTensor"),
-                 lambda: flow.ones(2).type(flow.cuda.LongTensor), lambda: flow.Tensor([1.0], device="cuda"),
-                 lambda: flow.set_default_tensor_type("torch.cuda.FloatTensor")):
+    for call in (
+        lambda: flow.cuda.FloatTensor(2, 3),
+        lambda: flow.ones(2).type("torch.cuda.FloatTensor"),
+        lambda: flow.ones(2).type(flow.cuda.LongTensor),
+        lambda: flow.Tensor([1.0], device="cuda"),
+        lambda: flow.set_default_tensor_type("torch.cuda.FloatTensor"),
+    ):
         with pytest.raises(DeviceError, match="no device cuda:0 here"):
             call()
     assert repr(flow.cuda.FloatTensor) == "<class 'minflow.cuda.FloatTensor'>"
 
 
-test_mistakes = refusals([
-    (DTypeError, lambda: flow.ones(2).type("minflow.FlaotTensor"), "no type minflow.FlaotTensor"),
-    (DTypeError, lambda: flow.ones(2).type("torch.sparse.FloatTensor"), "no type torch.sparse.FloatTensor"),
-    (ShapeError, lambda: flow.FloatTensor(3.5), "FloatTensor takes a list"),
-    (ShapeError, lambda: flow.Tensor([1.0], [2.0]), "Tensor takes a list"),
-    (OutOfRangeError, lambda: flow.ByteTensor([300]), "300"),
-    (OutOfRangeError, lambda: flow.tensor([40000], dtype=flow.int16), "40000"),
-])
+test_mistakes = refusals(
+    [
+        (DTypeError, lambda: flow.ones(2).type("minflow.FlaotTensor"), "no type minflow.FlaotTensor"),
+        (DTypeError, lambda: flow.ones(2).type("torch.sparse.FloatTensor"), "no type torch.sparse.FloatTensor"),
+        (ShapeError, lambda: flow.FloatTensor(3.5), "FloatTensor takes a list"),
+        (ShapeError, lambda: flow.Tensor([1.0], [2.0]), "Tensor takes a list"),
+        (OutOfRangeError, lambda: flow.ByteTensor([300]), "300"),
+        (OutOfRangeError, lambda: flow.tensor([40000], dtype=flow.int16), "40000"),
+    ]
+)
 
 
 def test_numbers_are_cut_off_to_integers():
@@ -116,9 +122,11 @@ def test_what_a_dtype_says():
 
 
 def test_limits_print_as_in_pytorch():
-    assert repr(flow.finfo(flow.bfloat16)) == ("finfo(resolution=0.01, min=-3.38953e+38, max=3.38953e+38, "
-                                               "eps=0.0078125, smallest_normal=1.17549e-38, tiny=1.17549e-38, "
-                                               "dtype=bfloat16)")
+    assert repr(flow.finfo(flow.bfloat16)) == (
+        "finfo(resolution=0.01, min=-3.38953e+38, max=3.38953e+38, "
+        "eps=0.0078125, smallest_normal=1.17549e-38, tiny=1.17549e-38, "
+        "dtype=bfloat16)"
+    )
     assert repr(flow.iinfo(flow.int16)) == "iinfo(min=-32768, max=32767, dtype=int16)"
     assert flow.finfo(flow.complex64).dtype == "float32" and flow.finfo(flow.float16).resolution == 0.001
 

@@ -114,8 +114,11 @@ class Program:
         for n in t.shape[: int(self.rng.integers(t.at.ndim + 1))]:
             kind = self.rng.integers(4)
             parts.append(
-                int(self.rng.integers(-n, n)) if kind == 0 and n else
-                slice(int(self.rng.integers(2)), None, int(self.rng.integers(1, 3))) if kind < 3 else slice(None)
+                int(self.rng.integers(-n, n))
+                if kind == 0 and n
+                else slice(int(self.rng.integers(2)), None, int(self.rng.integers(1, 3)))
+                if kind < 3
+                else slice(None)
             )
         if self.rng.random() < 0.2:
             parts.insert(int(self.rng.integers(len(parts) + 1)), None)
@@ -158,9 +161,10 @@ class Program:
             scale = other.numbers.sum() * 0.1
             both = wants or other.history.needs
             if name == "mulsum":
-                tangents = t.tangents * scale + t.numbers[..., None] * other.tangents.reshape(
-                    -1, t.tangents.shape[-1]
-                ).sum(0) * 0.1
+                tangents = (
+                    t.tangents * scale
+                    + t.numbers[..., None] * other.tangents.reshape(-1, t.tangents.shape[-1]).sum(0) * 0.1
+                )
                 self.alive.append(Model.new(t.numbers * scale, tangents, both and grad))
             elif name == "clone":
                 self.alive.append(Model.new(t.numbers, t.tangents, wants and grad))
@@ -269,8 +273,12 @@ class Program:
 
     def expected(self):
         """[numbers of all tensors], and the gradient of each leaf."""
-        total = sum([(t.tangents * (w + 0.2 * t.numbers)[..., None]).reshape(-1, t.tangents.shape[-1]).sum(0)
-                     for t, w in zip(self.alive, self.weights)])
+        total = sum(
+            [
+                (t.tangents * (w + 0.2 * t.numbers)[..., None]).reshape(-1, t.tangents.shape[-1]).sum(0)
+                for t, w in zip(self.alive, self.weights)
+            ]
+        )
         return [t.numbers for t in self.alive], [total[part].reshape(shape) for _, part, shape in self.leaves]
 
 

@@ -23,7 +23,16 @@ def test_they_are_scikit_learns():
     sums = sum(float(images.sum(dtype="float64")) for images, _ in parts) * 16
     assert sums == 561718.0  # load_digits().images.sum()
     assert np.bincount(np.concatenate([labels for _, labels in parts])).tolist() == [
-        178, 182, 177, 183, 181, 182, 181, 179, 174, 180,
+        178,
+        182,
+        177,
+        183,
+        181,
+        182,
+        181,
+        179,
+        174,
+        180,
     ]
     assert parts[1][0][0][0].tolist() == [v / 16 for v in (0, 0, 5, 13, 9, 1, 0, 0)]
 

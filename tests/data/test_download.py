@@ -91,10 +91,14 @@ def test_what_broke_off_goes_on(server, tmp_path):
     assert server.seen == [("/breaks", None), ("/breaks", "bytes=70000-"), ("/good", "bytes=100000-")]
 
 
-@pytest.mark.parametrize("name, have", [
-    *[(name, b"x" * 1000) for name in ("good", "norange")],
-    *[("good", have) for have in (CONTENT, CONTENT + b"more", b"y" * len(CONTENT))],  # nothing is left to fetch
-], ids=["another", "another, no range", "whole", "more", "another of this length"])
+@pytest.mark.parametrize(
+    "name, have",
+    [
+        *[(name, b"x" * 1000) for name in ("good", "norange")],
+        *[("good", have) for have in (CONTENT, CONTENT + b"more", b"y" * len(CONTENT))],  # nothing is left to fetch
+    ],
+    ids=["another", "another, no range", "whole", "more", "another of this length"],
+)
 def test_a_beginning_of_another_file_is_forgotten(server, tmp_path, name, have):
     (tmp_path / "file.bin.part").write_bytes(have)
     check(fetch([f"{server.url}/{name}"], tmp_path / "file.bin", SHA256, LIMIT), tmp_path)
@@ -140,8 +144,11 @@ def test_sweep_takes_only_what_is_ours(server, tmp_path):
     dead = subprocess.Popen([sys.executable, "-c", "pass"])
     dead.wait()
     ours = tmp_path / f"file.bin.{host()}.{dead.pid}.part"
-    others = [tmp_path / f"file.bin.00000000.{dead.pid}.part", tmp_path / f"file.bin.{dead.pid}.part",
-              tmp_path / f"file.bin.{host()}.{os.getppid()}.part"]
+    others = [
+        tmp_path / f"file.bin.00000000.{dead.pid}.part",
+        tmp_path / f"file.bin.{dead.pid}.part",
+        tmp_path / f"file.bin.{host()}.{os.getppid()}.part",
+    ]
     for path in [ours, *others]:
         path.write_bytes(b"x")
     fetch([f"{server.url}/good"], tmp_path / "file.bin", SHA256, LIMIT)

@@ -111,11 +111,17 @@ NO_IDX = [
 ]
 
 
-@in_cases("content, said", [
-    *NO_IDX,
-    *[(gzip.compress(content), said) for content, said in NO_IDX],
-    *[(damaged, "") for damaged in (PACKED[:40], PACKED[:30] + b"\xff\xff\xff" + PACKED[33:], PACKED[:-8] + bytes(8))],
-])
+@in_cases(
+    "content, said",
+    [
+        *NO_IDX,
+        *[(gzip.compress(content), said) for content, said in NO_IDX],
+        *[
+            (damaged, "")
+            for damaged in (PACKED[:40], PACKED[:30] + b"\xff\xff\xff" + PACKED[33:], PACKED[:-8] + bytes(8))
+        ],
+    ],
+)
 def test_idx_that_is_none(tmp_path, content, said):
     (tmp_path / "a.gz").write_bytes(content)
     with pytest.raises(DataError, match=rf"a.gz: [\s\S]*{said}"):

@@ -17,8 +17,14 @@ from minflow.deploy.attrs import decode_attrs
 from minflow.deploy.document import spec, spec_text
 from minflow.io.files import GRAPH, META, WEIGHTS
 
-SETTINGS = {"accumulation": 1, "static": False, "gradients": True, "without_effect": [], "repr_style": "seed",
-            "passes": []}
+SETTINGS = {
+    "accumulation": 1,
+    "static": False,
+    "gradients": True,
+    "without_effect": [],
+    "repr_style": "seed",
+    "passes": [],
+}
 
 
 def rows_of(inputs, arrays, nodes):
@@ -36,8 +42,7 @@ def rows_of(inputs, arrays, nodes):
 
 
 def forge(path, inputs=("float32[2]",), nodes=(), constants=(), outputs=None, meta=None, **changes):
-    """Write the folder; changes: entries of graph.json instead of the plain ones. constants: arrays, or (state, array).
-    """
+    """Write the folder. changes: entries of graph.json to replace. constants: arrays, or (state, array)."""
     held = [x if isinstance(x, tuple) else ({"name": f"c{i}", "kind": "constant"}, x) for i, x in enumerate(constants)]
     states = [{"spec": spec_text(spec_of(array)), **state} for state, array in held]
     rows, count = rows_of(inputs, [array for _, array in held], nodes)
@@ -49,8 +54,17 @@ def forge(path, inputs=("float32[2]",), nodes=(), constants=(), outputs=None, me
         "outputs": f"%{count - 1}" if outputs is None else outputs, "updates": [], "gradients": [], "loss": None,
         "training": False, "modules": [], "members": {}, "met": {}, "calls": [], **changes,
     }  # fmt: skip
-    description = {"format": "minflow.graph", "version": 1, "minflow": "0", "inputs": [], "outputs": [],
-                   "settings": SETTINGS, "optimizers": [], "frozen": [], **(meta or {})}
+    description = {
+        "format": "minflow.graph",
+        "version": 1,
+        "minflow": "0",
+        "inputs": [],
+        "outputs": [],
+        "settings": SETTINGS,
+        "optimizers": [],
+        "frozen": [],
+        **(meta or {}),
+    }
     folder.write(path, data, description, {state["name"]: array for state, array in held})
     return path
 

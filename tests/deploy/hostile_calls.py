@@ -145,8 +145,12 @@ def without_numbers(rng, inputs):
     none, huge = rng.choice(sizes or [1]), rng.choice(sizes or [1])
     other = {huge: rng.choice([2**10, 2**20]), none: 0}
     shapes = [[other.get(n, n) for n in np.shape(x)] for x in inputs]
-    return [np.zeros(shape, x.dtype) if isinstance(x, np.ndarray) and 0 in shape
-            and math.prod(n or 1 for n in shape) < 2**50 else x for x, shape in zip(inputs, shapes)]
+    return [
+        np.zeros(shape, x.dtype)
+        if isinstance(x, np.ndarray) and 0 in shape and math.prod(n or 1 for n in shape) < 2**50
+        else x
+        for x, shape in zip(inputs, shapes)
+    ]
 
 
 def mutant(number: int) -> Mutant:
@@ -179,8 +183,9 @@ def promised(op, inputs, attrs):
     dtype, outs = consult(op, specs, attrs)
     if dtype is not None:
         dtype = float32 if dtype is bfloat16 else dtype
-        inputs = [x.astype(dtype.np) if isinstance(x, np.ndarray) and spec_of(x).dtype is not dtype else x
-                  for x in inputs]
+        inputs = [
+            x.astype(dtype.np) if isinstance(x, np.ndarray) and spec_of(x).dtype is not dtype else x for x in inputs
+        ]
         specs = tuple([x.__class__ if x.__class__ in NUMBERS else spec_of(x) for x in inputs])
         dtype, outs = consult(op, specs, attrs)
     assert all([isinstance(s, Spec) for s in outs]), f"the rule gave {outs}"

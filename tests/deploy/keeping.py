@@ -64,8 +64,11 @@ def answers(name, graph):
     """The numbers that a kept graph gives, to be compared."""
     if name == "predict":
         results = [graph(images(n)) for n in (4, 1, 3)]
-        return {f"{i}.{k}": r["scores"].numpy() if k == "scores" else r["best"][0].numpy()
-                for i, r in enumerate(results) for k in ("scores", "best")}
+        return {
+            f"{i}.{k}": r["scores"].numpy() if k == "scores" else r["best"][0].numpy()
+            for i, r in enumerate(results)
+            for k in ("scores", "best")
+        }
     if name == "train":
         return {"losses": np.array([graph(images(4), LABELS).item() for _ in range(5)])}
     given = np.random.default_rng(5).standard_normal((2, 3)).astype("float32")

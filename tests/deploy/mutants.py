@@ -19,14 +19,75 @@ from minflow.io.files import GRAPH, META, SAVED_GRAPH, WEIGHTS
 # No sizes between: what a machine can hold, slowly, tells nothing.
 NUMBERS = [0, 1, -1, 2, 3, 7, 255, 4096, 2**40, 2**62, 2**63 - 1, -(2**63), 2**63, 10**30, 0.5, -0.0, 1e308]
 TEXTS = [
-    "", "x", "%0", "%1", "%2", "%3", "%-1", "%99", "%999999999999", "%1e3", "float32[]", "float32[2,3]", "int64[2]",
-    "float32[0]", "bool[3]", "float32[4611686018427387904,4]", "float99[2]", "complex64[2,3]", "../../etc/passwd",
-    "relu", "add", "matmul", "conv2d", "nonzero", "__import__", "Linear", "model", "model.weight", "\n", "\0", "\u202e",
-    "\x1b[2J", "é" * 300, "y" * 70_000, "nan", "inf", "minflow.graph", "generator", "constant", "parameter", "buffer",
-    "recompute", "optimizer", "tuple", "list", "dict", "is", "x.py:0", "x.py:99999999", "*args",
+    "",
+    "x",
+    "%0",
+    "%1",
+    "%2",
+    "%3",
+    "%-1",
+    "%99",
+    "%999999999999",
+    "%1e3",
+    "float32[]",
+    "float32[2,3]",
+    "int64[2]",
+    "float32[0]",
+    "bool[3]",
+    "float32[4611686018427387904,4]",
+    "float99[2]",
+    "complex64[2,3]",
+    "../../etc/passwd",
+    "relu",
+    "add",
+    "matmul",
+    "conv2d",
+    "nonzero",
+    "__import__",
+    "Linear",
+    "model",
+    "model.weight",
+    "\n",
+    "\0",
+    "\u202e",
+    "\x1b[2J",
+    "é" * 300,
+    "y" * 70_000,
+    "nan",
+    "inf",
+    "minflow.graph",
+    "generator",
+    "constant",
+    "parameter",
+    "buffer",
+    "recompute",
+    "optimizer",
+    "tuple",
+    "list",
+    "dict",
+    "is",
+    "x.py:0",
+    "x.py:99999999",
+    "*args",
 ]
-OTHERS = [None, True, False, [], {}, [[]], [None], {"is": 1}, {"tuple": []}, {"text": "x"}, {"list": ["%0"]}, {"": 0},
-          {"follows": [[2, ["batch"]]]}, {"dtype": "int64"}, float("nan"), float("-inf")]
+OTHERS = [
+    None,
+    True,
+    False,
+    [],
+    {},
+    [[]],
+    [None],
+    {"is": 1},
+    {"tuple": []},
+    {"text": "x"},
+    {"list": ["%0"]},
+    {"": 0},
+    {"follows": [[2, ["batch"]]]},
+    {"dtype": "int64"},
+    float("nan"),
+    float("-inf"),
+]
 HUGE = ["m" * 1_000_000, [[]] * 3000, list(range(3000))]
 
 
@@ -75,8 +136,17 @@ class Mutants:
         return self
 
     def __next__(self):
-        kinds = [self.raw, self.structure, self.structure, self.structure, self.values, self.values, self.weights,
-                 self.description, self.files]
+        kinds = [
+            self.raw,
+            self.structure,
+            self.structure,
+            self.structure,
+            self.values,
+            self.values,
+            self.weights,
+            self.description,
+            self.files,
+        ]
         change = self.rng.choice(kinds)
         files = dict(self.bytes)
         said = change(files)
@@ -111,8 +181,23 @@ class Mutants:
             i = rng.randrange(len(data) + 1)
             j = min(len(data), i + rng.choice([1, 2, 8, 64, 1000]))
             flipped = bytes([b ^ (1 << rng.randrange(8)) for b in data[i : i + 1]])
-            part = rng.choice([b"", data[i:j] * 2, bytes(j - i), rng.randbytes(j - i), b'"', b"[" * (j - i), b"\\",
-                               b"\xff", b"1e999", b"NaN", b"\n", b",", flipped])
+            part = rng.choice(
+                [
+                    b"",
+                    data[i:j] * 2,
+                    bytes(j - i),
+                    rng.randbytes(j - i),
+                    b'"',
+                    b"[" * (j - i),
+                    b"\\",
+                    b"\xff",
+                    b"1e999",
+                    b"NaN",
+                    b"\n",
+                    b",",
+                    flipped,
+                ]
+            )
             data = data[:i] + part + data[j:]
         files[name] = data
         return f"{name} at {i}"
@@ -146,8 +231,9 @@ class Mutants:
         elif what == "double" and isinstance(around, list):
             around.insert(rng.randrange(len(around) + 1), copy.deepcopy(around[key]))
         elif what == "nudge" and isinstance(around[key], str):
-            around[key] = "".join(rng.choice("0123456789,") if c.isdigit() and rng.random() < 0.4 else c
-                                  for c in around[key])
+            around[key] = "".join(
+                rng.choice("0123456789,") if c.isdigit() and rng.random() < 0.4 else c for c in around[key]
+            )
         elif what == "nudge" and type(around[key]) is int:
             around[key] += rng.choice([-1, 1, 2])
         else:

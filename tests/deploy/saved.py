@@ -27,12 +27,23 @@ def graph(n=0):
         {"value": "%4", "op": "add", "in": ["%3", "%2"], "out": ["float32[2,4]"]},
         *({"value": f"%{5 + i}", "op": "relu", "in": [f"%{4 + i}"], "out": ["float32[2,4]"]} for i in range(n + 1)),
     ]
-    states = [{"name": "model.weight", "kind": "parameter", "spec": "float32[3,4]"},
-              {"name": "model.偏", "kind": "parameter", "spec": "float32[4]"}]
-    data = {"format": "minflow.graph", "version": 1, "name": "Net_0", "training": False,
-            "ops": {"add": 1, "matmul": 1, "relu": 1}, "axes": {},
-            "inputs": [{"name": "input_0", "spec": "float32[2,3]"}], "states": states,
-            "nodes": nodes, "outputs": {"tuple": [f"%{5 + n}"]}, "loss": None}
+    states = [
+        {"name": "model.weight", "kind": "parameter", "spec": "float32[3,4]"},
+        {"name": "model.偏", "kind": "parameter", "spec": "float32[4]"},
+    ]
+    data = {
+        "format": "minflow.graph",
+        "version": 1,
+        "name": "Net_0",
+        "training": False,
+        "ops": {"add": 1, "matmul": 1, "relu": 1},
+        "axes": {},
+        "inputs": [{"name": "input_0", "spec": "float32[2,3]"}],
+        "states": states,
+        "nodes": nodes,
+        "outputs": {"tuple": [f"%{5 + n}"]},
+        "loss": None,
+    }
     meta = {"format": "minflow.graph", "version": 1, "inputs": [{"name": "input_0", "shape": ["batch", 3]}], "n": n}
     arrays = {"model.weight": np.full((3, 4), n, "f4"), "model.偏": np.full(4, n, "f4")}
     return data, meta, arrays

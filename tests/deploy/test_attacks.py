@@ -56,9 +56,26 @@ def module(path="m", kind="Linear", **more):
 
 # ---- names ----------------------------------------------------------------------------------------------------------
 
-ATTRIBUTES = ["__class__", "__dict__", "__init__", "build", "passes", "replay", "_plans", "_document", "_named",
-              "config", "_tensors", "_saved_frozen", "_last", "training", "name", "_modules_by_number",
-              "structure", "__call__"]
+ATTRIBUTES = [
+    "__class__",
+    "__dict__",
+    "__init__",
+    "build",
+    "passes",
+    "replay",
+    "_plans",
+    "_document",
+    "_named",
+    "config",
+    "_tensors",
+    "_saved_frozen",
+    "_last",
+    "training",
+    "name",
+    "_modules_by_number",
+    "structure",
+    "__call__",
+]
 
 
 @pytest.mark.parametrize("name", ATTRIBUTES)
@@ -74,16 +91,20 @@ def test_nor_of_what_a_module_is(tmp_path, name, what):
     refused(forge(tmp_path / "x", nodes=EXP, constants=held, outputs="%2", modules=modules, members={"m": 0}))
 
 
-@pytest.mark.parametrize("names", [["class"], ["None"], ["*None"], ["self"], ["x.y"], ["**a", "*b"], ["***a"], ["1"],
-                                   [f"a{i}" for i in range(300)]], ids=lambda x: str(x)[:30])
+@pytest.mark.parametrize(
+    "names",
+    [["class"], ["None"], ["*None"], ["self"], ["x.y"], ["**a", "*b"], ["***a"], ["1"], [f"a{i}" for i in range(300)]],
+    ids=lambda x: str(x)[:30],
+)
 def test_arguments_that_no_function_has(tmp_path, names):
     refused(forge(tmp_path / "x", ["float32[2]"] * len(names), EXP, arguments=names))
 
 
 @pytest.mark.parametrize("name", ["object", "type", "None", "LoadedGraph", "Module", "print"])
 def test_a_class_has_any_name_and_is_none_of_ours(tmp_path, name):
-    path = forge(tmp_path / "x", nodes=EXP, kind=name, name=name, modules=[module(kind=name)], members={"m": 0},
-                 calls=[CALL])
+    path = forge(
+        tmp_path / "x", nodes=EXP, kind=name, name=name, modules=[module(kind=name)], members={"m": 0}, calls=[CALL]
+    )
     assert runs(path).tolist() == [1, 1]
 
 
@@ -103,13 +124,21 @@ def follows(*terms):
 ], ids=str)  # fmt: skip
 def test_constants_that_grow_with_the_call(tmp_path, shape, first, step, array, size, word):
     state = {"name": "c", "kind": "constant", "filled": {"shape": shape, "first": first, "step": step}}
-    path = forge(tmp_path / "x", nodes=EXP, constants=[(state, array)], axes={"n": [[0, 0]]},
-                 outputs={"tuple": ["%1", "%2"]})
+    path = forge(
+        tmp_path / "x", nodes=EXP, constants=[(state, array)], axes={"n": [[0, 0]]}, outputs={"tuple": ["%1", "%2"]}
+    )
     call_refused(path, flow.ones(size), words=[word])
 
 
-@pytest.mark.parametrize("filled", [{"shape": [10**8], "first": 1.0, "step": 0}, {"shape": [2], "first": 0, "step": 1},
-                                    {"shape": [10**7], "first": 0, "step": 1}], ids=str)
+@pytest.mark.parametrize(
+    "filled",
+    [
+        {"shape": [10**8], "first": 1.0, "step": 0},
+        {"shape": [2], "first": 0, "step": 1},
+        {"shape": [10**7], "first": 0, "step": 1},
+    ],
+    ids=str,
+)
 def test_constants_are_of_their_size(tmp_path, filled):
     state = {"name": "c", "kind": "constant", "filled": filled}
     refused(forge(tmp_path / "x", nodes=EXP, constants=[(state, np.ones(3, "f4"))], axes={"n": [[0, 0]]}), "filled")
@@ -129,8 +158,13 @@ def test_attrs_that_grow_with_the_call(tmp_path, node, size):
 
 def test_what_follows_no_axis_is_of_its_kind_too(tmp_path):
     minus = {"follows": [[-3, []]]}
-    refused(forge(tmp_path / "x", nodes=[("as_strided", ["%0"], {"size": [2], "stride": [1], "offset": minus},
-                                          ["float32[2]"])]), "offset")
+    refused(
+        forge(
+            tmp_path / "x",
+            nodes=[("as_strided", ["%0"], {"size": [2], "stride": [1], "offset": minus}, ["float32[2]"])],
+        ),
+        "offset",
+    )
 
 
 # ---- random numbers -------------------------------------------------------------------------------------------------
@@ -154,8 +188,9 @@ def test_words_and_offsets_of_any_size(tmp_path):
     assert runs(drawing(tmp_path / "x", 1)).shape == (2,)
 
 
-@pytest.mark.parametrize(("draws", "more"), [(0, {}), (2, {}), (10**6, {}), (1, {"outputs": "%1"}), (1, {"op": "add"})],
-                         ids=str)
+@pytest.mark.parametrize(
+    ("draws", "more"), [(0, {}), (2, {}), (10**6, {}), (1, {"outputs": "%1"}), (1, {"op": "add"})], ids=str
+)
 def test_a_generator_is_drawn_from_and_nothing_else(tmp_path, draws, more):
     refused(drawing(tmp_path / "x", draws, **more))
 
@@ -213,8 +248,11 @@ def test_what_no_memory_holds(tmp_path, nodes):
 
 def test_a_kernel_that_needs_more_than_its_result(tmp_path):
     """Of 16 million pixels and a window of 4 million: the columns would be 128 TiB."""
-    nodes = [("expand", ["%0"], {"shape": [1, 1, 2**12, 2**12]}), ("expand", ["%1"], {"shape": [1, 1, 2**11, 2**11]}),
-             ("conv2d", ["%2", "%3"], {**WINDOW, "groups": 1})]
+    nodes = [
+        ("expand", ["%0"], {"shape": [1, 1, 2**12, 2**12]}),
+        ("expand", ["%1"], {"shape": [1, 1, 2**11, 2**11]}),
+        ("conv2d", ["%2", "%3"], {**WINDOW, "groups": 1}),
+    ]
     path = forge(tmp_path / "x", ["float64[1,1,1,1]"], nodes, [np.ones((1, 1, 1, 1))])
     call_refused(path, flow.ones(1, 1, 1, 1, dtype=flow.float64), words=["conv2d", "memory"])
 
@@ -224,8 +262,16 @@ def test_a_kernel_that_needs_more_than_its_result(tmp_path):
 HUGE = 2**53
 COMMON = {"verbose": False, "last_epoch": 0, "count": 1, "base_lrs": [0.1], "rates": [0.1]}
 WARM = {"T_0": 1, "T_i": 1, "T_mult": 1, "T_cur": HUGE, "cycles": HUGE, "eta_min": 0, "restart_limit": 0}
-CYCLIC = {"step_size_up": 1, "step_size_down": 1, "scale_fn": None, "cycle_momentum": False, "bases": [0.1],
-          "tops": [1], "gamma": 3, "last_epoch": HUGE}
+CYCLIC = {
+    "step_size_up": 1,
+    "step_size_down": 1,
+    "scale_fn": None,
+    "cycle_momentum": False,
+    "bases": [0.1],
+    "tops": [1],
+    "gamma": 3,
+    "last_epoch": HUGE,
+}
 
 
 @pytest.fixture

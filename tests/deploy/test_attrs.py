@@ -83,8 +83,13 @@ def test_attrs_of_a_custom_op():
         return x + by[0]
 
     assert again(shift, {"by": (1.5, 2), "how": "up"}) == {"by": (1.5, 2), "how": "up"}
-    for wrong in ({"by": [1], "how": 1}, {"by": (float32,), "how": 1}, {"by": {}, "how": 1}, {"by": object(), "how": 1},
-                  {"by": Ellipsis, "how": 1}):
+    for wrong in (
+        {"by": [1], "how": 1},
+        {"by": (float32,), "how": 1},
+        {"by": {}, "how": 1},
+        {"by": object(), "how": 1},
+        {"by": Ellipsis, "how": 1},
+    ):
         with pytest.raises(TypeError):
             encode_attrs(shift, wrong)
     del OPS["attrs_shift"]
@@ -102,7 +107,8 @@ def test_what_follows_dynamic_axes():
     assert resolved(decode_attrs(OPS["reshape"], data), {"batch": 2}) == {"shape": (19, 4)}
     path = ((getitem, {"index": ((0, eight, 1), Ellipsis)}),)
     assert resolved(again(OPS["view_write"], {"path": path}), {"batch": 1}) == {
-        "path": ((getitem, {"index": ((0, 11, 1), Ellipsis)}),)}
+        "path": ((getitem, {"index": ((0, 11, 1), Ellipsis)}),)
+    }
     half = Ratio(0.5, eight, Follows(((1, ("batch",)),)))
     assert again(OPS["var"], {"axis": None, "keepdims": False, "correction": half})["correction"] == half
     assert resolved(real(encode(half), "attrs"), {"batch": 1}) == 5.5
@@ -151,8 +157,18 @@ def test_deep_and_long_values_are_refused():
     deep = 1
     for _ in range(9):
         deep = [deep]
-    for kind, data in ((custom, deep), (custom, {"complex": [1.0]}), (custom, {"a": 1}), (index, [None] * 200),
-                       (integer, 1.0), (integer, True), (number, [1]), (number, None), (real, False), (real, 1j)):
+    for kind, data in (
+        (custom, deep),
+        (custom, {"complex": [1.0]}),
+        (custom, {"a": 1}),
+        (index, [None] * 200),
+        (integer, 1.0),
+        (integer, True),
+        (number, [1]),
+        (number, None),
+        (real, False),
+        (real, 1j),
+    ):
         with pytest.raises(Malformed):
             kind(data, "attrs")
 
@@ -275,9 +291,13 @@ def test_bfloat16_is_a_dtype_of_a_file():
 def hostile_calls(first: int, count: int) -> tuple[list[str], dict]:
     """The faults found, and how the mutants ended, by a child process with little memory."""
     path = os.pathsep.join([str(TOP), str(TOP / "widgets")])
-    ran = subprocess.run([sys.executable, "-m", "tests.deploy.hostile_calls", str(first), str(count)], cwd=TOP,
-                         env={**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"}, capture_output=True,
-                         text=True)
+    ran = subprocess.run(
+        [sys.executable, "-m", "tests.deploy.hostile_calls", str(first), str(count)],
+        cwd=TOP,
+        env={**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+    )
     assert ran.returncode == 0, f"died at mutant {ran.stderr[-2000:]}"
     *faults, counts = ran.stdout.splitlines()
     return faults, json.loads(counts)

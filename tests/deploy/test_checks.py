@@ -14,25 +14,31 @@ for _ in range(5000):
     DEEP = [DEEP]
 
 
-@pytest.mark.parametrize("check, right", [
-    (flag, [True, False]),
-    (whole, [0, 2**63 - 1]),
-    (real, [0, -3, 0.5, -1e300, 2**62]),
-    (text, ["", "fc1.weight", "权重", "é" * 255]),
-    (items, [[], [1, "2"]]),
-])
+@pytest.mark.parametrize(
+    "check, right",
+    [
+        (flag, [True, False]),
+        (whole, [0, 2**63 - 1]),
+        (real, [0, -3, 0.5, -1e300, 2**62]),
+        (text, ["", "fc1.weight", "权重", "é" * 255]),
+        (items, [[], [1, "2"]]),
+    ],
+)
 def test_what_is_right_comes_back(check, right):
     for x in right:
         assert check(x, "here") is x
 
 
-@pytest.mark.parametrize("check, wrong", [
-    (flag, [0, 1, None, "true"]),
-    (whole, [True, 1.0, "1", None, -1, 2**63, [1]]),
-    (real, [True, "1", None, 2**70, math.inf, [], {"float": "1"}, {"float": []}, {}]),
-    (text, [1, None, "a\n", "\x1b[31m", "\u202e", "\ud800", HUGE, b"x"]),
-    (items, [(), {}, "ab", None]),
-])
+@pytest.mark.parametrize(
+    "check, wrong",
+    [
+        (flag, [0, 1, None, "true"]),
+        (whole, [True, 1.0, "1", None, -1, 2**63, [1]]),
+        (real, [True, "1", None, 2**70, math.inf, [], {"float": "1"}, {"float": []}, {}]),
+        (text, [1, None, "a\n", "\x1b[31m", "\u202e", "\ud800", HUGE, b"x"]),
+        (items, [(), {}, "ab", None]),
+    ],
+)
 def test_what_is_wrong_is_named_shortly(check, wrong):
     for x in wrong:
         with pytest.raises(Malformed) as caught:

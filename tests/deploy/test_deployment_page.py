@@ -22,8 +22,12 @@ def folder(tmp_path, monkeypatch):
 
 def test_another_process_loads_it(folder):
     (folder / "use.py").write_text("import minflow as flow\n" + LOADING)
-    done = subprocess.run([sys.executable, "use.py"], capture_output=True, text=True,
-                          env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)})
+    done = subprocess.run(
+        [sys.executable, "use.py"],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+    )
     assert not done.returncode, done.stderr
     assert done.stdout.strip() == "minflow.Size([32, 10])"
 

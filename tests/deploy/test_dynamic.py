@@ -79,8 +79,7 @@ def text(x):
 
 def attrs_of(program):
     """(op, attr or place, text) of everything that follows."""
-    return [(node.op.name, key, text(x))
-            for node, changes in program.follows.items() for key, x in changes.items()]
+    return [(node.op.name, key, text(x)) for node, changes in program.follows.items() for key, x in changes.items()]
 
 
 BATCH = {0: {0: "batch"}}
@@ -124,8 +123,9 @@ def test_whole_numbers_are_solved_for(lows):
         wanted = Follows(tuple((draw.randint(-9, 9), c) for c in names))
         got = known.of([wanted.at(sizes) for sizes in known.dicts])
         sizes = dict(zip("abc", (11, 13, 1)))
-        assert at(got, sizes) == wanted.at(sizes) and (isinstance(got, Follows) or not any(
-            factor for factor, c in wanted.terms if c))
+        assert at(got, sizes) == wanted.at(sizes) and (
+            isinstance(got, Follows) or not any(factor for factor, c in wanted.terms if c)
+        )
         with pytest.raises(Unfollowed):
             known.of([wanted.at(sizes) + sizes["a"] ** 2 for sizes in known.dicts])
 
@@ -176,8 +176,9 @@ def test_gpt(time, check):
     model = GPT(GPTConfig(8, 11, 1, 2, 4)).eval()
     graph = Graph(lambda x: model(x)[0], model)
     shapes = (2, time), (1, 1), (1, 8), (3, 2), (7, 5)
-    found = check(graph, {f"_{graph.name}-input_0": {0: "batch", 1: "time"}},
-                  *[[flow.randint(0, 11, shape)] for shape in shapes])
+    found = check(
+        graph, {f"_{graph.name}-input_0": {0: "batch", 1: "time"}}, *[[flow.randint(0, 11, shape)] for shape in shapes]
+    )
     assert ("reshape", "shape", "batch*time, 4") in attrs_of(found)
     assert ("full", "shape", "time, time") in attrs_of(found)
     assert [fill.step for fill in found.fills.values()] == [1]
@@ -186,15 +187,17 @@ def test_gpt(time, check):
 def test_lstm(check):
     model = nn.LSTM(3, 4, num_layers=2, batch_first=True)
     shapes = (1, 3, 3), (1, 1, 3), (1, 5, 3), (4, 1, 3), (7, 2, 3)  # a size of 1 is replaced
-    found = check(Graph(lambda x: model(x)[0], model), {"x": {0: "batch", 1: "time"}},
-                  *[[flow.randn(*shape)] for shape in shapes])
+    found = check(
+        Graph(lambda x: model(x)[0], model), {"x": {0: "batch", 1: "time"}}, *[[flow.randn(*shape)] for shape in shapes]
+    )
     assert ("full", "shape", "batch, 4") in attrs_of(found)
 
 
 def test_bags_of_embeddings(check):
     model = nn.EmbeddingBag(11, 3, mode="mean")
-    found = check(Graph(model, model), {0: {0: "n", 1: "t"}},
-                  *[[flow.randint(0, 11, (n, n + 1))] for n in (4, 1, 2, 7)])
+    found = check(
+        Graph(model, model), {0: {0: "n", 1: "t"}}, *[[flow.randint(0, 11, (n, n + 1))] for n in (4, 1, 2, 7)]
+    )
     assert [(fill.first, fill.step) for fill in found.fills.values()] == [(0, 1)]
 
 
@@ -215,8 +218,11 @@ def test_attention_and_shapes(check):
 
 def test_three_axes(check):
     graph = Graph(lambda x, y: (x.view(-1).sum() + y.sum(), (x + 1).reshape(x.numel())))
-    found = check(graph, {0: {0: "a", 1: "b", 2: "c"}, "more[0]": {0: "a"}},
-                  *[[flow.randn(n, 2 * n, n + 1, 2), flow.randn(n)] for n in (4, 2, 3)])
+    found = check(
+        graph,
+        {0: {0: "a", 1: "b", 2: "c"}, "more[0]": {0: "a"}},
+        *[[flow.randn(n, 2 * n, n + 1, 2), flow.randn(n)] for n in (4, 2, 3)],
+    )
     assert ("reshape", "shape", "2*a*b*c") in attrs_of(found) and found.axes["a"] == ((0, 0), (1, 0))
 
 
@@ -225,12 +231,25 @@ def test_literals_and_constants(first, check):
     def build(x):
         n = x.size(0)
         places = flow.arange(1, 2 * n, 2) * 1.0
-        return (x * n, x.sum() * (1 / n), x.sum() / (3 * n + 1), places + x, flow.tensor([2.0] * n) - x, x + (n - 1.0),
-                flow.full((n,), float(n)), flow.tensor(float(n)) * x, x[: n - 1], x * flow.rand(n))
+        return (
+            x * n,
+            x.sum() * (1 / n),
+            x.sum() / (3 * n + 1),
+            places + x,
+            flow.tensor([2.0] * n) - x,
+            x + (n - 1.0),
+            flow.full((n,), float(n)),
+            flow.tensor(float(n)) * x,
+            x[: n - 1],
+            x * flow.rand(n),
+        )
 
     found = check(Graph(build), BATCH, *[[flow.randn(n)] for n in (first, 1, 2, 7, 64)])
-    assert {x for x in attrs_of(found) if x[1] == 1} >= {("mul", 1, "batch"), ("mul", 1, "(1) / (batch)"),
-                                                         ("div", 1, "3*batch + 1")}
+    assert {x for x in attrs_of(found) if x[1] == 1} >= {
+        ("mul", 1, "batch"),
+        ("mul", 1, "(1) / (batch)"),
+        ("div", 1, "3*batch + 1"),
+    }
     assert {fill.step for fill in found.fills.values()} == {0, 2}
 
 
@@ -248,8 +267,11 @@ def test_training_graph(check):
         return nn.functional.cross_entropy(logits, y) + (logits**2).mean() + logits.var(0).sum()
 
     graph = Graph(loss, model, optimizer=flow.optim.Adam(model.parameters(), lr=0.01))
-    found = check(graph, {"x": {0: "n"}, "more[0]": {0: "n"}},
-                  *[[flow.randn(n, 3), flow.randint(0, 2, (n,))] for n in (4, 2, 7, 9, 4)])
+    found = check(
+        graph,
+        {"x": {0: "n"}, "more[0]": {0: "n"}},
+        *[[flow.randn(n, 3), flow.randint(0, 2, (n,))] for n in (4, 2, 7, 9, 4)],
+    )
     assert {("div", 1, "2*n"), ("mul", 1, "(2) / (n - 1)"), ("expand", "shape", "n, 2")} <= set(attrs_of(found))
 
 
@@ -268,8 +290,9 @@ class Square(flow.autograd.Function):
 def test_a_function_and_a_module_that_is_computed_again(checkpointed, check):
     model = nn.Sequential(nn.Linear(3, 4), nn.Tanh())
     model.to(nn.graph.GraphModule).activation_checkpointing = checkpointed
-    graph = Graph(lambda x: Square.apply(model(x)).sum() / x.size(0), model,
-                  optimizer=flow.optim.SGD(model.parameters(), lr=0.1))
+    graph = Graph(
+        lambda x: Square.apply(model(x)).sum() / x.size(0), model, optimizer=flow.optim.SGD(model.parameters(), lr=0.1)
+    )
     found = check(graph, BATCH, *[[flow.randn(n, 3)] for n in (4, 7)])
     assert ("expand", "shape", "batch, 4") in attrs_of(found) and ("div", 1, "batch") in attrs_of(found)
     assert any(node.op.name == "recompute" for node in found.graph.nodes) is checkpointed
@@ -277,8 +300,9 @@ def test_a_function_and_a_module_that_is_computed_again(checkpointed, check):
 
 def test_gradient_accumulation(check):
     model = nn.Linear(3, 2)
-    graph = Graph(lambda x: (model(x) ** 2).mean(), model, optimizer=flow.optim.SGD(model.parameters(), lr=0.1),
-                  accumulation=2)
+    graph = Graph(
+        lambda x: (model(x) ** 2).mean(), model, optimizer=flow.optim.SGD(model.parameters(), lr=0.1), accumulation=2
+    )
     found = check(graph, BATCH, *[[flow.randn(n, 3)] for n in (8, 4, 12, 2, 8)])
     assert ("div", 1, "2*batch") in attrs_of(found) and found.graph.inputs[0].out_specs[0].shape == (4, 3)
 
@@ -507,8 +531,11 @@ def test_refused(function, message):
 
 @pytest.mark.parametrize("n", [1, 4])
 def test_results_with_other_axes_at_size_1(n):
-    with pytest.raises(flow.GraphError, match=r"(?s)result 0 of build has another number of axes at a size of 1.*"
-                                              r"n=[24]  \[[24], 3\].*n=1  \[3\].*squeeze"):
+    with pytest.raises(
+        flow.GraphError,
+        match=r"(?s)result 0 of build has another number of axes at a size of 1.*"
+        r"n=[24]  \[[24], 3\].*n=1  \[3\].*squeeze",
+    ):
         program(Graph(lambda x: x.squeeze()), {0: {0: "n"}}, flow.zeros(n, 1, 3))
 
 
@@ -516,8 +543,11 @@ def test_a_build_that_takes_one_size():
     def build(x, y):
         return x + y
 
-    with pytest.raises(flow.GraphError, match=r"(?s)fails at other sizes.*'n'.*n=8 .*axis 0 of more\[0\] has that size "
-                                              r"too: add 'more\[0\]': \{0: 'n'\}"):
+    with pytest.raises(
+        flow.GraphError,
+        match=r"(?s)fails at other sizes.*'n'.*n=8 .*axis 0 of more\[0\] has that size "
+        r"too: add 'more\[0\]': \{0: 'n'\}",
+    ):
         program(Graph(build), {"x": {0: "n"}}, flow.zeros(4, 3), flow.zeros(4, 3))
 
     def strict(x):
@@ -538,8 +568,13 @@ def test_sizes_that_are_refused_are_left_out(check):
 
 
 def test_sizes_that_a_loaded_graph_refuses(tmp_path):
-    loaded = saved(Graph(lambda x, y: x.sum(1) + y), tmp_path / "saved", {"x": {0: "n"}, "more[0]": {0: "n"}},
-                   flow.zeros(4, 3), flow.zeros(4))
+    loaded = saved(
+        Graph(lambda x, y: x.sum(1) + y),
+        tmp_path / "saved",
+        {"x": {0: "n"}, "more[0]": {0: "n"}},
+        flow.zeros(4, 3),
+        flow.zeros(4),
+    )
     with pytest.raises(flow.ShapeError, match=r"(?s)'n' has one size.*5 \(axis 0 of x\) and 6 \(axis 0 of more\[0\]\)"):
         loaded(flow.zeros(5, 3), flow.zeros(6))
     with pytest.raises(flow.ShapeError, match=r"(?s)'n' has size 0.*float32\[0, 3\]"):

@@ -76,8 +76,12 @@ def test_weights_are_a_plain_safetensors_file(old):
 
 def test_every_dtype_and_shape(tmp_path):
     data, meta, _ = graph()
-    arrays = {f"w{i}": np.zeros(shape, dtype) for i, (shape, dtype) in enumerate(
-        [((), "f8"), ((0, 3), "f4"), ((2,), "?"), ((3, 1), "i8"), ((5,), "u1"), ((1,), "f2"), ((2, 2), "c8")])}
+    arrays = {
+        f"w{i}": np.zeros(shape, dtype)
+        for i, (shape, dtype) in enumerate(
+            [((), "f8"), ((0, 3), "f4"), ((2,), "?"), ((3, 1), "i8"), ((5,), "u1"), ((1,), "f2"), ((2, 2), "c8")]
+        )
+    }
     arrays["w9"] = flow.ones(3, dtype=flow.bfloat16).array
     data["states"] = [{"name": name, "spec": "x"} for name in arrays]
     write(tmp_path / "x", data, meta, arrays)
@@ -92,13 +96,16 @@ def test_no_weights_at_all(tmp_path):
     assert read(tmp_path / "x")[2] == {}
 
 
-@pytest.mark.parametrize("entry, words", [
-    (float("nan"), "not JSON compliant"),
-    (2**63, "beyond 64 bits"),
-    ({1, 2}, "not JSON serializable"),
-    ("\ud800", "surrogates not allowed"),
-    ("x" * (1 << 19), "at most 524,288 bytes"),
-])
+@pytest.mark.parametrize(
+    "entry, words",
+    [
+        (float("nan"), "not JSON compliant"),
+        (2**63, "beyond 64 bits"),
+        ({1, 2}, "not JSON serializable"),
+        ("\ud800", "surrogates not allowed"),
+        ("x" * (1 << 19), "at most 524,288 bytes"),
+    ],
+)
 def test_what_could_not_be_read_is_not_written(tmp_path, entry, words):
     data, meta, arrays = graph()
     data["nodes"].append({"value": entry})
@@ -138,13 +145,16 @@ def test_modes_and_links_are_kept(old, tmp_path, way):
     assert way == "by moving files" or stat.S_IMODE((old / META).stat().st_mode) == 0o640
 
 
-@pytest.mark.parametrize("names, change", [
-    ("notes.txt", lambda old: (old / "notes.txt").write_text("mine")),
-    ("1", lambda old: (old / "1").mkdir()),
-    (META, lambda old: ((old / META).unlink(), (old / META).symlink_to("graph.json"))),
-    (WEIGHTS, lambda old: ((old / WEIGHTS).unlink(), (old / WEIGHTS).mkdir())),
-    ("graph.json, weights.safetensors", lambda old: (old / META).unlink()),  # a part of a graph is not ours
-])
+@pytest.mark.parametrize(
+    "names, change",
+    [
+        ("notes.txt", lambda old: (old / "notes.txt").write_text("mine")),
+        ("1", lambda old: (old / "1").mkdir()),
+        (META, lambda old: ((old / META).unlink(), (old / META).symlink_to("graph.json"))),
+        (WEIGHTS, lambda old: ((old / WEIGHTS).unlink(), (old / WEIGHTS).mkdir())),
+        ("graph.json, weights.safetensors", lambda old: (old / META).unlink()),  # a part of a graph is not ours
+    ],
+)
 def test_what_is_not_ours_is_never_lost(old, names, change):
     change(old)
     before = sorted((p.name, p.lstat().st_mode, p.lstat().st_ino) for p in old.iterdir())
@@ -287,6 +297,7 @@ def test_a_lock_that_is_never_let_go(old, monkeypatch, way):
 
 def test_without_links_files_are_copied(old, monkeypatch):
     """A file system such as exFAT gives a file no second name."""
+
     def fail(*_):
         raise OSError(errno.EPERM, os.strerror(errno.EPERM))
 
@@ -314,9 +325,13 @@ def test_other_places(tmp_path):
     flow.save({"w": flow.ones(2)}, tmp_path / "state")
     (tmp_path / "net.onnx").write_bytes(b"x")
     (tmp_path / "empty").mkdir()
-    for name, words in [("state.safetensors", "is a file.*flow.load"), ("state", "no saved graph.*flow.load"),
-                        ("net.onnx", "is a file.*onnx.show"), ("empty", "it holds  nothing.*flow.save"),
-                        ("none", "no folder.*getcwd")]:
+    for name, words in [
+        ("state.safetensors", "is a file.*flow.load"),
+        ("state", "no saved graph.*flow.load"),
+        ("net.onnx", "is a file.*onnx.show"),
+        ("empty", "it holds  nothing.*flow.save"),
+        ("none", "no folder.*getcwd"),
+    ]:
         with pytest.raises(GraphFormatError, match=f"(?s){words}"):
             read(tmp_path / name)
     for x in (None, 3, "a\0b", ""):
@@ -372,8 +387,16 @@ def test_every_byte_counts(old, name):
     data, rng = (old / name).read_bytes(), random.Random(3)
     for _ in range(60):
         i = rng.randrange(len(data))
-        changed = rng.choice([data[:i], data[:i] + bytes([data[i] ^ (1 << rng.randrange(8))]) + data[i + 1:], data[i:],
-                              data[:i] + data[i:] * 2, data[:i] + bytes(8) + data[i + 8:], b""])
+        changed = rng.choice(
+            [
+                data[:i],
+                data[:i] + bytes([data[i] ^ (1 << rng.randrange(8))]) + data[i + 1 :],
+                data[i:],
+                data[:i] + data[i:] * 2,
+                data[:i] + bytes(8) + data[i + 8 :],
+                b"",
+            ]
+        )
         (old / name).write_bytes(changed)
         try:
             assert number(read(old)) == 1 and name == META  # white space
@@ -394,55 +417,61 @@ def test_swapped_files(old, tmp_path):
 DEEP = 100_000
 
 
-@pytest.mark.parametrize("text, words", [
-    (b"", "{ alone"),
-    (b"[]\n", "{ alone"),
-    (b"\xef\xbb\xbf{\n}\n", "{ alone"),
-    (b"null\n", "{ alone"),
-    (b'{\n  "a": \xff\n}\n', "line 2 must be UTF-8 (invalid start byte at byte 7"),
-    (b'{\n  "a": NaN\n}\n', "NaN is no JSON number"),
-    (b'{\n  "a": [\n    -Infinity\n  ]\n}\n', "line 3 must be JSON (-Infinity"),
-    (b'{\n  "a": 1e999\n}\n', "beyond a float64"),
-    (b'{\n  "a": 9223372036854775808\n}\n', "beyond 64 bits"),
-    (b'{\n  "a": -%s\n}\n' % (b"9" * 10_000), "beyond 64 bits"),
-    (b'{\n  "a": 1,\n  "a": 2\n}\n', "line 3 must be of a name that is not there twice"),
-    (b'{\n  "a": {"b": {"c": 1, "c": 2}}\n}\n', "'c' is there twice"),
-    (b'{\n  "a": {\n    "b": 1,\n    "b": 2\n  }\n}\n', "line 5 must be the end of names that differ"),
-    (b'{\n  "a": {\n    "b": 1, "c": 2\n  }\n}\n', "one name and its value"),
-    (b'{\n  "a": [\n    1\n    2\n  ]\n}\n', "line 4 must be ]"),
-    (b'{\n  "a": [\n    1,\n  ]\n}\n', "line 4 must be an entry"),
-    (b'{\n  "a": [\n    1, 2\n  ]\n}\n', "line 3 must be JSON (Extra data"),
-    (b'{\n  "a": 1,\n}\n', "line 3 must be the end"),
-    (b'{\n  "a": 1\n  "b": 1\n}\n', "line 3 must be a name"),
-    (b'{\n  "a": 1\n}\nx\n', "line 4 must be the end"),
-    (b'{\n  "a": 1\n', "line 3 must be a name"),
-    (b'{\n  "a": [\n    1', "line 4 must be ]"),
-    (b'{\n  "a": "%s"\n}\n' % (b"x" * (1 << 20)), "at most 524,288 bytes"),
-    (b'{\n  "a": %s\n}\n' % (b"[" * DEEP), "at most 200 lists"),
-    (b'{\n  "a": %s1%s\n}\n' % (b'{"a":[' * 150, b"]}" * 150), "at most 200 lists"),
-    (b'{\n  "a": ["%s"]\n}\n' % (b'\\"' * DEEP), "graph.json: format must be"),
-    (b'{\n  "a": "%s\n}\n' % (b"\\" * DEEP), "JSON ("),
-    (b'{\n  "a": 1\n}\n', "format must be one of minflow.graph"),
-    (b'{\n  "format": "minflow.graph",\n  "version": "1"\n}\n', "version must be a whole number"),
-    (b'{\n  "format": "minflow.graph",\n  "version": 2\n}\n', "is of version 2 of the format, this minflow reads"),
-])
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        (b"", "{ alone"),
+        (b"[]\n", "{ alone"),
+        (b"\xef\xbb\xbf{\n}\n", "{ alone"),
+        (b"null\n", "{ alone"),
+        (b'{\n  "a": \xff\n}\n', "line 2 must be UTF-8 (invalid start byte at byte 7"),
+        (b'{\n  "a": NaN\n}\n', "NaN is no JSON number"),
+        (b'{\n  "a": [\n    -Infinity\n  ]\n}\n', "line 3 must be JSON (-Infinity"),
+        (b'{\n  "a": 1e999\n}\n', "beyond a float64"),
+        (b'{\n  "a": 9223372036854775808\n}\n', "beyond 64 bits"),
+        (b'{\n  "a": -%s\n}\n' % (b"9" * 10_000), "beyond 64 bits"),
+        (b'{\n  "a": 1,\n  "a": 2\n}\n', "line 3 must be of a name that is not there twice"),
+        (b'{\n  "a": {"b": {"c": 1, "c": 2}}\n}\n', "'c' is there twice"),
+        (b'{\n  "a": {\n    "b": 1,\n    "b": 2\n  }\n}\n', "line 5 must be the end of names that differ"),
+        (b'{\n  "a": {\n    "b": 1, "c": 2\n  }\n}\n', "one name and its value"),
+        (b'{\n  "a": [\n    1\n    2\n  ]\n}\n', "line 4 must be ]"),
+        (b'{\n  "a": [\n    1,\n  ]\n}\n', "line 4 must be an entry"),
+        (b'{\n  "a": [\n    1, 2\n  ]\n}\n', "line 3 must be JSON (Extra data"),
+        (b'{\n  "a": 1,\n}\n', "line 3 must be the end"),
+        (b'{\n  "a": 1\n  "b": 1\n}\n', "line 3 must be a name"),
+        (b'{\n  "a": 1\n}\nx\n', "line 4 must be the end"),
+        (b'{\n  "a": 1\n', "line 3 must be a name"),
+        (b'{\n  "a": [\n    1', "line 4 must be ]"),
+        (b'{\n  "a": "%s"\n}\n' % (b"x" * (1 << 20)), "at most 524,288 bytes"),
+        (b'{\n  "a": %s\n}\n' % (b"[" * DEEP), "at most 200 lists"),
+        (b'{\n  "a": %s1%s\n}\n' % (b'{"a":[' * 150, b"]}" * 150), "at most 200 lists"),
+        (b'{\n  "a": ["%s"]\n}\n' % (b'\\"' * DEEP), "graph.json: format must be"),
+        (b'{\n  "a": "%s\n}\n' % (b"\\" * DEEP), "JSON ("),
+        (b'{\n  "a": 1\n}\n', "format must be one of minflow.graph"),
+        (b'{\n  "format": "minflow.graph",\n  "version": "1"\n}\n', "version must be a whole number"),
+        (b'{\n  "format": "minflow.graph",\n  "version": 2\n}\n', "is of version 2 of the format, this minflow reads"),
+    ],
+)
 def test_hostile_text(old, text, words):
     (old / GRAPH).write_bytes(text)
     rehashed(old)
     refused(old, words)
 
 
-@pytest.mark.parametrize("change, words", [
-    (lambda meta: meta.pop("sha256"), "sha256 must be an object"),
-    (lambda meta: meta["sha256"].pop(GRAPH), "graph.json"),
-    (lambda meta: meta["sha256"].update({"../x": "0"}), "nothing else"),
-    (lambda meta: meta["sha256"].update({GRAPH: 3}), "sha256.graph.json must be a text of 64"),
-    (lambda meta: meta.update(format=None), "format must be"),
-    (lambda meta: meta.update(version=True), "version must be"),
-    (lambda meta: meta.update(version=9), "version 9"),
-    (lambda meta: meta.update(n=2), "the sha256 of meta.json differs"),
-    (lambda meta: meta.update(x="y" * (1 << 20)), "at most 1,048,576 bytes"),
-])
+@pytest.mark.parametrize(
+    "change, words",
+    [
+        (lambda meta: meta.pop("sha256"), "sha256 must be an object"),
+        (lambda meta: meta["sha256"].pop(GRAPH), "graph.json"),
+        (lambda meta: meta["sha256"].update({"../x": "0"}), "nothing else"),
+        (lambda meta: meta["sha256"].update({GRAPH: 3}), "sha256.graph.json must be a text of 64"),
+        (lambda meta: meta.update(format=None), "format must be"),
+        (lambda meta: meta.update(version=True), "version must be"),
+        (lambda meta: meta.update(version=9), "version 9"),
+        (lambda meta: meta.update(n=2), "the sha256 of meta.json differs"),
+        (lambda meta: meta.update(x="y" * (1 << 20)), "at most 1,048,576 bytes"),
+    ],
+)
 def test_damaged_meta(old, change, words):
     meta = json.loads((old / META).read_bytes())
     change(meta)
@@ -450,10 +479,19 @@ def test_damaged_meta(old, change, words):
     refused(old, words)
 
 
-@pytest.mark.parametrize("text, words", [
-    (b"[]", "an object with format"), (b"\xff", "UTF-8"), (b"{", "JSON"), (b"", "JSON"),
-    (b'{"format": "minflow.graph", "format": 1}', "is there twice"), (b"[" * 999 + b"]" * 999, "at most 200"),
-    (b"[" * 1_000_000, "few parts for its size"), (b"NaN", "NaN")])
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        (b"[]", "an object with format"),
+        (b"\xff", "UTF-8"),
+        (b"{", "JSON"),
+        (b"", "JSON"),
+        (b'{"format": "minflow.graph", "format": 1}', "is there twice"),
+        (b"[" * 999 + b"]" * 999, "at most 200"),
+        (b"[" * 1_000_000, "few parts for its size"),
+        (b"NaN", "NaN"),
+    ],
+)
 def test_hostile_meta(old, text, words):
     (old / META).write_bytes(text)
     refused(old, words)
@@ -461,10 +499,14 @@ def test_hostile_meta(old, text, words):
 
 def test_weights_that_do_not_fit(old):
     data = (old / WEIGHTS).read_bytes()
-    for changed, words in [(data[:-1], "ends before its numbers do"), (data + b"0", "belong to no array"),
-                           (b"", "0 bytes"), (data.replace(b"F32", b"F99"), "F99"),
-                           (data.replace(b"[3,4]", b"[3,5]"), "its shape needs"),
-                           (b"\xff" * 8 + data[8:], "longer than the file")]:
+    for changed, words in [
+        (data[:-1], "ends before its numbers do"),
+        (data + b"0", "belong to no array"),
+        (b"", "0 bytes"),
+        (data.replace(b"F32", b"F99"), "F99"),
+        (data.replace(b"[3,4]", b"[3,5]"), "its shape needs"),
+        (b"\xff" * 8 + data[8:], "longer than the file"),
+    ]:
         (old / WEIGHTS).write_bytes(changed)
         rehashed(old)
         refused(old, words, WEIGHTS)

@@ -64,8 +64,13 @@ def classify(kind, accumulation=1, schedule=None, **options):
     biases = [p for p in model.parameters() if p.ndim == 1]
     weights = [p for p in model.parameters() if p.ndim > 1]
     optimizer = kind([{"params": weights, "clip_grad_max_norm": 0.5}, {"params": biases, "lr": 0.02}], **options)
-    return Step(model, optimizer, lambda x, y: nn.functional.cross_entropy(model(x), y),
-                lr_sch=schedule and schedule(optimizer), set_gradient_accumulation_steps=accumulation), images
+    return Step(
+        model,
+        optimizer,
+        lambda x, y: nn.functional.cross_entropy(model(x), y),
+        lr_sch=schedule and schedule(optimizer),
+        set_gradient_accumulation_steps=accumulation,
+    ), images
 
 
 def game():
@@ -84,8 +89,14 @@ def recomputed():
 
 o = flow.optim
 CASES = {
-    "momentum and a schedule": lambda: classify(o.SGD, 1, lambda p: s.SequentialLR(
-        p, [s.LinearLR(p, 0.1, total_iters=3), s.StepLR(p, 2, 0.5)], [3]), lr=0.1, momentum=0.9, dampening=0.1),
+    "momentum and a schedule": lambda: classify(
+        o.SGD,
+        1,
+        lambda p: s.SequentialLR(p, [s.LinearLR(p, 0.1, total_iters=3), s.StepLR(p, 2, 0.5)], [3]),
+        lr=0.1,
+        momentum=0.9,
+        dampening=0.1,
+    ),
     "accumulation": lambda: classify(o.AdamW, 2, lambda p: s.OneCycleLR(p, 0.1, 12, cycle_momentum=False), lr=0.1),
     "two optimizers": game,
     "recomputed activations": recomputed,

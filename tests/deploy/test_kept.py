@@ -21,4 +21,5 @@ def test_it_loads_and_gives_its_answers(folder):
 
 def test_this_version_is_kept():
     assert {folder.name for folder in FOLDERS if folder.parent.name == str(VERSION)} == {"train", "predict", "job"}, (
-        "python -m tests.deploy.keeping")
+        "python -m tests.deploy.keeping"
+    )

@@ -85,8 +85,8 @@ HEADERS = {
     "header of lists": b"[" + parts(b"[],", 6_000_000) + b"]",
     "lists in it": b'{"a":' + parts(b"[],", 6_000_000) + b"}",
     "names of nothing": b"{%s}" % b",".join(b'"%x":{}' % i for i in range(400_000)),
-    "empty arrays": b"{%s}" % b",".join(b'"%x":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}' % i
-                                        for i in range(90_000)),
+    "empty arrays": b"{%s}"
+    % b",".join(b'"%x":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}' % i for i in range(90_000)),
 }
 
 
@@ -123,8 +123,16 @@ def test_weights_are_read_once(tmp_path):
 def test_a_graph_of_many_modules_is_not_refused(tmp_path):
     """Rows of calls are the most expensive that minflow writes; names are counted once, for Python shares them."""
     data, meta, arrays = graph()
-    data["calls"] = [{"module": i, "depth": 1, "nodes": [i, i], "in": {"tuple": [{"tuple": [f"%{i}"]}, {"dict": []}]},
-                      "out": f"%{i}"} for i in range(10_000)]
+    data["calls"] = [
+        {
+            "module": i,
+            "depth": 1,
+            "nodes": [i, i],
+            "in": {"tuple": [{"tuple": [f"%{i}"]}, {"dict": []}]},
+            "out": f"%{i}",
+        }
+        for i in range(10_000)
+    ]
     write(tmp_path / "x", data, meta, arrays)
     ((taken, said),) = memories([tmp_path / "x"])
     assert said == "['model.weight']" and taken < bound(tmp_path / "x")

@@ -79,7 +79,8 @@ def test_structures_and_modules(tmp_path):
     again = tmp_path / "again"
     flow.save(loaded, again)  # what was loaded can be saved, and is the same
     assert (again / "graph.json").read_text().replace(loaded.name, graph.name) == (
-        (tmp_path / "saved" / "model" / "graph.json").read_text())
+        (tmp_path / "saved" / "model" / "graph.json").read_text()
+    )
 
 
 def steps_are_equal(graph, loaded, *inputs, count=3):
@@ -122,8 +123,9 @@ def test_a_generator_of_its_own(tmp_path):
 
 def test_a_predict_job(tmp_path):
     @flow.global_function(type="predict")
-    def score(x: tp.Numpy.Placeholder((4, 8)), pair: tuple[tp.Numpy.Placeholder((4,)), tp.Numpy.Placeholder((4,))]) -> (
-            tuple[tp.Numpy, tp.Numpy]):
+    def score(
+        x: tp.Numpy.Placeholder((4, 8)), pair: tuple[tp.Numpy.Placeholder((4,)), tp.Numpy.Placeholder((4,))]
+    ) -> tuple[tp.Numpy, tp.Numpy]:
         h = flow.layers.dense(x, 3, activation=flow.nn.relu, name="score_fc")
         return h, pair[0] + pair[1]
 
@@ -205,11 +207,14 @@ class Stacked(nn.Module):
         return flow.cat([x] * 10_001)
 
 
-@pytest.mark.parametrize(("model", "place", "found"), [
-    (named("a\nb"), "states[0].name must be a text without control characters", "model.a"),
-    (named("x" * 300), "a name in modules[0].children must be a text of 1 to 255 characters", "xxx"),
-    (Stacked(), "nodes[0].in must be a list of 0 to 10000 entries", "'%0'"),
-])
+@pytest.mark.parametrize(
+    ("model", "place", "found"),
+    [
+        (named("a\nb"), "states[0].name must be a text without control characters", "model.a"),
+        (named("x" * 300), "a name in modules[0].children must be a text of 1 to 255 characters", "xxx"),
+        (Stacked(), "nodes[0].in must be a list of 0 to 10000 entries", "'%0'"),
+    ],
+)
 def test_what_a_file_has_no_room_for(model, place, found, tmp_path):
     graph = Predict(model)
     graph(floats(3, 4))
@@ -278,9 +283,11 @@ def test_weights_missing_or_too_many(trains, tmp_path):
     optimizer = flow.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     around(Training(model, optimizer) if trains else Predict(model), tmp_path, floats(4, 3))
     data, meta, weights = read(tmp_path / "saved" / "model")
-    for wrong, words in [({**weights, "more": np.ones(2, "f4")}, r"weights\.safetensors must be .*'more'"),
-                         ({**weights, "model.bias-step": np.ones(2, "f4")}, "'model.bias-step'"),
-                         ({k: x for k, x in weights.items() if k != "model.weight"}, r"states\[0\].*'model.weight'")]:
+    for wrong, words in [
+        ({**weights, "more": np.ones(2, "f4")}, r"weights\.safetensors must be .*'more'"),
+        ({**weights, "model.bias-step": np.ones(2, "f4")}, "'model.bias-step'"),
+        ({k: x for k, x in weights.items() if k != "model.weight"}, r"states\[0\].*'model.weight'"),
+    ]:
         write(path / f"{len(wrong)}", data, meta, wrong)
         with pytest.raises(flow.GraphFormatError, match=f"(?s){words}"):
             flow.load_graph(path / f"{len(wrong)}")
@@ -301,8 +308,7 @@ def test_a_tensor_is_given_by_place_or_by_name(tmp_path):
         assert same(result, a * 2)
     with pytest.raises(flow.GraphError) as caught:
         loaded(a, b)
-    assert caught.value.values == {"saved": "x float32[2, 3], mask None",
-                                   "got": "x float32[2, 3], mask float32[2, 3]"}
+    assert caught.value.values == {"saved": "x float32[2, 3], mask None", "got": "x float32[2, 3], mask float32[2, 3]"}
     loaded = around(Masked(), tmp_path, mask=b, x=a)
     for result in (loaded(a, b), loaded(a, mask=b), loaded(x=a, mask=b), loaded(mask=b, x=a)):
         assert same(result, a * b)

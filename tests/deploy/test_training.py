@@ -88,8 +88,13 @@ def through_text(graph):
 
 def everything(graph):
     """The bits that a step changes."""
-    return bits([graph.state_dict(), [o.learning_rates() for o, _ in graph.optimizers],
-                 [s.state_dict() for _, schedulers in graph.optimizers for s in schedulers]])
+    return bits(
+        [
+            graph.state_dict(),
+            [o.learning_rates() for o, _ in graph.optimizers],
+            [s.state_dict() for _, schedulers in graph.optimizers for s in schedulers],
+        ]
+    )
 
 
 def same_at_each_step(graph, other, steps):
@@ -125,14 +130,22 @@ MORE = {
     "WarmupLR constant": lambda o: s.WarmupLR(o, 0.5, 3, "constant"),
     "WarmupLR along": lambda o: s.WarmupLR(s.StepLR(o, 3), 0.1, 2, "constant"),
     "PolynomialLR of OneFlow": lambda o: s.PolynomialLR(o, steps=3, end_learning_rate=1e-3, cycle=True),
-    "OneCycleLR in epochs": lambda o: s.OneCycleLR(o, 0.3, epochs=3, steps_per_epoch=5, cycle_momentum=False,
-                                                   three_phase=True, anneal_strategy="linear"),
+    "OneCycleLR in epochs": lambda o: s.OneCycleLR(
+        o, 0.3, epochs=3, steps_per_epoch=5, cycle_momentum=False, three_phase=True, anneal_strategy="linear"
+    ),
     "CyclicLR by range": lambda o: s.CyclicLR(o, [0.1, 0.2], 0.3, 2, 3, "exp_range", 0.9, cycle_momentum=False),
-    "CosineAnnealingWarmRestarts falling": lambda o: s.CosineAnnealingWarmRestarts(o, 2, 1, decay_rate=0.5,
-                                                                                   restart_limit=3),
+    "CosineAnnealingWarmRestarts falling": lambda o: s.CosineAnnealingWarmRestarts(
+        o, 2, 1, decay_rate=0.5, restart_limit=3
+    ),
     "SequentialLR not anew": lambda o: s.SequentialLR(o, [s.StepLR(o, 2), s.ExponentialLR(o, 0.5)], [3], False),
-    "nested": lambda o: s.SequentialLR(o, [s.SequentialLR(o, [s.StepLR(o, 1, 0.5), s.CosineAnnealingLR(o, 4)], [2]),
-                                           s.ChainedScheduler([s.ExponentialLR(o, 0.9), s.StepLR(o, 2)])], [4]),
+    "nested": lambda o: s.SequentialLR(
+        o,
+        [
+            s.SequentialLR(o, [s.StepLR(o, 1, 0.5), s.CosineAnnealingLR(o, 4)], [2]),
+            s.ChainedScheduler([s.ExponentialLR(o, 0.9), s.StepLR(o, 2)]),
+        ],
+        [4],
+    ),
     "SWALR": lambda o: flow.optim.swa_utils.SWALR(o, [0.05, 0.01], 4),
     "StepLR to infinity": lambda o: s.StepLR(o, 1, -1e300),
 }
@@ -170,9 +183,14 @@ def test_the_tables_know_every_built_in_class():
 def test_what_else_a_group_has():
     model = new_model()
     named = [("weight", model[0].weight), ("bias", model[0].bias)]
-    groups = [{"params": named, "name": "first", "lr": np.float32(0.1), "scale": [1, 2.5, None]},
-              {"params": list(model[2].named_parameters()), "clip_grad_max_norm": flow.tensor(2.0),
-               "clip_grad_norm_type": math.inf}]
+    groups = [
+        {"params": named, "name": "first", "lr": np.float32(0.1), "scale": [1, 2.5, None]},
+        {
+            "params": list(model[2].named_parameters()),
+            "clip_grad_max_norm": flow.tensor(2.0),
+            "clip_grad_norm_type": math.inf,
+        },
+    ]
     optimizer = flow.optim.Adam(groups, lr=1, betas=[0.5, 0.9], amsgrad=1)
     group, second = through_text(Training(model, (optimizer, []))).optimizers[0][0].param_groups
     assert group["name"] == "first" and group["scale"] == [1, 2.5, None] and group["lr"] == float(np.float32(0.1))
@@ -220,6 +238,7 @@ def same_twice(o):
 
 def with_attribute(name, value):
     """A function that makes a schedule with this attribute."""
+
     def make(o):
         scheduler = s.StepLR(o, 2)
         setattr(scheduler, name, value)
@@ -244,10 +263,14 @@ REFUSALS = {
     "a scale": (lambda: scheduled(scaled), "CyclicLR.scale_fn is not part"),
     "twice": (lambda: scheduled(same_twice), "the same ExponentialLR is there twice"),
     "NaN": (lambda: scheduled(with_attribute("gamma", math.nan)), "gamma is nan, and must be a number"),
-    "an object": (lambda: graph_of(change=lambda o: o.param_groups[0].update(tag=object())),
-                  "'tag' of a group is <object"),
-    "a loose parameter": (lambda: graph_of(change=lambda o: o.add_param_group({"params": nn.Parameter(flow.ones(2))})),
-                          "belongs to no module of the graph"),
+    "an object": (
+        lambda: graph_of(change=lambda o: o.param_groups[0].update(tag=object())),
+        "'tag' of a group is <object",
+    ),
+    "a loose parameter": (
+        lambda: graph_of(change=lambda o: o.add_param_group({"params": nn.Parameter(flow.ones(2))})),
+        "belongs to no module of the graph",
+    ),
 }
 
 
@@ -262,8 +285,14 @@ def test_what_no_file_can_hold_is_refused_by_name(name):
 
 
 G, S = (0, "groups", 0), (0, "schedulers", 0)
-DEEP = {"class": "ChainedScheduler", "verbose": False, "last_epoch": 0, "count": 1, "base_lrs": [0.1, 0.02],
-        "rates": [0.1, 0.02]}
+DEEP = {
+    "class": "ChainedScheduler",
+    "verbose": False,
+    "last_epoch": 0,
+    "count": 1,
+    "base_lrs": [0.1, 0.02],
+    "rates": [0.1, 0.02],
+}
 HOSTILE = [
     ((), {"a": 1}), ((0,), None), ((0, "class"), "Optimizer"), ((0, "class"), "LBFGS"), ((0, "class"), ["SGD"]),
     ((0, "class"), "__import__"), ((0, "class"), "Adam"), ((0, "steps"), -1), ((0, "steps"), 2.0),

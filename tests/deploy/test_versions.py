@@ -67,6 +67,7 @@ def test_versions_of_a_custom_op():
 
 def test_an_older_op_is_converted_step_by_step(monkeypatch, older):
     """Version 2 of our sum calls its axis `dim`, as it might; version 3 counts the axes from the end."""
+
     def second(node):
         return {**node, "attrs": {"dim": node["attrs"]["axis"], "keepdims": node["attrs"]["keepdims"]}}
 
@@ -98,8 +99,11 @@ def test_a_view_in_the_path_of_a_write_is_converted(monkeypatch, older):
     assert now[0]["attrs"]["path"] == [["permute", {"dims": [1, 0]}], ["getitem", {"at": [1]}]]
 
 
-@pytest.mark.parametrize("node", [None, [], {}, {"op": []}, {"op": "sum"}, {"op": "sum", "attrs": 3},
-                                  {"op": "view_write", "attrs": {"path": [1]}}], ids=str)
+@pytest.mark.parametrize(
+    "node",
+    [None, [], {}, {"op": []}, {"op": "sum"}, {"op": "sum", "attrs": 3}, {"op": "view_write", "attrs": {"path": [1]}}],
+    ids=str,
+)
 def test_no_node_breaks_a_converter(monkeypatch, older, node):
     older("sum", 2)
     monkeypatch.setitem(versions.CONVERTERS, ("sum", 1), lambda node: {**node, "attrs": node["attrs"]["axis"]})

@@ -18,8 +18,16 @@ from minflow.views.records.graph import GraphRecord, Input, NodeRecord
 from minflow.views.records.tape import TapeRecord
 from minflow.views.text.listing import graph_text
 
-EVIL = ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>',
-        "</pre></details>", "a\nb\x1b[31m", "&lt;b&gt;", "' onload='x", "\\N\\l{|}", "😀" * 40]
+EVIL = [
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "</pre></details>",
+    "a\nb\x1b[31m",
+    "&lt;b&gt;",
+    "' onload='x",
+    "\\N\\l{|}",
+    "😀" * 40,
+]
 
 
 class Tags(HTMLParser):
@@ -44,17 +52,26 @@ class Tags(HTMLParser):
 def chain(n, scope=lambda i: "", mark="failed", notes=()):
     """x -> relu -> ... -> the marked one."""
     nodes = [NodeRecord("n0", "input", "x", ("float32[4, 8]",))]
-    nodes += [NodeRecord(f"n{i}", "op", "relu", ("float32[4, 8]",), (Input("x", f"n{i - 1}"),), scope=scope(i))
-              for i in range(1, n)]
+    nodes += [
+        NodeRecord(f"n{i}", "op", "relu", ("float32[4, 8]",), (Input("x", f"n{i - 1}"),), scope=scope(i))
+        for i in range(1, n)
+    ]
     nodes.append(NodeRecord("f", "op", "matmul", (), (Input("a", f"n{n - 1}"),), mark=mark, notes=notes))
     return GraphRecord(tuple(nodes), (), (), "graph")
 
 
 def test_four_parts_and_more_are_told():
     record = CardRecord(
-        "ShapeError in model.fc", "linear: 3136 and 512", (("fc.weight", "float32[10, 512]"), ("input", "as got")),
-        (("input", "float32[4, 3136]"),), "input  float32[4, 512]", "in model.fc, called at In[1]:3",
-        "nn.Linear(3136, 10)", "JobError: the work of step 3", chain(3))
+        "ShapeError in model.fc",
+        "linear: 3136 and 512",
+        (("fc.weight", "float32[10, 512]"), ("input", "as got")),
+        (("input", "float32[4, 3136]"),),
+        "input  float32[4, 512]",
+        "in model.fc, called at In[1]:3",
+        "nn.Linear(3136, 10)",
+        "JobError: the work of step 3",
+        chain(3),
+    )
     text = card_text(record).split("\n")
     assert text[0] == "ShapeError in model.fc" and text[1] == "  linear: 3136 and 512"
     rows = [re.split(r"\s{2,}", line.strip(), maxsplit=1) for line in text[2:8]]
@@ -96,15 +113,32 @@ def test_tape_ends_at_the_failing_node():
 
 @pytest.mark.parametrize("evil", EVIL)
 def test_hostile_names_are_text(evil):
-    node = NodeRecord("f", "op", evil, (), (Input(evil, "n0"),), evil, f"model.{evil}", evil, mark="failed",
-                      notes=(evil,), count=3)
+    node = NodeRecord(
+        "f", "op", evil, (), (Input(evil, "n0"),), evil, f"model.{evil}", evil, mark="failed", notes=(evil,), count=3
+    )
     graph = GraphRecord((NodeRecord("n0", "input", evil, ("float32[2]",)), node), (), (), evil)
-    card = card_html(CardRecord(evil, evil, ((evil, evil),), (("x" + evil, evil),), evil, evil, evil, evil, graph, evil,
-                                (evil, evil), (evil, f"{evil}\n{evil}")), evil)
+    card = card_html(
+        CardRecord(
+            evil,
+            evil,
+            ((evil, evil),),
+            (("x" + evil, evil),),
+            evil,
+            evil,
+            evil,
+            evil,
+            graph,
+            evil,
+            (evil, evil),
+            (evil, f"{evil}\n{evil}"),
+        ),
+        evil,
+    )
     row = ComparedOperation(evil, evil, evil, "differs", evil, float("nan"))
     part = comparison_html(Comparison(evil, (row,), False, 0, ((evil, evil),), None, (evil,), (None, 1e-5), graph))
-    tree = debug_html(evil, [(0, evil), (1, f"(MODULE:{evil}:{evil}())"),
-                             (2, f"(OPERATOR: {evil}({evil}) -> (float32[2]))")])
+    tree = debug_html(
+        evil, [(0, evil), (1, f"(MODULE:{evil}:{evil}())"), (2, f"(OPERATOR: {evil}({evil}) -> (float32[2]))")]
+    )
     for html in (card, part, tree):
         tags = Tags(html)
         assert set(tags.found) <= {"div", "table", "tr", "td", "br", "img", "details", "summary", "pre", "span", "b"}
@@ -125,15 +159,20 @@ def test_debug_tree_holds_every_line_and_counts_what_is_inside():
     assert "2 modules, 1 operation" in html and "end building" not in html and html.count("<details") == 3
     assert "<b>model.fc-matmul-0</b>(x: float32[3, 4])" in html and "start building graph modules." in html
     assert plain_text(lines).split("\n")[:4] == [
-        "(GRAPH:G_0:G) start building graph modules.", "  (MODULE:model:Net())", "    (MODULE:model.fc:Linear(4, 2))",
-        "      (OPERATOR: model.fc-matmul-0(x: float32[3, 4]) -> (float32[3, 2]), device=cpu:0, sbp=(B))"]
+        "(GRAPH:G_0:G) start building graph modules.",
+        "  (MODULE:model:Net())",
+        "    (MODULE:model.fc:Linear(4, 2))",
+        "      (OPERATOR: model.fc-matmul-0(x: float32[3, 4]) -> (float32[3, 2]), device=cpu:0, sbp=(B))",
+    ]
     assert debug_bundle("G_0", lines)["text/plain"] == plain_text(lines)
 
 
 def test_backward_and_optimizer_are_one_branch_each():
     names = [f"fc-matmul_grad-{i}" for i in range(9)]
-    ops = [(1, f"(OPERATOR: model.{name}(x: float32[2]) -> (float32[2]), {phase}, device=cpu:0, sbp=(B))")
-           for name, phase in [*((name, "backward") for name in names), ("fc.weight_optimizer", "optimizer")]]
+    ops = [
+        (1, f"(OPERATOR: model.{name}(x: float32[2]) -> (float32[2]), {phase}, device=cpu:0, sbp=(B))")
+        for name, phase in [*((name, "backward") for name in names), ("fc.weight_optimizer", "optimizer")]
+    ]
     html = debug_html("G_0", [(0, "(GRAPH:G_0:G) start building graph modules."), *ops])
     assert html.count("<details") == 3 and html.count("<details open>") == 1 and ">backward <" in html
     assert "9 operations" in html
@@ -148,8 +187,10 @@ def test_debug_tree_of_many_lines_is_cut_and_deep_ones_need_no_recursion():
 
 
 def test_debug_tree_cuts_a_huge_line_in_its_middle():
-    html = debug_html("G", [(0, "(GRAPH:G_0:G) start"), (1, f"(MODULE:big:Big({'<i>y</i>' * 100_000}))"),
-                            (2, "(MODULE:big.last:X())")])
+    html = debug_html(
+        "G",
+        [(0, "(GRAPH:G_0:G) start"), (1, f"(MODULE:big:Big({'<i>y</i>' * 100_000}))"), (2, "(MODULE:big.last:X())")],
+    )
     assert len(html) < 10_000 and "<b>big</b>:Big(" in html and " ... " in html and "<b>big.last</b>" in html
 
 
@@ -207,8 +248,9 @@ def test_without_live_displays_only_the_end_is_shown(shown, monkeypatch):
 def test_huge_parts_are_cut():
     lines = "\n".join(f"line {i}" for i in range(100_000))
     values = tuple((f"value {i}", "x" * 100_000) for i in range(1000))
-    record = CardRecord("Error in " + "model." * 10_000 + "last", lines, values, (), "e" * 10**6,
-                        "in " + "a." * 10**6 + "end", lines)
+    record = CardRecord(
+        "Error in " + "model." * 10_000 + "last", lines, values, (), "e" * 10**6, "in " + "a." * 10**6 + "end", lines
+    )
     bundle = card_bundle(record)
     assert len(bundle["text/html"]) < 120_000 and len(bundle["text/plain"]) < 140_000
     for text in bundle.values():

@@ -69,8 +69,9 @@ def card(work, kind=Exception):
     found = card_of(caught.value)
     assert found is not None
     bundle = card_bundle(found)
-    assert found.title.split(" ")[0] in bundle["text/plain"] and ("<img alt=" in bundle["text/html"]) == \
-        shows_graph(found)
+    assert found.title.split(" ")[0] in bundle["text/plain"] and ("<img alt=" in bundle["text/html"]) == shows_graph(
+        found
+    )
     return found
 
 
@@ -182,8 +183,10 @@ def test_graph_shows_what_was_recorded(capsys):
 
 
 def test_error_of_pythons_own_is_the_module():
-    for work, title in ((lambda: Typo()(flow.ones(2, 4)), "AttributeError in Typo"),
-                        (lambda: Predict(Typo())(flow.ones(2, 4)), "AttributeError in model")):
+    for work, title in (
+        (lambda: Typo()(flow.ones(2, 4)), "AttributeError in Typo"),
+        (lambda: Predict(Typo())(flow.ones(2, 4)), "AttributeError in model"),
+    ):
         found = card(work, AttributeError)
         node, others = failing(found)
         assert found.title == title and node.label == "Typo.forward" and "no_such_thing" in found.what

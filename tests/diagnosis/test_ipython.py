@@ -50,8 +50,11 @@ def failing(kernel, code):
 def test_a_card_first_and_below_it_the_learners_lines(page):
     card, error = failing(page, "net = Net()\nnet(flow.ones(2, 5))")
     text = "\n".join(error["traceback"])
-    assert re.fullmatch(r"In\[\d+\]:2\n    net\(flow.ones\(2, 5\)\)\nIn\[\d+\]:\d+ in Net.forward\n"
-                        r"    return self.fc\(x\)\nShapeError: see the card above", text)
+    assert re.fullmatch(
+        r"In\[\d+\]:2\n    net\(flow.ones\(2, 5\)\)\nIn\[\d+\]:\d+ in Net.forward\n"
+        r"    return self.fc\(x\)\nShapeError: see the card above",
+        text,
+    )
     assert error["ename"] == "ShapeError" and error["evalue"].startswith("linear: the input has 5 features")
     assert "Try: nn.Linear(5, 4)" in error["evalue"], "the whole message is in the protocol"
     assert "linear: the input has 5 features" in card["text/plain"] and "ShapeError in Net.fc" in card["text/html"]
@@ -69,10 +72,13 @@ def test_where_nobody_looks_the_error_has_its_message(real_kernel):
 
 
 def test_what_is_not_ours_is_as_ever(page):
-    for code, said in (("int('x')", "invalid literal"), ("Net()(undefined)", "name 'undefined'"),
-                       ("raise KeyboardInterrupt", "KeyboardInterrupt"),
-                       ("class Own(nn.Module):\n    def forward(self, x):\n        return x + y\nOwn()(a)", "'y'"),
-                       ("raise ExceptionGroup('several', [ValueError(1)])", "several")):
+    for code, said in (
+        ("int('x')", "invalid literal"),
+        ("Net()(undefined)", "name 'undefined'"),
+        ("raise KeyboardInterrupt", "KeyboardInterrupt"),
+        ("class Own(nn.Module):\n    def forward(self, x):\n        return x + y\nOwn()(a)", "'y'"),
+        ("raise ExceptionGroup('several', [ValueError(1)])", "several"),
+    ):
         status, shown = page.run(code)
         assert status == "error" and all(kind in ("error", "stream") for kind, _ in shown), shown
         assert said in str(shown) and "see the card above" not in str(shown)
@@ -116,9 +122,12 @@ def test_debugger_after_a_card(page):
     asked = ["p sorted(locals())", "down", "q"]
     shown = []
     reply = page.client.execute_interactive(
-        "print(type(sys.last_value).__name__, sys.last_traceback is not None)\n%debug", allow_stdin=True, timeout=60,
+        "print(type(sys.last_value).__name__, sys.last_traceback is not None)\n%debug",
+        allow_stdin=True,
+        timeout=60,
         stdin_hook=lambda message: page.client.input(asked.pop(0) if asked else "q"),
-        output_hook=lambda message: shown.append(message["content"].get("text", "")))
+        output_hook=lambda message: shown.append(message["content"].get("text", "")),
+    )
     text = re.sub(r"\x1b\[[0-9;]*m", "", "".join(shown))
     first, _, below = text.partition("['self', 'x']")
     assert reply["content"]["status"] == "ok" and not asked and first.startswith("ShapeError True\n> /")
@@ -139,9 +148,11 @@ def test_filters_of_warnings_keep_their_meaning(page):
     assert page.run(with_filter.format("ignore")) == ("ok", [])
     status, ((kind, error),) = page.run(with_filter.format("error"))
     assert (status, kind, error["ename"]) == ("error", "error", "MinflowWarning")
-    for prints in ("with warnings.catch_warnings(record=True) as kept:\n    warns('kept')\nprint(len(kept))",
-                   "import contextlib, io\nwith contextlib.redirect_stderr(io.StringIO()) as kept:\n    warns('text')\n"
-                   "print(kept.getvalue().count('text: a likely mistake'))"):
+    for prints in (
+        "with warnings.catch_warnings(record=True) as kept:\n    warns('kept')\nprint(len(kept))",
+        "import contextlib, io\nwith contextlib.redirect_stderr(io.StringIO()) as kept:\n    warns('text')\n"
+        "print(kept.getvalue().count('text: a likely mistake'))",
+    ):
         _, ((kind, content),) = page.run(prints)
         assert (kind, content["text"].strip()) == ("stream", "1")
     _, ((kind, content),) = page.run("warnings.warn('of another')")

@@ -27,14 +27,19 @@ class Outer(nn.Module):
     def forward(self, x):
         return self.inner(x)
 """
-JOB = MODEL + """
+JOB = (
+    MODEL
+    + """
 import numpy as np
 import minflow.typing as tp
 @flow.global_function()
 def job(x: tp.Numpy.Placeholder((4, 3)), y: tp.Numpy.Placeholder((4,), dtype=flow.int32)) -> tp.Numpy:
     return flow.nn.sparse_softmax_cross_entropy_with_logits(y, flow.layers.dense(x, 3, name="out"))
 """
-STOP = MODEL + """
+)
+STOP = (
+    MODEL
+    + """
 import os, signal
 class Graph(nn.Graph):
     def __init__(self):
@@ -57,16 +62,23 @@ def train():
     while True:
         graph(x)
 """
+)
 CALL = "Outer()(flow.ones(2, 5))"
-FAILING_JOB = [JOB, 'job(np.ones((4, 3), "f4"), np.array([0, 1, 2, 9], "i4"))',
-               "import sys; print(type(sys.last_value.__cause__).__name__)"]
-CALLBACK = JOB + """
+FAILING_JOB = [
+    JOB,
+    'job(np.ones((4, 3), "f4"), np.array([0, 1, 2, 9], "i4"))',
+    "import sys; print(type(sys.last_value.__cause__).__name__)",
+]
+CALLBACK = (
+    JOB
+    + """
 @flow.global_function()
 def doubled(x: tp.Numpy.Placeholder((2,))) -> tp.Callback[tp.Numpy]:
     return x + x
 def fails(result):
     raise KeyError("mine")
 """
+)
 HANDLED = """
 try:
     1 / 0
@@ -78,16 +90,23 @@ except ZeroDivisionError as zero:
         print(error.__context__ is zero, zero.__traceback__.tb_lineno)
 """
 TYPO = "class Typo(nn.Module):\n    def forward(self, x):\n        return x + y\nTypo()(flow.ones(1))"
-OWN = ("get_ipython().set_custom_exc((KeyboardInterrupt,), lambda shell, kind, error, trace, tb_offset=None: "
-       "print('my own'))")
+OWN = (
+    "get_ipython().set_custom_exc((KeyboardInterrupt,), lambda shell, kind, error, trace, tb_offset=None: "
+    "print('my own'))"
+)
 # name -> (cells, $MINFLOW_TRACEBACK)
 SESSIONS = {
-    "model": ([MODEL, CALL], ""), "model, full": ([MODEL, CALL], "full"),
+    "model": ([MODEL, CALL], ""),
+    "model, full": ([MODEL, CALL], "full"),
     "callback": ([CALLBACK, "doubled(np.ones(2, 'float32'))(fails)\nflow.sync_default_session()"], ""),
-    "handled": ([MODEL, HANDLED], ""), "job": (FAILING_JOB, ""), "job, full": (FAILING_JOB, "full"),
-    "stop": ([STOP, "train()", "print('goes on', graph._steps)"], ""), "stop, full": ([STOP, "train()"], "full"),
+    "handled": ([MODEL, HANDLED], ""),
+    "job": (FAILING_JOB, ""),
+    "job, full": (FAILING_JOB, "full"),
+    "stop": ([STOP, "train()", "print('goes on', graph._steps)"], ""),
+    "stop, full": ([STOP, "train()"], "full"),
     "own interrupt": ([MODEL, "def wait():\n    raise KeyboardInterrupt\nwait()"], ""),
-    "own way": ([OWN, STOP, "train()"], ""), "typo": ([MODEL, TYPO], ""),
+    "own way": ([OWN, STOP, "train()"], ""),
+    "typo": ([MODEL, TYPO], ""),
 }
 # A process for each session, forked from one that has imported what tracebacks need.
 PROGRAM = """
@@ -112,8 +131,14 @@ for name, (cells, traceback) in json.load(sys.stdin).items():
 def shown(tmp_path_factory):
     """Name of a session -> what IPython prints in it."""
     environment = {name: value for name, value in os.environ.items() if name != "MINFLOW_TRACEBACK"}
-    found = subprocess.run([sys.executable, "-c", PROGRAM], input=json.dumps(SESSIONS), capture_output=True, text=True,
-                           timeout=300, env=environment | {"IPYTHONDIR": str(tmp_path_factory.mktemp("ipython"))})
+    found = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        input=json.dumps(SESSIONS),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=environment | {"IPYTHONDIR": str(tmp_path_factory.mktemp("ipython"))},
+    )
     assert found.returncode == 0, found.stderr
     parts = re.sub(r"\x1b\[[0-9;]*m", "", found.stdout).split("\0")[1:]
     return dict(zip(parts[::2], parts[1::2]))
@@ -127,8 +152,11 @@ def test_only_the_learners_frames(shown):
     text = shown["model"]
     assert "----> 1 Outer()(flow.ones(2, 5))" in text and functions(text) == ["Outer.forward", "Inner.forward"]
     assert "minflow/nn/module.py" not in text
-    assert re.search(r"ShapeError: linear.*\n  input +float32\[2, 5\]\n(.*\n)*  Try: nn.Linear\(5, 4\)\n"
-                     r"\(\d+ frames inside minflow are left out; MINFLOW_TRACEBACK=full shows them\)", text)
+    assert re.search(
+        r"ShapeError: linear.*\n  input +float32\[2, 5\]\n(.*\n)*  Try: nn.Linear\(5, 4\)\n"
+        r"\(\d+ frames inside minflow are left out; MINFLOW_TRACEBACK=full shows them\)",
+        text,
+    )
 
 
 def test_every_frame_where_that_is_asked_for(shown):

@@ -48,8 +48,15 @@ def given_to(exercise):
 def from_cell(exercise, text):
     """The answer that a cell with this text gives, after the imports of its lesson."""
     names = {name: __import__(name) for name in ("math", "os", "statistics", "time")}
-    names |= {"flow": flow, "nn": flow.nn, "np": np, "tp": tp, "draw": draw, "rewritten": rewritten,
-              "outputs_of": outputs_of}
+    names |= {
+        "flow": flow,
+        "nn": flow.nn,
+        "np": np,
+        "tp": tp,
+        "draw": draw,
+        "rewritten": rewritten,
+        "outputs_of": outputs_of,
+    }
     return typed(text, exercise.answer, **names, **dict(zip(exercise.given, given_to(exercise))))
 
 

@@ -3,10 +3,28 @@
 import ast
 import copy
 
-COMPARISONS = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
-               ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In}
-OPERATORS = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult,
-             ast.Pow: ast.Mult, ast.MatMult: ast.Mult, ast.Mod: ast.FloorDiv}
+COMPARISONS = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+}
+OPERATORS = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Div,
+    ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Mult,
+    ast.Pow: ast.Mult,
+    ast.MatMult: ast.Mult,
+    ast.Mod: ast.FloorDiv,
+}
 
 
 def mutants(source: str):
@@ -28,8 +46,10 @@ def mutants(source: str):
 def changes(node):
     """(what it is, how to make it, which gives False where it cannot be made) for each change of this node alone."""
     if isinstance(node, ast.Compare) and type(node.ops[0]) in COMPARISONS:
-        yield f"other comparison in {ast.unparse(node)}", lambda one: one.ops.__setitem__(
-            0, COMPARISONS[type(one.ops[0])]())
+        yield (
+            f"other comparison in {ast.unparse(node)}",
+            lambda one: one.ops.__setitem__(0, COMPARISONS[type(one.ops[0])]()),
+        )
     if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
         yield f"other operator in {ast.unparse(node)}", lambda one: setattr(one, "op", OPERATORS[type(one.op)]())
         if not isinstance(node.op, ast.Add | ast.Mult):
@@ -66,8 +86,12 @@ def drop(lines, place):
 
 def docstrings(tree):
     """ids of nodes that are text, or that name types."""
-    return {id(part) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-            for part in (node, node.value)}
+    return {
+        id(part)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        for part in (node, node.value)
+    }
 
 
 def annotations(node):

@@ -53,13 +53,32 @@ def rows(faults=None):
         if code and callable(exercise.right):
             count, alive = survivors(name)
             mutants = f"{count - len(alive)} of {count}"
-        yield [exercise.number, f"`{name}`", exercise.kind, str(exercise.points) if exercise.level != "stretch" else
-               f"{exercise.points} extra", shown, str(exercise.points if empty.ok else 0), f"{sum(passed)} of "
-               f"{len(passed)}", f"{sum(caught)} of {len(caught)}", f"{named} of {sum(caught)}", mutants]
+        yield [
+            exercise.number,
+            f"`{name}`",
+            exercise.kind,
+            str(exercise.points) if exercise.level != "stretch" else f"{exercise.points} extra",
+            shown,
+            str(exercise.points if empty.ok else 0),
+            f"{sum(passed)} of {len(passed)}",
+            f"{sum(caught)} of {len(caught)}",
+            f"{named} of {sum(caught)}",
+            mutants,
+        ]
 
 
-TITLES = ["no.", "exercise", "kind", "points", "cases", "empty", "right", "wrong, caught", "by their own hint",
-          "mutants, caught"]
+TITLES = [
+    "no.",
+    "exercise",
+    "kind",
+    "points",
+    "cases",
+    "empty",
+    "right",
+    "wrong, caught",
+    "by their own hint",
+    "mutants, caught",
+]
 
 
 def page() -> str:
@@ -76,15 +95,20 @@ def totals(table) -> str:
 
     points = sum(find(row[1].strip("`")).points for row in table if "extra" not in row[3])
     extra = sum(find(row[1].strip("`")).points for row in table if "extra" in row[3])
-    return (f"{len(table)} exercises, {points} points and {extra} extra. An empty notebook earns "
-            f"{sum(int(row[5]) for row in table)}. Right answers that pass: {added(6)}. "
-            f"Wrong answers caught: {added(7)}, by their own hint: {added(8)}. Mutants caught: {added(9)}.")
+    return (
+        f"{len(table)} exercises, {points} points and {extra} extra. An empty notebook earns "
+        f"{sum(int(row[5]) for row in table)}. Right answers that pass: {added(6)}. "
+        f"Wrong answers caught: {added(7)}, by their own hint: {added(8)}. Mutants caught: {added(9)}."
+    )
 
 
 def table_of(text: str) -> list[list[str]]:
     """The rows of the page."""
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()
-            if line.startswith("| ") and line[2].isdigit()]
+    return [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in text.splitlines()
+        if line.startswith("| ") and line[2].isdigit()
+    ]
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ def verdict(text, limit=0.3):
 
 def test_jobs_of_the_notebook_keep_their_session():
     """An answer that defines jobs, loads the queue and clears the session leaves theirs as they were."""
+
     def job_of(name, rate):
         source = f"""
             @flow.global_function(type="train")
@@ -75,12 +76,15 @@ def test_jobs_of_the_notebook_keep_their_session():
     flow.clear_default_session()
 
 
-@pytest.mark.parametrize("body", [
-    "while True: pass",
-    "while True:\n        try:\n            while True: pass\n        except BaseException: continue",
-    "import time; time.sleep(99)",
-    "while True: print('flood')",
-])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "while True: pass",
+        "while True:\n        try:\n            while True: pass\n        except BaseException: continue",
+        "import time; time.sleep(99)",
+        "while True: print('flood')",
+    ],
+)
 def test_what_does_not_end_is_stopped_in_its_line(body):
     found = verdict(f"def double(x):\n    {body}\n", limit=0.1)
     assert found.outcome == "stopped" and found.result.late and found.number == 1
@@ -123,10 +127,20 @@ def test_arguments_are_fresh_for_each_call():
     assert judge(one, spoils).ok and judge(one, spoils).ok
 
 
-@pytest.mark.parametrize("space, name", [
-    (flow.Tensor, "__add__"), (flow.Tensor, "sum"), (flow, "exp"), (flow.nn, "Linear"), (np, "exp"),
-    (flow.nn.Module, "__call__"), (flow.nn.functional, "relu"), (flow.optim, "SGD"), (np, "allclose"),
-])
+@pytest.mark.parametrize(
+    "space, name",
+    [
+        (flow.Tensor, "__add__"),
+        (flow.Tensor, "sum"),
+        (flow, "exp"),
+        (flow.nn, "Linear"),
+        (np, "exp"),
+        (flow.nn.Module, "__call__"),
+        (flow.nn.functional, "relu"),
+        (flow.optim, "SGD"),
+        (np, "allclose"),
+    ],
+)
 def test_a_changed_library_checks_nothing(monkeypatch, space, name):
     right = typed("def double(x):\n    return 2 * x\n", "double")
     assert judge(exercise(), right).ok

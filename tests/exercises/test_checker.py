@@ -34,6 +34,7 @@ def lines():
 
 # ---- texts ----------------------------------------------------------------------------------------------------------
 
+
 def test_a_right_answer():
     result = tried(RIGHT)
     text = repr(result)
@@ -44,8 +45,14 @@ def test_a_right_answer():
 
 def test_hints_get_sharper_with_changed_attempts_alone():
     hints = find("slope").wrongs[0].hints
-    for change, expected in [("", hints[0]), ("", hints[0]), ("  # only a remark", hints[0]), (" + 0", hints[1]),
-                             (" + 0", hints[1]), (" + 0 * 1", hints[1])]:
+    for change, expected in [
+        ("", hints[0]),
+        ("", hints[0]),
+        ("  # only a remark", hints[0]),
+        (" + 0", hints[1]),
+        (" + 0", hints[1]),
+        (" + 0 * 1", hints[1]),
+    ]:
         result = tried(ONE_SIDE.rstrip() + change + "\n")
         assert plain(expected) in " ".join(repr(result).split()), change
         assert (result.name, result.case, result.ok) == ("one side", 2, False)
@@ -66,11 +73,13 @@ def test_nearly():
 
 
 def test_the_line_of_the_learner_and_the_name_that_is_meant():
-    text = repr(tried("""
+    text = repr(
+        tried("""
         def slope(f, x, h=1e-3):
             rise = f(x + h) - f(x - h)
             return ris / (2 * h)
-    """))
+    """)
+    )
     assert "stopped in your line 4:  return ris / (2 * h)" in text
     assert "NameError: name 'ris' is not defined" in text and "Line 3 has 'rise'" in text
 
@@ -117,6 +126,7 @@ def test_a_list_with_places_left_open_is_not_started(name):
 
 def test_a_text_that_python_cannot_read_is_no_answer(real_kernel):
     """The function of the cell before is still there, and would be judged."""
+
     def checked(text):
         real_kernel.run(text)
         status, shown = real_kernel.run("check('slope', slope)")
@@ -183,7 +193,8 @@ def test_html_says_the_same_and_runs_nothing():
     assert bundle["text/plain"] == repr(result)
     assert "<script" not in bundle["text/html"] and "&lt;script&gt;" in bundle["text/html"]
     assert marked("a `x < 1` *is* **so** 2 * 3 * 4") == (
-        'a <code style="background:transparent;color:inherit">x &lt; 1</code> <em>is</em> <b>so</b> 2 * 3 * 4')
+        'a <code style="background:transparent;color:inherit">x &lt; 1</code> <em>is</em> <b>so</b> 2 * 3 * 4'
+    )
 
 
 def test_matrices_are_drawn_with_signs_where_they_differ():
@@ -196,10 +207,13 @@ def test_matrices_are_drawn_with_signs_where_they_differ():
 
 # ---- what is kept ---------------------------------------------------------------------------------------------------
 
+
 def test_what_is_written_down():
     tried(ONE_SIDE), tried(ONE_SIDE), tried(RIGHT)
     assert [(one["exercise"], one["attempt"], one["outcome"], one["wrong"]) for one in lines()] == [
-        ("slope", 1, "wrong", "one side"), ("slope", 2, "right", "")]
+        ("slope", 1, "wrong", "one side"),
+        ("slope", 2, "right", ""),
+    ]
     assert set(lines()[0]) == {"time", "exercise", "attempt", "outcome", "wrong", "seconds", "source", "versions"}
     assert "return" not in record.place().read_text()
 
@@ -212,9 +226,17 @@ def test_torn_and_foreign_lines_are_passed_over():
     assert tried(RIGHT).ok and record.states() == {"slope": "right"}
 
 
-@pytest.mark.parametrize("line", [
-    '{"exercise": "slope", "outcome": "wrong", "wrong": 3}', '{"exercise": 3, "outcome": "right", "wrong": ""}',
-    '{"exercise": "slope", "outcome": {}}', "[" * 10_000, "1" * 10_000, "\0\0"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"exercise": "slope", "outcome": "wrong", "wrong": 3}',
+        '{"exercise": 3, "outcome": "right", "wrong": ""}',
+        '{"exercise": "slope", "outcome": {}}',
+        "[" * 10_000,
+        "1" * 10_000,
+        "\0\0",
+    ],
+)
 def test_what_another_program_has_written(line):
     record.place().write_text(f"{line}\n{line}")  # and was ended before the end of the line
     assert not tried(ONE_SIDE).ok and repr(hint("slope")) and progress().points == 0
@@ -289,8 +311,10 @@ def test_unknown_names():
 
 # ---- grading --------------------------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("name, value", [
-    ("NBGRADER_EXECUTION", "autograde"), ("NBGRADER_EXECUTION", "validate"), ("MINFLOW_GRADING", "1")])
+
+@pytest.mark.parametrize(
+    "name, value", [("NBGRADER_EXECUTION", "autograde"), ("NBGRADER_EXECUTION", "validate"), ("MINFLOW_GRADING", "1")]
+)
 def test_in_grading_it_raises_or_gives_points(monkeypatch, capfd, name, value):
     monkeypatch.setenv(name, value)
     assert tried(RIGHT) == 1.0

@@ -56,7 +56,7 @@ def test_exercise(name):
 def test_memory_is_judged_alike_if_garbage_is_collected_seldom():
     """Python 3.13 lets three times as many objects wait for the garbage collector as 3.11."""
     exercise, before = find("spiral_by_you"), gc.get_threshold()
-    climbs, = [one for one in exercise.wrongs if one.name == "update on the tape"]
+    (climbs,) = [one for one in exercise.wrongs if one.name == "update on the tape"]
     gc.set_threshold(1_000_000)
     try:
         with patient(exercise):

@@ -49,13 +49,23 @@ def checked(body, before=""):
 
 # ---- objects --------------------------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("base, method", [
-    ("object", "__repr__"), ("object", "__getattr__"), ("object", "detach"), ("list", "__len__"), ("list", "__iter__"),
-    ("float", "__float__")])
+
+@pytest.mark.parametrize(
+    "base, method",
+    [
+        ("object", "__repr__"),
+        ("object", "__getattr__"),
+        ("object", "detach"),
+        ("list", "__len__"),
+        ("list", "__iter__"),
+        ("float", "__float__"),
+    ],
+)
 def test_what_is_returned_and_does_not_end(hasty, base, method):
     before = f"class Evil({base}):\n    numpy = 1\n    def {method}(self, *rest):\n        while True: pass"
-    result = checked("return Evil()" if base == "object" else "return Evil([1])" if base == "list" else
-                     "return Evil(9)", before)
+    result = checked(
+        "return Evil()" if base == "object" else "return Evil([1])" if base == "list" else "return Evil(9)", before
+    )
     assert not result.ok and result.verdict.outcome in ("stopped", "wrong")
     assert result.verdict.outcome == "wrong" or "while True: pass" in repr(result)
     assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
@@ -67,31 +77,57 @@ def test_what_does_not_end_counts_as_wrong_when_graded(hasty, monkeypatch):
         checked("return Evil()", "class Evil:\n    def __repr__(self):\n        while True: pass")
 
 
-@pytest.mark.parametrize("base, method", [
-    ("object", "__getattribute__"), ("object", "__repr__"), ("object", "__getattr__"), ("list", "__len__"),
-    ("float", "__float__"), ("dict", "__iter__")])
+@pytest.mark.parametrize(
+    "base, method",
+    [
+        ("object", "__getattribute__"),
+        ("object", "__repr__"),
+        ("object", "__getattr__"),
+        ("list", "__len__"),
+        ("float", "__float__"),
+        ("dict", "__iter__"),
+    ],
+)
 @pytest.mark.parametrize("error", ["SystemExit", "ValueError"])
 def test_what_is_returned_and_explodes(base, method, error):
     result = checked("return Evil()", f"class Evil({base}):\n    def {method}(self, *rest):\n        raise {error}")
     assert not result.ok and repr(result)
 
 
-@pytest.mark.parametrize("body", [
-    "a = []\na.append(a)\nreturn a", "a = {}\na[1] = a\nreturn a", "a = []\na += [a, a, a]\nreturn a",
-    "a = []\nfor i in range(100_000):\n    a = [a]\nreturn a", "return 10 ** 10_000", "return [0.0] * 2_000_000",
-    "return 'x' * 10_000_000", "return iter(int, 1)", "return ...", "import numpy\nreturn numpy.array([object()])"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "a = []\na.append(a)\nreturn a",
+        "a = {}\na[1] = a\nreturn a",
+        "a = []\na += [a, a, a]\nreturn a",
+        "a = []\nfor i in range(100_000):\n    a = [a]\nreturn a",
+        "return 10 ** 10_000",
+        "return [0.0] * 2_000_000",
+        "return 'x' * 10_000_000",
+        "return iter(int, 1)",
+        "return ...",
+        "import numpy\nreturn numpy.array([object()])",
+    ],
+)
 def test_odd_values(body):
     result = checked(body)
     assert not result.ok and len(repr(result)) < 2000 and result._repr_mimebundle_()
 
 
-@pytest.mark.parametrize("body, kind", [
-    ("import sys\nsys.exit(3)", SystemExit), ("exit()", (SystemExit, NameError)),
-    ("raise GeneratorExit", GeneratorExit), ("raise KeyboardInterrupt", KeyboardInterrupt),
-    ("raise BaseException", BaseException),
-    ("class E(Exception):\n    def __str__(self):\n        raise ValueError\nraise E()", Exception),
-    ("return half(x)", RecursionError), ("import numpy\nreturn numpy.ones(2**60)", (MemoryError, ValueError)),
-    ("import functools\nreturn functools.reduce(lambda a, b: half(x), [1, 2])", RecursionError)])
+@pytest.mark.parametrize(
+    "body, kind",
+    [
+        ("import sys\nsys.exit(3)", SystemExit),
+        ("exit()", (SystemExit, NameError)),
+        ("raise GeneratorExit", GeneratorExit),
+        ("raise KeyboardInterrupt", KeyboardInterrupt),
+        ("raise BaseException", BaseException),
+        ("class E(Exception):\n    def __str__(self):\n        raise ValueError\nraise E()", Exception),
+        ("return half(x)", RecursionError),
+        ("import numpy\nreturn numpy.ones(2**60)", (MemoryError, ValueError)),
+        ("import functools\nreturn functools.reduce(lambda a, b: half(x), [1, 2])", RecursionError),
+    ],
+)
 def test_ways_to_end(body, kind):
     result = checked(body)
     assert result.verdict.outcome == "stopped" and "in your line" in repr(result)
@@ -105,6 +141,7 @@ def test_an_error_whose_text_does_not_end(exercise):
 
 
 # ---- answers of all kinds -------------------------------------------------------------------------------------------
+
 
 class Callable:
     def __call__(self, x):
@@ -123,9 +160,18 @@ def decorated(*args):
     return half(*args)
 
 
-@pytest.mark.parametrize("answer", [
-    lambda x: x / 2, functools.partial(with_more, more=0), Callable(), Callable().method, decorated,
-    functools.cache(half), eval("lambda x: x / 2")])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda x: x / 2,
+        functools.partial(with_more, more=0),
+        Callable(),
+        Callable().method,
+        decorated,
+        functools.cache(half),
+        eval("lambda x: x / 2"),
+    ],
+)
 def test_right_in_every_form(answer):
     assert check("half", answer).ok
 
@@ -140,9 +186,26 @@ class SaysYes:
         return self
 
 
-@pytest.mark.parametrize("answer", [
-    max, len, int, np.add, np.square, flow.add, flow.nn.Linear(1, 1), np, 3, "half", SaysYes(),
-    unittest.mock.MagicMock(), [half], type("Class", (), {})], ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize(
+    "answer",
+    [
+        max,
+        len,
+        int,
+        np.add,
+        np.square,
+        flow.add,
+        flow.nn.Linear(1, 1),
+        np,
+        3,
+        "half",
+        SaysYes(),
+        unittest.mock.MagicMock(),
+        [half],
+        type("Class", (), {}),
+    ],
+    ids=lambda one: type(one).__name__,
+)
 def test_wrong_in_every_form(answer):
     result = check("half", answer)
     assert not result.ok and repr(result) and result.verdict.outcome != "right"
@@ -156,20 +219,42 @@ def test_a_function_that_gives_no_number():
 def test_each_answer_has_a_fingerprint_of_its_own():
     space = {}
     exec("def one(x):\n    return 1\ndef two(x):\n    return 2", space)
-    answers = [functools.partial(with_more, more=0), Callable(), space["one"], space["two"], max, len, [1], [2],
-               [0] * 999 + [1], [0] * 999 + [2], SaysYes()]
+    answers = [
+        functools.partial(with_more, more=0),
+        Callable(),
+        space["one"],
+        space["two"],
+        max,
+        len,
+        [1],
+        [2],
+        [0] * 999 + [1],
+        [0] * 999 + [2],
+        SaysYes(),
+    ]
     marks = [learner.fingerprint(one) for one in answers]
     assert len(set(marks)) == len(marks) and marks == [learner.fingerprint(one) for one in answers]
 
 
 # ---- what is around -------------------------------------------------------------------------------------------------
 
+
 def states():
-    return {"folder": os.getcwd(), "environment": dict(os.environ), "numpy": [np.geterr(), np.get_printoptions()],
-            "interrupt": signal.getsignal(signal.SIGINT), "profile": sys.getprofile(), "gc": gc.isenabled(),
-            "recursion": sys.getrecursionlimit(), "streams": [sys.stdout, sys.stderr], "mode": mode.MODE.get(),
-            "dtype": flow.get_default_dtype(), "grad": flow.is_grad_enabled(), "print": repr(flow.tensor([1 / 3])),
-            "random": [np.asarray(flow.get_rng_state()).tolist(), random.getstate(), np.random.get_state()[1].tolist()]}
+    return {
+        "folder": os.getcwd(),
+        "environment": dict(os.environ),
+        "numpy": [np.geterr(), np.get_printoptions()],
+        "interrupt": signal.getsignal(signal.SIGINT),
+        "profile": sys.getprofile(),
+        "gc": gc.isenabled(),
+        "recursion": sys.getrecursionlimit(),
+        "streams": [sys.stdout, sys.stderr],
+        "mode": mode.MODE.get(),
+        "dtype": flow.get_default_dtype(),
+        "grad": flow.is_grad_enabled(),
+        "print": repr(flow.tensor([1 / 3])),
+        "random": [np.asarray(flow.get_rng_state()).tolist(), random.getstate(), np.random.get_state()[1].tolist()],
+    }
 
 
 def test_a_profiler_stays():
@@ -255,12 +340,16 @@ def test_a_lock_is_left():
 
 # ---- in a notebook --------------------------------------------------------------------------------------------------
 
+
 def test_a_kernel_stays_usable(real_kernel):
     real_kernel.fresh("from minflow.exercises import check")
     head = "def slope(f, x, h=1e-3):\n    "
-    for body, shown in [("exit()", "SystemExit"), ("return input()", "EOFError"),
-                        ("import os, signal\n    os.kill(os.getpid(), signal.SIGINT)", "KeyboardInterrupt"),
-                        ("for i in range(1000): display(i)\n    return 0", "smallest case")]:
+    for body, shown in [
+        ("exit()", "SystemExit"),
+        ("return input()", "EOFError"),
+        ("import os, signal\n    os.kill(os.getpid(), signal.SIGINT)", "KeyboardInterrupt"),
+        ("for i in range(1000): display(i)\n    return 0", "smallest case"),
+    ]:
         status, outputs = real_kernel.run(f"{head}{body}\ncheck('slope', slope)")
         text = "".join(content.get("data", {}).get("text/plain", "") for kind, content in outputs)
         assert status == "ok" and shown in text, outputs

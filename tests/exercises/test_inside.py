@@ -18,9 +18,11 @@ QUESTIONS = pytest.mark.parametrize("reading", ALL, ids=lambda one: one.name)
 
 
 def cells_of(tour):
-    path, = NOTEBOOKS.glob(f"{tour.upper()}_*.ipynb")
-    return {cell["id"]: (cell["cell_type"], "".join(cell["source"]))
-            for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]}
+    (path,) = NOTEBOOKS.glob(f"{tour.upper()}_*.ipynb")
+    return {
+        cell["id"]: (cell["cell_type"], "".join(cell["source"]))
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]
+    }
 
 
 @QUESTIONS
@@ -87,7 +89,8 @@ def test_source_shows_lines_and_where_they_stand():
     assert (part.place, part.text) == (f"tests/exercises/test_inside.py:{line + 1}", "# a step\nreturn x + 1")
     assert part._repr_mimebundle_() == {
         "text/markdown": f"`{part.place}`\n\n```python\n{part.text}\n```",
-        "text/plain": f"{part.place}\n\n    # a step\n    return x + 1"}
+        "text/plain": f"{part.place}\n\n    # a step\n    return x + 1",
+    }
     assert isinstance(source(inspect), Source)
     for words in ({"first": "nowhere"}, {"last": "nowhere"}):
         with pytest.raises(ValueError, match="no line of outer says 'nowhere'"):

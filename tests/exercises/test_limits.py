@@ -113,6 +113,7 @@ def test_what_ends_in_time_is_left_alone():
 @pytest.mark.parametrize("limit", [by_timer, by_thread])
 def test_ending_at_the_very_moment(limit):
     """The timer fires around the end of the call: it ends or is stopped, and nothing is raised later."""
+
     def busy():
         until = time.perf_counter() + 0.0015 + 0.00001 * (i % 100)
         while time.perf_counter() < until:

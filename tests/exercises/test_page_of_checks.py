@@ -47,10 +47,17 @@ def test_the_page_says_what_the_checks_do():
     takes what an answer to 14.2 has of time."""
     from tests.exercises.page import PAGE, table_of
 
-    program = ("import json; from tests.exercises.page import rows\n"
-               "faults = []; print(json.dumps([list(rows(faults)), faults]))")
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=TOP,
-                          env={**os.environ, "MINFLOW_PROGRESS": "0"})
+    program = (
+        "import json; from tests.exercises.page import rows\n"
+        "faults = []; print(json.dumps([list(rows(faults)), faults]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        cwd=TOP,
+        env={**os.environ, "MINFLOW_PROGRESS": "0"},
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     table, faults = json.loads(done.stdout.splitlines()[-1])
     pairs = [[int(number) for number in row[-1].split(" of ")] for row in table if row[-1]]
@@ -60,15 +67,22 @@ def test_the_page_says_what_the_checks_do():
     assert named >= CAUGHT * of, "\n".join(faults)
     # What does not end is stopped by a clock: where the cores are taken, the last two columns may differ by one.
     written = table_of(PAGE.read_text(encoding="utf-8"))
-    assert [row[:NAMED] for row in written] == [row[:NAMED] for row in table], (
-        "\n".join(["write it with: python -m tests.exercises.page", *faults]))
+    assert [row[:NAMED] for row in written] == [row[:NAMED] for row in table], "\n".join(
+        ["write it with: python -m tests.exercises.page", *faults]
+    )
 
 
 def test_what_is_changed():
     source = "def f(x, y=1):\n    '''Doc 1.'''\n    if x < y:\n        x = x - 2\n    return g(x, y)\n"
     changed = dict(mutants(source))
     assert set(changed) == {
-        "line 1: 1 + 1", "line 1: without if x < y:", "line 3: other comparison in x < y", "line 3: without x = x - 2",
-        "line 4: other operator in x - 2", "line 4: swapped sides in x - 2", "line 4: 2 + 1",
-        "line 5: swapped arguments in g(x, y)"}
+        "line 1: 1 + 1",
+        "line 1: without if x < y:",
+        "line 3: other comparison in x < y",
+        "line 3: without x = x - 2",
+        "line 4: other operator in x - 2",
+        "line 4: swapped sides in x - 2",
+        "line 4: 2 + 1",
+        "line 5: swapped arguments in g(x, y)",
+    }
     assert all("Doc 1." in text for text in changed.values())

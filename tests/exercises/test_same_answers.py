@@ -12,28 +12,68 @@ CLOSE = (1e-6, 1e-5)
 NAN = math.nan
 
 
-@pytest.mark.parametrize("got, wanted", [
-    (2, 2), (2.0, 2.0), (2.0000001, 2.0), (2, 2.0), (np.float32(0.1), 0.1), (np.int64(3), 3), (flow.tensor(2.0), 2.0),
-    (flow.tensor([1.0, 2.0]), np.array([1, 2.0])), ([1.0, 2.0], np.array([1.0, 2.0])), (np.array([1.0, 2]), [1.0, 2.0]),
-    ((1, 2), [1, 2]), (NAN, NAN), (math.inf, math.inf), ("error", "error"), ({1, 2}, {2, 1}), (None, None),
-    ({"a": 1.0}, {"a": 1.0}), ([(4, 3), "error"], [(4, 3), "error"]), (True, True), (np.bool_(True), True),
-    (flow.tensor([1.0], requires_grad=True), [1.0]), ([], []), ((2.0, [1.0, NAN]), (2.0, [1.0, NAN])),
-    (np.zeros((0, 3)), np.zeros((0, 3))), ([np.zeros(2), np.ones(3)], [np.zeros(2), np.ones(3)]),
-])
+@pytest.mark.parametrize(
+    "got, wanted",
+    [
+        (2, 2),
+        (2.0, 2.0),
+        (2.0000001, 2.0),
+        (2, 2.0),
+        (np.float32(0.1), 0.1),
+        (np.int64(3), 3),
+        (flow.tensor(2.0), 2.0),
+        (flow.tensor([1.0, 2.0]), np.array([1, 2.0])),
+        ([1.0, 2.0], np.array([1.0, 2.0])),
+        (np.array([1.0, 2]), [1.0, 2.0]),
+        ((1, 2), [1, 2]),
+        (NAN, NAN),
+        (math.inf, math.inf),
+        ("error", "error"),
+        ({1, 2}, {2, 1}),
+        (None, None),
+        ({"a": 1.0}, {"a": 1.0}),
+        ([(4, 3), "error"], [(4, 3), "error"]),
+        (True, True),
+        (np.bool_(True), True),
+        (flow.tensor([1.0], requires_grad=True), [1.0]),
+        ([], []),
+        ((2.0, [1.0, NAN]), (2.0, [1.0, NAN])),
+        (np.zeros((0, 3)), np.zeros((0, 3))),
+        ([np.zeros(2), np.ones(3)], [np.zeros(2), np.ones(3)]),
+    ],
+)
 def test_the_same(got, wanted):
     assert difference(got, wanted, CLOSE) is None
 
 
-@pytest.mark.parametrize("got, wanted, kind", [
-    (2.1, 2.0, "value"), (None, 2.0, "type"), ("2", 2.0, "type"), (2.0, 2, "dtype"), (True, 1.0, "dtype"),
-    (1.0, True, "dtype"), (np.array([True]), np.array([1.0]), "dtype"), (np.ones(3), np.ones((3, 1)), "shape"),
-    (np.array([NAN, 1.0]), np.ones(2), "nan"), (1.0, NAN, "value"), ([1, 2], [1, 2, 3], "length"),
-    ({"a": 1}, {"b": 1}, "keys"), ({"a": 1}, {"a": 2}, "value"), ("Error", "error", "value"), (4, "error", "type"),
-    ([(4, 3), 1], [(4, 3), "error"], "type"), (lambda: 1, 2.0, "type"), (math.inf, 2.0, "value"),
-    (-math.inf, math.inf, "value"),
-    ([[1, 2], [3]], [[1, 2], [3, 4]], "length"), (iter([1]), [1], "type"), (object(), 1.0, "type"), ([], [1.0],
-    "length"),
-])
+@pytest.mark.parametrize(
+    "got, wanted, kind",
+    [
+        (2.1, 2.0, "value"),
+        (None, 2.0, "type"),
+        ("2", 2.0, "type"),
+        (2.0, 2, "dtype"),
+        (True, 1.0, "dtype"),
+        (1.0, True, "dtype"),
+        (np.array([True]), np.array([1.0]), "dtype"),
+        (np.ones(3), np.ones((3, 1)), "shape"),
+        (np.array([NAN, 1.0]), np.ones(2), "nan"),
+        (1.0, NAN, "value"),
+        ([1, 2], [1, 2, 3], "length"),
+        ({"a": 1}, {"b": 1}, "keys"),
+        ({"a": 1}, {"a": 2}, "value"),
+        ("Error", "error", "value"),
+        (4, "error", "type"),
+        ([(4, 3), 1], [(4, 3), "error"], "type"),
+        (lambda: 1, 2.0, "type"),
+        (math.inf, 2.0, "value"),
+        (-math.inf, math.inf, "value"),
+        ([[1, 2], [3]], [[1, 2], [3, 4]], "length"),
+        (iter([1]), [1], "type"),
+        (object(), 1.0, "type"),
+        ([], [1.0], "length"),
+    ],
+)
 def test_different(got, wanted, kind):
     assert difference(got, wanted, CLOSE).kind == kind
 
@@ -59,13 +99,19 @@ def test_an_object_that_does_not_want_to_be_compared():
     assert "its repr raises RuntimeError" in shown(Hostile())
 
 
-@pytest.mark.parametrize("got, wanted, says", [
-    ([-1.0, -2.0], [1.0, 2.0], "sign"), ([2.0, 4.0], [1.0, 2.0], "2 times"), ([1.5, 2.5], [1.0, 2.0], "off by 0.5"),
-    (np.array([[1, 3], [2, 4.0]]), np.array([[1, 2], [3, 4.0]]), "turned"), ([3.0, 2, 1], [1.0, 2, 3],
-    "opposite order"),
-    (np.arange(6.0).reshape(2, 3), np.arange(6.0).reshape(2, 3).T, "turned"),
-    (np.arange(6.0), np.arange(6.0).reshape(2, 3), "only their shape"), ([5.0, 1.0], [1.0, 2.0], ""),
-])
+@pytest.mark.parametrize(
+    "got, wanted, says",
+    [
+        ([-1.0, -2.0], [1.0, 2.0], "sign"),
+        ([2.0, 4.0], [1.0, 2.0], "2 times"),
+        ([1.5, 2.5], [1.0, 2.0], "off by 0.5"),
+        (np.array([[1, 3], [2, 4.0]]), np.array([[1, 2], [3, 4.0]]), "turned"),
+        ([3.0, 2, 1], [1.0, 2, 3], "opposite order"),
+        (np.arange(6.0).reshape(2, 3), np.arange(6.0).reshape(2, 3).T, "turned"),
+        (np.arange(6.0), np.arange(6.0).reshape(2, 3), "only their shape"),
+        ([5.0, 1.0], [1.0, 2.0], ""),
+    ],
+)
 def test_what_is_noticed(got, wanted, says):
     got, wanted = np.asarray(got), np.asarray(wanted)
     text = clue(got, wanted, difference(got, wanted, CLOSE))
@@ -77,13 +123,29 @@ def test_nearly_the_same_is_not_called_once_what_is_wanted():
     assert clue(got, wanted, difference(got, wanted, (1e-12, 1e-12))) == ""
 
 
-@pytest.mark.parametrize("value, text", [
-    (3.0, "3"), (3.31, "3.31"), (2, "2"), (True, "True"), ("error", "'error'"), (None, "None"), (1e-20, "1e-20"),
-    ([1.0, 2.5], "[1, 2.5]"), ((4, 3), "(4, 3)"), ((4,), "(4,)"), ([(4, 3), "error"], "[(4, 3), 'error']"),
-    (range(3), "range(0, 3)"), ({"a": np.ones(2)}, "{'a': float64[2]  [1 1]}"), ("x" * 200, "'" + "x" * 71 + " ..."),
-    (np.ones((4, 3), np.float32), "float32[4, 3]  all 1"), (np.zeros((2, 0)), "float64[2, 0]  []"),
-    (flow.tensor([4.0, 5.0]), "float32[2]  [4 5]"), (np.arange(20), "int64[20]  [0 1 2 3 4 5 6 7 ...]"),
-    (np.array([[3], [3.5]]), "float64[2, 1]  [[3] [3.5]]"),
-])
+@pytest.mark.parametrize(
+    "value, text",
+    [
+        (3.0, "3"),
+        (3.31, "3.31"),
+        (2, "2"),
+        (True, "True"),
+        ("error", "'error'"),
+        (None, "None"),
+        (1e-20, "1e-20"),
+        ([1.0, 2.5], "[1, 2.5]"),
+        ((4, 3), "(4, 3)"),
+        ((4,), "(4,)"),
+        ([(4, 3), "error"], "[(4, 3), 'error']"),
+        (range(3), "range(0, 3)"),
+        ({"a": np.ones(2)}, "{'a': float64[2]  [1 1]}"),
+        ("x" * 200, "'" + "x" * 71 + " ..."),
+        (np.ones((4, 3), np.float32), "float32[4, 3]  all 1"),
+        (np.zeros((2, 0)), "float64[2, 0]  []"),
+        (flow.tensor([4.0, 5.0]), "float32[2]  [4 5]"),
+        (np.arange(20), "int64[20]  [0 1 2 3 4 5 6 7 ...]"),
+        (np.array([[3], [3.5]]), "float64[2, 1]  [[3] [3.5]]"),
+    ],
+)
 def test_values_on_a_line(value, text):
     assert shown(value) == text

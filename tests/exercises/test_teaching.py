@@ -37,16 +37,20 @@ def headings(number):
 @pytest.mark.parametrize("page", PAGES)
 def test_exercises_have_their_numbers_and_names(page):
     named = re.findall(r"\b([01]\d\.\d)\b(?: `(\w+)`)?", PAGES[page])
-    wrong = [(number, name) for number, name in named if number[:2] not in PLANNED
-             and (number not in EXERCISES or name and EXERCISES[number].name != name)]
+    wrong = [
+        (number, name)
+        for number, name in named
+        if number[:2] not in PLANNED and (number not in EXERCISES or name and EXERCISES[number].name != name)
+    ]
     assert not wrong
 
 
 def test_every_lesson_has_its_notes():
     assert set(NOTES) == EVERY
     for number, part in NOTES.items():
-        assert all(f"**{word}" in part for word in ("Aim:**", "On the board:**", "They ask:**", "Cut first:**",
-                                                    "End with:**")), number
+        assert all(
+            f"**{word}" in part for word in ("Aim:**", "On the board:**", "They ask:**", "Cut first:**", "End with:**")
+        ), number
         if number in LESSONS:
             assert headings(number)[0].startswith(part.partition("\n")[0]), number
 
@@ -88,8 +92,12 @@ def commands():
     """What begins with minflow, in the text and in blocks for a terminal."""
     text = "\n".join([*PAGES.values(), (TOP / "README.md").read_text(encoding="utf-8")])
     blocks = "\n".join(re.findall(r"^```sh\n(.*?)```", text, re.MULTILINE | re.DOTALL))
-    return sorted({*re.findall(r"`(minflow [^`\n]+)`", text),
-                   *re.findall(r"^(?:\S+/bin/)?(minflow(?: .+)?)$", blocks, re.MULTILINE)})
+    return sorted(
+        {
+            *re.findall(r"`(minflow [^`\n]+)`", text),
+            *re.findall(r"^(?:\S+/bin/)?(minflow(?: .+)?)$", blocks, re.MULTILINE),
+        }
+    )
 
 
 @pytest.mark.parametrize("command", commands())

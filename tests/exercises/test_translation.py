@@ -17,6 +17,7 @@ NOTEBOOKS = TOP / "notebooks"
 
 # ---- what is in the repository --------------------------------------------------------------------------------------
 
+
 def test_chinese_is_up_to_date():
     lines = translate.check("zh", NOTEBOOKS)
     assert not lines, "\n" + "\n".join(lines)
@@ -27,8 +28,11 @@ def test_a_chinese_lesson_is_the_english_one_but_for_its_texts(tmp_path):
         other, english = (json.loads(path.read_bytes()) for path in (built, NOTEBOOKS / built.relative_to(tmp_path)))
         for book in (other, english):
             for cell in book["cells"]:
-                cell["source"] = "".join(cell["source"]) if cell["cell_type"] == "code" else len(
-                    translate.notebook.markdown.split("".join(cell["source"])))
+                cell["source"] = (
+                    "".join(cell["source"])
+                    if cell["cell_type"] == "code"
+                    else len(translate.notebook.markdown.split("".join(cell["source"])))
+                )
         assert other == english
 
 
@@ -52,58 +56,96 @@ def test_every_text_of_the_checker_is_found():
 
 def test_every_text_of_an_exercise_is_found():
     texts = list(pages.of_exercise(find.find("slope")))
-    assert {"How steep is a curve at one place?", "one side", "is f called two to four times?",
-            "From x to x + h is one side. Walk from x - h to x + h."} <= set(texts)
+    assert {
+        "How steep is a curve at one place?",
+        "one side",
+        "is f called two to four times?",
+        "From x to x + h is one side. Walk from x - h to x + h.",
+    } <= set(texts)
 
 
 # ---- gates ----------------------------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("english, chinese, found", [
-    ("Call `f(x)` 3 times.", "调用 `f(x)` 3 次。", []),
-    ("Call `f(x)`.", "调用 `f（x）`。", ["code only in English: `f(x)`", "code only in zh: `f（x）`"]),
-    ("so $x^2$", "所以 $x^3$", ["formulas only in English: $x^2$", "formulas only in zh: $x^3$"]),
-    ("see [the tape](03_tape.ipynb)", "见[记录带](03.ipynb)", [
-        "addresses only in English: 03_tape.ipynb", "addresses only in zh: 03.ipynb"]),
-    ("of 1,797 pictures", "共 1,797 张图片", []),
-    ("97.7 % of all", "97.8 %", ["numbers only in English: 97.7", "numbers only in zh: 97.8"]),
-    ("right: {right} of {of}", "{of} 中对了 {right}", []),
-    ("right: {right}", "对了 {right_}", ["names in braces: ['right'], ['right_']"]),
-    ("press <kbd>Enter</kbd>", "按回车", ["HTML only in English: <kbd>, </kbd>"]),
-    ("a **loss**, that", "**损失**是", []),
-    ("a **loss** (bad), that", "**损失（坏）**是", [
-        "a star that opens and does not close: ...**损失（坏）*...",
-        "a star that opens and does not close: ...*损失（坏）**是..."]),
-    ("a **loss** (bad), that", "**损失**（坏）是", []),
-    ("**`x`** is", "变量**`x`**", ["Markdown does not see this star: ...变量**`x`**...",
-                                  "Markdown does not see this star: ...量**`x`**..."]),
-    ("h*h is small", "h*h 很小", []),
-    ("first, second", "第一,第二", ["a sign of half width: ...第一,第二..."]),
-    ("It is (nearly) so.", "是 (几乎) 这样.", ["a sign of half width: ...是 (几乎) 这样....",
-                                           "a sign of half width: ...) 这样...."]),
-    ("It is -ln(share).", "它是 -ln(份额)。", []),
-    ("the `x` of", "这个`x`的", ["a space is missing: ...这个x的..."]),
-    ("Python is", "Python是", ["a space is missing: ...ython是..."]),
-    ("two tensors", "两个向量", ["'tensor' is 张量 in the glossary"]),
-    ("loss = r.sum()", "loss = r.sum()", []),
-    ("gradient(f) is a tensor", "gradient(f) 是张量", []),
-    ("a static graph", "动态图", ["'static graph' is 静态图 in the glossary"]),
-    ("one\ntwo", "一\n\n二", ["an empty line ends a paragraph"]),
-])
+
+@pytest.mark.parametrize(
+    "english, chinese, found",
+    [
+        ("Call `f(x)` 3 times.", "调用 `f(x)` 3 次。", []),
+        ("Call `f(x)`.", "调用 `f（x）`。", ["code only in English: `f(x)`", "code only in zh: `f（x）`"]),
+        ("so $x^2$", "所以 $x^3$", ["formulas only in English: $x^2$", "formulas only in zh: $x^3$"]),
+        (
+            "see [the tape](03_tape.ipynb)",
+            "见[记录带](03.ipynb)",
+            ["addresses only in English: 03_tape.ipynb", "addresses only in zh: 03.ipynb"],
+        ),
+        ("of 1,797 pictures", "共 1,797 张图片", []),
+        ("97.7 % of all", "97.8 %", ["numbers only in English: 97.7", "numbers only in zh: 97.8"]),
+        ("right: {right} of {of}", "{of} 中对了 {right}", []),
+        ("right: {right}", "对了 {right_}", ["names in braces: ['right'], ['right_']"]),
+        ("press <kbd>Enter</kbd>", "按回车", ["HTML only in English: <kbd>, </kbd>"]),
+        ("a **loss**, that", "**损失**是", []),
+        (
+            "a **loss** (bad), that",
+            "**损失（坏）**是",
+            [
+                "a star that opens and does not close: ...**损失（坏）*...",
+                "a star that opens and does not close: ...*损失（坏）**是...",
+            ],
+        ),
+        ("a **loss** (bad), that", "**损失**（坏）是", []),
+        (
+            "**`x`** is",
+            "变量**`x`**",
+            ["Markdown does not see this star: ...变量**`x`**...", "Markdown does not see this star: ...量**`x`**..."],
+        ),
+        ("h*h is small", "h*h 很小", []),
+        ("first, second", "第一,第二", ["a sign of half width: ...第一,第二..."]),
+        (
+            "It is (nearly) so.",
+            "是 (几乎) 这样.",
+            ["a sign of half width: ...是 (几乎) 这样....", "a sign of half width: ...) 这样...."],
+        ),
+        ("It is -ln(share).", "它是 -ln(份额)。", []),
+        ("the `x` of", "这个`x`的", ["a space is missing: ...这个x的..."]),
+        ("Python is", "Python是", ["a space is missing: ...ython是..."]),
+        ("two tensors", "两个向量", ["'tensor' is 张量 in the glossary"]),
+        ("loss = r.sum()", "loss = r.sum()", []),
+        ("gradient(f) is a tensor", "gradient(f) 是张量", []),
+        ("a static graph", "动态图", ["'static graph' is 静态图 in the glossary"]),
+        ("one\ntwo", "一\n\n二", ["an empty line ends a paragraph"]),
+    ],
+)
 def test_what_differs_is_named(english, chinese, found):
     assert gates.differences(english, chinese, form=True) == found
 
 
 # ---- from English to PO files and back ------------------------------------------------------------------------------
 
+
 def lesson(*cells):
-    return json.dumps({"cells": [{"cell_type": kind, "id": name, "metadata": {}, "source": source.splitlines(True)}
-                                 for kind, name, source in cells], "metadata": {}, "nbformat": 4, "nbformat_minor": 5},
-                      indent=1, ensure_ascii=False) + "\n"
+    return (
+        json.dumps(
+            {
+                "cells": [
+                    {"cell_type": kind, "id": name, "metadata": {}, "source": source.splitlines(True)}
+                    for kind, name, source in cells
+                ],
+                "metadata": {},
+                "nbformat": 4,
+                "nbformat_minor": 5,
+            },
+            indent=1,
+            ensure_ascii=False,
+        )
+        + "\n"
+    )
 
 
-ENGLISH = lesson(("markdown", "a-00", "# A title\n\nOne long sentence about loss.\n\n- an item"),
-                 ("code", "a-01", "print('a word')"),
-                 ("markdown", "a-words", "| word | meaning |\n|---|---|\n| loss | how wrong |\n| `x` | an item |"))
+ENGLISH = lesson(
+    ("markdown", "a-00", "# A title\n\nOne long sentence about loss.\n\n- an item"),
+    ("code", "a-01", "print('a word')"),
+    ("markdown", "a-words", "| word | meaning |\n|---|---|\n| loss | how wrong |\n| `x` | an item |"),
+)
 
 
 @pytest.fixture
@@ -126,8 +168,15 @@ def work(tmp_path, monkeypatch):
         cache.cache_clear()
 
 
-CHINESE = {"A title": "标题", "One long sentence about loss.": "关于损失的一个长句子。", "an item": "一项",
-           "word": "词", "meaning": "含义", "loss": "损失", "how wrong": "差多少"}
+CHINESE = {
+    "A title": "标题",
+    "One long sentence about loss.": "关于损失的一个长句子。",
+    "an item": "一项",
+    "word": "词",
+    "meaning": "含义",
+    "loss": "损失",
+    "how wrong": "差多少",
+}
 
 
 def translate_all(file, **other):
@@ -138,41 +187,46 @@ def translate_all(file, **other):
 
 
 def test_from_english_to_chinese(work):
-    line, = translate.check("zh", work / "course")
-    assert line.startswith("00_a: 7 texts are new or changed, 0 are gone, such as 'A title'. "
-                           f"Run: {command('exercises', 'translate', '--update', 'zh')}.")
-    file, = translate.update("zh", work / "course")
+    (line,) = translate.check("zh", work / "course")
+    assert line.startswith(
+        "00_a: 7 texts are new or changed, 0 are gone, such as 'A title'. "
+        f"Run: {command('exercises', 'translate', '--update', 'zh')}."
+    )
+    (file,) = translate.update("zh", work / "course")
     assert file == work / "course" / "zh" / "00_a.po" and translate.update("zh", work / "course") == []
     assert {entry.text: entry.where for entry in po.read(file)}["an item"] == "a-00 a-words"
-    line, = translate.check("zh", work / "course")
+    (line,) = translate.check("zh", work / "course")
     assert "7 texts are not translated, such as 'A title'" in line
     translate_all(file)
     assert translate.check("zh", work / "course") == []
-    built, = translate.build("zh", work / "course", work / "built")
+    (built,) = translate.build("zh", work / "course", work / "built")
     book = json.loads(built.read_text(encoding="utf-8"))
     assert ["".join(cell["source"]) for cell in book["cells"]] == [
-        "# 标题\n\n关于损失的一个长句子。\n\n- 一项", "print('a word')",
-        "| 词 | 含义 |\n|---|---|\n| 损失 | 差多少 |\n| `x` | 一项 |"]
+        "# 标题\n\n关于损失的一个长句子。\n\n- 一项",
+        "print('a word')",
+        "| 词 | 含义 |\n|---|---|\n| 损失 | 差多少 |\n| `x` | 一项 |",
+    ]
 
 
 def test_a_changed_text_makes_its_translation_old(work):
-    file, = translate.update("zh", work / "course")
+    (file,) = translate.update("zh", work / "course")
     translate_all(file)
     (work / "course" / "00_a.ipynb").write_text(ENGLISH.replace("One long", "Another long"), encoding="utf-8")
-    line, = translate.check("zh", work / "course")
+    (line,) = translate.check("zh", work / "course")
     assert "1 texts are new or changed, 1 are gone, such as 'Another long sentence about loss.'" in line
     translate.update("zh", work / "course")
-    entry, = [entry for entry in po.read(file) if entry.fuzzy]
-    assert entry == po.Entry("Another long sentence about loss.", "关于损失的一个长句子。", True, "a-00",
-                             "One long sentence about loss.")
-    line, = translate.check("zh", work / "course")
+    (entry,) = [entry for entry in po.read(file) if entry.fuzzy]
+    assert entry == po.Entry(
+        "Another long sentence about loss.", "关于损失的一个长句子。", True, "a-00", "One long sentence about loss."
+    )
+    (line,) = translate.check("zh", work / "course")
     assert "1 texts are not translated" in line and "fuzzy in 00_a.po" in line
-    built, = translate.build("zh", work / "course", work / "built")
+    (built,) = translate.build("zh", work / "course", work / "built")
     assert "Another long sentence" in built.read_text(encoding="utf-8"), "an old translation is not shown"
     (work / "words" / "zh" / "not_yet.txt").write_text("00_a\n")
     assert translate.check("zh", work / "course") == []  # the English may land first
     translate_all(file, **{"Another long sentence about loss.": "另一个关于损失的长句子。"})
-    line, = translate.check("zh", work / "course")
+    (line,) = translate.check("zh", work / "course")
     assert line == "00_a: all of it is translated: take its name out of words/zh/not_yet.txt"
 
 
@@ -180,35 +234,39 @@ def test_what_another_page_says_too_is_translated(work):
     translate_all(*translate.update("zh", work / "course"))
     other = lesson(("markdown", "b-00", "# Another\n\nAnother long sentence."), ("markdown", "b-01", "an item"))
     (work / "course" / "01_b.ipynb").write_text(other, encoding="utf-8")
-    file, = translate.update("zh", work / "course")
+    (file,) = translate.update("zh", work / "course")
     assert [(entry.translation, entry.fuzzy) for entry in po.read(file)] == [("", False), ("", False), ("一项", False)]
 
 
 def test_a_fault_is_said_even_where_the_rest_waits(work):
     (work / "words" / "zh" / "not_yet.txt").write_text("00_*\n")
     assert translate.update("zh", work / "course") == []
-    file, = translate.update("zh", work / "course", "00_a")
+    (file,) = translate.update("zh", work / "course", "00_a")
     translate_all(file, **{"how wrong": "错 3 个", "loss": "误差"})
     assert translate.check("zh", work / "course") == [
         "00_a: 'loss': 'loss' is 损失 in the glossary",
         "00_a: 'loss': a table of words has '误差', words/zh/glossary.tsv '损失'",
-        "00_a: 'how wrong': numbers only in zh: 3"]
+        "00_a: 'how wrong': numbers only in zh: 3",
+    ]
 
 
 def test_a_translation_of_no_page_is_named(work):
     (work / "course" / "00_a.ipynb").unlink()
     (work / "course" / "zh").mkdir()
     (work / "course" / "zh" / "00_b.po").write_text(po.write([], "zh"))
-    line, = translate.check("zh", work / "course")
+    (line,) = translate.check("zh", work / "course")
     assert line.endswith("00_b.po: there is no such page any more; delete it or rename it")
 
 
-@pytest.mark.parametrize("source, texts", [
-    ('say("a" "b", n=1)', ["ab"]),
-    ('say("a" if x else "b")', ["a", "b"]),
-    ('T = {"k": "a", "m": ("b", "c")}\nwords.say(T[k])', ["a", "b", "c"]),
-    ("say(one.text); say(hints[0]); say()", []),
-])
+@pytest.mark.parametrize(
+    "source, texts",
+    [
+        ('say("a" "b", n=1)', ["ab"]),
+        ('say("a" if x else "b")', ["a", "b"]),
+        ('T = {"k": "a", "m": ("b", "c")}\nwords.say(T[k])', ["a", "b", "c"]),
+        ("say(one.text); say(hints[0]); say()", []),
+    ],
+)
 def test_what_say_says(source, texts):
     assert pages.said(source) == texts
 
@@ -220,6 +278,7 @@ def test_say_of_a_text_that_is_put_together(source):
 
 
 # ---- the commands ---------------------------------------------------------------------------------------------------
+
 
 def test_the_command(work, monkeypatch, capsys):
     monkeypatch.setattr(course, "source", lambda: work / "course")
@@ -245,7 +304,11 @@ def test_the_learners_copy_in_two_languages(work, monkeypatch):
     course.update(folder)
     course.update(folder, "zh", content)
     assert sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*")) == [
-        course.RECORD, "00_a.ipynb", "zh", "zh/00_a.ipynb"]
+        course.RECORD,
+        "00_a.ipynb",
+        "zh",
+        "zh/00_a.ipynb",
+    ]
     assert (folder / "00_a.ipynb").read_text(encoding="utf-8") == ENGLISH
     assert "标题" in (folder / "zh" / "00_a.ipynb").read_text(encoding="utf-8")
     (folder / "zh" / "00_a.ipynb").write_text("mine")

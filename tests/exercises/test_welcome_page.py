@@ -44,8 +44,11 @@ def folder(tmp_path, monkeypatch):
 
 
 def rows(folder):
-    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in welcome.page(folder).splitlines()
-            if line.startswith("| [")]
+    return [
+        [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+        for line in welcome.page(folder).splitlines()
+        if line.startswith("| [")
+    ]
 
 
 def test_a_lesson_says_what_it_is(folder):
@@ -60,7 +63,8 @@ def test_each_lesson_has_a_row_and_a_link(folder):
     assert rows(folder) == [
         ["[01 - Numbers](01_numbers.ipynb)", "Which?", "", "·· 0 of 2"],
         ["[02 - Downhill \\| up](02_down%20hill.ipynb)", "How low is `low`?", "40", "· 0 of 1"],
-        ["[R1 - In](inside/R1_inside.ipynb)", "", "", ""]]
+        ["[R1 - In](inside/R1_inside.ipynb)", "", "", ""],
+    ]
     for name in re.findall(r"\]\((.+?)\)", welcome.page(folder)):
         assert (folder / unquote(name)).is_file()
 
@@ -133,8 +137,10 @@ def test_the_hours_are_those_of_the_lessons(folder):
 def test_the_hours_of_the_course(tmp_path):
     """The figure of the whole page, counted from the notebooks by other means."""
     course.update(tmp_path)
-    minutes = [int(re.search(r"\*\*Time:\*\* (\d+) minutes", file.read_text(encoding="utf-8"))[1])
-               for file in NOTEBOOKS.glob("[0-9]*.ipynb")]
+    minutes = [
+        int(re.search(r"\*\*Time:\*\* (\d+) minutes", file.read_text(encoding="utf-8"))[1])
+        for file in NOTEBOOKS.glob("[0-9]*.ipynb")
+    ]
     text = welcome.page(tmp_path)
     assert f"{len(minutes)} lessons, about {round(sum(minutes) / 60, 1):g} hours in all" in text
     assert sum(minutes) == sum(int(row[2]) for row in rows(tmp_path) if not row[0].startswith("[R"))
@@ -152,9 +158,13 @@ def test_the_page_says_what_minflow_is_and_where_to_start(tmp_path):
     links = {who: re.findall(r"\]\((.*?)\)", where) for who, where in starts.items()}
     assert links == {
         "know Python, and nothing of deep learning": ["00_a_program_that_learns.ipynb"],
-        "know PyTorch or OneFlow": ["07_eager_and_static.ipynb", "docs/coming-from-pytorch.md",
-                                    "docs/coming-from-oneflow.md"],
-        "want to teach it": ["docs/teaching/README.md"]}
+        "know PyTorch or OneFlow": [
+            "07_eager_and_static.ipynb",
+            "docs/coming-from-pytorch.md",
+            "docs/coming-from-oneflow.md",
+        ],
+        "want to teach it": ["docs/teaching/README.md"],
+    }
     assert all((tmp_path / link).is_file() for some in links.values() for link in some)
 
 

@@ -13,16 +13,19 @@ def test_width(text, columns):
     assert width(text) == columns and width(padded(text, 9)) == 9
 
 
-@pytest.mark.parametrize("text, columns, lines", [
-    ("From x to x + h", 6, ["From x", "to x +", "h"]),
-    ("从这里走到那里。", 8, ["从这里走", "到那里。"]),
-    ("从这里走到那里。", 15, ["从这里走到那", "里。"]),
-    ("看（这里）吧", 4, ["看", "（这", "里）", "吧"]),
-    ("调用 slope(f, x) 三次", 10, ["调用", "slope(f,", "x) 三次"]),
-    ("    y = f(x) + 1", 9, ["    y =", "    f(x)", "    + 1"]),
-    ("a_word_that_is_long b", 5, ["a_word_that_is_long", "b"]),
-    ("", 5, [""]),
-])
+@pytest.mark.parametrize(
+    "text, columns, lines",
+    [
+        ("From x to x + h", 6, ["From x", "to x +", "h"]),
+        ("从这里走到那里。", 8, ["从这里走", "到那里。"]),
+        ("从这里走到那里。", 15, ["从这里走到那", "里。"]),
+        ("看（这里）吧", 4, ["看", "（这", "里）", "吧"]),
+        ("调用 slope(f, x) 三次", 10, ["调用", "slope(f,", "x) 三次"]),
+        ("    y = f(x) + 1", 9, ["    y =", "    f(x)", "    + 1"]),
+        ("a_word_that_is_long b", 5, ["a_word_that_is_long", "b"]),
+        ("", 5, [""]),
+    ],
+)
 def test_lines(text, columns, lines):
     assert wrapped(text, columns) == lines
 
@@ -36,8 +39,13 @@ def test_lines_lose_nothing_and_are_short(text, columns):
 
 
 def test_a_card_has_columns_in_chinese():
-    card = Card("wrong", "slope", "还不对", rows=[("用例 3", "f = x**2"), ("你的", "1.0")],
-                paragraphs=["斜率是*每*单位的量。" * 9])
+    card = Card(
+        "wrong",
+        "slope",
+        "还不对",
+        rows=[("用例 3", "f = x**2"), ("你的", "1.0")],
+        paragraphs=["斜率是*每*单位的量。" * 9],
+    )
     text = text_of(card).splitlines()
     assert [width(line.partition("  f = ")[0].partition("  1.0")[0]) for line in text[1:3]] == [8, 8]
     assert max(map(width, text)) <= 80 and "*" not in "".join(text[3:])

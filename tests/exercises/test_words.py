@@ -42,17 +42,35 @@ def test_what_is_not_translated_well_stays_english(chinese):
     assert words.say("{x}", x=5) == "5"  # no format at all
 
 
-@pytest.mark.parametrize("named, gives", [("", "en"), ("en", "en"), ("zh", "zh"), ("zh-CN", "zh"), ("ZH_cn", "zh"),
-                                          ("fr", "en"), ("../zh", "en"), (".", "en")])
+@pytest.mark.parametrize(
+    "named, gives",
+    [
+        ("", "en"),
+        ("en", "en"),
+        ("zh", "zh"),
+        ("zh-CN", "zh"),
+        ("ZH_cn", "zh"),
+        ("fr", "en"),
+        ("../zh", "en"),
+        (".", "en"),
+    ],
+)
 def test_the_language_is_read_off_the_environment(chinese, monkeypatch, named, gives):
     monkeypatch.setenv("MINFLOW_LANG", named)
     words.of_jupyterlab.cache_clear()
     assert words.language() == gives
 
 
-@pytest.mark.parametrize("text, gives", [
-    ('{\n  // mine\n  "locale": "zh_CN"\n}', "zh"), ('{"locale": "default"}', "en"),
-    ('{\n  // "locale": "zh_CN"\n}', "en"), ("\x00", "en"), (None, "en")])
+@pytest.mark.parametrize(
+    "text, gives",
+    [
+        ('{\n  // mine\n  "locale": "zh_CN"\n}', "zh"),
+        ('{"locale": "default"}', "en"),
+        ('{\n  // "locale": "zh_CN"\n}', "en"),
+        ("\x00", "en"),
+        (None, "en"),
+    ],
+)
 def test_jupyterlabs_language_is_known_from_its_settings(chinese, monkeypatch, tmp_path, text, gives):
     import jupyter_core.paths  # noqa: F401  (as in a kernel)
 
@@ -68,14 +86,17 @@ def test_jupyterlabs_language_is_known_from_its_settings(chinese, monkeypatch, t
 
 
 def test_translations_are_read_only_when_one_is_asked_for():
-    code = ("import sys; from minflow.exercises import words\n"
-            "words.say('x {n}', n=1); assert not words.catalogue.cache_info().currsize\n"
-            "assert not {'nbformat', 'IPython', 'polib', 'jupyter_core'} & set(sys.modules)")
+    code = (
+        "import sys; from minflow.exercises import words\n"
+        "words.say('x {n}', n=1); assert not words.catalogue.cache_info().currsize\n"
+        "assert not {'nbformat', 'IPython', 'polib', 'jupyter_core'} & set(sys.modules)"
+    )
     subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "MINFLOW_LANG": "en"}, timeout=60)
 
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=30) | st.sampled_from(
-    ["\n", "a\n", "\na", "a\n\nb", '"', "\\n", "\\", "\t", "\r\n", "x\u2028y", "#, fuzzy", "msgid"])
+    ["\n", "a\n", "\na", "a\n\nb", '"', "\\n", "\\", "\t", "\r\n", "x\u2028y", "#, fuzzy", "msgid"]
+)
 
 
 @given(st.lists(st.builds(po.Entry, texts, texts | st.just(""), st.booleans(), st.just("l02/slope.py"))))
@@ -91,25 +112,31 @@ def test_a_file_keeps_the_text_that_a_translation_was_of(text, before):
 
 def test_files_of_other_programs_are_read():
     """As Poedit writes them: wrapped lines, flags, comments, context, and texts that are no longer used."""
-    text = ('# head\nmsgid ""\nmsgstr ""\n"Language: zh_CN\\n"\n\n# of the translator\n#. of the source\n#: a.py:3\n'
-            '#: b.py:4\n#, python-brace-format, fuzzy\n#| msgid "before "\n#| "it"\nmsgctxt "hint"\nmsgid ""\n"one "\n'
-            '"two\\n"\nmsgstr "一\\t"\n"\\"二\\""\n\n#~ msgid "old"\n#~ msgstr "旧"\n')
-    assert po.parsed(text.replace("\n", "\r\n")) == [po.Entry("one two\n", '一\t"二"', True, "a.py:3 b.py:4",
-                                                              "before it")]
+    text = (
+        '# head\nmsgid ""\nmsgstr ""\n"Language: zh_CN\\n"\n\n# of the translator\n#. of the source\n#: a.py:3\n'
+        '#: b.py:4\n#, python-brace-format, fuzzy\n#| msgid "before "\n#| "it"\nmsgctxt "hint"\nmsgid ""\n"one "\n'
+        '"two\\n"\nmsgstr "一\\t"\n"\\"二\\""\n\n#~ msgid "old"\n#~ msgstr "旧"\n'
+    )
+    assert po.parsed(text.replace("\n", "\r\n")) == [
+        po.Entry("one two\n", '一\t"二"', True, "a.py:3 b.py:4", "before it")
+    ]
 
 
-@pytest.mark.parametrize("source, found", [
-    ("y = f（x）", [(1, 6, "（", "("), (1, 8, "）", ")")]),
-    ("a = [1，2]", [(1, 7, "，", ",")]),
-    ("if x：\n    y = “a”", [(1, 5, "：", ":"), (2, 9, "“", '"'), (2, 11, "”", '"')]),
-    ("x\u3000= 1", [(1, 2, "\u3000", " ")]),
-    ("x = 3 × 2 − 1", [(1, 7, "×", "*"), (1, 11, "−", "-")]),
-    ("text = '（，）'  # 注释：好", []),
-    ('"""文档：\n说明。"""\nx = 1；', [(3, 6, "；", ";")]),
-    (r"'it\'s，' + ‘a’", [(1, 12, "‘", "'"), (1, 14, "’", "'")]),
-    ("'not closed，\nx，", [(1, 12, "，", ","), (2, 2, "，", ",")]),
-    ("变量 = 张量 + 1", []),
-])
+@pytest.mark.parametrize(
+    "source, found",
+    [
+        ("y = f（x）", [(1, 6, "（", "("), (1, 8, "）", ")")]),
+        ("a = [1，2]", [(1, 7, "，", ",")]),
+        ("if x：\n    y = “a”", [(1, 5, "：", ":"), (2, 9, "“", '"'), (2, 11, "”", '"')]),
+        ("x\u3000= 1", [(1, 2, "\u3000", " ")]),
+        ("x = 3 × 2 − 1", [(1, 7, "×", "*"), (1, 11, "−", "-")]),
+        ("text = '（，）'  # 注释：好", []),
+        ('"""文档：\n说明。"""\nx = 1；', [(3, 6, "；", ";")]),
+        (r"'it\'s，' + ‘a’", [(1, 12, "‘", "'"), (1, 14, "’", "'")]),
+        ("'not closed，\nx，", [(1, 12, "，", ","), (2, 2, "，", ",")]),
+        ("变量 = 张量 + 1", []),
+    ],
+)
 def test_signs_of_another_keyboard_are_found_in_code(source, found):
     assert words.odd_characters(source) == found
 

@@ -64,9 +64,14 @@ def smallest(finding: Finding, rows: list, torch, examples: int = 300) -> Findin
         return True
 
     @hypothesis.seed(len(finding.lines))
-    @hypothesis.settings(max_examples=examples, database=None, deadline=None, report_multiple_bugs=False,
-                         phases=(hypothesis.Phase.generate, hypothesis.Phase.shrink),
-                         suppress_health_check=list(hypothesis.HealthCheck))
+    @hypothesis.settings(
+        max_examples=examples,
+        database=None,
+        deadline=None,
+        report_multiple_bugs=False,
+        phases=(hypothesis.Phase.generate, hypothesis.Phase.shrink),
+        suppress_health_check=list(hypothesis.HealthCheck),
+    )
     @hypothesis.given(strategies.randoms(use_true_random=False))
     def none_has_the_fault(choices):
         assert not has_the_fault(choices)

@@ -41,8 +41,9 @@ ARGUMENTS = {  # the name of an argument -> a function that draws it
     **dict.fromkeys("other end tensor1 tensor2 b".split(), Draw.partner),
     **dict.fromkeys(AXES.split(), Draw.axis),
     **dict.fromkeys(TRUTHS.split(), Draw.truth),
-    **dict.fromkeys("alpha beta value fill_value negative_slope".split(),
-                    lambda d: d.number() if d.chance(0.4) else d.small()),
+    **dict.fromkeys(
+        "alpha beta value fill_value negative_slope".split(), lambda d: d.number() if d.chance(0.4) else d.small()
+    ),
     **dict.fromkeys(("min", "max"), lambda d: "None" if d.chance(0.2) else d.partner(0.6)),
     **dict.fromkeys("k chunks num_classes n m repeats".split(), Draw.count),
     **dict.fromkeys(("nan", "posinf", "neginf"), lambda d: d.one("None", d.small(), d.number())),
@@ -55,8 +56,10 @@ ARGUMENTS = {  # the name of an argument -> a function that draws it
     "reduction": REDUCTION,
     "vec2": lambda d: d.tensor(d.one((3,), (0,), (1,), (2, 3), ()), d.x.dtype if d.chance(0.8) else None),
 }
-WANT_AXES = set("""sum mean std var amax amin norm vector_norm logsumexp count_nonzero all any squeeze var_mean std_mean
-flip""".split())
+WANT_AXES = set(
+    """sum mean std var amax amin norm vector_norm logsumexp count_nonzero all any squeeze var_mean std_mean
+flip""".split()
+)
 
 
 # ---- calls whose arguments hang together ---------------------------------------------------------------------------
@@ -382,6 +385,7 @@ def softmaxes(d: Draw):
 
 # ---- layers and losses ---------------------------------------------------------------------------------------------
 
+
 def linear(d: Draw):
     x, w, b = sizes_that_fit(d, *d.one(("ni", "oi", "o"), ("i", "oi", "o"), ("bni", "oi", "o")))
     dtype = d.dtype_of("float32", "float32", "float64", "float16", "int64")
@@ -485,7 +489,6 @@ def one_hots(d: Draw):
 # ---- layers: what stands in the constructor, and an input that fits ------------------------------------------------
 
 
-
 def channels(d: Draw, c: int, *shapes):
     return d.floats(d.choice(shapes)) if d.chance(0.95) else d.tensor()
 
@@ -501,8 +504,7 @@ LAYERS = {
     "Embedding": lambda d: (["4", "2"], d.some(padding_idx="0 -1 4 2"), d.labels(d.one((2,), (2, 3), (0,), ()), 4)),
     "BatchNorm1d": lambda d: (
         ["3"],
-        d.some(eps=ARGUMENTS["eps"], momentum="None 0.5 0.0", affine="True False", track_running_stats="True False"
-        ),
+        d.some(eps=ARGUMENTS["eps"], momentum="None 0.5 0.0", affine="True False", track_running_stats="True False"),
         channels(d, 3, (2, 3), (1, 3), (2, 3, 2), (0, 3), (2, 3, 0), (3,)),
     ),
     "LayerNorm": lambda d: (
@@ -523,8 +525,13 @@ FUNCTIONS = {  # a layer -> the function that it calls, if it has another name
     "UpsamplingBilinear2d": "F.upsample_bilinear",
     "UpsamplingNearest2d": "F.upsample_nearest",
 }
-FUNCTIONS |= {name: f"F.{function}" for function in dir(flow.nn.functional) if not function.endswith("_")
-              for name in dir(flow.nn) if name.lower() == function.replace("_", "")}
+FUNCTIONS |= {
+    name: f"F.{function}"
+    for function in dir(flow.nn.functional)
+    if not function.endswith("_")
+    for name in dir(flow.nn)
+    if name.lower() == function.replace("_", "")
+}
 EPSILONS = "1e-8|0.1|-1.0"
 STEPPED = "lr=0.1|0.0|-1.0 weight_decay=0.1|-0.1 maximize=truth"
 MOMENTS = f"{STEPPED} betas=(0.9,0.999)|(0.0,0.5)|(1.0,0.9)|(0.5,) eps={EPSILONS}"
@@ -643,8 +650,10 @@ CALLS = {
     "split": splits,
     "gather": indexed(False),
     **dict.fromkeys(("scatter", "scatter_add"), indexed(True)),
-    **dict.fromkeys(("logit", "special.logit"), lambda d: ([str(d.first(profile="unit" if d.chance(0.4) else None))],
-                                                          d.some(eps="1e-6 0.25 None 0.0 0.5"))),
+    **dict.fromkeys(
+        ("logit", "special.logit"),
+        lambda d: ([str(d.first(profile="unit" if d.chance(0.4) else None))], d.some(eps="1e-6 0.25 None 0.0 0.5")),
+    ),
     "index_select": rows(),
     "index_add": rows("tensor"),
     "index_copy": rows("tensor"),
@@ -679,8 +688,10 @@ CALLS = {
     "F.cross_entropy": label_loss(False),
     "F.nll_loss": label_loss(True),
     "F.one_hot": one_hots,
-    **dict.fromkeys("Tensor.new_zeros Tensor.new_ones Tensor.new_empty".split(), lambda d: (
-        [str(d.first()), *d.spread(d.choice(SHAPES))], d.some(dtype=ARGUMENTS["dtype"]))),
+    **dict.fromkeys(
+        "Tensor.new_zeros Tensor.new_ones Tensor.new_empty".split(),
+        lambda d: ([str(d.first()), *d.spread(d.choice(SHAPES))], d.some(dtype=ARGUMENTS["dtype"])),
+    ),
     "Tensor.new_tensor": lambda d: ([str(d.first()), data(d)[0][0]], d.some(dtype=ARGUMENTS["dtype"])),
     "Tensor.random_": lambda d: ([str(d.first()), *[d.of("0 3 5 100") for _ in range(d.randrange(3))]], {}),
     "nn.utils.clip_grad_norm_": clipped(
@@ -732,10 +743,12 @@ init.calculate_gain: 'relu'|'tanh'|'leaky_relu'|'linear'|'sigmoid'|'selu'|'x'|'c
 }
 
 # what only has random numbers in common with PyTorch: its shape and dtype are judged
-RANDOM = set("""rand randn randint randperm rand_like randn_like randint_like bernoulli normal empty empty_like
+RANDOM = set(
+    """rand randn randint randperm rand_like randn_like randint_like bernoulli normal empty empty_like
 Tensor.new_empty Tensor.uniform_ Tensor.normal_ Tensor.bernoulli_ Tensor.random_ Tensor.exponential_ Tensor.bernoulli
 F.dropout nn.Dropout init.xavier_uniform_ init.xavier_normal_ init.kaiming_uniform_ init.kaiming_normal_
-init.orthogonal_ init.uniform_ init.normal_ init.trunc_normal_ init.sparse_""".split())
+init.orthogonal_ init.uniform_ init.normal_ init.trunc_normal_ init.sparse_""".split()
+)
 
 for more in (calls_layers, more_calls, image_calls, sequences):
     CALLS |= more.CALLS
@@ -770,7 +783,8 @@ REASONS = {  # a reason not to call -> the public names
         F.quick_gelu F.square_relu quick_gelu square_relu gelu mish silu softplus softsign F.cdist Tensor.gelu
         Tensor.quick_gelu Tensor.square_relu Tensor.mish Tensor.silu Tensor.softplus Tensor.softsign Tensor.selu
         Tensor.celu Tensor.is_global Tensor.is_lazy Tensor.is_local optim.LAMB lr_scheduler.CosineDecayLR
-        lr_scheduler.WarmupLR lr_scheduler.WarmUpLR """ + " ".join(image_calls.ONEFLOWS),
+        lr_scheduler.WarmupLR lr_scheduler.WarmUpLR """
+    + " ".join(image_calls.ONEFLOWS),
     "a view: PyTorch has none": "show summary roofline",
     ELSEWHERE: "expand one_hot dropout",
     "PyTorch has none; round(x) is what a reader expects to work": "Tensor.__round__",
@@ -778,22 +792,45 @@ REASONS = {  # a reason not to call -> the public names
     SETTING: "nn.DataParallel Tensor.is_pinned",
     "every call ends in the first; tests/core has the others": """autograd.backward autograd.gradcheck
         autograd.gradgradcheck""",
-    STORED: " ".join(f"Tensor.{n}" for n in """grad_fn backward register_hook register_post_accumulate_grad_hook
+    STORED: " ".join(
+        f"Tensor.{n}"
+        for n in """grad_fn backward register_hook register_post_accumulate_grad_hook
         retain_grad numpy cuda data_ptr storage_offset requires_grad_ detach_ pin_memory get_device __array__
         __array_ufunc__ __dlpack__ __dlpack_device__ __copy__ __deepcopy__ __reduce_ex__ __repr__ __hash__ __init__
-        __format__ home numbers one stride is_contiguous""".split()),
+        __format__ home numbers one stride is_contiguous""".split()
+    ),
 }
 UNCALLED = {name: reason for reason, names in REASONS.items() for name in names.split()}
 UNCALLED |= more_calls.UNCALLED | calls_dtypes.UNCALLED | sequences.UNCALLED
 
 HOLDERS = {  # prefix of a public name -> the module or class that holds it, in minflow
-    "": flow, "F.": flow.nn.functional, "nn.": flow.nn, "optim.": flow.optim, "linalg.": flow.linalg,
-    "special.": flow.special, "init.": flow.nn.init, "nn.utils.": flow.nn.utils, "nn.utils.rnn.": flow.nn.utils.rnn,
-    "lr_scheduler.": flow.optim.lr_scheduler, "autograd.": flow.autograd, "Tensor.": flow.Tensor,
+    "": flow,
+    "F.": flow.nn.functional,
+    "nn.": flow.nn,
+    "optim.": flow.optim,
+    "linalg.": flow.linalg,
+    "special.": flow.special,
+    "init.": flow.nn.init,
+    "nn.utils.": flow.nn.utils,
+    "nn.utils.rnn.": flow.nn.utils.rnn,
+    "lr_scheduler.": flow.optim.lr_scheduler,
+    "autograd.": flow.autograd,
+    "Tensor.": flow.Tensor,
 }
 PATHS = {prefix: f"L.{prefix}" for prefix in HOLDERS} | {"F.": "L.nn.functional.", "init.": "L.nn.init."}
-ARITHMETIC = dict(add="+", sub="-", mul="*", truediv="/", pow="**", floordiv="//", mod="%", matmul="@", xor="^",
-                  lshift="<<", rshift=">>")
+ARITHMETIC = dict(
+    add="+",
+    sub="-",
+    mul="*",
+    truediv="/",
+    pow="**",
+    floordiv="//",
+    mod="%",
+    matmul="@",
+    xor="^",
+    lshift="<<",
+    rshift=">>",
+)
 COMPARED = dict(lt="<", le="<=", gt=">", ge=">=", eq="==", ne="!=")
 LOGIC = {"and": "&", "or": "|"}
 OPERATORS = {

@@ -7,7 +7,6 @@ from .draw import Draw, table
 REDUCTION = lambda d: d.of("'mean' 'sum' 'none' 'mean'") if d.chance(0.97) else "'x'"
 
 
-
 def signs(d: Draw, shape: tuple, dtype: str) -> str:
     """A tensor of 1 and -1, rarely of another number."""
     x = d.tensor(shape, dtype, grad=False)
@@ -101,8 +100,11 @@ def texts(d: Draw):
     lengths = [d.randrange(longest + 1) for _ in range(n)]
     labels = lambda count: [d.randrange(1, c) for _ in range(count)]
     targets = str([labels(longest) for _ in range(n)]) if d.chance(0.6) else str(labels(sum(lengths)))
-    given = [f"L.tensor({targets}, dtype=L.int64)", f"L.tensor({[d.one(frames, frames, frames - 1) for _ in lengths]})",
-             f"L.tensor({lengths})"]
+    given = [
+        f"L.tensor({targets}, dtype=L.int64)",
+        f"L.tensor({[d.one(frames, frames, frames - 1) for _ in lengths]})",
+        f"L.tensor({lengths})",
+    ]
     name = f"y{len(d.lines)}"
     d.lines.append(f"{name} = {x}.log_softmax(2)")
     return [name, *given], d.some(reduction=REDUCTION, zero_infinity="True False")
@@ -124,8 +126,14 @@ def two(*shapes, **choices):
 
 COSINES = [((2, 3), (2, 3)), ((3, 2), (3, 1)), ((1, 3), (2, 3)), ((2, 3, 4), (2, 3, 4)), ((0, 3), (0, 3))]
 DISTANCES = [*COSINES, ((3,), (3,)), ((2, 3), (3,))]
-SETS = [((2, 3), (4, 3)), ((3, 2), (3, 2)), ((2, 3, 2), (2, 2, 2)), ((1, 3, 2), (2, 2, 2)), ((0, 3), (2, 3)),
-        ((2, 0), (3, 0))]
+SETS = [
+    ((2, 3), (4, 3)),
+    ((3, 2), (3, 2)),
+    ((2, 3, 2), (2, 2, 2)),
+    ((1, 3, 2), (2, 2, 2)),
+    ((0, 3), (2, 3)),
+    ((2, 0), (3, 0)),
+]
 ORDER = "2.0 1.0 0.0 inf 3.0 0.5"
 
 CALLS = {
@@ -152,6 +160,8 @@ CALLS = {
 }
 NUMBERS = "0.5 0.0 1.0 2 -1.0"
 ANY = NUMBERS.replace(" ", "|")
+
+
 def prelus(d: Draw):
     x = d.floats()
     channels = x.shape[1] if len(x.shape) > 1 else 1
@@ -212,14 +222,35 @@ F.relu_ F.leaky_relu_ F.elu_ F.selu_ F.celu_ F.hardtanh_ F.rrelu_: numeric
     "feature_alpha_dropout": lambda d: ([str(d.floats((2, 3, 2))), "0.5", "True"], {}),
 }
 LAYERS = {
-    "PReLU": lambda d: (["2"] if d.chance(0.5) else [], d.some(init="0.25 -1.0"),
-                        d.floats(d.one((2, 2), (3, 2, 2), (2,), (2, 3)))),
+    "PReLU": lambda d: (
+        ["2"] if d.chance(0.5) else [],
+        d.some(init="0.25 -1.0"),
+        d.floats(d.one((2, 2), (3, 2, 2), (2,), (2, 3))),
+    ),
     "Softmax2d": lambda d: ([], {}, d.floats(d.one((2, 2, 2, 2), (2, 2, 3), (2, 3)))),
-    "Bilinear": lambda d: (["3", "2", "2"], d.some(bias="True False"),
-                           f"{d.floats((2, 3))}, {d.tensor((2, 2), d.x.dtype)}"),
-    "EmbeddingBag": lambda d: (["4", "2"], d.some(mode="'sum' 'mean' 'max'", padding_idx="0 -1 4"),
-                               d.of("L.tensor([[0,3],[1,1]]) L.tensor([[2,1,0]])")),
+    "Bilinear": lambda d: (
+        ["3", "2", "2"],
+        d.some(bias="True False"),
+        f"{d.floats((2, 3))}, {d.tensor((2, 2), d.x.dtype)}",
+    ),
+    "EmbeddingBag": lambda d: (
+        ["4", "2"],
+        d.some(mode="'sum' 'mean' 'max'", padding_idx="0 -1 4"),
+        d.of("L.tensor([[0,3],[1,1]]) L.tensor([[2,1,0]])"),
+    ),
 }
-RANDOM = {"F.gumbel_softmax", "F.rrelu", "rrelu", "F.rrelu_", "rrelu_", "nn.RReLU", "nn.AlphaDropout",
-          "nn.FeatureAlphaDropout", "F.alpha_dropout", "F.feature_alpha_dropout", "alpha_dropout",
-          "feature_alpha_dropout", *[f"{part}ropout{n}d" for n in CHANNELS for part in ("nn.D", "F.d")]}
+RANDOM = {
+    "F.gumbel_softmax",
+    "F.rrelu",
+    "rrelu",
+    "F.rrelu_",
+    "rrelu_",
+    "nn.RReLU",
+    "nn.AlphaDropout",
+    "nn.FeatureAlphaDropout",
+    "F.alpha_dropout",
+    "F.feature_alpha_dropout",
+    "alpha_dropout",
+    "feature_alpha_dropout",
+    *[f"{part}ropout{n}d" for n in CHANNELS for part in ("nn.D", "F.d")],
+}

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from .draw import SHAPES, Draw, Made
 
-ONEFLOWS = ("nn.FusedBatchNorm1d", "nn.FusedBatchNorm2d", "nn.FusedBatchNorm3d", "nn.RMSLayerNorm",
-            "adaptive_avg_pool2d", "adaptive_avg_pool3d")
+ONEFLOWS = (
+    "nn.FusedBatchNorm1d",
+    "nn.FusedBatchNorm2d",
+    "nn.FusedBatchNorm3d",
+    "nn.RMSLayerNorm",
+    "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
+)
 FLOATS = ("float32", "float32", "float64", "float16", "int64")
-
 
 
 def signal(d: Draw, n: int, c: int | None = None, **fixed) -> Made:
@@ -38,7 +43,7 @@ def convolution(n: int, turned: bool = False):
         groups = d.one(1, 1, 1, 2)
         c, f = d.one(1, 2) * groups, d.one(1, 2) * groups
         dtype = d.dtype_of(*FLOATS[:4], "int64" if d.chance(0.2) else "float32")
-        x = signal(d, n, c) if d.chance(0.1) else d.tensor((d.one(1, 2, 1, 0), c, *[3] * n)[d.chance(0.1):], dtype)
+        x = signal(d, n, c) if d.chance(0.1) else d.tensor((d.one(1, 2, 1, 0), c, *[3] * n)[d.chance(0.1) :], dtype)
         first, second = (c, f) if turned else (f, c)
         kernel = tuple(d.one(1, 2, 3) for _ in range(n))
         w = d.tensor((first, second // groups + d.chance(0.03), *kernel), dtype)
@@ -130,7 +135,7 @@ def instance_norm(d: Draw):
 def rms_norm(d: Draw):
     shape = d.one((2, 3), (3,), (2, 3, 4), (0, 3), (1, 1))
     x = d.floats(shape)
-    tail = shape[-d.one(1, 1, len(shape)):] if d.chance(0.95) else (2,)
+    tail = shape[-d.one(1, 1, len(shape)) :] if d.chance(0.95) else (2,)
     weight = [str(d.tensor(tail, x.dtype))] if d.chance(0.6) else []
     return [str(x), d.shape_text(tail), *weight], d.some(eps="1e-5 0.1 None 0.0")
 
@@ -142,6 +147,7 @@ def local_response_norm(d: Draw):
 
 def norm_layer(n: int, track: str = "True False"):
     """Instance and batch norms of two channels."""
+
     def make(d: Draw):
         shape = (d.one(1, 2, 2), 2, *[d.one(2, 2, 3) for _ in range(n)])
         if d.chance(0.1):
@@ -154,6 +160,7 @@ def norm_layer(n: int, track: str = "True False"):
 
 def pooling(n: int, kind: str):
     """max, avg, lp."""
+
     def make(d: Draw):
         x = signal(d, n)
         args, kw = [window(d, n)], {}
@@ -217,6 +224,7 @@ def interpolate(d: Draw):
 
 def upsampling(call):
     """Without the argument that interpolate alone takes."""
+
     def make(d: Draw):
         args, kw = call(d)
         kw.pop("recompute_scale_factor", None)
@@ -255,7 +263,7 @@ def folds(d: Draw, back: bool):
     s, p, g = (int(kw.get(k, default)) for k, default in (("stride", 1), ("padding", 0), ("dilation", 1)))
     counts = [max((n + 2 * p - g * (k - 1) - 1) // s + 1, 1) for n, k in zip((h, w), kernel)]
     many = counts[0] * counts[1] + d.chance(0.05)
-    shape = (2, 2 * kernel[0] * kernel[1], many)[d.chance(0.2):]
+    shape = (2, 2 * kernel[0] * kernel[1], many)[d.chance(0.2) :]
     return [str(d.tensor(shape, d.dtype_of(*FLOATS))), str((h, w)), str(kernel)], kw
 
 
@@ -283,10 +291,16 @@ for n in (1, 2, 3):
     CALLS |= {f"max_unpool{n}d": unpooling(n)}
 CALLS |= {f.__name__: f for f in (group_norm, instance_norm, rms_norm, local_response_norm)}
 LAYERS |= {
-    "GroupNorm": lambda d: ((x := some_numbers(d)) and [d.of("1 2"), str(x[1])], d.some(eps=EPS, affine="True False"),
-                            x[0]),
-    "RMSNorm": lambda d: (["(3,)"], d.some(eps="1e-5 None", elementwise_affine="True False"),
-                          d.floats(d.one((2, 3), (3,), (0, 3), (2, 2, 3), (2, 2)))),
+    "GroupNorm": lambda d: (
+        (x := some_numbers(d)) and [d.of("1 2"), str(x[1])],
+        d.some(eps=EPS, affine="True False"),
+        x[0],
+    ),
+    "RMSNorm": lambda d: (
+        ["(3,)"],
+        d.some(eps="1e-5 None", elementwise_affine="True False"),
+        d.floats(d.one((2, 3), (3,), (0, 3), (2, 2, 3), (2, 2))),
+    ),
     "SyncBatchNorm": norm_layer(2),
     "BatchNorm2d": norm_layer(2),
     "BatchNorm3d": norm_layer(3),

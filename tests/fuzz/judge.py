@@ -274,7 +274,8 @@ def compare(
     known: list = []
     if SUMS.search(name):
         numbers = [
-            *[v for k, v in theirs.seen.items() if k[0] == "x"], *[v for v in theirs.grads.values() if v is not None]
+            *[v for k, v in theirs.seen.items() if k[0] == "x"],
+            *[v for v in theirs.grads.values() if v is not None],
         ]
         sizes = [np.abs(v[np.isfinite(v)]).max(initial=1) for v in numbers if v.dtype.kind == "f"]
         tol = max([tol, *(4 * np.finfo(np.float32).eps * float(size) for size in sizes)])

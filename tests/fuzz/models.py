@@ -50,6 +50,7 @@ def wide(d: Draw) -> int:
 
 # ---- layers of images (N, C, H, W) -----------------------------------------------------------------------------------
 
+
 def conv(d: Draw, c: int, h: int, w: int):
     size = d.one(1, 1, 3, 3, 5, 2, 4, 7, (3, 1), (1, 5), (2, 3), (5, 5))
     stride = d.one(1, 1, 1, 2, 3, (1, 2), (2, 1))
@@ -64,33 +65,70 @@ def conv(d: Draw, c: int, h: int, w: int):
 
 def depthwise(d: Draw, c: int, h: int, w: int):
     size = d.one(3, 3, 3, 5, 2, 1, (3, 5), 7)
-    return nn.Conv2d(c, c * d.one(1, 1, 1, 2), size, d.one(1, 1, 2, (2, 1), 3), d.one(1, 1, 0, 2, (0, 1), 3),
-                     d.one(1, 1, 1, 2), c, bias=d.chance(0.4))
+    return nn.Conv2d(
+        c,
+        c * d.one(1, 1, 1, 2),
+        size,
+        d.one(1, 1, 2, (2, 1), 3),
+        d.one(1, 1, 0, 2, (0, 1), 3),
+        d.one(1, 1, 1, 2),
+        c,
+        bias=d.chance(0.4),
+    )
 
 
 def transposed(d: Draw, c: int, h: int, w: int):
     groups = d.one(1, 1, *[g for g in range(1, c + 1) if c % g == 0])
     stride = d.one(1, 2, 3, (2, 1))
-    return nn.ConvTranspose2d(c, groups * d.one(1, 3, 16, 20), d.one(1, 2, 3, 4, (3, 2)), stride, d.one(0, 1), d.one(
-        0, 0, 1) if stride in (2, 3) else 0, groups, d.chance(0.5), d.one(1, 1, 2))
+    return nn.ConvTranspose2d(
+        c,
+        groups * d.one(1, 3, 16, 20),
+        d.one(1, 2, 3, 4, (3, 2)),
+        stride,
+        d.one(0, 1),
+        d.one(0, 0, 1) if stride in (2, 3) else 0,
+        groups,
+        d.chance(0.5),
+        d.one(1, 1, 2),
+    )
 
 
 def resized(d: Draw, c: int, h: int, w: int):
     """Images of another size, or patches of them."""
     mode, size = d.one("bilinear", "bicubic", "nearest", "area"), (d.randint(1, h + 3), d.randint(1, w + 3))
     aligned = dict(align_corners=d.chance(0.5)) if mode in ("bilinear", "bicubic") else {}
-    shuffled = [nn.PixelShuffle(2)] if c % 4 == 0 else [nn.PixelUnshuffle(d.one(*[
-        n for n in (1, 2, 3) if h % n == 0 == w % n]))]
-    return d.one(Apply(lambda x: F.interpolate(x, size, mode=mode, **aligned)), *shuffled, nn.LocalResponseNorm(3),
-                 Apply(lambda x: F.unfold(x, 3, padding=1).reshape(len(x), c * 9, h, w)), nn.LPPool2d(2, 2),
-                 nn.ReflectionPad2d((0, min(1, w - 1), 0, 0)), nn.Dropout2d(0.4), nn.Upsample(scale_factor=2))
+    shuffled = (
+        [nn.PixelShuffle(2)]
+        if c % 4 == 0
+        else [nn.PixelUnshuffle(d.one(*[n for n in (1, 2, 3) if h % n == 0 == w % n]))]
+    )
+    return d.one(
+        Apply(lambda x: F.interpolate(x, size, mode=mode, **aligned)),
+        *shuffled,
+        nn.LocalResponseNorm(3),
+        Apply(lambda x: F.unfold(x, 3, padding=1).reshape(len(x), c * 9, h, w)),
+        nn.LPPool2d(2, 2),
+        nn.ReflectionPad2d((0, min(1, w - 1), 0, 0)),
+        nn.Dropout2d(0.4),
+        nn.Upsample(scale_factor=2),
+    )
 
 
 def norm(d: Draw, c: int, h: int, w: int):
     groups = d.one(*[g for g in range(1, c + 1) if c % g == 0])
-    return d.one(nn.BatchNorm2d(c), nn.BatchNorm2d(c), nn.BatchNorm2d(c), nn.BatchNorm2d(c, affine=d.chance(0.5)),
-                 nn.BatchNorm2d(c, track_running_stats=False), nn.GroupNorm(groups, c), nn.InstanceNorm2d(c),
-                 nn.InstanceNorm2d(c, affine=True), nn.LayerNorm((h, w)), nn.LayerNorm((c, h, w)), nn.LayerNorm(w))
+    return d.one(
+        nn.BatchNorm2d(c),
+        nn.BatchNorm2d(c),
+        nn.BatchNorm2d(c),
+        nn.BatchNorm2d(c, affine=d.chance(0.5)),
+        nn.BatchNorm2d(c, track_running_stats=False),
+        nn.GroupNorm(groups, c),
+        nn.InstanceNorm2d(c),
+        nn.InstanceNorm2d(c, affine=True),
+        nn.LayerNorm((h, w)),
+        nn.LayerNorm((c, h, w)),
+        nn.LayerNorm(w),
+    )
 
 
 def pool(d: Draw, c: int, h: int, w: int):
@@ -98,10 +136,14 @@ def pool(d: Draw, c: int, h: int, w: int):
     padding, ceil = d.one(0, 0, 0, 1), d.chance(0.3)
     least = min(size) if isinstance(size, tuple) else size
     padding = min(padding, least // 2)
-    return d.one(nn.MaxPool2d(size, stride, padding, ceil_mode=ceil),
-                 nn.MaxPool2d(size, stride, padding, d.one(1, 2), ceil_mode=ceil), nn.MaxPool2d(2),
-                 nn.AvgPool2d(size, stride, padding, ceil, count_include_pad=d.chance(0.5)),
-                 nn.AdaptiveAvgPool2d(d.one(1, 1, 2, 3, (1, 2), (h, 1))), nn.AdaptiveMaxPool2d(d.one(1, 2, 3, (2, 1))))
+    return d.one(
+        nn.MaxPool2d(size, stride, padding, ceil_mode=ceil),
+        nn.MaxPool2d(size, stride, padding, d.one(1, 2), ceil_mode=ceil),
+        nn.MaxPool2d(2),
+        nn.AvgPool2d(size, stride, padding, ceil, count_include_pad=d.chance(0.5)),
+        nn.AdaptiveAvgPool2d(d.one(1, 1, 2, 3, (1, 2), (h, 1))),
+        nn.AdaptiveMaxPool2d(d.one(1, 2, 3, (2, 1))),
+    )
 
 
 def chain(d: Draw, c: int, h: int, w: int):
@@ -115,9 +157,16 @@ def chain(d: Draw, c: int, h: int, w: int):
         many, size = out * d.one(1, 2, 3), d.one(3, 3, 5, (3, 1))
         same = size // 2 if isinstance(size, int) else (1, 0)
         act = d.one(*acts)
-        inner = nn.Sequential(nn.Conv2d(out, many, 1, bias=False), nn.BatchNorm2d(many), act(),
-                              nn.Conv2d(many, many, size, 1, same, groups=d.one(many, many, 1), bias=d.chance(0.2)),
-                              nn.BatchNorm2d(many), act(), nn.Conv2d(many, out, 1, bias=False), nn.BatchNorm2d(out))
+        inner = nn.Sequential(
+            nn.Conv2d(out, many, 1, bias=False),
+            nn.BatchNorm2d(many),
+            act(),
+            nn.Conv2d(many, many, size, 1, same, groups=d.one(many, many, 1), bias=d.chance(0.2)),
+            nn.BatchNorm2d(many),
+            act(),
+            nn.Conv2d(many, out, 1, bias=False),
+            nn.BatchNorm2d(out),
+        )
         layers.append(d.one(inner, Apply(lambda x, inner: x + inner(x), inner)))
     return nn.Sequential(*layers)
 
@@ -125,8 +174,13 @@ def chain(d: Draw, c: int, h: int, w: int):
 def gate(d: Draw, c: int, h: int, w: int):
     """Squeeze and excite."""
     few = d.one(1, 4, 16)
-    inner = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Conv2d(c, few, 1), nn.ReLU(), nn.Conv2d(few, c, 1),
-                          d.one(nn.Sigmoid(), nn.Hardsigmoid()))
+    inner = nn.Sequential(
+        nn.AdaptiveAvgPool2d(1),
+        nn.Conv2d(c, few, 1),
+        nn.ReLU(),
+        nn.Conv2d(few, c, 1),
+        d.one(nn.Sigmoid(), nn.Hardsigmoid()),
+    )
     return Apply(lambda x, inner: x * inner(x), inner)
 
 
@@ -135,16 +189,24 @@ def shifted(d: Draw, c: int, h: int, w: int):
     a, b = sorted([d.randint(0, c), d.randint(0, c)])
     b = max(b, a + 1)
     return d.one(
-        Apply(lambda x: x[:, a:b]), Apply(lambda x: x[:, :, ::2]), Apply(lambda x: x[..., 1:]),
-        Apply(lambda x: x.flip(3)), Apply(lambda x: x.permute(0, 1, 3, 2)), Apply(lambda x: F.pad(x, (1, 0, 2, 1))),
+        Apply(lambda x: x[:, a:b]),
+        Apply(lambda x: x[:, :, ::2]),
+        Apply(lambda x: x[..., 1:]),
+        Apply(lambda x: x.flip(3)),
+        Apply(lambda x: x.permute(0, 1, 3, 2)),
+        Apply(lambda x: F.pad(x, (1, 0, 2, 1))),
         Apply(lambda x: x.permute(0, 2, 3, 1).reshape(len(x), h, w * c).reshape(len(x), h, w, c).permute(0, 3, 1, 2)),
         Apply(lambda x: x.reshape(len(x), c, h * w).reshape(len(x), c, w, h)),
         Apply(lambda x: F.interpolate(x, scale_factor=2, mode="nearest")),
-        Apply(lambda x: F.pad(x, (1, 1, 1, 1), mode="replicate")), Apply(lambda x: x.roll(1, 2)),
-        Apply(lambda x: x.expand(2, *x.shape).sum(0)), Apply(lambda x: x.transpose(2, 3).contiguous()))
+        Apply(lambda x: F.pad(x, (1, 1, 1, 1), mode="replicate")),
+        Apply(lambda x: x.roll(1, 2)),
+        Apply(lambda x: x.expand(2, *x.shape).sum(0)),
+        Apply(lambda x: x.transpose(2, 3).contiguous()),
+    )
 
 
 # ---- layers of rows (N, T, D) and (N, D) -----------------------------------------------------------------------------
+
 
 class Attention(nn.Module):
     def __init__(self, wide: int, heads: int, masked: bool):
@@ -153,8 +215,9 @@ class Attention(nn.Module):
 
     def forward(self, x):
         n, t, wide = x.shape
-        q, k, v = [a.reshape(n, t, self.heads, wide // self.heads).permute(0, 2, 1, 3)
-                   for a in self.qkv(x).split(wide, 2)]
+        q, k, v = [
+            a.reshape(n, t, self.heads, wide // self.heads).permute(0, 2, 1, 3) for a in self.qkv(x).split(wide, 2)
+        ]
         scores = q @ k.transpose(-2, -1) * (wide // self.heads) ** -0.5
         if self.masked:
             scores = scores.masked_fill(flow.ones(t, t).tril() == 0, float("-inf"))
@@ -179,14 +242,23 @@ class Repeated(nn.Module):
 def recurrent(d: Draw, wide: int, some: int):
     """Of all kinds; what comes out is (N, T, D)."""
     kind, first = d.one(nn.RNN, nn.LSTM, nn.GRU), dict(batch_first=True)
-    options = first | d.one({}, {}, dict(bidirectional=True), dict(num_layers=2), dict(bias=False), dict(
-        num_layers=2, dropout=0.3), dict(num_layers=2, bidirectional=True))
+    options = first | d.one(
+        {},
+        {},
+        dict(bidirectional=True),
+        dict(num_layers=2),
+        dict(bias=False),
+        dict(num_layers=2, dropout=0.3),
+        dict(num_layers=2, bidirectional=True),
+    )
     if kind is nn.RNN and d.chance(0.5):
         options["nonlinearity"] = "relu"
     if kind is nn.LSTM and some > 1 and d.chance(0.3):
         options["proj_size"] = some // 2
-    return d.one(Apply(lambda x, layer: layer(x)[0], kind(wide, some, **options)),
-                 Repeated(d.one(nn.RNNCell, nn.LSTMCell, nn.GRUCell)(wide, some), nn.Linear(some, some)))
+    return d.one(
+        Apply(lambda x, layer: layer(x)[0], kind(wide, some, **options)),
+        Repeated(d.one(nn.RNNCell, nn.LSTMCell, nn.GRUCell)(wide, some), nn.Linear(some, some)),
+    )
 
 
 def attending(d: Draw, wide: int):
@@ -201,59 +273,109 @@ def attending(d: Draw, wide: int):
         return x.reshape(*x.shape[:2], heads, wide // heads).transpose(1, 2)
 
     return d.one(
-        Attention(wide, heads, causal), Apply(itself, nn.MultiheadAttention(wide, heads, batch_first=True)),
-        nn.TransformerEncoderLayer(wide, heads, 2 * wide, d.one(0.0, 0.1), act, batch_first=True,
-                                   norm_first=d.chance(0.5)),
-        Apply(lambda x: F.scaled_dot_product_attention(split(x), split(x * 0.5), split(x), is_causal=causal)
-              .transpose(1, 2).reshape(x.shape)))
+        Attention(wide, heads, causal),
+        Apply(itself, nn.MultiheadAttention(wide, heads, batch_first=True)),
+        nn.TransformerEncoderLayer(
+            wide, heads, 2 * wide, d.one(0.0, 0.1), act, batch_first=True, norm_first=d.chance(0.5)
+        ),
+        Apply(
+            lambda x: (
+                F.scaled_dot_product_attention(split(x), split(x * 0.5), split(x), is_causal=causal)
+                .transpose(1, 2)
+                .reshape(x.shape)
+            )
+        ),
+    )
 
 
 def along(d: Draw, wide: int):
     """Convolutions and pools of one dimension, along T."""
     out, mode = d.one(1, 16, 20), d.one("linear", "nearest")
-    made = d.one(lambda: nn.Conv1d(wide, out, d.one(1, 2, 3, 5), d.one(1, 2), d.one(0, 1, 2), d.one(1, 2)),
-                 lambda: nn.Conv1d(wide, wide, 3, padding=1, groups=wide),
-                 lambda: nn.ConvTranspose1d(wide, out, d.one(2, 3, 4), d.one(1, 2), d.one(0, 1)),
-                 lambda: nn.Sequential(nn.Conv1d(wide, out, 3, padding=d.one(1, 2), bias=False), nn.BatchNorm1d(out),
-                                       nn.ReLU(), nn.MaxPool1d(2)),
-                 lambda: nn.AvgPool1d(d.one(2, 3)), lambda: nn.GroupNorm(1, wide), lambda: nn.InstanceNorm1d(wide),
-                 lambda: nn.AdaptiveMaxPool1d(d.one(1, 3)),
-                 lambda: Apply(lambda x: F.interpolate(x, scale_factor=2, mode=mode)))()
+    made = d.one(
+        lambda: nn.Conv1d(wide, out, d.one(1, 2, 3, 5), d.one(1, 2), d.one(0, 1, 2), d.one(1, 2)),
+        lambda: nn.Conv1d(wide, wide, 3, padding=1, groups=wide),
+        lambda: nn.ConvTranspose1d(wide, out, d.one(2, 3, 4), d.one(1, 2), d.one(0, 1)),
+        lambda: nn.Sequential(
+            nn.Conv1d(wide, out, 3, padding=d.one(1, 2), bias=False), nn.BatchNorm1d(out), nn.ReLU(), nn.MaxPool1d(2)
+        ),
+        lambda: nn.AvgPool1d(d.one(2, 3)),
+        lambda: nn.GroupNorm(1, wide),
+        lambda: nn.InstanceNorm1d(wide),
+        lambda: nn.AdaptiveMaxPool1d(d.one(1, 3)),
+        lambda: Apply(lambda x: F.interpolate(x, scale_factor=2, mode=mode)),
+    )()
     return Apply(lambda x, layer: layer(x.transpose(1, 2)).transpose(1, 2), made)
 
 
 def rows(d: Draw, *shape: int):
     wide = shape[-1]
     some = d.one(1, 3, 10, 16, 17, 33, 64, 70, 129)
-    found = [lambda: nn.Linear(wide, some, bias=d.chance(0.8)), lambda: nn.Linear(wide, some),
-             lambda: nn.Sequential(nn.Linear(wide, some), activation(d), nn.Linear(some, wide)),
-             lambda: nn.LayerNorm(wide), lambda: nn.RMSNorm(wide), lambda: Apply(lambda x: x.softmax(-1)),
-             lambda: Apply(lambda x: F.log_softmax(x, -1)),
-             lambda: Apply(lambda x: x - x.mean(-1, keepdim=True)),
-             lambda: Apply(lambda x: x / (x.square().sum(-1, keepdim=True) + 1).sqrt())]
+    found = [
+        lambda: nn.Linear(wide, some, bias=d.chance(0.8)),
+        lambda: nn.Linear(wide, some),
+        lambda: nn.Sequential(nn.Linear(wide, some), activation(d), nn.Linear(some, wide)),
+        lambda: nn.LayerNorm(wide),
+        lambda: nn.RMSNorm(wide),
+        lambda: Apply(lambda x: x.softmax(-1)),
+        lambda: Apply(lambda x: F.log_softmax(x, -1)),
+        lambda: Apply(lambda x: x - x.mean(-1, keepdim=True)),
+        lambda: Apply(lambda x: x / (x.square().sum(-1, keepdim=True) + 1).sqrt()),
+    ]
     if len(shape) == 2:
-        found += [lambda: attending(d, wide), lambda: recurrent(d, wide, d.one(1, 5, 16, 20)), lambda: along(d, wide),
-                  lambda: attending(d, wide), lambda: recurrent(d, wide, d.one(1, 5, 16, 20)), lambda: along(d, wide),
-                  lambda: Apply(lambda x: x.mean(1, keepdim=True)), lambda: Apply(lambda x: x.cumsum(1)),
-                  lambda: Apply(lambda x, norm: norm(x.transpose(1, 2)).transpose(1, 2), nn.BatchNorm1d(wide)),
-                  lambda: Apply(lambda x: x.transpose(1, 2)), lambda: Apply(lambda x: x[:, ::2]),
-                  lambda: Apply(lambda x: x.max(1, keepdim=True)[0] - x)]
+        found += [
+            lambda: attending(d, wide),
+            lambda: recurrent(d, wide, d.one(1, 5, 16, 20)),
+            lambda: along(d, wide),
+            lambda: attending(d, wide),
+            lambda: recurrent(d, wide, d.one(1, 5, 16, 20)),
+            lambda: along(d, wide),
+            lambda: Apply(lambda x: x.mean(1, keepdim=True)),
+            lambda: Apply(lambda x: x.cumsum(1)),
+            lambda: Apply(lambda x, norm: norm(x.transpose(1, 2)).transpose(1, 2), nn.BatchNorm1d(wide)),
+            lambda: Apply(lambda x: x.transpose(1, 2)),
+            lambda: Apply(lambda x: x[:, ::2]),
+            lambda: Apply(lambda x: x.max(1, keepdim=True)[0] - x),
+        ]
     else:
-        found += [lambda: nn.BatchNorm1d(wide), lambda: Apply(lambda x: x @ x.T @ x * 0.1),
-                  lambda: Apply(lambda x, layer: layer(x, x * 0.5), nn.Bilinear(wide, wide, some)),
-                  lambda: Apply(lambda x, layer: F.linear(layer(x).tanh(), layer.weight.T), nn.Linear(wide, some)),
-                  lambda: Apply(lambda x: F.normalize(x)), lambda: Apply(lambda x: x.sort(1)[0]),
-                  lambda: Apply(lambda x, one: F.linear(x, one.weight / (1 + one.weight.norm())), nn.Linear(wide, 9))]
+        found += [
+            lambda: nn.BatchNorm1d(wide),
+            lambda: Apply(lambda x: x @ x.T @ x * 0.1),
+            lambda: Apply(lambda x, layer: layer(x, x * 0.5), nn.Bilinear(wide, wide, some)),
+            lambda: Apply(lambda x, layer: F.linear(layer(x).tanh(), layer.weight.T), nn.Linear(wide, some)),
+            lambda: Apply(lambda x: F.normalize(x)),
+            lambda: Apply(lambda x: x.sort(1)[0]),
+            lambda: Apply(lambda x, one: F.linear(x, one.weight / (1 + one.weight.norm())), nn.Linear(wide, 9)),
+        ]
     return d.one(*found)()
 
 
 # ---- of any shape ----------------------------------------------------------------------------------------------------
 
+
 def activation(d: Draw):
-    return d.one(nn.ReLU(), nn.ReLU(), nn.ReLU6(), nn.ReLU(inplace=True), nn.GELU(), nn.SiLU(), nn.Sigmoid(), nn.Tanh(),
-                 nn.LeakyReLU(0.1), nn.ELU(), nn.Softplus(), nn.Hardswish(), nn.Hardtanh(), nn.PReLU(), nn.Mish(),
-                 nn.SELU(), nn.GELU("tanh"), nn.LogSigmoid(), nn.Softsign(), nn.Threshold(0.1, 0.2),
-                 nn.ReLU6(inplace=True))
+    return d.one(
+        nn.ReLU(),
+        nn.ReLU(),
+        nn.ReLU6(),
+        nn.ReLU(inplace=True),
+        nn.GELU(),
+        nn.SiLU(),
+        nn.Sigmoid(),
+        nn.Tanh(),
+        nn.LeakyReLU(0.1),
+        nn.ELU(),
+        nn.Softplus(),
+        nn.Hardswish(),
+        nn.Hardtanh(),
+        nn.PReLU(),
+        nn.Mish(),
+        nn.SELU(),
+        nn.GELU("tanh"),
+        nn.LogSigmoid(),
+        nn.Softsign(),
+        nn.Threshold(0.1, 0.2),
+        nn.ReLU6(inplace=True),
+    )
 
 
 def arithmetic(d: Draw, *shape: int):
@@ -261,31 +383,53 @@ def arithmetic(d: Draw, *shape: int):
     mask = np.random.RandomState(d.randint(0, 99)).rand(*lead) > 0.4
     values = flow.tensor(np.random.RandomState(d.randint(0, 99)).randn(*lead).astype("f4"))
     return d.one(
-        Apply(lambda x: x * 1.5 + 0.25), Apply(lambda x: x + values), Apply(lambda x: values * x),
-        Apply(lambda x: flow.where(flow.tensor(mask), x, x * 0.5)), Apply(lambda x: (x > 0).float() * x + x),
-        Apply(lambda x: x.masked_fill(flow.tensor(mask), 0.5)), Apply(lambda x: x.clamp(-1, 1)),
-        Apply(lambda x: x.square() - x ** 3 * 0.1), Apply(lambda x: (x.abs() + 0.5).log()), Apply(lambda x: 1 - x),
-        Apply(lambda x: x.sum(tuple(range(1, x.ndim)), keepdim=True) * 0.1 + x), Apply(lambda x: -x),
-        Apply(lambda x: x - x.mean()), Apply(lambda x: x / (1 + x.abs().amax(-1, keepdim=True))),
-        Apply(lambda x: (x * 0.5).exp().clamp(max=3)), Apply(lambda x: x.clone().add_(1).mul_(0.5)),
+        Apply(lambda x: x * 1.5 + 0.25),
+        Apply(lambda x: x + values),
+        Apply(lambda x: values * x),
+        Apply(lambda x: flow.where(flow.tensor(mask), x, x * 0.5)),
+        Apply(lambda x: (x > 0).float() * x + x),
+        Apply(lambda x: x.masked_fill(flow.tensor(mask), 0.5)),
+        Apply(lambda x: x.clamp(-1, 1)),
+        Apply(lambda x: x.square() - x**3 * 0.1),
+        Apply(lambda x: (x.abs() + 0.5).log()),
+        Apply(lambda x: 1 - x),
+        Apply(lambda x: x.sum(tuple(range(1, x.ndim)), keepdim=True) * 0.1 + x),
+        Apply(lambda x: -x),
+        Apply(lambda x: x - x.mean()),
+        Apply(lambda x: x / (1 + x.abs().amax(-1, keepdim=True))),
+        Apply(lambda x: (x * 0.5).exp().clamp(max=3)),
+        Apply(lambda x: x.clone().add_(1).mul_(0.5)),
         Apply(lambda x: (x - x.mean(0, keepdim=True)) * (x.var(0, unbiased=False, keepdim=True) + 1).rsqrt()),
-        Apply(lambda x: (x * 0.5).sin() + (x * 0.5).cos()), Apply(lambda x: flow.maximum(x, values)),
-        Apply(lambda x: x.double().mul(0.5).float()), Apply(lambda x: x * values[..., :1]),
-        Apply(lambda x: flow.stack([x, x * 2]).mean(0)), Apply(lambda x: x.reciprocal().clamp(-2, 2)),
-        Apply(lambda x: x.double().tanh().to(flow.float32) * 2), Apply(lambda x: (x * 4).int().float() + x),
-        Apply(lambda x: x * x.detach()), Apply(lambda x: flow.where(x > 0, x, x.neg()) / (x.size(0) + 1)),
+        Apply(lambda x: (x * 0.5).sin() + (x * 0.5).cos()),
+        Apply(lambda x: flow.maximum(x, values)),
+        Apply(lambda x: x.double().mul(0.5).float()),
+        Apply(lambda x: x * values[..., :1]),
+        Apply(lambda x: flow.stack([x, x * 2]).mean(0)),
+        Apply(lambda x: x.reciprocal().clamp(-2, 2)),
+        Apply(lambda x: x.double().tanh().to(flow.float32) * 2),
+        Apply(lambda x: (x * 4).int().float() + x),
+        Apply(lambda x: x * x.detach()),
+        Apply(lambda x: flow.where(x > 0, x, x.neg()) / (x.size(0) + 1)),
         Apply(lambda x: (x.double() * values.double()).sum(-1, keepdim=True).float() * 0.1 + x),
-        nn.Dropout(d.one(0.1, 0.5)), nn.Dropout(0.3))
+        nn.Dropout(d.one(0.1, 0.5)),
+        nn.Dropout(0.3),
+    )
 
 
 def branch(d: Draw, make: Callable, shape: tuple):
     """Two ways, joined where they fit."""
     a, b = make(d), make(d)
     axis = 1 if len(shape) > 1 else -1
-    return d.one(Apply(lambda x, a: x + a(x), a), Apply(lambda x, a, b: flow.cat([a(x), b(x)], axis), a, b),
-                 Apply(lambda x, a: flow.cat([x, a(x)], axis), a), Apply(lambda x, a, b: a(x) * b(x), a, b),
-                 Apply(lambda x, a: x - a(x) * x, a), Apply(lambda x, a, b: a(x) + b(x), a, b),
-                 Apply(lambda x, a: a(x) + a(x), a), Apply(lambda x, a, b: flow.cat([x, a(x), b(x), x], axis), a, b))
+    return d.one(
+        Apply(lambda x, a: x + a(x), a),
+        Apply(lambda x, a, b: flow.cat([a(x), b(x)], axis), a, b),
+        Apply(lambda x, a: flow.cat([x, a(x)], axis), a),
+        Apply(lambda x, a, b: a(x) * b(x), a, b),
+        Apply(lambda x, a: x - a(x) * x, a),
+        Apply(lambda x, a, b: a(x) + b(x), a, b),
+        Apply(lambda x, a: a(x) + a(x), a),
+        Apply(lambda x, a, b: flow.cat([x, a(x), b(x), x], axis), a, b),
+    )
 
 
 def layer(d: Draw, shape: tuple, deep: int = 0):
@@ -293,8 +437,17 @@ def layer(d: Draw, shape: tuple, deep: int = 0):
     if deep < 2 and d.chance(0.2):
         return branch(d, lambda d: layer(d, shape, deep + 1), shape)
     if len(shape) == 3:
-        kinds = {chain: 6, conv: 3, depthwise: 2, transposed: 0.7, norm: 2, pool: 2, gate: 0.7, shifted: 1,
-                 resized: 0.7}
+        kinds = {
+            chain: 6,
+            conv: 3,
+            depthwise: 2,
+            transposed: 0.7,
+            norm: 2,
+            pool: 2,
+            gate: 0.7,
+            shifted: 1,
+            resized: 0.7,
+        }
         made = d.choices([*kinds], [*kinds.values()])[0]
         found = d.choices([lambda: made(d, *shape), lambda: activation(d), lambda: arithmetic(d, *shape)], [6, 2, 1])[0]
     else:
@@ -305,12 +458,17 @@ def layer(d: Draw, shape: tuple, deep: int = 0):
 def turned(d: Draw, shape: tuple):
     """From images to rows."""
     if len(shape) == 3:
-        return d.one(nn.Flatten(), Apply(lambda x: x.flatten(2).transpose(1, 2)), Apply(lambda x: x.mean((2, 3))),
-                     Apply(lambda x: x.flatten(2)))
+        return d.one(
+            nn.Flatten(),
+            Apply(lambda x: x.flatten(2).transpose(1, 2)),
+            Apply(lambda x: x.mean((2, 3))),
+            Apply(lambda x: x.flatten(2)),
+        )
     return d.one(nn.Flatten(), Apply(lambda x: x[:, -1]), Apply(lambda x: x.mean(1)))
 
 
 # ---- models ----------------------------------------------------------------------------------------------------------
+
 
 def graphs_of(case: Case, model: nn.Module, more: bool = False) -> tuple[type[nn.Graph], type[nn.Graph]]:
     """Graphs of a step of training and of a prediction. more: training also returns other values of the output."""
@@ -352,8 +510,12 @@ class Case:
         self.batch = d.one(0, 1, 2, 3, 7, 7, 16, 33) if d.chance(0.9) else d.randint(1, 40)
         kind = d.choices(["images", "rows", "words", "vectors"], [12, 3, 1, 2])[0]
         size = [d.randint(1, 33), d.randint(1, 33)] if d.chance(0.5) else [d.one(7, 8, 14, 16, 28, 32)] * 2
-        self.shape = {"images": (d.one(1, 3, wide(d)), *size), "rows": (d.randint(1, 33), wide(d)),
-                      "vectors": (d.one(1, 7, 64, 130, 300),), "words": (d.randint(1, 20),)}[kind]
+        self.shape = {
+            "images": (d.one(1, 3, wide(d)), *size),
+            "rows": (d.randint(1, 33), wide(d)),
+            "vectors": (d.one(1, 7, 64, 130, 300),),
+            "words": (d.randint(1, 20),),
+        }[kind]
         self.words = kind == "words"
         self.random = np.random.RandomState(d.randint(0, 1 << 30))
         self.model = nn.Sequential()
@@ -369,12 +531,15 @@ class Case:
                 p.data = p.data + flow.tensor(self.random.uniform(-0.2, 0.2, p.shape).astype("f4"))
         self.kind = d.one("entropy", "entropy", "square", "mean", "bce", "nll")
         self.optimizing = d.one(
-            lambda p: flow.optim.SGD(p, lr=0.05), lambda p: flow.optim.SGD(p, lr=0.05, momentum=0.9),
+            lambda p: flow.optim.SGD(p, lr=0.05),
+            lambda p: flow.optim.SGD(p, lr=0.05, momentum=0.9),
             lambda p: flow.optim.SGD(p, lr=0.05, momentum=0.9, nesterov=True),
-            lambda p: flow.optim.SGD(p, lr=0.05, weight_decay=0.1), lambda p: flow.optim.Adam(p, lr=1e-3, eps=1e-3),
+            lambda p: flow.optim.SGD(p, lr=0.05, weight_decay=0.1),
+            lambda p: flow.optim.Adam(p, lr=1e-3, eps=1e-3),
             lambda p: flow.optim.SGD(p, lr=0.05, momentum=0.9, weight_decay=0.1),
             lambda p: flow.optim.AdamW(p, lr=1e-3, eps=1e-3),
-            lambda p: flow.optim.SGD([{"params": list(p), "clip_grad_max_norm": 0.5}], lr=0.05))
+            lambda p: flow.optim.SGD([{"params": list(p), "clip_grad_max_norm": 0.5}], lr=0.05),
+        )
         self.accumulated = d.one(1, 1, 1, 1, 2) if self.batch else 1
         self.gradients, self.spoiled = d.chance(0.7), d.chance(0.1)
         self.start = {k: v.numpy().copy() for k, v in self.model.state_dict().items()}
@@ -382,8 +547,11 @@ class Case:
 
     def grow(self, made: nn.Module, shape: tuple, batch: int) -> tuple:
         """Append a layer if it takes what there is; the shape after it."""
-        x = flow.tensor(self.random.randint(0, 30, (batch, *shape))) if isinstance(made, nn.Embedding) else (
-            flow.tensor(self.random.randn(batch, *shape).astype("f4")))
+        x = (
+            flow.tensor(self.random.randint(0, 30, (batch, *shape)))
+            if isinstance(made, nn.Embedding)
+            else (flow.tensor(self.random.randn(batch, *shape).astype("f4")))
+        )
         try:
             with flow.no_grad():
                 y = made(x)
@@ -450,16 +618,24 @@ class Case:
         loss = self.loss(out, y)
         loss.backward()
         found = {"loss": loss.numpy().copy(), "out": out.detach().numpy().copy()}
-        found.update({f"gradient of {name}": p.grad.numpy().copy()
-                      for name, p in self.model.named_parameters() if p.grad is not None})
+        found.update(
+            {
+                f"gradient of {name}": p.grad.numpy().copy()
+                for name, p in self.model.named_parameters()
+                if p.grad is not None
+            }
+        )
         return found
 
     def __str__(self) -> str:
-        return (f"seed {self.seed}: input {(self.batch, *self.shape)}, {self.kind}, accumulated {self.accumulated}, "
-                f"spoiled {self.spoiled}\n{self.model}")
+        return (
+            f"seed {self.seed}: input {(self.batch, *self.shape)}, {self.kind}, accumulated {self.accumulated}, "
+            f"spoiled {self.spoiled}\n{self.model}"
+        )
 
 
 # ---- what is compared ------------------------------------------------------------------------------------------------
+
 
 def plain(node, inputs: list) -> list[np.ndarray]:
     """What NumPy's kernel gives for a node."""
@@ -528,8 +704,10 @@ def checked(case: Case, train: bool) -> list[str]:
             moved = [wanted]
             if wanted.dtype.kind == "f" and "max_pool" not in node.op.name:
                 with np.errstate(all="ignore"):
-                    moved += [plain(node, [rounded(a, case.random) if isinstance(a, np.ndarray) else a
-                                           for a in inputs])[i] for _ in range(4)]
+                    moved += [
+                        plain(node, [rounded(a, case.random) if isinstance(a, np.ndarray) else a for a in inputs])[i]
+                        for _ in range(4)
+                    ]
             change = np.max([np.abs((m[:, :pixels] if pixels and m.ndim == 3 else m) - wanted) for m in moved], 0)
             allowed = 1e-5 * np.abs(wanted).max(initial=0) + 30 * np.maximum(change, np.median(change))
             if not (np.abs(got - wanted) <= allowed).all():
@@ -616,9 +794,12 @@ def findings(seed: object) -> list[str]:
     machine.use(False)
     case = Case(seed)
     found = []
-    for what, check in (("checked", lambda: checked(case, True)), ("compared", lambda: compared(case, True)),
-                        ("predicting", lambda: checked(case, False) + compared(case, False)),
-                        ("eager", lambda: eager(case))):
+    for what, check in (
+        ("checked", lambda: checked(case, True)),
+        ("compared", lambda: compared(case, True)),
+        ("predicting", lambda: checked(case, False) + compared(case, False)),
+        ("eager", lambda: eager(case)),
+    ):
         if what == "checked" or what == "compared" or not found:
             try:
                 found += [f"{what}: {line}" for line in check()]
@@ -639,8 +820,13 @@ def thresholds(small: bool) -> None:
     from minflow.compiler.fusion import clusters, dense, layout
     from minflow.machine import gemm
 
-    for module, name, usual in ((layout, "LEAST", 1 << 20), (dense, "LEAST", 1 << 15), (dense, "NARROW", 16),
-                                (clusters, "SMALL", 1 << 12), (gemm, "LEAST", 1 << 24)):
+    for module, name, usual in (
+        (layout, "LEAST", 1 << 20),
+        (dense, "LEAST", 1 << 15),
+        (dense, "NARROW", 16),
+        (clusters, "SMALL", 1 << 12),
+        (gemm, "LEAST", 1 << 24),
+    ):
         setattr(module, name, 1 if small else usual)
 
 

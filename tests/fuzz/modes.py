@@ -390,7 +390,6 @@ def caller(mode: str, f, trained: list | None = None):
 
         return step
     if mode == "graph":
-
         built = f if optimizer is None else loss_of
 
         class Graph(flow.nn.Graph):
@@ -443,8 +442,14 @@ def results(mode: str, make, train: bool = False) -> list[np.ndarray]:
 
 
 def maker(program: Program):
-    space = {"L": flow, "nn": flow.nn, "F": flow.nn.functional, "np": np, "INPUTS": INPUTS,
-             "collate": flow.utils.data.default_collate}
+    space = {
+        "L": flow,
+        "nn": flow.nn,
+        "F": flow.nn.functional,
+        "np": np,
+        "INPUTS": INPUTS,
+        "collate": flow.utils.data.default_collate,
+    }
     exec(compile(source(program), "<program>", "exec"), space)
     return space["make"]
 
@@ -463,8 +468,9 @@ def outcome(mode: str, program: Program) -> tuple[str, object]:
             flow.clear_default_session()
             by_program = place(error) == "<program>"  # an error of Python that is not about minflow
             return "refuses" if spoken(error) or by_program else "raw", "".join(traceback.format_exception(error)[-3:])
-    return "warns" if any("later change is not seen" in str(w.message) or "while it is built" in str(w.message)
-                          for w in told) else "gives", found
+    return "warns" if any(
+        "later change is not seen" in str(w.message) or "while it is built" in str(w.message) for w in told
+    ) else "gives", found
 
 
 def fault(program: Program) -> str | None:

@@ -9,7 +9,6 @@ from .draw import SHAPES, Draw, table
 PLACED = ((3,), (4,), (2, 3), (3, 3), (2, 3, 4), (1, 3))
 
 
-
 def several(d: Draw):
     return [str(d.tensor()) for _ in range(d.one(1, 1, 2))], {}
 
@@ -88,10 +87,12 @@ def shares(d: Draw):
     dtype, shape = d.fixed.get("dtype", d.one("float32", "float32", "float64")), d.fixed.get("shape", d.choice(SHAPES))
     # of more than 16 equal ones it is not said anywhere which gets the gradient
     x = d.first(dtype=dtype, shape=shape, profile="distinct" if prod(shape) > 16 else None)
-    q = d.one("0.5", "0.0", "1.0", "0.3", f"L.tensor([0.25, 0.5, 0.9], dtype=L.{dtype})",
-              f"L.tensor(0.1, dtype=L.{dtype})")
-    return [str(x), q], d.some(dim=Draw.axis, keepdim="True False",
-                                interpolation="'linear' 'lower' 'higher' 'midpoint' 'nearest' 'x'")
+    q = d.one(
+        "0.5", "0.0", "1.0", "0.3", f"L.tensor([0.25, 0.5, 0.9], dtype=L.{dtype})", f"L.tensor(0.1, dtype=L.{dtype})"
+    )
+    return [str(x), q], d.some(
+        dim=Draw.axis, keepdim="True False", interpolation="'linear' 'lower' 'higher' 'midpoint' 'nearest' 'x'"
+    )
 
 
 def counts(d: Draw):
@@ -204,8 +205,15 @@ def into_view(kind: str):
 
 def looks(d: Draw):
     x = d.tensor(d.fixed.get("shape") or d.one((6,), (2, 3), (3, 4), (2, 3, 2)), layout="plain")
-    size_, stride = d.one(("(2, 2)", "(1, 2)"), ("(3,)", "(1,)"), ("(2, 2)", "(1, 1)"), ("()", "()"), ("(2,)", "(3,)"),
-                          ("(9,)", "(1,)"), ("(2, 0)", "(1, 1)"))
+    size_, stride = d.one(
+        ("(2, 2)", "(1, 2)"),
+        ("(3,)", "(1,)"),
+        ("(2, 2)", "(1, 1)"),
+        ("()", "()"),
+        ("(2,)", "(3,)"),
+        ("(9,)", "(1,)"),
+        ("(2, 0)", "(1, 1)"),
+    )
     return [str(x), size_, stride], d.some(storage_offset="0 1 2")
 
 
@@ -302,20 +310,41 @@ Tensor.apply_: buffer abs|3
     "hamming_window": window("alpha"),
     "Tensor.set_": lambda d: ((x := d.first(grad=False)) and [str(x), str(d.tensor(dtype=x.dtype, grad=False))], {}),
     "Tensor.is_set_to": lambda d: ((x := d.first()) and [str(x), d.one(str(x), str(d.same()))], {}),
-    "Tensor.map_": lambda d: ((x := d.first(grad=False)) and [
-        str(x), str(d.tensor(x.shape, x.dtype, grad=False)), "lambda a, b: a + b"], {}),
-    "Tensor.map2_": lambda d: ((x := d.first(grad=False)) and [
-        str(x), str(d.tensor(x.shape, x.dtype, grad=False)), str(d.tensor(x.shape, x.dtype, grad=False)),
-        "lambda a, b, c: a + b * c"], {}),
+    "Tensor.map_": lambda d: (
+        (x := d.first(grad=False)) and [str(x), str(d.tensor(x.shape, x.dtype, grad=False)), "lambda a, b: a + b"],
+        {},
+    ),
+    "Tensor.map2_": lambda d: (
+        (x := d.first(grad=False))
+        and [
+            str(x),
+            str(d.tensor(x.shape, x.dtype, grad=False)),
+            str(d.tensor(x.shape, x.dtype, grad=False)),
+            "lambda a, b, c: a + b * c",
+        ],
+        {},
+    ),
 }
 
 RANDOM = {  # shapes and dtypes alone are judged
-    "multinomial", "poisson", "binomial", "Tensor.multinomial", "Tensor.geometric_", "Tensor.cauchy_",
-          "Tensor.log_normal_", "Tensor.resize_", "Tensor.resize_as_"}
+    "multinomial",
+    "poisson",
+    "binomial",
+    "Tensor.multinomial",
+    "Tensor.geometric_",
+    "Tensor.cauchy_",
+    "Tensor.log_normal_",
+    "Tensor.resize_",
+    "Tensor.resize_as_",
+}
 UNCALLED = {
-    **dict.fromkeys(("batch_gather", "nms", "roc_auc_score", "Tensor.batch_gather", "Tensor.in_top_k", "Tensor.nms"),
-                    "OneFlow's: PyTorch has none (tests/core/test_placing.py, test_judging.py)"),
+    **dict.fromkeys(
+        ("batch_gather", "nms", "roc_auc_score", "Tensor.batch_gather", "Tensor.in_top_k", "Tensor.nms"),
+        "OneFlow's: PyTorch has none (tests/core/test_placing.py, test_judging.py)",
+    ),
     **dict.fromkeys(("repeat", "new_ones", "Tensor.put", "Tensor.fill_diagonal"), "PyTorch has it in another place"),
-    **{f"Tensor.{name}": "tells of storage, of which there is one kind: tests/core/test_storage.py"
-       for name in "const_data_ptr share_memory_ is_shared dim_order retains_grad is_cpu".split()},
+    **{
+        f"Tensor.{name}": "tells of storage, of which there is one kind: tests/core/test_storage.py"
+        for name in "const_data_ptr share_memory_ is_shared dim_order retains_grad is_cpu".split()
+    },
 }

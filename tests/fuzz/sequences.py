@@ -8,7 +8,6 @@ FLOATS = ("float32", "float32", "float32", "float64", "float16")
 PROFILES = ("plain", "unit", "ties", "zeros", "saturated")
 
 
-
 def given(d: Draw, *shape: int, dtype: str | None = None, **fixed) -> str:
     """A tensor of this shape, now and then of one that does not fit."""
     return str(d.tensor(shape if d.chance(0.98) else (*shape, 1), dtype or d.x.dtype, layout="plain", **fixed))
@@ -26,8 +25,11 @@ def recurrent(**more: str):
 
 
 def cell(**more: str):
-    return lambda d: (["3", d.of("2 1 4")], d.some(bias="True False", **more),
-                      d.tensor(d.one((2, 3), (3,), (1, 3), (0, 3), (2, 2)), d.dtype_of(*FLOATS)))
+    return lambda d: (
+        ["3", d.of("2 1 4")],
+        d.some(bias="True False", **more),
+        d.tensor(d.one((2, 3), (3,), (1, 3), (0, 3), (2, 2)), d.dtype_of(*FLOATS)),
+    )
 
 
 def layers(gates: int):
@@ -46,8 +48,18 @@ def layers(gates: int):
             for _ in range(directions):
                 params += [given(d, rows, 2 * directions if layer else 3, profile="unit"), given(d, rows, 2)]
                 params += [given(d, rows), given(d, rows)] if biases else []
-        args = [str(x), *(["L.tensor([2, 1, 1])"] if packed else []), hx, f"[{', '.join(params)}]", str(biases),
-                str(1 + count), "0.0", "False", str(both), *([] if packed else [str(first)])]
+        args = [
+            str(x),
+            *(["L.tensor([2, 1, 1])"] if packed else []),
+            hx,
+            f"[{', '.join(params)}]",
+            str(biases),
+            str(1 + count),
+            "0.0",
+            "False",
+            str(both),
+            *([] if packed else [str(first)]),
+        ]
         return args, {}
 
     return make
@@ -69,8 +81,16 @@ def one_step(gates: int):
 def padded(d: Draw):
     x = d.tensor(d.one((4, 3), (4, 3, 2), (3, 3, 1, 2)))
     first = d.chance(0.3)
-    lengths = d.one("[3, 2, 1]", "[3, 3, 1]", "L.tensor([3, 2, 2])", "[1, 3, 2]", "[3, 1]", "[3, 2, 0]", "[5, 1, 1]",
-                    *(["[3, 1, 2, 2]"] * first * 3))
+    lengths = d.one(
+        "[3, 2, 1]",
+        "[3, 3, 1]",
+        "L.tensor([3, 2, 2])",
+        "[1, 3, 2]",
+        "[3, 1]",
+        "[3, 2, 0]",
+        "[5, 1, 1]",
+        *(["[3, 1, 2, 2]"] * first * 3),
+    )
     return [str(x), lengths], {"batch_first": str(first), **d.some(enforce_sorted="True False False")}
 
 
@@ -129,13 +149,20 @@ LAYERS = {
     "MultiheadAttention": lambda d: (
         ["4", d.of("2 1 4 3")],
         d.some(bias="True False", add_bias_kv="True False", add_zero_attn="True False", batch_first="True False"),
-        looked_at(d, 3, (2, 1, 4), (3, 2, 4), (3, 4))),
+        looked_at(d, 3, (2, 1, 4), (3, 2, 4), (3, 4)),
+    ),
     "TransformerEncoderLayer": lambda d: (["4", "2", "3", "0.0"], d.some(**BLOCK), looked_at(d, 1, (2, 1, 4), (3, 4))),
     "TransformerDecoderLayer": lambda d: (["4", "2", "3", "0.0"], d.some(**BLOCK), looked_at(d, 2, (2, 1, 4), (3, 4))),
-    "TransformerEncoder": lambda d: (["L.nn.TransformerEncoderLayer(4, 2, 3, 0.0)", d.of("1 2")], {},
-                                     looked_at(d, 1, (2, 1, 4), (3, 4))),
-    "TransformerDecoder": lambda d: (["L.nn.TransformerDecoderLayer(4, 2, 3, 0.0)", d.of("1 2")], {},
-                                     looked_at(d, 2, (2, 1, 4), (3, 4))),
+    "TransformerEncoder": lambda d: (
+        ["L.nn.TransformerEncoderLayer(4, 2, 3, 0.0)", d.of("1 2")],
+        {},
+        looked_at(d, 1, (2, 1, 4), (3, 4)),
+    ),
+    "TransformerDecoder": lambda d: (
+        ["L.nn.TransformerDecoderLayer(4, 2, 3, 0.0)", d.of("1 2")],
+        {},
+        looked_at(d, 2, (2, 1, 4), (3, 4)),
+    ),
     "Transformer": lambda d: (["4", "2", "1", "1", "3", "0.0"], d.some(**BLOCK), looked_at(d, 2, (2, 1, 4), (3, 4))),
     "RNN": recurrent(nonlinearity="'tanh' 'relu' 'x'"),
     "LSTM": recurrent(proj_size="0 1"),
@@ -155,9 +182,13 @@ CALLS = {
     **dict.fromkeys(("rnn_tanh_cell", "rnn_relu_cell"), one_step(1)),
     "pack_padded_sequence": padded,
     "pad_packed_sequence": lambda d: (
-        [packing(d)], d.some(batch_first="True False", padding_value="1.5 0.0 -1", total_length="3 5 1")),
+        [packing(d)],
+        d.some(batch_first="True False", padding_value="1.5 0.0 -1", total_length="3 5 1"),
+    ),
     "pad_sequence": lambda d: (
-        lists(d), d.some(batch_first="True False", padding_value="1.5 0.0 -1", padding_side="'left' 'right' 'x'")),
+        lists(d),
+        d.some(batch_first="True False", padding_value="1.5 0.0 -1", padding_side="'left' 'right' 'x'"),
+    ),
     "pack_sequence": lambda d: (lists(d, 1), d.some(enforce_sorted="True False False")),
     "unpad_sequence": unpadded,
     "unpack_sequence": lambda d: ([packing(d)], {}),

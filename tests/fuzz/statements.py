@@ -295,13 +295,18 @@ STATEMENTS = {
 }
 STATEMENTS = {family: [line.strip() for line in block.strip().splitlines()] for family, block in STATEMENTS.items()}
 # What PyTorch refuses and minflow computes on purpose, by PyTorch's message: see docs/differences.md.
-DELIBERATE = re.compile("Can't detach views in-place|refer to a single memory location|"
-                        "has been modified by an inplace operation|allow the output views to be modified|"
-                        "returned an invalid gradient at index|expected dtype \\w+ for `end`|maximum recursion depth")
+DELIBERATE = re.compile(
+    "Can't detach views in-place|refer to a single memory location|"
+    "has been modified by an inplace operation|allow the output views to be modified|"
+    "returned an invalid gradient at index|expected dtype \\w+ for `end`|maximum recursion depth"
+)
 # A view follows its base where the base's history ends; in PyTorch it keeps the history that it had.
 ENDS = re.compile(r"\.(detach_\(|requires_grad_\(False|requires_grad = False)")
-START = ["t0 = L.tensor([[1.0, -2.0, 3.0], [0.5, 0.0, -1.0]], requires_grad=True)",
-         "t1 = L.tensor([0.5, 2.0, -1.0], requires_grad=True)", "t2 = t0 * 2"]
+START = [
+    "t0 = L.tensor([[1.0, -2.0, 3.0], [0.5, 0.0, -1.0]], requires_grad=True)",
+    "t1 = L.tensor([0.5, 2.0, -1.0], requires_grad=True)",
+    "t2 = t0 * 2",
+]
 USED = {"m": "m", "k": "m", "h": "h", "s": "s", "o": "o"}
 KINDS = {"T": "t", "G": "t", "M": "m", "H": "h", "S": "s", "O": "o"}
 
@@ -321,8 +326,13 @@ def draw(seed: object, length: int = 14) -> list[str]:
         if any(f"{{{name}}}" in line and not known[kind] for name, kind in USED.items()):
             continue
         recent = lambda kind: rng.choice(known[kind][-3:] if rng.random() < 0.6 else known[kind])
-        values = {"a": recent("t"), "b": recent("t"), "g": recent("g"), "i": rng.choice("0 1 2 -1 0.5 3".split()),
-                  "w": rng.choice(("True", "False"))}
+        values = {
+            "a": recent("t"),
+            "b": recent("t"),
+            "g": recent("g"),
+            "i": rng.choice("0 1 2 -1 0.5 3".split()),
+            "w": rng.choice(("True", "False")),
+        }
         values |= {name: recent(kind) for name, kind in USED.items() if known[kind]}
         for letter, kind in KINDS.items():
             while f"{{{letter}}}" in line:

@@ -30,8 +30,11 @@ class Wrong:
 
 
 def test_a_fault_is_found_and_made_smaller():
-    found = next(f for seed in range(200) if (f := judge("clamp", call_of("clamp", seed, valid=True), Wrong()))
-                 and f.kind == "value")
+    found = next(
+        f
+        for seed in range(200)
+        if (f := judge("clamp", call_of("clamp", seed, valid=True), Wrong())) and f.kind == "value"
+    )
     least = smallest(found, [], Wrong(), examples=15)
     assert least.kind == "value" and sum(map(len, least.lines)) < sum(map(len, found.lines))
     assert judge("clamp", list(least.lines), Wrong()).kind == "value"

@@ -14,16 +14,25 @@ LEAF = "t0 = L.tensor([[1.0, -2.0, 3.0]], requires_grad=True)"
 LAYER = "m0 = Extra()"
 # lines, an expression, its value or the text of the error
 FOUND = [
-    ([LEAF, "with L.no_grad(): t0.t_()", "(t0 * 2).sum().backward()"], "[t0.is_leaf, t0.grad.tolist()]",
-     [True, [[2.0], [2.0], [2.0]]]),
+    (
+        [LEAF, "with L.no_grad(): t0.t_()", "(t0 * 2).sum().backward()"],
+        "[t0.is_leaf, t0.grad.tolist()]",
+        [True, [[2.0], [2.0], [2.0]]],
+    ),
     ([LAYER, "m0._apply(lambda t: t * 3)"], "[m0.w.tolist(), m0.b.tolist()]", [[3.0, -6.0, 1.5], [1.5, 0.0, -3.0]]),
     ([LAYER, "m0.w.grad = L.ones(3)", "m0._apply(lambda t: t * 3)"], "m0.w.grad.tolist()", [3.0, 3.0, 3.0]),
     (["m0 = Applied()", "m0.share_memory()"], "m0.extra", 2.0),
     ([LAYER, "m0.w.grad = L.ones(3)", "m1 = copy.deepcopy(m0)"], "m1.w.grad", None),
-    ([LEAF, "t1 = L.ones(3, requires_grad=True)", "t2 = Double.apply(t0)", "t2.sum().backward(inputs=[t1])"],
-     "[log, t1.grad]", [[], None]),
-    ([LEAF, "t1 = t0 * 2", "t2 = t1 * t1", "t1.sum().backward()", "t3, = L.autograd.grad(t2.sum(), t1)"],
-     "t3.tolist()", [[4.0, -8.0, 12.0]]),
+    (
+        [LEAF, "t1 = L.ones(3, requires_grad=True)", "t2 = Double.apply(t0)", "t2.sum().backward(inputs=[t1])"],
+        "[log, t1.grad]",
+        [[], None],
+    ),
+    (
+        [LEAF, "t1 = t0 * 2", "t2 = t1 * t1", "t1.sum().backward()", "t3, = L.autograd.grad(t2.sum(), t1)"],
+        "t3.tolist()",
+        [[4.0, -8.0, 12.0]],
+    ),
     (["t0 = L.ones(1)", "t0.retain_grad()"], "", "retain_grad"),
     ([LAYER, "del m0.z"], "", "no attribute 'z'"),
     ([LEAF, "t1 = t0 * 2", "t1.data = L.ones(3)"], "", "must keep its shape and dtype"),  # PyTorch: only in backward

@@ -26,21 +26,48 @@ from .models import CLASSES, Case, differences, graphs_of, main, thresholds
 
 schedulers = flow.optim.lr_scheduler
 OPTIMIZERS = [
-    lambda p: flow.optim.SGD(p, lr=0.02), lambda p: flow.optim.SGD(p, lr=0.02, momentum=0.9),
+    lambda p: flow.optim.SGD(p, lr=0.02),
+    lambda p: flow.optim.SGD(p, lr=0.02, momentum=0.9),
     lambda p: flow.optim.SGD(p, lr=0.02, momentum=0.9, dampening=0.1, weight_decay=0.05),
     lambda p: flow.optim.SGD(p, lr=0.02, momentum=0.9, nesterov=True, weight_decay=0.05),
-    lambda p: flow.optim.SGD(p, lr=0.02, weight_decay=0.1, maximize=True), lambda p: flow.optim.Adam(p, 1e-3, eps=1e-2),
+    lambda p: flow.optim.SGD(p, lr=0.02, weight_decay=0.1, maximize=True),
+    lambda p: flow.optim.Adam(p, 1e-3, eps=1e-2),
     lambda p: flow.optim.Adam(p, 1e-3, amsgrad=True, weight_decay=0.1, eps=1e-2),
-    lambda p: flow.optim.AdamW(p, 1e-3, weight_decay=0.1, eps=1e-2), lambda p: flow.optim.RMSprop(p, 1e-3, eps=1e-2),
-    lambda p: flow.optim.RMSprop(p, 1e-3, momentum=0.5, centered=True, eps=1e-2), lambda p: flow.optim.Adagrad(
-        p, 1e-2, eps=1e-2), lambda p: flow.optim.LAMB(p, 1e-3, eps=1e-2), lambda p: flow.optim.NAdam(p, 1e-3, eps=1e-2)]
-SCHEDULERS = [lambda o: None, lambda o: None, lambda o: schedulers.StepLR(o, 2, 0.5),
-              lambda o: schedulers.ExponentialLR(o, 0.8), lambda o: schedulers.CosineAnnealingLR(o, 5),
-              lambda o: schedulers.LinearLR(o, 0.5, total_iters=3),
-              lambda o: schedulers.LambdaLR(o, lambda k: 1 / (k + 1))]
-EVENTS = {"call": 6, "other batch": 2, "no batch": 0.4, "one": 0.6, "strided": 1, "written": 1, "assign": 1, "load": 1,
-          "rate": 1, "predict": 2, "keep": 0.7, "freeze": 0.5, "mode": 0.5, "eager": 0.5, "thaw": 0.3, "resume": 1,
-          "exact": 0.3}
+    lambda p: flow.optim.AdamW(p, 1e-3, weight_decay=0.1, eps=1e-2),
+    lambda p: flow.optim.RMSprop(p, 1e-3, eps=1e-2),
+    lambda p: flow.optim.RMSprop(p, 1e-3, momentum=0.5, centered=True, eps=1e-2),
+    lambda p: flow.optim.Adagrad(p, 1e-2, eps=1e-2),
+    lambda p: flow.optim.LAMB(p, 1e-3, eps=1e-2),
+    lambda p: flow.optim.NAdam(p, 1e-3, eps=1e-2),
+]
+SCHEDULERS = [
+    lambda o: None,
+    lambda o: None,
+    lambda o: schedulers.StepLR(o, 2, 0.5),
+    lambda o: schedulers.ExponentialLR(o, 0.8),
+    lambda o: schedulers.CosineAnnealingLR(o, 5),
+    lambda o: schedulers.LinearLR(o, 0.5, total_iters=3),
+    lambda o: schedulers.LambdaLR(o, lambda k: 1 / (k + 1)),
+]
+EVENTS = {
+    "call": 6,
+    "other batch": 2,
+    "no batch": 0.4,
+    "one": 0.6,
+    "strided": 1,
+    "written": 1,
+    "assign": 1,
+    "load": 1,
+    "rate": 1,
+    "predict": 2,
+    "keep": 0.7,
+    "freeze": 0.5,
+    "mode": 0.5,
+    "eager": 0.5,
+    "thaw": 0.3,
+    "resume": 1,
+    "exact": 0.3,
+}
 
 
 class Use(Case):
@@ -56,8 +83,9 @@ class Use(Case):
             self.model.double()
             self.start = {k: v.numpy().copy() for k, v in self.model.state_dict().items()}
         names, weights = list(EVENTS), list(EVENTS.values())
-        self.events = [("call", 0), ("call", 1)] + [(d.choices(names, weights)[0], d.randint(0, 1 << 20))
-                                                    for _ in range(d.randint(2, 9))]
+        self.events = [("call", 0), ("call", 1)] + [
+            (d.choices(names, weights)[0], d.randint(0, 1 << 20)) for _ in range(d.randint(2, 9))
+        ]
         self.dtype = np.dtype("f8" if self.double else "f4")
 
     def made(self, model: nn.Module) -> tuple:
@@ -111,8 +139,11 @@ class Use(Case):
             out = [*graph(flow.tensor(x), flow.tensor(y))[:2]]
             return out + list(graph.grads.values()) if self.gradients else out
         if event == "strided":
-            doubled = flow.tensor(np.repeat(x, 2, -1)) if number % 2 else flow.tensor(
-                np.ascontiguousarray(np.moveaxis(x, 0, -1)))
+            doubled = (
+                flow.tensor(np.repeat(x, 2, -1))
+                if number % 2
+                else flow.tensor(np.ascontiguousarray(np.moveaxis(x, 0, -1)))
+            )
             x = doubled[..., ::2] if number % 2 else doubled.permute(x.ndim - 1, *range(x.ndim - 1))
             return [*graph(x, flow.tensor(y))[:2]]
         if event == "written":
@@ -178,8 +209,11 @@ def pickled(model: nn.Module) -> nn.Module:
 
 
 def unequal(a: dict, b: dict) -> list[str]:
-    return [f"{name} differs" for name in {**a, **b} if name not in a or name not in b or a[name].tobytes() != (
-        b[name].tobytes())][:4]
+    return [
+        f"{name} differs"
+        for name in {**a, **b}
+        if name not in a or name not in b or a[name].tobytes() != (b[name].tobytes())
+    ][:4]
 
 
 def findings(seed: object) -> list[str]:

@@ -53,11 +53,15 @@ def test_full_disk(old, monkeypatch, after):
     unchanged(old)
 
 
-@pytest.mark.parametrize(("owner", "name", "raised", "seen", "said"), [
-    (os, "fsync", OSError(errno.EIO, os.strerror(errno.EIO)), CheckpointError, "Input/output error"),
-    (os, "replace", OSError(errno.EIO, os.strerror(errno.EIO)), CheckpointError, "Input/output error"),
-    (container, "put", KeyboardInterrupt(), KeyboardInterrupt, ""),
-], ids=["fsync", "replace", "an interrupt"])
+@pytest.mark.parametrize(
+    ("owner", "name", "raised", "seen", "said"),
+    [
+        (os, "fsync", OSError(errno.EIO, os.strerror(errno.EIO)), CheckpointError, "Input/output error"),
+        (os, "replace", OSError(errno.EIO, os.strerror(errno.EIO)), CheckpointError, "Input/output error"),
+        (container, "put", KeyboardInterrupt(), KeyboardInterrupt, ""),
+    ],
+    ids=["fsync", "replace", "an interrupt"],
+)
 def test_failing_calls(old, monkeypatch, owner, name, raised, seen, said):
     def fail(*args):
         raise raised
@@ -69,8 +73,10 @@ def test_failing_calls(old, monkeypatch, owner, name, raised, seen, said):
     unchanged(old)
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0,
-                    reason="root may write everywhere, and Windows has other permissions")
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() == 0,
+    reason="root may write everywhere, and Windows has other permissions",
+)
 def test_unwritable_folder(old):
     old.parent.chmod(0o500)
     try:
@@ -232,8 +238,14 @@ def test_a_file_where_a_folder_is_and_the_other_way(tmp_path):
     (tmp_path / "file").write_bytes(b"x")
     os.mkfifo(tmp_path / "pipe.mf")
     os.mkfifo(tmp_path / "pipe")
-    for name, text in [("folder.mf", "is a folder"), ("file", "is a file"), ("pipe.mf", "a pipe"), ("pipe", "pipe"),
-                       ("file/x.mf", "Not a directory"), ("file/x", "Not a directory")]:
+    for name, text in [
+        ("folder.mf", "is a folder"),
+        ("file", "is a file"),
+        ("pipe.mf", "a pipe"),
+        ("pipe", "pipe"),
+        ("file/x.mf", "Not a directory"),
+        ("file/x", "Not a directory"),
+    ]:
         with pytest.raises(CheckpointError, match=text):
             flow.save(1, tmp_path / name)
     assert sorted(os.listdir(tmp_path)) == ["file", "folder.mf", "pipe", "pipe.mf"]
@@ -296,9 +308,13 @@ def test_what_the_system_refuses(tmp_path, monkeypatch, number, name):
 
     monkeypatch.setattr(os, name, fail)
     refused = 0
-    for call in (lambda: flow.load(tmp_path / "folder"), lambda: flow.load(tmp_path / "folder" / "data.safetensors"),
-                 lambda: flow.checkpoint.get(tmp_path / "job")["w"].numpy(), lambda: flow.save(1, tmp_path / "folder"),
-                 lambda: flow.checkpoint.save(tmp_path / "other", {"w": np.ones(2, "f4")})):
+    for call in (
+        lambda: flow.load(tmp_path / "folder"),
+        lambda: flow.load(tmp_path / "folder" / "data.safetensors"),
+        lambda: flow.checkpoint.get(tmp_path / "job")["w"].numpy(),
+        lambda: flow.save(1, tmp_path / "folder"),
+        lambda: flow.checkpoint.save(tmp_path / "other", {"w": np.ones(2, "f4")}),
+    ):
         try:
             call()
         except CheckpointError as error:
@@ -310,7 +326,10 @@ def test_what_the_system_refuses(tmp_path, monkeypatch, number, name):
 @pytest.mark.parametrize("path", ["~nobody-of-that-name/x.mf", "\ud800", "a\0b", "", 3, b"x.mf"], ids=repr)
 def test_no_path(path):
     for call in (
-        flow.load, lambda path: flow.save(1, path), flow.checkpoint.get, lambda path: flow.checkpoint.save(path, {})
+        flow.load,
+        lambda path: flow.save(1, path),
+        flow.checkpoint.get,
+        lambda path: flow.checkpoint.save(path, {}),
     ):
         with pytest.raises(CheckpointError, match="path|home folder"):
             call(path)

@@ -50,8 +50,9 @@ def of_registry(name, options):
     return lambda p: getattr(flow.optim, name)(p, lr=0.05, **options)
 
 
-OPTIMIZERS = {" ".join([name, *map(str, options.items())]): of_registry(name, options)
-              for name, options in optimizer_cases()}
+OPTIMIZERS = {
+    " ".join([name, *map(str, options.items())]): of_registry(name, options) for name, options in optimizer_cases()
+}
 OPTIMIZERS |= {
     "momentum": lambda p: SGD(p, lr=0.1, momentum=0.9, weight_decay=0.01, nesterov=True),
     "dampening": lambda p: SGD(p, lr=0.1, momentum=0.9, dampening=0.1),
@@ -111,8 +112,13 @@ class Setup:
         return whole
 
     def target(self, kind):
-        return {"model": self.model, "optimizer": self.optimizer, "scheduler": self.scheduler, "graph": self.graph,
-                "generator": Random()}[kind]
+        return {
+            "model": self.model,
+            "optimizer": self.optimizer,
+            "scheduler": self.scheduler,
+            "graph": self.graph,
+            "generator": Random(),
+        }[kind]
 
 
 class Random:

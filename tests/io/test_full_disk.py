@@ -161,8 +161,13 @@ def test_every_writer(tmp_path):
     pytest.importorskip("resource")
     without = [] if __import__("importlib").util.find_spec("onnx") else ["onnx.export"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TOP), str(TOP / "widgets")]), "MINFLOW_LIVE": "0"}
-    ended = subprocess.run([sys.executable, "-B", "-c", PROGRAM, str(tmp_path), *without], env=environment,
-                           capture_output=True, text=True, timeout=300)
+    ended = subprocess.run(
+        [sys.executable, "-B", "-c", PROGRAM, str(tmp_path), *without],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert ended.returncode == 0, ended.stderr[-3000:]
     found = json.loads(ended.stdout.splitlines()[-1])
     assert found["changed"] == [] and found["left"] == {}
@@ -181,15 +186,42 @@ def writes(call):
     if name in ("open", "fdopen", "ZipFile"):
         return any(set(text) <= set("rwaxb+t") and set(text) & set("wax+") for text in texts)
     owner = getattr(getattr(call.func, "value", None), "id", "")
-    return name in ("write_text", "write_bytes", "tofile", "savez", "savez_compressed", "savetxt", "save_file",
-                    "NamedTemporaryFile", "mkstemp", "copyfile", "copytree", "copy2") or (
-        owner == "os" and name in ("replace", "rename", "link", "truncate")) or (owner, name) == ("np", "save")
+    return (
+        name
+        in (
+            "write_text",
+            "write_bytes",
+            "tofile",
+            "savez",
+            "savez_compressed",
+            "savetxt",
+            "save_file",
+            "NamedTemporaryFile",
+            "mkstemp",
+            "copyfile",
+            "copytree",
+            "copy2",
+        )
+        or (owner == "os" and name in ("replace", "rename", "link", "truncate"))
+        or (owner, name) == ("np", "save")
+    )
 
 
-@pytest.mark.parametrize("text, answer", [
-    ('open(path, "w")', True), ("open(path, mode='ab')", True), ('path.open("r+b")', True),
-    ("path.write_text(x)", True), ("os.replace(a, b)", True), ("np.savez(path)", True), ("open(path)", False),
-    ('open(path, "rb")', False), ('text.replace("a", "b")', False), ('explorer.open("fc1")', False)])
+@pytest.mark.parametrize(
+    "text, answer",
+    [
+        ('open(path, "w")', True),
+        ("open(path, mode='ab')", True),
+        ('path.open("r+b")', True),
+        ("path.write_text(x)", True),
+        ("os.replace(a, b)", True),
+        ("np.savez(path)", True),
+        ("open(path)", False),
+        ('open(path, "rb")', False),
+        ('text.replace("a", "b")', False),
+        ('explorer.open("fc1")', False),
+    ],
+)
 def test_writers_are_found(text, answer):
     assert writes(ast.parse(text).body[0].value) == answer
 
@@ -197,8 +229,11 @@ def test_writers_are_found(text, answer):
 def test_all_others_go_through_it():
     found = {}
     for file in [*(TOP / "minflow").rglob("*.py"), *(TOP / "widgets").rglob("*.py")]:
-        lines = [node.lineno for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
-                 if isinstance(node, ast.Call) and writes(node)]
+        lines = [
+            node.lineno
+            for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+            if isinstance(node, ast.Call) and writes(node)
+        ]
         if lines and file.relative_to(TOP).as_posix() not in OTHER_WRITERS:
             found[file.relative_to(TOP).as_posix()] = lines
     assert not found, "use minflow.core.files.atomic.write, or say why not in OTHER_WRITERS"

@@ -29,8 +29,24 @@ from tests import sampling
 from tests.measuring import calls, peak
 
 EXPECTED = {"images": ((4, 3), "uint8"), "labels": ((4,), "uint8")}
-WORDS = [b"\0" * 8, b"\xff" * 8, struct.pack("<Q", 2**62), struct.pack(">I", 2**31), b"{", b"(", b"'", b"\n",
-         b"\x1b]0;x\x07", b"99999999999", b"-1", b"NaN", b"true", b"null", b"\xe2\x80\xae", b"[0,4611686018427387904]"]
+WORDS = [
+    b"\0" * 8,
+    b"\xff" * 8,
+    struct.pack("<Q", 2**62),
+    struct.pack(">I", 2**31),
+    b"{",
+    b"(",
+    b"'",
+    b"\n",
+    b"\x1b]0;x\x07",
+    b"99999999999",
+    b"-1",
+    b"NaN",
+    b"true",
+    b"null",
+    b"\xe2\x80\xae",
+    b"[0,4611686018427387904]",
+]
 SHARE = 1 if sampling.complete else 4  # the short command tries the first quarter of the mutants
 STATE = Path(__file__).parent / "files" / "state.pth"  # written by torch.save
 LIMIT = 1 << 23  # bytes that reading a file of a few thousand may take
@@ -127,8 +143,10 @@ def mutated(data, rng):
 
 
 @pytest.mark.filterwarnings("error", "default::DeprecationWarning")
-@pytest.mark.parametrize("make", [safetensors, foreign_safetensors, npz, packed_npz, idx, packed_idx, cifar, job,
-                                  torch_zip, pickle_in_a_torch_zip])
+@pytest.mark.parametrize(
+    "make",
+    [safetensors, foreign_safetensors, npz, packed_npz, idx, packed_idx, cifar, job, torch_zip, pickle_in_a_torch_zip],
+)
 def test_mutants(make, tmp_path, monkeypatch):
     monkeypatch.setattr(data_files, "CIFAR_ROWS", 2)
     path, read, kind = make(tmp_path)
@@ -202,12 +220,17 @@ def test_arrays_for_which_there_is_no_memory(tmp_path, monkeypatch):
         for name in "abc":
             with archive.open(f"{name}.npy", "w") as file:
                 np.lib.format.write_array_header_1_0(
-                    file, {"descr": "|u1", "fortran_order": False, "shape": (100 << 20,)})
+                    file, {"descr": "|u1", "fortran_order": False, "shape": (100 << 20,)}
+                )
                 for _ in range(100):
                     file.write(bytes(1 << 20))
     monkeypatch.setattr(memory, "free_bytes", lambda: 200 << 20)
-    assert refused(lambda: flow.load(tmp_path / "x.npz"), CheckpointError, "need 314.6 MB of memory, and 209.7 MB are "
-                   "free") < LIMIT
+    assert (
+        refused(
+            lambda: flow.load(tmp_path / "x.npz"), CheckpointError, "need 314.6 MB of memory, and 209.7 MB are free"
+        )
+        < LIMIT
+    )
 
 
 def test_members_that_share_their_bytes(tmp_path):
@@ -249,8 +272,11 @@ def test_many_names_that_are_there_twice(make, tmp_path):
 
 @pytest.mark.parametrize("path", ["~nobody-of-that-name", "a\0b", "\ud800", 5, b"x"], ids=ascii)
 def test_folders_of_data(path):
-    for call in (lambda: flow.data.load_mnist(out_dir=path), lambda: flow.vision.datasets.MNIST(path),
-                 lambda: flow.vision.datasets.CIFAR10(path)):
+    for call in (
+        lambda: flow.data.load_mnist(out_dir=path),
+        lambda: flow.vision.datasets.MNIST(path),
+        lambda: flow.vision.datasets.CIFAR10(path),
+    ):
         with pytest.raises(DataError, match="path|home folder"):
             call()
 
@@ -265,10 +291,15 @@ def test_folders_named_by_the_environment(name, monkeypatch, tmp_path):
             call()
 
 
-@pytest.mark.parametrize(("words", "text"), [
-    ({"hash_check": 5}, "5"), ({"hash_check": "abc"}, "abc"), ({"url": 7}, "7"),
-    ({"url": "no url"}, "unknown url type"),
-])
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ({"hash_check": 5}, "5"),
+        ({"hash_check": "abc"}, "abc"),
+        ({"url": 7}, "7"),
+        ({"url": "no url"}, "unknown url type"),
+    ],
+)
 def test_words_of_load_mnist(words, text, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MINFLOW_DATA", str(tmp_path))

@@ -25,13 +25,21 @@ from minflow.views.show import picture
 from tests.deploy.saved import graph, number
 
 NOBODY = 65534
-OWNERS = ["ours", pytest.param("another user's", marks=pytest.mark.skipif(
-    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give files to another user"))]
+OWNERS = [
+    "ours",
+    pytest.param(
+        "another user's",
+        marks=pytest.mark.skipif(
+            not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give files to another user"
+        ),
+    ),
+]
 
 
 @pytest.fixture(autouse=True)
 def in_time():
     """A planted pipe must not hang a save."""
+
     def stop(*_):
         raise AssertionError("the save waits")
 
@@ -63,8 +71,11 @@ def public(tmp_path):
 
 
 def names(pid, random="0123456789abcdef"):
-    return [f".minflow.{temporary.host()}.{pid}.{random}.tmp", f".x.{temporary.host()}.{pid}.{random[:8]}.tmp",
-            f".minflow.{temporary.host()}.{pid}.{random[:8]}.tmp"]
+    return [
+        f".minflow.{temporary.host()}.{pid}.{random}.tmp",
+        f".x.{temporary.host()}.{pid}.{random[:8]}.tmp",
+        f".minflow.{temporary.host()}.{pid}.{random[:8]}.tmp",
+    ]
 
 
 def journal(stage, entries):
@@ -123,9 +134,12 @@ PLANTS = {
     "a folder that was renamed": lambda s: (s.mkdir(0o700), (s / "data").write_text("precious")),
     "a link of its own name": lambda s: same_name(s, lambda p: p.symlink_to(s.parent / "neighbour")),
     "a file of its own name and another": lambda s: same_name(
-        s, lambda p: (p.mkdir(), (s / "data").write_text("precious"))),
-    "open to others": lambda s: (same_name(s, lambda p: (p.mkdir(), (p / "data").write_text("precious"))),
-                                 s.chmod(0o777)),
+        s, lambda p: (p.mkdir(), (s / "data").write_text("precious"))
+    ),
+    "open to others": lambda s: (
+        same_name(s, lambda p: (p.mkdir(), (p / "data").write_text("precious"))),
+        s.chmod(0o777),
+    ),
 }
 NOTEBOOK = {"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
 
@@ -225,8 +239,12 @@ def test_a_copy_is_verified(public, monkeypatch):
     with open(path / "meta.json", "rb") as meta:
         copy = saved_graph.atomic.kept(path, "graph.json", meta)
     (path / "graph.json").write_bytes(b"{}")
-    for plant in (lambda: copy.write_bytes(b"{}"), lambda: os.mkfifo(copy), lambda: copy.mkdir(),
-                  lambda: copy.symlink_to("/dev/zero")):
+    for plant in (
+        lambda: copy.write_bytes(b"{}"),
+        lambda: os.mkfifo(copy),
+        lambda: copy.mkdir(),
+        lambda: copy.symlink_to("/dev/zero"),
+    ):
         plant()
         with pytest.raises(GraphFormatError, match="sha256 of graph.json differs"):
             flow.load_graph(path)
@@ -249,8 +267,9 @@ def test_a_locked_temporary_is_alive(public, pid):
 
 # ---- links -----------------------------------------------------------------------------------------------------------
 
-needs_root = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0,
-                                reason="only root can give files to another user")
+needs_root = pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give files to another user"
+)
 
 
 @needs_root
@@ -259,8 +278,14 @@ needs_root = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0,
 def test_links_of_others_are_not_followed(public, call, place):
     """Linux refuses the same to `open` (fs.protected_symlinks), for the last part of a path."""
     (public.parent / "outside" / "new.mf").write_text("precious")
-    suffix = {"flow.save": "new.mf", "onnx.export": "new.onnx", "notebook.write": "new.ipynb", "grade --out": "new.csv",
-              "course": "new.ipynb", "view.save": "new.txt"}.get(call, "new")
+    suffix = {
+        "flow.save": "new.mf",
+        "onnx.export": "new.onnx",
+        "notebook.write": "new.ipynb",
+        "grade --out": "new.csv",
+        "course": "new.ipynb",
+        "view.save": "new.txt",
+    }.get(call, "new")
     if place == "target":
         (public / suffix).symlink_to(public.parent / "outside" / "data")
         link, folder = public / suffix, public
@@ -313,8 +338,9 @@ def test_another_user_keeps_its_right(public):
     assert (public / "new.mf").is_symlink() and flow.load(public.parent / "outside" / "new.mf")
 
 
-@pytest.mark.parametrize("path", ["a/b/x", "a/../a/b/x", "./a//b/x", "link/x", "link/../x", "up/a/b/x", "none/../x",
-                                  "x"])
+@pytest.mark.parametrize(
+    "path", ["a/b/x", "a/../a/b/x", "./a//b/x", "link/x", "link/../x", "up/a/b/x", "none/../x", "x"]
+)
 def test_paths_are_resolved_as_the_system_does(tmp_path, monkeypatch, path):
     (tmp_path / "a" / "b").mkdir(parents=True)
     (tmp_path / "link").symlink_to("a/b")

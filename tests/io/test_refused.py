@@ -34,22 +34,25 @@ def deep(n):
     return x
 
 
-@pytest.mark.parametrize(("x", "texts"), [
-    (lambda: STATE, ['state["opt"]["fn"]', "builtin_function_or_method"]),
-    (lambda: {"a": [1, {2}]}, ['state["a"][1]', "sorted"]),
-    (lambda: [Pair(1, 2)], ["state[0]", "Pair", "_asdict"]),
-    (lambda: {"m": nn.Linear(2, 2)}, ['state["m"]', "Linear", "state_dict()"]),
-    (lambda: nn.Linear(2, 2), ["Linear", "model.state_dict()"]),
-    (lambda: {"c": 1j}, ['state["c"]', "complex"]),
-    (lambda: {"c": np.array(["text"])}, ['state["c"]', "<U4"]),
-    (lambda: {"c": np.array([1], "c16")}, ['state["c"]', "complex128", "view_as_real"]),
-    (lambda: {b"k": 1}, ["a key of state", "bytes"]),
-    (lambda: {"k": b"raw"}, ['state["k"]', "bytes"]),
-    (lambda: ["\ud800"], ["state[0]", "surrogate"]),
-    (lambda: [1 << 20000], ["state[0]", "4000 digits"]),
-    (itself, ['state["a"][0]', "contains itself"]),
-    (lambda: deep(101), ["100 levels"]),
-])
+@pytest.mark.parametrize(
+    ("x", "texts"),
+    [
+        (lambda: STATE, ['state["opt"]["fn"]', "builtin_function_or_method"]),
+        (lambda: {"a": [1, {2}]}, ['state["a"][1]', "sorted"]),
+        (lambda: [Pair(1, 2)], ["state[0]", "Pair", "_asdict"]),
+        (lambda: {"m": nn.Linear(2, 2)}, ['state["m"]', "Linear", "state_dict()"]),
+        (lambda: nn.Linear(2, 2), ["Linear", "model.state_dict()"]),
+        (lambda: {"c": 1j}, ['state["c"]', "complex"]),
+        (lambda: {"c": np.array(["text"])}, ['state["c"]', "<U4"]),
+        (lambda: {"c": np.array([1], "c16")}, ['state["c"]', "complex128", "view_as_real"]),
+        (lambda: {b"k": 1}, ["a key of state", "bytes"]),
+        (lambda: {"k": b"raw"}, ['state["k"]', "bytes"]),
+        (lambda: ["\ud800"], ["state[0]", "surrogate"]),
+        (lambda: [1 << 20000], ["state[0]", "4000 digits"]),
+        (itself, ['state["a"][0]', "contains itself"]),
+        (lambda: deep(101), ["100 levels"]),
+    ],
+)
 def test_save_names_the_place(x, texts, tmp_path):
     with pytest.raises(CheckpointError) as caught:
         flow.save(x(), tmp_path / "x.safetensors")
@@ -166,36 +169,39 @@ def put(name, key, value):
     return change
 
 
-@pytest.mark.parametrize(("change", "text"), [
-    (put("w", "data_offsets", [0, 2**62]), "4611686018427387904"),
-    (put("w", "shape", [2**40, 2**20]), "1099511627776"),
-    (put("w", "shape", [2, -3]), r"\[2, -3\]"),
-    (put("w", "shape", [2.0, 3]), r"\[2.0, 3\]"),
-    (put("w", "shape", "23"), "shape"),
-    (put("w", "shape", [1] * 70), "70 axes"),
-    (put("e", "shape", [0, 2**62]), "4611686018427387904"),
-    (put("e", "shape", [2**40, 0, 2**40]), "no array can have"),
-    (put("w", "shape", [True, 6]), "True"),
-    (put("w", "dtype", "F99"), "F99"),
-    (put("w", "dtype", ["F32"]), "F32"),
-    (put("w", "more", 1), "more"),
-    (put("w", "data_offsets", [4, 28]), "gap|overlap"),
-    (put("w", "data_offsets", [0]), r"data offsets +\[0\]"),
-    (lambda h: h.update(v={"dtype": "F32", "shape": [6], "data_offsets": [0, 24]}), "overlaps"),
-    (lambda h: h.update(v={"dtype": "F32", "shape": [2], "data_offsets": [16, 24]}), "overlaps"),
-    (lambda h: h.update(v=[1, 2]), r"\[1, 2\]"),
-    (lambda h: h.update(__metadata__=3), "metadata"),
-    (lambda h: h.update(__metadata__={"a": 3}), "metadata"),
-    (lambda h: h["__metadata__"].pop("sha256") and None, "sha256"),
-    (lambda h: h["__metadata__"].pop("minflow") and None, "minflow"),
-    (lambda h: b"{" + b'"a":' + b"[" * 200_000, "header is damaged"),
-    (lambda h: b'{"a":' + b"9" * 5000 + b"}", "header is damaged"),
-    (lambda h: b'{"a":NaN}', "NaN"),
-    (lambda h: b'{"a":1,"a":1}', "twice"),
-    (lambda h: b'["a"]', "does not begin"),
-    (lambda h: b"\xff\xfe{}", "does not begin"),
-    (lambda h: b"{\xff}", "header is damaged"),
-])
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (put("w", "data_offsets", [0, 2**62]), "4611686018427387904"),
+        (put("w", "shape", [2**40, 2**20]), "1099511627776"),
+        (put("w", "shape", [2, -3]), r"\[2, -3\]"),
+        (put("w", "shape", [2.0, 3]), r"\[2.0, 3\]"),
+        (put("w", "shape", "23"), "shape"),
+        (put("w", "shape", [1] * 70), "70 axes"),
+        (put("e", "shape", [0, 2**62]), "4611686018427387904"),
+        (put("e", "shape", [2**40, 0, 2**40]), "no array can have"),
+        (put("w", "shape", [True, 6]), "True"),
+        (put("w", "dtype", "F99"), "F99"),
+        (put("w", "dtype", ["F32"]), "F32"),
+        (put("w", "more", 1), "more"),
+        (put("w", "data_offsets", [4, 28]), "gap|overlap"),
+        (put("w", "data_offsets", [0]), r"data offsets +\[0\]"),
+        (lambda h: h.update(v={"dtype": "F32", "shape": [6], "data_offsets": [0, 24]}), "overlaps"),
+        (lambda h: h.update(v={"dtype": "F32", "shape": [2], "data_offsets": [16, 24]}), "overlaps"),
+        (lambda h: h.update(v=[1, 2]), r"\[1, 2\]"),
+        (lambda h: h.update(__metadata__=3), "metadata"),
+        (lambda h: h.update(__metadata__={"a": 3}), "metadata"),
+        (lambda h: h["__metadata__"].pop("sha256") and None, "sha256"),
+        (lambda h: h["__metadata__"].pop("minflow") and None, "minflow"),
+        (lambda h: b"{" + b'"a":' + b"[" * 200_000, "header is damaged"),
+        (lambda h: b'{"a":' + b"9" * 5000 + b"}", "header is damaged"),
+        (lambda h: b'{"a":NaN}', "NaN"),
+        (lambda h: b'{"a":1,"a":1}', "twice"),
+        (lambda h: b'["a"]', "does not begin"),
+        (lambda h: b"\xff\xfe{}", "does not begin"),
+        (lambda h: b"{\xff}", "header is damaged"),
+    ],
+)
 def test_headers(saved, change, text):
     rewrite(saved, change)
     with pytest.raises(CheckpointError, match=text):
@@ -219,23 +225,41 @@ def test_claims_take_no_memory(saved):
 
 
 TREES = [
-    ["list"], ["list", 3], ["dict", [["a"]]], ["dict", [["a", 1], ["a", 2]]], ["dict", [[["list", []], 1]]],
-    ["dict", "ab"], ["tensor", "nowhere", {}], ["tensor", "w", []], ["tensor", "w"], ["tensor", ["w"], {}],
-    ["tensor", "w", {"object": []}], ["tensor", "n", {"requires_grad": True}], ["float", "0.5"],
-    ["dtype", "complex256"], ["array", 3], ["what", 1], [], [3], {"a": 1},
+    ["list"],
+    ["list", 3],
+    ["dict", [["a"]]],
+    ["dict", [["a", 1], ["a", 2]]],
+    ["dict", [[["list", []], 1]]],
+    ["dict", "ab"],
+    ["tensor", "nowhere", {}],
+    ["tensor", "w", []],
+    ["tensor", "w"],
+    ["tensor", ["w"], {}],
+    ["tensor", "w", {"object": []}],
+    ["tensor", "n", {"requires_grad": True}],
+    ["float", "0.5"],
+    ["dtype", "complex256"],
+    ["array", 3],
+    ["what", 1],
+    [],
+    [3],
+    {"a": 1},
 ]
 
 
-@pytest.mark.parametrize(("structure", "text"), [
-    *[(json.dumps({"version": 1, "tree": tree}), "structure text is damaged") for tree in TREES],
-    ("[1]", r"\[1\]"),
-    ("{", "damaged"),
-    ('{"tree": 1}', "version"),
-    ('{"version": 2, "tree": 1}', "version 2"),
-    ('{"version": true, "tree": 1}', "version"),
-    ('{"version": 1, "tree": ' + '["list",[' * 120 + "]]" * 120 + "}", "levels"),
-    ('{"version": 1, "tree": ' + "[" * 200_000, "damaged"),
-])
+@pytest.mark.parametrize(
+    ("structure", "text"),
+    [
+        *[(json.dumps({"version": 1, "tree": tree}), "structure text is damaged") for tree in TREES],
+        ("[1]", r"\[1\]"),
+        ("{", "damaged"),
+        ('{"tree": 1}', "version"),
+        ('{"version": 2, "tree": 1}', "version 2"),
+        ('{"version": true, "tree": 1}', "version"),
+        ('{"version": 1, "tree": ' + '["list",[' * 120 + "]]" * 120 + "}", "levels"),
+        ('{"version": 1, "tree": ' + "[" * 200_000, "damaged"),
+    ],
+)
 def test_structures(structure, text, tmp_path):
     """With a right checksum: written by a program with a bug, or by somebody who wants to find one."""
     with open(tmp_path / "x.safetensors", "wb", buffering=0) as file:
@@ -262,24 +286,35 @@ def npy(descr, shape=(), data=b"", before=b""):
 BEGINNING = b"{'descr': '<f4', 'fortran_order': False, 'shape': "
 
 
-@pytest.mark.parametrize(("member", "text"), [
-    (npy("<f8", (10**12,)), "8000000000000"),
-    (npy("<f8", (-1,)), "-1"),
-    (npy("<f8", (1,), b"\0" * 9), "9 bytes"),
-    (npy("<c32", data=b"\0" * 32), "complex256"),
-    (npy("<U1", data=b"\0" * 4), "<U1"),
-    (npy([("a", "<f4")], data=b"\0" * 4), "dtype"),
-    (npy("<f8", (0, 2**62)), "no array can have"),
-    (npy("<f8", (2**70, 0)), "no array can have"),
-    (npy("<f8", (1.5,), b"\0" * 8), "header"),
-    (npy("<f8", ("1",), b"\0" * 8), "header"),
-    (npy([["a"]] * 9), "header"),
-    *[(npy("", before=header), "header") for header in (
-        b"__import__('os')._exit(3)", BEGINNING + b"(1,", BEGINNING + b"(1,)", BEGINNING + b'"""', b"(" * 3000,
-        b"[" * 150 + b"]" * 150)],
-    (b"short", "header"),
-    (b"", "header"),
-])
+@pytest.mark.parametrize(
+    ("member", "text"),
+    [
+        (npy("<f8", (10**12,)), "8000000000000"),
+        (npy("<f8", (-1,)), "-1"),
+        (npy("<f8", (1,), b"\0" * 9), "9 bytes"),
+        (npy("<c32", data=b"\0" * 32), "complex256"),
+        (npy("<U1", data=b"\0" * 4), "<U1"),
+        (npy([("a", "<f4")], data=b"\0" * 4), "dtype"),
+        (npy("<f8", (0, 2**62)), "no array can have"),
+        (npy("<f8", (2**70, 0)), "no array can have"),
+        (npy("<f8", (1.5,), b"\0" * 8), "header"),
+        (npy("<f8", ("1",), b"\0" * 8), "header"),
+        (npy([["a"]] * 9), "header"),
+        *[
+            (npy("", before=header), "header")
+            for header in (
+                b"__import__('os')._exit(3)",
+                BEGINNING + b"(1,",
+                BEGINNING + b"(1,)",
+                BEGINNING + b'"""',
+                b"(" * 3000,
+                b"[" * 150 + b"]" * 150,
+            )
+        ],
+        (b"short", "header"),
+        (b"", "header"),
+    ],
+)
 def test_npz_members(member, text, tmp_path):
     with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
         archive.writestr("a.npy", member)

@@ -47,21 +47,38 @@ OBJECTS = {
         for d in "bool uint8 int8 int32 int64 float16 float32 float64".split()
     ],
     "0-d and 0-size": lambda: (
-        flow.tensor(3.5), flow.tensor(7), flow.zeros(0), flow.zeros(3, 0, 2), flow.zeros(0, dtype=flow.bool),
+        flow.tensor(3.5),
+        flow.tensor(7),
+        flow.zeros(0),
+        flow.zeros(3, 0, 2),
+        flow.zeros(0, dtype=flow.bool),
     ),
     "not finite": lambda: flow.tensor([float("nan"), float("inf"), -0.0]),
     "numbers": lambda: {
-        "i": -3, "big": 10**300, "f": 0.1, "nan": math.nan, "inf": math.inf, "less": -math.inf, "zero": -0.0,
-        "b": True, "n": None,
+        "i": -3,
+        "big": 10**300,
+        "f": 0.1,
+        "nan": math.nan,
+        "inf": math.inf,
+        "less": -math.inf,
+        "zero": -0.0,
+        "b": True,
+        "n": None,
     },
     "texts": lambda: ["", "ä\n\"'\\ \0 中", "a.b"],
     "keys": lambda: {0: "int", "0": "text", 1.5: "float", None: "none", (1, "a"): "tuple", True: "bool", "": "empty"},
     "nested": lambda: {
-        "model": OrderedDict(w=flow.ones(2), b=flow.zeros(2)), "opt": [{"lr": 0.1, "betas": (0.9, 0.999)}], "e": {},
-        "l": [], "t": (),
+        "model": OrderedDict(w=flow.ones(2), b=flow.zeros(2)),
+        "opt": [{"lr": 0.1, "betas": (0.9, 0.999)}],
+        "e": {},
+        "l": [],
+        "t": (),
     },
     "names that meet": lambda: {
-        "a.b": flow.ones(1), "a": {"b": flow.zeros(1)}, "__metadata__": flow.ones(2), "tensor": flow.ones(3),
+        "a.b": flow.ones(1),
+        "a": {"b": flow.zeros(1)},
+        "__metadata__": flow.ones(2),
+        "tensor": flow.ones(3),
     },
     "numpy": lambda: {"a": np.arange(6).reshape(2, 3), "s": np.float32(0.5).item()},
     "not contiguous": lambda: flow.arange(12).reshape(3, 4).t(),
@@ -165,14 +182,24 @@ def test_plain_safetensors(tmp_path):
     from safetensors.numpy import save_file
 
     arrays = {
-        "w": np.arange(6, dtype="f4").reshape(2, 3), "n": np.array(5), "h": np.ones(2, "f2"),
-        "s": np.array([-3], "i2"), "u": np.array([2**32 - 1], "u4"), "b": np.array([True]),
+        "w": np.arange(6, dtype="f4").reshape(2, 3),
+        "n": np.array(5),
+        "h": np.ones(2, "f2"),
+        "s": np.array([-3], "i2"),
+        "u": np.array([2**32 - 1], "u4"),
+        "b": np.array([True]),
         "e": np.zeros((0, 2), "f8"),
     }
     save_file(arrays, tmp_path / "x.safetensors", metadata={"format": "np"})
     found = flow.load(tmp_path / "x.safetensors")
     assert {k: v.dtype.name for k, v in found.items()} == {
-        "w": "float32", "n": "int64", "h": "float16", "s": "int16", "u": "int64", "b": "bool", "e": "float64",
+        "w": "float32",
+        "n": "int64",
+        "h": "float16",
+        "s": "int16",
+        "u": "int64",
+        "b": "bool",
+        "e": "float64",
     }
     for name, array in arrays.items():
         np.testing.assert_array_equal(found[name].numpy(), array)
@@ -196,14 +223,19 @@ def test_plain_bfloat16(tmp_path):
 
 def test_npz(tmp_path):
     arrays = {
-        "w": np.asfortranarray(np.arange(6.0).reshape(2, 3)), "big": np.arange(3, dtype=">i4"),
-        "s": np.array([7], "i2"), "z": np.float32(2),
+        "w": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+        "big": np.arange(3, dtype=">i4"),
+        "s": np.array([7], "i2"),
+        "z": np.float32(2),
     }
     for write in (np.savez, np.savez_compressed):
         write(tmp_path / "x.npz", **arrays)
         found = flow.load(tmp_path / "x.npz")
         assert {k: v.dtype.name for k, v in found.items()} == {
-            "w": "float64", "big": "int32", "s": "int16", "z": "float32",
+            "w": "float64",
+            "big": "int32",
+            "s": "int16",
+            "z": "float32",
         }
         for name, array in arrays.items():
             np.testing.assert_array_equal(found[name].numpy(), array)

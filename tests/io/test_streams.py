@@ -41,14 +41,17 @@ def test_to_a_gpu_that_is_not_there(tmp_path):
         flow.load(tmp_path / "m.safetensors", map_location="cuda")
 
 
-@pytest.mark.parametrize(("call", "said"), [
-    (lambda: flow.save({}, io.StringIO()), "save: the open file cannot be written"),
-    (lambda: flow.load(io.StringIO("x")), "load: the open file cannot be read"),
-    (lambda: flow.load(io.BytesIO(b"abc")), "3 bytes are too few"),
-    (lambda: flow.load(io.BytesIO(b"")), "0 bytes are too few"),
-    (lambda: flow.load(io.BytesIO(b"\x80\x02}q\x00.")), "pickle"),
-    (lambda: flow.save(nn.Linear(1, 1), io.BytesIO()), "a Linear is not saved as an object"),
-])
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: flow.save({}, io.StringIO()), "save: the open file cannot be written"),
+        (lambda: flow.load(io.StringIO("x")), "load: the open file cannot be read"),
+        (lambda: flow.load(io.BytesIO(b"abc")), "3 bytes are too few"),
+        (lambda: flow.load(io.BytesIO(b"")), "0 bytes are too few"),
+        (lambda: flow.load(io.BytesIO(b"\x80\x02}q\x00.")), "pickle"),
+        (lambda: flow.save(nn.Linear(1, 1), io.BytesIO()), "a Linear is not saved as an object"),
+    ],
+)
 def test_what_is_refused(call, said):
     with pytest.raises(CheckpointError, match=said) as caught:
         call()

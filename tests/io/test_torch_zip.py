@@ -16,6 +16,7 @@ import pytest
 import minflow as flow
 from minflow.io import torch_zip
 from tests.pytorch import needs_torch, torch
+
 FILE = Path(__file__).parent / "files" / "state.pth"  # written by torch.save of PyTorch 2.13
 
 
@@ -37,17 +38,44 @@ def test_a_state_is_read(tmp_path):
     state = flow.load(io.BytesIO(FILE.read_bytes()), map_location="cpu", weights_only=True)
     model = state["model"]
     w = np.arange(6, dtype="float32").reshape(2, 3)
-    for name, want in {"fc.weight": w, "fc.bias": np.zeros(2), "turned": w.T, "part": w[1:, ::2], "param": w + 1,
-                       "half": [0.5, 1.5], "long": [1, 2**40], "int": [3], "short": [-3], "byte": [255], "char": [-1],
-                       "bool": [True, False], "double": 0.1, "empty": np.zeros((0, 3))}.items():
+    for name, want in {
+        "fc.weight": w,
+        "fc.bias": np.zeros(2),
+        "turned": w.T,
+        "part": w[1:, ::2],
+        "param": w + 1,
+        "half": [0.5, 1.5],
+        "long": [1, 2**40],
+        "int": [3],
+        "short": [-3],
+        "byte": [255],
+        "char": [-1],
+        "bool": [True, False],
+        "double": 0.1,
+        "empty": np.zeros((0, 3)),
+    }.items():
         np.testing.assert_array_equal(model[name].numpy(), want, err_msg=name)
-    dtypes = {"half": flow.float16, "long": flow.int64, "int": flow.int32, "short": flow.int16, "byte": flow.uint8,
-              "char": flow.int8, "bool": flow.bool, "double": flow.float64, "bf16": flow.bfloat16}
+    dtypes = {
+        "half": flow.float16,
+        "long": flow.int64,
+        "int": flow.int32,
+        "short": flow.int16,
+        "byte": flow.uint8,
+        "char": flow.int8,
+        "bool": flow.bool,
+        "double": flow.float64,
+        "bf16": flow.bfloat16,
+    }
     assert {name: model[name].dtype for name in dtypes} == dtypes
     assert model["bf16"].float().tolist() == [1.5, -2.0]
     assert model["tied"] is model["fc.weight"]
     assert {k: v for k, v in state.items() if k != "model"} == {
-        "epoch": 3, "lr": 0.1, "name": "résumé", "best": None, "flags": [True, (1, -2.5)]}
+        "epoch": 3,
+        "lr": 0.1,
+        "name": "résumé",
+        "best": None,
+        "flags": [True, (1, -2.5)],
+    }
 
 
 @needs_torch
@@ -63,8 +91,9 @@ def test_what_pytorch_writes_today(tmp_path):
     for name, want in net.state_dict().items():
         np.testing.assert_array_equal(state["net"][name].numpy(), want.numpy())
     assert state["optimizer"]["param_groups"][0]["betas"] == (0.9, 0.999)
-    np.testing.assert_array_equal(state["optimizer"]["state"][0]["exp_avg"].numpy(),
-                                  optimizer.state_dict()["state"][0]["exp_avg"].numpy())
+    np.testing.assert_array_equal(
+        state["optimizer"]["state"][0]["exp_avg"].numpy(), optimizer.state_dict()["state"][0]["exp_avg"].numpy()
+    )
     torch.save(net, tmp_path / "whole.pt")
     with pytest.raises(flow.CheckpointError, match=r"(?s)names 'torch.nn.modules.container.Sequential'.*state_dict"):
         flow.load(tmp_path / "whole.pt")
@@ -122,8 +151,10 @@ PROGRAMS = {
     "a truth value as size": (tensor(shape=b"\x88\x85"), "damaged"),
     "more axes than strides": (tensor(shape=b"K\x01K\x01\x86"), "damaged"),
     "an immense view": (tensor(shape=b"J\xff\xff\xff\x7f\x85", strides=b"K\x00\x85"), "far larger than the file"),
-    "a storage of nothing": (TENSOR.replace(b"X\x01\x00\x00\x000", b"X\x01\x00\x00\x009") +
-                             b"K\x00K\x04\x85K\x01\x85\x89}tR.", "not in the file"),
+    "a storage of nothing": (
+        TENSOR.replace(b"X\x01\x00\x00\x000", b"X\x01\x00\x00\x009") + b"K\x00K\x04\x85K\x01\x85\x89}tR.",
+        "not in the file",
+    ),
     "a storage that is longer": (tensor().replace(b"K\x04tQ", b"K\x09tQ"), "has 16 bytes, 36 are wanted"),
 }
 
@@ -183,8 +214,12 @@ GROWING = {
     "a nested tuple as the state of a tensor": TUPLES + b"N\x85b",
     "OrderedDicts of one list": LARGE + b"](" + (ORDERED + b"h\xff\x85R") * 20_000 + b"e",
     "sizes of one list": LARGE + b"](" + b"ctorch\nSize\nh\xff\x85R" * 20_000 + b"e",
-    "sizes of one text": b"X" + (1 << 16).to_bytes(4, "little") + b"a" * (1 << 16) + b"q\xff](" +
-    b"ctorch\nSize\nh\xff\x85R" * 20_000 + b"e",
+    "sizes of one text": b"X"
+    + (1 << 16).to_bytes(4, "little")
+    + b"a" * (1 << 16)
+    + b"q\xff]("
+    + b"ctorch\nSize\nh\xff\x85R" * 20_000
+    + b"e",
     "marks on a long stack": b"N" * 50_000 + b"(t0" * 50_000,
     "numbers with one hash": colliding(lambda k: number(k * (2**61 - 1))),
     "tuples with one hash": colliding(lambda k: number(k * (2**61 - 1)) + b"\x85"),
@@ -227,10 +262,40 @@ def test_small_files_stay_small(tmp_path):
     assert [line for line in attacked(tmp_path) if line.startswith("read")] == ["read a nested tuple as a state"]
 
 
-PARTS = [b"(", b")", b"]", b"}", b"N", b"K\x01", b"\x88", TEXT, b"a", b"e", b"s", b"u", b"t", b"l", b"d", b"\x85",
-         b"\x86", b"\x87", b"0", b"R", b"b", b"\x94", b"Q", ORDERED, b"ctorch\nSize\n", b"ctorch\ndevice\n", STORAGE,
-         TENSOR[2:], TENSOR[2:] + b"K\x00K\x04\x85K\x01\x85\x89}tR", TUPLES, ORDERED + b")R",
-         *[b"h%c" % k for k in range(6)] * 2]
+PARTS = [
+    b"(",
+    b")",
+    b"]",
+    b"}",
+    b"N",
+    b"K\x01",
+    b"\x88",
+    TEXT,
+    b"a",
+    b"e",
+    b"s",
+    b"u",
+    b"t",
+    b"l",
+    b"d",
+    b"\x85",
+    b"\x86",
+    b"\x87",
+    b"0",
+    b"R",
+    b"b",
+    b"\x94",
+    b"Q",
+    ORDERED,
+    b"ctorch\nSize\n",
+    b"ctorch\ndevice\n",
+    STORAGE,
+    TENSOR[2:],
+    TENSOR[2:] + b"K\x00K\x04\x85K\x01\x85\x89}tR",
+    TUPLES,
+    ORDERED + b")R",
+    *[b"h%c" % k for k in range(6)] * 2,
+]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limits of processor time")

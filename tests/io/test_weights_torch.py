@@ -57,11 +57,14 @@ def fill(theirs, path):
         np.savez(path, **{name: t.numpy() for name, t in state.items()})
 
 
-@pytest.mark.parametrize(("name", "words"), [
-    ("torch_model.safetensors", line('model.load_state_dict(flow.load("torch_model')),
-    ("model.pt", line('model.load_state_dict(flow.load("model.pt')),
-    ("m.npz", 'model.load_state_dict(flow.load("m.npz"))'),
-])
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("torch_model.safetensors", line('model.load_state_dict(flow.load("torch_model')),
+        ("model.pt", line('model.load_state_dict(flow.load("model.pt')),
+        ("m.npz", 'model.load_state_dict(flow.load("m.npz"))'),
+    ],
+)
 def test_from_a_file(name, words, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     theirs, model = trained(), net(flow.nn)

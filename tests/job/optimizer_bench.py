@@ -34,8 +34,11 @@ class Bench:
         target.copy_(new.to(target.dtype))
 
     def step(self, optimizer, gradients):
-        pairs = [(SimpleNamespace(name=name, shape=w.shape, dtype=w.dtype), w, flow.tensor(gradients[name]).to(w.dtype))
-                 for name, w in self.weights.items() if name in gradients]
+        pairs = [
+            (SimpleNamespace(name=name, shape=w.shape, dtype=w.dtype), w, flow.tensor(gradients[name]).to(w.dtype))
+            for name, w in self.weights.items()
+            if name in gradients
+        ]
         with flow.no_grad():
             optimizer.apply(self, pairs)
         self.t += 1

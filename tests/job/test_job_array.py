@@ -112,20 +112,24 @@ OPS = {
     ],
     "scatter_nd": [
         (lambda i, u: flow.scatter_nd(i, u, [4, 3]), changed(np.zeros((4, 3), "f"), 1, UPDATE.sum(0)), TWICE, UPDATE),
-        (lambda: flow.scatter_nd(flow.tensor(ONCE), flow.ones(2), [4, 3]), ShapeError,
-         r"updates has shape \(2,\), the places for it \(2, 3\)"),
+        (
+            lambda: flow.scatter_nd(flow.tensor(ONCE), flow.ones(2), [4, 3]),
+            ShapeError,
+            r"updates has shape \(2,\), the places for it \(2, 3\)",
+        ),
     ],
-    "tensor_scatter_nd_update": [
-        (flow.tensor_scatter_nd_update, changed(ROWS, [0, 2], UPDATE), ROWS, ONCE, UPDATE)
-    ],
+    "tensor_scatter_nd_update": [(flow.tensor_scatter_nd_update, changed(ROWS, [0, 2], UPDATE), ROWS, ONCE, UPDATE)],
     "tensor_scatter_nd_add": [
         (flow.tensor_scatter_nd_add, changed(ROWS, 1, ROWS[1] + UPDATE.sum(0)), ROWS, TWICE, UPDATE)
     ],
     "one_hot": [
         (lambda i: p.one_hot(i, 3), EYE, IDS),
         (lambda i: p.one_hot(i, 3, axis=0), np.moveaxis(EYE, -1, 0), IDS),
-        (lambda i: p.one_hot(i, depth=3, on_value=5.5, off_value=-1, dtype=flow.float32),
-         np.where(EYE, 5.5, -1).astype("f"), IDS),
+        (
+            lambda i: p.one_hot(i, depth=3, on_value=5.5, off_value=-1, dtype=flow.float32),
+            np.where(EYE, 5.5, -1).astype("f"),
+            IDS,
+        ),
         (lambda i: p.one_hot(i, 3, 7, 2), np.where(EYE, 7, 2).astype("int32"), IDS),
         (lambda: p.one_hot(flow.tensor(IDS), 3, 0.5), DTypeError, "on_value is 0.5"),
         (lambda: p.one_hot(flow.tensor(IDS), 2), OutOfRangeError, "2"),
@@ -138,8 +142,14 @@ OPS = {
     ],
     "argwhere": [(lambda: in_job(p.argwhere, ROWS), TraceError, "depend on numbers")],
     "nonzero": [(lambda: in_job(p.nonzero, ROWS), TraceError, "depend on numbers")],
-    "masked_fill": [(lambda x, m: p.masked_fill(x, m, -5), np.where(COND, np.float32(-5), ROWS), ROWS,
-                     np.broadcast_to(COND, (3, 3)).copy())],
+    "masked_fill": [
+        (
+            lambda x, m: p.masked_fill(x, m, -5),
+            np.where(COND, np.float32(-5), ROWS),
+            ROWS,
+            np.broadcast_to(COND, (3, 3)).copy(),
+        )
+    ],
     "sort": [
         (p.sort, np.sort(UNSORTED), UNSORTED),
         (lambda x: p.sort(x, direction="DESCENDING"), np.sort(UNSORTED)[:, ::-1], UNSORTED),
@@ -150,8 +160,11 @@ OPS = {
         (p.argsort, np.argsort(UNSORTED).astype("int32"), UNSORTED),
     ],
     "pad": [
-        (lambda x: flow.pad(x, [(0, 0), (1, 0), (0, 2), (1, 1)], 7),
-         np.pad(IMAGE, [(0, 0), (1, 0), (0, 2), (1, 1)], constant_values=7), IMAGE),
+        (
+            lambda x: flow.pad(x, [(0, 0), (1, 0), (0, 2), (1, 1)], 7),
+            np.pad(IMAGE, [(0, 0), (1, 0), (0, 2), (1, 1)], constant_values=7),
+            IMAGE,
+        ),
         (lambda: flow.pad(S, [(1, 1)]), ShapeError, r"\(0, 0\), \(0, 0\), \(0, 0\), \(0, 0\)"),
     ],
     "zero_pad2d": [
@@ -160,8 +173,11 @@ OPS = {
         (lambda: flow.zero_pad2d(flow.ones(3, 3), 1), ShapeError, "x has 2 axes"),
     ],
     "constant_pad2d": [
-        (lambda x: flow.constant_pad2d(x, 1, -3.5),
-         np.pad(IMAGE, [(0, 0), (0, 0), (1, 1), (1, 1)], constant_values=-3.5), IMAGE),
+        (
+            lambda x: flow.constant_pad2d(x, 1, -3.5),
+            np.pad(IMAGE, [(0, 0), (0, 0), (1, 1), (1, 1)], constant_values=-3.5),
+            IMAGE,
+        ),
     ],
     "reflection_pad2d": [
         (lambda x: flow.reflection_pad2d(x, (2, 1, 1, 2)), np.pad(IMAGE, WIDE, mode="reflect"), IMAGE),
@@ -189,9 +205,10 @@ OPS = {
         (lambda x: flow.range(1, 2, 0.5, dtype=flow.float32), np.float32([1, 1.5]), ROWS),
     ],
     "cast": [(lambda x: flow.cast(x, flow.int32), np.int32([[0, 1, 1], [2, 2, 3], [3, 4, 4]]), ROWS / 2)],
-    **{name: [(getattr(flow, name), ROWS, ROWS)] for name in (
-        "identity", "cast_to_static_shape", "cast_to_current_logical_view", "amp_white_identity"
-    )},
+    **{
+        name: [(getattr(flow, name), ROWS, ROWS)]
+        for name in ("identity", "cast_to_static_shape", "cast_to_current_logical_view", "amp_white_identity")
+    },
     "identity_n": [(lambda x, y: flow.identity_n([x, y])[1], X, ROWS, X)],
     "elem_cnt": [(flow.elem_cnt, [24], X)],
     "count_not_finite": [(flow.count_not_finite, np.int64([3]), INFINITE)],
@@ -204,13 +221,21 @@ OPS = {
     ],
     "diag": [(a.diag, np.diag(ROWS), ROWS), (lambda x: a.diag(x, 1), np.diag(ROWS[0], 1), ROWS[0])],
 }
-for entries in ([(None, None, None)], [(0, 2, 1), (None, None, 2), (1, -1, 1)], [(None, None, -1), (2, 0, -1)],
-                [(1, 1, 1)], [(None,) * 3, (-1, -4, -2), (3, None, -1)]):
+for entries in (
+    [(None, None, None)],
+    [(0, 2, 1), (None, None, 2), (1, -1, 1)],
+    [(None, None, -1), (2, 0, -1)],
+    [(1, 1, 1)],
+    [(None,) * 3, (-1, -4, -2), (3, None, -1)],
+):
     index = tuple(slice(*entry) for entry in entries)
     OPS["slice_v2"] += [
         (lambda x, e=entries: flow.slice_v2(x, e), X[index], X),
-        (lambda x, e=entries: flow.slice_update(x, flow.math.negative(flow.slice_v2(x, e)), e),
-         changed(X, index, -X[index]), X),
+        (
+            lambda x, e=entries: flow.slice_update(x, flow.math.negative(flow.slice_v2(x, e)), e),
+            changed(X, index, -X[index]),
+            X,
+        ),
     ]
 
 
@@ -271,13 +296,28 @@ def test_same_padding(padding, pairs):
     y, valid = np.moveaxis(x, 1, -1).copy(), "'VALID' for a tensor of 4 axes"
     weight = np.random.default_rng(0).uniform(-1, 1, (1, 1, 3, 3)).astype("float32")
     padded = lambda b: flow.same_padding(b, padding, "NCHW", 3, 2, 1)
-    judge([
-        (padded, np.pad(x, [(0, 0), (0, 0), *pairs]), x),
-        (lambda b: flow.same_padding(b, padding, "NHWC", (3, 3), [2, 2], 1), np.pad(y, [(0, 0), *pairs, (0, 0)]), y),
-        (lambda: flow.same_padding(flow.tensor(x), "VALID", "NCHW", 3, 2, 1), ShapeError, valid),
-    ])
-    judge([(lambda b, w: flow.nn.conv2d(padded(b), w, 2, "VALID"),
-            in_job(lambda b, w: flow.nn.conv2d(b, w, 2, padding), x, weight), x, weight)], 1e-6)
+    judge(
+        [
+            (padded, np.pad(x, [(0, 0), (0, 0), *pairs]), x),
+            (
+                lambda b: flow.same_padding(b, padding, "NHWC", (3, 3), [2, 2], 1),
+                np.pad(y, [(0, 0), *pairs, (0, 0)]),
+                y,
+            ),
+            (lambda: flow.same_padding(flow.tensor(x), "VALID", "NCHW", 3, 2, 1), ShapeError, valid),
+        ]
+    )
+    judge(
+        [
+            (
+                lambda b, w: flow.nn.conv2d(padded(b), w, 2, "VALID"),
+                in_job(lambda b, w: flow.nn.conv2d(b, w, 2, padding), x, weight),
+                x,
+                weight,
+            )
+        ],
+        1e-6,
+    )
 
 
 COSINES, LABEL = np.float32([[0.5, -0.2, 0.1], [0.3, 0.9, -0.7]]), np.int32([0, 2])
@@ -289,14 +329,22 @@ def margin(cosines, label):
 
 def test_losses_of_the_package():
     x, y, functional = np.float32([0, 1, 2, 5]), np.float32([0.5, 1, 5, 4]), flow.nn.functional
-    judge([
-        *[(lambda a, b, beta=beta: flow.smooth_l1_loss(a, b, beta),
-           lambda a, b, beta=beta: functional.smooth_l1_loss(a, b, reduction="none", beta=beta), x, y)
-          for beta in (1.0, 2.5)],
-        (lambda: flow.smooth_l1_loss(flow.tensor(x), flow.tensor(y), 0), OutOfRangeError, "beta is 0"),
-        (margin, lambda x, label: functional.combined_margin_loss(x, label, 1.2, 0.4, 0.1), COSINES, LABEL),
-        (lambda: margin(flow.tensor(COSINES), flow.tensor([0, 1, 2])), ShapeError, r"label \[3\] for x \[2, 3\]"),
-    ])
+    judge(
+        [
+            *[
+                (
+                    lambda a, b, beta=beta: flow.smooth_l1_loss(a, b, beta),
+                    lambda a, b, beta=beta: functional.smooth_l1_loss(a, b, reduction="none", beta=beta),
+                    x,
+                    y,
+                )
+                for beta in (1.0, 2.5)
+            ],
+            (lambda: flow.smooth_l1_loss(flow.tensor(x), flow.tensor(y), 0), OutOfRangeError, "beta is 0"),
+            (margin, lambda x, label: functional.combined_margin_loss(x, label, 1.2, 0.4, 0.1), COSINES, LABEL),
+            (lambda: margin(flow.tensor(COSINES), flow.tensor([0, 1, 2])), ShapeError, r"label \[3\] for x \[2, 3\]"),
+        ]
+    )
 
 
 # ---- assign ------------------------------------------------------------------------------------------------------

@@ -13,7 +13,13 @@ from minflow.core.base.errors import CheckpointError, JobError, MinflowWarning
 from minflow.core.random import default_generator
 from minflow.job import typing as tp
 from minflow.job.saving.manager import (
-    CheckPoint, LoadReport, SimpleCheckPointManager, get, get_all_variables, load_variables, save,
+    CheckPoint,
+    LoadReport,
+    SimpleCheckPointManager,
+    get,
+    get_all_variables,
+    load_variables,
+    save,
 )
 from minflow.job.saving.folder import FileVariable
 from minflow.job.function import clear_default_session, get_variable
@@ -215,7 +221,12 @@ def test_get_and_save_again(tmp_path):
     save(tmp_path / "n", kinds)
     again = get(tmp_path / "n")
     assert {n: f"{v.dtype.name}{v.shape}" for n, v in again.items()} == {
-        "a": "float32(4, 3)", "n": "float64()", "t": "float32(2,)", "v": "float32(2,)", "w": "float32(2, 3)"}
+        "a": "float32(4, 3)",
+        "n": "float64()",
+        "t": "float32(2,)",
+        "v": "float32(2,)",
+        "w": "float32(2, 3)",
+    }
     assert again["n"].numpy() == 3.0 and np.array_equal(again["a"].numpy(), X)
 
 
@@ -246,8 +257,11 @@ def test_names_in_part(session):
     assert report.missing == ["b"]
     complained(lambda: load_variables({"W": np.ones((2, 3), "float32")}), "loaded +none", "unexpected +W")
     values = {"bb": np.zeros(2, "float32"), "w": np.ones((2, 3), "float32")}
-    refused(lambda: load_variables(values, ignore_mismatch=False), CheckpointError,
-            "(?s)load_variables: 'bb' is no variable.*unknown.*bb.*there are.*w, b.*did you mean b")
+    refused(
+        lambda: load_variables(values, ignore_mismatch=False),
+        CheckpointError,
+        "(?s)load_variables: 'bb' is no variable.*unknown.*bb.*there are.*w, b.*did you mean b",
+    )
     assert not session.variables["w"].numpy().any()
     values = {"w": np.full((2, 3), 2, "float32"), "b": flow.ones(2), "later-w": np.zeros(3)}
     text = "the dict fits in part: 1 name", "loaded +w, b", "unexpected +later-w"
@@ -315,9 +329,12 @@ def test_sizes_that_differ(tmp_path):
     before = evaluate(X)
     error = refused(CheckPoint().load, CheckpointError, "2 variables .*not fit, so nothing was loaded", folder)
     assert "w  float32[2, 3] is loaded, the variable is float32[5, 3]" in str(error) and "b  float32[2]" in str(error)
-    refused(load_variables, CheckpointError,
-            r"(?s)1 variable of the dict does not fit.*b +float64\[5\] is loaded.*float32\[5\]",
-            {"w": np.zeros((5, 3), "float32"), "b": np.zeros(5)})
+    refused(
+        load_variables,
+        CheckpointError,
+        r"(?s)1 variable of the dict does not fit.*b +float64\[5\] is loaded.*float32\[5\]",
+        {"w": np.zeros((5, 3), "float32"), "b": np.zeros(5)},
+    )
     assert np.array_equal(evaluate(X), before)
 
 
@@ -333,7 +350,9 @@ DICTS = [
     ([("w", X)], "load_variables: .*dict name -> numbers"),
     (None, "load_variables: .*dict name -> numbers"),
     ({3: X}, "load_variables: .*names of variables are texts"),
-    ({STEP: np.array([-1])}, STEPS), ({STEP: np.array([1, 2])}, STEPS), ({STEP: np.array([0.5])}, STEPS),
+    ({STEP: np.array([-1])}, STEPS),
+    ({STEP: np.array([1, 2])}, STEPS),
+    ({STEP: np.array([0.5])}, STEPS),
     ({STEP: np.zeros((0,), "int64")}, STEPS),
     ({"System-Random-State": np.zeros(3, "int64")}, "System-Random-State is not the state of a generator"),
 ]
@@ -397,8 +416,12 @@ def test_damaged_variable_loads_nothing(tmp_path, session):
     load_variables({"w": np.ones((2, 3), "float32")})
     out = tmp_path / "m" / "b" / "out"
     out.write_bytes(out.read_bytes()[:-1])
-    refused(CheckPoint().load, CheckpointError,
-            r"(?s)'b' of the checkpoint: its file is truncated: 7 bytes, and float32\[2\] has 8", tmp_path / "m")
+    refused(
+        CheckPoint().load,
+        CheckpointError,
+        r"(?s)'b' of the checkpoint: its file is truncated: 7 bytes, and float32\[2\] has 8",
+        tmp_path / "m",
+    )
     assert (session.variables["w"].numpy() == 1).all()
 
 
@@ -407,8 +430,12 @@ def test_nothing_to_save(tmp_path):
     double = job_of(lambda x: x * 2, X, name="double")
     refused(get_all_variables, CheckpointError, "(?s)no job function has a layer.*jobs +double")
     broken = job_of(model, X, kind="train", name="broken")
-    refused(CheckPoint().save, CheckpointError, "(?s)cannot be compiled.*job broken +JobError: .*no optimizer",
-            tmp_path / "m")
+    refused(
+        CheckPoint().save,
+        CheckpointError,
+        "(?s)cannot be compiled.*job broken +JobError: .*no optimizer",
+        tmp_path / "m",
+    )
     del double, broken
     assert not (tmp_path / "m").exists()
 

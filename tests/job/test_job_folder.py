@@ -133,8 +133,12 @@ def test_hostile_sizes(saved):
 
     def reads():
         meta.write_text("shape { dim: 1000000 dim: 1000000 } data_type: kFloat")
-        refused(variables_in, CheckpointError,
-                "(?s)truncated: 24 bytes, and float32.1000000, 1000000. has 4,000,000,000,000", saved)
+        refused(
+            variables_in,
+            CheckpointError,
+            "(?s)truncated: 24 bytes, and float32.1000000, 1000000. has 4,000,000,000,000",
+            saved,
+        )
         for damaged, text in ((b"#" * 70_000, "65,536 bytes"), (b"\xff\xfe", "meta cannot be read")):
             meta.write_bytes(damaged)
             refused(variables_in, CheckpointError, text, saved)
@@ -165,24 +169,47 @@ def test_links_do_not_lead_out(saved, tmp_path):
 
 
 NO_PLACE = {
-    "outside": ["../escape", "a/../../b", "/etc/x", "~/x", "C:x"], "empty": ["", "a//b", "a/", "./a"],
-    "characters": ["a\0b", "a\\b", "a\nb", "\ud800"], "marks a finished": ["snapshot_done", "snapshot_done/a"],
-    "file of variable 'ok'": ["ok/out", "ok/meta/b"], "255 bytes": ["x" * 256, "ü" * 128],
-    "too deep": ["/".join("a" * 65)], "temporary": [".a.tmp"], "texts": [3],
+    "outside": ["../escape", "a/../../b", "/etc/x", "~/x", "C:x"],
+    "empty": ["", "a//b", "a/", "./a"],
+    "characters": ["a\0b", "a\\b", "a\nb", "\ud800"],
+    "marks a finished": ["snapshot_done", "snapshot_done/a"],
+    "file of variable 'ok'": ["ok/out", "ok/meta/b"],
+    "255 bytes": ["x" * 256, "ü" * 128],
+    "too deep": ["/".join("a" * 65)],
+    "temporary": [".a.tmp"],
+    "texts": [3],
 }
 
 
 @in_cases("reason, name", [(reason, name) for reason, names in NO_PLACE.items() for name in names])
 def test_names_that_are_no_place(tmp_path, name, reason):
-    refused(write, CheckpointError, f"(?s)cannot be the name of a variable.*{reason}", tmp_path / "m",
-            {"ok": ARRAYS["step"], name: ARRAYS["step"]}, "save")
+    refused(
+        write,
+        CheckpointError,
+        f"(?s)cannot be the name of a variable.*{reason}",
+        tmp_path / "m",
+        {"ok": ARRAYS["step"], name: ARRAYS["step"]},
+        "save",
+    )
     assert not any(tmp_path.iterdir())
 
 
 def test_names_that_are(tmp_path):
     names = [
-        "out", "meta", "dense1-weight", "a.b", "größe", "A", "a", "x" * 255, "..a", "a..", "a b", "fc/out", "fc/meta/x",
-        "fc/out/x"
+        "out",
+        "meta",
+        "dense1-weight",
+        "a.b",
+        "größe",
+        "A",
+        "a",
+        "x" * 255,
+        "..a",
+        "a..",
+        "a b",
+        "fc/out",
+        "fc/meta/x",
+        "fc/out/x",
     ]
     write(tmp_path / "m", dict.fromkeys(names, ARRAYS["step"]), "save")
     assert sorted(variables_in(tmp_path / "m")) == sorted(names)
@@ -245,8 +272,14 @@ def test_interrupted(tmp_path, monkeypatch, there, name, after):
 
 def test_forbidden(tmp_path):
     (tmp_path / "f").write_text("")
-    refused(write, CheckpointError, "cannot be written: (Not a directory|File exists)", tmp_path / "f" / "m",
-            {"w": ARRAYS["step"]}, "save")
+    refused(
+        write,
+        CheckpointError,
+        "cannot be written: (Not a directory|File exists)",
+        tmp_path / "f" / "m",
+        {"w": ARRAYS["step"]},
+        "save",
+    )
 
 
 @pytest.mark.parametrize("path", [3, None, "", "a\0b", b"bytes"])

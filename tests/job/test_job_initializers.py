@@ -46,8 +46,11 @@ def truncated(mean, deviation):
 
 
 LIMIT, XAVIER = math.sqrt(6 / 700), math.sqrt(2 / 700)
-SCALED = {"truncated_normal": normal, "random_normal": normal,
-          "random_uniform": lambda mean, deviation: uniform(-math.sqrt(3) * deviation, math.sqrt(3) * deviation)}
+SCALED = {
+    "truncated_normal": normal,
+    "random_normal": normal,
+    "random_uniform": lambda mean, deviation: uniform(-math.sqrt(3) * deviation, math.sqrt(3) * deviation),
+}
 GAINS = {"relu": math.sqrt(2), "leaky_relu": math.sqrt(2 / 1.04), "tanh": 5 / 3, None: 1}
 FILLED = [  # (initializer, mean, deviation, bounds)
     (init.zeros_initializer(), 0, 0, 0, 0),
@@ -61,11 +64,19 @@ FILLED = [  # (initializer, mean, deviation, bounds)
     (init.truncated_normal_initializer(1.0, 0.1), *truncated(1, 0.1)),
     *[(make(), *uniform(-LIMIT, LIMIT)) for make in (init.xavier_uniform_initializer, init.glorot_uniform_initializer)],
     *[(make(), *normal(0, XAVIER)) for make in (init.xavier_normal_initializer, init.glorot_normal_initializer)],
-    *[(init.variance_scaling_initializer(2.0, mode, name), *bounds(0, math.sqrt(2 / n)))
-      for mode, n in (("fan_in", 300), ("fan_out", 400), ("fan_avg", 350)) for name, bounds in SCALED.items()],
-    *[(init.kaiming_initializer(SHAPE, name, nonlinearity=nonlinearity, negative_slope=0.2),
-       *SCALED[name](0, gain / math.sqrt(300)))
-      for nonlinearity, gain in GAINS.items() for name in ("random_normal", "random_uniform")],
+    *[
+        (init.variance_scaling_initializer(2.0, mode, name), *bounds(0, math.sqrt(2 / n)))
+        for mode, n in (("fan_in", 300), ("fan_out", 400), ("fan_avg", 350))
+        for name, bounds in SCALED.items()
+    ],
+    *[
+        (
+            init.kaiming_initializer(SHAPE, name, nonlinearity=nonlinearity, negative_slope=0.2),
+            *SCALED[name](0, gain / math.sqrt(300)),
+        )
+        for nonlinearity, gain in GAINS.items()
+        for name in ("random_normal", "random_uniform")
+    ],
 ]
 
 

@@ -84,38 +84,81 @@ def normalized(x, v):
 # case -> (layer, shape of its input, shape of its first variable or None, the same of the modern functions)
 LAYERS = {
     "dense": (lambda x: dense(x, bias_initializer=INIT), (4, 3), (6, 3), lambda x, v: F.linear(x, v.weight, v.bias)),
-    "dense of rows": (lambda x: dense(x, bias_initializer=INIT), (2, 5, 3), (6, 3),
-                      lambda x, v: F.linear(x, v.weight, v.bias)),
+    "dense of rows": (
+        lambda x: dense(x, bias_initializer=INIT),
+        (2, 5, 3),
+        (6, 3),
+        lambda x, v: F.linear(x, v.weight, v.bias),
+    ),
     "dense without bias": (lambda x: dense(x, use_bias=False), (4, 3), (6, 3), lambda x, v: F.linear(x, v.weight)),
-    "dense and relu": (lambda x: dense(x, activation=flow.nn.relu), (4, 3), (6, 3),
-                       lambda x, v: F.relu(F.linear(x, v.weight, v.bias))),
+    "dense and relu": (
+        lambda x: dense(x, activation=flow.nn.relu),
+        (4, 3),
+        (6, 3),
+        lambda x, v: F.relu(F.linear(x, v.weight, v.bias)),
+    ),
     "conv2d VALID": strided("VALID", (0, 0, 0, 0)),
     "conv2d SAME": strided("SAME", (1, 1, 1, 0)),
     "conv2d SAME_LOWER": strided("SAME_LOWER", (1, 1, 1, 0)),
     "conv2d SAME_UPPER": strided("SAME_UPPER", (1, 1, 0, 1)),
     "conv2d of pairs of pixels": strided(((0, 0), (0, 0), (2, 1), (0, 3)), (0, 3, 2, 1)),
     "conv2d of pixels": strided((0, 0, 1, 2), (2, 2, 1, 1)),
-    "conv2d of NHWC": (lambda x: layers.conv2d(x, 4, (3, 2), 2, "SAME", "NHWC"), (2, 7, 7, 3), (4, 3, 2, 3),
-                       conv2d_of_last),
-    "conv2d in groups and dilated": (lambda x: conv2d(x, groups=2, dilation_rate=2), (1, 4, 9, 9), (4, 2, 3, 3),
-                                     conv(dilation=2, groups=2)),
+    "conv2d of NHWC": (
+        lambda x: layers.conv2d(x, 4, (3, 2), 2, "SAME", "NHWC"),
+        (2, 7, 7, 3),
+        (4, 3, 2, 3),
+        conv2d_of_last,
+    ),
+    "conv2d in groups and dilated": (
+        lambda x: conv2d(x, groups=2, dilation_rate=2),
+        (1, 4, 9, 9),
+        (4, 2, 3, 3),
+        conv(dilation=2, groups=2),
+    ),
     "conv1d": (lambda x: layers.conv1d(x, 4, 3, 2, "SAME"), (2, 3, 10), (4, 3, 3), conv1d),
-    "batch_normalization": (layers.batch_normalization, (2, 5, 4, 3), (3,),
-                            lambda x, v: normalized(x, v).transpose(1, -1)),
-    "batch_normalization_add_relu": (lambda x: layers.batch_normalization_add_relu(x, x * 2), (4, 5, 3), (3,),
-                                     lambda x, v: F.relu(normalized(x, v).transpose(1, -1) + x * 2)),
-    "batch_normalization_relu": (layers.batch_normalization_relu, (4, 5, 3), (3,),
-                                 lambda x, v: F.relu(normalized(x, v).transpose(1, -1))),
-    "layer_norm": (layers.layer_norm, (2, 3, 4), (4,),
-                   lambda x, v: F.layer_norm(x, (3, 4)) * v.gamma + v.beta),
-    "layer_norm of rows": (lambda x: layers.layer_norm(x, begin_norm_axis=-1, begin_params_axis=1, center=False),
-                           (2, 3, 4), (3, 4), lambda x, v: F.layer_norm(x, (4,)) * v.gamma),
-    "prelu": (lambda x: layers.prelu(x, flow.constant_initializer(0.25), shared_axes=[2, 3]), (4, 3, 2, 2), (3, 1, 1),
-              lambda x, v: F.prelu(x, v.alpha.reshape(3))),
-    "upsample_2d": (lambda x: layers.upsample_2d(x, (2, 3)), (2, 3, 4, 5), None,
-                    lambda x, v: F.interpolate(x, scale_factor=(2, 3))),
-    "upsample_2d of NHWC": (lambda x: layers.upsample_2d(x, (2, 3), "NHWC"), (2, 4, 5, 3), None,
-                            lambda x, v: F.interpolate(first(x), scale_factor=(2, 3)).permute(0, 2, 3, 1)),
+    "batch_normalization": (
+        layers.batch_normalization,
+        (2, 5, 4, 3),
+        (3,),
+        lambda x, v: normalized(x, v).transpose(1, -1),
+    ),
+    "batch_normalization_add_relu": (
+        lambda x: layers.batch_normalization_add_relu(x, x * 2),
+        (4, 5, 3),
+        (3,),
+        lambda x, v: F.relu(normalized(x, v).transpose(1, -1) + x * 2),
+    ),
+    "batch_normalization_relu": (
+        layers.batch_normalization_relu,
+        (4, 5, 3),
+        (3,),
+        lambda x, v: F.relu(normalized(x, v).transpose(1, -1)),
+    ),
+    "layer_norm": (layers.layer_norm, (2, 3, 4), (4,), lambda x, v: F.layer_norm(x, (3, 4)) * v.gamma + v.beta),
+    "layer_norm of rows": (
+        lambda x: layers.layer_norm(x, begin_norm_axis=-1, begin_params_axis=1, center=False),
+        (2, 3, 4),
+        (3, 4),
+        lambda x, v: F.layer_norm(x, (4,)) * v.gamma,
+    ),
+    "prelu": (
+        lambda x: layers.prelu(x, flow.constant_initializer(0.25), shared_axes=[2, 3]),
+        (4, 3, 2, 2),
+        (3, 1, 1),
+        lambda x, v: F.prelu(x, v.alpha.reshape(3)),
+    ),
+    "upsample_2d": (
+        lambda x: layers.upsample_2d(x, (2, 3)),
+        (2, 3, 4, 5),
+        None,
+        lambda x, v: F.interpolate(x, scale_factor=(2, 3)),
+    ),
+    "upsample_2d of NHWC": (
+        lambda x: layers.upsample_2d(x, (2, 3), "NHWC"),
+        (2, 4, 5, 3),
+        None,
+        lambda x, v: F.interpolate(first(x), scale_factor=(2, 3)).permute(0, 2, 3, 1),
+    ),
 }
 
 
@@ -417,6 +460,7 @@ def named(x, units, name, **options):
 
 def trained(network, kind="train"):
     """A job of `network(x)`, run for two steps."""
+
     def losses(x):
         loss = flow.math.square(network(x) - 1.0)
         if kind == "train":
@@ -429,6 +473,7 @@ def trained(network, kind="train"):
 
 def test_zeros_behind_zeros_are_told_once():
     """OneFlow's default: nothing but the last bias learns, whatever the data are."""
+
     def network(x):
         hidden = named(x, 5, "first", activation=flow.nn.relu)
         hidden = named(hidden * 2.0, 4, "second", activation=flow.nn.relu)

@@ -12,13 +12,16 @@ from minflow.job.legacy import math as m
 
 X = np.random.default_rng(0).uniform(-2, 2, (3, 4)).astype("float32")
 Y = np.random.default_rng(1).uniform(-2, 2, (3, 4)).astype("float32")
-INNER = (X / 2.2).astype("float32")       # in (-1, 1)
+INNER = (X / 2.2).astype("float32")  # in (-1, 1)
 POSITIVE = np.abs(X) + np.float32(0.1)
 
 # Input -> names of functions that are the modern ones; "legacy=modern" if the modern name is another.
 UNARY = [
-    (X, """abs asinh atan ceil cos cosh erf erfc exp expm1 floor gelu log_sigmoid=logsigmoid negative=neg relu
-     rint=round round sigmoid sigmoid_v2=sigmoid sign sin sinh softplus square tanh tanh_v2=tanh"""),
+    (
+        X,
+        """abs asinh atan ceil cos cosh erf erfc exp expm1 floor gelu log_sigmoid=logsigmoid negative=neg relu
+     rint=round round sigmoid sigmoid_v2=sigmoid sign sin sinh softplus square tanh tanh_v2=tanh""",
+    ),
     (np.float32([0.5, 1.5, -2.5, -200, 200, 3, 4]), "round rint=round softplus erfc"),
     (INNER, "acos asin atanh log1p tan"),
     (POSITIVE, "log lgamma reciprocal rsqrt sqrt"),
@@ -28,8 +31,15 @@ BINARY = "add subtract=sub multiply=mul divide=div mod=remainder floordiv=floor_
 COMPARISONS = "equal=eq not_equal=ne less=lt less_equal=le greater=gt greater_equal=ge logical_and".split()
 WITH_NUMBERS = "add subtract=sub multiply=mul divide=div maximum minimum pow less=lt equal=eq".split()
 REDUCTIONS = {
-    "reduce_sum": np.sum, "reduce_mean": np.mean, "reduce_max": np.max, "reduce_min": np.min, "reduce_prod": np.prod,
-    "reduce_std": np.std, "reduce_variance": np.var, "two_stage_reduce_max": np.max, "two_stage_reduce_min": np.min,
+    "reduce_sum": np.sum,
+    "reduce_mean": np.mean,
+    "reduce_max": np.max,
+    "reduce_min": np.min,
+    "reduce_prod": np.prod,
+    "reduce_std": np.std,
+    "reduce_variance": np.var,
+    "two_stage_reduce_max": np.max,
+    "two_stage_reduce_min": np.min,
     "reduce_euclidean_norm": lambda x, axis=None, keepdims=False: np.sqrt(np.sum(x * x, axis=axis, keepdims=keepdims)),
     "reduce_logsumexp": lambda x, axis=None, keepdims=False: special.logsumexp(x, axis=axis, keepdims=keepdims),
 }
@@ -104,35 +114,62 @@ OPS = {
     ],
     "tril": [(lambda x, k=k: flow.math.tril(x, k), np.tril(TRI, k), TRI) for k in (-1, 0, 2)],
     "fused_scale_tril": [
-        (lambda x, k=k: flow.math.fused_scale_tril(x, k, -7, 2),
-         np.where(np.tril(np.ones((3, 4)), k) > 0, TRI * 2, np.float32(-7)), TRI) for k in (-1, 0, 2)
+        (
+            lambda x, k=k: flow.math.fused_scale_tril(x, k, -7, 2),
+            np.where(np.tril(np.ones((3, 4)), k) > 0, TRI * 2, np.float32(-7)),
+            TRI,
+        )
+        for k in (-1, 0, 2)
     ],
     "reduced_shape_elem_cnt": [
         (lambda x: flow.math.reduced_shape_elem_cnt(x, axis=[0, 1]), [12], np.ones((3, 4, 5), "f")),
         (flow.math.reduced_shape_elem_cnt, [60], np.ones((3, 4, 5), "f")),
     ],
     "broadcast_to_compatible_with": [
-        (lambda x, y: flow.math.broadcast_to_compatible_with(x, [y]), np.broadcast_to(TWO, (4, 2, 3)), TWO,
-         np.zeros((4, 1, 3), "f")),
+        (
+            lambda x, y: flow.math.broadcast_to_compatible_with(x, [y]),
+            np.broadcast_to(TWO, (4, 2, 3)),
+            TWO,
+            np.zeros((4, 1, 3), "f"),
+        ),
     ],
     "unsorted_segment_sum": [
         (lambda x, i: flow.math.unsorted_segment_sum(x, i, 2, axis=1), SUMS, TRI, SEGMENTS),
-        (lambda x, i: flow.math.unsorted_segment_sum(x, i, 2),
-         np.stack([DEEP[[0, 0, 1], [0, 2, 2]].sum(0), DEEP[[0, 1, 1], [1, 0, 1]].sum(0)]),
-         DEEP, np.int32([[0, 1, 0], [1, 1, 0]])),
-        (lambda: flow.math.unsorted_segment_sum(flow.tensor(TRI), flow.tensor([0, 1, 0]), 2, axis=1), ShapeError,
-         r"\(3,\) for axis 1 of \(3, 4\)"),
+        (
+            lambda x, i: flow.math.unsorted_segment_sum(x, i, 2),
+            np.stack([DEEP[[0, 0, 1], [0, 2, 2]].sum(0), DEEP[[0, 1, 1], [1, 0, 1]].sum(0)]),
+            DEEP,
+            np.int32([[0, 1, 0], [1, 1, 0]]),
+        ),
+        (
+            lambda: flow.math.unsorted_segment_sum(flow.tensor(TRI), flow.tensor([0, 1, 0]), 2, axis=1),
+            ShapeError,
+            r"\(3,\) for axis 1 of \(3, 4\)",
+        ),
         (lambda: flow.math.unsorted_segment_sum(flow.tensor(TRI), flow.tensor([0, 1, 2]), 2), OutOfRangeError, "2"),
     ],
     "unsorted_segment_sum_like": [
-        (lambda x, i, like: flow.math.unsorted_segment_sum_like(x, i, like, axis=1), np.pad(SUMS, ((0, 0), (0, 3))),
-         TRI, SEGMENTS, np.zeros((3, 5), "f")),
+        (
+            lambda x, i, like: flow.math.unsorted_segment_sum_like(x, i, like, axis=1),
+            np.pad(SUMS, ((0, 0), (0, 3))),
+            TRI,
+            SEGMENTS,
+            np.zeros((3, 5), "f"),
+        ),
     ],
     "unsorted_batch_segment_sum": [
-        (lambda x, i: flow.math.unsorted_batch_segment_sum(x, i, 2), np.float32([[6, 4], [7, 3], [8, 2]]),
-         np.tile(np.float32([1, 2, 3, 4]), (3, 1)), np.int32([[0, 0, 0, 1], [0, 0, 1, 0], [0, 1, 0, 0]])),
-        (lambda x, i: flow.math.unsorted_batch_segment_sum(x, i, 1), DEEP.sum(2, keepdims=True), DEEP,
-         np.zeros((2, 3, 4), "int32")),
+        (
+            lambda x, i: flow.math.unsorted_batch_segment_sum(x, i, 2),
+            np.float32([[6, 4], [7, 3], [8, 2]]),
+            np.tile(np.float32([1, 2, 3, 4]), (3, 1)),
+            np.int32([[0, 0, 0, 1], [0, 0, 1, 0], [0, 1, 0, 0]]),
+        ),
+        (
+            lambda x, i: flow.math.unsorted_batch_segment_sum(x, i, 1),
+            DEEP.sum(2, keepdims=True),
+            DEEP,
+            np.zeros((2, 3, 4), "int32"),
+        ),
     ],
     "xdivy": [(flow.math.xdivy, np.float32([0, 0, 0.5]), np.float32([0, 0, 2]), np.float32([0, 5, 4]))],
     "exp": [(lambda: flow.math.exp(flow.ones(2), 3), DTypeError, "argument 2 .* 3 is not a string")],

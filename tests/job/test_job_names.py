@@ -29,6 +29,7 @@ IDS = np.int32([2, 0])
 
 def blob(function, *arrays):
     """What a job gives, with a check that the tensor in it is a Blob."""
+
     def checked(*blobs):
         result = function(*blobs)
         assert isinstance(result, Blob)
@@ -75,9 +76,11 @@ CASES = {
     "equal": (lambda b: (b, b), call(x=x, y=x), (x, x)),
     **dict.fromkeys(("eq", "ne", "lt", "le", "gt", "ge"), BY_NUMBER),
     "logical_and": (lambda b: (b, mask), call(x=x, y=mask), (x, mask)),
-    "ctc_loss": (lambda b: (flow.reshape(b, [2, 1, 3]), *TEXT),
-                 call(log_probs=frames, targets=TEXT[0], input_lengths=TEXT[1], target_lengths=TEXT[2], name="ctc"),
-                 (frames, *TEXT)),
+    "ctc_loss": (
+        lambda b: (flow.reshape(b, [2, 1, 3]), *TEXT),
+        call(log_probs=frames, targets=TEXT[0], input_lengths=TEXT[1], target_lengths=TEXT[2], name="ctc"),
+        (frames, *TEXT),
+    ),
     "zeros": (lambda b: ((2, 3), flow.int8), call(shape=[2]), (2, 3)),
     "ones": (lambda b: ((2, 3), flow.int8), call(shape=[2], name="one"), (2, 3)),
     "zeros_like": (lambda b: (b, flow.int32), call(like=x), (x,)),
@@ -144,7 +147,7 @@ def test_a_blob_in_any_place_counts():
     assert same(blob(lambda b: flow.where(flow.tensor(MASK), 0.0, b), X), np.where(MASK, np.float32(0), X))
     assert same(
         blob(lambda b: flow.gather(flow.tensor(SQUARE), flow.cast(b, flow.int32)), np.float32([[2, 0]])),
-        SQUARE[[[2, 0]]]
+        SQUARE[[[2, 0]]],
     )
     assert same(blob(lambda b: flow.concat([flow.tensor(X), b], 1), X), np.hstack([X, X]))
 
@@ -173,7 +176,7 @@ def test_the_modern_function_is_still_known():
     assert flow.transpose.__name__ == "transpose" and "swapped" in flow.transpose.__doc__
     for row in ROWS:
         assert pickle.loads(pickle.dumps(getattr(flow, row.name))) is getattr(flow, row.name)
-    assert F.transpose is not flow.transpose                          # inside minflow nothing goes through the dispatch
+    assert F.transpose is not flow.transpose  # inside minflow nothing goes through the dispatch
 
 
 def test_a_modern_call_looks_at_none_of_its_arguments(monkeypatch):

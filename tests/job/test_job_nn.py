@@ -76,15 +76,27 @@ def all_pads(size, kernel, strides, dilation, padding):
 
 CONVS = {  # size, kernel, strides, dilation, groups
     1: [((10,), (4,), (2,), 1, 1)],
-    2: [((8, 8), (3, 3), (2, 2), 1, 1), ((7, 9), (3, 2), (2, 3), 1, 1), ((8, 5), (5, 5), (1, 1), 1, 1),
-        ((9, 8), (2, 4), (1, 1), 1, 1), ((9, 10), (3, 2), (2, 2), 2, 1), ((6, 6), (1, 1), (2, 2), 1, 1),
-        ((8, 8), (3, 3), (2, 2), 1, 2), ((5, 4), (1, 3), (3, 3), 1, 1)],
+    2: [
+        ((8, 8), (3, 3), (2, 2), 1, 1),
+        ((7, 9), (3, 2), (2, 3), 1, 1),
+        ((8, 5), (5, 5), (1, 1), 1, 1),
+        ((9, 8), (2, 4), (1, 1), 1, 1),
+        ((9, 10), (3, 2), (2, 2), 2, 1),
+        ((6, 6), (1, 1), (2, 2), 1, 1),
+        ((8, 8), (3, 3), (2, 2), 1, 2),
+        ((5, 4), (1, 3), (3, 3), 1, 1),
+    ],
     3: [((4, 6, 5), (3, 3, 3), (2, 2, 2), 1, 1)],
 }
 POOLS = {  # size, kernel, strides
     1: [((9,), (4,), (2,))],
-    2: [((6, 6), (2, 2), (2, 2)), ((7, 9), (3, 2), (2, 3)), ((5, 5), (4, 3), (1, 1)), ((5, 7), (2, 2), (2, 2)),
-        ((8, 7), (3, 3), (2, 2))],
+    2: [
+        ((6, 6), (2, 2), (2, 2)),
+        ((7, 9), (3, 2), (2, 3)),
+        ((5, 5), (4, 3), (1, 1)),
+        ((5, 7), (2, 2), (2, 2)),
+        ((8, 7), (3, 3), (2, 2)),
+    ],
     3: [((4, 6, 5), (3, 3, 3), (2, 2, 2))],
 }
 NAMED = ["VALID", "SAME", "SAME_LOWER", "SAME_UPPER"]
@@ -117,8 +129,12 @@ def conv_cases(rank):
             assert out.shape[2:] == tuple(-(-n // p) for n, p in zip(size, strides))
         yield (lambda x, w, s=s, pad=pad, d=dilation, g=groups: conv(x, w, s, pad, FIRST[rank], d, groups=g)), out, x, w
         if groups == 1:
-            yield ((lambda x, w, s=s, pad=pad, d=dilation: conv(x, w, s, moved(pad), LAST[rank], d)), last(out),
-                   last(x), last(w))
+            yield (
+                (lambda x, w, s=s, pad=pad, d=dilation: conv(x, w, s, moved(pad), LAST[rank], d)),
+                last(out),
+                last(x),
+                last(w),
+            )
 
 
 def pool_cases(name):
@@ -130,8 +146,11 @@ def pool_cases(name):
         yield (lambda x, k=k, s=s, pad=pad: pool(x, k, s, pad)), out, x
         yield (lambda x, k=k, s=s, pad=pad: pool(x, k, s, moved(pad), LAST[rank])), last(out), last(x)
         if not isinstance(pad, str):
-            yield ((lambda x, k=k, s=s, pad=pad: pool(x, k, s, pad, ceil_mode=True)),
-                   pooled(kind, x, kernel, strides, pads, ceil=True), x)
+            yield (
+                (lambda x, k=k, s=s, pad=pad: pool(x, k, s, pad, ceil_mode=True)),
+                pooled(kind, x, kernel, strides, pads, ceil=True),
+                x,
+            )
 
 
 @pytest.mark.parametrize("rank", CONVS, ids="conv{}d".format)
@@ -194,9 +213,18 @@ def normalized(x, mean, variance, offset=None, scale=None, axis=1):
 
 
 pixel_shuffle = legacy_function("losses.pixel_shuffle_of")
-CAPITALS = {name: getattr(nn, name) if name in NN else legacy_function(LOSSES[f"flow.nn.{name}"])
-            for name in ("BCELoss", "BCEWithLogitsLoss", "KLDivLoss", "L1Loss", "MSELoss", "MarginRankingLoss",
-                         "TripletMarginLoss")}
+CAPITALS = {
+    name: getattr(nn, name) if name in NN else legacy_function(LOSSES[f"flow.nn.{name}"])
+    for name in (
+        "BCELoss",
+        "BCEWithLogitsLoss",
+        "KLDivLoss",
+        "L1Loss",
+        "MSELoss",
+        "MarginRankingLoss",
+        "TripletMarginLoss",
+    )
+}
 V = np.array([-5.0, -2.0, -0.5, 0.0, 0.5, 2.0, 7.0])
 X, W = flow.zeros(2, 3, 8, 8), flow.zeros(4, 3, 3, 3)
 CUBE, IMAGES, BIAS = numbers(2, 3, 4), numbers(2, 3, 4, 5), numbers(3)
@@ -204,8 +232,11 @@ BATCH, MEAN, VAR, OFFSET, SCALE = numbers(2, 3, 4, 3), numbers(3), numbers(3) **
 GAMMA, BETA = numbers(4), numbers(4)
 LABELS, LOGITS = flow.zeros(4, dtype=flow.int32), flow.zeros(4, 3)
 SPARSE = nn.sparse_softmax_cross_entropy_with_logits
-SCORES = [(numbers(*shape[:2 if shape == (2, 3) else 1], 5), RNG.integers(0, 5, shape).astype(dtype))
-          for shape in ((6,), (2, 3), (6, 1)) for dtype in ("int32", "int64", "int8")]
+SCORES = [
+    (numbers(*shape[: 2 if shape == (2, 3) else 1], 5), RNG.integers(0, 5, shape).astype(dtype))
+    for shape in ((6,), (2, 3), (6, 1))
+    for dtype in ("int32", "int64", "int8")
+]
 ONES = RNG.integers(0, 2, (2, 3, 5)).astype(float)
 FIVE, SHARES = numbers(2, 3, 5), F.softmax(t(numbers(2, 3, 5)), -1).numpy()
 A, B = numbers(4, 3), numbers(4, 3)
@@ -214,18 +245,24 @@ P, Z, Q = 1 / (1 + np.exp(-A)), (B > 0).astype(float), F.softmax(t(B), -1).numpy
 
 def each_reduction(name, *arrays, **options):
     """Rows of a loss against its modern class; a sum or mean has one axis."""
+
     def row(reduction, shape):
         modern = getattr(nn, name)(reduction=reduction, **options)
-        return (lambda *given: CAPITALS[name](*given, reduction=reduction, **options),
-                lambda *given: modern(*given).reshape(shape), *arrays)
+        return (
+            lambda *given: CAPITALS[name](*given, reduction=reduction, **options),
+            lambda *given: modern(*given).reshape(shape),
+            *arrays,
+        )
 
     shape = arrays[0].shape[:1] if name == "TripletMarginLoss" else arrays[0].shape
     return [row("none", shape), row("sum", (1,)), row("mean", (1,))]
 
 
 OPS = {
-    **{name: [(getattr(nn, name), getattr(F, name), V)]
-       for name in ("relu", "relu6", "mish", "hardsigmoid", "hardswish")},
+    **{
+        name: [(getattr(nn, name), getattr(F, name), V)]
+        for name in ("relu", "relu6", "mish", "hardsigmoid", "hardswish")
+    },
     "elu": [(nn.elu, F.elu, V), (lambda x: nn.elu(x, 2.0), lambda x: F.elu(x, 2.0), V)],
     "hardtanh": [
         (nn.hardtanh, F.hardtanh, V),
@@ -239,8 +276,10 @@ OPS = {
     "swish": [(nn.swish, F.silu, V), (lambda x: nn.swish(x, 2.0), lambda x: F.silu(x * 2) / 2, V)],
     "softmax": [
         (nn.softmax, lambda x: F.softmax(x, -1), CUBE),
-        *[(lambda x, axis=axis: nn.softmax(x, axis), lambda x, axis=axis: F.softmax(x, axis), CUBE)
-          for axis in (-1, 2, -3, 0)],
+        *[
+            (lambda x, axis=axis: nn.softmax(x, axis), lambda x, axis=axis: F.softmax(x, axis), CUBE)
+            for axis in (-1, 2, -3, 0)
+        ],
         (lambda: nn.softmax(t(CUBE), 3), ShapeError, "axis is 3, and the input has 3 axes"),
     ],
     "logsoftmax": [
@@ -252,38 +291,67 @@ OPS = {
         (lambda x, b: nn.bias_add(x, b, "NCHW"), IMAGES + BIAS[:, None, None], IMAGES, BIAS),
         (lambda x, b: nn.bias_add(x, b, "NHWC"), last(IMAGES) + BIAS, last(IMAGES), BIAS),
         (nn.bias_add, IMAGES[:, :, 0, 0] + BIAS, IMAGES[:, :, 0, 0], BIAS),
-        (lambda: nn.bias_add(t(IMAGES), t(numbers(5))), ShapeError,
-         r"value has \[2, 3, 4, 5\] \(channels are axis 1\), bias \[5\]"),
+        (
+            lambda: nn.bias_add(t(IMAGES), t(numbers(5))),
+            ShapeError,
+            r"value has \[2, 3, 4, 5\] \(channels are axis 1\), bias \[5\]",
+        ),
         (lambda: nn.bias_add(t(IMAGES), t(BIAS), "CHW"), ShapeError, "data_format is 'CHW'"),
     ],
     "batch_normalization": [
-        *[(lambda x, *rest, axis=axis: nn.batch_normalization(x, *rest, variance_epsilon=0.1, axis=axis),
-           lambda x, *rest, axis=axis: normalized(x, *rest, axis=axis), BATCH, MEAN, VAR, *affine)
-          for axis in (1, -1) for affine in ((), (OFFSET, SCALE))],
-        (lambda: nn.batch_normalization(flow.zeros(2, 3, 4), flow.zeros(4), flow.zeros(4)), ShapeError,
-         r"mean has shape \[4\], axis 1 of x has 3(.|\n)*axis=2"),
+        *[
+            (
+                lambda x, *rest, axis=axis: nn.batch_normalization(x, *rest, variance_epsilon=0.1, axis=axis),
+                lambda x, *rest, axis=axis: normalized(x, *rest, axis=axis),
+                BATCH,
+                MEAN,
+                VAR,
+                *affine,
+            )
+            for axis in (1, -1)
+            for affine in ((), (OFFSET, SCALE))
+        ],
+        (
+            lambda: nn.batch_normalization(flow.zeros(2, 3, 4), flow.zeros(4), flow.zeros(4)),
+            ShapeError,
+            r"mean has shape \[4\], axis 1 of x has 3(.|\n)*axis=2",
+        ),
     ],
     "layer_norm": [
         (nn.layer_norm, lambda x: F.layer_norm(x, (3, 4)), CUBE),
         (nn.layer_norm, lambda x, gamma, beta: F.layer_norm(x, (3, 4)) * gamma + beta, CUBE, GAMMA, BETA),
         (lambda x: nn.layer_norm(x, begin_norm_axis=-1), lambda x: F.layer_norm(x, (4,)), CUBE),
-        (lambda: nn.layer_norm(t(CUBE), flow.zeros(3, 4)), ShapeError,
-         r"gamma has shape \[3, 4\], begin_params_axis=2 wants \[4\](.|\n)*begin_params_axis=1"),
+        (
+            lambda: nn.layer_norm(t(CUBE), flow.zeros(3, 4)),
+            ShapeError,
+            r"gamma has shape \[3, 4\], begin_params_axis=2 wants \[4\](.|\n)*begin_params_axis=1",
+        ),
     ],
     "moments": [(lambda: nn.moments(t(CUBE), 3), ShapeError, "axis is 3")],
     "dropout": [
-        *[(lambda rate=rate: nn.dropout(flow.ones(3), rate), OutOfRangeError, f"rate is {rate!r}")
-          for rate in (1, 1.5, -0.1, "half", True)],
-        (lambda: nn.dropout(flow.ones(2, 5), 0.5, noise_shape=(3, 1)), ShapeError,
-         r"noise_shape \(3, 1\) does not broadcast to \(2, 5\)"),
+        *[
+            (lambda rate=rate: nn.dropout(flow.ones(3), rate), OutOfRangeError, f"rate is {rate!r}")
+            for rate in (1, 1.5, -0.1, "half", True)
+        ],
+        (
+            lambda: nn.dropout(flow.ones(2, 5), 0.5, noise_shape=(3, 1)),
+            ShapeError,
+            r"noise_shape \(3, 1\) does not broadcast to \(2, 5\)",
+        ),
     ],
     "sparse_softmax_cross_entropy_with_logits": [
         *[(lambda y, x: SPARSE(y, x, name="softmax_loss"), cross_entropy, y, x) for x, y in SCORES],
-        (lambda: SPARSE(LOGITS, LABELS), JobError,
-         r"labels and logits are swapped: labels is float32\[4, 3\], logits is int32\[4\]"),
+        (
+            lambda: SPARSE(LOGITS, LABELS),
+            JobError,
+            r"labels and logits are swapped: labels is float32\[4, 3\], logits is int32\[4\]",
+        ),
         (lambda: SPARSE(LOGITS, LABELS.float()), JobError, "labels and logits are swapped"),
-        (lambda: SPARSE(flow.zeros(5, dtype=flow.int32), LOGITS), ShapeError,
-         r"labels has shape \[5\], wanted \[4\] for logits \[4, 3\]"),
+        (
+            lambda: SPARSE(flow.zeros(5, dtype=flow.int32), LOGITS),
+            ShapeError,
+            r"labels has shape \[5\], wanted \[4\] for logits \[4, 3\]",
+        ),
         (lambda: SPARSE(flow.zeros(4, 3, dtype=flow.int32), LOGITS), ShapeError, r"\[4, 3\](.|\n)*one-hot"),
         (lambda: SPARSE(LABELS.float(), LOGITS), DTypeError, "labels is float32, and class numbers are integers"),
         (lambda: SPARSE(LABELS, np.zeros((4, 3))), DTypeError, "the logits is no tensor but ndarray"),
@@ -302,9 +370,15 @@ OPS = {
         (lambda: nn.softmax_cross_entropy_with_logits(LABELS, LOGITS), ShapeError, r"int32\[4\].*float32\[4, 3\]"),
     ],
     "sigmoid_cross_entropy_with_logits": [
-        *[(nn.sigmoid_cross_entropy_with_logits,
-           lambda y, x: F.binary_cross_entropy_with_logits(x, y.double(), reduction="none"), ONES.astype(dtype), FIVE)
-          for dtype in ("float64", "int32")],
+        *[
+            (
+                nn.sigmoid_cross_entropy_with_logits,
+                lambda y, x: F.binary_cross_entropy_with_logits(x, y.double(), reduction="none"),
+                ONES.astype(dtype),
+                FIVE,
+            )
+            for dtype in ("float64", "int32")
+        ],
         (lambda: nn.sigmoid_cross_entropy_with_logits(LOGITS, flow.zeros(4)), ShapeError, r"float32\[4, 3\]"),
     ],
     "conv2d": [
@@ -315,26 +389,41 @@ OPS = {
         (lambda: nn.conv2d(X, W, 1, "SAME", "CHWN"), ShapeError, "data_format is 'CHWN'"),
         (lambda: nn.conv2d(X, W, 0, "SAME"), ShapeError, "strides is 0"),
         (lambda: nn.conv2d(X, W, (1, 2, 3), "SAME"), ShapeError, r"strides is \(1, 2, 3\)"),
-        (lambda: nn.conv2d(X, flow.zeros(4, 2, 3, 3), 1, "SAME"), ShapeError,
-         r"3 channels \(axis 1\), the filters take 2"),
+        (
+            lambda: nn.conv2d(X, flow.zeros(4, 2, 3, 3), 1, "SAME"),
+            ShapeError,
+            r"3 channels \(axis 1\), the filters take 2",
+        ),
         (lambda: nn.conv2d(X, W, 1, "SAME", groups=3), ShapeError, "the filters take 3 in groups=3"),
         (lambda: nn.conv2d(flow.zeros(3, 8, 8), W, 1, "SAME"), ShapeError, "3 axes, wanted 4"),
-        (lambda: nn.conv2d(X, flow.zeros(4, 3, 9, 9), 1, "VALID"), ShapeError,
-         "reaches over 9 pixels does not fit in 8"),
-        (lambda: nn.conv2d(np.zeros((1, 1, 3, 3)), W, 1, "SAME"), DTypeError,
-         r"nn\.conv2d: the input is no tensor but ndarray"),
+        (
+            lambda: nn.conv2d(X, flow.zeros(4, 3, 9, 9), 1, "VALID"),
+            ShapeError,
+            "reaches over 9 pixels does not fit in 8",
+        ),
+        (
+            lambda: nn.conv2d(np.zeros((1, 1, 3, 3)), W, 1, "SAME"),
+            DTypeError,
+            r"nn\.conv2d: the input is no tensor but ndarray",
+        ),
     ],
     "conv3d": [
-        (lambda: nn.conv3d(flow.zeros(1, 2, 3, 3), flow.zeros(1, 2, 3, 3), 1, "SAME"), ShapeError,
-         "conv3d: the input has 4 axes, wanted 5: NCDHW"),
+        (
+            lambda: nn.conv3d(flow.zeros(1, 2, 3, 3), flow.zeros(1, 2, 3, 3), 1, "SAME"),
+            ShapeError,
+            "conv3d: the input has 4 axes, wanted 5: NCDHW",
+        ),
     ],
     "max_pool2d": [
         (lambda: nn.max_pool2d(X, 9, 1, "VALID"), ShapeError, "reaches over 9 pixels"),
         (lambda: nn.max_pool2d(X, 2, 1, [0, 0, 2, 0]), ShapeError, r"\(2, 2\).*windows of \[2, 2\]"),
     ],
     "conv2d_transpose": [
-        (lambda: nn.conv2d_transpose(X, W, (2, 4, 9, 9), 1), ShapeError,
-         r"output_shape \[2, 4, 9, 9\] asks for \[2, 4, 7, 7\]"),
+        (
+            lambda: nn.conv2d_transpose(X, W, (2, 4, 9, 9), 1),
+            ShapeError,
+            r"output_shape \[2, 4, 9, 9\] asks for \[2, 4, 7, 7\]",
+        ),
         (lambda: nn.conv2d_transpose(X, W), ShapeError, "output_shape is None"),
     ],
     "pixel_shuffle": [(lambda: pixel_shuffle(X, 2), ShapeError, "3 channels cannot become 2 x 2")],
@@ -454,7 +543,10 @@ def test_two_norms_are_two_and_a_name_shares(fresh):
     in_job(job, VOLUME)
     in_job(job, VOLUME)  # another job of the same layers shares their numbers
     assert [name for name in flow.get_all_variables() if "gamma" in name] == [
-        "InstanceNorm3d_0_gamma", "InstanceNorm3d_1_gamma", "own_gamma"]
+        "InstanceNorm3d_0_gamma",
+        "InstanceNorm3d_1_gamma",
+        "own_gamma",
+    ]
     with pytest.raises(ShapeError, match="InstanceNorm2d: the input has 5 axes, wanted 4"):
         in_job(lambda x: flow.nn.InstanceNorm2d(x), VOLUME)
     with pytest.raises(ShapeError, match="GroupNorm: num_groups is 2 for shape"):

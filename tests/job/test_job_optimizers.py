@@ -124,12 +124,21 @@ RULES = [
     (O.SGDW(SCHEDULE, weight_decay=0.3, weight_decay_excludes=["bias", "^sc"]), decayed_weight, "momentum"),
     (O.Adam(SCHEDULE), moments, "m v"),
     (O.Adam(SCHEDULE, 0.8, 0.9, 0.01, do_bias_correction=True), lambda *a: moments(*a, 0.8, 0.9, 0.01, True), "m v"),
-    (O.AdamW(SCHEDULE, beta2=0.99, epsilon=1e-3, weight_decay=0.2),
-     lambda *a: moments(*a, b2=0.99, eps=1e-3, decay=0.2), "m v"),
-    (O.AdamW(SCHEDULE, beta2=0.99, epsilon=1e-3, do_bias_correction=True, weight_decay=0.2),
-     lambda *a: moments(*a, b2=0.99, eps=1e-3, corrected=True, decay=0.2), "m v"),
-    (O.AdamW(SCHEDULE, weight_decay=0.2, weight_decay_excludes="bias$"),
-     lambda name, *a: moments(name, *a, decay=0.0 if name == "dense1-bias" else 0.2), "m v"),
+    (
+        O.AdamW(SCHEDULE, beta2=0.99, epsilon=1e-3, weight_decay=0.2),
+        lambda *a: moments(*a, b2=0.99, eps=1e-3, decay=0.2),
+        "m v",
+    ),
+    (
+        O.AdamW(SCHEDULE, beta2=0.99, epsilon=1e-3, do_bias_correction=True, weight_decay=0.2),
+        lambda *a: moments(*a, b2=0.99, eps=1e-3, corrected=True, decay=0.2),
+        "m v",
+    ),
+    (
+        O.AdamW(SCHEDULE, weight_decay=0.2, weight_decay_excludes="bias$"),
+        lambda name, *a: moments(name, *a, decay=0.0 if name == "dense1-bias" else 0.2),
+        "m v",
+    ),
     (O.LazyAdam(SCHEDULE), lambda *a: moments(*a, corrected=True), "m v"),  # every number has a gradient
     (O.RMSProp(SCHEDULE, 0.9, 1e-3), mean_squares, "mean_square"),
     (O.RMSProp(SCHEDULE, 0.9, 1e-3, True), lambda *a: mean_squares(*a, True), "mean_square mean_gradient"),
@@ -212,8 +221,23 @@ def test_dynamic_loss_scale_seeks_the_largest():
         after = {**bench.numbers(), **{k: v.numpy().copy() for k, v in bench.slots.items() if "-momentum" in k}}
         same = [np.array_equal(before[name], after[name]) for name in before]
         assert all(same) if bad else not any(same), t
-    assert seen == [(8, 0), (8, 1), (8, 2), (16, 0), (16, 1), (8, 0), (8, 1), (8, 2), (16, 0), (16, 1), (8, 0), (4, 0),
-                    (2, 0), (1, 0), (1, 0)]
+    assert seen == [
+        (8, 0),
+        (8, 1),
+        (8, 2),
+        (16, 0),
+        (16, 1),
+        (8, 0),
+        (8, 1),
+        (8, 2),
+        (16, 0),
+        (16, 1),
+        (8, 0),
+        (4, 0),
+        (2, 0),
+        (1, 0),
+        (1, 0),
+    ]
 
 
 def test_dynamic_loss_scale_ends_at_the_largest_float():
@@ -227,10 +251,12 @@ def test_dynamic_loss_scale_ends_at_the_largest_float():
 
 
 def test_combined_optimizers_each_train_their_own():
-    both = O.CombinedOptimizer([
-        O.SGD(SCHEDULE, momentum=0, variables=["dense1-weight"]),
-        O.Adam(O.PiecewiseConstantScheduler([], [0.5]), variables=lambda: ["dense1-bias"]),
-    ])
+    both = O.CombinedOptimizer(
+        [
+            O.SGD(SCHEDULE, momentum=0, variables=["dense1-weight"]),
+            O.Adam(O.PiecewiseConstantScheduler([], [0.5]), variables=lambda: ["dense1-bias"]),
+        ]
+    )
 
     def rule(name, w, g, s, lr, t):
         if name == "scale":
@@ -243,8 +269,12 @@ def test_combined_optimizers_each_train_their_own():
 
 def test_only_the_named_variables_are_trained_and_clipped():
     bench = Bench()
-    optimizer = O.SGD(O.PiecewiseConstantScheduler([], [1.0]), momentum=0, variables=["scale"],
-                      grad_clipping=O.grad_clipping.by_global_norm(1.0))
+    optimizer = O.SGD(
+        O.PiecewiseConstantScheduler([], [1.0]),
+        momentum=0,
+        variables=["scale"],
+        grad_clipping=O.grad_clipping.by_global_norm(1.0),
+    )
     before = bench.numbers()
     bench.step(optimizer, {**gradients_of(0, size=100.0), "scale": np.array(0.5)})
     np.testing.assert_array_equal(bench.numbers()["dense1-bias"], before["dense1-bias"])
@@ -259,8 +289,10 @@ def test_the_rate_is_read_once_for_all_variables():
 
 
 def test_a_job_without_variables_to_train():
-    for optimizer in (O.SGD(SCHEDULE, grad_clipping=O.grad_clipping.by_global_norm(1.0)),
-                      O.Adam(SCHEDULE, loss_scale_policy=O.loss_scale.dynamic_loss_scale())):
+    for optimizer in (
+        O.SGD(SCHEDULE, grad_clipping=O.grad_clipping.by_global_norm(1.0)),
+        O.Adam(SCHEDULE, loss_scale_policy=O.loss_scale.dynamic_loss_scale()),
+    ):
         bench = Bench()
         bench.step(optimizer, {})
         assert not bench.slots
@@ -304,12 +336,16 @@ SCHEDULES = [  # (schedule, its rate in step t); a boundary belongs to the piece
     (O.NaturalExpScheduler(0.2, 7, 0.5), lambda t: 0.2 * math.exp(-0.5 * t / 7)),
     (O.NaturalExpScheduler(0.2, 7, 0.5, True), lambda t: 0.2 * math.exp(-0.5 * (t // 7))),
     # a warm-up replaces the first steps and does not shift the others
-    (O.CosineScheduler(0.2, 20, warmup=O.warmup.linear(5, 0.1)),
-     lambda t: 0.2 * (0.1 + 0.9 * t / 5) if t < 5 else AFTER.rate(t)),
+    (
+        O.CosineScheduler(0.2, 20, warmup=O.warmup.linear(5, 0.1)),
+        lambda t: 0.2 * (0.1 + 0.9 * t / 5) if t < 5 else AFTER.rate(t),
+    ),
     (O.CosineScheduler(0.2, 20, warmup=O.warmup.constant(5, 0.3)), lambda t: 0.2 * 0.3 if t < 5 else AFTER.rate(t)),
     (O.CosineScheduler(0.2, 20, warmup=O.warmup.linear(0, 0.0)), AFTER.rate),
-    (O.PiecewiseConstantScheduler([2], [0.5, 0.1], warmup=O.warmup.linear(4, 0.0)),  # from its first value
-     lambda t: 0.125 * t if t < 4 else 0.1),
+    (
+        O.PiecewiseConstantScheduler([2], [0.5, 0.1], warmup=O.warmup.linear(4, 0.0)),  # from its first value
+        lambda t: 0.125 * t if t < 4 else 0.1,
+    ),
 ]
 
 
@@ -347,7 +383,7 @@ MISTAKES = [
     (lambda: O.RMSProp(CONSTANT, epsilon=math.nan), "epsilon is nan"),
     (
         lambda: O.SGDW(CONSTANT, weight_decay_includes="a", weight_decay_excludes="b"),
-        "includes and .*excludes are both given"
+        "includes and .*excludes are both given",
     ),
     (lambda: O.LAMB(CONSTANT, weight_decay_includes=["("]), r"holds '\('"),
     (lambda: O.SGD(CONSTANT, grad_clipping=1.0), r"by_global_norm\(1.0\)"),
@@ -392,11 +428,17 @@ def test_refused(make, text):
 
 def test_names_that_are_not_there():
     bench = Bench()
-    refused(bench.step, OptimError, "'dense1-wieght' is no variable(.|\n)*such as dense1-weight",
-            O.SGD(CONSTANT, variables=["dense1-wieght"]), gradients_of(0))
+    refused(
+        bench.step,
+        OptimError,
+        "'dense1-wieght' is no variable(.|\n)*such as dense1-weight",
+        O.SGD(CONSTANT, variables=["dense1-wieght"]),
+        gradients_of(0),
+    )
     twice = O.CombinedOptimizer([O.SGD(CONSTANT, variables=["scale"]), O.SGD(CONSTANT)])
-    refused(bench.step, OptimError, r"scale is trained by optimizers\[0\] and by optimizers\[1\]", twice,
-            gradients_of(0))
+    refused(
+        bench.step, OptimError, r"scale is trained by optimizers\[0\] and by optimizers\[1\]", twice, gradients_of(0)
+    )
 
 
 def test_repr_says_what_it_is():
@@ -425,7 +467,12 @@ def test_flow_optimizer_has_its_names_and_tells_of_others():
 
 def test_declared_arguments_make_the_signature():
     assert list(inspect.signature(O.SGD).parameters) == [
-        "lr_scheduler", "loss_scale_factor", "momentum", "grad_clipping", "train_step_lbn", "loss_scale_policy",
+        "lr_scheduler",
+        "loss_scale_factor",
+        "momentum",
+        "grad_clipping",
+        "train_step_lbn",
+        "loss_scale_policy",
         "variables",
     ]
     beta1 = inspect.signature(O.AdamW).parameters["beta1"]

@@ -94,8 +94,12 @@ def test_a_rate_given_with_every_call():
 
 def test_regularizers_come_before_clipping():
     def step(x):
-        w = flow.get_variable("w", shape=(4, 2), initializer=flow.random_uniform_initializer(-2.0, 2.0),
-                              regularizer=flow.regularizers.l1_l2(0.3, 0.7))
+        w = flow.get_variable(
+            "w",
+            shape=(4, 2),
+            initializer=flow.random_uniform_initializer(-2.0, 2.0),
+            regularizer=flow.regularizers.l1_l2(0.3, 0.7),
+        )
         O.SGD(CONSTANT, momentum=0, grad_clipping=O.grad_clipping.by_global_norm(1.0)).minimize(w * x)
         return w
 

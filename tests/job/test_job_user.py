@@ -136,8 +136,10 @@ def test_a_variable_is_not_named_as_a_slot_of_another(first):
         sgd(flow.get_variable("w", (3,)) * x, 0.1, momentum=0.9)
         return x
 
-    jobs = [job_of(train, THREE, kind="train", name="train"),
-            job_of(lambda x: x + flow.get_variable("w-momentum", (3,)), THREE, name="predict")]
+    jobs = [
+        job_of(train, THREE, kind="train", name="train"),
+        job_of(lambda x: x + flow.get_variable("w-momentum", (3,)), THREE, name="predict"),
+    ]
     one, another = jobs if first == "train" else jobs[::-1]
     one(THREE)
     error = told(another, JobError, "what the optimizer keeps for another one", THREE)
@@ -206,8 +208,11 @@ def generator(x: tp.Numpy.Placeholder((2, 3))) -> tp.Numpy:
     yield x
 
 
-@pytest.mark.parametrize("function", [3, None, dict, len, functools.partial(max, 3), asynchronous, generator],
-                         ids=lambda function: getattr(function, "__name__", str(function)))
+@pytest.mark.parametrize(
+    "function",
+    [3, None, dict, len, functools.partial(max, 3), asynchronous, generator],
+    ids=lambda function: getattr(function, "__name__", str(function)),
+)
 def test_only_a_function_becomes_a_job(function):
     told(flow.global_function(), JobError, "made of a Python function|is a generator or async", function)
 
@@ -215,16 +220,35 @@ def test_only_a_function_becomes_a_job(function):
 # ---- the handle of an async step, used as if it were the result ------------------------------------------------------
 
 INSTEAD = {  # of its numbers
-    "numpy": lambda s: s.numpy(), "numpy_list": lambda s: s.numpy_list(), "abs": abs, "round": round,
-    "in": lambda s: 3 in s, "%": lambda s: s % 2, "//": lambda s: s // 2, "deepcopy": copy.deepcopy,
-    "copy": copy.copy, "pickle": pickle.dumps, "tensor": flow.tensor, "set": lambda s: s.__setitem__(0, 1),
+    "numpy": lambda s: s.numpy(),
+    "numpy_list": lambda s: s.numpy_list(),
+    "abs": abs,
+    "round": round,
+    "in": lambda s: 3 in s,
+    "%": lambda s: s % 2,
+    "//": lambda s: s // 2,
+    "deepcopy": copy.deepcopy,
+    "copy": copy.copy,
+    "pickle": pickle.dumps,
+    "tensor": flow.tensor,
+    "set": lambda s: s.__setitem__(0, 1),
 }
 ARRAY_LIKE = {
-    "mean": lambda s: s.mean(), "shape": lambda s: s.shape, "item": lambda s: s.item(), "format": lambda s: f"{s:.3f}",
-    "add": lambda s: s + 1, "subtract from": lambda s: 1 - s, "times an array": lambda s: X * s,
-    "negative": lambda s: -s, "less": lambda s: s < 1, "index": lambda s: s[0],
-    "unpack": lambda s: dict(zip(("labels", "logits"), s)), "length": lambda s: len(s), "float": lambda s: float(s),
-    "asarray": lambda s: np.asarray(s), "np.mean": np.mean,
+    "mean": lambda s: s.mean(),
+    "shape": lambda s: s.shape,
+    "item": lambda s: s.item(),
+    "format": lambda s: f"{s:.3f}",
+    "add": lambda s: s + 1,
+    "subtract from": lambda s: 1 - s,
+    "times an array": lambda s: X * s,
+    "negative": lambda s: -s,
+    "less": lambda s: s < 1,
+    "index": lambda s: s[0],
+    "unpack": lambda s: dict(zip(("labels", "logits"), s)),
+    "length": lambda s: len(s),
+    "float": lambda s: float(s),
+    "asarray": lambda s: np.asarray(s),
+    "np.mean": np.mean,
     "array_equal": lambda s: np.testing.assert_array_equal(s, X),
 }
 
@@ -323,16 +347,22 @@ def job_of_list():
 PAIR = "argument x0 of job both is {}, where a tuple of 2 arrays is wanted"
 NUMBER = "where a number is wanted"
 MISTAKES = {
-    "a job in a job": (lambda: job_of(lambda x: plus_one(x), SIZES, name="outer")(X),
-                       "calling plus_one inside the job function outer"),
+    "a job in a job": (
+        lambda: job_of(lambda x: plus_one(x), SIZES, name="outer")(X),
+        "calling plus_one inside the job function outer",
+    ),
     "a job in a callback": (in_a_callback, "inside a callback"),
-    "a run's batch": (lambda: flow.start(plus_one, [3]).result(),
-                      "the argument x of job plus_one is an int, where a numpy array is wanted"),
+    "a run's batch": (
+        lambda: flow.start(plus_one, [3]).result(),
+        "the argument x of job plus_one is an int, where a numpy array is wanted",
+    ),
     "a namespace None": (lambda: flow.scope.namespace(None), "a namespace is a name"),
     "a namespace of no letters": (lambda: flow.scope.namespace(""), "a namespace is a name"),
     "a namespace 3": (lambda: flow.scope.namespace(3), "a namespace is a name"),
-    "a dtype that is not there": (lambda: tp.Numpy.Placeholder((2,), dtype="banana"),
-                                  "Numpy.Placeholder: minflow has no dtype banana"),
+    "a dtype that is not there": (
+        lambda: tp.Numpy.Placeholder((2,), dtype="banana"),
+        "Numpy.Placeholder: minflow has no dtype banana",
+    ),
     "an axis that is no number": (lambda: tp.Numpy.Placeholder((2,), batch_axis="x"), "batch_axis is no axis"),
     "no Placeholder": (lambda: tp.Numpy((2, 3)), "tp.Numpy is an annotation, and is not called"),
     "a placeholder that is called": (lambda: tp.Numpy.Placeholder((2, 3))(), "is an annotation, and is not called"),
@@ -348,17 +378,23 @@ MISTAKES = {
     "masked": (lambda: plus_one(np.ma.masked_array(X, mask=X > 0)), r"masked array.*Try: x\.filled\(0\)"),
     "of objects": (lambda: plus_one(X.astype(object)), r'another dtype.*Try: x\.astype\("float32"\)$'),
     "of the other byte order": (lambda: plus_one(X.astype(">f4")), r'another dtype.*Try: x\.astype\("float32"\)$'),
-    "double": (lambda: plus_one(X.astype("f8")),
-               r'another dtype.*Try: x\.astype\("float32"\), or dtype=flow.float64 in the placeholder'),
-    "a handle": (lambda: plus_one(doubled(X)),
-                 r"is a Step, where a numpy array is wanted.*Try: doubled\(\.\.\.\)\.get\(\) waits"),
+    "double": (
+        lambda: plus_one(X.astype("f8")),
+        r'another dtype.*Try: x\.astype\("float32"\), or dtype=flow.float64 in the placeholder',
+    ),
+    "a handle": (
+        lambda: plus_one(doubled(X)),
+        r"is a Step, where a numpy array is wanted.*Try: doubled\(\.\.\.\)\.get\(\) waits",
+    ),
     "a tensor": (lambda: plus_one(flow.tensor(X)), r"is a Tensor, where a numpy array is wanted.*\.numpy\(\) gives"),
     "a pair of no tuple": (lambda: job_of_pair()(X), PAIR.format("an ndarray")),
     "a pair of one": (lambda: job_of_pair()((X,)), PAIR.format("a tuple of 1")),
     "a pair of three": (lambda: job_of_pair()([X] * 3), PAIR.format("a list of 3")),
     "a pair None": (lambda: job_of_pair()(None), PAIR.format("None")),
-    "no list": (lambda: job_of_list()(X),
-                "x0 of job listed is an ndarray, where a list with one array for each device is wanted"),
+    "no list": (
+        lambda: job_of_list()(X),
+        "x0 of job listed is an ndarray, where a list with one array for each device is wanted",
+    ),
 }
 
 
@@ -390,8 +426,11 @@ class Hostile(Exception):
 
 def test_an_error_without_a_text_does_not_end_the_worker():
     doubled(X)(Hostile())
-    error = told(lambda: flow.sync_default_session(timeout=20), JobError,
-                    "raised Hostile: .its text cannot be made: RuntimeError")
+    error = told(
+        lambda: flow.sync_default_session(timeout=20),
+        JobError,
+        "raised Hostile: .its text cannot be made: RuntimeError",
+    )
     assert isinstance(here(error).__cause__, Hostile)
     assert plus_one(X)[0, 0] == 2
     error = told(plus_one, JobError, "argument x of job plus_one is a Hostile, where a numpy array is", Hostile())
@@ -401,17 +440,28 @@ def test_an_error_without_a_text_does_not_end_the_worker():
 BIG = np.arange(24, dtype="float32").reshape(4, 6)
 
 
-@pytest.mark.parametrize("array", [BIG[::-2, ::2], np.asfortranarray(BIG[:2, :3]), BIG[:3, :2].T,
-                                   np.broadcast_to(np.float32(3), (2, 3)), BIG[:2, :3].view(np.matrix)],
-                         ids=["strided", "Fortran", "transposed", "broadcast", "matrix"])
+@pytest.mark.parametrize(
+    "array",
+    [
+        BIG[::-2, ::2],
+        np.asfortranarray(BIG[:2, :3]),
+        BIG[:3, :2].T,
+        np.broadcast_to(np.float32(3), (2, 3)),
+        BIG[:2, :3].view(np.matrix),
+    ],
+    ids=["strided", "Fortran", "transposed", "broadcast", "matrix"],
+)
 def test_an_array_of_any_layout_is_taken_as_its_numbers(array):
     given = plus_one(array)
     np.testing.assert_array_equal(given, np.asarray(array) + 1)
     assert type(given) is np.ndarray and given.flags.c_contiguous and given.flags.writeable
 
 
-@pytest.mark.parametrize("keep", [lambda x: x, lambda x: x * 2, lambda x: flow.get_variable("w", (3,)),
-                                  lambda x: flow.reshape(x, [6])], ids=["input", "result", "variable", "view"])
+@pytest.mark.parametrize(
+    "keep",
+    [lambda x: x, lambda x: x * 2, lambda x: flow.get_variable("w", (3,)), lambda x: flow.reshape(x, [6])],
+    ids=["input", "result", "variable", "view"],
+)
 def test_a_blob_of_another_job_is_told(keep):
     kept = []
     job_of(lambda x: (kept.append(keep(x)), x)[1], SIZES, name="keeps")(X)
@@ -435,8 +485,13 @@ def test_a_namedtuple_keeps_its_names():
     "text", ["tp.Numpy.Placeholder((2, 3)", "tp.Nunpy.Placeholder((2, 3))", "nowhere", "tp.Numpy()()"]
 )
 def test_an_annotation_that_cannot_be_read(text):
-    told(job_of, JobError, "annotation of x0 in job job cannot be read|is an annotation, and is not called",
-         lambda x: x, text)
+    told(
+        job_of,
+        JobError,
+        "annotation of x0 in job job cannot be read|is an annotation, and is not called",
+        lambda x: x,
+        text,
+    )
 
 
 def test_devices_that_return_other_numbers_of_blobs_are_told(two_devices):

@@ -12,7 +12,9 @@ from tests import sampling
 # ---- Ctrl-C ----------------------------------------------------------------------------------------------------------
 
 TIMES = 200 if sampling.complete else 60
-INTERRUPTED = f"TIMES = {TIMES}" + """
+INTERRUPTED = (
+    f"TIMES = {TIMES}"
+    + """
 signal.signal(signal.SIGALRM, lambda number, frame: os.kill(os.getpid(), signal.SIGINT))
 
 def lost(error):
@@ -33,6 +35,7 @@ def interrupted(rng, most, phase):
     except KeyboardInterrupt:
         return True
 """
+)
 
 STEPS = """
 SIZE = 20_000  # so that a step takes long enough to be torn
@@ -192,13 +195,19 @@ def test_an_interrupt_reaches_a_waiting_caller_and_cancels_what_is_queued(ran, c
 
 ENDS = {  # case: (program, return code, what it prints, texts among its errors)
     "import loads no legacy function": ("print(LOADED)", 0, "['minflow.job']\n", []),
-    "an interrupt of the program": ("""
+    "an interrupt of the program": (
+        """
 later = training(tp.Callback[tp.Numpy])
 for i in range(3):
     later(ones())(lambda loss: print(loss[0], flush=True))
 raise KeyboardInterrupt
-""", -signal.SIGINT if os.name == "posix" else 1, "0.0\n-2.0\n-4.0\n", ["KeyboardInterrupt"]),
-    "an error that was told": ("""
+""",
+        -signal.SIGINT if os.name == "posix" else 1,
+        "0.0\n-2.0\n-4.0\n",
+        ["KeyboardInterrupt"],
+    ),
+    "an error that was told": (
+        """
 def fails(loss):
     raise KeyError("told")
 later = training(tp.Callback[tp.Numpy])
@@ -208,20 +217,37 @@ try:
 except JobError as error:
     print(error.step)
 later(ones())
-""", 0, "1\n", []),
-    "an exit with a code": ("""
+""",
+        0,
+        "1\n",
+        [],
+    ),
+    "an exit with a code": (
+        """
 later = training(tp.Callback[tp.Numpy])
 later(ones())(lambda loss: print("called", flush=True))
 sys.exit(3)
-""", 3, "called\n", []),
-    "a step that does not end": ("""
+""",
+        3,
+        "called\n",
+        [],
+    ),
+    "a step that does not end": (
+        """
 stream.EXIT = 0.2
 later, entered = training(tp.Callback[tp.Numpy]), threading.Event()
 later(ones())(lambda loss: (entered.set(), threading.Event().wait()))
 wait(entered)
 print("end")
-""", 1, "end\n", ["[<step 1 of train_async: done>] did not end within 0.2 s", "minflow jobs:",
-                 "entered.set(), threading.Event().wait()"]),  # where it stands
+""",
+        1,
+        "end\n",
+        [
+            "[<step 1 of train_async: done>] did not end within 0.2 s",
+            "minflow jobs:",
+            "entered.set(), threading.Event().wait()",
+        ],
+    ),  # where it stands
 }
 
 
@@ -233,7 +259,8 @@ def test_steps_end_before_the_program_does(ran, case):
 
 
 def test_jobs_in_flight_end_before_the_program_does(ran):
-    out, err = ran("""
+    out, err = ran(
+        """
 import atexit
 later, go = training(tp.Callback[tp.Numpy]), threading.Event()
 first = later(ones())
@@ -246,13 +273,16 @@ def callback(loss):
 
 later(ones())(callback)
 later(ones())(lambda loss: (callback(loss), first(lambda again: print("late", flush=True))))
-""", alone=True)
+""",
+        alone=True,
+    )
     assert out == "-2.0\n-4.0\nlate\n" and err == ""
 
 
 @pytest.mark.parametrize("sort", ["step", "callback"])
 def test_a_failed_step_at_the_end_is_told_and_the_program_returns_1(ran, sort):
-    out, err = ran(f"""
+    out, err = ran(
+        f"""
 import atexit
 
 def say(text):  # in one piece: two threads write
@@ -271,7 +301,9 @@ def fails(loss):
 eval_job(np.array([0, 1], "i"))(say)
 eval_job(np.array([0, 7 if {sort == "step"} else 1], "i"))(fails)
 say("end")
-""", code=1)
+""",
+        code=1,
+    )
     assert sorted(out.splitlines()) == ["[1.0986123 1.0986123]", "after the callbacks were set", "end"]
     assert "Traceback" in err and "step 2 of eval_job" in err and err.count("JobError") == 1
     if sort == "callback":
@@ -305,7 +337,9 @@ def forked(work):
 
 @needs_fork
 def test_a_child_process_uses_jobs_after_steps_of_its_parent(ran):
-    out, err = ran(FORKS + """
+    out, err = ran(
+        FORKS
+        + """
 sync, later = training(tp.Numpy), training(tp.Callback[tp.Numpy])
 interval = sys.getswitchinterval()
 for i in range(20):
@@ -323,13 +357,16 @@ for i in range(3):
     assert forked(child) == 0
 assert (sync(ones()) == -40).all()  # the parent's numbers are its own
 print("end")
-""")
+"""
+    )
     assert out == "end\n" and err == ""
 
 
 @needs_fork
 def test_a_fork_with_steps_in_flight_leaves_them_to_the_parent(ran):
-    out, err = ran(FORKS + """
+    out, err = ran(
+        FORKS
+        + """
 later, seen = training(tp.Callback[tp.Numpy]), []
 entered, go = threading.Event(), threading.Event()
 interval = sys.getswitchinterval()
@@ -365,14 +402,17 @@ assert forked(child) == 0
 go.set()
 flow.sync_default_session()
 print(seen, second.get()[0], later.steps)
-""")
+"""
+    )
     assert out == "['first', 'second'] -4.0 3\n" and err == ""
 
 
 @needs_fork
 def test_a_fork_while_steps_run(ran):
     """A plan that runs is waited for: the child never sees half a step, nor a lock that is held."""
-    out, err = ran(FORKS + """
+    out, err = ran(
+        FORKS
+        + """
 SIZE = 20_000
 later = training(tp.Callback[tp.Numpy])
 later(ones()).get()
@@ -388,13 +428,16 @@ for i in range(40):
     assert forked(child) == 0
 flow.sync_default_session()
 print(later.steps)
-""")
+"""
+    )
     assert out == "61\n" and err == ""
 
 
 @needs_fork
 def test_processes_of_multiprocessing_use_jobs(ran):
-    out, err = ran(FORKS + """
+    out, err = ran(
+        FORKS
+        + """
 import multiprocessing
 sync, later = training(tp.Numpy), training(tp.Callback[tp.Numpy])
 sync(ones())
@@ -409,6 +452,7 @@ with multiprocessing.get_context("fork").Pool(2) as pool:
 print(results)
 flow.sync_default_session()
 print(sync(ones())[0])
-""")
+"""
+    )
     first = float(out.strip("[").partition(",")[0])  # the step of the parent had ended, or not
     assert out == f"{[first - 4.0 * i for i in range(4)]}\n-4.0\n" and first in (-4.0, -6.0) and err == ""

@@ -5,7 +5,19 @@ import threading
 import numpy as np
 import pytest
 from builders import (
-    BAD, GOOD, LONG, ONES, counting, cross_entropy, failing, fails, job_of, looking, refused, thread, wait,
+    BAD,
+    GOOD,
+    LONG,
+    ONES,
+    counting,
+    cross_entropy,
+    failing,
+    fails,
+    job_of,
+    looking,
+    refused,
+    thread,
+    wait,
 )
 
 import minflow as flow
@@ -67,8 +79,7 @@ def test_what_is_queued_behind_a_failed_step_does_not_run(held):
     held.go.set()
     assert STREAM.idle(LONG)
     for step in behind:
-        refused(step.get, JobError,
-                rf"step {step.number} of train_job was cancelled(.|\n)*step 2 of train_job failed")
+        refused(step.get, JobError, rf"step {step.number} of train_job was cancelled(.|\n)*step 2 of train_job failed")
     refused(flow.sync_default_session, JobError, "step 2 of train_job")
     assert [s.state for s in (first, bad, *behind)] == ["done", "failed"] + ["cancelled"] * 4 and called == []
     assert train_job.steps == 1 and np.array_equal(SESSION.variables["w"].numpy(), after)

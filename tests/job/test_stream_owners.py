@@ -74,8 +74,12 @@ def test_a_failing_callback_leaves_a_run_alone(held):
         held.go.set()
     run.result(LONG)
     assert run.state == "done" and run.steps == 6 and train.steps == 6
-    refused(flow.sync_default_session, JobError,
-            r"callback fails of step 1 of other(.|\n)*then +the steps that the same caller had queued", LONG)
+    refused(
+        flow.sync_default_session,
+        JobError,
+        r"callback fails of step 1 of other(.|\n)*then +the steps that the same caller had queued",
+        LONG,
+    )
 
 
 def test_a_failing_run_leaves_a_caller_and_another_run_alone(held):
@@ -84,8 +88,12 @@ def test_a_failing_run_leaves_a_caller_and_another_run_alone(held):
     good, bad = flow.start(other, [ONES] * 5), flow.start(train, [ONES] * 5, callback=fails)
     held.go.set()
     steps = [look(ONES) for _ in range(5)]
-    refused(bad.result, JobError,
-            r"callback fails of step 1 of train_job(.|\n)*then +the steps that the same run had queued", LONG)
+    refused(
+        bad.result,
+        JobError,
+        r"callback fails of step 1 of train_job(.|\n)*then +the steps that the same run had queued",
+        LONG,
+    )
     good.result(LONG)
     assert good.steps == 5 and good.state == "done" and bad.state == "failed" and 1 <= train.steps <= 2
     assert all(step.get(LONG) is not None for step in steps)

@@ -200,7 +200,9 @@ PLACES = {  # place -> how the refusal calls it
 }
 BETWEEN_STEPS = {in_a_callback, in_a_late_callback, in_a_handler_of_watch, in_a_listener_to_the_stream}
 NEED_THE_WORKER = BETWEEN_STEPS | {
-    in_a_del_while_another_call_submits, in_a_kernel_of_a_job, in_a_worker_of_a_loader_in_a_callback
+    in_a_del_while_another_call_submits,
+    in_a_kernel_of_a_job,
+    in_a_worker_of_a_loader_in_a_callback,
 }
 
 # Name -> how the refusal calls the wait, and the places where it is none.

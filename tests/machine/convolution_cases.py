@@ -58,9 +58,11 @@ def numpys(case, x, w, g, bias=0, exact=False):
     ]
     with np.errstate(all="ignore"):
         y = forward(x, w, **case.names) + np.reshape(bias, (1, -1, 1, 1))
-        return {"results": {"": y, "relu": np.maximum(y, 0), "relu6": np.clip(y, 0, 6)}[case.act].astype(x.dtype),
-                "images": images(g, w, shape=x.shape, **case.names),
-                "filters": filters(g, x, shape=w.shape, **case.names)}
+        return {
+            "results": {"": y, "relu": np.maximum(y, 0), "relu6": np.clip(y, 0, 6)}[case.act].astype(x.dtype),
+            "images": images(g, w, shape=x.shape, **case.names),
+            "filters": filters(g, x, shape=w.shape, **case.names),
+        }
 
 
 def check(case, ours, tiled, seed=0):
@@ -96,5 +98,17 @@ def cases(draw):
         c, f = each[0] * groups, each[1] * groups
     least = [max(1, d * (k - 1) + 1 - 2 * p) for k, d, p in zip(kernel, dilation, padding)]
     size = tuple(n + draw(st.integers(0, 13)) for n in least)
-    return Case(draw(st.integers(1, 11)), c, size, f, kernel, stride, padding, dilation, draw(st.booleans()),
-                draw(st.sampled_from(ACTS)), draw(st.booleans()), groups)
+    return Case(
+        draw(st.integers(1, 11)),
+        c,
+        size,
+        f,
+        kernel,
+        stride,
+        padding,
+        dilation,
+        draw(st.booleans()),
+        draw(st.sampled_from(ACTS)),
+        draw(st.booleans()),
+        groups,
+    )

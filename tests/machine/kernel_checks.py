@@ -26,14 +26,20 @@ def examples(complete, short):
 FEW = examples(40, 15)
 PAIR = st.tuples(st.integers(1, 3), st.integers(1, 3))
 SIZES = st.tuples(st.integers(1, 12), st.integers(1, 12)) | st.sampled_from(
-    [(8, 8), (4, 4), (16, 16), (2, 2), (3, 16), (3, 40)])
+    [(8, 8), (4, 4), (16, 16), (2, 2), (3, 16), (3, 40)]
+)
 
 
 def printed(program, **environment):
     """Lines and messages of a program, in a process where nothing but `environment` chooses kernels."""
     outer = {name: value for name, value in os.environ.items() if name != "MINFLOW_MACHINE"}
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True,
-                          env={**outer, **environment}, timeout=600)
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        capture_output=True,
+        text=True,
+        env={**outer, **environment},
+        timeout=600,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines(), done.stderr
 
@@ -67,14 +73,18 @@ def close(ours, right, terms, scale=1e-30):
 def batch(shape, seed, mean):
     """Images about a mean, cotangents, and a weight and a bias for each channel."""
     rng = np.random.default_rng(seed)
-    return (normal(rng, *shape) * 2 + np.float32(mean), normal(rng, *shape), normal(rng, shape[1]),
-            normal(rng, shape[1]))
+    return (
+        normal(rng, *shape) * 2 + np.float32(mean),
+        normal(rng, *shape),
+        normal(rng, shape[1]),
+        normal(rng, shape[1]),
+    )
 
 
 def in_blocks(x):
     """Images in blocks, with NaN in the rows beyond the pixels, which no kernel may read."""
     found = blocks.in_blocks(x)
-    found[:, x.size // max(x.shape[1], 1):] = np.nan if x.dtype.kind == "f" else 255
+    found[:, x.size // max(x.shape[1], 1) :] = np.nan if x.dtype.kind == "f" else 255
     return found
 
 

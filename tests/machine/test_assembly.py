@@ -107,11 +107,21 @@ def test_the_convolutions_of_avx2_are_proved_too(tmp_path):
     if "+avx2" not in here or "+fma" not in here:
         pytest.skip("this processor has no AVX2")
     features = "+avx,+avx2,+bmi,+bmi2,+fma,+sse4.2"
-    environment = {**os.environ, "NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": features,
-                   "MINFLOW_KERNELS": str(tmp_path)}
+    environment = {
+        **os.environ,
+        "NUMBA_CPU_NAME": "haswell",
+        "NUMBA_CPU_FEATURES": features,
+        "MINFLOW_KERNELS": str(tmp_path),
+    }
     program = "from minflow.machine import llvm; assert not llvm.WIDE; import pytest, sys; sys.exit(pytest.main())"
     names = "machine_convolutions", "blocks_convolutions", "loops", "clusters"
     files = [str(Path(__file__).with_name(f"test_{name}.py")) for name in names]
-    done = subprocess.run([sys.executable, "-c", program, "-q", "-n0", *files],
-                          env=environment, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=600)
+    done = subprocess.run(
+        [sys.executable, "-c", program, "-q", "-n0", *files],
+        env=environment,
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]

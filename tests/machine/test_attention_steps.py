@@ -9,16 +9,23 @@ from minflow.compiler.fusion import attention as fusion
 from minflow.machine import attention
 from single_steps import computed, same_bits, steps_of
 
-SIZES = [(1, 1, 1, 1, 1), (2, 3, 5, 7, 9), (3, 17, 33, 16, 32), (2, 130, 70, 33, 20), (1, 60, 257, 64, 48),
-         (6, 64, 64, 32, 32)]  # items, queries, keys, their width, width of values
+SIZES = [
+    (1, 1, 1, 1, 1),
+    (2, 3, 5, 7, 9),
+    (3, 17, 33, 16, 32),
+    (2, 130, 70, 33, 20),
+    (1, 60, 257, 64, 48),
+    (6, 64, 64, 32, 32),
+]  # items, queries, keys, their width, width of values
 PLAIN = dict(tb=False, factor=1.0, fill=0.0, hides=True)
 
 
 def arguments(size, mask=None, tb=False, seed=0):
     items, rows, keys, width, depth = size
     rng = np.random.default_rng((seed, *size))
-    q, k, v = [rng.standard_normal((items, *s)) for s in ((rows, width), (keys, width) if tb else (width, keys),
-                                                          (keys, depth))]
+    q, k, v = [
+        rng.standard_normal((items, *s)) for s in ((rows, width), (keys, width) if tb else (width, keys), (keys, depth))
+    ]
     return [q, k, v, 0 if mask is None else mask], rng.standard_normal((items, rows, depth))
 
 
@@ -40,10 +47,13 @@ def near(found, exact):
 
 def masks(size, kind):
     _, rows, keys, *_ = size
-    shown = np.tril(np.ones((rows, keys), bool)) if kind == "causal" else np.random.default_rng(1).random(
-        (rows, keys)) < 0.4
+    shown = (
+        np.tril(np.ones((rows, keys), bool))
+        if kind == "causal"
+        else np.random.default_rng(1).random((rows, keys)) < 0.4
+    )
     if kind == "empty rows":
-        shown[:: 3] = False
+        shown[::3] = False
     return shown
 
 
@@ -69,8 +79,9 @@ def test_a_mask_for_each_item_and_sides_in_any_order():
     size = (4, 40, 70, 20, 24)
     args, grad = arguments(size, np.random.default_rng(3).random((4, 1, 70)) < 0.5)
     straight, _ = both(args, grad, fill=-1e9)
-    turned = [x.swapaxes(-1, -2).copy().swapaxes(-1, -2) if isinstance(x, np.ndarray) and x.dtype == "f8" else x
-              for x in args]
+    turned = [
+        x.swapaxes(-1, -2).copy().swapaxes(-1, -2) if isinstance(x, np.ndarray) and x.dtype == "f8" else x for x in args
+    ]
     single = [x.astype("f4") if isinstance(x, np.ndarray) and x.dtype == "f8" else x for x in turned]
     assert not single[0].flags.c_contiguous
     attrs = PLAIN | dict(fill=-1e9)

@@ -32,11 +32,15 @@ def ours(case, x, w, g, bias):
     are."""
     grads, shape = in_blocks(g), blocked(x.shape)
     inputs = x if case.c < LANES and case.as_they_are else in_blocks(x)
-    found = {"results": done(blocks_conv.blocks_conv2d, [inputs, w, bias], grads.shape, shape=x.shape, act=case.act,
-                             **case.names),
-             "images": done(blocks_conv.blocks_conv2d_input_grad, [grads, w], shape, shape=x.shape, **case.names),
-             "filters": done(blocks_conv.blocks_conv2d_weight_grad, [grads, inputs], w.shape, shape=w.shape,
-                             images=x.shape, **case.names)}
+    found = {
+        "results": done(
+            blocks_conv.blocks_conv2d, [inputs, w, bias], grads.shape, shape=x.shape, act=case.act, **case.names
+        ),
+        "images": done(blocks_conv.blocks_conv2d_input_grad, [grads, w], shape, shape=x.shape, **case.names),
+        "filters": done(
+            blocks_conv.blocks_conv2d_weight_grad, [grads, inputs], w.shape, shape=w.shape, images=x.shape, **case.names
+        ),
+    }
     for direction, shape in (("results", g.shape), ("images", x.shape)):
         if found[direction] is not None:
             found[direction] = plain(found[direction], shape)

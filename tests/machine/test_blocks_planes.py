@@ -35,7 +35,7 @@ def images(value, shape):
     """Out of blocks, once rows beyond the pixels are as they were, and channels beyond the last are zeros."""
     pixels, left = math.prod(shape) // shape[1], len(value) * 16 - shape[1]
     assert (value[:, pixels:] == FILL).all()
-    assert not left or not value[-1, :pixels, 16 - left:].any()
+    assert not left or not value[-1, :pixels, 16 - left :].any()
     return blocks.out_of_blocks(value, shape)
 
 
@@ -47,8 +47,9 @@ def compared(op, arrays, attrs, result, counts=(1, 3)):
 
 # ---- batch norm ------------------------------------------------------------------------------------------------------
 
-SHAPES = st.tuples(st.integers(2, 70), st.sampled_from(CHANNELS), st.integers(1, 9), st.integers(1, 9)
-                   ) | st.sampled_from([(64, 17, 13, 16), (64, 65, 9, 9)])  # of blocks that are cut, and not
+SHAPES = st.tuples(
+    st.integers(2, 70), st.sampled_from(CHANNELS), st.integers(1, 9), st.integers(1, 9)
+) | st.sampled_from([(64, 17, 13, 16), (64, 65, 9, 9)])  # of blocks that are cut, and not
 
 
 @FEW
@@ -101,8 +102,9 @@ def test_the_gradients_mask_is_that_of_the_result(act):
     y, means, variances = call(blocks.blocks_batch_norm, arrays, attrs)
     y = images(y, x.shape)
     grad = (y <= 0) | (y >= 6) if act == "relu6" else y <= 0  # cotangents where none passes
-    gx, gweight, gbias = call(blocks.blocks_batch_norm_grad,
-                              (in_blocks(grad.astype("f4")), *arrays, means, variances), attrs)
+    gx, gweight, gbias = call(
+        blocks.blocks_batch_norm_grad, (in_blocks(grad.astype("f4")), *arrays, means, variances), attrs
+    )
     assert grad.any() and not images(gx, x.shape).any() and not gweight.any() and not gbias.any()
 
 
@@ -122,16 +124,29 @@ def test_batch_norm_keeps_what_is_not_finite(shape, act, value):
 
 # ---- depthwise -------------------------------------------------------------------------------------------------------
 
+
 def three(shape, kernel, attrs, rng, act=""):
     """(op, arrays, attrs, the shape of the result where that is of images, terms of a sum) of the three directions."""
     out = positions(shape[2:], kernel, attrs["stride"], attrs["padding"], attrs["dilation"])
     x, grad = in_blocks(normal(rng, *shape)), in_blocks(normal(rng, *shape[:2], *out))
     w, bias, taps = normal(rng, shape[1], 1, *kernel), normal(rng, shape[1]), math.prod(kernel)
-    return ((blocks.blocks_conv2d, (x, w, bias if act else 0), attrs | dict(shape=shape, act=act), (*shape[:2], *out),
-             taps),
-            (blocks.blocks_conv2d_input_grad, (grad, w), attrs | dict(shape=shape), shape, taps),
-            (blocks.blocks_conv2d_weight_grad, (grad, x), attrs | dict(shape=w.shape, images=shape), None,
-             shape[0] * math.prod(out)))
+    return (
+        (
+            blocks.blocks_conv2d,
+            (x, w, bias if act else 0),
+            attrs | dict(shape=shape, act=act),
+            (*shape[:2], *out),
+            taps,
+        ),
+        (blocks.blocks_conv2d_input_grad, (grad, w), attrs | dict(shape=shape), shape, taps),
+        (
+            blocks.blocks_conv2d_weight_grad,
+            (grad, x),
+            attrs | dict(shape=w.shape, images=shape),
+            None,
+            shape[0] * math.prod(out),
+        ),
+    )
 
 
 @FEW
@@ -141,8 +156,10 @@ def test_depthwise(case, seed, act):
         close(*compared(op, arrays, attrs, result), terms, 1)
 
 
-@pytest.mark.parametrize("shape, stride", [((300, 40, 8, 8), 1), ((70, 17, 16, 16), 1), ((70, 17, 16, 16), 2),
-                                           ((3, 16, 60, 70), 1), ((3, 16, 61, 70), 2)])
+@pytest.mark.parametrize(
+    "shape, stride",
+    [((300, 40, 8, 8), 1), ((70, 17, 16, 16), 1), ((70, 17, 16, 16), 2), ((3, 16, 60, 70), 1), ((3, 16, 61, 70), 2)],
+)
 def test_depthwise_of_many_pixels(shape, stride):
     """Blocks that are cut, rows that are longer than a run."""
     geometry = dict(stride=(stride, stride), padding=(1, 1), dilation=(1, 1), groups=shape[1])
@@ -158,8 +175,11 @@ def test_depthwise_keeps_what_is_not_finite(size, stride, value):
     for op, arrays, attrs, result, _ in three(shape, (3, 3), geometry, np.random.default_rng(0)):
         for changed in (0, 1):
             many = arrays[changed]
-            places = [(0, p, 0) for p in np.flatnonzero(np.isfinite(many[0, :, 0]))] if many.ndim == 3 else [
-                (0, 0, *p) for p in np.ndindex(3, 3)]
+            places = (
+                [(0, p, 0) for p in np.flatnonzero(np.isfinite(many[0, :, 0]))]
+                if many.ndim == 3
+                else [(0, 0, *p) for p in np.ndindex(3, 3)]
+            )
             for place in places:
                 mine = [a.copy() if isinstance(a, np.ndarray) else a for a in arrays]
                 mine[changed][place] = value
@@ -224,8 +244,9 @@ def test_avg_pool(case, include, override, seed):
     attrs = {**attrs, "count_include_pad": include, "divisor_override": override}
     del attrs["dilation"]
     rng = np.random.default_rng(seed)
-    size = blocks.pooled(shape, *[attrs[name] for name in ("kernel_size", "stride", "padding")],
-                         ceil_mode=attrs["ceil_mode"])
+    size = blocks.pooled(
+        shape, *[attrs[name] for name in ("kernel_size", "stride", "padding")], ceil_mode=attrs["ceil_mode"]
+    )
     for name, given_size, result in (("", shape, size), ("_grad", size, shape)):
         op, arrays = blocks.BLOCKED[f"blocks_avg_pool2d{name}"], (in_blocks(normal(rng, *given_size)),)
         close(*compared(op, arrays, attrs, result), 9, 1)
@@ -235,8 +256,15 @@ def test_avg_pool(case, include, override, seed):
 def test_avg_pool_keeps_what_is_not_finite(value):
     """At each pixel it reaches the windows that meet it, and no others."""
     shape = (1, 17, 5, 4)
-    attrs = dict(shape=shape, kernel_size=(3, 3), stride=(2, 1), padding=(1, 1), ceil_mode=True,
-                 count_include_pad=False, divisor_override=None)
+    attrs = dict(
+        shape=shape,
+        kernel_size=(3, 3),
+        stride=(2, 1),
+        padding=(1, 1),
+        ceil_mode=True,
+        count_include_pad=False,
+        divisor_override=None,
+    )
     for place in np.ndindex(5, 4):
         x = normal(np.random.default_rng(0), *shape)
         x[0, 16][place] = value
@@ -260,20 +288,31 @@ def test_pooling_of_many_pixels(shape, kernel, padding):
 @given(SHAPES, st.integers(0, 9))
 def test_average(shape, seed):
     rng, attrs = np.random.default_rng(seed), dict(shape=shape)
-    for op, given_size, result, terms in ((blocks.blocks_average, shape, shape[:2], 4),
-                                          (blocks.blocks_average_grad, shape[:2], shape, 1)):
+    for op, given_size, result, terms in (
+        (blocks.blocks_average, shape, shape[:2], 4),
+        (blocks.blocks_average_grad, shape[:2], shape, 1),
+    ):
         close(*compared(op, (in_blocks(normal(rng, *given_size)),), attrs, result), terms, 1)
 
 
 # ---- another size ----------------------------------------------------------------------------------------------------
+
 
 @FEW
 @given(SHAPES, st.sampled_from([2, 3]), st.integers(1, 20), st.booleans(), st.integers(0, 9))
 def test_resample(shape, axis, many, two, seed):
     """With one tap the bits of the result are NumPy's; pixels that are met nowhere have no gradient."""
     rng, size = np.random.default_rng(seed), blocks.resized(shape, axis, many)
-    taps = [rng.integers(0, shape[axis], many), normal(rng, many), rng.integers(0, shape[axis], many),
-            normal(rng, many, *[1] * (3 - axis))] if two else [rng.integers(0, shape[axis], many), 0, 0, 0]
+    taps = (
+        [
+            rng.integers(0, shape[axis], many),
+            normal(rng, many),
+            rng.integers(0, shape[axis], many),
+            normal(rng, many, *[1] * (3 - axis)),
+        ]
+        if two
+        else [rng.integers(0, shape[axis], many), 0, 0, 0]
+    )
     attrs = dict(shape=shape, axis=axis)
     for name, given_size, result in (("", shape, size), ("_grad", size, shape)):
         op, arrays = blocks.BLOCKED[f"blocks_resample{name}"], (in_blocks(normal(rng, *given_size)), *taps)
@@ -293,5 +332,5 @@ def test_resample_keeps_what_is_not_finite():
 
 def test_windows_of_more_pixels_than_a_byte_counts():
     attrs = dict(WINDOW, shape=(1, 16, 20, 20), kernel_size=(17, 16))
-    arrays = in_blocks(np.ones(attrs["shape"], "f4")),
+    arrays = (in_blocks(np.ones(attrs["shape"], "f4")),)
     assert call(blocks.blocks_max_pool2d, arrays, attrs) is None

@@ -28,14 +28,28 @@ def pooled_together(made, x, w, b):
     shape, filters, geometry, windows, _, act = made
     small = blocks.pooled(blocks.convolved(shape, filters, **geometry), **blocks.simple(**windows))
     pooled = blocks.images(small)
-    return computed(blocks_pooled.blocks_conv2d_max_pool2d, [as_given(x), w, b], [pooled, pooled.but(dtype=uint8)],
-                    shape=shape, act=act, **geometry, **windows), small
+    return computed(
+        blocks_pooled.blocks_conv2d_max_pool2d,
+        [as_given(x), w, b],
+        [pooled, pooled.but(dtype=uint8)],
+        shape=shape,
+        act=act,
+        **geometry,
+        **windows,
+    ), small
 
 
 def filters_together(made, g, places, x):
     shape, filters, geometry, windows, *_ = made
-    found, = computed(blocks_pooled.blocks_max_pool2d_weight_grad, [g, places, as_given(x)], [Spec(filters, float32)],
-                      shape=filters, images=shape, **geometry, **windows)
+    (found,) = computed(
+        blocks_pooled.blocks_max_pool2d_weight_grad,
+        [g, places, as_given(x)],
+        [Spec(filters, float32)],
+        shape=filters,
+        images=shape,
+        **geometry,
+        **windows,
+    )
     return found
 
 
@@ -50,7 +64,7 @@ def forward(made, arrays):
     window = dict(shape=size, **blocks.simple(**windows))
 
     def both(inputs, act):
-        y, = computed(blocks_conv.blocks_conv2d, inputs, [spec], shape=shape, act=act, **geometry)
+        (y,) = computed(blocks_conv.blocks_conv2d, inputs, [spec], shape=shape, act=act, **geometry)
         return computed(blocks_pool.blocks_max_pool2d, [y], [pooled, pooled.but(dtype=uint8)], **window)
 
     apart = both(inputs, act)[0], both([*inputs[:2], 0], "")[1]
@@ -61,10 +75,12 @@ def back(made, x, g, places, size):
     """(one after the other, together): the gradient of the filters."""
     shape, filters, geometry, windows, *_ = made
     inputs, spec = as_given(x), Spec(filters, float32)
-    wide, = computed(blocks_pool.blocks_max_pool2d_grad, [g, places], [blocks.images(size)], shape=size,
-                 **blocks.simple(**windows))
-    apart, = computed(blocks_conv.blocks_conv2d_weight_grad, [wide, inputs], [spec], shape=filters, images=shape,
-                  **geometry)
+    (wide,) = computed(
+        blocks_pool.blocks_max_pool2d_grad, [g, places], [blocks.images(size)], shape=size, **blocks.simple(**windows)
+    )
+    (apart,) = computed(
+        blocks_conv.blocks_conv2d_weight_grad, [wide, inputs], [spec], shape=filters, images=shape, **geometry
+    )
     return apart, filters_together(made, g, places, x)
 
 
@@ -100,8 +116,20 @@ def cases(draw):
     window, apart = pair(st.integers(1, 3)), pair(st.integers(1, 3))
     least = [k - 2 * p + (w - 1) * s for k, p, w, s in zip(kernel, padding, window, stride)]
     size = tuple(n + draw(st.integers(0, 12)) for n in least)
-    return case(draw(st.integers(1, 7)), draw(st.integers(1, 40)), size, draw(st.integers(1, 40)), kernel, window,
-                apart, stride, padding, ONE, draw(st.booleans()), draw(st.sampled_from(blocks.ACTS)))
+    return case(
+        draw(st.integers(1, 7)),
+        draw(st.integers(1, 40)),
+        size,
+        draw(st.integers(1, 40)),
+        kernel,
+        window,
+        apart,
+        stride,
+        padding,
+        ONE,
+        draw(st.booleans()),
+        draw(st.sampled_from(blocks.ACTS)),
+    )
 
 
 @examples(60, 20)
@@ -161,8 +189,9 @@ def test_what_it_means_is_what_numpy_says(made):
     right = [blocks.out_of_blocks(a, small) for a in blocks.blocks_conv2d_max_pool2d.kernel(x, *arrays[1:], **attrs)]
     np.testing.assert_allclose(y, right[0], rtol=1e-4, atol=1e-4)
     assert (places != right[1]).mean() < 1e-3
-    specs = blocks.blocks_conv2d_max_pool2d.infer(*[spec_of(a) if isinstance(a, np.ndarray) else a
-                                                    for a in (x, *arrays[1:])], **attrs)
+    specs = blocks.blocks_conv2d_max_pool2d.infer(
+        *[spec_of(a) if isinstance(a, np.ndarray) else a for a in (x, *arrays[1:])], **attrs
+    )
     assert [spec.shape for spec in specs] == [blocks.blocked(small)] * 2
     g = blocks.in_blocks(np.random.default_rng(2).standard_normal(small).astype("f4"))
     attrs = dict(shape=made[1], images=made[0], **made[2], **made[3])

@@ -22,16 +22,40 @@ from single_steps import computed, run_now, same_bits, steps_of
 from tests import sampling
 from tests.cluster_programs import inputs_of, random_program, training
 
-EDGES = [0.0, -0.0, 1e-45, -1e-45, 1e-40, -1e-40, 1e-30, 3.4e38, -3.4e38, 88.7, 88.8, -87.4, -103.9, -104.1, math.inf,
-         -math.inf, math.nan]
-EXACT = {"exp": math.exp, "log": math.log, "tanh": math.tanh, "erf": math.erf,
-         "sigmoid": lambda x: math.exp(min(x, 0)) / (1 + math.exp(-abs(x)))}
+EDGES = [
+    0.0,
+    -0.0,
+    1e-45,
+    -1e-45,
+    1e-40,
+    -1e-40,
+    1e-30,
+    3.4e38,
+    -3.4e38,
+    88.7,
+    88.8,
+    -87.4,
+    -103.9,
+    -104.1,
+    math.inf,
+    -math.inf,
+    math.nan,
+]
+EXACT = {
+    "exp": math.exp,
+    "log": math.log,
+    "tanh": math.tanh,
+    "erf": math.erf,
+    "sigmoid": lambda x: math.exp(min(x, 0)) / (1 + math.exp(-abs(x))),
+}
 
 
 # ---- functions -------------------------------------------------------------------------------------------------------
 
+
 def of_vectors(name):
     """A function of arrays of whole vectors."""
+
     @function(f"test_{name}", 2)
     def one(builder, x, y):
         store(builder, getattr(elementary, name)(builder, load(builder, x)), y)
@@ -61,10 +85,16 @@ def exactly(name, x):
     return np.array([of(v) for v in x.tolist()])
 
 
-@pytest.mark.parametrize("name, ranges", [
-    ("exp", [(-104, 89), (-1, 1), (88, 89)]), ("log", [(1e-38, 4), (0.9, 1.1), (1e-3, 1e30)]),
-    ("sigmoid", [(-87, 20), (-1, 1)]),
-    ("tanh", [(-1, 1), (-10, 10), (0.6, 0.65)]), ("erf", [(-1, 1), (-4, 4), (0.9, 1.1)])])
+@pytest.mark.parametrize(
+    "name, ranges",
+    [
+        ("exp", [(-104, 89), (-1, 1), (88, 89)]),
+        ("log", [(1e-38, 4), (0.9, 1.1), (1e-3, 1e30)]),
+        ("sigmoid", [(-87, 20), (-1, 1)]),
+        ("tanh", [(-1, 1), (-10, 10), (0.6, 0.65)]),
+        ("erf", [(-1, 1), (-4, 4), (0.9, 1.1)]),
+    ],
+)
 def test_functions_are_within_two_units_in_the_last_place(name, ranges):
     """But for a quotient of what is rounded."""
     of = of_vectors(name)
@@ -84,6 +114,7 @@ def test_functions_are_within_two_units_in_the_last_place(name, ranges):
 
 
 # ---- clusters --------------------------------------------------------------------------------------------------------
+
 
 def clusters_of(program, arrays):
     """The clusters of a program."""
@@ -115,12 +146,31 @@ def near(node, arrays):
 def reads(node):
     """How a cluster reads its inputs."""
     code = node.attrs["code"]
-    return [code.read(x, one.out_specs[0].shape) for one in code.nodes if not one.op.is_view
-            for x in one.inputs if x in code.inputs]
+    return [
+        code.read(x, one.out_specs[0].shape)
+        for one in code.nodes
+        if not one.op.is_view
+        for x in one.inputs
+        if x in code.inputs
+    ]
 
 
-SHAPES = [(1, 1), (1, 16), (3, 5), (16, 16), (7, 130), (2, 3, 33), (5, 4, 64), (1000, 3), (9, 1500), (700, 128),
-          (2, 40, 40), (33, 1), (64, 1, 2), (9, 3, 1, 17)]
+SHAPES = [
+    (1, 1),
+    (1, 16),
+    (3, 5),
+    (16, 16),
+    (7, 130),
+    (2, 3, 33),
+    (5, 4, 64),
+    (1000, 3),
+    (9, 1500),
+    (700, 128),
+    (2, 40, 40),
+    (33, 1),
+    (64, 1, 2),
+    (9, 3, 1, 17),
+]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -144,10 +194,14 @@ BROADCASTS = {
     "masks that are the same": lambda x, row, column, mask: flow.where((x[:, :1] > 0), x * 2, x) + 1,
     "expanded": lambda x, row, column, mask: column.expand(*x.shape) * x + row.expand(*x.shape),
     "a mask with one number a row": lambda x, row, column, mask: (
-        flow.where(column > 0, column * 2, column).clamp(-1, 1) * x + x.mean(-1, keepdim=True)),
+        flow.where(column > 0, column * 2, column).clamp(-1, 1) * x + x.mean(-1, keepdim=True)
+    ),
     "rows alone": lambda x, row, column, mask: ((x.mean(-1, keepdim=True) + column) * 2, x * 2),
     "a number made of numbers": lambda x, row, column, mask: (
-        (number := x.mean().expand(*x.shape) * 2) * x, number, x.sum().expand(*x.shape[:-1], 1) - 1),
+        (number := x.mean().expand(*x.shape) * 2) * x,
+        number,
+        x.sum().expand(*x.shape[:-1], 1) - 1,
+    ),
     "columns": lambda x, row, column, mask: ((x * 2).reshape(-1, x.shape[-1]).sum(0), x * 3),
     "softmax": lambda x, row, column, mask: flow.softmax(x * row, dim=-1) * column,
     "log_softmax": lambda x, row, column, mask: flow.log_softmax(x + column, dim=-1) * 2,
@@ -155,12 +209,26 @@ BROADCASTS = {
 
 
 @pytest.mark.parametrize("name", BROADCASTS)
-@pytest.mark.parametrize("shape", [(3, 4, 5), (4, 16, 16), (2, 7, 31), (3, 1, 700), (6, 50, 48), (2, 33, 2000),
-                                   (40, 1, 20), (5, 9, 257), (40, 3, 272)])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        (3, 4, 5),
+        (4, 16, 16),
+        (2, 7, 31),
+        (3, 1, 700),
+        (6, 50, 48),
+        (2, 33, 2000),
+        (40, 1, 20),
+        (5, 9, 257),
+        (40, 3, 272),
+    ],
+)
 def test_broadcasting(name, shape):
     arrays = inputs_of(shape)
-    nodes = clusters_of(lambda x, row, column, mask: BROADCASTS[name](x, row, column, mask),
-                        [arrays[0], arrays[1], arrays[2], arrays[4]])
+    nodes = clusters_of(
+        lambda x, row, column, mask: BROADCASTS[name](x, row, column, mask),
+        [arrays[0], arrays[1], arrays[2], arrays[4]],
+    )
     assert nodes
     if "the same" in name and shape[1] > 1:
         assert any(line.repeat > 1 for node in nodes for line in reads(node))
@@ -235,10 +303,27 @@ def test_entropy_of_logits(size):
 def test_nan_and_infinity_are_numpys(size):
     x = np.resize(np.array(EDGES, "f4"), size)
     y = np.roll(x, 5)
-    programs = [lambda x, y, name=name: getattr(flow, name)(x) * 1 for name in
-                ("abs", "neg", "square", "sqrt", "rsqrt", "reciprocal", "exp", "log", "tanh", "sigmoid", "erf", "relu")]
-    programs += [lambda x, y, name=name: getattr(flow, name)(x, y) * 1 for name in
-                 ("add", "sub", "mul", "div", "maximum", "minimum")]
+    programs = [
+        lambda x, y, name=name: getattr(flow, name)(x) * 1
+        for name in (
+            "abs",
+            "neg",
+            "square",
+            "sqrt",
+            "rsqrt",
+            "reciprocal",
+            "exp",
+            "log",
+            "tanh",
+            "sigmoid",
+            "erf",
+            "relu",
+        )
+    ]
+    programs += [
+        lambda x, y, name=name: getattr(flow, name)(x, y) * 1
+        for name in ("add", "sub", "mul", "div", "maximum", "minimum")
+    ]
     programs += [lambda x, y: flow.nn.functional.relu6(x) ** 2, lambda x, y: (x * 1) ** 3]
     programs += [lambda x, y: flow.nn.functional.leaky_relu(x, 0.2) * 1]
     for program in programs:
@@ -276,8 +361,9 @@ def test_sums_of_many_rows_round_little():
 
 def test_threads_change_no_bit():
     nodes = clusters_of(random_program(3, True), inputs_of((900, 96)))
-    same_bits(lambda: [x for node in nodes for x in compiled(node, [some(x.spec, 1) for x in node.inputs])],
-              (1, 2, 3, 4))
+    same_bits(
+        lambda: [x for node in nodes for x in compiled(node, [some(x.spec, 1) for x in node.inputs])], (1, 2, 3, 4)
+    )
 
 
 @pytest.mark.parametrize("columns", [90, 273, 1000])

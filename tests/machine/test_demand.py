@@ -75,10 +75,13 @@ def test_the_environment_refuses_it():
 
 
 def test_on_other_systems_it_is_not_begun():
-    lines, messages = said(NO_OTHER + """
+    lines, messages = said(
+        NO_OTHER
+        + """
     from minflow.machine import kept
     kept.tested = lambda: False
-""")
+"""
+    )
     assert lines == ["plain True", "False True"] and not messages
 
 
@@ -92,19 +95,23 @@ def test_where_nothing_is_compiled_another_process_begins_to(tmp_path):
 @pytest.mark.parametrize("name", ["numba", "llvmlite"])
 def test_without_numba_there_is_one_notice(tmp_path, name):
     """Without llvmlite nothing can be loaded, without numba nothing be compiled."""
-    (tmp_path / "sitecustomize.py").write_text(textwrap.dedent(f"""
+    (tmp_path / "sitecustomize.py").write_text(
+        textwrap.dedent(f"""
         import importlib.util as util, sys
         find = util.find_spec
         util.find_spec = lambda name, *rest: None if name == {name!r} else find(name, *rest)
         sys.modules[{name!r}] = None
-        """))
+        """)
+    )
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     lines, messages = said(NO_OTHER, PYTHONPATH=path, MINFLOW_KERNELS=str(tmp_path))
     assert lines[0] == "plain True" and messages.count("numba is not installed") == 1
 
 
-@pytest.mark.parametrize("version, known", [("0.61.0", True), ("0.68.1", True), ("0.60.1", False), ("0.69.0rc1", False),
-                                            ("1.0", False), ("0+unknown", False)])
+@pytest.mark.parametrize(
+    "version, known",
+    [("0.61.0", True), ("0.68.1", True), ("0.60.1", False), ("0.69.0rc1", False), ("1.0", False), ("0+unknown", False)],
+)
 def test_versions_of_numba(monkeypatch, version, known):
     monkeypatch.setattr(start.metadata, "version", lambda name: version)
     assert start.known_numba() is known
@@ -112,9 +119,13 @@ def test_versions_of_numba(monkeypatch, version, known):
 
 def test_another_numba_is_not_begun_with(tmp_path):
     """It may have changed what the kernels are compiled by; a program may ask for it all the same."""
-    lines, messages = said(NO_OTHER + """
+    lines, messages = said(
+        NO_OTHER
+        + """
     start.metadata.version = lambda name: "0.99.0"
-""", MINFLOW_KERNELS=str(tmp_path))
+""",
+        MINFLOW_KERNELS=str(tmp_path),
+    )
     assert lines == ["plain True", "False True"], messages
     assert messages.count("numba 0.99.0 is not one of those") == 1
 

@@ -50,7 +50,7 @@ def equal(found, wanted):
 def test_other_arrays_have_their_own_results(kept, monkeypatch, shape):
     first = normed(*images(0, shape))
     copies = [a.copy() for a in first]
-    call, = kept.values()
+    (call,) = kept.values()
     for seed in (1, 2):
         given = images(seed, shape)
         assert equal(normed(*given), fresh(monkeypatch, *given))
@@ -147,6 +147,7 @@ def test_a_call_within_a_call_has_steps_of_its_own(kept, monkeypatch):
 
 def test_a_table_of_addresses_is_not_kept(kept):
     """Of a builder that has an address where nobody would write another."""
+
     def builder(arrays, outs, room, **attrs):
         return [nested(1, np.array([arrays[0].ctypes.data]), *outs)]
 

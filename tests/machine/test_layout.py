@@ -142,8 +142,14 @@ def activations(nodes, op):
 
 def test_images_are_turned_once():
     """In where few channels become many, out before the dense layer; and once on the way back."""
-    for net in ("bias, activation, pool", "norm and activation", "norm alone", "branches", "a bordered pool",
-                "means of windows"):
+    for net in (
+        "bias, activation, pool",
+        "norm and activation",
+        "norm alone",
+        "branches",
+        "a bordered pool",
+        "means of windows",
+    ):
         found, _ = ops(net)
         assert (found.count("to_blocks"), found.count("from_blocks")) == (1, 1), net
 
@@ -166,9 +172,9 @@ def test_a_convolution_compares_its_windows():
     """Where nobody else reads its result; the gradient of the filters of the first one then makes its own cotangent."""
     found, nodes = ops("bias, activation, pool")
     assert "blocks_max_pool2d" not in found and "blocks_max_pool2d_grad" not in found
-    pooled, = [node for node in nodes if node.op is blocks.blocks_conv2d_max_pool2d]
+    (pooled,) = [node for node in nodes if node.op is blocks.blocks_conv2d_max_pool2d]
     assert [part.op.name for part in pooled.parts] == ["conv2d", "add", "relu", "max_pool2d"]
-    filters, = [node for node in nodes if node.op is blocks.blocks_max_pool2d_weight_grad]
+    (filters,) = [node for node in nodes if node.op is blocks.blocks_max_pool2d_weight_grad]
     assert [part.op.name for part in filters.parts] == ["max_pool2d_grad", "conv2d_weight_grad"]
     sums = [node for node in nodes if node.op is blocks.blocks_channel_sum]
     assert sums[-1].inputs[0].spec is pooled.out_specs[0], "what was spread is summed up before it is"
@@ -224,11 +230,16 @@ class Alone(nn.Graph):
         return flow.autograd.grad(self.function(x, *self.numbers), [x], grad)
 
 
-@pytest.mark.parametrize("function", [lambda x: F.max_pool2d(x, 3, 2, 1, ceil_mode=True),
-                                      lambda x: F.avg_pool2d(x, (3, 2), (2, 3), padding=1),
-                                      lambda x: F.interpolate(x, scale_factor=2, mode="nearest"),
-                                      lambda x: F.interpolate(x, (20, 17), mode="bilinear"),
-                                      lambda x: F.interpolate(x, (20, 31), mode="bilinear", align_corners=True)])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: F.max_pool2d(x, 3, 2, 1, ceil_mode=True),
+        lambda x: F.avg_pool2d(x, (3, 2), (2, 3), padding=1),
+        lambda x: F.interpolate(x, scale_factor=2, mode="nearest"),
+        lambda x: F.interpolate(x, (20, 17), mode="bilinear"),
+        lambda x: F.interpolate(x, (20, 31), mode="bilinear", align_corners=True),
+    ],
+)
 def test_an_operation_alone(function, monkeypatch):
     """It goes into blocks where it is large, and has many channels, and comes out again."""
     for shape, least, inside in (((2, 20, 40, 31), 1, True), ((2, 4, 40, 31), 1, False), ((2, 8, 9, 8), 10**6, False)):
@@ -316,14 +327,19 @@ def normed(name):
     """A training graph in which the gradient of the convolution's bias is 0 but for rounding, since a batch norm comes
     after it; and a batch."""
     flow.manual_seed(0)
-    model = nn.Sequential(nn.Conv2d(3, 20, 3, padding=1), nn.BatchNorm2d(20), nn.ReLU(), nn.Flatten(),
-                          nn.Linear(20 * 64, 5))
-    return (TrainGraph(model, nn.CrossEntropyLoss(), ADAPTIVE[name](model.parameters())), flow.randn(6, 3, 8, 8),
-            flow.tensor([0, 1, 2, 3, 4, 0]))
+    model = nn.Sequential(
+        nn.Conv2d(3, 20, 3, padding=1), nn.BatchNorm2d(20), nn.ReLU(), nn.Flatten(), nn.Linear(20 * 64, 5)
+    )
+    return (
+        TrainGraph(model, nn.CrossEntropyLoss(), ADAPTIVE[name](model.parameters())),
+        flow.randn(6, 3, 8, 8),
+        flow.tensor([0, 1, 2, 3, 4, 0]),
+    )
 
 
 def of_bias(change):
     """A pass that changes the inputs and attrs of the update of that bias."""
+
     def wrong(graph):
         def changed(node):
             if node.phase != "optimizer" or node.inputs[0].node.name != "model.0.bias":
@@ -349,8 +365,12 @@ def other_gradient(graph, node):
     return [more, node.but([node.inputs[0], outputs_of(more)[0], *node.inputs[2:]], node.origin)]
 
 
-ADAPTIVE = {"Adam": lambda p: flow.optim.Adam(p, lr=0.01), "AdamW": lambda p: flow.optim.AdamW(p, lr=0.01),
-            "RMSprop": lambda p: flow.optim.RMSprop(p, lr=0.01), "Adagrad": lambda p: flow.optim.Adagrad(p, lr=0.01)}
+ADAPTIVE = {
+    "Adam": lambda p: flow.optim.Adam(p, lr=0.01),
+    "AdamW": lambda p: flow.optim.AdamW(p, lr=0.01),
+    "RMSprop": lambda p: flow.optim.RMSprop(p, lr=0.01),
+    "Adagrad": lambda p: flow.optim.Adagrad(p, lr=0.01),
+}
 
 
 @pytest.mark.parametrize("name", ADAPTIVE)

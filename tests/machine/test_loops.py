@@ -24,8 +24,16 @@ from single_steps import guarded, same_bits
 
 conv2d, conv2d_input_grad, conv2d_weight_grad, batch_norm, batch_norm_grad, max_pool2d, max_pool2d_grad = [
     functools.partial(by_steps, op, builder_of(op))
-    for op in (conv.conv2d, conv.conv2d_input_grad, conv.conv2d_weight_grad, norm.batch_norm, norm.batch_norm_grad,
-               pool.max_pool2d, pool.max_pool2d_grad)]
+    for op in (
+        conv.conv2d,
+        conv.conv2d_input_grad,
+        conv.conv2d_weight_grad,
+        norm.batch_norm,
+        norm.batch_norm_grad,
+        pool.max_pool2d,
+        pool.max_pool2d_grad,
+    )
+]
 
 
 def call(run, arrays, attrs, shapes, kinds=None):
@@ -44,16 +52,18 @@ def call(run, arrays, attrs, shapes, kinds=None):
 
 # ---- depthwise ------------------------------------------------------------------------------------------------------
 
+
 def three(x, kernel, attrs, rng):
     """Images, filters and cotangents; the calls of the three directions on them."""
     out = conv.positions(x[2:], kernel, attrs["stride"], attrs["padding"], attrs["dilation"])
     shapes = x, (x[1], 1, *kernel), (*x[:2], *out)
     x, w, g = [normal(rng, *shape) for shape in shapes]
     taps = math.prod(kernel)
-    return ((conv.conv2d, conv2d, (x, w), {}, g.shape, taps),
-            (conv.conv2d_input_grad, conv2d_input_grad, (g, w), dict(shape=x.shape), x.shape, taps),
-            (conv.conv2d_weight_grad, conv2d_weight_grad, (g, x), dict(shape=w.shape), w.shape,
-             len(x) * math.prod(out)))
+    return (
+        (conv.conv2d, conv2d, (x, w), {}, g.shape, taps),
+        (conv.conv2d_input_grad, conv2d_input_grad, (g, w), dict(shape=x.shape), x.shape, taps),
+        (conv.conv2d_weight_grad, conv2d_weight_grad, (g, x), dict(shape=w.shape), w.shape, len(x) * math.prod(out)),
+    )
 
 
 @FEW
@@ -140,8 +150,10 @@ def test_batch_norm_keeps_what_is_not_finite(pixels, value):
         wrong = g.copy()
         wrong.reshape(-1)[place] = value
         channel = np.unravel_index(place, shape)[1]
-        for found in (*batch_norm(broken, weight, bias, eps=1e-5),
-                      *batch_norm_grad(wrong, x, weight, mean, var, eps=1e-5)):
+        for found in (
+            *batch_norm(broken, weight, bias, eps=1e-5),
+            *batch_norm_grad(wrong, x, weight, mean, var, eps=1e-5),
+        ):
             others = np.delete(found, channel, 1 if found.ndim > 1 else 0)
             mine = found[:, channel] if found.ndim > 1 else found[channel]
             assert np.isfinite(others).all() and not np.isfinite(mine).any()
@@ -200,13 +212,16 @@ def test_an_index_outside_of_its_image_is_numpys_to_refuse(index):
         KERNELS[pool.max_pool2d_grad].fast(g, indices, **attrs)
 
 
-@pytest.mark.parametrize("other", [dict(kernel_size=(3, 3)), dict(stride=(1, 1)), dict(padding=(1, 1)),
-                                   dict(dilation=(2, 2)), dict(ceil_mode=True)])
+@pytest.mark.parametrize(
+    "other",
+    [dict(kernel_size=(3, 3)), dict(stride=(1, 1)), dict(padding=(1, 1)), dict(dilation=(2, 2)), dict(ceil_mode=True)],
+)
 def test_other_windows_are_numpys(other):
     assert max_pool2d(np.ones((1, 2, 7, 7), "f4"), **(WINDOW | other)) is None
 
 
 # ---- threads --------------------------------------------------------------------------------------------------------
+
 
 def test_the_same_bits_with_any_number_of_threads(monkeypatch):
     monkeypatch.setattr("minflow.machine.norm.CHUNK", 1)
@@ -218,8 +233,9 @@ def test_the_same_bits_with_any_number_of_threads(monkeypatch):
     def everything():
         monkeypatch.setattr(eager, "KEPT", eager.Kept())
         found = [conv2d(x, filters, stride=(s, s), **attrs) for s in (1, 2)]
-        found += [conv2d_weight_grad(y, x, shape=filters.shape, stride=(s, s), **attrs)
-                  for s, y in zip((1, 2), tuple(found))]
+        found += [
+            conv2d_weight_grad(y, x, shape=filters.shape, stride=(s, s), **attrs) for s, y in zip((1, 2), tuple(found))
+        ]
         for inputs, cotangents in ((x, g), (x.reshape(-1, 40), g.reshape(-1, 40))):
             y, mean, var = batch_norm(inputs, weight, bias, eps=1e-5)
             found += [y, mean, var, *batch_norm_grad(cotangents, inputs, weight, mean, var, eps=1e-5)]

@@ -47,8 +47,17 @@ def guarded(on, monkeypatch):
 
 def lenet():
     return nn.Sequential(
-        nn.Conv2d(1, 32, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(32, 40, 5, padding=2), nn.ReLU(),
-        nn.MaxPool2d(2), nn.Flatten(), nn.Linear(1960, 70), nn.ReLU(), nn.Dropout(0.5), nn.Linear(70, 10),
+        nn.Conv2d(1, 32, 5, padding=2),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(32, 40, 5, padding=2),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(1960, 70),
+        nn.ReLU(),
+        nn.Dropout(0.5),
+        nn.Linear(70, 10),
     ), (11, 1, 28, 28)
 
 
@@ -56,9 +65,15 @@ class Block(nn.Module):
     def __init__(self, channels, wide, stride):
         super().__init__()
         self.layers = nn.Sequential(
-            nn.Conv2d(channels, wide, 1, bias=False), nn.BatchNorm2d(wide), nn.ReLU6(),
-            nn.Conv2d(wide, wide, 3, stride, 1, groups=wide, bias=False), nn.BatchNorm2d(wide), nn.ReLU6(),
-            nn.Conv2d(wide, channels, 1, bias=False), nn.BatchNorm2d(channels))
+            nn.Conv2d(channels, wide, 1, bias=False),
+            nn.BatchNorm2d(wide),
+            nn.ReLU6(),
+            nn.Conv2d(wide, wide, 3, stride, 1, groups=wide, bias=False),
+            nn.BatchNorm2d(wide),
+            nn.ReLU6(),
+            nn.Conv2d(wide, channels, 1, bias=False),
+            nn.BatchNorm2d(channels),
+        )
         self.stride = stride
 
     def forward(self, x):
@@ -66,22 +81,40 @@ class Block(nn.Module):
 
 
 def mobile():
-    return nn.Sequential(nn.Conv2d(3, 24, 3, 2, 1, bias=False), nn.BatchNorm2d(24), nn.ReLU6(), Block(24, 80, 1),
-                         Block(24, 48, 2), Block(24, 48, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(24, 10),
-                         ), (9, 3, 30, 26)
+    return nn.Sequential(
+        nn.Conv2d(3, 24, 3, 2, 1, bias=False),
+        nn.BatchNorm2d(24),
+        nn.ReLU6(),
+        Block(24, 80, 1),
+        Block(24, 48, 2),
+        Block(24, 48, 1),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(24, 10),
+    ), (9, 3, 30, 26)
 
 
 def resized():
     return nn.Sequential(
-        nn.Conv2d(3, 32, 3, 2, 1), nn.ReLU(), nn.MaxPool2d(3, 2, 1), nn.Conv2d(32, 24, 3, padding=1), nn.ReLU(),
-        nn.AvgPool2d(3, 2, 1, ceil_mode=True, count_include_pad=False), nn.Upsample(scale_factor=3, mode="bilinear"),
-        nn.Conv2d(24, 20, 1), nn.Upsample(scale_factor=2, mode="nearest"), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
-        nn.Linear(20, 10)), (9, 3, 46, 42)
+        nn.Conv2d(3, 32, 3, 2, 1),
+        nn.ReLU(),
+        nn.MaxPool2d(3, 2, 1),
+        nn.Conv2d(32, 24, 3, padding=1),
+        nn.ReLU(),
+        nn.AvgPool2d(3, 2, 1, ceil_mode=True, count_include_pad=False),
+        nn.Upsample(scale_factor=3, mode="bilinear"),
+        nn.Conv2d(24, 20, 1),
+        nn.Upsample(scale_factor=2, mode="nearest"),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(20, 10),
+    ), (9, 3, 46, 42)
 
 
 def dense():
-    return nn.Sequential(nn.Linear(130, 90), nn.GELU(), nn.LayerNorm(90), nn.Linear(90, 64), nn.Tanh(),
-                         nn.Linear(64, 10)), (50, 130)
+    return nn.Sequential(
+        nn.Linear(130, 90), nn.GELU(), nn.LayerNorm(90), nn.Linear(90, 64), nn.Tanh(), nn.Linear(64, 10)
+    ), (50, 130)
 
 
 def attention():
@@ -90,9 +123,11 @@ def attention():
 
 
 MODELS = {"lenet": lenet, "mobile": mobile, "resized": resized, "dense": dense, "attention": attention}
-OPTIMIZERS = {"sgd": lambda p: flow.optim.SGD(p, lr=0.05),
-              "momentum": lambda p: flow.optim.SGD(p, lr=0.05, momentum=0.9),
-              "adamw": lambda p: flow.optim.AdamW(p, lr=1e-3)}
+OPTIMIZERS = {
+    "sgd": lambda p: flow.optim.SGD(p, lr=0.05),
+    "momentum": lambda p: flow.optim.SGD(p, lr=0.05, momentum=0.9),
+    "adamw": lambda p: flow.optim.AdamW(p, lr=1e-3),
+}
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
@@ -103,7 +138,7 @@ def test_each_operation_is_that_of_numpy(name, optimizer, guarded):
     graph = TrainGraph(model, nn.CrossEntropyLoss(), OPTIMIZERS[optimizer](model.parameters()))
     x, y = flow.randn(*shape), flow.randint(0, 10, shape[:1])
     graph(x, y)
-    plan, = [part.plan for part in graph._last.parts]
+    (plan,) = [part.plan for part in graph._last.parts]
     assert check_operations(plan, [x.array, y.array])
 
 

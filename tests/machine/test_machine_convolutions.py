@@ -26,7 +26,8 @@ from tests.together import together
 
 conv2d, conv2d_input_grad, conv2d_weight_grad = [
     functools.partial(by_steps, op, builder_of(op))
-    for op in (ops.conv2d, ops.conv2d_input_grad, ops.conv2d_weight_grad)]
+    for op in (ops.conv2d, ops.conv2d_input_grad, ops.conv2d_weight_grad)
+]
 
 
 def tiled(case):
@@ -57,9 +58,11 @@ def small_ones_fit():
 
 def ours(case, x, w, g, bias=0, of=np.empty):
     """direction -> what the machine computes, but for what it leaves to NumPy."""
-    found = {"results": conv2d(x, w, **case.names, out=of(g.shape, "f4")),
-             "images": conv2d_input_grad(g, w, shape=x.shape, **case.names, out=of(x.shape, "f4")),
-             "filters": conv2d_weight_grad(g, x, shape=w.shape, **case.names, out=of(w.shape, "f4"))}
+    found = {
+        "results": conv2d(x, w, **case.names, out=of(g.shape, "f4")),
+        "images": conv2d_input_grad(g, w, shape=x.shape, **case.names, out=of(x.shape, "f4")),
+        "filters": conv2d_weight_grad(g, x, shape=w.shape, **case.names, out=of(w.shape, "f4")),
+    }
     return {direction: array for direction, array in found.items() if array is not None}
 
 
@@ -96,10 +99,16 @@ def test_rounding_is_that_of_numpy(case, seed):
     check(case, ours, tiled(case), seed)
 
 
-@pytest.mark.parametrize("case", [
-    Case(4, 32, (14, 14), 64, (5, 5), padding=(2, 2)), Case(2, 64, (14, 14), 64, (3, 3), padding=(1, 1)),
-    Case(6, 96, (8, 8), 64), Case(3, 64, (16, 16), 64, (3, 3), (2, 2), (1, 1)),
-], ids=["5x5", "3x3", "1x1", "stride 2"])
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case(4, 32, (14, 14), 64, (5, 5), padding=(2, 2)),
+        Case(2, 64, (14, 14), 64, (3, 3), padding=(1, 1)),
+        Case(6, 96, (8, 8), 64),
+        Case(3, 64, (16, 16), 64, (3, 3), (2, 2), (1, 1)),
+    ],
+    ids=["5x5", "3x3", "1x1", "stride 2"],
+)
 def test_layers_of_usual_size_lose_no_more_than_their_tolerance(case):
     """Root mean square of the errors over that of the right numbers: 5 eps, and 20 by Winograd's algorithm."""
     single = arrays(case)
@@ -179,16 +188,23 @@ def test_two_threads_at_once_compute_the_bits_of_one():
     alone = [bytes_of(ours(case, *given_)) for case, given_ in pairs]
 
     def wrong(number):
-        return [case for i in [[0, 1, 2, 3], [3, 0, 2, 1]][number] * 6 for case, given_ in [pairs[i]]
-                if bytes_of(ours(case, *given_)) != alone[i]]
+        return [
+            case
+            for i in [[0, 1, 2, 3], [3, 0, 2, 1]][number] * 6
+            for case, given_ in [pairs[i]]
+            if bytes_of(ours(case, *given_)) != alone[i]
+        ]
 
     assert together(2, wrong) == [[], []]
 
 
 # ---- where it writes -------------------------------------------------------------------------------------------------
 
-EVERYWHERE = [*KINDS.args[1], Case(6, 17, (13, 7), 47, (3, 3), padding=(3, 2)),
-              Case(1, 16, (17, 33), 9, (2, 4), (1, 3), (1, 2))]
+EVERYWHERE = [
+    *KINDS.args[1],
+    Case(6, 17, (13, 7), 47, (3, 3), padding=(3, 2)),
+    Case(1, 16, (17, 33), 9, (2, 4), (1, 3), (1, 2)),
+]
 
 
 @pytest.mark.parametrize("case", EVERYWHERE)
@@ -233,6 +249,7 @@ def test_arrays_that_are_not_contiguous_are_left_to_numpy(case):
 
 
 # ---- what is not a number --------------------------------------------------------------------------------------------
+
 
 @KINDS
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

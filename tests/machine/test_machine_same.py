@@ -30,8 +30,9 @@ def job(result, exact=False):
     config.exact(exact)
 
     @flow.global_function(type="train", function_config=config)
-    def train_job(images: tp.Numpy.Placeholder((20, 1, 20, 20)),
-                  labels: tp.Numpy.Placeholder((20,), dtype=flow.int32)) -> result:
+    def train_job(
+        images: tp.Numpy.Placeholder((20, 1, 20, 20)), labels: tp.Numpy.Placeholder((20,), dtype=flow.int32)
+    ) -> result:
         x = flow.layers.conv2d(images, 32, 5, padding="SAME", activation=flow.nn.relu, name="conv1")
         x = flow.nn.max_pool2d(x, ksize=2, strides=2, padding="VALID", name="pool1")
         x = flow.layers.conv2d(x, 32, 5, padding="SAME", activation=flow.nn.relu, name="conv2")
@@ -75,8 +76,17 @@ def test_exact_leaves_the_passes_out():
 
 def training():
     model = nn.Sequential(
-        nn.Conv2d(1, 32, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(32, 32, 3, padding=1, bias=False),
-        nn.BatchNorm2d(32), nn.ReLU6(), nn.Flatten(), nn.Linear(3200, 40), nn.Dropout(0.3), nn.Linear(40, 10))
+        nn.Conv2d(1, 32, 5, padding=2),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(32, 32, 3, padding=1, bias=False),
+        nn.BatchNorm2d(32),
+        nn.ReLU6(),
+        nn.Flatten(),
+        nn.Linear(3200, 40),
+        nn.Dropout(0.3),
+        nn.Linear(40, 10),
+    )
     return TrainGraph(model, nn.CrossEntropyLoss(), flow.optim.SGD(model.parameters(), lr=0.05, momentum=0.9))
 
 
@@ -113,6 +123,7 @@ def test_any_number_of_threads():
 
 def test_to_explore_a_job_shows_its_operations_and_changes_nothing():
     """The random numbers of its dropout, too."""
+
     def losses(explored):
         flow.clear_default_session()
         flow.manual_seed(3)

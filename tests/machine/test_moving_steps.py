@@ -51,16 +51,45 @@ def as_before(monkeypatch):
     monkeypatch.setattr(Settings, "threads", 2)
 
 
-SHAPES = [(), (1,), (0, 3), (3, 0), (5, 7), (16, 16), (17, 33), (100, 31), (15, 300), (3, 5, 40), (2, 33, 3, 17),
-          (7, 1, 9), (3, 9000), (40, 1000)]
+SHAPES = [
+    (),
+    (1,),
+    (0, 3),
+    (3, 0),
+    (5, 7),
+    (16, 16),
+    (17, 33),
+    (100, 31),
+    (15, 300),
+    (3, 5, 40),
+    (2, 33, 3, 17),
+    (7, 1, 9),
+    (3, 9000),
+    (40, 1000),
+]
 
 
 @pytest.mark.parametrize("dtype", ["f4", "i4", "f8", "i8"])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_copies(shape, dtype):
     x = numbers(*shape, dtype=dtype)
-    views = [x, x.T, x[..., None], x[..., ::-1], x[..., 1:], x[::-1], x[..., ::3], np.broadcast_to(x, (3, *shape)),
-             np.moveaxis(x, 0, -1), x[..., :0], np.broadcast_to(x[..., :1], shape)] if shape else [x, x[None]]
+    views = (
+        [
+            x,
+            x.T,
+            x[..., None],
+            x[..., ::-1],
+            x[..., 1:],
+            x[::-1],
+            x[..., ::3],
+            np.broadcast_to(x, (3, *shape)),
+            np.moveaxis(x, 0, -1),
+            x[..., :0],
+            np.broadcast_to(x[..., :1], shape),
+        ]
+        if shape
+        else [x, x[None]]
+    )
     for view in views:
         if done(moving.clone, [view], np.empty(view.shape, dtype)) is None:
             assert dtype[1] == "8"  # few of eight bytes side by side
@@ -90,8 +119,9 @@ def test_cat(dim, sizes):
     assert done(moving.cat, [x > 0, x > 0], np.empty((12, 19, 34), bool), dim=0) is None
 
 
-@pytest.mark.parametrize("widths", [((0, 0), (1, 1), (1, 1)), ((2, 0), (0, 0), (0, 40)), ((0, 0),) * 3,
-                                    ((1, 3), (20, 0), (0, 17))])
+@pytest.mark.parametrize(
+    "widths", [((0, 0), (1, 1), (1, 1)), ((2, 0), (0, 0), (0, 40)), ((0, 0),) * 3, ((1, 3), (20, 0), (0, 17))]
+)
 def test_pad(widths):
     for shape in ((3, 5, 34), (1, 1, 1), (0, 3, 4), (2, 19, 0)):
         for dtype in ("f4", "i4"):
@@ -101,8 +131,15 @@ def test_pad(widths):
                 check("pad", x.copy("F"), widths=widths, value=value)
 
 
-PICKS = [((5,), (9,), 0), ((4, 100), (4, 33), 1), ((90, 5), (40, 5), 0), ((3, 7, 5), (3, 4, 5), 1),
-         ((3, 7, 1), (3, 7, 4), 2), ((300, 70), (300, 500), 1), ((70, 300), (500, 300), 0)]
+PICKS = [
+    ((5,), (9,), 0),
+    ((4, 100), (4, 33), 1),
+    ((90, 5), (40, 5), 0),
+    ((3, 7, 5), (3, 4, 5), 1),
+    ((3, 7, 1), (3, 7, 4), 2),
+    ((300, 70), (300, 500), 1),
+    ((70, 300), (500, 300), 0),
+]
 
 
 @pytest.mark.parametrize("shape, taken, dim", PICKS)
@@ -117,8 +154,9 @@ def test_gather_and_what_adds_back(shape, taken, dim):
     check("scatter_add", x, index * 0, np.abs(src), dim=dim)  # all in one place: the order is NumPy's
 
 
-@pytest.mark.parametrize("shape, axis", [((5,), 0), ((5, 3), 0), ((3, 50), 1), ((2, 6, 40), 1), ((2, 6, 40), 2),
-                                         ((9, 2), 0)])
+@pytest.mark.parametrize(
+    "shape, axis", [((5,), 0), ((5, 3), 0), ((3, 50), 1), ((2, 6, 40), 1), ((2, 6, 40), 2), ((9, 2), 0)]
+)
 def test_take(shape, axis):
     for dtype in ("f4", "f8", "i4", "i8"):
         for n in (1, 7, 3000):
@@ -170,8 +208,13 @@ def test_running_sums(shape):
 @pytest.mark.parametrize("shape", [(1,), (16,), (3, 70), (2, 5, 100), (700, 33)])
 @pytest.mark.parametrize("descending", [True, False])
 def test_the_first_few(shape, descending):
-    many = [numbers(*shape), np.asarray(RNG.integers(-3, 3, shape), "f4"), np.sort(numbers(*shape)),
-            np.full(shape, np.nan, "f4"), np.where(RNG.random(shape) < 0.5, np.nan, -0.0).astype("f4")]
+    many = [
+        numbers(*shape),
+        np.asarray(RNG.integers(-3, 3, shape), "f4"),
+        np.sort(numbers(*shape)),
+        np.full(shape, np.nan, "f4"),
+        np.where(RNG.random(shape) < 0.5, np.nan, -0.0).astype("f4"),
+    ]
     for x in many:
         for k in (1, 5, 16):
             if k <= shape[-1]:
@@ -213,7 +256,8 @@ def test_a_graph_names_what_is_outside(large, on):
         with pytest.raises(OutOfRangeError, match=r"index 40 \(at position 11 of the index\)"):
             along(x, bad)
     assert sum([step.name == "picked" for call in graph._last.parts[0].plan.calls for step in steps_in(call)]) == (
-        0 if large else 1)
+        0 if large else 1
+    )
 
 
 def test_eager_keeps_the_call_of_a_transposed_view(on, monkeypatch):

@@ -15,8 +15,21 @@ from minflow.machine import cross_entropy, dropout, eager, elementwise, pool
 from graph_models import TrainGraph
 from single_steps import computed, run_now, steps_of
 
-SHAPES = [(), (1,), (3,), (16,), (5, 7), (100, 10), (1024,), (1025,), (3, 2000), (40, 1000), (0, 3), (7, 1, 9),
-          (2, 3, 4, 5)]
+SHAPES = [
+    (),
+    (1,),
+    (3,),
+    (16,),
+    (5, 7),
+    (100, 10),
+    (1024,),
+    (1025,),
+    (3, 2000),
+    (40, 1000),
+    (0, 3),
+    (7, 1, 9),
+    (2, 3, 4, 5),
+]
 ODD = (np.nan, np.inf, -np.inf, 0.0, -0.0)
 
 
@@ -47,7 +60,7 @@ def numpys(name, arrays, **attrs):
 
 def check(name, *arrays, **attrs):
     wanted = numpys(name, arrays, **attrs)
-    found, = computed(getattr(elementwise, name), arrays, [wanted], **attrs)
+    (found,) = computed(getattr(elementwise, name), arrays, [wanted], **attrs)
     assert np.array_equal(np.isnan(wanted), np.isnan(found))
     odd = np.isnan(wanted)  # the sign of a NaN is nobody's business
     if name in ("relu", "relu6"):  # NumPy's maximum of -0 and 0 is either, as the number happens to lie
@@ -71,8 +84,19 @@ def test_arithmetic(name, shape):
             check(name, x, part.reshape((1,) * k + part.shape))
 
 
-@pytest.mark.parametrize("shape", [(2, 3, 5), (1, 5, 4, 4), (3, 40, 1, 2), (5, 24, 2, 2), (9, 17, 3, 3), (2, 96, 8, 8),
-                                   (3, 2, 70, 33), (4, 16, 2, 3, 5)])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        (2, 3, 5),
+        (1, 5, 4, 4),
+        (3, 40, 1, 2),
+        (5, 24, 2, 2),
+        (9, 17, 3, 3),
+        (2, 96, 8, 8),
+        (3, 2, 70, 33),
+        (4, 16, 2, 3, 5),
+    ],
+)
 def test_a_number_for_each_channel(shape):
     x, y = numbers(shape), numbers((shape[1], *[1] * (len(shape) - 2)), 1)
     for name in ("add", "sub", "mul"):
@@ -163,7 +187,7 @@ def test_labels_that_are_no_classes():
     x, labels, options = numbers((3, 5)), np.array([1, 5, -1]), {"ignore_index": -100, "reduction": "mean"}
     x[:], one = 1, np.ones((), "f4")
     loss, shares = computed(cross_entropy.softmax_cross_entropy, [x, labels], [one, x], **options)
-    slope, = computed(cross_entropy.softmax_cross_entropy_grad, [shares, labels, one], [x], **options)
+    (slope,) = computed(cross_entropy.softmax_cross_entropy_grad, [shares, labels, one], [x], **options)
     assert np.isnan(loss) and np.isnan(slope[1:]).all() and np.isfinite(slope[0]).all()
 
 
@@ -210,10 +234,10 @@ def test_a_training_step_is_few_calls(kernels_of_numpy):
 def test_the_mean_of_whole_images(shape):
     x = np.random.default_rng(0).standard_normal(shape).astype("f4")
     wanted = x.mean((2, 3), keepdims=True, dtype="f8")
-    out, = computed(pool.adaptive_avg_pool2d, [x], [wanted], output_size=(1, 1))
+    (out,) = computed(pool.adaptive_avg_pool2d, [x], [wanted], output_size=(1, 1))
     np.testing.assert_allclose(out, wanted, rtol=1e-5, atol=2e-7)
     x[0, 0, 0, 0] = np.nan
-    out, = computed(pool.adaptive_avg_pool2d, [x], [wanted], output_size=(1, 1))
+    (out,) = computed(pool.adaptive_avg_pool2d, [x], [wanted], output_size=(1, 1))
     assert np.isnan(out[0, 0]).all() and np.isfinite(out).sum() == out.size - 1
 
 
@@ -222,7 +246,11 @@ def test_other_means_are_numpys():
         return steps_of(pool.adaptive_avg_pool2d, [x], [np.empty((*x.shape[:2], *size), x.dtype)], output_size=size)
 
     assert steps(np.ones((2, 3, 8, 8), "f4"), 1, 1) is not None
-    for x in (np.ones((2, 3, 8, 8)), np.ones((2, 3, 65, 64), "f4"), np.ones((0, 3, 8, 8), "f4"),
-              np.ones((2, 3, 8, 8), "f4").transpose(0, 1, 3, 2)[..., ::2]):
+    for x in (
+        np.ones((2, 3, 8, 8)),
+        np.ones((2, 3, 65, 64), "f4"),
+        np.ones((0, 3, 8, 8), "f4"),
+        np.ones((2, 3, 8, 8), "f4").transpose(0, 1, 3, 2)[..., ::2],
+    ):
         assert steps(x, 1, 1) is None
     assert steps(np.ones((2, 3, 8, 8), "f4"), 2, 2) is None

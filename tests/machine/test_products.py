@@ -36,8 +36,7 @@ def product(a, b, **more):
 
 
 def by_machine(a, b, out, **more):
-    made = steps_of(lambda arrays, outs, room: gemm.product(*arrays, *outs, room, **more), (a, b),
-                          [out])
+    made = steps_of(lambda arrays, outs, room: gemm.product(*arrays, *outs, room, **more), (a, b), [out])
     if made is not None:
         run_now(made)
     return made is not None
@@ -62,32 +61,52 @@ def numbers(*shape, seed=0):
 @example(5, 40, 70, (4,), (), False, False)
 @example(5, 40, 70, (4,), (), True, False)
 @example(5, 8, 9, (4, 1), (3,), True, True)
-@given(SIZES, SIZES, SIZES, st.sampled_from([(), (1,), (3,), (2, 3)]), st.sampled_from([(), (1,), (3,), (2, 1)]),
-       st.booleans(), st.booleans())
+@given(
+    SIZES,
+    SIZES,
+    SIZES,
+    st.sampled_from([(), (1,), (3,), (2, 3)]),
+    st.sampled_from([(), (1,), (3,), (2, 1)]),
+    st.booleans(),
+    st.booleans(),
+)
 def test_products(n, k, p, left, right, ta, tb):
     a, b = numbers(*left, *((k, n) if ta else (n, k))), numbers(*right, *((p, k) if tb else (k, p)), seed=1)
     a, b = (a.swapaxes(-1, -2) if ta else a), (b.swapaxes(-1, -2) if tb else b)
     assert close(product(a, b), a, b)
 
 
-@pytest.mark.parametrize(("n", "k", "p"), [(100, 784, 512), (512, 100, 784), (700, 900, 40), (40, 1700, 300),
-                                           (1, 3000, 50), (333, 1000, 513), (900, 33, 1000)])
+@pytest.mark.parametrize(
+    ("n", "k", "p"),
+    [
+        (100, 784, 512),
+        (512, 100, 784),
+        (700, 900, 40),
+        (40, 1700, 300),
+        (1, 3000, 50),
+        (333, 1000, 513),
+        (900, 33, 1000),
+    ],
+)
 @pytest.mark.parametrize("turned", [False, True])
 def test_products_of_several_chunks(n, k, p, turned):
     a, b = (numbers(k, n).T, numbers(p, k).T) if turned else (numbers(n, k), numbers(k, p))
     assert close(product(a, b), a, b)
 
 
-@pytest.mark.parametrize("view", [
-    lambda x: x.transpose(0, 2, 1, 3),  # heads of an attention layer
-    lambda x: x.transpose(0, 2, 3, 1),
-    lambda x: x[:, ::2, 3:, 1:20],
-    lambda x: x[::-1, ::-1],
-    lambda x: np.broadcast_to(x[:1, :, :, :], x.shape),
-    lambda x: x[:, :, :, :1].swapaxes(2, 3),
-    lambda x: x[..., 5:6],
-    lambda x: np.broadcast_to(x[0, 0, :1], x.shape),
-])
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda x: x.transpose(0, 2, 1, 3),  # heads of an attention layer
+        lambda x: x.transpose(0, 2, 3, 1),
+        lambda x: x[:, ::2, 3:, 1:20],
+        lambda x: x[::-1, ::-1],
+        lambda x: np.broadcast_to(x[:1, :, :, :], x.shape),
+        lambda x: x[:, :, :, :1].swapaxes(2, 3),
+        lambda x: x[..., 5:6],
+        lambda x: np.broadcast_to(x[0, 0, :1], x.shape),
+    ],
+)
 def test_views(view):
     x = view(numbers(4, 6, 24, 32))
     y = view(numbers(4, 6, 24, 32, seed=1)).swapaxes(-1, -2)
@@ -136,8 +155,10 @@ def test_what_is_not_finite_comes_through(value):
     assert np.isnan(product(a, b, bias=numbers(50), act="relu")[np.isnan(truth)]).all()
 
 
-@pytest.mark.parametrize(("left", "right"), [((100, 784), (784, 512)), ((2100, 300), (300, 40)),
-                                             ((32, 64, 32), (32, 32, 64)), ((600, 900), (900, 500))])
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [((100, 784), (784, 512)), ((2100, 300), (300, 40)), ((32, 64, 32), (32, 32, 64)), ((600, 900), (900, 500))],
+)
 def test_same_bits_with_any_number_of_threads(left, right):
     a, b = numbers(*left), numbers(*right)
 

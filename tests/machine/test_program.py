@@ -287,6 +287,7 @@ def test_a_process_ends_while_helpers_spin():
 
 # ---- in plans --------------------------------------------------------------------------------------------------------
 
+
 def adding(arrays, outs, space, **attrs):
     """A builder of a sum, in two steps by way of its room."""
     (x, y), (out,) = arrays, outs
@@ -396,6 +397,7 @@ def test_memory_of_kernels_is_asked_for(steps_for_add, monkeypatch, count):
 
 def test_a_system_that_gives_no_thread(monkeypatch):
     """Its work is done by who calls."""
+
     def refused(self):
         raise RuntimeError("can't start new thread")
 

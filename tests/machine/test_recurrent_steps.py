@@ -12,19 +12,31 @@ from minflow.machine import recurrent
 from graph_models import Step
 from single_steps import computed, same_bits, steps_of
 
-LAYERS = {"tanh": (rnn.rnn, rnn.rnn_grad, 1, dict(relu=False)), "relu": (rnn.rnn, rnn.rnn_grad, 1, dict(relu=True)),
-          "lstm": (lstm.lstm, lstm.lstm_grad, 4, {}), "gru": (gru.gru, gru.gru_grad, 3, {})}
+LAYERS = {
+    "tanh": (rnn.rnn, rnn.rnn_grad, 1, dict(relu=False)),
+    "relu": (rnn.rnn, rnn.rnn_grad, 1, dict(relu=True)),
+    "lstm": (lstm.lstm, lstm.lstm_grad, 4, {}),
+    "gru": (gru.gru, gru.gru_grad, 3, {}),
+}
 SIZES = [(1, 1, 1, 1), (3, 2, 5, 7), (5, 9, 16, 16), (2, 33, 20, 50), (6, 17, 3, 33)]  # steps, sequences, input, state
 
 
 def arguments(kind, size, dtype="f8", seed=0):
     op, _, gates, _ = LAYERS[kind]
     (count, batch, width, hidden), rng = size, np.random.default_rng(seed)
-    shapes = [(count, batch, width), *[(batch, hidden)] * (2 if op.name == "lstm" else 1), (gates * hidden, width),
-              (gates * hidden, hidden), (gates * hidden,), (gates * hidden,)]
+    shapes = [
+        (count, batch, width),
+        *[(batch, hidden)] * (2 if op.name == "lstm" else 1),
+        (gates * hidden, width),
+        (gates * hidden, hidden),
+        (gates * hidden,),
+        (gates * hidden,),
+    ]
     states = len(shapes) - 4
-    return [(rng.uniform(-1, 1, shape) * (1 if i < states else hidden**-0.5)).astype(dtype)
-            for i, shape in enumerate(shapes)]
+    return [
+        (rng.uniform(-1, 1, shape) * (1 if i < states else hidden**-0.5)).astype(dtype)
+        for i, shape in enumerate(shapes)
+    ]
 
 
 def backward_arguments(kind, args, results):

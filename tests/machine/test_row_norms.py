@@ -32,8 +32,12 @@ def normal(seed, *shape):
 @FEW
 @given(st.integers(1, 300), st.integers(2, 300), st.integers(0, 9))
 def test_layer_norm(rows, columns, seed):
-    x, g, w, b = 2 * normal(seed, rows, columns) + 3, normal(seed, rows, columns), normal(seed, columns), normal(
-        seed + 1, columns)
+    x, g, w, b = (
+        2 * normal(seed, rows, columns) + 3,
+        normal(seed, rows, columns),
+        normal(seed, columns),
+        normal(seed + 1, columns),
+    )
     if x.var(1).min() < 0.1:
         return  # two numbers near each other: their difference is rounded, whoever divides by it
     attrs, scale = dict(columns=columns, eps=1e-5), np.abs(g).max() * max(np.abs(w).max(), 1) * 4
@@ -44,8 +48,9 @@ def test_layer_norm(rows, columns, seed):
 
 
 @FEW
-@given(st.integers(1, 4), st.integers(1, 5), st.integers(1, 20), st.integers(2, 9), st.integers(8, 20),
-       st.integers(0, 9))
+@given(
+    st.integers(1, 4), st.integers(1, 5), st.integers(1, 20), st.integers(2, 9), st.integers(8, 20), st.integers(0, 9)
+)
 def test_group_norm(images, groups, channels, height, width, seed):
     shape = images, groups * channels, height, width
     x, g, w, b = 2 * normal(seed, *shape) + 3, normal(seed + 1, *shape), normal(seed, shape[1]), normal(2, shape[1])
@@ -54,15 +59,21 @@ def test_group_norm(images, groups, channels, height, width, seed):
     check(norms.group_norm, [x, w, 0], [shape, rows, rows], terms, 4, **attrs)
     _, mean, var = exactly(norms.group_norm, [x, w, b], attrs)
     scale = np.abs(g).max() * max(np.abs(w).max(), 1) * 8
-    check(norms.group_norm_grad, [g, x, w, mean.astype("f4"), var.astype("f4")], [shape, w.shape, w.shape],
-          terms + images, scale, **attrs)
+    check(
+        norms.group_norm_grad,
+        [g, x, w, mean.astype("f4"), var.astype("f4")],
+        [shape, w.shape, w.shape],
+        terms + images,
+        scale,
+        **attrs,
+    )
 
 
 @pytest.mark.parametrize("columns", [1, 15, 16, 31, 33, 256, 5000])
 def test_one_number_a_row_and_rows_far_from_zero(columns):
     x, w = normal(0, 5, columns) + np.float32(1000), normal(1, columns)
-    y, = call(norms.layer_norm, [x, w, w], [x.shape], columns=columns, eps=1e-5)
-    right, = exactly(norms.layer_norm, [x, w, w], dict(columns=columns, eps=1e-5))
+    (y,) = call(norms.layer_norm, [x, w, w], [x.shape], columns=columns, eps=1e-5)
+    (right,) = exactly(norms.layer_norm, [x, w, w], dict(columns=columns, eps=1e-5))
     assert np.abs(y - right).max() <= 4000 * EPS * max(np.abs(w).max(), 1)  # the mean is rounded, which all share
 
 
@@ -70,7 +81,7 @@ def test_one_number_a_row_and_rows_far_from_zero(columns):
 def test_what_is_not_finite_stays_in_its_row(value):
     x, g, w = normal(0, 9, 37), normal(1, 9, 37), normal(2, 37)
     x[4, 35] = value
-    y, = call(norms.layer_norm, [x, w, w], [x.shape], columns=37, eps=1e-5)
+    (y,) = call(norms.layer_norm, [x, w, w], [x.shape], columns=37, eps=1e-5)
     gx, gw, _ = call(norms.layer_norm_grad, [g, x, w], [x.shape, w.shape, w.shape], columns=37, eps=1e-5)
     for found in (y, gx):
         assert np.isnan(found[4]).all() and np.isfinite(np.delete(found, 4, 0)).all()
@@ -87,8 +98,10 @@ def test_what_does_not_fit_is_numpys():
     one = np.ones(4, "f4")
     assert call(norms.layer_norm, [np.ones((4, 3), "f4").T, one, one], [(3, 4)], columns=4, eps=1e-5) is None
     assert call(norms.layer_norm, [np.ones((0, 4), "f4"), one, one], [(0, 4)], columns=4, eps=1e-5) is None
-    assert call(norms.group_norm, [np.ones((2, 4, 5), "f8"), one, one], [(2, 4, 5), (4,), (4,)], groups=2,
-                eps=1e-5) is None
+    assert (
+        call(norms.group_norm, [np.ones((2, 4, 5), "f8"), one, one], [(2, 4, 5), (4,), (4,)], groups=2, eps=1e-5)
+        is None
+    )
 
 
 def test_the_same_bits_with_any_number_of_threads(monkeypatch):
@@ -98,10 +111,15 @@ def test_the_same_bits_with_any_number_of_threads(monkeypatch):
     rows, groups = dict(columns=70, eps=1e-5), dict(groups=7, eps=1e-5)
 
     def everything():
-        found = [*call(norms.layer_norm, [x, w, w], [x.shape], **rows),
-                 *call(norms.layer_norm_grad, [g, x, w], [x.shape, w.shape, w.shape], **rows)]
+        found = [
+            *call(norms.layer_norm, [x, w, w], [x.shape], **rows),
+            *call(norms.layer_norm_grad, [g, x, w], [x.shape, w.shape, w.shape], **rows),
+        ]
         y, mean, var = call(norms.group_norm, [images, w, w], [images.shape, (70,), (70,)], **groups)
-        return [*found, y, *call(norms.group_norm_grad, [back, images, w, mean, var], [images.shape, (70,), (70,)],
-                                 **groups)]
+        return [
+            *found,
+            y,
+            *call(norms.group_norm_grad, [back, images, w, mean, var], [images.shape, (70,), (70,)], **groups),
+        ]
 
     same_bits(everything)

@@ -25,8 +25,17 @@ from tests import sampling
 
 def net():
     flow.manual_seed(0)
-    return nn.Sequential(nn.Conv2d(1, 16, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(16, 32, 5, padding=2),
-                         nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(32, 32, 3), nn.Flatten(), nn.Linear(800, 10))
+    return nn.Sequential(
+        nn.Conv2d(1, 16, 5, padding=2),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(16, 32, 5, padding=2),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(32, 32, 3),
+        nn.Flatten(),
+        nn.Linear(800, 10),
+    )
 
 
 def batch():
@@ -85,8 +94,11 @@ def test_off_again_is_as_if_it_had_never_been():
 def test_what_does_not_fit_is_numpys(on):
     """Double precision, groups, one pixel, nothing at all."""
     for dtype, groups, shape, weight in [
-            ("f8", 1, (4, 16, 20, 20), (16, 16, 3, 3)), ("f4", 4, (4, 16, 20, 20), (16, 4, 3, 3)),
-            ("f4", 1, (9, 64, 40, 40), (64, 64, 1, 1)), ("f4", 1, (0, 16, 20, 20), (16, 16, 3, 3))]:
+        ("f8", 1, (4, 16, 20, 20), (16, 16, 3, 3)),
+        ("f4", 4, (4, 16, 20, 20), (16, 4, 3, 3)),
+        ("f4", 1, (9, 64, 40, 40), (64, 64, 1, 1)),
+        ("f4", 1, (0, 16, 20, 20), (16, 16, 3, 3)),
+    ]:
         x, w = np.ones(shape, dtype), np.ones(weight, dtype)
         y = nn.functional.conv2d(flow.tensor(x), flow.tensor(w), groups=groups).numpy()
         assert (y == weight[1] * weight[2] * weight[3]).all() and y.shape[:2] == (shape[0], weight[0])
@@ -137,8 +149,11 @@ def archive(monkeypatch, tmp_path):
     monkeypatch.setattr(kept, "LOADED", set())
     monkeypatch.setattr(kept, "ADDRESSES", {})
     linked = []
-    monkeypatch.setattr(kept, "linked", lambda symbols, code, needed: linked.append(code) or {
-        name: len(symbol) for name, symbol in symbols.items()})
+    monkeypatch.setattr(
+        kept,
+        "linked",
+        lambda symbols, code, needed: linked.append(code) or {name: len(symbol) for name, symbol in symbols.items()},
+    )
     kept.save(0, {"one": "symbol", "two": "other symbol"}, b"code of both", ["sched_yield", "numba_do_raise"])
     return tmp_path / kept.name_of(0), linked
 

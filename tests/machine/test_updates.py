@@ -14,10 +14,17 @@ from single_steps import computed, run_now, same_bits, steps_of
 
 SGD = [dict(weight_decay=d, maximize=m) for d in (0.0, 0.1) for m in (False, True)]
 MOMENTUM = [dict(momentum=0.9, nesterov=n, **one) for n in (False, True) for one in SGD]
-ADAM = [dict(beta1=0.9, beta2=0.999, eps=1e-8, decoupled=d, corrected=c, **one)
-        for d in (False, True) for c in (False, True) for one in SGD]
-CASES = [*[(ops.sgd, 2, 0, attrs) for attrs in SGD], *[(ops.sgd_momentum, 3, 0, attrs) for attrs in MOMENTUM],
-         *[(ops.adam, 4, 1, attrs) for attrs in ADAM]]
+ADAM = [
+    dict(beta1=0.9, beta2=0.999, eps=1e-8, decoupled=d, corrected=c, **one)
+    for d in (False, True)
+    for c in (False, True)
+    for one in SGD
+]
+CASES = [
+    *[(ops.sgd, 2, 0, attrs) for attrs in SGD],
+    *[(ops.sgd_momentum, 3, 0, attrs) for attrs in MOMENTUM],
+    *[(ops.adam, 4, 1, attrs) for attrs in ADAM],
+]
 
 
 def inputs(arrays, steps, shape, seed=0):

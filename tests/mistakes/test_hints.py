@@ -54,8 +54,10 @@ ALIAS = {"x": "input"}  # as some hints call the input of a layer
 def tensor(draw: Random, ndim: int) -> Tensor:
     shape = [draw.choice(SIZES) for _ in range(ndim)]
     dtype = draw.choice(("float", "float", "float", "long", "bool"))
-    return flow.zeros(*shape) if dtype == "float" else flow.zeros(
-        *shape, dtype=flow.int64 if dtype == "long" else flow.bool
+    return (
+        flow.zeros(*shape)
+        if dtype == "float"
+        else flow.zeros(*shape, dtype=flow.int64 if dtype == "long" else flow.bool)
     )
 
 
@@ -142,8 +144,9 @@ def kind(error: MinflowError) -> tuple:
     return type(error), re.sub(r"[^a-z_]+", " ", re.sub(r"(float|int)\d+", "", error.what))
 
 
-@pytest.mark.parametrize("seed, count", [
-    pytest.param("", 40, id="40"), pytest.param(" again", 80, id="80", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "seed, count", [pytest.param("", 40, id="40"), pytest.param(" again", 80, id="80", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("name", CALLS)
 def test_what_is_told_works(name, seed, count):
     draw, refused = Random(name + seed), 0

@@ -26,61 +26,105 @@ def train(optimizer, loss_of, steps=4):
         optimizer.step()
 """
 LESSONS = [
-    ("a rate that is too high",
-     ["the loss is nan", "learning rate  SGD 1e+30", "began in       matmul in Sequential.3",
-      "a smaller learning rate"], """
+    (
+        "a rate that is too high",
+        [
+            "the loss is nan",
+            "learning rate  SGD 1e+30",
+            "began in       matmul in Sequential.3",
+            "a smaller learning rate",
+        ],
+        """
 train(flow.optim.SGD(model.parameters(), lr=1e30), lambda: F.cross_entropy(model(x), y))
-"""),
-    ("log of 0",
-     ["the loss is inf", "began in       log, made at lesson.py:19", "float32[32, 3] from 0 to", "clamp(min=1e-6)",
-      "SGD 0.1"], """
+""",
+    ),
+    (
+        "log of 0",
+        [
+            "the loss is inf",
+            "began in       log, made at lesson.py:19",
+            "float32[32, 3] from 0 to",
+            "clamp(min=1e-6)",
+            "SGD 0.1",
+        ],
+        """
 def loss_of():
     p = F.relu(model(x))
     return -(p.log()).mean()
 train(flow.optim.SGD(model.parameters(), lr=0.1), loss_of)
-"""),
-    ("0 divided by 0", ["the loss is nan", "began in       div, made at lesson.py:17", "a divisor that is not 0"], """
+""",
+    ),
+    (
+        "0 divided by 0",
+        ["the loss is nan", "began in       div, made at lesson.py:17", "a divisor that is not 0"],
+        """
 train(flow.optim.SGD(model.parameters(), lr=0.1), lambda: (model(x) * 0 / (model(x) * 0)).mean())
-"""),
-    ("NaN in the data",
-     ["began in       matmul in Sequential.0", "its input      has 1 NaN and 0 inf of 192 numbers", "isfinite(x)"], """
+""",
+    ),
+    (
+        "NaN in the data",
+        ["began in       matmul in Sequential.0", "its input      has 1 NaN and 0 inf of 192 numbers", "isfinite(x)"],
+        """
 x[3, 2] = float("nan")
 train(flow.optim.SGD(model.parameters(), lr=0.1), lambda: F.cross_entropy(model(x), y))
-"""),
-    ("NaN in a parameter",
-     ["began in       bias float32[3], which has 3 NaN and 0 inf of 3 numbers", "a smaller learning rate"], """
+""",
+    ),
+    (
+        "NaN in a parameter",
+        ["began in       bias float32[3], which has 3 NaN and 0 inf of 3 numbers", "a smaller learning rate"],
+        """
 with flow.no_grad():
     model[3].bias.fill_(float("nan"))
 train(flow.optim.Adam(model.parameters(), lr=0.1), lambda: F.cross_entropy(model(x), y))
-"""),
-    ("a root without a slope",
-     ["gradient of a parameter is not finite, though the loss was", "96 NaN and 0 inf of 96", "learning rate  0.1"], """
+""",
+    ),
+    (
+        "a root without a slope",
+        ["gradient of a parameter is not finite, though the loss was", "96 NaN and 0 inf of 96", "learning rate  0.1"],
+        """
 train(flow.optim.SGD(model.parameters(), lr=0.1), lambda: (model(x) * 0).square().sum().sqrt(), 1)
-"""),
-    ("eval() forgotten",
-     ["Sequential is called under no_grad in training mode", "2 (Dropout)", "model.eval()", "lesson.py:20"], """
+""",
+    ),
+    (
+        "eval() forgotten",
+        ["Sequential is called under no_grad in training mode", "2 (Dropout)", "model.eval()", "lesson.py:20"],
+        """
 train(flow.optim.SGD(model.parameters(), lr=0.1), lambda: F.cross_entropy(model(x), y))
 with flow.no_grad():
     for part in x.split(8):
         model(part)
-"""),
-    ("eval() forgotten with batch norm", ["called under no_grad in training mode: batch norm", "1 (BatchNorm1d)"], """
+""",
+    ),
+    (
+        "eval() forgotten with batch norm",
+        ["called under no_grad in training mode: batch norm", "1 (BatchNorm1d)"],
+        """
 model = nn.Sequential(nn.Linear(6, 3), nn.BatchNorm1d(3))
 train(flow.optim.SGD(model.parameters(), lr=0.1), lambda: F.cross_entropy(model(x), y))
 with flow.no_grad():
     print(sum((model(part).argmax(1) == 0).sum().item() for part in x.split(8)))
-"""),
-    ("a layer replaced after the optimizer",
-     ["2 parameters of Sequential get gradients", "never train; 2 that it holds are no longer", "3.weight, 3.bias"], """
+""",
+    ),
+    (
+        "a layer replaced after the optimizer",
+        ["2 parameters of Sequential get gradients", "never train; 2 that it holds are no longer", "3.weight, 3.bias"],
+        """
 optimizer = flow.optim.SGD(model.parameters(), lr=0.1)
 model[3] = nn.Linear(16, 3)
 train(optimizer, lambda: F.cross_entropy(model(x), y))
-"""),
-    ("a layer that no optimizer was given",
-     ["2 parameters of Sequential get gradients", "3.weight, 3.bias", "requires_grad_(False)"], """
+""",
+    ),
+    (
+        "a layer that no optimizer was given",
+        ["2 parameters of Sequential get gradients", "3.weight, 3.bias", "requires_grad_(False)"],
+        """
 train(flow.optim.SGD(model[0].parameters(), lr=0.1), lambda: F.cross_entropy(model(x), y))
-"""),
-    ("losses summed up with their tapes", [f"the last {HELD} losses are all kept", "loss.item()", "lesson.py:20"], """
+""",
+    ),
+    (
+        "losses summed up with their tapes",
+        [f"the last {HELD} losses are all kept", "loss.item()", "lesson.py:20"],
+        """
 optimizer, total = flow.optim.SGD(model.parameters(), lr=0.1), 0
 for _ in range(200):
     optimizer.zero_grad()
@@ -88,8 +132,12 @@ for _ in range(200):
     loss.backward()
     optimizer.step()
     total += loss
-"""),
-    ("NaN in a graph", ["what a training step gives is nan", "learning rate  1e+30", "step           2"], """
+""",
+    ),
+    (
+        "NaN in a graph",
+        ["what a training step gives is nan", "learning rate  1e+30", "step           2"],
+        """
 class Train(nn.Graph):
     def __init__(self):
         super().__init__()
@@ -102,8 +150,12 @@ class Train(nn.Graph):
 graph = Train()
 for _ in range(4):
     graph(x, y)
-"""),
-    ("NaN in a job", ["job train: what a training step gives is inf", "learning rate  1e+30", "at lesson.py:18"], """
+""",
+    ),
+    (
+        "NaN in a job",
+        ["job train: what a training step gives is inf", "learning rate  1e+30", "at lesson.py:18"],
+        """
 import minflow.typing as tp
 @flow.global_function(type="train")
 def train(x: tp.Numpy.Placeholder((4, 6))) -> tp.Numpy:
@@ -114,7 +166,8 @@ def train(x: tp.Numpy.Placeholder((4, 6))) -> tp.Numpy:
 for _ in range(4):
     train(np.ones((4, 6), "float32"))
 flow.clear_default_session()
-"""),
+""",
+    ),
 ]
 
 

@@ -63,8 +63,11 @@ def differing() -> list[tuple[str, str]]:
     minflow accepts more is no difference that a program meets, and a row for most names is a rule of its own."""
     names = [short_name(name) for file in LISTS.values() for _, name in listed(file)]
     rows = [(call, row.reason) for row in differences.read() if set(row.kinds) != {"accepted"} for call in row.calls]
-    return [(call, reason) for call, reason in rows
-            if "*" not in call or sum(fnmatchcase(name, call) for name in names) <= MOST]
+    return [
+        (call, reason)
+        for call, reason in rows
+        if "*" not in call or sum(fnmatchcase(name, call) for name in names) <= MOST
+    ]
 
 
 def short_name(name: str) -> str:
@@ -83,8 +86,13 @@ def status(page: str, name: str, rows: list[tuple[str, str]]) -> Name:
 def coverage(library: str) -> list[Name]:
     """The names of one library, those of its kernels left out."""
     rows, kernel = differing(), kernels()
-    called = [(page, name) for page, name in listed(LISTS[library]) if not any(
-        fnmatchcase(text, pattern) for pattern in kernel for text in (name.rpartition(".")[2], f"{page}.{name}"))]
+    called = [
+        (page, name)
+        for page, name in listed(LISTS[library])
+        if not any(
+            fnmatchcase(text, pattern) for pattern in kernel for text in (name.rpartition(".")[2], f"{page}.{name}")
+        )
+    ]
     return [status(page, name, rows) for page, name in called]
 
 
@@ -99,8 +107,13 @@ def row(cells) -> str:
 def section(library: str, names: list[Name]) -> list[str]:
     """The totals of each page, then the names of each status."""
     pages = {page: counts([n for n in names if n.page == page]) for page in dict.fromkeys(n.page for n in names)}
-    lines = ["", f"## {library}", "",
-             row(["page", "there", "with a difference", "refused by name", "missing"]), row(["---"] * 5)]
+    lines = [
+        "",
+        f"## {library}",
+        "",
+        row(["page", "there", "with a difference", "refused by name", "missing"]),
+        row(["---"] * 5),
+    ]
     lines += [row([f"`{page}`", *count.values()]) for page, count in pages.items()]
     lines += [row(["all", *counts(names).values()])]
     for page in pages:
@@ -119,12 +132,17 @@ def section(library: str, names: list[Name]) -> list[str]:
 
 
 def page(every: dict[str, list[Name]]) -> str:
-    lines = ["# Which names are there", "",
-             "The public names of OneFlow and PyTorch, and whether minflow has them. A name *with a difference* has a",
-             "row in [differences.md](differences.md); a name that is *refused* raises an error that says what to use.",
-             "Of PyTorch, names of kernels that nobody calls are left out (`tests/names/kernels.txt`). Made by",
-             "`python -m tests.names.coverage`; a test compares.", "",
-             row(["library", "names", "there", "with a difference", "refused by name", "missing"]), row(["---"] * 6)]
+    lines = [
+        "# Which names are there",
+        "",
+        "The public names of OneFlow and PyTorch, and whether minflow has them. A name *with a difference* has a",
+        "row in [differences.md](differences.md); a name that is *refused* raises an error that says what to use.",
+        "Of PyTorch, names of kernels that nobody calls are left out (`tests/names/kernels.txt`). Made by",
+        "`python -m tests.names.coverage`; a test compares.",
+        "",
+        row(["library", "names", "there", "with a difference", "refused by name", "missing"]),
+        row(["---"] * 6),
+    ]
     lines += [row([library, len(names), *counts(names).values()]) for library, names in every.items()]
     for library, names in every.items():
         lines += section(library, names)

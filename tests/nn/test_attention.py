@@ -81,8 +81,9 @@ def test_padding_and_causal_masks_mean_what_shorter_sequences_are():
     layer = nn.TransformerEncoderLayer(4, 2, 8, 0.0, batch_first=True).double()
     x = numbers(2, 5, 4)
     away = flow.tensor([[False] * 5, [False] * 3 + [True] * 2])
-    np.testing.assert_allclose(layer(x, src_key_padding_mask=away)[1, :3].detach().numpy(),
-                               layer(x[1:, :3])[0].detach().numpy(), rtol=1e-10)
+    np.testing.assert_allclose(
+        layer(x, src_key_padding_mask=away)[1, :3].detach().numpy(), layer(x[1:, :3])[0].detach().numpy(), rtol=1e-10
+    )
     mask = nn.Transformer.generate_square_subsequent_mask(5, dtype=flow.float64)
     seen = layer(x, src_mask=mask, is_causal=True)
     for n in range(1, 6):
@@ -92,36 +93,47 @@ def test_padding_and_causal_masks_mean_what_shorter_sequences_are():
 
 def test_names_of_weights():
     names = [name for name, _ in nn.MultiheadAttention(4, 2, kdim=3, add_bias_kv=True).named_parameters()]
-    assert names == ["q_proj_weight", "k_proj_weight", "v_proj_weight", "in_proj_bias", "bias_k", "bias_v",
-                     "out_proj.weight", "out_proj.bias"]
+    assert names == [
+        "q_proj_weight",
+        "k_proj_weight",
+        "v_proj_weight",
+        "in_proj_bias",
+        "bias_k",
+        "bias_v",
+        "out_proj.weight",
+        "out_proj.bias",
+    ]
     names = [name for name, _ in nn.Transformer(4, 2, 1, 1, 8).named_parameters()]
     assert names[0] == "encoder.layers.0.self_attn.in_proj_weight" and names[-1] == "decoder.norm.bias"
     assert nn.TransformerEncoderLayer(4, 2, activation=flow.tanh).activation is flow.tanh
 
 
-@pytest.mark.parametrize(("call", "words"), [
-    (lambda x: F.scaled_dot_product_attention(x, x[..., :2], x), "queries have 4 features, keys 2"),
-    (lambda x: F.scaled_dot_product_attention(x, x, x[:, :1]), "3 keys and 1 values"),
-    (lambda x: F.scaled_dot_product_attention(x, x, x.long()), "value must be floating, it is int64"),
-    (lambda x: F.scaled_dot_product_attention(x[0, 0], x, x), "query has 1 axes"),
-    (lambda x: F.scaled_dot_product_attention(x, x, x, flow.ones(3, 3), is_causal=True), "beside is_causal"),
-    (lambda x: F.scaled_dot_product_attention(x, x, x, flow.ones(3, 3).long()), "attn_mask is int64"),
-    (lambda x: F.scaled_dot_product_attention(x[:1], x, x, enable_gqa=True), "enable_gqa"),
-    (lambda x: nn.MultiheadAttention(4, 3), "embed_dim is 4, and num_heads 3"),
-    (lambda x: nn.MultiheadAttention(6, 3)(x, x, x), "the query has 4 features, embed_dim is 6"),
-    (lambda x: nn.MultiheadAttention(4, 2)(x, x[:, :1], x), "do not fit together"),
-    (lambda x: nn.MultiheadAttention(4, 2)(x, x[0], x[0]), "3, 2 and 2 axes"),
-    (lambda x: nn.MultiheadAttention(4, 2)(x, x, x, is_causal=True), "a hint about attn_mask"),
-    (lambda x: nn.MultiheadAttention(4, 2)(x, x, x, attn_mask=flow.ones(3, 3)), r"\[3, 3\], where \[2, 2\] or"),
-    (lambda x: nn.MultiheadAttention(4, 2)(x, x, x, flow.ones(2, 3)), r"\[2, 3\], where \[3, 2\]"),
-    (lambda x: nn.TransformerEncoderLayer(4, 2, activation="x"), "activation is 'x'"),
-    (lambda x: nn.TransformerEncoderLayer(4, 2, activation=1), "activation is 1, where a function"),
-    (lambda x: nn.TransformerEncoder(None, 2), "the layer is NoneType"),
-    (lambda x: nn.TransformerDecoder(nn.TransformerDecoderLayer(4, 2), 2, 1), "norm is int"),
-    (lambda x: nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2), -1), "num_layers is -1"),
-    (lambda x: nn.Transformer(4, 2, 1, 1, 8)(x, x[:, :1]), "a batch of 3, tgt of 1"),
-    (lambda x: nn.Transformer(8, 2, 1, 1, 8)(x, x), "4 and 4 features, d_model is 8"),
-])
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda x: F.scaled_dot_product_attention(x, x[..., :2], x), "queries have 4 features, keys 2"),
+        (lambda x: F.scaled_dot_product_attention(x, x, x[:, :1]), "3 keys and 1 values"),
+        (lambda x: F.scaled_dot_product_attention(x, x, x.long()), "value must be floating, it is int64"),
+        (lambda x: F.scaled_dot_product_attention(x[0, 0], x, x), "query has 1 axes"),
+        (lambda x: F.scaled_dot_product_attention(x, x, x, flow.ones(3, 3), is_causal=True), "beside is_causal"),
+        (lambda x: F.scaled_dot_product_attention(x, x, x, flow.ones(3, 3).long()), "attn_mask is int64"),
+        (lambda x: F.scaled_dot_product_attention(x[:1], x, x, enable_gqa=True), "enable_gqa"),
+        (lambda x: nn.MultiheadAttention(4, 3), "embed_dim is 4, and num_heads 3"),
+        (lambda x: nn.MultiheadAttention(6, 3)(x, x, x), "the query has 4 features, embed_dim is 6"),
+        (lambda x: nn.MultiheadAttention(4, 2)(x, x[:, :1], x), "do not fit together"),
+        (lambda x: nn.MultiheadAttention(4, 2)(x, x[0], x[0]), "3, 2 and 2 axes"),
+        (lambda x: nn.MultiheadAttention(4, 2)(x, x, x, is_causal=True), "a hint about attn_mask"),
+        (lambda x: nn.MultiheadAttention(4, 2)(x, x, x, attn_mask=flow.ones(3, 3)), r"\[3, 3\], where \[2, 2\] or"),
+        (lambda x: nn.MultiheadAttention(4, 2)(x, x, x, flow.ones(2, 3)), r"\[2, 3\], where \[3, 2\]"),
+        (lambda x: nn.TransformerEncoderLayer(4, 2, activation="x"), "activation is 'x'"),
+        (lambda x: nn.TransformerEncoderLayer(4, 2, activation=1), "activation is 1, where a function"),
+        (lambda x: nn.TransformerEncoder(None, 2), "the layer is NoneType"),
+        (lambda x: nn.TransformerDecoder(nn.TransformerDecoderLayer(4, 2), 2, 1), "norm is int"),
+        (lambda x: nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2), -1), "num_layers is -1"),
+        (lambda x: nn.Transformer(4, 2, 1, 1, 8)(x, x[:, :1]), "a batch of 3, tgt of 1"),
+        (lambda x: nn.Transformer(8, 2, 1, 1, 8)(x, x), "4 and 4 features, d_model is 8"),
+    ],
+)
 def test_mistakes(call, words):
     with pytest.raises(flow.MinflowError, match=f"(?s){words}"):
         call(flow.rand(2, 3, 4))
@@ -130,5 +142,6 @@ def test_mistakes(call, words):
 def test_a_bias_of_keys_comes_with_one_of_values():
     x, weight = flow.ones(2, 1, 4), flow.ones(4, 4)
     with pytest.raises(flow.ShapeError, match="only one of bias_k and bias_v is given"):
-        F.multi_head_attention_forward(x, x, x, 4, 2, flow.ones(12, 4), None, flow.ones(1, 1, 4), None, False, 0.0,
-                                       weight, None)
+        F.multi_head_attention_forward(
+            x, x, x, 4, 2, flow.ones(12, 4), None, flow.ones(1, 1, 4), None, False, 0.0, weight, None
+        )

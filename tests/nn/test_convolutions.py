@@ -35,21 +35,27 @@ def test_layers_are_drawn_and_named_as_the_older_ones():
     bound = 1 / np.sqrt(3 * 5)
     assert max(layer.weight.abs().max().item(), layer.bias.abs().max().item()) <= bound
     assert repr(nn.Conv3d(2, 4, 3, padding=1)) == (
-        "Conv3d(2, 4, kernel_size=(3, 3, 3), stride=(1, 1, 1), padding=(1, 1, 1))")
+        "Conv3d(2, 4, kernel_size=(3, 3, 3), stride=(1, 1, 1), padding=(1, 1, 1))"
+    )
     assert repr(nn.ConvTranspose1d(4, 4, 3, 2, 1, 1, 2, False)) == (
-        "ConvTranspose1d(4, 4, kernel_size=(3,), stride=(2,), padding=(1,), output_padding=(1,), groups=2, bias=False)")
+        "ConvTranspose1d(4, 4, kernel_size=(3,), stride=(2,), padding=(1,), output_padding=(1,), groups=2, bias=False)"
+    )
     assert repr(nn.Conv1d(2, 2, 3, padding="same", padding_mode="reflect")) == (
-        "Conv1d(2, 2, kernel_size=(3,), stride=(1,), padding=same, padding_mode=reflect)")
+        "Conv1d(2, 2, kernel_size=(3,), stride=(1,), padding=same, padding_mode=reflect)"
+    )
 
 
-@pytest.mark.parametrize(("mode", "widths", "want"), [
-    ("reflect", (2, 1), [3, 2, 1, 2, 3, 2]),
-    ("reflect", (-1, 2), [2, 3, 2, 1]),
-    ("replicate", (2, 0), [1, 1, 1, 2, 3]),
-    ("circular", (2, 3), [2, 3, 1, 2, 3, 1, 2, 3]),
-    ("circular", (-1, 2), [2, 3, 2, 3]),
-    ("constant", (1, -1), [0, 1, 2]),
-])
+@pytest.mark.parametrize(
+    ("mode", "widths", "want"),
+    [
+        ("reflect", (2, 1), [3, 2, 1, 2, 3, 2]),
+        ("reflect", (-1, 2), [2, 3, 2, 1]),
+        ("replicate", (2, 0), [1, 1, 1, 2, 3]),
+        ("circular", (2, 3), [2, 3, 1, 2, 3, 1, 2, 3]),
+        ("circular", (-1, 2), [2, 3, 2, 3]),
+        ("constant", (1, -1), [0, 1, 2]),
+    ],
+)
 def test_pad(mode, widths, want):
     x = flow.tensor([[1.0, 2.0, 3.0]], requires_grad=True)
     y = F.pad(x, widths, mode)

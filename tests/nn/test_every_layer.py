@@ -78,8 +78,11 @@ def test_loss(name):
     inputs = [flow.tensor(x), *map(flow.tensor, targets if isinstance(targets, tuple) else [targets])]
     with Cases() as case:
         for options in LOSSES[name]:
-            check_traced(Scaled(getattr(nn, name)(**options), 3), inputs,
-                         lambda what, options=options: case(f"{name} {options}: {what}"))
+            check_traced(
+                Scaled(getattr(nn, name)(**options), 3),
+                inputs,
+                lambda what, options=options: case(f"{name} {options}: {what}"),
+            )
 
 
 def outputs_and_gradients(model, *inputs):
@@ -110,6 +113,7 @@ def check_traced(model, inputs, check):
 
 def check_training(model, x, folder, check):
     """A graph trains as eager code does, and so does what is saved after its first step and loaded."""
+
     def sgd(model):
         return flow.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
 
@@ -137,6 +141,7 @@ def check_training(model, x, folder, check):
 def check_predicting(model, array, folder, check, exact=False):
     """A graph computes what eager code does; saved, unless the folder is None, and loaded it computes the same with the
     same kernels. exact: of strided inputs, with the bits of eager code."""
+
     def call(function, seed):
         """The outputs of two calls, since a call may move running statistics."""
         flow.manual_seed(seed)

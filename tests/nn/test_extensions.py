@@ -123,8 +123,10 @@ def test_saving_and_loading_may_be_overridden():
 def test_a_state_that_does_not_fit_puts_all_tensors_back():
     model = nn.Sequential(Renames(), nn.Linear(2, 1))
     before = copy.deepcopy(model.state_dict())
-    for key, value, what in (("1.weight", flow.ones(3), r"1 wrong .*\n  wrong +1.weight: \[3\] given, \[1, 2\] wanted"),
-                             ("1.other", flow.ones(1), r"1 unexpected .*\n  unexpected +1.other")):
+    for key, value, what in (
+        ("1.weight", flow.ones(3), r"1 wrong .*\n  wrong +1.weight: \[3\] given, \[1, 2\] wanted"),
+        ("1.other", flow.ones(1), r"1 unexpected .*\n  unexpected +1.other"),
+    ):
         state = {**before, "0.w": flow.zeros(2), "0.old": flow.zeros(2), key: value}
         for assign in (False, True):
             with pytest.raises(StateError, match=what):
@@ -329,9 +331,13 @@ class Holds(nn.Module):
 
 
 def test_conversions_ask_apply_of_each_module():
-    for convert, dtype in ((lambda m: m.double(), flow.float64), (lambda m: m.half(), flow.float16),
-                           (lambda m: m.to(flow.float64), flow.float64), (lambda m: m.type(flow.float64), flow.float64),
-                           (lambda m: m.bfloat16(), flow.bfloat16)):
+    for convert, dtype in (
+        (lambda m: m.double(), flow.float64),
+        (lambda m: m.half(), flow.float16),
+        (lambda m: m.to(flow.float64), flow.float64),
+        (lambda m: m.type(flow.float64), flow.float64),
+        (lambda m: m.bfloat16(), flow.bfloat16),
+    ):
         for outer in (Holds(), nn.Sequential(Holds())):
             inner = outer if isinstance(outer, Holds) else outer[0]
             assert convert(outer) is outer

@@ -82,10 +82,14 @@ OLD = [
     (lambda: F.mse_loss(X, Y, False), lambda: F.mse_loss(X, Y, reduction="sum")),
     (lambda: F.l1_loss(X, Y, None, False), lambda: F.l1_loss(X, Y, reduction="none")),
     (lambda: nn.MSELoss(False)(X, Y), lambda: nn.MSELoss(reduction="sum")(X, Y)),
-    (lambda: nn.CrossEntropyLoss(None, False)(X, flow.tensor([0, 1])),
-     lambda: nn.CrossEntropyLoss(reduction="sum")(X, flow.tensor([0, 1]))),
-    (lambda: nn.TripletMarginLoss(1.0, 2.0, 1e-6, False, False)(X, Y, Y + 1),
-     lambda: nn.TripletMarginLoss(reduction="sum")(X, Y, Y + 1)),
+    (
+        lambda: nn.CrossEntropyLoss(None, False)(X, flow.tensor([0, 1])),
+        lambda: nn.CrossEntropyLoss(reduction="sum")(X, flow.tensor([0, 1])),
+    ),
+    (
+        lambda: nn.TripletMarginLoss(1.0, 2.0, 1e-6, False, False)(X, Y, Y + 1),
+        lambda: nn.TripletMarginLoss(reduction="sum")(X, Y, Y + 1),
+    ),
 ]
 
 
@@ -130,8 +134,9 @@ def test_methods_are_the_functions():
 
 
 def test_in_place_functions_write_and_keep_the_gradient():
-    for name, args in dict(relu_=(), leaky_relu_=(), elu_=(), selu_=(), celu_=(), hardtanh_=(), threshold_=(0.1, 2.0),
-                           rrelu_=()).items():
+    for name, args in dict(
+        relu_=(), leaky_relu_=(), elu_=(), selu_=(), celu_=(), hardtanh_=(), threshold_=(0.1, 2.0), rrelu_=()
+    ).items():
         w, x = (X.clone().requires_grad_() for _ in range(2))
         y = w * 1.0
         assert getattr(F, name)(y, *args) is y

@@ -19,15 +19,19 @@ OF_SPACE = [  # name, arguments
     ("Conv{}d", lambda n: dict(in_channels=4, out_channels=6, kernel_size=3, stride=2, padding=1, groups=2)),
     ("Conv{}d", lambda n: dict(in_channels=4, out_channels=2, kernel_size=(2, 3, 2)[:n], padding="same", dilation=2)),
     ("Conv{}d", lambda n: dict(in_channels=4, out_channels=2, kernel_size=2, padding="same", padding_mode="circular")),
-    ("Conv{}d", lambda n: dict(in_channels=4, out_channels=2, kernel_size=3, padding=1, padding_mode="reflect",
-                               bias=False)),
+    (
+        "Conv{}d",
+        lambda n: dict(in_channels=4, out_channels=2, kernel_size=3, padding=1, padding_mode="reflect", bias=False),
+    ),
     ("Conv{}d", lambda n: dict(in_channels=4, out_channels=2, kernel_size=3, padding=2, padding_mode="replicate")),
-    ("ConvTranspose{}d", lambda n: dict(in_channels=4, out_channels=2, kernel_size=3, stride=2, padding=1,
-                                        output_padding=1)),
+    (
+        "ConvTranspose{}d",
+        lambda n: dict(in_channels=4, out_channels=2, kernel_size=3, stride=2, padding=1, output_padding=1),
+    ),
     ("ConvTranspose{}d", lambda n: dict(in_channels=4, out_channels=6, kernel_size=(3, 2, 1)[:n], groups=2)),
     ("ConvTranspose{}d", lambda n: dict(in_channels=4, out_channels=2, kernel_size=2, dilation=3, output_padding=2)),
     ("ConstantPad{}d", lambda n: dict(padding=1, value=2.0)),
-    ("ZeroPad{}d", lambda n: dict(padding=(1, 0, 2, -1, 0, 1)[:2 * n])),
+    ("ZeroPad{}d", lambda n: dict(padding=(1, 0, 2, -1, 0, 1)[: 2 * n])),
     ("InstanceNorm{}d", lambda n: dict(num_features=4)),
     ("MaxPool{}d", lambda n: dict(kernel_size=3, stride=2, padding=1, ceil_mode=True)),
     ("MaxPool{}d", lambda n: dict(kernel_size=2, dilation=2, stride=1)),
@@ -38,8 +42,10 @@ OF_SPACE = [  # name, arguments
     ("AdaptiveAvgPool{}d", lambda n: dict(output_size=3)),
     ("AdaptiveMaxPool{}d", lambda n: dict(output_size=(3, 4, 6)[:n])),
     ("InstanceNorm{}d", lambda n: dict(num_features=4, affine=True, track_running_stats=True, momentum=0.3)),
-    *[(f"{kind}Pad{{}}d", lambda n: dict(padding=(1, 2, 0, 1, 2, 0)[:2 * n]))
-      for kind in ("Reflection", "Replication", "Circular")],
+    *[
+        (f"{kind}Pad{{}}d", lambda n: dict(padding=(1, 2, 0, 1, 2, 0)[: 2 * n]))
+        for kind in ("Reflection", "Replication", "Circular")
+    ],
 ]
 TABLE, SIGNALS, IMAGES = (4, 6), (3, 6, 5), (2, 6, 9, 8)
 OTHERS = [  # name, arguments, the shape of the input
@@ -74,8 +80,12 @@ OTHERS = [  # name, arguments, the shape of the input
     ("LogSoftmax", dict(dim=0), SIGNALS),
     ("Sequential", dict(), TABLE),
 ]
-CASES = OTHERS + [(name.format(n), options(n), (*batch, 4, *size))
-                  for name, options in OF_SPACE for n, size in SPACE.items() for batch in ((2,), ())]
+CASES = OTHERS + [
+    (name.format(n), options(n), (*batch, 4, *size))
+    for name, options in OF_SPACE
+    for n, size in SPACE.items()
+    for batch in ((2,), ())
+]
 
 
 @pytest.mark.filterwarnings("ignore")  # PyTorch's own, on even kernels and new names

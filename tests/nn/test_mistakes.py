@@ -186,8 +186,11 @@ def test_float64_input_warns_once_per_line():
 
 LOGITS = flow.ones(4, 10)
 REFUSED = [
-    (ShapeError, lambda: nn.Conv2d(3, 8, 3)(flow.ones(2, 32, 32, 3)),
-     r"(?s)32 channels \(axis 1\).*takes 3.*permute\(0, 3, 1, 2\)"),
+    (
+        ShapeError,
+        lambda: nn.Conv2d(3, 8, 3)(flow.ones(2, 32, 32, 3)),
+        r"(?s)32 channels \(axis 1\).*takes 3.*permute\(0, 3, 1, 2\)",
+    ),
     (ShapeError, lambda: nn.Conv2d(3, 8, 3)(flow.ones(2, 1, 32, 32)), r"(?s)1 channels.*nn\.Conv2d\(1, 8"),
     (ShapeError, lambda: nn.Conv2d(3, 8, 3)(flow.ones(2, 32)), "2 axes"),
     (ShapeError, lambda: nn.Conv2d(1, 8, 3)(flow.ones(5, 28, 28)), r"unsqueeze\(1\)"),
@@ -198,8 +201,11 @@ REFUSED = [
     (ShapeError, lambda: nn.LayerNorm(5)(flow.ones(2, 4)), r"\[5\]"),
     (ShapeError, lambda: F.cross_entropy(LOGITS, flow.zeros(4, 1).long()), r"(?s)\[4, 1\].*\[4\].*squeeze"),
     (DTypeError, lambda: F.cross_entropy(LOGITS, flow.zeros(4)), r"float32.*(?s:.*)target\.long\(\)"),
-    (OutOfRangeError, lambda: F.cross_entropy(LOGITS, flow.tensor([1, 2, 3, 10])),
-     r"(?s)1 to 10.*10 classes.*target - 1"),
+    (
+        OutOfRangeError,
+        lambda: F.cross_entropy(LOGITS, flow.tensor([1, 2, 3, 10])),
+        r"(?s)1 to 10.*10 classes.*target - 1",
+    ),
     (OutOfRangeError, lambda: F.cross_entropy(LOGITS, flow.tensor([1, -1, 3, 9])), r"(?s)-1.*ignore_index=-1"),
     (ShapeError, lambda: F.cross_entropy(LOGITS, flow.zeros(5).long()), "as many labels as examples"),
     (ShapeError, lambda: F.cross_entropy(LOGITS, flow.zeros(4, 10).long()), "argmax"),
@@ -207,8 +213,11 @@ REFUSED = [
     (ShapeError, lambda: F.cross_entropy(LOGITS, flow.zeros(4).long(), flow.ones(3)), r"\[3\].*10 classes"),
     (ShapeError, lambda: nn.MSELoss("avg"), "'avg'"),
     (OutOfRangeError, lambda: F.binary_cross_entropy(flow.full((3,), 2.0), flow.ones(3)), "(?s)2.*BCEWithLogits"),
-    (ShapeError, lambda: F.binary_cross_entropy_with_logits(flow.ones(3, 1), flow.ones(3)),
-     r"(?s)\[3, 1\].*\[3\].*squeeze"),
+    (
+        ShapeError,
+        lambda: F.binary_cross_entropy_with_logits(flow.ones(3, 1), flow.ones(3)),
+        r"(?s)\[3, 1\].*\[3\].*squeeze",
+    ),
     (OutOfRangeError, lambda: nn.Embedding(5, 2)(flow.tensor([1, 7])), "(?s)7.*5"),
     (DTypeError, lambda: nn.Embedding(5, 2)(flow.ones(2)), r"(?s)float32.*long"),
 ]
@@ -275,22 +284,32 @@ def test_load_state_dict_tells_all_at_once():
         net.load_state_dict("model.safetensors")
 
 
-@pytest.mark.parametrize(("a", "b", "hint"), [
-    ((50, 10), flow.zeros(50, dtype=flow.int64), r"F\.one_hot\(target, 10\)\.float\(\); or nn\.CrossEntropyLoss\(\)"),
-    ((50, 10), flow.zeros(50), r"a target of the input's shape \[50, 10\]"),
-    ((50, 3), flow.zeros(50, 2), r"a target of the input's shape \[50, 3\]"),
-])
+@pytest.mark.parametrize(
+    ("a", "b", "hint"),
+    [
+        (
+            (50, 10),
+            flow.zeros(50, dtype=flow.int64),
+            r"F\.one_hot\(target, 10\)\.float\(\); or nn\.CrossEntropyLoss\(\)",
+        ),
+        ((50, 10), flow.zeros(50), r"a target of the input's shape \[50, 10\]"),
+        ((50, 3), flow.zeros(50, 2), r"a target of the input's shape \[50, 3\]"),
+    ],
+)
 @pytest.mark.parametrize("loss", [nn.MSELoss(), nn.L1Loss()])
 def test_losses_of_numbers_refuse_shapes_that_do_not_fit(loss, a, b, hint):
     with pytest.raises(ShapeError, match=rf"(?s)input has shape \{list(a)}, target has \{list(b.shape)}.*Try: {hint}"):
         loss(flow.ones(*a), b)
 
 
-@pytest.mark.parametrize(("a", "b", "hint"), [
-    ((8, 1), (8,), r"target\.unsqueeze\(1\), or input\.squeeze\(1\)"),
-    ((8,), (8, 1), r"target\.squeeze\(1\)"),
-    ((1, 8), (8, 1), r"target\.reshape\(input\.shape\)"),
-])
+@pytest.mark.parametrize(
+    ("a", "b", "hint"),
+    [
+        ((8, 1), (8,), r"target\.unsqueeze\(1\), or input\.squeeze\(1\)"),
+        ((8,), (8, 1), r"target\.squeeze\(1\)"),
+        ((1, 8), (8, 1), r"target\.reshape\(input\.shape\)"),
+    ],
+)
 def test_losses_of_numbers_warn_where_shapes_spread(a, b, hint):
     WARNED.clear()  # one for each line
     with pytest.warns(MinflowWarning, match=rf"(?s)float32\{list(a)}.*float32\{list(b)}.*Try: {hint}"):

@@ -41,6 +41,7 @@ def legacy_logits(target):
 
 def labelled(loss, weight=None):
     """`loss` of two rows of x, the first one ignored."""
+
     def losses(x):
         given = None if weight is None else flow.tensor(weight, dtype=x.dtype)
         return loss(x, flow.tensor([-100, 1]), given).reshape(1)

@@ -42,7 +42,8 @@ def test_no_bias():
     assert list(nn.GroupNorm(1, 3, bias=False).state_dict()) == ["weight"]
     assert repr(nn.GroupNorm(1, 3)) == "GroupNorm(1, 3, eps=1e-05, affine=True)"
     assert repr(nn.InstanceNorm1d(3)) == (
-        "InstanceNorm1d(3, eps=1e-05, momentum=0.1, affine=False, track_running_stats=False)")
+        "InstanceNorm1d(3, eps=1e-05, momentum=0.1, affine=False, track_running_stats=False)"
+    )
 
 
 ONES = flow.ones

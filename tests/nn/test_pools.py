@@ -23,12 +23,16 @@ def tied(*shape):
 
 @needs_torch
 @pytest.mark.parametrize("n", SPACE)
-@pytest.mark.parametrize(("name", "options"), [
-    ("max_pool", dict(kernel_size=2)),
-    ("max_pool", dict(kernel_size=3, stride=2, padding=1, ceil_mode=True)),
-    ("max_pool", dict(kernel_size=2, stride=1, dilation=2)),
-    *[("adaptive_max_pool", dict(output_size=size)) for size in (1, 2, 3, 10)],
-], ids=str)
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("max_pool", dict(kernel_size=2)),
+        ("max_pool", dict(kernel_size=3, stride=2, padding=1, ceil_mode=True)),
+        ("max_pool", dict(kernel_size=2, stride=1, dilation=2)),
+        *[("adaptive_max_pool", dict(output_size=size)) for size in (1, 2, 3, 10)],
+    ],
+    ids=str,
+)
 def test_positions_as_in_pytorch(n, name, options):
     x = tied(2, 3, *SPACE[n])
     if name == "adaptive_max_pool":

@@ -29,8 +29,11 @@ def same(name, *arrays, **options):
 
 @needs_torch
 @pytest.mark.parametrize(("n", "mode"), [(n, mode) for n in SPACE for mode in MODES[n]])
-@pytest.mark.parametrize("options", [dict(size=6), dict(scale_factor=1.7), dict(scale_factor=0.6),
-                                     dict(scale_factor=1.7, recompute_scale_factor=True)], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [dict(size=6), dict(scale_factor=1.7), dict(scale_factor=0.6), dict(scale_factor=1.7, recompute_scale_factor=True)],
+    ids=str,
+)
 def test_interpolate(n, mode, options):
     x = RNG.standard_normal((2, 3, *SPACE[n]))
     for align in (None,) if mode in PLAIN else (False, True):
@@ -87,8 +90,11 @@ def test_layers():
     assert repr(nn.Fold((4, 5), 2)) == "Fold(output_size=(4, 5), kernel_size=2, dilation=1, padding=0, stride=1)"
     assert np.array_equal(nn.PixelUnshuffle(2)(nn.PixelShuffle(2)(x)).numpy(), x.numpy())
     assert F.channel_shuffle(x, 1).data_ptr() != x.data_ptr()
-    for old, new in ((F.upsample(x, 4), F.interpolate(x, 4)), (F.upsample_nearest(x, 4), F.interpolate(x, 4)),
-                     (F.upsample_bilinear(x, 4), F.interpolate(x, 4, mode="bilinear", align_corners=True))):
+    for old, new in (
+        (F.upsample(x, 4), F.interpolate(x, 4)),
+        (F.upsample_nearest(x, 4), F.interpolate(x, 4)),
+        (F.upsample_bilinear(x, 4), F.interpolate(x, 4, mode="bilinear", align_corners=True)),
+    ):
         assert np.array_equal(old.numpy(), new.numpy())
 
 

@@ -57,7 +57,13 @@ def test_names_shapes_and_text():
     layer = nn.LSTM(10, 20, 2, batch_first=True, dropout=0.5, bidirectional=True, proj_size=5)
     assert repr(layer) == "LSTM(10, 20, proj_size=5, num_layers=2, batch_first=True, dropout=0.5, bidirectional=True)"
     assert [name for name, _ in layer.named_parameters()][:6] == [
-        "weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0", "weight_hr_l0", "weight_ih_l0_reverse"]
+        "weight_ih_l0",
+        "weight_hh_l0",
+        "bias_ih_l0",
+        "bias_hh_l0",
+        "weight_hr_l0",
+        "weight_ih_l0_reverse",
+    ]
     assert layer.weight_ih_l1.shape == (80, 10) and layer.weight_hr_l0.shape == (5, 20)
     assert [len(weights) for weights in layer.all_weights] == [5] * 4 and layer.flatten_parameters() is None
     assert all(float(p.abs().max()) <= 20**-0.5 for p in layer.parameters())
@@ -93,8 +99,17 @@ def test_functions_run_what_layers_run():
     with pytest.raises(ValueError, match="3 parameters, where 4 are wanted"):
         flow.gru(x, zeros[:1], params[:3], True, 1, 0.0, False, False, False)
     with pytest.raises(ValueError, match=r"b_ih.* is \[4\], where \[16\] is wanted"):
-        flow.lstm(x, (zeros[:1], zeros[:1]), [params[0], params[1], zeros[0, 0], zeros[0, 0]], True, 1, 0.0, False,
-                  False, False)
+        flow.lstm(
+            x,
+            (zeros[:1], zeros[:1]),
+            [params[0], params[1], zeros[0, 0], zeros[0, 0]],
+            True,
+            1,
+            0.0,
+            False,
+            False,
+            False,
+        )
 
 
 def test_half_precision_computes_in_single():
@@ -114,11 +129,11 @@ def test_multiply_accumulates_and_parameters():
 @pytest.mark.parametrize("kind", KINDS)
 def test_second_gradients_are_refused_by_name(kind):
     x = flow.rand(3, 1, 2, requires_grad=True)
-    g, = flow.autograd.grad(getattr(nn, kind)(2, 2)(x)[0].sum(), [x], create_graph=True)
+    (g,) = flow.autograd.grad(getattr(nn, kind)(2, 2)(x)[0].sum(), [x], create_graph=True)
     with pytest.raises(flow.GradError, match=f"(?s){kind}: the gradient of its gradient.*nn.{kind}Cell in a loop"):
         g.sum().backward()
     cell, step = getattr(nn, f"{kind}Cell")(2, 2), flow.rand(1, 2, requires_grad=True)
-    g, = flow.autograd.grad(first(cell(step)).sum(), [step], create_graph=True)
+    (g,) = flow.autograd.grad(first(cell(step)).sum(), [step], create_graph=True)
     g.sum().backward()
     assert float(step.grad.abs().sum()) > 0
 
@@ -134,8 +149,9 @@ def test_packed_is_each_sequence_alone(kind):
     for i, (part, y) in enumerate(zip(parts, rnn.unpack_sequence(packed))):
         alone, state = layer(part)
         np.testing.assert_allclose(y.detach().numpy(), alone.detach().numpy(), rtol=1e-12, atol=1e-14)
-        np.testing.assert_allclose(first(states)[:, i].detach().numpy(), first(state).detach().numpy(), rtol=1e-12,
-                                   atol=1e-14)
+        np.testing.assert_allclose(
+            first(states)[:, i].detach().numpy(), first(state).detach().numpy(), rtol=1e-12, atol=1e-14
+        )
     packed.data.sum().backward()
     for part in parts:
         got, part.grad = part.grad.numpy(), None
@@ -167,28 +183,31 @@ def test_a_graph_refuses_packed_sequences_by_name():
         Packs()(flow.rand(2, 2, 3))
 
 
-@pytest.mark.parametrize(("call", "words"), [
-    (lambda x: nn.LSTM(4, 5)(x), "the input has 3 features .* input_size is 4"),
-    (lambda x: nn.LSTM(3, 5)(x, flow.zeros(1, 2, 5)), "hx is no pair"),
-    (lambda x: nn.GRU(3, 5)(x, flow.zeros(1, 4, 5)), r"h_0 has shape \[1, 4, 5\], where \[1, 2, 5\] is wanted"),
-    (lambda x: nn.GRU(3, 5)(x[:0]), "no steps"),
-    (lambda x: nn.GRU(3, 5)(x[0, 0]), "1 axes, where 2 or 3"),
-    (lambda x: nn.RNN(3, 5, nonlinearity="sin"), "nonlinearity is 'sin'"),
-    (lambda x: nn.RNN(3, 0), "hidden_size is 0"),
-    (lambda x: nn.LSTM(3, 5, proj_size=5), "proj_size is 5, hidden_size 5"),
-    (lambda x: nn.RNN(3, 5, dropout=2.0, num_layers=2), "dropout is 2.0"),
-    (lambda x: nn.RNN(3, 5, bias=1), "bias is 1"),
-    (lambda x: nn.LSTMCell(3, 5)(x), r"\[4, 2, 3\], where \(N, 3\) or \(3,\)"),
-    (lambda x: nn.GRUCell(3, 5)(x[0], flow.zeros(2, 4)), r"hx has shape \[2, 4\], where \[2, 5\]"),
-    (lambda x: rnn.pack_padded_sequence(x, [2, 3]), "not sorted"),
-    (lambda x: rnn.pack_padded_sequence(x, [5, 1]), "lengths from 1 to 5, where 1 to 4"),
-    (lambda x: rnn.pack_padded_sequence(x, [4]), "1 lengths for 2 sequences"),
-    (lambda x: rnn.pad_packed_sequence(rnn.pack_padded_sequence(x, [4, 2]), total_length=3), "total_length is 3"),
-    (lambda x: rnn.pad_packed_sequence(x), "PackedSequence is wanted"),
-    (lambda x: rnn.pad_sequence([x, x[:, :1]]), r"\[4, 1, 3\], the first \[4, 2, 3\]"),
-    (lambda x: rnn.pad_sequence([]), "no sequences"),
-    (lambda x: rnn.pad_sequence([x], padding_side="up"), "padding_side is 'up'"),
-])
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda x: nn.LSTM(4, 5)(x), "the input has 3 features .* input_size is 4"),
+        (lambda x: nn.LSTM(3, 5)(x, flow.zeros(1, 2, 5)), "hx is no pair"),
+        (lambda x: nn.GRU(3, 5)(x, flow.zeros(1, 4, 5)), r"h_0 has shape \[1, 4, 5\], where \[1, 2, 5\] is wanted"),
+        (lambda x: nn.GRU(3, 5)(x[:0]), "no steps"),
+        (lambda x: nn.GRU(3, 5)(x[0, 0]), "1 axes, where 2 or 3"),
+        (lambda x: nn.RNN(3, 5, nonlinearity="sin"), "nonlinearity is 'sin'"),
+        (lambda x: nn.RNN(3, 0), "hidden_size is 0"),
+        (lambda x: nn.LSTM(3, 5, proj_size=5), "proj_size is 5, hidden_size 5"),
+        (lambda x: nn.RNN(3, 5, dropout=2.0, num_layers=2), "dropout is 2.0"),
+        (lambda x: nn.RNN(3, 5, bias=1), "bias is 1"),
+        (lambda x: nn.LSTMCell(3, 5)(x), r"\[4, 2, 3\], where \(N, 3\) or \(3,\)"),
+        (lambda x: nn.GRUCell(3, 5)(x[0], flow.zeros(2, 4)), r"hx has shape \[2, 4\], where \[2, 5\]"),
+        (lambda x: rnn.pack_padded_sequence(x, [2, 3]), "not sorted"),
+        (lambda x: rnn.pack_padded_sequence(x, [5, 1]), "lengths from 1 to 5, where 1 to 4"),
+        (lambda x: rnn.pack_padded_sequence(x, [4]), "1 lengths for 2 sequences"),
+        (lambda x: rnn.pad_packed_sequence(rnn.pack_padded_sequence(x, [4, 2]), total_length=3), "total_length is 3"),
+        (lambda x: rnn.pad_packed_sequence(x), "PackedSequence is wanted"),
+        (lambda x: rnn.pad_sequence([x, x[:, :1]]), r"\[4, 1, 3\], the first \[4, 2, 3\]"),
+        (lambda x: rnn.pad_sequence([]), "no sequences"),
+        (lambda x: rnn.pad_sequence([x], padding_side="up"), "padding_side is 'up'"),
+    ],
+)
 def test_mistakes(call, words):
     with pytest.raises(flow.MinflowError, match=f"(?s){words}"):
         call(flow.rand(4, 2, 3))

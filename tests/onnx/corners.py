@@ -18,21 +18,49 @@ CORNERS = {  # op -> what differs
     "erfc": "1 - erf(x), so that its small values beyond 2 have fewer digits",
     **dict.fromkeys(("amax", "amin", "argmax", "argmin", "median"), NAN_LOSES),
 }
-VALUES = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 0.5, -0.5, 1.5, 2.5, -1.5, 1e30, -1e30, 1e-30, 1e-6, -1e-6, 1.0,
-                   -1.0, 3.0, 100.0, -100.0], "float32")
-ROWS = np.array([[1, np.nan, 2, 2], [3, 3, 1, 0], [np.nan, np.nan, np.nan, np.nan], [-np.inf, -np.inf, np.inf, 0]],
-                "float32")
+VALUES = np.array(
+    [
+        np.nan,
+        np.inf,
+        -np.inf,
+        0.0,
+        -0.0,
+        0.5,
+        -0.5,
+        1.5,
+        2.5,
+        -1.5,
+        1e30,
+        -1e30,
+        1e-30,
+        1e-6,
+        -1e-6,
+        1.0,
+        -1.0,
+        3.0,
+        100.0,
+        -100.0,
+    ],
+    "float32",
+)
+ROWS = np.array(
+    [[1, np.nan, 2, 2], [3, 3, 1, 0], [np.nan, np.nan, np.nan, np.nan], [-np.inf, -np.inf, np.inf, 0]], "float32"
+)
 ALONG = {  # op -> its attrs over rows
     **dict.fromkeys(("sum", "prod", "mean", "amax", "amin", "any", "all"), {"axis": (1,), "keepdims": False}),
     **dict.fromkeys(("argmax", "argmin"), {"axis": 1, "keepdims": False}),
     "var": {"axis": (1,), "keepdims": False, "correction": 1},
-    "cumsum": {"axis": 1}, "sort": {"axis": 1, "descending": True}, "median": {},
-    "softmax": {"dim": 1}, "log_softmax": {"dim": 1},
+    "cumsum": {"axis": 1},
+    "sort": {"axis": 1, "descending": True},
+    "median": {},
+    "softmax": {"dim": 1},
+    "log_softmax": {"dim": 1},
 }
 
 
 def agree(op, arrays, attrs) -> bool | None:
     """Do both give the same? A difference of rounding counts for nothing; None where the op refuses these numbers."""
+
     def call(*tensors):
         return apply(OPS[op], *tensors, **attrs)
 

@@ -123,8 +123,10 @@ def listed(title: str, rows: list[Row]) -> str:
     """A list of what can be written in every way that was tried, and a table of what cannot."""
     names = set(row.name for row in rows)
     good = sorted(names - {row.name for row in rows if row.reason}, key=str.lower)
-    return (f"\n## {title}\n\n{len(good)} of {len(names)} can be written with all options that the tests have:\n"
-            f"{', '.join(f'`{name}`' for name in good)}.\n") + table("not", rows)
+    return (
+        f"\n## {title}\n\n{len(good)} of {len(names)} can be written with all options that the tests have:\n"
+        f"{', '.join(f'`{name}`' for name in good)}.\n"
+    ) + table("not", rows)
 
 
 def table(head: str, rows: list[Row]) -> str:
@@ -141,24 +143,38 @@ def table(head: str, rows: list[Row]) -> str:
 
 def ops() -> str:
     """Those of the forward part: no gradient, no optimizer, nothing that a graph cannot have."""
-    names = [name for name, op in OPS.items() if not name.endswith("_grad") and op.__module__ not in RULES
-             and not op.__module__.startswith(RULES) and op.infer is not data_dependent and name not in TAPE]
+    names = [
+        name
+        for name, op in OPS.items()
+        if not name.endswith("_grad")
+        and op.__module__ not in RULES
+        and not op.__module__.startswith(RULES)
+        and op.infer is not data_dependent
+        and name not in TAPE
+    ]
     have = [name for name in names if name in FORMS and FORMS[name].__module__ != REFUSED]
     lack = ", ".join(f"`{name}`" for name in sorted(set(names) - set(have)))
     different = "".join(f"| `{op}` | {why} |\n" for op, why in CORNERS.items())
-    return (f"\n## Operations\n\n{len(have)} of {len(names)} operations of a forward pass have a form (some refuse a "
-            f"few options, by name). These have none:\n{lack}.\n"
-            f"\nOf NaN, infinities and zeros with a sign, onnxruntime gives other numbers for these:\n"
-            f"\n| operation | in onnxruntime |\n| --- | --- |\n{different}")
+    return (
+        f"\n## Operations\n\n{len(have)} of {len(names)} operations of a forward pass have a form (some refuse a "
+        f"few options, by name). These have none:\n{lack}.\n"
+        f"\nOf NaN, infinities and zeros with a sign, onnxruntime gives other numbers for these:\n"
+        f"\n| operation | in onnxruntime |\n| --- | --- |\n{different}"
+    )
 
 
 def page() -> str:
     whole, open_ended = layers(), layers({"input_0": {0: "batch"}})
     refused = {row.name for row in whole if row.reason}
     more = "\nThe first axis of the input can be dynamic in all of these but:\n"
-    return (HEAD.format(opset=OPSET) + listed("Layers", whole) + more
-            + table("not with a dynamic first axis", [row for row in open_ended if row.name not in refused])
-            + listed("Losses", losses()) + ops())
+    return (
+        HEAD.format(opset=OPSET)
+        + listed("Layers", whole)
+        + more
+        + table("not with a dynamic first axis", [row for row in open_ended if row.name not in refused])
+        + listed("Losses", losses())
+        + ops()
+    )
 
 
 if __name__ == "__main__":

@@ -21,8 +21,10 @@ def traced_model(function, tensors):
 
 
 def checked_model(program):
-    names = [[f"{kind}_{i}" for i in range(len(values))]
-             for kind, values in (("input", program.graph.inputs), ("output", program.graph.outputs))]
+    names = [
+        [f"{kind}_{i}" for i in range(len(values))]
+        for kind, values in (("input", program.graph.inputs), ("output", program.graph.outputs))
+    ]
     return model_of(program, *names)
 
 

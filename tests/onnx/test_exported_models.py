@@ -77,8 +77,10 @@ def check(model, *inputs, path):
     for a in want:  # else the errors would say little
         assert a.size == 1 or a.std(dtype="float64") > 0.002 * np.abs(a).max()
     errors = [error(a, b) for a, b in zip(got, want, strict=True)]
-    print(f"{type(model).__name__}: error {max(errors):.1e}, {len(proto.graph.node)} nodes, "
-          f"{path.stat().st_size / 1e6:.2f} MB")
+    print(
+        f"{type(model).__name__}: error {max(errors):.1e}, {len(proto.graph.node)} nodes, "
+        f"{path.stat().st_size / 1e6:.2f} MB"
+    )
     assert max(errors) <= AIM
     arrays = {i.name: onnx.numpy_helper.to_array(i) for i in proto.graph.initializer}
     names = {}  # of each parameter; one that is shared has several, of which the file has one
@@ -104,8 +106,14 @@ FAMILIES = {
     "style transfer": (lambda: models.neural_style_transfer(), (1, 3, 16, 20)),
 }
 SIZES = {  # one VGG: the others are the same layers in other numbers, and each takes half a minute to draw
-    "alexnet": 64, "vgg16": 32, "resnet34": 64, "resnet50": 64, "resnet152": 64, "resnext50_32x4d": 64,
-    "squeezenet1_0": 64, "vit_b_16": 224,
+    "alexnet": 64,
+    "vgg16": 32,
+    "resnet34": 64,
+    "resnet50": 64,
+    "resnet152": 64,
+    "resnext50_32x4d": 64,
+    "squeezenet1_0": 64,
+    "vit_b_16": 224,
 }
 
 
@@ -149,8 +157,7 @@ class Recurrent(nn.Module):
         return self.head(y), states
 
 
-@pytest.mark.parametrize("options", [{}, {"bidirectional": True}, {"bias": False}],
-                         ids=["plain", "both", "no bias"])
+@pytest.mark.parametrize("options", [{}, {"bidirectional": True}, {"bias": False}], ids=["plain", "both", "no bias"])
 @pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
 def test_recurrent_language_model(kind, options, tmp_path):
     flow.manual_seed(0)
@@ -289,8 +296,13 @@ def test_other_batches_and_lengths(kind, tmp_path):
 def test_other_sizes_of_images(tmp_path):
     flow.manual_seed(0)
     others = [images(n, 3, *size) for n, *size in ((1, 32, 40), (3, 40, 32), (2, 47, 39))]
-    check_at(stirred_by(lambda: models.mobilenet_v2(num_classes=10), (4, 3, 32, 32)), images(1, 3, 32, 32), others,
-             {0: {0: "batch", 2: "height", 3: "width"}}, tmp_path / "x.onnx")
+    check_at(
+        stirred_by(lambda: models.mobilenet_v2(num_classes=10), (4, 3, 32, 32)),
+        images(1, 3, 32, 32),
+        others,
+        {0: {0: "batch", 2: "height", 3: "width"}},
+        tmp_path / "x.onnx",
+    )
 
 
 def test_what_follows_from_constants_is_written_as_one(tmp_path):

@@ -47,8 +47,9 @@ def test_convolutions(n, tmp_path):
         same(layer, images(*INPUTS[n]), path=tmp_path / "x.onnx")
         if padding != "same":
             for more in range(max(stride, dilation)):
-                layer = getattr(nn, f"ConvTranspose{n}d")(4, 8, kernel, stride, padding, more, groups,
-                                                          dilation=dilation)
+                layer = getattr(nn, f"ConvTranspose{n}d")(
+                    4, 8, kernel, stride, padding, more, groups, dilation=dilation
+                )
                 same(layer, images(*INPUTS[n]), path=tmp_path / "x.onnx")
 
 
@@ -66,8 +67,11 @@ def test_pools(n, tmp_path):
 
 
 def test_divisors_of_mean_pools(tmp_path):
-    for options in (dict(divisor_override=3), dict(divisor_override=3, ceil_mode=True),
-                    dict(divisor_override=2, padding=1)):
+    for options in (
+        dict(divisor_override=3),
+        dict(divisor_override=3, ceil_mode=True),
+        dict(divisor_override=2, padding=1),
+    ):
         same(nn.AvgPool2d(2, **options), images(2, 3, 7, 9), path=tmp_path / "x.onnx")
 
 
@@ -98,8 +102,12 @@ def test_resizing(tmp_path):
 def test_grid_sample(tmp_path):
     grid = flow.tensor(np.random.default_rng(3).uniform(-1.4, 1.4, (2, 5, 6, 2)).astype("float32"))
     for mode, padding in product(("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")):
-        same(lambda x, grid, mode=mode, padding=padding: F.grid_sample(x, grid, mode, padding), images(2, 3, 9, 11),
-             grid, path=tmp_path / "x.onnx")
+        same(
+            lambda x, grid, mode=mode, padding=padding: F.grid_sample(x, grid, mode, padding),
+            images(2, 3, 9, 11),
+            grid,
+            path=tmp_path / "x.onnx",
+        )
 
 
 def test_windows_and_columns(tmp_path):

@@ -52,9 +52,16 @@ def test_the_call_of_a_thousand_programs():
     model(X)
     with pytest.warns(torch.MinflowWarning, match="opset 18") as said:
         runner, inputs, outputs = exported(
-            model, X, export_params=True, opset_version=11, do_constant_folding=True, input_names=["input"],
-            output_names=["output"], dynamic_axes={"input": {0: "batch size"}, "output": {0: "batch size"}},
-            verbose=False)
+            model,
+            X,
+            export_params=True,
+            opset_version=11,
+            do_constant_folding=True,
+            input_names=["input"],
+            output_names=["output"],
+            dynamic_axes={"input": {0: "batch size"}, "output": {0: "batch size"}},
+            verbose=False,
+        )
     assert len(said) == 1
     assert (inputs, outputs) == ({"input": ["batch_size", 3]}, {"output": ["batch_size", 3]})
     for n in (1, 2, 7):
@@ -62,16 +69,19 @@ def test_the_call_of_a_thousand_programs():
     assert float(model.kept.sum()) != 0  # what forward keeps has numbers again
 
 
-@pytest.mark.parametrize(("args", "kwargs", "names"), [
-    ((X, MASK), None, ["x", "mask"]),
-    ([X, MASK], None, ["x", "mask"]),
-    ((X, MASK, {}), None, ["x", "mask"]),
-    ((X, {"mask": MASK}), None, ["x", "mask"]),
-    ({"x": X, "mask": MASK}, None, ["x", "mask"]),
-    ((X,), {"mask": MASK}, ["x", "mask"]),
-    ((X, MASK, 2.0, False), None, ["x", "mask"]),
-    ((X, None, 2.0), None, ["x"]),
-])
+@pytest.mark.parametrize(
+    ("args", "kwargs", "names"),
+    [
+        ((X, MASK), None, ["x", "mask"]),
+        ([X, MASK], None, ["x", "mask"]),
+        ((X, MASK, {}), None, ["x", "mask"]),
+        ((X, {"mask": MASK}), None, ["x", "mask"]),
+        ({"x": X, "mask": MASK}, None, ["x", "mask"]),
+        ((X,), {"mask": MASK}, ["x", "mask"]),
+        ((X, MASK, 2.0, False), None, ["x", "mask"]),
+        ((X, None, 2.0), None, ["x"]),
+    ],
+)
 def test_arguments_by_place_and_by_name(args, kwargs, names):
     model = Masked()
     runner, inputs, _ = exported(model, args, kwargs=kwargs)
@@ -81,26 +91,36 @@ def test_arguments_by_place_and_by_name(args, kwargs, names):
 
 def test_numbers_and_flags_are_written_as_they_are():
     model = Masked()
-    runner, _, outputs = exported(model=model, args=(X, None, 3.0, True), dynamo=True, report=False, optimize=True,
-                                  external_data=True, training=torch.onnx.TrainingMode.EVAL,
-                                  operator_export_type=torch.onnx.OperatorExportTypes.ONNX)
+    runner, _, outputs = exported(
+        model=model,
+        args=(X, None, 3.0, True),
+        dynamo=True,
+        report=False,
+        optimize=True,
+        external_data=True,
+        training=torch.onnx.TrainingMode.EVAL,
+        operator_export_type=torch.onnx.OperatorExportTypes.ONNX,
+    )
     assert list(outputs) == ["output_0", "output_1"]
     agrees(runner, model, X, scale=3.0, both=True)
 
 
-@pytest.mark.parametrize("options", [
-    {"dynamic_axes": {"x": {0: "n"}, "mask": {0: "n"}}},
-    {"dynamic_axes": {"x": [0], "mask": [0], "output_0": [0]}},  # without names: they cannot differ
-    {"dynamic_axes": {"a": [0], "mask": [0]}, "input_names": ["a"]},
-    {"dynamic": {"a": {0: "n"}, "mask": {0: "n"}}, "input_names": ["a"]},
-    {"dynamic_shapes": {"mask": {0: "n"}, "x": {0: "n"}}},
-    {"dynamic_shapes": ({0: "n"}, {0: "n"})},
-    {"dynamic_shapes": [("n", None), ("n", None)]},
-])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"dynamic_axes": {"x": {0: "n"}, "mask": {0: "n"}}},
+        {"dynamic_axes": {"x": [0], "mask": [0], "output_0": [0]}},  # without names: they cannot differ
+        {"dynamic_axes": {"a": [0], "mask": [0]}, "input_names": ["a"]},
+        {"dynamic": {"a": {0: "n"}, "mask": {0: "n"}}, "input_names": ["a"]},
+        {"dynamic_shapes": {"mask": {0: "n"}, "x": {0: "n"}}},
+        {"dynamic_shapes": ({0: "n"}, {0: "n"})},
+        {"dynamic_shapes": [("n", None), ("n", None)]},
+    ],
+)
 def test_dynamic_axes(options):
     model = Masked()
     runner, inputs, outputs = exported(model, (X, MASK), **options)
-    (name, three), = {tuple(shape) for shape in (*inputs.values(), *outputs.values())}
+    ((name, three),) = {tuple(shape) for shape in (*inputs.values(), *outputs.values())}
     assert name in ("n", "x_0") and three == 3
     agrees(runner, model, torch.rand(5, 3), torch.rand(5, 3))
 
@@ -130,21 +150,24 @@ def test_without_a_file_a_program_is_returned(tmp_path):
     assert onnx.load(tmp_path / "a.onnx") == program.model_proto
 
 
-@pytest.mark.parametrize(("options", "words"), [
-    ({"export_params": False}, "export_params=False asks for another file"),
-    ({"keep_initializers_as_inputs": True}, "keep_initializers_as_inputs=True"),
-    ({"training": torch.onnx.TrainingMode.TRAINING}, "training=TRAINING"),
-    ({"training": torch.onnx.TrainingMode.PRESERVE}, "training=PRESERVE"),
-    ({"operator_export_type": torch.onnx.OperatorExportTypes.ONNX_ATEN}, "operator_export_type=ONNX_ATEN"),
-    ({"custom_opsets": {"mine": 1}}, "custom_opsets"),
-    ({"optimise": True}, "no argument 'optimise'"),
-    ({"dynamic_axes": {"y": [0]}}, "dynamic_axes names 'y'"),
-    ({"dynamic_axes": ["x"]}, "dynamic_axes is no dict"),
-    ({"dynamic_shapes": {"y": {0: "n"}}}, "dynamic_shapes names 'y'"),
-    ({"dynamic": True}, "dynamic is True"),
-    ({"dynamic": {}, "dynamic_axes": {}}, "dynamic axes are named twice"),
-    ({"kwargs": {"mask": MASK, "size": X}}, r"Masked.forward takes \(x, mask=None.*'size'"),
-])
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"export_params": False}, "export_params=False asks for another file"),
+        ({"keep_initializers_as_inputs": True}, "keep_initializers_as_inputs=True"),
+        ({"training": torch.onnx.TrainingMode.TRAINING}, "training=TRAINING"),
+        ({"training": torch.onnx.TrainingMode.PRESERVE}, "training=PRESERVE"),
+        ({"operator_export_type": torch.onnx.OperatorExportTypes.ONNX_ATEN}, "operator_export_type=ONNX_ATEN"),
+        ({"custom_opsets": {"mine": 1}}, "custom_opsets"),
+        ({"optimise": True}, "no argument 'optimise'"),
+        ({"dynamic_axes": {"y": [0]}}, "dynamic_axes names 'y'"),
+        ({"dynamic_axes": ["x"]}, "dynamic_axes is no dict"),
+        ({"dynamic_shapes": {"y": {0: "n"}}}, "dynamic_shapes names 'y'"),
+        ({"dynamic": True}, "dynamic is True"),
+        ({"dynamic": {}, "dynamic_axes": {}}, "dynamic axes are named twice"),
+        ({"kwargs": {"mask": MASK, "size": X}}, r"Masked.forward takes \(x, mask=None.*'size'"),
+    ],
+)
 def test_what_asks_for_another_file(options, words):
     file = io.BytesIO()
     with pytest.raises(torch.MinflowError, match=words) as caught:

@@ -48,22 +48,37 @@ def conv_net(name="conv1"):
         node("Reshape", "b to", "c", "/Reshape"),
         node("Gemm", "c fc.weight fc.bias", "logits", "/fc/Gemm", transB=1),
     ]
-    tensors = [array(f"{name}.weight", 4, 3, 3, 3), array(f"{name}.bias", 4), array("fc.weight", 10, 16),
-               array("fc.bias", 10)]
-    return model(nodes, [value("x", ["batch", 3, 2, 2])], [value("logits", ["batch", 10])], tensors,
-                 graph="main", producer_name="pytorch", producer_version="2.13.0")
+    tensors = [
+        array(f"{name}.weight", 4, 3, 3, 3),
+        array(f"{name}.bias", 4),
+        array("fc.weight", 10, 16),
+        array("fc.bias", 10),
+    ]
+    return model(
+        nodes,
+        [value("x", ["batch", 3, 2, 2])],
+        [value("logits", ["batch", 10])],
+        tensors,
+        graph="main",
+        producer_name="pytorch",
+        producer_version="2.13.0",
+    )
 
 
 def mixed():
     """Everything that a file may hold besides: graphs inside operations, a function, a small constant."""
     then = helper.make_graph([node("Add", "b w", "t")], "then", [], [value("t")])
     other = helper.make_graph([node("Identity", "b", "e")], "else", [], [value("e")])
-    body = helper.make_graph([node("Neg", "s", "s2"), node("Identity", "go", "go2")], "body",
-                             [value("i", [], INT64), value("go", [], TensorProto.BOOL), value("s", [4])],
-                             [value("go2", [], TensorProto.BOOL), value("s2", [4])])
+    body = helper.make_graph(
+        [node("Neg", "s", "s2"), node("Identity", "go", "go2")],
+        "body",
+        [value("i", [], INT64), value("go", [], TensorProto.BOOL), value("s", [4])],
+        [value("go2", [], TensorProto.BOOL), value("s2", [4])],
+    )
     step = helper.make_graph([node("Mul", "row row", "square")], "step", [value("row", [4])], [value("square", [4])])
-    twice = helper.make_function("my.own", "Twice", ["a"], ["b"], [node("Add", "a a", "b")],
-                                 [helper.make_opsetid("", 18)])
+    twice = helper.make_function(
+        "my.own", "Twice", ["a"], ["b"], [node("Add", "a a", "b")], [helper.make_opsetid("", 18)]
+    )
     nodes = [
         node("Clip", "x low high", "b"),
         node("If", "go b w", "c", "choose", then_branch=then, else_branch=other),
@@ -72,10 +87,15 @@ def mixed():
         node("Twice", "f", "y", domain="my.own"),
     ]
     nodes[1].input[:] = ["go"]
-    tensors = [array("w", 4), numpy_helper.from_array(np.float32(0.5), "low"),
-               numpy_helper.from_array(np.float32(6), "high"), numpy_helper.from_array(np.int64(3), "trips")]
-    return model(nodes, [value("x", [4]), value("go", [], TensorProto.BOOL)], [value("y")], tensors, [twice],
-                 [("my.own", 1)])
+    tensors = [
+        array("w", 4),
+        numpy_helper.from_array(np.float32(0.5), "low"),
+        numpy_helper.from_array(np.float32(6), "high"),
+        numpy_helper.from_array(np.int64(3), "trips"),
+    ]
+    return model(
+        nodes, [value("x", [4]), value("go", [], TensorProto.BOOL)], [value("y")], tensors, [twice], [("my.own", 1)]
+    )
 
 
 @pytest.fixture
@@ -130,8 +150,14 @@ def test_modules_open_and_show_attributes(shown):
 
 
 def test_usual_attributes_are_left_out(shown):
-    view = shown(model([node("Conv", "x w", "y", strides=[1, 1], dilations=[1, 1], group=1, pads=[0] * 4)],
-                       [value("x", [1, 2, 5, 5])], [value("y")], [array("w", 2, 2, 3, 3)]))
+    view = shown(
+        model(
+            [node("Conv", "x w", "y", strides=[1, 1], dilations=[1, 1], group=1, pads=[0] * 4)],
+            [value("x", [1, 2, 5, 5])],
+            [value("y")],
+            [array("w", 2, 2, 3, 3)],
+        )
+    )
     step = view.record.nodes[-1]
     assert step.attrs == "" and step.outs == ("float32[1, 2, 3, 3]",)
     assert "strides=(1, 1)" in step.every and "group=1" in step.every
@@ -149,8 +175,13 @@ def test_graphs_and_functions_inside_are_one_box(shown):
     assert "function: 1 operation (Add)" in view.svg and "body: 1 operation (Mul)" in view.svg
     clip = next(n for n in by_name.values() if n.label == "Clip")
     assert clip.attrs == "min=0.5, max=6" and [x.name for x in clip.inputs] == ["input"]
-    captured = {by_id.name for x in by_name["choose"].inputs if x.name == "captured"
-                for by_id in view.record.nodes if by_id.id == x.ref}
+    captured = {
+        by_id.name
+        for x in by_name["choose"].inputs
+        if x.name == "captured"
+        for by_id in view.record.nodes
+        if by_id.id == x.ref
+    }
     assert captured == {clip.name, "w"}
     assert view.head["functions"] == "Twice: 1 operation (Add)" and view.head["opset"].startswith("18, my.own 1")
     assert "Twice" in view.svg and "then_branch" in view.dot
@@ -161,13 +192,24 @@ def test_graphs_and_functions_inside_are_one_box(shown):
 
 
 def test_sizes_have_names_or_are_unknown(shown):
-    view = shown(model([node("NonZero", "x", "i"), node("Cast", "i", "y", to=FLOAT)],
-                       [value("x", ["batch", "2 * time", None])], [value("y")]))
+    view = shown(
+        model(
+            [node("NonZero", "x", "i"), node("Cast", "i", "y", to=FLOAT)],
+            [value("x", ["batch", "2 * time", None])],
+            [value("y")],
+        )
+    )
     assert view.head["inputs"] == "x float32[batch, 2 * time, ?]"
     assert view.record.nodes[-1].outs == ("float32[3, ?]",) and view.record.nodes[-1].attrs == "to=float32"
     assert "int64 3×?" in view.text and view.head["shapes"].startswith("2 values")
-    view = shown(model([node("Mystery", "x", "y", domain="elsewhere")], [value("x", ["a[0], b"])], [value("y")],
-                       opsets=[("elsewhere", 1)]))
+    view = shown(
+        model(
+            [node("Mystery", "x", "y", domain="elsewhere")],
+            [value("x", ["a[0], b"])],
+            [value("y")],
+            opsets=[("elsewhere", 1)],
+        )
+    )
     assert view.record.nodes[-1].outs == ("float32[...]",) and view.head["inputs"] == "x float32[a(0); b]"
 
 
@@ -200,13 +242,19 @@ def test_modules_of_metadata_and_of_our_own_names():
     ours = helper.make_node("Conv", [], [], name="model.conv1-conv2d-0/Conv")
     assert place_of(ours, True).scope == "model.conv1" and place_of(ours, False).scope == "model.conv1-conv2d-0"
     torch = helper.make_node("Conv", [], [], name="node_conv")
-    torch.metadata_props.add(key="namespace", value=(
-        ": __main__.Net/features: torch.nn.Sequential/features.0: torch.nn.Conv2d/conv2d: aten.conv2d.default"))
+    torch.metadata_props.add(
+        key="namespace",
+        value=(": __main__.Net/features: torch.nn.Sequential/features.0: torch.nn.Conv2d/conv2d: aten.conv2d.default"),
+    )
     assert place_of(torch, False) == ("features.0", {"features": "Sequential", "features.0": "Conv2d"})
     assert place_of(helper.make_node("Reshape", [], [], name="reshape-2/Reshape"), True).scope == ""
-    torch.metadata_props.add(key="pkg.torch.onnx.stack_trace", value=(
-        'File "/home/me/net.py", line 12, in forward\n    return self.fc(x)\n'
-        'File "/lib/site-packages/torch/nn/modules/linear.py", line 134, in forward'))
+    torch.metadata_props.add(
+        key="pkg.torch.onnx.stack_trace",
+        value=(
+            'File "/home/me/net.py", line 12, in forward\n    return self.fc(x)\n'
+            'File "/lib/site-packages/torch/nn/modules/linear.py", line 134, in forward'
+        ),
+    )
     assert line_of(torch) == "net.py:12" and line_of(ours) == ""
     deep = helper.make_node("Add", [], [], name="/".join("abc" * 1000))
     assert place_of(deep, False).scope.count(".") == 40 and place_of(deep, False).scope.endswith("and 2959 more")
@@ -220,8 +268,9 @@ def test_words_for_parameters(name, formal, word):
 
 
 def test_equal_and_missing_names_are_told_apart(shown):
-    view = shown(model([node("Relu", f"v{i}", f"v{i + 1}", "same") for i in range(4)], [value("v0", [2])],
-                       [value("v4")]))
+    view = shown(
+        model([node("Relu", f"v{i}", f"v{i + 1}", "same") for i in range(4)], [value("v0", [2])], [value("v4")])
+    )
     names = [n.name for n in view.record.nodes]
     assert len(set(names)) == 5
 
@@ -333,8 +382,15 @@ class files_opened:
 
 @pytest.mark.parametrize("scoped", [False, True])
 def test_three_thousand_nodes_stay_a_small_picture(shown, scoped):
-    nodes = [node(("Conv", "Relu", "Neg")[i % 3], f"v{i} w{i}" if i % 3 == 0 else f"v{i}", f"v{i + 1}",
-                  f"/blocks.{i // 30}/layers.{i // 3 % 10}/op" if scoped else "") for i in range(3000)]
+    nodes = [
+        node(
+            ("Conv", "Relu", "Neg")[i % 3],
+            f"v{i} w{i}" if i % 3 == 0 else f"v{i}",
+            f"v{i + 1}",
+            f"/blocks.{i // 30}/layers.{i // 3 % 10}/op" if scoped else "",
+        )
+        for i in range(3000)
+    ]
     tensors = [array(f"w{i}", 2, 2, 1, 1) for i in range(0, 3000, 3)]
     view = shown(model(nodes, [value("v0", ["n", 2, 8, 8])], [value("v3000")], tensors))
     bundle = view.bundle()
@@ -346,13 +402,23 @@ def test_three_thousand_nodes_stay_a_small_picture(shown, scoped):
 
 def test_long_lists_and_names_are_cut(shown):
     long = "n" * 1_000_000
-    view = shown(model([node("Mystery", "x", "y", long, ints=list(range(100_000)), text=long, domain="d" * 100_000)],
-                       [value("x", [long[:9999]])], [value("y")], opsets=[("d" * 100_000, 1)], graph=long,
-                       producer_name=long))
+    view = shown(
+        model(
+            [node("Mystery", "x", "y", long, ints=list(range(100_000)), text=long, domain="d" * 100_000)],
+            [value("x", [long[:9999]])],
+            [value("y")],
+            opsets=[("d" * 100_000, 1)],
+            graph=long,
+            producer_name=long,
+        )
+    )
     assert all(len(text.encode()) <= LIMIT for text in view.bundle().values())
     assert len(view.record.nodes[-1].every) <= 400 and len(view.record.nodes[-1].name) < 300
-    view = shown(model([node("Mystery", "x", "y", ints=range(100_000), domain="d")], [value("x")], [value("y")],
-                       opsets=[("d", 1)]))
+    view = shown(
+        model(
+            [node("Mystery", "x", "y", ints=range(100_000), domain="d")], [value("x")], [value("y")], opsets=[("d", 1)]
+        )
+    )
     assert view.record.nodes[-1].every == "d, ints=(0, 1, 2, 3, 4, 5, 6, 7, ... 100,000 in all)"
 
 
@@ -368,8 +434,14 @@ def test_other_files_are_refused(shown, data, what):
 
 
 def test_paths_that_are_no_files(tmp_path):
-    for path, what in ((tmp_path, "a folder"), (tmp_path / "none.onnx", "cannot be read"), ("", "is not a path"),
-                       (7, "the path is of type int"), ("a\0b", "is not a path"), ("/dev/null", "cannot be read")):
+    for path, what in (
+        (tmp_path, "a folder"),
+        (tmp_path / "none.onnx", "cannot be read"),
+        ("", "is not a path"),
+        (7, "the path is of type int"),
+        ("a\0b", "is not a path"),
+        ("/dev/null", "cannot be read"),
+    ):
         refused(flow.onnx.show, path, what)
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -393,8 +465,10 @@ def function(name, calls):
 
 CALL = helper.make_node("A", ["x"], ["y"], domain="f")
 HOSTILE = {
-    "circle": (lambda: graph_of(node("Add", "x b", "a", "first"), node("Neg", "a", "b"), node("Neg", "a", "y")),
-               "first"),
+    "circle": (
+        lambda: graph_of(node("Add", "x b", "a", "first"), node("Neg", "a", "b"), node("Neg", "a", "y")),
+        "first",
+    ),
     "a value of itself": (lambda: graph_of(node("Add", "x y", "y", "self")), "self"),
     "a value twice": (lambda: graph_of(node("Neg", "x", "y"), node("Relu", "x", "y", "again")), "again"),
     "an input given": (lambda: graph_of(node("Neg", "x", "x", "over")), "over"),
@@ -403,15 +477,20 @@ HOSTILE = {
     "two inputs": (lambda: graph_of(node("Neg", "x", "y"), inputs=[value("x", [2])]), "two inputs"),
     "two tensors": (lambda: graph_of(node("Add", "x w", "y"), tensors=[array("w", 2), array("w", 2)]), "'w'"),
     "nothing given": (lambda: graph_of(node("Neg", "x", "", "silent")), "silent"),
-    "too few bytes": (lambda: changed(conv_net(), lambda m: setattr(m.graph.initializer[0], "raw_data", b"123")),
-                      "3 bytes stand for 432"),
+    "too few bytes": (
+        lambda: changed(conv_net(), lambda m: setattr(m.graph.initializer[0], "raw_data", b"123")),
+        "3 bytes stand for 432",
+    ),
     "no bytes": (lambda: changed(conv_net(), lambda m: m.graph.initializer[0].ClearField("raw_data")), "no numbers"),
-    "a negative size": (lambda: changed(conv_net(), lambda m: m.graph.initializer[0].dims.append(-1)),
-                        "negative size"),
-    "sizes that overflow": (lambda: changed(conv_net(), lambda m: m.graph.initializer[0].dims.extend([2**62] * 99)),
-                            "overflow"),
-    "functions in a circle": (lambda: graph_of(CALL, functions=[function("A", "B"), function("B", "A")],
-                                               opsets=[("f", 1)]), "A, B|B, A"),
+    "a negative size": (lambda: changed(conv_net(), lambda m: m.graph.initializer[0].dims.append(-1)), "negative size"),
+    "sizes that overflow": (
+        lambda: changed(conv_net(), lambda m: m.graph.initializer[0].dims.extend([2**62] * 99)),
+        "overflow",
+    ),
+    "functions in a circle": (
+        lambda: graph_of(CALL, functions=[function("A", "B"), function("B", "A")], opsets=[("f", 1)]),
+        "A, B|B, A",
+    ),
     "a function of itself": (lambda: graph_of(CALL, functions=[function("A", "A")], opsets=[("f", 1)]), "circle"),
     "not UTF-8": (lambda: conv_net("secret").SerializeToString().replace(b"secret", b"\xff\xfecret"), "UTF-8"),
 }
@@ -438,10 +517,14 @@ def test_a_function_may_call_another_of_its_name(shown):
     assert view.record.nodes[-1].notes == ("function: 2 operations (A, Neg)",)
 
 
-@pytest.mark.parametrize("net", [
-    lambda: graph_of(node("Sum", "x " * 10_001, "y", "wide")),
-    lambda: model([], [value(f"x{i}", [2]) for i in range(10_001)], [value("x0", [2])]),
-], ids=["an operation", "a graph"])
+@pytest.mark.parametrize(
+    "net",
+    [
+        lambda: graph_of(node("Sum", "x " * 10_001, "y", "wide")),
+        lambda: model([], [value(f"x{i}", [2]) for i in range(10_001)], [value("x0", [2])]),
+    ],
+    ids=["an operation", "a graph"],
+)
 def test_too_many_inputs(shown, net):
     refused(shown, net(), "10,001")
 
@@ -456,11 +539,18 @@ def test_graphs_in_each_other_as_deep_as_a_file_can(shown):
     def nested(depth):
         graph = helper.make_graph([node("Neg", "x", "out")], "g", [], [value("out")])
         for _ in range(depth):
-            graph = helper.make_graph([node("If", "go", "out", then_branch=graph, else_branch=graph)]
-                                      if depth < 8 else
-                                      [node("Loop", "trips go", "out", body=graph)], "g", [], [value("out")])
-        return changed(model([], [value("x", [2]), value("go", [], TensorProto.BOOL), value("trips", [], INT64)], []),
-                       lambda m: (m.graph.node.extend(graph.node), m.graph.output.append(value("out"))))
+            graph = helper.make_graph(
+                [node("If", "go", "out", then_branch=graph, else_branch=graph)]
+                if depth < 8
+                else [node("Loop", "trips go", "out", body=graph)],
+                "g",
+                [],
+                [value("out")],
+            )
+        return changed(
+            model([], [value("x", [2]), value("go", [], TensorProto.BOOL), value("trips", [], INT64)], []),
+            lambda m: (m.graph.node.extend(graph.node), m.graph.output.append(value("out"))),
+        )
 
     view = shown(nested(7))
     assert "then_branch: 1 operation (If)" in view.record.nodes[-1].notes
@@ -551,8 +641,15 @@ def fields_changed(data, rng, words):
             setattr(message, kind.name, inner[: rng.randrange(len(inner) + 1)])
         elif isinstance(inner, int | float):
             number = rng.choice(EXTREME)
-            setattr(message, kind.name, number if kind.type in (kind.TYPE_INT64, kind.TYPE_FLOAT)
-                    else number % 2 if kind.type == kind.TYPE_ENUM else number % 40)
+            setattr(
+                message,
+                kind.name,
+                number
+                if kind.type in (kind.TYPE_INT64, kind.TYPE_FLOAT)
+                else number % 2
+                if kind.type == kind.TYPE_ENUM
+                else number % 40,
+            )
         elif rng.random() < 0.4:
             del inner[rng.randrange(len(inner))]
         elif kind.cpp_type == kind.CPPTYPE_MESSAGE:

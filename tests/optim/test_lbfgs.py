@@ -32,13 +32,16 @@ def run(L, options, steps, dtype="float64"):
 
 @needs_torch
 @pytest.mark.filterwarnings("ignore:Converting a tensor")
-@pytest.mark.parametrize("options", [
-    {"lr": 0.1},
-    {"line_search_fn": "strong_wolfe"},
-    {"line_search_fn": "strong_wolfe", "max_iter": 4, "max_eval": 6, "history_size": 2},
-    {"lr": 0.5, "line_search_fn": "strong_wolfe", "tolerance_grad": 1e-3, "max_iter": 3},
-    {"lr": 0.01, "max_iter": 3, "history_size": 1},
-])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"lr": 0.1},
+        {"line_search_fn": "strong_wolfe"},
+        {"line_search_fn": "strong_wolfe", "max_iter": 4, "max_eval": 6, "history_size": 2},
+        {"lr": 0.5, "line_search_fn": "strong_wolfe", "tolerance_grad": 1e-3, "max_iter": 3},
+        {"lr": 0.01, "max_iter": 3, "history_size": 1},
+    ],
+)
 def test_steps(options):
     ours, theirs = run(flow, options, 8), run(torch, options, 8)
     assert ours[0] == pytest.approx(theirs[0], rel=1e-6, abs=1e-9) and ours[1] == pytest.approx(theirs[1], rel=1e-5)
@@ -66,13 +69,16 @@ def test_a_least_squares_fit_is_exact():
     assert other.state_dict()["state"][0]["n_iter"] >= saved["state"][0]["n_iter"]
 
 
-@pytest.mark.parametrize(("make", "text"), [
-    (lambda p: flow.optim.LBFGS([{"params": [p]}, {"params": []}]), "one group of parameters, not 2"),
-    (lambda p: flow.optim.LBFGS([p], line_search_fn="armijo"), "line_search_fn 'armijo'"),
-    (lambda p: flow.optim.LBFGS([p], lr=-1), "lr is -1"),
-    (lambda p: flow.optim.LBFGS([p]).step(None), "needs a closure"),
-    (lambda p: flow.optim.LBFGS([]).step(lambda: 0.0), "no parameters"),
-])
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda p: flow.optim.LBFGS([{"params": [p]}, {"params": []}]), "one group of parameters, not 2"),
+        (lambda p: flow.optim.LBFGS([p], line_search_fn="armijo"), "line_search_fn 'armijo'"),
+        (lambda p: flow.optim.LBFGS([p], lr=-1), "lr is -1"),
+        (lambda p: flow.optim.LBFGS([p]).step(None), "needs a closure"),
+        (lambda p: flow.optim.LBFGS([]).step(lambda: 0.0), "no parameters"),
+    ],
+)
 def test_refused(make, text):
     with pytest.raises(OptimError, match=text):
         make(flow.zeros(1, requires_grad=True))

@@ -120,8 +120,14 @@ def scheduled(build, steps, change=None):
             if change and i == change:
                 optimizer.param_groups[0]["lr"] *= 0.5
             last = getattr(scheduler, "last_epoch", i + 1)  # PyTorch's ChainedScheduler has none
-            found.append([*[g["lr"] for g in optimizer.param_groups], *scheduler.get_last_lr(), last,
-                          *[g["momentum"] for g in optimizer.param_groups]])
+            found.append(
+                [
+                    *[g["lr"] for g in optimizer.param_groups],
+                    *scheduler.get_last_lr(),
+                    last,
+                    *[g["momentum"] for g in optimizer.param_groups],
+                ]
+            )
         rates.append(found)
     return rates
 

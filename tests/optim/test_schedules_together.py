@@ -57,18 +57,29 @@ def test_a_plateau_goes_on():
 
 
 # The numbers of the formulas in OneFlow's documentation: base 0.001.
-@pytest.mark.parametrize(("make", "expected"), [
-    (lambda o: s.WarmupLR(o, 0.5, 5), [0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.0]),
-    (lambda o: s.WarmUpLR(o, 0.5, 5, "constant"), [0.5] * 5 + [1.0, 1.0]),
-    (lambda o: s.WarmupLR(s.CosineDecayLR(o, 5, 0.1), 0.5, 2), [0.5, 0.594529, 0.689058, 0.410942, 0.185942, 0.1, 0.1]),
-    (lambda o: s.WarmupLR(s.CosineDecayLR(o, 5, 0.1), 0.5, 2, warmup_prefix=True),
-     [0.5, 0.75, 1.0, 0.914058, 0.689058, 0.410942, 0.185942]),
-    (lambda o: s.WarmupLR(s.StepLR(o, 2, 0.5), warmup_iters=0), [1.0, 1.0, 0.5, 0.5, 0.25]),
-    (lambda o: s.PolynomialLR(o, steps=4, end_learning_rate=0.0002, power=2), [1.0, 0.65, 0.4, 0.25, 0.2, 0.2]),
-    (lambda o: s.PolynomialLR(o, steps=2, end_learning_rate=0.0, cycle=True), [1.0, 0.5, 0.0, 0.25, 0.0, 1 / 6]),
-    (lambda o: s.PolynomialLR(o, steps=2), [1.0, 0.55, 0.1, 0.1]),
-    (lambda o: s.CosineAnnealingWarmRestarts(o, 2, decay_rate=0.5, restart_limit=2), [1.0, 0.5, 0.5, 0.25, 0.0, 0.0]),
-])
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        (lambda o: s.WarmupLR(o, 0.5, 5), [0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.0]),
+        (lambda o: s.WarmUpLR(o, 0.5, 5, "constant"), [0.5] * 5 + [1.0, 1.0]),
+        (
+            lambda o: s.WarmupLR(s.CosineDecayLR(o, 5, 0.1), 0.5, 2),
+            [0.5, 0.594529, 0.689058, 0.410942, 0.185942, 0.1, 0.1],
+        ),
+        (
+            lambda o: s.WarmupLR(s.CosineDecayLR(o, 5, 0.1), 0.5, 2, warmup_prefix=True),
+            [0.5, 0.75, 1.0, 0.914058, 0.689058, 0.410942, 0.185942],
+        ),
+        (lambda o: s.WarmupLR(s.StepLR(o, 2, 0.5), warmup_iters=0), [1.0, 1.0, 0.5, 0.5, 0.25]),
+        (lambda o: s.PolynomialLR(o, steps=4, end_learning_rate=0.0002, power=2), [1.0, 0.65, 0.4, 0.25, 0.2, 0.2]),
+        (lambda o: s.PolynomialLR(o, steps=2, end_learning_rate=0.0, cycle=True), [1.0, 0.5, 0.0, 0.25, 0.0, 1 / 6]),
+        (lambda o: s.PolynomialLR(o, steps=2), [1.0, 0.55, 0.1, 0.1]),
+        (
+            lambda o: s.CosineAnnealingWarmRestarts(o, 2, decay_rate=0.5, restart_limit=2),
+            [1.0, 0.5, 0.5, 0.25, 0.0, 0.0],
+        ),
+    ],
+)
 def test_oneflow(make, expected):
     optimizer = sgd()
     assert rates(optimizer, make(optimizer), len(expected) - 1) == pytest.approx([x / 1000 for x in expected], abs=1e-9)
@@ -100,8 +111,11 @@ def test_a_state_of_pytorch(name):
     optimizer = sgd(1.0)
     ours = getattr(s, name)(optimizer, *options)
     saved = theirs.state_dict()
-    ours.load_state_dict({k: v for k, v in saved.items() if name != "PolynomialLR"} if name != "PolynomialLR" else
-                         saved | {"cycle": False, "end_learning_rate": None})
+    ours.load_state_dict(
+        {k: v for k, v in saved.items() if name != "PolynomialLR"}
+        if name != "PolynomialLR"
+        else saved | {"cycle": False, "end_learning_rate": None}
+    )
     assert ours.last_epoch == 1 and ours.get_last_lr() == theirs.get_last_lr()
 
 
@@ -146,10 +160,15 @@ def test_a_class_of_a_program():
     assert rates(optimizer, Counted(optimizer), 2) == pytest.approx([0.1, 0.2, 0.3])
 
 
-@pytest.mark.parametrize("make", [
-    lambda o: s.ReduceLROnPlateau(o), lambda o: s.OneCycleLR(o, 0.1, 10), lambda o: s.CyclicLR(o, 0.1, 0.2),
-    lambda o: s.ChainedScheduler([s.OneCycleLR(o, 0.1, 10)]),
-])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda o: s.ReduceLROnPlateau(o),
+        lambda o: s.OneCycleLR(o, 0.1, 10),
+        lambda o: s.CyclicLR(o, 0.1, 0.2),
+        lambda o: s.ChainedScheduler([s.OneCycleLR(o, 0.1, 10)]),
+    ],
+)
 def test_a_graph_refuses_by_name(make):
     model = nn.Linear(2, 1)
     optimizer = flow.optim.SGD(model.parameters(), lr=0.1)
@@ -157,28 +176,31 @@ def test_a_graph_refuses_by_name(make):
         Training(model, optimizer, make(optimizer))
 
 
-@pytest.mark.parametrize(("make", "text"), [
-    (lambda o: s.ConstantLR(o, 2.0), "factor is 2"),
-    (lambda o: s.ExponentialLR(o, "x"), "gamma is a str"),
-    (lambda o: s.PolynomialLR(o, 0), "total_iters is 0"),
-    (lambda o: s.CosineDecayLR(o, -1), "decay_steps is -1"),
-    (lambda o: s.CosineAnnealingWarmRestarts(o, 0), "T_0 is 0"),
-    (lambda o: s.OneCycleLR(o, 0.1), "how many steps there are"),
-    (lambda o: s.OneCycleLR(o, 0.1, 10, pct_start=1.5), "pct_start is 1.5"),
-    (lambda o: s.OneCycleLR(o, 0.1, 10, anneal_strategy="up"), "anneal_strategy 'up'"),
-    (lambda o: s.OneCycleLR(o, [0.1, 0.2], 10), "max_lr has 2 numbers for 1 groups"),
-    (lambda o: s.CyclicLR(o, 0.1, 0.2, mode="up"), "mode 'up'"),
-    (lambda o: s.CyclicLR(o, 0.1, 0.2, 0), "0 steps up and 0 down"),
-    (lambda o: s.CyclicLR(flow.optim.Adagrad([flow.zeros(1)]), 0.1, 0.2), "Adagrad has neither momentum nor betas"),
-    (lambda o: s.WarmupLR(3), "not a int and 5 steps"),
-    (lambda o: s.WarmupLR(o, warmup_method="up"), "warmup_method 'up'"),
-    (lambda o: s.ChainedScheduler([]), "at least one scheduler"),
-    (lambda o: s.ChainedScheduler([s.StepLR(o, 2), s.ReduceLROnPlateau(o)]), "entry 1 is a ReduceLROnPlateau"),
-    (lambda o: s.MultiplicativeLR(o, 3), "MultiplicativeLR takes a function"),
-    (lambda o: s.ReduceLROnPlateau(o, mode="up"), "mode 'up'"),
-    (lambda o: s.ReduceLROnPlateau(o, factor=1.0), "factor is 1"),
-    (lambda o: s.ReduceLROnPlateau(o).step(), "needs the metric"),
-])
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda o: s.ConstantLR(o, 2.0), "factor is 2"),
+        (lambda o: s.ExponentialLR(o, "x"), "gamma is a str"),
+        (lambda o: s.PolynomialLR(o, 0), "total_iters is 0"),
+        (lambda o: s.CosineDecayLR(o, -1), "decay_steps is -1"),
+        (lambda o: s.CosineAnnealingWarmRestarts(o, 0), "T_0 is 0"),
+        (lambda o: s.OneCycleLR(o, 0.1), "how many steps there are"),
+        (lambda o: s.OneCycleLR(o, 0.1, 10, pct_start=1.5), "pct_start is 1.5"),
+        (lambda o: s.OneCycleLR(o, 0.1, 10, anneal_strategy="up"), "anneal_strategy 'up'"),
+        (lambda o: s.OneCycleLR(o, [0.1, 0.2], 10), "max_lr has 2 numbers for 1 groups"),
+        (lambda o: s.CyclicLR(o, 0.1, 0.2, mode="up"), "mode 'up'"),
+        (lambda o: s.CyclicLR(o, 0.1, 0.2, 0), "0 steps up and 0 down"),
+        (lambda o: s.CyclicLR(flow.optim.Adagrad([flow.zeros(1)]), 0.1, 0.2), "Adagrad has neither momentum nor betas"),
+        (lambda o: s.WarmupLR(3), "not a int and 5 steps"),
+        (lambda o: s.WarmupLR(o, warmup_method="up"), "warmup_method 'up'"),
+        (lambda o: s.ChainedScheduler([]), "at least one scheduler"),
+        (lambda o: s.ChainedScheduler([s.StepLR(o, 2), s.ReduceLROnPlateau(o)]), "entry 1 is a ReduceLROnPlateau"),
+        (lambda o: s.MultiplicativeLR(o, 3), "MultiplicativeLR takes a function"),
+        (lambda o: s.ReduceLROnPlateau(o, mode="up"), "mode 'up'"),
+        (lambda o: s.ReduceLROnPlateau(o, factor=1.0), "factor is 1"),
+        (lambda o: s.ReduceLROnPlateau(o).step(), "needs the metric"),
+    ],
+)
 def test_refused(make, text):
     with pytest.raises(OptimError, match=text):
         make(sgd())

@@ -12,12 +12,17 @@ from tests.pytorch import needs_torch, torch
 WEIGHTS = [np.random.default_rng(i).standard_normal((1, 2)) for i in range(4)]
 
 
-@pytest.mark.parametrize(("options", "expected"), [
-    ({}, np.mean(WEIGHTS, 0)),
-    ({"avg_fn": get_ema_avg_fn(0.5)}, WEIGHTS[0] / 8 + WEIGHTS[1] / 8 + WEIGHTS[2] / 4 + WEIGHTS[3] / 2),
-    ({"multi_avg_fn": get_ema_multi_avg_fn(0.5), "use_buffers": True},
-     WEIGHTS[0] / 8 + WEIGHTS[1] / 8 + WEIGHTS[2] / 4 + WEIGHTS[3] / 2),
-])
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, np.mean(WEIGHTS, 0)),
+        ({"avg_fn": get_ema_avg_fn(0.5)}, WEIGHTS[0] / 8 + WEIGHTS[1] / 8 + WEIGHTS[2] / 4 + WEIGHTS[3] / 2),
+        (
+            {"multi_avg_fn": get_ema_multi_avg_fn(0.5), "use_buffers": True},
+            WEIGHTS[0] / 8 + WEIGHTS[1] / 8 + WEIGHTS[2] / 4 + WEIGHTS[3] / 2,
+        ),
+    ],
+)
 def test_average(options, expected):
     model = nn.Linear(2, 1, bias=False).double()
     model.register_buffer("seen", flow.zeros(1))
@@ -60,13 +65,16 @@ def test_statistics_are_computed_anew():
     update_bn([], nn.Linear(2, 1))
 
 
-@pytest.mark.parametrize(("make", "text"), [
-    (lambda o: AveragedModel(nn.Linear(1, 1), None, get_ema_avg_fn(), get_ema_multi_avg_fn()), "both say how"),
-    (lambda o: get_ema_avg_fn(1.5), "decay is 1.5"),
-    (lambda o: SWALR(o, [0.1, 0.2]), "swa_lr has 2 numbers for 1 groups"),
-    (lambda o: SWALR(o, 0.1, -1), "anneal_epochs is -1"),
-    (lambda o: SWALR(o, 0.1, anneal_strategy="up"), "anneal_strategy 'up'"),
-])
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda o: AveragedModel(nn.Linear(1, 1), None, get_ema_avg_fn(), get_ema_multi_avg_fn()), "both say how"),
+        (lambda o: get_ema_avg_fn(1.5), "decay is 1.5"),
+        (lambda o: SWALR(o, [0.1, 0.2]), "swa_lr has 2 numbers for 1 groups"),
+        (lambda o: SWALR(o, 0.1, -1), "anneal_epochs is -1"),
+        (lambda o: SWALR(o, 0.1, anneal_strategy="up"), "anneal_strategy 'up'"),
+    ],
+)
 def test_refused(make, text):
     with pytest.raises(OptimError, match=text):
         make(flow.optim.SGD([flow.zeros(1, requires_grad=True)], lr=0.1))

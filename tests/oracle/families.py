@@ -182,8 +182,10 @@ def dtypes() -> Iterator[Program]:
 
 # ---- writes into what a tape may have saved ------------------------------------------------------------------------
 
-SETTINGS = [dict(profile="plain", dtype="float32", layout="plain"),
-            dict(profile="unit", dtype="float32", layout="plain", shape=(2, 3))]
+SETTINGS = [
+    dict(profile="plain", dtype="float32", layout="plain"),
+    dict(profile="unit", dtype="float32", layout="plain", shape=(2, 3)),
+]
 RESULTS = "for t in [t for t in (r if isinstance(r, (tuple, list)) else [r]) if t.requires_grad]: t."
 
 

@@ -160,8 +160,10 @@ def check(torch) -> list[str]:
     recorded += [(case["n"], case) for cases in store.read(store.FAMILIES).values() for case in cases]
     for name, case in recorded:
         was, now = store.unpack(case), store.unpack(store.pack(told(limited(torch, case["p"]))))
-        if (was.error is None) != (now.error is None) or (was.grad_error is None) != (now.grad_error is None) or not (
-            agrees(name, was, now) or as_exact(was, now, in_double(case["p"], torch))
+        if (
+            (was.error is None) != (now.error is None)
+            or (was.grad_error is None) != (now.grad_error is None)
+            or not (agrees(name, was, now) or as_exact(was, now, in_double(case["p"], torch)))
         ):
             wrong.append("\n".join([name, *case["p"], text(now.error or now.seen.get("r"))]))
     return wrong

@@ -70,12 +70,15 @@ def test_no_line_of_what_is_open_is_stale():
 
 def test_what_another_processor_may_round_differently():
     """A record may err as PyTorch does here, no more; texts of complex numbers may differ in signs and last digits."""
+
     def outcome(r):
         return Outcome({"r": r}, None, {})
 
     exact, rounded, wrong = (outcome(np.array([x, 0.5], "float32")) for x in (-299.0, -300.0, -310.0))
     assert not agrees("dot", exact, rounded) and as_exact(exact, rounded, exact)
     assert not as_exact(wrong, rounded, exact) and not as_exact(wrong, exact, exact)
-    eig, turned, other = (outcome([f"tensor([{x}])"]) for x in ("1.25+0.00j, 0.5-2.00j", "-1.2501+0.00j, -0.5+2.00j",
-                                                                "1.35+0.00j, 0.5-2.00j"))
+    eig, turned, other = (
+        outcome([f"tensor([{x}])"])
+        for x in ("1.25+0.00j, 0.5-2.00j", "-1.2501+0.00j, -0.5+2.00j", "1.35+0.00j, 0.5-2.00j")
+    )
     assert as_exact(eig, turned, eig) and not as_exact(eig, other, eig)

@@ -54,8 +54,9 @@ class CausalSelfAttention(nn.Module):
         self.c_attn = nn.Linear(n_embd, 3 * n_embd)
         self.c_proj = nn.Linear(n_embd, n_embd)
         self.n_head, self.n_embd = n_head, n_embd
-        self.register_buffer("bias", torch.tril(torch.ones(block_size, block_size)).view(1, 1, block_size, block_size),
-                             persistent=False)
+        self.register_buffer(
+            "bias", torch.tril(torch.ones(block_size, block_size)).view(1, 1, block_size, block_size), persistent=False
+        )
 
     def forward(self, x):
         B, T, C = x.size()
@@ -97,13 +98,15 @@ class Block(nn.Module):
 class NanoGPT(nn.Module):
     def __init__(self, vocab_size, block_size, n_layer, n_head, n_embd):
         super().__init__()
-        self.transformer = nn.ModuleDict(dict(
-            wte=nn.Embedding(vocab_size, n_embd),
-            wpe=nn.Embedding(block_size, n_embd),
-            drop=nn.Dropout(0.0),
-            h=nn.ModuleList([Block(n_embd, n_head, block_size) for _ in range(n_layer)]),
-            ln_f=nn.LayerNorm(n_embd),
-        ))
+        self.transformer = nn.ModuleDict(
+            dict(
+                wte=nn.Embedding(vocab_size, n_embd),
+                wpe=nn.Embedding(block_size, n_embd),
+                drop=nn.Dropout(0.0),
+                h=nn.ModuleList([Block(n_embd, n_head, block_size) for _ in range(n_layer)]),
+                ln_f=nn.LayerNorm(n_embd),
+            )
+        )
         self.lm_head = nn.Linear(n_embd, vocab_size, bias=False)
         self.transformer.wte.weight = self.lm_head.weight
 

@@ -15,7 +15,6 @@ from tests.fuzz import modes
 from tests.fuzz.modes import MODES, THINGS, Program, outcome, results, same
 
 
-
 def expected(name: str, use: str, write: str, mode: str) -> str:
     """What a program does in a mode; each of the words is in the answer of one of `outcome`."""
     if "backward()" in use and mode != "eager":
@@ -31,8 +30,10 @@ def expected(name: str, use: str, write: str, mode: str) -> str:
 CASES = [
     case
     for name, thing in THINGS.items()
-    for case in [*((name, thing.uses[0], write) for write in thing.writes),
-                 *((name, use, thing.writes[0]) for use in thing.uses[1:])]
+    for case in [
+        *((name, thing.uses[0], write) for write in thing.writes),
+        *((name, use, thing.writes[0]) for use in thing.uses[1:]),
+    ]
 ]
 
 
@@ -111,8 +112,10 @@ def learning_rate(how: str):
 UNFOLLOWED = {
     "an attribute": (setting, r"settings \(an object of class Settings\).* a later change is not seen"),
     "a counter": (counter, r"uses calls \(1\) while it is built, and not again at each call"),
-    **{how: (learning_rate(how), rf"{how} \(the learning rate of .*a later change is not seen")
-       for how in ("param_groups", "get_last_lr")},
+    **{
+        how: (learning_rate(how), rf"{how} \(the learning rate of .*a later change is not seen")
+        for how in ("param_groups", "get_last_lr")
+    },
 }
 
 
@@ -142,8 +145,11 @@ def test_a_value_that_is_followed_is_not_warned_about():
 
 def test_a_difference_is_found_and_minimised(monkeypatch):
     """A kernel that is wrong in plans only, as a fault of the compiler would be."""
-    program = Program(("tensors", "own"), ("y = y * t + view + shared", "z = y.clone(); z.mul_(2); y = z"),
-                      ("t.mul_({i})", "count.fill_({i})", "None"))
+    program = Program(
+        ("tensors", "own"),
+        ("y = y * t + view + shared", "z = y.clone(); z.mul_(2); y = z"),
+        ("t.mul_({i})", "count.fill_({i})", "None"),
+    )
     right = modes.caller
 
     def wrong(mode, f, trained=None):

@@ -20,8 +20,14 @@ ROOT = Path(flow.__file__).parents[1]
 
 
 def run(folder, *command):
-    return subprocess.run([sys.executable, *command], cwd=folder, capture_output=True, text=True, timeout=120,
-                          env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(HERE)])})
+    return subprocess.run(
+        [sys.executable, *command],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(HERE)])},
+    )
 
 
 def program(name, folder):

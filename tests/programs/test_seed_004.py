@@ -103,7 +103,7 @@ def one_line(listing):
 
 def shown(text, first):
     """The tutorial's own listing that holds the line `first`, cut where it leaves something out."""
-    parts = re.split(r"^\.\.\.$", text[text.index(first):], flags=re.MULTILINE)
+    parts = re.split(r"^\.\.\.$", text[text.index(first) :], flags=re.MULTILINE)
     return [one_line(part).strip() for part in parts]
 
 

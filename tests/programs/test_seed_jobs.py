@@ -68,8 +68,14 @@ def printed(tmp_path_factory):
     out = {}
     for file, source in zip(FILES, whole_programs(), strict=True):
         (folder / file).write_text(for_minflow(source), encoding="utf-8")
-        ran = subprocess.run([sys.executable, RUNNER, file], cwd=folder, env=os.environ | {"PYTHONPATH": str(ROOT)},
-                             capture_output=True, text=True, timeout=240)
+        ran = subprocess.run(
+            [sys.executable, RUNNER, file],
+            cwd=folder,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            timeout=240,
+        )
         assert ran.returncode == 0, (file, ran.stderr)
         notices = [line for line in ran.stderr.splitlines() if "Warning" in line]
         assert all(GPU in line for line in notices) and "Error" not in ran.stderr, ran.stderr
@@ -130,8 +136,13 @@ def names(tmp_path, monkeypatch):
     write_mnist(tmp_path)
     (images, labels), _ = flow.data.digits(100, image_size=28)
     yield {
-        "flow": flow, "tp": tp, "np": np, "Tuple": tuple, "BATCH_SIZE": 100, "images": images[0],
-        "labels": labels[0]
+        "flow": flow,
+        "tp": tp,
+        "np": np,
+        "Tuple": tuple,
+        "BATCH_SIZE": 100,
+        "images": images[0],
+        "labels": labels[0],
     }  # noqa: UP006
     flow.clear_default_session()
     for setting in ("gpu_device_num", "ctrl_port"):
@@ -185,7 +196,7 @@ def test_page_on_results(number, names, capsys):
     run(one(sources, "callbacker = "), names)
     run(
         one([source for source in sources if "\n" not in source.strip()], "train_job(images, labels)(cb_print_loss)"),
-        names
+        names,
     )
     flow.sync_default_session()
     assert names["g_i"] == 2 and 2 < float(capsys.readouterr().out) < 5

@@ -21,11 +21,14 @@ def test_losses_are_those_of_pytorch(name):
     assert running.losses(name, "minflow") == pytest.approx(RECORDED[name], rel=2e-3, abs=2e-5)
 
 
-@pytest.mark.parametrize("line, expected", [
-    ("import torch", "import minflow as torch"),
-    ("import torch.nn as nn", "import minflow.nn as nn"),
-    ("from torch.nn import functional as F", "from minflow.nn import functional as F"),
-    ("from torchvision import models", "from torchvision import models"),
-])
+@pytest.mark.parametrize(
+    "line, expected",
+    [
+        ("import torch", "import minflow as torch"),
+        ("import torch.nn as nn", "import minflow.nn as nn"),
+        ("from torch.nn import functional as F", "from minflow.nn import functional as F"),
+        ("from torchvision import models", "from torchvision import models"),
+    ],
+)
 def test_only_the_import_line_changes(line, expected):
     assert running.changed(line) == expected

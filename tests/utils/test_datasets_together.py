@@ -5,7 +5,12 @@ import pytest
 import minflow as flow
 from minflow.core.base.errors import LoaderError
 from minflow.utils.data import (
-    ChainDataset, DataLoader, DistributedSampler, IterableDataset, StackDataset, TensorDataset,
+    ChainDataset,
+    DataLoader,
+    DistributedSampler,
+    IterableDataset,
+    StackDataset,
+    TensorDataset,
 )
 from tests.pytorch import needs_torch, torch
 
@@ -65,6 +70,23 @@ def test_parts_of_a_shuffle_are_disjoint_and_change_by_epoch():
 
 
 def test_what_is_accepted():
-    loader = DataLoader([1, 2], 2, False, None, None, 0, None, True, False, 0, None, "spawn", flow.Generator(3),
-                        pin_memory_device="cuda", persistent_workers=False, in_order=True, prefetch_factor=None)
+    loader = DataLoader(
+        [1, 2],
+        2,
+        False,
+        None,
+        None,
+        0,
+        None,
+        True,
+        False,
+        0,
+        None,
+        "spawn",
+        flow.Generator(3),
+        pin_memory_device="cuda",
+        persistent_workers=False,
+        in_order=True,
+        prefetch_factor=None,
+    )
     assert next(iter(loader)).tolist() == [1, 2]

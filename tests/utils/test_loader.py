@@ -10,11 +10,21 @@ import pytest
 import minflow as flow
 from minflow.core.base.errors import DataError, LoaderError, MinflowError, ShapeError, WorkerError
 from minflow.utils.data import (
-    DataLoader, Dataset, IterableDataset, RandomSampler, Subset, TensorDataset, get_worker_info,
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    RandomSampler,
+    Subset,
+    TensorDataset,
+    get_worker_info,
 )
 
-CREWS = [dict(num_workers=1), dict(num_workers=3), dict(num_workers=2, workers="process"),
-         dict(num_workers=3, workers="process", prefetch_factor=5)]
+CREWS = [
+    dict(num_workers=1),
+    dict(num_workers=3),
+    dict(num_workers=2, workers="process"),
+    dict(num_workers=3, workers="process", prefetch_factor=5),
+]
 IDS = ["1 thread", "3 threads", "2 processes", "3 processes"]
 
 
@@ -58,7 +68,10 @@ class Numbers(Dataset):
         if i in self.bad:
             raise self.error(f"sample {i}")
         return {
-            "x": flow.rand(20, 30), "two": (flow.randn(2), i), "half": i / 2, "name": f"n{i}",
+            "x": flow.rand(20, 30),
+            "two": (flow.randn(2), i),
+            "half": i / 2,
+            "name": f"n{i}",
             "bytes": np.full(i % 2 + 3, i)[:3],
         }
 
@@ -79,8 +92,12 @@ def walk(dataset, epochs=2, **options):
 
 def same(a, b):
     return len(a) == len(b) and all(
-        len(p) == len(q) and all(type(u) is type(v) and (np.array_equal(u, v) if isinstance(u, np.ndarray) else u == v)
-                                 for u, v in zip(p, q)) for p, q in zip(a, b))
+        len(p) == len(q)
+        and all(
+            type(u) is type(v) and (np.array_equal(u, v) if isinstance(u, np.ndarray) else u == v) for u, v in zip(p, q)
+        )
+        for p, q in zip(a, b)
+    )
 
 
 @pytest.mark.parametrize("crew", CREWS, ids=IDS)
@@ -367,7 +384,12 @@ def shift(number):
 @pytest.mark.parametrize("inside", [False, True])
 def test_worker_init_fn_writes_the_dataset_of_its_worker_alone(workers, inside):
     dataset = Shifted()
-    loader = DataLoader(Subset(dataset, range(6)) if inside else dataset, batch_size=2, num_workers=2,
-                        worker_init_fn=shift, workers=workers)
+    loader = DataLoader(
+        Subset(dataset, range(6)) if inside else dataset,
+        batch_size=2,
+        num_workers=2,
+        worker_init_fn=shift,
+        workers=workers,
+    )
     assert [batch.tolist() for batch in loader] == [[100, 101], [202, 203], [104, 105]]
     assert dataset.shift == 0

@@ -141,8 +141,10 @@ def test_nothing_is_left_behind(end, crew):
 @pytest.mark.parametrize("failing", [0, 1, 2])
 def test_workers_that_cannot_be_started(crew, failing, monkeypatch):
     """Those that were started end."""
-    kind, error = (threading.Thread, RuntimeError) if crew is THREADS else (
-        multiprocessing.get_context(workers.START).Process, OSError
+    kind, error = (
+        (threading.Thread, RuntimeError)
+        if crew is THREADS
+        else (multiprocessing.get_context(workers.START).Process, OSError)
     )
     start, count = kind.start, 0
 

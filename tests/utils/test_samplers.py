@@ -7,8 +7,17 @@ import minflow as flow
 from minflow.core.base.errors import LoaderError, OutOfRangeError, ShapeError
 from minflow.core.random import bits
 from minflow.utils.data import (
-    BatchSampler, ConcatDataset, Dataset, IterableDataset, RandomSampler, SequentialSampler, Subset,
-    SubsetRandomSampler, TensorDataset, WeightedRandomSampler, random_split,
+    BatchSampler,
+    ConcatDataset,
+    Dataset,
+    IterableDataset,
+    RandomSampler,
+    SequentialSampler,
+    Subset,
+    SubsetRandomSampler,
+    TensorDataset,
+    WeightedRandomSampler,
+    random_split,
 )
 from minflow.utils.data.draw import SampleGenerator, below, four_words, words
 

@@ -27,10 +27,14 @@ def test_both_ways_share_memory(monkeypatch):
     assert to_torch(flow.ones(2, requires_grad=True)).array.tolist() == [1, 1]
 
 
-@pytest.mark.parametrize(("call", "value"), [
-    (lambda: from_torch([1.0]), "[1.0]"), (lambda: from_torch(flow.ones(2)), "float32[2]"),
-    (lambda: to_torch(np.ones(1)), "array([1.])"),
-])
+@pytest.mark.parametrize(
+    ("call", "value"),
+    [
+        (lambda: from_torch([1.0]), "[1.0]"),
+        (lambda: from_torch(flow.ones(2)), "float32[2]"),
+        (lambda: to_torch(np.ones(1)), "array([1.])"),
+    ],
+)
 def test_something_else_is_refused(call, value):
     with pytest.raises(DTypeError) as caught:
         call()

@@ -31,8 +31,14 @@ class Mine(Dataset):
 def start(body, program, **environment):
     words = "-W", "error", "-W", "default::DeprecationWarning", "-c", PRELUDE.format(body=body) + program
     environment = os.environ | {"PYTHONPATH": str(TOP)} | environment
-    return subprocess.Popen([sys.executable, *words], env=environment, text=True, stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, start_new_session=True)
+    return subprocess.Popen(
+        [sys.executable, *words],
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
 
 
 def alive(pid):
@@ -159,7 +165,9 @@ def test_without_fork(monkeypatch):
     monkeypatch.setattr(workers, "START", "spawn")
     data = TensorDataset(flow.arange(10))
     assert [b[0].tolist() for b in DataLoader(data, 4, num_workers=1, workers="process")] == [
-        [0, 1, 2, 3], [4, 5, 6, 7], [8, 9],
+        [0, 1, 2, 3],
+        [4, 5, 6, 7],
+        [8, 9],
     ]
     with pytest.raises(LoaderError, match=r"cannot be sent to a worker process[\s\S]*spawn"):
         list(DataLoader(data, 4, num_workers=1, workers="process", collate_fn=lambda samples: samples))

@@ -28,12 +28,18 @@ NAMES = ("conv1", "model.encoder.layers.11.attention.output", "卷积层", '"]; 
 def diagram(name: str) -> Diagram:
     """A box of each look under each other; names in all places, a loop, an edge upwards, parallel edges."""
     looks = [*LOOKS.values(), *[{**LOOKS["op"], **look} for _, look in MARKS.values()]]
-    boxes = [Box(f"{name}{i}", (name, "float32[3, 4]", "grad " + name)[: 1 + i % 3], (0, 1)[: i % 3], **look)
-             for i, look in enumerate(sorted(looks, key=lambda look: look.get("shape", "")))]
+    boxes = [
+        Box(f"{name}{i}", (name, "float32[3, 4]", "grad " + name)[: 1 + i % 3], (0, 1)[: i % 3], **look)
+        for i, look in enumerate(sorted(looks, key=lambda look: look.get("shape", "")))
+    ]
     boxes.sort(key=lambda box: box.frames)
     edges = [Edge(a.id, b.id, name if i % 2 else "") for i, (a, b) in enumerate(pairwise(boxes))]
-    edges += [Edge(boxes[0].id, boxes[1].id, "b", "dashed"), Edge(boxes[1].id, boxes[1].id, "again"),
-              Edge(boxes[-1].id, boxes[0].id, "update", "dotted", back=True), Edge("beside", boxes[0].id, "a")]
+    edges += [
+        Edge(boxes[0].id, boxes[1].id, "b", "dashed"),
+        Edge(boxes[1].id, boxes[1].id, "again"),
+        Edge(boxes[-1].id, boxes[0].id, "update", "dotted", back=True),
+        Edge("beside", boxes[0].id, "a"),
+    ]
     return Diagram(tuple(boxes), (Box("beside", (name,), **LOOKS["constant"]),), tuple(edges), (name, "inside"))
 
 

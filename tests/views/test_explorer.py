@@ -1,6 +1,5 @@
 """The tree, the rows and the picture of the graph explorer."""
 
-
 import numpy as np
 import pytest
 
@@ -48,7 +47,8 @@ def test_step_stands_by_attribute_with_twin_and_update():
     names = [[shown.record.nodes[i].label for i in part.nodes] for part in fc1.parts]
     assert names[0] == ["matmul", "add"] and len(names[1]) == 2 and names[2] == ["sgd_momentum"] * 2
     assert {shown.record.nodes[s].name for s in fc1.states} == {
-        f"model.fc1.{p}{s}" for p in ("weight", "bias") for s in ("", "-momentum_buffer")}
+        f"model.fc1.{p}{s}" for p in ("weight", "bias") for s in ("", "-momentum_buffer")
+    }
 
 
 def test_names_are_not_folded_away():
@@ -272,7 +272,10 @@ def test_numbers_of_a_table_have_equally_many_decimals():
     assert len(wide.corner) == 6 and len(wide.corner[0]) == 10 and wide.corner[0][0] == "1"
     *_, power, shape, maps = histogram("values", wide)
     assert (power, shape, maps[2]) == (
-        0, [3, 50, 32], "maps [0] to [2] of 3, each 50 × 32; one row and column of 2 is drawn; all 1")
+        0,
+        [3, 50, 32],
+        "maps [0] to [2] of 3, each 50 × 32; one row and column of 2 is drawn; all 1",
+    )
 
 
 def test_details_of_an_operation_a_module_and_a_parameter():

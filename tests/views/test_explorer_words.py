@@ -51,8 +51,12 @@ def rows_of(session):
 
 
 def boxes_of(session, name):
-    return {box[0]: box for data, row in zip(session.picture()["rows"], session.layout.rows) for box in data[7]
-            if row.item.name == name}
+    return {
+        box[0]: box
+        for data, row in zip(session.picture()["rows"], session.layout.rows)
+        for box in data[7]
+        if row.item.name == name
+    }
 
 
 def test_panel_title_lanes_and_steps_count_the_same_operations(net):

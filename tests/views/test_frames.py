@@ -48,8 +48,12 @@ def test_frames_hold_their_own_alone(engine):
     boxes = [
         tuple(map(float, m)) for m in re.findall(rf'<rect x{number} y{number} width{number} height{number} rx="5"', svg)
     ]
-    boxes += [(x - rx, y - ry, 2 * rx, 2 * ry) for x, y, rx, ry in
-              (map(float, m) for m in re.findall(rf"<ellipse cx{number} cy{number} rx{number} ry{number}", svg))]
+    boxes += [
+        (x - rx, y - ry, 2 * rx, 2 * ry)
+        for x, y, rx, ry in (
+            map(float, m) for m in re.findall(rf"<ellipse cx{number} cy{number} rx{number} ry{number}", svg)
+        )
+    ]
     assert len(frames) == 8 and len(boxes) == 19  # Nested, blocks, 0, its 0 and 1, 1, skip, head
     for i, (x, y, w, h) in enumerate(frames):
         held = 0
@@ -72,7 +76,8 @@ def test_names_at_arrows_only_where_the_order_of_inputs_matters():
 
 def test_attributes_that_say_the_default_are_left_out():
     for attrs, text in [
-        ({"ta": False, "tb": True}, "b transposed"), ({"axis": None, "keepdims": False}, ""),
+        ({"ta": False, "tb": True}, "b transposed"),
+        ({"axis": None, "keepdims": False}, ""),
         ({"axis": (1,), "keepdims": True}, "axis=(1,), keepdims"),
         ({"axis": 0, "value": False, "count_include_pad": False}, "axis=0, value=False, count_include_pad=False"),
         ({"stride": (2, 2), "padding": (0, 0), "dilation": (1, 1), "groups": 1}, "stride=(2, 2)"),

@@ -13,8 +13,22 @@ from minflow.views.html.page import picture_card
 from minflow.views.html.reports import BAR
 from minflow.views.html.table import inner_picture
 from minflow.views.records.reports import (
-    Block, Ceilings, Frozen, GraphTree, Lane, Lanes, MemoryMap, Operation, PlanCall, PlanListing, Roofline, Stages,
-    ThreadBar, Threads, Timeline, TreeRow,
+    Block,
+    Ceilings,
+    Frozen,
+    GraphTree,
+    Lane,
+    Lanes,
+    MemoryMap,
+    Operation,
+    PlanCall,
+    PlanListing,
+    Roofline,
+    Stages,
+    ThreadBar,
+    Threads,
+    Timeline,
+    TreeRow,
 )
 from minflow.views.text.numbers import shares
 from minflow.views.text.reports import Report, at_peak, holders, peak
@@ -185,8 +199,17 @@ def test_what_holds_the_peak_is_named():
     assert [b.name for b in holders(MAP)] == ["b-0", "a-0"] and holders(MemoryMap("m", 0, 0, 0, 0, 0, 0, 0, ())) == []
     assert at_peak(MAP) == "most at a time, at step 2: 1.2 kB, of which b-0 800 B, a-0 400 B"
     assert at_peak(MAP, 1).endswith("b-0 800 B and 1 smaller one")
-    over = MemoryMap("m", 800, 800, 1_600, 9, 0, 0, 0, (
-        Block("a", "float32[100]", 0, 400, 0, 3), Block("b", "float32[200]", 0, 800, 3, 9)))
+    over = MemoryMap(
+        "m",
+        800,
+        800,
+        1_600,
+        9,
+        0,
+        0,
+        0,
+        (Block("a", "float32[100]", 0, 400, 0, 3), Block("b", "float32[200]", 0, 800, 3, 9)),
+    )
     assert peak(over) == (3, 800) and [b.name for b in holders(over)] == ["b"], "it is written where a was"
     assert at_peak(MAP) in html(MAP) and at_peak(MAP) in [t.text for t in picture(html(MAP)).iter(f"{SVG}text")]
 
@@ -271,13 +294,28 @@ LIMITS = Ceilings(1e11, ((1_000, 1e11), (10**9, 1e10)))
 
 
 def call(step, flops, moved, seconds, phase="forward", name="m.fc-matmul-0"):
-    return PlanCall(step, name, "matmul", phase, "m.fc", "In[1]:2", ("float32[2]",), ("float32[2]",), 64, "", 8, flops,
-                    moved, seconds)
+    return PlanCall(
+        step,
+        name,
+        "matmul",
+        phase,
+        "m.fc",
+        "In[1]:2",
+        ("float32[2]",),
+        ("float32[2]",),
+        64,
+        "",
+        8,
+        flops,
+        moved,
+        seconds,
+    )
 
 
 def test_a_plan_is_a_table():
-    record = PlanListing("t", (call(0, 10**8, 1_000, 0.002), call(7, 0, 1_000, None, "optimizer", "w_optimizer")), 64,
-                         LIMITS)
+    record = PlanListing(
+        "t", (call(0, 10**8, 1_000, 0.002), call(7, 0, 1_000, None, "optimizer", "w_optimizer")), 64, LIMITS
+    )
     rows = Cells(html(record)).rows
     assert rows[1] == ["0", "m.fc-matmul-0\n2 → 2", "64 B", "8 B", "2,000", "50.0", "0.0", "50 %", "", "In[1]:2"]
     assert rows[2][:2] == ["7", "w_optimizer\n2 → 2"] and rows[2][4:8] == ["-"] * 4 and "m.fc" in rows[2][-1]
@@ -285,8 +323,16 @@ def test_a_plan_is_a_table():
 
 
 def test_a_roofline_is_drawn_to_scale():
-    record = Roofline("t", LIMITS, (call(0, 10**8, 10**6, 0.01), call(1, 10**7, 10**7, 0.01, "backward"),
-                                    call(2, 10**6, 10**6, 0.0001, "optimizer"), call(3, 0, 100, 0.001)))
+    record = Roofline(
+        "t",
+        LIMITS,
+        (
+            call(0, 10**8, 10**6, 0.01),
+            call(1, 10**7, 10**7, 0.01, "backward"),
+            call(2, 10**6, 10**6, 0.0001, "optimizer"),
+            call(3, 0, 100, 0.001),
+        ),
+    )
     root = picture(html(record))
     lines = [line.get("d") for line in root.findall(f"{SVG}path") if line.get("stroke-width") == "2"]
     cache, memory, level = [list(map(float, re.findall(r"[\d.]+", line))) for line in lines]
@@ -317,10 +363,20 @@ def test_a_call_far_below_the_ceiling_stands_at_the_bottom():
     assert heights[0] == TOP + TALL > heights[1] > TOP
 
 
-THREADS = Threads("t", 2, 2, 0.004, (
-    ThreadBar(-1, "m.conv-conv2d-0", "forward", 0.0, 0.001), ThreadBar(0, "m.conv-conv2d-0", "forward", 0.0, 0.001),
-    ThreadBar(-1, "m.fc-matmul-0", "backward", 0.001, 0.004), ThreadBar(0, "m.fc-matmul-0", "backward", 0.001, 0.002),
-    ThreadBar(1, "m.fc-matmul-0", "backward", 0.002, 0.003), ThreadBar(1, "m.fc-matmul-0", "backward", 0.003, 0.004)))
+THREADS = Threads(
+    "t",
+    2,
+    2,
+    0.004,
+    (
+        ThreadBar(-1, "m.conv-conv2d-0", "forward", 0.0, 0.001),
+        ThreadBar(0, "m.conv-conv2d-0", "forward", 0.0, 0.001),
+        ThreadBar(-1, "m.fc-matmul-0", "backward", 0.001, 0.004),
+        ThreadBar(0, "m.fc-matmul-0", "backward", 0.001, 0.002),
+        ThreadBar(1, "m.fc-matmul-0", "backward", 0.002, 0.003),
+        ThreadBar(1, "m.fc-matmul-0", "backward", 0.003, 0.004),
+    ),
+)
 
 
 def test_threads_are_drawn_to_scale():
@@ -357,8 +413,16 @@ def test_ticks():
 
 def test_the_text_stays(graph):
     reports = [
-        graph.tree(), graph.stages(), graph.lanes(), graph.memory(), graph.timeline(), graph.plan, flow.roofline(graph),
-        graph.frozen(), graph.why(), graph.changes(0)
+        graph.tree(),
+        graph.stages(),
+        graph.lanes(),
+        graph.memory(),
+        graph.timeline(),
+        graph.plan,
+        flow.roofline(graph),
+        graph.frozen(),
+        graph.why(),
+        graph.changes(0),
     ]
     for report in reports:
         bundle = report._repr_mimebundle_()

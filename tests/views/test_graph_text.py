@@ -5,8 +5,26 @@ from dataclasses import replace
 import pytest
 
 from minflow.views.records.reports import (
-    Block, Ceilings, Change, Frozen, GraphTree, Lane, Lanes, MemoryMap, Operation, PlanCall, PlanListing, PlanRow,
-    Roofline, StageRow, Stages, ThreadBar, Threads, Timeline, TreeRow, Why,
+    Block,
+    Ceilings,
+    Change,
+    Frozen,
+    GraphTree,
+    Lane,
+    Lanes,
+    MemoryMap,
+    Operation,
+    PlanCall,
+    PlanListing,
+    PlanRow,
+    Roofline,
+    StageRow,
+    Stages,
+    ThreadBar,
+    Threads,
+    Timeline,
+    TreeRow,
+    Why,
 )
 from minflow.views.text.numbers import nbytes_text
 from minflow.views.text.plan import ROWS, share
@@ -53,35 +71,103 @@ TIMELINE = Timeline(
 FROZEN = Frozen(
     "G_0: what is frozen", (("all modules", "train()"), ("SGD", "momentum=0.9")), (("learning rate", "0.1"),)
 )
-WHY = Why("G_0: 2 plans made, 2 kept", (
-    PlanRow(0, (("x", "float32[4]"),), 30, 0.0033, (), ()),
-    PlanRow(1, (), 28, 0.0025,
+WHY = Why(
+    "G_0: 2 plans made, 2 kept",
+    (
+        PlanRow(0, (("x", "float32[4]"),), 30, 0.0033, (), ()),
+        PlanRow(
+            1,
+            (),
+            28,
+            0.0025,
             (("x", "float32[4]", "float32[2]"), *[(f"m{i}.training", "True", "False") for i in range(9)]),
-            ("drop_last",)),
-))
+            ("drop_last",),
+        ),
+    ),
+)
 # 100 GFLOP/s; copies of about 1 MB at 50 GB/s, of about 100 MB at 20
 LIMITS = Ceilings(1e11, ((1_000_000, 5e10), (100_000_000, 2e10)), 2, True)
 CALLS = (
-    PlanCall(0, "model.fc1-matmul-0", "matmul", "forward", "model.fc1", "In[3]:12",
-             ("float32[100, 784]", "float32[512, 784]"), ("float32[100, 512]",), 4_096, "", 204_800,
-             80_281_600, 2_124_032, 1e-3),
-    PlanCall(1, "model.relu-relu-0", "relu", "forward", "model.relu", "net.py:9", ("float32[100, 512]",),
-             ("float32[100, 512]",), 4_096, "", 204_800, 51_200, 409_600, 2e-5),
-    PlanCall(2, "model.features.0.0.conv-permute-copy-0", "cast", "backward", "", "?", ("int64[100]",),
-             ("float32[100]", "float32[7]"), None, "new", 400, 0, 1_200, 1e-6),
-    PlanCall(3, "model.fc1.weight_optimizer", "sgd", "optimizer", "model.fc1", "net.py:4",
-             ("float32[512, 784]", "0.1"), ("float32[512, 784]",), None, "state", 1_605_632, None, 4_816_896),
+    PlanCall(
+        0,
+        "model.fc1-matmul-0",
+        "matmul",
+        "forward",
+        "model.fc1",
+        "In[3]:12",
+        ("float32[100, 784]", "float32[512, 784]"),
+        ("float32[100, 512]",),
+        4_096,
+        "",
+        204_800,
+        80_281_600,
+        2_124_032,
+        1e-3,
+    ),
+    PlanCall(
+        1,
+        "model.relu-relu-0",
+        "relu",
+        "forward",
+        "model.relu",
+        "net.py:9",
+        ("float32[100, 512]",),
+        ("float32[100, 512]",),
+        4_096,
+        "",
+        204_800,
+        51_200,
+        409_600,
+        2e-5,
+    ),
+    PlanCall(
+        2,
+        "model.features.0.0.conv-permute-copy-0",
+        "cast",
+        "backward",
+        "",
+        "?",
+        ("int64[100]",),
+        ("float32[100]", "float32[7]"),
+        None,
+        "new",
+        400,
+        0,
+        1_200,
+        1e-6,
+    ),
+    PlanCall(
+        3,
+        "model.fc1.weight_optimizer",
+        "sgd",
+        "optimizer",
+        "model.fc1",
+        "net.py:4",
+        ("float32[512, 784]", "0.1"),
+        ("float32[512, 784]",),
+        None,
+        "state",
+        1_605_632,
+        None,
+        4_816_896,
+    ),
 )
 
 
-THREADS = Threads("G_0: threads of one step", 2, 2, 0.01, (
-    ThreadBar(-1, "model.fc1-matmul-0", "forward", 0.0, 0.002),
-    ThreadBar(0, "model.fc1-matmul-0", "forward", 0.0, 0.002),
-    ThreadBar(-1, "model.conv-conv2d-0", "backward", 0.002, 0.01),
-    ThreadBar(0, "model.conv-conv2d-0", "backward", 0.002, 0.008),
-    ThreadBar(1, "model.conv-conv2d-0", "backward", 0.003, 0.005),
-    ThreadBar(1, "model.conv-conv2d-0", "backward", 0.005, 0.01),
-))
+THREADS = Threads(
+    "G_0: threads of one step",
+    2,
+    2,
+    0.01,
+    (
+        ThreadBar(-1, "model.fc1-matmul-0", "forward", 0.0, 0.002),
+        ThreadBar(0, "model.fc1-matmul-0", "forward", 0.0, 0.002),
+        ThreadBar(-1, "model.conv-conv2d-0", "backward", 0.002, 0.01),
+        ThreadBar(0, "model.conv-conv2d-0", "backward", 0.002, 0.008),
+        ThreadBar(1, "model.conv-conv2d-0", "backward", 0.003, 0.005),
+        ThreadBar(1, "model.conv-conv2d-0", "backward", 0.005, 0.01),
+    ),
+)
 
 
 def test_what_threads_did_is_added_up():
@@ -111,9 +197,21 @@ def test_the_slowest_calls_of_a_plan():
 
 
 def test_texts(golden):
-    records = (TREE, STAGES, CHANGE, LANES, MEMORY, TIMELINE, FROZEN, WHY, PlanListing("G_0: plan", CALLS, 1, LIMITS),
-               Roofline("G_0: roofline", LIMITS, CALLS), Roofline("what this processor can do", LIMITS), THREADS,
-               replace(THREADS, count=1, bars=THREADS.bars[:2]))
+    records = (
+        TREE,
+        STAGES,
+        CHANGE,
+        LANES,
+        MEMORY,
+        TIMELINE,
+        FROZEN,
+        WHY,
+        PlanListing("G_0: plan", CALLS, 1, LIMITS),
+        Roofline("G_0: roofline", LIMITS, CALLS),
+        Roofline("what this processor can do", LIMITS),
+        THREADS,
+        replace(THREADS, count=1, bars=THREADS.bars[:2]),
+    )
     text = "\n\n".join(repr(Report(record)) for record in records)
     assert all(len(line) <= 120 for line in text.split("\n")) and "\x1b" not in text
     golden("graph_reports", text)
@@ -121,15 +219,27 @@ def test_texts(golden):
 
 def test_empty_records():
     for record in (
-        GraphTree("t", ()), Stages("t", ()), Change("t", ()), Lanes("t", (), ()),
-        MemoryMap("t", 0, 0, 0, 0, 0, 0, 0, ()), Timeline("t", ()), Frozen("t", (), ()), Why("t", ()),
-        PlanListing("t", (), 0), Threads("t", 1, 1, 0.0, ()), Threads("t", 2, 2, 0.0, ()),
+        GraphTree("t", ()),
+        Stages("t", ()),
+        Change("t", ()),
+        Lanes("t", (), ()),
+        MemoryMap("t", 0, 0, 0, 0, 0, 0, 0, ()),
+        Timeline("t", ()),
+        Frozen("t", (), ()),
+        Why("t", ()),
+        PlanListing("t", (), 0),
+        Threads("t", 1, 1, 0.0, ()),
+        Threads("t", 2, 2, 0.0, ()),
     ):
         assert repr(Report(record)).startswith("t")
 
 
 def test_numbers():
     assert [nbytes_text(n) for n in (0, 999, 1_000, 12_340_000, 5 * 10**9)] == [
-        "0 B", "999 B", "1.0 kB", "12.3 MB", "5.0 GB",
+        "0 B",
+        "999 B",
+        "1.0 kB",
+        "12.3 MB",
+        "5.0 GB",
     ]
     assert [cell(x) for x in (0, 0.04, 0.05, 0.5, 0.94, 1.0)] == [" ", " ", "1", "5", "9", "#"]

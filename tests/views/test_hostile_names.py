@@ -24,8 +24,20 @@ WRAPPED = {"curve", "runs", "tensor", "file name", "ONNX file"}
 # Of a timeline: where somebody waits long enough for it to be seen.
 WAITS = {("rect", "fill", "height", "stroke", "stroke-dasharray", "width", "x", "y")}
 NEVER = {
-    "script", "iframe", "object", "embed", "link", "meta", "base", "form", "foreignobject", "style", "use", "animate",
-    "set", "a"
+    "script",
+    "iframe",
+    "object",
+    "embed",
+    "link",
+    "meta",
+    "base",
+    "form",
+    "foreignobject",
+    "style",
+    "use",
+    "animate",
+    "set",
+    "a",
 }
 
 

@@ -8,8 +8,21 @@ import pytest
 from plates import off_their_plates
 
 from minflow.views.timeline.record import (
-    LANES, MOST, SHOWN, StepTimes, TimelineRecord, bars, extent, formula, ms, pair, pair_verdict, share, trimmed,
-    verdict, which,
+    LANES,
+    MOST,
+    SHOWN,
+    StepTimes,
+    TimelineRecord,
+    bars,
+    extent,
+    formula,
+    ms,
+    pair,
+    pair_verdict,
+    share,
+    trimmed,
+    verdict,
+    which,
 )
 from minflow.views.draw.fonts import wide
 from minflow.views.timeline.svg import SMALL, pair_svg, timeline_svg
@@ -104,16 +117,25 @@ def test_what_other_jobs_take_is_neither_loading_nor_computing():
     for i in range(1, 9):  # load 4 ms, train 4 ms, test 5 ms, for whose batch 1 ms
         steps.append(
             StepTimes(
-                i, ((t, t + 0.004),), (), (t + 0.004,) * 2, (t + 0.004, t + 0.008), None, False, t + 0.008,
-                (0.001, 0.005)
+                i,
+                ((t, t + 0.004),),
+                (),
+                (t + 0.004,) * 2,
+                (t + 0.004, t + 0.008),
+                None,
+                False,
+                t + 0.008,
+                (0.001, 0.005),
             )
         )
         t += 0.014
     a = TimelineRecord("train", tuple(steps))
     assert a.mode == "sync" and a.load == pytest.approx(0.004) and a.compute == pytest.approx(0.004)
     assert a.in_turn == pytest.approx(a.step) == pytest.approx(0.014) and a.best == pytest.approx(14 / 9)
-    assert formula(a) == ("(load + load others + compute + other jobs) / max(load + load others, compute + other jobs) "
-                          "= (4.0 + 1.0 + 4.0 + 5.0) / 9.0 = 1.56")
+    assert formula(a) == (
+        "(load + load others + compute + other jobs) / max(load + load others, compute + other jobs) "
+        "= (4.0 + 1.0 + 4.0 + 5.0) / 9.0 = 1.56"
+    )
     for shown in (timeline_text(a), words(timeline_svg(a))):
         assert "Other jobs of the same loop take 6.0 ms between two steps" in shown
         assert "with all jobs of the loop async" in shown
@@ -139,7 +161,7 @@ def test_the_bars_are_counted_from_one_and_the_heading_has_the_numbers():
 def test_the_numbers_under_the_lanes_stay_on_their_plate(each):
     root = list(ET.fromstring(timeline_svg(sync(3, load=each, comp=each))).iter())
     zero = next(e for e in root if e.text in ("0 µs", "0 ms", "0 s"))
-    plate = [e for e in root[:root.index(zero)] if e.tag.endswith("rect")][-1]
+    plate = [e for e in root[: root.index(zero)] if e.tag.endswith("rect")][-1]
     left, right = float(plate.get("x")), float(plate.get("x")) + float(plate.get("width"))
     numbers = [e for e in root if e.tag.endswith("text") and e.get("y") == zero.get("y")]
     assert 2 <= len(numbers) <= 8
@@ -195,11 +217,19 @@ def test_more_than_the_formula_promises_is_explained():
 
 def paused(record, after, seconds):
     """The loop waits before the step behind `after`; what was in flight ends meanwhile."""
+
     def moved(s):
         by = [tuple([(a + seconds, b + seconds) for a, b in spans]) for spans in (s.loads, s.waits)]
         shift = lambda x: (x[0] + seconds, x[1] + seconds) if x else None  # noqa: E731
-        return replace(s, loads=by[0], waits=by[1], queued=shift(s.queued), compute=shift(s.compute),
-                       callback=shift(s.callback), got=s.got and s.got + seconds)
+        return replace(
+            s,
+            loads=by[0],
+            waits=by[1],
+            queued=shift(s.queued),
+            compute=shift(s.compute),
+            callback=shift(s.callback),
+            got=s.got and s.got + seconds,
+        )
 
     steps, before = [moved(s) if s.number > after else s for s in record.steps], record.steps[after].loads[0][0]
     steps[after] = replace(steps[after], waits=((before, before + seconds), *steps[after].waits))

@@ -22,7 +22,9 @@ def test_it_is_drawn_with_names_numbers_and_slopes():
     c = b * 3.0
     a.grad = 12.0
     view = picture(c, names={"a": a, "b": b, "c": c, "other": 5})
-    assert view.text == """\
+    assert (
+        view.text
+        == """\
 tape of c Value: 2 operations, 1 leaf
 mul -> float
 │  value c = 12
@@ -35,6 +37,7 @@ mul -> float
 │  │     grad 12
 │  └─ a  see [1]
 └─ 3"""
+    )
     assert view.svg.count("grad 12") == 1 and "mul" in view.dot
 
 

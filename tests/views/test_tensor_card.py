@@ -221,7 +221,8 @@ def test_sparklines():
     assert sparkline(range(8)) == "▁▂▃▄▅▆▇█" and len(sparkline(range(10_000), 30)) == 30
     assert sparkline([1e308, -1e308]) in ("▁█", "▁▁", "█▁", "××")
     assert curve_line("loss", [0, 1, 2, 3], [1.0, 0.5, math.nan, 0.75]) == (
-        "loss █▁×▅ 0.75  min 0.5 at 1, max 1 at 0, NaN from step 2 (1 not finite)")
+        "loss █▁×▅ 0.75  min 0.5 at 1, max 1 at 0, NaN from step 2 (1 not finite)"
+    )
     assert curve_line("a\nb", [], []) == "a\\x0ab (no values)"
     assert shaded([[0, 1], [math.nan, 0.5]]) == ["  ██", "××▒▒"]
 

@@ -70,8 +70,9 @@ def build_lines(monkeypatch):
     """`build_lines(graph, shape, level)` calls a graph, and returns the lines of its build as a notebook's tree gets
     them."""
     lines = []
-    monkeypatch.setattr(BuildLog, "say", lambda log, level, text, indent=0: (
-        lines.append((indent, text)) if log.level >= level else None))
+    monkeypatch.setattr(
+        BuildLog, "say", lambda log, level, text, indent=0: lines.append((indent, text)) if log.level >= level else None
+    )
 
     def call(graph, shape, level):
         lines.clear()
@@ -87,13 +88,22 @@ def test_every_tree_is_small(name, build_lines):
     make, shape = MODELS[name]
     model = make()
     graph, summary = Predict(model), flow.summary(model, shape)
-    trees = {"repr": repr(model), "module": model._repr_mimebundle_()["text/html"], "summary": repr(summary),
-             "summary in HTML": summary._repr_mimebundle_()["text/html"],
-             "listing before": graph._repr_mimebundle_()["text/html"]}
+    trees = {
+        "repr": repr(model),
+        "module": model._repr_mimebundle_()["text/html"],
+        "summary": repr(summary),
+        "summary in HTML": summary._repr_mimebundle_()["text/html"],
+        "listing before": graph._repr_mimebundle_()["text/html"],
+    }
     debug = debug_bundle("graph", build_lines(graph, shape, 3))
     tree, bundle = graph.tree(), graph._repr_mimebundle_()
-    trees |= {"debug": debug["text/plain"], "debug in HTML": debug["text/html"], "graph": bundle["text/plain"],
-              "tree": repr(tree), "tree in HTML": tree._repr_mimebundle_()["text/html"]}
+    trees |= {
+        "debug": debug["text/plain"],
+        "debug in HTML": debug["text/html"],
+        "graph": bundle["text/plain"],
+        "tree": repr(tree),
+        "tree in HTML": tree._repr_mimebundle_()["text/html"],
+    }
     total = sum(p.numel() for p in model.parameters())
     with Cases() as case:
         for kind, text in trees.items():
@@ -119,8 +129,7 @@ def test_equal_layers_are_one_row():
     html = summary._repr_mimebundle_()["text/html"]
     assert "<b>0-999</b>: <b>1,000 x</b> Linear(" in html and ">6 each<" in html and ">12 each<" in html
     assert len(html) < 2_000
-    assert repr(linears(1000)) == (
-        "Sequential(\n  (0-999): 1000 x Linear(in_features=2, out_features=2, bias=True)\n)")
+    assert repr(linears(1000)) == ("Sequential(\n  (0-999): 1000 x Linear(in_features=2, out_features=2, bias=True)\n)")
     assert len(summary.record.children) == 1000  # the data stay whole
 
 

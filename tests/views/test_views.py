@@ -163,7 +163,7 @@ def test_a_graph_of_deep_modules_is_folded_at_once():
     graph(flow.ones(1, 2))
     drawn = []
     assert calls(lambda: drawn.append(picture(graph))) < 200_000  # a tenth of it; each nesting once more is millions
-    view, = drawn
+    (view,) = drawn
     assert "nodes are shown as" in view.text and view.svg.count("<g ") > 10
 
 

@@ -46,8 +46,15 @@ def test_colours_as_pillow_changes_them(function, kind, factor):
 
 def test_hues():
     for turn in (-0.5, -0.2, 0.0, 0.3):
-        expected = np.array([[colorsys.hsv_to_rgb((h + turn) % 1, s, v)
-                              for h, s, v in (colorsys.rgb_to_hsv(*(p / 255)) for p in row)] for row in RGB])
+        expected = np.array(
+            [
+                [
+                    colorsys.hsv_to_rgb((h + turn) % 1, s, v)
+                    for h, s, v in (colorsys.rgb_to_hsv(*(p / 255)) for p in row)
+                ]
+                for row in RGB
+            ]
+        )
         assert np.allclose(back(F.adjust_hue(FLOATS, turn)), expected, atol=1e-5)
         assert np.abs(back(F.adjust_hue(BYTES, turn)) - expected * 255).max() <= 1.01
         assert np.abs(np.asarray(F.adjust_hue(PICTURE, turn)) - expected * 255).max() <= 18  # pillow's has 256 steps
@@ -131,8 +138,10 @@ def test_blur():
 
 def test_crops_dtypes_and_borders():
     corners = T.FiveCrop((5, 6))(RGB)
-    assert [np.array_equal(c, e) for c, e in zip(corners, (
-        RGB[:5, :6], RGB[:5, -6:], RGB[-5:, :6], RGB[-5:, -6:], RGB[4:9, 5:11]))] == [True] * 5
+    assert [
+        np.array_equal(c, e)
+        for c, e in zip(corners, (RGB[:5, :6], RGB[:5, -6:], RGB[-5:, :6], RGB[-5:, -6:], RGB[4:9, 5:11]))
+    ] == [True] * 5
     assert len(T.TenCrop(4)(PICTURE)) == 10 and np.array_equal(T.TenCrop(4)(RGB)[5], RGB[:, ::-1][:4, :4])
     assert flow.equal(T.PILToTensor()(PICTURE), BYTES) and flow.equal(T.PILToTensor()(RGB), BYTES)
     floats = T.ConvertImageDtype(flow.float32)(BYTES)

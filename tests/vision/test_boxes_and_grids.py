@@ -37,7 +37,10 @@ def test_boxes_of_several_classes():
     boxes = flow.tensor([[0.0, 0, 4, 4], [0, 0, 4, 4.5], [0, 0, 4, 4], [-9, -9, -5, -5]])
     scores, classes = flow.tensor([0.6, 0.9, 0.8, 0.7]), flow.tensor([0, 0, 1, 1])
     assert ops.nms(boxes, scores, 0.5).tolist() == [1, 3] and ops.batched_nms(boxes, scores, classes, 0.5).tolist() == [
-        1, 2, 3]
+        1,
+        2,
+        3,
+    ]
     assert ops.batched_nms(boxes[:0], scores[:0], classes[:0], 0.5).tolist() == []
 
 

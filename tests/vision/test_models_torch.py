@@ -20,8 +20,15 @@ def twin(module):
     from minflow import nn
 
     if isinstance(module, nn.Conv2d):
-        return tnn.Conv2d(module.in_channels, module.out_channels, module.kernel_size, module.stride, module.padding,
-                          groups=module.groups, bias=False)
+        return tnn.Conv2d(
+            module.in_channels,
+            module.out_channels,
+            module.kernel_size,
+            module.stride,
+            module.padding,
+            groups=module.groups,
+            bias=False,
+        )
     if isinstance(module, nn.BatchNorm2d):
         return tnn.BatchNorm2d(module.num_features)
     if isinstance(module, nn.Linear):

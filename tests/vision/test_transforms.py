@@ -137,11 +137,19 @@ def test_random_crops_are_even():
     assert np.array_equal(transforms.RandomVerticalFlip(1)(image), image[::-1])
 
 
-AUGMENT = transforms.Compose([
-    transforms.RandomCrop(28, padding=4), transforms.RandomHorizontalFlip(), transforms.RandomResizedCrop(24),
-    transforms.ColorJitter(0.4, 0.4), transforms.RandomRotation(15), transforms.Resize(20), transforms.ToTensor(),
-    transforms.RandomErasing(), transforms.Normalize(0.5, 0.5),
-])
+AUGMENT = transforms.Compose(
+    [
+        transforms.RandomCrop(28, padding=4),
+        transforms.RandomHorizontalFlip(),
+        transforms.RandomResizedCrop(24),
+        transforms.ColorJitter(0.4, 0.4),
+        transforms.RandomRotation(15),
+        transforms.Resize(20),
+        transforms.ToTensor(),
+        transforms.RandomErasing(),
+        transforms.Normalize(0.5, 0.5),
+    ]
+)
 
 
 def test_workers_change_no_bit():
@@ -192,9 +200,7 @@ for act in (lambda: T.Resize(4)(np.zeros((8, 8), "uint8")), lambda: datasets.Fak
         print(error.what.split()[0], "extra 'notebook'" in error.what, "notebook" in error.hint)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
-    assert done.stdout == "Resize True True\nToPILImage True True\n" and issubclass(
-        MissingDependencyError, ImportError
-    )
+    assert done.stdout == "Resize True True\nToPILImage True True\n" and issubclass(MissingDependencyError, ImportError)
 
 
 def test_reprs():

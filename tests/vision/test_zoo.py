@@ -64,8 +64,15 @@ def test_as_many_parameters_as_published(blank):
 
 def test_names_of_resnets(blank):
     names = shapes(models.resnet18(num_classes=7))
-    assert list(names)[:7] == ["conv1.weight", "bn1.weight", "bn1.bias", "bn1.running_mean", "bn1.running_var",
-                               "bn1.num_batches_tracked", "layer1.0.conv1.weight"]
+    assert list(names)[:7] == [
+        "conv1.weight",
+        "bn1.weight",
+        "bn1.bias",
+        "bn1.running_mean",
+        "bn1.running_var",
+        "bn1.num_batches_tracked",
+        "layer1.0.conv1.weight",
+    ]
     blocks = [f"layer{i}.{j}" for i in range(1, 5) for j in range(2)]
     convs = ["conv1.weight", *(f"{b}.conv{k}.weight" for b in blocks for k in (1, 2))]
     convs += [f"layer{i}.0.downsample.0.weight" for i in (2, 3, 4)]
@@ -83,8 +90,15 @@ def names_of_mobilenet_v2():
     """From the table of the paper, (expansion, channels, blocks), and torchvision's way of nesting."""
     names = {"features.0.0.weight": (32, 3, 3, 3)} | of_norm("features.0.1", 32)
     number, inside = 1, 32
-    for expansion, channels, blocks in [(1, 16, 1), (6, 24, 2), (6, 32, 3), (6, 64, 4), (6, 96, 3), (6, 160, 3),
-                                        (6, 320, 1)]:
+    for expansion, channels, blocks in [
+        (1, 16, 1),
+        (6, 24, 2),
+        (6, 32, 3),
+        (6, 64, 4),
+        (6, 96, 3),
+        (6, 160, 3),
+        (6, 320, 1),
+    ]:
         for _ in range(blocks):
             block, wide, k = f"features.{number}.conv", inside * expansion, 0
             if expansion != 1:
@@ -121,16 +135,25 @@ def test_names_of_the_others(blank):
     names = shapes(models.vgg16())
     convs = [0, 2, 5, 7, 10, 12, 14, 17, 19, 21, 24, 26, 28]
     assert list(names) == [f"features.{i}.{p}" for i in convs for p in ("weight", "bias")] + [
-        f"classifier.{i}.{p}" for i in (0, 3, 6) for p in ("weight", "bias")]
+        f"classifier.{i}.{p}" for i in (0, 3, 6) for p in ("weight", "bias")
+    ]
     assert names["classifier.6.bias"] == (1000,) and names["features.28.weight"] == (512, 512, 3, 3)
     assert {"features.1.running_mean", "features.40.weight", "features.41.running_var"} <= {*shapes(models.vgg16_bn())}
-    assert list(shapes(models.alexnet())) == [f"features.{i}.{p}" for i in (0, 3, 6, 8, 10) for p in (
-        "weight", "bias")] + [f"classifier.{i}.{p}" for i in (1, 4, 6) for p in ("weight", "bias")]
+    assert list(shapes(models.alexnet())) == [
+        f"features.{i}.{p}" for i in (0, 3, 6, 8, 10) for p in ("weight", "bias")
+    ] + [f"classifier.{i}.{p}" for i in (1, 4, 6) for p in ("weight", "bias")]
     fires = {"1_0": (3, 4, 5, 7, 8, 9, 10, 12), "1_1": (3, 4, 6, 7, 9, 10, 11, 12)}
     for version, places in fires.items():
         names = shapes(models.SqueezeNet(version))
-        assert {*names} == {f"{n}.{p}" for p in ("weight", "bias") for n in ("features.0", "classifier.1", *(
-            f"features.{i}.{part}" for i in places for part in ("squeeze", "expand1x1", "expand3x3")))}
+        assert {*names} == {
+            f"{n}.{p}"
+            for p in ("weight", "bias")
+            for n in (
+                "features.0",
+                "classifier.1",
+                *(f"features.{i}.{part}" for i in places for part in ("squeeze", "expand1x1", "expand3x3")),
+            )
+        }
         assert names["features.12.expand3x3.weight"] == (256, 64, 3, 3)
     names = shapes(models.vit_b_16())
     assert names.pop("class_token") == (1, 1, 768) and names.pop("encoder.pos_embedding") == (1, 197, 768)
@@ -144,11 +167,22 @@ def test_names_of_the_others(blank):
     }  # fmt: skip
     assert len(names) == 12 * 12 + 6 and "encoder.ln.weight" in names
     names = shapes(models.UNet(width=8))
-    assert {"inc.double_conv.0.weight", "down1.maxpool_conv.1.double_conv.4.weight", "up4.up.bias",
-            "up1.conv.double_conv.3.weight", "outc.conv.bias"} <= {*names}
+    assert {
+        "inc.double_conv.0.weight",
+        "down1.maxpool_conv.1.double_conv.4.weight",
+        "up4.up.bias",
+        "up1.conv.double_conv.3.weight",
+        "outc.conv.bias",
+    } <= {*names}
     names = shapes(models.neural_style_transfer())
-    assert {"conv1.conv2d.weight", "in3.bias", "res5.conv2.conv2d.bias", "res1.in1.weight", "deconv1.conv2d.weight",
-            "deconv3.conv2d.bias"} <= {*names} and len(names) == 62
+    assert {
+        "conv1.conv2d.weight",
+        "in3.bias",
+        "res5.conv2.conv2d.bias",
+        "res1.in1.weight",
+        "deconv1.conv2d.weight",
+        "deconv3.conv2d.bias",
+    } <= {*names} and len(names) == 62
     assert shapes(models.DCGANGenerator())["main.12.weight"] == (64, 3, 4, 4)
     assert shapes(models.DCGANDiscriminator())["main.11.weight"] == (1, 512, 4, 4)
 
@@ -320,8 +354,10 @@ def test_styles_from_a_file(folder):
 
 def test_older_names_of_vision_transformers():
     one, other = models.vit_tiny(), models.vit_tiny()
-    state = {name.replace("mlp.0.", "mlp.linear_1.").replace("mlp.3.", "mlp.linear_2."): t
-             for name, t in one.state_dict().items()}
+    state = {
+        name.replace("mlp.0.", "mlp.linear_1.").replace("mlp.3.", "mlp.linear_2."): t
+        for name, t in one.state_dict().items()
+    }
     assert sum("linear" in name for name in state) == 16
     other.load_state_dict(state)
     assert flow.equal(one(x := flow.rand(1, 3, 32, 32)), other(x))

@@ -47,7 +47,8 @@ def test_text_is_a_table_and_a_sentence():
         "1  ' '       0.25  0.75     x",
         "2  b         0.10  0.85  0.05",
         "Attention between 3 places: each may look at itself and those before it; "
-        "b (place 2) looks at ' ' (place 1) with 85%, more than any other."]
+        "b (place 2) looks at ' ' (place 1) with 85%, more than any other.",
+    ]
     bundle = attention(SHARES, "a b").figure._repr_mimebundle_()
     assert bundle["text/plain"] == attention_text(SHARES, "a b")
     assert '<img alt="Attention between 3 places: each may look at itself' in bundle["text/html"]

@@ -41,15 +41,22 @@ def test_runs_of_a_folder(folder, tmp_path):
     runs = compare(folder)
     words = runs.text().splitlines()
     assert words[0] == "3 runs" and len(words) == 4 and repr(runs) == runs.text()
-    assert words[1] == ("  lr 0.1: loss 0.005 · lowest 0.005 at step 20; gradient norm 0.05; lr 0.1; "
-                        "val_loss 0.01 · lowest 0.01 at step 20")
+    assert words[1] == (
+        "  lr 0.1: loss 0.005 · lowest 0.005 at step 20; gradient norm 0.05; lr 0.1; "
+        "val_loss 0.01 · lowest 0.01 at step 20"
+    )
     head = header(runs.encode())
     assert head["panels"] == ["loss", "norm", "val_loss"]
     assert [(s["name"], s["style"]) for s in head["series"][:3]] == [
-        ("lr 0.1 loss", 0), ("lr 0.1 gradient norm", 0), ("lr 0.1 val_loss", 0)]
+        ("lr 0.1 loss", 0),
+        ("lr 0.1 gradient norm", 0),
+        ("lr 0.1 val_loss", 0),
+    ]
     assert [s["label"] for s in head["series"] if s["name"].endswith("1 loss")] == [
-        "lr 0.1: 0.005 · lowest 0.005 at step 20", "lr 0.01: 0.0005 · lowest 0.0005 at step 20",
-        "lr 0.001: 5e-05 · lowest 5e-05 at step 20"]
+        "lr 0.1: 0.005 · lowest 0.005 at step 20",
+        "lr 0.01: 0.0005 · lowest 0.0005 at step 20",
+        "lr 0.001: 5e-05 · lowest 5e-05 at step 20",
+    ]
     svg = runs.svg()
     assert minidom.parseString(svg) and all(f">lr {lr}: " in svg for lr in (0.1, 0.01, 0.001)) and "loss by step" in svg
     assert set(runs.bundle()) == {"text/html", "image/svg+xml", "text/plain"}
@@ -118,16 +125,19 @@ def test_thousands_of_runs_leave_a_small_picture(folder):
     assert runs._status().startswith("10 runs; 1,650 older or further runs")
 
 
-@pytest.mark.parametrize("text, words", [
-    ("", "it has no column `step`"),
-    ("epoch,accuracy\n1,0.5\n", "(?s)no column `step`.*columns +epoch, accuracy"),
-    ("step,epoch,seconds\n1,1,1\n", "no column of numbers"),
-    ("step,loss\n", "it has no row"),
-    ("step,loss\n1,0.5\n2\n3,0.5\n", "row 3 is broken: 1 values for 2 columns"),
-    ("step,loss\n1,abc\n", "(?s)no number.*'abc'"),
-    ("step;loss\n1;0,5\n", "no column `step`"),
-    (b"PK\x03\x04\xff\xfe\x00\n", "cannot be read"),
-])
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("", "it has no column `step`"),
+        ("epoch,accuracy\n1,0.5\n", "(?s)no column `step`.*columns +epoch, accuracy"),
+        ("step,epoch,seconds\n1,1,1\n", "no column of numbers"),
+        ("step,loss\n", "it has no row"),
+        ("step,loss\n1,0.5\n2\n3,0.5\n", "row 3 is broken: 1 values for 2 columns"),
+        ("step,loss\n1,abc\n", "(?s)no number.*'abc'"),
+        ("step;loss\n1;0,5\n", "no column `step`"),
+        (b"PK\x03\x04\xff\xfe\x00\n", "cannot be read"),
+    ],
+)
 def test_what_is_no_run(folder, text, words):
     path = folder / "wrong.csv"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
@@ -148,17 +158,20 @@ def test_a_run_that_is_being_written(folder):
         assert compare(path).runs[0].columns["loss"].tolist() == [[1, 2], [0.5, 0.25], [1, 2]]
     (folder / "going.json").write_text('{"name": "half wri')
     assert compare(path).runs[0].name == "going"
-    (folder / "going.json").write_text('[1]')
+    (folder / "going.json").write_text("[1]")
     assert compare(path).runs[0].name == "going"
     path.write_bytes(b"\xef\xbb\xbfstep,loss\r\n1,0.5\r\n2,\r\n")  # a spreadsheet has saved it
     assert compare(path).runs[0].columns["loss"].tolist() == [[1], [0.5], [1]]
 
 
-@pytest.mark.parametrize("things, words", [
-    ((), "looked in +nothing"),
-    (("nowhere/at/all",), "(?s)cannot be read.*because +No such file"),
-    ((3,), "no run\n +got +3"),
-])
+@pytest.mark.parametrize(
+    "things, words",
+    [
+        ((), "looked in +nothing"),
+        (("nowhere/at/all",), "(?s)cannot be read.*because +No such file"),
+        ((3,), "no run\n +got +3"),
+    ],
+)
 def test_what_is_nowhere(tmp_path, things, words):
     with pytest.raises(MinflowError, match=f"(?s){words}.*at test_compare.py.*Try: "):  # the learner's line, not ours
         compare(*things)

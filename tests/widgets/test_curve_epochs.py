@@ -30,7 +30,8 @@ def test_means_of_a_given_number_of_steps(first):
             if step % 10 == 9:
                 curve.add(val_loss=2.0)
     assert {name: [list(map(float, part)) for part in parts] for name, parts in curve.epochs.items()} == {
-        "loss": [[1, 2], [4.5, 14.5]]}, "whole epochs; a value an epoch and norms have no mean"
+        "loss": [[1, 2], [4.5, 14.5]]
+    }, "whole epochs; a value an epoch and norms have no mean"
     assert "mean of epochs 1 to 2: 4.5, 14.5" in curve.text()
     assert "epoch 2: mean 14.5 · epoch 1: 4.5" in curve.svg() and "steps: epoch means" in curve.svg()
     loss = header(curve)["series"][0]

@@ -1,6 +1,5 @@
 """The first number of a run that is none: where it was, at which learning rate, and what to try. Said once."""
 
-
 import numpy as np
 import pytest
 from tests.graph_models import Step
@@ -43,9 +42,11 @@ def test_of_several_things_each_has_its_own():
             curve.add(step, **{"slow loss": NAN if step == 2 else 1.0, "slow lr": 0.25, "slow accuracy": NAN})
     every = list(curve._series.values())
     said = {s.name: warnings(every, s) for s in every if s.bad}
-    assert said == {"fast loss": ["NaN from step 3", "lower the learning rate (0.5)"],
-                    "slow loss": ["NaN first at step 2", "lower the learning rate (0.25)"],
-                    "slow accuracy": ["NaN from step 1"]}
+    assert said == {
+        "fast loss": ["NaN from step 3", "lower the learning rate (0.5)"],
+        "slow loss": ["NaN first at step 2", "lower the learning rate (0.25)"],
+        "slow accuracy": ["NaN from step 1"],
+    }
 
 
 def test_before_any_update_no_rate_is_to_blame():

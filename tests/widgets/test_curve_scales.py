@@ -98,8 +98,12 @@ def test_points_between_gaps():
 
 
 def texts(svg):
-    return [(float(x), float(y), anchor, text) for x, y, anchor, text in
-            re.findall(r'<text x="([-\d.]+)" y="([-\d.]+)" fill="[^"]*" text-anchor="(\w+)">([^<]*)</text>', svg)]
+    return [
+        (float(x), float(y), anchor, text)
+        for x, y, anchor, text in re.findall(
+            r'<text x="([-\d.]+)" y="([-\d.]+)" fill="[^"]*" text-anchor="(\w+)">([^<]*)</text>', svg
+        )
+    ]
 
 
 @pytest.mark.parametrize("epochs", [4, 30, 40, 300])
@@ -136,6 +140,7 @@ def test_a_pause_is_no_training(monkeypatch):
     curve = LossCurve(total=400, control=Control(), x="time")
     curve._start()
     curve._pump.stop()
+
     def steps(n):
         for _ in range(n):
             now[0] += 0.1
@@ -153,7 +158,7 @@ def test_a_pause_is_no_training(monkeypatch):
     curve._look()
     steps(100)
     assert curve._status().startswith("step 199 of 400 · 10 steps/s · 50 s · 30 s of pauses · 20 s left")
-    (a, b), = header(curve)["gaps"]
+    ((a, b),) = header(curve)["gaps"]
     assert 10 < a < 14 and 36 < b < 40.2
     for path in re.findall(r'<path d="(M[^"]*L[^"]*)" fill="none" stroke="#3f86d2"', curve.svg()):
         points = [(pen, float(x)) for pen, x in re.findall(r"([ML])([-\d.]+) ", path)]

@@ -23,8 +23,23 @@ def decoded(series, on_time=False):
 def test_numbers_are_written_as_in_python():
     rng = np.random.default_rng(0)
     values = [
-        0, 1, -1, 0.1, 1e-4, 9.9999e-5, 1.234e-5, -7.5e-7, 1e-300, 9999.4, 9999.6, 12345.6, -1234567, 999_999_999,
-        1e9, 1.2345e12, 1e300,
+        0,
+        1,
+        -1,
+        0.1,
+        1e-4,
+        9.9999e-5,
+        1.234e-5,
+        -7.5e-7,
+        1e-300,
+        9999.4,
+        9999.6,
+        12345.6,
+        -1234567,
+        999_999_999,
+        1e9,
+        1.2345e12,
+        1e300,
     ]
     values += (rng.standard_normal(400) * 10.0 ** rng.integers(-12, 13, 400)).tolist()
     assert in_node("given.map(number)", values) == [number(v) for v in values]
@@ -60,7 +75,9 @@ def test_marks_of_numbers_that_are_hardly_apart_end():
 
 def test_the_nearest_point_also_where_steps_start_again():
     assert in_node("given[1].map((x) => nearest(given[0], x))", [[0, 1, 2, 0.2, 1.2, 2.2], [1.15, 0.05, 9]]) == [
-        4, 0, 5,
+        4,
+        0,
+        5,
     ]
 
 
@@ -76,7 +93,11 @@ def test_a_legend_takes_as_many_rows_as_it_needs():
     label = {"label": "val_accuracy 0.99 · highest 0.99 at step 550"}
     label["warnings"] = ["NaN from step 9", "lower the learning rate"]
     rows = in_node("legendOf({measureText: (s) => ({width: 6 * s.length})}, given, 180)", label)
-    assert [words for words, _ in rows] == ["val_accuracy 0.99 · highest", "0.99 at step 550", "NaN from step 9",
-                                            "lower the learning rate"]
+    assert [words for words, _ in rows] == [
+        "val_accuracy 0.99 · highest",
+        "0.99 at step 550",
+        "NaN from step 9",
+        "lower the learning rate",
+    ]
     assert [bad for _, bad in rows] == [False, False, True, True]
     assert in_node("rowsOf([{rows: given}, {rows: []}])", rows) == 4 and in_node("rowsOf(given)", []) == 1

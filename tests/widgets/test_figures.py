@@ -14,7 +14,13 @@ from minflow.core.base.errors import DTypeError, MissingDependencyError, ShapeEr
 from minflow.views.draw import theme
 from minflow_widgets import LossCurve, figures
 from minflow_widgets.figures import (
-    History, activations, activations_text, confusion_counts, confusion_matrix, confusion_text, filters,
+    History,
+    activations,
+    activations_text,
+    confusion_counts,
+    confusion_matrix,
+    confusion_text,
+    filters,
 )
 from minflow_widgets.static_figures.activations import outputs_of
 from minflow_widgets.static_figures.drawing import mosaic
@@ -92,7 +98,8 @@ def test_history_by_hand_and_as_text():
     history.add(step=10, loss=float("inf"))
     assert history.text().splitlines() == [
         "loss █▁× inf  min 1 at 1, max 2 at 0, inf from step 10 (1 not finite)",
-        "accuracy ▁ 0.5  min 0.5 at 1, max 0.5 at 1"]
+        "accuracy ▁ 0.5  min 0.5 at 1, max 0.5 at 1",
+    ]
     drawn(history.plot())
     drawn(History().plot())
     with pytest.raises(ShapeError, match=r"\[3\] and steps of shape \[2\]"):
@@ -124,8 +131,12 @@ def test_the_matrix_as_figure_and_text():
     assert {t.get_text() for t in ax.texts} == {"1"} and len(ax.texts) == 4 and ax.get_title() == "3 of 4 right (75.0%)"
     assert {t.get_text() for t in confusion_matrix([0, 0, 1], [0, 1, 1], normalize=True).texts} == {"0.50", "1.00"}
     assert confusion_text([0, 0, 1], [0, 1, 1]).splitlines() == [
-        "true \\ predicted  0  1", "----------------------", "0                 1  1", "1                 .  1",
-        "2 of 3 right"]
+        "true \\ predicted  0  1",
+        "----------------------",
+        "0                 1  1",
+        "1                 .  1",
+        "2 of 3 right",
+    ]
     drawn(confusion_matrix(np.arange(100) % 60, np.arange(100) % 60))
 
 
@@ -159,7 +170,8 @@ def test_filters_stand_in_order():
     assert np.allclose(picture[4:7, 8:11], layer.weight.detach().numpy()[1, 2])
     assert "16 filters (rows) of 8 channels" in ax.get_title()
     assert drawn(filters(nn.Conv2d(3, 200, 5))).get_title() == (
-        "weights: 200 filters of 3 x 5 x 5, the first 64; its three channels as colours")
+        "weights: 200 filters of 3 x 5 x 5, the first 64; its three channels as colours"
+    )
     assert "10 filters of 1 x 8 x 8" in drawn(filters(nn.Linear(64, 10), shape=(8, 8))).get_title()
     weights = np.ones((4, 1, 3, 3))
     weights[0, 0, 0, 0] = np.nan
@@ -228,10 +240,15 @@ def test_names_are_no_formulas():
         drawn(activations(net, flow.randn(3, 4), name))
 
 
-@pytest.mark.parametrize("draw", [
-    lambda: History({"a": [1.0]}).plot(), lambda: confusion_matrix([0], [0]), lambda: filters(np.ones((2, 1, 3, 3))),
-    lambda: activations(nn.Sequential(nn.Linear(2, 2)), flow.ones(1, 2)),
-])
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda: History({"a": [1.0]}).plot(),
+        lambda: confusion_matrix([0], [0]),
+        lambda: filters(np.ones((2, 1, 3, 3))),
+        lambda: activations(nn.Sequential(nn.Linear(2, 2)), flow.ones(1, 2)),
+    ],
+)
 def test_without_matplotlib_the_command_is_told(draw, monkeypatch):
     for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
         monkeypatch.delitem(sys.modules, name)
@@ -252,8 +269,12 @@ def test_importing_figures_does_not_import_matplotlib():
     import subprocess
 
     code = "import sys, minflow_widgets.figures as f; print('matplotlib' in sys.modules, f.History({'loss': [1, 2]}))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**__import__("os").environ,
-                          "PYTHONPATH": ":".join(sys.path)})
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={**__import__("os").environ, "PYTHONPATH": ":".join(sys.path)},
+    )
     assert done.stdout.startswith("False loss"), done.stderr
 
 

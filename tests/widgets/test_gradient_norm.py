@@ -100,6 +100,7 @@ def test_the_norm_of_a_long_run_is_sampled_and_says_so(kind, no_notices):
 
 def test_how_often_the_norm_is_taken():
     """At most its share of the time; more often where steps become slower, all the same after a pause."""
+
     def run(norm, steps, each, took, pauses=()):
         taken, when = [], norm.taken[1] if norm.taken else 0.0
         start = int(norm.taken[0]) if norm.taken else 0

@@ -13,7 +13,6 @@ from tests.widgets.plotting import HOSTILE
 pytestmark = pytest.mark.usefixtures("agg")
 
 
-
 def bowl(w, b):
     return (w - 1) ** 2 + 2 * (b + 0.4) ** 2 + 0.25
 
@@ -55,7 +54,8 @@ def test_text_is_a_map_and_a_sentence():
     assert letters[0][-1] == "9" and letters[11][21] == "0"
     assert lines[21:] == [
         "The loss over w from -3 to 5 and b from -4 to 4: from 0.25 at w = 1, b = -0.4 up to 55. The walk: "
-        "loss 1.57 at the start, 0.25 after 2 steps, w = 1, b = -0.4."]
+        "loss 1.57 at the start, 0.25 after 2 steps, w = 1, b = -0.4."
+    ]
     assert landscape_text(bowl, (-3, 5), (-4, 4)).endswith("b = -0.4 up to 55.")
 
 

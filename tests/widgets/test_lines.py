@@ -18,7 +18,7 @@ def test_each_error_is_a_stick_from_its_point_to_the_line():
     ax = line_and_points(flow.tensor([0.0, 1.0, 2.0]), [1, 3, 5], 1, 2)
     assert drawn(ax)["points"].tolist() == [[0, 1], [1, 3], [2, 5]]
     assert drawn(ax)["line"].tolist() == [[0, 2], [2, 4]]
-    sticks, = ax.collections
+    (sticks,) = ax.collections
     assert [stick.tolist() for stick in sticks.get_segments()] == [[[0, 1], [0, 2]], [[1, 3], [1, 3]], [[2, 5], [2, 4]]]
     assert ax.get_title() == "w = 1, b = 2: the mean squared error is 0.667"
     text = ax.figure._repr_mimebundle_()["text/plain"]

@@ -19,7 +19,6 @@ from tests.clocks import until
 from tests.plates import svg_in
 
 
-
 def test_a_run_is_kept_whole_and_shown_seldom(front):
     with LossCurve() as curve:
         for step in range(5000):

@@ -61,8 +61,10 @@ def test_many_at_once_are_as_one_by_one():
             one.add(step, value, step / 2)
         many.extend(steps, values, [s / 2 for s in steps])
     assert one.best == many.best and one.bad == many.bad == (7.0, float("inf"), 3.5) and one.moved == many.moved is True
-    assert all(np.array_equal(a, b, equal_nan=True) for a, b in
-               [(one.steps, many.steps), (one.values, many.values), (one.seconds, many.seconds)])
+    assert all(
+        np.array_equal(a, b, equal_nan=True)
+        for a, b in [(one.steps, many.steps), (one.values, many.values), (one.seconds, many.seconds)]
+    )
 
 
 def test_many_that_are_equal_or_no_numbers():

@@ -7,8 +7,16 @@ import pytest
 
 pytest.importorskip("anywidget")
 
-SENT = ("comm_open", "comm_msg", "display_data", "update_display_data", "execute_result", "stream", "error",
-        "clear_output")
+SENT = (
+    "comm_open",
+    "comm_msg",
+    "display_data",
+    "update_display_data",
+    "execute_result",
+    "stream",
+    "error",
+    "clear_output",
+)
 SETUP = """
 import time
 import numpy as np
@@ -105,14 +113,18 @@ def test_a_thousand_steps_a_second_few_messages(client, what):
 
 def test_no_output_in_a_later_cell(client):
     """A run that is watched by a curve, one by a timeline, and a curve that a thread fills: at the same time."""
-    shown = told(client, """import threading
+    shown = told(
+        client,
+        """import threading
 first, second = (flow.start(hands, [(ones,)] * 100_000) for _ in range(2))
 curve, live, over = watch(first), watch_timeline(second), threading.Event()
 def train():
     with LossCurve() as curve:
         while not over.wait(0.001):
             curve.add(loss=1.0)
-thread = threading.Thread(target=train); thread.start()""", after=0.3)
+thread = threading.Thread(target=train); thread.start()""",
+        after=0.3,
+    )
     assert [kind for _, kind, _, _ in shown].count("display_data") >= 2
     while_they_run = told(client, "time.sleep(1.1)", after=0.1)
     last = told(client, "first.stop()\nsecond.stop()\nover.set()\nthread.join()", after=0.8)
@@ -122,5 +134,9 @@ thread = threading.Thread(target=train); thread.start()""", after=0.3)
             assert content["transient"]["display_id"]
     comms = {content["comm_id"] for _, kind, content, _ in while_they_run if kind == "comm_msg"}
     for comm in comms:
-        assert most_in_a_second([t for t, kind, content, _ in while_they_run
-                                 if kind == "comm_msg" and content["comm_id"] == comm]) <= 13
+        assert (
+            most_in_a_second(
+                [t for t, kind, content, _ in while_they_run if kind == "comm_msg" and content["comm_id"] == comm]
+            )
+            <= 13
+        )

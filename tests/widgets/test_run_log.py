@@ -79,7 +79,16 @@ def test_no_run_is_written_over(tmp_path):
 def test_names_that_no_system_takes(tmp_path):
     names = 'a/b\\c:d*?"<>|', "con", "NUL.tar", "com1 ", "..", " x. ", "\x00\n", "損失 🙂", "contact"
     assert [file_name(name) for name in names] == [
-        "a-b-c-d------", "_con", "_NUL.tar", "_com1", "run", "x", "--", "損失 🙂", "contact"]
+        "a-b-c-d------",
+        "_con",
+        "_NUL.tar",
+        "_com1",
+        "run",
+        "x",
+        "--",
+        "損失 🙂",
+        "contact",
+    ]
     assert len(file_name("損" * 300).encode()) <= 120 and file_name("\ud800") == "-"
     curve = train(tmp_path, 1, name="../../up: 損失")
     assert curve.paths[0].parent == tmp_path / "runs" and about(curve.paths[0])["name"] == "../../up: 損失"
@@ -172,7 +181,10 @@ def test_half_a_row_on_a_full_disk_is_written_again(tmp_path, monkeypatch):
         curve.add(step, **{"val_loss" if step == 1 else "loss": 2.0})
         curve._log.write(curve)
     assert [(row["step"], row["loss"], row["val_loss"]) for row in rows(curve.paths[0])] == [
-        ("1", "1", "2"), ("2", "2", ""), ("3", "2", "")]
+        ("1", "1", "2"),
+        ("2", "2", ""),
+        ("3", "2", ""),
+    ]
     curve.finish()
 
 
@@ -209,7 +221,8 @@ def test_rows_of_values_that_come_in_any_order():
     assert joined(last, parts) == [
         {"step": 1.0, "seconds": 0.0, "norm": 4.0, "loss": 5.0},
         {"step": 2.0, "seconds": 0.2, "loss": 6.0, "norm": 9.0},
-        {"step": 1.0, "seconds": 0.5, "loss": 7.0}]
+        {"step": 1.0, "seconds": 0.5, "loss": 7.0},
+    ]
     assert last == {"step": 1.0, "seconds": 0.0, "norm": 4.0}, "it may be asked again"
 
 

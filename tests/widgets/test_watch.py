@@ -267,14 +267,23 @@ def test_what_goes_wrong_in_watching_does_not_stop_the_run(monkeypatch):
         assert train(flow.from_numpy(X)).item() > 0
 
 
-@pytest.mark.parametrize(("call", "said"), [
-    (lambda: watch(model_and_optimizer()[0]), "Linear"), (lambda: watch([1]), "list"), (watch, "nothing"),
-    (lambda: watch(job(), names=["a", "b"]), "things *1"), (lambda: LossCurve(x="wall"), "'wall'"),
-    (lambda: LossCurve(total=0), r"total (.|\n)*got +0"), (lambda: watch(Step), "the class Step"),
-    (lambda: watch(model_and_optimizer()[1], model_and_optimizer()[1], names=["a", "a"]), "no two alike"),
-    *[(lambda options=options: watch(model_and_optimizer()[1], **options), "watch: ")
-      for options in ({"names": 3}, {"names": "s"}, {"names": [None]}, {"into": 3})],
-])
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: watch(model_and_optimizer()[0]), "Linear"),
+        (lambda: watch([1]), "list"),
+        (watch, "nothing"),
+        (lambda: watch(job(), names=["a", "b"]), "things *1"),
+        (lambda: LossCurve(x="wall"), "'wall'"),
+        (lambda: LossCurve(total=0), r"total (.|\n)*got +0"),
+        (lambda: watch(Step), "the class Step"),
+        (lambda: watch(model_and_optimizer()[1], model_and_optimizer()[1], names=["a", "a"]), "no two alike"),
+        *[
+            (lambda options=options: watch(model_and_optimizer()[1], **options), "watch: ")
+            for options in ({"names": 3}, {"names": "s"}, {"names": [None]}, {"into": 3})
+        ],
+    ],
+)
 def test_what_cannot_be_watched(call, said):
     with pytest.raises(MinflowError, match=said) as caught:
         call()
@@ -300,7 +309,10 @@ def test_csv(tmp_path):
     kept = (tmp_path / "run.csv").read_text(encoding="utf-8")
     rows = list(csv.DictReader(io.StringIO(kept)))
     assert [(r["series"], r["step"], r["value"]) for r in rows] == [
-        ("loss", "1", "0.1"), ("loss", "2", "nan"), ('a,"b"', "1", "2.0"), ("\\ud800", "1", "3.0")
+        ("loss", "1", "0.1"),
+        ("loss", "2", "nan"),
+        ('a,"b"', "1", "2.0"),
+        ("\\ud800", "1", "3.0"),
     ]
     assert kept == text.replace("\ud800", "\\ud800")
 
@@ -327,6 +339,7 @@ def test_the_rate_of_a_job_is_that_of_each_step():
 
 def test_a_dear_loop_leaves_less_for_showing(monkeypatch):
     """Together they keep within the budget; a loop at 100 steps a second is shown as often as ever."""
+
     def share(cost, rate):
         curve = loss_curve.LossCurve()
         rows = curve.feed()

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.usefixtures("front")
 
 def test_two_of_one_name_are_told_apart():
     """A factory makes jobs of one name, and two graphs are of one class."""
+
     def make(k):
         @flow.global_function()
         def evaluate(x: tp.Numpy.Placeholder((2,))) -> tp.Numpy:
@@ -33,9 +34,9 @@ def test_two_of_one_name_are_told_apart():
     assert found == {"evaluate 1 loss": ([1, 2, 3, 4], [1.0] * 4), "evaluate 2 loss": ([1, 2], [10.0] * 2)}
     graphs = [Step(*model_and_optimizer(lr)) for lr in (0.0, 0.5)]
     with watch(*graphs, names=["still", "fast"]) as curve:
-        losses = [
-            [graph(flow.from_numpy(X)).item() for _ in range(2)] for graph in graphs
-        ] + [[graphs[0](flow.from_numpy(X)).item()]]
+        losses = [[graph(flow.from_numpy(X)).item() for _ in range(2)] for graph in graphs] + [
+            [graphs[0](flow.from_numpy(X)).item()]
+        ]
     assert curve.data["still loss"][1].tolist() == losses[0] + losses[2]
     assert curve.data["fast loss"][1].tolist() == losses[1]
     assert curve.data["still gradient norm"][0].tolist() == [1, 2, 3]

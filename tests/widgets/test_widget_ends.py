@@ -50,8 +50,20 @@ def test_models_of_widgets_that_have_ended_are_closed(notebook, made):
     assert not [ref for ref in ended if ref() is not None]
 
 
-SAID = ["[]", "3", "null", '"x"', "{", "", "[" * 100_000, "1" * 10_000,
-        '{"log": []}', '{"log": {"a": [1]}, "x": ["time"]}', "NaN", '{"x": 1e999}']
+SAID = [
+    "[]",
+    "3",
+    "null",
+    '"x"',
+    "{",
+    "",
+    "[" * 100_000,
+    "1" * 10_000,
+    '{"log": []}',
+    '{"log": {"a": [1]}, "x": ["time"]}',
+    "NaN",
+    '{"x": 1e999}',
+]
 
 
 def test_what_a_page_says_wrongly_is_not_heard(notebook):
@@ -64,15 +76,35 @@ def test_what_a_page_says_wrongly_is_not_heard(notebook):
         assert (curve.log, curve.x) == (True, "time")
         for said in SAID[8:]:
             widget.set_state({"look": said})
-        for wrong in ([], None, 3, {"look": 3}, {"look": None}, {"look": ["{}"]}, {"wish": {}}, {"wish": "stop"},
-                      {"data": "x"}, {"data": b""}, {"_esm": "alert(1)"}, {"layout": "nothing"}, {3: 4}):
+        for wrong in (
+            [],
+            None,
+            3,
+            {"look": 3},
+            {"look": None},
+            {"look": ["{}"]},
+            {"wish": {}},
+            {"wish": "stop"},
+            {"data": "x"},
+            {"data": b""},
+            {"_esm": "alert(1)"},
+            {"layout": "nothing"},
+            {3: 4},
+        ):
             widget.set_state(wrong)
         assert len(widget.data) > 100 and "alert" not in widget._esm  # a picture that is newer, it may be
         widget.set_state({"look": '{"log": false, "x": "step"}'})
         assert (curve.log, curve.x) == (False, "step")
         for data in (
-            [], None, {}, {"method": 3}, {"method": "update"}, {"method": "update", "state": 3}, {"method": "custom"},
-            {"method": "x"}, {"method": "update", "state": {"look": "[]"}, "buffer_paths": [["a", 3]]},
+            [],
+            None,
+            {},
+            {"method": 3},
+            {"method": "update"},
+            {"method": "update", "state": 3},
+            {"method": "custom"},
+            {"method": "x"},
+            {"method": "update", "state": {"look": "[]"}, "buffer_paths": [["a", 3]]},
         ):
             widget._handle_msg({"content": {"data": data}, "buffers": []})
         widget._handle_msg(

@@ -13,7 +13,21 @@ from .static_figures.lines import line_and_points, slope_at
 from .static_figures.plane import Plane, plane, plane_text
 
 __all__ = [
-    "History", "Landscape", "Plane", "activations", "activations_text", "attention", "attention_text",
-    "confusion_counts", "confusion_matrix", "confusion_text", "filters", "landscape", "landscape_text",
-    "line_and_points", "plane", "plane_text", "slope_at",
+    "History",
+    "Landscape",
+    "Plane",
+    "activations",
+    "activations_text",
+    "attention",
+    "attention_text",
+    "confusion_counts",
+    "confusion_matrix",
+    "confusion_text",
+    "filters",
+    "landscape",
+    "landscape_text",
+    "line_and_points",
+    "plane",
+    "plane_text",
+    "slope_at",
 ]

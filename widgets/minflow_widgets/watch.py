@@ -34,8 +34,19 @@ from .sources.source import Source
 HELD: set[LossCurve] = set()  # curves of runs, which nobody else needs to hold
 
 
-def watch(*things, name=None, names=None, total=None, epoch=None, x=None, log=None, config=None, compare=(),
-          gradients=True, into=None):
+def watch(
+    *things,
+    name=None,
+    names=None,
+    total=None,
+    epoch=None,
+    x=None,
+    log=None,
+    config=None,
+    compare=(),
+    gradients=True,
+    into=None,
+):
     """A LossCurve that fills itself from nn.Graphs, job functions, runs of flow.start, or a model and its optimizer.
 
     What a step returns is drawn as "loss" (a dict: by its keys), beside the learning rate, if it changes, and the norm
@@ -80,8 +91,9 @@ def watch(*things, name=None, names=None, total=None, epoch=None, x=None, log=No
     panels = tuple(dict.fromkeys([word for source in sources for word in source.panels]))
     control = runs[0] if len(runs) == len(sources) == 1 else None
     x = x or ("time" if len(sources) > 1 else "step")
-    curve = LossCurve(total=total, epoch=epoch, x=x, log=log, panels=panels, control=control, name=name,
-                      compare=compare)
+    curve = LossCurve(
+        total=total, epoch=epoch, x=x, log=log, panels=panels, control=control, name=name, compare=compare
+    )
     curve.configs |= {source.prefix: source.config() | config for source in sources}
     curve._source = Sources(curve, sources)
     if runs and len(runs) == len(sources):

@@ -28,6 +28,7 @@ WIDEST = 256  # numbers of a query or a value
 
 # ---- operations ------------------------------------------------------------------------------------------------------
 
+
 def results(q: Spec, k: Spec, v: Spec, mask, **attrs) -> tuple[Spec, Spec]:
     return q.but(shape=(*q.shape[:-1], v.shape[-1])), q.but(shape=(*q.shape[:-1], 2))
 
@@ -49,8 +50,10 @@ def attend(xp, q, k, v, mask, tb, factor, fill, hides):
         return run(linalg.matmul, weights * share, v, ta=False, tb=False), xp.concatenate([top, share], -1)
 
 
-@internal("attention_grad(grad, q, k, v, mask, stats; tb, factor, fill, hides) -> gq, gk, gv",
-          lambda grad, q, k, v, mask, stats, **attrs: (q, k, v))
+@internal(
+    "attention_grad(grad, q, k, v, mask, stats; tb, factor, fill, hides) -> gq, gk, gv",
+    lambda grad, q, k, v, mask, stats, **attrs: (q, k, v),
+)
 def attend_grad(xp, grad, q, k, v, mask, stats, tb, factor, fill, hides):
     """The cotangents of q, k and v, of that of out."""
     with silent():
@@ -61,11 +64,15 @@ def attend_grad(xp, grad, q, k, v, mask, stats, tb, factor, fill, hides):
             slopes = xp.where(mask == hides, xp.asarray(0, q.dtype), slopes)
         slopes = slopes * xp.asarray(factor, q.dtype)
         of_k = (slopes, q) if tb else (q, slopes)
-        return (run(linalg.matmul, slopes, k, ta=False, tb=not tb), run(linalg.matmul, *of_k, ta=True, tb=False),
-                run(linalg.matmul, weights, grad, ta=True, tb=False))
+        return (
+            run(linalg.matmul, slopes, k, ta=False, tb=not tb),
+            run(linalg.matmul, *of_k, ta=True, tb=False),
+            run(linalg.matmul, weights, grad, ta=True, tb=False),
+        )
 
 
 # ---- the pass --------------------------------------------------------------------------------------------------------
+
 
 class Chain(NamedTuple):
     """nodes: from the scores' product to the weights' one, in order.  q, k, v, mask: what they read.
@@ -99,8 +106,9 @@ def attention(graph: Graph) -> Graph:
         placed.update({**dict.fromkeys(found.nodes), found.nodes[-1]: whole})
         instead.update({outputs_of(one)[0]: outputs_of(whole)[0] for one in found.nodes})
         if found.back:
-            back = fused(found.back, found.back[0], attend_grad, [found.grad, *operands, outputs_of(whole)[1]],
-                         found.attrs)
+            back = fused(
+                found.back, found.back[0], attend_grad, [found.grad, *operands, outputs_of(whole)[1]], found.attrs
+            )
             placed.update({**dict.fromkeys(found.back), found.back[0]: back})
             instead.update({outputs_of(one)[0]: outputs_of(back)[0] for one in found.back})
             instead.update({outputs_of(one)[0]: x for one, x in zip(found.slopes, outputs_of(back))})
@@ -152,8 +160,11 @@ class Readers:
             by = x.node.inputs[1]
             if by.__class__ not in (int, float) or not by or x.node.inputs[0].__class__ is not Value:
                 return None
-            factor, nodes, x = factor * by if x.node.op is elementwise.mul else factor / by, [x.node, *nodes], \
-                x.node.inputs[0]
+            factor, nodes, x = (
+                factor * by if x.node.op is elementwise.mul else factor / by,
+                [x.node, *nodes],
+                x.node.inputs[0],
+            )
         nodes = [x.node, *nodes, end]
         if not self.forward(nodes, weights.spec, mask):
             return None
@@ -170,8 +181,9 @@ class Readers:
         if first.attrs["ta"] or end.attrs["ta"] or end.attrs["tb"] or end.inputs[0] != outputs_of(nodes[-2])[0]:
             return False
         (q, k), v, (*batch, _, keys) = first.inputs, end.inputs[1], scored.shape
-        if any(x.__class__ is not Value or [*x.spec.shape[:-2]] != batch or x.spec.placement is not None
-               for x in (q, k, v)):
+        if any(
+            x.__class__ is not Value or [*x.spec.shape[:-2]] != batch or x.spec.placement is not None for x in (q, k, v)
+        ):
             return False
         if not math.prod(scored.shape) or not 0 < max(q.spec.shape[-1], v.spec.shape[-1]) <= WIDEST:
             return False
@@ -180,14 +192,18 @@ class Readers:
         if mask.__class__ is Value and (mask.spec.dtype is not bool_ or mask.spec.shape[-1:] != (keys,)):
             return False
         return all(one.phase == "forward" and outputs_of(one)[0].spec == scored for one in nodes[:-1]) and all(
-            self.read_by(one, after) for one, after in zip(nodes[:-2], nodes[1:-1]))
+            self.read_by(one, after) for one, after in zip(nodes[:-2], nodes[1:-1])
+        )
 
     def backward(self, node: Node, found: Chain) -> Chain | None:
         """With the gradient, if that is all that else reads these weights."""
         weights, back = outputs_of(node)[0], linalg.matmul
         others = [one for one in self.of[weights] if one is not found.nodes[-1]]
-        of_v = [one for one in others if one.op is back and one.inputs[0] == weights and one.attrs["ta"]
-                and not one.attrs["tb"]]
+        of_v = [
+            one
+            for one in others
+            if one.op is back and one.inputs[0] == weights and one.attrs["ta"] and not one.attrs["tb"]
+        ]
         muls = [one for one in others if one.op is elementwise.mul]
         if len(others) != 3 or len(of_v) != 1 or len(muls) != 2 or weights in self.shown:
             return None
@@ -202,11 +218,20 @@ class Readers:
             return None
         product, sums = first.node, mean.node
         grad = of_v[0].inputs[1]
-        if product.op is not back or product.inputs != [grad, found.v] or product.attrs["ta"] or (
-                not product.attrs["tb"]) or sums.attrs != dict(axis=(weights.spec.ndim - 1,), keepdims=True):
+        if (
+            product.op is not back
+            or product.inputs != [grad, found.v]
+            or product.attrs["ta"]
+            or (not product.attrs["tb"])
+            or sums.attrs != dict(axis=(weights.spec.ndim - 1,), keepdims=True)
+        ):
             return None
-        if not (self.read_by(product, dotted, sloping.node) and self.read_by(dotted, sums)
-                and self.read_by(sums, sloping.node) and self.read_by(sloping.node, sloped)):
+        if not (
+            self.read_by(product, dotted, sloping.node)
+            and self.read_by(dotted, sums)
+            and self.read_by(sums, sloping.node)
+            and self.read_by(sloping.node, sloped)
+        ):
             return None
         nodes, last = [of_v[0], product, dotted, sums, sloping.node, sloped], sloped
         for one in reversed(found.nodes[1:-2]):  # where, mul and div
@@ -219,8 +244,11 @@ class Readers:
             nodes.append(last)
         slope, tb = outputs_of(last)[0], found.attrs["tb"]
         of_q = [one for one in self.of.get(slope, ()) if product_of(one, slope, found.k, False, not tb)]
-        of_k = [one for one in self.of.get(slope, ()) if product_of(
-            one, *((slope, found.q) if tb else (found.q, slope)), True, False)]
+        of_k = [
+            one
+            for one in self.of.get(slope, ())
+            if product_of(one, *((slope, found.q) if tb else (found.q, slope)), True, False)
+        ]
         if len(of_q) != 1 or len(of_k) != 1 or not self.read_by(last, of_q[0], of_k[0]):
             return None
         nodes = sorted([*nodes, of_q[0], of_k[0]], key=lambda one: self.position[one])

@@ -92,8 +92,9 @@ def internal(signature: str, infer: Callable) -> Callable[[Callable], Op]:
     outputs = [n.strip() for n in tail.split(",") if n.strip()] or [name]
 
     def given(function: Callable) -> Op:
-        op = BLOCKED[name] = Op(name, inputs, attrs, outputs, infer, {}, None, False, False, False, "", (), (),
-                                inspect.getdoc(function))
+        op = BLOCKED[name] = Op(
+            name, inputs, attrs, outputs, infer, {}, None, False, False, False, "", (), (), inspect.getdoc(function)
+        )
         kernel(op, function)
         return op
 
@@ -111,6 +112,7 @@ def run(op: Op, *arrays, **attrs):
 
 
 # ---- in and out ------------------------------------------------------------------------------------------------------
+
 
 @internal("to_blocks(x)", lambda x: images(x.shape))
 def to_blocks(xp, x, out=None):
@@ -140,9 +142,12 @@ def result_shape(shape: tuple, weight: tuple, stride: tuple, padding: tuple, dil
     return shape[0], weight[0], *positions(shape[2:], weight[2:], stride, padding, dilation)
 
 
-@internal("blocks_conv2d(x, weight, bias; shape, stride, padding, dilation, groups, act)",
-          lambda x, weight, bias, shape, stride, padding, dilation, groups, act: images(
-              result_shape(shape, weight.shape, stride, padding, dilation)))
+@internal(
+    "blocks_conv2d(x, weight, bias; shape, stride, padding, dilation, groups, act)",
+    lambda x, weight, bias, shape, stride, padding, dilation, groups, act: images(
+        result_shape(shape, weight.shape, stride, padding, dilation)
+    ),
+)
 def blocks_conv2d(xp, x, weight, bias, shape, stride, padding, dilation, groups, act):
     """conv2d of images of this shape, in blocks or (few channels) as they are; bias (F,) or the number 0, then the
     activation `act`."""
@@ -150,8 +155,10 @@ def blocks_conv2d(xp, x, weight, bias, shape, stride, padding, dilation, groups,
     return in_blocks(activated(y + channels(bias), act))
 
 
-@internal("blocks_conv2d_input_grad(grad, weight; shape, stride, padding, dilation, groups)",
-          lambda grad, weight, shape, stride, padding, dilation, groups: images(shape))
+@internal(
+    "blocks_conv2d_input_grad(grad, weight; shape, stride, padding, dilation, groups)",
+    lambda grad, weight, shape, stride, padding, dilation, groups: images(shape),
+)
 def blocks_conv2d_input_grad(xp, grad, weight, shape, stride, padding, dilation, groups):
     """The gradient with respect to images of this shape; all but the filters in blocks."""
     geometry = dict(stride=stride, padding=padding, dilation=dilation)
@@ -159,8 +166,10 @@ def blocks_conv2d_input_grad(xp, grad, weight, shape, stride, padding, dilation,
     return in_blocks(run(conv2d_input_grad, grad, weight, shape=shape, groups=groups, **geometry))
 
 
-@internal("blocks_conv2d_weight_grad(grad, x; shape, images, stride, padding, dilation, groups)",
-          lambda grad, x, shape, images, stride, padding, dilation, groups: Spec(shape, float32))
+@internal(
+    "blocks_conv2d_weight_grad(grad, x; shape, images, stride, padding, dilation, groups)",
+    lambda grad, x, shape, images, stride, padding, dilation, groups: Spec(shape, float32),
+)
 def blocks_conv2d_weight_grad(xp, grad, x, shape, images, stride, padding, dilation, groups):
     """The gradient with respect to filters of this shape (not in blocks); images: the shape of x, which is in blocks or
     (few channels) as it is."""
@@ -177,16 +186,21 @@ def blocks_channel_sum(xp, x, shape, to):
 
 # ---- normalization ---------------------------------------------------------------------------------------------------
 
-@internal("blocks_batch_norm(x, weight, bias; shape, eps, act) -> y, mean, var",
-          lambda x, weight, bias, shape, eps, act: (x, weight, weight))
+
+@internal(
+    "blocks_batch_norm(x, weight, bias; shape, eps, act) -> y, mean, var",
+    lambda x, weight, bias, shape, eps, act: (x, weight, weight),
+)
 def blocks_batch_norm(xp, x, weight, bias, shape, eps, act):
     """batch_norm of images of this shape in blocks, then the activation `act`."""
     y, mean, var = run(batch_norm, out_of_blocks(x, shape), weight, bias, eps=eps)
     return in_blocks(activated(y, act)), mean, var
 
 
-@internal("blocks_batch_norm_grad(grad, x, weight, bias, mean, var; shape, eps, act) -> gx, gweight, gbias",
-          lambda grad, x, weight, bias, mean, var, shape, eps, act: (x, weight, weight))
+@internal(
+    "blocks_batch_norm_grad(grad, x, weight, bias, mean, var; shape, eps, act) -> gx, gweight, gbias",
+    lambda grad, x, weight, bias, mean, var, shape, eps, act: (x, weight, weight),
+)
 def blocks_batch_norm_grad(xp, grad, x, weight, bias, mean, var, shape, eps, act):
     """batch_norm_grad in blocks, of the cotangent behind the activation, whose slope is found from x again."""
     grad, x = out_of_blocks(grad, shape), out_of_blocks(x, shape)
@@ -199,19 +213,30 @@ def blocks_batch_norm_grad(xp, grad, x, weight, bias, mean, var, shape, eps, act
 
 # ---- pooling ---------------------------------------------------------------------------------------------------------
 
-def pooled(shape: tuple, kernel_size: tuple, stride: tuple, padding: tuple, dilation: tuple = (1, 1),
-           ceil_mode: bool = False) -> tuple:
+
+def pooled(
+    shape: tuple, kernel_size: tuple, stride: tuple, padding: tuple, dilation: tuple = (1, 1), ceil_mode: bool = False
+) -> tuple:
     """The images that pooling gives of images of this shape."""
     return *shape[:2], *positions(shape[2:], kernel_size, stride, padding, dilation, ceil_mode)
 
 
-@internal("blocks_max_pool2d(x; shape, kernel_size, stride, padding, dilation, ceil_mode) -> y, places",
-          lambda x, shape, **window: (lambda y: (y, y.but(dtype=uint8)))(images(pooled(shape, **window))))
+@internal(
+    "blocks_max_pool2d(x; shape, kernel_size, stride, padding, dilation, ceil_mode) -> y, places",
+    lambda x, shape, **window: (lambda y: (y, y.but(dtype=uint8)))(images(pooled(shape, **window))),
+)
 def blocks_max_pool2d(xp, x, shape, kernel_size, stride, padding, dilation, ceil_mode):
     """max_pool2d of images of this shape in blocks; places: which pixel of its window it was, row by row;
     in channels beyond C, any."""
-    y, indices = run(max_pool2d, out_of_blocks(x, shape), kernel_size=kernel_size, stride=stride, padding=padding,
-                     dilation=dilation, ceil_mode=ceil_mode)
+    y, indices = run(
+        max_pool2d,
+        out_of_blocks(x, shape),
+        kernel_size=kernel_size,
+        stride=stride,
+        padding=padding,
+        dilation=dilation,
+        ceil_mode=ceil_mode,
+    )
     rows, columns = corners(xp, y.shape[2:], stride, padding)
     down, across = (indices // shape[3] - rows) // dilation[0], (indices % shape[3] - columns) // dilation[1]
     return in_blocks(y), in_blocks((down * kernel_size[1] + across).astype(xp.uint8))
@@ -223,23 +248,28 @@ def corners(xp, size: tuple, stride: tuple, padding: tuple) -> tuple:
     return rows[:, None], columns
 
 
-@internal("blocks_max_pool2d_grad(grad, places; shape, kernel_size, stride, padding, dilation, ceil_mode)",
-          lambda grad, places, shape, **window: images(shape))
+@internal(
+    "blocks_max_pool2d_grad(grad, places; shape, kernel_size, stride, padding, dilation, ceil_mode)",
+    lambda grad, places, shape, **window: images(shape),
+)
 def blocks_max_pool2d_grad(xp, grad, places, shape, kernel_size, stride, padding, dilation, ceil_mode):
     """The cotangent at the pixels that were the largest of their windows, for images of this shape in blocks."""
     size = pooled(shape, kernel_size, stride, padding, dilation, ceil_mode)
     places = out_of_blocks(places, size).astype(xp.int64)
     rows, columns = corners(xp, size[2:], stride, padding)
     down, across = rows + places // kernel_size[1] * dilation[0], columns + places % kernel_size[1] * dilation[1]
-    return in_blocks(run(max_pool2d_grad, out_of_blocks(grad, size), down * shape[3] + across, shape=shape,
-                         apart=False))
+    return in_blocks(
+        run(max_pool2d_grad, out_of_blocks(grad, size), down * shape[3] + across, shape=shape, apart=False)
+    )
 
 
 MEAN = "kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override"
 
 
-@internal(f"blocks_avg_pool2d(x; shape, {MEAN})",
-          lambda x, shape, count_include_pad, divisor_override, **window: images(pooled(shape, **window)))
+@internal(
+    f"blocks_avg_pool2d(x; shape, {MEAN})",
+    lambda x, shape, count_include_pad, divisor_override, **window: images(pooled(shape, **window)),
+)
 def blocks_avg_pool2d(xp, x, shape, **options):
     """avg_pool2d of images of this shape in blocks."""
     return in_blocks(run(avg_pool2d, out_of_blocks(x, shape), **options))
@@ -249,8 +279,16 @@ def blocks_avg_pool2d(xp, x, shape, **options):
 def blocks_avg_pool2d_grad(xp, grad, shape, count_include_pad, divisor_override, **window):
     """Each number of the cotangent shared among its window, for images of this shape in blocks."""
     grad = out_of_blocks(grad, pooled(shape, **window))
-    return in_blocks(run(avg_pool2d_grad, grad, shape=shape, count_include_pad=count_include_pad,
-                         divisor_override=divisor_override, **window))
+    return in_blocks(
+        run(
+            avg_pool2d_grad,
+            grad,
+            shape=shape,
+            count_include_pad=count_include_pad,
+            divisor_override=divisor_override,
+            **window,
+        )
+    )
 
 
 def simple(kernel_size: tuple, window_stride: tuple) -> dict:
@@ -265,9 +303,12 @@ def convolved(shape: tuple, weight: tuple, groups: int, **geometry) -> tuple:
     return result_shape(shape, weight, **geometry)
 
 
-@internal(f"blocks_conv2d_max_pool2d(x, weight, bias; shape, {GEOMETRY}, act, kernel_size, window_stride) -> y, places",
-          lambda x, weight, bias, shape, act, kernel_size, window_stride, **geometry: blocks_max_pool2d.infer(
-              x, convolved(shape, weight.shape, **geometry), **simple(kernel_size, window_stride)))
+@internal(
+    f"blocks_conv2d_max_pool2d(x, weight, bias; shape, {GEOMETRY}, act, kernel_size, window_stride) -> y, places",
+    lambda x, weight, bias, shape, act, kernel_size, window_stride, **geometry: blocks_max_pool2d.infer(
+        x, convolved(shape, weight.shape, **geometry), **simple(kernel_size, window_stride)
+    ),
+)
 def blocks_conv2d_max_pool2d(xp, x, weight, bias, shape, act, kernel_size, window_stride, **geometry):
     """blocks_conv2d, and blocks_max_pool2d of its result. Bias and activation do not change which pixel is the largest,
     so they come last; where an activation makes several equal, the places are those of before."""
@@ -277,12 +318,19 @@ def blocks_conv2d_max_pool2d(xp, x, weight, bias, shape, act, kernel_size, windo
     return in_blocks(activated(out_of_blocks(y, pooled(size, **windows)) + channels(bias), act)), places
 
 
-@internal(f"blocks_max_pool2d_weight_grad(grad, places, x; shape, images, {GEOMETRY}, kernel_size, window_stride)",
-          lambda grad, places, x, shape, **options: Spec(shape, float32))
+@internal(
+    f"blocks_max_pool2d_weight_grad(grad, places, x; shape, images, {GEOMETRY}, kernel_size, window_stride)",
+    lambda grad, places, x, shape, **options: Spec(shape, float32),
+)
 def blocks_max_pool2d_weight_grad(xp, grad, places, x, shape, images, kernel_size, window_stride, **geometry):
     """blocks_conv2d_weight_grad, of the cotangent that blocks_max_pool2d_grad gives."""
-    grad = run(blocks_max_pool2d_grad, grad, places, shape=convolved(images, shape, **geometry),
-               **simple(kernel_size, window_stride))
+    grad = run(
+        blocks_max_pool2d_grad,
+        grad,
+        places,
+        shape=convolved(images, shape, **geometry),
+        **simple(kernel_size, window_stride),
+    )
     return run(blocks_conv2d_weight_grad, grad, x, shape=shape, images=images, **geometry)
 
 
@@ -301,29 +349,40 @@ def blocks_average_grad(xp, grad, shape):
 
 # ---- another size ----------------------------------------------------------------------------------------------------
 
+
 def resized(shape: tuple, axis: int, many: int) -> tuple:
     """Images of this shape with so many pixels along an axis."""
     return *shape[:axis], many, *shape[axis + 1 :]
 
 
-@internal("blocks_resample(x, first, left, second, right; shape, axis)",
-          lambda x, first, left, second, right, shape, axis: images(resized(shape, axis, first.size)))
+@internal(
+    "blocks_resample(x, first, left, second, right; shape, axis)",
+    lambda x, first, left, second, right, shape, axis: images(resized(shape, axis, first.size)),
+)
 def blocks_resample(xp, x, first, left, second, right, shape, axis):
     """y[.., j, ..] = left[j] * x[.., first[j], ..] + right[j] * x[.., second[j], ..] along an axis of images of this
     shape in blocks; the number 0 in the place of arrays: without weights, and without the second term."""
     x = out_of_blocks(x, shape)
-    terms = [run(take, x, places, axis=axis) * along(weights, axis)
-             for places, weights in ((first, left), (second, right)) if isinstance(places, xp.ndarray)]
+    terms = [
+        run(take, x, places, axis=axis) * along(weights, axis)
+        for places, weights in ((first, left), (second, right))
+        if isinstance(places, xp.ndarray)
+    ]
     return in_blocks(sum(terms[1:], terms[0]))
 
 
-@internal("blocks_resample_grad(grad, first, left, second, right; shape, axis)",
-          lambda grad, first, left, second, right, shape, axis: images(shape))
+@internal(
+    "blocks_resample_grad(grad, first, left, second, right; shape, axis)",
+    lambda grad, first, left, second, right, shape, axis: images(shape),
+)
 def blocks_resample_grad(xp, grad, first, left, second, right, shape, axis):
     """The cotangent of images of this shape in blocks."""
     grad = out_of_blocks(grad, resized(shape, axis, len(first)))
-    terms = [run(index_add, xp.zeros(shape, grad.dtype), places, grad * along(weights, axis), axis=axis)
-             for places, weights in ((first, left), (second, right)) if isinstance(places, xp.ndarray)]
+    terms = [
+        run(index_add, xp.zeros(shape, grad.dtype), places, grad * along(weights, axis), axis=axis)
+        for places, weights in ((first, left), (second, right))
+        if isinstance(places, xp.ndarray)
+    ]
     return in_blocks(sum(terms[1:], terms[0]))
 
 

@@ -29,8 +29,21 @@ from ..passes.rewrite import rewritten
 from ..uses import Uses
 
 UNARY = {"neg", "abs", "square", "sqrt", "rsqrt", "reciprocal", "exp", "log", "tanh", "sigmoid", "erf", "relu", "relu6"}
-BINARY = {"add", "sub", "mul", "div", "maximum", "minimum", "relu_grad", "relu6_grad", "where", "pow",
-          "leaky_relu", "leaky_relu_grad", "logit_entropy"}
+BINARY = {
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "maximum",
+    "minimum",
+    "relu_grad",
+    "relu6_grad",
+    "where",
+    "pow",
+    "leaky_relu",
+    "leaky_relu_grad",
+    "logit_entropy",
+}
 OVER_ROWS = {"softmax", "log_softmax"}
 SUMS = {"sum", "sum_to", "mean"}
 WHOLE_VIEWS = {"reshape", "detach"}  # of an array whose numbers lie side by side they are such arrays
@@ -94,8 +107,22 @@ def run(xp, *inputs, code: Code):
 
 def cluster_op(outputs: int) -> Op:
     """One result may take the place of an operand of its shape: each number is read before it is written."""
-    op = Op("cluster", ["*inputs"], ["code"], [f"y{i}" for i in range(outputs)], infer, {}, "same", False, outputs == 1,
-            False, "", (), (), "Operations that run as one.")
+    op = Op(
+        "cluster",
+        ["*inputs"],
+        ["code"],
+        [f"y{i}" for i in range(outputs)],
+        infer,
+        {},
+        "same",
+        False,
+        outputs == 1,
+        False,
+        "",
+        (),
+        (),
+        "Operations that run as one.",
+    )
     kernel(op, run)
     return op
 
@@ -105,12 +132,14 @@ CLUSTERS = [cluster_op(outputs) for outputs in range(1, OUTPUTS + 1)]
 
 # ---- what fits -------------------------------------------------------------------------------------------------------
 
+
 def base_of(x: Value) -> Value:
     """What x looks into, through views that a cluster looks through."""
     while x.node.op.is_view:
         source = x.node.inputs[0]
-        if x.node.op.name != "expand" and (x.node.op.name not in WHOLE_VIEWS
-                                           or columns_of(source.spec) != columns_of(x.spec)):
+        if x.node.op.name != "expand" and (
+            x.node.op.name not in WHOLE_VIEWS or columns_of(source.spec) != columns_of(x.spec)
+        ):
             break
         x = source
     return x
@@ -125,8 +154,11 @@ def whole(x: Value) -> bool:
         if index is not None:
             numbers = next((i for i, part in enumerate(index) if part.__class__ is not int), len(index))
             first, rest = index[numbers : numbers + 1], index[numbers + 1 :]
-            if first and (first[0].__class__ is not tuple or first[0][2] not in (None, 1)) or any(
-                    part != (None, None, None) for part in rest):
+            if (
+                first
+                and (first[0].__class__ is not tuple or first[0][2] not in (None, 1))
+                or any(part != (None, None, None) for part in rest)
+            ):
                 return False
         x = x.node.inputs[0]
     return True
@@ -215,6 +247,7 @@ def plain(read: Operand, spec: Spec) -> bool:
 
 # ---- groups ----------------------------------------------------------------------------------------------------------
 
+
 class Group:
     """Nodes that become one. before, after: groups that must come before and after it."""
 
@@ -287,14 +320,19 @@ class Groups:
             return False
         if a.form != b.form and 1 not in (a.form[1], b.form[1]):
             return False
-        columns = {v for node in (*a.nodes, *b.nodes) if node.op.name in SUMS and summed_to(node) == COLUMN
-                   for v in outputs_of(node)}
+        columns = {
+            v
+            for node in (*a.nodes, *b.nodes)
+            if node.op.name in SUMS and summed_to(node) == COLUMN
+            for v in outputs_of(node)
+        }
         nodes = sorted([*a.nodes, *b.nodes], key=lambda node: self.position[node])
         if any(x in columns for node in nodes for x in self.reads(node)):
             return False
         form = a.form[0], max(a.form[1], b.form[1])
-        if a.form != b.form and any([read_as(x, seen(node), *form) is None for node in nodes for x in node.inputs
-                                     if x.__class__ is Value]):
+        if a.form != b.form and any(
+            [read_as(x, seen(node), *form) is None for node in nodes for x in node.inputs if x.__class__ is Value]
+        ):
             return False  # a mask with one number a row, which alone is whole
         outputs = self.outputs(nodes)
         if len(outputs) > (1 if self.new.intersection(outputs) else OUTPUTS) or between(a, b) or between(b, a):
@@ -382,6 +420,7 @@ def between(a: Group, b: Group) -> bool:
 
 # ---- the pass --------------------------------------------------------------------------------------------------------
 
+
 def clusters(graph: Graph) -> Graph:
     """With one node for each group of neighbours that can run together."""
     graph = dead_code(recomputed(graph, fused=True))  # before, since what a cluster computes again costs nothing
@@ -392,8 +431,11 @@ def clusters(graph: Graph) -> Graph:
                 groups.merge(groups.of[x.node], groups.of[node])
     for value, readers in groups.readers.items():
         for a, b in zip(readers, readers[1:]):
-            if groups.of[b].form and value.spec.size == math.prod(groups.of[b].form) and \
-                    groups.position[b] - groups.position[a] <= BESIDE:
+            if (
+                groups.of[b].form
+                and value.spec.size == math.prod(groups.of[b].form)
+                and groups.position[b] - groups.position[a] <= BESIDE
+            ):
                 groups.merge(groups.of[a], groups.of[b])
     nodes, instead = [], {}
     order = groups.order()

@@ -26,6 +26,7 @@ ACTS = {elementwise.relu: "relu", activation.relu6: "relu6"}
 
 # ---- operations ------------------------------------------------------------------------------------------------------
 
+
 @internal("linear(a, b, bias; ta, tb, act)", lambda a, b, bias, ta, tb, act: linalg.product(a, b, ta, tb))
 def linear(xp, a, b, bias, ta, tb, act):
     """act(a @ b + bias), as matmul has it; bias (p,) or the number 0."""
@@ -50,6 +51,7 @@ for op in (sgd_linear, sgd_linear_shown):
 
 
 # ---- the pass --------------------------------------------------------------------------------------------------------
+
 
 def dense(graph: Graph) -> Graph:
     """The graph with its products, and what follows them, as such nodes."""
@@ -105,15 +107,23 @@ def bias_of(node: Node, result: Value) -> Value | None:
     if node.op is not elementwise.add or node.inputs[0] == node.inputs[1]:
         return None
     bias = node.inputs[1] if node.inputs[0] == result else node.inputs[0]
-    return bias if bias.__class__ is Value and bias.spec.shape == result.spec.shape[-1:] and (
-        bias.spec.dtype is float32) else None
+    return (
+        bias
+        if bias.__class__ is Value and bias.spec.shape == result.spec.shape[-1:] and (bias.spec.dtype is float32)
+        else None
+    )
 
 
 def descends(node: Node, grad: Value) -> bool:
     """Is this plain SGD with this gradient?"""
     lr = node.inputs[2] if node.op is update.sgd else None
-    return (lr.__class__ is Value and lr.spec.dtype is float64 and node.inputs[1] == grad != node.inputs[0]
-            and not node.attrs["weight_decay"] and not node.attrs["maximize"])
+    return (
+        lr.__class__ is Value
+        and lr.spec.dtype is float64
+        and node.inputs[1] == grad != node.inputs[0]
+        and not node.attrs["weight_decay"]
+        and not node.attrs["maximize"]
+    )
 
 
 def update_of(node: Node, after: Node, shown: bool) -> Node:

@@ -179,18 +179,23 @@ class Change:
             if node.op is elementwise.mul:
                 wide = self.added(shape.reshape, [vector], node, shape=(weight.spec.shape[0], 1, 1, 1))
                 filters = self.added(elementwise.mul, [filters, wide], node)
-            bias = vector if bias == 0 and node.op is elementwise.add else bias and self.added(
-                node.op, [bias, vector], node)
+            bias = (
+                vector
+                if bias == 0 and node.op is elementwise.add
+                else bias and self.added(node.op, [bias, vector], node)
+            )
         images = self.images(x, weight.spec.shape, first.attrs["groups"])
-        self.blocks[outputs_of(last)[0]], = self.put(blocks.blocks_conv2d, [images, filters, bias], chain,
-                                                     shape=x.spec.shape, **first.attrs, act=act)
+        (self.blocks[outputs_of(last)[0]],) = self.put(
+            blocks.blocks_conv2d, [images, filters, bias], chain, shape=x.spec.shape, **first.attrs, act=act
+        )
 
     def input_grad(self, node: Node) -> bool:
         grad, weight = node.inputs
         if not self.fits([grad], grad.spec.shape, weight.spec.shape, node.attrs["shape"][1], node.attrs["groups"]):
             return False
-        self.blocks[outputs_of(node)[0]], = self.put(blocks.blocks_conv2d_input_grad,
-                                                     [self.in_blocks(grad), self.now(weight)], [node], **node.attrs)
+        (self.blocks[outputs_of(node)[0]],) = self.put(
+            blocks.blocks_conv2d_input_grad, [self.in_blocks(grad), self.now(weight)], [node], **node.attrs
+        )
         return True
 
     def weight_grad(self, node: Node) -> bool:
@@ -200,23 +205,29 @@ class Change:
         images, spread = self.images(x, node.attrs["shape"], node.attrs["groups"]), self.spread.get(grad)
         if spread in self.waiting:
             small, indices = spread.inputs
-            self.plain[outputs_of(node)[0]], = self.put(
-                blocks.blocks_max_pool2d_weight_grad, [self.blocks[small], self.blocks[indices], images],
-                [spread, node], images=x.spec.shape, **node.attrs, **apart_of(indices.node))
+            (self.plain[outputs_of(node)[0]],) = self.put(
+                blocks.blocks_max_pool2d_weight_grad,
+                [self.blocks[small], self.blocks[indices], images],
+                [spread, node],
+                images=x.spec.shape,
+                **node.attrs,
+                **apart_of(indices.node),
+            )
             return True
-        self.plain[outputs_of(node)[0]], = self.put(
-            blocks.blocks_conv2d_weight_grad, [self.in_blocks(grad), images], [node], images=x.spec.shape,
-            **node.attrs)
+        (self.plain[outputs_of(node)[0]],) = self.put(
+            blocks.blocks_conv2d_weight_grad, [self.in_blocks(grad), images], [node], images=x.spec.shape, **node.attrs
+        )
         return True
 
     def channel_sum(self, node: Node) -> bool:
-        x, = node.inputs
+        (x,) = node.inputs
         if x in self.spread:  # each number of what was spread is at one pixel
             x = self.spread[x].inputs[0]
         if x not in self.blocks or not of_channels(node.attrs["shape"], x.spec):
             return False
-        self.plain[outputs_of(node)[0]], = self.put(blocks.blocks_channel_sum, [self.blocks[x]], [node],
-                                                    shape=x.spec.shape, to=node.attrs["shape"])
+        (self.plain[outputs_of(node)[0]],) = self.put(
+            blocks.blocks_channel_sum, [self.blocks[x]], [node], shape=x.spec.shape, to=node.attrs["shape"]
+        )
         return True
 
     def batch_norm(self, node: Node) -> bool:
@@ -226,8 +237,14 @@ class Change:
         y, mean, var = outputs_of(node)
         after = self.only_reader(y)
         act = ACTS.get(after.op, "") if after else ""
-        new = self.put(blocks.blocks_batch_norm, [self.blocks[x], self.now(weight), self.now(bias)], [node],
-                       shape=x.spec.shape, eps=node.attrs["eps"], act=act)
+        new = self.put(
+            blocks.blocks_batch_norm,
+            [self.blocks[x], self.now(weight), self.now(bias)],
+            [node],
+            shape=x.spec.shape,
+            eps=node.attrs["eps"],
+            act=act,
+        )
         self.plain[mean], self.plain[var] = new[1:]
         if act:
             self.twins[after], y = self.twins[node], outputs_of(after)[0]
@@ -244,9 +261,14 @@ class Change:
         forward = mean.node
         bias, act = (forward.inputs[2], SLOPES[slope.op]) if slope else (weight, "")
         grad = slope.inputs[0] if slope else grad
-        new = self.put(blocks.blocks_batch_norm_grad,
-                       [self.in_blocks(grad), self.blocks[x], *map(self.now, (weight, bias, mean, var))],
-                       [slope, node] if slope else [node], shape=x.spec.shape, eps=node.attrs["eps"], act=act)
+        new = self.put(
+            blocks.blocks_batch_norm_grad,
+            [self.in_blocks(grad), self.blocks[x], *map(self.now, (weight, bias, mean, var))],
+            [slope, node] if slope else [node],
+            shape=x.spec.shape,
+            eps=node.attrs["eps"],
+            act=act,
+        )
         values = outputs_of(node)
         self.blocks[values[0]] = new[0]
         self.plain.update(zip(values[1:], new[1:]))
@@ -258,21 +280,27 @@ class Change:
         return x in self.blocks or (x.spec.shape[1] >= FEW // 2 and x.spec.size * taps >= ALONE)
 
     def max_pool2d(self, node: Node) -> bool:
-        x, = node.inputs
+        (x,) = node.inputs
         y, indices = outputs_of(node)
         taps = math.prod(node.attrs["kernel_size"])
-        if (taps > 255 or indices in self.shown or not self.pays(x, taps if taps > 4 else 0)
-                or any(r.op is not pool.max_pool2d_grad for r in self.readers.get(indices, ()))):
+        if (
+            taps > 255
+            or indices in self.shown
+            or not self.pays(x, taps if taps > 4 else 0)
+            or any(r.op is not pool.max_pool2d_grad for r in self.readers.get(indices, ()))
+        ):
             return False
         before = self.in_blocks(x).node
         if before.op is blocks.blocks_conv2d and self.only_reader(x) is node and does_more(before) and is_simple(node):
             self.nodes.remove(before)
             olds = [*[old for old, new in self.twins.items() if new is before], node]
-            self.blocks[y], self.blocks[indices] = self.put(blocks.blocks_conv2d_max_pool2d, before.inputs, olds,
-                                                            **before.attrs, **apart_of(node))
+            self.blocks[y], self.blocks[indices] = self.put(
+                blocks.blocks_conv2d_max_pool2d, before.inputs, olds, **before.attrs, **apart_of(node)
+            )
             return True
-        self.blocks[y], self.blocks[indices] = self.put(blocks.blocks_max_pool2d, [self.blocks[x]], [node],
-                                                        shape=x.spec.shape, **node.attrs)
+        self.blocks[y], self.blocks[indices] = self.put(
+            blocks.blocks_max_pool2d, [self.blocks[x]], [node], shape=x.spec.shape, **node.attrs
+        )
         return True
 
     def max_pool2d_grad(self, node: Node) -> bool:
@@ -280,13 +308,14 @@ class Change:
         if indices not in self.blocks:
             return False
         window = {name: indices.node.attrs[name] for name in pool.WINDOW.keys() | {"kernel_size"}}
-        out, = outputs_of(node)
+        (out,) = outputs_of(node)
         small, self.spread[out] = self.in_blocks(grad), node
         if is_simple(indices.node) and self.for_filters(out):
             self.waiting.add(node)
             return True
-        self.blocks[out], = self.put(blocks.blocks_max_pool2d_grad, [small, self.blocks[indices]], [node],
-                                     shape=node.attrs["shape"], **window)
+        (self.blocks[out],) = self.put(
+            blocks.blocks_max_pool2d_grad, [small, self.blocks[indices]], [node], shape=node.attrs["shape"], **window
+        )
         return True
 
     def for_filters(self, grad: Value) -> bool:
@@ -296,39 +325,46 @@ class Change:
         if len(others) != 1 or others[0].op is not conv.conv2d_weight_grad or grad in self.shown:
             return False
         (g, x), filters = others[0].inputs, others[0].attrs["shape"]
-        return (g == grad != x and others[0].attrs["groups"] == 1 and math.prod(filters[2:]) > 1
-                and self.fits([x], grad.spec.shape, filters, x.spec.shape[1], 1))
+        return (
+            g == grad != x
+            and others[0].attrs["groups"] == 1
+            and math.prod(filters[2:]) > 1
+            and self.fits([x], grad.spec.shape, filters, x.spec.shape[1], 1)
+        )
 
     def avg_pool2d(self, node: Node) -> bool:
-        x, = node.inputs
+        (x,) = node.inputs
         if not self.pays(x, math.prod(node.attrs["kernel_size"])):
             return False
-        self.blocks[outputs_of(node)[0]], = self.put(blocks.blocks_avg_pool2d, [self.in_blocks(x)], [node],
-                                                     shape=x.spec.shape, **node.attrs)
+        (self.blocks[outputs_of(node)[0]],) = self.put(
+            blocks.blocks_avg_pool2d, [self.in_blocks(x)], [node], shape=x.spec.shape, **node.attrs
+        )
         return True
 
     def avg_pool2d_grad(self, node: Node) -> bool:
-        grad, = node.inputs
+        (grad,) = node.inputs
         if node.origin not in self.twins and not self.pays(grad, math.prod(node.attrs["kernel_size"])):
             return False
-        self.blocks[outputs_of(node)[0]], = self.put(blocks.blocks_avg_pool2d_grad, [self.in_blocks(grad)], [node],
-                                                     **node.attrs)
+        (self.blocks[outputs_of(node)[0]],) = self.put(
+            blocks.blocks_avg_pool2d_grad, [self.in_blocks(grad)], [node], **node.attrs
+        )
         return True
 
     def average(self, node: Node) -> bool:
-        x, = node.inputs
-        out, = outputs_of(node)
+        (x,) = node.inputs
+        (out,) = outputs_of(node)
         if x not in self.blocks or out.spec.shape[2:] != (1, 1):
             return False
-        self.blocks[out], = self.put(blocks.blocks_average, [self.blocks[x]], [node], shape=x.spec.shape)
+        (self.blocks[out],) = self.put(blocks.blocks_average, [self.blocks[x]], [node], shape=x.spec.shape)
         return True
 
     def average_grad(self, node: Node) -> bool:
-        grad, = node.inputs
+        (grad,) = node.inputs
         if grad.spec.shape[2:] != (1, 1) or node.origin not in self.twins:
             return False
-        self.blocks[outputs_of(node)[0]], = self.put(blocks.blocks_average_grad, [self.in_blocks(grad)], [node],
-                                                     shape=node.attrs["shape"])
+        (self.blocks[outputs_of(node)[0]],) = self.put(
+            blocks.blocks_average_grad, [self.in_blocks(grad)], [node], shape=node.attrs["shape"]
+        )
         return True
 
     def weighted(self, node: Node) -> None:
@@ -345,8 +381,12 @@ class Change:
         """Pixels as they are, which nobody weights."""
         x, places = node.inputs
         after = self.only_reader(outputs_of(node)[0])
-        weighted = after is not None and after.op is elementwise.mul and after not in self.sums and any(
-            v.__class__ is Value and v.spec.shape != node.out_specs[0].shape for v in after.inputs)
+        weighted = (
+            after is not None
+            and after.op is elementwise.mul
+            and after not in self.sums
+            and any(v.__class__ is Value and v.spec.shape != node.out_specs[0].shape for v in after.inputs)
+        )
         if weighted or not on_images(node) or not self.pays(x, 1):
             return False
         return self.resample(node, False, x, [self.now(places), 0, 0, 0], x.spec.shape, node.attrs["axis"], [node])
@@ -359,7 +399,7 @@ class Change:
 
     def resample(self, node: Node, back: bool, x: Value, taps: list, shape: tuple, axis: int, olds: list) -> bool:
         op = blocks.blocks_resample_grad if back else blocks.blocks_resample
-        self.blocks[outputs_of(node)[0]], = self.put(op, [self.in_blocks(x), *taps], olds, shape=shape, axis=axis)
+        (self.blocks[outputs_of(node)[0]],) = self.put(op, [self.in_blocks(x), *taps], olds, shape=shape, axis=axis)
         return True
 
     def joined(self, node: Node) -> bool:
@@ -369,12 +409,12 @@ class Change:
             return False
         if any(x.spec.dtype is not float32 or x.spec.shape[1] % blocks.LANES for x in values[:-1]):
             return False
-        self.blocks[outputs_of(node)[0]], = self.put(node.op, map(self.in_blocks, values), [node], dim=0)
+        (self.blocks[outputs_of(node)[0]],) = self.put(node.op, map(self.in_blocks, values), [node], dim=0)
         return True
 
     def some_channels(self, node: Node) -> bool:
         """A slice of channels that are whole blocks, or go up to the last."""
-        x, = node.inputs
+        (x,) = node.inputs
         whole, *rest = node.attrs["index"]
         if x not in self.blocks or whole != (None, None, None) or len(rest) != 1 or rest[0].__class__ is not tuple:
             return False
@@ -383,12 +423,12 @@ class Change:
         if step != 1 or start >= stop or start % blocks.LANES or (stop % blocks.LANES and stop < channels):
             return False
         some = (start // blocks.LANES, -(-stop // blocks.LANES), None)
-        self.blocks[outputs_of(node)[0]], = self.put(node.op, [self.blocks[x]], [node], index=(some,))
+        (self.blocks[outputs_of(node)[0]],) = self.put(node.op, [self.blocks[x]], [node], index=(some,))
         return True
 
     def elementwise(self, node: Node) -> bool:
         values = [x for x in node.inputs if x.__class__ is Value]
-        out, = outputs_of(node)
+        (out,) = outputs_of(node)
         if not any(x in self.blocks for x in values) or any(x.spec is not out.spec for x in values):
             return False
         if node.op in SLOPES and self.before_norm(node):
@@ -396,13 +436,14 @@ class Change:
         numbers = [x for x in node.inputs if x.__class__ is not Value]
         if numbers and not (node.op is elementwise.mul and np.isfinite(numbers).all()):
             return False  # a number that is added comes to the empty lanes, too; and infinity times 0 is NaN
-        self.blocks[out], = self.put(node.op, [self.in_blocks(x) if x.__class__ is Value else x for x in node.inputs],
-                                     [node])
+        (self.blocks[out],) = self.put(
+            node.op, [self.in_blocks(x) if x.__class__ is Value else x for x in node.inputs], [node]
+        )
         return True
 
     def before_norm(self, node: Node) -> bool:
         """Is this the slope of an activation that a batch norm does, and read by the gradient of that one alone?"""
-        out, = outputs_of(node)
+        (out,) = outputs_of(node)
         after, forward = self.only_reader(out), self.normed.get(node.inputs[1])
         if forward is None or after is None or after.op is not norm.batch_norm_grad or after.inputs[0] != out:
             return False
@@ -443,12 +484,21 @@ def per_channel(node: Node, image: Value) -> bool:
 
 
 RULES = {
-    conv.conv2d: Change.conv2d, conv.conv2d_input_grad: Change.input_grad, conv.conv2d_weight_grad: Change.weight_grad,
-    shape.sum_to: Change.channel_sum, norm.batch_norm: Change.batch_norm, norm.batch_norm_grad: Change.batch_norm_grad,
-    pool.max_pool2d: Change.max_pool2d, pool.max_pool2d_grad: Change.max_pool2d_grad,
-    pool.avg_pool2d: Change.avg_pool2d, pool.avg_pool2d_grad: Change.avg_pool2d_grad,
-    pool.adaptive_avg_pool2d: Change.average, pool.adaptive_avg_pool2d_grad: Change.average_grad,
-    index.take: Change.taken, index.index_add: Change.put_back,
-    shape.cat: Change.joined, shape.getitem: Change.some_channels,
+    conv.conv2d: Change.conv2d,
+    conv.conv2d_input_grad: Change.input_grad,
+    conv.conv2d_weight_grad: Change.weight_grad,
+    shape.sum_to: Change.channel_sum,
+    norm.batch_norm: Change.batch_norm,
+    norm.batch_norm_grad: Change.batch_norm_grad,
+    pool.max_pool2d: Change.max_pool2d,
+    pool.max_pool2d_grad: Change.max_pool2d_grad,
+    pool.avg_pool2d: Change.avg_pool2d,
+    pool.avg_pool2d_grad: Change.avg_pool2d_grad,
+    pool.adaptive_avg_pool2d: Change.average,
+    pool.adaptive_avg_pool2d_grad: Change.average_grad,
+    index.take: Change.taken,
+    index.index_add: Change.put_back,
+    shape.cat: Change.joined,
+    shape.getitem: Change.some_channels,
     **dict.fromkeys(EITHER, Change.elementwise),
 }

@@ -25,6 +25,7 @@ LEAST = 16  # numbers of a plane: smaller ones are no vector
 
 # ---- operations ------------------------------------------------------------------------------------------------------
 
+
 @internal("layer_norm(x, weight, bias; columns, eps)", lambda x, weight, bias, columns, eps: x)
 def layer_norm(xp, x, weight, bias, columns, eps):
     """Rows of so many numbers brought to mean 0 and variance 1, times weight, plus bias; these are numbers for a row,
@@ -33,9 +34,10 @@ def layer_norm(xp, x, weight, bias, columns, eps):
     return (hat * flat(weight) + flat(bias)).reshape(x.shape)
 
 
-@internal("layer_norm_grad(grad, x, weight; columns, eps) -> gx, gweight, gbias",
-          lambda grad, x, weight, columns, eps: (
-              x, *[weight if weight.__class__ is Spec else x.but(shape=(columns,))] * 2))
+@internal(
+    "layer_norm_grad(grad, x, weight; columns, eps) -> gx, gweight, gbias",
+    lambda grad, x, weight, columns, eps: (x, *[weight if weight.__class__ is Spec else x.but(shape=(columns,))] * 2),
+)
 def layer_norm_grad(xp, grad, x, weight, columns, eps):
     """The gradients of layer_norm with respect to x, weight and bias."""
     (hat, inverse), grad = standardized(xp, x.reshape(-1, columns), eps), grad.reshape(-1, columns)
@@ -45,8 +47,10 @@ def layer_norm_grad(xp, grad, x, weight, columns, eps):
     return ((direct - mean - hat * along) * inverse).reshape(x.shape), *sums
 
 
-@internal("group_norm(x, weight, bias; groups, eps) -> y, mean, var",
-          lambda x, weight, bias, groups, eps: (x, *[weight.but(shape=(x.shape[0] * groups,))] * 2))
+@internal(
+    "group_norm(x, weight, bias; groups, eps) -> y, mean, var",
+    lambda x, weight, bias, groups, eps: (x, *[weight.but(shape=(x.shape[0] * groups,))] * 2),
+)
 def group_norm(xp, x, weight, bias, groups, eps):
     """Groups of the channels of each image brought to mean 0 and variance 1, then times weight, plus bias."""
     rows, ones = as_rows(xp, x, groups)
@@ -54,8 +58,10 @@ def group_norm(xp, x, weight, bias, groups, eps):
     return hat.reshape(x.shape) * channels(weight, x) + channels(bias, x), mean, var
 
 
-@internal("group_norm_grad(grad, x, weight, mean, var; groups, eps) -> gx, gweight, gbias",
-          lambda grad, x, weight, mean, var, groups, eps: (x, weight, weight))
+@internal(
+    "group_norm_grad(grad, x, weight, mean, var; groups, eps) -> gx, gweight, gbias",
+    lambda grad, x, weight, mean, var, groups, eps: (x, weight, weight),
+)
 def group_norm_grad(xp, grad, x, weight, mean, var, groups, eps):
     """The gradients of group_norm with respect to x, weight and bias; mean and var are those of the groups of x."""
     (rows, ones), (n, c) = as_rows(xp, x, groups), x.shape[:2]
@@ -89,6 +95,7 @@ def as_rows(xp, x, groups: int):
 
 
 # ---- the pass --------------------------------------------------------------------------------------------------------
+
 
 def norms(graph: Graph) -> Graph:
     """The graph with each norm that is recognised as one node, or two."""
@@ -167,8 +174,10 @@ class Found:
 
     def sums(self, grad: Value, hat: Value, shape: tuple) -> list[Value | None]:
         """The gradients of weight and bias, where somebody wants them."""
-        return [self.read(shapes.sum_to, self.read(elementwise.mul, grad, hat), shape=shape),
-                self.read(shapes.sum_to, grad, shape=shape)]
+        return [
+            self.read(shapes.sum_to, self.read(elementwise.mul, grad, hat), shape=shape),
+            self.read(shapes.sum_to, grad, shape=shape),
+        ]
 
     def put(self, op: Op, inputs: list, attrs: dict, olds: list[Node]) -> list[Value]:
         """A node that does the work of old ones, where the first of them stands that comes after what it reads; its
@@ -186,8 +195,11 @@ class Found:
 
     def whole(self, shown: set[Value]) -> bool:
         """Does nobody else read what is not there any more?"""
-        return all(v in self.instead or v not in shown and all(r in self.nodes for r in self.readers.get(v, ()))
-                   for node in self.nodes for v in outputs_of(node))
+        return all(
+            v in self.instead or v not in shown and all(r in self.nodes for r in self.readers.get(v, ()))
+            for node in self.nodes
+            for v in outputs_of(node)
+        )
 
 
 def rows_normed(found: Found, node: Node) -> bool:
@@ -196,7 +208,7 @@ def rows_normed(found: Found, node: Node) -> bool:
     size, axes = x.spec.shape, attrs["axis"]
     if not attrs["keepdims"] or axes != (*range(len(size) - len(axes), len(size)),) or not fits(x.spec):
         return False
-    shape = size[axes[0]:]
+    shape = size[axes[0] :]
     c = found.read(elementwise.sub, x, mean)
     var = found.read(reduce.mean, found.read(elementwise.mul, c, c), shape=mean.spec.shape)
     plus = [r for r in found.readers.get(var, ()) if r.op is elementwise.add and r.inputs[1].__class__ is float]
@@ -209,21 +221,29 @@ def rows_normed(found: Found, node: Node) -> bool:
     y, weight = found.met(elementwise.mul, h, shape)
     y, bias = found.met(elementwise.add, y, shape)
     forward, numbers = [*found.nodes], dict(columns=math.prod(shape), eps=plus[0].inputs[1])
-    found.instead[y], = found.put(layer_norm, [x, given(weight, 1), given(bias, 0)], numbers, forward)
-    direct = next((node.inputs[0] for node in found.readers[c] if node.op is elementwise.mul and node.inputs[1] == c
-                   and node.inputs[0] in found.readers and node.phase == "backward"
-                   and found.read(elementwise.mul, node.inputs[0], r)), None)
+    (found.instead[y],) = found.put(layer_norm, [x, given(weight, 1), given(bias, 0)], numbers, forward)
+    direct = next(
+        (
+            node.inputs[0]
+            for node in found.readers[c]
+            if node.op is elementwise.mul
+            and node.inputs[1] == c
+            and node.inputs[0] in found.readers
+            and node.phase == "backward"
+            and found.read(elementwise.mul, node.inputs[0], r)
+        ),
+        None,
+    )
     if direct is None:
         return True
     met, last = found.scaled(direct, weight, shape), rows_sent_back(found, x, c, r, direct, numbers["columns"])
     if met is None or last is None:
         return False
     (grad, weight), (end, other), sums = met, last, found.sums(met[0], h, shape)
-    gx, *found_sums = found.put(layer_norm_grad, [grad, x, given(weight, 1)], numbers,
-                                [*found.nodes][len(forward):])
+    gx, *found_sums = found.put(layer_norm_grad, [grad, x, given(weight, 1)], numbers, [*found.nodes][len(forward) :])
     found.instead.update({old: new for old, new in zip(sums, found_sums) if old is not None})
     if other is not None:
-        gx, = found.put(elementwise.add, [other, gx], {}, [end])
+        (gx,) = found.put(elementwise.add, [other, gx], {}, [end])
     found.instead[outputs_of(end)[0]] = gx
     return True
 
@@ -255,8 +275,12 @@ def rows_sent_back(found: Found, x: Value, c: Value, r: Value, direct: Value, co
 def groups_normed(found: Found, node: Node) -> bool:
     """Is this the batch norm of a group norm?"""
     rows, ones, zeros = node.inputs
-    if not fits(rows.spec) or rows.spec.ndim != 3 or rows.spec.shape[0] != 1 or not (
-            full_of(ones, 1) and full_of(zeros, 0)):
+    if (
+        not fits(rows.spec)
+        or rows.spec.ndim != 3
+        or rows.spec.shape[0] != 1
+        or not (full_of(ones, 1) and full_of(zeros, 0))
+    ):
         return False
     hat, mean, var = outputs_of(node)
     while after := [r for r in found.readers.get(hat, ()) if r.op is shapes.reshape and r.phase == node.phase]:
@@ -265,8 +289,13 @@ def groups_normed(found: Found, node: Node) -> bool:
     while x.spec.shape != size and x.node.op is shapes.reshape:
         x = x.node.inputs[0]
     groups = rows.spec.shape[1] // max(size[0], 1)
-    if x.spec.shape != size or len(size) < 3 or groups * size[0] != rows.spec.shape[1] or math.prod(
-            size[2:]) < LEAST or size[1] % groups:
+    if (
+        x.spec.shape != size
+        or len(size) < 3
+        or groups * size[0] != rows.spec.shape[1]
+        or math.prod(size[2:]) < LEAST
+        or size[1] % groups
+    ):
         return False
     shape, attrs = (1, size[1]) + (1,) * (len(size) - 2), dict(groups=groups, eps=node.attrs["eps"])
     y, weight = found.met(elementwise.mul, hat, shape)
@@ -275,8 +304,12 @@ def groups_normed(found: Found, node: Node) -> bool:
     if weight is not None:
         forward = [*found.nodes, node]
         found.take(node)
-        found.instead.update(zip((y, mean, var), found.put(
-            group_norm, [x, *[given(v, n) for v, n in zip(vectors, (1, 0))]], attrs, forward)))
+        found.instead.update(
+            zip(
+                (y, mean, var),
+                found.put(group_norm, [x, *[given(v, n) for v, n in zip(vectors, (1, 0))]], attrs, forward),
+            )
+        )
     back = [r for r in found.readers.get(mean, ()) if r.op is norm.batch_norm_grad]
     if not back:
         return weight is not None
@@ -305,8 +338,11 @@ def vector_of(value: Value | None) -> Value | None:
 
 def is_scale(x: object, spec: Spec, shape: tuple) -> bool:
     """Is this a number for each column, or, made from a vector, for each channel?"""
-    return x.__class__ is Value and x.spec == spec.but(shape=shape) and (
-        x.spec.shape[:1] != (1,) or x.node.op is shapes.reshape and x.node.inputs[0].spec.ndim == 1)
+    return (
+        x.__class__ is Value
+        and x.spec == spec.but(shape=shape)
+        and (x.spec.shape[:1] != (1,) or x.node.op is shapes.reshape and x.node.inputs[0].spec.ndim == 1)
+    )
 
 
 def given(value: Value | None, number: int) -> Value | int:

@@ -70,6 +70,14 @@ def on_images(node: Node, *others: Spec) -> bool:
     """Does it take pixels of images along rows or columns, at places that are known and never written?"""
     x, places = node.inputs[:2]
     array = getattr(places.node, "array", None)
-    return (x.spec.ndim == 4 and node.attrs["axis"] > 1 and all(s.dtype is float32 for s in (x.spec, *others))
-            and places.node.op is CONSTANT and array.ndim == 1 and places.spec.dtype is int64 and array.size > 0
-            and not array.flags.writeable and 0 <= array.min() <= array.max() < x.spec.shape[node.attrs["axis"]])
+    return (
+        x.spec.ndim == 4
+        and node.attrs["axis"] > 1
+        and all(s.dtype is float32 for s in (x.spec, *others))
+        and places.node.op is CONSTANT
+        and array.ndim == 1
+        and places.spec.dtype is int64
+        and array.size > 0
+        and not array.flags.writeable
+        and 0 <= array.min() <= array.max() < x.spec.shape[node.attrs["axis"]]
+    )

@@ -51,9 +51,11 @@ def run_passes(graph: Graph, passes: Iterable[Pass]) -> list[Stage]:
             raise
         before, now = ([v.spec for v in g.outputs] for g in (graph, after))
         if before != now or [s.out_specs for s in graph.inputs] != [s.out_specs for s in after.inputs]:
-            raise GraphError(f"pass {name_of(step)} changed what the graph takes or gives",
-                             values={"outputs before": before, "outputs after": now},
-                             hint="a pass keeps inputs and outputs, in their order")
+            raise GraphError(
+                f"pass {name_of(step)} changed what the graph takes or gives",
+                values={"outputs before": before, "outputs after": now},
+                hint="a pass keeps inputs and outputs, in their order",
+            )
         stages.append(Stage(name_of(step), after, time.perf_counter() - start))
         graph = after
     return stages

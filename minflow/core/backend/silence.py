@@ -14,8 +14,10 @@ import numpy as np
 from ..base.interrupts import Restoring
 
 with np.errstate(all="ignore"):
-    errors, QUIET = next((item for item in copy_context().items() if item[0].name == "numpy.ufunc.extobj"),
-                         (ContextVar("none", default=None), None))
+    errors, QUIET = next(
+        (item for item in copy_context().items() if item[0].name == "numpy.ufunc.extobj"),
+        (ContextVar("none", default=None), None),
+    )
 get_errors, set_errors = errors.get, errors.set  # a method of an object is looked up at each call
 
 

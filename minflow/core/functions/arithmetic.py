@@ -116,8 +116,9 @@ def where(condition, input=None, other=None):
         )
     dtype = promote(*[x.spec if is_tensor(x) else type(x) for x in (input, other)])
     values = dict(condition=condition, input=input, other=other)
-    return e.where(condition,
-                   *[to(x, dtype) if is_tensor(x) else fitting("where", x, dtype, **values) for x in (input, other)])
+    return e.where(
+        condition, *[to(x, dtype) if is_tensor(x) else fitting("where", x, dtype, **values) for x in (input, other)]
+    )
 
 
 @two_meanings
@@ -163,8 +164,9 @@ def isclose(input, other, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: boo
     """|input - other| <= atol + rtol * |other|, element by element; infinities are close to themselves."""
     for name, bound in (("rtol", rtol), ("atol", atol)):
         if not bound >= 0:
-            fail(OutOfRangeError, f"isclose: {name} is {bound!r}, where a number of at least 0 is wanted",
-                 f"{name}=1e-5")
+            fail(
+                OutOfRangeError, f"isclose: {name} is {bound!r}, where a number of at least 0 is wanted", f"{name}=1e-5"
+            )
     input, other = operand(input), tensor_of(other)
     equal = c.eq(input, other)
     if equal_nan:

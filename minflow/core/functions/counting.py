@@ -30,11 +30,20 @@ def bincount(input, weights=None, minlength: int = 0):
     minlength: how long the result is at least. Raises TraceError in a graph, since its length depends on the numbers.
     """
     if input.spec.dtype.rank != 1 or input.spec.ndim != 1:
-        fail(DTypeError if input.spec.dtype.rank != 1 else ShapeError,
-             f"bincount: a vector of integers is wanted, not {input.spec}", "x.long().flatten()", input=input)
+        fail(
+            DTypeError if input.spec.dtype.rank != 1 else ShapeError,
+            f"bincount: a vector of integers is wanted, not {input.spec}",
+            "x.long().flatten()",
+            input=input,
+        )
     if weights is not None and weights.spec.shape != input.spec.shape:
-        fail(ShapeError, f"bincount: {weights.spec.size} weights for {input.spec.size} numbers", "one for each",
-             input=input, weights=weights)
+        fail(
+            ShapeError,
+            f"bincount: {weights.spec.size} weights for {input.spec.size} numbers",
+            "one for each",
+            input=input,
+            weights=weights,
+        )
     minlength = integer(minlength, "minlength")
     if minlength < 0:
         fail(OutOfRangeError, f"bincount: minlength is {minlength}", "0 or more", input=input)
@@ -48,8 +57,12 @@ def histc(input, bins: int = 100, min: float = 0, max: float = 0):
     """
     bins = integer(bins, "bins")
     if bins < 1 or not min <= max:
-        fail(OutOfRangeError, f"histc: {bins} bins from {min} to {max}", "at least one bin, the smaller number first",
-             input=input)
+        fail(
+            OutOfRangeError,
+            f"histc: {bins} bins from {min} to {max}",
+            "at least one bin, the smaller number first",
+            input=input,
+        )
     return o.histc(s.detach(input), bins=bins, low=float(min), high=float(max))
 
 
@@ -60,25 +73,38 @@ def histogram(input, bins=100, *, range=None, weight=None, density: bool = False
     density: divided so that the area under it is 1. A bin holds its left edge, the last one both.
     """
     if not input.spec.dtype.floating:
-        fail(DTypeError, f"histogram: the input must be floating, it is {input.spec.dtype.name}", "input.float()",
-             input=input)
+        fail(
+            DTypeError,
+            f"histogram: the input must be floating, it is {input.spec.dtype.name}",
+            "input.float()",
+            input=input,
+        )
     values, dtype = s.detach(input).reshape(-1), input.spec.dtype
     edges = s.clone(s.detach(to(bins, dtype))) if is_tensor(bins) else even_edges(values, integer(bins, "bins"), range)
     if weight is not None and weight.spec.shape != input.spec.shape:
-        fail(ShapeError, f"histogram: weight must have the shape of input, {list(input.spec.shape)}, got "
-             f"{list(weight.spec.shape)}", "flow.ones_like(input) counts each element once", input=input, weight=weight)
+        fail(
+            ShapeError,
+            f"histogram: weight must have the shape of input, {list(input.spec.shape)}, got {list(weight.spec.shape)}",
+            "flow.ones_like(input) counts each element once",
+            input=input,
+            weight=weight,
+        )
     n = edges.spec.size - 1
     if edges.spec.ndim != 1 or n < 1:
         fail(ShapeError, f"histogram: edges of shape {edges.spec.shape}", "a vector of at least two edges", bins=edges)
     first, last = s.getitem(edges, index=(0,)), s.getitem(edges, index=(n,))
     inside = c.logical_and(c.ge(values, first), c.le(values, last))
     places = e.clamp(e.sub(o.searchsorted(edges, values, right=True, dtype=int64), 1), 0, n - 1)
-    one = s.full(shape=values.spec.shape, value=1, dtype=dtype) if weight is None else \
-        to(s.detach(weight), dtype).reshape(-1)
+    one = (
+        s.full(shape=values.spec.shape, value=1, dtype=dtype)
+        if weight is None
+        else to(s.detach(weight), dtype).reshape(-1)
+    )
     hist = i.index_add(s.full(shape=(n,), value=0, dtype=dtype), places, e.where(inside, one, 0), axis=0)
     if density:
-        hist = hist / (sum(hist) * (s.getitem(edges, index=((1, n + 1, None),)) -
-                                    s.getitem(edges, index=((0, n, None),))))
+        hist = hist / (
+            sum(hist) * (s.getitem(edges, index=((1, n + 1, None),)) - s.getitem(edges, index=((0, n, None),)))
+        )
     return return_types.histogram(hist, edges)
 
 
@@ -88,8 +114,12 @@ def even_edges(values, bins: int, ends):
         fail(OutOfRangeError, f"histogram: {bins} bins", "at least 1", bins=bins)
     if ends is not None:
         if len(ends) != 2 or not all(map(math.isfinite, ends)) or ends[0] > ends[1]:
-            fail(OutOfRangeError, f"histogram: range is {ends!r}", "two finite numbers, the smaller one first",
-                 range=ends)
+            fail(
+                OutOfRangeError,
+                f"histogram: range is {ends!r}",
+                "two finite numbers, the smaller one first",
+                range=ends,
+            )
         low, high = [s.full(shape=(), value=float(end), dtype=values.spec.dtype) for end in ends]
     elif values.spec.size:
         low, high = aminmax(values)
@@ -106,8 +136,9 @@ def even_edges(values, bins: int, ends):
 # ---- equal ones ----------------------------------------------------------------------------------------------------
 
 
-def unique(input, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim=None, *,
-           dtype=None):
+def unique(
+    input, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim=None, *, dtype=None
+):
     """The different numbers in order; with `dim`, the different slices along it. Eager only: a graph knows no number.
 
     return_inverse: also where each number stands among them. return_counts: also how often each occurs. dtype: that
@@ -124,9 +155,12 @@ def unique_consecutive(input, return_inverse: bool = False, return_counts: bool 
 
 def distinct(name: str, input, runs: bool, return_inverse: bool, return_counts: bool, dim):
     if MODE.get().trace is not None:
-        fail(TraceError, f"{name}: the shape of the result would depend on numbers, and while a graph is built there "
-                         f"are none", "do it before the call; flow.sort and flow.one_hot(x, n).sum(0) have fixed "
-                                      "shapes", input=input)
+        fail(
+            TraceError,
+            f"{name}: the shape of the result would depend on numbers, and while a graph is built there are none",
+            "do it before the call; flow.sort and flow.one_hot(x, n).sum(0) have fixed shapes",
+            input=input,
+        )
     axis = None if dim is None else axis_of(dim, input.spec.ndim, input)
     if dim is not None and not input.spec.ndim:
         fail(ShapeError, f"{name}: dim {dim} of a tensor without axes", "no dim", input=input)
@@ -147,15 +181,20 @@ def isin(elements, test_elements, *, assume_unique: bool = False, invert: bool =
 # ---- places in sorted edges ----------------------------------------------------------------------------------------
 
 
-def searchsorted(sorted_sequence, values, *, out_int32: bool = False, right: bool = False, side: str | None = None,
-                 sorter=None):
+def searchsorted(
+    sorted_sequence, values, *, out_int32: bool = False, right: bool = False, side: str | None = None, sorter=None
+):
     """`int64`: where each value would stand in a sorted vector (or row by row), before equal ones.
 
     right, or side="right": after equal ones. sorter: the indices that sort a sequence that is not.
     """
     if side not in (None, "left", "right") or side == "left" and right:
-        fail(DTypeError, f"searchsorted: side is {side!r}" + (" and right is True" if right else ""),
-             '"left" or "right"', values=values)
+        fail(
+            DTypeError,
+            f"searchsorted: side is {side!r}" + (" and right is True" if right else ""),
+            '"left" or "right"',
+            values=values,
+        )
     edges = tensor_of(sorted_sequence)
     if sorter is not None:
         edges = i.gather(edges, sorter, dim=edges.spec.ndim - 1, by="searchsorted")
@@ -169,8 +208,12 @@ def bucketize(input, boundaries, *, out_int32: bool = False, right: bool = False
     """
     boundaries = tensor_of(boundaries)
     if boundaries.spec.ndim != 1:
-        fail(ShapeError, f"bucketize: the boundaries have {boundaries.spec.ndim} axes, a vector is wanted",
-             "flow.searchsorted takes a row for each row", boundaries=boundaries)
+        fail(
+            ShapeError,
+            f"bucketize: the boundaries have {boundaries.spec.ndim} axes, a vector is wanted",
+            "flow.searchsorted takes a row for each row",
+            boundaries=boundaries,
+        )
     return place("bucketize", boundaries, input, right, out_int32)
 
 
@@ -179,6 +222,6 @@ def place(name: str, edges, values, right: bool, short: bool):
         fail(ShapeError, f"{name}: a number among rows of edges", "a vector of edges", edges=edges)
     values = tensor_of(values)
     dtype = promote(edges.spec, values.spec)
-    return o.searchsorted(s.detach(to(edges, dtype)), s.detach(to(values, dtype)), right=bool(right),
-                          dtype=int32 if short else int64)
-
+    return o.searchsorted(
+        s.detach(to(edges, dtype)), s.detach(to(values, dtype)), right=bool(right), dtype=int32 if short else int64
+    )

@@ -32,8 +32,9 @@ def is_tensor(x) -> bool:
     return isinstance(x, Tensor)
 
 
-def tensor(data, dtype=None, device=None, requires_grad: bool = False, *, layout=None,
-           pin_memory: bool = False) -> Tensor:
+def tensor(
+    data, dtype=None, device=None, requires_grad: bool = False, *, layout=None, pin_memory: bool = False
+) -> Tensor:
     """A new tensor that copies `data`: a number, nested lists, a numpy array or a tensor.
 
     Floats become the default dtype (float32), integers int64; arrays keep their dtype.
@@ -58,8 +59,9 @@ def from_numpy(array: np.ndarray) -> Tensor:
     """A tensor that shares the memory of a numpy array: a write to one is seen in the other. While tracing it is a
     constant of the numbers that the array holds then."""
     if not isinstance(array, np.ndarray):
-        fail(DTypeError, f"from_numpy() takes a numpy array, not {type(array).__name__}", "flow.tensor(...)",
-             data=array)
+        fail(
+            DTypeError, f"from_numpy() takes a numpy array, not {type(array).__name__}", "flow.tensor(...)", data=array
+        )
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     trace = MODE.get().trace
@@ -105,8 +107,14 @@ def frombuffer(buffer, *, dtype, count: int = -1, offset: int = 0, requires_grad
     try:
         array = np.frombuffer(buffer, dtype.np, count, offset)
     except (TypeError, ValueError, BufferError) as error:
-        fail(ShapeError if isinstance(error, ValueError) else DTypeError, f"frombuffer of {type(buffer).__name__}: "
-             f"{error}", "a bytearray of a whole number of elements", dtype=dtype.name, count=count, offset=offset)
+        fail(
+            ShapeError if isinstance(error, ValueError) else DTypeError,
+            f"frombuffer of {type(buffer).__name__}: {error}",
+            "a bytearray of a whole number of elements",
+            dtype=dtype.name,
+            count=count,
+            offset=offset,
+        )
     return finish(from_numpy(array), None, requires_grad)
 
 
@@ -131,50 +139,78 @@ def from_dlpack(ext_tensor, *, device=None, copy=None) -> Tensor:
     return result.to(device=device, copy=bool(copy))
 
 
-def full(size, fill_value, *, dtype=None, device=None, requires_grad: bool = False, layout=None,
-         pin_memory: bool = False) -> Tensor:
+def full(
+    size, fill_value, *, dtype=None, device=None, requires_grad: bool = False, layout=None, pin_memory: bool = False
+) -> Tensor:
     """A tensor of one number. dtype: that of the number if not given."""
     return finish(full_of(size, fill_value, dtype), device, requires_grad)
 
 
 @two_meanings
-def zeros(*shape, size=None, dtype=None, device=None, requires_grad: bool = False, layout=None,
-          pin_memory: bool = False) -> Tensor:
+def zeros(
+    *shape, size=None, dtype=None, device=None, requires_grad: bool = False, layout=None, pin_memory: bool = False
+) -> Tensor:
     """A tensor of zeros; `zeros(2, 3)` or `zeros((2, 3))`."""
     return finish(zeros_of(size_of(shape, size), float if dtype is None else dtype), device, requires_grad)
 
 
 @two_meanings
-def ones(*shape, size=None, dtype=None, device=None, requires_grad: bool = False, layout=None,
-         pin_memory: bool = False) -> Tensor:
+def ones(
+    *shape, size=None, dtype=None, device=None, requires_grad: bool = False, layout=None, pin_memory: bool = False
+) -> Tensor:
     """A tensor of ones."""
     return finish(ones_of(size_of(shape, size), float if dtype is None else dtype), device, requires_grad)
 
 
-def empty(*shape, size=None, dtype=None, device=None, requires_grad: bool = False, layout=None,
-          pin_memory: bool = False, memory_format=None) -> Tensor:
+def empty(
+    *shape,
+    size=None,
+    dtype=None,
+    device=None,
+    requires_grad: bool = False,
+    layout=None,
+    pin_memory: bool = False,
+    memory_format=None,
+) -> Tensor:
     """A tensor whose numbers are whatever lay in the memory (zeros while tracing)."""
     return finish(empty_of(size_of(shape, size), float if dtype is None else dtype), device, requires_grad)
 
 
 @two_meanings
-def zeros_like(input: Tensor, dtype=None, device=None, requires_grad: bool = False, *, layout=None,
-               pin_memory: bool = False, memory_format=None) -> Tensor:
+def zeros_like(
+    input: Tensor,
+    dtype=None,
+    device=None,
+    requires_grad: bool = False,
+    *,
+    layout=None,
+    pin_memory: bool = False,
+    memory_format=None,
+) -> Tensor:
     """Zeros of the shape, dtype and device of `input`."""
     return zeros(input.shape, dtype=input.dtype if dtype is None else dtype, device=device, requires_grad=requires_grad)
 
 
 @two_meanings
-def ones_like(input: Tensor, dtype=None, device=None, requires_grad: bool = False, *, layout=None,
-              pin_memory: bool = False, memory_format=None) -> Tensor:
+def ones_like(
+    input: Tensor,
+    dtype=None,
+    device=None,
+    requires_grad: bool = False,
+    *,
+    layout=None,
+    pin_memory: bool = False,
+    memory_format=None,
+) -> Tensor:
     """Ones of the shape, dtype and device of `input`."""
     return ones(input.shape, dtype=input.dtype if dtype is None else dtype, device=device, requires_grad=requires_grad)
 
 
 def new_ones(input: Tensor, size=None, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
     """Ones of the dtype of `input`, of its shape if no size is given."""
-    return input.new_ones(input.shape if size is None else size, dtype=dtype, device=device,
-                          requires_grad=requires_grad)
+    return input.new_ones(
+        input.shape if size is None else size, dtype=dtype, device=device, requires_grad=requires_grad
+    )
 
 
 def broadcast_shapes(*shapes) -> Size:
@@ -183,25 +219,54 @@ def broadcast_shapes(*shapes) -> Size:
     try:
         return Size(np.broadcast_shapes(*shapes))
     except ValueError:
-        fail(ShapeError, "broadcast_shapes: two sizes differ, and none of them is 1",
-             "axes are compared from the right and must be equal or 1", shapes=shapes)
+        fail(
+            ShapeError,
+            "broadcast_shapes: two sizes differ, and none of them is 1",
+            "axes are compared from the right and must be equal or 1",
+            shapes=shapes,
+        )
 
 
-def full_like(input: Tensor, fill_value, *, dtype=None, device=None, requires_grad: bool = False, layout=None,
-              pin_memory: bool = False, memory_format=None) -> Tensor:
+def full_like(
+    input: Tensor,
+    fill_value,
+    *,
+    dtype=None,
+    device=None,
+    requires_grad: bool = False,
+    layout=None,
+    pin_memory: bool = False,
+    memory_format=None,
+) -> Tensor:
     """One number, of the shape, dtype and device of `input`."""
     dtype = input.dtype if dtype is None else dtype
     return full(input.shape, fill_value, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
-def empty_like(input: Tensor, *, dtype=None, device=None, requires_grad: bool = False, layout=None,
-               pin_memory: bool = False, memory_format=None) -> Tensor:
+def empty_like(
+    input: Tensor,
+    *,
+    dtype=None,
+    device=None,
+    requires_grad: bool = False,
+    layout=None,
+    pin_memory: bool = False,
+    memory_format=None,
+) -> Tensor:
     """Whatever lies in the memory, of the shape, dtype and device of `input`."""
     return empty(input.shape, dtype=input.dtype if dtype is None else dtype, device=device, requires_grad=requires_grad)
 
 
-def eye(n: int, m: int | None = None, *, dtype=None, device=None, requires_grad: bool = False, layout=None,
-        pin_memory: bool = False) -> Tensor:
+def eye(
+    n: int,
+    m: int | None = None,
+    *,
+    dtype=None,
+    device=None,
+    requires_grad: bool = False,
+    layout=None,
+    pin_memory: bool = False,
+) -> Tensor:
     """`(n, m)`: ones on the diagonal, zeros elsewhere."""
     n, m = integer(n, "n"), m if m is None else integer(m, "m")
     dtype = as_dtype(float if dtype is None else dtype)
@@ -210,8 +275,17 @@ def eye(n: int, m: int | None = None, *, dtype=None, device=None, requires_grad:
     return tensor(np.eye(n, m, dtype=dtype.np), None, device, requires_grad)
 
 
-def arange(start=None, end=None, step=1, *, dtype=None, device=None, requires_grad: bool = False, layout=None,
-           pin_memory: bool = False) -> Tensor:
+def arange(
+    start=None,
+    end=None,
+    step=1,
+    *,
+    dtype=None,
+    device=None,
+    requires_grad: bool = False,
+    layout=None,
+    pin_memory: bool = False,
+) -> Tensor:
     """Numbers from start (0 if only one is given) up to but without end. Integers if all three are."""
     if start is end is None:
         fail(OutOfRangeError, "arange() needs its end", "arange(10), or arange(1, 10)", start=start, end=end)
@@ -220,16 +294,31 @@ def arange(start=None, end=None, step=1, *, dtype=None, device=None, requires_gr
         fail(ShapeError, "arange: start, end and step are one number each", "x.item()", start=start, end=end, step=step)
     start, end, step = [x.item() if isinstance(x, Tensor | np.generic) else x for x in (start, end, step)]
     if not all(math.isfinite(x) for x in (start, end, step)):
-        fail(OutOfRangeError, f"arange from {start} to {end} by {step} has no end", "finite numbers", start=start,
-             end=end, step=step)
+        fail(
+            OutOfRangeError,
+            f"arange from {start} to {end} by {step} has no end",
+            "finite numbers",
+            start=start,
+            end=end,
+            step=step,
+        )
     if step == 0 or (end - start) / step < 0:
-        fail(OutOfRangeError, f"arange from {start} to {end} by {step} never arrives", "a step of the other sign",
-             step=step)
+        fail(
+            OutOfRangeError,
+            f"arange from {start} to {end} by {step} never arrives",
+            "a step of the other sign",
+            step=step,
+        )
     if dtype is None:
         dtype = int64 if all(isinstance(x, int) for x in (start, end, step)) else default_dtype()
     if any(isinstance(x, int) and not -(2**63) <= x < 2**63 for x in (start, end)):
-        fail(OutOfRangeError, f"arange from {start} to {end} goes beyond int64", "numbers below 2**63", start=start,
-             end=end)
+        fail(
+            OutOfRangeError,
+            f"arange from {start} to {end} goes beyond int64",
+            "numbers below 2**63",
+            start=start,
+            end=end,
+        )
     if as_dtype(dtype) is int64:  # they lose their fractions first, as in PyTorch
         if not int(step):
             fail(OutOfRangeError, f"arange: a step of {step} is 0 in int64", "flow.arange(...).long()", step=step)
@@ -241,8 +330,17 @@ def arange(start=None, end=None, step=1, *, dtype=None, device=None, requires_gr
     return tensor(numbers, dtype, device, requires_grad)
 
 
-def linspace(start: float, end: float, steps: int, *, dtype=None, device=None, requires_grad: bool = False, layout=None,
-             pin_memory: bool = False) -> Tensor:
+def linspace(
+    start: float,
+    end: float,
+    steps: int,
+    *,
+    dtype=None,
+    device=None,
+    requires_grad: bool = False,
+    layout=None,
+    pin_memory: bool = False,
+) -> Tensor:
     """`steps` numbers from start to end, both included."""
     count("linspace", steps)
     dtype = as_dtype(default_dtype() if dtype is None else dtype)
@@ -261,29 +359,54 @@ def linspace(start: float, end: float, steps: int, *, dtype=None, device=None, r
 
 def count(name: str, n: int) -> None:
     if not isinstance(n, int | np.integer) or n is True or n is False or n < 0:
-        fail(OutOfRangeError, f"{name}: how many is an integer of 0 or more, not {n!r}", f"{name}(..., 10)",
-             number=n)
+        fail(OutOfRangeError, f"{name}: how many is an integer of 0 or more, not {n!r}", f"{name}(..., 10)", number=n)
 
 
 # ---- random ------------------------------------------------------------------------------------------------------
 
 
-def rand(*shape, size=None, dtype=None, device=None, generator=None, requires_grad: bool = False, layout=None,
-         pin_memory: bool = False) -> Tensor:
+def rand(
+    *shape,
+    size=None,
+    dtype=None,
+    device=None,
+    generator=None,
+    requires_grad: bool = False,
+    layout=None,
+    pin_memory: bool = False,
+) -> Tensor:
     """Uniform in [0, 1)."""
     dtype = as_dtype(float if dtype is None else dtype)
     return finish(F.uniform(size_of(shape, size), 0.0, 1.0, dtype, generator), device, requires_grad)
 
 
-def randn(*shape, size=None, dtype=None, device=None, generator=None, requires_grad: bool = False, layout=None,
-          pin_memory: bool = False) -> Tensor:
+def randn(
+    *shape,
+    size=None,
+    dtype=None,
+    device=None,
+    generator=None,
+    requires_grad: bool = False,
+    layout=None,
+    pin_memory: bool = False,
+) -> Tensor:
     """Normal with mean 0 and standard deviation 1."""
     dtype = as_dtype(float if dtype is None else dtype)
     return finish(F.normal_of(size_of(shape, size), 0.0, 1.0, dtype, generator), device, requires_grad)
 
 
-def randint(low=0, high=None, size=None, dtype=None, device=None, generator=None, requires_grad: bool = False,
-            *, layout=None, pin_memory: bool = False) -> Tensor:
+def randint(
+    low=0,
+    high=None,
+    size=None,
+    dtype=None,
+    device=None,
+    generator=None,
+    requires_grad: bool = False,
+    *,
+    layout=None,
+    pin_memory: bool = False,
+) -> Tensor:
     """Integers in [low, high); `randint(high, size)` starts at 0."""
     if size is None:
         low, high, size = 0, low, high
@@ -293,15 +416,33 @@ def randint(low=0, high=None, size=None, dtype=None, device=None, generator=None
     return finish(F.randint_of(size_of((size,)), low, high, dtype, generator), device, requires_grad)
 
 
-def randperm(n: int, *, dtype=None, device=None, generator=None, requires_grad: bool = False, layout=None,
-             pin_memory: bool = False) -> Tensor:
+def randperm(
+    n: int,
+    *,
+    dtype=None,
+    device=None,
+    generator=None,
+    requires_grad: bool = False,
+    layout=None,
+    pin_memory: bool = False,
+) -> Tensor:
     """0 to n - 1 in random order."""
     count("randperm", n)
     return finish(F.randperm_of(n, as_dtype(int if dtype is None else dtype), generator), device, requires_grad)
 
 
-def normal(mean, std=1.0, size=None, dtype=None, device=None, generator=None, requires_grad: bool = False,
-           *, layout=None, pin_memory: bool = False) -> Tensor:
+def normal(
+    mean,
+    std=1.0,
+    size=None,
+    dtype=None,
+    device=None,
+    generator=None,
+    requires_grad: bool = False,
+    *,
+    layout=None,
+    pin_memory: bool = False,
+) -> Tensor:
     """Normal numbers with mean and std given as numbers (then with a size) or tensors."""
     if isinstance(std, int | float) and not std >= 0:
         fail(OutOfRangeError, f"normal: a standard deviation is 0 or more, not {std}", "std=1.0", std=std)
@@ -322,22 +463,61 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator=None) -> Tenso
     return input.bernoulli(p, generator=generator)
 
 
-def rand_like(input: Tensor, *, dtype=None, device=None, generator=None, requires_grad: bool = False, layout=None,
-              pin_memory: bool = False, memory_format=None) -> Tensor:
+def rand_like(
+    input: Tensor,
+    *,
+    dtype=None,
+    device=None,
+    generator=None,
+    requires_grad: bool = False,
+    layout=None,
+    pin_memory: bool = False,
+    memory_format=None,
+) -> Tensor:
     """Uniform numbers in [0, 1) of the shape, dtype and device of `input`."""
-    return rand(input.shape, dtype=input.dtype if dtype is None else dtype, device=device, generator=generator,
-                requires_grad=requires_grad)
+    return rand(
+        input.shape,
+        dtype=input.dtype if dtype is None else dtype,
+        device=device,
+        generator=generator,
+        requires_grad=requires_grad,
+    )
 
 
-def randn_like(input: Tensor, *, dtype=None, device=None, generator=None, requires_grad: bool = False, layout=None,
-               pin_memory: bool = False, memory_format=None) -> Tensor:
+def randn_like(
+    input: Tensor,
+    *,
+    dtype=None,
+    device=None,
+    generator=None,
+    requires_grad: bool = False,
+    layout=None,
+    pin_memory: bool = False,
+    memory_format=None,
+) -> Tensor:
     """Normal numbers of the shape, dtype and device of `input`."""
-    return randn(input.shape, dtype=input.dtype if dtype is None else dtype, device=device, generator=generator,
-                 requires_grad=requires_grad)
+    return randn(
+        input.shape,
+        dtype=input.dtype if dtype is None else dtype,
+        device=device,
+        generator=generator,
+        requires_grad=requires_grad,
+    )
 
 
-def randint_like(input: Tensor, low: int, high=None, dtype=None, device=None, generator=None,
-                 requires_grad: bool = False, *, layout=None, pin_memory: bool = False, memory_format=None) -> Tensor:
+def randint_like(
+    input: Tensor,
+    low: int,
+    high=None,
+    dtype=None,
+    device=None,
+    generator=None,
+    requires_grad: bool = False,
+    *,
+    layout=None,
+    pin_memory: bool = False,
+    memory_format=None,
+) -> Tensor:
     """Integers in [low, high) of the shape, dtype and device of `input`; `randint_like(input, high)` starts at 0."""
     low, high = (0, low) if high is None else (low, high)
     return randint(low, high, input.shape, input.dtype if dtype is None else dtype, device, generator, requires_grad)

@@ -100,8 +100,13 @@ def slope(x, axis: int, space, order: int):
     part = lambda first, count: narrow(x, axis, first % size, count)
     if is_tensor(space) and space.spec.ndim:
         if space.spec.shape != (size,):
-            fail(ShapeError, f"gradient: {space.spec.size} coordinates for axis {axis} of size {size}",
-                 "a vector with one for each sample", x=x, spacing=space)
+            fail(
+                ShapeError,
+                f"gradient: {space.spec.size} coordinates for axis {axis} of size {size}",
+                "a vector with one for each sample",
+                x=x,
+                spacing=space,
+            )
         gaps = s.reshape(diff(to(space, x.spec.dtype)), shape=(size - 1,) + (1,) * (x.spec.ndim - 1 - axis))
         gap = lambda first, count: narrow(gaps, 0, first % (size - 1), count)
     else:
@@ -109,8 +114,11 @@ def slope(x, axis: int, space, order: int):
     middle, n = [], size - 2
     if n:
         a, b = gap(0, n), gap(1, n)
-        middle = [(part(2, n) * a * a + part(1, n) * (b * b - a * a) - part(0, n) * b * b) / (a * b * (a + b))
-                  if is_tensor(a) and a.spec.ndim else (part(2, n) - part(0, n)) / (a + b)]
+        middle = [
+            (part(2, n) * a * a + part(1, n) * (b * b - a * a) - part(0, n) * b * b) / (a * b * (a + b))
+            if is_tensor(a) and a.spec.ndim
+            else (part(2, n) - part(0, n)) / (a + b)
+        ]
     if order == 1:
         return cat([(part(1, 1) - part(0, 1)) / gap(0, 1), *middle, (part(-1, 1) - part(-2, 1)) / gap(-1, 1)], axis)
     return cat([edge(part, gap, (0, 1, 2), (0, 1), 1), *middle, edge(part, gap, (-1, -2, -3), (-1, -2), -1)], axis)
@@ -155,8 +163,13 @@ def trapezoids(name: str, y, x, dx, dim):
         return pair * ((1 if dx is None else dx) / 2)
     if x.spec.ndim == 1:
         if x.spec.size != y.spec.shape[axis]:
-            fail(ShapeError, f"{name}: {x.spec.size} coordinates for {y.spec.shape[axis]} samples", "one for each", y=y,
-                 x=x)
+            fail(
+                ShapeError,
+                f"{name}: {x.spec.size} coordinates for {y.spec.shape[axis]} samples",
+                "one for each",
+                y=y,
+                x=x,
+            )
         for _ in range(y.spec.ndim - 1 - axis):
             x = unsqueeze(x, -1)
         return pair * diff(x, dim=axis - y.spec.ndim) / 2

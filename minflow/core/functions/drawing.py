@@ -22,8 +22,9 @@ def multinomial(input, num_samples: int, replacement: bool = False, *, generator
     Source: without replacement the smallest of exponential times, Efraimidis & Spirakis 2006.
     """
     counter, attrs = draw(generator)
-    return d.multinomial(detach(input), counter, num_samples=integer(num_samples, "num_samples"),
-                         replacement=bool(replacement), **attrs)
+    return d.multinomial(
+        detach(input), counter, num_samples=integer(num_samples, "num_samples"), replacement=bool(replacement), **attrs
+    )
 
 
 def poisson(input, generator: Generator | None = None):
@@ -36,11 +37,20 @@ def binomial(count, prob, generator: Generator | None = None):
     """How many of `count` trials succeed, each with probability `prob`; the two broadcast."""
     for name, x in (("count", count), ("prob", prob)):
         if not x.spec.dtype.floating:
-            fail(DTypeError, f"binomial: {name} must be floating, it is {x.spec.dtype.name}", f"{name}.float()",
-                 **{name: x})
+            fail(
+                DTypeError,
+                f"binomial: {name} must be floating, it is {x.spec.dtype.name}",
+                f"{name}.float()",
+                **{name: x},
+            )
     if count.spec.dtype is not prob.spec.dtype:
-        fail(DTypeError, f"binomial: count is {count.spec.dtype.name}, prob is {prob.spec.dtype.name}",
-             f"prob.to({count.spec.dtype})", count=count, prob=prob)
+        fail(
+            DTypeError,
+            f"binomial: count is {count.spec.dtype.name}, prob is {prob.spec.dtype.name}",
+            f"prob.to({count.spec.dtype})",
+            count=count,
+            prob=prob,
+        )
     counter, attrs = draw(generator)
     return d.binomial(detach(count), detach(prob), counter, **attrs)
 
@@ -82,4 +92,3 @@ def log_normal_like(input, mean: float = 1.0, std: float = 2.0, *, generator: Ge
 def floating(name: str, x) -> None:
     if not x.spec.dtype.floating:
         fail(DTypeError, f"{name}: not for {x.spec.dtype.name}, the numbers have fractions", "x.float()", x=x)
-

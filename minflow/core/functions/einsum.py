@@ -51,8 +51,11 @@ def parse(equation: str, operands) -> tuple[list[str], str]:
     inputs, arrow, result = equation.replace(" ", "").partition("->")
     strange = re.sub(r"[a-zA-Z,]|\.\.\.", "", inputs + result)
     if strange:
-        fail(ShapeError, f"einsum: {strange[0]!r} in {equation!r} is no letter",
-             "letters from a to z and from A to Z, \"...\" and commas")
+        fail(
+            ShapeError,
+            f"einsum: {strange[0]!r} in {equation!r} is no letter",
+            'letters from a to z and from A to Z, "..." and commas',
+        )
     terms = inputs.split(",")
     if len(terms) != len(operands):
         fail(

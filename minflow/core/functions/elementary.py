@@ -87,8 +87,13 @@ def heaviside(input, values):
     number, input, values = not is_tensor(values), tensor_of(input), tensor_of(values)
     if input.spec.dtype is not values.spec.dtype:
         dtype = f"flow.{input.dtype.name}"
-        fail(DTypeError, f"heaviside: input is {input.dtype.name}, values are {values.dtype.name}",
-             f"flow.tensor(values, dtype={dtype})" if number else f"values.to({dtype})", input=input, values=values)
+        fail(
+            DTypeError,
+            f"heaviside: input is {input.dtype.name}, values are {values.dtype.name}",
+            f"flow.tensor(values, dtype={dtype})" if number else f"values.to({dtype})",
+            input=input,
+            values=values,
+        )
     return e.where(c.eq(input, 0), outside_tape(values), to(c.gt(input, 0), input.spec.dtype))
 
 

@@ -28,8 +28,12 @@ def ready(name: str, input, real: bool = False):
     if dtype in HALVES:
         fail(DTypeError, f"{name}: no transform in {dtype.name}", "x.float()", input=input)
     if real and dtype.is_complex:
-        fail(DTypeError, f"{name}: the input is {dtype.name}, where real numbers are wanted",
-             "flow.fft.fft(x), or x.real", input=input)
+        fail(
+            DTypeError,
+            f"{name}: the input is {dtype.name}, where real numbers are wanted",
+            "flow.fft.fft(x), or x.real",
+            input=input,
+        )
     return to(input, default_dtype()) if dtype.rank < 2 else input
 
 
@@ -101,8 +105,14 @@ def axes_sizes(name: str, input, s, dim) -> tuple[list[int], list]:
         axes = list(range(ndim))
     sizes = [None] * len(axes) if s is None else [*s] if several(s) else [s]
     if len(sizes) != len(axes) or axes and axes[0] < 0:
-        fail(ShapeError, f"{name}: {len(sizes)} sizes for {len(axes)} axes of a tensor of {ndim} axes",
-             "a size for each axis", input=input, s=s, dim=dim)
+        fail(
+            ShapeError,
+            f"{name}: {len(sizes)} sizes for {len(axes)} axes of a tensor of {ndim} axes",
+            "a size for each axis",
+            input=input,
+            s=s,
+            dim=dim,
+        )
     return axes, sizes
 
 

@@ -70,8 +70,9 @@ def scatter_add(input, dim: int, index, src):
     """input with `[i, index[i, j]] += src[i, j]` for dim 1, and so on."""
     index = listed(index, input)
     src = kept("scatter_add", operand(src), input.spec.dtype, input=input, src=src)
-    return i.scatter_add(input, index, fitted(src, input, index), dim=axis_of(dim, input.spec.ndim, input),
-                         by="scatter_add")
+    return i.scatter_add(
+        input, index, fitted(src, input, index), dim=axis_of(dim, input.spec.ndim, input), by="scatter_add"
+    )
 
 
 def index_select(input, dim: int, index):
@@ -83,8 +84,9 @@ def index_select(input, dim: int, index):
             "x[index], or flow.gather",
             index=index,
         )
-    return i.take(input, s.reshape(index, shape=(index.spec.size,)), axis=axis_of(dim, input.spec.ndim, input),
-                  by="index_select")
+    return i.take(
+        input, s.reshape(index, shape=(index.spec.size,)), axis=axis_of(dim, input.spec.ndim, input), by="index_select"
+    )
 
 
 def index_add(input, dim: int, index, source, *, alpha=1):
@@ -118,8 +120,12 @@ def index_fill(input, dim: int, index, value):
     """input with the slices along `dim` that a vector of integers names filled with a number."""
     value = one_number("index_fill", value, input.spec.dtype, input=input, value=value)
     if is_tensor(index) and index.spec.ndim > 1:
-        fail(ShapeError, f"index_fill: index has {index.spec.ndim} axes, a vector is wanted", "index.flatten()",
-             index=index)
+        fail(
+            ShapeError,
+            f"index_fill: index has {index.spec.ndim} axes, a vector is wanted",
+            "index.flatten()",
+            index=index,
+        )
     axis = axis_of(dim, input.spec.ndim, input)
     if is_tensor(value):
         shape = list(input.spec.shape) or [1]
@@ -149,8 +155,12 @@ def take_along_dim(input, indices, dim: int | None = None):
         sizes = {shapes[0][d], shapes[1][d]} - {1}
         if d != axis and len(sizes) == 1:
             shapes[0][d] = shapes[1][d] = sizes.pop()
-    return i.gather(s.expand(input, shape=tuple(shapes[0])), s.expand(indices, shape=tuple(shapes[1])), dim=axis,
-                    by="take_along_dim")
+    return i.gather(
+        s.expand(input, shape=tuple(shapes[0])),
+        s.expand(indices, shape=tuple(shapes[1])),
+        dim=axis,
+        by="take_along_dim",
+    )
 
 
 def take(input, index):
@@ -192,8 +202,12 @@ def one_hot(input, num_classes: int = -1, on_value=1, off_value=0):
     """
     if num_classes == -1:
         if MODE.get().trace is not None:
-            fail(TraceError, "one_hot: while a graph is built there are no numbers to count the classes in",
-                 "num_classes=10", input=input)
+            fail(
+                TraceError,
+                "one_hot: while a graph is built there are no numbers to count the classes in",
+                "num_classes=10",
+                input=input,
+            )
         if not input.spec.size:
             fail(
                 OutOfRangeError, "one_hot: no classes can be counted in an empty tensor", "num_classes=10", input=input
@@ -201,8 +215,12 @@ def one_hot(input, num_classes: int = -1, on_value=1, off_value=0):
         num_classes = max(int(input.max()) + 1, 1)
     num_classes = integer(num_classes, "num_classes")
     if num_classes < 1:
-        fail(OutOfRangeError, f"one_hot: num_classes is {num_classes}", "at least 1, or -1 to count them in the data",
-             input=input)
+        fail(
+            OutOfRangeError,
+            f"one_hot: num_classes is {num_classes}",
+            "at least 1, or -1 to count them in the data",
+            input=input,
+        )
     out = i.one_hot(input, num_classes=num_classes)
     if (on_value, off_value) == (1, 0):
         return out if on_value.__class__ is int else to(out, float32)

@@ -20,19 +20,32 @@ def interleaved(input, repeats, dim, output_size: int | None):
     """The elements of input along `dim` (of None: their places), each as often as a vector of integers says."""
     need_index("repeat_interleave", repeats.spec, "repeats")
     if repeats.spec.ndim != 1:
-        fail(ShapeError, f"repeat_interleave: repeats has {repeats.spec.ndim} axes, a vector is wanted",
-             "repeats.flatten()", repeats=repeats)
+        fail(
+            ShapeError,
+            f"repeat_interleave: repeats has {repeats.spec.ndim} axes, a vector is wanted",
+            "repeats.flatten()",
+            repeats=repeats,
+        )
     if input is not None:
         axis = axis_of(dim, input.spec.ndim, input)
         size = input.spec.shape[axis] if input.spec.ndim else 1
         if repeats.spec.size not in (1, size):
-            fail(ShapeError, f"repeat_interleave: {repeats.spec.size} repeats for {size} elements along axis {axis}",
-                 "one for each, or one for all", input=input, repeats=repeats)
+            fail(
+                ShapeError,
+                f"repeat_interleave: {repeats.spec.size} repeats for {size} elements along axis {axis}",
+                "one for each, or one for all",
+                input=input,
+                repeats=repeats,
+            )
         repeats = expand(repeats, shape=(size,))
     if output_size is None:
         if MODE.get().trace is not None:
-            fail(TraceError, "repeat_interleave: while a graph is built there are no numbers to add up",
-                 "output_size=n, the sum of repeats", repeats=repeats)
+            fail(
+                TraceError,
+                "repeat_interleave: while a graph is built there are no numbers to add up",
+                "output_size=n, the sum of repeats",
+                repeats=repeats,
+            )
         if repeats.spec.size and int(repeats.min()) < 0:
             fail(OutOfRangeError, "repeat_interleave: a number of repeats is negative", "0 or more", repeats=repeats)
         output_size = int(repeats.sum())

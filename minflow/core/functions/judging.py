@@ -23,8 +23,13 @@ def roc_auc_score(label, pred):
     Source: Hanley & McNeil 1982, "The meaning and use of the area under a ROC curve".
     """
     if label.spec.size != pred.spec.size:
-        fail(ShapeError, f"roc_auc_score: {label.spec.size} labels for {pred.spec.size} predictions", "one for each",
-             label=label, pred=pred)
+        fail(
+            ShapeError,
+            f"roc_auc_score: {label.spec.size} labels for {pred.spec.size} predictions",
+            "one for each",
+            label=label,
+            pred=pred,
+        )
     positive, pred = to(c.ne(label.reshape(-1), 0), float64), detach(pred).reshape(-1)
     ranked = sort(pred, 0).values
     below, upto = [to(searchsorted(ranked, pred, right=right, dtype=int64), float64) for right in (False, True)]
@@ -42,11 +47,20 @@ def nms(boxes, scores, iou_threshold: float):
     union, is above iou_threshold. Eager only. Source: Girshick et al. 2014, arXiv:1311.2524, section 2.3.
     """
     if MODE.get().trace is not None:
-        fail(TraceError, "nms: how many boxes are kept depends on numbers, and while a graph is built there are none",
-             "do it before or after the call", boxes=boxes)
+        fail(
+            TraceError,
+            "nms: how many boxes are kept depends on numbers, and while a graph is built there are none",
+            "do it before or after the call",
+            boxes=boxes,
+        )
     if boxes.spec.ndim != 2 or boxes.spec.shape[1] != 4 or scores.spec.shape != boxes.spec.shape[:1]:
-        fail(ShapeError, f"nms: boxes of shape {boxes.spec.shape} and scores of shape {scores.spec.shape}",
-             "(n, 4) and (n,)", boxes=boxes, scores=scores)
+        fail(
+            ShapeError,
+            f"nms: boxes of shape {boxes.spec.shape} and scores of shape {scores.spec.shape}",
+            "(n, 4) and (n,)",
+            boxes=boxes,
+            scores=scores,
+        )
     if not boxes.spec.dtype.floating:
         fail(DTypeError, f"nms: boxes must be floating, they are {boxes.spec.dtype.name}", "boxes.float()", boxes=boxes)
     order = argsort(detach(scores), 0, descending=True)

@@ -39,8 +39,12 @@ LAST = {channels_last: 4, channels_last_3d: 5}  # the number of axes
 def check_format(name: str, format: Any) -> None:
     """Refuse what is no memory format."""
     if not isinstance(format, memory_format | None):
-        fail(DTypeError, f"{name}: memory_format is a {type(format).__name__}", "flow.contiguous_format",
-             memory_format=format)
+        fail(
+            DTypeError,
+            f"{name}: memory_format is a {type(format).__name__}",
+            "flow.contiguous_format",
+            memory_format=format,
+        )
 
 
 def lies_as(x: Any, format: Any) -> Any:

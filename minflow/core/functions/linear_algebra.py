@@ -187,8 +187,13 @@ def tensordot(a, b, dims=2):
             fail(OutOfRangeError, what, f"dims from 0 to {min(a.spec.ndim, b.spec.ndim)}", a=a, b=b)
         axes_a, axes_b = list(range(a.spec.ndim - n, a.spec.ndim)), list(range(n))
     if len(axes_a) != len(axes_b):
-        fail(ShapeError, f"tensordot: {len(axes_a)} axes of a and {len(axes_b)} of b", "one axis of b for each of a",
-             a=a, b=b)
+        fail(
+            ShapeError,
+            f"tensordot: {len(axes_a)} axes of a and {len(axes_b)} of b",
+            "one axis of b for each of a",
+            a=a,
+            b=b,
+        )
     for i, j in zip(axes_a, axes_b):
         if a.spec.shape[i] != b.spec.shape[j]:
             fail(

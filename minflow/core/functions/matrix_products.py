@@ -54,8 +54,9 @@ def multi_dot(tensors: Sequence):
     for width in range(1, len(parts)):
         for i in range(len(parts) - width):
             j = i + width
-            cost[i, j] = min((cost[i, k][0] + cost[k + 1, j][0] + sizes[i] * sizes[k + 1] * sizes[j + 1], k)
-                             for k in range(i, j))
+            cost[i, j] = min(
+                (cost[i, k][0] + cost[k + 1, j][0] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)
+            )
 
     def product(i: int, j: int):
         k = cost[i, j][1]
@@ -109,8 +110,13 @@ def linalg_cross(input, other, *, dim: int = -1):
     axis_x, axis_y = axis_of(dim, x.spec.ndim, x), axis_of(dim, y.spec.ndim, y)
     for name, z, axis in (("input", x, axis_x), ("other", y, axis_y)):
         if z.spec.shape[axis] != 3:
-            fail(ShapeError, f"cross: axis {axis} of {name} has {z.spec.shape[axis]} numbers, not 3",
-                 "vectors of 3 numbers along dim", input=x, other=y)
+            fail(
+                ShapeError,
+                f"cross: axis {axis} of {name} has {z.spec.shape[axis]} numbers, not 3",
+                "vectors of 3 numbers along dim",
+                input=x,
+                other=y,
+            )
     ahead, behind = (lambda z, a: z.roll(-1, a)), (lambda z, a: z.roll(1, a))
     return e.sub(e.mul(ahead(x, axis_x), behind(y, axis_y)), e.mul(behind(x, axis_x), ahead(y, axis_y)))
 
@@ -231,8 +237,12 @@ def tensorinv(A, ind: int = 2):
     n = integer(ind, "ind")
     rows, columns = A.spec.shape[:n], A.spec.shape[n:]
     if n < 1 or math.prod(rows) != math.prod(columns):
-        fail(ShapeError, f"tensorinv: {math.prod(rows)} rows and {math.prod(columns)} columns",
-             "as many numbers before axis ind as from it on", A=A)
+        fail(
+            ShapeError,
+            f"tensorinv: {math.prod(rows)} rows and {math.prod(columns)} columns",
+            "as many numbers before axis ind as from it on",
+            A=A,
+        )
     return inverse(A.reshape(math.prod(rows), -1)).reshape(*columns, *rows)
 
 
@@ -242,6 +252,11 @@ def tensorsolve(A, B, dims=None):
         A = A.movedim(tuple(dims), tuple(range(A.spec.ndim - len(dims), A.spec.ndim)))
     shape = A.spec.shape[B.spec.ndim :]
     if math.prod(shape) != B.spec.size or A.spec.size != B.spec.size**2:
-        fail(ShapeError, f"tensorsolve: {B.spec.size} equations and {math.prod(shape)} unknowns",
-             "A of the shape of B and that of X", A=A, B=B)
+        fail(
+            ShapeError,
+            f"tensorsolve: {B.spec.size} equations and {math.prod(shape)} unknowns",
+            "A of the shape of B and that of X",
+            A=A,
+            B=B,
+        )
     return solve(A.reshape(B.spec.size, -1), B.reshape(-1)).reshape(*shape)

@@ -18,7 +18,8 @@ from ..where import fail
 from .arguments import is_tensor
 
 # The functions that PyTorch gives an `out` too; of flow.linalg, special and fft all have one.
-base.NAMES.update("""
+base.NAMES.update(
+    """
     abs absolute acos acosh add addbmm addcdiv addcmul addmm addmv addr all amax amin aminmax angle any arange arccos
     arccosh arcsin arcsinh arctan arctan2 arctanh argmax argmin argsort asin asinh atan atan2 atanh baddbmm bernoulli
     bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor bmm bucketize cat ceil
@@ -40,7 +41,8 @@ base.NAMES.update("""
     shifted_chebyshev_polynomial_w
     airy_ai bessel_j0 bessel_j1 bessel_y0 bessel_y1 entr erfcx i0e i1 i1e log_ndtr modified_bessel_k0
     modified_bessel_k1 ndtri scaled_modified_bessel_k0 scaled_modified_bessel_k1 spherical_bessel_j0 xlog1py
-""".split())
+""".split()
+)
 NEW = frozenset("arange empty eye full linspace logspace ones rand randint randn randperm range zeros".split())
 
 
@@ -73,24 +75,42 @@ def kind_of(x) -> str:
 def check(name: str, target, new) -> None:
     """Refuse what PyTorch refuses: gradients through `out`, a dtype that cannot hold the result; and another shape."""
     if MODE.get().grad and (target.requires_grad or new.requires_grad):
-        fail(GradError, f"{name}: nothing is recorded through out=, and a gradient is wanted here",
-             f"y = {name}(...) without out; or `with flow.no_grad():` around it", out=target, result=new)
+        fail(
+            GradError,
+            f"{name}: nothing is recorded through out=, and a gradient is wanted here",
+            f"y = {name}(...) without out; or `with flow.no_grad():` around it",
+            out=target,
+            result=new,
+        )
     if new.dtype.rank > target.dtype.rank:
-        fail(DTypeError, f"{name}: the result is {new.dtype.name}, which out, {target.dtype.name}, cannot hold",
-             f"out=flow.empty({tuple(new.shape)}, dtype=flow.{new.dtype.name})", out=target, result=new)
+        fail(
+            DTypeError,
+            f"{name}: the result is {new.dtype.name}, which out, {target.dtype.name}, cannot hold",
+            f"out=flow.empty({tuple(new.shape)}, dtype=flow.{new.dtype.name})",
+            out=target,
+            result=new,
+        )
     if new.spec.shape != target.spec.shape and target.spec.size:
-        fail(ShapeError, f"{name}: the result has the shape {tuple(new.shape)}, out has {tuple(target.shape)}",
-             f"out=flow.empty({tuple(new.shape)}), or out=flow.empty(0), which takes the shape of the result",
-             out=target, result=new)
+        fail(
+            ShapeError,
+            f"{name}: the result has the shape {tuple(new.shape)}, out has {tuple(target.shape)}",
+            f"out=flow.empty({tuple(new.shape)}), or out=flow.empty(0), which takes the shape of the result",
+            out=target,
+            result=new,
+        )
 
 
 def place(name: str, target, new) -> None:
     """Write the result; an `out` without elements, such as flow.empty(0), takes its shape first."""
     if new.spec.shape != target.spec.shape:
         if target.alias is not None or target.array is None or MODE.get().trace is not None:
-            fail(TraceError if MODE.get().trace is not None else ShapeError,
-                 f"{name}: out has no elements and cannot take the shape {tuple(new.shape)} here",
-                 f"out=flow.empty({tuple(new.shape)})", out=target, result=new)
+            fail(
+                TraceError if MODE.get().trace is not None else ShapeError,
+                f"{name}: out has no elements and cannot take the shape {tuple(new.shape)} here",
+                f"out=flow.empty({tuple(new.shape)})",
+                out=target,
+                result=new,
+            )
         touch()
         fresh = MODE.get().own(new).to(target.dtype).clone()
         target.array, target.spec, target.cell = fresh.array, fresh.spec, None

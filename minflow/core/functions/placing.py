@@ -39,8 +39,13 @@ def scatter_reduce(input, dim: int, index, src, reduce: str, *, include_self: bo
     if reduce not in REDUCTIONS:
         fail(DTypeError, f"scatter_reduce: reduce is {reduce!r}", f"one of {', '.join(REDUCTIONS)}", input=input)
     if src.spec.dtype is not input.spec.dtype:
-        fail(DTypeError, f"scatter_reduce: src is {src.spec.dtype.name}, input is {input.spec.dtype.name}",
-             f"src.to({input.spec.dtype})", input=input, src=src)
+        fail(
+            DTypeError,
+            f"scatter_reduce: src is {src.spec.dtype.name}, input is {input.spec.dtype.name}",
+            f"src.to({input.spec.dtype})",
+            input=input,
+            src=src,
+        )
     return met("scatter_reduce", input, dim, index, src, reduce, include_self)
 
 
@@ -70,11 +75,17 @@ def index_reduce(input, dim: int, index, source, reduce: str, *, include_self: b
     index, axis = places("index_reduce", input, index), axis_of(dim, input.spec.ndim, input)
     source = kept("index_reduce", source, input.spec.dtype, input=input, source=source)
     if index.spec.size != (source.spec.shape[axis] if source.spec.ndim else 1):
-        fail(ShapeError, f"index_reduce: {index.spec.size} places for a source of shape {source.spec.shape}",
-             f"one place for each slice along axis {axis}", index=index, source=source)
+        fail(
+            ShapeError,
+            f"index_reduce: {index.spec.size} places for a source of shape {source.spec.shape}",
+            f"one place for each slice along axis {axis}",
+            index=index,
+            source=source,
+        )
     lead = s.reshape(index, shape=(1,) * axis + index.spec.shape + (1,) * max(input.spec.ndim - 1 - axis, 0))
-    return met("index_reduce", input, axis, s.clone(broadcast_to(lead, source.spec.shape)), source, reduce,
-               include_self)
+    return met(
+        "index_reduce", input, axis, s.clone(broadcast_to(lead, source.spec.shape)), source, reduce, include_self
+    )
 
 
 def index_put(input, indices: Sequence, values, accumulate: bool = False):
@@ -98,22 +109,37 @@ def positions_of(x, index):
 def put(input, index, source, accumulate: bool = False):
     """input with the elements of source at integer positions of the flattened tensor; accumulate: added to them."""
     if source.spec.dtype is not input.spec.dtype or source.spec.size != index.spec.size:
-        fail(ShapeError if source.spec.dtype is input.spec.dtype else DTypeError,
-             "put: source has the dtype of input and as many elements as the index", f"source.to({input.spec.dtype})",
-             input=input, index=index, source=source)
+        fail(
+            ShapeError if source.spec.dtype is input.spec.dtype else DTypeError,
+            "put: source has the dtype of input and as many elements as the index",
+            f"source.to({input.spec.dtype})",
+            input=input,
+            index=index,
+            source=source,
+        )
     flat, axis = s.reshape(input.contiguous(), shape=(input.spec.size,)), 0
     op = i.index_add if accumulate else i.index_put
-    result = op(flat, e.where(c.lt(index, 0), e.add(index, input.spec.size), index).reshape(-1), source.reshape(-1),
-                axis=axis, by="put")
+    result = op(
+        flat,
+        e.where(c.lt(index, 0), e.add(index, input.spec.size), index).reshape(-1),
+        source.reshape(-1),
+        axis=axis,
+        by="put",
+    )
     return s.reshape(result, shape=input.spec.shape)
 
 
 def masked_scatter(input, mask, source):
     """input with the first elements of source, in their order, where the mask is True."""
     if mask.spec.dtype is not bool_ or source.spec.dtype is not input.spec.dtype:
-        fail(DTypeError, f"masked_scatter: a bool mask and a source of {input.spec.dtype.name} are wanted, not "
-                         f"{mask.spec.dtype.name} and {source.spec.dtype.name}", f"source.to({input.spec.dtype})",
-             mask=mask, source=source)
+        fail(
+            DTypeError,
+            f"masked_scatter: a bool mask and a source of {input.spec.dtype.name} are wanted, not "
+            f"{mask.spec.dtype.name} and {source.spec.dtype.name}",
+            f"source.to({input.spec.dtype})",
+            mask=mask,
+            source=source,
+        )
     shape = np.broadcast_shapes(input.spec.shape, mask.spec.shape)
     input, mask = s.expand(input, shape=shape), s.expand(mask, shape=shape)
     wanted = cumsum(mask.reshape(-1), 0)  # counted from 1; before the source stands one element for all the others
@@ -129,8 +155,13 @@ def batch_gather(input, indices):
     """
     axis = indices.spec.ndim - 1
     if axis < 0 or input.spec.ndim <= axis or input.spec.shape[:axis] != indices.spec.shape[:-1]:
-        fail(ShapeError, f"batch_gather: indices of shape {indices.spec.shape} for {input.spec.shape}",
-             "(batch, k) for (batch, n, ...)", input=input, indices=indices)
+        fail(
+            ShapeError,
+            f"batch_gather: indices of shape {indices.spec.shape} for {input.spec.shape}",
+            "(batch, k) for (batch, n, ...)",
+            input=input,
+            indices=indices,
+        )
     rest = input.spec.shape[axis + 1 :]
     wide = s.reshape(indices.contiguous(), shape=indices.spec.shape + (1,) * len(rest))
     return gather(input, axis, s.clone(s.expand(wide, shape=(*indices.spec.shape, *rest))))
@@ -142,16 +173,26 @@ def batch_gather(input, indices):
 def through(name: str, input, src, view, *path):
     """input with src in the place that a view of it shows."""
     if src.spec.shape != view.spec.shape:
-        fail(ShapeError, f"{name}: src has shape {src.spec.shape}, the place for it {view.spec.shape}",
-             "src.expand(...)", input=input, src=src)
+        fail(
+            ShapeError,
+            f"{name}: src has shape {src.spec.shape}, the place for it {view.spec.shape}",
+            "src.expand(...)",
+            input=input,
+            src=src,
+        )
     return s.view_write(input.contiguous(), to(src, input.spec.dtype), path=path)
 
 
 def select_scatter(input, src, dim: int, index: int):
     """input with src in the place of `input.select(dim, index)`."""
     view, axis = select(input, dim, index), axis_of(dim, input.spec.ndim, input)
-    return through("select_scatter", input, src, view,
-                   (s.getitem, {"index": (*((None, None, None),) * axis, integer(index, "index"))}))
+    return through(
+        "select_scatter",
+        input,
+        src,
+        view,
+        (s.getitem, {"index": (*((None, None, None),) * axis, integer(index, "index"))}),
+    )
 
 
 def slice_scatter(input, src, dim: int = 0, start=None, end=None, step: int = 1):
@@ -168,8 +209,13 @@ def slice_scatter(input, src, dim: int = 0, start=None, end=None, step: int = 1)
 def diagonal_scatter(input, src, offset: int = 0, dim1: int = 0, dim2: int = 1):
     """input with src in the place of `input.diagonal(offset, dim1, dim2)`."""
     a, b = [axis_of(d, input.spec.ndim, input) for d in (dim1, dim2)]
-    return through("diagonal_scatter", input, src, diagonal(input, offset, dim1, dim2),
-                   (s.diagonal, {"offset": integer(offset, "offset"), "dim1": a, "dim2": b}))
+    return through(
+        "diagonal_scatter",
+        input,
+        src,
+        diagonal(input, offset, dim1, dim2),
+        (s.diagonal, {"offset": integer(offset, "offset"), "dim1": a, "dim2": b}),
+    )
 
 
 def as_strided_scatter(input, src, size, stride, storage_offset: int | None = None):
@@ -238,8 +284,9 @@ def unfold(input, dimension: int, size: int, step: int):
     """Sliding windows along an axis, a view: their number stands in its place, their elements as the last axis."""
     axis = axis_of(dimension, input.spec.ndim, input)
     if not input.spec.ndim:
-        return st.windows(s.reshape(input, shape=(1,)), dim=0, size=integer(size, "size"), step=integer(step, "step")
-                          ).reshape(-1)[: integer(size, "size")]
+        return st.windows(
+            s.reshape(input, shape=(1,)), dim=0, size=integer(size, "size"), step=integer(step, "step")
+        ).reshape(-1)[: integer(size, "size")]
     return st.windows(input, dim=axis, size=integer(size, "size"), step=integer(step, "step"))
 
 
@@ -248,8 +295,12 @@ def sum_to_size(input, *size):
     shape = sizes(size)
     lead = input.spec.ndim - len(shape)
     if lead < 0 or any(n not in (1, m) for n, m in zip(shape, input.spec.shape[lead:])):
-        fail(ShapeError, f"sum_to_size: {input.spec.shape} is not what {shape} broadcasts to",
-             "sizes of 1, or the tensor's own", x=input)
+        fail(
+            ShapeError,
+            f"sum_to_size: {input.spec.shape} is not what {shape} broadcasts to",
+            "sizes of 1, or the tensor's own",
+            x=input,
+        )
     if shape and shape == input.spec.shape:
         return input
     repeated = [d for d, n in enumerate(input.spec.shape) if d < lead or n != shape[d - lead]]
@@ -259,8 +310,12 @@ def sum_to_size(input, *size):
 def unravel_index(indices, shape):
     """Where flat indices stand in a tensor of this shape: one `int64` tensor for each axis."""
     if indices.spec.dtype.rank != 1:
-        fail(DTypeError, f"unravel_index: indices hold integers, not {indices.spec.dtype.name}", "indices.long()",
-             indices=indices)
+        fail(
+            DTypeError,
+            f"unravel_index: indices hold integers, not {indices.spec.dtype.name}",
+            "indices.long()",
+            indices=indices,
+        )
     shape = sizes((shape,)) if several(shape) or is_tensor(shape) and shape.spec.ndim else (integer(shape, "shape"),)
     indices, below = to(indices, int64), math.prod(shape)
     result = []

@@ -39,11 +39,19 @@ def nansum(input, dim=None, keepdim: bool = False, *, dtype=None):
 def nanmean(input, dim=None, keepdim: bool = False, *, dtype=None):
     """The mean over `dim` of what is not NaN; NaN where there is nothing else. Raises DTypeError for integers."""
     if not input.spec.dtype.floating:
-        fail(DTypeError, f"nanmean: the input must be floating, it is {input.spec.dtype.name}", "input.float()",
-             input=input)
+        fail(
+            DTypeError,
+            f"nanmean: the input must be floating, it is {input.spec.dtype.name}",
+            "input.float()",
+            input=input,
+        )
     if dtype is not None and not as_dtype(dtype).floating:
-        fail(DTypeError, f"nanmean: the dtype must be floating, not {as_dtype(dtype).name}", "dtype=flow.float32",
-             input=input)
+        fail(
+            DTypeError,
+            f"nanmean: the dtype must be floating, not {as_dtype(dtype).name}",
+            "dtype=flow.float32",
+            input=input,
+        )
     there = sum(c.logical_not(c.isnan(input)), dim, keepdim)
     return nansum(input, dim, keepdim, dtype=dtype) / maybe_to(there, as_dtype(dtype or input.spec.dtype))
 
@@ -74,8 +82,13 @@ def nanmedian(input, dim=None, keepdim: bool = False):
     if dim is None:
         return o.nanmedian(input)
     r.some_element("nanmedian", input.spec, (axis_of(dim, input.spec.ndim, input),) if input.spec.ndim else None)
-    return picked("nanmedian", input, dim, keepdim,
-                  lambda values, axis: e.floor_divide(e.maximum(e.sub(there(values, axis), 1), 0), 2))
+    return picked(
+        "nanmedian",
+        input,
+        dim,
+        keepdim,
+        lambda values, axis: e.floor_divide(e.maximum(e.sub(there(values, axis), 1), 0), 2),
+    )
 
 
 @numpy_names
@@ -136,8 +149,12 @@ def nanquantile(input, q, dim=None, keepdim: bool = False, *, interpolation: str
 
 def quantiles(name: str, input, q, dim, keepdim: bool, how: str):
     if input.spec.dtype not in (float32, float64):
-        fail(DTypeError, f"{name}: the input is {input.spec.dtype.name}, float32 or float64 is wanted", "input.float()",
-             input=input)
+        fail(
+            DTypeError,
+            f"{name}: the input is {input.spec.dtype.name}, float32 or float64 is wanted",
+            "input.float()",
+            input=input,
+        )
     if how not in INTERPOLATIONS:
         fail(DTypeError, f"{name}: interpolation is {how!r}", f"one of {', '.join(INTERPOLATIONS)}", input=input)
     q = to(q, input.spec.dtype) if is_tensor(q) and q.spec.dtype is input.spec.dtype else shares(name, q, input)
@@ -159,8 +176,13 @@ def quantiles(name: str, input, q, dim, keepdim: bool, how: str):
     result = gather(values, below, dim=values.spec.ndim - 1)
     if how in ("linear", "midpoint"):
         above = gather(values, to(e.ceil(places), int64), dim=values.spec.ndim - 1)
-        result = e.lerp(result, above, s.full(shape=places.spec.shape, value=0.5, dtype=places.spec.dtype)
-                        if how == "midpoint" else places - below)
+        result = e.lerp(
+            result,
+            above,
+            s.full(shape=places.spec.shape, value=0.5, dtype=places.spec.dtype)
+            if how == "midpoint"
+            else places - below,
+        )
     result = movedim(result, -1, 0)  # the shares come first
     return s.reshape(result.contiguous(), shape=(*([q.spec.size] if q.spec.ndim else []), *lead))
 
@@ -168,8 +190,12 @@ def quantiles(name: str, input, q, dim, keepdim: bool, how: str):
 def shares(name: str, q, input):
     """q in the dtype of the input, each of them checked."""
     if is_tensor(q):
-        fail(DTypeError, f"{name}: q is {q.spec.dtype.name}, the input is {input.spec.dtype.name}",
-             f"q.to({input.spec.dtype})", q=q, input=input)
+        fail(
+            DTypeError,
+            f"{name}: q is {q.spec.dtype.name}, the input is {input.spec.dtype.name}",
+            f"q.to({input.spec.dtype})",
+            q=q,
+            input=input,
+        )
     check_unit(np, name, "q", q, "the share that lies below, such as 0.5")
     return MODE.get().tensor_of(np.asarray(q, input.spec.np))
-

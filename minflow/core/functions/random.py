@@ -26,8 +26,11 @@ def uniform(shape: tuple[int, ...], low: float, high: float, dtype: DType, gener
     """Uniform numbers in [low, high)."""
     low, high = float(low), float(high)
     if not (math.isfinite(low) and math.isfinite(high) and low <= high):
-        fail(OutOfRangeError, f"uniform: numbers in [{low}, {high}) cannot be drawn",
-             "two finite numbers, the lower one first")
+        fail(
+            OutOfRangeError,
+            f"uniform: numbers in [{low}, {high}) cannot be drawn",
+            "two finite numbers, the lower one first",
+        )
     counter, attrs = draw(generator)
     return r.uniform(counter, shape=tuple(shape), low=low, high=high, dtype=dtype, **attrs)
 

@@ -120,8 +120,12 @@ def extreme(input, dim, keepdim: bool, other, name: str):
     if other is not None or is_tensor(dim):
         if keepdim or None not in (dim, other):
             which = "larger" if name == "max" else "smaller"
-            fail(DTypeError, f"{name}: the {which} of two and along an axis at once",
-                 f"{name}(x, dim) or {name}(x, other)", dim=dim)
+            fail(
+                DTypeError,
+                f"{name}: the {which} of two and along an axis at once",
+                f"{name}(x, dim) or {name}(x, other)",
+                dim=dim,
+            )
         return (e.maximum if name == "max" else e.minimum)(input, dim if other is None else other)
     if dim is None:
         return (r.amax if name == "max" else r.amin)(input, axis=None, keepdims=keepdim)

@@ -138,8 +138,11 @@ def flatten(input, start_dim: int = 0, end_dim: int = -1):
             "the smaller one first",
             x=input,
         )
-    return input if start == end else in_shape(input,
-                                               (*shape[:start], math.prod(shape[start : end + 1]), *shape[end + 1 :]))
+    return (
+        input
+        if start == end
+        else in_shape(input, (*shape[:start], math.prod(shape[start : end + 1]), *shape[end + 1 :]))
+    )
 
 
 def unflatten(input, dim: int, sizes: Sequence[int]):
@@ -344,8 +347,12 @@ def stack(tensors: Sequence, dim: int = 0):
     if is_tensor(tensors):
         return cat([unsqueeze(x, dim) for x in unbind(tensors)], dim)
     if isinstance(tensors, bytes | bytearray | memoryview):
-        fail(DTypeError, f"stack: a list or tuple of tensors is wanted, not {tensors!r}", "flow.stack([a, b])",
-             tensors=tensors)
+        fail(
+            DTypeError,
+            f"stack: a list or tuple of tensors is wanted, not {tensors!r}",
+            "flow.stack([a, b])",
+            tensors=tensors,
+        )
     tensors = [tensor_of(x) for x in tensors]
     for k, x in enumerate(tensors):
         if x.spec.shape != tensors[0].spec.shape:

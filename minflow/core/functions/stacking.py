@@ -84,8 +84,12 @@ def tensor_split(input, indices_or_sections, dim: int = 0):
     size, places = input.spec.shape[axis], indices_or_sections
     if is_tensor(places):
         if places.spec.ndim > 1:
-            fail(ShapeError, f"tensor_split: the places have {places.spec.ndim} axes, a vector is wanted",
-                 "places.flatten()", places=places)
+            fail(
+                ShapeError,
+                f"tensor_split: the places have {places.spec.ndim} axes, a vector is wanted",
+                "places.flatten()",
+                places=places,
+            )
         places = places.tolist()
     if not several(places):
         parts = integer(places, "indices_or_sections")
@@ -95,8 +99,7 @@ def tensor_split(input, indices_or_sections, dim: int = 0):
         return split(input, [size // parts + (k < size % parts) for k in range(parts)], axis)
     ends = [integer(n, "indices_or_sections") for n in places]
     lead = ((None, None, None),) * axis
-    return tuple([s.getitem(input, index=(*lead, ends_of(a, b, size)))
-                  for a, b in zip([0, *ends], [*ends, size])])
+    return tuple([s.getitem(input, index=(*lead, ends_of(a, b, size))) for a, b in zip([0, *ends], [*ends, size])])
 
 
 def ends_of(start: int, stop: int, size: int) -> tuple[int, int, None]:
@@ -114,8 +117,12 @@ def cut_evenly(name: str, axes: int, axis: int):
         if not several(indices_or_sections) and not is_tensor(indices_or_sections):
             parts, size = integer(indices_or_sections, "indices_or_sections"), input.spec.shape[dim]
             if parts < 1 or size % parts:
-                fail(ShapeError, f"{name}: axis {dim} of size {size} is not cut into {parts} equal parts",
-                     "a number that divides it; or flow.tensor_split, whose parts may differ by one", x=input)
+                fail(
+                    ShapeError,
+                    f"{name}: axis {dim} of size {size} is not cut into {parts} equal parts",
+                    "a number that divides it; or flow.tensor_split, whose parts may differ by one",
+                    x=input,
+                )
         return tensor_split(input, indices_or_sections, dim)
 
     cut.__name__ = cut.__qualname__ = name
@@ -180,8 +187,12 @@ def block_diag(*tensors):
     blocks = [wide2(x) for x in given]
     for k, x in enumerate(blocks):
         if x.spec.ndim > 2:
-            fail(ShapeError, f"block_diag: tensor {k} has {x.spec.ndim} axes, a matrix has 2", "a list of its matrices",
-                 **{f"tensors[{k}]": x})
+            fail(
+                ShapeError,
+                f"block_diag: tensor {k} has {x.spec.ndim} axes, a matrix has 2",
+                "a list of its matrices",
+                **{f"tensors[{k}]": x},
+            )
     if not blocks:
         return s.full(shape=(1, 0), value=0, dtype=promote(float))
     dtype, width, before, rows = promote(*[x.spec for x in given]), sum([x.spec.shape[1] for x in blocks]), 0, []
@@ -196,8 +207,12 @@ def block_diag(*tensors):
 def vectors(name: str, tensors: Sequence) -> list:
     for k, x in enumerate(tensors):
         if x.spec.ndim != 1:
-            fail(ShapeError, f"{name}: tensor {k} has {x.spec.ndim} axes, a vector has 1", "x.flatten()",
-                 **{f"tensors[{k}]": x})
+            fail(
+                ShapeError,
+                f"{name}: tensor {k} has {x.spec.ndim} axes, a vector has 1",
+                "x.flatten()",
+                **{f"tensors[{k}]": x},
+            )
     return list(tensors)
 
 

@@ -36,15 +36,31 @@ def window(name: str, length: int, periodic: bool, shape: Callable, dtype, devic
 
 def hann_window(window_length: int, periodic: bool = True, *, dtype=None, device=None, requires_grad: bool = False):
     """`(window_length,)`: (1 - cos(2 pi t)) / 2, for t from 0 to 1; periodic: of one point more, without the last."""
-    return window("hann_window", window_length, periodic, lambda t: np.square(np.sin(np.pi * t)), dtype, device,
-                  requires_grad)
+    return window(
+        "hann_window", window_length, periodic, lambda t: np.square(np.sin(np.pi * t)), dtype, device, requires_grad
+    )
 
 
-def hamming_window(window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, *, dtype=None,
-                   device=None, requires_grad: bool = False):
+def hamming_window(
+    window_length: int,
+    periodic: bool = True,
+    alpha: float = 0.54,
+    beta: float = 0.46,
+    *,
+    dtype=None,
+    device=None,
+    requires_grad: bool = False,
+):
     """`(window_length,)`: alpha - beta * cos(2 pi t), for t from 0 to 1; periodic: see `hann_window`."""
-    return window("hamming_window", window_length, periodic, lambda t: alpha - beta * np.cos(2 * np.pi * t), dtype,
-                  device, requires_grad)
+    return window(
+        "hamming_window",
+        window_length,
+        periodic,
+        lambda t: alpha - beta * np.cos(2 * np.pi * t),
+        dtype,
+        device,
+        requires_grad,
+    )
 
 
 def blackman_window(window_length: int, periodic: bool = True, *, dtype=None, device=None, requires_grad: bool = False):
@@ -55,12 +71,20 @@ def blackman_window(window_length: int, periodic: bool = True, *, dtype=None, de
 
 def bartlett_window(window_length: int, periodic: bool = True, *, dtype=None, device=None, requires_grad: bool = False):
     """`(window_length,)`: a triangle, 1 - |2t - 1| for t from 0 to 1; periodic: see `hann_window`."""
-    return window("bartlett_window", window_length, periodic, lambda t: 1 - np.abs(2 * t - 1), dtype, device,
-                  requires_grad)
+    return window(
+        "bartlett_window", window_length, periodic, lambda t: 1 - np.abs(2 * t - 1), dtype, device, requires_grad
+    )
 
 
-def kaiser_window(window_length: int, periodic: bool = True, beta: float = 12.0, *, dtype=None, device=None,
-                  requires_grad: bool = False):
+def kaiser_window(
+    window_length: int,
+    periodic: bool = True,
+    beta: float = 12.0,
+    *,
+    dtype=None,
+    device=None,
+    requires_grad: bool = False,
+):
     """`(window_length,)`: I0(beta * sqrt(1 - (2t - 1)**2)) / I0(beta), for t from 0 to 1; periodic: see `hann_window`.
 
     I0 is the modified Bessel function of the first kind of order 0. Source: Kaiser & Schafer 1980.
@@ -76,8 +100,9 @@ def evenly_spaced(start: float, end: float, steps: int) -> np.ndarray:
     return np.full(steps, start if steps == 1 else np.nan)
 
 
-def logspace(start: float, end: float, steps: int, base: float = 10.0, *, dtype=None, device=None,
-             requires_grad: bool = False):
+def logspace(
+    start: float, end: float, steps: int, base: float = 10.0, *, dtype=None, device=None, requires_grad: bool = False
+):
     """`steps` numbers from base**start to base**end, each the same multiple of the one before."""
     start, end, base = [x.item() if is_tensor(x) else x for x in (start, end, base)]
     steps, dtype = integer(steps, "steps"), as_dtype(default_dtype() if dtype is None else dtype)

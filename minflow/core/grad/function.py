@@ -40,8 +40,11 @@ class Context:
 
     def save_for_forward(self, *tensors) -> None:
         """Refuse to keep tensors for `jvp`."""
-        fail(GradError, "ctx.save_for_forward keeps tensors for jvp, which is not called here",
-             "leave it out: func.jvp computes its result from backward")
+        fail(
+            GradError,
+            "ctx.save_for_forward keeps tensors for jvp, which is not called here",
+            "leave it out: func.jvp computes its result from backward",
+        )
 
     def mark_dirty(self, *tensors) -> None:
         """Say which inputs forward writes in place: it returns each of them, and `apply` gives that very tensor."""
@@ -67,8 +70,9 @@ def only_tensors(verb: str, values: tuple, hint: str, or_none: bool = False) -> 
     """Refuse values that are not tensors."""
     for i, value in enumerate(values):
         if not hasattr(value, "spec") and not (or_none and value is None):
-            fail(GradError, f"ctx.{verb}: argument {i} must be a tensor, got {with_article(value)}", hint,
-                 argument=value)
+            fail(
+                GradError, f"ctx.{verb}: argument {i} must be a tensor, got {with_article(value)}", hint, argument=value
+            )
     return values
 
 
@@ -109,8 +113,12 @@ class Function:
                 warn(f"{cls.__name__}.{name} is not called here", instead)
         if "vjp" in vars(cls):  # PyTorch's other name of it
             if "backward" in vars(cls):
-                fail(GradError, f"{cls.__name__} defines both backward and vjp, which is one method with two names",
-                     "one of them", vjp=vars(cls)["vjp"])
+                fail(
+                    GradError,
+                    f"{cls.__name__} defines both backward and vjp, which is one method with two names",
+                    "one of them",
+                    vjp=vars(cls)["vjp"],
+                )
             cls.backward = vars(cls)["vjp"]
 
     @staticmethod
@@ -144,12 +152,17 @@ class Function:
         outs = as_tuple(results)
         for i, out in enumerate(outs):
             if not hasattr(out, "spec"):
-                fail(GradError, f"{cls.__name__}.forward: result {i} is {type(out).__name__}, not a tensor",
-                     "forward returns a tensor or a tuple of tensors", result=out)
+                fail(
+                    GradError,
+                    f"{cls.__name__}.forward: result {i} is {type(out).__name__}, not a tensor",
+                    "forward returns a tensor or a tuple of tensors",
+                    result=out,
+                )
         written = check_dirty(cls, ctx, args, outs)
         flags = [not any(out is t for t in ctx.constant) for out in outs]
-        bound = mode.bind(joint_op(cls, len(outs), places, len(args)), [mode.own(out) for out in outs], tensors, ctx,
-                          flags, written)
+        bound = mode.bind(
+            joint_op(cls, len(outs), places, len(args)), [mode.own(out) for out in outs], tensors, ctx, flags, written
+        )
         return tuple(bound) if isinstance(results, list | tuple) else bound[0]
 
 
@@ -164,11 +177,17 @@ def check_dirty(cls: type[Function], ctx: Context, args: tuple, outs: tuple) -> 
     """Index of a result -> the input that forward wrote and returned."""
     for t in ctx.dirty:
         if not any(t is x for x in args):
-            warn(f"{cls.__name__}.forward: mark_dirty of a tensor that is not an argument has no effect",
-                 "ctx.mark_dirty(x) for an argument x that forward writes in place")
+            warn(
+                f"{cls.__name__}.forward: mark_dirty of a tensor that is not an argument has no effect",
+                "ctx.mark_dirty(x) for an argument x that forward writes in place",
+            )
         elif not any(t is out for out in outs):
-            fail(GradError, f"{cls.__name__}.forward: an argument is marked dirty and not returned",
-                 "return it: x.mul_(2); ctx.mark_dirty(x); return x", argument=t)
+            fail(
+                GradError,
+                f"{cls.__name__}.forward: an argument is marked dirty and not returned",
+                "return it: x.mul_(2); ctx.mark_dirty(x); return x",
+                argument=t,
+            )
     dirty = [t for t in ctx.dirty if any(t is x for x in args)]
     return {i: out for i, out in enumerate(outs) if any(out is t for t in dirty)}
 
@@ -182,8 +201,10 @@ class Last(Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        raise GradError("this backward is once_differentiable, so it has no second derivative",
-                        hint="write backward in tensors, without once_differentiable")
+        raise GradError(
+            "this backward is once_differentiable, so it has no second derivative",
+            hint="write backward in tensors, without once_differentiable",
+        )
 
 
 FunctionCtx = Context
@@ -204,8 +225,9 @@ def joint_op(cls: type[Function], count: int, places: list[int], arity: int) -> 
         ctx.node = node
         try:
             if ctx.materialize:
-                gs = [full(shape=s.shape, value=0, dtype=s.dtype) if g is None else g
-                      for g, s in zip(gs, node.out_specs)]
+                gs = [
+                    full(shape=s.shape, value=0, dtype=s.dtype) if g is None else g for g, s in zip(gs, node.out_specs)
+                ]
             result = as_tuple(cls.backward(ctx, *gs))
         finally:
             ctx.node = None
@@ -241,7 +263,8 @@ def joint_op(cls: type[Function], count: int, places: list[int], arity: int) -> 
         return len(shape) <= len(wider) and all(n in (1, m) for n, m in zip(shape[::-1], wider[::-1]))
 
     outputs = [f"out{k}" for k in range(count)]
-    op = Op(cls.__name__, ["*tensors"], ["ctx"], outputs, None, {}, None, False, False, True, "", (), (),
-            cls.__doc__ or "")
+    op = Op(
+        cls.__name__, ["*tensors"], ["ctx"], outputs, None, {}, None, False, False, True, "", (), (), cls.__doc__ or ""
+    )
     op.kernel, op.takes_out, op.joint, op.differentiable = kernel, True, joint, -1 << count
     return op

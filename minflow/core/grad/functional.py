@@ -22,8 +22,12 @@ def inputs_of(owner: str, inputs: Any, create_graph: bool) -> tuple[Tensor, ...]
     listed = as_tuple(inputs)
     for i, x in enumerate(listed):
         if not isinstance(x, Tensor) or not x.spec.floating:
-            fail(GradError, f"{owner}: input {i} is no floating tensor, so there is nothing to differentiate by",
-                 "flow.tensor([1.0, 2.0])", input=x)
+            fail(
+                GradError,
+                f"{owner}: input {i} is no floating tensor, so there is nothing to differentiate by",
+                "flow.tensor([1.0, 2.0])",
+                input=x,
+            )
     return tuple([x.clone() if create_graph and x.requires_grad else x.detach().requires_grad_() for x in listed])
 
 
@@ -31,8 +35,12 @@ def outputs_of(owner: str, outputs: Any) -> tuple[Tensor, ...]:
     listed = as_tuple(outputs)
     for i, out in enumerate(listed):
         if not isinstance(out, Tensor):
-            fail(GradError, f"{owner}: output {i} of the function is a {type(out).__name__}, not a tensor",
-                 "return a tensor or a tuple of tensors", output=out)
+            fail(
+                GradError,
+                f"{owner}: output {i} of the function is a {type(out).__name__}, not a tensor",
+                "return a tensor or a tuple of tensors",
+                output=out,
+            )
     return listed
 
 
@@ -40,13 +48,23 @@ def vector_for(owner: str, v: Any, like: Sequence[Tensor], of: str) -> tuple[Ten
     """The vector given for these tensors, or 1 for a single number."""
     if v is None:
         if len(like) != 1 or like[0].numel() != 1:
-            fail(GradError, f"{owner}: v is not given, and only a single number has one direction", f"v like {of}",
-                 tensors=len(like), first=like[0])
+            fail(
+                GradError,
+                f"{owner}: v is not given, and only a single number has one direction",
+                f"v like {of}",
+                tensors=len(like),
+                first=like[0],
+            )
         return (ones_like(like[0]),)
     listed = as_tuple(v)
     if len(listed) != len(like) or any(tuple(a.shape) != tuple(b.shape) for a, b in zip(listed, like)):
-        fail(ShapeError, f"{owner}: v has other shapes than {of}", f"one tensor for each of {of}, of its shape",
-             v=[tuple(a.shape) for a in listed], wanted=[tuple(b.shape) for b in like])
+        fail(
+            ShapeError,
+            f"{owner}: v has other shapes than {of}",
+            f"one tensor for each of {of}, of its shape",
+            v=[tuple(a.shape) for a in listed],
+            wanted=[tuple(b.shape) for b in like],
+        )
     return listed
 
 
@@ -55,12 +73,22 @@ def slopes(owner: str, outputs: Sequence[Tensor], inputs: Sequence[Tensor], v: A
     used = [(out, g) for out, g in zip(outputs, v) if out.requires_grad]
     found: Sequence = [None] * len(inputs)
     if used:
-        found = grad([out for out, _ in used], inputs, [g for _, g in used], retain_graph=True, create_graph=keep,
-                     allow_unused=True)
+        found = grad(
+            [out for out, _ in used],
+            inputs,
+            [g for _, g in used],
+            retain_graph=True,
+            create_graph=keep,
+            allow_unused=True,
+        )
     if strict and any(g is None for g in found):
         i = next(i for i, g in enumerate(found) if g is None)
-        fail(GradError, f"{owner}: the outputs do not depend on input {i}", "strict=False gives 0 for it",
-             input=inputs[i])
+        fail(
+            GradError,
+            f"{owner}: the outputs do not depend on input {i}",
+            "strict=False gives 0 for it",
+            input=inputs[i],
+        )
     return tuple([zeros_like(x) if g is None else g for g, x in zip(found, inputs)])
 
 
@@ -103,8 +131,14 @@ def jvp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, 
     return done(result, create_graph), done(like(result, found), create_graph)
 
 
-def jacobian(func: Callable, inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False,
-             strategy: str = "reverse-mode") -> Any:
+def jacobian(
+    func: Callable,
+    inputs: Any,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    strategy: str = "reverse-mode",
+) -> Any:
     """d out[i] / d x[j] as a tensor of shape (*out.shape, *x.shape); of several outputs or inputs, tuples of them.
 
     A backward pass for each number of the outputs. vectorize, strategy: accepted; the numbers are the same.
@@ -128,17 +162,27 @@ def gradient_of(owner: str, func: Callable, strict: bool) -> Callable:
     """x -> the gradient of func, which gives a single number, on the tape."""
 
     def gradient(*xs: Tensor) -> tuple:
-        out, = outputs_of(owner, func(*xs))[:1]
+        (out,) = outputs_of(owner, func(*xs))[:1]
         if out.numel() != 1:
-            fail(GradError, f"{owner}: the function gives {out.numel()} numbers, where a single one is wanted",
-                 "reduce it: .sum() or .mean()", output=out)
+            fail(
+                GradError,
+                f"{owner}: the function gives {out.numel()} numbers, where a single one is wanted",
+                "reduce it: .sum() or .mean()",
+                output=out,
+            )
         return slopes(owner, [out.reshape(())], xs, [None], True, strict)
 
     return gradient
 
 
-def hessian(func: Callable, inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False,
-            outer_jacobian_strategy: str = "reverse-mode") -> Any:
+def hessian(
+    func: Callable,
+    inputs: Any,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    outer_jacobian_strategy: str = "reverse-mode",
+) -> Any:
     """d2 out / d x[i] d x[j] of a function that gives a single number: shape (*x.shape, *x.shape); of several inputs a
     tuple of tuples. vectorize, outer_jacobian_strategy: accepted; the numbers are the same."""
     gradient = gradient_of("hessian", func, strict)

@@ -10,8 +10,9 @@ from ..mode import MODE
 from ..where import fail
 
 
-def gradcheck(function, inputs, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3,
-              raise_exception: bool = True) -> bool:
+def gradcheck(
+    function, inputs, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3, raise_exception: bool = True
+) -> bool:
     """Compare the gradients of `function(*inputs)` with central differences, number by number.
 
     inputs: float64 tensors; those that require grad are checked.  Returns True, or raises GradError with the first
@@ -21,8 +22,12 @@ def gradcheck(function, inputs, eps: float = 1e-6, atol: float = 1e-5, rtol: flo
     checked = [i for i, x in enumerate(inputs) if getattr(x, "requires_grad", False)]
     for i in checked:
         if inputs[i].dtype.itemsize < 8:
-            fail(GradError, f"gradcheck: input {i} is {inputs[i].dtype.name}, too coarse for differences of {eps}",
-                 "flow.tensor(..., dtype=flow.float64, requires_grad=True)", input=inputs[i])
+            fail(
+                GradError,
+                f"gradcheck: input {i} is {inputs[i].dtype.name}, too coarse for differences of {eps}",
+                "flow.tensor(..., dtype=flow.float64, requires_grad=True)",
+                input=inputs[i],
+            )
     outputs = as_tuple(function(*inputs))
     for k, out in enumerate(outputs):
         if not getattr(out, "needs", False):
@@ -30,8 +35,9 @@ def gradcheck(function, inputs, eps: float = 1e-6, atol: float = 1e-5, rtol: flo
         for flat in range(out.spec.size):
             seed = np.zeros(out.shape)
             seed.flat[flat] = 1
-            analytic = grad(out, [inputs[i] for i in checked], MODE.get().tensor_of(seed), retain_graph=True,
-                            allow_unused=True)
+            analytic = grad(
+                out, [inputs[i] for i in checked], MODE.get().tensor_of(seed), retain_graph=True, allow_unused=True
+            )
             for i, g in zip(checked, analytic):
                 column = np.zeros(inputs[i].shape) if g is None else g.numpy()
                 wrong = compare(function, inputs, i, k, flat, column, eps, atol, rtol)
@@ -40,8 +46,11 @@ def gradcheck(function, inputs, eps: float = 1e-6, atol: float = 1e-5, rtol: flo
                     raise GradError(
                         f"gradcheck: d output {k}[{flat}] / d input {i}{list(place)} is {mine:.6g}, differences say "
                         f"{numeric:.6g}",
-                        values={"input": inputs[i].spec, "output": out.spec,
-                                "difference": f"{abs(mine - numeric):.3g}"},
+                        values={
+                            "input": inputs[i].spec,
+                            "output": out.spec,
+                            "difference": f"{abs(mine - numeric):.3g}",
+                        },
                         hint="look at the gradient rule of what touches this input",
                     )
                 if wrong is not None:

@@ -9,9 +9,17 @@ from ..base.errors import GradError
 from ..where import fail
 
 
-def grad(outputs, inputs, grad_outputs=None, retain_graph: bool | None = None, create_graph: bool = False,
-         allow_unused: bool | None = None, is_grads_batched: bool = False, only_inputs: bool = True,
-         materialize_grads: bool = False) -> tuple:
+def grad(
+    outputs,
+    inputs,
+    grad_outputs=None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    only_inputs: bool = True,
+    materialize_grads: bool = False,
+) -> tuple:
     """d outputs / d inputs, a tuple with a tensor for each input, without touching any `.grad`.
 
     grad_outputs: what each output's gradient is multiplied by; ones for an output of one number.
@@ -23,8 +31,11 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph: bool | None = None, c
     only_inputs: always so, as in PyTorch.
     """
     if materialize_grads and allow_unused is False:
-        fail(GradError, "grad: materialize_grads=True gives zeros where allow_unused=False wants an error",
-             "leave out allow_unused")
+        fail(
+            GradError,
+            "grad: materialize_grads=True gives zeros where allow_unused=False wants an error",
+            "leave out allow_unused",
+        )
     inputs = as_tuple(inputs)
     unused = bool(allow_unused or materialize_grads)
     if is_grads_batched:

@@ -59,8 +59,9 @@ def hook_on(tensor, hook: Callable) -> Handle:
     mode = MODE.get()
     own = mode.own(tensor)
     if not own.needs:
-        fail(GradError, "register_hook on a tensor that does not require grad", "x.requires_grad_() first",
-             tensor=tensor)
+        fail(
+            GradError, "register_hook on a tensor that does not require grad", "x.requires_grad_() first", tensor=tensor
+        )
     value = mode.first(own.value)
     return at(tensor, own, value, add(hooks_at(value.node, value.index), hook, "hook(grad)"))
 
@@ -70,14 +71,26 @@ def after_on(tensor, hook: Callable) -> Handle:
     mode = MODE.get()
     own = mode.own(tensor)
     if not own.needs:
-        fail(GradError, "register_post_accumulate_grad_hook on a tensor that does not require grad",
-             "x.requires_grad_() first", tensor=tensor)
+        fail(
+            GradError,
+            "register_post_accumulate_grad_hook on a tensor that does not require grad",
+            "x.requires_grad_() first",
+            tensor=tensor,
+        )
     if not own.is_leaf:
-        fail(GradError, "register_post_accumulate_grad_hook on a computed tensor, which accumulates no .grad",
-             "x.register_hook(hook), which gets the gradient", tensor=tensor)
+        fail(
+            GradError,
+            "register_post_accumulate_grad_hook on a computed tensor, which accumulates no .grad",
+            "x.register_hook(hook), which gets the gradient",
+            tensor=tensor,
+        )
     if mode.trace is not None and mode.watch is None:
-        fail(GradError, "register_post_accumulate_grad_hook while a job is built, whose variables have no .grad",
-             "x.register_hook(hook), which gets the gradient", tensor=tensor)
+        fail(
+            GradError,
+            "register_post_accumulate_grad_hook while a job is built, whose variables have no .grad",
+            "x.register_hook(hook), which gets the gradient",
+            tensor=tensor,
+        )
     value = mode.first(own.value)
     return at(tensor, own, value, add(hooks_at(value.node, AFTER), hook, "hook(parameter)"))
 
@@ -85,8 +98,12 @@ def after_on(tensor, hook: Callable) -> Handle:
 def hook_on_node(node: Node, kind: str, hook: Callable, call: str) -> Handle:
     """Run `hook` before (OUTPUTS) or after (INPUTS) the gradients of a node are computed."""
     if not node.needs:
-        fail(GradError, "a hook on the node of a leaf, which computes no gradients",
-             "x.register_hook(hook) of the leaf itself, or x.register_post_accumulate_grad_hook(hook)", node=node)
+        fail(
+            GradError,
+            "a hook on the node of a leaf, which computes no gradients",
+            "x.register_hook(hook) of the leaf itself, or x.register_post_accumulate_grad_hook(hook)",
+            node=node,
+        )
     return add(hooks_at(node, kind), hook, call)
 
 
@@ -147,8 +164,13 @@ def run_after(hooks: Mapping, leaf) -> None:
     """The hooks of a leaf whose `.grad` was accumulated."""
     for _, hook in sorted(hooks.get(AFTER, {}).items()):
         if (new := hook(leaf)) is not None:
-            refuse(GradError, hook, f"must return None, got {with_article(new)}",
-                   "set p.grad inside the hook, or change it in place", {"returned": describe(new)})
+            refuse(
+                GradError,
+                hook,
+                f"must return None, got {with_article(new)}",
+                "set p.grad inside the hook, or change it in place",
+                {"returned": describe(new)},
+            )
 
 
 def run_before_node(node: Node, gs: list) -> list:
@@ -176,25 +198,41 @@ def replaced(hook: Callable, new: Any, old: list | tuple, noun: str = "gradient"
     if not isinstance(new, tuple | list):
         new = (new,)
     if len(new) != len(old):
-        refuse(GradError, hook, f"must return {len(old)} {noun}{'s' * (len(old) != 1)}, got {len(new)}",
-               "a tuple with one for each, or None to keep them all", {"returned": describe(new)})
-    return [y if y is None or x is None and hasattr(y, "spec") else
-            checked(hook, y, x, "tensors, or None for no gradient") for x, y in zip(old, new)]
+        refuse(
+            GradError,
+            hook,
+            f"must return {len(old)} {noun}{'s' * (len(old) != 1)}, got {len(new)}",
+            "a tuple with one for each, or None to keep them all",
+            {"returned": describe(new)},
+        )
+    return [
+        y if y is None or x is None and hasattr(y, "spec") else checked(hook, y, x, "tensors, or None for no gradient")
+        for x, y in zip(old, new)
+    ]
 
 
 def checked(hook: Callable, new: Any, old, wanted: str):
     """The tensor that a hook returned in place of `old`: it must have the same shape and dtype."""
     if not hasattr(new, "spec"):
-        refuse(GradError, hook, f"must return {wanted}, got {with_article(new)}", "return grad * 0.5",
-               {"returned": describe(new), "gradient": describe(old)})
+        refuse(
+            GradError,
+            hook,
+            f"must return {wanted}, got {with_article(new)}",
+            "return grad * 0.5",
+            {"returned": describe(new), "gradient": describe(old)},
+        )
     new = MODE.get().own(new)
     if old is None or new.spec is old.spec:
         return new
     size, kind = new.spec.shape != old.spec.shape, new.dtype is not old.dtype
     if size or kind:
-        refuse(ShapeError if size else DTypeError, hook, f"changed the {'shape' if size else 'dtype'} of the gradient",
-               "grad.expand(...) or grad.sum(...)" if size else f"return new.to(flow.{old.dtype.name})",
-               {"gradient": str(old.spec), "returned": str(new.spec)})
+        refuse(
+            ShapeError if size else DTypeError,
+            hook,
+            f"changed the {'shape' if size else 'dtype'} of the gradient",
+            "grad.expand(...) or grad.sum(...)" if size else f"return new.to(flow.{old.dtype.name})",
+            {"gradient": str(old.spec), "returned": str(new.spec)},
+        )
     return new
 
 

@@ -48,8 +48,11 @@ def found_by_uv(top: str) -> bool:
 def by_uvx() -> list[str]:
     """The call of uvx, which runs programs in an environment of its cache. The cache may be emptied at any time."""
     cache, kind = os.path.split(os.path.dirname(sys.prefix))
-    if not (os.environ.get("UV") and re.match(r"(archive|environments)-v\d", kind)
-            and os.path.isfile(os.path.join(cache, "CACHEDIR.TAG"))):
+    if not (
+        os.environ.get("UV")
+        and re.match(r"(archive|environments)-v\d", kind)
+        and os.path.isfile(os.path.join(cache, "CACHEDIR.TAG"))
+    ):
         return []
     return [uv("uvx"), "--from", requirement(), "minflow"]
 
@@ -134,6 +137,7 @@ def quoted(word: str) -> str:
 
 # ---- the installed package, for uvx ---------------------------------------------------------------------------------
 
+
 def requirement() -> str:
     """This package as uvx takes it: the wheel, folder or address that it was installed from, else its name; with the
     extras that are installed."""
@@ -158,7 +162,10 @@ def has_extra(found: Any, extra: str) -> bool:
     """True if all packages of an extra are installed; of one that only collects other extras nothing is said."""
     from importlib import metadata
 
-    names = [re.match(r"[\w.-]+", text)[0] for text in found.requires or ()
-             if re.search(rf"\bextra\s*==\s*['\"]{re.escape(extra)}['\"]", text)]
+    names = [
+        re.match(r"[\w.-]+", text)[0]
+        for text in found.requires or ()
+        if re.search(rf"\bextra\s*==\s*['\"]{re.escape(extra)}['\"]", text)
+    ]
     installed = [any(metadata.distributions(name=name)) for name in names if name != DISTRIBUTION]
     return bool(installed) and all(installed)

@@ -119,18 +119,29 @@ def no_name(room: str, name: str, known: Iterable[str]) -> AttributeError:
     if hint := reason(f"{room}.{name}".partition(".")[2]):
         return MissingNameError(f"{room} has no {name}", where=here(), hint=hint)
     above = SPACES.get(room, {})
-    if "__path__" in above and name.isidentifier() and len(name) <= LONGEST and \
-            importlib.util.find_spec(f"{above['__name__']}.{name}"):
-        return MissingNameError(f"{room}.{name} is a module that is not imported yet", where=here(),
-                                hint=f"from {above['__name__']} import {name}")
-    open_rooms()
-    elsewhere = [space for space, names in SPACES.items() if space != room
-                 and name in {*names, *AT_FIRST_USE.get(names["__name__"], ())}]
-    hint = did_you_mean(elsewhere[:2], "").replace("?", f".{name}?").replace(" or ", f".{name} or ") if elsewhere else \
-        did_you_mean(speaking(near(name, known), SPACES.get(room, {})), f"{room}.") or (
-            f"dir({room}) lists what is "
-            f"there"
+    if (
+        "__path__" in above
+        and name.isidentifier()
+        and len(name) <= LONGEST
+        and importlib.util.find_spec(f"{above['__name__']}.{name}")
+    ):
+        return MissingNameError(
+            f"{room}.{name} is a module that is not imported yet",
+            where=here(),
+            hint=f"from {above['__name__']} import {name}",
         )
+    open_rooms()
+    elsewhere = [
+        space
+        for space, names in SPACES.items()
+        if space != room and name in {*names, *AT_FIRST_USE.get(names["__name__"], ())}
+    ]
+    hint = (
+        did_you_mean(elsewhere[:2], "").replace("?", f".{name}?").replace(" or ", f".{name} or ")
+        if elsewhere
+        else did_you_mean(speaking(near(name, known), SPACES.get(room, {})), f"{room}.")
+        or (f"dir({room}) lists what is there")
+    )
     return MissingNameError(f"{room} has no {name}", where=here(), hint=hint)
 
 
@@ -215,8 +226,9 @@ def missing_names(room: str, names: dict[str, Any], at_first_use: Mapping[str, s
 # ---- arguments of a function -----------------------------------------------------------------------------------------
 
 
-def misfit(function: Callable, args: tuple, kwargs: Mapping[str, Any], spoken: str,
-           error: Exception) -> CallError | None:
+def misfit(
+    function: Callable, args: tuple, kwargs: Mapping[str, Any], spoken: str, error: Exception
+) -> CallError | None:
     """The error for a call that the signature does not allow; None where it does, or where the call had begun.
 
     function: as it is called, a method bound.  spoken: how a learner writes it.
@@ -259,9 +271,10 @@ def misfit(function: Callable, args: tuple, kwargs: Mapping[str, Any], spoken: s
             f"were given"
         )
     elif twice := [n for n in by_place[: len(args)] if n in kwargs]:
-        what, passed = f"{spoken} is given {twice[0]!r} twice, by its place and by its name", {
-            twice[0]: short(kwargs[twice[0]])
-        }
+        what, passed = (
+            f"{spoken} is given {twice[0]!r} twice, by its place and by its name",
+            {twice[0]: short(kwargs[twice[0]])},
+        )
     else:
         known = {*kwargs, *by_place[: len(args)]}
         missing = [n for n in named if parameters[n].default is inspect.Parameter.empty and n not in known]
@@ -293,8 +306,9 @@ def with_hints(function: FunctionType, spoken: str, module: str = "", method: bo
     return named(calling, spoken, module) if module else calling  # type: ignore[return-value]
 
 
-def explained(error: Any, function: Callable, args: tuple, kwargs: Mapping, spoken: str,
-              method: bool = False) -> BaseException:
+def explained(
+    error: Any, function: Callable, args: tuple, kwargs: Mapping, spoken: str, method: bool = False
+) -> BaseException:
     """What a public call raises in the place of an error: that it does not fit the signature, or which argument was
     wrong. The error itself where it says that already."""
     bound = function.__get__(args[0]) if method and args else function
@@ -395,8 +409,11 @@ def name_hints(room: str, names: dict[str, Any], at_first_use: Mapping[str, str]
     for name, it in mine.items():
         if f"{room}.{name}" in SHARED:
             names[name] = choosing(it, f"{start}.{name}", own)
-        elif (ours(it) and (it.__name__ in (name, f"{start}_{name}") or mine.get(it.__name__) is it)
-              and (face or it.__module__ == own)):
+        elif (
+            ours(it)
+            and (it.__name__ in (name, f"{start}_{name}") or mine.get(it.__name__) is it)
+            and (face or it.__module__ == own)
+        ):
             names[name] = with_hints(it, f"{start}.{name}", own)
         elif isinstance(it, type):
             hint_class(it, own, start)

@@ -49,8 +49,10 @@ def no_gradient(out, verb: str) -> GradError:
             hint="call loss.backward() inside build, and self.add_optimizer(optimizer) in the graph's __init__",
         )
     values = {name_of(out, "output"): describe(out)}
-    hint = ("requires_grad=True on what you want gradients of; it is lost by .detach(), .item(), .numpy(), float(), "
-            "under no_grad, by making a new tensor from numbers, and in the result of an nn.Graph")
+    hint = (
+        "requires_grad=True on what you want gradients of; it is lost by .detach(), .item(), .numpy(), float(), "
+        "under no_grad, by making a new tensor from numbers, and in the result of an nn.Graph"
+    )
     where, number = caller(4), number_of(out)
     near = [cut for cut in reversed(CUTS) if out.array is not None and where and same_program(cut.where, where)]
     if near:
@@ -60,8 +62,12 @@ def no_gradient(out, verb: str) -> GradError:
         values["cut" if same else "last read"] = f"{cut.reader}() at {where_text(cut.where)} of {cut.spec}{created}"
         if same:
             hint = f"compute with the tensor itself: the result of {cut.reader}() has no tape; {hint}"
-    return GradError(f"{verb}: this tensor was not computed from anything that requires grad", values=values,
-                     where=f"at {where_text(where)}", hint=hint)
+    return GradError(
+        f"{verb}: this tensor was not computed from anything that requires grad",
+        values=values,
+        where=f"at {where_text(where)}",
+        hint=hint,
+    )
 
 
 def same_program(a: Where, b: Where) -> bool:

@@ -25,10 +25,13 @@ from .wrong_arguments import Unquoted
 HELD = 64  # losses in a row whose tapes are all held, at which that is reported
 SEARCHES = 20  # of a tape, in one process
 GRADIENT = "gradient"
-FROM_ZERO = {**dict.fromkeys(("log", "log2"), "x.clamp(min=1e-6) before the logarithm"),
-             **dict.fromkeys(("div", "reciprocal"), "a divisor that is not 0"),
-             "sqrt": "x.clamp(min=0) before the root", "rsqrt": "x.clamp(min=1e-6) before the root",
-             "exp": "x.clamp(max=80) before exp; flow.logsumexp or F.softmax, which do not overflow"}
+FROM_ZERO = {
+    **dict.fromkeys(("log", "log2"), "x.clamp(min=1e-6) before the logarithm"),
+    **dict.fromkeys(("div", "reciprocal"), "a divisor that is not 0"),
+    "sqrt": "x.clamp(min=0) before the root",
+    "rsqrt": "x.clamp(min=1e-6) before the root",
+    "exp": "x.clamp(max=80) before exp; flow.logsumexp or F.softmax, which do not overflow",
+}
 
 
 class Seen:
@@ -104,11 +107,10 @@ def origin_of(loss: Any) -> tuple[dict[str, Any], str]:
     if isinstance(node, Source):
         tensor = node.tensor()
         name = getattr(tensor, "label", "") or "a leaf"
-        return {"began in": Unquoted(f"{name}  {tensor.spec}, which {bad(tensor.array)} before this loss")}, \
-            (
-                "a smaller learning rate, if the steps before gave it these numbers; flow.isfinite(x).all() looks for "
-                "them in data"
-            )
+        return {"began in": Unquoted(f"{name}  {tensor.spec}, which {bad(tensor.array)} before this loss")}, (
+            "a smaller learning rate, if the steps before gave it these numbers; flow.isfinite(x).all() looks for "
+            "them in data"
+        )
     place = Unquoted(f"{node.op}" + (f" in {node.scope}" if node.scope else "") + f", made at {where_text(node.where)}")
     if kind == "data":
         return {"began in": place, "its input": Unquoted(bad(arrays[0]))}, "look at the data: flow.isfinite(x).all()"
@@ -142,8 +144,10 @@ def first_of(root: Value) -> tuple[Node, str, list] | None:
             continue
         saved = zip(node.op.saves[node.needs], node.saved or ())
         kept = {slot: s[0] for slot, s in saved if s and s[1].version == s[2]}
-        args = [x if x.__class__ in NUMBERS else kept.get(i, known.get(x) if x.__class__ is Value else None)
-                for i, x in enumerate(node.inputs)]
+        args = [
+            x if x.__class__ in NUMBERS else kept.get(i, known.get(x) if x.__class__ is Value else None)
+            for i, x in enumerate(node.inputs)
+        ]
         for x, array in zip(node.inputs, args):
             if x.__class__ is not Value and array is not None and not finite(array):
                 return node, "data", [array]
@@ -180,10 +184,13 @@ def look_at_results(
     """
     for array in arrays:
         if array.size <= most and array.dtype.kind == "f" and array.size and not math.isfinite(array.sum()):
-            warn_at(f"{what}: what a training step gives is {float(array.sum())}, the first that is no finite number",
-                 "a smaller learning rate; the same batch through the eager model, where the operation is named",
-                 {"step": step, "learning rate": Unquoted(", ".join(f"{rate:g}" for rate in rates()))},
-                 where or caller(3), f"at {where_text(where)}" if where else here())
+            warn_at(
+                f"{what}: what a training step gives is {float(array.sum())}, the first that is no finite number",
+                "a smaller learning rate; the same batch through the eager model, where the operation is named",
+                {"step": step, "learning rate": Unquoted(", ".join(f"{rate:g}" for rate in rates()))},
+                where or caller(3),
+                f"at {where_text(where)}" if where else here(),
+            )
             return
 
 
@@ -202,9 +209,10 @@ def look_at_gradients(optimizer: Any, pairs: list) -> None:
                 f"{type(optimizer).__name__}.step: the gradient of a parameter is not finite, though the loss was",
                 "`with flow.autograd.detect_anomaly():` around forward and backward names the operation; "
                 "sqrt and x**0.5 have no slope at 0",
-                **{"parameter": p, "its gradient": Unquoted(bad(g.array)),
-                   "learning rate": Unquoted(", ".join(f"{rate:g}" for rate in optimizer.learning_rates()))},
+                **{
+                    "parameter": p,
+                    "its gradient": Unquoted(bad(g.array)),
+                    "learning rate": Unquoted(", ".join(f"{rate:g}" for rate in optimizer.learning_rates())),
+                },
             )
             return
-
-

@@ -88,8 +88,9 @@ WORDS = {
 MISFITS = ("unexpected keyword argument", "required positional argument")  # as Python says it
 
 
-def in_our_words(spoken: str, args: tuple, passed: Mapping[str, Any],
-                 error: BaseException) -> tuple[tuple, dict[str, Any]] | None:
+def in_our_words(
+    spoken: str, args: tuple, passed: Mapping[str, Any], error: BaseException
+) -> tuple[tuple, dict[str, Any]] | None:
     """The arguments of a call by our names; None if none is by another name, and for a call that had begun.
 
     spoken: "nn.functional.prelu".  error: what the call ended in.

@@ -22,16 +22,21 @@ PROFILES = {
 }
 
 
-def set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None,
-                     sci_mode=None) -> None:
+def set_printoptions(
+    precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None
+) -> None:
     """Digits after the point, how many numbers are too many, how many to show at the edges, characters a line,
     "default" | "short" | "full", and whether to use exponents (None: where it reads better)."""
     if profile is not None:
         if profile not in PROFILES:
             raise DTypeError(f"no profile {profile!r}", hint=", ".join(PROFILES))
         OPTIONS.update(PROFILES[profile])
-    for name, value in (("precision", precision), ("threshold", threshold), ("edgeitems", edgeitems),
-                        ("linewidth", linewidth)):
+    for name, value in (
+        ("precision", precision),
+        ("threshold", threshold),
+        ("edgeitems", edgeitems),
+        ("linewidth", linewidth),
+    ):
         if value is not None and not (value >= 0 if isinstance(value, int) else value == float("inf")):
             raise DTypeError(f"set_printoptions: {name} is an integer of 0 or more, not {value!r}")
     passed = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}

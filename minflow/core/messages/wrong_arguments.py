@@ -56,8 +56,10 @@ def whole_tensor(x: Any) -> bool:
 IS: dict[str, tuple[Callable[[Any], bool], str]] = {  # a part of an annotation -> (does x fit it?, in words)
     "Tensor": (lambda x: hasattr(x, "spec") and hasattr(x, "array"), "a tensor"),
     "int": (is_whole, "a whole number"),
-    "float": (lambda x: isinstance(x, int | float | np.number) or hasattr(x, "spec") and x.spec.shape == (),
-              "a number"),
+    "float": (
+        lambda x: isinstance(x, int | float | np.number) or hasattr(x, "spec") and x.spec.shape == (),
+        "a number",
+    ),
     "bool": (lambda x: isinstance(x, bool | np.bool_ | int), "True or False"),
     "str": (lambda x: isinstance(x, str), "a text"),
     "None": (lambda x: x is None, "None"),
@@ -73,8 +75,9 @@ def all_of(x: Any, fits: Callable[[Any], bool]) -> bool:
     return isinstance(x, Sequence) and not isinstance(x, str) and all(map(fits, x))
 
 
-def spoken(error: BaseException, function: Callable, args: Sequence, options: Mapping[str, Any],
-           name: str = "") -> BaseException:
+def spoken(
+    error: BaseException, function: Callable, args: Sequence, options: Mapping[str, Any], name: str = ""
+) -> BaseException:
     """What a call raises in the place of a raw error; one that has its four parts, or is the learner's own, is given
     back.
 
@@ -98,16 +101,20 @@ def spoken(error: BaseException, function: Callable, args: Sequence, options: Ma
     return result
 
 
-def in_words(name: str, function: Callable, args: Sequence, options: Mapping[str, Any],
-             error: BaseException) -> MinflowError:
+def in_words(
+    name: str, function: Callable, args: Sequence, options: Mapping[str, Any], error: BaseException
+) -> MinflowError:
     """The four-part error for a raw one of this call."""
     signature, call = call_of(name, function)
     try:
         bound = signature.bind(*args, **options)
     except TypeError as wrong:
         return DTypeError(f"{name}: {wrong}", where=here(), hint=call)
-    return (wrong_argument(name, signature, bound.arguments, call) or no_attribute(name, bound.arguments, error)
-            or raw_error(name, error, bound.arguments, call))
+    return (
+        wrong_argument(name, signature, bound.arguments, call)
+        or no_attribute(name, bound.arguments, error)
+        or raw_error(name, error, bound.arguments, call)
+    )
 
 
 def no_attribute(name: str, arguments: Mapping[str, Any], error: BaseException) -> MinflowError | None:
@@ -128,8 +135,9 @@ def call_of(name: str, function: Callable) -> tuple[inspect.Signature, str]:
     return signature, name + str(signature.replace(parameters=plain, return_annotation=signature.empty))
 
 
-def wrong_argument(name: str, signature: inspect.Signature, arguments: Mapping[str, Any],
-                   call: str) -> MinflowError | None:
+def wrong_argument(
+    name: str, signature: inspect.Signature, arguments: Mapping[str, Any], call: str
+) -> MinflowError | None:
     """The error for the first argument that is not of the kind that its parameter takes."""
     for key, value in arguments.items():
         wanted = wanted_of(signature.parameters[key])
@@ -154,8 +162,9 @@ def has(x: Any, name: str) -> bool:
         return False
 
 
-def unreadable(name: str, function: Callable, args: Sequence, options: Mapping[str, Any], error: BaseException,
-               method: str) -> MinflowError | None:
+def unreadable(
+    name: str, function: Callable, args: Sequence, options: Mapping[str, Any], error: BaseException, method: str
+) -> MinflowError | None:
     """The four-part error for an object whose special method raised while this call looked at it; None if the call
     takes such objects, and the error is the user's own."""
     signature, call = call_of(name, function)
@@ -184,8 +193,12 @@ def endless(name: str, function: Callable, args: Sequence, options: Mapping[str,
 
 
 def own_entry(name: str, argument: str, value: Any, kind: type[MinflowError] = DTypeError) -> MinflowError:
-    return kind(f"{name}: {argument} is a {type(value).__name__} that contains itself", where=here(),
-                values={argument: describe(value)}, hint="leave out the entry that leads back")
+    return kind(
+        f"{name}: {argument} is a {type(value).__name__} that contains itself",
+        where=here(),
+        values={argument: describe(value)},
+        hint="leave out the entry that leads back",
+    )
 
 
 def contains_itself(x: Any) -> bool:
@@ -213,8 +226,12 @@ def unreadable_or(error: Exception, call: str, /, **values: Any) -> Exception:
     if isinstance(error, MinflowError) or (method := special_method(error)) not in LOOKED_AT:
         return error
     what = f"{call}: an operand cannot be read, its {method} raised {type(error).__name__}: {shown(error, str)}"
-    result = DTypeError(what, values={key: describe(value) for key, value in values.items()}, where=here(),
-                        hint="a tensor, a number, or a slice as an index")
+    result = DTypeError(
+        what,
+        values={key: describe(value) for key, value in values.items()},
+        where=here(),
+        hint="a tensor, a number, or a slice as an index",
+    )
     result.__cause__ = error
     return result
 
@@ -253,21 +270,23 @@ def no_tensor(name: str, argument: str, value: Any, wanted: str = "a tensor") ->
     """The error for what is no tensor, and what was probably meant."""
     kind, which = type(value).__name__, f"the {argument}"
     if has(value, "named_parameters"):
-        return ModuleError(f"{name}: {which} is a {kind} module, not a tensor", where=here(),
-                           hint=f"call it with the tensor: layer = nn.{kind}(...) once, then layer(x)")
+        return ModuleError(
+            f"{name}: {which} is a {kind} module, not a tensor",
+            where=here(),
+            hint=f"call it with the tensor: layer = nn.{kind}(...) once, then layer(x)",
+        )
     if value is None:
-        return DTypeError(f"{name}: {which} is None, not {wanted}", where=here(),
-                          hint="return at the end of the forward that it comes from")
+        return DTypeError(
+            f"{name}: {which} is None, not {wanted}",
+            where=here(),
+            hint="return at the end of the forward that it comes from",
+        )
     array = issubclass(type(value), np.ndarray)
     what = f"{kind} of {value.dtype}, shape {list(value.shape)}" if array else kind
     text = f"{kind} {value.dtype}{list(value.shape)}" if array else describe(value)
     image = has(value, "getbands")  # of PIL
     created = (
-        "transforms.ToTensor()"
-        if image
-        else "flow.from_numpy(...)"
-        if has(value, "__array__")
-        else "flow.tensor(...)"
+        "transforms.ToTensor()" if image else "flow.from_numpy(...)" if has(value, "__array__") else "flow.tensor(...)"
     )
     hint = f"{created} of it, or as a transform of the dataset" if image else f"{created} around it"
     return DTypeError(f"{name}: {which} is no tensor but {what}", values={argument: text}, where=here(), hint=hint)

@@ -21,8 +21,12 @@ class Counting:
 
     def cumprod_(self, dim, *, dtype=None):
         if dtype is not None and dtype is not self.dtype:
-            fail(DTypeError, f"cumprod_: the tensor is {self.dtype.name} and stays so", "x.cumprod(dim, dtype=...)",
-                 x=self)
+            fail(
+                DTypeError,
+                f"cumprod_: the tensor is {self.dtype.name} and stays so",
+                "x.cumprod(dim, dtype=...)",
+                x=self,
+            )
         return overwrite(F.cumprod, self, dim)
 
     @F.numpy_names

@@ -14,8 +14,9 @@ class Creation:
         """A tensor of data, by default in this one's dtype."""
         return finish(copy_of(data, self.dtype if dtype is None else dtype), device, requires_grad)
 
-    def new_full(self, size, fill_value, dtype=None, device=None, requires_grad=False, *, layout=None,
-                 pin_memory=False):
+    def new_full(
+        self, size, fill_value, dtype=None, device=None, requires_grad=False, *, layout=None, pin_memory=False
+    ):
         """A tensor of one number, by default in this one's dtype."""
         return finish(full_of(size, fill_value, self.dtype if dtype is None else dtype), device, requires_grad)
 

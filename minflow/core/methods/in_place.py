@@ -42,8 +42,10 @@ class InPlace:
         return in_place(e.sub, self, other if alpha == 1 else F.scaled(self, other, alpha))
 
     def div_(self, other, *, rounding_mode=None):
-        return in_place(e.div, self, other) if rounding_mode is None else overwrite(
-            F.div, self, other, rounding_mode=rounding_mode
+        return (
+            in_place(e.div, self, other)
+            if rounding_mode is None
+            else overwrite(F.div, self, other, rounding_mode=rounding_mode)
         )
 
     def neg_(self):
@@ -200,9 +202,13 @@ class InPlace:
     def copy_(self, other, non_blocking=False):
         """The numbers of another tensor, broadcast, in place."""
         if len(getattr(other, "shape", ())) > self.spec.ndim:
-            fail(ShapeError, f"copy_: {tuple(other.shape)} does not fit into {tuple(self.shape)}, which has fewer axes",
-                 "other.reshape(x.shape)" if other.numel() == self.numel() else "a tensor that broadcasts to it",
-                 x=self, other=other)
+            fail(
+                ShapeError,
+                f"copy_: {tuple(other.shape)} does not fit into {tuple(self.shape)}, which has fewer axes",
+                "other.reshape(x.shape)" if other.numel() == self.numel() else "a tensor that broadcasts to it",
+                x=self,
+                other=other,
+            )
         mode = MODE.get()
         recorded = mode.grad and hasattr(other, "spec") and mode.own(other).needs
         # two tensors of one Value would share their hooks
@@ -265,9 +271,12 @@ class InPlace:
 def reshaped(target, view, *args):
     """Make `target` itself a view of what it was: `x.t_()`."""
     if target.array is not None and MODE.get().trace is not None:
-        fail(TraceError, f"{view.__name__}_ of a tensor from outside while a graph is built: it would have no numbers "
-                         f"after it",
-             f"x = x.{view.__name__}(...) makes a view", tensor=target)
+        fail(
+            TraceError,
+            f"{view.__name__}_ of a tensor from outside while a graph is built: it would have no numbers after it",
+            f"x = x.{view.__name__}(...) makes a view",
+            tensor=target,
+        )
     touch()
     guard(MODE.get(), target, target)
     leaf = target.needs and target.is_leaf  # only under no_grad: elsewhere the guard refuses a leaf

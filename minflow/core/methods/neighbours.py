@@ -16,10 +16,13 @@ from ..where import fail
 from .operators import BY_UFUNC
 
 # numpy's functions of one meaning with ours, beside its operators
-BY_UFUNC = BY_UFUNC | {getattr(np, name): getattr(F, name) for name in """absolute arccos arccosh arcsin arcsinh arctan
+BY_UFUNC = BY_UFUNC | {
+    getattr(np, name): getattr(F, name)
+    for name in """absolute arccos arccosh arcsin arcsinh arctan
     arctan2 arctanh ceil copysign cos cosh deg2rad exp exp2 expm1 floor fmax fmin fmod heaviside hypot isfinite isinf
     isnan log log10 log1p log2 logaddexp logaddexp2 logical_and logical_not logical_or logical_xor negative nextafter
-    positive rad2deg reciprocal sign signbit sin sinh sqrt square tan tanh trunc""".split()}
+    positive rad2deg reciprocal sign signbit sin sinh sqrt square tan tanh trunc""".split()
+}
 
 
 class Neighbours:
@@ -34,8 +37,12 @@ class Neighbours:
         op = BY_UFUNC.get(ufunc)
         if method == "__call__" and op is not None and out is None and not options:
             lift = MODE.get().tensor_of
-            return op(*[x.item() if isinstance(x, np.generic) else lift(x) if isinstance(x, np.ndarray) else x
-                        for x in inputs])
+            return op(
+                *[
+                    x.item() if isinstance(x, np.generic) else lift(x) if isinstance(x, np.ndarray) else x
+                    for x in inputs
+                ]
+            )
         if out is not None:
             options["out"] = tuple([array_of(x) for x in out])
         return getattr(ufunc, method)(*[array_of(x) for x in inputs], **options)
@@ -43,8 +50,12 @@ class Neighbours:
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
         """The capsule through which another library shares this memory. stream: none, on the CPU."""
         if self.requires_grad:
-            fail(GradError, "DLPack of a tensor that requires grad, which the other library knows nothing of",
-                 ".detach() first", tensor=self)
+            fail(
+                GradError,
+                "DLPack of a tensor that requires grad, which the other library knows nothing of",
+                ".detach() first",
+                tensor=self,
+            )
         new = {"max_version": max_version, "dl_device": dl_device, "copy": copy}  # numpy 2.0 has none of these
         self.numbers("dlpack")
         return lend(self).__dlpack__(**{k: v for k, v in new.items() if v is not None})

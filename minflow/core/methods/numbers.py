@@ -242,6 +242,11 @@ class Numbers:
 
     def bernoulli(self, p=None, *, generator=None):
         if getattr(p, "shape", ()):
-            fail(ShapeError, "bernoulli: p is a tensor, where a number is wanted",
-                 "p.bernoulli() draws with its numbers", x=self, p=p)
+            fail(
+                ShapeError,
+                "bernoulli: p is a tensor, where a number is wanted",
+                "p.bernoulli() draws with its numbers",
+                x=self,
+                p=p,
+            )
         return F.bernoulli(self, generator=generator) if p is None else F.bernoulli_like(self, p, generator=generator)

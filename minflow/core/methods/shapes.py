@@ -29,8 +29,12 @@ class Shapes(Storage):
             shape = (*shape, *[x for x in (dtype, size) if x is not None])
         if shape and type(shape[0]) is DType:
             if len(shape) > 1 or shape[0] is not self.dtype:
-                fail(DTypeError, f"view: there is no look at the bits of {self.dtype.name} as {shape[0].name}",
-                     f"x.to({shape[0]}) for the numbers in that dtype", x=self)
+                fail(
+                    DTypeError,
+                    f"view: there is no look at the bits of {self.dtype.name} as {shape[0].name}",
+                    f"x.to({shape[0]}) for the numbers in that dtype",
+                    x=self,
+                )
             shape = self.spec.shape
         return F.view(self, one_or_many(shape))
 
@@ -71,8 +75,9 @@ class Shapes(Storage):
     def t(self):
         return F.t(self)
 
-    T = property(lambda self: apply(s.permute, self, dims=REVERSED[self.spec.ndim]),
-                 doc="Its axes in the reverse order.")
+    T = property(
+        lambda self: apply(s.permute, self, dims=REVERSED[self.spec.ndim]), doc="Its axes in the reverse order."
+    )
     mT = property(lambda self: F.transpose(self, -2, -1), doc="Its last two axes swapped.")
 
     def movedim(self, source, destination):

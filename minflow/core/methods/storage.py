@@ -60,9 +60,13 @@ class Storage:
         """Another shape, in place: the first elements stay, and what is new holds whatever lay in the memory."""
         shape = size_of(sizes)
         if MODE.get().trace is not None or self.requires_grad:
-            fail(TraceError if MODE.get().trace is not None else GradError,
-                 "resize_ while a graph is built, or of a tensor that requires grad: nothing could follow it",
-                 "x.reshape(...), or flow.cat with what is to be added", x=self, size=shape)
+            fail(
+                TraceError if MODE.get().trace is not None else GradError,
+                "resize_ while a graph is built, or of a tensor that requires grad: nothing could follow it",
+                "x.reshape(...), or flow.cat with what is to be added",
+                x=self,
+                size=shape,
+            )
         fresh, n = empty_of(shape, self.dtype), min(math.prod(shape), self.numel())
         if shape != self.shape:
             fresh.numbers("resize_").reshape(-1)[:n] = self.numbers("resize_").reshape(-1)[:n]
@@ -78,9 +82,14 @@ class Storage:
         if source is None:
             source = empty_of((0,), self.dtype)
         if not hasattr(source, "spec") or source.dtype is not self.dtype or size is None and storage_offset != 0:
-            fail(DTypeError, "set_ takes a tensor of the same dtype, and an offset with a size; there are no "
-                 "storages apart from tensors",
-                 "x.set_(y), or x.data = y", x=self, source=source)
+            fail(
+                DTypeError,
+                "set_ takes a tensor of the same dtype, and an offset with a size; there are no "
+                "storages apart from tensors",
+                "x.set_(y), or x.data = y",
+                x=self,
+                source=source,
+            )
         self.data = source if size is None else F.as_strided(source.detach(), size, stride or (1,), storage_offset)
         return self
 
@@ -101,8 +110,12 @@ class Storage:
 
 def through(target, name: str, function, *others):
     if target.requires_grad:
-        fail(GradError, f"{name}: the tensor requires grad, and nothing is known of the slope of a Python function",
-             "x.detach(), or an autograd.Function", x=target)
+        fail(
+            GradError,
+            f"{name}: the tensor requires grad, and nothing is known of the slope of a Python function",
+            "x.detach(), or an autograd.Function",
+            x=target,
+        )
     if not callable(function) and target.numel():
         fail(DTypeError, f"{name}: {type(function).__name__} is no function", "lambda x: x + 1", function=function)
     arrays = [MODE.get().tensor_of(x).numbers(name) for x in (target, *others)]
@@ -111,12 +124,21 @@ def through(target, name: str, function, *others):
     except ValueError:
         rows = []
     if not rows or rows[0].shape != arrays[0].shape:
-        fail(ShapeError, f"{name}: the other tensors do not fit into shape {tuple(target.shape)}", "other.expand_as(x)",
-             x=target, **{f"other{k}": x for k, x in enumerate(others)})
+        fail(
+            ShapeError,
+            f"{name}: the other tensors do not fit into shape {tuple(target.shape)}",
+            "other.expand_as(x)",
+            x=target,
+            **{f"other{k}": x for k, x in enumerate(others)},
+        )
     numbers = [function(*row) for row in zip(*[row.reshape(-1).tolist() for row in rows])]
     try:
         found = np.asarray(numbers, arrays[0].dtype)
     except OverflowError:
-        fail(OutOfRangeError, f"{name}: the function gives what does not fit into {target.dtype.name}",
-             "x.long() first", x=target)
+        fail(
+            OutOfRangeError,
+            f"{name}: the function gives what does not fit into {target.dtype.name}",
+            "x.long() first",
+            x=target,
+        )
     return write(target, found.reshape(arrays[0].shape))

@@ -54,8 +54,13 @@ leaky_relu = define(
     elementwise="same",
     scalar="x > 0 ? x : x * slope",
     sbp=(("S", "B", "S"), ("B", "B", "B")),
-    examples=[case(floats(3, 4), 0.01), case(floats(()), -0.5), case(floats(0, 3), 1.5), case(strided(4, 5), 0.0),
-              case(floats(5, dtype="float32"), 0.2)],
+    examples=[
+        case(floats(3, 4), 0.01),
+        case(floats(()), -0.5),
+        case(floats(0, 3), 1.5),
+        case(strided(4, 5), 0.0),
+        case(floats(5, dtype="float32"), 0.2),
+    ],
     doc="x where x > 0, else x * slope; the slope at 0 is `slope`.",
 )
 
@@ -66,8 +71,11 @@ leaky_relu_grad = define(
     elementwise="same",
     scalar="x > 0 ? grad : grad * slope",
     sbp=(("S", "S", "B", "S"), ("B", "B", "B", "B")),
-    examples=[case(floats(3, 4), floats(3, 4), 0.01), case(floats(()), floats(()), 0.5),
-              case(strided(4, 5), strided(4, 5), -0.5)],
+    examples=[
+        case(floats(3, 4), floats(3, 4), 0.01),
+        case(floats(()), floats(()), 0.5),
+        case(strided(4, 5), strided(4, 5), -0.5),
+    ],
     doc="grad where x > 0, else grad * slope.",
 )
 

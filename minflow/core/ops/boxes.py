@@ -9,8 +9,10 @@ from .examples import case, floats, ints
 nms = define(
     "nms(boxes, order; threshold)",
     data_dependent,
-    examples=[case(floats(5, 4)(layout=lambda a: abs(a).cumsum(1)), ints(3), threshold=0.3),
-              case(floats(0, 4), ints(0), threshold=0.5)],
+    examples=[
+        case(floats(5, 4)(layout=lambda a: abs(a).cumsum(1)), ints(3), threshold=0.3),
+        case(floats(0, 4), ints(0), threshold=0.5),
+    ],
     doc="Of boxes, in an order, those that overlap none kept before by more than a share; only eager.",
 )
 

@@ -26,8 +26,11 @@ def first(xp, numbers, wrong, name: str) -> tuple:
 def check_bounds(xp, by: str, index, size: int, axis: int, x=None) -> None:
     """Refuse an index outside [0, size), or [-size, size) where `by` counts from the end."""
     low = -size if by in FROM_THE_END else 0
-    if index.size and xp.maximum.reduce(index.view(UNSIGNED[index.itemsize]), None) >= size and (
-            low == 0 or index.max() >= size or index.min() < low):
+    if (
+        index.size
+        and xp.maximum.reduce(index.view(UNSIGNED[index.itemsize]), None) >= size
+        and (low == 0 or index.max() >= size or index.min() < low)
+    ):
         wrong, at = first(xp, index, (index >= size) | (index < low), "the index")
         if by == "embedding" and x is not None and x.ndim > 1:
             fail(
@@ -40,12 +43,17 @@ def check_bounds(xp, by: str, index, size: int, axis: int, x=None) -> None:
             )
         hint = f"indices from 0 to {size - 1}" if size else "the axis is empty"
         if size:
-            hint += f", or from {-size} to -1 to count from the end" if low else (
-                "; x[index] counts negative ones "
-                "from the end"
+            hint += (
+                f", or from {-size} to -1 to count from the end"
+                if low
+                else ("; x[index] counts negative ones from the end")
             )
-        fail(OutOfRangeError, f"{by}: index {wrong}{at} is outside axis {axis}, which has size {size}", hint,
-             index=spec_of(index))
+        fail(
+            OutOfRangeError,
+            f"{by}: index {wrong}{at} is outside axis {axis}, which has size {size}",
+            hint,
+            index=spec_of(index),
+        )
 
 
 def check_labels(xp, name: str, labels, classes: int, ignore_index: int) -> None:
@@ -57,14 +65,21 @@ def check_labels(xp, name: str, labels, classes: int, ignore_index: int) -> None
     if not outside.any():
         return
     low, high, (wrong, at) = int(counted.min()), int(counted.max()), first(xp, labels, outside, "the labels")
-    hint = f"ignore_index={low}, if that number means no label" if low < 0 else \
-        f"a last layer with {high + 1} outputs, if there are that many classes"
+    hint = (
+        f"ignore_index={low}, if that number means no label"
+        if low < 0
+        else f"a last layer with {high + 1} outputs, if there are that many classes"
+    )
     if low and high - low < classes:
         hint = f"target {'-' if low > 0 else '+'} {abs(low)}: classes count from 0; or {hint}"
-    raise OutOfRangeError(f"{name}: labels go from {low} to {high}, and the input has {classes} classes: 0 to "
-                          f"{classes - 1}; "
-                          f"the first outside is {wrong}{at}", where=here(),
-                          values={"target": spec_of(labels), "expected": f"target from 0 to {classes - 1}"}, hint=hint)
+    raise OutOfRangeError(
+        f"{name}: labels go from {low} to {high}, and the input has {classes} classes: 0 to "
+        f"{classes - 1}; "
+        f"the first outside is {wrong}{at}",
+        where=here(),
+        values={"target": spec_of(labels), "expected": f"target from 0 to {classes - 1}"},
+        hint=hint,
+    )
 
 
 def check_divisor(xp, op: str, a, b) -> None:

@@ -22,9 +22,11 @@ def places(op: str, size: Pair, kernel_size: Pair, stride: Pair, padding: Pair, 
     need_window(op, kernel_size, stride, padding, dilation)
     rows, columns = positions(size, kernel_size, stride, padding, dilation)
     if min(rows, columns) < 1:
-        raise ShapeError(f"{op}: a window of {kernel_size[0]}x{kernel_size[1]} with dilation {dilation} does not fit "
-                         f"into {size[0]}x{size[1]} pixels with padding {padding}",
-                         hint="a smaller window, or more padding")
+        raise ShapeError(
+            f"{op}: a window of {kernel_size[0]}x{kernel_size[1]} with dilation {dilation} does not fit "
+            f"into {size[0]}x{size[1]} pixels with padding {padding}",
+            hint="a smaller window, or more padding",
+        )
     check_border(op, (1, 1, *size), (rows, columns), padding, 8)
     return rows * columns
 
@@ -44,8 +46,10 @@ def image_spec(columns: Spec, shape, kernel_size, stride, padding, dilation) -> 
     count = places("col2im", shape[2:], kernel_size, stride, padding, dilation)
     want = (shape[0], shape[1] * kernel_size[0] * kernel_size[1], count)
     if columns.shape != want:
-        raise ShapeError(f"col2im: {{columns}} has shape {columns.shape}, where {want} is wanted for images {shape}",
-                         hint="the columns that im2col gives with the same options")
+        raise ShapeError(
+            f"col2im: {{columns}} has shape {columns.shape}, where {want} is wanted for images {shape}",
+            hint="the columns that im2col gives with the same options",
+        )
     return columns.but(shape=tuple(shape))
 
 
@@ -67,7 +71,8 @@ im2col = define(
     "im2col(x; kernel_size, stride, padding, dilation)",
     columns_spec,
     lambda g, x_spec, kernel_size, stride, padding, dilation: col2im(
-        g, shape=x_spec.shape, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation),
+        g, shape=x_spec.shape, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation
+    ),
     examples=[case(floats(*shape), **(WINDOW | o)) for shape, o in CASES],
     doc="(N, C, H, W) as (N, C * KH * KW, positions): column p holds the pixels under the window at position p.",
 )
@@ -76,7 +81,8 @@ col2im = define(
     "col2im(columns; shape, kernel_size, stride, padding, dilation)",
     image_spec,
     lambda g, kernel_size, stride, padding, dilation: im2col(
-        g, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation),
+        g, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation
+    ),
     examples=[case(floats(*columns_of(shape, o)), shape=shape, **(WINDOW | o)) for shape, o in CASES],
     doc="Columns added back to where im2col takes them from; where windows overlap, what meets is added.",
 )

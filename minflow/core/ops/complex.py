@@ -25,11 +25,14 @@ def paired(real: Spec, imag: Spec) -> Spec:
     """The shape rule of complex."""
     for name, x in (("real", real), ("imag", imag)):
         if x.dtype.name not in ("float32", "float64"):
-            raise DTypeError(f"complex: {mark(name)} must be float32 or float64, it is {x.dtype.name}",
-                             hint=f"{mark(name)}.float()")
+            raise DTypeError(
+                f"complex: {mark(name)} must be float32 or float64, it is {x.dtype.name}", hint=f"{mark(name)}.float()"
+            )
     if real.dtype is not imag.dtype:
-        raise DTypeError(f"complex: dtypes differ, {real.dtype.name} of {{real}} and {imag.dtype.name} of {{imag}}",
-                         hint="{imag}.to({real}.dtype)")
+        raise DTypeError(
+            f"complex: dtypes differ, {real.dtype.name} of {{real}} and {imag.dtype.name} of {{imag}}",
+            hint="{imag}.to({real}.dtype)",
+        )
     return real.but(shape=join("complex", {"real": real.shape, "imag": imag.shape}), dtype=real.dtype.to_complex())
 
 
@@ -101,8 +104,11 @@ def of_pairs(x: Spec) -> Spec:
     if x.dtype.name not in ("float32", "float64"):
         raise DTypeError(f"view_as_complex: {{x}} must be float32 or float64, it is {x.dtype.name}", hint="{x}.float()")
     if x.shape[-1:] != (2,):
-        raise ShapeError(f"view_as_complex: the last axis of {{x}} holds real and imaginary part, and its size is 2, "
-                         f"not {x.shape[-1] if x.ndim else 'none'}", hint="flow.complex(real, imag)")
+        raise ShapeError(
+            f"view_as_complex: the last axis of {{x}} holds real and imaginary part, and its size is 2, "
+            f"not {x.shape[-1] if x.ndim else 'none'}",
+            hint="flow.complex(real, imag)",
+        )
     return x.but(shape=x.shape[:-1], dtype=x.dtype.to_complex())
 
 
@@ -119,8 +125,12 @@ view_as_complex = define(
 @kernel(view_as_complex)
 def _(xp, x):
     if x.size and x.strides[-1] != x.itemsize:
-        fail(ShapeError, "view_as_complex: real and imaginary part are not side by side in memory", "x.contiguous()",
-             x=spec_of(x))
+        fail(
+            ShapeError,
+            "view_as_complex: real and imaginary part are not side by side in memory",
+            "x.contiguous()",
+            x=spec_of(x),
+        )
     return x.view(f"c{2 * x.itemsize}")[..., 0]
 
 

@@ -19,8 +19,9 @@ from .rules import need_floating, need_spec, single
 Pair = tuple[int, int]
 
 
-def positions(size: Pair, kernel: Pair, stride: Pair, padding: Pair, dilation: Pair = (1, 1),
-              ceil_mode: bool = False) -> Pair:
+def positions(
+    size: Pair, kernel: Pair, stride: Pair, padding: Pair, dilation: Pair = (1, 1), ceil_mode: bool = False
+) -> Pair:
     """How many positions a filter or a window has along height and width.
 
     In ceil mode the last one may reach over the edge, but must begin inside.
@@ -38,8 +39,10 @@ def need_window(op: str, kernel_size: Pair, stride: Pair, padding: Pair, dilatio
     least = (("kernel_size", kernel_size, 1), ("stride", stride, 1), ("padding", padding, 0), ("dilation", dilation, 1))
     for name, sizes, n in least:
         if min(sizes) < n:
-            raise ShapeError(f"{op}: {name} is {tuple(sizes)}, where at least {n} is wanted",
-                             hint=f"{name}=({max(n, 1)}, {max(n, 1)})")
+            raise ShapeError(
+                f"{op}: {name} is {tuple(sizes)}, where at least {n} is wanted",
+                hint=f"{name}=({max(n, 1)}, {max(n, 1)})",
+            )
 
 
 def check_border(op: str, shape: tuple[int, ...], out: Pair, padding: Pair, itemsize: int) -> None:
@@ -47,19 +50,26 @@ def check_border(op: str, shape: tuple[int, ...], out: Pair, padding: Pair, item
     least."""
     (c, h, w), grown = shape[1:], [n + 2 * p for n, p in zip(shape[2:], padding)]
     if c * math.prod(grown) * itemsize > 1 << 26 and math.prod(grown) > 256 * (h * w + math.prod(out)):
-        raise ShapeError(f"{op}: images of {h}x{w} pixels with padding {tuple(padding)} are {grown[0]}x{grown[1]}, and "
-                         f"the result {out[0]}x{out[1]}", hint="less padding, and a smaller stride")
+        raise ShapeError(
+            f"{op}: images of {h}x{w} pixels with padding {tuple(padding)} are {grown[0]}x{grown[1]}, and "
+            f"the result {out[0]}x{out[1]}",
+            hint="less padding, and a smaller stride",
+        )
 
 
 def conv_spec(x: Spec, weight: Spec, stride: Pair, padding: Pair, dilation: Pair, groups: int) -> Spec:
     need_floating("conv2d", x)
     need_spec("conv2d", None, weight=weight)
     if x.dtype is not weight.dtype:
-        raise DTypeError(f"conv2d: dtypes differ, {x.dtype.name} of {{x}} and {weight.dtype.name} of {{weight}}",
-                         hint="{x}.to({weight}.dtype)")
+        raise DTypeError(
+            f"conv2d: dtypes differ, {x.dtype.name} of {{x}} and {weight.dtype.name} of {{weight}}",
+            hint="{x}.to({weight}.dtype)",
+        )
     if x.ndim != 4 or weight.ndim != 4:
-        raise ShapeError("conv2d: {x} and {weight} need four axes, (N, C, H, W) and (F, C, KH, KW)",
-                         hint="x.unsqueeze(0) for one image")
+        raise ShapeError(
+            "conv2d: {x} and {weight} need four axes, (N, C, H, W) and (F, C, KH, KW)",
+            hint="x.unsqueeze(0) for one image",
+        )
     if x.shape[1] != weight.shape[1] * groups:
         hint = "x.permute(0, 3, 1, 2): channels come before height and width"
         if x.shape[3] != weight.shape[1] * groups:
@@ -73,8 +83,9 @@ def conv_spec(x: Spec, weight: Spec, stride: Pair, padding: Pair, dilation: Pair
     if groups < 1 or not weight.shape[0]:
         raise ShapeError(f"conv2d: {weight.shape[0]} filters in {groups} groups", hint="at least one of each")
     if weight.shape[0] % groups:
-        raise ShapeError(f"conv2d: {weight.shape[0]} filters cannot be split into {groups} groups",
-                         hint="a multiple of groups")
+        raise ShapeError(
+            f"conv2d: {weight.shape[0]} filters cannot be split into {groups} groups", hint="a multiple of groups"
+        )
     out = positions(x.shape[2:], weight.shape[2:], stride, padding, dilation)
     if min(out) < 1:
         grown = tuple(n + 2 * p for n, p in zip(x.shape[2:], padding))
@@ -123,12 +134,16 @@ conv2d = define(
     conv_spec,
     dict(
         x=lambda g, weight, x_spec, stride, padding, dilation, groups: conv2d_input_grad(
-            g, weight, shape=x_spec.shape, stride=stride, padding=padding, dilation=dilation, groups=groups),
+            g, weight, shape=x_spec.shape, stride=stride, padding=padding, dilation=dilation, groups=groups
+        ),
         weight=lambda g, x, weight_spec, stride, padding, dilation, groups: conv2d_weight_grad(
-            g, x, shape=weight_spec.shape, stride=stride, padding=padding, dilation=dilation, groups=groups),
+            g, x, shape=weight_spec.shape, stride=stride, padding=padding, dilation=dilation, groups=groups
+        ),
     ),
-    examples=[*[case(floats(*x), floats(*w), **(GEOMETRY | o)) for x, w, o in CASES],
-              case(strided(1, 2, 4, 4), floats(2, 2, 3, 3), **GEOMETRY)],
+    examples=[
+        *[case(floats(*x), floats(*w), **(GEOMETRY | o)) for x, w, o in CASES],
+        case(strided(1, 2, 4, 4), floats(2, 2, 3, 3), **GEOMETRY),
+    ],
     doc="Cross-correlation of images (N, C, H, W) with filters (F, C / groups, KH, KW).",
 )
 
@@ -137,9 +152,11 @@ conv2d_input_grad = define(
     input_grad_spec,
     dict(
         grad=lambda g, weight, stride, padding, dilation, groups: conv2d(
-            g, weight, stride=stride, padding=padding, dilation=dilation, groups=groups),
+            g, weight, stride=stride, padding=padding, dilation=dilation, groups=groups
+        ),
         weight=lambda g, grad, weight_spec, stride, padding, dilation, groups: conv2d_weight_grad(
-            grad, g, shape=weight_spec.shape, stride=stride, padding=padding, dilation=dilation, groups=groups),
+            grad, g, shape=weight_spec.shape, stride=stride, padding=padding, dilation=dilation, groups=groups
+        ),
     ),
     examples=[case(floats(*out_shape(x, w, o)), floats(*w), shape=x, **(GEOMETRY | o)) for x, w, o in CASES],
     doc="The gradient of conv2d with respect to its images.",
@@ -150,9 +167,11 @@ conv2d_weight_grad = define(
     weight_grad_spec,
     dict(
         grad=lambda g, x, stride, padding, dilation, groups: conv2d(
-            x, g, stride=stride, padding=padding, dilation=dilation, groups=groups),
+            x, g, stride=stride, padding=padding, dilation=dilation, groups=groups
+        ),
         x=lambda g, grad, x_spec, stride, padding, dilation, groups: conv2d_input_grad(
-            grad, g, shape=x_spec.shape, stride=stride, padding=padding, dilation=dilation, groups=groups),
+            grad, g, shape=x_spec.shape, stride=stride, padding=padding, dilation=dilation, groups=groups
+        ),
     ),
     examples=[case(floats(*out_shape(x, w, o)), floats(*x), shape=w, **(GEOMETRY | o)) for x, w, o in CASES],
     doc="The gradient of conv2d with respect to its filters.",
@@ -165,8 +184,11 @@ conv2d_weight_grad = define(
 def shifted(x, u: int, v: int, size: Pair, stride: Pair, dilation: Pair):
     """The pixels that filter position (u, v) meets: a view of (..., OH, OW)."""
     top, left = u * dilation[0], v * dilation[1]
-    return x[..., top : top + (size[0] - 1) * stride[0] + 1 : stride[0],
-             left : left + (size[1] - 1) * stride[1] + 1 : stride[1]]
+    return x[
+        ...,
+        top : top + (size[0] - 1) * stride[0] + 1 : stride[0],
+        left : left + (size[1] - 1) * stride[1] + 1 : stride[1],
+    ]
 
 
 def grouped(x, groups: int):

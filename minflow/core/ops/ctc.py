@@ -24,8 +24,11 @@ def one_each(log_probs: Spec, targets: Spec, input_lengths: Spec, target_lengths
         need_index("ctc_loss", spec, name)
     n = log_probs.shape[1] if log_probs.ndim == 3 else -1
     if input_lengths.size != n or target_lengths.size != n or targets.shape[:-1] not in ((), (n,)) or not targets.ndim:
-        raise ShapeError(f"ctc_loss: {{log_probs}} is {log_probs}, {{targets}} {targets}, the lengths {input_lengths} "
-                         f"and {target_lengths}", hint="(T, N, C), (N, S) or one after another, and N lengths each")
+        raise ShapeError(
+            f"ctc_loss: {{log_probs}} is {log_probs}, {{targets}} {targets}, the lengths {input_lengths} "
+            f"and {target_lengths}",
+            hint="(T, N, C), (N, S) or one after another, and N lengths each",
+        )
     if not 0 <= blank < log_probs.shape[2]:
         raise OutOfRangeError(f"ctc_loss: the blank is {blank}, of {log_probs.shape[2]} classes", hint="blank=0")
     return log_probs.but(shape=log_probs.shape[1:2])
@@ -42,8 +45,11 @@ CASES = [
 ctc = define(
     "ctc(log_probs, targets, input_lengths, target_lengths; blank)",
     one_each,
-    dict(log_probs=lambda g, log_probs, targets, input_lengths, target_lengths, blank: ctc_grad(
-        g, log_probs, targets, input_lengths, target_lengths, blank=blank)),
+    dict(
+        log_probs=lambda g, log_probs, targets, input_lengths, target_lengths, blank: ctc_grad(
+            g, log_probs, targets, input_lengths, target_lengths, blank=blank
+        )
+    ),
     second_order=False,
     examples=[case(*each, blank=0) for each in CASES],
     doc="-log of the probability that the frames (T, N, C) spell each of N targets, repeats and blanks left out.",

@@ -80,8 +80,12 @@ cumprod = define(
     ],
     doc="The product of all up to here, along an axis.",
 )
-kernel(cumprod, lambda xp, x, axis, out=None: xp.multiply.accumulate(
-    x, axis, dtype="float32" if x.dtype.char == "e" else None, out=out))
+kernel(
+    cumprod,
+    lambda xp, x, axis, out=None: xp.multiply.accumulate(
+        x, axis, dtype="float32" if x.dtype.char == "e" else None, out=out
+    ),
+)
 
 
 def extreme(name: str, ufunc: str, doc: str):
@@ -127,8 +131,12 @@ logcumsumexp = define(
     "logcumsumexp(x; axis)",
     logarithmic,
     lambda g, x, out, axis: behind(g, x, out, axis),
-    examples=[case(floats(3, 4), axis=0), case(floats(2, 3, 4), axis=1), case(strided(4, 5), axis=1),
-              case(floats(0, 3), axis=0)],
+    examples=[
+        case(floats(3, 4), axis=0),
+        case(floats(2, 3, 4), axis=1),
+        case(strided(4, 5), axis=1),
+        case(floats(0, 3), axis=0),
+    ],
     doc="log(exp(x1) + ... + exp(x)) up to here, along an axis, without overflow.",
 )
 

@@ -22,9 +22,13 @@ at_least = define(
     lambda x, least, name: need_floating("clamp", x),
     lambda g: g,
     second_order=False,  # its slope is not that of its numbers, on purpose
-    examples=[case(positive(3, 4), least=0.1, name="var"), case(floats(()), least=-3.0, name=""),
-              case(strided(4, 5), least=-3.0, name=""), case(floats(0, 3), least=0.5, name="var"),
-              case(positive(3)(dtype="float32"), least=0.1, name="")],
+    examples=[
+        case(positive(3, 4), least=0.1, name="var"),
+        case(floats(()), least=-3.0, name=""),
+        case(strided(4, 5), least=-3.0, name=""),
+        case(floats(0, 3), least=0.5, name="var"),
+        case(positive(3)(dtype="float32"), least=0.1, name=""),
+    ],
     doc="max(x, least), whose slope is 1 everywhere; with a name, negative numbers are refused under it.",
 )
 
@@ -61,8 +65,10 @@ pair_distances = define(
     second_order=False,
     examples=[
         *[case(floats(3, 4), floats(2, 4), p=p) for p in (2.0, 1.0, math.inf, 0.0, 3.0, 1.5)],
-        case(floats(2, 3, 4), floats(2, 5, 4), p=2.0), case(strided(4, 5), floats(3, 5), p=2.0),
-        case(floats(0, 3), floats(2, 3), p=2.0), case(floats(2, 0), floats(2, 0), p=1.0),
+        case(floats(2, 3, 4), floats(2, 5, 4), p=2.0),
+        case(strided(4, 5), floats(3, 5), p=2.0),
+        case(floats(0, 3), floats(2, 3), p=2.0),
+        case(floats(2, 0), floats(2, 0), p=1.0),
         case(floats(30, 2, dtype="float32"), floats(30, 2, dtype="float32"), p=2.0),
     ],
     doc="The distances of order p from each row of a to each row of b.",
@@ -79,8 +85,15 @@ pair_distances_grad = define(
     pairs_grad,
     second_order=False,
     examples=[case(floats(3, 2), floats(3, 4), floats(2, 4), positive(3, 2), p=p) for p in (2.0, 1.0, 0.0, 3.0, 0.5)]
-    + [case(floats(30, 30, dtype="float32"), floats(30, 2, dtype="float32"), floats(30, 2, dtype="float32"),
-            positive(30, 30)(dtype="float32"), p=2.0)],
+    + [
+        case(
+            floats(30, 30, dtype="float32"),
+            floats(30, 2, dtype="float32"),
+            floats(30, 2, dtype="float32"),
+            positive(30, 30)(dtype="float32"),
+            p=2.0,
+        )
+    ],
     doc="The gradient of pair_distances for the rows of a; 0 where a distance is 0.",
 )
 

@@ -21,13 +21,16 @@ def chosen(p: Spec, counter, num_samples: int, replacement: bool, offset: int) -
     need_floating("multinomial", p, "p")
     need_counter("multinomial", counter)
     if p.ndim not in (1, 2):
-        raise ShapeError(f"multinomial: {{p}} has {p.ndim} axes, a vector or a matrix of rows is wanted",
-                         hint="{p}.reshape(-1, n)")
+        raise ShapeError(
+            f"multinomial: {{p}} has {p.ndim} axes, a vector or a matrix of rows is wanted", hint="{p}.reshape(-1, n)"
+        )
     if num_samples < 1:
         raise OutOfRangeError(f"multinomial: num_samples is {num_samples}", hint="at least 1")
     if num_samples > p.shape[-1] and not (replacement and p.shape[-1]):
-        raise OutOfRangeError(f"multinomial: {num_samples} places of {p.shape[-1]}, each at most once",
-                              hint="replacement=True, where a place may be drawn again")
+        raise OutOfRangeError(
+            f"multinomial: {num_samples} places of {p.shape[-1]}, each at most once",
+            hint="replacement=True, where a place may be drawn again",
+        )
     return p.but(shape=(*p.shape[:-1], num_samples), dtype=int64)
 
 
@@ -63,8 +66,12 @@ def check_weights(xp, p, rows) -> None:
     wrong = ~((p >= 0) & (p < xp.inf))
     if wrong.any():
         number, at = first(xp, p, wrong, "the input")
-        fail(OutOfRangeError, f"multinomial: {number:.4g}{at} is no probability: those are finite, and 0 or more",
-             "logits.softmax(-1)", p=spec_of(p))
+        fail(
+            OutOfRangeError,
+            f"multinomial: {number:.4g}{at} is no probability: those are finite, and 0 or more",
+            "logits.softmax(-1)",
+            p=spec_of(p),
+        )
     if rows.size and not rows.sum(1).min() > 0:
         fail(OutOfRangeError, "multinomial: the probabilities of a row are all 0", "at least one above 0", p=spec_of(p))
 
@@ -72,8 +79,12 @@ def check_weights(xp, p, rows) -> None:
 def need_positive(xp, op: str, name: str, x) -> None:
     if x.size and not x.min() >= 0:
         number, at = first(xp, x, ~(x >= 0), name)
-        fail(OutOfRangeError, f"{op}: {name} holds {number:.4g}{at}, where 0 or more is wanted",
-             f"{name}.clamp(min=0)", **{name: spec_of(x)})
+        fail(
+            OutOfRangeError,
+            f"{op}: {name} holds {number:.4g}{at}, where 0 or more is wanted",
+            f"{name}.clamp(min=0)",
+            **{name: spec_of(x)},
+        )
 
 
 def rated(rate: Spec, counter, offset: int) -> Spec:
@@ -85,8 +96,11 @@ def rated(rate: Spec, counter, offset: int) -> Spec:
 poisson = define(
     "poisson(rate, counter; offset)",
     rated,
-    examples=[case(positive(3, 4), COUNTER, offset=0), case(floats(0), COUNTER, offset=1),
-              case(floats((), low=5, high=50, dtype="float32"), COUNTER, offset=0)],
+    examples=[
+        case(positive(3, 4), COUNTER, offset=0),
+        case(floats(0), COUNTER, offset=1),
+        case(floats((), low=5, high=50, dtype="float32"), COUNTER, offset=0),
+    ],
     doc="Poisson numbers with these rates.",
 )
 
@@ -118,9 +132,10 @@ def trials(count: Spec, prob: Spec, counter, offset: int) -> Spec:
 binomial = define(
     "binomial(count, prob, counter; offset)",
     trials,
-    examples=[case(floats(3, 1, low=5, high=9), floats(4, low=0.1, high=0.9), COUNTER, offset=0),
-              case(floats((), low=5, high=9, dtype="float32"), floats((), low=0, high=1, dtype="float32"), COUNTER,
-                   offset=1)],
+    examples=[
+        case(floats(3, 1, low=5, high=9), floats(4, low=0.1, high=0.9), COUNTER, offset=0),
+        case(floats((), low=5, high=9, dtype="float32"), floats((), low=0, high=1, dtype="float32"), COUNTER, offset=1),
+    ],
     doc="How many of `count` trials succeed, each with probability `prob`.",
 )
 
@@ -136,4 +151,3 @@ def _(xp, count, prob, counter, offset, out=None):
     # the inverse fails where nothing is left to chance
     hits = xp.where(p == 0, 0, xp.where(p == 1, n, xp.minimum(hits, n)))
     return filled(xp, hits, n.shape, spec_of(count).dtype, out)
-

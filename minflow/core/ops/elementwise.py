@@ -442,8 +442,17 @@ square = define(
 quiet(square, "square")
 
 
-def smooth(name: str, rule, doc: str, *, ufunc: str = "", scalar: str = "", low: float = -2.0, high: float = 2.0,
-           numbers: str = "real"):
+def smooth(
+    name: str,
+    rule,
+    doc: str,
+    *,
+    ufunc: str = "",
+    scalar: str = "",
+    low: float = -2.0,
+    high: float = 2.0,
+    numbers: str = "real",
+):
     """An op of one number that makes floats of integers; its kernel is the ufunc, if one is named."""
     op = define(
         f"{name}(x)",
@@ -497,11 +506,16 @@ sinh = holomorphic("sinh", lambda g, x: g * cosh(x), "The hyperbolic sine.", ufu
 cosh = holomorphic("cosh", lambda g, x: g * sinh(x), "The hyperbolic cosine.", ufunc="cosh")
 asinh = smooth("asinh", lambda g, x: g * rsqrt(x * x + 1), "The number whose sinh is x.", ufunc="arcsinh")
 acosh = smooth(
-    "acosh", lambda g, x: g * rsqrt(x * x - 1), "The number of at least 0 whose cosh is x.", ufunc="arccosh", low=1.2,
-    high=3.0
+    "acosh",
+    lambda g, x: g * rsqrt(x * x - 1),
+    "The number of at least 0 whose cosh is x.",
+    ufunc="arccosh",
+    low=1.2,
+    high=3.0,
 )
-atanh = smooth("atanh", lambda g, x: g / (1 - x * x), "The number whose tanh is x.", ufunc="arctanh", low=-0.8,
-               high=0.8)
+atanh = smooth(
+    "atanh", lambda g, x: g / (1 - x * x), "The number whose tanh is x.", ufunc="arctanh", low=-0.8, high=0.8
+)
 rsqrt = holomorphic(
     "rsqrt", lambda g, out: g * (out * out * out * -0.5), "1 / sqrt(x).", scalar="1 / sqrt(x)", low=0.2, high=3.0
 )
@@ -568,8 +582,11 @@ relu_grad = define(
     elementwise="same",
     scalar="y <= 0 ? 0 : x",
     sbp=(*SPLIT_2, ("P", "B", "P")),
-    examples=[case(floats(3, 4), floats(3, 4, low=0)), case(floats(()), floats((), low=0)),
-              case(strided(4, 5), strided(4, 5, low=0))],
+    examples=[
+        case(floats(3, 4), floats(3, 4, low=0)),
+        case(floats(()), floats((), low=0)),
+        case(strided(4, 5), strided(4, 5, low=0)),
+    ],
     doc="x where y, a result of relu, is not 0 (a NaN is not), else 0.",
 )
 kernel(relu_grad, lambda xp, x, y, out=None: xp.multiply(x, xp.not_equal(y, 0), out=out))

@@ -64,8 +64,9 @@ cholesky = define(
 
 @kernel(cholesky)
 def _(xp, a):
-    return factored(xp, "cholesky", "is not positive definite", "x @ x.T + 1e-6 * flow.eye(n) is, for any x",
-                    xp.linalg.cholesky, a)
+    return factored(
+        xp, "cholesky", "is not positive definite", "x @ x.T + 1e-6 * flow.eye(n) is, for any x", xp.linalg.cholesky, a
+    )
 
 
 def factors(op: str, a: Spec, complete: bool) -> tuple[Spec, Spec]:
@@ -78,8 +79,12 @@ def factors(op: str, a: Spec, complete: bool) -> tuple[Spec, Spec]:
 def _qr_gradient(g, out0, out1, complete):
     m, n = out0.spec.shape[-2], out1.spec.shape[-1]
     if complete and m > n:
-        fail(LinAlgError, f"qr: no gradient of mode='complete' where there are more rows ({m}) than columns ({n})",
-             "mode='reduced', whose q is determined by the matrix", r=out1)
+        fail(
+            LinAlgError,
+            f"qr: no gradient of mode='complete' where there are more rows ({m}) than columns ({n})",
+            "mode='reduced', whose q is determined by the matrix",
+            r=out1,
+        )
     gq, gr = (0 * out if x is None else x for x, out in zip(g, (out0, out1)))
     if m >= n:
         return tall(gq, gr, out0, out1)
@@ -228,8 +233,16 @@ svd = define(
 @kernel(svd)
 def _(xp, a, complete):
     need_finite(xp, "svd", a)
-    return tuple(factored(xp, "svd", "has singular values that were not found", "check it for large numbers",
-                          lambda x: xp.linalg.svd(x, full_matrices=complete), a))
+    return tuple(
+        factored(
+            xp,
+            "svd",
+            "has singular values that were not found",
+            "check it for large numbers",
+            lambda x: xp.linalg.svd(x, full_matrices=complete),
+            a,
+        )
+    )
 
 
 def _lu_gradient(g, out0, out1):
@@ -258,7 +271,7 @@ lu = define(
         floats(0, 0),
     ],
     doc="L (below the diagonal, whose ones are left out) and U of the rows of a swapped; row i was swapped with "
-        "pivots[i] - 1.",
+    "pivots[i] - 1.",
 )
 
 

@@ -9,7 +9,17 @@ import math
 
 from ..op import define, kernel
 from .rnn import (
-    backward_cases, before, bias_of, filled, flat, forward_cases, layer_spec, need_states, refused, sigmoid_, spans,
+    backward_cases,
+    before,
+    bias_of,
+    filled,
+    flat,
+    forward_cases,
+    layer_spec,
+    need_states,
+    refused,
+    sigmoid_,
+    spans,
     sums,
 )
 from .rules import single

@@ -141,9 +141,7 @@ def unravelled(*index, shape: tuple[int, ...], by: str = "indexing") -> Spec:
         need_index(by, s, name)
     if len(index) != len(shape) or math.prod(shape) >= 1 << 62 or any(s in (float, complex) for s in index):
         raise ShapeError(f"{by}: {len(index)} indices into the shape {shape}", hint="an integer index for each axis")
-    return next(iter(arrays.values())).but(
-        shape=join(by, {name: s.shape for name, s in arrays.items()}), dtype=int64
-    )
+    return next(iter(arrays.values())).but(shape=join(by, {name: s.shape for name, s in arrays.items()}), dtype=int64)
 
 
 ravel_index = define(
@@ -191,9 +189,7 @@ def gathered(x: Spec, index: Spec, *src, dim: int, by: str = "indexing") -> Spec
             f"{by}: {{src}} has shape {src[0].shape}, {{index}} has {index.shape}", hint="the two must be alike"
         )
     if isinstance(src[0], Spec) and src[0].dtype is not x.dtype:
-        raise DTypeError(
-            f"{by}: {{src}} is {src[0].dtype.name}, {{x}} is {x.dtype.name}", hint="{src}.to({x}.dtype)"
-        )
+        raise DTypeError(f"{by}: {{src}} is {src[0].dtype.name}, {{x}} is {x.dtype.name}", hint="{src}.to({x}.dtype)")
     return x
 
 
@@ -346,8 +342,11 @@ def triangle(name: str, doc: str):
                 here[..., kept] = there[..., kept]
             here[..., rest] = 0
             if start < end:
-                xp.copyto(here[..., start:end], False,
-                          where=beyond(xp, last - first, end - start, first + diagonal - start, lower))
+                xp.copyto(
+                    here[..., start:end],
+                    False,
+                    where=beyond(xp, last - first, end - start, first + diagonal - start, lower),
+                )
         return settle(xp, result, out)
 
     return op
@@ -369,7 +368,7 @@ checked_labels = define(
     checks=True,
     examples=[case(ints(4, high=3), loss="cross_entropy", classes=3, ignore_index=-100)],
     doc="The labels of a loss, once each of them is known to be a class; what a graph has where eager looks at "
-        "numbers.",
+    "numbers.",
 )
 
 

@@ -9,7 +9,17 @@ import math
 
 from ..op import define, kernel
 from .rnn import (
-    backward_cases, before, bias_of, filled, flat, forward_cases, layer_spec, need_states, refused, sigmoid_, spans,
+    backward_cases,
+    before,
+    bias_of,
+    filled,
+    flat,
+    forward_cases,
+    layer_spec,
+    need_states,
+    refused,
+    sigmoid_,
+    spans,
     sums,
 )
 from .rules import need_spec, single
@@ -34,8 +44,9 @@ def lstm_rule(g, x, h0, c0, w_ih, w_hh, out0, out3, out4, sizes, reverse):
 
 def projected_rule(g, x, h0, c0, w_ih, w_hh, w_hr, out0, out3, out4, sizes, reverse):
     gy, ghn, gcn = filled(g, out0.spec, h0.spec, c0.spec)
-    *grads, gb, gw_hr = lstm_projected_grad(gy, ghn, gcn, x, h0, c0, w_ih, w_hh, out0, out3, out4, w_hr,
-                                            sizes=sizes, reverse=reverse)
+    *grads, gb, gw_hr = lstm_projected_grad(
+        gy, ghn, gcn, x, h0, c0, w_ih, w_hh, out0, out3, out4, w_hr, sizes=sizes, reverse=reverse
+    )
     return *grads, gb, gb, gw_hr
 
 
@@ -92,8 +103,7 @@ def lstm_grad_spec(gy, ghn, gcn, x, h0, c0, w_ih, w_hh, y, gates, cells, w_hr=No
 
 
 lstm_grad = define(
-    "lstm_grad(gy, ghn, gcn, x, h0, c0, w_ih, w_hh, y, gates, cells; sizes, reverse) "
-    "-> gx, gh0, gc0, gw_ih, gw_hh, gb",
+    "lstm_grad(gy, ghn, gcn, x, h0, c0, w_ih, w_hh, y, gates, cells; sizes, reverse) -> gx, gh0, gc0, gw_ih, gw_hh, gb",
     lstm_grad_spec,
     {"gy, ghn, gcn, x, h0, c0, w_ih, w_hh": refused("LSTM")},
     examples=backward_cases(lstm, "gy ghn gcn x h0 c0 w_ih w_hh y gates cells", 4, 2, 2),
@@ -104,8 +114,9 @@ lstm_projected_grad = define(
     "-> gx, gh0, gc0, gw_ih, gw_hh, gb, gw_hr",
     lstm_grad_spec,
     {"gy, ghn, gcn, x, h0, c0, w_ih, w_hh, w_hr": refused("LSTM")},
-    examples=backward_cases(lstm_projected, "gy ghn gcn x h0 c0 w_ih w_hh y gates cells w_hr", 4, 2, 3,
-                            extra=((2, 3),)),
+    examples=backward_cases(
+        lstm_projected, "gy ghn gcn x h0 c0 w_ih w_hh y gates cells w_hr", 4, 2, 3, extra=((2, 3),)
+    ),
     doc="The gradients of lstm_projected; that of both biases is one.",
 )
 

@@ -16,6 +16,7 @@ from .reduce import sum as total
 from .rules import need_floating, need_spec
 from .shape import reshape
 
+
 def channel_shape(ndim: int) -> tuple[int, ...]:
     return (1, -1) + (1,) * (ndim - 2)
 

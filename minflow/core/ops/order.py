@@ -56,8 +56,12 @@ def one_place(x: Spec, axis: int) -> Spec:
 mode_place = define(
     "mode_place(x; axis)",
     one_place,
-    examples=[case(ints(3, 6, high=3), axis=1), case(ints(7, high=3), axis=0), case(distinct(3, 4), axis=0),
-              case(bools(5, 2), axis=0)],
+    examples=[
+        case(ints(3, 6, high=3), axis=1),
+        case(ints(7, high=3), axis=0),
+        case(distinct(3, 4), axis=0),
+        case(bools(5, 2), axis=0),
+    ],
     doc="Where the most frequent number stands last along an axis, the smallest of equally frequent ones.",
 )
 
@@ -82,8 +86,10 @@ def before(xp, ranked):
 
 def sought(edges: Spec, x: Spec, right: bool, dtype: DType) -> Spec:
     if edges.ndim != 1 and edges.shape[:-1] != x.shape[:-1] or not edges.ndim:
-        raise ShapeError(f"searchsorted: {{edges}} has shape {edges.shape}, {{x}} has {x.shape}",
-                         hint="a vector of edges for all, or a row of edges for each row: alike but for the last axis")
+        raise ShapeError(
+            f"searchsorted: {{edges}} has shape {edges.shape}, {{x}} has {x.shape}",
+            hint="a vector of edges for all, or a row of edges for each row: alike but for the last axis",
+        )
     return x.but(dtype=dtype)
 
 
@@ -103,20 +109,25 @@ searchsorted = define(
 @kernel(searchsorted)
 def _(xp, edges, x, right, dtype, out=None):
     side = "right" if right else "left"
-    found = xp.searchsorted(edges, x, side) if edges.ndim == 1 else [
-        xp.searchsorted(edges[row], x[row], side) for row in xp.ndindex(x.shape[:-1])]
+    found = (
+        xp.searchsorted(edges, x, side)
+        if edges.ndim == 1
+        else [xp.searchsorted(edges[row], x[row], side) for row in xp.ndindex(x.shape[:-1])]
+    )
     return settle(xp, xp.asarray(found, dtype.np).reshape(x.shape), out)
 
 
 isin = define(
     "isin(x, among; invert)",
     lambda x, among, invert: x.but(dtype=bool_),
-    examples=[case(ints(3, 4), ints(2), invert=False), case(ints(5), ints(0), invert=True),
-              case(floats(()), distinct(3), invert=False)],
+    examples=[
+        case(ints(3, 4), ints(2), invert=False),
+        case(ints(5), ints(0), invert=True),
+        case(floats(()), distinct(3), invert=False),
+    ],
     doc="Is it one of the others? invert: is it none of them?",
 )
-kernel(isin, lambda xp, x, among, invert, out=None: settle(
-    xp, xp.asarray(xp.isin(x, among, invert=invert)), out))
+kernel(isin, lambda xp, x, among, invert, out=None: settle(xp, xp.asarray(xp.isin(x, among, invert=invert)), out))
 
 
 # ---- groups of equal ones ------------------------------------------------------------------------------------------
@@ -171,10 +182,13 @@ kernel(firsts, lambda xp, group: xp.unique(group, return_index=True)[1].astype("
 bincount = define(
     "bincount(x, weights; minlength)",
     data_dependent,
-    examples=[case(ints(6), 1, minlength=0), case(ints(6, dtype="int32"), floats(6), minlength=8),
-              case(ints(0), 1, minlength=2)],
+    examples=[
+        case(ints(6), 1, minlength=0),
+        case(ints(6, dtype="int32"), floats(6), minlength=8),
+        case(ints(0), 1, minlength=2),
+    ],
     doc="How often each of 0, 1, 2, ... occurs, or the sum of its weights; only eager: the shape depends on the "
-        "numbers.",
+    "numbers.",
 )
 
 
@@ -188,8 +202,9 @@ def _(xp, x, weights, minlength):
 def need_natural(xp, x) -> None:
     if x.size and x.min() < 0:
         wrong, at = first(xp, x, x < 0, "the input")
-        fail(OutOfRangeError, f"bincount: {wrong}{at}, only integers of 0 or more are counted", "x[x >= 0]",
-             x=spec_of(x))
+        fail(
+            OutOfRangeError, f"bincount: {wrong}{at}, only integers of 0 or more are counted", "x[x >= 0]", x=spec_of(x)
+        )
 
 
 def ends(xp, x, low: float, high: float) -> tuple:
@@ -210,8 +225,11 @@ def binned(x: Spec, bins: int, low: float, high: float) -> Spec:
 histc = define(
     "histc(x; bins, low, high)",
     binned,
-    examples=[case(floats(3, 5), bins=4, low=-1.0, high=1.5), case(floats(7, dtype="float32"), bins=3, low=0, high=0),
-              case(floats(0), bins=2, low=0, high=0)],
+    examples=[
+        case(floats(3, 5), bins=4, low=-1.0, high=1.5),
+        case(floats(7, dtype="float32"), bins=3, low=0, high=0),
+        case(floats(0), bins=2, low=0, high=0),
+    ],
     doc="How many lie in each of the equal bins between two numbers (0 and 0: the smallest and largest of them).",
 )
 
@@ -222,4 +240,3 @@ def _(xp, x, bins, low, high, out=None):
     inside = x[(x >= low) & (x <= high)]
     place = xp.clip(xp.nan_to_num((inside - low) / (high - low) * bins), 0, bins - 1).astype("int64")
     return settle(xp, xp.bincount(place, minlength=bins).astype(x.dtype), out)
-

@@ -18,8 +18,16 @@ from .rules import SPLIT_2, alike, broadcast, need_floating, single
 from .shape import detach
 
 
-def pair(name: str, rules: dict, doc: str, *, ufunc: str = "", refuse_bool: str = "", elementwise: str = "float",
-         examples: list | None = None):
+def pair(
+    name: str,
+    rules: dict,
+    doc: str,
+    *,
+    ufunc: str = "",
+    refuse_bool: str = "",
+    elementwise: str = "float",
+    examples: list | None = None,
+):
     """An op of the numbers a and b; its kernel is the ufunc, if one is named."""
     op = define(
         f"{name}(a, b)",
@@ -123,8 +131,13 @@ nextafter = define(
     elementwise="same",
     scalar="nextafter(a, b)",
     sbp=SPLIT_2,
-    examples=[case(floats(3, 4), floats(4)), case(floats(0, 3), floats(3)), case(floats(()), floats(3)),
-              case(strided(4, 5), 1.0), case(floats(3, dtype="float32"), floats(3, dtype="float32"))],
+    examples=[
+        case(floats(3, 4), floats(4)),
+        case(floats(0, 3), floats(3)),
+        case(floats(()), floats(3)),
+        case(strided(4, 5), 1.0),
+        case(floats(3, dtype="float32"), floats(3, dtype="float32")),
+    ],
     doc="The number that a float of this dtype can hold next to a, on the way to b.",
 )
 kernel(nextafter, ufunc="nextafter")
@@ -154,10 +167,20 @@ def _(xp, x):
 
 # ---- integers ----------------------------------------------------------------------------------------------------
 
-WHOLE = [case(ints(3, 4, low=-9, high=9), ints(4, low=-9, high=9)), case(ints(()), ints(3)), case(ints(0, 3), ints(3)),
-         case(ints(5), 6), case(ints(4, dtype="uint8"), ints(4, dtype="uint8"))]
-SHIFTS = [case(ints(3, 4, low=-9, high=9), ints(4)), case(ints(()), ints(3)), case(ints(0, 3), ints(3)),
-          case(ints(5), 2), case(ints(4, dtype="uint8"), ints(4, dtype="uint8"))]
+WHOLE = [
+    case(ints(3, 4, low=-9, high=9), ints(4, low=-9, high=9)),
+    case(ints(()), ints(3)),
+    case(ints(0, 3), ints(3)),
+    case(ints(5), 6),
+    case(ints(4, dtype="uint8"), ints(4, dtype="uint8")),
+]
+SHIFTS = [
+    case(ints(3, 4, low=-9, high=9), ints(4)),
+    case(ints(()), ints(3)),
+    case(ints(0, 3), ints(3)),
+    case(ints(5), 2),
+    case(ints(4, dtype="uint8"), ints(4, dtype="uint8")),
+]
 
 
 def whole(name: str, ufunc: str, doc: str, examples: list):

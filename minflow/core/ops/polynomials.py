@@ -14,8 +14,14 @@ from .examples import case, floats, ints, strided
 from .pairs import pair
 from .rules import alike, settle, single
 
-DEGREES = [case(floats(3, 4), ints(4)), case(floats(()), ints(3)), case(floats(0, 3), 2), case(strided(4, 5), 3),
-           case(floats(5, dtype="float32"), ints(5)), case(ints(3), ints(3))]
+DEGREES = [
+    case(floats(3, 4), ints(4)),
+    case(floats(()), ints(3)),
+    case(floats(0, 3), 2),
+    case(strided(4, 5), 3),
+    case(floats(5, dtype="float32"), ints(5)),
+    case(ints(3), ints(3)),
+]
 LARGEST = 1000  # degree: the recurrences take one step for each
 
 
@@ -50,29 +56,47 @@ def fourth(s, n, x):
     return s.eval_chebyu(n, x) + (n > 0) * s.eval_chebyu(abs(n - 1), x)
 
 
-chebyshev_polynomial_t = polynomial("chebyshev_polynomial_t", lambda s, n, x: s.eval_chebyt(n, x),
-                                    "Chebyshev's polynomial of the first kind: cos(n * t) where a is cos(t).")
-chebyshev_polynomial_u = polynomial("chebyshev_polynomial_u", lambda s, n, x: s.eval_chebyu(n, x),
-                                    "Chebyshev's polynomial of the second kind: sin((n + 1) * t) / sin(t).")
+chebyshev_polynomial_t = polynomial(
+    "chebyshev_polynomial_t",
+    lambda s, n, x: s.eval_chebyt(n, x),
+    "Chebyshev's polynomial of the first kind: cos(n * t) where a is cos(t).",
+)
+chebyshev_polynomial_u = polynomial(
+    "chebyshev_polynomial_u",
+    lambda s, n, x: s.eval_chebyu(n, x),
+    "Chebyshev's polynomial of the second kind: sin((n + 1) * t) / sin(t).",
+)
 chebyshev_polynomial_v = polynomial("chebyshev_polynomial_v", third, "Chebyshev's polynomial of the third kind.")
 chebyshev_polynomial_w = polynomial("chebyshev_polynomial_w", fourth, "Chebyshev's polynomial of the fourth kind.")
-shifted_chebyshev_polynomial_t = polynomial("shifted_chebyshev_polynomial_t",
-                                            lambda s, n, x: s.eval_chebyt(n, 2 * x - 1),
-                                            "chebyshev_polynomial_t at 2 * a - 1.")
-shifted_chebyshev_polynomial_u = polynomial("shifted_chebyshev_polynomial_u",
-                                            lambda s, n, x: s.eval_chebyu(n, 2 * x - 1),
-                                            "chebyshev_polynomial_u at 2 * a - 1.")
-shifted_chebyshev_polynomial_v = polynomial("shifted_chebyshev_polynomial_v",
-                                            lambda s, n, x: third(s, n, 2 * x - 1),
-                                            "chebyshev_polynomial_v at 2 * a - 1.")
-shifted_chebyshev_polynomial_w = polynomial("shifted_chebyshev_polynomial_w",
-                                            lambda s, n, x: fourth(s, n, 2 * x - 1),
-                                            "chebyshev_polynomial_w at 2 * a - 1.")
-hermite_polynomial_h = polynomial("hermite_polynomial_h", lambda s, n, x: s.eval_hermite(n, x),
-                                  "Hermite's polynomial of physics: 2 * a * H(n-1) - 2 * (n-1) * H(n-2).")
-hermite_polynomial_he = polynomial("hermite_polynomial_he", lambda s, n, x: s.eval_hermitenorm(n, x),
-                                   "Hermite's polynomial of statistics: a * He(n-1) - (n-1) * He(n-2).")
-laguerre_polynomial_l = polynomial("laguerre_polynomial_l", lambda s, n, x: s.eval_laguerre(n, x),
-                                   "Laguerre's polynomial.")
-legendre_polynomial_p = polynomial("legendre_polynomial_p", lambda s, n, x: s.eval_legendre(n, x),
-                                   "Legendre's polynomial.")
+shifted_chebyshev_polynomial_t = polynomial(
+    "shifted_chebyshev_polynomial_t",
+    lambda s, n, x: s.eval_chebyt(n, 2 * x - 1),
+    "chebyshev_polynomial_t at 2 * a - 1.",
+)
+shifted_chebyshev_polynomial_u = polynomial(
+    "shifted_chebyshev_polynomial_u",
+    lambda s, n, x: s.eval_chebyu(n, 2 * x - 1),
+    "chebyshev_polynomial_u at 2 * a - 1.",
+)
+shifted_chebyshev_polynomial_v = polynomial(
+    "shifted_chebyshev_polynomial_v", lambda s, n, x: third(s, n, 2 * x - 1), "chebyshev_polynomial_v at 2 * a - 1."
+)
+shifted_chebyshev_polynomial_w = polynomial(
+    "shifted_chebyshev_polynomial_w", lambda s, n, x: fourth(s, n, 2 * x - 1), "chebyshev_polynomial_w at 2 * a - 1."
+)
+hermite_polynomial_h = polynomial(
+    "hermite_polynomial_h",
+    lambda s, n, x: s.eval_hermite(n, x),
+    "Hermite's polynomial of physics: 2 * a * H(n-1) - 2 * (n-1) * H(n-2).",
+)
+hermite_polynomial_he = polynomial(
+    "hermite_polynomial_he",
+    lambda s, n, x: s.eval_hermitenorm(n, x),
+    "Hermite's polynomial of statistics: a * He(n-1) - (n-1) * He(n-2).",
+)
+laguerre_polynomial_l = polynomial(
+    "laguerre_polynomial_l", lambda s, n, x: s.eval_laguerre(n, x), "Laguerre's polynomial."
+)
+legendre_polynomial_p = polynomial(
+    "legendre_polynomial_p", lambda s, n, x: s.eval_legendre(n, x), "Legendre's polynomial."
+)

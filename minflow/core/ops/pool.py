@@ -28,8 +28,10 @@ def pooled(op: str, x: Spec, kernel_size: Pair, stride: Pair, padding: Pair, dil
     need_window(op, kernel_size, stride, padding, dilation)
     for n, k, p in zip(x.shape[2:], kernel_size, padding):
         if p > k // 2:
-            raise ShapeError(f"{op}: padding {p} is more than half of the window of {k}",
-                             hint="at most half: a window must see the image")
+            raise ShapeError(
+                f"{op}: padding {p} is more than half of the window of {k}",
+                hint="at most half: a window must see the image",
+            )
         if k > n + 256:
             raise ShapeError(f"{op}: a window of {k} on {n} pixels", hint="adaptive pooling sees the whole image")
     out = positions(x.shape[2:], kernel_size, stride, padding, dilation, ceil_mode)
@@ -69,11 +71,14 @@ MAX_CASES = [
 max_pool2d = define(
     "max_pool2d(x; kernel_size, stride, padding, dilation, ceil_mode) -> y, indices",
     lambda x, **options: (lambda y: (y, y.but(dtype=int64)))(pooled("max_pool2d", x, **options)),
-    dict(x=lambda g, out1, x_spec, kernel_size, stride, dilation: max_pool2d_grad(
-        g[0], out1, shape=x_spec.shape, apart=all(s > d * (k - 1) for s, k, d in zip(stride, kernel_size, dilation)))),
+    dict(
+        x=lambda g, out1, x_spec, kernel_size, stride, dilation: max_pool2d_grad(
+            g[0], out1, shape=x_spec.shape, apart=all(s > d * (k - 1) for s, k, d in zip(stride, kernel_size, dilation))
+        )
+    ),
     examples=[case(distinct(*shape), **(WINDOW | o)) for shape, o in MAX_CASES],
     doc="The largest number of each window (the first of equal ones; NaN wins, the last one), and where in H * W it "
-        "stood.",
+    "stood.",
 )
 
 
@@ -113,7 +118,7 @@ max_pool2d_grad = define(
     dict(grad=lambda g, indices: picked(g, indices)),
     examples=[],
     doc="Each number of the cotangent added to where its window had the largest number; apart: no two windows share a "
-        "pixel.",
+    "pixel.",
 )
 
 
@@ -172,11 +177,19 @@ avg_pool2d = define(
     "avg_pool2d(x; kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)",
     mean_spec,
     lambda g, x_spec, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override: avg_pool2d_grad(
-        g, shape=x_spec.shape, kernel_size=kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode,
-        count_include_pad=count_include_pad, divisor_override=divisor_override),
+        g,
+        shape=x_spec.shape,
+        kernel_size=kernel_size,
+        stride=stride,
+        padding=padding,
+        ceil_mode=ceil_mode,
+        count_include_pad=count_include_pad,
+        divisor_override=divisor_override,
+    ),
     examples=[case(floats(*shape), **(MEAN | o)) for shape, o in AVG_CASES],
     doc="The mean of each window.",
 )
+
 
 def sent_back(op: str, grad: Spec, shape, rule) -> Spec:
     """The images of this shape, for which the rule of the pooling must give the spec of the cotangent."""
@@ -188,11 +201,17 @@ def sent_back(op: str, grad: Spec, shape, rule) -> Spec:
 avg_pool2d_grad = define(
     "avg_pool2d_grad(grad; shape, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)",
     lambda grad, shape, count_include_pad, divisor_override, **window: sent_back(
-        "avg_pool2d_grad", grad, shape, lambda x: pooled("avg_pool2d_grad", x, dilation=(1, 1), **window)),
+        "avg_pool2d_grad", grad, shape, lambda x: pooled("avg_pool2d_grad", x, dilation=(1, 1), **window)
+    ),
     lambda g, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override: avg_pool2d(
-        g, kernel_size=kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode,
+        g,
+        kernel_size=kernel_size,
+        stride=stride,
+        padding=padding,
+        ceil_mode=ceil_mode,
         count_include_pad=count_include_pad,
-        divisor_override=divisor_override),
+        divisor_override=divisor_override,
+    ),
     examples=[case(floats(2, 3, 2, 3), shape=(2, 3, 4, 6), kernel_size=(2, 2), **MEAN)],
     doc="Each number of the cotangent shared among its window.",
 )
@@ -223,8 +242,9 @@ def _(xp, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor
         for v in range(kernel_size[1]):
             xp.add(out, shifted(wide, u, v, size, stride, (1, 1)), out=out)
     return xp.divide(
-        out, divisors(xp, x.shape, size, kernel_size, stride, padding, count_include_pad, divisor_override, x.dtype),
-        out=out
+        out,
+        divisors(xp, x.shape, size, kernel_size, stride, padding, count_include_pad, divisor_override, x.dtype),
+        out=out,
     )
 
 
@@ -239,8 +259,9 @@ def _(xp, grad, shape, kernel_size, stride, padding, ceil_mode, count_include_pa
         return out
     need = [(n - 1) * s + k for n, s, k in zip(size, stride, kernel_size)]
     wide = xp.zeros((*shape[:2], max(need[0], h + 2 * ph), max(need[1], w + 2 * pw)), grad.dtype)
-    shared = grad / divisors(xp, shape, size, kernel_size, stride, padding, count_include_pad, divisor_override,
-                             grad.dtype)
+    shared = grad / divisors(
+        xp, shape, size, kernel_size, stride, padding, count_include_pad, divisor_override, grad.dtype
+    )
     for u in range(kernel_size[0]):
         for v in range(kernel_size[1]):
             place = shifted(wide, u, v, size, stride, (1, 1))
@@ -260,8 +281,10 @@ def windows(n: int, m: int) -> list[tuple[int, int]]:
 def adaptive_spec(x: Spec, output_size: Pair) -> Spec:
     need_floating("adaptive_avg_pool2d", x)
     if x.ndim != 4 or not all(x.shape[2:]):
-        raise ShapeError("adaptive_avg_pool2d: {x} needs four axes, (N, C, H, W), and at least one pixel",
-                         hint="x.unsqueeze(0) for one image")
+        raise ShapeError(
+            "adaptive_avg_pool2d: {x} needs four axes, (N, C, H, W), and at least one pixel",
+            hint="x.unsqueeze(0) for one image",
+        )
     (h, w), (m, n) = x.shape[2:], output_size
     if max(m * w, n * h) > 256 * (h * w + m * n) + (1 << 16):
         raise ShapeError(f"adaptive_avg_pool2d: from {h}x{w} to {m}x{n} pixels", hint="one axis after the other")
@@ -280,8 +303,7 @@ adaptive_avg_pool2d = define(
 
 adaptive_avg_pool2d_grad = define(
     "adaptive_avg_pool2d_grad(grad; shape)",
-    lambda grad, shape: sent_back("adaptive_avg_pool2d_grad", grad, shape,
-                                  lambda x: adaptive_spec(x, grad.shape[2:])),
+    lambda grad, shape: sent_back("adaptive_avg_pool2d_grad", grad, shape, lambda x: adaptive_spec(x, grad.shape[2:])),
     lambda g, grad_spec: adaptive_avg_pool2d(g, output_size=grad_spec.shape[2:]),
     examples=[case(floats(2, 3, 1, 1), shape=(2, 3, 4, 6)), case(floats(1, 2, 3, 2), shape=(1, 2, 5, 7))],
     doc="Each number of the cotangent shared among its window.",

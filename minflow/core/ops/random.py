@@ -34,9 +34,9 @@ def unit(xp, counter, offset: int, size: int, dtype: DType, start: int = 0):
         pair = words(xp, counter, offset, 2 * size, 2 * start).reshape(-1, 2).astype("uint64")
         return ((pair[:, 0] << xp.uint64(21)) | (pair[:, 1] >> xp.uint64(11))) * 2.0**-53
     unused = {float16: 21, bfloat16: 24}.get(dtype, 8)  # what rounds up to 1 in the dtype would not be below 1
-    return (
-        words(xp, counter, offset, size, start) >> xp.uint32(unused)
-    ).astype("float32") * xp.float32(2.0 ** (unused - 32))
+    return (words(xp, counter, offset, size, start) >> xp.uint32(unused)).astype("float32") * xp.float32(
+        2.0 ** (unused - 32)
+    )
 
 
 def bell(xp, counter, offset: int, size: int, dtype: DType, start: int = 0):

@@ -161,8 +161,9 @@ def others(g, x, axis):
     rest = reshape(g.contiguous(), shape=(*sizes, 1))
     for left, right in reversed(pairs):
         rest = cat(rest * right, rest * left, dim=len(sizes))
-    rest = reshape(getitem(rest, index=(Ellipsis, (0, n, 1))).contiguous(),
-                   shape=sizes + tuple([shape[i] for i in axes]))
+    rest = reshape(
+        getitem(rest, index=(Ellipsis, (0, n, 1))).contiguous(), shape=sizes + tuple([shape[i] for i in axes])
+    )
     return permute(rest, dims=tuple([(kept + axes).index(i) for i in range(len(shape))]))
 
 

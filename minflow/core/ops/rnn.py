@@ -23,25 +23,33 @@ from .shape import full
 # ---- rules, for all three ------------------------------------------------------------------------------------------
 
 
-def layer_spec(op: str, gates: int, hidden: int, sizes: tuple, x: Spec, h0: Spec, w_ih: Spec, w_hh: Spec, b_ih: Spec,
-               b_hh: Spec) -> Spec:
+def layer_spec(
+    op: str, gates: int, hidden: int, sizes: tuple, x: Spec, h0: Spec, w_ih: Spec, w_hh: Spec, b_ih: Spec, b_hh: Spec
+) -> Spec:
     """The Spec of the states of all steps; `gates` times `hidden` rows are those of the weights."""
     need_floating(op, x)
     if x.ndim != (2 if sizes else 3) or h0.ndim != 2 or not x.shape[0]:
-        raise ShapeError(f"{op}: {{x}} is {list(x.shape)}, where (T, N, I) with at least one step is wanted",
-                         hint="x.unsqueeze(1) for one sequence of (T, I)")
+        raise ShapeError(
+            f"{op}: {{x}} is {list(x.shape)}, where (T, N, I) with at least one step is wanted",
+            hint="x.unsqueeze(1) for one sequence of (T, I)",
+        )
     rows, batch = gates * hidden, sizes[0] if sizes else x.shape[1]
-    wanted = dict(h0=(batch, h0.shape[1]), w_ih=(rows, x.shape[-1]), w_hh=(rows, h0.shape[1]), b_ih=(rows,),
-                  b_hh=(rows,))
+    wanted = dict(
+        h0=(batch, h0.shape[1]), w_ih=(rows, x.shape[-1]), w_hh=(rows, h0.shape[1]), b_ih=(rows,), b_hh=(rows,)
+    )
     for name, spec in dict(h0=h0, w_ih=w_ih, w_hh=w_hh, b_ih=b_ih, b_hh=b_hh).items():
         if spec.dtype is not x.dtype or spec.shape != wanted[name]:
-            raise ShapeError(f"{op}: {{{name}}} is {list(spec.shape)}, where {list(wanted[name])} is wanted",
-                             hint="input_size is the last axis of x, hidden_size that of the states")
+            raise ShapeError(
+                f"{op}: {{{name}}} is {list(spec.shape)}, where {list(wanted[name])} is wanted",
+                hint="input_size is the last axis of x, hidden_size that of the states",
+            )
     if not hidden or list(sizes) != sorted(sizes, reverse=True) or 0 in sizes:
         raise ShapeError(f"{op}: {hidden} numbers of a state, sizes {sizes}", hint="each at most as the one before")
     if sum(sizes) != (x.shape[0] if sizes else 0):
-        raise ShapeError(f"{op}: sizes add up to {sum(sizes)}, {{x}} has {x.shape[0]} rows",
-                         hint="the batch_sizes that belong to this data")
+        raise ShapeError(
+            f"{op}: sizes add up to {sum(sizes)}, {{x}} has {x.shape[0]} rows",
+            hint="the batch_sizes that belong to this data",
+        )
     return x.but(shape=(*x.shape[:-1], h0.shape[1]))
 
 
@@ -58,8 +66,11 @@ def refused(layer: str) -> Callable:
     """The gradient of the gradient op, which nobody has written."""
 
     def rule(g):
-        fail(GradError, f"{layer}: the gradient of its gradient is not defined",
-             f"nn.{layer}Cell in a loop over the steps: it is made of ordinary operations")
+        fail(
+            GradError,
+            f"{layer}: the gradient of its gradient is not defined",
+            f"nn.{layer}Cell in a loop over the steps: it is made of ordinary operations",
+        )
 
     return rule
 
@@ -78,8 +89,9 @@ class Backward(Case):
         return [(given | results | wanted)[name] for name in self.names]
 
 
-def examples(gates: int, *states: int, extra: tuple = (), dtype: str = "float64", steady: bool = False,
-             **attrs) -> list[tuple]:
+def examples(
+    gates: int, *states: int, extra: tuple = (), dtype: str = "float64", steady: bool = False, **attrs
+) -> list[tuple]:
     """(makers, attrs): four steps of two sequences forward and backward, and three packed ones of 3, 2 and 1 steps.
 
     steady: all biases are 0.1.
@@ -88,9 +100,15 @@ def examples(gates: int, *states: int, extra: tuple = (), dtype: str = "float64"
     rows, width = gates * states[-1], states[0]
     bias = m(rows)(layout=lambda a: a * 0 + a.dtype.type(0.1)) if steady else m(rows)
     weights: list[Maker] = [m(rows, 3), m(rows, width), bias, bias, *[m(*shape) for shape in extra]]
-    return [([m(*x), *[m(batch, n) for n in states], *weights], attrs | dict(sizes=sizes, reverse=reverse))
-            for x, batch, sizes, reverse in (((4, 2, 3), 2, (), False), ((4, 2, 3), 2, (), True),
-                                             ((6, 3), 3, (3, 2, 1), False), ((6, 3), 3, (3, 2, 1), True))]
+    return [
+        ([m(*x), *[m(batch, n) for n in states], *weights], attrs | dict(sizes=sizes, reverse=reverse))
+        for x, batch, sizes, reverse in (
+            ((4, 2, 3), 2, (), False),
+            ((4, 2, 3), 2, (), True),
+            ((6, 3), 3, (3, 2, 1), False),
+            ((6, 3), 3, (3, 2, 1), True),
+        )
+    ]
 
 
 def forward_cases(*args, **options) -> list[Case]:
@@ -99,8 +117,10 @@ def forward_cases(*args, **options) -> list[Case]:
 
 def backward_cases(forward: Op, names: str, *args, **options) -> list[Case]:
     """In float32: these have no gradient of their own."""
-    return [Backward(tuple(makers), attrs, forward, tuple(names.split()))
-            for makers, attrs in examples(*args, **options, dtype="float32", steady=True)]
+    return [
+        Backward(tuple(makers), attrs, forward, tuple(names.split()))
+        for makers, attrs in examples(*args, **options, dtype="float32", steady=True)
+    ]
 
 
 # ---- what the kernels share ----------------------------------------------------------------------------------------
@@ -162,8 +182,11 @@ rnn = define(
     rnn_spec,
     {"x, h0, w_ih, w_hh, b_ih, b_hh": rnn_rule},
     second_order=False,
-    examples=[*forward_cases(1, 2, relu=False), *forward_cases(1, 2, relu=True)[:2],
-              *forward_cases(1, 2, relu=False, dtype="float32")[2:]],
+    examples=[
+        *forward_cases(1, 2, relu=False),
+        *forward_cases(1, 2, relu=True)[:2],
+        *forward_cases(1, 2, relu=False, dtype="float32")[2:],
+    ],
     doc="h = tanh(x @ w_ih.T + b_ih + h @ w_hh.T + b_hh) step by step, or max(0, ...); all h, and the last.",
 )
 

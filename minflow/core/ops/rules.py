@@ -112,8 +112,10 @@ def need_spec(op: str, wanted: Spec | tuple[int, ...] | None, **specs) -> None:
     for name, x in specs.items():
         found = x.shape if isinstance(wanted, tuple) and isinstance(x, Spec) else x
         if not isinstance(x, Spec) or found != wanted and wanted is not None:
-            raise ShapeError(f"{op}: {mark(name)} is {x}, where {wanted or 'a tensor'} is wanted",
-                             hint="what belongs to the other inputs")
+            raise ShapeError(
+                f"{op}: {mark(name)} is {x}, where {wanted or 'a tensor'} is wanted",
+                hint="what belongs to the other inputs",
+            )
 
 
 def kept_shape(shape: tuple[int, ...], axis: tuple[int, ...] | None) -> tuple[int, ...]:
@@ -124,8 +126,9 @@ def kept_shape(shape: tuple[int, ...], axis: tuple[int, ...] | None) -> tuple[in
 def reduced(x: Spec, axis: tuple[int, ...] | None, keepdims: bool) -> Spec:
     """The Spec of a reduction over the sorted axes (None is all)."""
     if isinstance(keepdims, int) and keepdims not in (False, True):
-        raise DTypeError(f"keepdim is {keepdims!r}, where True or False is wanted",
-                         hint="several axes are a tuple: dim=(0, 1)")
+        raise DTypeError(
+            f"keepdim is {keepdims!r}, where True or False is wanted", hint="several axes are a tuple: dim=(0, 1)"
+        )
     if axis is not None and [*axis] != sorted({i for i in axis if 0 <= i < x.ndim}):
         raise OutOfRangeError(f"axes {axis} of {{x}}, which has {x.ndim} axes", hint="each axis once, in rising order")
     if keepdims:
@@ -186,8 +189,9 @@ def single(function: Callable) -> Callable:
                 break
         else:
             return function(xp, *arrays, **attrs) if out is None else function(xp, *arrays, out=out, **attrs)
-        result = function(xp, *[a.astype("float32") if getattr(a, "dtype", None) == "float16" else a for a in arrays],
-                          **attrs)
+        result = function(
+            xp, *[a.astype("float32") if getattr(a, "dtype", None) == "float16" else a for a in arrays], **attrs
+        )
         many = result.__class__ is tuple
         with xp.errstate(over="ignore"):
             result = [f.astype("float16") for f in (result if many else (result,))]

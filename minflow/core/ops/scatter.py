@@ -10,8 +10,11 @@ from .index import everywhere, gather, gathered, scatter, scatter_add
 from .shape import cast, zeros_of
 
 UFUNCS = {"prod": "multiply", "amax": "maximum", "amin": "minimum"}
-STARTS = {"prod": lambda xp, dtype: 1, "amax": lambda xp, dtype: least(xp, dtype, -1),
-          "amin": lambda xp, dtype: least(xp, dtype, 1)}
+STARTS = {
+    "prod": lambda xp, dtype: 1,
+    "amax": lambda xp, dtype: least(xp, dtype, -1),
+    "amin": lambda xp, dtype: least(xp, dtype, 1),
+}
 
 
 def least(xp, dtype, sign: int):
@@ -26,8 +29,11 @@ def least(xp, dtype, sign: int):
 scatter_reduce = define(
     "scatter_reduce(x, index, src; dim, reduce, include_self, by)",
     lambda x, index, src, dim, reduce, include_self, by="scatter_reduce": gathered(x, index, src, dim=dim, by=by),
-    {"x, src": lambda g, x, index, src, out, dim, reduce, include_self:
-        (factors if reduce == "prod" else winners)(g, x, index, src, out, dim, include_self)},
+    {
+        "x, src": lambda g, x, index, src, out, dim, reduce, include_self: (factors if reduce == "prod" else winners)(
+            g, x, index, src, out, dim, include_self
+        )
+    },
     examples=[
         case(floats(3, 4), ints(5, 4, high=3), floats(5, 4), dim=0, reduce="prod", include_self=True),
         case(floats(3, 4), ints(3, 3, high=4), floats(3, 3), dim=1, reduce="prod", include_self=False),

@@ -61,8 +61,12 @@ cast = define(
     vjp=lambda g, x_spec: cast(g, dtype=x_spec.dtype),
     numbers="complex",
     moves=True,
-    examples=[case(floats(3, 4), dtype=float64), case(ints(3), dtype=float32), case(floats(()), dtype=bool_),
-              case(strided(4, 5), dtype=float32)],
+    examples=[
+        case(floats(3, 4), dtype=float64),
+        case(ints(3), dtype=float32),
+        case(floats(()), dtype=bool_),
+        case(strided(4, 5), dtype=float32),
+    ],
     doc="The same numbers in another dtype; floats become integers by cutting off.",
 )
 
@@ -89,8 +93,10 @@ def converted(mode, op, inputs, attrs, dtype: DType, specs):
     wide = [in_dtype(x, float32) if hasattr(x, "spec") and x.spec.dtype is bfloat16 else x for x in inputs]
     mode = mode if mode.low is None else mode.but(low=None)  # autocast has had its say
     results = mode.run(op, tuple(wide), attrs)
-    rounded = [x if s is not None and x.spec.dtype is s.dtype or x.spec.dtype is not float32 else in_dtype(x, bfloat16)
-               for x, s in zip(results if op.many else [results], specs)]
+    rounded = [
+        x if s is not None and x.spec.dtype is s.dtype or x.spec.dtype is not float32 else in_dtype(x, bfloat16)
+        for x, s in zip(results if op.many else [results], specs)
+    ]
     return rounded if op.many else rounded[0]
 
 
@@ -98,8 +104,10 @@ def check_fits(value, dtype: DType) -> None:
     """Refuse a number that a dtype cannot hold: NaN and infinities as integers, and what is too large."""
     if isinstance(value, complex) and 0 < dtype.rank < 3:
         raise DTypeError(f"{value} does not fit into {dtype.name}, which has no imaginary part", hint="flow.complex64")
-    if dtype.rank in (0, 3) or not isinstance(value, int | float | np.number) or (
-        dtype.floating and not math.isfinite(value)
+    if (
+        dtype.rank in (0, 3)
+        or not isinstance(value, int | float | np.number)
+        or (dtype.floating and not math.isfinite(value))
     ):
         return
     limits = finfo(dtype) if dtype.floating else iinfo(dtype)
@@ -212,7 +220,7 @@ def permuted(x: Spec, dims: tuple[int, ...]) -> Spec:
     if sorted(dims) != list(range(x.ndim)):
         raise ShapeError(
             f"permute: {dims} does not name each of the {x.ndim} axes of {{x}} once",
-            hint=f"for example {tuple(range(x.ndim))[::-1]}"
+            hint=f"for example {tuple(range(x.ndim))[::-1]}",
         )
     return x.but(shape=tuple([x.shape[d] for d in dims]))
 
@@ -243,8 +251,12 @@ expand = define(
     infer=expanded,
     is_view=True,
     vjp=lambda g, x_spec: sum_to(g, shape=x_spec.shape),
-    examples=[case(floats(3, 1), shape=(2, 3, 4)), case(floats(()), shape=(3,)), case(floats(3), shape=(3,)),
-              case(floats(1, 3), shape=(0, 3))],
+    examples=[
+        case(floats(3, 1), shape=(2, 3, 4)),
+        case(floats(()), shape=(3,)),
+        case(floats(3), shape=(3,)),
+        case(floats(1, 3), shape=(0, 3)),
+    ],
     doc="Repeat axes of size 1, and new axes in front, without copying.",
 )
 
@@ -259,7 +271,6 @@ def written_too(view, x):
     if x.flags.writeable:
         view.flags.writeable = True
     return view
-
 
 
 detach = define(
@@ -279,6 +290,7 @@ recompute = define(
     doc="x once more: where a checkpoint begins to compute again, when the gradient `after` is there.",
 )
 kernel(recompute, lambda xp, x, after, call: x[...])
+
 
 def diagonal_of(array, offset: int, dim1: int, dim2: int):
     """numpy's, which goes wrong in memory at offsets far outside (NumPy 2.4)."""
@@ -304,6 +316,7 @@ def _(xp, x, offset, dim1, dim2):
 
 # ---- writing through a view, and its gradients -------------------------------------------------------------------
 
+
 def written(base: Spec, value, path) -> Spec:
     place = base
     for op, attrs in path:
@@ -311,8 +324,10 @@ def written(base: Spec, value, path) -> Spec:
             raise ShapeError(f"view_write: {op.name} is no view", hint="what getitem, permute or diagonal gives")
         place = op.infer(place, **attrs)
     if isinstance(value, Spec) and (value.dtype is not place.dtype or expanded(value, place.shape) is not place):
-        raise DTypeError(f"view_write: {{value}} is {value.dtype.name}, the place for it {place.dtype.name}",
-                         hint="{value}.to({base}.dtype)")
+        raise DTypeError(
+            f"view_write: {{value}} is {value.dtype.name}, the place for it {place.dtype.name}",
+            hint="{value}.to({base}.dtype)",
+        )
     return base
 
 
@@ -328,8 +343,9 @@ view_write = define(
     moves=True,
     examples=[
         case(floats(3, 4), floats(4), path=((getitem, {"index": (1,)}),)),
-        case(floats(3, 4), floats(2, 2),
-             path=((permute, {"dims": (1, 0)}), (getitem, {"index": ((0, 2, 1), (1, 3, 1))}))),
+        case(
+            floats(3, 4), floats(2, 2), path=((permute, {"dims": (1, 0)}), (getitem, {"index": ((0, 2, 1), (1, 3, 1))}))
+        ),
     ],
     doc="`base` with `value` in the place that a path of views leads to.",
 )
@@ -376,6 +392,7 @@ kernel(overwritten, lambda xp, new, old: new)
 
 # ---- sums that undo broadcasting, and joining --------------------------------------------------------------------
 
+
 def summed(x: Spec, shape: tuple[int, ...]) -> Spec:
     return expanded(x.but(shape=shape), x.shape).but(shape=shape)
 
@@ -385,8 +402,13 @@ sum_to = define(
     infer=summed,
     vjp=lambda g, x_spec: expand(g, shape=x_spec.shape),
     numbers="holomorphic",
-    examples=[case(floats(3, 4), shape=(1, 4)), case(floats(2, 3, 4), shape=(3, 1)), case(floats(3, 4), shape=()),
-              case(floats(0, 3), shape=(3,)), case(strided(4, 5), shape=(5,))],
+    examples=[
+        case(floats(3, 4), shape=(1, 4)),
+        case(floats(2, 3, 4), shape=(3, 1)),
+        case(floats(3, 4), shape=()),
+        case(floats(0, 3), shape=(3,)),
+        case(strided(4, 5), shape=(5,)),
+    ],
     doc="Sum over what broadcasting had repeated, down to `shape`.",
 )
 
@@ -405,8 +427,10 @@ def joined(*specs: Spec, dim: int) -> Spec:
     need_axis("cat", first, dim)
     for i, s in enumerate(specs):
         if s.dtype is not first.dtype:
-            raise DTypeError(f"cat: {{tensors[{i}]}} is {s.dtype.name}, {{tensors[0]}} is {first.dtype.name}",
-                             hint=f"{{tensors[{i}]}}.to({{tensors[0]}}.dtype)")
+            raise DTypeError(
+                f"cat: {{tensors[{i}]}} is {s.dtype.name}, {{tensors[0]}} is {first.dtype.name}",
+                hint=f"{{tensors[{i}]}}.to({{tensors[0]}}.dtype)",
+            )
         if s.ndim != first.ndim or s.shape[:dim] != first.shape[:dim] or s.shape[dim + 1 :] != first.shape[dim + 1 :]:
             raise ShapeError(
                 f"cat along axis {dim}: {{tensors[{i}]}} has shape {s.shape}, {{tensors[0]}} has {first.shape}",
@@ -428,8 +452,11 @@ cat = define(
     elementwise=None,
     numbers="holomorphic",
     moves=True,
-    examples=[case(floats(2, 3), floats(4, 3), dim=0), case(floats(2, 1), strided(2, 3), floats(2, 0), dim=1),
-              case(distinct(2), dim=0)],
+    examples=[
+        case(floats(2, 3), floats(4, 3), dim=0),
+        case(floats(2, 1), strided(2, 3), floats(2, 0), dim=1),
+        case(distinct(2), dim=0),
+    ],
     doc="Tensors side by side along an axis.",
 )
 kernel(cat, lambda xp, *tensors, dim, out=None: xp.concatenate(tensors, dim, out=out))
@@ -445,8 +472,9 @@ def padded(x: Spec, widths: tuple, value) -> Spec:
 pad = define(
     "pad(x; widths, value)",
     infer=padded,
-    vjp=lambda g, x_spec, widths: getitem(g, index=tuple([
-        (before, before + n, None) for n, (before, _) in zip(x_spec.shape, widths)])),
+    vjp=lambda g, x_spec, widths: getitem(
+        g, index=tuple([(before, before + n, None) for n, (before, _) in zip(x_spec.shape, widths)])
+    ),
     numbers="holomorphic",
     moves=True,
     examples=[

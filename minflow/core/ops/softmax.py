@@ -32,8 +32,15 @@ def along(op: str):
     return infer
 
 
-SHAPES = [case(floats(3, 4), dim=1), case(floats(3, 4), dim=0), case(floats(2, 3, 4), dim=1), case(floats(5), dim=0),
-          case(floats(0, 3), dim=1), case(strided(4, 5), dim=1), case(floats(3, dtype="float32"), dim=0)]
+SHAPES = [
+    case(floats(3, 4), dim=1),
+    case(floats(3, 4), dim=0),
+    case(floats(2, 3, 4), dim=1),
+    case(floats(5), dim=0),
+    case(floats(0, 3), dim=1),
+    case(strided(4, 5), dim=1),
+    case(floats(3, dtype="float32"), dim=0),
+]
 
 
 def kept_sum(x, dim: int):
@@ -126,8 +133,12 @@ def labelled(function: Callable) -> Callable:
         try:
             return function(xp, *arrays, out=out, **attrs)
         except IndexError:
-            fail(OutOfRangeError, f"cross_entropy: labels go from {arrays[1].min()} to {arrays[1].max()}, which are "
-                 "not all classes", "labels from 0 to one less than the classes", labels=spec_of(arrays[1]))
+            fail(
+                OutOfRangeError,
+                f"cross_entropy: labels go from {arrays[1].min()} to {arrays[1].max()}, which are not all classes",
+                "labels from 0 to one less than the classes",
+                labels=spec_of(arrays[1]),
+            )
 
     return run
 
@@ -148,8 +159,10 @@ def loss_spec(x: Spec, labels: Spec, reduction: str) -> Spec:
     need_index("cross_entropy", labels, "labels")
     axis = axis_of_classes(x.ndim)
     if not x.ndim or labels.shape != x.shape[:axis] + x.shape[axis + 1 :] or not x.shape[axis]:
-        raise ShapeError(f"cross_entropy: {{labels}} is {list(labels.shape)}, {{x}} {list(x.shape)}",
-                         hint="scores (N, C, ...) and labels (N, ...)")
+        raise ShapeError(
+            f"cross_entropy: {{labels}} is {list(labels.shape)}, {{x}} {list(x.shape)}",
+            hint="scores (N, C, ...) and labels (N, ...)",
+        )
     return x.but(shape=labels.shape if reduction == "none" else ())
 
 
@@ -179,8 +192,11 @@ LOSSES = [
 nll = define(
     "nll(x, labels; ignore_index, reduction)",
     lambda x, labels, ignore_index, reduction: loss_spec(x, labels, reduction),
-    dict(x=lambda g, labels, x_spec, ignore_index, reduction: nll_grad(
-        g, labels, shape=x_spec.shape, ignore_index=ignore_index, reduction=reduction)),
+    dict(
+        x=lambda g, labels, x_spec, ignore_index, reduction: nll_grad(
+            g, labels, shape=x_spec.shape, ignore_index=ignore_index, reduction=reduction
+        )
+    ),
     examples=LOSSES,
     doc="-x[label] of each example: the loss of log-probabilities.",
 )
@@ -200,10 +216,13 @@ def _(xp, x, labels, ignore_index, reduction, out=None):
 nll_grad = define(
     "nll_grad(grad, labels; shape, ignore_index, reduction)",
     lambda grad, labels, shape, ignore_index, reduction: scores_spec(grad.but(shape=shape), labels, grad, reduction),
-    dict(grad=lambda g, labels, ignore_index, reduction:
-         nll(g, labels, ignore_index=ignore_index, reduction=reduction)),
-    examples=[case(floats(()), ints(3, high=4), shape=(3, 4), **OPTIONS),
-              case(floats(2, 4), ints(2, 4, high=3), shape=(2, 3, 4), ignore_index=1, reduction="none")],
+    dict(
+        grad=lambda g, labels, ignore_index, reduction: nll(g, labels, ignore_index=ignore_index, reduction=reduction)
+    ),
+    examples=[
+        case(floats(()), ints(3, high=4), shape=(3, 4), **OPTIONS),
+        case(floats(2, 4), ints(2, 4, high=3), shape=(2, 3, 4), ignore_index=1, reduction="none"),
+    ],
     doc="The gradient of nll with respect to its scores.",
 )
 
@@ -286,8 +305,9 @@ softmax_cross_entropy_grad = define(
     "softmax_cross_entropy_grad(probs, labels, grad; ignore_index, reduction)",
     lambda probs, labels, grad, ignore_index, reduction: scores_spec(probs, labels, grad, reduction),
     dict(
-        probs=lambda g, labels, grad, probs_spec, ignore_index, reduction: g
-        * example_weights(grad, labels, probs_spec.shape, ignore_index, reduction),
+        probs=lambda g, labels, grad, probs_spec, ignore_index, reduction: (
+            g * example_weights(grad, labels, probs_spec.shape, ignore_index, reduction)
+        ),
         grad=scale_rule,
     ),
     examples=[
@@ -314,4 +334,3 @@ def _(xp, probs, labels, grad, ignore_index, reduction, out=None):
     flat = rows(xp, probs).copy()
     flat[xp.arange(len(flat)), chosen] -= 1
     return unrow(xp, flat * scale, probs.shape, out)
-

@@ -35,11 +35,14 @@ SQUARE = [regular(3, 3), regular(2, 4, 4), regular(2, 2, dtype="float32"), regul
 def matrices(op: str, x: Spec, name: str = "a") -> Spec:
     """Refuse what is no stack of float matrices."""
     if x.ndim < 2:
-        raise ShapeError(f"{op}: {mark(name)} has {x.ndim} axes, a matrix has 2",
-                         hint=f"{mark(name)}.reshape(1, -1) is a matrix of one row")
+        raise ShapeError(
+            f"{op}: {mark(name)} has {x.ndim} axes, a matrix has 2",
+            hint=f"{mark(name)}.reshape(1, -1) is a matrix of one row",
+        )
     if x.dtype not in (float32, float64):
-        raise DTypeError(f"{op}: matrices of {x.dtype.name}, where float32 or float64 is wanted",
-                         hint=f"{mark(name)}.float() first")
+        raise DTypeError(
+            f"{op}: matrices of {x.dtype.name}, where float32 or float64 is wanted", hint=f"{mark(name)}.float() first"
+        )
     return x
 
 
@@ -47,8 +50,10 @@ def square(op: str, x: Spec, name: str = "a") -> Spec:
     """Refuse what is no stack of square float matrices."""
     matrices(op, x, name)
     if x.shape[-1] != x.shape[-2]:
-        raise ShapeError(f"{op}: a matrix of {x.shape[-2]} rows and {x.shape[-1]} columns is not square",
-                         hint="linalg.pinv and linalg.lstsq take any matrix")
+        raise ShapeError(
+            f"{op}: a matrix of {x.shape[-2]} rows and {x.shape[-1]} columns is not square",
+            hint="linalg.pinv and linalg.lstsq take any matrix",
+        )
     return x
 
 
@@ -57,8 +62,10 @@ def fitting(op: str, a: Spec, b: Spec) -> Spec:
     square(op, a)
     matrices(op, b, "b")
     if a.shape[-1] != b.shape[-2]:
-        raise ShapeError(f"{op}: {a.shape[-1]} unknowns (columns of {mark('a')}) and {b.shape[-2]} rows of {mark('b')}",
-                         hint="a has one row and one column for each row of b")
+        raise ShapeError(
+            f"{op}: {a.shape[-1]} unknowns (columns of {mark('a')}) and {b.shape[-2]} rows of {mark('b')}",
+            hint="a has one row and one column for each row of b",
+        )
     return b.but(shape=(*join(op, {"a": a.shape[:-2], "b": b.shape[:-2]}), *b.shape[-2:]))
 
 
@@ -154,9 +161,11 @@ def triangle(x, upper: bool, unit: bool):
 solve_triangular = define(
     "solve_triangular(a, b; upper, unit)",
     lambda a, b, upper, unit: fitting("solve_triangular", a, b),
-    {"a, b": lambda g, a, out, upper, unit: (
-        lambda gb: (-triangle(matmul(gb, out, ta=False, tb=True), upper, unit), gb)
-    )(solve_triangular(turned(a), g, upper=not upper, unit=unit))},
+    {
+        "a, b": lambda g, a, out, upper, unit: (
+            lambda gb: (-triangle(matmul(gb, out, ta=False, tb=True), upper, unit), gb)
+        )(solve_triangular(turned(a), g, upper=not upper, unit=unit))
+    },
     examples=[
         case(regular(3, 3), floats(3, 2), upper=False, unit=False),
         case(regular(2, 3, 3), floats(3, 1), upper=True, unit=False),
@@ -201,7 +210,7 @@ pinv = define(
         case(floats(0, 2), rtol=1e-12, atol=0.0),
     ],
     doc="The pseudo-inverse; singular values up to max(atol, rtol * the largest) count as 0. "
-        "Its gradient: Golub & Pereyra 1973, for full rank.",
+    "Its gradient: Golub & Pereyra 1973, for full rank.",
 )
 
 
@@ -210,8 +219,14 @@ def _(xp, a, rtol, atol):
     if not a.size:
         return xp.zeros((*a.shape[:-2], a.shape[-1], a.shape[-2]), a.dtype)
     need_finite(xp, "pinv", a)
-    u, s, v = factored(xp, "pinv", "has singular values that were not found", "check it for large numbers",
-                       lambda x: xp.linalg.svd(x, full_matrices=False), a)
+    u, s, v = factored(
+        xp,
+        "pinv",
+        "has singular values that were not found",
+        "check it for large numbers",
+        lambda x: xp.linalg.svd(x, full_matrices=False),
+        a,
+    )
     keep = s > xp.maximum(atol, rtol * s.max(-1, keepdims=True))
     with silent():
         scaled = xp.where(keep, 1 / s, 0).astype(a.dtype)[..., None, :] * v.swapaxes(-1, -2)

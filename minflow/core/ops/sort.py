@@ -48,6 +48,7 @@ def _(xp, x, axis, descending, out=None):
         return values, xp.ascontiguousarray(indices)
     return settle(xp, values, out[0]), settle(xp, indices, out[1])
 
+
 GROUP = 16  # numbers of which a search for the first few looks at one
 
 

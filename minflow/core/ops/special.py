@@ -41,22 +41,38 @@ def special(name: str, rule, doc: str, scipy: str = "", low: float = -2.0, high:
 
 # ---- the error function and the normal distribution --------------------------------------------------------------
 
-erfc = special("erfc", lambda g, x: g * (exp(-square(x)) * (-2 / math.sqrt(math.pi))),
-               "1 - erf(x), exact where that is small.")
-erfcx = special("erfcx", lambda g, x, out: g * (2 * x * out - 2 / math.sqrt(math.pi)),
-                "exp(x*x) * erfc(x), without overflow.")
-erfinv = special("erfinv", lambda g, x: g * (exp(square(erfinv(x))) * (math.sqrt(math.pi) / 2)),
-                 "The number whose erf is x; NaN outside -1 to 1.", low=-0.9, high=0.9)
-ndtri = special("ndtri", lambda g, out: g * (exp(square(out) * 0.5) * math.sqrt(2 * math.pi)),
-                "The number below which a share x of the standard normal distribution lies.", low=0.1, high=0.9)
-log_ndtr = special("log_ndtr", lambda g, x: g * (math.sqrt(2 / math.pi) / erfcx(x * -math.sqrt(0.5))),
-                   "log of the share of the standard normal distribution below x, without underflow.")
+erfc = special(
+    "erfc", lambda g, x: g * (exp(-square(x)) * (-2 / math.sqrt(math.pi))), "1 - erf(x), exact where that is small."
+)
+erfcx = special(
+    "erfcx", lambda g, x, out: g * (2 * x * out - 2 / math.sqrt(math.pi)), "exp(x*x) * erfc(x), without overflow."
+)
+erfinv = special(
+    "erfinv",
+    lambda g, x: g * (exp(square(erfinv(x))) * (math.sqrt(math.pi) / 2)),
+    "The number whose erf is x; NaN outside -1 to 1.",
+    low=-0.9,
+    high=0.9,
+)
+ndtri = special(
+    "ndtri",
+    lambda g, out: g * (exp(square(out) * 0.5) * math.sqrt(2 * math.pi)),
+    "The number below which a share x of the standard normal distribution lies.",
+    low=0.1,
+    high=0.9,
+)
+log_ndtr = special(
+    "log_ndtr",
+    lambda g, x: g * (math.sqrt(2 / math.pi) / erfcx(x * -math.sqrt(0.5))),
+    "log of the share of the standard normal distribution below x, without underflow.",
+)
 entr = special("entr", lambda g, x: g * (-log(x) - 1), "-x * log(x): 0 at 0, -inf below.", low=0.2, high=3.0)
 
 # ---- the gamma function ------------------------------------------------------------------------------------------
 
-lgamma = special("lgamma", lambda g, x: g * digamma(x), "log |gamma(x)|; gamma(n) is the factorial of n - 1.",
-                 "gammaln", 0.2, 3.0)
+lgamma = special(
+    "lgamma", lambda g, x: g * digamma(x), "log |gamma(x)|; gamma(n) is the factorial of n - 1.", "gammaln", 0.2, 3.0
+)
 digamma = special("digamma", lambda g, x: g * polygamma(x, n=1), "The slope of lgamma.", "psi", 0.2, 3.0)
 
 
@@ -80,8 +96,13 @@ polygamma = define(
     ordered,
     lambda g, x, n: g * polygamma(x, n=n + 1),
     scalar="polygamma(n, x)",
-    examples=[case(positive(3, 4), n=1), case(positive(()), n=2), case(positive(0, 3), n=1),
-              case(strided(4, 5, low=0.3, high=3.0), n=3), case(floats(5, dtype="float32", low=0.3), n=1)],
+    examples=[
+        case(positive(3, 4), n=1),
+        case(positive(()), n=2),
+        case(positive(0, 3), n=1),
+        case(strided(4, 5, low=0.3, high=3.0), n=3),
+        case(floats(5, dtype="float32", low=0.3), n=1),
+    ],
     doc="The n-th derivative of digamma, n of at least 1.",
 )
 
@@ -109,28 +130,56 @@ def power_of_gamma(a, b, sign: int):
     return sign * exp((a - 1) * log(b) - b - lgamma(a))
 
 
-POSITIVE = [case(positive(3, 4), positive(4)), case(positive(()), positive(3)), case(positive(0, 3), positive(3)),
-            case(strided(4, 5, low=0.3, high=3.0), positive(5)), case(ints(3, low=1), ints(3, low=1))]
+POSITIVE = [
+    case(positive(3, 4), positive(4)),
+    case(positive(()), positive(3)),
+    case(positive(0, 3), positive(3)),
+    case(strided(4, 5, low=0.3, high=3.0), positive(5)),
+    case(ints(3, low=1), ints(3, low=1)),
+]
 igamma = by_scipy(
-    pair("igamma", dict(a=no_formula("igamma"), b=lambda g, a, b: g * power_of_gamma(a, b, 1)),
-         "The part of gamma(a) that lies below b, 0 to 1; it has a slope in b alone.", examples=POSITIVE), "gammainc")
+    pair(
+        "igamma",
+        dict(a=no_formula("igamma"), b=lambda g, a, b: g * power_of_gamma(a, b, 1)),
+        "The part of gamma(a) that lies below b, 0 to 1; it has a slope in b alone.",
+        examples=POSITIVE,
+    ),
+    "gammainc",
+)
 igammac = by_scipy(
-    pair("igammac", dict(a=no_formula("igammac"), b=lambda g, a, b: g * power_of_gamma(a, b, -1)),
-         "The part of gamma(a) that lies above b, 1 - igamma; it has a slope in b alone.", examples=POSITIVE),
-    "gammaincc")
-ABOVE_ONE = [case(floats(3, 4, low=1.3, high=4.0), positive(4)), case(floats((), low=1.5, high=4.0), positive(3)),
-             case(floats(0, 3), positive(3)), case(2.5, positive(3)),
-             case(strided(4, 5, low=1.5, high=3.0), positive(5)), case(ints(3, low=2), ints(3, low=1))]
+    pair(
+        "igammac",
+        dict(a=no_formula("igammac"), b=lambda g, a, b: g * power_of_gamma(a, b, -1)),
+        "The part of gamma(a) that lies above b, 1 - igamma; it has a slope in b alone.",
+        examples=POSITIVE,
+    ),
+    "gammaincc",
+)
+ABOVE_ONE = [
+    case(floats(3, 4, low=1.3, high=4.0), positive(4)),
+    case(floats((), low=1.5, high=4.0), positive(3)),
+    case(floats(0, 3), positive(3)),
+    case(2.5, positive(3)),
+    case(strided(4, 5, low=1.5, high=3.0), positive(5)),
+    case(ints(3, low=2), ints(3, low=1)),
+]
 zeta = by_scipy(
-    pair("zeta", dict(a=no_formula("zeta"), b=lambda g, a, b: g * (-a * zeta(a + 1, b))),
-         "The sum of (b + k)**-a over k = 0, 1, 2, ...; Riemann's zeta(a) where b is 1.", examples=ABOVE_ONE), "zeta")
+    pair(
+        "zeta",
+        dict(a=no_formula("zeta"), b=lambda g, a, b: g * (-a * zeta(a + 1, b))),
+        "The sum of (b + k)**-a over k = 0, 1, 2, ...; Riemann's zeta(a) where b is 1.",
+        examples=ABOVE_ONE,
+    ),
+    "zeta",
+)
 
 
 # ---- the functions of Bessel and Airy ----------------------------------------------------------------------------
 
 i0 = special("i0", lambda g, x: g * i1(x), "Bessel's modified function of the first kind, order 0.")
-i1 = special("i1", lambda g, x, out: g * (i0(x) - over(out, x)), "Bessel's modified function of the first kind, order "
-             "1.")
+i1 = special(
+    "i1", lambda g, x, out: g * (i0(x) - over(out, x)), "Bessel's modified function of the first kind, order 1."
+)
 i0e = special("i0e", lambda g, x, out: g * (i1e(x) - sign(x) * out), "exp(-|x|) * i0(x).")
 i1e = special("i1e", lambda g, x, out: g * (i0e(x) - out * sign(x) - over(out, x)), "exp(-|x|) * i1(x).")
 
@@ -146,14 +195,18 @@ bessel_j0 = special("bessel_j0", None, "Bessel's function of the first kind, ord
 bessel_j1 = special("bessel_j1", None, "Bessel's function of the first kind, order 1.", "j1")
 bessel_y0 = special("bessel_y0", None, "Bessel's function of the second kind, order 0.", "y0", 0.2, 3.0)
 bessel_y1 = special("bessel_y1", None, "Bessel's function of the second kind, order 1.", "y1", 0.2, 3.0)
-modified_bessel_k0 = special("modified_bessel_k0", None, "Bessel's modified function of the second kind, order 0.",
-                             "k0", 0.2, 3.0)
-modified_bessel_k1 = special("modified_bessel_k1", None, "Bessel's modified function of the second kind, order 1.",
-                             "k1", 0.2, 3.0)
-scaled_modified_bessel_k0 = special("scaled_modified_bessel_k0", None, "exp(x) * modified_bessel_k0(x).", "k0e", 0.2,
-                                    3.0)
-scaled_modified_bessel_k1 = special("scaled_modified_bessel_k1", None, "exp(x) * modified_bessel_k1(x).", "k1e", 0.2,
-                                    3.0)
+modified_bessel_k0 = special(
+    "modified_bessel_k0", None, "Bessel's modified function of the second kind, order 0.", "k0", 0.2, 3.0
+)
+modified_bessel_k1 = special(
+    "modified_bessel_k1", None, "Bessel's modified function of the second kind, order 1.", "k1", 0.2, 3.0
+)
+scaled_modified_bessel_k0 = special(
+    "scaled_modified_bessel_k0", None, "exp(x) * modified_bessel_k0(x).", "k0e", 0.2, 3.0
+)
+scaled_modified_bessel_k1 = special(
+    "scaled_modified_bessel_k1", None, "exp(x) * modified_bessel_k1(x).", "k1e", 0.2, 3.0
+)
 spherical_bessel_j0 = special("spherical_bessel_j0", None, "sin(x) / x; 1 at 0.", "spherical_jn")
 
 

@@ -18,12 +18,15 @@ from .shape import full, permute, reshape, zeros_of
 
 def reached(x: Spec, size: tuple[int, ...], stride: tuple[int, ...], offset: int) -> Spec:
     if len(size) != len(stride) or min((*size, *stride), default=0) < 0:
-        raise ShapeError(f"as_strided: sizes {size} and strides {stride}",
-                         hint="one stride of at least 0 for each size")
+        raise ShapeError(
+            f"as_strided: sizes {size} and strides {stride}", hint="one stride of at least 0 for each size"
+        )
     last = offset + sum([(n - 1) * k for n, k in zip(size, stride)])
     if 0 not in size and not 0 <= offset <= last < x.size:
-        raise OutOfRangeError(f"as_strided: sizes {size} with strides {stride} from {offset} on reach element {last}, "
-                              f"there are {x.size}", hint="(size - 1) * stride, added up, plus the offset: below that")
+        raise OutOfRangeError(
+            f"as_strided: sizes {size} with strides {stride} from {offset} on reach element {last}, there are {x.size}",
+            hint="(size - 1) * stride, added up, plus the offset: below that",
+        )
     return x.but(shape=size)
 
 
@@ -64,8 +67,10 @@ def windowed(x: Spec, dim: int, size: int, step: int) -> Spec:
     need_axis("unfold", x, dim)
     n = x.shape[dim]
     if not 0 <= size <= n or step < 1:
-        raise OutOfRangeError(f"unfold: windows of {size} every {step} along axis {dim} of {{x}}, which has size {n}",
-                              hint=f"a size from 0 to {n}, and a step of at least 1")
+        raise OutOfRangeError(
+            f"unfold: windows of {size} every {step} along axis {dim} of {{x}}, which has size {n}",
+            hint=f"a size from 0 to {n}, and a step of at least 1",
+        )
     return x.but(shape=(*x.shape[:dim], (n - size) // step + 1, *x.shape[dim + 1 :], size))
 
 

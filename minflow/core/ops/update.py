@@ -13,6 +13,7 @@ from ..op import define, kernel
 from ..spec import Spec
 from .rules import need_spec
 
+
 def steepest(p, grad, weight_decay: float, maximize: bool):
     """The gradient to go down along: negated to maximize, with the decay of weights added."""
     down = -grad if maximize else grad
@@ -197,6 +198,7 @@ def _(xp, p, grad, exp_avg, exp_avg_sq, max_exp_avg_sq, step, lr, **attrs):
 
 # ---- adding up gradients -----------------------------------------------------------------------------------------
 
+
 def accumulated(total: Spec, grad: Spec, count: Spec) -> Spec:
     need_spec("accumulate", total, grad=grad)
     need_spec("accumulate", (), count=count)
@@ -213,7 +215,7 @@ accumulate = define(
         case(small, small(), floats((), low=2.0, high=2.0)),
     ],
     doc="grad where count is 0, else total + grad: the gradient of several parts of a batch, as backward adds it up "
-        "in .grad.",
+    "in .grad.",
 )
 
 

@@ -55,8 +55,18 @@ nadam = define(
     sbp=signatures(4, 3, "SSSBB"),
     examples=[
         case(small, small(), small(), square, count, count(), rate, momentum_decay=4e-3, decoupled=False, **betas),
-        case(small, small(), small(), square, count, count(), rate, momentum_decay=0.1, decoupled=True,
-             **betas | {"weight_decay": 0.1, "maximize": True}),
+        case(
+            small,
+            small(),
+            small(),
+            square,
+            count,
+            count(),
+            rate,
+            momentum_decay=0.1,
+            decoupled=True,
+            **betas | {"weight_decay": 0.1, "maximize": True},
+        ),
     ],
     doc="Adam that looks one step of momentum ahead; beta1 rises by beta1 * (1 - 0.96**(t * momentum_decay) / 2). "
     "Dozat 2016, section 4.",
@@ -64,8 +74,23 @@ nadam = define(
 
 
 @kernel(nadam)
-def _(xp, p, grad, exp_avg, exp_avg_sq, mu_product, step, lr, beta1, beta2, eps, momentum_decay, weight_decay,
-      decoupled, maximize):
+def _(
+    xp,
+    p,
+    grad,
+    exp_avg,
+    exp_avg_sq,
+    mu_product,
+    step,
+    lr,
+    beta1,
+    beta2,
+    eps,
+    momentum_decay,
+    weight_decay,
+    decoupled,
+    maximize,
+):
     now, lr = float(step) + 1, float(lr)
     p, down, exp_avg, exp_avg_sq = moments(
         p, grad, exp_avg, exp_avg_sq, lr, beta1, beta2, weight_decay, decoupled, maximize
@@ -87,8 +112,16 @@ radam = define(
     examples=[
         case(small, small(), small(), square, count, rate, decoupled=False, **betas),
         case(small, small(), small(), square, late, rate, decoupled=False, **betas | {"weight_decay": 0.1}),
-        case(small, small(), small(), square, late, rate, decoupled=True, **betas | {"weight_decay": 0.1,
-                                                                                   "maximize": True}),
+        case(
+            small,
+            small(),
+            small(),
+            square,
+            late,
+            rate,
+            decoupled=True,
+            **betas | {"weight_decay": 0.1, "maximize": True},
+        ),
     ],
     doc="Adam that leaves the second moment out of its first steps, while too few gradients estimate it, and scales "
     "the others by how many do. Liu et al. 2020 (arXiv:1908.03265), algorithm 2.",
@@ -119,10 +152,28 @@ lamb = define(
     sbp=(("B",) * 10,),  # a norm is of the whole array
     examples=[
         case(small, small(), small(), square, count, rate, decoupled=True, corrected=True, **betas),
-        case(small, small(), small(), square, late, rate, decoupled=False, corrected=False,
-             **betas | {"weight_decay": 0.1}),
-        case(small, small(), small(), square, late, rate, decoupled=True, corrected=True,
-             **betas | {"weight_decay": 0.1, "maximize": True}),
+        case(
+            small,
+            small(),
+            small(),
+            square,
+            late,
+            rate,
+            decoupled=False,
+            corrected=False,
+            **betas | {"weight_decay": 0.1},
+        ),
+        case(
+            small,
+            small(),
+            small(),
+            square,
+            late,
+            rate,
+            decoupled=True,
+            corrected=True,
+            **betas | {"weight_decay": 0.1, "maximize": True},
+        ),
         case(empty, empty(), empty(), empty(), count, rate, decoupled=True, corrected=True, **betas),
     ],
     doc="Adam whose step a is as long as the parameter: p - lr * norm(p) / norm(a) * (a + weight_decay * p), and with "

@@ -43,8 +43,12 @@ def check_unchanged(name: str, plans: PlanCache, compiled: Any, dtype: Any = Non
         changed.append(("default dtype", str(dtype), str(default_dtype())))
     if changed:
         values = {what: f"{old} at its last call, {new} now" for what, old, new in changed}
-        raise GraphError(f"{name} has changed since its last call", values=values, where=here(),
-                         hint="call it once more, then save it")
+        raise GraphError(
+            f"{name} has changed since its last call",
+            values=values,
+            where=here(),
+            hint="call it once more, then save it",
+        )
 
 
 def graph_again(graph: Any, compiled: CompiledGraph, specs: Sequence[Spec]) -> Build:

@@ -74,15 +74,24 @@ class Filled:
         check_sizes("a constant", shape, sizes)
         needed, free = math.prod(shape) * (24 if self.step else np.dtype(dtype).itemsize), free_bytes()
         if free is not None and needed > free:
-            refuse(f"a constant of the shape {tuple(shape)} needs {needed:,} bytes of memory, and {free:,} are free",
-                   "smaller inputs along these axes", sizes, kind=OutOfMemoryError)
+            refuse(
+                f"a constant of the shape {tuple(shape)} needs {needed:,} bytes of memory, and {free:,} are free",
+                "smaller inputs along these axes",
+                sizes,
+                kind=OutOfMemoryError,
+            )
         try:
             if not self.step:
                 return np.full(shape, first, dtype)
             return (first + self.step * np.arange(shape[0])).astype(dtype)
         except (OverflowError, TypeError, ValueError) as error:  # it fits the sizes of the file, and not these
-            refuse(f"no {np.dtype(dtype)} is a constant that begins with {first} and has the shape {tuple(shape)} "
-                   f"({error})", "smaller inputs along these axes", sizes, kind=ShapeError)
+            refuse(
+                f"no {np.dtype(dtype)} is a constant that begins with {first} and has the shape {tuple(shape)} "
+                f"({error})",
+                "smaller inputs along these axes",
+                sizes,
+                kind=ShapeError,
+            )
 
 
 def at(x: Any, sizes: Mapping[str, int], check: Callable | None = None) -> Any:

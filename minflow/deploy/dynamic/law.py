@@ -46,8 +46,11 @@ class Law:
         elif kinds == {int}:
             if (follows := self.integer(values)) is not None:
                 return follows
-            raise Unfollowed(values, "x.size(0) times or plus a whole number follows; x.size(0) // 2 does not, since "
-                                     "it is rounded at odd sizes")
+            raise Unfollowed(
+                values,
+                "x.size(0) times or plus a whole number follows; x.size(0) // 2 does not, since "
+                "it is rounded at odd sizes",
+            )
         elif kinds == {float}:
             if (result := self.number(values)) is not None:
                 return result

@@ -23,8 +23,9 @@ from .law import Law, Unfollowed
 SHOWN = 3  # sizes at which a build failed that an error shows with the reason
 
 
-def follow(names: Sequence[str], traces: Mapping[tuple[int, ...], Graph]
-           ) -> tuple[dict[Node, dict[str | int, Any]], dict[Source, Filled]]:
+def follow(
+    names: Sequence[str], traces: Mapping[tuple[int, ...], Graph]
+) -> tuple[dict[Node, dict[str | int, Any]], dict[Source, Filled]]:
     """What differs between traces of one program at several sizes, as it is at all sizes: of a node its attrs by name
     and the numbers among its inputs by their place; and constants.
 
@@ -55,8 +56,10 @@ def follow(names: Sequence[str], traces: Mapping[tuple[int, ...], Graph]
             try:
                 fills[sources[0]] = fill(law, arrays)
             except Unfollowed as error:
-                user = next((n for n in base.nodes if any(x.__class__ is Value and x.node is sources[0]
-                                                          for x in n.inputs)), None)
+                user = next(
+                    (n for n in base.nodes if any(x.__class__ is Value and x.node is sources[0] for x in n.inputs)),
+                    None,
+                )
                 hint = "flow.zeros, ones, full and arange of the size follow; or make it with ops, or give it as input"
                 differs(f"a constant of the program ({sources[0].name or 'captured'})", error, user, labels, hint)
     return follows, fills
@@ -72,8 +75,12 @@ def solved(law: Law, columns: Sequence[Any], node: Node, what: str, labels: Sequ
 
 def differs(what: str, error: Unfollowed, node: Node | None, labels: Sequence[str], hint: str) -> NoReturn:
     """Refuse a difference, with its values at all sizes."""
-    refuse(f"{what} differs between sizes of the dynamic axes, and does not follow them",
-           f"{hint}; or leave that axis out of dynamic", dict(zip(labels, map(shown, error.values))), place(node))
+    refuse(
+        f"{what} differs between sizes of the dynamic axes, and does not follow them",
+        f"{hint}; or leave that axis out of dynamic",
+        dict(zip(labels, map(shown, error.values))),
+        place(node),
+    )
 
 
 def shown(x: Any) -> str:
@@ -98,14 +105,23 @@ def aligned(graphs: Sequence[Graph], labels: Sequence[str]) -> None:
             node = next(node for node in nodes if node is not None)
             values = {label: "nothing" if n is None else n for label, n in zip(labels, nodes)}
             other = "is another one" if any(op is not ops[0] for op in ops) else "reads other values"
-            refuse(f"op number {i} of the program ({node.op}) {other} at another size of the dynamic axes",
-                   "a loop or a branch of build that depends on the size does not follow it: ops over the whole axis "
-                   "do; or leave that axis out of dynamic", values, place(node))
-    ends = [(wiring(graph.outputs, key), wiring(graph.updates.values(), key), [key[s] for s in graph.updates])
-            for graph, key in zip(graphs, keys)]
+            refuse(
+                f"op number {i} of the program ({node.op}) {other} at another size of the dynamic axes",
+                "a loop or a branch of build that depends on the size does not follow it: ops over the whole axis "
+                "do; or leave that axis out of dynamic",
+                values,
+                place(node),
+            )
+    ends = [
+        (wiring(graph.outputs, key), wiring(graph.updates.values(), key), [key[s] for s in graph.updates])
+        for graph, key in zip(graphs, keys)
+    ]
     if any(end != ends[0] for end in ends) or len({len(graph.states) for graph in graphs}) > 1:
-        refuse("what build returns, updates or reads is another at another size of the dynamic axes",
-               "a branch of build that depends on the size does not follow it", dict(zip(labels, graphs_text(graphs))))
+        refuse(
+            "what build returns, updates or reads is another at another size of the dynamic axes",
+            "a branch of build that depends on the size does not follow it",
+            dict(zip(labels, graphs_text(graphs))),
+        )
 
 
 def graphs_text(graphs: Sequence[Graph]) -> list[str]:
@@ -141,8 +157,9 @@ class Tries:
     """Traces of a program at several sizes. base: what it is at `specs`; has a `graph` and an `out_tree`.  again:
     traces it for inputs of other specs.  done: sizes -> the program.  failed: sizes -> what was raised there."""
 
-    def __init__(self, axes: Axes, names: Sequence[str], specs: Sequence[Spec], base: Any,
-                 again: Callable[[list[Spec]], Any]):
+    def __init__(
+        self, axes: Axes, names: Sequence[str], specs: Sequence[Spec], base: Any, again: Callable[[list[Spec]], Any]
+    ):
         self.axes, self.names, self.specs, self.base, self.again = axes, names, specs, base, again
         self.first = sizes_of(axes, specs, names)
         self.done: dict[tuple[int, ...], Any] = {}
@@ -173,8 +190,9 @@ class Tries:
             failed = dict(itertools.islice(self.failed.items(), SHOWN))
             if more := list(self.failed)[SHOWN:]:
                 failed["and at"] = "; ".join(more)
-            refuse(f"build fails at other sizes of the dynamic axis {name!r} than that of the example", self.hint(),
-                   failed)
+            refuse(
+                f"build fails at other sizes of the dynamic axis {name!r} than that of the example", self.hint(), failed
+            )
 
     def hint(self) -> str:
         """Which further axes may have to be dynamic."""
@@ -182,8 +200,10 @@ class Tries:
             for i, spec in enumerate(self.specs):
                 others = [axis for axis, n in enumerate(spec.shape) if n == self.first[name]]
                 if others and all(i != j for place in self.axes.values() for j, _ in place):
-                    return (f"axis {others[0]} of {self.names[i]} has that size too: add "
-                            f"{self.names[i]!r}: {{{others[0]}: {name!r}}}")
+                    return (
+                        f"axis {others[0]} of {self.names[i]} has that size too: add "
+                        f"{self.names[i]!r}: {{{others[0]}: {name!r}}}"
+                    )
         return "leave the axis out of dynamic, if build takes one size alone"
 
 
@@ -191,8 +211,9 @@ def label(sizes: Mapping[str, int]) -> str:
     return ", ".join(f"{name}={n}" for name, n in sizes.items())
 
 
-def grown(axes: Axes, names: Sequence[str], specs: Sequence[Spec], base: Any, again: Callable[[list[Spec]], Any]
-          ) -> tuple[Any, dict[Node, dict[str | int, Any]], dict[Source, Filled]]:
+def grown(
+    axes: Axes, names: Sequence[str], specs: Sequence[Spec], base: Any, again: Callable[[list[Spec]], Any]
+) -> tuple[Any, dict[Node, dict[str | int, Any]], dict[Source, Filled]]:
     """Trace at other sizes; gives the base, and what of it follows, as `follow` does. The arguments: see Tries.
 
     A size of 1 is broadcast, and a program can read otherwise then: its base is a trace at 2. Sizes at which a build
@@ -210,8 +231,11 @@ def grown(axes: Axes, names: Sequence[str], specs: Sequence[Spec], base: Any, ag
         tries.need(tries.take(dict(zip(axes, combination))), " and ".join(axes))
     programs = list(tries.done.values())
     if len({str(program.out_tree) for program in programs}) > 1:
-        refuse("build returns another structure at another size of the dynamic axes",
-               "one tensor with the axis in it, in place of a list of as many tensors", {"sizes": list(tries.done)})
+        refuse(
+            "build returns another structure at another size of the dynamic axes",
+            "one tensor with the axis in it, in place of a list of as many tensors",
+            {"sizes": list(tries.done)},
+        )
     follows, fills = follow(tuple(axes), {sizes: program.graph for sizes, program in tries.done.items()})
     law = Law(tuple(axes), list(tries.done))
     for sizes in (tries.first, dict.fromkeys(axes, 1)):
@@ -225,9 +249,11 @@ def check_results(law: Law, results: Sequence[Sequence[Value]], sizes: Mapping[s
     for i, value in enumerate([] if program is None else program.graph.outputs):
         shapes = [values[i].spec.shape for values in results]
         if {len(shape) for shape in shapes} != {value.spec.ndim}:
-            refuse(f"result {i} of build has another number of axes at a size of 1",
-                   "x.squeeze(1) names an axis; x.squeeze() takes away each one of size 1",
-                   {label(law.dicts[0]): list(shapes[0]), label(sizes): list(value.spec.shape)})
+            refuse(
+                f"result {i} of build has another number of axes at a size of 1",
+                "x.squeeze(1) names an axis; x.squeeze() takes away each one of size 1",
+                {label(law.dicts[0]): list(shapes[0]), label(sizes): list(value.spec.shape)},
+            )
 
 
 def candidates(n: int) -> list[int]:

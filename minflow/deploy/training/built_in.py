@@ -159,8 +159,10 @@ def options_of(kind: Any) -> dict[str, Check]:
     """Hyperparameter -> what it may be, from the default that it has."""
     parameters = inspect.signature(kind).parameters.values()
     defaults = hyperparameters({p.name: p.default for p in parameters})
-    return {name: flag if isinstance(default, bool) else pair if isinstance(default, tuple) else real
-            for name, default in defaults.items()}
+    return {
+        name: flag if isinstance(default, bool) else pair if isinstance(default, tuple) else real
+        for name, default in defaults.items()
+    }
 
 
 def attributes_of(kind: type[LRScheduler]) -> dict[str, Check]:

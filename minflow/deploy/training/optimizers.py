@@ -23,8 +23,18 @@ from ...optim import Optimizer, lr_scheduler
 from ...optim.lr_scheduler import LRScheduler
 from ..checks import Check, Malformed, choice, each, fields, flag, judging, one_of, text
 from .built_in import (
-    HOLDING, LONGEST, NAMED, OF_EACH_GROUP, OF_GROUPS, OPTIMIZERS, SCHEDULES, anything, attributes_of, count,
-    options_of, plain,
+    HOLDING,
+    LONGEST,
+    NAMED,
+    OF_EACH_GROUP,
+    OF_GROUPS,
+    OPTIMIZERS,
+    SCHEDULES,
+    anything,
+    attributes_of,
+    count,
+    options_of,
+    plain,
 )
 
 NUMBERS_ALONE = "or keep its class, and save the numbers alone: flow.save(graph.state_dict(), path)"
@@ -57,8 +67,13 @@ def judged(graph: Any, what: str) -> Iterator[None]:
     try:
         yield
     except Malformed as error:
-        refuse_saving(graph, f"{what} has a value that a file cannot hold: {error.place or 'it'} is {error.found}, and "
-                      f"must be {error.wanted}", f"plain numbers, {NUMBERS_ALONE}", error)
+        refuse_saving(
+            graph,
+            f"{what} has a value that a file cannot hold: {error.place or 'it'} is {error.found}, and "
+            f"must be {error.wanted}",
+            f"plain numbers, {NUMBERS_ALONE}",
+            error,
+        )
 
 
 def refuse_saving(graph: Any, why: str, hint: str, error: BaseException | None = None, **values: Any) -> NoReturn:
@@ -102,20 +117,30 @@ class Saving:
         """Refuse what is no optimizer of the table, and one that does more than those do."""
         optimizer, kind = self.optimizer, type(self.optimizer)
         if kind not in OPTIMIZERS:
-            self.refuse(f"{self.kind} is no built-in optimizer whose step is a rule, and only those are saved by name",
-                        "flow.optim.SGD, Adam, AdamW, ...", optimizer=self.kind)
+            self.refuse(
+                f"{self.kind} is no built-in optimizer whose step is a rule, and only those are saved by name",
+                "flow.optim.SGD, Adam, AdamW, ...",
+                optimizer=self.kind,
+            )
         if optimizer.pre_hooks or optimizer.post_hooks:
-            self.refuse(f"{self.kind} has step hooks, which are functions", "remove them: handle.remove()",
-                        hooks=len(optimizer.pre_hooks) + len(optimizer.post_hooks))
+            self.refuse(
+                f"{self.kind} has step hooks, which are functions",
+                "remove them: handle.remove()",
+                hooks=len(optimizer.pre_hooks) + len(optimizer.post_hooks),
+            )
         for name, value in vars(optimizer).items():
             if hasattr(kind, name) and name not in ("within", "idle", "backwards"):
-                self.refuse(f"{self.kind}.{name} was replaced on the object itself", f"del optimizer.{name}",
-                            **{name: value})
+                self.refuse(
+                    f"{self.kind}.{name} was replaced on the object itself", f"del optimizer.{name}", **{name: value}
+                )
 
     def name(self, p: Tensor) -> str:
         if id(p) not in self.names:
-            self.refuse(f"a parameter of {self.kind} belongs to no module of the graph, so it has no name",
-                        "hold it in a module that the graph has: self.weight = nn.Parameter(...)", parameter=p)
+            self.refuse(
+                f"a parameter of {self.kind} belongs to no module of the graph, so it has no name",
+                "hold it in a module that the graph has: self.weight = nn.Parameter(...)",
+                parameter=p,
+            )
         return self.names[id(p)]
 
     def group(self, group: Mapping[str, Any]) -> dict[str, Any]:
@@ -145,15 +170,24 @@ class Saving:
         if kind not in SCHEDULES:
             self.refuse_schedule(scheduler)
         attributes = attributes_of(kind)
-        own = {name: value for name, value in vars(scheduler).items()
-               if name not in ("optimizer", "initial", "schedulers" if kind in HOLDING else "optimizer")}
+        own = {
+            name: value
+            for name, value in vars(scheduler).items()
+            if name not in ("optimizer", "initial", "schedulers" if kind in HOLDING else "optimizer")
+        }
         for name, value in own.items():
             if name not in attributes or callable(value):
-                self.refuse(f"{kind.__name__}.{name} is not part of what a schedule has built in",
-                            f"leave {name} out", **{name: value})
+                self.refuse(
+                    f"{kind.__name__}.{name} is not part of what a schedule has built in",
+                    f"leave {name} out",
+                    **{name: value},
+                )
         if scheduler.optimizer is not self.optimizer:
-            self.refuse(f"{kind.__name__} sets the rates of another optimizer", "make it with this optimizer",
-                        optimizer=type(scheduler.optimizer).__name__)
+            self.refuse(
+                f"{kind.__name__} sets the rates of another optimizer",
+                "make it with this optimizer",
+                optimizer=type(scheduler.optimizer).__name__,
+            )
         if id(scheduler) in self.seen or depth > DEEPEST:
             self.refuse(f"the same {kind.__name__} is there twice", "an object for each place", scheduler=kind.__name__)
         self.seen.add(id(scheduler))
@@ -172,14 +206,22 @@ class Saving:
         kind = type(scheduler)
         name = kind.__name__
         if kind in (lr_scheduler.LambdaLR, lr_scheduler.MultiplicativeLR):
-            self.refuse(f"{name} holds a function, and a file holds no code",
-                        "a schedule that is made of numbers: MultiStepLR, LinearLR, CosineAnnealingLR, "
-                        "SequentialLR, ...", scheduler=name)
+            self.refuse(
+                f"{name} holds a function, and a file holds no code",
+                "a schedule that is made of numbers: MultiStepLR, LinearLR, CosineAnnealingLR, SequentialLR, ...",
+                scheduler=name,
+            )
         if kind is lr_scheduler.ReduceLROnPlateau:
-            self.refuse("ReduceLROnPlateau needs a metric, which a graph does not give it",
-                        "step it after the graph's call, and save its state_dict", scheduler=name)
-        self.refuse(f"{name} is no built-in schedule, and only those are saved by name",
-                    "flow.optim.lr_scheduler.MultiStepLR, LinearLR, SequentialLR, ...", scheduler=name)
+            self.refuse(
+                "ReduceLROnPlateau needs a metric, which a graph does not give it",
+                "step it after the graph's call, and save its state_dict",
+                scheduler=name,
+            )
+        self.refuse(
+            f"{name} is no built-in schedule, and only those are saved by name",
+            "flow.optim.lr_scheduler.MultiStepLR, LinearLR, SequentialLR, ...",
+            scheduler=name,
+        )
 
 
 # ---- loading ---------------------------------------------------------------------------------------------------------
@@ -221,8 +263,9 @@ def checked_optimizer(x: Any, place: str) -> dict[str, Any]:
     checked = {
         "kind": kind,
         "steps": count(x["steps"], f"{place}.steps"),
-        "defaults": checked_options(fields(x["defaults"], f"{place}.defaults", (*options, "extra"), OF_GROUPS),
-                                    f"{place}.defaults", options),
+        "defaults": checked_options(
+            fields(x["defaults"], f"{place}.defaults", (*options, "extra"), OF_GROUPS), f"{place}.defaults", options
+        ),
         "groups": each(x["groups"], f"{place}.groups", functools.partial(checked_group, options), LONGEST, 1),
     }
     names = [name for group in checked["groups"] for name in group["params"]]
@@ -250,8 +293,10 @@ def checked_options(x: Mapping[str, Any], place: str, options: Mapping[str, Chec
     known, extra = {**options, **OF_GROUPS}, x["extra"]
     if type(extra) is not dict or set(extra) & {*known, "params", "param_names"}:
         raise Malformed("an object with names that the optimizer does not know", extra, f"{place}.extra")
-    result = {text(name, f"a name in {place}.extra"): anything(value, f"{place}.extra.{name}")
-              for name, value in extra.items()}
+    result = {
+        text(name, f"a name in {place}.extra"): anything(value, f"{place}.extra.{name}")
+        for name, value in extra.items()
+    }
     return {name: known[name](x[name], f"{place}.{name}") for name in known if name in x} | result
 
 
@@ -283,8 +328,10 @@ def restored(
     for group in entry["groups"]:
         held: list[Any] = [parameters[name] for name in group["params"]]
         names = group.get("param_names")
-        groups.append({key: value for key, value in group.items() if key != "param_names"}
-                      | {"params": held if names is None else list(zip(names, held))})
+        groups.append(
+            {key: value for key, value in group.items() if key != "param_names"}
+            | {"params": held if names is None else list(zip(names, held))}
+        )
     known = options_of(entry["kind"])
     try:
         optimizer = entry["kind"](groups, **{name: entry["defaults"][name] for name in known})

@@ -32,9 +32,13 @@ def config_as_data(graph: Any) -> dict[str, Any]:
     config = graph.config
     for step in graph.passes:
         if KNOWN_PASSES.get(name_of_pass(step)) is not step:
-            fail(GraphError, f"flow.save: {graph.name} has the pass {name_of_pass(step)}, a function of the program's "
-                 "own, and a file holds no code", f"graph.passes.remove({name_of_pass(step)}) before saving",
-                 passes=[name_of_pass(step) for step in graph.passes])
+            fail(
+                GraphError,
+                f"flow.save: {graph.name} has the pass {name_of_pass(step)}, a function of the program's "
+                "own, and a file holds no code",
+                f"graph.passes.remove({name_of_pass(step)}) before saving",
+                passes=[name_of_pass(step) for step in graph.passes],
+            )
     data = {
         "accumulation": config.accumulation,
         "static": config.static,

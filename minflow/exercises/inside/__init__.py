@@ -23,10 +23,12 @@ class Reading(Exercise):
     source that say it: a test looks whether they still stand there.  look: what to look for, the hint.
     """
 
-    def __init__(self, number: str, name: str, place: str, question: str, right: str | int, proof: str, look: str,
-                 fact: str) -> None:
-        super().__init__(number, name, kind="read", level="recall", question=question, fact=fact, answer="answer",
-                         hint=look)
+    def __init__(
+        self, number: str, name: str, place: str, question: str, right: str | int, proof: str, look: str, fact: str
+    ) -> None:
+        super().__init__(
+            number, name, kind="read", level="recall", question=question, fact=fact, answer="answer", hint=look
+        )
         self.place, self.proof = place, proof
         self.solution(right)
         self.accept(lambda value: tidy(value) == right)

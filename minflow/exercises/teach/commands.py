@@ -40,8 +40,10 @@ def next_step(kind: str, folder: Path, written: list[Path]) -> str:
         gives = f"release/{first}"
     else:
         lines, gives = [["otter", "assign", str(notebooks[0]), f"{first}-out"]], f"{first}-out/student"
-    return (f"Next, in a terminal where {lines[-1][0]} is installed and found: "
-            f"{', then '.join(invocation.line(*words) for words in lines)}; give out what is in {gives}{others}.")
+    return (
+        f"Next, in a terminal where {lines[-1][0]} is installed and found: "
+        f"{', then '.join(invocation.line(*words) for words in lines)}; give out what is in {gives}{others}."
+    )
 
 
 def grade(options: argparse.Namespace) -> int:
@@ -90,8 +92,13 @@ def report(options: argparse.Namespace) -> int:
         return failed("report", error)
     if not known.learners:
         return failed("report", FileNotFoundError(f"no NAME/.progress.jsonl is in {folder}"))
-    return written("report", {Path(options.csv or folder / "report.csv"): reporting.as_csv(known),
-                              Path(options.html or folder / "report.html"): reporting.as_html(known)})
+    return written(
+        "report",
+        {
+            Path(options.csv or folder / "report.csv"): reporting.as_csv(known),
+            Path(options.html or folder / "report.html"): reporting.as_html(known),
+        },
+    )
 
 
 def slides(options: argparse.Namespace) -> int:

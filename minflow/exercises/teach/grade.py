@@ -28,8 +28,26 @@ from ..definition import Exercise
 from . import notebook as nb
 
 # An answer that names these, and whose solution does not, is worth a look.
-ODD = {"minflow.exercises", "inspect", "gc", "ctypes", "importlib", "sys", "builtins", "__import__", "eval", "exec",
-       "__subclasses__", "__globals__", "__closure__", "__traceback__", "tb_frame", "f_back", "gi_frame", "cr_frame"}
+ODD = {
+    "minflow.exercises",
+    "inspect",
+    "gc",
+    "ctypes",
+    "importlib",
+    "sys",
+    "builtins",
+    "__import__",
+    "eval",
+    "exec",
+    "__subclasses__",
+    "__globals__",
+    "__closure__",
+    "__traceback__",
+    "tb_frame",
+    "f_back",
+    "gi_frame",
+    "cr_frame",
+}
 COLUMNS = ("file", "lesson", "exercise", "points", "of", "outcome", "wrong answer", "remark")
 START = "import sys; sys.path[:] = {path!r}; from minflow.exercises.teach.worker import main; main()"
 SET_UP, PER_CASE = 30.0, 15.0  # seconds for starting and for the lesson's cells; limits of one case for all of them
@@ -64,8 +82,16 @@ class Mark:
     remark: str = ""
 
     def row(self) -> tuple[Any, ...]:
-        return (self.file, self.lesson, self.exercise, f"{self.points:g}", self.of, self.outcome, self.wrong,
-                self.remark)
+        return (
+            self.file,
+            self.lesson,
+            self.exercise,
+            f"{self.points:g}",
+            self.of,
+            self.outcome,
+            self.wrong,
+            self.remark,
+        )
 
 
 def grade(paths: Iterable[str], limits: Limits, jobs: int | None = None) -> Iterator[Mark]:
@@ -80,8 +106,9 @@ def grade(paths: Iterable[str], limits: Limits, jobs: int | None = None) -> Iter
                 except (nb.NoNotebook, LookupError) as error:
                     yield Mark(str(path), remark=str(error))
                     continue
-                marks = [pool.submit(mark, str(path), notebook, released, one, limits)
-                         for one in nb.exercises_of(released)]
+                marks = [
+                    pool.submit(mark, str(path), notebook, released, one, limits) for one in nb.exercises_of(released)
+                ]
                 yield from (one.result() for one in marks)
         finally:
             pool.shutdown(cancel_futures=True)
@@ -97,11 +124,17 @@ def mark(file: str, notebook: dict[str, Any], released: dict[str, Any], exercise
     odd = sorted((named(answer) - named(cells.solved_cell(exercise.name))) & ODD)
     remarks = [text for text in (remark, str(given.get("remark", "")), odd and f"look at it: {', '.join(odd)}") if text]
     right = given.get("outcome") == "right"
-    return dataclasses.replace(place, outcome=str(given.get("outcome", "")), wrong=str(given.get("wrong", "")),
-                               points=float(exercise.points) if right else 0.0, remark="; ".join(remarks))
+    return dataclasses.replace(
+        place,
+        outcome=str(given.get("outcome", "")),
+        wrong=str(given.get("wrong", "")),
+        points=float(exercise.points) if right else 0.0,
+        remark="; ".join(remarks),
+    )
 
 
 # ---- the cells that an answer needs ---------------------------------------------------------------------------------
+
 
 def before(notebook: dict[str, Any], released: dict[str, Any], exercise: Exercise, answer: str) -> list[str]:
     """What runs before the answer: the first code cell of the release, and its cells above the answer that bind a name
@@ -136,8 +169,11 @@ def used(source: str) -> set[str]:
     while todo:
         table = todo.pop()
         todo += table.get_children()
-        names |= {one.get_name() for one in table.get_symbols()
-                  if one.is_referenced() and (one.is_global() or table.get_type() == "module")}
+        names |= {
+            one.get_name()
+            for one in table.get_symbols()
+            if one.is_referenced() and (one.is_global() or table.get_type() == "module")
+        }
     return names - set(vars(builtins))
 
 
@@ -147,8 +183,11 @@ def named(source: str) -> set[str]:
         tree = ast.parse(nb.python(source))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return set()
-    names = {one.id if isinstance(one, ast.Name) else one.attr for one in ast.walk(tree)
-             if isinstance(one, ast.Name | ast.Attribute)}
+    names = {
+        one.id if isinstance(one, ast.Name) else one.attr
+        for one in ast.walk(tree)
+        if isinstance(one, ast.Name | ast.Attribute)
+    }
     for one in ast.walk(tree):
         if isinstance(one, ast.Import):
             names |= {alias.name for alias in one.names}
@@ -159,21 +198,47 @@ def named(source: str) -> set[str]:
 
 # ---- the process ----------------------------------------------------------------------------------------------------
 
+
 def run(exercise: Exercise, cells_before: list[str], answer: str, limits: Limits) -> dict[str, Any]:
     """Judge an answer in a new process. Returns {"outcome", "wrong", "remark"}."""
     token, seconds = secrets.token_hex(16), limits.time_for(exercise)
-    question = {"exercise": exercise.name, "before": cells_before, "answer": nb.python(answer), "token": token,
-                "seed": limits.seed, "memory": limits.memory, "seconds": seconds}
+    question = {
+        "exercise": exercise.name,
+        "before": cells_before,
+        "answer": nb.python(answer),
+        "token": token,
+        "seed": limits.seed,
+        "memory": limits.memory,
+        "seconds": seconds,
+    }
     path = [one for one in sys.path if one]
     kept = {key: value for key, value in os.environ.items() if key != "NBGRADER_EXECUTION"}
-    settings = {"MINFLOW_GRADING": "1", "MINFLOW_LIVE": "0", "MINFLOW_CARDS": "0", "MINFLOW_PROGRESS": "0",
-                "MINFLOW_WORD": limits.word, "MINFLOW_SEED": str(limits.seed), "MINFLOW_LANG": "en",
-                "MINFLOW_MACHINE": "0", "OPENBLAS_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8", "MPLBACKEND": "agg"}
-    with tempfile.TemporaryDirectory(prefix="minflow-grade-", ignore_cleanup_errors=True) as folder, \
-            tempfile.TemporaryFile() as out:
-        process = subprocess.Popen([sys.executable, "-I", "-X", "utf8", "-c", START.format(path=path)],
-                                   stdin=subprocess.PIPE, stdout=out, stderr=subprocess.DEVNULL, cwd=folder,
-                                   env=kept | settings, start_new_session=os.name == "posix")
+    settings = {
+        "MINFLOW_GRADING": "1",
+        "MINFLOW_LIVE": "0",
+        "MINFLOW_CARDS": "0",
+        "MINFLOW_PROGRESS": "0",
+        "MINFLOW_WORD": limits.word,
+        "MINFLOW_SEED": str(limits.seed),
+        "MINFLOW_LANG": "en",
+        "MINFLOW_MACHINE": "0",
+        "OPENBLAS_NUM_THREADS": "1",
+        "PYTHONIOENCODING": "utf-8",
+        "MPLBACKEND": "agg",
+    }
+    with (
+        tempfile.TemporaryDirectory(prefix="minflow-grade-", ignore_cleanup_errors=True) as folder,
+        tempfile.TemporaryFile() as out,
+    ):
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-X", "utf8", "-c", START.format(path=path)],
+            stdin=subprocess.PIPE,
+            stdout=out,
+            stderr=subprocess.DEVNULL,
+            cwd=folder,
+            env=kept | settings,
+            start_new_session=os.name == "posix",
+        )
         late = False
         try:
             process.communicate(json.dumps(question).encode(), timeout=seconds)

@@ -11,7 +11,7 @@ from typing import Any
 
 from . import notebook as nb
 
-CONFIG = '''\
+CONFIG = """\
 c = get_config()
 c.CourseDirectory.course_id = "minflow"
 # An answer cell begins with what students find, so nothing has to stand in place of the solution below it.
@@ -20,7 +20,7 @@ c.ClearSolutions.code_stub = {"python": ""}
 c.ExecutePreprocessor.timeout = 120
 # A check cell that a student has deleted comes back; otherwise its points would be missing.
 c.OverwriteCells.add_missing_cells = True
-'''
+"""
 
 
 def marked(notebook: dict[str, Any]) -> dict[str, Any]:
@@ -30,8 +30,14 @@ def marked(notebook: dict[str, Any]) -> dict[str, Any]:
     for cell in notebook["cells"]:
         exercise, part = next((known[one] for one in nb.ids_of(cell) if one in known), (None, ""))
         if exercise and part != "task":
-            data = {"schema_version": 3, "grade_id": nb.cell_id(exercise.name, part), "grade": part == "check",
-                    "solution": part == "answer", "locked": part == "check", "task": False}
+            data = {
+                "schema_version": 3,
+                "grade_id": nb.cell_id(exercise.name, part),
+                "grade": part == "check",
+                "solution": part == "answer",
+                "locked": part == "check",
+                "task": False,
+            }
             if part == "check":
                 data["points"] = exercise.points
             cell = {**cell, "metadata": {**cell["metadata"], "nbgrader": data}}

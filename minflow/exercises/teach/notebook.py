@@ -34,6 +34,7 @@ class NoNotebook(ValueError):
 
 # ---- files ----------------------------------------------------------------------------------------------------------
 
+
 def read(path: Path) -> dict[str, Any]:
     """The notebook in a file, without cells that are none. Raises NoNotebook."""
     try:
@@ -62,8 +63,11 @@ def whole(cell: dict[str, Any]) -> dict[str, Any]:
     if isinstance(source, list):
         source = "".join(line for line in source if isinstance(line, str))
     metadata = cell.get("metadata")
-    return {**cell, "source": source if isinstance(source, str) else "",
-            "metadata": metadata if isinstance(metadata, dict) else {}}
+    return {
+        **cell,
+        "source": source if isinstance(source, str) else "",
+        "metadata": metadata if isinstance(metadata, dict) else {},
+    }
 
 
 def write(path: Path, notebook: dict[str, Any]) -> None:
@@ -91,6 +95,7 @@ def notebooks(paths: Iterable[str]) -> list[Path]:
 
 # ---- lessons --------------------------------------------------------------------------------------------------------
 
+
 def releases(wanted: Iterable[str] | None = None) -> dict[str, Path]:
     """Lesson ("02") -> its notebook, of those that have exercises. Raises LookupError for one that is wanted and is
     not there."""
@@ -110,15 +115,22 @@ def cell_id(name: str, part: str) -> str:
 def exercise_cells(notebook: dict[str, Any]) -> dict[str, tuple[Exercise, str]]:
     """Cell id -> (exercise, "task", "answer" or "check"), of those exercises whose answer stands in the notebook."""
     ids = {one for cell in notebook["cells"] for one in ids_of(cell)}
-    return {cell_id(one.name, part): (one, part) for one in all_exercises()
-            if cell_id(one.name, "answer") in ids for part in PARTS}
+    return {
+        cell_id(one.name, part): (one, part)
+        for one in all_exercises()
+        if cell_id(one.name, "answer") in ids
+        for part in PARTS
+    }
 
 
 def exercises_of(notebook: dict[str, Any]) -> list[Exercise]:
     """The exercises of a release, in the order of its cells."""
     known = exercise_cells(notebook)
-    return list({known[one][0].name: known[one][0]
-                 for cell in notebook["cells"] for one in ids_of(cell) if one in known}.values())
+    return list(
+        {
+            known[one][0].name: known[one][0] for cell in notebook["cells"] for one in ids_of(cell) if one in known
+        }.values()
+    )
 
 
 def lesson_of(notebook: dict[str, Any], path: Path) -> str:
@@ -134,6 +146,7 @@ def lesson_of(notebook: dict[str, Any], path: Path) -> str:
 
 
 # ---- the learner's answers ------------------------------------------------------------------------------------------
+
 
 def ids_of(cell: dict[str, Any]) -> list[str]:
     """Under which names a cell is known: Jupyter's, Colab's, nbgrader's."""
@@ -219,6 +232,7 @@ def top_names(tree: ast.Module) -> set[str]:
 
 
 # ---- tables ---------------------------------------------------------------------------------------------------------
+
 
 def table(rows: Iterable[Iterable[Any]]) -> str:
     """Rows as CSV. A text that a spreadsheet would take for a formula gets a quote before it."""

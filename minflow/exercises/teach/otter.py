@@ -22,7 +22,7 @@ generate:
 tests:
     ok_format: false
 """
-TEST = '''\
+TEST = """\
 def test_{name}({arguments}):
     import os
     from unittest.mock import patch
@@ -31,7 +31,7 @@ def test_{name}({arguments}):
 
     with patch.dict(os.environ, MINFLOW_GRADING="1"):
         {call}
-'''
+"""
 
 
 def master(notebook: dict[str, Any]) -> dict[str, Any]:
@@ -45,16 +45,25 @@ def master(notebook: dict[str, Any]) -> dict[str, Any]:
             cells.append(cell)
             continue
         exercise, part = known[name]
-        begin = nb.cell("raw", f"# BEGIN QUESTION\nname: {exercise.name}\npoints: {exercise.points}",
-                        nb.cell_id(exercise.name, "question"))
+        begin = nb.cell(
+            "raw",
+            f"# BEGIN QUESTION\nname: {exercise.name}\npoints: {exercise.points}",
+            nb.cell_id(exercise.name, "question"),
+        )
         if part == "task":
             cells += [begin, cell]
         elif part == "answer":
             if nb.cell_id(exercise.name, "task") not in every:
                 cells.append(begin)
-            cells += [raw("BEGIN SOLUTION", exercise.name), cell, raw("END SOLUTION", exercise.name),
-                      raw("BEGIN TESTS", exercise.name), test(exercise), raw("END TESTS", exercise.name),
-                      raw("END QUESTION", exercise.name)]
+            cells += [
+                raw("BEGIN SOLUTION", exercise.name),
+                cell,
+                raw("END SOLUTION", exercise.name),
+                raw("BEGIN TESTS", exercise.name),
+                test(exercise),
+                raw("END TESTS", exercise.name),
+                raw("END QUESTION", exercise.name),
+            ]
         else:
             cells.append(cell)
     return {**notebook, "cells": cells}
@@ -66,6 +75,7 @@ def raw(text: str, name: str) -> dict[str, Any]:
 
 def test(exercise: Any) -> dict[str, Any]:
     """A cell with a test function that takes the answer by its name from the student's notebook."""
-    source = TEST.format(name=exercise.name, arguments=", ".join([exercise.answer, *exercise.given]),
-                         call=check_cell(exercise.name))
+    source = TEST.format(
+        name=exercise.name, arguments=", ".join([exercise.answer, *exercise.given]), call=check_cell(exercise.name)
+    )
     return nb.cell("code", source.strip(), nb.cell_id(exercise.name, "test"))

@@ -53,6 +53,7 @@ class Class:
 
 # ---- reading --------------------------------------------------------------------------------------------------------
 
+
 def read(folder: Path) -> Class:
     """All progress files below the folder; the first folder on the way to one is the learner's name. Raises OSError
     where the folder cannot be read."""
@@ -75,8 +76,9 @@ def read(folder: Path) -> Class:
         mine = [one for one in readable if one["exercise"] in known]
         unknown += count(path) - len(mine)
         lines.setdefault(name, []).extend(mine)
-    learners = {name: {one.name: work for one in exercises if (work := work_at(one, lines[name]))}
-                for name in sorted(lines)}
+    learners = {
+        name: {one.name: work for one in exercises if (work := work_at(one, lines[name]))} for name in sorted(lines)
+    }
     return Class([one for one in exercises if any(one.name in works for works in learners.values())], learners, unknown)
 
 
@@ -84,8 +86,9 @@ def count(path: Path) -> int:
     """The lines of a file that hold something, but for attempts at recall."""
     recall = {one.name for one in course() if not one.points}
     text = path.read_text(encoding="utf-8", errors="replace")
-    return (sum(bool(line.strip()) for line in text.splitlines())
-            - sum(one["exercise"] in recall for one in record.attempts(path)))
+    return sum(bool(line.strip()) for line in text.splitlines()) - sum(
+        one["exercise"] in recall for one in record.attempts(path)
+    )
 
 
 def work_at(exercise: Exercise, lines: list[dict[str, Any]]) -> Work | None:
@@ -95,7 +98,7 @@ def work_at(exercise: Exercise, lines: list[dict[str, Any]]) -> Work | None:
         return None
     mine.sort(key=when)
     right = next((i for i, one in enumerate(mine) if one["outcome"] == "right"), None)
-    until = mine if right is None else mine[:right + 1]
+    until = mine if right is None else mine[: right + 1]
     times = [when(one) for one in until if when(one)]
     gaps = [later - earlier for earlier, later in zip(times, times[1:])]
     names = {one.name for one in exercise.wrongs}
@@ -113,6 +116,7 @@ def when(line: dict[str, Any]) -> float:
 
 # ---- writing --------------------------------------------------------------------------------------------------------
 
+
 def points(works: dict[str, Work], exercises: list[Exercise]) -> int:
     return sum(one.points for one in exercises if one.name in works and works[one.name].right)
 
@@ -120,8 +124,10 @@ def points(works: dict[str, Work], exercises: list[Exercise]) -> int:
 def as_csv(given: Class) -> str:
     """A row for each learner: points, then for each exercise "right 2" or "tried 5", with the number of attempts."""
     head = ["learner", "points", *(one.name for one in given.exercises)]
-    rows = [[name, points(works, given.exercises), *(state(works.get(one.name)) for one in given.exercises)]
-            for name, works in given.learners.items()]
+    rows = [
+        [name, points(works, given.exercises), *(state(works.get(one.name)) for one in given.exercises)]
+        for name, works in given.learners.items()
+    ]
     return nb.table([head, *rows])
 
 
@@ -135,23 +141,42 @@ def as_html(given: Class) -> str:
     others = f" {given.unknown} lines were torn or about no exercise of this course." if given.unknown else ""
     parts = [f"<p>Learners: {n}. Exercises that somebody has begun: {len(given.exercises)}.{others}</p>"]
     head, wrong = ("exercise", "wrong answer", "learners", "attempts", "what the hint says"), wrong_answers(given)
-    parts += ["<h2>Wrong answers of the class</h2>",
-              table("What to explain next: each by its name, the commonest first.", head, wrong[:COMMON])]
+    parts += [
+        "<h2>Wrong answers of the class</h2>",
+        table("What to explain next: each by its name, the commonest first.", head, wrong[:COMMON]),
+    ]
     if rarer := wrong[COMMON:]:
-        parts.append(f"<details><summary>{len(rarer)} that are rarer</summary>{table('The rarer ones.', head, rarer)}"
-                     "</details>")
-    parts += ["<h2>Exercises</h2>", table(
-        "Begun and right count learners; attempts and minutes are medians until it was right.",
-        ("exercise", "question", "begun", "right", "at the first attempt", "attempts", "minutes"),
-        [exercise_row(one, given) for one in given.exercises])]
-    parts += ["<h2>Unfinished</h2>", table(
-        f"Tried and not right yet, the longest first; {STUCK:g} minutes and more mean: go and ask.",
-        ("learner", "exercise", "attempts", "minutes", "last named wrong answers"), unfinished(given))]
-    marks = [(name, points(works, given.exercises), *(mark(works.get(one.name)) for one in given.exercises))
-             for name, works in given.learners.items()]
-    parts += ["<h2>Learners</h2>", table(
-        "\u2713 right, ~ tried, \u00b7 not begun; with the number of attempts.",
-        ("learner", "points", *(one.name for one in given.exercises)), marks)]
+        parts.append(
+            f"<details><summary>{len(rarer)} that are rarer</summary>{table('The rarer ones.', head, rarer)}</details>"
+        )
+    parts += [
+        "<h2>Exercises</h2>",
+        table(
+            "Begun and right count learners; attempts and minutes are medians until it was right.",
+            ("exercise", "question", "begun", "right", "at the first attempt", "attempts", "minutes"),
+            [exercise_row(one, given) for one in given.exercises],
+        ),
+    ]
+    parts += [
+        "<h2>Unfinished</h2>",
+        table(
+            f"Tried and not right yet, the longest first; {STUCK:g} minutes and more mean: go and ask.",
+            ("learner", "exercise", "attempts", "minutes", "last named wrong answers"),
+            unfinished(given),
+        ),
+    ]
+    marks = [
+        (name, points(works, given.exercises), *(mark(works.get(one.name)) for one in given.exercises))
+        for name, works in given.learners.items()
+    ]
+    parts += [
+        "<h2>Learners</h2>",
+        table(
+            "\u2713 right, ~ tried, \u00b7 not begun; with the number of attempts.",
+            ("learner", "points", *(one.name for one in given.exercises)),
+            marks,
+        ),
+    ]
     return PAGE.format(body="\n".join(parts))
 
 
@@ -168,8 +193,15 @@ def wrong_answers(given: Class) -> list[tuple]:
 def exercise_row(exercise: Exercise, given: Class) -> tuple:
     works = given.at(exercise)
     right = [work for work in works if work.right]
-    return (exercise.name, exercise.question, len(works), len(right), sum(work.attempts == 1 for work in right),
-            median(work.attempts for work in right), median(work.minutes for work in right))
+    return (
+        exercise.name,
+        exercise.question,
+        len(works),
+        len(right),
+        sum(work.attempts == 1 for work in right),
+        median(work.attempts for work in right),
+        median(work.minutes for work in right),
+    )
 
 
 def median(values: Any) -> str:
@@ -178,8 +210,12 @@ def median(values: Any) -> str:
 
 
 def unfinished(given: Class) -> list[tuple]:
-    rows = [(name, exercise, work.attempts, round(work.minutes), ", ".join(work.wrong))
-            for name, works in given.learners.items() for exercise, work in works.items() if not work.right]
+    rows = [
+        (name, exercise, work.attempts, round(work.minutes), ", ".join(work.wrong))
+        for name, works in given.learners.items()
+        for exercise, work in works.items()
+        if not work.right
+    ]
     return sorted(rows, key=lambda row: (-row[3], -row[2]))
 
 
@@ -194,12 +230,16 @@ def table(caption: str, head: tuple[str, ...], rows: list[tuple]) -> str:
     heads = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in head)
     lines = []
     for first, *others in rows:
-        cells = "".join(f"<td{' class=number' * isinstance(one, int | float)}>{marked(str(one))}</td>"
-                        for one in others)
+        cells = "".join(
+            f"<td{' class=number' * isinstance(one, int | float)}>{marked(str(one))}</td>" for one in others
+        )
         lines.append(f'<tr><th scope="row">{html.escape(str(first))}</th>{cells}</tr>')
-    return (f'<div class="wide" tabindex="0" role="region" aria-label="{html.escape(caption)}"><table>'
-            f"<caption>{html.escape(caption)}</caption>\n<thead><tr>{heads}</tr></thead>\n<tbody>\n"
-            + "\n".join(lines) + "\n</tbody></table></div>")
+    return (
+        f'<div class="wide" tabindex="0" role="region" aria-label="{html.escape(caption)}"><table>'
+        f"<caption>{html.escape(caption)}</caption>\n<thead><tr>{heads}</tr></thead>\n<tbody>\n"
+        + "\n".join(lines)
+        + "\n</tbody></table></div>"
+    )
 
 
 PAGE = """<!DOCTYPE html>

@@ -78,9 +78,13 @@ def execute(notebook: Any, file: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="minflow-slides-", ignore_cleanup_errors=True) as folder:
         importing = f"__import__('sys').path.insert(1, {str(file.resolve().parent)!r})"
         client = NotebookClient(
-            notebook, timeout=SECONDS, kernel_name="python3", resources={"metadata": {"path": folder}},
+            notebook,
+            timeout=SECONDS,
+            kernel_name="python3",
+            resources={"metadata": {"path": folder}},
             store_widget_state=False,
-            extra_arguments=["--IPKernelApp.log_level=ERROR", f"--IPKernelApp.exec_lines={importing}"])
+            extra_arguments=["--IPKernelApp.log_level=ERROR", f"--IPKernelApp.exec_lines={importing}"],
+        )
         try:
             client.execute(env=os.environ | settings)
         except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
@@ -114,8 +118,11 @@ def page(notebook: Any, title: str) -> str:
         body = exporter.from_notebook_node(nbformat.from_dict({**notebook, "cells": cells}))[0]
         place = f"{i} / {len(slides)}"
         parts.append(f'<section aria-label="{place}">\n{body}\n<footer>{place}</footer></section>')
-    return PAGE.format(title=html.escape(title), body="\n".join(parts),
-                       colors=HtmlFormatter(style="default").get_style_defs(".highlight"))
+    return PAGE.format(
+        title=html.escape(title),
+        body="\n".join(parts),
+        colors=HtmlFormatter(style="default").get_style_defs(".highlight"),
+    )
 
 
 def drawn(match: re.Match[str]) -> str:

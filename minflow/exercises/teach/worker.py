@@ -18,12 +18,42 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
-PROGRAMS = {"os.fork", "os.forkpty", "os.exec", "os.posix_spawn", "os.spawn", "os.system", "os.startfile",
-            "subprocess.Popen", "os.kill", "os.killpg", "pty.spawn"}
-NETWORK = {"socket.connect", "socket.bind", "socket.sendto", "socket.sendmsg", "socket.getaddrinfo",
-           "socket.gethostbyname", "socket.gethostbyaddr"}
-FILES = {"os.remove", "os.rename", "os.rmdir", "os.mkdir", "os.link", "os.symlink", "os.chmod", "os.chown",
-         "os.truncate", "os.utime", "shutil.rmtree", "shutil.move"}
+PROGRAMS = {
+    "os.fork",
+    "os.forkpty",
+    "os.exec",
+    "os.posix_spawn",
+    "os.spawn",
+    "os.system",
+    "os.startfile",
+    "subprocess.Popen",
+    "os.kill",
+    "os.killpg",
+    "pty.spawn",
+}
+NETWORK = {
+    "socket.connect",
+    "socket.bind",
+    "socket.sendto",
+    "socket.sendmsg",
+    "socket.getaddrinfo",
+    "socket.gethostbyname",
+    "socket.gethostbyaddr",
+}
+FILES = {
+    "os.remove",
+    "os.rename",
+    "os.rmdir",
+    "os.mkdir",
+    "os.link",
+    "os.symlink",
+    "os.chmod",
+    "os.chown",
+    "os.truncate",
+    "os.utime",
+    "shutil.rmtree",
+    "shutil.move",
+}
 CELL_SECONDS = 5.0  # limits of one case that the answer's cell itself may take
 LARGEST_FILE = 50_000_000
 
@@ -47,6 +77,7 @@ def main() -> None:
 
 # ---- limits ---------------------------------------------------------------------------------------------------------
 
+
 def limit(memory: float, seconds: float) -> None:
     """Of the system, where it has them: memory in GB, time of the processor, size of a file."""
     try:
@@ -55,8 +86,12 @@ def limit(memory: float, seconds: float) -> None:
         return
     size = int(memory * 1e9)
     # What is written to, not what is reserved: WebAssembly reserves gigabytes. macOS heeds neither.
-    for name, most in (("RLIMIT_DATA", size), ("RLIMIT_CPU", int(seconds) + 1), ("RLIMIT_FSIZE", LARGEST_FILE),
-                       ("RLIMIT_CORE", 0)):
+    for name, most in (
+        ("RLIMIT_DATA", size),
+        ("RLIMIT_CPU", int(seconds) + 1),
+        ("RLIMIT_FSIZE", LARGEST_FILE),
+        ("RLIMIT_CORE", 0),
+    ):
         with contextlib.suppress(ValueError, OSError, AttributeError):
             resource.setrlimit(getattr(resource, name), (most, most))
 
@@ -108,6 +143,7 @@ def local(arguments: tuple) -> bool:
 
 # ---- the answer -----------------------------------------------------------------------------------------------------
 
+
 def judged(question: dict[str, Any]) -> dict[str, str]:
     """The verdict on the answer. All that judges is imported, and known as it is, before a cell runs."""
     from .. import card, checker, judge
@@ -127,8 +163,7 @@ def judged(question: dict[str, Any]) -> dict[str, str]:
     known = dict(pieces(exercise))
     refuse(os.getcwd())
     try:
-        limited(CELL_SECONDS * exercise.limit,
-                lambda: execute(question["answer"], "<ipython-input-0-answer>", module))
+        limited(CELL_SECONDS * exercise.limit, lambda: execute(question["answer"], "<ipython-input-0-answer>", module))
     except OutOfTime:
         return {"outcome": "stopped", "remark": "the cell itself does not end"}
     except BaseException as error:
@@ -145,8 +180,11 @@ def judged(question: dict[str, Any]) -> dict[str, str]:
         return {"outcome": "stopped", "remark": f"the check raises {type(error).__name__}: {error}"[:300]}
     if touched := changed(known, exercise):
         return {"outcome": "changed", "remark": f"{touched} was changed"}
-    return {"outcome": verdict.outcome, "wrong": verdict.name.name if verdict.name else "",
-            "remark": "" if verdict.ok else remark}
+    return {
+        "outcome": verdict.outcome,
+        "wrong": verdict.name.name if verdict.name else "",
+        "remark": "" if verdict.ok else remark,
+    }
 
 
 def execute(source: str, file: str, module: types.ModuleType) -> None:
@@ -166,8 +204,11 @@ def pieces(exercise: Any) -> Iterator[tuple[str, Any]]:
     Python's builtins, the exercise and what its lists hold."""
     import builtins
 
-    spaces: dict[str, Any] = {name: module for name, module in list(sys.modules.items())
-                              if name.startswith("minflow.exercises") and module is not None}
+    spaces: dict[str, Any] = {
+        name: module
+        for name, module in list(sys.modules.items())
+        if name.startswith("minflow.exercises") and module is not None
+    }
     spaces |= {"builtins": builtins, exercise.name: exercise}
     for name, space in spaces.items():
         for key, value in list(vars(space).items()):

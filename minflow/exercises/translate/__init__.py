@@ -50,8 +50,12 @@ def check(language: str, notebooks: Path, *names: str) -> list[str]:
         if not names or page.name in names:
             result += [f"{page.name}: {line}" for line in missing(page, language) + faults(page, language)]
     files = {page.file for page in every}
-    return result + [f"{file}: there is no such page any more; delete it or rename it" for folder in (
-        words.FOLDER / language, notebooks / language) for file in sorted(folder.rglob("*.po")) if file not in files]
+    return result + [
+        f"{file}: there is no such page any more; delete it or rename it"
+        for folder in (words.FOLDER / language, notebooks / language)
+        for file in sorted(folder.rglob("*.po"))
+        if file not in files
+    ]
 
 
 def missing(page: Page, language: str) -> list[str]:
@@ -61,14 +65,21 @@ def missing(page: Page, language: str) -> list[str]:
     open_ = [text for text in page.texts if text in entries and not entries[text].current]
     gone = [text for text in entries if text not in page.texts]
     if waits(page, language):
-        return [] if new or open_ or gone or page.name not in not_yet(language) else [
-            f"all of it is translated: take its name out of words/{language}/not_yet.txt"]
-    last = (f"translate what is empty or fuzzy in {page.file.name}. To change the English first, write {page.name} "
-            f"into words/{language}/not_yet.txt.")
+        return (
+            []
+            if new or open_ or gone or page.name not in not_yet(language)
+            else [f"all of it is translated: take its name out of words/{language}/not_yet.txt"]
+        )
+    last = (
+        f"translate what is empty or fuzzy in {page.file.name}. To change the English first, write {page.name} "
+        f"into words/{language}/not_yet.txt."
+    )
     if new or gone:
         again = invocation.command("exercises", "translate", "--update", language)
-        return [f"{len(new)} texts are new or changed, {len(gone)} are gone, such as {(new or gone)[0][:60]!r}. "
-                f"Run: {again}. Then {last}"]
+        return [
+            f"{len(new)} texts are new or changed, {len(gone)} are gone, such as {(new or gone)[0][:60]!r}. "
+            f"Run: {again}. Then {last}"
+        ]
     return [f"{len(open_)} texts are not translated, such as {open_[0][:60]!r}: {last}"] if open_ else []
 
 
@@ -80,8 +91,11 @@ def faults(page: Page, language: str) -> list[str]:
             lines = differences(entry.text, entry.translation, language, form=page.name == "checker")
             term = entry.text.strip("*_ ")
             if entry.text in page.terms and not entry.translation.strip("*_ ").startswith(table.get(term, ("\n",))[0]):
-                lines.append(f"a table of words has {entry.translation!r}, words/{language}/glossary.tsv "
-                             f"{table[term][0]!r}" if term in table else f"words/{language}/glossary.tsv lacks it")
+                lines.append(
+                    f"a table of words has {entry.translation!r}, words/{language}/glossary.tsv {table[term][0]!r}"
+                    if term in table
+                    else f"words/{language}/glossary.tsv lacks it"
+                )
             result += [f"{entry.text[:60]!r}: {line}" for line in lines]
     return result
 

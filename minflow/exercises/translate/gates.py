@@ -21,8 +21,9 @@ def differences(text: str, translation: str, language: str = "zh", form: bool = 
     """One line for each. form: is it a text with names in braces?"""
     found = []
     for name, signs in (("code", CODE), ("formulas", MATH), ("addresses", LINK), ("HTML", TAG), ("numbers", NUMBER)):
-        english, other = (Counter(found.group() for found in signs.finditer(bare(source, name)))
-                          for source in (text, translation))
+        english, other = (
+            Counter(found.group() for found in signs.finditer(bare(source, name))) for source in (text, translation)
+        )
         for these, side in ((english - other, "English"), (other - english, language)):
             if these:
                 found.append(f"{name} only in {side}: {', '.join(these)}")
@@ -51,10 +52,10 @@ def emphasis(text: str) -> list[str]:
         text = signs.sub(lambda match: match.group()[0] + "x" * (len(match.group()) - 2) + match.group()[-1], text)
     open_, wrong = [], []
     for match in re.finditer(r"(?<!\\)\*+", text):
-        before, after = text[:match.start()][-1:] or " ", text[match.end():][:1] or " "
+        before, after = text[: match.start()][-1:] or " ", text[match.end() :][:1] or " "
         opens = not after.isspace() and (not is_sign(after) or before.isspace() or is_sign(before))
         closes = not before.isspace() and (not is_sign(before) or after.isspace() or is_sign(after))
-        place = text[max(match.start() - 6, 0):match.end() + 6].replace("\n", " ")
+        place = text[max(match.start() - 6, 0) : match.end() + 6].replace("\n", " ")
         if closes and open_ and open_[-1][0] == match.group():
             open_.pop()
         elif opens:
@@ -72,17 +73,24 @@ def chinese(text: str) -> list[str]:
     """Signs that Chinese writes in full width, and the space between Chinese and Latin letters."""
     for signs in (CODE, MATH, LINK):
         text = signs.sub("x", text)
-    found = [f"a sign of half width: ...{near(text, match)}..." for match in re.finditer(
-        rf"(?<={HAN})[,;:!?]|(?<={HAN})\.(?=\s|$)|(?<![\]A-Za-z0-9_])\([^()]*{HAN}[^()]*\)", text)]
-    return found + [f"a space is missing: ...{near(text, match)}..." for match in re.finditer(
-        rf"{HAN}[A-Za-z0-9]|[A-Za-z0-9%]{HAN}", text)]
+    found = [
+        f"a sign of half width: ...{near(text, match)}..."
+        for match in re.finditer(
+            rf"(?<={HAN})[,;:!?]|(?<={HAN})\.(?=\s|$)|(?<![\]A-Za-z0-9_])\([^()]*{HAN}[^()]*\)", text
+        )
+    ]
+    return found + [
+        f"a space is missing: ...{near(text, match)}..."
+        for match in re.finditer(rf"{HAN}[A-Za-z0-9]|[A-Za-z0-9%]{HAN}", text)
+    ]
 
 
 def near(text: str, match: re.Match) -> str:
-    return text[max(match.start() - 4, 0):match.end() + 4].replace("\n", " ")
+    return text[max(match.start() - 4, 0) : match.end() + 4].replace("\n", " ")
 
 
 # ---- one word for one idea -----------------------------------------------------------------------------------------
+
 
 @functools.cache
 def glossary(language: str) -> dict[str, tuple[str, ...]]:
@@ -105,8 +113,13 @@ def terms(language: str) -> re.Pattern:
 
 def other_words(text: str, translation: str, language: str) -> list[str]:
     """Words of the glossary that are translated otherwise; a word that stays English is a name in code."""
-    met, kept = ({match.group(1).lower() for match in terms(language).finditer(without_code(source))}
-                 for source in (text, translation))
+    met, kept = (
+        {match.group(1).lower() for match in terms(language).finditer(without_code(source))}
+        for source in (text, translation)
+    )
     table = {english.lower(): other for english, other in glossary(language).items()}
-    return [f"{english!r} is {' or '.join(table[english])} in the glossary" for english in sorted(met - kept)
-            if not any(word in translation for word in table[english])]
+    return [
+        f"{english!r} is {' or '.join(table[english])} in the glossary"
+        for english in sorted(met - kept)
+        if not any(word in translation for word in table[english])
+    ]

@@ -36,11 +36,11 @@ def split(source: str) -> list[Piece]:
     pieces: list[Piece] = []
     raw = ""
     for chunk, indent in chunks(re.findall(r"[^\n]*\n|[^\n]+", source)):
-        text = "" if indent is None else chunk[:TRAIL.search(chunk).start()]  # type: ignore[union-attr]
+        text = "" if indent is None else chunk[: TRAIL.search(chunk).start()]  # type: ignore[union-attr]
         if has_words(text):
             shared = indent if all(line.startswith(indent) for line in text.split("\n")[1:]) else ""
             pieces.append(Piece(raw, text.replace(f"\n{shared}", "\n"), shared))
-            raw = chunk[len(text):]
+            raw = chunk[len(text) :]
         else:
             raw += chunk
     return [*pieces, Piece(raw, "")]
@@ -60,7 +60,7 @@ def chunks(lines: list[str]) -> Iterator[tuple[str, str | None]]:
             continue
         for opens, closes in (("```", "```"), ("~~~", "~~~"), ("$$", "$$"), ("<!--", "-->")):
             if inner.startswith(opens):
-                while i < len(lines) and closes not in "".join(lines[first:i]).lstrip(" \t>")[len(opens):]:
+                while i < len(lines) and closes not in "".join(lines[first:i]).lstrip(" \t>")[len(opens) :]:
                     i += 1
                 yield "".join(lines[first:i]), None
                 break
@@ -71,13 +71,14 @@ def chunks(lines: list[str]) -> Iterator[tuple[str, str | None]]:
                 while i < len(lines) and not STARTS.match(lines[i].removeprefix(quote)):
                     i += 1
             yield lead, None
-            yield "".join(lines[first:i])[len(lead):], quote
+            yield "".join(lines[first:i])[len(lead) :], quote
 
 
 def rebuild(source: str, translate: Callable[[str], str]) -> str:
     """The text with each piece translated."""
-    return "".join(raw + (translate(text).replace("\n", f"\n{indent}") if text else "")
-                   for raw, text, indent in split(source))
+    return "".join(
+        raw + (translate(text).replace("\n", f"\n{indent}") if text else "") for raw, text, indent in split(source)
+    )
 
 
 def texts(source: str) -> list[str]:

@@ -46,6 +46,7 @@ def file_of(language: str, notebooks: Path, path: Path) -> Path:
 
 def in_language(language: str, notebooks: Path) -> Callable[[Path, bytes], bytes]:
     """(a file of the course, its content) -> its content in that language; as it is, where there is no translation."""
+
     def content(path: Path, data: bytes) -> bytes:
         file = file_of(language, notebooks, path) if path.suffix == ".ipynb" else None
         if file is None or not file.is_file():

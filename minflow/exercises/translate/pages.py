@@ -38,8 +38,9 @@ def all_pages(language: str, notebooks: Path) -> list[Page]:
     place = words.FOLDER / language
     result = [Page("checker", place / "checker.po", of_checker())]
     for lesson in find.lessons():
-        texts = gathered((text, f"l{lesson}/{one.name}.py") for one in find.of_lesson(lesson)
-                         for text in of_exercise(one))
+        texts = gathered(
+            (text, f"l{lesson}/{one.name}.py") for one in find.of_lesson(lesson) for text in of_exercise(one)
+        )
         result.append(Page(f"l{lesson}", place / f"l{lesson}.po", texts))
     for path in sorted(notebooks.rglob("*.ipynb")):
         if not any(part.startswith(".") for part in path.relative_to(notebooks).parts):
@@ -67,8 +68,11 @@ def of_exercise(exercise: Exercise) -> Iterator[str]:
     if exercise.make is not None:
         for node in ast.walk(ast.parse(Path(inspect.getfile(exercise.make)).read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "case":
-                yield from (word.value.value for word in node.keywords if word.arg == "text"
-                            and isinstance(word.value, ast.Constant) and isinstance(word.value.value, str))
+                yield from (
+                    word.value.value
+                    for word in node.keywords
+                    if word.arg == "text" and isinstance(word.value, ast.Constant) and isinstance(word.value.value, str)
+                )
 
 
 def of_checker() -> dict[str, str]:
@@ -85,8 +89,13 @@ def said(source: str) -> list[str]:
     """The texts that a program gives to `say`: written there, either of two, or in a table of the same file. Raises
     ValueError for one that is glued together: it cannot be looked up."""
     tree = ast.parse(source)
-    tables = {target.id: node.value for node in tree.body if isinstance(node, ast.Assign)
-              for target in node.targets if isinstance(target, ast.Name)}
+    tables = {
+        target.id: node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
 
     def of(node: ast.expr) -> list[str]:
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -101,8 +110,14 @@ def said(source: str) -> list[str]:
             return [text for value in node.values for text in of(value)]
         return [text for value in getattr(node, "elts", ()) for text in of(value)]
 
-    return [text for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args
-            and getattr(node.func, "id", getattr(node.func, "attr", "")) == "say" for text in of(node.args[0])]
+    return [
+        text
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and node.args
+        and getattr(node.func, "id", getattr(node.func, "attr", "")) == "say"
+        for text in of(node.args[0])
+    ]
 
 
 def merged(old: list[po.Entry], texts: dict[str, str], known: dict[str, str]) -> list[po.Entry]:

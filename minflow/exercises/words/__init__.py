@@ -84,12 +84,43 @@ def places(text: str) -> set[str]:
 
 # ---- code with characters of a Chinese keyboard ---------------------------------------------------------------------
 
-PLAIN = {"、": ",", "。": ".", "“": '"', "”": '"', "‘": "'", "’": "'", "【": "[", "】": "]", "「": "[", "」": "]",
-         "《": "<", "》": ">", "—": "-", "–": "-", "−": "-", "×": "*", "÷": "/", "≤": "<=", "≥": ">=", "≠": "!=",
-         "…": "...", "￥": "$", "\u3000": " ", "\u00a0": " ", "\u200b": "", "\ufeff": ""}
+PLAIN = {
+    "、": ",",
+    "。": ".",
+    "“": '"',
+    "”": '"',
+    "‘": "'",
+    "’": "'",
+    "【": "[",
+    "】": "]",
+    "「": "[",
+    "」": "]",
+    "《": "<",
+    "》": ">",
+    "—": "-",
+    "–": "-",
+    "−": "-",
+    "×": "*",
+    "÷": "/",
+    "≤": "<=",
+    "≥": ">=",
+    "≠": "!=",
+    "…": "...",
+    "￥": "$",
+    "\u3000": " ",
+    "\u00a0": " ",
+    "\u200b": "",
+    "\ufeff": "",
+}
 PLAIN |= {chr(code + 0xFEE0): chr(code) for code in range(0x21, 0x7F) if not chr(code).isalpha() and code != ord("_")}
-QUIET = re.compile(r"#[^\n]*" r"|'''(?:\\.|(?!''').)*(?:'''|\Z)" r'|"""(?:\\.|(?!""").)*(?:"""|\Z)'
-                   r"|'(?:\\.|[^'\\\n])*'" r'|"(?:\\.|[^"\\\n])*"', re.DOTALL)
+QUIET = re.compile(
+    r"#[^\n]*"
+    r"|'''(?:\\.|(?!''').)*(?:'''|\Z)"
+    r'|"""(?:\\.|(?!""").)*(?:"""|\Z)'
+    r"|'(?:\\.|[^'\\\n])*'"
+    r'|"(?:\\.|[^"\\\n])*"',
+    re.DOTALL,
+)
 
 
 def odd_characters(source: str) -> list[tuple[int, int, str, str]]:
@@ -97,7 +128,17 @@ def odd_characters(source: str) -> list[tuple[int, int, str, str]]:
     Chinese keyboard or from a text. (line, column, sign, the plain sign) of each; line and column count from 1.
     Strings and comments may hold any."""
     quiet = [(match.start(), match.end()) for match in QUIET.finditer(source)]
-    found = [match for match in re.finditer("|".join(map(re.escape, PLAIN)), source)
-             if not any(first <= match.start() < last for first, last in quiet)]
-    return [(source.count("\n", 0, match.start()) + 1, match.start() - source.rfind("\n", 0, match.start()),
-             match.group(), PLAIN[match.group()]) for match in found]
+    found = [
+        match
+        for match in re.finditer("|".join(map(re.escape, PLAIN)), source)
+        if not any(first <= match.start() < last for first, last in quiet)
+    ]
+    return [
+        (
+            source.count("\n", 0, match.start()) + 1,
+            match.start() - source.rfind("\n", 0, match.start()),
+            match.group(),
+            PLAIN[match.group()],
+        )
+        for match in found
+    ]

@@ -10,8 +10,10 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-HEAD = ('msgid ""\nmsgstr ""\n"Language: {language}\\n"\n"MIME-Version: 1.0\\n"\n'
-        '"Content-Type: text/plain; charset=UTF-8\\n"\n"Content-Transfer-Encoding: 8bit\\n"\n')
+HEAD = (
+    'msgid ""\nmsgstr ""\n"Language: {language}\\n"\n"MIME-Version: 1.0\\n"\n'
+    '"Content-Type: text/plain; charset=UTF-8\\n"\n"Content-Transfer-Encoding: 8bit\\n"\n'
+)
 WRITTEN = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 READ = {"n": "\n", "t": "\t", "r": "\r"}
 
@@ -53,8 +55,15 @@ def parsed(text: str) -> list[Entry]:
             elif line.startswith("#:"):
                 found["where"] = f"{found.get('where', '')} {line[2:].strip()}".strip()
         if found.get("msgid"):
-            result.append(Entry(found["msgid"], found.get("msgstr", ""), "fuzzy" in found, found.get("where", ""),
-                                found.get("#|msgid", "")))
+            result.append(
+                Entry(
+                    found["msgid"],
+                    found.get("msgstr", ""),
+                    "fuzzy" in found,
+                    found.get("where", ""),
+                    found.get("#|msgid", ""),
+                )
+            )
     return result
 
 
@@ -77,6 +86,8 @@ def block(entry: Entry) -> str:
 
 def quoted(name: str, text: str) -> list[str]:
     """One line; for a text of several lines an empty one first and then one for each."""
-    pieces = ['"' + "".join(WRITTEN.get(sign, sign) for sign in line) + '"'
-              for line in re.findall(r"[^\n]*\n|[^\n]+|^$", text)]
+    pieces = [
+        '"' + "".join(WRITTEN.get(sign, sign) for sign in line) + '"'
+        for line in re.findall(r"[^\n]*\n|[^\n]+|^$", text)
+    ]
     return [f"{name} {pieces[0]}"] if len(pieces) == 1 else [f'{name} ""', *pieces]

@@ -23,7 +23,7 @@ def wrapped(line: str, columns: int) -> list[str]:
     with the indentation of the first."""
     indent = re.match(r"\s*", line).group()  # type: ignore[union-attr]
     lines, now = [], indent
-    for part in parts(line[len(indent):]):
+    for part in parts(line[len(indent) :]):
         if now.strip() and width(now + part.rstrip()) > columns:
             lines.append(now.rstrip())
             now = indent

@@ -144,9 +144,27 @@ def dense(
         return out if spec.ndim == 2 else reshape(out, (*spec.shape[:-1], units))
 
 
-def convolution(layer: Layer, rank: int, inputs: Tensor, filters: int, kernel_size, strides, padding, data_format: str,
-                dilation_rate, groups: int, activation, use_bias: bool, kernel_initializer, bias_initializer,
-                kernel_regularizer, bias_regularizer, trainable: bool, weight_name, bias_name) -> Tensor:
+def convolution(
+    layer: Layer,
+    rank: int,
+    inputs: Tensor,
+    filters: int,
+    kernel_size,
+    strides,
+    padding,
+    data_format: str,
+    dilation_rate,
+    groups: int,
+    activation,
+    use_bias: bool,
+    kernel_initializer,
+    bias_initializer,
+    kernel_regularizer,
+    bias_regularizer,
+    trainable: bool,
+    weight_name,
+    bias_name,
+) -> Tensor:
     what = layer.what
     last = is_last(what, data_format, rank)
     check_rank(what, inputs, rank, data_format)
@@ -202,9 +220,25 @@ def conv2d(
     for each of the four axes. weight_name, bias_name: names of the variables in the place of those.
     """
     return convolution(
-        Layer("conv2d", inputs, name, "Conv2d"), 2, inputs, filters, kernel_size, strides, padding, data_format,
-        dilation_rate, groups, activation, use_bias, kernel_initializer, bias_initializer, kernel_regularizer,
-        bias_regularizer, trainable, weight_name, bias_name,
+        Layer("conv2d", inputs, name, "Conv2d"),
+        2,
+        inputs,
+        filters,
+        kernel_size,
+        strides,
+        padding,
+        data_format,
+        dilation_rate,
+        groups,
+        activation,
+        use_bias,
+        kernel_initializer,
+        bias_initializer,
+        kernel_regularizer,
+        bias_regularizer,
+        trainable,
+        weight_name,
+        bias_name,
     )
 
 
@@ -230,9 +264,25 @@ def conv1d(
 ) -> Tensor:
     """conv2d along one axis. inputs: float (N, C, W), or (N, W, C) with "NWC"; weight (filters, C / groups, KW)."""
     return convolution(
-        Layer("conv1d", inputs, name, "Conv1d"), 1, inputs, filters, kernel_size, strides, padding, data_format,
-        dilation_rate, groups, activation, use_bias, kernel_initializer, bias_initializer, kernel_regularizer,
-        bias_regularizer, trainable, weight_name, bias_name,
+        Layer("conv1d", inputs, name, "Conv1d"),
+        1,
+        inputs,
+        filters,
+        kernel_size,
+        strides,
+        padding,
+        data_format,
+        dilation_rate,
+        groups,
+        activation,
+        use_bias,
+        kernel_initializer,
+        bias_initializer,
+        kernel_regularizer,
+        bias_regularizer,
+        trainable,
+        weight_name,
+        bias_name,
     )
 
 
@@ -259,9 +309,25 @@ def conv3d(
     """conv2d of volumes. inputs: float (N, C, D, H, W), or (N, D, H, W, C) with "NDHWC"; weight (filters, C / groups,
     KD, KH, KW)."""
     return convolution(
-        Layer("conv3d", inputs, name, "Conv3d"), 3, inputs, filters, kernel_size, strides, padding, data_format,
-        dilation_rate, groups, activation, use_bias, kernel_initializer, bias_initializer, kernel_regularizer,
-        bias_regularizer, trainable, weight_name, bias_name,
+        Layer("conv3d", inputs, name, "Conv3d"),
+        3,
+        inputs,
+        filters,
+        kernel_size,
+        strides,
+        padding,
+        data_format,
+        dilation_rate,
+        groups,
+        activation,
+        use_bias,
+        kernel_initializer,
+        bias_initializer,
+        kernel_regularizer,
+        bias_regularizer,
+        trainable,
+        weight_name,
+        bias_name,
     )
 
 

@@ -208,9 +208,7 @@ def reduction(name: str, compute: Callable, doc: str) -> Callable:
         return at_least_one_axis(out) if x.spec.ndim else out
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = (
-        f"{doc} axis: int, several, or None for all, which gives shape (1,); an empty list gives x back."
-    )
+    function.__doc__ = f"{doc} axis: int, several, or None for all, which gives shape (1,); an empty list gives x back."
     return takes_name(aliased(function))
 
 

@@ -145,6 +145,11 @@ RANDOM = {
 SCOPE = {"name_scope": "flow.scope.namespace(name)", "consistent_view_scope": "flow.scope.consistent_view()"}
 
 MISSING = {
-    "flow": FLOW, "flow.nn": NN, "flow.math": MATH, "flow.layers": LAYERS, "flow.optimizer": OPTIMIZER,
-    "flow.random": RANDOM, "flow.scope": SCOPE,
+    "flow": FLOW,
+    "flow.nn": NN,
+    "flow.math": MATH,
+    "flow.layers": LAYERS,
+    "flow.optimizer": OPTIMIZER,
+    "flow.random": RANDOM,
+    "flow.scope": SCOPE,
 }

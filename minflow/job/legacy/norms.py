@@ -30,8 +30,12 @@ def normalized(kind: str, x: Tensor, groups: int, eps: float, affine: bool, name
                 number += 1
             name = f"{kind}_{number}"
         fill = dict(gamma=ones_initializer(), beta=zeros_initializer())
-        gamma, beta = [build.variable(build.name(f"{name}_{each}", kind), (1, groups, 1), x.spec.dtype, how,
-                                      what=f"flow.nn.{kind}") for each, how in fill.items()]
+        gamma, beta = [
+            build.variable(
+                build.name(f"{name}_{each}", kind), (1, groups, 1), x.spec.dtype, how, what=f"flow.nn.{kind}"
+            )
+            for each, how in fill.items()
+        ]
         out = out * gamma + beta
     return reshape(out, x.spec.shape)
 

@@ -10,7 +10,11 @@ from ...core import functions as F
 from ...core.functions.arguments import to
 from ...core.ops import index as i
 from ...core.random import (
-    Generator, get_rng_state as get_rng_state, initial_seed as initial_seed, manual_seed as manual_seed, seed as seed,
+    Generator,
+    get_rng_state as get_rng_state,
+    initial_seed as initial_seed,
+    manual_seed as manual_seed,
+    seed as seed,
     set_rng_state as set_rng_state,
 )
 from ...core.spec import as_dtype, int32

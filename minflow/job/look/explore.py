@@ -36,5 +36,12 @@ def job_subject(job: Job, args: tuple = (), kwargs: dict | None = None, step: bo
 def subject_of(job: Job, plan: Any) -> Subject:
     kinds = {name: "parameter" if v.trainable else "buffer" for name, v in job.session.variables.items()}
     kinds |= {name: "optimizer state" for name in job.session.slots}
-    return Subject(f"{job.kind} job {job.name}", plan.singly, {}, kinds, lambda name, ran=False: None,
-                   fused_note(plan), by_reader=True)
+    return Subject(
+        f"{job.kind} job {job.name}",
+        plan.singly,
+        {},
+        kinds,
+        lambda name, ran=False: None,
+        fused_note(plan),
+        by_reader=True,
+    )

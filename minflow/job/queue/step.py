@@ -185,8 +185,8 @@ def step_error(step: Step, error: BaseException, what: str = "") -> JobError:
         f"{what or 'the work'} of step {step.number} of {step.name} raised {type(error).__name__}: {parts.what}",
         values={**parts.values, "then": f"the steps that {whose(step)} had queued behind it were cancelled"},
         where=parts.where or (what and raised_at(error)),
-        hint=parts.hint or (BEHIND if what else "correct it and submit again: variables are those of the last finished "
-                            "step"),
+        hint=parts.hint
+        or (BEHIND if what else "correct it and submit again: variables are those of the last finished step"),
     )
     result.__cause__ = error
     result.step = step.number

@@ -29,8 +29,16 @@ LONGEST_META = 1 << 16  # bytes; that of 64 axes is about a thousand
 DEEPEST = 64  # axes that an array can have, and folders that a name may be deep
 
 # dtype <-> its name in a meta; the number of each name, for metas that hold numbers.
-NAMES = {"float16": "kFloat16", "float32": "kFloat", "float64": "kDouble", "int8": "kInt8", "int32": "kInt32",
-         "int64": "kInt64", "uint8": "kUInt8", "bool": "kBool"}
+NAMES = {
+    "float16": "kFloat16",
+    "float32": "kFloat",
+    "float64": "kDouble",
+    "int8": "kInt8",
+    "int32": "kInt32",
+    "int64": "kInt64",
+    "uint8": "kUInt8",
+    "bool": "kBool",
+}
 DTYPES = {name: dtype for dtype, name in NAMES.items()} | {"kChar": "int8"}
 NUMBERED = {
     1: "kChar",

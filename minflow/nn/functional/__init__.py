@@ -41,30 +41,73 @@ from .conv_transpose import conv_transpose1d as conv_transpose1d
 from .conv_transpose import conv_transpose2d as conv_transpose2d
 from .conv_transpose import conv_transpose3d as conv_transpose3d
 from .embedding import embedding_bag as embedding_bag
-from .dropout_channels import (alpha_dropout as alpha_dropout, dropout1d as dropout1d, dropout2d as dropout2d,
-                               dropout3d as dropout3d, feature_alpha_dropout as feature_alpha_dropout)
+from .dropout_channels import (
+    alpha_dropout as alpha_dropout,
+    dropout1d as dropout1d,
+    dropout2d as dropout2d,
+    dropout3d as dropout3d,
+    feature_alpha_dropout as feature_alpha_dropout,
+)
 from .distance import bilinear as bilinear
-from .distance import (cdist as cdist, cosine_similarity as cosine_similarity, pairwise_distance as pairwise_distance,
-                       pdist as pdist)
-from .loss_classes import (combined_margin_loss as combined_margin_loss, multi_margin_loss as multi_margin_loss,
-                           multilabel_margin_loss as multilabel_margin_loss,
-                           multilabel_soft_margin_loss as multilabel_soft_margin_loss,
-                           sparse_softmax_cross_entropy as sparse_softmax_cross_entropy)
+from .distance import (
+    cdist as cdist,
+    cosine_similarity as cosine_similarity,
+    pairwise_distance as pairwise_distance,
+    pdist as pdist,
+)
+from .loss_classes import (
+    combined_margin_loss as combined_margin_loss,
+    multi_margin_loss as multi_margin_loss,
+    multilabel_margin_loss as multilabel_margin_loss,
+    multilabel_soft_margin_loss as multilabel_soft_margin_loss,
+    sparse_softmax_cross_entropy as sparse_softmax_cross_entropy,
+)
 from .loss_distance import huber_loss as huber_loss, smooth_l1_loss as smooth_l1_loss
-from .loss_likelihood import (ctc_loss as ctc_loss, gaussian_nll_loss as gaussian_nll_loss, kl_div as kl_div,
-                              poisson_nll_loss as poisson_nll_loss)
-from .loss_margin import (cosine_embedding_loss as cosine_embedding_loss, hinge_embedding_loss as hinge_embedding_loss,
-                          margin_ranking_loss as margin_ranking_loss, soft_margin_loss as soft_margin_loss,
-                          triplet_margin_loss as triplet_margin_loss,
-                          triplet_margin_with_distance_loss as triplet_margin_with_distance_loss)
-from .activation import (celu as celu, celu_ as celu_, elu as elu, elu_ as elu_, hardshrink as hardshrink,
-                         leaky_relu_ as leaky_relu_, mish as mish, prelu as prelu, quick_gelu as quick_gelu,
-                         relu_ as relu_, selu as selu, selu_ as selu_, softsign as softsign,
-                         square_relu as square_relu, threshold as threshold, threshold_ as threshold_)
-from .activation_pieces import (glu as glu, gumbel_softmax as gumbel_softmax, hardsigmoid as hardsigmoid,
-                                hardswish as hardswish, hardtanh as hardtanh, hardtanh_ as hardtanh_, rrelu as rrelu,
-                                rrelu_ as rrelu_, softmin as softmin, softshrink as softshrink,
-                                tanhshrink as tanhshrink)
+from .loss_likelihood import (
+    ctc_loss as ctc_loss,
+    gaussian_nll_loss as gaussian_nll_loss,
+    kl_div as kl_div,
+    poisson_nll_loss as poisson_nll_loss,
+)
+from .loss_margin import (
+    cosine_embedding_loss as cosine_embedding_loss,
+    hinge_embedding_loss as hinge_embedding_loss,
+    margin_ranking_loss as margin_ranking_loss,
+    soft_margin_loss as soft_margin_loss,
+    triplet_margin_loss as triplet_margin_loss,
+    triplet_margin_with_distance_loss as triplet_margin_with_distance_loss,
+)
+from .activation import (
+    celu as celu,
+    celu_ as celu_,
+    elu as elu,
+    elu_ as elu_,
+    hardshrink as hardshrink,
+    leaky_relu_ as leaky_relu_,
+    mish as mish,
+    prelu as prelu,
+    quick_gelu as quick_gelu,
+    relu_ as relu_,
+    selu as selu,
+    selu_ as selu_,
+    softsign as softsign,
+    square_relu as square_relu,
+    threshold as threshold,
+    threshold_ as threshold_,
+)
+from .activation_pieces import (
+    glu as glu,
+    gumbel_softmax as gumbel_softmax,
+    hardsigmoid as hardsigmoid,
+    hardswish as hardswish,
+    hardtanh as hardtanh,
+    hardtanh_ as hardtanh_,
+    rrelu as rrelu,
+    rrelu_ as rrelu_,
+    softmin as softmin,
+    softshrink as softshrink,
+    tanhshrink as tanhshrink,
+)
 from .group_norm import group_norm as group_norm
 from .group_norm import instance_norm as instance_norm
 from .group_norm import local_response_norm as local_response_norm
@@ -84,8 +127,10 @@ from .unpooling import lp_pool3d as lp_pool3d
 from .unpooling import max_unpool1d as max_unpool1d
 from .unpooling import max_unpool2d as max_unpool2d
 from .unpooling import max_unpool3d as max_unpool3d
-from .attention import (multi_head_attention_forward as multi_head_attention_forward,
-                        scaled_dot_product_attention as scaled_dot_product_attention)
+from .attention import (
+    multi_head_attention_forward as multi_head_attention_forward,
+    scaled_dot_product_attention as scaled_dot_product_attention,
+)
 from .folding import channel_shuffle as channel_shuffle
 from .folding import fold as fold
 from .folding import pixel_shuffle as pixel_shuffle

@@ -6,10 +6,22 @@ Read next: `../../core/ops/elementwise.py`, `../../core/ops/softmax.py`.
 
 from __future__ import annotations
 
-from ...core.functions.activation import (celu as celu, elu as elu, gelu as gelu, hardshrink as hardshrink,
-                                          mish as mish, prelu as prelu, quick_gelu as quick_gelu, ready, selu as selu,
-                                          silu as silu, softplus as softplus, softsign as softsign,
-                                          square_relu as square_relu, threshold as threshold)
+from ...core.functions.activation import (
+    celu as celu,
+    elu as elu,
+    gelu as gelu,
+    hardshrink as hardshrink,
+    mish as mish,
+    prelu as prelu,
+    quick_gelu as quick_gelu,
+    ready,
+    selu as selu,
+    silu as silu,
+    softplus as softplus,
+    softsign as softsign,
+    square_relu as square_relu,
+    threshold as threshold,
+)
 from ...core.functions import activation as activations
 from ...core.functions.arguments import maybe_to
 from ...core.ops import activation as a

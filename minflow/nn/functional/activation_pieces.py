@@ -117,8 +117,12 @@ def rrelu(
     """
     ready("rrelu", input, floating=True)
     if not -math.inf < lower <= upper < math.inf:
-        fail(OutOfRangeError, f"rrelu: lower and upper must be finite and in order, got {lower} and {upper}",
-             "rrelu(x, 1 / 8, 1 / 3)", input=input)
+        fail(
+            OutOfRangeError,
+            f"rrelu: lower and upper must be finite and in order, got {lower} and {upper}",
+            "rrelu(x, 1 / 8, 1 / 3)",
+            input=input,
+        )
     return written(rrelu_of, input, inplace, float(lower), float(upper), training)
 
 
@@ -139,9 +143,7 @@ def softmin(input: Tensor, dim: int | None = None, dtype: DType | None = None) -
     return s.softmax(-input, dim=chosen_axis("softmin", input, dim))
 
 
-def gumbel_softmax(
-    logits: Tensor, tau: float = 1.0, hard: bool = False, eps: float = 1e-10, dim: int = -1
-) -> Tensor:
+def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
     """softmax((logits + noise) / tau) along axis dim, the noise drawn from Gumbel's distribution: a soft choice.
 
     hard: the choice itself, 1 for the largest and else 0, with the gradient of the soft one. eps: no longer used.

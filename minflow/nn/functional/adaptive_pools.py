@@ -46,8 +46,9 @@ def largest_of(x: Tensor, size: tuple[int, int]) -> tuple[Tensor, Tensor]:
     attrs = dict(kernel_size=tuple(kernel), stride=tuple(kernel), padding=(0, 0), dilation=(1, 1), ceil_mode=False)
     y, indices = largest(y, attrs)
     width = places[1].size
-    row, column = [take(from_numpy(p.reshape(-1)), i, axis=0)
-                   for p, i in zip(places, (indices // width, indices % width))]
+    row, column = [
+        take(from_numpy(p.reshape(-1)), i, axis=0) for p, i in zip(places, (indices // width, indices % width))
+    ]
     return y, row * x.spec.shape[3] + column
 
 

@@ -23,9 +23,16 @@ from .linear import linear
 from .shape import pad
 
 
-def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None,
-                                 dropout_p: float = 0.0, is_causal: bool = False, scale: float | None = None,
-                                 enable_gqa: bool = False) -> Tensor:
+def scaled_dot_product_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
     """softmax(query @ key.mT * scale + attn_mask) @ value; scale is 1 / sqrt(E) by default.
 
     query: float (..., L, E).  key: (..., S, E).  value: (..., S, V).  Returns (..., L, V). attn_mask: bool (..., L, S),
@@ -39,21 +46,39 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
         if not x.spec.floating:
             fail(DTypeError, f"{name}: {argument} must be floating, it is {x.dtype.name}", "x.float()", **{argument: x})
         if x.spec.ndim < 2:
-            fail(ShapeError, f"{name}: {argument} has {x.spec.ndim} axes, where (..., steps, features) are wanted",
-                 "x.unsqueeze(0)", **{argument: x})
+            fail(
+                ShapeError,
+                f"{name}: {argument} has {x.spec.ndim} axes, where (..., steps, features) are wanted",
+                "x.unsqueeze(0)",
+                **{argument: x},
+            )
     q, k, v = (x.spec.shape for x in (query, key, value))
     if q[-1] != k[-1] or k[-2] != v[-2]:
-        what = (f"{name}: queries have {q[-1]} features, keys {k[-1]}" if q[-1] != k[-1] else
-                f"{name}: there are {k[-2]} keys and {v[-2]} values")
-        fail(ShapeError, what, "query (..., L, E), key (..., S, E), value (..., S, V)", query=query, key=key,
-             value=value)
+        what = (
+            f"{name}: queries have {q[-1]} features, keys {k[-1]}"
+            if q[-1] != k[-1]
+            else f"{name}: there are {k[-2]} keys and {v[-2]} values"
+        )
+        fail(
+            ShapeError, what, "query (..., L, E), key (..., S, E), value (..., S, V)", query=query, key=key, value=value
+        )
     if is_causal and attn_mask is not None:
-        fail(ShapeError, f"{name}: attn_mask stands beside is_causal=True", "one of the two: is_causal is the mask "
-             "flow.ones(L, S, dtype=flow.bool).tril()", attn_mask=attn_mask)
+        fail(
+            ShapeError,
+            f"{name}: attn_mask stands beside is_causal=True",
+            "one of the two: is_causal is the mask flow.ones(L, S, dtype=flow.bool).tril()",
+            attn_mask=attn_mask,
+        )
     if enable_gqa:
         if len(q) < 3 or len(k) < 3 or len(v) < 3 or not k[-3] or q[-3] % k[-3] or q[-3] % v[-3]:
-            fail(ShapeError, f"{name}: enable_gqa=True shares heads (axis -3) of keys among those of queries",
-                 "a number of query heads that is a multiple of that of key heads", query=query, key=key, value=value)
+            fail(
+                ShapeError,
+                f"{name}: enable_gqa=True shares heads (axis -3) of keys among those of queries",
+                "a number of query heads that is a multiple of that of key heads",
+                query=query,
+                key=key,
+                value=value,
+            )
         key, value = (repeat_interleave(x, q[-3] // x.spec.shape[-3], -3) for x in (key, value))
     if is_causal:
         attn_mask = ones(q[-2], k[-2], dtype=bool_).tril()
@@ -65,14 +90,25 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
 def check_mask(name: str, argument: str, mask: Any) -> None:
     check_tensor(name, mask, argument)
     if mask.dtype is not bool_ and not mask.spec.floating:
-        fail(DTypeError, f"{name}: {argument} is {mask.dtype.name}, where bool or floats are wanted",
-             f"{argument}.bool()", **{argument: mask})
+        fail(
+            DTypeError,
+            f"{name}: {argument} is {mask.dtype.name}, where bool or floats are wanted",
+            f"{argument}.bool()",
+            **{argument: mask},
+        )
 
 
 @composite("scaled_dot_product_attention")
 @in_float32
-def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout_p: float, scale: float | None,
-           may_look_nowhere: bool) -> tuple[Tensor, Tensor]:
+def attend(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    dropout_p: float,
+    scale: float | None,
+    may_look_nowhere: bool,
+) -> tuple[Tensor, Tensor]:
     """(means, weights). mask: bool, True where a query may look, or float. may_look_nowhere: such rows become 0."""
     features = query.spec.shape[-1]
     factor = (1 / math.sqrt(features) if features else 1.0) if scale is None else scale
@@ -98,8 +134,14 @@ def added(name: str, argument: str, mask: Tensor | None, like: Tensor) -> Tensor
     return zeros(*mask.spec.shape, dtype=like.dtype).masked_fill(mask, -math.inf)
 
 
-def projected(query: Tensor, key: Tensor, value: Tensor, weight: Tensor | None, bias: Tensor | None,
-              separate: tuple[Tensor, Tensor, Tensor] | None) -> list[Tensor]:
+def projected(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    separate: tuple[Tensor, Tensor, Tensor] | None,
+) -> list[Tensor]:
     """Queries, keys and values of all heads; where all three are one tensor, by one product."""
     if separate is None and query is key and key is value:
         return list(linear(query, weight, bias).chunk(3, -1))
@@ -109,13 +151,31 @@ def projected(query: Tensor, key: Tensor, value: Tensor, weight: Tensor | None, 
 
 
 def multi_head_attention_forward(
-    query: Tensor, key: Tensor, value: Tensor, embed_dim_to_check: int, num_heads: int, in_proj_weight: Tensor | None,
-    in_proj_bias: Tensor | None, bias_k: Tensor | None, bias_v: Tensor | None, add_zero_attn: bool, dropout_p: float,
-    out_proj_weight: Tensor, out_proj_bias: Tensor | None, training: bool = True,
-    key_padding_mask: Tensor | None = None, need_weights: bool = True, attn_mask: Tensor | None = None,
-    use_separate_proj_weight: bool = False, q_proj_weight: Tensor | None = None, k_proj_weight: Tensor | None = None,
-    v_proj_weight: Tensor | None = None, static_k: Tensor | None = None, static_v: Tensor | None = None,
-    average_attn_weights: bool = True, is_causal: bool = False,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    embed_dim_to_check: int,
+    num_heads: int,
+    in_proj_weight: Tensor | None,
+    in_proj_bias: Tensor | None,
+    bias_k: Tensor | None,
+    bias_v: Tensor | None,
+    add_zero_attn: bool,
+    dropout_p: float,
+    out_proj_weight: Tensor,
+    out_proj_bias: Tensor | None,
+    training: bool = True,
+    key_padding_mask: Tensor | None = None,
+    need_weights: bool = True,
+    attn_mask: Tensor | None = None,
+    use_separate_proj_weight: bool = False,
+    q_proj_weight: Tensor | None = None,
+    k_proj_weight: Tensor | None = None,
+    v_proj_weight: Tensor | None = None,
+    static_k: Tensor | None = None,
+    static_v: Tensor | None = None,
+    average_attn_weights: bool = True,
+    is_causal: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
     """What `nn.MultiheadAttention` computes with its weights: (output (L, N, E), weights (N, L, S) or None).
 
@@ -130,8 +190,14 @@ def multi_head_attention_forward(
         check_tensor(name, x, argument)
     batched = query.spec.ndim == 3
     if query.spec.ndim not in (2, 3) or not query.spec.ndim == key.spec.ndim == value.spec.ndim:
-        fail(ShapeError, f"{name}: query, key and value have {query.spec.ndim}, {key.spec.ndim} and {value.spec.ndim} "
-             "axes", "all (steps, N, features), or all (steps, features)", query=query, key=key, value=value)
+        fail(
+            ShapeError,
+            f"{name}: query, key and value have {query.spec.ndim}, {key.spec.ndim} and {value.spec.ndim} axes",
+            "all (steps, N, features), or all (steps, features)",
+            query=query,
+            key=key,
+            value=value,
+        )
     if not batched:
         same = query is key is value
         query = query.unsqueeze(1)
@@ -139,26 +205,51 @@ def multi_head_attention_forward(
         key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
     (length, batch, width), (steps, others) = query.spec.shape, key.spec.shape[:2]
     if width != embed_dim_to_check or width % num_heads:
-        fail(ShapeError, f"{name}: the query has {width} features, embed_dim is {embed_dim_to_check} for {num_heads} "
-             "heads", "embed_dim is the last axis of the query, and a multiple of num_heads", query=query)
+        fail(
+            ShapeError,
+            f"{name}: the query has {width} features, embed_dim is {embed_dim_to_check} for {num_heads} heads",
+            "embed_dim is the last axis of the query, and a multiple of num_heads",
+            query=query,
+        )
     if value.spec.shape[:2] != (steps, others) or others != batch:
-        fail(ShapeError, f"{name}: query, key and value do not fit together", "query (L, N, E), key and value "
-             "(S, N, ...); with batch_first=True N comes first", query=query, key=key, value=value)
+        fail(
+            ShapeError,
+            f"{name}: query, key and value do not fit together",
+            "query (L, N, E), key and value (S, N, ...); with batch_first=True N comes first",
+            query=query,
+            key=key,
+            value=value,
+        )
     if (bias_k is None) is not (bias_v is None):
-        fail(ShapeError, f"{name}: only one of bias_k and bias_v is given", "both, of shape (1, 1, E), or neither",
-             bias_k=bias_k, bias_v=bias_v)
+        fail(
+            ShapeError,
+            f"{name}: only one of bias_k and bias_v is given",
+            "both, of shape (1, 1, E), or neither",
+            bias_k=bias_k,
+            bias_v=bias_v,
+        )
     if is_causal and attn_mask is None:
-        fail(ShapeError, f"{name}: is_causal=True is a hint about attn_mask, and there is none",
-             "attn_mask=nn.Transformer.generate_square_subsequent_mask(L)", query=query)
+        fail(
+            ShapeError,
+            f"{name}: is_causal=True is a hint about attn_mask, and there is none",
+            "attn_mask=nn.Transformer.generate_square_subsequent_mask(L)",
+            query=query,
+        )
     separate = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else None
     q, k, v = projected(query, key, value, in_proj_weight, in_proj_bias, separate)
     mask, away = added(name, "attn_mask", attn_mask, q), added(name, "key_padding_mask", key_padding_mask, q)
-    for argument, m, shapes in (("attn_mask", mask, [(length, steps), (batch * num_heads, length, steps)]),
-                                ("key_padding_mask", away, [(batch, steps)])):
+    for argument, m, shapes in (
+        ("attn_mask", mask, [(length, steps), (batch * num_heads, length, steps)]),
+        ("key_padding_mask", away, [(batch, steps)]),
+    ):
         if m is not None and m.spec.shape not in shapes:
-            fail(ShapeError, f"{name}: {argument} has shape {list(m.spec.shape)}, where "
-                 f"{' or '.join(str(list(s)) for s in shapes)} is wanted", "one number for each query and key",
-                 **{argument: m})
+            fail(
+                ShapeError,
+                f"{name}: {argument} has shape {list(m.spec.shape)}, where "
+                f"{' or '.join(str(list(s)) for s in shapes)} is wanted",
+                "one number for each query and key",
+                **{argument: m},
+            )
     heads = lambda x: x.reshape(x.spec.shape[0], batch, num_heads, -1).permute(1, 2, 0, 3)  # noqa: E731
     more = 0  # keys behind those of the sequence, which no mask covers
     if bias_k is not None and bias_v is not None:

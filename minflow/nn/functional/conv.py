@@ -40,8 +40,9 @@ def conv2d(
     if w.ndim != 4 or x.ndim not in (3, 4) or x.shape[-3] != w.shape[1] * groups or w.shape[0] % groups:
         explain_shapes(input, weight, groups)
     if bias is not None and bias.spec.shape != w.shape[:1]:
-        what = (f"conv2d: the bias has shape {bias.spec.shape}, "
-                f"where one number for each of {w.shape[0]} filters is wanted")
+        what = (
+            f"conv2d: the bias has shape {bias.spec.shape}, where one number for each of {w.shape[0]} filters is wanted"
+        )
         fail(ShapeError, what, "weight.shape[0] numbers", input=input, weight=weight, bias=bias)
     strides, dilations = sizes("conv2d", "stride", stride, 1, 2), sizes("conv2d", "dilation", dilation, 1, 2)
     input, pads = padded("conv2d", input, padding, strides, dilations, w.shape[2:])
@@ -137,10 +138,16 @@ def conv3d(
     """
     x, w, s, p, d = prepared("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
     (n, c, _, h, width), (f, per_group, depth, kh, kw) = x.spec.shape, w.spec.shape
-    layers = im2col(x.reshape(*x.spec.shape[:3], h * width), kernel_size=(depth, 1),
-                    stride=(s[0], 1), padding=(p[0], 0), dilation=(d[0], 1))
+    layers = im2col(
+        x.reshape(*x.spec.shape[:3], h * width),
+        kernel_size=(depth, 1),
+        stride=(s[0], 1),
+        padding=(p[0], 0),
+        dilation=(d[0], 1),
+    )
     size = (x.spec.shape[2] + 2 * p[0] - d[0] * (depth - 1) - 1) // s[0] + 1
     images = layers.reshape(n, c * depth, size, h, width).transpose(1, 2).reshape(n * size, c * depth, h, width)
-    out = convolve(images, w.reshape(f, per_group * depth, kh, kw), stride=s[1:], padding=p[1:], dilation=d[1:],
-                   groups=groups)
+    out = convolve(
+        images, w.reshape(f, per_group * depth, kh, kw), stride=s[1:], padding=p[1:], dilation=d[1:], groups=groups
+    )
     return finished(out.reshape(n, size, *out.spec.shape[1:]).transpose(1, 2), bias, input)

@@ -39,8 +39,11 @@ def check_shapes(name: str, n: int, input: Tensor, weight: Tensor, bias: Tensor 
         have = f"{x.shape[-n - 1]} channels (axis {x.ndim - n - 1})"
         what = f"{name}: the input has {have}, {name_of(weight, 'weight')} takes {wanted}"
         last = x.shape[-1] == wanted
-        hint = "x.movedim(-1, 1): channels come second, here they are last" if last and x.ndim == n + 2 else (
-            f"a layer whose in_channels is {x.shape[-n - 1]}")
+        hint = (
+            "x.movedim(-1, 1): channels come second, here they are last"
+            if last and x.ndim == n + 2
+            else (f"a layer whose in_channels is {x.shape[-n - 1]}")
+        )
         fail(ShapeError, what, hint, input=input, weight=weight)
     filters = w.shape[1] * groups if turned else w.shape[0]
     if bias is not None and bias.spec.shape != (filters,):

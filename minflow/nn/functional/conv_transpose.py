@@ -29,10 +29,12 @@ def transposed(name: str, n: int, input, weight, bias, stride, padding, output_p
     x, w = same_dtype(name, input, weight)
     x = x.unsqueeze(0) if x.spec.ndim == n + 1 else x
     kernel = w.spec.shape[2:]
-    out = tuple([
-        (m - 1) * step - 2 * q + spread * (k - 1) + extra + 1
-        for m, step, q, spread, k, extra in zip(x.spec.shape[2:], s, p, d, kernel, more)
-    ])
+    out = tuple(
+        [
+            (m - 1) * step - 2 * q + spread * (k - 1) + extra + 1
+            for m, step, q, spread, k, extra in zip(x.spec.shape[2:], s, p, d, kernel, more)
+        ]
+    )
     if min(out) < 1 or not all(kernel) or not all(x.spec.shape[2:]):
         what = f"{name}: the result would have the size {out}"
         fail(ShapeError, what, "a larger input or kernel, or less padding", input=input, weight=weight)
@@ -43,8 +45,15 @@ def transposed(name: str, n: int, input, weight, bias, stride, padding, output_p
     else:
         ones, zeros = (1,) * (2 - n), (0,) * (2 - n)
         x, w = (x, w) if n == 2 else (x.unsqueeze(2), w.unsqueeze(2))
-        y = turned(x, w, shape=(x.spec.shape[0], w.spec.shape[1] * groups, *ones, *out), stride=(*ones, *s),
-                   padding=(*zeros, *p), dilation=(*ones, *d), groups=groups)
+        y = turned(
+            x,
+            w,
+            shape=(x.spec.shape[0], w.spec.shape[1] * groups, *ones, *out),
+            stride=(*ones, *s),
+            padding=(*zeros, *p),
+            dilation=(*ones, *d),
+            groups=groups,
+        )
     return finished(y, bias, input, 2 if n == 1 else None)
 
 
@@ -52,13 +61,25 @@ def volumes(x: Tensor, w: Tensor, out: tuple, s: tuple, p: tuple, d: tuple, grou
     """Each layer of the input gives the images that the layers of the filter make of it; col2im adds them up."""
     (n, c, depth, h, width), (_, per_group, kd, kh, kw) = x.spec.shape, w.spec.shape
     filters = per_group * groups
-    images = turned(x.transpose(1, 2).reshape(n * depth, c, h, width), w.reshape(c, per_group * kd, kh, kw),
-                    shape=(n * depth, filters * kd, *out[1:]), stride=s[1:], padding=p[1:], dilation=d[1:],
-                    groups=groups)
+    images = turned(
+        x.transpose(1, 2).reshape(n * depth, c, h, width),
+        w.reshape(c, per_group * kd, kh, kw),
+        shape=(n * depth, filters * kd, *out[1:]),
+        stride=s[1:],
+        padding=p[1:],
+        dilation=d[1:],
+        groups=groups,
+    )
     pixels = out[1] * out[2]
     columns = images.reshape(n, depth, filters * kd, pixels).transpose(1, 2).reshape(n, filters * kd, depth * pixels)
-    y = col2im(columns, shape=(n, filters, out[0], pixels), kernel_size=(kd, 1), stride=(s[0], 1), padding=(p[0], 0),
-               dilation=(d[0], 1))
+    y = col2im(
+        columns,
+        shape=(n, filters, out[0], pixels),
+        kernel_size=(kd, 1),
+        stride=(s[0], 1),
+        padding=(p[0], 0),
+        dilation=(d[0], 1),
+    )
     return y.reshape(n, filters, *out)
 
 

@@ -17,8 +17,9 @@ LOWEST = -1.7580993408473766  # of selu, where x goes to -infinity
 def check_rate(name: str, input: Tensor, p: float) -> None:
     check_tensor(name, input)
     if not 0 <= p <= 1:
-        fail(OutOfRangeError, f"{name}: p is {p!r}, where a probability between 0 and 1 is wanted", "p=0.5",
-             input=input)
+        fail(
+            OutOfRangeError, f"{name}: p is {p!r}, where a probability between 0 and 1 is wanted", "p=0.5", input=input
+        )
 
 
 def channels(name: str, input: Tensor, ranks: tuple[int, int], batched: bool) -> tuple[int, ...]:
@@ -34,8 +35,9 @@ def channels(name: str, input: Tensor, ranks: tuple[int, int], batched: bool) ->
     return (*shape[:outer], *[1] * (ndim - outer))
 
 
-def whole(name: str, input: Tensor, p: float, training: bool, inplace: bool, ranks: tuple[int, int],
-          batched: bool = False) -> Tensor:
+def whole(
+    name: str, input: Tensor, p: float, training: bool, inplace: bool, ranks: tuple[int, int], batched: bool = False
+) -> Tensor:
     check_rate(name, input, p)
     if name != "dropout1d" and (not training or p == 0 or not input.spec.size):
         return input

@@ -154,7 +154,10 @@ def gathered(rows: Tensor, place: Tensor, counts: Tensor, bags: int, mode: str) 
     counted = (counts > 0).unsqueeze(1)
     if mode == "max":
         inside = (place == arange(bags).unsqueeze(1)).unsqueeze(2) & counted
-        return where(many > 0, where(inside, rows, -math.inf).amax(1), 0.0) if rows.spec.size else zeros(
-            bags, rows.spec.shape[1], dtype=rows.dtype)
+        return (
+            where(many > 0, where(inside, rows, -math.inf).amax(1), 0.0)
+            if rows.spec.size
+            else zeros(bags, rows.spec.shape[1], dtype=rows.dtype)
+        )
     total = index_add(zeros(bags, rows.spec.shape[1], dtype=rows.dtype), 0, place, where(counted, rows, 0.0))
     return total / many.clamp(min=1.0) if mode == "mean" else total

@@ -31,8 +31,10 @@ def check_channels(name: str, input: Tensor, **numbers: Tensor | None) -> None:
     channels = input.spec.shape[1]
     for argument, tensor in numbers.items():
         if tensor is not None and tensor.spec.shape != (channels,):
-            what = (f"{name}: {argument} has shape {tensor.spec.shape}, "
-                    f"where one number for each of {channels} channels is wanted")
+            what = (
+                f"{name}: {argument} has shape {tensor.spec.shape}, "
+                f"where one number for each of {channels} channels is wanted"
+            )
             fail(ShapeError, what, "axis 1 of the input is the channels", input=input, **{argument: tensor})
 
 
@@ -120,8 +122,12 @@ def instance_norm(
     shape = input.spec.shape
     n, rows = math.prod(shape[2:]), shape[0] * shape[1]
     if use_input_stats and n == 1:
-        fail(ShapeError, f"instance_norm: a channel of an input {shape} holds one number, which has no variance",
-             "larger images, or fewer poolings before", input=input)
+        fail(
+            ShapeError,
+            f"instance_norm: a channel of an input {shape} holds one number, which has no variance",
+            "larger images, or fewer poolings before",
+            input=input,
+        )
     x, weight, bias = wide("instance_norm", input, weight, bias)
     if not use_input_stats:
         mean, var = (s.to(x.spec.dtype) for s in (running_mean, running_var))
@@ -169,9 +175,7 @@ def rms_norm(
 
 
 @composite("local_response_norm")
-def local_response_norm(
-    input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
-) -> Tensor:
+def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
     """input / (k + alpha * mean of input**2 over `size` neighbouring channels)**beta.
 
     input: float (N, C, L) or with more axes; size // 2 channels before and (size - 1) // 2 behind count, zeros beyond
@@ -190,7 +194,14 @@ def local_response_norm(
     x = wide("local_response_norm", input)[0]
     squares = (x * x).reshape(shape[0], 1, shape[1], x.spec.size // (shape[0] * shape[1]))
     squares = pad(squares, (0, 0, size // 2, (size - 1) // 2))
-    means = pool.avg_pool2d(squares, kernel_size=(size, 1), stride=(1, 1), padding=(0, 0), ceil_mode=False,
-                            count_include_pad=True, divisor_override=None)
+    means = pool.avg_pool2d(
+        squares,
+        kernel_size=(size, 1),
+        stride=(1, 1),
+        padding=(0, 0),
+        ceil_mode=False,
+        count_include_pad=True,
+        divisor_override=None,
+    )
     out = x / (means.reshape(shape) * alpha + k) ** beta
     return out.to(float16) if input.spec.dtype is float16 else out

@@ -120,8 +120,9 @@ def aligned(a: Spec, b: Spec) -> str:
     if [n for n in a.shape if n != 1] == [n for n in b.shape if n != 1]:
         return "target.reshape(input.shape)"
     if b.dtype.rank == 1 and a.ndim == b.ndim + 1 and b.shape == a.shape[:-1]:  # class numbers, most likely
-        return (f"F.one_hot(target, {a.shape[-1]}).float(); "
-                "or nn.CrossEntropyLoss(), which takes class numbers as they are")
+        return (
+            f"F.one_hot(target, {a.shape[-1]}).float(); or nn.CrossEntropyLoss(), which takes class numbers as they are"
+        )
     return f"a target of the input's shape {list(a.shape)}"
 
 

@@ -144,8 +144,12 @@ def ctc_loss(
     examples, classes = whole.spec.shape[1:]
     if not 0 <= blank < classes:
         fail(OutOfRangeError, f"ctc_loss: blank is {blank}, there are {classes} classes", "blank=0", **given)
-    if frames.spec.shape != (examples,) or labels.spec.shape != (examples,) or targets.spec.ndim not in (1, 2) or (
-            targets.spec.ndim == 2 and targets.spec.shape[0] != examples):
+    if (
+        frames.spec.shape != (examples,)
+        or labels.spec.shape != (examples,)
+        or targets.spec.ndim not in (1, 2)
+        or (targets.spec.ndim == 2 and targets.spec.shape[0] != examples)
+    ):
         shown = ", ".join(f"{k} {list(x.spec.shape)}" for k, x in given.items())
         fail(ShapeError, f"ctc_loss: {shown} are not of one batch", "(T, N, C), (N, S), (N,) and (N,)", **given)
     losses = ctc(whole, targets, frames, labels, blank=blank)

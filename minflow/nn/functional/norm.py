@@ -56,10 +56,16 @@ def batch_norm(
         fail(DTypeError, what, "momentum=0.1", input=input)
     for name, numbers in dict(running_mean=running_mean, running_var=running_var, weight=weight, bias=bias).items():
         if numbers is not None and numbers.spec.shape != x.shape[1:2]:
-            what = (f"batch_norm: {name} has shape {numbers.spec.shape}, "
-                    f"where one number for each of {x.shape[1]} channels is wanted")
-            fail(ShapeError, what, f"nn.BatchNorm1d({x.shape[1]}), BatchNorm2d: axis 1 of the input is the channels",
-                 input=input)
+            what = (
+                f"batch_norm: {name} has shape {numbers.spec.shape}, "
+                f"where one number for each of {x.shape[1]} channels is wanted"
+            )
+            fail(
+                ShapeError,
+                what,
+                f"nn.BatchNorm1d({x.shape[1]}), BatchNorm2d: axis 1 of the input is the channels",
+                input=input,
+            )
     if x.dtype in HALVES:  # the squares would overflow; parameters may be float32, as in mixed precision
         wide = [t if t is None else t.to(float32) for t in (input, weight, bias)]
         return batch_norm(wide[0], running_mean, running_var, *wide[1:], training, momentum, eps).to(x.dtype)

@@ -21,8 +21,13 @@ from .arguments import check_tensor, composite
 from .pooling import adaptive_avg_pool2d
 
 AREA = {1: adaptive_avg_pool1d, 2: adaptive_avg_pool2d, 3: adaptive_avg_pool3d}
-AXES_OF = {"linear": (1,), "bilinear": (2,), "bicubic": (2,), "trilinear": (3,),
-           **dict.fromkeys(("nearest", "nearest-exact", "area"), (1, 2, 3))}
+AXES_OF = {
+    "linear": (1,),
+    "bilinear": (2,),
+    "bicubic": (2,),
+    "trilinear": (3,),
+    **dict.fromkeys(("nearest", "nearest-exact", "area"), (1, 2, 3)),
+}
 CUBIC = -0.75  # the slope of the kernel, as in PyTorch and OpenCV. Keys 1981, eq. 15
 
 
@@ -47,8 +52,9 @@ def taps(n: int, m: int, factor: float | None, mode: str, align: bool, real: typ
         places = (i + real(0.5)) * ratio - real(0.5)
     if mode == "bicubic":
         first = np.floor(places)
-        return [(np.clip(first + k - 1, 0, n - 1).astype("int64"), w)
-                for k, w in enumerate(cubic_weights(places - first))]
+        return [
+            (np.clip(first + k - 1, 0, n - 1).astype("int64"), w) for k, w in enumerate(cubic_weights(places - first))
+        ]
     places = np.maximum(places, 0)
     first = np.minimum(np.floor(places), n - 1)
     part = np.clip(places - first, 0, 1)
@@ -94,8 +100,12 @@ def target(input: Tensor, n: int, size, scale_factor) -> tuple[tuple[int, ...], 
         factors = tuple(float(v) for v in each)
         wanted = tuple(int(m * f) if math.isfinite(f) else 0 for m, f in zip(have, factors))
     if min((*wanted, *have)) < 1:
-        fail(ShapeError, f"interpolate: from {have} to {wanted}, where at least 1 is wanted", f"{name} above 0",
-             input=input)
+        fail(
+            ShapeError,
+            f"interpolate: from {have} to {wanted}, where at least 1 is wanted",
+            f"{name} above 0",
+            input=input,
+        )
     return wanted, factors
 
 
@@ -130,15 +140,23 @@ def interpolate(
         fail(ShapeError, f"interpolate: antialias for mode {mode!r}", 'mode="bilinear" or "bicubic"', input=input)
     plain = mode in ("nearest", "nearest-exact", "area")
     if plain and align_corners is not None:
-        fail(ShapeError, f"interpolate: align_corners={align_corners!r} means nothing for mode {mode!r}",
-             'mode="bilinear", or no align_corners', input=input)
+        fail(
+            ShapeError,
+            f"interpolate: align_corners={align_corners!r} means nothing for mode {mode!r}",
+            'mode="bilinear", or no align_corners',
+            input=input,
+        )
     dtype = input.spec.dtype
     if not dtype.floating and not (dtype is uint8 and mode.startswith("nearest")):
         fail(DTypeError, f"interpolate: the input is {dtype.name}, where floats are wanted", "x.float()", input=input)
     wanted, factors = target(input, n, size, scale_factor)
     if recompute_scale_factor and size is not None:
-        fail(ShapeError, "interpolate: recompute_scale_factor with a size, which has no factor", "scale_factor=...",
-             input=input)
+        fail(
+            ShapeError,
+            "interpolate: recompute_scale_factor with a size, which has no factor",
+            "scale_factor=...",
+            input=input,
+        )
     if mode == "area":
         return AREA[n](input, wanted)
     if recompute_scale_factor:

@@ -23,12 +23,26 @@ from .arguments import check_tensor, composite, same_dtype
 from .dropout import dropout as drop
 from .linear import linear
 
-KINDS = {"lstm": (lstm_layer, {}), "gru": (gru_layer, {}), "rnn_tanh": (rnn_layer, {"relu": False}),
-         "rnn_relu": (rnn_layer, {"relu": True})}
+KINDS = {
+    "lstm": (lstm_layer, {}),
+    "gru": (gru_layer, {}),
+    "rnn_tanh": (rnn_layer, {"relu": False}),
+    "rnn_relu": (rnn_layer, {"relu": True}),
+}
 
 
-def layers(kind: str, x: Tensor, states: Sequence[Tensor | None], params: Sequence[Tensor], has_biases: bool,
-           num_layers: int, dropout: float, train: bool, bidirectional: bool, sizes: tuple = ()) -> tuple:
+def layers(
+    kind: str,
+    x: Tensor,
+    states: Sequence[Tensor | None],
+    params: Sequence[Tensor],
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+    sizes: tuple = (),
+) -> tuple:
     """All layers and directions one after the other: (states of the last layer at all steps, final h, final c of lstm).
 
     x: (T, N, I), or packed (rows, I) with `sizes`. states: (num_layers * directions, N, H) each, or None for zeros.
@@ -41,8 +55,15 @@ def layers(kind: str, x: Tensor, states: Sequence[Tensor | None], params: Sequen
         ys = []
         for direction in range(directions):
             k = layer * directions + direction
-            y, last = one_layer(kind, x, [s if s is None else s[k] for s in states], params[k * each : (k + 1) * each],
-                                has_biases, sizes, direction == 1)
+            y, last = one_layer(
+                kind,
+                x,
+                [s if s is None else s[k] for s in states],
+                params[k * each : (k + 1) * each],
+                has_biases,
+                sizes,
+                direction == 1,
+            )
             ys.append(y)
             finals.append(last)
         x = ys[0] if directions == 1 else cat(ys, -1)
@@ -53,8 +74,15 @@ def layers(kind: str, x: Tensor, states: Sequence[Tensor | None], params: Sequen
     return x, *[stack(same) if len(same) > 1 else same[0].unsqueeze(0) for same in zip(*finals)]
 
 
-def one_layer(kind: str, x: Tensor, states: Sequence[Tensor | None], params: Sequence[Tensor], has_biases: bool,
-              sizes: tuple, reverse: bool) -> tuple[Tensor, list[Tensor]]:
+def one_layer(
+    kind: str,
+    x: Tensor,
+    states: Sequence[Tensor | None],
+    params: Sequence[Tensor],
+    has_biases: bool,
+    sizes: tuple,
+    reverse: bool,
+) -> tuple[Tensor, list[Tensor]]:
     """The op of one layer in one direction: (states at all steps, [final h, final c])."""
     op, attrs = KINDS[kind]
     w_ih, w_hh, *rest = params
@@ -66,8 +94,9 @@ def one_layer(kind: str, x: Tensor, states: Sequence[Tensor | None], params: Seq
     begin = [zeros(batch, width) if s is None else s for s, width in zip(states, widths)]
     begin, w_hh, biases, w_hr = ([t.to(x.dtype) for t in group] for group in (begin, [w_hh], biases, w_hr))
     biases = biases or [zeros(w_ih.spec.shape[0])] * 2
-    results = (lstm_projected if w_hr else op)(x, *begin, w_ih, *w_hh, *biases, *w_hr, **attrs, sizes=sizes,
-                                                   reverse=reverse)
+    results = (lstm_projected if w_hr else op)(
+        x, *begin, w_ih, *w_hh, *biases, *w_hr, **attrs, sizes=sizes, reverse=reverse
+    )
     return results[0], list(results[1 : 1 + len(states)])
 
 
@@ -87,9 +116,12 @@ def sizes_of(name: str, batch_sizes: Tensor) -> tuple[int, ...]:
 
 def refuse_packed(name: str) -> None:
     """A graph has one shape for all calls."""
-    fail(TraceError, f"{name}: how long each sequence is are numbers, and while a graph is built there are none",
-         "run it eagerly; or in the graph the padded sequences with a mask: (out * mask).sum(), "
-         "or out[flow.arange(N), lengths - 1] for the last step of each")
+    fail(
+        TraceError,
+        f"{name}: how long each sequence is are numbers, and while a graph is built there are none",
+        "run it eagerly; or in the graph the padded sequences with a mask: (out * mask).sum(), "
+        "or out[flow.arange(N), lengths - 1] for the last step of each",
+    )
 
 
 def function(kind: str, input: Tensor, *args: Any) -> tuple:
@@ -103,15 +135,28 @@ def function(kind: str, input: Tensor, *args: Any) -> tuple:
         hx, params, *options, swap = args
         sizes = ()
         if input.spec.ndim != 3:
-            fail(ShapeError, f"{kind}: the input has {input.spec.ndim} axes, where 3 are wanted", "x.unsqueeze(1)",
-                 input=input)
+            fail(
+                ShapeError,
+                f"{kind}: the input has {input.spec.ndim} axes, where 3 are wanted",
+                "x.unsqueeze(1)",
+                input=input,
+            )
     states = tuple(hx) if kind == "lstm" else (hx,)
     y, *finals = layers(kind, input.transpose(0, 1) if swap else input, states, params, *options, sizes=sizes)
     return y.transpose(0, 1) if swap else y, *finals
 
 
-def lstm(input: Tensor, hx: Any, params: Any, has_biases: bool, num_layers: int, dropout: float, train: bool,
-         bidirectional: bool, batch_first: bool) -> tuple[Tensor, Tensor, Tensor]:
+def lstm(
+    input: Tensor,
+    hx: Any,
+    params: Any,
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+    batch_first: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
     """(output, h_n, c_n) of layers of long short-term memory; what `nn.LSTM` calls with its weights.
 
     i, f, o = sigmoid(...), g = tanh(...) of W_ih x + b_ih + W_hh h + b_hh;  c = f * c + i * g;  h = o * tanh(c).
@@ -123,8 +168,17 @@ def lstm(input: Tensor, hx: Any, params: Any, has_biases: bool, num_layers: int,
     return function("lstm", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
 
 
-def gru(input: Tensor, hx: Any, params: Any, has_biases: bool, num_layers: int, dropout: float, train: bool,
-        bidirectional: bool, batch_first: bool) -> tuple[Tensor, Tensor]:
+def gru(
+    input: Tensor,
+    hx: Any,
+    params: Any,
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+    batch_first: bool,
+) -> tuple[Tensor, Tensor]:
     """(output, h_n) of layers of gated recurrent units; what `nn.GRU` calls with its weights.
 
     r, z = sigmoid(...);  n = tanh(W_in x + b_in + r * (W_hn h + b_hn));  h = (1 - z) * n + z * h.
@@ -133,14 +187,32 @@ def gru(input: Tensor, hx: Any, params: Any, has_biases: bool, num_layers: int, 
     return function("gru", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
 
 
-def rnn_tanh(input: Tensor, hx: Any, params: Any, has_biases: bool, num_layers: int, dropout: float, train: bool,
-             bidirectional: bool, batch_first: bool) -> tuple[Tensor, Tensor]:
+def rnn_tanh(
+    input: Tensor,
+    hx: Any,
+    params: Any,
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+    batch_first: bool,
+) -> tuple[Tensor, Tensor]:
     """(output, h_n), h = tanh(W_ih x + b_ih + W_hh h + b_hh); arguments as of `gru`, with H rows."""
     return function("rnn_tanh", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
 
 
-def rnn_relu(input: Tensor, hx: Any, params: Any, has_biases: bool, num_layers: int, dropout: float, train: bool,
-             bidirectional: bool, batch_first: bool) -> tuple[Tensor, Tensor]:
+def rnn_relu(
+    input: Tensor,
+    hx: Any,
+    params: Any,
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+    batch_first: bool,
+) -> tuple[Tensor, Tensor]:
     """(output, h_n), h = max(0, W_ih x + b_ih + W_hh h + b_hh); arguments as of `gru`, with H rows."""
     return function("rnn_relu", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
 
@@ -149,8 +221,14 @@ def rnn_relu(input: Tensor, hx: Any, params: Any, has_biases: bool, num_layers: 
 
 
 @composite("lstm_cell")
-def lstm_cell(input: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
-              b_hh: Tensor | None = None) -> tuple[Tensor, Tensor]:
+def lstm_cell(
+    input: Tensor,
+    hx: Sequence[Tensor],
+    w_ih: Tensor,
+    w_hh: Tensor,
+    b_ih: Tensor | None = None,
+    b_hh: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
     """One step of `lstm`: (h, c) from input (N, I) and hx, a pair (h, c) of (N, H)."""
     h, c = hx
     i, f, g, o = (linear(input, w_ih, b_ih) + linear(h, w_hh, b_hh)).chunk(4, -1)
@@ -159,8 +237,9 @@ def lstm_cell(input: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, b
 
 
 @composite("gru_cell")
-def gru_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
-             b_hh: Tensor | None = None) -> Tensor:
+def gru_cell(
+    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
+) -> Tensor:
     """One step of `gru`: h of (N, H) from input (N, I) and hx (N, H)."""
     from_input, from_state = linear(input, w_ih, b_ih).chunk(3, -1), linear(hx, w_hh, b_hh).chunk(3, -1)
     r, z = ((a + b).sigmoid() for a, b in zip(from_input[:2], from_state[:2]))
@@ -169,14 +248,16 @@ def gru_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor
 
 
 @composite("rnn_tanh_cell")
-def rnn_tanh_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
-                  b_hh: Tensor | None = None) -> Tensor:
+def rnn_tanh_cell(
+    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
+) -> Tensor:
     """One step of `rnn_tanh`: h of (N, H) from input (N, I) and hx (N, H)."""
     return (linear(input, w_ih, b_ih) + linear(hx, w_hh, b_hh)).tanh()
 
 
 @composite("rnn_relu_cell")
-def rnn_relu_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
-                  b_hh: Tensor | None = None) -> Tensor:
+def rnn_relu_cell(
+    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
+) -> Tensor:
     """One step of `rnn_relu`: h of (N, H) from input (N, I) and hx (N, H)."""
     return (linear(input, w_ih, b_ih) + linear(hx, w_hh, b_hh)).relu()

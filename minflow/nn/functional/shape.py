@@ -24,8 +24,12 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     """
     check_tensor("pad", input)
     if not isinstance(pad, list | tuple):
-        fail(DTypeError, f"pad: pad is a tuple of ints, not {type(pad).__name__}", "(1, 1) for one zero left and right",
-             pad=pad)
+        fail(
+            DTypeError,
+            f"pad: pad is a tuple of ints, not {type(pad).__name__}",
+            "(1, 1) for one zero left and right",
+            pad=pad,
+        )
     widths, ndim = [integer(n, "pad") for n in pad], input.spec.ndim
     if mode != "constant":
         return repeated(input, widths, mode, value)

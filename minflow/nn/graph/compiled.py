@@ -70,8 +70,9 @@ class CompiledGraph(Compiled):
     recorded: Any = None
 
     def __init__(self, graph: Any, build: Build, parts: list[Part], number: int):
-        super().__init__(parts, graph.passes, build.seconds["trace"],
-                         level([part.graph for part in parts], graph.config.bits))
+        super().__init__(
+            parts, graph.passes, build.seconds["trace"], level([part.graph for part in parts], graph.config.bits)
+        )
         self.build, self.number, self.name, self.optimizers = build, number, graph.name, graph.optimizers
         self.links = build.links
         # True if the buffers that a run binds leave the key as it is

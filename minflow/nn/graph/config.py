@@ -108,8 +108,7 @@ class GraphConfig:
 
     def fingerprint(self) -> dict[str, Any]:
         """What a plan has built in."""
-        return {"gradient_accumulation_steps": self.accumulation, "keep_gradients": self.gradients,
-                "exact": self.bits}
+        return {"gradient_accumulation_steps": self.accumulation, "keep_gradients": self.gradients, "exact": self.bits}
 
     def __repr__(self) -> str:
         """OneFlow's text, with the settings that are not as they were at first."""

@@ -147,8 +147,12 @@ def check_optimizer(graph: Any, optimizer: Any, schedulers: list) -> None:
             fail(GraphError, what, "lr_sch=flow.optim.lr_scheduler.StepLR(optimizer, 30)", lr_sch=short(scheduler))
         if why := getattr(scheduler, "graph_refusal", ""):
             name = type(scheduler).__name__
-            fail(GraphError, f"{kind}.add_optimizer: {name} cannot be part of a graph: {why}", "step it eagerly",
-                 lr_sch=name)
+            fail(
+                GraphError,
+                f"{kind}.add_optimizer: {name} cannot be part of a graph: {why}",
+                "step it eagerly",
+                lr_sch=name,
+            )
         if getattr(scheduler, "optimizer", optimizer) is not optimizer:
             name, what = type(scheduler).__name__, "the scheduler sets the learning rate of another optimizer"
             hint = f"flow.optim.lr_scheduler.{name}(optimizer, ...) of the optimizer that is added"
@@ -325,8 +329,12 @@ def check_backward(build: Any) -> None:
 def check_parameters(build: Any, optimizer: Any) -> None:
     """The parameters of an optimizer are in the graph, and backward reaches at least one of them."""
     graph, kind = build.graph, type(optimizer).__name__
-    held = {id(p): (f"{path}.{name}", p) for path, module in graph.all_modules(build.paths_of_met())
-            for name, p in module._parameters.items() if p is not None}
+    held = {
+        id(p): (f"{path}.{name}", p)
+        for path, module in graph.all_modules(build.paths_of_met())
+        for name, p in module._parameters.items()
+        if p is not None
+    }
     parameters = optimizer.parameters()
     wanted = [p for p in parameters if p.requires_grad]
     lost = [p for p in parameters if id(p) not in held and p.grad is None]
@@ -416,8 +424,12 @@ def check_leaks(build: Any) -> None:
                     what = f"build makes the tensor in {path}.{name} and writes it: each call would begin anew"
                 hint = "register_buffer in __init__: a buffer of that spec is updated at each call"
                 values, line = {f"{path}.{name}": describe(symbol)}, where_text(line_of_write(build, owner, name))
-                raise TraceError(f"{build.graph.name}: {what}", values=values, where=f"at {line}",
-                                 hint=f"return it from build; or {hint}")
+                raise TraceError(
+                    f"{build.graph.name}: {what}",
+                    values=values,
+                    where=f"at {line}",
+                    hint=f"return it from build; or {hint}",
+                )
 
 
 def check_hooks(build: Any, steps: int) -> None:

@@ -36,8 +36,8 @@ HINTS = {
     "time": "read the clock before and after the call of the graph",
     "attribute": "count outside build; or self.register_buffer(name, tensor), which each call updates",
     "reads": "give it to build as an argument; or hold numbers, texts, tensors and arrays of up to 64 KB in attributes "
-             "of the graph or a module, also in lists and dicts: each call looks at those. A constant has a name in "
-             "CAPITALS",
+    "of the graph or a module, also in lists and dicts: each call looks at those. A constant has a name in "
+    "CAPITALS",
 }
 DRAWN, READ = (
     "is drawn while the graph is built, and stays the same at each call",

@@ -280,9 +280,7 @@ def is_constant(name: str) -> bool:
     return name.isupper() or name[:2] == "__"
 
 
-def read_by(
-    roots: Iterable[tuple[Any, type | None]], skipped: frozenset[CodeType], around: bool
-) -> Reads:
+def read_by(roots: Iterable[tuple[Any, type | None]], skipped: frozenset[CodeType], around: bool) -> Reads:
     """The Python state that functions of the learner's read.
 
     roots: (function, the class whose method it is).  Goes on into functions and methods that these name, but not into

@@ -29,8 +29,12 @@ def flatten(x: Any, refuse: Callable[[str, Any], Any], path: str = "") -> tuple[
     except RecursionError as error:
         if not contains_itself(x):
             raise
-        raise GraphError("a list or dict contains itself, and a graph takes trees of tensors", where=here(),
-                         values={"value": describe(x)}, hint="leave out the entry that leads back") from error
+        raise GraphError(
+            "a list or dict contains itself, and a graph takes trees of tensors",
+            where=here(),
+            values={"value": describe(x)},
+            hint="leave out the entry that leads back",
+        ) from error
 
 
 def flat(x: Any, refuse: Callable[[str, Any], Any], path: str = "") -> tuple[Shape, list[Tensor]]:

@@ -25,10 +25,20 @@ class MultiheadAttention(Module):
     start by Glorot & Bengio's rule, biases as 0. Vaswani et al. 2017, section 3.2.2.
     """
 
-    def __init__(self, embed_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True,
-                 add_bias_kv: bool = False, add_zero_attn: bool = False, kdim: int | None = None,
-                 vdim: int | None = None, batch_first: bool = False, device: Device | str | None = None,
-                 dtype: DType | None = None):
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        bias: bool = True,
+        add_bias_kv: bool = False,
+        add_zero_attn: bool = False,
+        kdim: int | None = None,
+        vdim: int | None = None,
+        batch_first: bool = False,
+        device: Device | str | None = None,
+        dtype: DType | None = None,
+    ):
         super().__init__()
         for name, value in (("embed_dim", embed_dim), ("num_heads", num_heads)):
             check_size("MultiheadAttention", name, value, 1)
@@ -40,13 +50,15 @@ class MultiheadAttention(Module):
         self.dropout, self.batch_first, self.add_zero_attn = dropout, batch_first, add_zero_attn
         self._qkv_same_embed_dim = self.kdim == self.vdim == embed_dim
         one = self._qkv_same_embed_dim
-        shapes = {"in_proj_weight": (3 * embed_dim, embed_dim) if one else None,
-                  "q_proj_weight": None if one else (embed_dim, embed_dim),
-                  "k_proj_weight": None if one else (embed_dim, self.kdim),
-                  "v_proj_weight": None if one else (embed_dim, self.vdim),
-                  "in_proj_bias": (3 * embed_dim,) if bias else None,
-                  "bias_k": (1, 1, embed_dim) if add_bias_kv else None,
-                  "bias_v": (1, 1, embed_dim) if add_bias_kv else None}
+        shapes = {
+            "in_proj_weight": (3 * embed_dim, embed_dim) if one else None,
+            "q_proj_weight": None if one else (embed_dim, embed_dim),
+            "k_proj_weight": None if one else (embed_dim, self.kdim),
+            "v_proj_weight": None if one else (embed_dim, self.vdim),
+            "in_proj_bias": (3 * embed_dim,) if bias else None,
+            "bias_k": (1, 1, embed_dim) if add_bias_kv else None,
+            "bias_v": (1, 1, embed_dim) if add_bias_kv else None,
+        }
         for name, shape in shapes.items():
             numbers = None if shape is None else Parameter(empty(*shape, device=device, dtype=dtype))
             self.register_parameter(name, numbers)
@@ -65,17 +77,45 @@ class MultiheadAttention(Module):
             init.zeros_(self.in_proj_bias)
             init.zeros_(self.out_proj.bias)
 
-    def forward(self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None = None,
-                need_weights: bool = True, attn_mask: Tensor | None = None, average_attn_weights: bool = True,
-                is_causal: bool = False) -> tuple[Tensor, Tensor | None]:
+    def forward(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        key_padding_mask: Tensor | None = None,
+        need_weights: bool = True,
+        attn_mask: Tensor | None = None,
+        average_attn_weights: bool = True,
+        is_causal: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:
         F.arguments.check_tensor("MultiheadAttention", query, "query")
         swap = self.batch_first and query.spec.ndim == 3
         if swap:  # what is one tensor stays one: then one product gives queries, keys and values
             turned = {id(x): x.transpose(0, 1) for x in (query, key, value)}
             query, key, value = (turned[id(x)] for x in (query, key, value))
         out, weights = F.multi_head_attention_forward(
-            query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias, self.bias_k,
-            self.bias_v, self.add_zero_attn, self.dropout, self.out_proj.weight, self.out_proj.bias, self.training,
-            key_padding_mask, need_weights, attn_mask, not self._qkv_same_embed_dim, self.q_proj_weight,
-            self.k_proj_weight, self.v_proj_weight, average_attn_weights=average_attn_weights, is_causal=is_causal)
+            query,
+            key,
+            value,
+            self.embed_dim,
+            self.num_heads,
+            self.in_proj_weight,
+            self.in_proj_bias,
+            self.bias_k,
+            self.bias_v,
+            self.add_zero_attn,
+            self.dropout,
+            self.out_proj.weight,
+            self.out_proj.bias,
+            self.training,
+            key_padding_mask,
+            need_weights,
+            attn_mask,
+            not self._qkv_same_embed_dim,
+            self.q_proj_weight,
+            self.k_proj_weight,
+            self.v_proj_weight,
+            average_attn_weights=average_attn_weights,
+            is_causal=is_causal,
+        )
         return out.transpose(0, 1) if swap else out, weights

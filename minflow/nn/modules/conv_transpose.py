@@ -43,14 +43,16 @@ class ConvTranspose(Convolution):
         super().__init__()
         name = type(self).__name__
         padding = sizes(name, "padding", padding, 0, self.axes)
-        self.set_up(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode,
-                    device, dtype)
+        self.set_up(
+            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device, dtype
+        )
         self.output_padding = sizes(name, "output_padding", output_padding, 0, self.axes)
 
     def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         more = self.output_padding if output_size is None else self.padding_for(input, output_size)
         return getattr(F, type(self).function)(
-            input, self.weight, self.bias, self.stride, self.padding, more, self.groups, self.dilation)
+            input, self.weight, self.bias, self.stride, self.padding, more, self.groups, self.dilation
+        )
 
     def padding_for(self, input: Tensor, output_size: Sequence[int]) -> tuple[int, ...]:
         """The output_padding that gives output_size."""

@@ -127,18 +127,33 @@ class EmbeddingBag(Embedding):
         dtype: DType | None = None,
     ):
         options: dict[str, Any] = dict(max_norm=max_norm, norm_type=norm_type, scale_grad_by_freq=scale_grad_by_freq)
-        super().__init__(num_embeddings, embedding_dim, padding_idx, **options, sparse=sparse, _weight=_weight,
-                         device=device, dtype=dtype)
+        super().__init__(
+            num_embeddings,
+            embedding_dim,
+            padding_idx,
+            **options,
+            sparse=sparse,
+            _weight=_weight,
+            device=device,
+            dtype=dtype,
+        )
         if mode not in ("sum", "mean", "max"):
             fail(ShapeError, f"EmbeddingBag: mode is {mode!r}", 'mode="sum", "mean" or "max"')
         self.mode, self.include_last_offset = mode, include_last_offset
 
-    def forward(
-        self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None
-    ) -> Tensor:
+    def forward(self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None) -> Tensor:
         return F.embedding_bag(
-            input, self.weight, offsets, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.mode,
-            self.sparse, per_sample_weights, self.include_last_offset, self.padding_idx
+            input,
+            self.weight,
+            offsets,
+            self.max_norm,
+            self.norm_type,
+            self.scale_grad_by_freq,
+            self.mode,
+            self.sparse,
+            per_sample_weights,
+            self.include_last_offset,
+            self.padding_idx,
         )
 
     def repr_parts(self) -> list[str]:

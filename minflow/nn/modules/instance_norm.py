@@ -52,8 +52,9 @@ class InstanceNorm(OnceAFunction, BatchNorm):
         axis = len(shape) - self.axes[0]
         if shape[axis] != self.num_features:
             what = f"{name}: the input has {shape[axis]} channels (axis {axis}), num_features is {self.num_features}"
-            (fail if self.affine else warn)(*([ShapeError] if self.affine else []), what,
-                                            f"nn.{name}({shape[axis]})", input=input)
+            (fail if self.affine else warn)(
+                *([ShapeError] if self.affine else []), what, f"nn.{name}({shape[axis]})", input=input
+            )
 
 
 class InstanceNorm1d(InstanceNorm):

@@ -44,9 +44,20 @@ class RNNBase(Module):
     projects. All start uniform in +-1/sqrt(hidden_size).
     """
 
-    def __init__(self, mode: str, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
-                 batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False, proj_size: int = 0,
-                 device: Device | str | None = None, dtype: DType | None = None):
+    def __init__(
+        self,
+        mode: str,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        device: Device | str | None = None,
+        dtype: DType | None = None,
+    ):
         super().__init__()
         name = type(self).__name__
         for size, value in (("input_size", input_size), ("hidden_size", hidden_size), ("num_layers", num_layers)):
@@ -62,8 +73,11 @@ class RNNBase(Module):
         if proj_size and mode != "LSTM":
             fail(ShapeError, f"{name}: proj_size is for LSTM alone", "nn.LSTM")
         if not 0 <= proj_size < hidden_size:
-            fail(ShapeError, f"{name}: proj_size is {proj_size}, hidden_size {hidden_size}",
-                 "a projection is smaller than hidden_size; 0 is none")
+            fail(
+                ShapeError,
+                f"{name}: proj_size is {proj_size}, hidden_size {hidden_size}",
+                "a projection is smaller than hidden_size; 0 is none",
+            )
         self.mode, self.input_size, self.hidden_size, self.num_layers = mode, input_size, hidden_size, num_layers
         self.bias, self.batch_first, self.dropout = bias, batch_first, float(dropout)
         self.bidirectional, self.proj_size = bidirectional, proj_size
@@ -104,9 +118,12 @@ class RNNBase(Module):
             return PackedSequence(y, input.batch_sizes, input.sorted_indices, input.unsorted_indices), tuple(finals)
         F.arguments.check_tensor(name, input)
         if input.spec.ndim not in (2, 3):
-            fail(ShapeError, f"{name}: the input has {input.spec.ndim} axes, where 2 or 3 are wanted",
-                 "(N, T, input_size) with batch_first=True, else (T, N, input_size); (T, input_size) is one sequence",
-                 input=input)
+            fail(
+                ShapeError,
+                f"{name}: the input has {input.spec.ndim} axes, where 2 or 3 are wanted",
+                "(N, T, input_size) with batch_first=True, else (T, N, input_size); (T, input_size) is one sequence",
+                input=input,
+            )
         batched = input.spec.ndim == 3
         x = input if batched else input.unsqueeze(1)
         x = x.transpose(0, 1) if batched and self.batch_first else x
@@ -119,13 +136,27 @@ class RNNBase(Module):
         """The output and the last states of all layers."""
         name = type(self).__name__
         if x.spec.shape[-1] != self.input_size:
-            fail(ShapeError, f"{name}: the input has {x.spec.shape[-1]} features (its last axis), input_size is "
-                 f"{self.input_size}", f"nn.{name}({x.spec.shape[-1]}, {self.hidden_size})", input=x)
+            fail(
+                ShapeError,
+                f"{name}: the input has {x.spec.shape[-1]} features (its last axis), input_size is {self.input_size}",
+                f"nn.{name}({x.spec.shape[-1]}, {self.hidden_size})",
+                input=x,
+            )
         if not x.spec.shape[0]:
             fail(ShapeError, f"{name}: the sequence has no steps", "at least one step", input=x)
         params = [weight for weights in self.all_weights for weight in weights]
-        return rnn.layers(self.mode.lower(), x, states, params, self.bias, self.num_layers, self.dropout, self.training,
-                          self.bidirectional, sizes)
+        return rnn.layers(
+            self.mode.lower(),
+            x,
+            states,
+            params,
+            self.bias,
+            self.num_layers,
+            self.dropout,
+            self.training,
+            self.bidirectional,
+            sizes,
+        )
 
     def begin(self, states: tuple | None, batch: int, batched: bool, order: Tensor | None = None) -> tuple:
         """The first states as (layers * directions, N, width) each, in the order of a packed sequence."""
@@ -145,8 +176,14 @@ class RNNBase(Module):
         return states if order is None else tuple([s.index_select(1, order) for s in states])
 
     def extra_repr(self) -> str:
-        options = {"proj_size": 0, "num_layers": 1, "bias": True, "batch_first": False, "dropout": 0.0,
-                   "bidirectional": False}
+        options = {
+            "proj_size": 0,
+            "num_layers": 1,
+            "bias": True,
+            "batch_first": False,
+            "dropout": 0.0,
+            "bidirectional": False,
+        }
         given = [f"{name}={getattr(self, name)}" for name, usual in options.items() if getattr(self, name) != usual]
         return ", ".join([str(self.input_size), str(self.hidden_size), *given])
 
@@ -159,12 +196,32 @@ class RNN(RNNBase):
     hidden_size) holds the last layer's states, both directions side by side. dropout: between the layers.
     """
 
-    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, nonlinearity: str = "tanh",
-                 bias: bool = True, batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False,
-                 device: Device | str | None = None, dtype: DType | None = None):
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        nonlinearity: str = "tanh",
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: Device | str | None = None,
+        dtype: DType | None = None,
+    ):
         mode = nonlinearity_mode("RNN", nonlinearity)
-        super().__init__(mode, input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional,
-                         device=device, dtype=dtype)
+        super().__init__(
+            mode,
+            input_size,
+            hidden_size,
+            num_layers,
+            bias,
+            batch_first,
+            dropout,
+            bidirectional,
+            device=device,
+            dtype=dtype,
+        )
         self.nonlinearity = nonlinearity
 
     def forward(self, input: Tensor | PackedSequence, hx: Tensor | None = None) -> tuple:
@@ -181,11 +238,32 @@ class LSTM(RNNBase):
     (T, N, directions * hidden_size). proj_size: h is W_hr (o * tanh(c)) of that size. dropout: between the layers.
     """
 
-    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
-                 batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False, proj_size: int = 0,
-                 device: Device | str | None = None, dtype: DType | None = None):
-        super().__init__("LSTM", input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional,
-                         proj_size, device, dtype)
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        device: Device | str | None = None,
+        dtype: DType | None = None,
+    ):
+        super().__init__(
+            "LSTM",
+            input_size,
+            hidden_size,
+            num_layers,
+            bias,
+            batch_first,
+            dropout,
+            bidirectional,
+            proj_size,
+            device,
+            dtype,
+        )
 
     def forward(self, input: Tensor | PackedSequence, hx: tuple[Tensor, Tensor] | None = None) -> tuple:
         return self.run(input, None if hx is None else pair_of_states("LSTM", hx))
@@ -198,11 +276,30 @@ class GRU(RNNBase):
     input, h_0 and what comes back: as of RNN. dropout: between the layers.
     """
 
-    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
-                 batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False,
-                 device: Device | str | None = None, dtype: DType | None = None):
-        super().__init__("GRU", input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional,
-                         device=device, dtype=dtype)
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: Device | str | None = None,
+        dtype: DType | None = None,
+    ):
+        super().__init__(
+            "GRU",
+            input_size,
+            hidden_size,
+            num_layers,
+            bias,
+            batch_first,
+            dropout,
+            bidirectional,
+            device=device,
+            dtype=dtype,
+        )
 
     def forward(self, input: Tensor | PackedSequence, hx: Tensor | None = None) -> tuple:
         output, (h,) = self.run(input, None if hx is None else (hx,))

@@ -25,15 +25,26 @@ class RNNCellBase(Module):
     """What RNNCell, LSTMCell and GRUCell share: weight_ih, weight_hh, bias_ih, bias_hh, all uniform in
     +-1/sqrt(hidden_size) at first."""
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool, num_chunks: int,
-                 device: Device | str | None = None, dtype: DType | None = None):
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool,
+        num_chunks: int,
+        device: Device | str | None = None,
+        dtype: DType | None = None,
+    ):
         super().__init__()
         for name, value in (("input_size", input_size), ("hidden_size", hidden_size)):
             check_size(type(self).__name__, name, value)
         self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
         rows = num_chunks * hidden_size
-        shapes = {"weight_ih": (rows, input_size), "weight_hh": (rows, hidden_size), "bias_ih": (rows,),
-                  "bias_hh": (rows,)}
+        shapes = {
+            "weight_ih": (rows, input_size),
+            "weight_hh": (rows, hidden_size),
+            "bias_ih": (rows,),
+            "bias_hh": (rows,),
+        }
         for name, shape in shapes.items():
             given = bias or len(shape) > 1
             self.register_parameter(name, Parameter(empty(*shape, device=device, dtype=dtype)) if given else None)
@@ -48,9 +59,13 @@ class RNNCellBase(Module):
         name = type(self).__name__
         F.arguments.check_tensor(name, input)
         if input.spec.ndim not in (1, 2) or input.spec.shape[-1] != self.input_size:
-            fail(ShapeError, f"{name}: the input has shape {list(input.spec.shape)}, where (N, {self.input_size}) or "
-                 f"({self.input_size},) is wanted", f"one step of a sequence: x[t], or nn.{name[:-4]} for all steps",
-                 input=input)
+            fail(
+                ShapeError,
+                f"{name}: the input has shape {list(input.spec.shape)}, where (N, {self.input_size}) or "
+                f"({self.input_size},) is wanted",
+                f"one step of a sequence: x[t], or nn.{name[:-4]} for all steps",
+                input=input,
+            )
         wanted = (*input.spec.shape[:-1], self.hidden_size)
         if states is None:
             zeros = full(shape=wanted, value=0.0, dtype=input.dtype)
@@ -58,12 +73,18 @@ class RNNCellBase(Module):
         for state in states:
             F.arguments.check_tensor(name, state, "hx")
             if state.spec.shape != wanted:
-                fail(ShapeError, f"{name}: hx has shape {list(state.spec.shape)}, where {list(wanted)} is wanted",
-                     "the batch of the input, and hidden_size", input=input, hx=state)
+                fail(
+                    ShapeError,
+                    f"{name}: hx has shape {list(state.spec.shape)}, where {list(wanted)} is wanted",
+                    "the batch of the input, and hidden_size",
+                    input=input,
+                    hx=state,
+                )
         batched = input.spec.ndim == 2
         x, *states = (input, *states) if batched else [t.unsqueeze(0) for t in (input, *states)]
-        result = function(x, states if name == "LSTMCell" else states[0], self.weight_ih, self.weight_hh, self.bias_ih,
-                          self.bias_hh)
+        result = function(
+            x, states if name == "LSTMCell" else states[0], self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh
+        )
         if batched:
             return result
         return tuple([t.squeeze(0) for t in result]) if isinstance(result, tuple) else result.squeeze(0)
@@ -80,8 +101,15 @@ class RNNCell(RNNCellBase):
     input: float (N, input_size) or (input_size,). hx: (N, hidden_size), zeros if None. Returns h' of (N, hidden_size).
     """
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh",
-                 device: Device | str | None = None, dtype: DType | None = None):
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        nonlinearity: str = "tanh",
+        device: Device | str | None = None,
+        dtype: DType | None = None,
+    ):
         nonlinearity_mode("RNNCell", nonlinearity)
         super().__init__(input_size, hidden_size, bias, 1, device, dtype)
         self.nonlinearity = nonlinearity
@@ -94,8 +122,14 @@ class RNNCell(RNNCellBase):
 class LSTMCell(RNNCellBase):
     """One step of LSTM: (h', c') from input (N, input_size) and hx = (h, c), each (N, hidden_size), zeros if None."""
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device: Device | str | None = None,
-                 dtype: DType | None = None):
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        device: Device | str | None = None,
+        dtype: DType | None = None,
+    ):
         super().__init__(input_size, hidden_size, bias, 4, device, dtype)
 
     def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
@@ -105,8 +139,14 @@ class LSTMCell(RNNCellBase):
 class GRUCell(RNNCellBase):
     """One step of GRU: h' of (N, hidden_size) from input (N, input_size) and hx (N, hidden_size), zeros if None."""
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device: Device | str | None = None,
-                 dtype: DType | None = None):
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        device: Device | str | None = None,
+        dtype: DType | None = None,
+    ):
         super().__init__(input_size, hidden_size, bias, 3, device, dtype)
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:

@@ -32,8 +32,11 @@ def activation_of(layer: str, activation: Activation) -> Callable[[Tensor], Tens
     if isinstance(activation, str) and activation not in ("relu", "gelu"):
         fail(OutOfRangeError, f"{layer}: activation is {activation!r}", 'activation="relu", "gelu", or a function')
     if not isinstance(activation, str) and not callable(activation):
-        fail(DTypeError, f"{layer}: activation is {activation!r}, where a function is wanted",
-             'activation="relu", "gelu", or a function such as flow.tanh')
+        fail(
+            DTypeError,
+            f"{layer}: activation is {activation!r}, where a function is wanted",
+            'activation="relu", "gelu", or a function such as flow.tanh',
+        )
     return getattr(F, activation) if isinstance(activation, str) else activation
 
 
@@ -41,8 +44,11 @@ def copies(stack: str, layer: Any, num_layers: int, norm: Any) -> ModuleList:
     check_size(stack, "num_layers", num_layers)
     for name, part in (("the layer", layer), ("norm", norm)):
         if not isinstance(part, Module) and (name != "norm" or part is not None):
-            fail(DTypeError, f"{stack}: {name} is {type(part).__name__}, where a Module is wanted",
-                 f"nn.{stack}(nn.{stack}Layer(d_model, nhead), num_layers, nn.LayerNorm(d_model))")
+            fail(
+                DTypeError,
+                f"{stack}: {name} is {type(part).__name__}, where a Module is wanted",
+                f"nn.{stack}(nn.{stack}Layer(d_model, nhead), num_layers, nn.LayerNorm(d_model))",
+            )
     return ModuleList([copy.deepcopy(layer) for _ in range(num_layers)])
 
 
@@ -54,10 +60,20 @@ class TransformerEncoderLayer(Module):
     dropout: of the attention's weights, after the activation, and at the end of each block.
     """
 
-    def __init__(self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
-                 activation: Activation = F.relu, layer_norm_eps: float = 1e-5, batch_first: bool = False,
-                 norm_first: bool = False, bias: bool = True, device: Device | str | None = None,
-                 dtype: DType | None = None):
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = F.relu,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Device | str | None = None,
+        dtype: DType | None = None,
+    ):
         super().__init__()
         place: dict[str, Any] = dict(device=device, dtype=dtype)
         self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, **place)
@@ -71,8 +87,13 @@ class TransformerEncoderLayer(Module):
         self.dropout2 = Dropout(dropout)
         self.activation = activation_of("TransformerEncoderLayer", activation)
 
-    def forward(self, src: Tensor, src_mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None,
-                is_causal: bool = False) -> Tensor:
+    def forward(
+        self,
+        src: Tensor,
+        src_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        is_causal: bool = False,
+    ) -> Tensor:
         def attention(x: Tensor) -> Tensor:
             seen, _ = self.self_attn(x, x, x, src_key_padding_mask, False, src_mask, is_causal=is_causal)
             return self.dropout1(seen)
@@ -95,10 +116,20 @@ class TransformerDecoderLayer(Module):
     MultiheadAttention, tgt_... of the first attention, memory_... of the second. norm_first: x + block(norm(x)).
     """
 
-    def __init__(self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
-                 activation: Activation = F.relu, layer_norm_eps: float = 1e-5, batch_first: bool = False,
-                 norm_first: bool = False, bias: bool = True, device: Device | str | None = None,
-                 dtype: DType | None = None):
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = F.relu,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Device | str | None = None,
+        dtype: DType | None = None,
+    ):
         super().__init__()
         place: dict[str, Any] = dict(device=device, dtype=dtype)
         self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, **place)
@@ -115,16 +146,25 @@ class TransformerDecoderLayer(Module):
         self.dropout3 = Dropout(dropout)
         self.activation = activation_of("TransformerDecoderLayer", activation)
 
-    def forward(self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None,
-                tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None,
-                tgt_is_causal: bool = False, memory_is_causal: bool = False) -> Tensor:
+    def forward(
+        self,
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        tgt_is_causal: bool = False,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
         def attention(x: Tensor) -> Tensor:
             seen, _ = self.self_attn(x, x, x, tgt_key_padding_mask, False, tgt_mask, is_causal=tgt_is_causal)
             return self.dropout1(seen)
 
         def look_up(x: Tensor) -> Tensor:
-            seen, _ = self.multihead_attn(x, memory, memory, memory_key_padding_mask, False, memory_mask,
-                                          is_causal=memory_is_causal)
+            seen, _ = self.multihead_attn(
+                x, memory, memory, memory_key_padding_mask, False, memory_mask, is_causal=memory_is_causal
+            )
             return self.dropout2(seen)
 
         def feed_forward(x: Tensor) -> Tensor:
@@ -146,15 +186,26 @@ class TransformerEncoder(Module):
     is_causal: a hint that mask is causal.
     """
 
-    def __init__(self, encoder_layer: TransformerEncoderLayer, num_layers: int, norm: Module | None = None,
-                 enable_nested_tensor: bool = True, mask_check: bool = True):
+    def __init__(
+        self,
+        encoder_layer: TransformerEncoderLayer,
+        num_layers: int,
+        norm: Module | None = None,
+        enable_nested_tensor: bool = True,
+        mask_check: bool = True,
+    ):
         super().__init__()
         self.layers = copies("TransformerEncoder", encoder_layer, num_layers, norm)
         self.num_layers, self.norm = num_layers, norm
         self.enable_nested_tensor, self.mask_check = enable_nested_tensor, mask_check
 
-    def forward(self, src: Tensor, mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None,
-                is_causal: bool | None = None) -> Tensor:
+    def forward(
+        self,
+        src: Tensor,
+        mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        is_causal: bool | None = None,
+    ) -> Tensor:
         for layer in self.layers:
             src = layer(src, mask, src_key_padding_mask, bool(is_causal))
         return src if self.norm is None else self.norm(src)
@@ -168,12 +219,28 @@ class TransformerDecoder(Module):
         self.layers = copies("TransformerDecoder", decoder_layer, num_layers, norm)
         self.num_layers, self.norm = num_layers, norm
 
-    def forward(self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None,
-                tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None,
-                tgt_is_causal: bool | None = None, memory_is_causal: bool = False) -> Tensor:
+    def forward(
+        self,
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
         for layer in self.layers:
-            tgt = layer(tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask,
-                        bool(tgt_is_causal), memory_is_causal)
+            tgt = layer(
+                tgt,
+                memory,
+                tgt_mask,
+                memory_mask,
+                tgt_key_padding_mask,
+                memory_key_padding_mask,
+                bool(tgt_is_causal),
+                memory_is_causal,
+            )
         return tgt if self.norm is None else self.norm(tgt)
 
 
@@ -185,19 +252,34 @@ class Transformer(Module):
     place of the stacks.
     """
 
-    def __init__(self, d_model: int = 512, nhead: int = 8, num_encoder_layers: int = 6, num_decoder_layers: int = 6,
-                 dim_feedforward: int = 2048, dropout: float = 0.1, activation: Activation = F.relu,
-                 custom_encoder: Any = None, custom_decoder: Any = None, layer_norm_eps: float = 1e-5,
-                 batch_first: bool = False, norm_first: bool = False, bias: bool = True,
-                 device: Device | str | None = None, dtype: DType | None = None):
+    def __init__(
+        self,
+        d_model: int = 512,
+        nhead: int = 8,
+        num_encoder_layers: int = 6,
+        num_decoder_layers: int = 6,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = F.relu,
+        custom_encoder: Any = None,
+        custom_decoder: Any = None,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Device | str | None = None,
+        dtype: DType | None = None,
+    ):
         super().__init__()
         place: dict[str, Any] = dict(device=device, dtype=dtype)
         options = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias)
         norm = lambda: LayerNorm(d_model, layer_norm_eps, bias=bias, **place)  # noqa: E731
-        self.encoder = custom_encoder or TransformerEncoder(TransformerEncoderLayer(*options, **place),
-                                                            num_encoder_layers, norm())
-        self.decoder = custom_decoder or TransformerDecoder(TransformerDecoderLayer(*options, **place),
-                                                            num_decoder_layers, norm())
+        self.encoder = custom_encoder or TransformerEncoder(
+            TransformerEncoderLayer(*options, **place), num_encoder_layers, norm()
+        )
+        self.decoder = custom_decoder or TransformerDecoder(
+            TransformerDecoderLayer(*options, **place), num_decoder_layers, norm()
+        )
         self._reset_parameters()
         self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
 
@@ -207,25 +289,53 @@ class Transformer(Module):
             if weight.spec.ndim > 1:
                 init.xavier_uniform_(weight)
 
-    def forward(self, src: Tensor, tgt: Tensor, src_mask: Tensor | None = None, tgt_mask: Tensor | None = None,
-                memory_mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None,
-                tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None,
-                src_is_causal: bool | None = None, tgt_is_causal: bool | None = None, memory_is_causal: bool = False
-                ) -> Tensor:
+    def forward(
+        self,
+        src: Tensor,
+        tgt: Tensor,
+        src_mask: Tensor | None = None,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        src_is_causal: bool | None = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
         axis = 0 if self.batch_first else 1
         if src.spec.ndim == 3 and src.spec.shape[axis] != tgt.spec.shape[axis]:
-            fail(ShapeError, f"Transformer: src has a batch of {src.spec.shape[axis]}, tgt of {tgt.spec.shape[axis]} "
-                 f"(axis {axis})", "batch_first=True where the batch is axis 0", src=src, tgt=tgt)
+            fail(
+                ShapeError,
+                f"Transformer: src has a batch of {src.spec.shape[axis]}, tgt of {tgt.spec.shape[axis]} (axis {axis})",
+                "batch_first=True where the batch is axis 0",
+                src=src,
+                tgt=tgt,
+            )
         if not src.spec.shape[-1] == tgt.spec.shape[-1] == self.d_model:
-            fail(ShapeError, f"Transformer: src and tgt have {src.spec.shape[-1]} and {tgt.spec.shape[-1]} features, "
-                 f"d_model is {self.d_model}", "nn.Embedding(words, d_model) before it", src=src, tgt=tgt)
+            fail(
+                ShapeError,
+                f"Transformer: src and tgt have {src.spec.shape[-1]} and {tgt.spec.shape[-1]} features, "
+                f"d_model is {self.d_model}",
+                "nn.Embedding(words, d_model) before it",
+                src=src,
+                tgt=tgt,
+            )
         memory = self.encoder(src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal)
-        return self.decoder(tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask,
-                            tgt_key_padding_mask=tgt_key_padding_mask, memory_key_padding_mask=memory_key_padding_mask,
-                            tgt_is_causal=tgt_is_causal, memory_is_causal=memory_is_causal)
+        return self.decoder(
+            tgt,
+            memory,
+            tgt_mask=tgt_mask,
+            memory_mask=memory_mask,
+            tgt_key_padding_mask=tgt_key_padding_mask,
+            memory_key_padding_mask=memory_key_padding_mask,
+            tgt_is_causal=tgt_is_causal,
+            memory_is_causal=memory_is_causal,
+        )
 
     @staticmethod
-    def generate_square_subsequent_mask(sz: int, device: Device | str | None = None, dtype: DType | None = None
-                                        ) -> Tensor:
+    def generate_square_subsequent_mask(
+        sz: int, device: Device | str | None = None, dtype: DType | None = None
+    ) -> Tensor:
         """Float (sz, sz): -inf above the diagonal, 0 elsewhere, so that place i looks at places 0 to i."""
         return full((sz, sz), -math.inf, dtype=dtype, device=device).triu(1)

@@ -8,10 +8,18 @@ from .convert import parameters_to_vector as parameters_to_vector
 from .convert import vector_to_parameters as vector_to_parameters
 from . import rnn as rnn
 from .clip_grad import clip_grad_norm as clip_grad_norm, clip_grads_with_norm_ as clip_grads_with_norm_
-from .fusion import (fuse_conv_bn_eval as fuse_conv_bn_eval, fuse_conv_bn_weights as fuse_conv_bn_weights,
-                     fuse_linear_bn_eval as fuse_linear_bn_eval, fuse_linear_bn_weights as fuse_linear_bn_weights,
-                     skip_init as skip_init)
-from .weight_norms import (remove_spectral_norm as remove_spectral_norm, remove_weight_norm as remove_weight_norm,
-                           spectral_norm as spectral_norm, weight_norm as weight_norm)
+from .fusion import (
+    fuse_conv_bn_eval as fuse_conv_bn_eval,
+    fuse_conv_bn_weights as fuse_conv_bn_weights,
+    fuse_linear_bn_eval as fuse_linear_bn_eval,
+    fuse_linear_bn_weights as fuse_linear_bn_weights,
+    skip_init as skip_init,
+)
+from .weight_norms import (
+    remove_spectral_norm as remove_spectral_norm,
+    remove_weight_norm as remove_weight_norm,
+    spectral_norm as spectral_norm,
+    weight_norm as weight_norm,
+)
 
 __getattr__ = _name_hints("flow.nn.utils", globals())

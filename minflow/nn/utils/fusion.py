@@ -15,8 +15,14 @@ from ..parameter import Parameter
 
 
 def folded(
-    weight: Tensor, bias: Tensor | None, mean: Tensor, var: Tensor, eps: float, scale: Tensor | None,
-    shift: Tensor | None, axis: int = 0
+    weight: Tensor,
+    bias: Tensor | None,
+    mean: Tensor,
+    var: Tensor,
+    eps: float,
+    scale: Tensor | None,
+    shift: Tensor | None,
+    axis: int = 0,
 ) -> tuple[Parameter, Parameter]:
     bias, scale = zeros_like(mean) if bias is None else bias, ones_like(mean) if scale is None else scale
     shift = zeros_like(mean) if shift is None else shift
@@ -24,13 +30,21 @@ def folded(
     along = [1] * weight.spec.ndim
     along[axis] = -1
     new = weight * factor.to(weight.dtype).reshape(*along), ((bias - mean) * factor + shift).to(bias.dtype)
-    return (Parameter(new[0].detach(), requires_grad=weight.requires_grad),
-            Parameter(new[1].detach(), requires_grad=bias.requires_grad))
+    return (
+        Parameter(new[0].detach(), requires_grad=weight.requires_grad),
+        Parameter(new[1].detach(), requires_grad=bias.requires_grad),
+    )
 
 
 def fuse_conv_bn_weights(
-    conv_w: Tensor, conv_b: Tensor | None, bn_rm: Tensor, bn_rv: Tensor, bn_eps: float, bn_w: Tensor | None,
-    bn_b: Tensor | None, transpose: bool = False
+    conv_w: Tensor,
+    conv_b: Tensor | None,
+    bn_rm: Tensor,
+    bn_rv: Tensor,
+    bn_eps: float,
+    bn_w: Tensor | None,
+    bn_b: Tensor | None,
+    transpose: bool = False,
 ) -> tuple[Parameter, Parameter]:
     """(weight, bias) of the convolution that does what a convolution and the batch norm after it do in evaluation.
 
@@ -40,8 +54,13 @@ def fuse_conv_bn_weights(
 
 
 def fuse_linear_bn_weights(
-    linear_w: Tensor, linear_b: Tensor | None, bn_rm: Tensor, bn_rv: Tensor, bn_eps: float, bn_w: Tensor | None = None,
-    bn_b: Tensor | None = None
+    linear_w: Tensor,
+    linear_b: Tensor | None,
+    bn_rm: Tensor,
+    bn_rv: Tensor,
+    bn_eps: float,
+    bn_w: Tensor | None = None,
+    bn_b: Tensor | None = None,
 ) -> tuple[Parameter, Parameter]:
     """(weight, bias) of the linear layer that does what one and the batch norm after it do in evaluation."""
     return folded(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b)

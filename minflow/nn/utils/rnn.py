@@ -40,8 +40,13 @@ class PackedSequence(Packed):
 
     __slots__ = ()
 
-    def __new__(cls, data: Tensor, batch_sizes: Tensor | None = None, sorted_indices: Tensor | None = None,
-                unsorted_indices: Tensor | None = None):
+    def __new__(
+        cls,
+        data: Tensor,
+        batch_sizes: Tensor | None = None,
+        sorted_indices: Tensor | None = None,
+        unsorted_indices: Tensor | None = None,
+    ):
         if batch_sizes is None:
             data, batch_sizes = data
         if unsorted_indices is None:
@@ -99,16 +104,25 @@ def numbers(name: str, lengths: Any, batch: int, longest: int) -> list[int]:
     given = lengths.tolist() if hasattr(lengths, "tolist") else list(lengths)
     given = [integer(n, "lengths") for n in (given if isinstance(given, list) else [given])]
     if len(given) != batch:
-        fail(ShapeError, f"{name}: {len(given)} lengths for {batch} sequences",
-             "one length for each sequence; batch_first=True where the batch is axis 0", lengths=given)
+        fail(
+            ShapeError,
+            f"{name}: {len(given)} lengths for {batch} sequences",
+            "one length for each sequence; batch_first=True where the batch is axis 0",
+            lengths=given,
+        )
     if given and not 0 < min(given) <= max(given) <= longest:
-        fail(ShapeError, f"{name}: lengths from {min(given)} to {max(given)}, where 1 to {longest} are wanted",
-             "leave out empty sequences; lengths are those before padding", lengths=given)
+        fail(
+            ShapeError,
+            f"{name}: lengths from {min(given)} to {max(given)}, where 1 to {longest} are wanted",
+            "leave out empty sequences; lengths are those before padding",
+            lengths=given,
+        )
     return given
 
 
-def pack_padded_sequence(input: Tensor, lengths: Tensor | Sequence[int], batch_first: bool = False,
-                         enforce_sorted: bool = True) -> PackedSequence:
+def pack_padded_sequence(
+    input: Tensor, lengths: Tensor | Sequence[int], batch_first: bool = False, enforce_sorted: bool = True
+) -> PackedSequence:
     """Pack padded sequences: (T, N, ...), or (N, T, ...) with batch_first, with a length for each, in steps.
 
     enforce_sorted: they come longest first already; else they are sorted, and `pad_packed_sequence` undoes that. Raises
@@ -116,8 +130,12 @@ def pack_padded_sequence(input: Tensor, lengths: Tensor | Sequence[int], batch_f
     """
     check_tensor("pack_padded_sequence", input)
     if input.spec.ndim < 2:
-        fail(ShapeError, f"pack_padded_sequence: the input has {input.spec.ndim} axes, where (T, N, ...) is wanted",
-             "pad_sequence(sequences)", input=input)
+        fail(
+            ShapeError,
+            f"pack_padded_sequence: the input has {input.spec.ndim} axes, where (T, N, ...) is wanted",
+            "pad_sequence(sequences)",
+            input=input,
+        )
     x = input.transpose(0, 1) if batch_first else input
     steps, batch = x.spec.shape[:2]
     given = numbers("pack_padded_sequence", lengths, batch, steps)
@@ -125,29 +143,41 @@ def pack_padded_sequence(input: Tensor, lengths: Tensor | Sequence[int], batch_f
         fail(ShapeError, "pack_padded_sequence: there are no sequences", "at least one", input=input)
     order = np.argsort(-np.array(given), kind="stable")
     if enforce_sorted and given != sorted(given, reverse=True):
-        fail(ShapeError, "pack_padded_sequence: the sequences are not sorted, longest first",
-             "enforce_sorted=False sorts them, and pad_packed_sequence undoes that", lengths=given)
+        fail(
+            ShapeError,
+            "pack_padded_sequence: the sequences are not sorted, longest first",
+            "enforce_sorted=False sorts them, and pad_packed_sequence undoes that",
+            lengths=given,
+        )
     sizes = [sum(n > t for n in given) for t in range(max(given))]
     rows = np.concatenate([t * batch + order[:n] for t, n in enumerate(sizes)])
     data = x.reshape(steps * batch, *x.spec.shape[2:]).index_select(0, from_numpy(rows))
     return PackedSequence(data, from_numpy(np.array(sizes)), None if enforce_sorted else from_numpy(order))
 
 
-def pad_packed_sequence(sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0,
-                        total_length: int | None = None) -> tuple[Tensor, Tensor]:
+def pad_packed_sequence(
+    sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0, total_length: int | None = None
+) -> tuple[Tensor, Tensor]:
     """The inverse of `pack_padded_sequence`: ((T, N, ...), or (N, T, ...) with batch_first, and lengths int64 (N,)).
 
     What was not packed is `padding_value`. T is the longest length, or total_length. Raises ShapeError where that is
     shorter, TraceError in a graph.
     """
     if not isinstance(sequence, PackedSequence):
-        fail(DTypeError, f"pad_packed_sequence: of {type(sequence).__name__}, where a PackedSequence is wanted",
-             "pack_padded_sequence(x, lengths)", sequence=sequence)
+        fail(
+            DTypeError,
+            f"pad_packed_sequence: of {type(sequence).__name__}, where a PackedSequence is wanted",
+            "pack_padded_sequence(x, lengths)",
+            sequence=sequence,
+        )
     sizes = sizes_of("pad_packed_sequence", sequence.batch_sizes)
     steps, batch, data = total_length or len(sizes), sizes[0], sequence.data
     if steps < len(sizes):
-        fail(ShapeError, f"pad_packed_sequence: total_length is {total_length}, the longest sequence {len(sizes)}",
-             f"total_length={len(sizes)} or more")
+        fail(
+            ShapeError,
+            f"pad_packed_sequence: total_length is {total_length}, the longest sequence {len(sizes)}",
+            f"total_length={len(sizes)} or more",
+        )
     rows = np.full((steps, batch), sum(sizes))  # of the padding, which stands behind the data
     start = 0
     for t, n in enumerate(sizes):
@@ -164,8 +194,12 @@ def pad_packed_sequence(sequence: PackedSequence, batch_first: bool = False, pad
     return result.reshape(*rows.shape, *shape), from_numpy(lengths)
 
 
-def pad_sequence(sequences: Tensor | Sequence[Tensor], batch_first: bool = False, padding_value: float = 0.0,
-                 padding_side: str = "right") -> Tensor:
+def pad_sequence(
+    sequences: Tensor | Sequence[Tensor],
+    batch_first: bool = False,
+    padding_value: float = 0.0,
+    padding_side: str = "right",
+) -> Tensor:
     """Tensors (L_i, ...) side by side, each padded to the longest: (T, N, ...), or (N, T, ...) with batch_first.
 
     padding_side: "right" puts the padding behind, "left" before. Raises ShapeError where the other axes differ.
@@ -176,8 +210,12 @@ def pad_sequence(sequences: Tensor | Sequence[Tensor], batch_first: bool = False
     for part in parts:
         check_tensor("pad_sequence", part, "sequences")
         if not part.spec.ndim or part.spec.shape[1:] != parts[0].spec.shape[1:]:
-            fail(ShapeError, f"pad_sequence: a sequence has shape {list(part.spec.shape)}, the first "
-                 f"{list(parts[0].spec.shape)}", "only the first axis, the steps, may differ", sequence=part)
+            fail(
+                ShapeError,
+                f"pad_sequence: a sequence has shape {list(part.spec.shape)}, the first {list(parts[0].spec.shape)}",
+                "only the first axis, the steps, may differ",
+                sequence=part,
+            )
     if not parts:
         fail(ShapeError, "pad_sequence: there are no sequences", "at least one")
     steps, padded = max(len(part) for part in parts), []
@@ -188,8 +226,9 @@ def pad_sequence(sequences: Tensor | Sequence[Tensor], batch_first: bool = False
     return stack(padded, 0 if batch_first else 1)
 
 
-def unpad_sequence(padded_sequences: Tensor, lengths: Tensor | Sequence[int], batch_first: bool = False
-                   ) -> list[Tensor]:
+def unpad_sequence(
+    padded_sequences: Tensor, lengths: Tensor | Sequence[int], batch_first: bool = False
+) -> list[Tensor]:
     """The inverse of `pad_sequence`: a list of the first lengths[i] steps of each sequence."""
     check_tensor("unpad_sequence", padded_sequences)
     x = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
@@ -208,6 +247,14 @@ def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
     return unpad_sequence(padded, lengths, batch_first=True)
 
 
-__all__ = ["PackedSequence", "invert_permutation", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence",
-           "pad_sequence", "unpack_sequence", "unpad_sequence"]
+__all__ = [
+    "PackedSequence",
+    "invert_permutation",
+    "pack_padded_sequence",
+    "pack_sequence",
+    "pad_packed_sequence",
+    "pad_sequence",
+    "unpack_sequence",
+    "unpad_sequence",
+]
 __getattr__ = _name_hints("flow.nn.utils.rnn", globals())

@@ -49,9 +49,27 @@ form("minimum")(twin("Min", "And"))
 form("neg")(twin("Neg", narrow=frozenset({uint8})))
 form("abs")(lambda b, node, x: x if result_dtype(node) is bool_ else b.op("Abs", x))
 form("sign")(twin("Sign"))
-TWINS = dict(exp="Exp", log="Log", sqrt="Sqrt", reciprocal="Reciprocal", sin="Sin", cos="Cos", tan="Tan", asin="Asin",
-             acos="Acos", atan="Atan", tanh="Tanh", sinh="Sinh", cosh="Cosh", asinh="Asinh", acosh="Acosh",
-             atanh="Atanh", sigmoid="Sigmoid", erf="Erf", softplus="Softplus")
+TWINS = dict(
+    exp="Exp",
+    log="Log",
+    sqrt="Sqrt",
+    reciprocal="Reciprocal",
+    sin="Sin",
+    cos="Cos",
+    tan="Tan",
+    asin="Asin",
+    acos="Acos",
+    atan="Atan",
+    tanh="Tanh",
+    sinh="Sinh",
+    cosh="Cosh",
+    asinh="Asinh",
+    acosh="Acosh",
+    atanh="Atanh",
+    sigmoid="Sigmoid",
+    erf="Erf",
+    softplus="Softplus",
+)
 for ours, theirs in TWINS.items():
     form(ours)(twin(theirs))
 

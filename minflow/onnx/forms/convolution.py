@@ -20,8 +20,14 @@ def window(stride, padding, dilation) -> dict:
 
 @form("conv2d")
 def _(b, node, x, weight):
-    return b.op("Conv", x, weight, kernel_shape=list(node.inputs[1].spec.shape[2:]), group=node.attrs["groups"],
-                **window(*[node.attrs[k] for k in ("stride", "padding", "dilation")]))
+    return b.op(
+        "Conv",
+        x,
+        weight,
+        kernel_shape=list(node.inputs[1].spec.shape[2:]),
+        group=node.attrs["groups"],
+        **window(*[node.attrs[k] for k in ("stride", "padding", "dilation")]),
+    )
 
 
 @form("conv2d_input_grad")
@@ -29,12 +35,21 @@ def _(b, node, grad, weight):
     """A transposed convolution; output_padding says which of the sizes that the stride allows is meant."""
     stride, padding, dilation = [node.attrs[k] for k in ("stride", "padding", "dilation")]
     kernel = node.inputs[1].spec.shape[2:]
-    least = [(n - 1) * s - 2 * p + d * (k - 1) + 1
-             for n, s, p, d, k in zip(node.inputs[0].spec.shape[2:], stride, padding, dilation, kernel)]
+    least = [
+        (n - 1) * s - 2 * p + d * (k - 1) + 1
+        for n, s, p, d, k in zip(node.inputs[0].spec.shape[2:], stride, padding, dilation, kernel)
+    ]
     more = [n - m for n, m in zip(node.out_specs[0].shape[2:], least)]
     b.attr(node, "shape")  # it follows by itself: what the stride leaves open is the same at all sizes
-    return b.op("ConvTranspose", grad, weight, kernel_shape=list(kernel), group=node.attrs["groups"],
-                output_padding=more, **window(stride, padding, dilation))
+    return b.op(
+        "ConvTranspose",
+        grad,
+        weight,
+        kernel_shape=list(kernel),
+        group=node.attrs["groups"],
+        output_padding=more,
+        **window(stride, padding, dilation),
+    )
 
 
 @form("im2col")
@@ -46,8 +61,10 @@ def _(b, node, x):
         x = b.op("Pad", x, b.const([0, 0, top, left, 0, 0, top, left]))
     rows, columns = positions((height, width), kernel, stride, (top, left), dilation)
     row, column = np.arange(rows) * stride[0], np.arange(columns) * stride[1]
-    places = [((row + u * dilation[0])[:, None] * (width + 2 * left) + column + v * dilation[1]).reshape(-1)
-              for u, v in product(*map(range, kernel))]
+    places = [
+        ((row + u * dilation[0])[:, None] * (width + 2 * left) + column + v * dilation[1]).reshape(-1)
+        for u, v in product(*map(range, kernel))
+    ]
     channels, pixels = node.inputs[0].spec.shape[1], (height + 2 * top) * (width + 2 * left)
     flat = b.op("Reshape", x, b.const([0, channels, pixels]))
     seen = b.op("Gather", flat, b.const(np.stack(places)), axis=2)
@@ -57,5 +74,10 @@ def _(b, node, x):
 @form("col2im")
 def _(b, node, columns):
     kernel, shape = node.attrs["kernel_size"], b.attr(node, "shape")
-    return b.op("Col2Im", columns, b.size_vector(shape[2:]), b.const(list(kernel)),
-                **window(*[node.attrs[k] for k in ("stride", "padding", "dilation")]))
+    return b.op(
+        "Col2Im",
+        columns,
+        b.size_vector(shape[2:]),
+        b.const(list(kernel)),
+        **window(*[node.attrs[k] for k in ("stride", "padding", "dilation")]),
+    )

@@ -33,12 +33,14 @@ def _(b, node, x, index, src):
     index = b.cast(index, int64, node.inputs[1].spec.dtype)
     if src.__class__ is not str:
         shape = b.dims(node.inputs[0])
-        place = (*shape[:axis], *b.dims(node.inputs[1]), *shape[axis + 1:])
+        place = (*shape[:axis], *b.dims(node.inputs[1]), *shape[axis + 1 :])
         src = b.op("Expand", b.const(src, node.out_specs[0].dtype), b.size_vector(place))
     if axis:
         front = [axis, *[i for i in range(axes) if i != axis]]
-        turned = [*range(axis, axis + index_axes), *[i for i in range(axes - 1 + index_axes)
-                                                     if not axis <= i < axis + index_axes]]
+        turned = [
+            *range(axis, axis + index_axes),
+            *[i for i in range(axes - 1 + index_axes) if not axis <= i < axis + index_axes],
+        ]
         x, src = b.op("Transpose", x, perm=front), b.op("Transpose", src, perm=turned)
     how = "add" if node.op.name == "index_add" else None
     x = b.op("ScatterND", x, b.op("Unsqueeze", index, b.const([-1])), src, reduction=how)
@@ -76,8 +78,13 @@ def _(b, node, x, index, src):
     how = {"scatter": None, "scatter_add": "add"}.get(name) if name != "scatter_reduce" else KINDS[node.attrs["reduce"]]
     if name == "scatter_reduce" and not node.attrs["include_self"]:
         start = neutral(node.attrs["reduce"], dtype)
-        x = b.op("ScatterElements", x, index, b.op("Expand", b.const(start, dtype),
-                                                   b.size_vector(b.dims(node.inputs[1]))), axis=axis)
+        x = b.op(
+            "ScatterElements",
+            x,
+            index,
+            b.op("Expand", b.const(start, dtype), b.size_vector(b.dims(node.inputs[1]))),
+            axis=axis,
+        )
     return b.op("ScatterElements", x, index, src, axis=axis, reduction=how)
 
 

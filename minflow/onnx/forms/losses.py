@@ -46,8 +46,9 @@ def _(b, node, x, target):
     dtype = node.out_specs[0].dtype
     x, target, one = b.value(x, dtype), b.value(target, dtype), b.const(1, dtype)
     tail = b.op("Log", b.op("Add", one, b.op("Exp", b.op("Neg", b.op("Abs", x)))))
-    wrong = b.op("Add", b.op("Mul", target, b.op("Relu", b.op("Neg", x))),
-                 b.op("Mul", b.op("Sub", one, target), b.op("Relu", x)))
+    wrong = b.op(
+        "Add", b.op("Mul", target, b.op("Relu", b.op("Neg", x))), b.op("Mul", b.op("Sub", one, target), b.op("Relu", x))
+    )
     return b.op("Add", wrong, tail)
 
 

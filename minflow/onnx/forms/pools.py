@@ -25,17 +25,27 @@ def window(b, node) -> dict:
         return options | dict(ceil_mode=1)
     options["pads"] = reaching(node)
     if any(pad >= k for pad, k in zip(options["pads"][2:], a["kernel_size"])):
-        b.refuse(f"rounds {size} to {result} by its ceil_mode, ONNX to {tuple(rounded)}",
-                 "a size that the stride divides, or ceil_mode=False")
+        b.refuse(
+            f"rounds {size} to {result} by its ceil_mode, ONNX to {tuple(rounded)}",
+            "a size that the stride divides, or ceil_mode=False",
+        )
     return options
 
 
 def reaching(node) -> list[int]:
     """The padding with which the windows end where the last one does."""
     a = node.attrs
-    ends = [max(p, (m - 1) * s + d * (k - 1) + 1 - n - p) for n, m, k, s, p, d in
-            zip(node.inputs[0].spec.shape[2:], node.out_specs[0].shape[2:], a["kernel_size"], a["stride"],
-                a["padding"], a.get("dilation", (1, 1)))]
+    ends = [
+        max(p, (m - 1) * s + d * (k - 1) + 1 - n - p)
+        for n, m, k, s, p, d in zip(
+            node.inputs[0].spec.shape[2:],
+            node.out_specs[0].shape[2:],
+            a["kernel_size"],
+            a["stride"],
+            a["padding"],
+            a.get("dilation", (1, 1)),
+        )
+    ]
     return [*a["padding"], *ends]
 
 
@@ -66,8 +76,9 @@ def _(b, node, x):
     if a["ceil_mode"]:
         b.fixed(node.inputs[0], 2, 3)
         options |= dict(pads=reaching(node), ceil_mode=0)
-    counts = divisor or divisors(np, spec.shape, result.shape[2:], a["kernel_size"], a["stride"], a["padding"], include,
-                                 None, result.dtype.np)
+    counts = divisor or divisors(
+        np, spec.shape, result.shape[2:], a["kernel_size"], a["stride"], a["padding"], include, None, result.dtype.np
+    )
     means = b.op("AveragePool", x, count_include_pad=1, **options)
     return b.op("Mul", means, b.const(math.prod(a["kernel_size"]) / counts, result.dtype))
 

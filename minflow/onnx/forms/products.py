@@ -10,8 +10,9 @@ from ..builder import Builder, form
 
 @form("matmul")
 def _(b, node, x, y):
-    names = [swapped(b, node, i, name) if node.attrs[flag] else name
-             for i, (name, flag) in enumerate(((x, "ta"), (y, "tb")))]
+    names = [
+        swapped(b, node, i, name) if node.attrs[flag] else name for i, (name, flag) in enumerate(((x, "ta"), (y, "tb")))
+    ]
     dtype = node.out_specs[0].dtype
     if dtype.floating or dtype in (int32, int64):
         return b.op("MatMul", *names)

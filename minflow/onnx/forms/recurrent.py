@@ -29,10 +29,22 @@ def layer(b, node, operator: str, x, states, w_ih, w_hh, b_ih, b_hh, **attribute
     rows = np.concatenate([np.arange(hidden) + gate * hidden for gate in ORDERS[node.op.name]])[None]
     order, first = b.const(rows), b.const([0])
     biases = np.concatenate([rows, rows + rows.size], 1)
-    params = [b.op("Gather", w_ih, order, axis=0), b.op("Gather", w_hh, order, axis=0),
-              b.op("Gather", b.op("Concat", b_ih, b_hh, axis=0), b.const(biases), axis=0)]
-    results = b.op(operator, x, *params, None, *[b.op("Unsqueeze", s, first) for s in states], outputs=1 + len(states),
-                   hidden_size=hidden, direction="reverse" if node.attrs["reverse"] else "forward", **attributes)
+    params = [
+        b.op("Gather", w_ih, order, axis=0),
+        b.op("Gather", w_hh, order, axis=0),
+        b.op("Gather", b.op("Concat", b_ih, b_hh, axis=0), b.const(biases), axis=0),
+    ]
+    results = b.op(
+        operator,
+        x,
+        *params,
+        None,
+        *[b.op("Unsqueeze", s, first) for s in states],
+        outputs=1 + len(states),
+        hidden_size=hidden,
+        direction="reverse" if node.attrs["reverse"] else "forward",
+        **attributes,
+    )
     axes = b.const([1]), *[first] * len(states)
     return tuple([b.op("Squeeze", y, axis) for y, axis in zip(results, axes)])
 
@@ -59,8 +71,17 @@ def _(b, node, x, h0, c0, w_ih, w_hh, b_ih, b_hh, w_hr):
     from_input, back, shorter = (b.op("Transpose", w, perm=[1, 0]) for w in (w_ih, w_hh, w_hr))
     gates = b.op("Add", b.op("MatMul", x, from_input), b.op("Add", b_ih, b_hh))
     backward = [int(node.attrs["reverse"])]
-    h, c, y = b.op("Scan", h0, c0, gates, outputs=3, body=step(b, node, back, shorter), num_scan_inputs=1,
-                   scan_input_directions=backward, scan_output_directions=backward)
+    h, c, y = b.op(
+        "Scan",
+        h0,
+        c0,
+        gates,
+        outputs=3,
+        body=step(b, node, back, shorter),
+        num_scan_inputs=1,
+        scan_input_directions=backward,
+        scan_output_directions=backward,
+    )
     return y, h, c, None, None
 
 

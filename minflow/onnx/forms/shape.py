@@ -118,8 +118,13 @@ def _(b, node, base, value):
         value = b.op("Expand", value, b.const(np.array(places.shape, "int64")))
     if places.size == math.prod(shape) and (places.reshape(-1) == np.arange(places.size)).all():
         return b.op("Reshape", value, whole)
-    written = b.op("ScatterElements", b.op("Reshape", base, flat), b.const(places.reshape(-1)),
-                   b.op("Reshape", value, flat), axis=0)
+    written = b.op(
+        "ScatterElements",
+        b.op("Reshape", base, flat),
+        b.const(places.reshape(-1)),
+        b.op("Reshape", value, flat),
+        axis=0,
+    )
     return b.op("Reshape", written, whole)
 
 

@@ -33,8 +33,12 @@ Key = tuple[str, str, str]  # domain, name and overload of a function
 
 
 def refuse(what: str, hint: str = "", /, **values: Any) -> NoReturn:
-    fail(GraphFormatError, f"flow.onnx.show: {what}", hint or "onnx.checker.check_model(path) says more of a file",
-         **values)
+    fail(
+        GraphFormatError,
+        f"flow.onnx.show: {what}",
+        hint or "onnx.checker.check_model(path) says more of a file",
+        **values,
+    )
 
 
 def read(path: Any) -> Contents:
@@ -59,8 +63,9 @@ def read(path: Any) -> Contents:
 
 def content(file: Path) -> bytes:
     if file.is_dir():
-        refuse("this is a folder", "a file in it; of a graph that flow.save wrote, flow.load_graph(path)",
-               path=str(file))
+        refuse(
+            "this is a folder", "a file in it; of a graph that flow.save wrote, flow.load_graph(path)", path=str(file)
+        )
     why, data = "", b""
     try:
         with opened(file) as stream:
@@ -120,14 +125,24 @@ class Contents:
         if total > MOST_NODES:
             refuse("there are too many operations in this file", operations=f"{total:,}", most=f"{MOST_NODES:,}")
         if max(len(graph.input), len(graph.output)) > MOST_ENDS:
-            refuse("there are too many inputs or outputs in this file", most=f"{MOST_ENDS:,}",
-                   inputs=f"{len(graph.input):,}", outputs=f"{len(graph.output):,}")
+            refuse(
+                "there are too many inputs or outputs in this file",
+                most=f"{MOST_ENDS:,}",
+                inputs=f"{len(graph.input):,}",
+                outputs=f"{len(graph.output):,}",
+            )
         for node in own:
             if max(len(node.input), len(node.output)) > MOST_ENDS:
-                refuse("an operation has too many inputs or outputs", operation=short(node.name or node.op_type),
-                       inputs=f"{len(node.input):,}", outputs=f"{len(node.output):,}", most=f"{MOST_ENDS:,}")
-        calls = {key: Counter(k for n in nodes if (k := key_of(n, n.op_type)) in bodies)
-                 for key, nodes in bodies.items()}
+                refuse(
+                    "an operation has too many inputs or outputs",
+                    operation=short(node.name or node.op_type),
+                    inputs=f"{len(node.input):,}",
+                    outputs=f"{len(node.output):,}",
+                    most=f"{MOST_ENDS:,}",
+                )
+        calls = {
+            key: Counter(k for n in nodes if (k := key_of(n, n.op_type)) in bodies) for key, nodes in bodies.items()
+        }
         circle: list[str] = []
         sizes: dict[Key, int] = {}
         try:
@@ -286,8 +301,11 @@ def not_utf8(message: Any) -> bytes | None:
     """A text in it that is none: protobuf leaves it as bytes. As deep as messages stand in each other, at most 100.
     The numbers of tensors are not touched."""
     tensor = message.DESCRIPTOR.name == "TensorProto"
-    fields = ([(None, x) for x in (message.name, message.doc_string, message.external_data)] if tensor
-              else message.ListFields())
+    fields = (
+        [(None, x) for x in (message.name, message.doc_string, message.external_data)]
+        if tensor
+        else message.ListFields()
+    )
     for kind, value in fields:
         if kind is not None and kind.cpp_type not in (kind.CPPTYPE_STRING, kind.CPPTYPE_MESSAGE):
             continue

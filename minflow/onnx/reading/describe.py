@@ -14,9 +14,33 @@ from ...views.text.listing import count
 NAME, LONGEST = 255, 40  # characters of a name; of a text in an attribute
 AXES, SHOWN = 12, 8  # axes of a spec, and numbers of an attribute, that are written
 DTYPES = (
-    "?", "float32", "uint8", "int8", "uint16", "int16", "int32", "int64", "string", "bool", "float16", "float64",
-    "uint32", "uint64", "complex64", "complex128", "bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2",
-    "float8_e5m2fnuz", "uint4", "int4", "float4_e2m1", "float8_e8m0", "uint2", "int2",
+    "?",
+    "float32",
+    "uint8",
+    "int8",
+    "uint16",
+    "int16",
+    "int32",
+    "int64",
+    "string",
+    "bool",
+    "float16",
+    "float64",
+    "uint32",
+    "uint64",
+    "complex64",
+    "complex128",
+    "bfloat16",
+    "float8_e4m3fn",
+    "float8_e4m3fnuz",
+    "float8_e5m2",
+    "float8_e5m2fnuz",
+    "uint4",
+    "int4",
+    "float4_e2m1",
+    "float8_e8m0",
+    "uint2",
+    "int2",
 )  # the enumeration TensorProto.DataType, by number
 BITS = {"bool": 8} | {name: int(bits) for name in DTYPES for bits in re.findall(r"(\d+)", name)[:1]}  # of a number
 ONES, ZEROS = ("strides", "dilations"), ("pads",)  # lists that say nothing where they are all 1, or 0
@@ -46,7 +70,7 @@ def dim_text(dim: Any) -> str:
 
 
 def spec_of(type_: Any) -> str:
-    """"float32[batch, 3, ?]" of a tensor, "float32[...]" of one whose number of axes is not known."""
+    """ "float32[batch, 3, ?]" of a tensor, "float32[...]" of one whose number of axes is not known."""
     kind = type_.WhichOneof("value")
     if kind in ("tensor_type", "sparse_tensor_type"):
         tensor = getattr(type_, kind)
@@ -83,8 +107,10 @@ def stored(tensor: Any) -> str:
     if tensor.HasField("raw_data"):
         nbytes, wanted = len(tensor.raw_data), -(-size * bits // 8)
         return "" if nbytes == wanted else f"{nbytes:,} bytes stand for {wanted:,}"
-    numbers = max(len(x) for x in (tensor.float_data, tensor.int32_data, tensor.int64_data, tensor.double_data,
-                                   tensor.uint64_data))
+    numbers = max(
+        len(x)
+        for x in (tensor.float_data, tensor.int32_data, tensor.int64_data, tensor.double_data, tensor.uint64_data)
+    )
     return "" if numbers else "it has no numbers"
 
 
@@ -144,7 +170,7 @@ def attribute_text(a: Any) -> str:
             return tuple_text(map(bytes_as_text, a.strings[:SHOWN]), len(a.strings))
         case "TYPE_PROTO":
             return spec_of(a.tp)
-    return (kind.name.lower().replace("_", " ") if kind else f"of type {a.type}")
+    return kind.name.lower().replace("_", " ") if kind else f"of type {a.type}"
 
 
 def holds(nodes: Any) -> str:
@@ -169,6 +195,8 @@ def usual(a: Any, schema: Any) -> bool:
 
 
 def opsets_text(opsets: Mapping[str, int], ir: int) -> str:
-    versions = [f"{version}" if domain == "ai.onnx" else f"{cut(domain, LONGEST)} {version}"
-                for domain, version in sorted(opsets.items(), key=lambda item: item[0] != "ai.onnx")[:6]]
+    versions = [
+        f"{version}" if domain == "ai.onnx" else f"{cut(domain, LONGEST)} {version}"
+        for domain, version in sorted(opsets.items(), key=lambda item: item[0] != "ai.onnx")[:6]
+    ]
     return f"{', '.join(versions) or 'none'} (IR version {ir})"

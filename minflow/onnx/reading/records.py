@@ -1,5 +1,4 @@
-"""An ONNX file as the records that the explorer shows. Nothing in it is run. The last file of this room.
-"""
+"""An ONNX file as the records that the explorer shows. Nothing in it is run. The last file of this room."""
 
 from __future__ import annotations
 
@@ -14,7 +13,16 @@ from ...views.records.step import StepNode, StepRecord
 from ...views.text.listing import count
 from .contents import Contents, Op, graphs_in, key_of, refuse
 from .describe import (
-    BITS, attribute_text, bytes_text, holds, kinds_text, opsets_text, short, size_of, tensor_spec, usual,
+    BITS,
+    attribute_text,
+    bytes_text,
+    holds,
+    kinds_text,
+    opsets_text,
+    short,
+    size_of,
+    tensor_spec,
+    usual,
 )
 from .scopes import line_of, parameter_word
 
@@ -83,9 +91,20 @@ class Records:
                 self.shown[name] = tensor
             floats = spec.startswith(("float", "bfloat", "double", "complex"))
             role = "parameter" if (floats and tensor.dims) or size > SMALL else "constant"
-            yield StepNode(id, "state", name, (spec,), scope=file.ops[i].place if i >= 0 else "", name=name, role=role,
-                           short=parameter_word(name, formal), size=size, nbytes=spec_bytes(spec),
-                           twin=f"n{i}" if i >= 0 else "", where=elsewhere(tensor))
+            yield StepNode(
+                id,
+                "state",
+                name,
+                (spec,),
+                scope=file.ops[i].place if i >= 0 else "",
+                name=name,
+                role=role,
+                short=parameter_word(name, formal),
+                size=size,
+                nbytes=spec_bytes(spec),
+                twin=f"n{i}" if i >= 0 else "",
+                where=elsewhere(tensor),
+            )
 
     def inlined(self, op: Op) -> dict[str, str]:
         """The small constants that it reads, by the names of its inputs."""
@@ -120,9 +139,21 @@ class Records:
         usual_ones = {a.name for a in message.attribute if usual(a, schema)}
         shown = {name: text for name, text in every.items() if name not in usual_ones} | constants
         return StepNode(
-            id, "op", short(message.op_type), specs, tuple(inputs), start(words(said, shown)), op.place, name=op.name,
-            column=0, order=float(i), every=start(words(said, every | constants), 400),
-            nbytes=sum(map(spec_bytes, specs)), where=line_of(message), notes=tuple(notes[:NOTES]))
+            id,
+            "op",
+            short(message.op_type),
+            specs,
+            tuple(inputs),
+            start(words(said, shown)),
+            op.place,
+            name=op.name,
+            column=0,
+            order=float(i),
+            every=start(words(said, every | constants), 400),
+            nbytes=sum(map(spec_bytes, specs)),
+            where=line_of(message),
+            notes=tuple(notes[:NOTES]),
+        )
 
     def label_modules(self, nodes: list[StepNode]) -> None:
         """A module whose class the file does not say is called by what is in it."""
@@ -148,11 +179,25 @@ class Records:
         inputs = [node for node in nodes if node.role == "input"]
         rows.append(("inputs", listed([f"{node.name} {node.outs[0]}" for node in inputs])))
         places = {node.id: node for node in nodes}
-        rows.append(("outputs", listed([f"{short(v.name)} {places[self.values[v.name][0]].outs[self.values[v.name][1]]}"
-                                        for v in graph.output])))
+        rows.append(
+            (
+                "outputs",
+                listed(
+                    [
+                        f"{short(v.name)} {places[self.values[v.name][0]].outs[self.values[v.name][1]]}"
+                        for v in graph.output
+                    ]
+                ),
+            )
+        )
         numbers = sum(node.size for node in parameters)
-        rows.append(("parameters", f"{count(len(parameters), 'tensor')}, {count(numbers, 'number')}, "
-                                   f"{bytes_text(sum(node.nbytes for node in parameters))}"))
+        rows.append(
+            (
+                "parameters",
+                f"{count(len(parameters), 'tensor')}, {count(numbers, 'number')}, "
+                f"{bytes_text(sum(node.nbytes for node in parameters))}",
+            )
+        )
         other = Counter(node.where for node in nodes if node.kind == "state" and node.where)
         files = [f"{count(n, 'tensor')} {where}" for where, n in other.items()]
         rows += [("elsewhere", listed(files))] if files else []

@@ -34,13 +34,13 @@ def place_of(node: Any, ours: bool) -> Place:
     path: list[str] = []
     before = ""
     for part in parts:
-        path += modules(part[len(before) + 1:] if before and part.startswith(f"{before}.") else part)
+        path += modules(part[len(before) + 1 :] if before and part.startswith(f"{before}.") else part)
         before = part
     return Place(joined(path))
 
 
 def from_namespace(text: str) -> Place:
-    """": Net/layer1: torch.nn.Sequential/layer1.0: torch.nn.Linear/linear: aten.linear.default", the node's own at the
+    """ ": Net/layer1: torch.nn.Sequential/layer1.0: torch.nn.Linear/linear: aten.linear.default", the node's own at the
     end."""
     path: list[str] = []
     classes: dict[str, str] = {}
@@ -49,7 +49,7 @@ def from_namespace(text: str) -> Place:
         name, _, kind = part.partition(": ")
         if not name:
             continue
-        path += modules(name[len(before) + 1:] if before and name.startswith(f"{before}.") else name)
+        path += modules(name[len(before) + 1 :] if before and name.startswith(f"{before}.") else name)
         before = name
         classes[joined(path)] = cut(kind.rpartition(".")[2], NAME)
     return Place(joined(path), classes)

@@ -6,13 +6,20 @@ Knows nothing of how an optimizer uses the rate. Read next: `base.py`, then `fac
 from ...core.messages.near import name_hints as _name_hints
 from .base import LRScheduler as LRScheduler
 from .curves import (
-    CosineAnnealingLR as CosineAnnealingLR, CosineAnnealingWarmRestarts as CosineAnnealingWarmRestarts,
-    CosineDecayLR as CosineDecayLR, PolynomialLR as PolynomialLR,
+    CosineAnnealingLR as CosineAnnealingLR,
+    CosineAnnealingWarmRestarts as CosineAnnealingWarmRestarts,
+    CosineDecayLR as CosineDecayLR,
+    PolynomialLR as PolynomialLR,
 )
 from .cycles import CyclicLR as CyclicLR, OneCycleLR as OneCycleLR
 from .factors import (
-    ConstantLR as ConstantLR, ExponentialLR as ExponentialLR, LambdaLR as LambdaLR, LinearLR as LinearLR,
-    MultiplicativeLR as MultiplicativeLR, MultiStepLR as MultiStepLR, StepLR as StepLR,
+    ConstantLR as ConstantLR,
+    ExponentialLR as ExponentialLR,
+    LambdaLR as LambdaLR,
+    LinearLR as LinearLR,
+    MultiplicativeLR as MultiplicativeLR,
+    MultiStepLR as MultiStepLR,
+    StepLR as StepLR,
 )
 from .plateau import ReduceLROnPlateau as ReduceLROnPlateau
 from .several import ChainedScheduler as ChainedScheduler, SequentialLR as SequentialLR, WarmupLR as WarmupLR

@@ -45,8 +45,9 @@ class LRScheduler:
         super().__init_subclass__(**options)
         for name, hint in NOT_CALLED.items():
             if name in vars(cls):
-                fail(OptimError, f"{cls.__name__} defines {name}, which is not called here", hint,
-                     method=vars(cls)[name])
+                fail(
+                    OptimError, f"{cls.__name__} defines {name}, which is not called here", hint, method=vars(cls)[name]
+                )
 
     def __init__(
         self, optimizer: Optimizer, last_epoch: int = -1, verbose: bool = False, *, last_step: int | None = None
@@ -178,8 +179,13 @@ class LRScheduler:
         missing = [key for key in present if key not in state_dict]
         unknown = [key for key in state_dict if key not in present and key != "optimizer"]
         if missing or unknown:
-            refuse(owner, f"{len(missing)} entries missing, {len(unknown)} unknown", hint,
-                   missing=", ".join(missing) or "none", unknown=", ".join(map(str, unknown)) or "none")
+            refuse(
+                owner,
+                f"{len(missing)} entries missing, {len(unknown)} unknown",
+                hint,
+                missing=", ".join(missing) or "none",
+                unknown=", ".join(map(str, unknown)) or "none",
+            )
         result, writes = self.taken(present, state_dict)
         trial = copy.copy(self)
         trial.__dict__.update(result)
@@ -193,8 +199,13 @@ class LRScheduler:
             try:
                 result[name] = like(value, saved[name])
             except Refused as reason:
-                refuse(type(self).__name__, f"{name} cannot be loaded: {reason}",
-                       "the state_dict of a scheduler of the same class", now=value, given=saved[name])
+                refuse(
+                    type(self).__name__,
+                    f"{name} cannot be loaded: {reason}",
+                    "the state_dict of a scheduler of the same class",
+                    now=value,
+                    given=saved[name],
+                )
         return result, []
 
     def check(self) -> None:
@@ -206,9 +217,13 @@ class LRScheduler:
             check_count(self, name, low)
         for name in ("base_lrs", "rates"):
             if len(getattr(self, name)) != len(self.optimizer.param_groups):
-                fail(OptimError, f"{type(self).__name__}: {name} has {len(getattr(self, name))} rates, "
-                     f"and the optimizer {len(self.optimizer.param_groups)} groups", "one for each group",
-                     **{name: getattr(self, name)})
+                fail(
+                    OptimError,
+                    f"{type(self).__name__}: {name} has {len(getattr(self, name))} rates, "
+                    f"and the optimizer {len(self.optimizer.param_groups)} groups",
+                    "one for each group",
+                    **{name: getattr(self, name)},
+                )
         for rate in self.base_lrs:
             check_range(type(self).__name__, {"base_lrs": rate}, "base_lrs")
 
@@ -217,17 +232,24 @@ def check_count(scheduler: LRScheduler, name: str, low: int) -> None:
     """Refuse an attribute that is no whole number from `low` on."""
     value = getattr(scheduler, name)
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not low <= value <= LARGEST:
-        fail(OptimError,
-             f"{type(scheduler).__name__}: {name} is {value!r}, and must be a whole number of steps, at least {low}",
-             f"{name}=30", **{name: value})
+        fail(
+            OptimError,
+            f"{type(scheduler).__name__}: {name} is {value!r}, and must be a whole number of steps, at least {low}",
+            f"{name}=30",
+            **{name: value},
+        )
 
 
 def check_number(scheduler: LRScheduler, name: str) -> None:
     """Refuse an attribute that is no finite number."""
     value = getattr(scheduler, name)
     if not math.isfinite(as_number(type(scheduler).__name__, name, value)):
-        fail(OptimError, f"{type(scheduler).__name__}: {name} is {value!r}, and must be finite", f"{name}=0.1",
-             **{name: value})
+        fail(
+            OptimError,
+            f"{type(scheduler).__name__}: {name} is {value!r}, and must be finite",
+            f"{name}=0.1",
+            **{name: value},
+        )
 
 
 def check_share(scheduler: LRScheduler, name: str) -> None:

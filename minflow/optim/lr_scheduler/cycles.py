@@ -19,8 +19,12 @@ def for_each(scheduler: LRScheduler, name: str, value: Any, optimizer: Any) -> l
     owner = type(scheduler).__name__
     values = list(value) if isinstance(value, list | tuple) else [value] * groups
     if len(values) != groups:
-        fail(OptimError, f"{owner}: {name} has {len(values)} numbers for {groups} groups", "one, or one for each group",
-             **{name: value})
+        fail(
+            OptimError,
+            f"{owner}: {name} has {len(values)} numbers for {groups} groups",
+            "one, or one for each group",
+            **{name: value},
+        )
     return [as_number(owner, name, x) for x in values]
 
 
@@ -31,15 +35,22 @@ class Cycle(LRScheduler):
 
     @property
     def graph_refusal(self) -> str:  # type: ignore[override]
-        return "it changes momentum at every step, which a graph has built in (cycle_momentum=False)" \
-            if self.cycle_momentum else ""
+        return (
+            "it changes momentum at every step, which a graph has built in (cycle_momentum=False)"
+            if self.cycle_momentum
+            else ""
+        )
 
     def momentum_key(self, optimizer: Any) -> str:
         """Which hyperparameter has the momentum. Raises OptimError where none has."""
         defaults = getattr(optimizer, "defaults", {"momentum": 0})
         if "momentum" not in defaults and "betas" not in defaults:
-            fail(OptimError, f"{type(self).__name__}: {type(optimizer).__name__} has neither momentum nor betas",
-                 "cycle_momentum=False", optimizer=type(optimizer).__name__)
+            fail(
+                OptimError,
+                f"{type(self).__name__}: {type(optimizer).__name__} has neither momentum nor betas",
+                "cycle_momentum=False",
+                optimizer=type(optimizer).__name__,
+            )
         return "betas" if "betas" in defaults else "momentum"
 
     def momenta(self, base: Any, largest: Any, optimizer: Any) -> None:
@@ -53,12 +64,21 @@ class Cycle(LRScheduler):
         super().check_progress()
         owner, groups = type(self).__name__, len(self.optimizer.param_groups)
         if self.cycle_momentum and not hasattr(self, "low"):
-            fail(OptimError, f"{owner}: cycle_momentum is True, and this schedule has no momenta",
-                 "cycle_momentum=True where the schedule is made", cycle_momentum=self.cycle_momentum)
+            fail(
+                OptimError,
+                f"{owner}: cycle_momentum is True, and this schedule has no momenta",
+                "cycle_momentum=True where the schedule is made",
+                cycle_momentum=self.cycle_momentum,
+            )
         for name in ("bases", "tops", "low", "high"):
             if len(getattr(self, name, self.base_lrs)) != groups:
-                fail(OptimError, f"{owner}: {name} must have one number for each of the {groups} groups, got "
-                     f"{len(getattr(self, name))}", "a state saved from the same groups", **{name: getattr(self, name)})
+                fail(
+                    OptimError,
+                    f"{owner}: {name} must have one number for each of the {groups} groups, got "
+                    f"{len(getattr(self, name))}",
+                    "a state saved from the same groups",
+                    **{name: getattr(self, name)},
+                )
 
     def set_momentum(self, group: Any, momentum: float) -> None:
         """Write the momentum where the optimizer of the group keeps it."""
@@ -95,9 +115,13 @@ class OneCycleLR(Cycle):
         self.epochs, self.steps_per_epoch, self.total_steps = epochs, steps_per_epoch, total_steps
         if total_steps is None:
             if epochs is None or steps_per_epoch is None:
-                fail(OptimError, "OneCycleLR: how many steps there are is not given",
-                     "total_steps=1000, or epochs=10, steps_per_epoch=100", epochs=epochs,
-                     steps_per_epoch=steps_per_epoch)
+                fail(
+                    OptimError,
+                    "OneCycleLR: how many steps there are is not given",
+                    "total_steps=1000, or epochs=10, steps_per_epoch=100",
+                    epochs=epochs,
+                    steps_per_epoch=steps_per_epoch,
+                )
             check_count(self, "epochs", 1)
             check_count(self, "steps_per_epoch", 1)
             self.total_steps = epochs * steps_per_epoch
@@ -116,11 +140,14 @@ class OneCycleLR(Cycle):
         for name in ("div_factor", "final_div_factor"):
             check_number(self, name)
             if getattr(self, name) == 0:
-                fail(OptimError, f"OneCycleLR: {name} is 0, and the rate is divided by it", f"{name}=25.0",
-                     **{name: 0})
+                fail(OptimError, f"OneCycleLR: {name} is 0, and the rate is divided by it", f"{name}=25.0", **{name: 0})
         if self.anneal_strategy not in ("cos", "linear"):
-            fail(OptimError, f"OneCycleLR: there is no anneal_strategy {self.anneal_strategy!r}", "'cos' or 'linear'",
-                 anneal_strategy=self.anneal_strategy)
+            fail(
+                OptimError,
+                f"OneCycleLR: there is no anneal_strategy {self.anneal_strategy!r}",
+                "'cos' or 'linear'",
+                anneal_strategy=self.anneal_strategy,
+            )
 
     def phases(self) -> list[tuple[float, str, str]]:
         """(last step, where the rate begins, where it ends) of each part of the way."""
@@ -139,8 +166,12 @@ class OneCycleLR(Cycle):
     def get_lr(self) -> list[float]:
         now = self.last_epoch
         if now >= self.total_steps + 1:
-            fail(OptimError, f"OneCycleLR: this is step {now}, and there are {self.total_steps}",
-                 "total_steps=epochs * len(loader)", total_steps=self.total_steps)
+            fail(
+                OptimError,
+                f"OneCycleLR: this is step {now}, and there are {self.total_steps}",
+                "total_steps=epochs * len(loader)",
+                total_steps=self.total_steps,
+            )
         *rising, (end, first, last) = self.phases()
         start = 0.0
         for until, a, b in rising:
@@ -200,12 +231,21 @@ class CyclicLR(Cycle):
         for name in ("step_size_up", "step_size_down"):
             check_number(self, name)
         if not 0 <= self.step_size_up or not 0 <= self.step_size_down or self.step_size_up + self.step_size_down < 1e-6:
-            fail(OptimError, f"CyclicLR: a cycle of {self.step_size_up} steps up and {self.step_size_down} down",
-                 "step_size_up=2000", step_size_up=self.step_size_up, step_size_down=self.step_size_down)
+            fail(
+                OptimError,
+                f"CyclicLR: a cycle of {self.step_size_up} steps up and {self.step_size_down} down",
+                "step_size_up=2000",
+                step_size_up=self.step_size_up,
+                step_size_down=self.step_size_down,
+            )
         check_number(self, "gamma")
         if self.scale_fn is None and self.mode not in ("triangular", "triangular2", "exp_range"):
-            fail(OptimError, f"CyclicLR: there is no mode {self.mode!r}", "'triangular', 'triangular2' or 'exp_range'",
-                 mode=self.mode)
+            fail(
+                OptimError,
+                f"CyclicLR: there is no mode {self.mode!r}",
+                "'triangular', 'triangular2' or 'exp_range'",
+                mode=self.mode,
+            )
 
     def scale(self, cycle: int) -> float:
         """How much of its height this cycle has."""

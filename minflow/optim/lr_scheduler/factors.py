@@ -63,13 +63,22 @@ class LambdaLR(LRScheduler):
             if now is None:
                 continue
             if not isinstance(attributes, Mapping) or attributes.keys() != now.keys():
-                refuse(owner, "lr_lambdas have other attributes", f"a {owner} with the same functions", now=now,
-                       given=attributes)
+                refuse(
+                    owner,
+                    "lr_lambdas have other attributes",
+                    f"a {owner} with the same functions",
+                    now=now,
+                    given=attributes,
+                )
             try:
                 values = {name: like(value, attributes[name]) for name, value in now.items()}
             except Refused as reason:
-                refuse(owner, f"an attribute of a function cannot be loaded: {reason}",
-                       f"a {owner} with the same functions", now=now)
+                refuse(
+                    owner,
+                    f"an attribute of a function cannot be loaded: {reason}",
+                    f"a {owner} with the same functions",
+                    now=now,
+                )
             writes.append(lambda function=function, values=values: vars(function).update(values))
         return result, writes
 
@@ -125,8 +134,12 @@ class MultiStepLR(LRScheduler):
         for step, times in self.milestones.items():
             whole = all(isinstance(n, int | np.integer) and not isinstance(n, bool) for n in (step, times))
             if not whole or max(abs(step), abs(times)) > LARGEST:
-                fail(OptimError, f"MultiStepLR: {step!r} in milestones is no step", "milestones=[30, 80]",
-                     milestones=dict(self.milestones))
+                fail(
+                    OptimError,
+                    f"MultiStepLR: {step!r} in milestones is no step",
+                    "milestones=[30, 80]",
+                    milestones=dict(self.milestones),
+                )
 
     def get_lr(self) -> list[float]:
         return [rate * power(self.gamma, self.milestones[self.last_epoch]) for rate in self.present()]
@@ -201,8 +214,12 @@ class ConstantLR(LRScheduler):
         if self.last_epoch != self.total_iters:
             return self.present()
         if self.factor == 0:
-            fail(OptimError, "ConstantLR: a rate of 0 cannot be scaled back to what it was",
-                 "a small factor above 0, such as 1e-3", factor=self.factor)
+            fail(
+                OptimError,
+                "ConstantLR: a rate of 0 cannot be scaled back to what it was",
+                "a small factor above 0, such as 1e-3",
+                factor=self.factor,
+            )
         return [rate * (1.0 / self.factor) for rate in self.present()]
 
     def closed_form(self) -> list[float]:

@@ -38,8 +38,12 @@ class ReduceLROnPlateau(LRScheduler):
         verbose: bool = False,
     ):
         if not isinstance(optimizer, Optimizer):
-            fail(OptimError, f"ReduceLROnPlateau takes an optimizer, not a {type(optimizer).__name__}",
-                 "ReduceLROnPlateau(optimizer, ...)", optimizer=optimizer)
+            fail(
+                OptimError,
+                f"ReduceLROnPlateau takes an optimizer, not a {type(optimizer).__name__}",
+                "ReduceLROnPlateau(optimizer, ...)",
+                optimizer=optimizer,
+            )
         self.mode, self.factor, self.patience, self.threshold = mode, factor, patience, threshold
         self.threshold_mode, self.cooldown, self.eps, self.verbose = threshold_mode, cooldown, eps, verbose
         self.optimizer, self.min_lrs = optimizer, for_each(self, "min_lr", min_lr, optimizer)
@@ -52,8 +56,12 @@ class ReduceLROnPlateau(LRScheduler):
     def check(self) -> None:
         for name, known in (("mode", ("min", "max")), ("threshold_mode", ("rel", "abs"))):
             if getattr(self, name) not in known:
-                fail(OptimError, f"ReduceLROnPlateau: there is no {name} {getattr(self, name)!r}",
-                     " or ".join(map(repr, known)), **{name: getattr(self, name)})
+                fail(
+                    OptimError,
+                    f"ReduceLROnPlateau: there is no {name} {getattr(self, name)!r}",
+                    " or ".join(map(repr, known)),
+                    **{name: getattr(self, name)},
+                )
         for name in ("factor", "threshold", "patience", "cooldown", "eps"):
             check_number(self, name)
         if self.factor >= 1:
@@ -64,12 +72,20 @@ class ReduceLROnPlateau(LRScheduler):
         for name in ("cooldown_counter", "num_bad_epochs"):
             check_number(self, name)
         if math.isnan(as_number("ReduceLROnPlateau", "best", self.best)):
-            fail(OptimError, "ReduceLROnPlateau: best must be a number, got nan: no metric would be better",
-                 "a state that was saved before the metric was NaN", best=self.best)
+            fail(
+                OptimError,
+                "ReduceLROnPlateau: best must be a number, got nan: no metric would be better",
+                "a state that was saved before the metric was NaN",
+                best=self.best,
+            )
         if len(self.min_lrs) not in (1, len(self.optimizer.param_groups)):
-            fail(OptimError, f"ReduceLROnPlateau: min_lrs must have a rate for each of the "
-                 f"{len(self.optimizer.param_groups)} groups, got {len(self.min_lrs)}", "min_lr=0.001",
-                 min_lrs=self.min_lrs)
+            fail(
+                OptimError,
+                f"ReduceLROnPlateau: min_lrs must have a rate for each of the "
+                f"{len(self.optimizer.param_groups)} groups, got {len(self.min_lrs)}",
+                "min_lr=0.001",
+                min_lrs=self.min_lrs,
+            )
         for rate in self.min_lrs:
             check_range("ReduceLROnPlateau", {"min_lr": rate}, "min_lr")
 

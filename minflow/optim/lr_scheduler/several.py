@@ -31,8 +31,12 @@ class Several(LRScheduler):
         owner, listed = type(self).__name__, list(schedulers)
         for i, scheduler in enumerate(listed):
             if isinstance(scheduler, ReduceLROnPlateau):
-                fail(OptimError, f"{owner}: entry {i} is a ReduceLROnPlateau, whose step needs a metric",
-                     "step it apart: plateau.step(loss)", entry=i)
+                fail(
+                    OptimError,
+                    f"{owner}: entry {i} is a ReduceLROnPlateau, whose step needs a metric",
+                    "step it apart: plateau.step(loss)",
+                    entry=i,
+                )
             if not isinstance(scheduler, LRScheduler) or scheduler.optimizer is not optimizer:
                 fail(
                     OptimError,
@@ -56,8 +60,12 @@ class Several(LRScheduler):
     def taken(self, present: Mapping[str, Any], saved: Mapping[str, Any]) -> tuple[dict[str, Any], Writes]:
         states, owner = saved["schedulers"], type(self).__name__
         if not isinstance(states, list | tuple) or len(states) != len(self.schedulers):
-            refuse(owner, f"a list of the states of {len(self.schedulers)} schedulers is wanted",
-                   "the state_dict of a scheduler of the same class", schedulers=states)
+            refuse(
+                owner,
+                f"a list of the states of {len(self.schedulers)} schedulers is wanted",
+                "the state_dict of a scheduler of the same class",
+                schedulers=states,
+            )
         result, writes = super().taken({k: v for k, v in present.items() if k != "schedulers"}, saved)
         for scheduler, state in zip(self.schedulers, states):
             writes += scheduler.checked_state(state)
@@ -97,8 +105,12 @@ class SequentialLR(Several):
         schedulers = self.members(schedulers, optimizer)
         anew = interval_rescaling
         if not all(x is None or isinstance(x, bool) for x in (anew if isinstance(anew, list | tuple) else [anew])):
-            fail(OptimError, f"SequentialLR: interval_rescaling is {anew!r}", "True or False, or one for each schedule",
-                 interval_rescaling=anew)
+            fail(
+                OptimError,
+                f"SequentialLR: interval_rescaling is {anew!r}",
+                "True or False, or one for each schedule",
+                interval_rescaling=anew,
+            )
         self.anew = list(anew) if isinstance(anew, Sequence) else [anew is not False] * len(schedulers)
         self.optimizer, self.verbose, self.initial = optimizer, verbose, False
         self.schedulers, self.milestones, self.count = schedulers, milestones, 1
@@ -142,8 +154,13 @@ class SequentialLR(Several):
                 milestones=milestones,
             )
         if len(self.schedulers) != len(milestones) + 1 or len(self.schedulers) != len(self.anew):
-            fail(OptimError, f"SequentialLR: {len(self.schedulers)} schedulers, {len(milestones)} milestones and "
-                 f"{len(self.anew)} of interval_rescaling", "a state of the same schedules", milestones=milestones)
+            fail(
+                OptimError,
+                f"SequentialLR: {len(self.schedulers)} schedulers, {len(milestones)} milestones and "
+                f"{len(self.anew)} of interval_rescaling",
+                "a state of the same schedules",
+                milestones=milestones,
+            )
 
 
 class WarmupLR(SequentialLR):
@@ -170,18 +187,27 @@ class WarmupLR(SequentialLR):
         self.warmup_method = warmup_method
         check_count(self, "warmup_iters", 0)
         if not isinstance(optimizer, Optimizer) or (inner is None and warmup_iters == 0):
-            fail(OptimError, f"WarmupLR takes an optimizer and at least one step, or a scheduler, not a "
-                 f"{type(optimizer).__name__} and {warmup_iters} steps", "WarmupLR(CosineDecayLR(optimizer, 100))",
-                 warmup_iters=warmup_iters)
+            fail(
+                OptimError,
+                f"WarmupLR takes an optimizer and at least one step, or a scheduler, not a "
+                f"{type(optimizer).__name__} and {warmup_iters} steps",
+                "WarmupLR(CosineDecayLR(optimizer, 100))",
+                warmup_iters=warmup_iters,
+            )
         if warmup_method not in ("linear", "constant"):
-            fail(OptimError, f"WarmupLR: there is no warmup_method {warmup_method!r}", "'linear' or 'constant'",
-                 warmup_method=warmup_method)
+            fail(
+                OptimError,
+                f"WarmupLR: there is no warmup_method {warmup_method!r}",
+                "'linear' or 'constant'",
+                warmup_method=warmup_method,
+            )
         schedulers = [] if inner is None else [inner]
         if warmup_iters:
             schedulers.insert(0, self.warmup(optimizer, inner, last_step))
         milestones = [warmup_iters] if len(schedulers) == 2 else []
-        super().__init__(optimizer, schedulers, milestones, [True, self.warmup_prefix][: len(schedulers)], last_step,
-                         verbose)
+        super().__init__(
+            optimizer, schedulers, milestones, [True, self.warmup_prefix][: len(schedulers)], last_step, verbose
+        )
 
     def warmup(self, optimizer: Optimizer, inner: LRScheduler | None, last_step: int) -> LRScheduler:
         """The schedule of the first steps; it begins at the initial rate, which `inner` may have changed already."""
@@ -192,8 +218,12 @@ class WarmupLR(SequentialLR):
         end = 1.0
         if inner is not None and not self.warmup_prefix:
             if len(set(inner.base_lrs)) > 1 or not inner.base_lrs[0]:
-                fail(OptimError, "WarmupLR: the groups have different rates, so one rise does not fit them all",
-                     "warmup_prefix=True, or an optimizer for each", rates=inner.base_lrs)
+                fail(
+                    OptimError,
+                    "WarmupLR: the groups have different rates, so one rise does not fit them all",
+                    "warmup_prefix=True, or an optimizer for each",
+                    rates=inner.base_lrs,
+                )
             later = copy.copy(inner)
             later.last_epoch = self.warmup_iters
             end = later.closed_form()[0] / inner.base_lrs[0]

@@ -8,12 +8,24 @@ Read next: `loader.py`, then `fetch.py` (one batch) and `workers.py` (threads an
 from ...core.messages.near import name_hints as _name_hints
 from .collate import default_collate, default_convert
 from .dataset import (
-    ChainDataset, ConcatDataset, Dataset, IterableDataset, StackDataset, Subset, TensorDataset, random_split,
+    ChainDataset,
+    ConcatDataset,
+    Dataset,
+    IterableDataset,
+    StackDataset,
+    Subset,
+    TensorDataset,
+    random_split,
 )
 from .fetch import WorkerInfo, get_worker_info
 from .loader import DataLoader
 from .sampler import (
-    BatchSampler, DistributedSampler, RandomSampler, Sampler, SequentialSampler, SubsetRandomSampler,
+    BatchSampler,
+    DistributedSampler,
+    RandomSampler,
+    Sampler,
+    SequentialSampler,
+    SubsetRandomSampler,
     WeightedRandomSampler,
 )
 

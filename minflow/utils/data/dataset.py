@@ -137,8 +137,12 @@ class ChainDataset(IterableDataset):
         self.datasets = list(datasets)
         for i, each in enumerate(self.datasets):
             if not isinstance(each, IterableDataset):
-                fail(LoaderError, f"ChainDataset: entry {i} is a {type(each).__name__}, no IterableDataset",
-                     "ConcatDataset for datasets whose samples have numbers", entry=i)
+                fail(
+                    LoaderError,
+                    f"ChainDataset: entry {i} is a {type(each).__name__}, no IterableDataset",
+                    "ConcatDataset for datasets whose samples have numbers",
+                    entry=i,
+                )
 
     def __iter__(self) -> Iterator:
         return itertools.chain.from_iterable(self.datasets)
@@ -152,14 +156,20 @@ class StackDataset(Dataset):
 
     def __init__(self, *args, **kwargs):
         if bool(args) == bool(kwargs):
-            fail(LoaderError, "StackDataset takes datasets by place or by name, and at least one",
-                 "StackDataset(images, labels) or StackDataset(image=images, label=labels)")
+            fail(
+                LoaderError,
+                "StackDataset takes datasets by place or by name, and at least one",
+                "StackDataset(images, labels) or StackDataset(image=images, label=labels)",
+            )
         self.datasets = args or kwargs
         lengths = {len(each) for each in self.parts()}
         if len(lengths) > 1:
             counts = ", ".join(map(str, sorted(lengths)))
-            fail(LoaderError, f"StackDataset: the datasets have {counts} samples, not one number",
-                 "one sample of each at every place")
+            fail(
+                LoaderError,
+                f"StackDataset: the datasets have {counts} samples, not one number",
+                "one sample of each at every place",
+            )
 
     def parts(self) -> list:
         """The datasets, in order."""

@@ -101,8 +101,12 @@ class WeightedRandomSampler(Sampler):
                 "one weight per sample",
             )
         if not replacement and num_samples > np.count_nonzero(self.weights):
-            fail(LoaderError, f"WeightedRandomSampler: {num_samples} samples without replacement, but "
-                 f"{np.count_nonzero(self.weights)} have a weight above 0", "replacement=True")
+            fail(
+                LoaderError,
+                f"WeightedRandomSampler: {num_samples} samples without replacement, but "
+                f"{np.count_nonzero(self.weights)} have a weight above 0",
+                "replacement=True",
+            )
 
     def __iter__(self) -> Iterator[int]:
         if self.replacement:
@@ -128,16 +132,31 @@ class DistributedSampler(Sampler):
     the end are left out. Without rank and num_replicas it is one process, and all samples.
     """
 
-    def __init__(self, dataset, num_replicas: int | None = None, rank: int | None = None, shuffle: bool = True,
-                 seed: int = 0, drop_last: bool = False):
+    def __init__(
+        self,
+        dataset,
+        num_replicas: int | None = None,
+        rank: int | None = None,
+        shuffle: bool = True,
+        seed: int = 0,
+        drop_last: bool = False,
+    ):
         super().__init__(dataset)
         self.dataset, self.shuffle, self.seed, self.drop_last, self.epoch = dataset, shuffle, seed, drop_last, 0
         self.num_replicas = 1 if num_replicas is None else num_replicas
         self.rank = 0 if rank is None else rank
-        if not isinstance(self.num_replicas, int) or not isinstance(self.rank, int) \
-                or not 0 <= self.rank < self.num_replicas:
-            fail(LoaderError, f"DistributedSampler: there is no rank {self.rank} of {self.num_replicas} processes",
-                 "0 <= rank < num_replicas", rank=self.rank, num_replicas=self.num_replicas)
+        if (
+            not isinstance(self.num_replicas, int)
+            or not isinstance(self.rank, int)
+            or not 0 <= self.rank < self.num_replicas
+        ):
+            fail(
+                LoaderError,
+                f"DistributedSampler: there is no rank {self.rank} of {self.num_replicas} processes",
+                "0 <= rank < num_replicas",
+                rank=self.rank,
+                num_replicas=self.num_replicas,
+            )
 
     @property
     def num_samples(self) -> int:

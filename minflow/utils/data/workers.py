@@ -135,9 +135,12 @@ class Threads:
 def check_owner(workers: Any) -> None:
     """Refuse an iterator in a forked process, which does not have its workers: the batch would never come."""
     if workers.owner != os.getpid():
-        raise WorkerError("an iterator of a DataLoader is used in a process that was forked after it was made",
-                          values={"made in": f"process {workers.owner}", "used in": f"process {os.getpid()}"},
-                          where=here(), hint="for batch in loader: in the process that uses the batches")
+        raise WorkerError(
+            "an iterator of a DataLoader is used in a process that was forked after it was made",
+            values={"made in": f"process {workers.owner}", "used in": f"process {os.getpid()}"},
+            where=here(),
+            hint="for batch in loader: in the process that uses the batches",
+        )
 
 
 def dismiss(stopped: threading.Event, tasks: list) -> None:

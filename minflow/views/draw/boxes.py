@@ -78,8 +78,9 @@ MARKS = {  # mark -> (sign before the name, what replaces the look of the kind)
     "only": ("? ", DOUBTED),
 }
 # Of these the order of the inputs says nothing, so a and b are not written at their arrows.
-SYMMETRIC = frozenset("add mul maximum minimum eq ne logical_and logical_or logical_xor bitwise_and bitwise_or "
-                      "bitwise_xor".split())
+SYMMETRIC = frozenset(
+    "add mul maximum minimum eq ne logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor".split()
+)
 FRAMES = 12  # frames inside each other; deeper modules stand in one more, each
 LONGEST = 34  # characters of a line in a box
 NOTE_LINES = 4  # of a note in a box
@@ -101,8 +102,11 @@ def diagram_of(record: TapeRecord | GraphRecord, limit: int = BOXES) -> Diagram:
     for node in record.nodes:
         if node.kind == "folded":
             reads = Counter(x.ref for x in node.inputs if x.ref)
-            edges += [edge_to_fold(nodes[ref], node, n) for ref, n in reads.items()
-                      if node.id not in writers or (ref, node.id) not in updates]
+            edges += [
+                edge_to_fold(nodes[ref], node, n)
+                for ref, n in reads.items()
+                if node.id not in writers or (ref, node.id) not in updates
+            ]
             continue
         named = len([x for x in node.inputs if x.ref or "[" in x.text]) > 1 and not either_way(node)
         for i, x in enumerate(node.inputs):
@@ -165,8 +169,15 @@ def box_of(node: NodeRecord, frames: tuple[int, ...], result: bool) -> Box:
     parts = [short_line(sign + title)]
     if node.attrs and node.kind in ("op", "folded"):
         parts += map(short_line, node.attrs.split("\n"))
-    specs = (node.outs if node.kind != "folded" else () if node.phase else node.outs[:1] if len(node.outs) > node.held
-             else ())
+    specs = (
+        node.outs
+        if node.kind != "folded"
+        else ()
+        if node.phase
+        else node.outs[:1]
+        if len(node.outs) > node.held
+        else ()
+    )
     parts += [short_line(spec) for spec in specs[:3]] + (["..."] if len(specs) > 3 else [])
     parts += in_two(f"value {node.value}") if node.value else []
     parts += in_two(f"grad {node.grad}") if node.grad else []
@@ -200,4 +211,4 @@ def in_two(text: str) -> list[str]:
 def note_lines(note: str) -> list[str]:
     """A note in a box, wrapped; cut where it is long, the whole of it stands beside the picture."""
     lines = wrap(clean(note), LONGEST + 8, subsequent_indent="    ", break_on_hyphens=False)
-    return lines if len(lines) <= NOTE_LINES else [*lines[: NOTE_LINES - 1], lines[NOTE_LINES - 1][: LONGEST] + " ..."]
+    return lines if len(lines) <= NOTE_LINES else [*lines[: NOTE_LINES - 1], lines[NOTE_LINES - 1][:LONGEST] + " ..."]

@@ -25,8 +25,13 @@ def dot_text(diagram: Diagram) -> str:
     return written(diagram, HEAD, box_statement, lambda _, edge: edge_statement(edge), quoted)
 
 
-def written(diagram: Diagram, head: list[str], box: Callable[[Box], str], edge: Callable[[int, Edge], str],
-            label: Callable[[str], str]) -> str:
+def written(
+    diagram: Diagram,
+    head: list[str],
+    box: Callable[[Box], str],
+    edge: Callable[[int, Edge], str],
+    label: Callable[[str], str],
+) -> str:
     """The lines of a diagram, frames in each other. box, edge: the statement of each.  label: of a frame's name."""
     lines, around = [*head], ()
     for one in diagram.boxes:
@@ -47,9 +52,15 @@ def written(diagram: Diagram, head: list[str], box: Callable[[Box], str], edge: 
 
 def box_statement(box: Box) -> str:
     label = quoted("\n".join(box.lines))
-    look = attributes(shape=box.shape, style=box.style, peripheries="2" * box.double, fillcolor=box.fill,
-                      color=box.color,
-                      fontcolor=box.ink, penwidth=box.thick)
+    look = attributes(
+        shape=box.shape,
+        style=box.style,
+        peripheries="2" * box.double,
+        fillcolor=box.fill,
+        color=box.color,
+        fontcolor=box.ink,
+        penwidth=box.thick,
+    )
     return f"{quoted(box.id)} [label={label} {look}]"
 
 

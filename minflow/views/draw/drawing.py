@@ -58,8 +58,10 @@ def size_of(box: Box) -> tuple[float, float]:
         more = 2 * RIM * box.double
         return max(widths, default=0) + 2 * PAD_X + more, tall + 2 * PAD_Y + more
     b = 0.62 * tall + 4
-    across = [(width / 2 + 3) / math.sqrt(1 - ((abs(i - (len(widths) - 1) / 2) * LEADING + 0.5 * SIZE) / b) ** 2)
-              for i, width in enumerate(widths)]
+    across = [
+        (width / 2 + 3) / math.sqrt(1 - ((abs(i - (len(widths) - 1) / 2) * LEADING + 0.5 * SIZE) / b) ** 2)
+        for i, width in enumerate(widths)
+    ]
     return 2 * max(across, default=0), 2 * b
 
 
@@ -71,8 +73,10 @@ def label_size(words: str) -> tuple[float, float]:
 def drawn(boxes: Iterable[tuple[Box, float, float]], lines: Iterable[Line], frames: Iterable[Frame]) -> str:
     """The picture as SVG. boxes: with the middle of each.  frames: those around others first."""
     places, lines, frames = [(box, x, y, *size_of(box)) for box, x, y in boxes], list(lines), list(frames)
-    parts = [svg.rect(f.left, f.top, f.right - f.left, f.bottom - f.top, rx=6, fill="none", stroke=LINE,
-                      stroke_width=".8") for f in frames]
+    parts = [
+        svg.rect(f.left, f.top, f.right - f.left, f.bottom - f.top, rx=6, fill="none", stroke=LINE, stroke_width=".8")
+        for f in frames
+    ]
     parts += map(line_of, lines)
     labels = [(f.left + 6 + label_size(f.name)[0] / 2, f.name_y, f.name) for f in frames]
     labels += [(*line.label, line.edge.label) for line in lines if line.label]
@@ -96,7 +100,8 @@ def line_of(line: Line) -> str:
     dx, dy = (x - x0) / far * TIP, (y - y0) / far * TIP
     head = [(x, y), (x - dx - dy / 2, y - dy + dx / 2), (x - dx + dy / 2, y - dy - dx / 2)]
     return svg.path(d, fill="none", stroke=color, stroke_dasharray=DASHES.get(line.edge.style)) + svg.path(
-        "M" + "L".join(f"{svg.number(a)} {svg.number(b)}" for a, b in head) + "Z", fill=color)
+        "M" + "L".join(f"{svg.number(a)} {svg.number(b)}" for a, b in head) + "Z", fill=color
+    )
 
 
 def shape_of(box: Box, x: float, y: float, w: float, h: float) -> str:
@@ -107,8 +112,13 @@ def shape_of(box: Box, x: float, y: float, w: float, h: float) -> str:
         return svg.element("ellipse", cx=x, cy=y, rx=w / 2, ry=h / 2, **outer)
     inset = RIM if box.double else 1
     inner = {**edge, "stroke_dasharray": DASHES["dashed"]} if dashed else {"stroke": edge["stroke"]}
-    rim = svg.rect(x - w / 2 + inset, y - h / 2 + inset, w - 2 * inset, h - 2 * inset, rx=5 - inset / 2, fill="none",
-                   **inner) if box.double or dashed else ""
+    rim = (
+        svg.rect(
+            x - w / 2 + inset, y - h / 2 + inset, w - 2 * inset, h - 2 * inset, rx=5 - inset / 2, fill="none", **inner
+        )
+        if box.double or dashed
+        else ""
+    )
     return svg.rect(x - w / 2, y - h / 2, w, h, rx=5, **outer) + rim
 
 
@@ -117,4 +127,5 @@ def words_of(box: Box, x: float, y: float) -> str:
     first = y - (len(box.lines) - 1) * LEADING / 2 + 0.36 * SIZE
     title, *rest = [svg.text(x, first + i * LEADING, line) for i, line in enumerate(box.lines)]
     return svg.group([title], font_weight="bold" if rest else None, text_anchor="middle", fill=box.ink) + svg.group(
-        rest, text_anchor="middle", fill=box.ink or SOFT)
+        rest, text_anchor="middle", fill=box.ink or SOFT
+    )

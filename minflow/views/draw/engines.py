@@ -37,8 +37,9 @@ def run_dot(source: str, kind: str) -> bytes:
         raise FileNotFoundError("no program `dot` on PATH")
     backend = import_optional("graphviz.backend", "a picture by dot")
     command = backend.dot_command.command("dot", kind)
-    return backend.execute.run_check(command, input=source.encode("utf-8", "replace"), capture_output=True, quiet=True,
-                             timeout=TIMEOUT).stdout
+    return backend.execute.run_check(
+        command, input=source.encode("utf-8", "replace"), capture_output=True, quiet=True, timeout=TIMEOUT
+    ).stdout
 
 
 def by_wasi(diagram: Diagram) -> str:

@@ -88,8 +88,9 @@ def arranged(record: GraphRecord) -> GraphRecord:
             continue
         for x in n.inputs:
             if x.ref and x.ref not in order:  # a state: all else stands before what reads it
-                order[x.ref] = replace(nodes[x.ref], scope=n.scope, phase=n.phase,
-                                       mark=n.mark if n.mark == "equal" else "")
+                order[x.ref] = replace(
+                    nodes[x.ref], scope=n.scope, phase=n.phase, mark=n.mark if n.mark == "equal" else ""
+                )
         order[n.id] = n
     for n in record.nodes:
         order.setdefault(n.id, n)
@@ -186,8 +187,9 @@ def joined(record: TapeRecord | GraphRecord, runs: list[range], how: str) -> Tap
     boxes = within_frames(boxes, {b.id: common_scope([nodes[i].scope for i in run]) for b, run in zip(boxes, runs)})
     boxes = [replace(b, inputs=unique(map(moved, b.inputs), b.kind == "folded")) for b in boxes]
     gone = len(nodes) - len(boxes)
-    note = (f"{len(nodes)} nodes are shown as {len(boxes)} boxes: {gone + sum(len(r) > 1 for r in runs)} are folded, "
-            f"{how}")
+    note = (
+        f"{len(nodes)} nodes are shown as {len(boxes)} boxes: {gone + sum(len(r) > 1 for r in runs)} are folded, {how}"
+    )
 
     def output(id: str, index: int) -> tuple[str, int]:
         return places.get((id, index), (new_id[id], index))
@@ -206,14 +208,22 @@ def joined(record: TapeRecord | GraphRecord, runs: list[range], how: str) -> Tap
 
 def within_frames(boxes: list[NodeRecord], scopes: dict[str, str]) -> list[NodeRecord]:
     """A box of what a module does itself, in the frame around the layers of that module. scopes: id -> module."""
-    frames = {"".join(parts[:k]) for parts in (levels(b.scope) for b in boxes if not b.phase)
-              for k in range(1, len(parts) + 1)}
-    return [replace(b, scope=scopes[b.id])
-            if b.kind == "folded" and not b.phase and scopes[b.id] and scopes[b.id] in frames else b for b in boxes]
+    frames = {
+        "".join(parts[:k])
+        for parts in (levels(b.scope) for b in boxes if not b.phase)
+        for k in range(1, len(parts) + 1)
+    }
+    return [
+        replace(b, scope=scopes[b.id])
+        if b.kind == "folded" and not b.phase and scopes[b.id] and scopes[b.id] in frames
+        else b
+        for b in boxes
+    ]
 
 
-def box(members: list[NodeRecord], id: str, inside: set[str], outs: tuple[str, ...], rest: str,
-        held: int) -> NodeRecord:
+def box(
+    members: list[NodeRecord], id: str, inside: set[str], outs: tuple[str, ...], rest: str, held: int
+) -> NodeRecord:
     """The box that stands for its members. rest: what it is called where they share no module."""
     ops = [n for n in members if n.kind == "op"]
     count = sum(n.count for n in members if n.kind in ("op", "folded"))

@@ -59,9 +59,11 @@ def layout_svg(diagram: Diagram) -> str:
         closing = max((FRAME * n for id, n in inner.items() if max(ends[id]) == r), default=0)
         opening = max(((FRAME + HEAD) * n for id, n in inner.items() if min(ends[id]) == r + 1), default=0)
         y += tall + max(GAP_Y + LABELLED * (r in labelled), closing + opening + FRAME)
-    return drawn([(p.box, p.x, p.y) for p in places.values() if p.box],
-                 [curve(edge, [places[k] for k in chain]) for edge, chain in chains],
-                 frames(diagram.frames, list(places.values()), sides, inner))
+    return drawn(
+        [(p.box, p.x, p.y) for p in places.values() if p.box],
+        [curve(edge, [places[k] for k in chain]) for edge, chain in chains],
+        frames(diagram.frames, list(places.values()), sides, inner),
+    )
 
 
 def shared(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
@@ -247,8 +249,7 @@ def fitted(row: list, wanted: list[float], places) -> list[float]:
     return [base + shift for base, shift in zip(bases, offsets, strict=True)]
 
 
-def frames(names: tuple[str, ...], places: list[Place], sides,
-           inner: dict[int, int]) -> list[Frame]:
+def frames(names: tuple[str, ...], places: list[Place], sides, inner: dict[int, int]) -> list[Frame]:
     """The frame of each module, those around it first; its name stands in its upper left corner."""
     around = []
     for path, (left, right) in sides.items():
@@ -264,8 +265,12 @@ def curve(edge: Edge, way: list[Place]) -> Line:
     a, b = way[0], way[-1]
     if a is b:
         x, y = a.x + a.width / 2, a.y
-        return Line(edge, ((x, y - 5), (x + 22, y - 9), (x + 22, y + 9), (x + TIP, y + 5)), (x, y + 5),
-                    (x + 20 + label_size(edge.label)[0] / 2, y) if edge.label else None)
+        return Line(
+            edge,
+            ((x, y - 5), (x + 22, y - 9), (x + 22, y + 9), (x + TIP, y + 5)),
+            (x, y + 5),
+            (x + 20 + label_size(edge.label)[0] / 2, y) if edge.label else None,
+        )
     sign = 1 if b.rank >= a.rank else -1
     tip = b.x, b.y - sign * b.height / 2
     ends = [(a.x, a.y + sign * a.height / 2), *((p.x, p.y) for p in way[1:-1]), (b.x, tip[1] - sign * TIP)]

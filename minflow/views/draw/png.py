@@ -21,16 +21,18 @@ def png(pixels: np.ndarray, palette: np.ndarray | None = None, clear: int | None
     rows = pixels.reshape(height, -1)
     same = np.zeros(height, bool)
     same[1:] = (rows[1:] == rows[:-1]).all(axis=1)  # a row like the one above is stored as nothing but zeros
-    lines = np.concatenate([np.where(same, 2, 0).astype(np.uint8)[:, None],
-                            np.where(same[:, None], 0, rows).astype(np.uint8)], axis=1)
+    lines = np.concatenate(
+        [np.where(same, 2, 0).astype(np.uint8)[:, None], np.where(same[:, None], 0, rows).astype(np.uint8)], axis=1
+    )
     chunks = [(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, kind, 0, 0, 0))]
     if palette is not None:
         chunks.append((b"PLTE", palette.astype(np.uint8).tobytes()))
     if clear is not None:
         chunks.append((b"tRNS", b"\xff" * clear + b"\0"))
     chunks += [(b"IDAT", zlib.compress(lines.tobytes(), 9)), (b"IEND", b"")]
-    body = [struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
-            for name, data in chunks]
+    body = [
+        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data)) for name, data in chunks
+    ]
     return b"\x89PNG\r\n\x1a\n" + b"".join(body)
 
 

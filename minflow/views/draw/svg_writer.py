@@ -47,8 +47,17 @@ def text(x: float, y: float, words: str, **look: object) -> str:
     return element("text", escape(clean(words)), x=x, y=y, **look)
 
 
-def label(x: float, y: float, *lines: str, size: float = SIZE, anchor: str = "start", bold: bool = False,
-          ink: str = INK, fill: str = PLATE, rest: str = "") -> str:
+def label(
+    x: float,
+    y: float,
+    *lines: str,
+    size: float = SIZE,
+    anchor: str = "start",
+    bold: bool = False,
+    ink: str = INK,
+    fill: str = PLATE,
+    rest: str = "",
+) -> str:
     """Lines of text on a light plate that holds the widest of them in any font; y is the baseline of the first.
 
     anchor: whether x is the "start", the "middle" or the "end" of the lines; the plate goes PAD further to the sides.
@@ -60,9 +69,11 @@ def label(x: float, y: float, *lines: str, size: float = SIZE, anchor: str = "st
     words = [text(x, y + i * LEADING * size, line) for i, line in enumerate(lines)]
     look = {"font_size": size, "text_anchor": anchor if anchor != "start" else None}
     heads = len(words) if not rest else 1
-    return rect(left - PAD, y - 1.1 * size, width + 2 * PAD, height, rx=4, fill=fill) + group(
-        words[:heads], **look, fill=ink, font_weight="bold" if bold else None) + group(
-        words[heads:], **look, fill=rest)
+    return (
+        rect(left - PAD, y - 1.1 * size, width + 2 * PAD, height, rx=4, fill=fill)
+        + group(words[:heads], **look, fill=ink, font_weight="bold" if bold else None)
+        + group(words[heads:], **look, fill=rest)
+    )
 
 
 def span(words: str, **look: object) -> str:
@@ -76,8 +87,9 @@ def group(parts: Iterable[str], **look: object) -> str:
     return element("g", inside, **look) if inside else ""
 
 
-def picture(parts: Iterable[str], width: float, height: float, label: str = "", left: float = 0, top: float = 0,
-            **look: object) -> str:
+def picture(
+    parts: Iterable[str], width: float, height: float, label: str = "", left: float = 0, top: float = 0, **look: object
+) -> str:
     """The whole, on the page's own ground. label: what a screen reader says."""
     frame = {"xmlns": "http://www.w3.org/2000/svg", "width": width, "height": height}
     frame["viewBox"] = " ".join(map(number, (left, top, width, height)))

@@ -11,11 +11,25 @@ from __future__ import annotations
 GROUNDS = ("#ffffff", "#1e1e1e", "#111111")  # pages of light and dark themes
 # Lines, arrows, rims and marks: what stands on the page itself.
 LINE, BLUE, GREEN, RED, AMBER, VIOLET, TEAL = (
-    "#7d8590", "#3f86d2", "#2f9e5b", "#dc4a3c", "#b07c12", "#8f6fd6", "#1f9a94")
+    "#7d8590",
+    "#3f86d2",
+    "#2f9e5b",
+    "#dc4a3c",
+    "#b07c12",
+    "#8f6fd6",
+    "#1f9a94",
+)
 LINES = (LINE, BLUE, GREEN, RED, AMBER, VIOLET, TEAL)
 # Fills of boxes and plates, all light.
 PLATE, PLAIN, PALE_BLUE, PALE_GREEN, PALE_RED, PALE_AMBER, PALE_VIOLET = (
-    "#f3f5f8", "#ffffff", "#e2efff", "#e6f5ea", "#fff0ee", "#fff8e5", "#ece7fa")
+    "#f3f5f8",
+    "#ffffff",
+    "#e2efff",
+    "#e6f5ea",
+    "#fff0ee",
+    "#fff8e5",
+    "#ece7fa",
+)
 FILLS = (PLATE, PLAIN, PALE_BLUE, PALE_GREEN, PALE_RED, PALE_AMBER, PALE_VIOLET)
 # Text in a box or on a plate.
 INK, SOFT, RED_INK, AMBER_INK = "#24292f", "#57606a", "#8f1d14", "#7a5600"

@@ -184,8 +184,9 @@ def update_words(record: StepRecord, row: Row) -> tuple[str, str]:
         title = row.item.name if row.item.kind == "rest" else title
     size = sum(s.size for s in own)
     read = {x[0] for i in row.parts[2].nodes for x in record.reads[i] if x is not None}
-    names = [record.nodes[i].short.replace("_", " ") for i in sorted(read, reverse=True)
-             if record.nodes[i].role == "number"]
+    names = [
+        record.nodes[i].short.replace("_", " ") for i in sorted(read, reverse=True) if record.nodes[i].role == "number"
+    ]
     if row.item.kind == "rest" and names:
         kinds = [f"{', '.join(kinds[:2])} of the {names[0]}"]
     words = [", ".join(kinds[:2])] if ops else [] if own or not extra else ["kept"]
@@ -275,9 +276,14 @@ def view_of(grid: Grid) -> dict:
     in_forward = [r for r, row in closed if row.parts[0].nodes or row.item.kind in ("input", "output", "state")]
     in_backward = [r for r, row in closed if row.parts[1].nodes]
     chain = [r for r in in_forward if rows[r].item.kind != "state"]
-    after = dict(zip(chain, chain[1:])) | {  # noqa: RUF007
-        a: b for a, b in zip(in_forward, in_forward[1:]) if rows[a].item.kind == "state"
-        and rows[b].item.kind != "state"}  # noqa: RUF007
+    after = (
+        dict(zip(chain, chain[1:]))
+        | {  # noqa: RUF007
+            a: b
+            for a, b in zip(in_forward, in_forward[1:])
+            if rows[a].item.kind == "state" and rows[b].item.kind != "state"
+        }
+    )  # noqa: RUF007
     touching = {a: b for a, b in after.items() if all(rows[k].is_open or k not in in_forward for k in range(a + 1, b))}
     before = dict(zip(in_backward[1:], in_backward))  # noqa: RUF007
     left = lanes_for(rows, grid.links["forward"], lambda s, t: touching.get(s) == t)
@@ -332,8 +338,14 @@ def view_of(grid: Grid) -> dict:
             (x0, w0), (x1, _) = boxes[1], boxes[2]
             paths.append(["u", arrow_right(x0 + w0, x1, row.y + row.height / 2)])
     paths = [part for kind, d in paths for part in apart(kind, d)]
-    return {"w": round(end + EDGE), "h": round(grid.bottom + 4), "heads": heads, "rows": drawn, "frames": frames,
-            "paths": paths}
+    return {
+        "w": round(end + EDGE),
+        "h": round(grid.bottom + 4),
+        "heads": heads,
+        "rows": drawn,
+        "frames": frames,
+        "paths": paths,
+    }
 
 
 @dataclass
@@ -360,8 +372,10 @@ class Texts:
 
     def needed(self) -> float:
         """The width of a column in which all is whole."""
-        return max(wide(self.bold, bold=True) + self.beside() - self.room(0),
-                   max(wide(self.second), wide(self.third)) + 2 * PAD + self.inset)
+        return max(
+            wide(self.bold, bold=True) + self.beside() - self.room(0),
+            max(wide(self.second), wide(self.third)) + 2 * PAD + self.inset,
+        )
 
 
 def texts_of(record: StepRecord, row: Row) -> dict[int, Texts]:
@@ -386,8 +400,9 @@ def texts_of(record: StepRecord, row: Row) -> dict[int, Texts]:
         part = row.parts[1]
         ops = [record.nodes[i].label for i in part.nodes]
         names = [record.nodes[i].label for i in part.nodes if not idle(record, i)] or ops
-        label = (f"{count(len(ops), 'gradient op')}" if item.kind in ("module", "fold")
-                 else ", ".join(dict.fromkeys(names)))
+        label = (
+            f"{count(len(ops), 'gradient op')}" if item.kind in ("module", "fold") else ", ".join(dict.fromkeys(names))
+        )
         again = sum(record.nodes[i].phase == "recompute" for i in part.nodes)
         label = f"{count(len(ops), 'op')}, {again} recomputed" if again else label
         shapes = shapes_text(record, part, "←")
@@ -443,8 +458,11 @@ def row_data(record: StepRecord, row: Row, texts: dict[int, Texts], columns: lis
             said.append(f"backward {count(len(row.parts[1].nodes), 'operation')} {own.faint} {own.second}")
         elif column == 2:
             said.append(f"parameters {own.bold} {own.second}")
-    said += [f"{word} {box.mark}" for word, box in zip(("forward", "backward", "update"), map(texts.get, range(3)))
-             if box and box.mark]
+    said += [
+        f"{word} {box.mark}"
+        for word, box in zip(("forward", "backward", "update"), map(texts.get, range(3)))
+        if box and box.mark
+    ]
     kind = "open" if row.is_open else item.kind
     return [item.id, kind, row.y, row.height, row.level, opens, clean(", ".join([x for x in said if x])), boxes]
 

@@ -24,8 +24,21 @@ class Item:
     """A module, an operation, a parameter, an input or output, or a fold of neighbours. first, last: its leaves, last
     not in it."""
 
-    __slots__ = ("key", "name", "kind", "label", "path", "parent", "children", "folds", "nodes", "states", "first",
-                 "last", "id")
+    __slots__ = (
+        "key",
+        "name",
+        "kind",
+        "label",
+        "path",
+        "parent",
+        "children",
+        "folds",
+        "nodes",
+        "states",
+        "first",
+        "last",
+        "id",
+    )
 
     def __init__(self, key: str, name: str, kind: str, label: str, path: str, parent: Item | None):
         self.key, self.name, self.kind, self.label, self.path, self.parent = key, name, kind, label, path, parent
@@ -109,8 +122,9 @@ class StepTree:
         calls: dict[str, int] = {}
         stack = [self.root]
         paths: list[str] = []
-        for i in sorted([i for i, n in enumerate(nodes) if not n.column and i not in hosts],
-                        key=lambda i: nodes[i].order):
+        for i in sorted(
+            [i for i, n in enumerate(nodes) if not n.column and i not in hosts], key=lambda i: nodes[i].order
+        ):
             node = nodes[i]
             wanted = levels(node.scope) if node.scope else []
             shared = 0
@@ -205,8 +219,9 @@ class StepTree:
 
     def rest(self, scope: str, name: str) -> Item:
         parent = self.by_path.get(scope, self.root)
-        return (self.by_key.get(f"rest {parent.key} {name}")
-                or self.new(f"rest {parent.key} {name}", name, "rest", "", parent.path, parent))
+        return self.by_key.get(f"rest {parent.key} {name}") or self.new(
+            f"rest {parent.key} {name}", name, "rest", "", parent.path, parent
+        )
 
     def place_ends(self) -> None:
         """An input stands just before what reads it first, an output after what makes it."""
@@ -226,8 +241,10 @@ class StepTree:
             source = self.leaf_of[self.record.places[id]]
             at = self.root.children.index(self.top(source)) + 1 if source is not None else len(self.root.children)
             name = "output" if len(self.record.outputs) == 1 else f"output {k}"
-            self.output_rows[self.new(f"output {k}", name, "output", "", "", self.root,
-                                      at)] = (self.record.places[id], index)
+            self.output_rows[self.new(f"output {k}", name, "output", "", "", self.root, at)] = (
+                self.record.places[id],
+                index,
+            )
 
     def top(self, item: Item) -> Item:
         while item.parent is not self.root:
@@ -281,8 +298,9 @@ class StepTree:
                 n -= n % p
                 if n >= 4 * p and n > best:
                     best, period = n, p
-            if best > 3 and all(plain(child, children[i + k % period])
-                                for k, child in enumerate(children[i : i + best])):
+            if best > 3 and all(
+                plain(child, children[i + k % period]) for k, child in enumerate(children[i : i + best])
+            ):
                 label = f"{best // period} " + (words_of(children[i : i + period], signs[i]))
                 rows.append(self.fold(item, children[i : i + best], label))
             else:
@@ -361,8 +379,7 @@ class StepTree:
                 outer = outer.parent
             for outer in reversed(above):
                 self.shown(outer)
-            if item.parent is (above[0] if above else None) and all(a.parent is b
-                                                                    for a, b in zip(above, above[1:])):  # noqa: RUF007
+            if item.parent is (above[0] if above else None) and all(a.parent is b for a, b in zip(above, above[1:])):  # noqa: RUF007
                 return {outer.key for outer in above if outer is not self.root}
 
     def search(self, text: str, limit: int = 50) -> list[Item]:
@@ -416,16 +433,18 @@ def begins(record: StepRecord, i: int) -> bool:
 def plain(item: Item, first: Item) -> bool:
     """May it be folded into a sentence? An operation, the member of a list, or the same module called again: a name
     like `query` says more than a number. first: what stands in its place in the first repeat."""
-    return (item.kind == "op"
-            or (item.kind == "module" and (item.path == first.path or levels(item.path)[-1].lstrip("./").isdigit())))
+    return item.kind == "op" or (
+        item.kind == "module" and (item.path == first.path or levels(item.path)[-1].lstrip("./").isdigit())
+    )
 
 
 def words_of(members: list[Item], sign: str) -> str:
     """ "InvertedResidual", "times (Linear, ReLU)": what is repeated; a module with a name of its own by that name."""
     if len(members) == 1:
         return sign
-    words = [m.label if m.kind == "module" and m.name.rpartition(".")[2].isdigit() and m.label else m.name
-             for m in members]
+    words = [
+        m.label if m.kind == "module" and m.name.rpartition(".")[2].isdigit() and m.label else m.name for m in members
+    ]
     return f"times ({', '.join(words)})"
 
 

@@ -10,14 +10,30 @@ from functools import partial
 from ..draw import svg_writer as svg
 from ..draw.fonts import fitted_words, wide
 from ..draw.theme import (
-    AMBER, AMBER_INK, BLUE, GREEN, LINE, PALE_AMBER, PALE_BLUE, PALE_GREEN, PLATE, SOFT, VIOLET,
+    AMBER,
+    AMBER_INK,
+    BLUE,
+    GREEN,
+    LINE,
+    PALE_AMBER,
+    PALE_BLUE,
+    PALE_GREEN,
+    PLATE,
+    SOFT,
+    VIOLET,
 )
 from .grid import FAR, HEADS, PAD, Grid, forward_words, mark_text, notes_of, update_words
 from ..text.listing import clean, columns, count
 
 FILLS, STROKES = (PALE_BLUE, PALE_AMBER, PALE_GREEN), (BLUE, AMBER, GREEN)  # forward, backward, update
-LINES = {"f": (BLUE, ""), "b": (AMBER, "6 3"), "u": (GREEN, ""), "k": (VIOLET, "2 3"), "bh": (AMBER, ""),
-         "kh": (VIOLET, "")}
+LINES = {
+    "f": (BLUE, ""),
+    "b": (AMBER, "6 3"),
+    "u": (GREEN, ""),
+    "k": (VIOLET, "2 3"),
+    "bh": (AMBER, ""),
+    "kh": (VIOLET, ""),
+}
 NOTES = 460  # pixels that a note may be wide below a narrow picture
 # kind of line -> what it is, where there is one
 KEYS = {"k": "dotted: values kept for backward", "b": "dashed: gradients"}
@@ -42,8 +58,7 @@ def svg_of(view: dict, title: str, note: str = "") -> str:
     for _, kind, y, h, _, _, _, boxes in view["rows"]:
         parts += [box_svg(kind, column, x, y, w, h, *texts) for column, x, w, *texts in boxes]
     parts += [svg.label(12, view["h"] + 12, *below, ink=SOFT)] if below else []
-    return svg.picture(parts, width, view["h"] + 6 + 15 * len(below), title, font_size=11,
-                       **{"xml:space": "preserve"})
+    return svg.picture(parts, width, view["h"] + 6 + 15 * len(below), title, font_size=11, **{"xml:space": "preserve"})
 
 
 def lines_of(words: str, width: float) -> list[str]:
@@ -55,8 +70,19 @@ def lines_of(words: str, width: float) -> list[str]:
     return lines
 
 
-def box_svg(kind: str, column: int, x: float, y: float, w: float, h: float, bold: str, faint: str, second: str,
-            mark: str, third: str) -> str:
+def box_svg(
+    kind: str,
+    column: int,
+    x: float,
+    y: float,
+    w: float,
+    h: float,
+    bold: str,
+    faint: str,
+    second: str,
+    mark: str,
+    third: str,
+) -> str:
     if kind == "open":  # a line of a module stands on a plate, for it has no box
         out = svg.rect(x, y, wide(bold, bold=True) + (wide(faint) + FAR if faint else 0) + 2 * PAD, h, rx=4, fill=PLATE)
     else:
@@ -70,8 +96,9 @@ def box_svg(kind: str, column: int, x: float, y: float, w: float, h: float, bold
     words = [svg.span(bold, font_weight="bold")] + ([svg.span(faint, dx=8, fill=SOFT)] if faint else [])
     out += svg.element("text", *words, x=x + 8, y=line)
     out += "".join([svg.text(x + 8, y + below, line) for below, line in ((29, second), (42, third)) if line])
-    return out + (svg.text(x + w - 6, line, mark, text_anchor="end", font_weight="bold", fill=AMBER_INK) if mark
-                  else "")
+    return out + (
+        svg.text(x + w - 6, line, mark, text_anchor="end", font_weight="bold", fill=AMBER_INK) if mark else ""
+    )
 
 
 def text_of(grid: Grid, title: str) -> str:
@@ -85,14 +112,18 @@ def text_of(grid: Grid, title: str) -> str:
         left = "  " * min(row.level, 20) + sign + f"{name}  {what}".rstrip()
         right = "" if row.is_open else shapes
         if row.parts[1].nodes and not row.is_open:
-            right += f"; backward {count(len(row.parts[1].nodes), 'op')}" + (f" before {row.ahead}" if row.ahead
-                                                                             else "")
+            right += f"; backward {count(len(row.parts[1].nodes), 'op')}" + (
+                f" before {row.ahead}" if row.ahead else ""
+            )
         if not row.is_open and row.states and row.item.kind in ("module", "fold", "op"):
             right += "; " + ": ".join(x for x in update_words(record, row) if x)
         elif row.item.kind in ("state", "rest") and row.parts[2].nodes:
             right += ("; " if right else "") + update_words(record, row)[1]
-        signs = [f"{word} {sign}" for word, sign in zip(("forward", "backward", "update"),
-                                                        map(partial(mark_text, row), range(3))) if sign]
+        signs = [
+            f"{word} {sign}"
+            for word, sign in zip(("forward", "backward", "update"), map(partial(mark_text, row), range(3)))
+            if sign
+        ]
         right += f"  [{', '.join(signs)}]" if signs else ""
         lines.append((clean(left), clean(right)))
     return "\n".join([clean(title), *columns(lines)])

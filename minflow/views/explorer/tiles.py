@@ -66,8 +66,9 @@ def tiles_of(array: np.ndarray) -> Tiles | None:
     one = -(-height // step) * -(-width // step)
     n = min(MOST, max(CELLS // one, 1), channels if channels >= COLORED else images * channels)
     some = array[: -(-n // channels), :, ::step, ::step][:, :n]
-    some = some.reshape(-1, *some.shape[2:])[:n].astype(np.float64 if array.dtype.kind != "f" or array.itemsize > 4
-                                                        else np.float32)
+    some = some.reshape(-1, *some.shape[2:])[:n].astype(
+        np.float64 if array.dtype.kind != "f" or array.itemsize > 4 else np.float32
+    )
     finite = some[np.isfinite(some)]
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
     if low < 0 < high:

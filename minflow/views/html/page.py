@@ -53,7 +53,7 @@ def picture_card(svg: str, alt: str, text: str = "") -> str:
     if text:
         look = "color:inherit;background:transparent;margin:4px 0 0;overflow-x:auto;font-size:12px;line-height:1.35"
         pre = f'<pre style="{look}">{escape(text)}</pre>'
-        below = (f'<details><summary style="cursor:pointer;font-size:12px;{FAINT}">as text</summary>{pre}</details>')
+        below = f'<details><summary style="cursor:pointer;font-size:12px;{FAINT}">as text</summary>{pre}</details>'
     return f'<div {NO_MATH} style="{CARD}">{image}{below}</div>'
 
 
@@ -64,8 +64,10 @@ def picture_bundle(svg: str, alt: str, text: str, fold_text: bool = False) -> di
 
 def folded_below(title: str, below: str) -> str:
     """More of what stands above, to open."""
-    return (f'<details {NO_MATH}><summary style="cursor:pointer;font-size:12.5px;line-height:1.6">'
-            f'{escape(clean(title))}</summary>{below}</details>')
+    return (
+        f'<details {NO_MATH}><summary style="cursor:pointer;font-size:12.5px;line-height:1.6">'
+        f"{escape(clean(title))}</summary>{below}</details>"
+    )
 
 
 def with_listing(bundle: dict[str, str]) -> dict[str, str]:
@@ -87,8 +89,10 @@ def module_html(record: ModuleRecord) -> str:
     """
     rows, ran = rows_of(record), record.calls is not None
     lines = [module_line(module, ran) for _, module, _ in rows]
-    head = (f'<div style="border-bottom:1px solid {RULE};font-weight:bold">'
-            f'{module_columns("output", "parameters", "MACs", ran)}layer{END}</div>')
+    head = (
+        f'<div style="border-bottom:1px solid {RULE};font-weight:bold">'
+        f"{module_columns('output', 'parameters', 'MACs', ran)}layer{END}</div>"
+    )
     total = escape(module_totals(record)).replace("\n", "<br>")
     total = f'<div style="border-top:1px solid {RULE}">{total}</div>'
     around = f'<div {NO_MATH} style="{ROW};width:{WIDTH if ran else NARROW}em;max-width:100%">{head}', f"{total}</div>"
@@ -114,8 +118,10 @@ def module_rows(rows: list[tuple[int, ModuleRecord, int]], lines: list[str], mos
             own = [f"{escape(cut(clean(name), LONG))} {escape(spec)}" for name, spec in module.own[:OWN]]
             own += [f"... {len(module.own) - OWN:,} more tensors"] if len(module.own) > OWN else []
             own = [f'<div style="{FAINT};padding-left:1.1em">{"<br>".join(own)}</div>'] if own else []
-            parts += [f'<details{opened}><summary style="{HANGING}">{lines[i]}</summary><div '
-                      'style="padding-left:1.4em">', *own]
+            parts += [
+                f'<details{opened}><summary style="{HANGING}">{lines[i]}</summary><div style="padding-left:1.4em">',
+                *own,
+            ]
             open_.append(depth)
     return "".join(parts) + "</div></details>" * (len(open_) - 1)
 

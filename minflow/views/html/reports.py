@@ -54,8 +54,9 @@ def faint(text: str) -> str:
     return f'<span style="{FAINT}">{safe(text)}</span>'
 
 
-def table(head: tuple[str, ...], rows: list[list[str]], right: tuple[int, ...] = (), look: str = "",
-          whole: int = -1) -> str:
+def table(
+    head: tuple[str, ...], rows: list[list[str]], right: tuple[int, ...] = (), look: str = "", whole: int = -1
+) -> str:
     """rows: of HTML; columns of `right` are numbers.  look: of all cells.  whole: a column whose lines are not
     broken."""
     looks = [NUMBER if i in right else CELL + WHOLE * (i == whole) for i in range(len(head))]
@@ -75,8 +76,11 @@ def bar(share: float, color: str = theme.LINE, start: float = 0.0) -> str:
 
 
 def badge(text: str) -> str:
-    colors = (f"color:{theme.RED_INK};background:{theme.PALE_RED};border:1px solid {theme.RED}"
-              if text.startswith(LOUD) else f"border:1px solid {RULE}")
+    colors = (
+        f"color:{theme.RED_INK};background:{theme.PALE_RED};border:1px solid {theme.RED}"
+        if text.startswith(LOUD)
+        else f"border:1px solid {RULE}"
+    )
     look = f"{colors};border-radius:8px;padding:0 6px;margin-left:6px;font-size:11.5px;white-space:nowrap"
     return f'<span style="{look}">{safe(text)}</span>'
 
@@ -101,7 +105,7 @@ def tree_table(record: GraphTree, most: int) -> str:
             continue
         name = row.path.rpartition(".")[2] if row.depth else row.path
         extra = f"({row.extra})" if row.extra else ""
-        line = f'{left}{safe(f"{name}: {row.kind}")}{faint(extra) if extra else ""}'
+        line = f"{left}{safe(f'{name}: {row.kind}')}{faint(extra) if extra else ''}"
         line += (f" <b>{times(row)}</b>" if row.count > 1 else "") + "</div>"
         calls = [f"ran {row.calls} times"] if (row.calls or 0) > 1 else []
         marks = "".join(map(badge, (*calls, *row.badges)))
@@ -113,11 +117,19 @@ def tree_table(record: GraphTree, most: int) -> str:
 
 def stages_html(record: Stages) -> str:
     most = max((row.arena for row in record.rows), default=0) or 1
-    rows = [[f"{code(row.name)}<br>{faint(row.does)}", f"{row.nodes:,}", str(row.removed or "-"), str(row.added or "-"),
-             nbytes_text(row.arena), bar(row.arena / most), ms(row.seconds) if row.seconds else "-"]
-            for row in record.rows]
-    return card(record,
-                table(("pass", "operations", "removed", "added", "memory", "", "time"), rows, (1, 2, 3, 4, 6)))
+    rows = [
+        [
+            f"{code(row.name)}<br>{faint(row.does)}",
+            f"{row.nodes:,}",
+            str(row.removed or "-"),
+            str(row.added or "-"),
+            nbytes_text(row.arena),
+            bar(row.arena / most),
+            ms(row.seconds) if row.seconds else "-",
+        ]
+        for row in record.rows
+    ]
+    return card(record, table(("pass", "operations", "removed", "added", "memory", "", "time"), rows, (1, 2, 3, 4, 6)))
 
 
 def lanes_html(record: Lanes) -> str:
@@ -126,21 +138,38 @@ def lanes_html(record: Lanes) -> str:
     for lane, whole_percent in zip(record.lanes, shares([lane.seconds or 0 for lane in record.lanes])):
         time = [ms(lane.seconds), f"{whole_percent} %"] if lane.seconds is not None else ["-", "-"]
         part = (lane.seconds or 0) / whole if whole else 0.0
-        rows.append([safe(lane.phase), f"{lane.ops:,}", nbytes_text(lane.nbytes), *time,
-                     bar(part, COLORS.get(lane.phase, theme.LINE))])
+        rows.append(
+            [
+                safe(lane.phase),
+                f"{lane.ops:,}",
+                nbytes_text(lane.nbytes),
+                *time,
+                bar(part, COLORS.get(lane.phase, theme.LINE)),
+            ]
+        )
     ops, nbytes = sum(x.ops for x in record.lanes), sum(x.nbytes for x in record.lanes)
-    rows.append(["<b>step</b>", f"{ops:,}", nbytes_text(nbytes), ms(whole) if whole else "-",
-                 "100 %" if whole else "-", ""])
+    rows.append(
+        ["<b>step</b>", f"{ops:,}", nbytes_text(nbytes), ms(whole) if whole else "-", "100 %" if whole else "-", ""]
+    )
     body = table(("phase", "operations", "bytes written", "time", "share", ""), rows, (1, 2, 3, 4))
     body += f'<div style="font-size:12px;margin:0 0 8px">{faint(views_note(record))}</div>' if record.views else ""
     if record.slowest:
         most = max(x.seconds for x in record.slowest) or 1.0
-        inside = [f"<br>{faint(f'in {x.module}')}" if x.module and not x.name.startswith(x.module) else ""
-                  for x in record.slowest]
-        slow = [[f'<div style="{NAME}">{code(x.name)}{module}</div>', safe(x.phase),
-                 nbytes_text(x.nbytes), ms(x.seconds),
-                 bar(x.seconds / most, COLORS.get(x.phase, theme.LINE)), code(x.where)]
-                for x, module in zip(record.slowest, inside)]
+        inside = [
+            f"<br>{faint(f'in {x.module}')}" if x.module and not x.name.startswith(x.module) else ""
+            for x in record.slowest
+        ]
+        slow = [
+            [
+                f'<div style="{NAME}">{code(x.name)}{module}</div>',
+                safe(x.phase),
+                nbytes_text(x.nbytes),
+                ms(x.seconds),
+                bar(x.seconds / most, COLORS.get(x.phase, theme.LINE)),
+                code(x.where),
+            ]
+            for x, module in zip(record.slowest, inside)
+        ]
         body += table(("the slowest", "phase", "bytes written", "time", "", "line"), slow, (2, 3), whole=5)
     return card(record, body)
 
@@ -166,13 +195,26 @@ def plan_html(record: PlanListing) -> str:
         module = f" in {call.module}" if call.module and not call.name.startswith(call.module) else ""
         name = f'<div style="{NAME}">{safe(call.name)}<br>{faint(flow)}</div>'
         line = f'<div style="overflow-wrap:anywhere">{safe(call.where + module)}</div>'
-        rows.append([str(call.step), name, safe(arena(call)), nbytes_text(call.nbytes),
-                     f"{call.seconds * 1e6:,.0f}" if call.seconds else "-", *rates(call),
-                     percent(part) if part else "-", bar(min(part, 1.0), color), line])
+        rows.append(
+            [
+                str(call.step),
+                name,
+                safe(arena(call)),
+                nbytes_text(call.nbytes),
+                f"{call.seconds * 1e6:,.0f}" if call.seconds else "-",
+                *rates(call),
+                percent(part) if part else "-",
+                bar(min(part, 1.0), color),
+                line,
+            ]
+        )
     head = ("", "operation, shapes", "arena", "bytes", "us", "GFLOP/s", "GB/s", "share", "", "line")
     below = [text for text in (more(record), note(record.ceilings) if record.ceilings else "") if text]
-    return card(record, table(head, rows, (0, 2, 3, 4, 5, 6, 7)) + "".join(
-        f'<div style="font-size:12px">{faint(text)}</div>' for text in below))
+    return card(
+        record,
+        table(head, rows, (0, 2, 3, 4, 5, 6, 7))
+        + "".join(f'<div style="font-size:12px">{faint(text)}</div>' for text in below),
+    )
 
 
 def roofline_html(record: Roofline) -> str:
@@ -184,8 +226,14 @@ def threads_html(record: Threads) -> str:
 
 
 FORMS: dict[type, Callable[[Any], str]] = {
-    GraphTree: tree_html, Stages: stages_html, Lanes: lanes_html, Timeline: timeline_html, MemoryMap: map_html,
-    PlanListing: plan_html, Roofline: roofline_html, Threads: threads_html,
+    GraphTree: tree_html,
+    Stages: stages_html,
+    Lanes: lanes_html,
+    Timeline: timeline_html,
+    MemoryMap: map_html,
+    PlanListing: plan_html,
+    Roofline: roofline_html,
+    Threads: threads_html,
 }
 
 

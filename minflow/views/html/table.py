@@ -28,16 +28,22 @@ def framed(color: str, title: str, inside: str) -> str:
 
 def table(rows: Iterable[tuple[str, str, str]]) -> str:
     """rows: (name, value as HTML, the colour of a mark before it, or nothing)."""
-    cells = [f'<tr style="background:transparent"><td style="{NAME}">{escape(name)}</td>'
-             f'<td style="{CELL};border-left:3px solid {color or "transparent"};padding-left:7px">{value}</td></tr>'
-             for name, value, color in rows]
+    cells = [
+        f'<tr style="background:transparent"><td style="{NAME}">{escape(name)}</td>'
+        f'<td style="{CELL};border-left:3px solid {color or "transparent"};padding-left:7px">{value}</td></tr>'
+        for name, value, color in rows
+    ]
     return f'<table style="border-collapse:collapse;margin:0;background:transparent">{"".join(cells)}</table>'
 
 
 def inner_picture(card: str) -> str:
     """The picture inside another card: one that fits its width no higher than a screen, a wider one scrolled."""
-    return re.sub(r"max-width:100%;height:auto(?!;min-width)", "max-width:100%;max-height:900px;height:auto",
-                  card.replace(CARD, BARE, 1), count=1)
+    return re.sub(
+        r"max-width:100%;height:auto(?!;min-width)",
+        "max-width:100%;max-height:900px;height:auto",
+        card.replace(CARD, BARE, 1),
+        count=1,
+    )
 
 
 BARE = "background:transparent;color:inherit;max-width:100%"

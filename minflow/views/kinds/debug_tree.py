@@ -66,9 +66,11 @@ def debug_html(title: str, lines: Sequence[Line]) -> str:
     shown = [(indent, cut(text.strip("\n"), LONG)) for indent, text in lines[:MOST]]
     branches = tree_of([(indent, text) for indent, text in shown if text and " end building " not in text])
     rows, sizes = rows_of(branches), sizes_of(branches)
-    rest = (f'<div style="{FAINT}">... {len(lines) - MOST:,} lines more</div>' if len(lines) > MOST else "")
-    around = (f'<div {NO_MATH} style="{ROW}"><div style="font-weight:600">{escape(clean(title))}</div>',
-              f"{rest}</div>")
+    rest = f'<div style="{FAINT}">... {len(lines) - MOST:,} lines more</div>' if len(lines) > MOST else ""
+    around = (
+        f'<div {NO_MATH} style="{ROW}"><div style="font-weight:600">{escape(clean(title))}</div>',
+        f"{rest}</div>",
+    )
     opened, heads = open_at_first(rows), functools.cache(lambda i: head_html(rows[i], sizes))
     return sized(lambda most: html_of(rows, heads, opened, most).join(around))
 
@@ -102,8 +104,13 @@ def alike_as_one(branches: list[Branch]) -> list[Row]:
         else:
             runs.append([branch])
         before = now
-    return [row for run in runs for row in (
-        [Row(0, run[0], times=len(run), to=module_name(run[-1]))] if len(run) > 2 else [Row(0, b) for b in run])]
+    return [
+        row
+        for run in runs
+        for row in (
+            [Row(0, run[0], times=len(run), to=module_name(run[-1]))] if len(run) > 2 else [Row(0, b) for b in run]
+        )
+    ]
 
 
 def module_kind(branch: Branch) -> str:
@@ -122,8 +129,14 @@ def nameless(branch: Branch) -> list[Line]:
     lines, stack = [], [(0, branch)]
     while stack:
         depth, other = stack.pop()
-        lines.append((depth, NUMBERED.sub(r"\1", beside.sub("", other.text.replace("(INPUT:_", "(INPUT:").replace(
-            "(OUTPUT:_", "(OUTPUT:")))))
+        lines.append(
+            (
+                depth,
+                NUMBERED.sub(
+                    r"\1", beside.sub("", other.text.replace("(INPUT:_", "(INPUT:").replace("(OUTPUT:_", "(OUTPUT:"))
+                ),
+            )
+        )
         stack += [(depth + 1, inner) for inner in reversed(other.below)]
     return lines
 
@@ -174,8 +187,10 @@ def html_of(rows: list[Row], heads: Callable[[int], str], opened: set[int], most
         if not rows[i].branch.below:
             parts.append(f'<div style="padding-left:1.1em">{heads(i)}</div>')
             continue
-        parts.append(f'<details{" open" if i in opened else ""}><summary style="{HANGING}">{heads(i)}'
-                     '</summary><div style="padding-left:1.4em">')
+        parts.append(
+            f'<details{" open" if i in opened else ""}><summary style="{HANGING}">{heads(i)}'
+            '</summary><div style="padding-left:1.4em">'
+        )
         open_.append(depth)
     return "".join(parts) + "</div></details>" * (len(open_) - 1)
 
@@ -184,8 +199,10 @@ def by_phase(branches: list[Branch]) -> list[Branch]:
     """Operations of backward, recomputation or the optimizer that follow each other, as one branch to open."""
     grouped: list[Branch] = []
     for branch in branches:
-        phase = next((name for name in PHASES if f"), {name}, device=" in branch.text
-                      and branch.text.startswith("(OPERATOR")), "")
+        phase = next(
+            (name for name in PHASES if f"), {name}, device=" in branch.text and branch.text.startswith("(OPERATOR")),
+            "",
+        )
         if phase and grouped and grouped[-1].text == phase:
             grouped[-1].below.append(branch)
         else:

@@ -88,11 +88,15 @@ def label_texts(labels: Any, total: int, shown: int) -> tuple[str, ...]:
         labels = array_of(labels)
     if isinstance(labels, np.ndarray) and labels.size == total:
         labels = labels.reshape(-1)  # targets of shape (N, 1)
-    if isinstance(labels, str) or not isinstance(labels,
-                                                 (Sequence, np.ndarray)) or getattr(labels, "shape", None) == ():
+    if (
+        isinstance(labels, str)
+        or not isinstance(labels, (Sequence, np.ndarray))
+        or getattr(labels, "shape", None) == ()
+    ):
         what = repr(labels) if isinstance(labels, str) else type(labels).__name__
-        raise DTypeError(f"show(labels=): {clean(what)} is no list of labels",
-                         hint="one label for each image, as in labels=targets")
+        raise DTypeError(
+            f"show(labels=): {clean(what)} is no list of labels", hint="one label for each image, as in labels=targets"
+        )
     if len(labels) != total:
         raise ShapeError(
             f"show(labels=): {count(len(labels), 'label')} for {count(total, 'image')}",
@@ -145,8 +149,9 @@ def images_record(tensor: Any, labels: Any = None) -> ImagesRecord:
     grey = grey[:: -(-grey.shape[0] // COLUMNS), :: -(-grey.shape[1] // COLUMNS)]
     seen = min(WIDE, sheet.shape[1] * (step if shown == 1 else 1))
     first = tuple(map(tuple, grey.tolist()))
-    return ImagesRecord("; ".join(parts), sheet.tobytes(), sheet.shape, seen, first, (rows * size, columns * size),
-                        texts)
+    return ImagesRecord(
+        "; ".join(parts), sheet.tobytes(), sheet.shape, seen, first, (rows * size, columns * size), texts
+    )
 
 
 def as_bytes(images: np.ndarray) -> tuple[np.ndarray, str, str]:
@@ -216,8 +221,9 @@ def labelled(record: ImagesRecord) -> str:
     tall, wide = record.one
     across = (record.shape[1] + GAP) // (wide + GAP)
     shown = record.width if len(record.labels) == 1 else wide  # a large image is shown as large as it is
-    look = (f"display:inline-block;vertical-align:top;text-align:center;margin:0 {GAP}px {GAP}px "
-            "0;overflow-wrap:anywhere")
+    look = (
+        f"display:inline-block;vertical-align:top;text-align:center;margin:0 {GAP}px {GAP}px 0;overflow-wrap:anywhere"
+    )
     pixels, parts = pixels_of(record), []
     for k, label in enumerate(record.labels):
         y, x = k // across * (tall + GAP), k % across * (wide + GAP)

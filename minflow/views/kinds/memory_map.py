@@ -50,8 +50,11 @@ def round_step(whole: int, count: int = 8) -> int:
 def memory_svg(record: MemoryMap) -> str:
     """The picture. Addresses begin at the bottom."""
     step, most = peak(record)
-    phases = [phase for phase in (*LOOKS, "")
-              if any(b.phase == phase or (not phase and b.phase not in LOOKS) for b in record.blocks)]
+    phases = [
+        phase
+        for phase in (*LOOKS, "")
+        if any(b.phase == phase or (not phase and b.phase not in LOOKS) for b in record.blocks)
+    ]
     across = lambda t: LEFT + t / (record.steps + 1) * (WIDTH - LEFT - RIGHT)  # noqa: E731
     up = lambda n: TOP + TALL - n / max(record.arena, 1) * TALL  # noqa: E731
     shares = (
@@ -60,8 +63,15 @@ def memory_svg(record: MemoryMap) -> str:
         f"states {nbytes_text(record.states)}, new outputs {nbytes_text(record.fresh)} a call"
     )
     parts = [
-        svg.label(svg.PAD, 16, fitted(record.title, WIDTH - 12, bold=True), fitted(shares, WIDTH - 12),
-                  fitted(at_peak(record, 2), WIDTH - 12), bold=True, rest=theme.SOFT),
+        svg.label(
+            svg.PAD,
+            16,
+            fitted(record.title, WIDTH - 12, bold=True),
+            fitted(shares, WIDTH - 12),
+            fitted(at_peak(record, 2), WIDTH - 12),
+            bold=True,
+            rest=theme.SOFT,
+        ),
         svg.rect(LEFT, TOP, WIDTH - LEFT - RIGHT, TALL, fill="none", stroke=theme.LINE),
     ]
     for i in range(5):
@@ -105,8 +115,9 @@ def drawn(blocks: tuple[Block, ...], across, up) -> tuple[list[str], list[str]]:
         x, y = across(block.first), up(block.offset + block.nbytes)
         wide, tall = max(across(last + 1) - x, 1.0), max(up(block.offset) - y, 0.8)
         phase = block.phase if block.phase in LOOKS else ""
-        boxes.setdefault((phase, 0.8 if tall > 3 else 0.3),
-                         []).append(f"M{x:.1f} {y:.1f}h{wide:.1f}v{tall:.1f}h{-wide:.1f}z")
+        boxes.setdefault((phase, 0.8 if tall > 3 else 0.3), []).append(
+            f"M{x:.1f} {y:.1f}h{wide:.1f}v{tall:.1f}h{-wide:.1f}z"
+        )
         if wide > 4 and tall > 6:
             lines.setdefault(phase, []).append(hatched(x, y, wide, tall, phase))
         names += named(block, x, y, wide, tall)
@@ -176,5 +187,6 @@ def legend(phases: list[str], y: float) -> list[str]:
         parts.append(hatching(hatched(x, y, 24, 12, phase), phase))
         parts.append(svg.label(x + 30 + svg.PAD, y + 10, phase or "other"))
     note = "colour: phase; a box: one value, until it is last read"
-    return parts + ([svg.label(WIDTH - RIGHT - svg.PAD, y + 10, note, anchor="end", ink=theme.SOFT)]
-                    if len(phases) < 4 else [])
+    return parts + (
+        [svg.label(WIDTH - RIGHT - svg.PAD, y + 10, note, anchor="end", ink=theme.SOFT)] if len(phases) < 4 else []
+    )

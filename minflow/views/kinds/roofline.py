@@ -42,7 +42,7 @@ class Axes:
 
     def up(self, y: float) -> float:
         low, high = self.y
-        y = max(y, 10.0 ** low)
+        y = max(y, 10.0**low)
         return TOP + TALL - (math.log10(y) - low) / (high - low) * TALL
 
 
@@ -61,8 +61,16 @@ def roofline_svg(record: Roofline) -> str:
     axes = Axes(record, placed)
     kernels = "the machine's kernels" if record.ceilings.compiled else "NumPy's kernels"
     about = f"what {count(record.ceilings.threads, 'thread')} can do, measured with {kernels}"
-    parts = [svg.label(svg.PAD + 2, 16, fitted(record.title, WIDTH - 16, bold=True), fitted(about, WIDTH - 16),
-                       bold=True, rest=theme.SOFT)]
+    parts = [
+        svg.label(
+            svg.PAD + 2,
+            16,
+            fitted(record.title, WIDTH - 16, bold=True),
+            fitted(about, WIDTH - 16),
+            bold=True,
+            rest=theme.SOFT,
+        )
+    ]
     parts += [*frame(axes), *roofs(record, axes), *marks(calls, axes)]
     y = TOP + TALL + 62
     phases = [phase for phase in LOOKS if any(call.phase == phase for call in placed)]
@@ -79,7 +87,7 @@ def roofline_svg(record: Roofline) -> str:
 
 def power(n: int) -> str:
     """10, 0.01, 1000: a power of ten that is read at once."""
-    return f"{10.0 ** n:.{max(0, -n)}f}"
+    return f"{10.0**n:.{max(0, -n)}f}"
 
 
 def frame(axes: Axes) -> list[str]:
@@ -87,14 +95,16 @@ def frame(axes: Axes) -> list[str]:
     bottom, right = TOP + TALL, WIDTH - RIGHT
     parts = [svg.rect(LEFT, TOP, right - LEFT, TALL, fill="none", stroke=theme.LINE)]
     for n in range(axes.x[0], axes.x[1] + 1):
-        x = axes.across(10.0 ** n)
-        parts.append(svg.path(f"M{x:.1f} {TOP}V{bottom + 4}", stroke=theme.LINE, stroke_width=".5",
-                              stroke_dasharray="1 4"))
+        x = axes.across(10.0**n)
+        parts.append(
+            svg.path(f"M{x:.1f} {TOP}V{bottom + 4}", stroke=theme.LINE, stroke_width=".5", stroke_dasharray="1 4")
+        )
         parts.append(svg.label(x, bottom + 18, power(n), anchor="middle", ink=theme.SOFT))
     for n in range(axes.y[0], axes.y[1] + 1):
-        y = axes.up(10.0 ** n)
-        parts.append(svg.path(f"M{LEFT - 4} {y:.1f}H{right}", stroke=theme.LINE, stroke_width=".5",
-                              stroke_dasharray="1 4"))
+        y = axes.up(10.0**n)
+        parts.append(
+            svg.path(f"M{LEFT - 4} {y:.1f}H{right}", stroke=theme.LINE, stroke_width=".5", stroke_dasharray="1 4")
+        )
         parts.append(svg.label(LEFT - 12, y + 4, power(n - 9), anchor="end", ink=theme.SOFT))
     parts.append(svg.label(LEFT + svg.PAD, TOP - 8, "GFLOP/s", ink=theme.SOFT))
     said = "operations for each byte that is read or written"
@@ -113,17 +123,38 @@ def roofs(record: Roofline, axes: Axes) -> list[str]:
         if ridge <= start:
             continue
         x, y = axes.across(start), axes.up(start * speed)
-        parts.append(svg.path(f"M{x:.1f} {y:.1f}L{axes.across(ridge):.1f} {level:.1f}", stroke=theme.TEAL,
-                              stroke_width=2, stroke_dasharray=look, fill="none"))
+        parts.append(
+            svg.path(
+                f"M{x:.1f} {y:.1f}L{axes.across(ridge):.1f} {level:.1f}",
+                stroke=theme.TEAL,
+                stroke_width=2,
+                stroke_dasharray=look,
+                fill="none",
+            )
+        )
         low = name == "memory"
         at = start * (ridge / start) ** 0.62
-        labels.append(svg.label(axes.across(at) + (12 if low else -12), axes.up(at * speed) + (14 if low else -6),
-                                f"{name}: {rate_text(speed, 'B')}", anchor="start" if low else "end"))
+        labels.append(
+            svg.label(
+                axes.across(at) + (12 if low else -12),
+                axes.up(at * speed) + (14 if low else -6),
+                f"{name}: {rate_text(speed, 'B')}",
+                anchor="start" if low else "end",
+            )
+        )
     ridge = limits.flops / limits.copies[0][1]
-    parts.append(svg.path(f"M{axes.across(max(left, ridge)):.1f} {level:.1f}H{axes.across(right):.1f}",
-                          stroke=theme.TEAL, stroke_width=2))
-    labels.append(svg.label(WIDTH - RIGHT - svg.PAD - 4, level - 10, f"computing: {rate_text(limits.flops, 'FLOP')}",
-                            anchor="end"))
+    parts.append(
+        svg.path(
+            f"M{axes.across(max(left, ridge)):.1f} {level:.1f}H{axes.across(right):.1f}",
+            stroke=theme.TEAL,
+            stroke_width=2,
+        )
+    )
+    labels.append(
+        svg.label(
+            WIDTH - RIGHT - svg.PAD - 4, level - 10, f"computing: {rate_text(limits.flops, 'FLOP')}", anchor="end"
+        )
+    )
     return parts + labels
 
 

@@ -86,8 +86,7 @@ def tensors_in(namespace: Mapping[str, Any]) -> dict[str, Any]:
     """Those entries that are tensors, or values of an engine that the learner wrote; names that start with an
     underscore are not the learner's."""
     entries = [(name, x) for name, x in list(namespace.items()) if not name.startswith("_")]
-    return {name: x for name, x in entries
-            if hasattr(type(x), "requires_grad") and hasattr(x, "spec") or is_own(x)}
+    return {name: x for name, x in entries if hasattr(type(x), "requires_grad") and hasattr(x, "spec") or is_own(x)}
 
 
 def storage(array: Any) -> Any:
@@ -148,8 +147,9 @@ def memory_record(tensor: Any, tensors: Mapping[str, Any] | None = None) -> Memo
             continue
         if getattr(leaf, "array", None) is not None:
             scope = users[node].scope if node in users else ""
-            owners[id(storage(leaf.array))] = f"leaf {leaf_name(node, leaf, scope, names)}".replace("leaf leaf",
-                                                                                                    "a leaf")
+            owners[id(storage(leaf.array))] = f"leaf {leaf_name(node, leaf, scope, names)}".replace(
+                "leaf leaf", "a leaf"
+            )
         gradient = getattr(leaf, "gradient", None)
         if gradient is not None:
             gradients = [gradients[0] + 1, gradients[1] + gradient.spec.nbytes]
@@ -167,8 +167,11 @@ def memory_record(tensor: Any, tensors: Mapping[str, Any] | None = None) -> Memo
     rows = []
     for key, (a, keepers, last) in held.items():
         kept_by = tuple([keeper(numbers[node], node, roles) for node, roles in keepers.items()])
-        rows.append(HeldRow(f"{a.dtype}{list(a.shape)}", int(storage(a).nbytes), int(a.nbytes), kept_by,
-                            owners.get(key, ""), last))
+        rows.append(
+            HeldRow(
+                f"{a.dtype}{list(a.shape)}", int(storage(a).nbytes), int(a.nbytes), kept_by, owners.get(key, ""), last
+            )
+        )
     keeping = len({node for _, keepers, _ in held.values() for node in keepers})
     rows.sort(key=lambda row: -row.nbytes)
     where = where_text(freed_at) if freed_at else ""
@@ -211,19 +214,25 @@ def notes(record: MemoryRecord) -> list[str]:
     lines = []
     shared = record.total - record.alone
     if record.rows and shared:
-        alone = (f"only the tape holds {size(record.alone)} of them" if record.alone
-                 else "the tape alone holds none of them")
+        alone = (
+            f"only the tape holds {size(record.alone)} of them" if record.alone else "the tape alone holds none of them"
+        )
         lines.append(f"{alone}; {size(shared)} are numbers of leaves or variables too, and stay with those")
     if record.rows:
-        lines.append("operations are numbered as they ran; backward passes them from the last to #1, and then needs "
-                     "the array no more")
+        lines.append(
+            "operations are numbered as they ran; backward passes them from the last to #1, and then needs "
+            "the array no more"
+        )
         lines.append("backward(retain_graph=True) keeps all of them until the result itself is gone")
     if record.rows and record.freed:
-        lines.append(f"backward at {clean(record.freed_at)} has let go what {count(record.freed, 'operation')} had "
-                     "saved")
+        lines.append(
+            f"backward at {clean(record.freed_at)} has let go what {count(record.freed, 'operation')} had saved"
+        )
     if record.gradients[0]:
-        lines.append(f"besides the tape, .grad of {count(record.gradients[0], 'leaf', 'leaves')} holds "
-                     f"{size(record.gradients[1])}")
+        lines.append(
+            f"besides the tape, .grad of {count(record.gradients[0], 'leaf', 'leaves')} holds "
+            f"{size(record.gradients[1])}"
+        )
     return lines
 
 
@@ -282,8 +291,9 @@ def memory_svg(record: MemoryRecord) -> str:
         rest = record.rows[ROWS:]
         y += 8
         words(BAR + 8 + svg.PAD, f"{count(len(rest), 'smaller array')}: {size(sum(row.nbytes for row in rest))}")
-    for owned, meaning in ((False, "only the tape holds it"),
-                           (True, "also the numbers of a leaf or a variable")) if rows else ():
+    for owned, meaning in (
+        ((False, "only the tape holds it"), (True, "also the numbers of a leaf or a variable")) if rows else ()
+    ):
         y += 8
         parts.append(bar(1, y - 9, 24, owned))
         words(32 + svg.PAD, meaning)

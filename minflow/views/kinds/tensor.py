@@ -88,8 +88,9 @@ def about(tensor: Any) -> str:
     label = f" ({clean(tensor.label)})" if getattr(tensor, "label", "") else ""
     if value is None:
         result = getattr(tensor, "result_of", "")
-        return ("symbolic: a value of a graph being built" if symbolic else f"result of {clean(result)}" if result
-                else "")
+        return (
+            "symbolic: a value of a graph being built" if symbolic else f"result of {clean(result)}" if result else ""
+        )
     node = value.node
     if isinstance(node, Source):
         kind = f"{node.op} {clean(node.name)}".strip() if symbolic else "leaf, requires grad"
@@ -132,8 +133,12 @@ def array_record(array: np.ndarray, spec: str, about: str = "", text: str = "", 
     if seen.size:
         with np.errstate(all="ignore"):
             mean = float(seen.mean(dtype=np.float64))
-            fields |= {"least": float(seen.min()), "mean": mean, "most": float(seen.max()),
-                       "histogram": histogram(seen)}
+            fields |= {
+                "least": float(seen.min()),
+                "mean": mean,
+                "most": float(seen.max()),
+                "histogram": histogram(seen),
+            }
     rows, columns = (array.shape[-2] if array.ndim > 1 else 1), (array.shape[-1] if array.ndim else 1)
     tiles, across = tiles_of(array) if array.size else ((), 1)
     slices = array.size // max(rows * columns, 1)
@@ -225,8 +230,11 @@ def numbers_line(record: TensorRecord) -> str:
         return "no numbers"
     bad = marks(record)
     if record.true is not None:
-        return (f"{record.true:,} of {what} true" if record.looked == record.size
-                else f"{record.true:,} of {record.looked:,} looked at true")
+        return (
+            f"{record.true:,} of {what} true"
+            if record.looked == record.size
+            else f"{record.true:,} of {record.looked:,} looked at true"
+        )
     if record.nan + record.plus + record.minus == record.looked:
         return f"{what}, none finite: {', '.join(bad)}"
     exact = not record.whole or abs(record.most) < 2**53  # larger integers may differ where their floats do not

@@ -93,13 +93,18 @@ def tensor_svg(record: TensorRecord, asked: bool = False) -> str:
     parts += scale_and_histogram(record, low, high, diverging, left + width + 22)
     width, height = max(left + width + 22 + ROOM, 460), max(TOP + height, TOP + 87)
     title = f"{record.spec}  ·  {record.about}" if record.about else record.spec
-    head = [(line, bold) for words, bold in ((title, True), (numbers_line(record), False))
-            for line in wrapped(words, width - 4 * svg.PAD, SIZE, bold)]
+    head = [
+        (line, bold)
+        for words, bold in ((title, True), (numbers_line(record), False))
+        for line in wrapped(words, width - 4 * svg.PAD, SIZE, bold)
+    ]
     plate = max(wide(line, SIZE, bold) for line, bold in head) + 2 * svg.PAD
     top = LINE * len(head) + 6
     above = [svg.rect(4, 4, plate, top, rx=4, fill=theme.PLATE)]
-    above += [svg.text(4 + svg.PAD, LINE * (k + 1) + 2, line, font_weight="bold" if bold else None)
-              for k, (line, bold) in enumerate(head)]
+    above += [
+        svg.text(4 + svg.PAD, LINE * (k + 1) + 2, line, font_weight="bold" if bold else None)
+        for k, (line, bold) in enumerate(head)
+    ]
     notes = [shown_line(record)] if shown_line(record) else []
     if asked and cells and not numbers:
         notes.append(f"colours only: numbers are written into at most {NUMBERS[1]} rows and {NUMBERS[0]} columns")
@@ -134,8 +139,9 @@ def written(record: TensorRecord, cells: list[np.ndarray], scale: tuple[float, f
         indices = levels(values, *scale[:2])
         indices[indices >= LEVELS] = LEVELS + 4
         parts.append(ruler(x, y - 17, across * columns - 1, 15))
-        parts += [svg.text(x + across * j + 28, y - 5, str(j), fill=theme.SOFT, text_anchor="middle")
-                  for j in range(columns)]
+        parts += [
+            svg.text(x + across * j + 28, y - 5, str(j), fill=theme.SOFT, text_anchor="middle") for j in range(columns)
+        ]
         parts.append(ruler(x - 24, y, 22, down * rows - 1))
         parts += [svg.text(x - 6, y + down * i + 14, str(i), fill=theme.SOFT, text_anchor="end") for i in range(rows)]
         if title:
@@ -144,8 +150,11 @@ def written(record: TensorRecord, cells: list[np.ndarray], scale: tuple[float, f
             square = f"M{x + across * j} {y + down * i}h{across - 1}v{down - 1}h{1 - across}z"
             parts.append(svg.path(square, fill=colors[indices[i, j]]))
         for ink in ("#000000", "#ffffff"):
-            words = [svg.text(x + across * j + 28, y + down * i + 14, cell_text(record, values[i, j].item()))
-                     for i, j in np.ndindex(rows, columns) if inks[indices[i, j]] == ink]
+            words = [
+                svg.text(x + across * j + 28, y + down * i + 14, cell_text(record, values[i, j].item()))
+                for i, j in np.ndindex(rows, columns)
+                if inks[indices[i, j]] == ink
+            ]
             parts.append(svg.group(words, text_anchor="middle", fill=ink, font_size=11))
     beneath = -(-len(cells) // record.across)
     return parts, step_x * record.across - GAP - 12, step_y * beneath - GAP - 12 + title
@@ -207,8 +216,10 @@ def scale_and_histogram(record: TensorRecord, low: float, high: float, diverging
         tall = max(n / most * 48, 1.0)
         bars.append(f"M{start + i * step:.1f} {base}v{-tall:.1f}h{max(step - 0.6, 0.6):.1f}v{tall:.1f}z" if n else "")
     under = base + 4
-    ends = (("≤ " if record.least < low else "") + short_number(low),
-            ("≥ " if record.most > high else "") + short_number(high))
+    ends = (
+        ("≤ " if record.least < low else "") + short_number(low),
+        ("≥ " if record.most > high else "") + short_number(high),
+    )
     parts = [
         ruler(x - 10, TOP - 17, SCALE + 20, 104 + 15 * many),
         svg.text(x, TOP - 2, f"how often; tallest bar: {most / sum(counts):.0%}", fill=theme.SOFT),
@@ -234,7 +245,6 @@ def tensor_html(record: TensorRecord, always: bool = False) -> str:
     if not record.tiles or (record.size <= TINY and not always):
         return ""
     text = record.text if len(record.text) <= LONGEST else record.text[:LONGEST] + "\n... (print it to see all)"
-    return picture_card(tensor_svg(record, always), alt_text(record),
-                        text + (f"\ngrad: {record.grad}" if record.grad else ""))
-
-
+    return picture_card(
+        tensor_svg(record, always), alt_text(record), text + (f"\ngrad: {record.grad}" if record.grad else "")
+    )

@@ -27,13 +27,16 @@ def threads_svg(record: Threads) -> str:
     card, whole = Card(), record.seconds or 1e-9
     card.parts.append(svg.label(svg.PAD + 2, 16, fitted(record.title, WIDTH - 16, bold=True), bold=True))
     across = lambda t: LEFT + t / whole * (WIDTH - LEFT - RIGHT)  # noqa: E731
-    lanes = [("calls", ""), *[(who(i), f"{percent(seconds / whole)} of the step") for i, seconds in
-                              enumerate(busy(record))]]
+    lanes = [
+        ("calls", ""),
+        *[(who(i), f"{percent(seconds / whole)} of the step") for i, seconds in enumerate(busy(record))],
+    ]
     for i, (name, share) in enumerate(lanes):
         y = TOP + i * LANE
         card.path(f"M{LEFT} {y + LANE - 3:g}H{WIDTH - RIGHT}", stroke_width=".5", stroke_dasharray="1 3")
-        card.parts.append(svg.label(svg.PAD + 2, y + 10 + 7 * (not share), *filter(None, (name, share)), size=11,
-                                    rest=theme.SOFT))
+        card.parts.append(
+            svg.label(svg.PAD + 2, y + 10 + 7 * (not share), *filter(None, (name, share)), size=11, rest=theme.SOFT)
+        )
     card.parts += drawn(record, across)
     card.y = TOP + len(lanes) * LANE
     axis(card, across, whole)
@@ -41,8 +44,10 @@ def threads_svg(record: Threads) -> str:
     x = float(LEFT)
     for phase in phases:
         fill, rim, _ = LOOKS[phase]
-        card.parts += [svg.rect(x, card.y + 2, 20, 12, fill=fill, stroke=rim),
-                       svg.label(x + 26 + svg.PAD, card.y + 12, phase)]
+        card.parts += [
+            svg.rect(x, card.y + 2, 20, 12, fill=fill, stroke=rim),
+            svg.label(x + 26 + svg.PAD, card.y + 12, phase),
+        ]
         x += wide(phase) + 26 + 4 * svg.PAD
     card.y += 26
     card.sentence(verdict(record))
@@ -55,8 +60,9 @@ def axis(card: Card, across, whole: float) -> None:
         x = across(whole * k / 4)
         card.path(f"M{x:.1f} {card.y - 3:g}v5")
         anchor = "start" if not k else "end" if k == 4 else "middle"
-        card.parts.append(svg.label(x, card.y + 15, f"{whole * k / 4 * 1e3:.1f}" + " ms" * (not k), anchor=anchor,
-                                    ink=theme.SOFT))
+        card.parts.append(
+            svg.label(x, card.y + 15, f"{whole * k / 4 * 1e3:.1f}" + " ms" * (not k), anchor=anchor, ink=theme.SOFT)
+        )
     card.y += 30
 
 
@@ -67,8 +73,12 @@ def drawn(record: Threads, across) -> list[str]:
     for bar in record.bars:
         left, right = across(bar.start), max(across(bar.stop), across(bar.start) + 0.3)
         before = last.get(bar.thread)
-        if before and before[1] == bar.phase and left - before[4] < NEAR and (
-                bar.thread >= 0 and before[2] == bar.name or right - before[3] < LEGIBLE / 4):
+        if (
+            before
+            and before[1] == bar.phase
+            and left - before[4] < NEAR
+            and (bar.thread >= 0 and before[2] == bar.name or right - before[3] < LEGIBLE / 4)
+        ):
             before[4] = max(right, before[4])
             before[2] = before[2] if before[2] == bar.name else ""
         else:

@@ -34,8 +34,9 @@ def numbers_text(array: Any) -> str:
         return "(empty)"
     if array.size <= SHOWN:
         each = {"float_kind": lambda x: f"{x:.4g}"}  # by itself: numpy writes all as 1e-04 where one is small
-        return np.array2string(array, separator=", ", threshold=SHOWN, max_line_width=10_000,
-                               formatter=each).replace("\n", "")
+        return np.array2string(array, separator=", ", threshold=SHOWN, max_line_width=10_000, formatter=each).replace(
+            "\n", ""
+        )
     if array.dtype == bool:
         return f"{int(array.sum())} of {array.size} true"
     with np.errstate(all="ignore"):

@@ -160,8 +160,9 @@ def attrs_text(attrs: Mapping[str, Any], limit: int = 40) -> str:
             continue
         usual = name in DEFAULTS and type(x) is type(DEFAULTS[name]) and x == DEFAULTS[name]
         if not usual or (name == "stride" and "kernel_size" in attrs):  # of a pool the kernel's size is the usual one
-            words.append(WORDS.get(name, name) if x is True and DEFAULTS.get(name) is False
-                         else f"{name}={short(x, limit)}")
+            words.append(
+                WORDS.get(name, name) if x is True and DEFAULTS.get(name) is False else f"{name}={short(x, limit)}"
+            )
     return ", ".join(words)
 
 
@@ -192,8 +193,12 @@ def cut(text: str, limit: int) -> str:
 def view_text(path: Sequence[tuple[Any, Mapping[str, Any]]]) -> str:
     """The views from a base to the part that is written, as a program writes them: `[0]`, `[1:, None]`, `.permute(1,
     0)`."""
-    return "".join([brackets(attrs["index"]) if "index" in attrs
-                    else f".{op.name}({', '.join(map(short, attrs.values()))})" for op, attrs in path])
+    return "".join(
+        [
+            brackets(attrs["index"]) if "index" in attrs else f".{op.name}({', '.join(map(short, attrs.values()))})"
+            for op, attrs in path
+        ]
+    )
 
 
 def brackets(index: tuple) -> str:
@@ -220,8 +225,13 @@ def graph_record(graph: Graph, title: str = "") -> GraphRecord:
         scope = users[source].scope if source in users else ""
         kind = "input" if source in graph.inputs else "state"
         nodes.append(
-            NodeRecord(ids[source], kind, source.name or kind, tuple(map(str, source.out_specs)),
-                       scope=scope if kind == "state" else "")
+            NodeRecord(
+                ids[source],
+                kind,
+                source.name or kind,
+                tuple(map(str, source.out_specs)),
+                scope=scope if kind == "state" else "",
+            )
         )
     nodes += [op_record(node, ids) for node in graph.nodes]
     return GraphRecord(

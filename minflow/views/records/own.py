@@ -19,7 +19,8 @@ def is_own(x: Any) -> bool:
     """Is it a value that remembers what it was computed from, of a class that is not the engine's?"""
     own = getattr(x, "__dict__", None)
     if isinstance(x, type | ModuleType) or not all(
-            isinstance(own, dict) and name in own or hasattr(type(x), name) for name in ("inputs", "data", "grad")):
+        isinstance(own, dict) and name in own or hasattr(type(x), name) for name in ("inputs", "data", "grad")
+    ):
         return False  # nothing is asked of a module, which may import for an answer
     return isinstance(x.inputs, tuple | list)
 
@@ -50,15 +51,17 @@ def walk(x: Any) -> list[Any]:
 
 def node_record(one: Any, ids: Mapping[int, str], known: Mapping[int, str]) -> NodeRecord:
     name, numbers, slope = known.get(id(one), ""), as_text(one.data), as_text(one.grad)
-    inputs = tuple(Input("", ids.get(id(before), ""), 0, as_text(getattr(before, "data", before)))
-                   for before in one.inputs)
+    inputs = tuple(
+        Input("", ids.get(id(before), ""), 0, as_text(getattr(before, "data", before))) for before in one.inputs
+    )
     if not inputs:
         label = name or "value"
     else:
         label = str(getattr(one, "op", "") or "computed")
         numbers = f"{name} = {numbers}" if name else numbers
-    return NodeRecord(ids[id(one)], "op" if inputs else "leaf", label, (kind_of(one.data),), inputs, value=numbers,
-                      grad=slope)
+    return NodeRecord(
+        ids[id(one)], "op" if inputs else "leaf", label, (kind_of(one.data),), inputs, value=numbers, grad=slope
+    )
 
 
 def as_text(x: Any) -> str:

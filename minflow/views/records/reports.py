@@ -279,5 +279,6 @@ class Why:
     plans: tuple[PlanRow, ...]
 
 
-GraphReport = (GraphTree | Stages | Change | PlanListing | Roofline | Threads | Lanes | MemoryMap | Timeline | Frozen
-               | Why)
+GraphReport = (
+    GraphTree | Stages | Change | PlanListing | Roofline | Threads | Lanes | MemoryMap | Timeline | Frozen | Why
+)

@@ -52,12 +52,14 @@ def tape_record(
     names = names or {}
     title = title or f"tape of {names.get(id(tensor), '')} {tensor.spec}".replace("  ", " ")
     if tensor.value is None:
-        return TapeRecord((), "", 0, title,
-                          "no gradient is wanted by anything it was computed from, so nothing is recorded")
+        return TapeRecord(
+            (), "", 0, title, "no gradient is wanted by anything it was computed from, so nothing is recorded"
+        )
     value: Value = tensor.value
     order = walk([value.node])
-    freed = (next((node.saved.where for node in reversed(order) if node.saved.__class__ is Freed), None) if values
-             else None)
+    freed = (
+        next((node.saved.where for node in reversed(order) if node.saved.__class__ is Freed), None) if values else None
+    )
     nodes, order, inside, places = early_box(order)
     ids = {**inside, **{node: f"n{i}" for i, node in enumerate(order)}}
     users = first_users(order)
@@ -74,8 +76,11 @@ def tape_record(
             record = with_numbers(record, held, True)
             record = replace(record, value=f"{name} = {record.value}")
         nodes.append(record)
-    note = (f"backward ran at {where_text(freed)}; h.retain_grad() before it keeps the gradient of a computed h too"
-            if freed else "")
+    note = (
+        f"backward ran at {where_text(freed)}; h.retain_grad() before it keeps the gradient of a computed h too"
+        if freed
+        else ""
+    )
     return TapeRecord(tuple(nodes), ids[value.node], value.index, title, note)
 
 
@@ -84,8 +89,9 @@ def early_box(order: list[Node]) -> tuple[list[NodeRecord], list[Node], dict[Nod
     outputs each value of them is that is read outside. Leaves that are read outside stay out of it."""
     late = order[-MOST:]
     read = {x: None for node in late for x in node.inputs if x.__class__ is Value}
-    early = [node for node in order[:-MOST]
-             if not (isinstance(node, Source) and Value(node, 0, node.out_specs[0]) in read)]
+    early = [
+        node for node in order[:-MOST] if not (isinstance(node, Source) and Value(node, 0, node.out_specs[0]) in read)
+    ]
     if not early:
         return [], order, {}, {}
     inside = dict.fromkeys(early, "f0")
@@ -93,8 +99,15 @@ def early_box(order: list[Node]) -> tuple[list[NodeRecord], list[Node], dict[Nod
     leaves = sum(isinstance(node, Source) for node in early)
     ops = len(early) - leaves
     attrs = f"{ops} operations" + f", {leaves} parameter{'s' * (leaves != 1)}" * bool(leaves)
-    box = NodeRecord("f0", "folded", "earlier operations", tuple([str(x.spec) for x in places]), attrs=attrs,
-                     count=ops, hidden=leaves)
+    box = NodeRecord(
+        "f0",
+        "folded",
+        "earlier operations",
+        tuple([str(x.spec) for x in places]),
+        attrs=attrs,
+        count=ops,
+        hidden=leaves,
+    )
     return [box], [node for node in order if node not in inside], inside, places
 
 

@@ -37,8 +37,9 @@ def tape_text(record: TapeRecord, limit: int = LINES) -> str:
     whole, record = record, fold(record, limit)
     ops = sum(n.count for n in record.nodes if n.kind in ("op", "folded"))
     leaves = sum(n.hidden or n.kind == "leaf" for n in whole.nodes)
-    head = clean(record.title) + (f": {count(ops, 'operation')}, {count(leaves, 'leaf', 'leaves')}" if record.nodes
-                                  else "")
+    head = clean(record.title) + (
+        f": {count(ops, 'operation')}, {count(leaves, 'leaf', 'leaves')}" if record.nodes else ""
+    )
     rows = [(head, "")]
     by_id = {n.id: n for n in record.nodes}
     uses: dict[str, int] = {}
@@ -49,8 +50,9 @@ def tape_text(record: TapeRecord, limit: int = LINES) -> str:
             uses[ref] = uses.get(ref, 0) + ([x.ref for x in n.inputs].count(ref) > 1)
     marks: dict[str, str] = {}
     # (input, prefix, the branch drawn before it, level); the last pushed is written first
-    stack: list[tuple[Input, str, str, int]] = ([(Input("", record.root, record.index), "", "", 0)] if record.root
-                                                else [])
+    stack: list[tuple[Input, str, str, int]] = (
+        [(Input("", record.root, record.index), "", "", 0)] if record.root else []
+    )
     while stack:
         x, prefix, branch, level = stack.pop()
         lead = prefix + branch if level <= DEEP else f"{'':<{3 * DEEP}}({level}) "
@@ -122,8 +124,9 @@ def graph_text(record: GraphRecord, limit: int = LINES) -> str:
             names[node.id, k] = f"%{len(names)}"
         outs = [names[node.id, k] for k in range(len(node.outs))]
         many = node.kind == "folded" and len(outs) > VALUES
-        values, specs = ((f"{outs[0]} .. {outs[-1]}", f"{len(outs)} values") if many
-                         else (", ".join(outs), ", ".join(node.outs)))
+        values, specs = (
+            (f"{outs[0]} .. {outs[-1]}", f"{len(outs)} values") if many else (", ".join(outs), ", ".join(node.outs))
+        )
         if node.kind in ("input", "state"):
             rows.append((f"{values} = {node.kind} {clean(node.label)} {specs}", ""))
             continue
@@ -183,8 +186,9 @@ def module_table(record: ModuleRecord, rows: list[tuple[int, ModuleRecord, int]]
     for (i, depth, hidden), branch in zip(shown, branches([depth for _, depth, _ in shown])):
         module, empty = rows[i][1], [""] * (len(head) - 1)
         if hidden:
-            cells.append((f"{branch}... {count(sum(times for _, _, times in rows[i : i + hidden]), 'more module')}",
-                          *empty))
+            cells.append(
+                (f"{branch}... {count(sum(times for _, _, times in rows[i : i + hidden]), 'more module')}", *empty)
+            )
             continue
         cells.append((branch + layer_title(module), *module_cells(module, ran)))
         if module.error:
@@ -227,14 +231,18 @@ def module_cells(module: ModuleRecord, ran: bool) -> tuple[str, ...]:
 
 def module_totals(record: ModuleRecord) -> str:
     frozen = record.params - record.trainable
-    parts = [f"{record.params:,} parameters"
-             + (f", {frozen:,} of them frozen" if frozen else ", all trainable" if record.params else "")]
+    parts = [
+        f"{record.params:,} parameters"
+        + (f", {frozen:,} of them frozen" if frozen else ", all trainable" if record.params else "")
+    ]
     parts.append(nbytes_text(record.nbytes))
     lines = ["; ".join(parts)]
     if record.calls:
         inputs = "input " + cut_end(", ".join(record.inputs), WIDE) + ": " if record.inputs else ""
-        lines.append(f"{inputs}{record.macs:,} multiply-accumulates (MACs), "
-                     f"{nbytes_text(record.written)} of results of operations")
+        lines.append(
+            f"{inputs}{record.macs:,} multiply-accumulates (MACs), "
+            f"{nbytes_text(record.written)} of results of operations"
+        )
     return "\n".join(lines)
 
 

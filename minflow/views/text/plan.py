@@ -43,8 +43,10 @@ def arena(call: PlanCall) -> str:
 def note(ceilings: Ceilings) -> str:
     """The ceilings, and what a share is of."""
     cache, memory = [rate_text(speed, "B") for _, speed in (ceilings.copies[0], ceilings.copies[-1])]
-    return (f"the share is of {rate_text(ceilings.flops, 'FLOP')}, or where copying as many bytes takes longer of "
-            f"that: {cache} in the cache, {memory} in memory")
+    return (
+        f"the share is of {rate_text(ceilings.flops, 'FLOP')}, or where copying as many bytes takes longer of "
+        f"that: {cache} in the cache, {memory} in memory"
+    )
 
 
 def more(record: PlanListing) -> str:
@@ -55,12 +57,23 @@ def more(record: PlanListing) -> str:
 
 def plan_text(record: PlanListing) -> str:
     rows: list[tuple[str, ...]] = [
-        ("", "operation", "result", "arena", "bytes", "us", "GFLOP/s", "GB/s", "share", "line")]
+        ("", "operation", "result", "arena", "bytes", "us", "GFLOP/s", "GB/s", "share", "line")
+    ]
     for call in record.calls[:ROWS]:
         part = share(call, record.ceilings)
-        rows.append((str(call.step), cut(clean(call.name), NAME), cut(shapes(call.outputs), SHAPES), arena(call),
-                     nbytes_text(call.nbytes), f"{call.seconds * 1e6:,.0f}" if call.seconds else "-", *rates(call),
-                     percent(part) if part else "-", cut(clean(call.where), PLACE)))
+        rows.append(
+            (
+                str(call.step),
+                cut(clean(call.name), NAME),
+                cut(shapes(call.outputs), SHAPES),
+                arena(call),
+                nbytes_text(call.nbytes),
+                f"{call.seconds * 1e6:,.0f}" if call.seconds else "-",
+                *rates(call),
+                percent(part) if part else "-",
+                cut(clean(call.where), PLACE),
+            )
+        )
     lines = [clean(record.title), *table(rows, (0, 3, 4, 5, 6, 7, 8))] if record.calls else [clean(record.title)]
     lines += [more(record)] if more(record) else []
     return "\n".join([*lines, *(wrap(note(record.ceilings), LINE) if record.ceilings else [])])
@@ -81,18 +94,30 @@ def roofline_text(record: Roofline) -> str:
     rows = [("computing", "float32", rate_text(limits.flops, "FLOP"))]
     rows += [("copying", nbytes_text(size), rate_text(speed, "B")) for size, speed in limits.copies]
     kernels = "the machine's kernels" if limits.compiled else "NumPy's kernels"
-    lines = [clean(record.title), f"measured with {count(limits.threads, 'thread')}, {kernels}", *table(rows, (1, 2)),
-             f"from {limits.flops / limits.copies[-1][1]:.1f} operations a byte on computing takes longer than reading "
-             "and writing memory"]
+    lines = [
+        clean(record.title),
+        f"measured with {count(limits.threads, 'thread')}, {kernels}",
+        *table(rows, (1, 2)),
+        f"from {limits.flops / limits.copies[-1][1]:.1f} operations a byte on computing takes longer than reading "
+        "and writing memory",
+    ]
     calls = timed(record)
     if calls:
         whole = sum(call.seconds or 0 for call in calls)
         listed: list[tuple[str, ...]] = [("", "operation", "us", "of all", "FLOP/byte", "GFLOP/s", "GB/s", "share")]
         for i, call in enumerate(calls[:LISTED], 1):
             seconds = call.seconds or 0.0
-            listed.append((str(i), cut(clean(call.name), NAME + SHAPES), f"{seconds * 1e6:,.0f}",
-                           percent(seconds / whole), f"{intensity(call):.2f}" if call.flops else "-", *rates(call),
-                           percent(share(call, limits))))
+            listed.append(
+                (
+                    str(i),
+                    cut(clean(call.name), NAME + SHAPES),
+                    f"{seconds * 1e6:,.0f}",
+                    percent(seconds / whole),
+                    f"{intensity(call):.2f}" if call.flops else "-",
+                    *rates(call),
+                    percent(share(call, limits)),
+                )
+            )
         lines += ["", *table(listed, (0, 2, 3, 4, 5, 6, 7))]
         left = len(calls) - LISTED
         lines += [f"... {count(left, 'more call')}; {ms(whole)} in all"] if left > 0 else [f"{ms(whole)} in all"]

@@ -13,8 +13,21 @@ from typing import Any
 
 from ...core.base.display import Display
 from ..records.reports import (
-    Block, Change, Frozen, GraphReport, GraphTree, Lanes, MemoryMap, Operation, PlanListing, Roofline, Stages, Threads,
-    Timeline, TreeRow, Why,
+    Block,
+    Change,
+    Frozen,
+    GraphReport,
+    GraphTree,
+    Lanes,
+    MemoryMap,
+    Operation,
+    PlanListing,
+    Roofline,
+    Stages,
+    Threads,
+    Timeline,
+    TreeRow,
+    Why,
 )
 from .listing import clean, count
 from .numbers import ms, nbytes_text, percent, shares
@@ -79,8 +92,9 @@ def tree_table(record: GraphTree, most: int) -> str:
             rows.append((f"{'  ' * depth}... {count(record.modules(i, hidden), 'more module')}", "", ""))
             continue
         name = row.path.rpartition(".")[2] if row.depth else row.path
-        title = f"{'  ' * row.depth}{clean(name)}: {clean(row.kind)}" + (f"({cut(clean(row.extra), 26)})" if row.extra
-                                                                         else "")
+        title = f"{'  ' * row.depth}{clean(name)}: {clean(row.kind)}" + (
+            f"({cut(clean(row.extra), 26)})" if row.extra else ""
+        )
         flow = cut(f"{', '.join(row.inputs)} -> {', '.join(row.outputs)}", FLOW) if row.inputs or row.outputs else ""
         calls = (f"ran {row.calls} times",) if (row.calls or 0) > 1 else ()
         badges = " ".join(f"[{clean(badge)}]" for badge in (*calls, *row.badges))
@@ -95,8 +109,12 @@ def tree_table(record: GraphTree, most: int) -> str:
 def stages_text(record: Stages) -> str:
     rows: list[tuple[str, ...]] = [("pass", "operations", "removed", "added", "arena", "time", "what it does")]
     for row in record.rows:
-        changed = (str(row.removed or "-"), str(row.added or "-"), nbytes_text(row.arena),
-                   ms(row.seconds) if row.seconds else "-")
+        changed = (
+            str(row.removed or "-"),
+            str(row.added or "-"),
+            nbytes_text(row.arena),
+            ms(row.seconds) if row.seconds else "-",
+        )
         rows.append((row.name, f"{row.nodes:,}", *changed, clean(row.does)))
     return "\n".join([clean(record.title), *table(rows, (1, 2, 3, 4, 5))])
 
@@ -109,8 +127,11 @@ def change_text(record: Change) -> str:
         if near[i]:
             text = clean(record.lines[i][1])
             # Cut, a line before and after may look the same: what differs can stand at the end.
-            parts = (wrap(text, LINE, subsequent_indent="    ", break_on_hyphens=False) if marks[i] != " "
-                     else [cut(text, LINE)])
+            parts = (
+                wrap(text, LINE, subsequent_indent="    ", break_on_hyphens=False)
+                if marks[i] != " "
+                else [cut(text, LINE)]
+            )
             lines += [f"{marks[i]} {part}".rstrip() for part in parts]
             i += 1
             continue
@@ -130,17 +151,26 @@ def lanes_text(record: Lanes) -> str:
     rows: list[tuple[str, ...]] = [("phase", "operations", "written", "time", "share", "")]
     for lane, whole_percent in zip(record.lanes, shares([lane.seconds or 0 for lane in record.lanes])):
         share = (lane.seconds or 0) / whole if whole else 0.0
-        time = ((ms(lane.seconds), f"{whole_percent}%", "#" * round(24 * share)) if lane.seconds is not None
-                else ("-", "-", ""))
+        time = (
+            (ms(lane.seconds), f"{whole_percent}%", "#" * round(24 * share))
+            if lane.seconds is not None
+            else ("-", "-", "")
+        )
         rows.append((lane.phase, f"{lane.ops:,}", nbytes_text(lane.nbytes), *time))
-    total = (f"{sum(x.ops for x in record.lanes):,}", nbytes_text(sum(x.nbytes for x in record.lanes)),
-             ms(whole) if whole else "-", "", "")
+    total = (
+        f"{sum(x.ops for x in record.lanes):,}",
+        nbytes_text(sum(x.nbytes for x in record.lanes)),
+        ms(whole) if whole else "-",
+        "",
+        "",
+    )
     lines = [clean(record.title), *table([*rows, ("step", *total)], (1, 2, 3, 4))]
     lines += [views_note(record)] if record.views else []
     if record.slowest:
         slow: list[tuple[str, ...]] = [("the slowest", "phase", "written", "time", "line, module")]
-        slow += [(cut(clean(x.name), 52), x.phase, nbytes_text(x.nbytes), ms(x.seconds), place(x))
-                 for x in record.slowest]
+        slow += [
+            (cut(clean(x.name), 52), x.phase, nbytes_text(x.nbytes), ms(x.seconds), place(x)) for x in record.slowest
+        ]
         lines += ["", *table(slow, (2, 3))]
     return "\n".join(lines)
 
@@ -201,8 +231,11 @@ def holders(record: MemoryMap) -> list[Block]:
     step, _ = peak(record)
     live = [b for b in record.blocks if b.first <= step <= b.last]
     written = [b for b in live if b.first == step]
-    over = [b for b in live if b.first < step and any(b.offset < x.offset + x.nbytes and x.offset < b.offset + b.nbytes
-                                                      for x in written)]
+    over = [
+        b
+        for b in live
+        if b.first < step and any(b.offset < x.offset + x.nbytes and x.offset < b.offset + b.nbytes for x in written)
+    ]
     return sorted([b for b in live if b not in over], key=lambda b: (-b.nbytes, b.offset))
 
 
@@ -221,8 +254,9 @@ def memory_picture(record: MemoryMap) -> list[str]:
     lines = [f"{'address':>9}  steps 0 to {record.steps} ->"]
     for row in range(ROWS):
         low, high = row * size, (row + 1) * size
-        full = [sum(taken(b, low, high, int(c * step), int((c + 1) * step)) for b in record.blocks)
-                for c in range(columns)]
+        full = [
+            sum(taken(b, low, high, int(c * step), int((c + 1) * step)) for b in record.blocks) for c in range(columns)
+        ]
         lines.append(f"{nbytes_text(int(low)):>9} |{''.join([cell(n / size) for n in full])}|")
     return lines
 
@@ -246,8 +280,9 @@ def timeline_text(record: Timeline) -> str:
         bar = " " * left + "#" * max(1, round(40 * (start + seconds) / whole) - left)
         rows.append((clean(name), ms(seconds), f"|{bar:<40}|"))
         start += seconds
-    return "\n".join([clean(record.title), *table(rows, (1,))] if rows
-                     else [clean(record.title), "it has not been called yet"])
+    return "\n".join(
+        [clean(record.title), *table(rows, (1,))] if rows else [clean(record.title), "it has not been called yet"]
+    )
 
 
 # ---- what holds ------------------------------------------------------------------------------------------------------
@@ -257,8 +292,9 @@ def frozen_text(record: Frozen) -> str:
     lines = [clean(record.title)]
     for head, rows in (("fixed in this plan", record.built_in), ("read anew at each call", record.free)):
         lines.append(f"{head}:")
-        lines += [f"  {line}"
-                  for line in table([(clean(what), clean(value)) for what, value in rows] or [("nothing", "")])]
+        lines += [
+            f"  {line}" for line in table([(clean(what), clean(value)) for what, value in rows] or [("nothing", "")])
+        ]
     return "\n".join(lines)
 
 
@@ -266,8 +302,9 @@ def why_text(record: Why) -> str:
     lines = [clean(record.title)]
     for plan in record.plans:
         inputs = ", ".join(f"{clean(name)} {spec}" for name, spec in plan.inputs)
-        lines.append(f"plan {plan.number}: {inputs or 'no inputs'}; {plan.nodes} operations, made in "
-                     f"{ms(plan.seconds)}")
+        lines.append(
+            f"plan {plan.number}: {inputs or 'no inputs'}; {plan.nodes} operations, made in {ms(plan.seconds)}"
+        )
         shown = plan.reasons[:8]
         lines += [f"  because {clean(what)}: {clean(old)} -> {clean(new)}" for what, old, new in shown]
         if len(plan.reasons) > len(shown):
@@ -277,7 +314,15 @@ def why_text(record: Why) -> str:
 
 
 TEXTS: dict[type, Callable[[Any], str]] = {
-    GraphTree: tree_text, Stages: stages_text, Change: change_text, Lanes: lanes_text, MemoryMap: memory_text,
-    Timeline: timeline_text, Frozen: frozen_text, Why: why_text, PlanListing: plan_text, Roofline: roofline_text,
+    GraphTree: tree_text,
+    Stages: stages_text,
+    Change: change_text,
+    Lanes: lanes_text,
+    MemoryMap: memory_text,
+    Timeline: timeline_text,
+    Frozen: frozen_text,
+    Why: why_text,
+    PlanListing: plan_text,
+    Roofline: roofline_text,
     Threads: threads_text,
 }

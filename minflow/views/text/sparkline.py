@@ -34,8 +34,9 @@ def sparkline(values: Iterable[float], width: int = WIDTH) -> str:
         means = np.array([group.mean() if not b else np.nan for group, b in zip(groups, bad, strict=True)])
         usable = np.isfinite(means)
         low, high = (means[usable].min(), means[usable].max()) if usable.any() else (0.0, 0.0)
-        share = ((means - low) / (high - low) if high > low and math.isfinite(high - low)
-                 else np.where(usable, 0.0, np.nan))
+        share = (
+            (means - low) / (high - low) if high > low and math.isfinite(high - low) else np.where(usable, 0.0, np.nan)
+        )
     return "".join(BARS[min(int(x * len(BARS)), len(BARS) - 1)] if x == x else BAD for x in share.tolist())
 
 
@@ -80,6 +81,7 @@ def curve_line(name: str, steps: Sequence[float], values: Sequence[float], width
         notes.append(f"max {short_number(values[most])} at {short_number(steps[most])}")
     if not finite.all():
         first = int(np.argmin(finite))
-        notes.append(f"{short_number(values[first])} from step {short_number(steps[first])} ({int((~finite).sum())} "
-                     "not finite)")
+        notes.append(
+            f"{short_number(values[first])} from step {short_number(steps[first])} ({int((~finite).sum())} not finite)"
+        )
     return "  ".join([*parts, ", ".join(notes)])

@@ -54,7 +54,9 @@ def threads_text(record: Threads) -> str:
             rows.append((who(thread), ms(seconds), percent(seconds / (record.seconds or 1.0)), f"{pieces:,}"))
         lines += ["", *table(rows, (1, 2, 3))]
         calls = [("where threads had nothing to do", "took", "pieces", "idle, together")]
-        calls += [(cut(clean(bar.name), 52), ms(bar.stop - bar.start), f"{pieces:,}", ms(left))
-                  for bar, pieces, left in idle(record)[:LISTED]]
+        calls += [
+            (cut(clean(bar.name), 52), ms(bar.stop - bar.start), f"{pieces:,}", ms(left))
+            for bar, pieces, left in idle(record)[:LISTED]
+        ]
         lines += ["", *table(calls, (1, 2, 3))]
     return "\n".join(lines)

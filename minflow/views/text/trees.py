@@ -50,8 +50,9 @@ def outer_lines(text: str, limit: int = LIMIT) -> str:
 
     def draw(most: int) -> str:
         rows = outer_rows(depths, most)
-        return "\n".join([f"{'  ' * depth}... {n:,} more line{'s' * (n > 1)}" if n else lines[i]
-                          for i, depth, n in rows])
+        return "\n".join(
+            [f"{'  ' * depth}... {n:,} more line{'s' * (n > 1)}" if n else lines[i] for i, depth, n in rows]
+        )
 
     whole = text.encode("utf-8", "replace")
     return text if len(whole) <= limit else sized(draw, limit, len(lines))

@@ -164,10 +164,12 @@ class TimelineRecord:
 
     @cached_property
     def mode(self) -> str:
-        """"sync" where the caller mostly had the result of a step before it submitted the next, else "async"; "" for a
+        """ "sync" where the caller mostly had the result of a step before it submitted the next, else "async"; "" for a
         single step. To wait for room in the queue is async."""
-        waited = [before.got is not None and s.queued is not None and before.got <= s.queued[0]
-                  for before, s in zip(self.steps, self.steps[1:])]
+        waited = [
+            before.got is not None and s.queued is not None and before.got <= s.queued[0]
+            for before, s in zip(self.steps, self.steps[1:])
+        ]
         return "" if not waited else "sync" if 2 * sum(waited) > len(waited) else "async"
 
     @cached_property
@@ -195,8 +197,11 @@ def without_past(steps: tuple[StepTimes, ...]) -> tuple[StepTimes, ...]:
     if not steps or not steps[0].loads:
         return steps
     since = steps[0].loads[-1][0]
-    first = replace(steps[0], loads=tuple([x for x in steps[0].loads if x[0] >= since]),
-                    waits=tuple([x for x in steps[0].waits if x[0] >= since]))
+    first = replace(
+        steps[0],
+        loads=tuple([x for x in steps[0].loads if x[0] >= since]),
+        waits=tuple([x for x in steps[0].waits if x[0] >= since]),
+    )
     return (first, *steps[1:])
 
 
@@ -266,8 +271,15 @@ def ms(seconds: float) -> str:
     ('4.1 ms', '85 ms', '12.3 s')
     """
     x = seconds * 1e3
-    return (f"{seconds:.1f} s" if x >= 10_000 else f"{x:.0f} ms" if x >= 20 else f"{x:.1f} ms" if x >= 0.1
-            else f"{x:.2f} ms")
+    return (
+        f"{seconds:.1f} s"
+        if x >= 10_000
+        else f"{x:.0f} ms"
+        if x >= 20
+        else f"{x:.1f} ms"
+        if x >= 0.1
+        else f"{x:.2f} ms"
+    )
 
 
 Term = tuple[str, float]  # what takes time, and its seconds
@@ -291,8 +303,10 @@ def formula(record: TimelineRecord) -> str:
     digits = 2 if record.at_best < 1e-3 else 1
     side = [" + ".join([name for name, _ in of]) for of in (loop, worker)]
     numbers = " + ".join([f"{seconds * 1e3:.{digits}f}" for _, seconds in loop + worker])
-    return (f"({side[0]} + {side[1]}) / max({side[0]}, {side[1]}) = ({numbers}) / {record.at_best * 1e3:.{digits}f} = "
-            f"{record.best:.2f}")
+    return (
+        f"({side[0]} + {side[1]}) / max({side[0]}, {side[1]}) = ({numbers}) / {record.at_best * 1e3:.{digits}f} = "
+        f"{record.best:.2f}"
+    )
 
 
 def parts(record: TimelineRecord) -> str:
@@ -307,8 +321,9 @@ def besides(record: TimelineRecord) -> str:
     failed = [step.number for step in record.steps if step.failed]
     sentences = []
     if took:
-        sentences.append(f"Other jobs of the same loop take {ms(took)} between two steps: neither loading nor "
-                         "computing of this job.")
+        sentences.append(
+            f"Other jobs of the same loop take {ms(took)} between two steps: neither loading nor computing of this job."
+        )
     if failed:  # a step may end too soon to be seen in red
         steps = f"step {failed[0]}" if len(failed) == 1 else f"{len(failed)} steps, step {failed[0]} first"
         sentences.insert(0, f"Failed of {record.title}: {steps}.")
@@ -336,22 +351,28 @@ def verdict(record: TimelineRecord) -> str:
         return "no step has ended yet"
     if record.mode == "sync":
         if record.best >= 1.15 and record.step < 1.1 * record.at_best:
-            return ("The loop asks for the result of every step, but does its loading meanwhile: this is as fast as "
-                    "async can be.")
+            return (
+                "The loop asks for the result of every step, but does its loading meanwhile: this is as fast as "
+                "async can be."
+            )
         all_ = ", with all jobs of the loop async" if any(record.others) else ""
         return f"The loop waits for every step. Async could be {record.best:.2f} times as fast at best{all_}."
     if record.mode == "async":
         if slowest(record) == "callback":
-            return ("The callback is the slowest: it sets the pace, as it runs on the worker's thread, after the "
-                    "computing. "
-                    "A shorter callback makes the step shorter.")
+            return (
+                "The callback is the slowest: it sets the pace, as it runs on the worker's thread, after the "
+                "computing. "
+                "A shorter callback makes the step shorter."
+            )
         if little(record):
             return little(record)
         if slowest(record) in PACE:
             return PACE[slowest(record)]
         much = f"Loader and worker together do {record.overlap:.2f} seconds of work in each second."
-        return (f"{much} What was won over sync? Compare with a sync loop: bars get longer where two share a core or "
-                "the GIL.")
+        return (
+            f"{much} What was won over sync? Compare with a sync loop: bars get longer where two share a core or "
+            "the GIL."
+        )
     return "One step alone does not show who waits for whom."
 
 
@@ -378,11 +399,15 @@ def little(record: TimelineRecord) -> str:
     if record.load < record.work:
         percent = 100 * record.load / max(record.load + record.work, 1e-12)
         most = 100 * (record.best - 1)
-        return (f"Loading is only {percent:.0f} % of a step, so there is little to hide: async can win {most:.0f} % "
-                "at most.")
+        return (
+            f"Loading is only {percent:.0f} % of a step, so there is little to hide: async can win {most:.0f} % "
+            "at most."
+        )
     percent = 100 * record.work / max(record.load + record.work, 1e-12)
-    return (f"Computing is only {percent:.0f} % of a step: the loader sets the pace. Several loaders help, async "
-            "alone does not.")
+    return (
+        f"Computing is only {percent:.0f} % of a step: the loader sets the pace. Several loaders help, async "
+        "alone does not."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -432,18 +457,26 @@ def pair_verdict(record: TimelinePair) -> str:
     load, work = record.slower
     if reached < 0.7:
         if b.cores == 1:
-            return ("There is only one core: loading and computing cannot run at the same time, unless the loader "
-                    "only waits.")
+            return (
+                "There is only one core: loading and computing cannot run at the same time, unless the loader "
+                "only waits."
+            )
         if max(load, work) > 1.2:
-            return (f"Side by side, loading takes {load:.1f} times and computing {work:.1f} times as long as alone: "
-                    "they share something. "
-                    f"A loader of Python's own lines holds the GIL; or none of the {b.cores} cores is "
-                    "free.")
-        return ("Bars are as long as in sync, yet there are gaps: batches that take unequally long, or a machine that "
-                "does something else.")
+            return (
+                f"Side by side, loading takes {load:.1f} times and computing {work:.1f} times as long as alone: "
+                "they share something. "
+                f"A loader of Python's own lines holds the GIL; or none of the {b.cores} cores is "
+                "free."
+            )
+        return (
+            "Bars are as long as in sync, yet there are gaps: batches that take unequally long, or a machine that "
+            "does something else."
+        )
     if slowest(b) == "callback":
-        return ("The callback is the slowest: it sets the pace. The callback runs on the worker too: a shorter one "
-                "makes the step shorter.")
+        return (
+            "The callback is the slowest: it sets the pace. The callback runs on the worker too: a shorter one "
+            "makes the step shorter."
+        )
     if b.callback > 0.5 * b.compute:
         return "Loading is hidden, but the callback runs on the worker too: a short one makes the step shorter."
     hidden, pace = ("Loading", "computing") if a.load <= a.work else ("Computing", "loading")
@@ -457,19 +490,23 @@ def above(record: TimelinePair) -> str:
     if record.gain <= ABOVE * a.best:
         return ""
     idle = a.step - a.in_turn
-    why = ([f"in sync {ms(idle)} of each step go by between loading and computing"] if idle > 0.005 * a.step
-           else [])
+    why = [f"in sync {ms(idle)} of each step go by between loading and computing"] if idle > 0.005 * a.step else []
     for name, one, other in (("loading", a.load, b.load), ("computing", a.work, b.work)):
         why += [f"{name} took {ms(other)} instead of {ms(one)}"] if other < 0.995 * one else []
-    return (f" More than {a.best:.2f} times, as {' and '.join(why)}; the formula counts loading and computing of sync."
-            if why else "")
+    return (
+        f" More than {a.best:.2f} times, as {' and '.join(why)}; the formula counts loading and computing of sync."
+        if why
+        else ""
+    )
 
 
 def measured(record: TimelinePair) -> str:
     """`a step every 8.4 ms / 4.6 ms = 1.83 times as fast, 89 % of the possible gain`"""
     gain = record.gain
-    return (f"a step every {ms(record.first.step)} / {ms(record.second.step)} = {gain:.2f} times as "
-            f"fast{share(gain, record.first.best)}")
+    return (
+        f"a step every {ms(record.first.step)} / {ms(record.second.step)} = {gain:.2f} times as "
+        f"fast{share(gain, record.first.best)}"
+    )
 
 
 def steps_text(n: int) -> str:
@@ -484,5 +521,6 @@ def which(steps: tuple[StepTimes, ...]) -> str:
     first, last = steps[0].number, steps[-1].number
     if n == 1:
         return f"step {first:,}"
-    return (f"steps {first:,} to {last:,}" if last - first == n - 1
-            else f"{steps_text(n)}, number {first:,} to {last:,},")
+    return (
+        f"steps {first:,} to {last:,}" if last - first == n - 1 else f"{steps_text(n)}, number {first:,} to {last:,},"
+    )

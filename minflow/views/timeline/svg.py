@@ -11,8 +11,26 @@ import math
 from ..draw import svg_writer as svg, theme
 from ..draw.fonts import fitted, wide, wrapped
 from .record import (
-    LANES, SHORTEST, Bar, StepTimes, Term, TimelinePair, TimelineRecord, bars, besides, dashed, extent, formula,
-    measured, ms, numbered, pair_verdict, parts, terms, verdict, which,
+    LANES,
+    SHORTEST,
+    Bar,
+    StepTimes,
+    Term,
+    TimelinePair,
+    TimelineRecord,
+    bars,
+    besides,
+    dashed,
+    extent,
+    formula,
+    measured,
+    ms,
+    numbered,
+    pair_verdict,
+    parts,
+    terms,
+    verdict,
+    which,
 )
 
 WIDTH, LEFT, RIGHT = 760, 104, 22
@@ -76,8 +94,9 @@ class Card:
         self.parts.append(svg.element("text", *head, x=EDGE + svg.PAD, y=self.y + 14, fill=theme.INK))
         self.y += LINE + 5
 
-    def lanes(self, title: str, note: str, steps: tuple[StepTimes, ...], seconds: float, room: float = 0.0,
-              won: str = "") -> None:
+    def lanes(
+        self, title: str, note: str, steps: tuple[StepTimes, ...], seconds: float, room: float = 0.0, won: str = ""
+    ) -> None:
         """The bars of some steps; `seconds` is the whole width. won: what to write between their end and `room`
         seconds."""
         drawn = bars(numbered(steps))
@@ -121,8 +140,14 @@ class Card:
                 self.text(x + width / 2, y + 13, "waits", theme.SOFT, text_anchor="middle", font_size=SMALL)
             return
         failed = bar.kind == "failed"
-        self.filled(x, y, width, tall, FAILED if failed else COLORS[LANES[bar.lane]],
-                    f"{bar.number}" + (" failed" if failed else ""))
+        self.filled(
+            x,
+            y,
+            width,
+            tall,
+            FAILED if failed else COLORS[LANES[bar.lane]],
+            f"{bar.number}" + (" failed" if failed else ""),
+        )
 
     def filled(self, x: float, y: float, width: float, tall: float, colors: tuple[str, str], words: str) -> None:
         """A bar with its words, where they fit."""
@@ -211,8 +236,9 @@ def pair_svg(record: TimelinePair) -> str:
     card.axis(seconds)
     names = [one.mode or "one" for one in (record.first, record.second)]
     names = names if names[0] != names[1] else [f"{names[0]}, above", f"{names[1]}, below"]
-    card.sums(record.first,
-              [(f"measured, {name}", one.step) for name, one in zip(names, (record.first, record.second))])
+    card.sums(
+        record.first, [(f"measured, {name}", one.step) for name, one in zip(names, (record.first, record.second))]
+    )
     card.sentence(f"At best {formula(record.first)} times as fast.")
     card.sentence(f"Measured {measured(record)}.", bold=True)
     card.sentence(pair_verdict(record), bold=True)
@@ -220,6 +246,7 @@ def pair_svg(record: TimelinePair) -> str:
         card.sentence(more)
     if record.left_out:
         card.sentence(record.left_out, theme.SOFT)
-    return card.svg(f"{record.first.title} and {record.second.title}: at best {record.first.best:.2f} times as fast, "
-                    f"measured {gain:.2f}; "
-                     + pair_verdict(record))
+    return card.svg(
+        f"{record.first.title} and {record.second.title}: at best {record.first.best:.2f} times as fast, "
+        f"measured {gain:.2f}; " + pair_verdict(record)
+    )

@@ -6,8 +6,21 @@ Read next: `record.py`, the numbers and words.
 from __future__ import annotations
 
 from .record import (
-    LANES, StepTimes, TimelinePair, TimelineRecord, bars, besides, extent, formula, measured, ms, numbered,
-    pair_verdict, parts, verdict, which,
+    LANES,
+    StepTimes,
+    TimelinePair,
+    TimelineRecord,
+    bars,
+    besides,
+    extent,
+    formula,
+    measured,
+    ms,
+    numbered,
+    pair_verdict,
+    parts,
+    verdict,
+    which,
 )
 
 COLUMNS = 84  # of the lanes

@@ -8,7 +8,16 @@ from .fake import FakeData
 from .folder import DatasetFolder, ImageFolder
 from .mnist import MNIST, FashionMNIST
 
-__all__ = ["CIFAR10", "CIFAR100", "DatasetFolder", "Digits", "FakeData", "FashionMNIST", "ImageDataset", "ImageFolder",
-           "MNIST"]
+__all__ = [
+    "CIFAR10",
+    "CIFAR100",
+    "DatasetFolder",
+    "Digits",
+    "FakeData",
+    "FashionMNIST",
+    "ImageDataset",
+    "ImageFolder",
+    "MNIST",
+]
 
 __getattr__ = _name_hints("flow.vision.datasets", globals())

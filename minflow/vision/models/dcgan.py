@@ -40,11 +40,17 @@ class DCGANGenerator(nn.Module):
         super().__init__()
         times = halvings("DCGANGenerator", image_size)
         wide = ngf << (times - 1)
-        layers: list[nn.Module] = [nn.ConvTranspose2d(nz, wide, 4, 1, 0, bias=False), nn.BatchNorm2d(wide),
-                                   nn.ReLU(True)]
+        layers: list[nn.Module] = [
+            nn.ConvTranspose2d(nz, wide, 4, 1, 0, bias=False),
+            nn.BatchNorm2d(wide),
+            nn.ReLU(True),
+        ]
         for _ in range(times - 1):
-            layers += [nn.ConvTranspose2d(wide, wide // 2, 4, 2, 1, bias=False), nn.BatchNorm2d(wide // 2),
-                       nn.ReLU(True)]
+            layers += [
+                nn.ConvTranspose2d(wide, wide // 2, 4, 2, 1, bias=False),
+                nn.BatchNorm2d(wide // 2),
+                nn.ReLU(True),
+            ]
             wide //= 2
         self.main = nn.Sequential(*layers, nn.ConvTranspose2d(wide, nc, 4, 2, 1, bias=False), nn.Tanh())
         reset_parameters(self)
@@ -60,8 +66,11 @@ class DCGANDiscriminator(nn.Module):
         super().__init__()
         layers: list[nn.Module] = [nn.Conv2d(nc, ndf, 4, 2, 1, bias=False), nn.LeakyReLU(0.2, inplace=True)]
         for _ in range(halvings("DCGANDiscriminator", image_size) - 1):
-            layers += [nn.Conv2d(ndf, 2 * ndf, 4, 2, 1, bias=False), nn.BatchNorm2d(2 * ndf),
-                       nn.LeakyReLU(0.2, inplace=True)]
+            layers += [
+                nn.Conv2d(ndf, 2 * ndf, 4, 2, 1, bias=False),
+                nn.BatchNorm2d(2 * ndf),
+                nn.LeakyReLU(0.2, inplace=True),
+            ]
             ndf *= 2
         self.main = nn.Sequential(*layers, nn.Conv2d(ndf, 1, 4, 1, 0, bias=False), nn.Sigmoid())
         reset_parameters(self)

@@ -16,14 +16,20 @@ from ...nn import Module
 def list_models(include: str = "*") -> list[str]:
     """The names of the models that take `pretrained` and `weights`. include: a pattern, such as "resnet*"."""
     names = vars(sys.modules[__package__])
-    return sorted(name for name, it in names.items() if isinstance(it, FunctionType) and fnmatchcase(name, include)
-                  and "progress" in it.__annotations__)
+    return sorted(
+        name
+        for name, it in names.items()
+        if isinstance(it, FunctionType) and fnmatchcase(name, include) and "progress" in it.__annotations__
+    )
 
 
 def get_model(name: str, **config: Any) -> Module:
     """The model of that name. config: its arguments. Raises OutOfRangeError for a name that is not there."""
     known = list_models()
     if name.lower() not in known:
-        fail(OutOfRangeError, f"get_model: there is no model {name!r}",
-             did_you_mean(near(name, known)) or f"one of {', '.join(known)}")
+        fail(
+            OutOfRangeError,
+            f"get_model: there is no model {name!r}",
+            did_you_mean(near(name, known)) or f"one of {', '.join(known)}",
+        )
     return getattr(sys.modules[__package__], name.lower())(**config)

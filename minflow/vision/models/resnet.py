@@ -34,12 +34,24 @@ class BasicBlock(nn.Module):
 
     expansion = 1
 
-    def __init__(self, inplanes: int, planes: int, stride: int = 1, downsample: nn.Module | None = None,
-                 groups: int = 1, base_width: int = 64, dilation: int = 1, norm_layer: Norm | None = None):
+    def __init__(
+        self,
+        inplanes: int,
+        planes: int,
+        stride: int = 1,
+        downsample: nn.Module | None = None,
+        groups: int = 1,
+        base_width: int = 64,
+        dilation: int = 1,
+        norm_layer: Norm | None = None,
+    ):
         super().__init__()
         if groups != 1 or base_width != 64 or dilation != 1:
-            fail(ShapeError, f"BasicBlock: groups is {groups}, base_width {base_width}, dilation {dilation}",
-                 "groups=1, base_width=64, dilation=1; or a Bottleneck, which has them")
+            fail(
+                ShapeError,
+                f"BasicBlock: groups is {groups}, base_width {base_width}, dilation {dilation}",
+                "groups=1, base_width=64, dilation=1; or a Bottleneck, which has them",
+            )
         norm_layer = norm_layer or nn.BatchNorm2d
         self.conv1, self.bn1 = conv3x3(inplanes, planes, stride), norm_layer(planes)
         self.relu = nn.ReLU(inplace=True)
@@ -59,8 +71,17 @@ class Bottleneck(nn.Module):
 
     expansion = 4
 
-    def __init__(self, inplanes: int, planes: int, stride: int = 1, downsample: nn.Module | None = None,
-                 groups: int = 1, base_width: int = 64, dilation: int = 1, norm_layer: Norm | None = None):
+    def __init__(
+        self,
+        inplanes: int,
+        planes: int,
+        stride: int = 1,
+        downsample: nn.Module | None = None,
+        groups: int = 1,
+        base_width: int = 64,
+        dilation: int = 1,
+        norm_layer: Norm | None = None,
+    ):
         super().__init__()
         norm_layer, width = norm_layer or nn.BatchNorm2d, int(planes * (base_width / 64.0)) * groups
         self.conv1, self.bn1 = conv1x1(inplanes, width), norm_layer(width)
@@ -99,8 +120,11 @@ class ResNet(nn.Module):
         self.groups, self.base_width, self.norm_layer = groups, width_per_group, norm_layer or nn.BatchNorm2d
         spread = (False, *(replace_stride_with_dilation or (False, False, False)))
         if len(spread) != 4 or len(layers) != 4:
-            fail(ShapeError, f"ResNet: layers is {list(layers)}, replace_stride_with_dilation "
-                 f"{replace_stride_with_dilation}", "four numbers of blocks; three bools, or None")
+            fail(
+                ShapeError,
+                f"ResNet: layers is {list(layers)}, replace_stride_with_dilation {replace_stride_with_dilation}",
+                "four numbers of blocks; three bools, or None",
+            )
         self.conv1 = nn.Conv2d(3, 64, 7, stride=2, padding=3, bias=False)
         self.bn1, self.relu = self.norm_layer(64), nn.ReLU(inplace=True)
         self.maxpool = nn.MaxPool2d(3, stride=2, padding=1)

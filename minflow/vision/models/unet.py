@@ -19,8 +19,11 @@ class DoubleConv(nn.Module):
         super().__init__()
         middle = mid_channels or out_channels
         self.double_conv = nn.Sequential(
-            nn.Conv2d(in_channels, middle, 3, padding=1, bias=False), nn.BatchNorm2d(middle), nn.ReLU(inplace=True),
-            nn.Conv2d(middle, out_channels, 3, padding=1, bias=False), nn.BatchNorm2d(out_channels),
+            nn.Conv2d(in_channels, middle, 3, padding=1, bias=False),
+            nn.BatchNorm2d(middle),
+            nn.ReLU(inplace=True),
+            nn.Conv2d(middle, out_channels, 3, padding=1, bias=False),
+            nn.BatchNorm2d(out_channels),
             nn.ReLU(inplace=True),
         )
 

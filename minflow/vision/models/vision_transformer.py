@@ -27,8 +27,11 @@ class MLPBlock(nn.Sequential):
 
     def __init__(self, in_dim: int, mlp_dim: int, dropout: float):
         super().__init__(
-            nn.Linear(in_dim, mlp_dim), nn.GELU(), nn.Dropout(dropout),
-            nn.Linear(mlp_dim, in_dim), nn.Dropout(dropout),
+            nn.Linear(in_dim, mlp_dim),
+            nn.GELU(),
+            nn.Dropout(dropout),
+            nn.Linear(mlp_dim, in_dim),
+            nn.Dropout(dropout),
         )
         for m in (self[0], self[3]):
             nn.init.xavier_uniform_(m.weight)
@@ -59,15 +62,29 @@ class EncoderBlock(nn.Module):
 class Encoder(nn.Module):
     """The blocks, after each place got its own embedding. input: (N, seq_length, hidden_dim)."""
 
-    def __init__(self, seq_length: int, num_layers: int, num_heads: int, hidden_dim: int, mlp_dim: int, dropout: float,
-                 attention_dropout: float, norm_layer: Norm):
+    def __init__(
+        self,
+        seq_length: int,
+        num_layers: int,
+        num_heads: int,
+        hidden_dim: int,
+        mlp_dim: int,
+        dropout: float,
+        attention_dropout: float,
+        norm_layer: Norm,
+    ):
         super().__init__()
         self.pos_embedding = nn.Parameter(nn.init.normal_(empty(1, seq_length, hidden_dim), std=0.02))
         self.dropout = nn.Dropout(dropout)
-        self.layers = nn.Sequential(OrderedDict(
-            (f"encoder_layer_{i}", EncoderBlock(num_heads, hidden_dim, mlp_dim, dropout, attention_dropout, norm_layer))
-            for i in range(num_layers)
-        ))
+        self.layers = nn.Sequential(
+            OrderedDict(
+                (
+                    f"encoder_layer_{i}",
+                    EncoderBlock(num_heads, hidden_dim, mlp_dim, dropout, attention_dropout, norm_layer),
+                )
+                for i in range(num_layers)
+            )
+        )
         self.ln = norm_layer(hidden_dim)
 
     def forward(self, input: Tensor) -> Tensor:
@@ -104,8 +121,11 @@ class VisionTransformer(nn.Module):
     ):
         super().__init__()
         if image_size % patch_size:
-            fail(OutOfRangeError, f"VisionTransformer: image_size {image_size} is no multiple of patch_size "
-                 f"{patch_size}", "a patch_size that divides it")
+            fail(
+                OutOfRangeError,
+                f"VisionTransformer: image_size {image_size} is no multiple of patch_size {patch_size}",
+                "a patch_size that divides it",
+            )
         norm_layer = norm_layer or functools.partial(nn.LayerNorm, eps=1e-6)
         self.image_size, self.patch_size, self.hidden_dim = image_size, patch_size, hidden_dim
         self.num_classes, self.representation_size = num_classes, representation_size
@@ -131,8 +151,12 @@ class VisionTransformer(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         if x.ndim != 4 or x.shape[2] != self.image_size or x.shape[3] != self.image_size:
             size = self.image_size
-            fail(ShapeError, f"VisionTransformer takes batches of images of {size}x{size}, x has the shape "
-                 f"{list(x.shape)}", f"transforms.Resize(({size}, {size})); or image_size=... of the model", x=x)
+            fail(
+                ShapeError,
+                f"VisionTransformer takes batches of images of {size}x{size}, x has the shape {list(x.shape)}",
+                f"transforms.Resize(({size}, {size})); or image_size=... of the model",
+                x=x,
+            )
         x = self.conv_proj(x).flatten(2).permute(0, 2, 1)
         x = cat([self.class_token.expand(x.shape[0], -1, -1), x], 1)
         return self.heads(self.encoder(x)[:, 0])

@@ -157,8 +157,11 @@ def choice(name: str, weights: Any) -> Weights:
         return weights
     key = "IMAGENET1K_V1" if weights is None else weights.rpartition(".")[2] if isinstance(weights, str) else ""
     if key not in members:
-        fail(OutOfRangeError, f"{name}: there are no weights {weights!r}",
-             f"one of {', '.join(members)}; or None for fresh ones")
+        fail(
+            OutOfRangeError,
+            f"{name}: there are no weights {weights!r}",
+            f"one of {', '.join(members)}; or None for fresh ones",
+        )
     return members[key]
 
 

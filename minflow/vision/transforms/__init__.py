@@ -3,11 +3,24 @@
 from ...core.messages.near import name_hints as _name_hints
 from . import functional
 from .augment import (
-    ColorJitter, GaussianBlur, Grayscale, RandomAffine, RandomErasing, RandomGrayscale, RandomResizedCrop,
+    ColorJitter,
+    GaussianBlur,
+    Grayscale,
+    RandomAffine,
+    RandomErasing,
+    RandomGrayscale,
+    RandomResizedCrop,
     RandomRotation,
 )
 from .choices import (
-    ConvertImageDtype, FiveCrop, Pad, PILToTensor, RandomApply, RandomChoice, RandomOrder, TenCrop,
+    ConvertImageDtype,
+    FiveCrop,
+    Pad,
+    PILToTensor,
+    RandomApply,
+    RandomChoice,
+    RandomOrder,
+    TenCrop,
 )
 from .images import InterpolationMode
 from .transforms import (
@@ -23,10 +36,35 @@ from .transforms import (
     ToTensor,
 )
 
-__all__ = ["CenterCrop", "ColorJitter", "Compose", "ConvertImageDtype", "FiveCrop", "GaussianBlur", "Grayscale",
-           "InterpolationMode", "Lambda", "Normalize", "PILToTensor", "Pad", "RandomAffine", "RandomApply",
-           "RandomChoice", "RandomCrop", "RandomErasing", "RandomGrayscale", "RandomHorizontalFlip", "RandomOrder",
-           "RandomResizedCrop", "RandomRotation", "RandomVerticalFlip", "Resize", "TenCrop", "ToPILImage", "ToTensor",
-           "functional"]
+__all__ = [
+    "CenterCrop",
+    "ColorJitter",
+    "Compose",
+    "ConvertImageDtype",
+    "FiveCrop",
+    "GaussianBlur",
+    "Grayscale",
+    "InterpolationMode",
+    "Lambda",
+    "Normalize",
+    "PILToTensor",
+    "Pad",
+    "RandomAffine",
+    "RandomApply",
+    "RandomChoice",
+    "RandomCrop",
+    "RandomErasing",
+    "RandomGrayscale",
+    "RandomHorizontalFlip",
+    "RandomOrder",
+    "RandomResizedCrop",
+    "RandomRotation",
+    "RandomVerticalFlip",
+    "Resize",
+    "TenCrop",
+    "ToPILImage",
+    "ToTensor",
+    "functional",
+]
 
 __getattr__ = _name_hints("flow.vision.transforms", globals())

@@ -59,8 +59,12 @@ class ColorJitter(Transform):
 
     def __call__(self, image: Any) -> Any:
         check_image("ColorJitter", image)
-        steps: list[Any] = [(colours.adjust_brightness, self.brightness), (colours.adjust_contrast, self.contrast),
-                            (colours.adjust_saturation, self.saturation), (colours.adjust_hue, self.hue)]
+        steps: list[Any] = [
+            (colours.adjust_brightness, self.brightness),
+            (colours.adjust_contrast, self.contrast),
+            (colours.adjust_saturation, self.saturation),
+            (colours.adjust_hue, self.hue),
+        ]
         factors, order = words(), words()
         left = [(function, between(*ends, word), ends) for (function, ends), word in zip(steps, factors)]
         for word in order:
@@ -118,8 +122,14 @@ class GaussianBlur(Transform):
 class RandomRotation(Transform):
     """Rotated by random degrees from [-d, d], or (smallest, largest); see `functional.rotate`."""
 
-    def __init__(self, degrees: float | Sequence[float], interpolation: Any = "nearest", expand: bool = False,
-                 center: Sequence[float] | None = None, fill: Any = 0):
+    def __init__(
+        self,
+        degrees: float | Sequence[float],
+        interpolation: Any = "nearest",
+        expand: bool = False,
+        center: Sequence[float] | None = None,
+        fill: Any = 0,
+    ):
         self.degrees = pair("RandomRotation", "degrees", degrees)
         self.interpolation, self.expand, self.center, self.fill = interpolation, expand, center, fill
         mode_number("RandomRotation", interpolation)
@@ -169,8 +179,16 @@ class RandomAffine(Transform):
         across, down = self.translate[0] * w, self.translate[1] * h
         moved = round(between(-across, across, x)), round(between(-down, down, y))
         shear = between(*self.shear[0], sx), between(*self.shear[1], sy)
-        return warps.affine(image, between(*self.degrees, a), moved, between(*self.scale, s), shear,
-                            self.interpolation, self.fill, self.center)
+        return warps.affine(
+            image,
+            between(*self.degrees, a),
+            moved,
+            between(*self.scale, s),
+            shear,
+            self.interpolation,
+            self.fill,
+            self.center,
+        )
 
     def text(self) -> str:
         return f"degrees={list(self.degrees)}, translate={self.translate}, scale={self.scale}, shear={self.shear}"
@@ -183,9 +201,14 @@ class RandomResizedCrop(Transform):
     (arXiv:1409.4842), section 6. After ten parts that do not fit, the largest in the middle is taken.
     """
 
-    def __init__(self, size: int | Sequence[int], scale: Sequence[float] = (0.08, 1.0),
-                 ratio: Sequence[float] = (3 / 4, 4 / 3), interpolation: Any = "bilinear",
-                 antialias: bool | None = True):
+    def __init__(
+        self,
+        size: int | Sequence[int],
+        scale: Sequence[float] = (0.08, 1.0),
+        ratio: Sequence[float] = (3 / 4, 4 / 3),
+        interpolation: Any = "bilinear",
+        antialias: bool | None = True,
+    ):
         self.size = two("RandomResizedCrop", size)
         self.scale = pair("RandomResizedCrop", "scale", scale, 0)
         self.ratio = pair("RandomResizedCrop", "ratio", ratio, 1e-9)
@@ -224,8 +247,14 @@ class RandomErasing(Transform):
 
     takes_arrays = False
 
-    def __init__(self, p: float = 0.5, scale: Sequence[float] = (0.02, 0.33), ratio: Sequence[float] = (0.3, 3.3),
-                 value: Any = 0, inplace: bool = False):
+    def __init__(
+        self,
+        p: float = 0.5,
+        scale: Sequence[float] = (0.02, 0.33),
+        ratio: Sequence[float] = (0.3, 3.3),
+        value: Any = 0,
+        inplace: bool = False,
+    ):
         self.p, self.value, self.inplace = probability("RandomErasing", p), value, inplace
         self.scale = pair("RandomErasing", "scale", scale, 0, 1)
         self.ratio = pair("RandomErasing", "ratio", ratio, 1e-9)

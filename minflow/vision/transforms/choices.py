@@ -49,8 +49,11 @@ class RandomChoice(Compose):
         super().__init__(transforms)
         self.p = [1.0] * len(self.transforms) if p is None else [float(v) for v in p]
         if not self.p or len(self.p) != len(self.transforms) or min(self.p) < 0 or sum(self.p) <= 0:
-            fail(OutOfRangeError, f"RandomChoice: p is {p}, of {len(self.transforms)} transforms",
-                 "one number from 0 on for each of at least one transform")
+            fail(
+                OutOfRangeError,
+                f"RandomChoice: p is {p}, of {len(self.transforms)} transforms",
+                "one number from 0 on for each of at least one transform",
+            )
 
     def __call__(self, image: Any) -> Any:
         left = between(0, sum(self.p), words()[0])

@@ -26,13 +26,21 @@ def by_kind(name: str, image: Any, pil: Callable, planes: Callable[[np.ndarray],
         return pil(image)
     if isinstance(image, np.ndarray):
         if image.dtype != np.uint8:
-            fail(DTypeError, f"{name} takes an array of bytes, not of {image.dtype}",
-                 "transforms.ToTensor() first: tensors may be floats", image=image)
+            fail(
+                DTypeError,
+                f"{name} takes an array of bytes, not of {image.dtype}",
+                "transforms.ToTensor() first: tensors may be floats",
+                image=image,
+            )
         out = to_array(pil(to_pil_image(image)))
         return out[:, :, None] if image.ndim == 3 and out.ndim == 2 else out
     if image.ndim < 3 or image.shape[-3] not in (1, 3):
-        fail(ShapeError, f"{name}: the image has the shape {list(image.shape)}",
-             "a tensor [C, H, W] of 1 or 3 channels", image=image)
+        fail(
+            ShapeError,
+            f"{name}: the image has the shape {list(image.shape)}",
+            "a tensor [C, H, W] of 1 or 3 channels",
+            image=image,
+        )
     return from_numpy(np.ascontiguousarray(planes(image.detach().numpy())))
 
 
@@ -137,8 +145,12 @@ def adjust_gamma(img: Any, gamma: float, gain: float = 1) -> Any:
 
 def invert(img: Any) -> Any:
     """The negative: white becomes black."""
-    return by_kind("invert", img, lambda image: image.point([255 - i for i in range(256)] * len(image.getbands())),
-                   lambda x: (1 if x.dtype.kind == "f" else np.uint8(255)) - x)
+    return by_kind(
+        "invert",
+        img,
+        lambda image: image.point([255 - i for i in range(256)] * len(image.getbands())),
+        lambda x: (1 if x.dtype.kind == "f" else np.uint8(255)) - x,
+    )
 
 
 def rgb_to_grayscale(img: Any, num_output_channels: int = 1) -> Any:

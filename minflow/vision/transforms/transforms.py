@@ -144,8 +144,11 @@ class Resize(Transform):
         self.size, self.interpolation, self.max_size, self.antialias = size, interpolation, max_size, antialias
         F.two("Resize", size)
         if max_size is not None and not (isinstance(size, int) and size < max_size):
-            fail(OutOfRangeError, f"Resize: max_size is {max_size}, with the size {size}",
-                 "one number for the shorter side, and a larger max_size for the longer one")
+            fail(
+                OutOfRangeError,
+                f"Resize: max_size is {max_size}, with the size {size}",
+                "one number for the shorter side, and a larger max_size for the longer one",
+            )
 
     def __call__(self, image: Any) -> Any:
         return F.resize(image, self.size, self.interpolation, self.max_size)
@@ -191,8 +194,11 @@ class RandomCrop(Transform):
             image = F.pad(image, (max(width - w, 0), max(height - h, 0)), self.fill, self.padding_mode)
             h, w = F.image_size(image)
         if h < height or w < width:
-            fail(ShapeError, f"RandomCrop: a part of {height}x{width} pixels does not fit into an image of {h}x{w}",
-                 "padding=..., or pad_if_needed=True")
+            fail(
+                ShapeError,
+                f"RandomCrop: a part of {height}x{width} pixels does not fit into an image of {h}x{w}",
+                "padding=..., or pad_if_needed=True",
+            )
         return F.crop(image, *self.get_params(image, self.size))
 
     @staticmethod

@@ -20,7 +20,18 @@ from ...core.where import fail
 from ...nn.functional import grid_sample
 from .colours import by_kind
 from .images import (
-    center_crop, check_image, crop, hflip, image_size, is_pil, mode_number, resize, to_array, to_pil_image, two, vflip,
+    center_crop,
+    check_image,
+    crop,
+    hflip,
+    image_size,
+    is_pil,
+    mode_number,
+    resize,
+    to_array,
+    to_pil_image,
+    two,
+    vflip,
 )
 
 SAMPLED = {0: "nearest", 2: "bilinear"}  # of tensors
@@ -89,8 +100,10 @@ def rotate(
         if expand:
             ways = np.linalg.inv(np.array(matrix).reshape(2, 3)[:, :2])
             corners = ways @ (np.array([[-w, w, w, -w], [-h, -h, h, h]]) / 2)
-            wide, high = (math.ceil(round(n / 2 + m, 4)) - math.floor(round(n / 2 - m, 4))
-                          for n, m in zip((w, h), np.abs(corners).max(1)))
+            wide, high = (
+                math.ceil(round(n / 2 + m, 4)) - math.floor(round(n / 2 - m, 4))
+                for n, m in zip((w, h), np.abs(corners).max(1))
+            )
             size = high, wide
         return sampled("rotate", x, matrix, size, mode, fill)
 
@@ -139,8 +152,11 @@ def gaussian_blur(img: Any, kernel_size: int | Sequence[int], sigma: float | Seq
     sizes = (kernel_size,) * 2 if isinstance(kernel_size, int) else tuple(kernel_size)
     if len(sizes) != 2 or any(k < 1 or k % 2 == 0 for k in sizes):
         fail(OutOfRangeError, f"gaussian_blur: kernel_size is {kernel_size}", "an odd number, or two: 3, 5, ...")
-    widths = [0.15 * k + 0.35 for k in sizes] if sigma is None else (
-        (float(sigma),) * 2 if isinstance(sigma, int | float) else (*sigma, *sigma)[:2])
+    widths = (
+        [0.15 * k + 0.35 for k in sizes]
+        if sigma is None
+        else ((float(sigma),) * 2 if isinstance(sigma, int | float) else (*sigma, *sigma)[:2])
+    )
     if min(widths) <= 0:
         fail(OutOfRangeError, f"gaussian_blur: sigma is {sigma}", "positive numbers, in pixels")
     array = to_array(img) if not isinstance(img, Tensor) else img.detach().numpy()
@@ -148,8 +164,12 @@ def gaussian_blur(img: Any, kernel_size: int | Sequence[int], sigma: float | Seq
     spatial = (array.ndim - 2, array.ndim - 1) if isinstance(img, Tensor) else (0, 1)
     for axis, k, s in zip(spatial[::-1], sizes, widths):
         if k // 2 >= array.shape[axis]:
-            fail(ShapeError, f"gaussian_blur: {array.shape[axis]} pixels cannot be mirrored {k // 2} wide",
-                 "a smaller kernel_size", image=img)
+            fail(
+                ShapeError,
+                f"gaussian_blur: {array.shape[axis]} pixels cannot be mirrored {k // 2} wide",
+                "a smaller kernel_size",
+                image=img,
+            )
         weights = np.exp(-0.5 * ((np.arange(k) - (k - 1) / 2) / s) ** 2).astype(work.dtype)
         around = [(0, 0)] * work.ndim
         around[axis] = (k // 2, k // 2)
@@ -161,8 +181,16 @@ def gaussian_blur(img: Any, kernel_size: int | Sequence[int], sigma: float | Seq
     return from_numpy(np.ascontiguousarray(out)) if isinstance(img, Tensor) else out
 
 
-def resized_crop(img: Any, top: int, left: int, height: int, width: int, size: Any, interpolation: Any = "bilinear",
-                 antialias: bool | None = True) -> Any:
+def resized_crop(
+    img: Any,
+    top: int,
+    left: int,
+    height: int,
+    width: int,
+    size: Any,
+    interpolation: Any = "bilinear",
+    antialias: bool | None = True,
+) -> Any:
     """The part of the image that begins at (top, left), at another size."""
     return resize(crop(img, top, left, height, width), size, interpolation)
 

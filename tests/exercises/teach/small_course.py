@@ -8,28 +8,44 @@ from minflow.exercises import cells
 from minflow.exercises.teach import notebook as nb
 
 EXERCISES = ("slope", "edge", "same_scale", "mixed_up")  # code, a value, code to mend, a value about a given matrix
-RIGHT = {"slope": "def slope(f, x, h=1e-3):\n    return (f(x + h) - f(x - h)) / (2 * h)", "edge": "limit = 0.2",
-         "same_scale": cells.solved_cell("same_scale"), "mixed_up": "pair = (4, 1)"}
-WRONG = {"slope": "def slope(f, x, h=1e-3):\n    return (f(x + h) - f(x)) / h", "edge": "limit = 0.4",
-         "same_scale": "def same_scale(x):\n    return x", "mixed_up": "pair = (1, 1)"}
+RIGHT = {
+    "slope": "def slope(f, x, h=1e-3):\n    return (f(x + h) - f(x - h)) / (2 * h)",
+    "edge": "limit = 0.2",
+    "same_scale": cells.solved_cell("same_scale"),
+    "mixed_up": "pair = (4, 1)",
+}
+WRONG = {
+    "slope": "def slope(f, x, h=1e-3):\n    return (f(x + h) - f(x)) / h",
+    "edge": "limit = 0.4",
+    "same_scale": "def same_scale(x):\n    return x",
+    "mixed_up": "pair = (1, 1)",
+}
 FIRST = "import numpy as np\n\nimport minflow as flow\nfrom minflow.exercises import check"
 
 
 def lesson():
     """The release: a title, what is imported, what an exercise is about, the exercises, words."""
-    parts = [nb.cell("markdown", "# 02 - Downhill\n\nA slope is a rise per step: $2x$.", "downhill-00"),
-             nb.cell("code", FIRST, "downhill-01"),
-             nb.cell("markdown", "## What went wrong", "downhill-02"),
-             nb.cell("code", "matrix = np.diag([5] * 10)\nmatrix[4, 1] = 3\nmatrix.shape", "downhill-03")]
+    parts = [
+        nb.cell("markdown", "# 02 - Downhill\n\nA slope is a rise per step: $2x$.", "downhill-00"),
+        nb.cell("code", FIRST, "downhill-01"),
+        nb.cell("markdown", "## What went wrong", "downhill-02"),
+        nb.cell("code", "matrix = np.diag([5] * 10)\nmatrix[4, 1] = 3\nmatrix.shape", "downhill-03"),
+    ]
     for name in EXERCISES:
-        parts += [nb.cell("markdown", f"### {name}\n\nA task.", nb.cell_id(name, "task")),
-                  nb.cell("code", cells.answer_cell(name), nb.cell_id(name, "answer")),
-                  nb.cell("code", cells.check_cell(name), nb.cell_id(name, "check"))]
+        parts += [
+            nb.cell("markdown", f"### {name}\n\nA task.", nb.cell_id(name, "task")),
+            nb.cell("code", cells.answer_cell(name), nb.cell_id(name, "answer")),
+            nb.cell("code", cells.check_cell(name), nb.cell_id(name, "check")),
+        ]
     parts.append(nb.cell("code", "print('a slope', slope(np.sin, 0.0))", "downhill-04"))
     parts.append(nb.cell("markdown", "## Words\n\nNone.", "downhill-words"))
     kernel = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
-    return {"cells": parts, "metadata": {"kernelspec": kernel, "language_info": {"name": "python"}},
-            "nbformat": 4, "nbformat_minor": 5}
+    return {
+        "cells": parts,
+        "metadata": {"kernelspec": kernel, "language_info": {"name": "python"}},
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
 
 
 def answered(answers, release=None):

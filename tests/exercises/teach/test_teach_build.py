@@ -42,7 +42,8 @@ def test_plain(course_folder, tmp_path, capsys):
     assert nb.read(tmp_path / "out/student/02_downhill.ipynb") == lesson()
     teacher = nb.read(tmp_path / "out/teacher/02_downhill.ipynb")
     assert [cell["source"] for cell in teacher["cells"] if cell["id"] == "edge-answer"] == [
-        "limit = ...  # your answer here\n# BEGIN SOLUTION\nlimit = 0.2\n# END SOLUTION"]
+        "limit = ...  # your answer here\n# BEGIN SOLUTION\nlimit = 0.2\n# END SOLUTION"
+    ]
     assert "student/" in capsys.readouterr().out
     space = {}
     for cell in teacher["cells"]:
@@ -51,19 +52,24 @@ def test_plain(course_folder, tmp_path, capsys):
             assert "-check" not in cell["id"] or space["result"].ok, cell["id"]
 
 
-@pytest.mark.parametrize(("kind", "first", "then"), [
-    ("nbgrader", "cd \"{out}\", then nbgrader generate_assignment ps05; give out what is in release/ps05", ""),
-    ("nbgrader", "cd \"{out}\", then nbgrader generate_assignment ps02; give out what is in release/ps02", "ps05"),
-    ("otter", "otter assign \"{out}/ps05/05_eyes.ipynb\" ps05-out; give out what is in ps05-out/student", ""),
-    ("otter", "otter assign \"{out}/ps02/02_downhill.ipynb\" ps02-out; give out what is in ps02-out/student", "ps05"),
-])
+@pytest.mark.parametrize(
+    ("kind", "first", "then"),
+    [
+        ("nbgrader", 'cd "{out}", then nbgrader generate_assignment ps05; give out what is in release/ps05', ""),
+        ("nbgrader", 'cd "{out}", then nbgrader generate_assignment ps02; give out what is in release/ps02', "ps05"),
+        ("otter", 'otter assign "{out}/ps05/05_eyes.ipynb" ps05-out; give out what is in ps05-out/student', ""),
+        ("otter", 'otter assign "{out}/ps02/02_downhill.ipynb" ps02-out; give out what is in ps02-out/student', "ps05"),
+    ],
+)
 def test_the_next_command_is_of_what_was_written(tmp_path, capsys, kind, first, then):
     out = tmp_path / "a course"
     lessons = ["02", "05"] if then else ["05"]
     assert cli.main(["exercises", "build", "--for", kind, str(out), "--lesson", *lessons]) == 0
     last = capsys.readouterr().out.splitlines()[-1]
-    assert last == (f"Next, in a terminal where {kind} is installed and found: {first.format(out=out)}"
-                    f"{f' (so too {then})' if then else ''}.")
+    assert last == (
+        f"Next, in a terminal where {kind} is installed and found: {first.format(out=out)}"
+        f"{f' (so too {then})' if then else ''}."
+    )
 
 
 def test_a_lesson_that_is_not_there(course_folder, tmp_path, capsys):
@@ -74,23 +80,41 @@ def test_a_lesson_that_is_not_there(course_folder, tmp_path, capsys):
 def test_nbgrader_metadata(course_folder, tmp_path):
     written = build.build("nbgrader", tmp_path / "n")
     assert [path.relative_to(tmp_path / "n").as_posix() for path in written] == [
-        "source/ps02/02_downhill.ipynb", "nbgrader_config.py"]
-    found = {cell["id"]: cell["metadata"]["nbgrader"] for cell in nb.read(written[0])["cells"]
-             if "nbgrader" in cell["metadata"]}
+        "source/ps02/02_downhill.ipynb",
+        "nbgrader_config.py",
+    ]
+    found = {
+        cell["id"]: cell["metadata"]["nbgrader"]
+        for cell in nb.read(written[0])["cells"]
+        if "nbgrader" in cell["metadata"]
+    }
     assert set(found) == {nb.cell_id(name, part) for name in EXERCISES for part in ("answer", "check")}
     for name in EXERCISES:
         answer, check = found[nb.cell_id(name, "answer")], found[nb.cell_id(name, "check")]
-        assert answer == {"schema_version": 3, "grade_id": nb.cell_id(name, "answer"), "grade": False,
-                          "solution": True, "locked": False, "task": False}
-        assert check == {"schema_version": 3, "grade_id": nb.cell_id(name, "check"), "grade": True, "solution": False,
-                         "locked": True, "task": False, "points": find(name).points}
+        assert answer == {
+            "schema_version": 3,
+            "grade_id": nb.cell_id(name, "answer"),
+            "grade": False,
+            "solution": True,
+            "locked": False,
+            "task": False,
+        }
+        assert check == {
+            "schema_version": 3,
+            "grade_id": nb.cell_id(name, "check"),
+            "grade": True,
+            "solution": False,
+            "locked": True,
+            "task": False,
+            "points": find(name).points,
+        }
     compile(nbgrader.CONFIG, "nbgrader_config.py", "exec")
     written[1].write_text("# mine")
     assert len(build.build("nbgrader", tmp_path / "n")) == 1 and written[1].read_text() == "# mine"
 
 
 def test_otter_cells(course_folder, tmp_path):
-    path, = build.build("otter", tmp_path, ["02"])
+    (path,) = build.build("otter", tmp_path, ["02"])
     every = nb.read(path)["cells"]
     assert every[0]["source"] == otter.SETTINGS.strip() and len({cell["id"] for cell in every}) == len(every)
     raws = [cell["source"].split("\n")[0] for cell in every if cell["cell_type"] == "raw"][1:]
@@ -100,6 +124,7 @@ def test_otter_cells(course_folder, tmp_path):
     space = {}
     exec(tests["mixed-up-test"], space)
     from minflow.exercises.checker import WrongAnswer
+
     with pytest.raises(WrongAnswer):
         space["test_mixed_up"]((1, 1), [[0] * 10, [3, *[0] * 9], *[[0] * 10] * 8])
     space["test_mixed_up"]((1, 0), [[0] * 10, [3, *[0] * 9], *[[0] * 10] * 8])

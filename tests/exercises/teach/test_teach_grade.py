@@ -25,6 +25,7 @@ def judged(answer, name="slope", limits=LIMITS):
 
 # ---- three learners -------------------------------------------------------------------------------------------------
 
+
 def test_a_class(course_folder, tmp_path, capsys):
     for name, answers in {"right": RIGHT, "wrong": WRONG, "empty": {}}.items():
         nb.write(tmp_path / "in" / name / "02_downhill.ipynb", answered(answers))
@@ -62,6 +63,7 @@ def test_outputs_and_all_other_cells_are_ignored():
 
 # ---- what an answer needs -------------------------------------------------------------------------------------------
 
+
 def test_cells_before_an_answer():
     release, needed = lesson(), grade.before
     assert needed(answered(RIGHT), release, find("slope"), SLOPE) == [FIRST]
@@ -79,21 +81,34 @@ def test_an_answer_may_use_the_learners_own_other_answer():
 
 # ---- hostile answers ------------------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("answer, says", [
-    ("exit()", "SystemExit"),
-    ("import os\nos._exit(0)", "ended its process"),
-    ("def slope(:", "SyntaxError"),
-    ("x = '\ud800'", "UnicodeEncodeError"),
-    ("slope = " + "(" * 5000 + ")" * 5000, "the cell raises"),
-    ("x = 3", "binds no slope"),
-    ("import minflow\nminflow.Tensor.__add__ = None\n" + SLOPE, "minflow.Tensor.__add__"),
-    ("import builtins\nbuiltins.abs = lambda x: 0\n" + SLOPE, "builtins.abs was changed"),
-    ("import minflow.exercises.judge as j\nj.difference = lambda *a: None\n" + SLOPE, "judge.difference was changed"),
-    ("from minflow.exercises.judge import difference\ndifference.__code__ = (lambda *a: None).__code__\n" + SLOPE,
-     "the code of"),
-    ("from minflow.exercises.find import find\nfind('slope').also.append(3)\n" + SLOPE, "slope.also was changed"),
-    ("def slope(f, x, h=1):\n    import minflow.exercises.judge as j\n    j.compared = lambda *a: None", "was changed"),
-])
+
+@pytest.mark.parametrize(
+    "answer, says",
+    [
+        ("exit()", "SystemExit"),
+        ("import os\nos._exit(0)", "ended its process"),
+        ("def slope(:", "SyntaxError"),
+        ("x = '\ud800'", "UnicodeEncodeError"),
+        ("slope = " + "(" * 5000 + ")" * 5000, "the cell raises"),
+        ("x = 3", "binds no slope"),
+        ("import minflow\nminflow.Tensor.__add__ = None\n" + SLOPE, "minflow.Tensor.__add__"),
+        ("import builtins\nbuiltins.abs = lambda x: 0\n" + SLOPE, "builtins.abs was changed"),
+        (
+            "import minflow.exercises.judge as j\nj.difference = lambda *a: None\n" + SLOPE,
+            "judge.difference was changed",
+        ),
+        (
+            "from minflow.exercises.judge import difference\ndifference.__code__ = (lambda *a: None).__code__\n"
+            + SLOPE,
+            "the code of",
+        ),
+        ("from minflow.exercises.find import find\nfind('slope').also.append(3)\n" + SLOPE, "slope.also was changed"),
+        (
+            "def slope(f, x, h=1):\n    import minflow.exercises.judge as j\n    j.compared = lambda *a: None",
+            "was changed",
+        ),
+    ],
+)
 def test_nothing_is_earned_and_all_is_said(answer, says):
     verdict = judged(answer)
     assert verdict["outcome"] in ("stopped", "changed", "not started") and says in verdict["remark"], verdict
@@ -103,11 +118,21 @@ def test_no_file_is_touched_outside_and_nothing_is_started(tmp_path):
     mine = tmp_path / "mine.txt"
     mine.write_text("mine")
     lines = ["import os, shutil, subprocess, urllib.request", f"mine = {str(mine)!r}", "open('here.txt', 'w').close()"]
-    for line in ("open(mine, 'w')", "os.remove(mine)", "os.rename(mine, 'x')", "os.truncate(mine, 0)",
-                 "shutil.rmtree(os.path.dirname(mine))", "os.symlink(mine, os.path.dirname(mine) + '/y')", "os.fork()",
-                 "subprocess.run('true')"):
-        lines += [f"try: {line}", "except PermissionError as error: assert 'is refused' in str(error)",
-                  f"else: raise ValueError({line!r})"]
+    for line in (
+        "open(mine, 'w')",
+        "os.remove(mine)",
+        "os.rename(mine, 'x')",
+        "os.truncate(mine, 0)",
+        "shutil.rmtree(os.path.dirname(mine))",
+        "os.symlink(mine, os.path.dirname(mine) + '/y')",
+        "os.fork()",
+        "subprocess.run('true')",
+    ):
+        lines += [
+            f"try: {line}",
+            "except PermissionError as error: assert 'is refused' in str(error)",
+            f"else: raise ValueError({line!r})",
+        ]
     lines += ["try: urllib.request.urlopen('http://192.0.2.1/')", "except OSError: pass", "else: raise ValueError"]
     verdict = judged("\n".join([*lines, SLOPE]))
     assert verdict["outcome"] == "right", verdict
@@ -138,10 +163,12 @@ def test_what_an_answer_finds(monkeypatch):
     monkeypatch.delenv("MINFLOW_MACHINE", raising=False)
     monkeypatch.setenv("NBGRADER_EXECUTION", "autograde")
     settings = {"PROGRESS": "0", "MACHINE": "0", "SEED": "7", "WORD": "spring"}
-    answer = ("import asyncio, os, sys\nawait asyncio.sleep(0)\nassert 'pytest' not in sys.modules\n%time 3\n"
-              f"assert {{name: os.environ['MINFLOW_' + name] for name in {list(settings)}}} == {settings}\n"
-              "assert 'NBGRADER_EXECUTION' not in os.environ\n"
-              "for i in range(2000): print('x' * 1000); os.write(1, b'y' * 1000)\n" + SLOPE)
+    answer = (
+        "import asyncio, os, sys\nawait asyncio.sleep(0)\nassert 'pytest' not in sys.modules\n%time 3\n"
+        f"assert {{name: os.environ['MINFLOW_' + name] for name in {list(settings)}}} == {settings}\n"
+        "assert 'NBGRADER_EXECUTION' not in os.environ\n"
+        "for i in range(2000): print('x' * 1000); os.write(1, b'y' * 1000)\n" + SLOPE
+    )
     assert judged(answer, limits=grade.Limits(seconds=60, seed=7, word="spring"))["outcome"] == "right"
     assert judged("%%time\n" + SLOPE)["outcome"] == "right"
 
@@ -153,25 +180,44 @@ def test_what_looks_around_is_worth_a_look():
 
 
 def test_summary_counts_files():
-    marks = [grade.Mark("a", "02", "slope", 1.0, 1, "right"), grade.Mark("a", "02", "edge", 0.0, 2, "wrong"),
-             grade.Mark("b\n")]
+    marks = [
+        grade.Mark("a", "02", "slope", 1.0, 1, "right"),
+        grade.Mark("a", "02", "edge", 0.0, 2, "wrong"),
+        grade.Mark("b\n"),
+    ]
     assert grade.summary(marks) == ["a: 1 of 3", "b\ufffd: 0 of 0"]
 
 
 # ---- the hook that refuses ------------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("arguments, here", [
-    (("socket", ("127.0.0.1", 80)), True), (("socket", ("::1", 80, 0, 0)), True), (("localhost", 80, 0, 0, 0), True),
-    (("socket", ("93.184.216.34", 80)), False), (("example.com", 80, 0, 0, 0), False), (("socket", "/tmp/x"), True)])
+
+@pytest.mark.parametrize(
+    "arguments, here",
+    [
+        (("socket", ("127.0.0.1", 80)), True),
+        (("socket", ("::1", 80, 0, 0)), True),
+        (("localhost", 80, 0, 0, 0), True),
+        (("socket", ("93.184.216.34", 80)), False),
+        (("example.com", 80, 0, 0, 0), False),
+        (("socket", "/tmp/x"), True),
+    ],
+)
 def test_what_stays_on_this_machine(arguments, here):
     assert worker.local(arguments) is here
 
 
 def test_hosts_are_refused_by_name():
-    program = ("from minflow.exercises.teach import worker; import socket\nworker.refuse('.')\n"
-               "try: socket.getaddrinfo('example.com', 80)\nexcept PermissionError as error: print(error)")
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60,
-                          env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)})
+    program = (
+        "from minflow.exercises.teach import worker; import socket\nworker.refuse('.')\n"
+        "try: socket.getaddrinfo('example.com', 80)\nexcept PermissionError as error: print(error)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+    )
     assert "socket.getaddrinfo is refused" in done.stdout, done.stderr
     assert socket.gethostname()  # here nothing is refused
 
@@ -188,6 +234,7 @@ def test_teachers_editions_earn_all_and_students_nothing(tmp_path):
     for edition in ("teacher", "student"):
         marks = list(grade.grade([str(tmp_path / edition)], grade.Limits()))
         assert {one.exercise for one in marks} == {
-            one.name for path in nb.releases().values() for one in nb.exercises_of(nb.read(path))}
+            one.name for path in nb.releases().values() for one in nb.exercises_of(nb.read(path))
+        }
         wrong = [one for one in marks if (one.outcome == "right") != (edition == "teacher")]
         assert not wrong, wrong

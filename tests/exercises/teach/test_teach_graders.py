@@ -43,8 +43,14 @@ def installed(uv, folder, *packages):
 def command(python, *words, cwd):
     """A command of the environment. It finds programs there first (nbgrader calls alembic)."""
     path = os.pathsep.join([str(python.parent), os.environ["PATH"]])
-    done = subprocess.run([python, "-m", *words], cwd=cwd, capture_output=True, text=True, timeout=600,
-                          env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | {"PATH": path})
+    done = subprocess.run(
+        [python, "-m", *words],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | {"PATH": path},
+    )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     return done.stdout
 
@@ -87,7 +93,7 @@ def test_otter_assigns_and_marks(uv, course_folder, tmp_path):
 
 
 def follow_otter(python, tmp_path):
-    path, = build.build("otter", tmp_path / "teacher")
+    (path,) = build.build("otter", tmp_path / "teacher")
     # It runs the solved notebook, and stops where a test fails.
     command(python, "otter", "assign", path.name, "out", cwd=path.parent)
     student = nb.read(path.parent / "out/student/02_downhill.ipynb")
@@ -97,7 +103,16 @@ def follow_otter(python, tmp_path):
     for name, answers, points in (("right", RIGHT, 6), ("wrong", WRONG, 0), ("empty", {}, 0)):
         nb.write(tmp_path / f"{name}.ipynb", answered(answers, student))
         (tmp_path / name).mkdir()
-        command(python, "otter", "run", "-a", str(graded), "-o", str(tmp_path / name), str(tmp_path / f"{name}.ipynb"),
-                cwd=tmp_path)
+        command(
+            python,
+            "otter",
+            "run",
+            "-a",
+            str(graded),
+            "-o",
+            str(tmp_path / name),
+            str(tmp_path / f"{name}.ipynb"),
+            cwd=tmp_path,
+        )
         results = json.loads((tmp_path / name / "results.json").read_text())
         assert sum(one["score"] for one in results["tests"] if "score" in one) == points, name

@@ -13,7 +13,7 @@ def broken(notebook):
     every.insert(place + 1, dict(every[place]))
     place = next(i for i, cell in enumerate(every) if cell["id"] == "same-scale-answer")
     head, body = every[place]["source"].split("\n", 1)
-    every[place:place + 1] = [nb.cell("code", head, "p"), nb.cell("code", body, "q")]
+    every[place : place + 1] = [nb.cell("code", head, "p"), nb.cell("code", body, "q")]
     return {**notebook, "cells": [*every, nb.cell("code", "1 / 0", "own")]}
 
 

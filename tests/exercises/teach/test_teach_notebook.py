@@ -63,6 +63,7 @@ def test_folders_are_searched_but_for_what_is_hidden(tmp_path):
 
 # ---- answers --------------------------------------------------------------------------------------------------------
 
+
 def answer(notebook):
     return nb.answer_in(notebook, find("slope"))
 
@@ -92,7 +93,7 @@ def test_a_split_answer_is_put_together():
     notebook = answered(RIGHT)
     place = next(i for i, cell in enumerate(notebook["cells"]) if cell["id"] == "slope-answer")
     head, body = RIGHT["slope"].split("\n")
-    notebook["cells"][place:place + 1] = [nb.cell("code", head, "b1"), nb.cell("code", body, "slope-answer")]
+    notebook["cells"][place : place + 1] = [nb.cell("code", head, "b1"), nb.cell("code", body, "slope-answer")]
     source, remark = answer(notebook)
     assert source == RIGHT["slope"] and "2 cells" in remark
 
@@ -109,14 +110,17 @@ def test_no_answer():
 
 
 def test_names_that_a_cell_binds():
-    source = ("import a.b, c as d\nfrom e import f\nx, (y, *z) = 1\ndef g(p): q = 1\nclass H: r = 1\n"
-              "for i in 3: w = 1\n[k for k in 1]")
+    source = (
+        "import a.b, c as d\nfrom e import f\nx, (y, *z) = 1\ndef g(p): q = 1\nclass H: r = 1\n"
+        "for i in 3: w = 1\n[k for k in 1]"
+    )
     assert nb.bound(source) == {"a", "d", "f", "x", "y", "z", "g", "H", "i", "w"}
     assert nb.bound("def slope(f:\n  x = 1\ny = 2\ny == 3") == {"slope", "y"}  # no Python: by its lines
     assert nb.bound("%time\n!ls\nx = 1") == {"x"}
 
 
 # ---- tables ---------------------------------------------------------------------------------------------------------
+
 
 def test_tables_hold_no_formulas():
     text = nb.table([["=1+1", "+x", "-x", "@x", 'a"b', -3, "a\nb\u202e"]])

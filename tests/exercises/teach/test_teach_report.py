@@ -9,8 +9,19 @@ from minflow.exercises.teach import report
 
 
 def line(minute, exercise, outcome, wrong="", **more):
-    return json.dumps({"time": f"2026-03-02T10:{minute:02}:00Z", "exercise": exercise, "attempt": 1, "outcome": outcome,
-                       "wrong": wrong, "seconds": 0.1, "source": str(minute), "versions": {}} | more)
+    return json.dumps(
+        {
+            "time": f"2026-03-02T10:{minute:02}:00Z",
+            "exercise": exercise,
+            "attempt": 1,
+            "outcome": outcome,
+            "wrong": wrong,
+            "seconds": 0.1,
+            "source": str(minute),
+            "versions": {},
+        }
+        | more
+    )
 
 
 def folder_of(tmp_path, **learners):
@@ -21,8 +32,14 @@ def folder_of(tmp_path, **learners):
     return tmp_path / "class"
 
 
-ANNA = [line(0, "slope", "not started"), line(1, "slope", "wrong", "one side"), line(4, "slope", "right"),
-        line(9, "slope", "wrong", "turned"), line(10, "edge", "right"), line(11, "recall_02", "right")]
+ANNA = [
+    line(0, "slope", "not started"),
+    line(1, "slope", "wrong", "one side"),
+    line(4, "slope", "right"),
+    line(9, "slope", "wrong", "turned"),
+    line(10, "edge", "right"),
+    line(11, "recall_02", "right"),
+]
 BO = [line(0, "slope", "wrong", "one side"), line(10, "slope", "nearly", "one side"), line(59, "slope", "stopped")]
 
 
@@ -39,8 +56,11 @@ def test_the_tables(tmp_path, capsys):
     assert cli.main(["exercises", "report", str(folder)]) == 0
     assert capsys.readouterr().out.split() == [str(folder / "report.csv"), str(folder / "report.html")]
     with open(folder / "report.csv", newline="", encoding="utf-8") as file:
-        assert list(csv.reader(file)) == [["learner", "points", "slope", "edge"], ["anna", "3", "right 2", "right 1"],
-                                          ["bo", "0", "tried 3", ""]]
+        assert list(csv.reader(file)) == [
+            ["learner", "points", "slope", "edge"],
+            ["anna", "3", "right 2", "right 1"],
+            ["bo", "0", "tried 3", ""],
+        ]
     known = report.read(folder)
     assert [row[:4] for row in report.wrong_answers(known)] == [("slope", "one side", 2, 3)]
     assert report.exercise_row(known.exercises[0], known)[2:] == (2, 1, 0, "2", "3")
@@ -82,8 +102,9 @@ def test_what_is_rare_is_folded(tmp_path):
     from minflow.exercises.find import find
 
     every = [(name, one.name) for name in ("slope", "edge", "gradient") for one in find(name).wrongs]
-    known = report.read(folder_of(tmp_path, **{f"n{i}": [line(i, name, "wrong", wrong)]
-                                               for i, (name, wrong) in enumerate(every)}))
+    known = report.read(
+        folder_of(tmp_path, **{f"n{i}": [line(i, name, "wrong", wrong)] for i, (name, wrong) in enumerate(every)})
+    )
     rarer = len(report.wrong_answers(known)) - report.COMMON
     text = report.as_html(known)
     assert rarer > 0 and f"<summary>{rarer} that are rarer</summary>" in text and Page(text).tags
@@ -91,10 +112,23 @@ def test_what_is_rare_is_folded(tmp_path):
 
 def test_hostile_names_and_lines(tmp_path):
     evil = "<script>alert(1)<\u2044script>"
-    torn = ['{"time": "2026-', "", "null", "[]", "3", "[" * 5000, line(1, "none of ours", "right"),
-            line(1, evil, "right"), line(4, "slope", "won"), '{"exercise": ["slope"]}', "\ufffd\x00",
-            line(0, "slope", "wrong", evil), line(1, "slope", "wrong", {"a": 1}),
-            line(2, "slope", "wrong", "turned", time=3), line(3, "slope", "wrong", time="yesterday")]
+    torn = [
+        '{"time": "2026-',
+        "",
+        "null",
+        "[]",
+        "3",
+        "[" * 5000,
+        line(1, "none of ours", "right"),
+        line(1, evil, "right"),
+        line(4, "slope", "won"),
+        '{"exercise": ["slope"]}',
+        "\ufffd\x00",
+        line(0, "slope", "wrong", evil),
+        line(1, "slope", "wrong", {"a": 1}),
+        line(2, "slope", "wrong", "turned", time=3),
+        line(3, "slope", "wrong", time="yesterday"),
+    ]
     folder = folder_of(tmp_path, **{evil: torn, "=HYPERLINK(1)": ANNA})
     (folder / "empty").mkdir()
     (folder / "odd" / ".progress.jsonl").mkdir(parents=True)

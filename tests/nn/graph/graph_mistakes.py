@@ -42,9 +42,11 @@ class Setup:
 
     def state(self):
         assert all(p.grad is None for p in self.model.parameters()), "a gradient was left behind"
-        return state_bits(self.model, self.optimizer), set(vars(self.model)), [
-            repr(g) for g in self.optimizer.param_groups
-        ]
+        return (
+            state_bits(self.model, self.optimizer),
+            set(vars(self.model)),
+            [repr(g) for g in self.optimizer.param_groups],
+        )
 
     def goes_on(self):
         """A graph of the model and the optimizer as they are now takes a step, and it is eager's step."""

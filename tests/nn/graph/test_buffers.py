@@ -248,8 +248,11 @@ def test_parts_of_a_batch_refuse_an_assigned_buffer_that_shares_memory():
     model = made(View)
     model.__class__ = type("Fc", (View,), {"forward": lambda self, x: self.fc(View.forward(self, x))})
     before = model.state
-    with pytest.raises(flow.TraceError, match="(?s)the buffer 'state' is assigned in a graph that accumulates "
-                                              "gradients, and shares its memory.*float32.*state.clone()"):
+    with pytest.raises(
+        flow.TraceError,
+        match="(?s)the buffer 'state' is assigned in a graph that accumulates "
+        "gradients, and shares its memory.*float32.*state.clone()",
+    ):
         training(model, 2)(inputs(1)[0])
     assert model.state is before
     model.state = model.state.clone()
@@ -284,10 +287,17 @@ def history(m):
     m.state = m.other.detach()
 
 
-@pytest.mark.parametrize(("assign", "shared"), [
-    (row, "model.table"), (weight, "model.fc.weight"), (other, "model.other"), (both, "state"),
-    (around, "a captured tensor"), (history, "model.other"),
-])
+@pytest.mark.parametrize(
+    ("assign", "shared"),
+    [
+        (row, "model.table"),
+        (weight, "model.fc.weight"),
+        (other, "model.other"),
+        (both, "state"),
+        (around, "a captured tensor"),
+        (history, "model.other"),
+    ],
+)
 def test_an_assigned_tensor_that_shares_memory_is_refused(assign, shared):
     class Shares(Buffered):
         def __init__(self):
@@ -301,8 +311,11 @@ def test_an_assigned_tensor_that_shares_memory_is_refused(assign, shared):
 
     model = Shares()
     before = dict(model.named_buffers())
-    with pytest.raises(flow.TraceError, match=rf"(?s)the buffer '\w+' is assigned a tensor that shares its memory with "
-                                              rf"{shared}\b.*float32\[.*clone\(\)"):
+    with pytest.raises(
+        flow.TraceError,
+        match=rf"(?s)the buffer '\w+' is assigned a tensor that shares its memory with "
+        rf"{shared}\b.*float32\[.*clone\(\)",
+    ):
         Predict(model)(flow.ones(4, 3))
     assert all(model.get_buffer(name) is tensor for name, tensor in before.items())
 
@@ -384,10 +397,16 @@ def read_and_then_assigned(self, x):
 
 REFUSED = [
     (fails, "no"),
-    (written_and_then_assigned, r"(?s)the buffer 'state' is written in place and then assigned.*"
-                                r"float32\[3\].*state = state \+ 1"),
-    (registered_and_then_assigned, r"(?s)the buffer 'late' is registered and assigned in one build.*"
-                                   r"float32\[3\].*__init__"),
+    (
+        written_and_then_assigned,
+        r"(?s)the buffer 'state' is written in place and then assigned.*"
+        r"float32\[3\].*state = state \+ 1",
+    ),
+    (
+        registered_and_then_assigned,
+        r"(?s)the buffer 'late' is registered and assigned in one build.*"
+        r"float32\[3\].*__init__",
+    ),
     (given_none, "the buffer 'state' is given None while a graph is built"),
     (assigned_and_then_read, "tolist"),
     (read_and_then_assigned, "reads the numbers of a tensor that the graph writes"),

@@ -119,11 +119,13 @@ shell = InteractiveShell.instance()
 for cell in CELLS:
     shell.run_cell(cell, store_history=True)
 """
-    cells = ["import minflow as flow\nfrom minflow import nn",
-             "class Net(nn.Module):\n    def forward(self, x):\n        y = x.exp()\n        return y @ y",
-             "class G(nn.Graph):\n    def __init__(self):\n        super().__init__()\n        self.model = Net()\n"
-             "    def build(self, x):\n        return self.model(x)",
-             "g = G()\ng.debug(3)\ng(flow.ones(2, 3))"]
+    cells = [
+        "import minflow as flow\nfrom minflow import nn",
+        "class Net(nn.Module):\n    def forward(self, x):\n        y = x.exp()\n        return y @ y",
+        "class G(nn.Graph):\n    def __init__(self):\n        super().__init__()\n        self.model = Net()\n"
+        "    def build(self, x):\n        return self.model(x)",
+        "g = G()\ng.debug(3)\ng(flow.ones(2, 3))",
+    ]
     run = subprocess.run(
         [sys.executable, "-c", program.replace("CELLS", repr(cells))], capture_output=True, text=True, timeout=120
     )
@@ -131,7 +133,7 @@ for cell in CELLS:
     assert "at In[3]:6 in build < return self.model(x) >\n" in run.stdout
     assert re.search(
         r">>> \(MODULE:model:Net\(\)\)  float32\[2, 3\]\n>>>   ShapeError.*\n>>>   at In\[2\]:4 < return y @ y >",
-        run.stdout
+        run.stdout,
     )
 
 

@@ -164,7 +164,9 @@ def test_operation_stays_in_the_frame_of_what_it_reads_in_a_folded_picture():
     wrong.load_state_dict(right.state_dict())
     nodes = near_the_end(Predict(wrong).compare(right, X).graph).nodes
     assert {n.label: n.scope for n in nodes[-3:]} == {
-        "relu": "model.6", "model.6.b.weight": "model.6.b", "matmul": "model.6.b"
+        "relu": "model.6",
+        "model.6.b.weight": "model.6.b",
+        "matmul": "model.6.b",
     }
 
 
@@ -337,9 +339,13 @@ Batch = namedtuple("Batch", "x more")
 
 def in_parts(model):
     """A graph that takes a batch in two parts."""
-    return Step(model, flow.optim.SGD(model.parameters(), lr=0.1),
-                lambda batch: (model(batch.x) * batch.more["weight"]).square().mean(),
-                set_gradient_accumulation_steps=2, exact=True)
+    return Step(
+        model,
+        flow.optim.SGD(model.parameters(), lr=0.1),
+        lambda batch: (model(batch.x) * batch.more["weight"]).square().mean(),
+        set_gradient_accumulation_steps=2,
+        exact=True,
+    )
 
 
 def test_of_a_batch_in_parts_the_first_is_compared_and_adds_to_nothing(reference):
@@ -476,7 +482,8 @@ def test_an_operation_is_found_by_its_numbers_as_if_all_were_looked_at():
         found = 0
         for step in steps[60:]:
             equal = [
-                j for j, other in enumerate(steps[:60])
+                j
+                for j, other in enumerate(steps[:60])
                 if closeness.close(step.arrays, other.arrays, known.tolerance)[0]
             ]
             given = known.find(step.arrays)

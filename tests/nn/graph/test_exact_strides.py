@@ -134,12 +134,16 @@ def test_without_exact_all_layouts_have_one_plan():
     assert len(graph._plans) == 1
 
 
-@pytest.mark.parametrize("function", [
-    lambda x: F.layer_norm(x, x.shape[-1:]),
-    lambda x: x.flatten().cumsum(0),  # of a view: eager code copies first, and so does the loaded graph
-    lambda x: x[:, ::2].reshape(-1, 5).sum(0),
-    lambda x: x.reshape(8, 5, 30).sum(1),  # a view of a view
-], ids=["layer_norm", "flatten", "reshape of a slice", "reshape"])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: F.layer_norm(x, x.shape[-1:]),
+        lambda x: x.flatten().cumsum(0),  # of a view: eager code copies first, and so does the loaded graph
+        lambda x: x[:, ::2].reshape(-1, 5).sum(0),
+        lambda x: x.reshape(8, 5, 30).sum(1),  # a view of a view
+    ],
+    ids=["layer_norm", "flatten", "reshape of a slice", "reshape"],
+)
 def test_an_exact_graph_of_a_view_is_compared_saved_and_loaded(function, tmp_path):
     graph = exact_graph(function)
     columns, rows = flow.randn(40, 60)[:, ::2], flow.randn(30, 40).t()

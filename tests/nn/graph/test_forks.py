@@ -54,7 +54,10 @@ def ran(program):
 
 def test_forks_while_a_thread_runs_a_large_graph():
     """Without jobs, whose module is imported at first use: the lock of the plans belongs to no part of the package."""
-    assert ran(f"COUNT = {30 if sampling.complete else 8}" + """
+    assert (
+        ran(
+            f"COUNT = {30 if sampling.complete else 8}"
+            + """
 import sys
 model = nn.Sequential(nn.Linear(512, 1024), nn.ReLU(), nn.Linear(1024, 512))
 graph, x = Net(), flow.rand(256, 512)
@@ -80,13 +83,17 @@ for i in range(COUNT):
 ended.set()
 thread.join()
 print("end")
-""") == "end\n"
+"""
+        )
+        == "end\n"
+    )
 
 
 def test_every_lock_that_another_thread_holds():
     """A thread holds all locks of the package during the fork; the child draws numbers, emits events, builds a graph,
     calls modules inside one another, and draws a picture."""
-    assert ran("""
+    assert (
+        ran("""
 from minflow.core.base import events, locks
 from minflow.nn.graph.compiled import GraphRan
 import minflow.nn.nesting, minflow.views.draw.engines
@@ -124,12 +131,15 @@ assert forked(child) == 0
 ended.set()
 thread.join()
 print("end")
-""").splitlines()[-1] == "end"
+""").splitlines()[-1]
+        == "end"
+    )
 
 
 @pytest.mark.parametrize("mode", ["thread", "process"])
 def test_an_iterator_of_a_loader_is_refused_in_the_child(mode):
-    assert ran(f"""
+    assert (
+        ran(f"""
 from minflow.utils.data import DataLoader
 from minflow.core.base.errors import WorkerError
 batches = iter(DataLoader(list(range(12)), batch_size=2, num_workers=1, workers={mode!r}))
@@ -146,4 +156,6 @@ def child():
 assert forked(child) == 0
 assert [batch.tolist() for batch in batches] == [[2, 3], [4, 5], [6, 7], [8, 9], [10, 11]]
 print("end")
-""") == "end\n"
+""")
+        == "end\n"
+    )

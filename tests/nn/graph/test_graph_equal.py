@@ -64,8 +64,11 @@ class Tokens(nn.Module):
 def gpt():
     model = GPT()
     optimizer = flow.optim.AdamW(model.parameters(), lr=3e-3)
-    return model, Tokens(), optimizer, flow.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda step: min(1.0, (step + 1) / 10)
+    return (
+        model,
+        Tokens(),
+        optimizer,
+        flow.optim.lr_scheduler.LambdaLR(optimizer, lambda step: min(1.0, (step + 1) / 10)),
     )
 
 

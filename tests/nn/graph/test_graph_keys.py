@@ -104,13 +104,16 @@ def another_rate(model, optimizer):
     optimizer.param_groups[0]["lr"] = 0.7
 
 
-@pytest.mark.parametrize("change, expected", [
-    (frozen, {("model.layers.0.weight.requires_grad", "True", "False")}),
-    (replaced, {("model.layers.2", "'Linear'", "another 'Linear'")}),
-    (another_activation, {("model.layers.1", "'ReLU'", "'Tanh'")}),
-    (weight_decay_and_momentum, {("optimizer.weight_decay", "0.0", "0.1"), ("optimizer.momentum", "0.5", "0.25")}),
-    (another_rate, set()),  # a rate is no part of the key
-])
+@pytest.mark.parametrize(
+    "change, expected",
+    [
+        (frozen, {("model.layers.0.weight.requires_grad", "True", "False")}),
+        (replaced, {("model.layers.2", "'Linear'", "another 'Linear'")}),
+        (another_activation, {("model.layers.1", "'ReLU'", "'Tanh'")}),
+        (weight_decay_and_momentum, {("optimizer.weight_decay", "0.0", "0.1"), ("optimizer.momentum", "0.5", "0.25")}),
+        (another_rate, set()),  # a rate is no part of the key
+    ],
+)
 def test_a_change_between_steps_is_followed_as_in_eager(change, expected):
     found = same_as_eager(change)
     assert len(found) == 1 + bool(expected) and {change for one in found for change in one.changes} >= expected
@@ -118,12 +121,24 @@ def test_a_change_between_steps_is_followed_as_in_eager(change, expected):
 
 ROW = flow.tensor([[-1.0, -2.0, 3.0]])
 CHANGED = {  # what the graph is made of, the input after the change, the change, what of it is told
-    "a module's attribute": (nn.LeakyReLU(0.1), ROW, lambda m: setattr(m, "negative_slope", 0.5),
-                             ("model.negative_slope", "0.1", "0.5")),
-    "the mode of a layer": (nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.5)), ROW, lambda m: m.eval(),
-                            ("model.1.training", "True", "False")),
-    "the dtype of the model": (nn.Linear(3, 2), ROW.double(), lambda m: m.double(),
-                               ("model.weight", "float32[2, 3]", "float64[2, 3]")),
+    "a module's attribute": (
+        nn.LeakyReLU(0.1),
+        ROW,
+        lambda m: setattr(m, "negative_slope", 0.5),
+        ("model.negative_slope", "0.1", "0.5"),
+    ),
+    "the mode of a layer": (
+        nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.5)),
+        ROW,
+        lambda m: m.eval(),
+        ("model.1.training", "True", "False"),
+    ),
+    "the dtype of the model": (
+        nn.Linear(3, 2),
+        ROW.double(),
+        lambda m: m.double(),
+        ("model.weight", "float32[2, 3]", "float64[2, 3]"),
+    ),
     "the dtype of the input": (nn.ReLU(), ROW.long(), lambda m: None, ("x", "float32[1, 3]", "int64[1, 3]")),
 }
 
@@ -251,7 +266,9 @@ HELD = {
     "int and float": (lambda: [2], lambda h: h[0] / 4, lambda h: h.__setitem__(0, 2.0)),
     "dict": (lambda: {"a": 2.0}, lambda h: h["a"], lambda h: h.update(a=5.0)),
     "order of a dict": (
-        lambda: {"a": 2.0, "b": 3.0}, lambda h: next(iter(h.values())), lambda h: h.update(a=h.pop("a"))
+        lambda: {"a": 2.0, "b": 3.0},
+        lambda h: next(iter(h.values())),
+        lambda h: h.update(a=h.pop("a")),
     ),
     "set": (lambda: {2, 3}, lambda h: sum(h), lambda h: h.add(7)),
     "deque": (lambda: deque([2.0], 3), lambda h: sum(h), lambda h: h.append(4.0)),
@@ -295,7 +312,9 @@ def test_containers_are_looked_at_in_every_call_of_models_that_have_them_and_in_
     original = key.moved
     monkeypatch.setattr(key, "moved", lambda contents: counts.append(len(contents)) or original(contents))
     for model, wanted in (
-        (MLP(), []), (Holder((1.0, (2.0,)), lambda h: h[0]), []), (Holder([2.0], lambda h: h[0]), [1] * 5)
+        (MLP(), []),
+        (Holder((1.0, (2.0,)), lambda h: h[0]), []),
+        (Holder([2.0], lambda h: h[0]), [1] * 5),
     ):
         graph = Predict(model)
         for _ in range(6):
@@ -403,8 +422,12 @@ def test_what_a_plan_cannot_follow_is_told_of_once_and_listed():
     assert len(records) == 1 and records[0].filename == __file__
     listed = {name: what.partition(":")[0] for name, what in graph.frozen().record.built_in if "as it was when" in what}
     assert listed == {
-        "rate": "2.0", "limits": "[3.0]", "names": "{'a'", "model.settings": "an object of class Settings",
-        "model.big": "a list of more than 1,000 entries", "model.deep": "more than 4 levels deep",
+        "rate": "2.0",
+        "limits": "[3.0]",
+        "names": "{'a'",
+        "model.settings": "an object of class Settings",
+        "model.big": "a list of more than 1,000 entries",
+        "model.deep": "more than 4 levels deep",
         "model.array": "a NumPy array float64[10000]",
     }
 
@@ -420,8 +443,9 @@ def test_a_function_that_a_module_or_the_graph_has_as_an_attribute_is_read_too()
         def forward(self, x):
             return self.function(x)
 
-    graph = graph_of(lambda self, x: self.function(self.model(x)),
-                     model=Calls(lambda x: x * width), function=lambda x: x + depth)
+    graph = graph_of(
+        lambda self, x: self.function(self.model(x)), model=Calls(lambda x: x * width), function=lambda x: x + depth
+    )
     with pytest.warns(flow.MinflowWarning, match="build uses .* not again at each call"):
         graph(flow.ones(2))
     assert {name for name, what in graph.frozen().record.built_in if "as it was when" in what} == {"width", "depth"}

@@ -64,21 +64,33 @@ def test_the_listing_of_the_seed():
     assert not any("is_lazy" in line or "(INPUT" in line for line in before)
     graph(flow.rand(2, 3, 32, 32), flow.tensor([1, 2]))
     after = repr(graph).split("\n")
-    assert after[2:4] == ["  (INPUT:_TrainGraph_0-input_0:tensor(..., size=(2, 3, 32, 32), dtype=minflow.float32))",
-                          "  (INPUT:_TrainGraph_0-input_1:tensor(..., size=(2,), dtype=minflow.int64))"]
+    assert after[2:4] == [
+        "  (INPUT:_TrainGraph_0-input_0:tensor(..., size=(2, 3, 32, 32), dtype=minflow.float32))",
+        "  (INPUT:_TrainGraph_0-input_1:tensor(..., size=(2,), dtype=minflow.int64))",
+    ]
     meta = "tensor(..., is_lazy='True', size=(2, 32, 16, 16), dtype=minflow.float32)"
     assert f"          (OUTPUT:_model.features.0.0-output_0:{meta})" in after
     assert not any("_model.classifer" in line for line in after), "a module that never ran has no inputs and outputs"
     assert {line.split(":")[0].strip() for line in after if line.strip() != ")"} >= {
-        "(GRAPH", "(CONFIG", "(MODULE", "(PARAMETER", "(BUFFER", "(INPUT", "(OUTPUT"}
+        "(GRAPH",
+        "(CONFIG",
+        "(MODULE",
+        "(PARAMETER",
+        "(BUFFER",
+        "(INPUT",
+        "(OUTPUT",
+    }
 
 
 def test_long_lines_break_at_80_columns():
     graph = Predict(nn.Identity())
     graph(flow.ones(1, 2, 1, 2, 1, 2, 1, 2, 1, 2))
     text = repr(graph)
-    assert ("(INPUT:_model-input_0:tensor(..., is_lazy='True', size=(1, 2, 1, 2, 1, 2, 1, 2, 1, 2),\n"
-            + " " * 4 + "       dtype=minflow.float32))") in text
+    assert (
+        "(INPUT:_model-input_0:tensor(..., is_lazy='True', size=(1, 2, 1, 2, 1, 2, 1, 2, 1, 2),\n"
+        + " " * 4
+        + "       dtype=minflow.float32))"
+    ) in text
     graph(flow.ones(0, 3))
     assert "tensor([], size=(0, 3), dtype=minflow.float32)" in repr(graph)
 
@@ -102,9 +114,11 @@ def test_the_wrap_rule(device, shape, lazy, parameter):
     start = "tensor([]" if 0 in shape else "tensor(..."
     assert lines[0].startswith(start + ",") and all(re.match(" {7}[a-z]", line) for line in lines[1:])
     pieces = re.sub(r",\n {7}", ", ", text).removeprefix(start + ", ").removesuffix(")")
-    wanted = ["device='cuda:0'"] * (device == "cuda") + ["is_lazy='True'"] * lazy + [
-        f"size={shape}", "dtype=minflow.float32"
-    ]
+    wanted = (
+        ["device='cuda:0'"] * (device == "cuda")
+        + ["is_lazy='True'"] * lazy
+        + [f"size={shape}", "dtype=minflow.float32"]
+    )
     assert pieces == ", ".join(wanted + ["requires_grad=True"] * parameter)
     for line, following in zip(lines, lines[1:]):
         used = len(line) - 1 + 2 * (line is lines[0])  # without the comma; the first line starts two ahead
@@ -135,8 +149,13 @@ def test_nested_inputs_and_outputs():
         assert line in text, line
     graph.repr_style = "v1"
     text = repr(graph)
-    for line in ("(INPUT:_Nested_0_input.0.0.0_3:", "(INPUT:_Nested_0_input.0.0.1_4:", "(INPUT:_Nested_0_input.1.0_6:",
-                 "(OUTPUT:_m_output.0.0_2:", "(OUTPUT:_m_output.0.1.0_4:"):
+    for line in (
+        "(INPUT:_Nested_0_input.0.0.0_3:",
+        "(INPUT:_Nested_0_input.0.0.1_4:",
+        "(INPUT:_Nested_0_input.1.0_6:",
+        "(OUTPUT:_m_output.0.0_2:",
+        "(OUTPUT:_m_output.0.1.0_4:",
+    ):
         assert line in text, line
 
 
@@ -155,10 +174,17 @@ def test_names_in_both_styles():
     """Arguments, lists in them, keywords; several results, a list and a dict as results."""
     x = flow.ones(2)
     assert names(styled(lambda a, b: (a + b, a * b)), x, x) == [
-        "_G_0-input_0", "_G_0-input_1", "_G_0-output_0", "_G_0-output_1"
+        "_G_0-input_0",
+        "_G_0-input_1",
+        "_G_0-output_0",
+        "_G_0-output_1",
     ]
-    calls = ((lambda a, b: (a + b, a * b), (x, x), {}), (lambda a, b: a + b[0], (x, [x, x]), {}),
-             (lambda a, k: a + k, (x,), {"k": x}), (lambda a: {"u": a["p"] + 1, "v": [a["p"] * 2]}, ({"p": x},), {}))
+    calls = (
+        (lambda a, b: (a + b, a * b), (x, x), {}),
+        (lambda a, b: a + b[0], (x, [x, x]), {}),
+        (lambda a, k: a + k, (x,), {"k": x}),
+        (lambda a: {"u": a["p"] + 1, "v": [a["p"] * 2]}, ({"p": x},), {}),
+    )
     found = [names(styled(function, "v1"), *args, **kwargs) for function, args, kwargs in calls]
     assert [[name.removeprefix(f"_G_{i}") for name in row] for i, row in enumerate(found, 1)] == [
         ["_input.0.0_2", "_input.0.1_3", "_output.0.0.0_3", "_output.0.0.1_4"],
@@ -278,8 +304,13 @@ def test_modules_in_lists_and_in_closures():
     graph(flow.ones(2, 4))
     assert heads(graph)[3:] == [("  ", "Sequential", "Sequential"), ("    ", "Sequential.0", "Linear")]
     text = repr(graph)
-    for line in ("(INPUT:_layers.0-input_0:", "(PARAMETER:layers.0.weight:", "(OUTPUT:_more.last-output_0:",
-                 "(OUTPUT:_Sequential.0-output_0:", "(PARAMETER:Sequential.0.weight:"):
+    for line in (
+        "(INPUT:_layers.0-input_0:",
+        "(PARAMETER:layers.0.weight:",
+        "(OUTPUT:_more.last-output_0:",
+        "(OUTPUT:_Sequential.0-output_0:",
+        "(PARAMETER:Sequential.0.weight:",
+    ):
         assert text.count(line) == 1, line
 
 
@@ -341,7 +372,7 @@ def test_a_thousand_modules_inside_each_other():
         model = nn.Sequential(model)
     graph, texts = Predict(model), []
     assert calls(lambda: texts.append(repr(graph))) < 2_000_000  # some 500 a module
-    text, = texts
+    (text,) = texts
     assert text.count("(MODULE:") == 61 and text.endswith(")\n)")
     depths = [len(line) - len(line.lstrip()) for line in text.split("\n") if "(MODULE:" in line]
     assert depths == list(range(2, 124, 2)) and "0:Sequential()): (... 939 more levels inside)\n" in text

@@ -54,22 +54,35 @@ def mistake(kind, what, values, hint, **options):
 # ---- backward and steps ----------------------------------------------------------------------------------------------
 
 
-@mistake(GraphError, "has an optimizer, and its build calls no backward", {"optimizer": "SGD", "build": "at @def"},
-         "loss.backward() in build, before return loss", at_call=True)
+@mistake(
+    GraphError,
+    "has an optimizer, and its build calls no backward",
+    {"optimizer": "SGD", "build": "at @def"},
+    "loss.backward() in build, before return loss",
+    at_call=True,
+)
 def an_optimizer_without_backward(self, x, y):
     return self.loss_fn(self.model(x), y)
 
 
-@mistake(GradError, "only a scalar has one gradient, and this tensor has 20 numbers",
-         {"output": r"float32\[4, 5\]  \(made at @before\)"}, "reduce it first: .sum() or .mean()")
+@mistake(
+    GradError,
+    "only a scalar has one gradient, and this tensor has 20 numbers",
+    {"output": r"float32\[4, 5\]  \(made at @before\)"},
+    "reduce it first: .sum() or .mean()",
+)
 def backward_on_what_is_no_scalar(self, x, y):
     out = self.model(x) * 2
     out.backward()  # here
     return out
 
 
-@mistake(GradError, "backward a second time: what softmax_cross_entropy saved was freed by the first backward",
-         {"op": r"softmax_cross_entropy, made at .*", "first backward": "@here"}, "retain_graph=True")
+@mistake(
+    GradError,
+    "backward a second time: what softmax_cross_entropy saved was freed by the first backward",
+    {"op": r"softmax_cross_entropy, made at .*", "first backward": "@here"},
+    "retain_graph=True",
+)
 def backward_twice(self, x, y):
     loss = self.loss_fn(self.model(x), y)
     loss.backward(), loss.backward()  # here
@@ -101,16 +114,26 @@ def a_loss_under_no_grad(self, x, y):
     return loss
 
 
-@mistake(GraphError, "backward reaches none of the 4 parameters of SGD", {"backward": "at @here"},
-         "compute the loss from what the model gives", at_call=True)
+@mistake(
+    GraphError,
+    "backward reaches none of the 4 parameters of SGD",
+    {"backward": "at @here"},
+    "compute the loss from what the model gives",
+    at_call=True,
+)
 def a_loss_of_other_parameters(self, x, y):
     loss = self.loss_fn(OTHER(x), y)
     loss.backward()  # here
     return loss
 
 
-@mistake(GraphError, r"^Learner_\d+: build returns None", {"build": "at @def"}, "return loss, or what else it computed",
-         at_call=True)
+@mistake(
+    GraphError,
+    r"^Learner_\d+: build returns None",
+    {"build": "at @def"},
+    "return loss, or what else it computed",
+    at_call=True,
+)
 def build_without_return(self, x, y):
     loss = self.loss_fn(self.model(x), y)
     loss.backward()
@@ -130,20 +153,31 @@ def looping_on_a_comparison(self, x):
     return x
 
 
-@mistake(DTypeError, "iteration over a 0-d tensor", {"tensor": r"float32\[\]  \(made at @here\)"}, "one number",
-         optimizer=False)
+@mistake(
+    DTypeError,
+    "iteration over a 0-d tensor",
+    {"tensor": r"float32\[\]  \(made at @here\)"},
+    "one number",
+    optimizer=False,
+)
 def iterating_over_a_scalar(self, x):
     return [t for t in x.sum()]  # here
 
 
-@mistake(DeviceError, "there is no device cuda:0 here", {"available": "cpu"}, "flow.cuda.is_available()",
-         optimizer=False)
+@mistake(
+    DeviceError, "there is no device cuda:0 here", {"available": "cpu"}, "flow.cuda.is_available()", optimizer=False
+)
 def another_device(self, x):
     return self.model(x.to("cuda"))  # here
 
 
-@mistake(TraceError, r"^(Learner_\d+) is called inside the build of \1", {"input": r"float32\[4, 20\]  \(input x\)"},
-         "in build call the modules, self.model, self.loss_fn", optimizer=False)
+@mistake(
+    TraceError,
+    r"^(Learner_\d+) is called inside the build of \1",
+    {"input": r"float32\[4, 20\]  \(input x\)"},
+    "in build call the modules, self.model, self.loss_fn",
+    optimizer=False,
+)
 def a_graph_that_calls_itself(self, x):
     return self(x)  # here
 
@@ -162,8 +196,16 @@ def test_backward_without_an_optimizer(setup):
         loss.backward()  # here
         return loss
 
-    graph = refused(setup, build, GraphError, r"build calls backward\(\), and the graph has no optimizer",
-                    {"backward": "at @here"}, "self.add_optimizer(optimizer) in", optimizer=False, at_call=True)
+    graph = refused(
+        setup,
+        build,
+        GraphError,
+        r"build calls backward\(\), and the graph has no optimizer",
+        {"backward": "at @here"},
+        "self.add_optimizer(optimizer) in",
+        optimizer=False,
+        at_call=True,
+    )
     graph.add_optimizer(setup.optimizer)
     assert graph(setup.x, setup.y).shape == ()
 
@@ -199,8 +241,14 @@ def test_backward_of_a_tensor_from_before(setup):
         before.backward()  # here
         return loss
 
-    refused(setup, build, GradError, "backward of a tensor that was computed before build",
-            {"tensor": r"float32\[\]  \(made at .*\)"}, "compute the loss in build")
+    refused(
+        setup,
+        build,
+        GradError,
+        "backward of a tensor that was computed before build",
+        {"tensor": r"float32\[\]  \(made at .*\)"},
+        "compute the loss in build",
+    )
     assert w.grad is None
     before.backward()
     assert w.grad.tolist() == [2, 2, 2]
@@ -254,8 +302,15 @@ def test_settings_inside_build(setup):
         self.config.set_gradient_accumulation_steps(2)
         return self.model(x)
 
-    graph = refused(setup, build, GraphError, "the config of a graph is set inside build", {"value": "2"},
-                    "in __init__", optimizer=False)
+    graph = refused(
+        setup,
+        build,
+        GraphError,
+        "the config of a graph is set inside build",
+        {"value": "2"},
+        "in __init__",
+        optimizer=False,
+    )
     assert graph.config.accumulation == 1
 
 
@@ -294,10 +349,13 @@ def test_numbers_that_are_not_there(verb, hint, ask, setup):
     ask(flow.tensor(1))  # a plain tensor may be asked
 
 
-@pytest.mark.parametrize("function", [
-    lambda x: flow.where(x.mean() > 0, x, -x),
-    lambda x: flow.stack([row.sum() for row in x]),  # its length is known: the loop is unrolled
-])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: flow.where(x.mean() > 0, x, -x),
+        lambda x: flow.stack([row.sum() for row in x]),  # its length is known: the loop is unrolled
+    ],
+)
 def test_branches_and_loops_that_a_graph_may_have(function, setup):
     assert bits(setup.graph(lambda self, x: function(x))(setup.x)) == bits(function(setup.x))
 
@@ -351,8 +409,15 @@ def test_a_graph_called_inside_a_build(setup):
     def build(self, x):
         return inner(x)
 
-    refused(setup, build, TraceError, rf"^{inner.name} is called inside the build of Learner_\d+",
-            {"input": r"float32\[4, 20\]  \(input x\)"}, "call the Module that both use", optimizer=False)
+    refused(
+        setup,
+        build,
+        TraceError,
+        rf"^{inner.name} is called inside the build of Learner_\d+",
+        {"input": r"float32\[4, 20\]  \(input x\)"},
+        "call the Module that both use",
+        optimizer=False,
+    )
     assert not inner.is_compiled and bits(inner(setup.x)) == bits(setup.model(setup.x))
 
 
@@ -375,5 +440,13 @@ def test_what_a_graph_cannot_give(kind, path, shown, hint, result, setup):
     def build(self, x):
         return (self.model(x), result)[1]
 
-    refused(setup, build, GraphError, rf"^Learner_\d+: build returns {kind}; a graph gives tensors and None",
-            {f"output{path}": shown, "build": "at @def"}, hint, optimizer=False, at_call=True)
+    refused(
+        setup,
+        build,
+        GraphError,
+        rf"^Learner_\d+: build returns {kind}; a graph gives tensors and None",
+        {f"output{path}": shown, "build": "at @def"},
+        hint,
+        optimizer=False,
+        at_call=True,
+    )

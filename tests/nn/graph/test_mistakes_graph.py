@@ -42,8 +42,14 @@ class Late(nn.Graph):
 
 @pytest.mark.parametrize("value", [nn.ReLU(), 3, [1]])
 def test_an_attribute_before_super_init(value):
-    fails(lambda: Late("model", value), GraphError, "^Late is given the attribute 'model' before nn.Graph.__init__",
-          {"graph": "Late"}, "super().__init__() as the first line of Late.__init__", Late.__init__)
+    fails(
+        lambda: Late("model", value),
+        GraphError,
+        "^Late is given the attribute 'model' before nn.Graph.__init__",
+        {"graph": "Late"},
+        "super().__init__() as the first line of Late.__init__",
+        Late.__init__,
+    )
 
 
 @pytest.mark.parametrize(
@@ -63,8 +69,13 @@ def test_use_before_super_init(what, use, setup):
 
 
 def test_reading_before_super_init():
-    fails(lambda: Late().model, GraphAttributeError, "^Late is asked for model before", {"graph": "Late"},
-          "super().__init__()")
+    fails(
+        lambda: Late().model,
+        GraphAttributeError,
+        "^Late is asked for model before",
+        {"graph": "Late"},
+        "super().__init__()",
+    )
     assert not hasattr(Late(), "model") and "not initialized" in repr(Late())
 
 
@@ -106,29 +117,86 @@ NO_OPTIMIZER = [  # (what it is, how it is shown, hint, it)
     ("a StepLR", "a StepLR", "lr_sch=scheduler", lambda s: StepLR(s.optimizer, 3)),
 ]
 NO_SCHEDULER = [
-    ("the class StepLR", ".*StepLR'>", lambda s: StepLR), ("an int", "3", lambda s: 3),
+    ("the class StepLR", ".*StepLR'>", lambda s: StepLR),
+    ("an int", "3", lambda s: 3),
     ("an SGD", "an SGD", lambda s: s.optimizer),
 ]
 MISUSES = [  # (the class of the error, its sentence, its values, its hint, the misuse)
-    (GraphError, ": an optimizer is set as the attribute 'thing'", {"optimizer": "SGD"},
-     "self.add_optimizer(optimizer)", lambda g, s: setattr(g, "thing", s.optimizer)),
-    (GraphError, ": a tensor is set as the attribute 'thing'", {"tensor": r"float32\[4, 20\]"}, "register_buffer",
-     lambda g, s: setattr(g, "thing", s.x)),
-    (GraphError, ": a tensor is set as the attribute 'thing'", {"weight": r"float32\[32, 20\]"},
-     "a Module holds tensors", lambda g, s: setattr(g, "thing", s.model.layers[0].weight)),
-    (GraphError, r": the graph Predict_\d+ is set as the attribute 'thing', and a graph cannot contain another",
-     {"inner": r"Predict_\d+"}, "hold the Module that both use", lambda g, s: setattr(g, "thing", Predict(s.model))),
-    *[(GraphError, f": '{name}' is a name of nn.Graph itself", {"value": "'mine'"}, f"{name.strip('_')}_of_mine",
-       lambda g, s, name=name: setattr(g, name, "mine")) for name in TAKEN],
-    *[(GraphAttributeError, f" has no attribute '{name}'", {"graph": r"Predict_\d+"}, hint,
-       lambda g, s, name=name: getattr(g, name)) for name, hint in LACKING],
-    *[(GraphError, f".add_optimizer takes an optimizer, not {what}$", {"optimizer": shown}, hint,
-       lambda g, s, make=make: g.add_optimizer(make(s))) for what, shown, hint, make in NO_OPTIMIZER],
-    *[(GraphError, f".* takes a learning rate scheduler, not {what}", {"lr_sch": shown}, "StepLR(optimizer, 30)",
-       lambda g, s, make=make: g.add_optimizer(s.optimizer, lr_sch=make(s))) for what, shown, make in NO_SCHEDULER],
-    (GraphError, ".* the scheduler sets the learning rate of another optimizer",
-     {"lr_sch": "StepLR of an SGD", "optimizer": "SGD"}, "StepLR(optimizer, ...) of the optimizer that is added",
-     lambda g, s: g.add_optimizer(s.optimizer, lr_sch=StepLR(flow.optim.SGD(s.model.parameters(), lr=1.0), 3))),
+    (
+        GraphError,
+        ": an optimizer is set as the attribute 'thing'",
+        {"optimizer": "SGD"},
+        "self.add_optimizer(optimizer)",
+        lambda g, s: setattr(g, "thing", s.optimizer),
+    ),
+    (
+        GraphError,
+        ": a tensor is set as the attribute 'thing'",
+        {"tensor": r"float32\[4, 20\]"},
+        "register_buffer",
+        lambda g, s: setattr(g, "thing", s.x),
+    ),
+    (
+        GraphError,
+        ": a tensor is set as the attribute 'thing'",
+        {"weight": r"float32\[32, 20\]"},
+        "a Module holds tensors",
+        lambda g, s: setattr(g, "thing", s.model.layers[0].weight),
+    ),
+    (
+        GraphError,
+        r": the graph Predict_\d+ is set as the attribute 'thing', and a graph cannot contain another",
+        {"inner": r"Predict_\d+"},
+        "hold the Module that both use",
+        lambda g, s: setattr(g, "thing", Predict(s.model)),
+    ),
+    *[
+        (
+            GraphError,
+            f": '{name}' is a name of nn.Graph itself",
+            {"value": "'mine'"},
+            f"{name.strip('_')}_of_mine",
+            lambda g, s, name=name: setattr(g, name, "mine"),
+        )
+        for name in TAKEN
+    ],
+    *[
+        (
+            GraphAttributeError,
+            f" has no attribute '{name}'",
+            {"graph": r"Predict_\d+"},
+            hint,
+            lambda g, s, name=name: getattr(g, name),
+        )
+        for name, hint in LACKING
+    ],
+    *[
+        (
+            GraphError,
+            f".add_optimizer takes an optimizer, not {what}$",
+            {"optimizer": shown},
+            hint,
+            lambda g, s, make=make: g.add_optimizer(make(s)),
+        )
+        for what, shown, hint, make in NO_OPTIMIZER
+    ],
+    *[
+        (
+            GraphError,
+            f".* takes a learning rate scheduler, not {what}",
+            {"lr_sch": shown},
+            "StepLR(optimizer, 30)",
+            lambda g, s, make=make: g.add_optimizer(s.optimizer, lr_sch=make(s)),
+        )
+        for what, shown, make in NO_SCHEDULER
+    ],
+    (
+        GraphError,
+        ".* the scheduler sets the learning rate of another optimizer",
+        {"lr_sch": "StepLR of an SGD", "optimizer": "SGD"},
+        "StepLR(optimizer, ...) of the optimizer that is added",
+        lambda g, s: g.add_optimizer(s.optimizer, lr_sch=StepLR(flow.optim.SGD(s.model.parameters(), lr=1.0), 3)),
+    ),
 ]
 
 
@@ -150,8 +218,13 @@ def test_members_are_the_modules_themselves(setup):
     assert graph.model is setup.model and graph.model.state_dict().keys() == setup.model.state_dict().keys()
     handle = setup.model.to(nn.graph.GraphModule)
 
-    fails(lambda: handle.state_dict(), GraphAttributeError, "'state_dict' is asked of the handle", {"handle of": "MLP"},
-          "handle.origin.state_dict")
+    fails(
+        lambda: handle.state_dict(),
+        GraphAttributeError,
+        "'state_dict' is asked of the handle",
+        {"handle of": "MLP"},
+        "handle.origin.state_dict",
+    )
     assert handle.to(nn.Module) is setup.model and handle.origin.state_dict().keys() == setup.model.state_dict().keys()
 
 
@@ -161,9 +234,13 @@ def test_members_are_the_modules_themselves(setup):
 def test_an_optimizer_twice(setup):
     graph = TrainGraph(setup.model, setup.loss_fn, setup.optimizer)
     for optimizer, shared in ((setup.optimizer, 4), (flow.optim.Adam([setup.model.layers[0].weight]), 1)):
-        fails(lambda: graph.add_optimizer(optimizer), GraphError,  # noqa: B023
-              f": {shared} parameters are in an optimizer of this graph already",
-              {"added": type(optimizer).__name__, "already": "SGD"}, "each parameter in one optimizer")
+        fails(
+            lambda: graph.add_optimizer(optimizer),  # noqa: B023
+            GraphError,
+            f": {shared} parameters are in an optimizer of this graph already",
+            {"added": type(optimizer).__name__, "already": "SGD"},
+            "each parameter in one optimizer",
+        )
     assert len(graph.optimizers) == 1
     graph(setup.x, setup.y)
     setup.goes_on()
@@ -173,10 +250,16 @@ def test_an_optimizer_of_other_parameters(setup):
     before = setup.state()
     graph = TrainGraph(setup.model, setup.loss_fn, flow.optim.Adam(MLP().parameters()))
 
-    fails(lambda: graph(setup.x, setup.y), GraphError, "4 of the 4 parameters of Adam are not in the graph",
-          {"not in the graph": r"weight float32\[32, 20\], bias float32\[32\], .*",
-           "in no optimizer": "model.layers.0.weight, model.layers.0.bias, model.layers.2.weight, model.layers.2.bias"},
-          "flow.optim.Adam(model.parameters(), ...)")
+    fails(
+        lambda: graph(setup.x, setup.y),
+        GraphError,
+        "4 of the 4 parameters of Adam are not in the graph",
+        {
+            "not in the graph": r"weight float32\[32, 20\], bias float32\[32\], .*",
+            "in no optimizer": "model.layers.0.weight, model.layers.0.bias, model.layers.2.weight, model.layers.2.bias",
+        },
+        "flow.optim.Adam(model.parameters(), ...)",
+    )
     assert setup.state() == before and not graph.is_compiled
     setup.goes_on()
 
@@ -185,10 +268,16 @@ def test_a_layer_replaced_after_the_optimizer_was_made(setup):
     setup.model.layers[2] = nn.Linear(32, 5)
     graph = TrainGraph(setup.model, setup.loss_fn, setup.optimizer)
 
-    fails(lambda: graph(setup.x, setup.y), GraphError, "2 of the 4 parameters of SGD are not in the graph",
-          {"not in the graph": r"weight float32\[5, 32\], bias float32\[5\]",
-           "in no optimizer": "model.layers.2.weight, model.layers.2.bias"},
-          "when the model is complete")
+    fails(
+        lambda: graph(setup.x, setup.y),
+        GraphError,
+        "2 of the 4 parameters of SGD are not in the graph",
+        {
+            "not in the graph": r"weight float32\[5, 32\], bias float32\[5\]",
+            "in no optimizer": "model.layers.2.weight, model.layers.2.bias",
+        },
+        "when the model is complete",
+    )
     setup.optimizer = flow.optim.SGD(setup.model.parameters(), lr=0.1, momentum=0.9)
     setup.goes_on()
 
@@ -220,8 +309,13 @@ def test_training_where_no_gradients_are_recorded(setup):
         with flow.no_grad():
             graph(setup.x, setup.y)  # here
 
-    fails(call, GraphError, "trains, and is called where no gradients are recorded", {"optimizer": "SGD"},
-          "flow.no_grad()")
+    fails(
+        call,
+        GraphError,
+        "trains, and is called where no gradients are recorded",
+        {"optimizer": "SGD"},
+        "flow.no_grad()",
+    )
     assert setup.state() == before
     setup.goes_on()
     graph(setup.x, setup.y)
@@ -273,12 +367,16 @@ class TwoInputs(nn.Graph):
         (0, (), "and x and y are missing", "nothing"),
         (0, "y", "and x is missing", "y=float32[4, 20]"),
         (
-            4, (), "and 1 more is given by position",
-            "x float32[4, 20], y float32[4, 20], scale float32[4, 20], float32[4, 20]"
+            4,
+            (),
+            "and 1 more is given by position",
+            "x float32[4, 20], y float32[4, 20], scale float32[4, 20], float32[4, 20]",
         ),
         (
-            5, (), "and 2 more are given by position",
-            "x float32[4, 20], y float32[4, 20], scale " + ", ".join(["float32[4, 20]"] * 3)
+            5,
+            (),
+            "and 2 more are given by position",
+            "x float32[4, 20], y float32[4, 20], scale " + ", ".join(["float32[4, 20]"] * 3),
         ),
         (1, "z", "and y is missing; it has no z", "x float32[4, 20], z=float32[4, 20]"),
         (2, "x", "and x is given twice", "x float32[4, 20], y float32[4, 20], x=float32[4, 20]"),
@@ -300,6 +398,7 @@ def test_a_wrapped_build_takes_what_its_wrapper_takes(setup):
         @functools.wraps(build)
         def wrapper(self, x, y, other):
             return build(self, x, y)
+
         return wrapper
 
     class Wrapped(nn.Graph):
@@ -339,9 +438,14 @@ def test_static_inputs(change, values, setup):
     graph.config.static_inputs(True)
     graph(setup.x, setup.y)
     weight = bits(setup.model.layers[0].weight)
-    fails(lambda: change(graph, setup), ShapeError,
-          f"takes static inputs, and {len(values)} of them changed: {', '.join(values)}", values, "drop_last=True",
-          change)
+    fails(
+        lambda: change(graph, setup),
+        ShapeError,
+        f"takes static inputs, and {len(values)} of them changed: {', '.join(values)}",
+        values,
+        "drop_last=True",
+        change,
+    )
     assert bits(setup.model.layers[0].weight) == weight
     graph(setup.x, setup.y)
     assert len(graph._history) == 1
@@ -355,8 +459,13 @@ def test_backward_on_what_a_graph_gave(train, setup):
     graph = TrainGraph(setup.model, setup.loss_fn, setup.optimizer) if train else Predict(setup.model)
     result = graph(setup.x, setup.y) if train else graph(setup.x)
 
-    fails(lambda: result.backward(), GradError, f"this tensor is a result of {graph.name}, which has no tape",
-          {"output": r"float32\[(4, 5)?\]"}, "call loss.backward() inside build")
+    fails(
+        lambda: result.backward(),
+        GradError,
+        f"this tensor is a result of {graph.name}, which has no tape",
+        {"output": r"float32\[(4, 5)?\]"},
+        "call loss.backward() inside build",
+    )
     total = result.sum()
     with pytest.raises(GradError, match=r"(?s)not computed from anything that requires grad.*result of an nn\.Graph"):
         total.backward()

@@ -87,8 +87,15 @@ def to_set(self, x):
     return next(iter(self.last))
 
 
-LEAKS = [(set_last, "last"), (set_new, "other"), (to_list, "seen"), (to_dict, "named"), (to_inner_list, "named"),
-         (to_tuple, "last"), (to_set, "last")]
+LEAKS = [
+    (set_last, "last"),
+    (set_new, "other"),
+    (to_list, "seen"),
+    (to_dict, "named"),
+    (to_inner_list, "named"),
+    (to_tuple, "last"),
+    (to_set, "last"),
+]
 
 
 @pytest.mark.parametrize("forward, name", LEAKS)
@@ -96,8 +103,14 @@ def test_a_leak_into_a_module(forward, name):
     net, x = net_of(forward), flow.ones(4, 20)
     graph = Predict(net)
     for _ in range(2):
-        fails(lambda: graph(x), TraceError, rf"^{graph.name}: build leaves a symbolic tensor in model\.{name}",
-              {f"model.{name}": made(forward)}, HINT, forward)
+        fails(
+            lambda: graph(x),
+            TraceError,
+            rf"^{graph.name}: build leaves a symbolic tensor in model\.{name}",
+            {f"model.{name}": made(forward)},
+            HINT,
+            forward,
+        )
         assert net.last in (None, set()) and not hasattr(net, "other")
         assert net.seen == [1] and net.named == {"a": [2]}
     type(net).forward = lambda self, x: self.fc(x)
@@ -118,15 +131,27 @@ def test_a_leak_into_the_graph(setup):
 
     lists = {"seen": [1], "named": {"b": [2]}}
     graph = setup.graph(attribute)
-    fails(lambda: graph(setup.x), GraphError, "^Learner: a tensor is set as the attribute 'last'",
-          {"tensor": r"float32\[4, 5\]  \(made at .*\)"}, "return it from build", attribute)
+    fails(
+        lambda: graph(setup.x),
+        GraphError,
+        "^Learner: a tensor is set as the attribute 'last'",
+        {"tensor": r"float32\[4, 5\]  \(made at .*\)"},
+        "return it from build",
+        attribute,
+    )
     assert not hasattr(graph, "last")
     for build, name in ((to_own_list, "seen"), (to_own_dict, "named")):
         graph = setup.graph(build, **lists)
         values = {f"self.{name}": made(build, r"float32\[4, 20\]")}
         for _ in range(2):
-            fails(lambda: graph(setup.x), TraceError,  # noqa: B023
-                  f"build leaves a symbolic tensor in self.{name}", values, HINT, build)
+            fails(
+                lambda: graph(setup.x),  # noqa: B023
+                TraceError,
+                f"build leaves a symbolic tensor in self.{name}",
+                values,
+                HINT,
+                build,
+            )
             assert lists["seen"] == [1] and lists["named"].pop("a", {}) == {} and lists["named"] == {"b": [2]}
         type(graph).build = lambda self, x: self.model(x)
         assert bits(graph(setup.x)) == bits(setup.model(setup.x))
@@ -142,8 +167,14 @@ def test_a_buffer_keeps_its_spec():
     graph = Predict(net)
     values = {"buffer": r"float32\[4, 5\]", "given": made(forward, r"float32\[5\]")}
     hint = "a buffer keeps its shape and dtype"
-    fails(lambda: graph(flow.ones(4, 20)), TraceError, "^Net: the buffer 'hidden' is given another shape or dtype",
-          values, hint, forward)
+    fails(
+        lambda: graph(flow.ones(4, 20)),
+        TraceError,
+        "^Net: the buffer 'hidden' is given another shape or dtype",
+        values,
+        hint,
+        forward,
+    )
     assert net.hidden is before and bits(before) == bits(flow.zeros(4, 5))
     type(net).forward = lambda self, x: setattr(self, "hidden", self.fc(x)) or x
     graph(flow.ones(4, 20))
@@ -170,8 +201,14 @@ def test_a_parameter_made_in_forward(make):
 
     net = net_of(forward)
     values = {"data": r"float32\[\d+, \d+\]  \(made at .*\)"}
-    fails(lambda: Predict(net)(flow.ones(4, 20)), TraceError, "a Parameter was made of a symbolic tensor", values,
-          "make parameters in __init__", make)
+    fails(
+        lambda: Predict(net)(flow.ones(4, 20)),
+        TraceError,
+        "a Parameter was made of a symbolic tensor",
+        values,
+        "make parameters in __init__",
+        make,
+    )
     assert list(net._parameters) == [] and list(net._modules) == ["fc"] and not hasattr(net, "p")
 
 
@@ -225,8 +262,14 @@ def test_a_symbolic_tensor_of_an_earlier_build(setup):
 
     setup.graph(first)(setup.x)
     hint = "a tensor made in build lives until build returns"
-    fails(lambda: setup.graph(reads)(setup.x), TraceError,
-          r"^Learner_\d+: add reads a symbolic tensor of an earlier build", {"tensor": made(first)}, hint, reads)
+    fails(
+        lambda: setup.graph(reads)(setup.x),
+        TraceError,
+        r"^Learner_\d+: add reads a symbolic tensor of an earlier build",
+        {"tensor": made(first)},
+        hint,
+        reads,
+    )
     with pytest.raises(
         TraceError, match=rf"(?s)build returns a symbolic tensor of an earlier build.*{made(first)}.*{hint}"
     ):

@@ -74,8 +74,9 @@ def test_a_graph_is_saved_after_a_call(setup, tmp_path):
     [
         (lambda c: c.enable_ampp(True), "enable_ampp", "config.enable_amp(...)"),
         (
-            lambda c: c.gradient_accumulation_steps(2), "gradient_accumulation_steps",
-            "config.set_gradient_accumulation_steps(...)"
+            lambda c: c.gradient_accumulation_steps(2),
+            "gradient_accumulation_steps",
+            "config.set_gradient_accumulation_steps(...)",
         ),
         (lambda c: c.qwxzv, "qwxzv", "config.set_gradient_accumulation_steps(4)"),
         (lambda c: setattr(c, "static_input", True), "static_input", "config.static_inputs(...)"),
@@ -84,8 +85,14 @@ def test_a_graph_is_saved_after_a_call(setup, tmp_path):
 )
 def test_settings_that_there_are_not(use, name, hint, setup):
     graph = Predict(setup.model)
-    fails(lambda: use(graph.config), GraphAttributeError, f"^GraphConfig has no setting '{name}'",
-          {"config": "GraphConfig.*"}, hint, use)
+    fails(
+        lambda: use(graph.config),
+        GraphAttributeError,
+        f"^GraphConfig has no setting '{name}'",
+        {"config": "GraphConfig.*"},
+        hint,
+        use,
+    )
     assert repr(graph.config) == "GraphConfig(training=False, )"
     graph.config.set_gradient_accumulation_steps(2)
     assert graph(setup.x).shape == (4, 5)
@@ -95,8 +102,13 @@ def test_settings_that_there_are_not(use, name, hint, setup):
 def test_steps_that_are_no_number_of_parts(value, setup):
     graph = Predict(setup.model)
 
-    fails(lambda: graph.config.set_gradient_accumulation_steps(value), GraphError, "an int of 1 or more",
-          {"value": repr(value)}, "set_gradient_accumulation_steps(4)")
+    fails(
+        lambda: graph.config.set_gradient_accumulation_steps(value),
+        GraphError,
+        "an int of 1 or more",
+        {"value": repr(value)},
+        "set_gradient_accumulation_steps(4)",
+    )
     assert graph.config.accumulation == 1
 
 

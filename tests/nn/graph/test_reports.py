@@ -195,10 +195,16 @@ def test_the_plan_call_by_call():
     assert [call.op for call in calls] == [node.op.name for node in plan.nodes]
     assert [call.seconds for call in calls] == plan.seconds
     placed = {call.step: call.offset for call in calls if call.offset is not None}
-    assert placed == {i: plan.places[v][0] for i, node in enumerate(plan.nodes) for v in outputs_of(node)[:1]
-                      if v in plan.places} and len(placed) > 20
+    assert (
+        placed
+        == {i: plan.places[v][0] for i, node in enumerate(plan.nodes) for v in outputs_of(node)[:1] if v in plan.places}
+        and len(placed) > 20
+    )
     assert {call.place for call in calls} == {"", "state"} and {call.phase for call in calls} == {
-        "forward", "backward", "optimizer"}
+        "forward",
+        "backward",
+        "optimizer",
+    }
     head = next(call for call in calls if call.op == "matmul")
     assert head.inputs == ("float32[4, 64]", "float32[3, 64]") and head.outputs == ("float32[4, 3]",)
     assert head.flops == 2 * 4 * 64 * 3 and head.moved == 4 * (4 * 64 + 3 * 64 + 4 * 3)
@@ -208,7 +214,8 @@ def test_the_plan_call_by_call():
     assert "GFLOP/s" in repr(report) and "model.head-matmul" in repr(report)
     assert repr(report).splitlines()[0] == (
         f"{graph.name}: plan, {len(calls)} calls, arena {nbytes_text(plan.arena_bytes)}, "
-        f"last timed step {ms(sum(plan.seconds))}")
+        f"last timed step {ms(sum(plan.seconds))}"
+    )
 
 
 def test_the_plan_of_accumulation_has_both_parts():
@@ -265,19 +272,32 @@ def test_threads_of_accumulation_are_those_of_all_micro_steps():
 def test_chunks_stand_in_their_calls():
     """The second call: 2 ms before the first chunk, one that two threads share, and a gap in which the caller works."""
     graph = called()
-    graph._last.recorded = 7, [("a", "forward", 10.0, 11.0), ("b", "backward", 11.0, 20.0)], [
-        (7, 0, 13.0, 15.0), (9, 1, 13.5, 16.0), (9, 2, 17.0, 20.0)]
+    graph._last.recorded = (
+        7,
+        [("a", "forward", 10.0, 11.0), ("b", "backward", 11.0, 20.0)],
+        [(7, 0, 13.0, 15.0), (9, 1, 13.5, 16.0), (9, 2, 17.0, 20.0)],
+    )
     bars = graph.threads().record.bars
     assert [(bar.thread, bar.name, bar.start, bar.stop) for bar in bars] == [
-        (-1, "a", 0, 1), (0, "a", 0, 1), (-1, "b", 1, 10), (0, "b", 1, 3), (0, "b", 3, 5), (1, "b", 3.5, 6),
-        (0, "b", 6, 7), (1, "b", 7, 10)]
+        (-1, "a", 0, 1),
+        (0, "a", 0, 1),
+        (-1, "b", 1, 10),
+        (0, "b", 1, 3),
+        (0, "b", 3, 5),
+        (1, "b", 3.5, 6),
+        (0, "b", 6, 7),
+        (1, "b", 7, 10),
+    ]
     assert graph.threads().record.count == 2 and bars[-1].phase == "backward"
 
 
 def test_timeline():
     graph = called(exact=True)
     assert [name for name, _ in graph.timeline().record.bars] == [
-        "trace", *[p.__name__ for p in graph.passes], "plan", "first run"
+        "trace",
+        *[p.__name__ for p in graph.passes],
+        "plan",
+        "first run",
     ]
     graph(X, Y)
     bars = graph.timeline().record.bars
@@ -324,8 +344,17 @@ def test_why():
 
 def test_before_the_first_call():
     graph = Predict(MLP())
-    for look in (graph.stages, graph.lanes, graph.memory, graph.timeline, graph.frozen, lambda: graph.changes(0),
-                 lambda: graph.plan, lambda: flow.roofline(graph), graph.threads):
+    for look in (
+        graph.stages,
+        graph.lanes,
+        graph.memory,
+        graph.timeline,
+        graph.frozen,
+        lambda: graph.changes(0),
+        lambda: graph.plan,
+        lambda: flow.roofline(graph),
+        graph.threads,
+    ):
         with pytest.raises(flow.MinflowError, match="has not been called"):
             look()
     assert "0 plans made" in repr(graph.why()) and "not called yet" in picture(graph).text

@@ -38,15 +38,29 @@ COUNTED = {
     "its filters": (node("conv2d_weight_grad", value(10, 64, 14, 14), value(*IMAGES), shape=FILTERS, **GEOMETRY), CONV),
     "in blocks": (node("blocks_conv2d", BLOCKS, value(*FILTERS), 0, shape=IMAGES, act="", **GEOMETRY), CONV),
     "images in blocks": (node("blocks_conv2d_input_grad", RESULT, value(*FILTERS), shape=IMAGES, **GEOMETRY), CONV),
-    "filters in blocks": (node("blocks_conv2d_weight_grad", RESULT, BLOCKS, shape=FILTERS, images=IMAGES, **GEOMETRY),
-                          CONV),
-    "channel by channel": (node("conv2d", value(2, 8, 6, 6), value(8, 1, 3, 3), stride=(1, 1), padding=(1, 1),
-                                dilation=(1, 1), groups=8), 2 * 2 * 8 * 6 * 6 * 9),
+    "filters in blocks": (
+        node("blocks_conv2d_weight_grad", RESULT, BLOCKS, shape=FILTERS, images=IMAGES, **GEOMETRY),
+        CONV,
+    ),
+    "channel by channel": (
+        node("conv2d", value(2, 8, 6, 6), value(8, 1, 3, 3), stride=(1, 1), padding=(1, 1), dilation=(1, 1), groups=8),
+        2 * 2 * 8 * 6 * 6 * 9,
+    ),
     "a sum of two": (node("add", value(6, 5), value(5)), 30),
     "exp counts as one": (node("exp", value(6, 5)), 30),
     "all numbers": (node("sum", value(6, 5), axis=None, keepdims=False), 30),
-    "three by three": (node("max_pool2d", value(1, 2, 9, 9), kernel_size=(3, 3), stride=(3, 3), padding=(0, 0),
-                            dilation=(1, 1), ceil_mode=False), 2 * 3 * 3 * 9),
+    "three by three": (
+        node(
+            "max_pool2d",
+            value(1, 2, 9, 9),
+            kernel_size=(3, 3),
+            stride=(3, 3),
+            padding=(0, 0),
+            dilation=(1, 1),
+            ceil_mode=False,
+        ),
+        2 * 3 * 3 * 9,
+    ),
     "w - lr * g": (node("sgd", value(4, 4), value(4, 4), value(), weight_decay=0.0, maximize=False), 2 * 16),
     "softmax": (node("softmax", value(6, 5), dim=1), 4 * 30),
     "the loss": (node("softmax_cross_entropy", value(6, 5), value(6, dtype=int64), **LABELS), 4 * 30),
@@ -76,7 +90,8 @@ def test_recurrent_layers():
     assert counted("lstm", x, state, state, *lstm, value(64), value(64)) == 2 * 21 * (64 * 8 + 64 * 16)
     assert counted("lstm_grad", y, state, state, x, state, state, *lstm, y, gates, y) == 4 * 21 * (64 * 8 + 64 * 16)
     assert counted("lstm_projected_grad", y, state, state, x, state, state, *lstm, y, gates, y, value(4, 16)) == (
-        4 * 21 * (64 * 8 + 64 * 16 + 4 * 16))
+        4 * 21 * (64 * 8 + 64 * 16 + 4 * 16)
+    )
 
 
 def test_bytes():
@@ -112,8 +127,15 @@ def test_the_tables_name_operations():
 
 def test_a_training_step_is_counted():
     """Of a network as lessons have them no call is left out."""
-    model = nn.Sequential(nn.Conv2d(1, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
-                          nn.Dropout(0.5), nn.Linear(72, 10))
+    model = nn.Sequential(
+        nn.Conv2d(1, 8, 3),
+        nn.BatchNorm2d(8),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Dropout(0.5),
+        nn.Linear(72, 10),
+    )
     graph = TrainGraph(model, nn.CrossEntropyLoss(), flow.optim.Adam(model.parameters(), lr=0.01))
     graph.config.exact(True)
     graph(flow.rand(4, 1, 8, 8), flow.tensor([1, 2, 3, 4]))

@@ -97,8 +97,9 @@ def describe(series: list[Series], note: str = "") -> str:
 class Panel:
     """One plot with its legend on top. parts: its elements."""
 
-    def __init__(self, title: str, members: list[Series], legends: list, width: float, height: float, scene: Scene,
-                 strip: bool):
+    def __init__(
+        self, title: str, members: list[Series], legends: list, width: float, height: float, scene: Scene, strip: bool
+    ):
         self.scene, self.parts = scene, []
         lines = [(s, *s.points(scene.x), *s.means(scene.x)) for s in members]
         old = [scene.before[s.name].points(scene.x) for s in members if s.name in scene.before]

@@ -85,8 +85,11 @@ class Epochs:
         """How many of its values came before each end that was not looked at yet."""
         if not self.every:
             ends = self.ends(s.prefix)[s.ended :]
-            return s.seconds.searchsorted([end.seconds for end in ends], "right") if s.returns else \
-                s.steps.searchsorted([end.step for end in ends], "right")
+            return (
+                s.seconds.searchsorted([end.seconds for end in ends], "right")
+                if s.returns
+                else s.steps.searchsorted([end.step for end in ends], "right")
+            )
         first = float(s.steps[0] == 0)  # a loop that counts from 0 ends its first epoch one step earlier
         count = min((s.steps[-1] + first) / self.every, s.count)
         if s.returns or count > s.count / 2:

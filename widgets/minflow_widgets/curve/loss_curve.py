@@ -375,8 +375,11 @@ class LossCurve:
         """A loader's pass that began at `since` has ended: an epoch, where steps were recorded in it."""
         with self._lock:
             self._take()
-            longest = max((s for s in self._series.values() if s.count and s.prefix == prefix), key=lambda s: s.count,
-                          default=None)
+            longest = max(
+                (s for s in self._series.values() if s.count and s.prefix == prefix),
+                key=lambda s: s.count,
+                default=None,
+            )
             if longest is not None and longest.zero + longest.ends()[1][2] >= since:
                 step, _, seconds = longest.ends()[1]
                 self._epochs.passed(prefix, step, seconds)

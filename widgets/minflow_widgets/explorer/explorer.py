@@ -119,8 +119,11 @@ class Explorer:
         target = self.refer() if self.refer is not None else None
         if target is None:
             why = f"{MOST} newer ones were shown, and the graph is gone"
-            fail(GraphError, f"this explorer of a {self.name} is a still picture: {why}",
-                 "explore(graph, x, y) once more, with a graph that is still held")
+            fail(
+                GraphError,
+                f"this explorer of a {self.name} is a still picture: {why}",
+                "explore(graph, x, y) once more, with a graph that is still held",
+            )
         self.session = ExplorerSession(subject_of(target, (), {}))
         self.target, self.still = target, None
         return self.__dict__[name]
@@ -322,8 +325,11 @@ def subject_of(x: Any, args: tuple, kwargs: dict, step: bool = False) -> Subject
         return job_subject(x, args, kwargs, step)
     if has_subject(x):
         if args or kwargs or step:
-            fail(GraphError, f"explore: nothing of {x.subject.title} is run, so that it takes no inputs",
-                 'explore("model.onnx"); onnxruntime runs such a file')
+            fail(
+                GraphError,
+                f"explore: nothing of {x.subject.title} is run, so that it takes no inputs",
+                'explore("model.onnx"); onnxruntime runs such a file',
+            )
         return x.subject
     hint = "explore(graph) of an nn.Graph, explore(job) of a job function, explore(model, x) of a model, "
     hint += "explore(path) of an ONNX file; "

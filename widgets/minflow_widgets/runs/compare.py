@@ -56,8 +56,10 @@ class Comparison(LossCurve):
         lines = []
         for number, run in enumerate(self.runs):
             mine = [s for s in self._series.values() if s.style == number]
-            words = [s.label().removeprefix(f"{clean(run.name)} ")
-                     + (f" ({': '.join(warnings(mine, s))})" if s.bad else "") for s in mine]
+            words = [
+                s.label().removeprefix(f"{clean(run.name)} ") + (f" ({': '.join(warnings(mine, s))})" if s.bad else "")
+                for s in mine
+            ]
             lines.append(f"  {clean(run.name)}: {'; '.join(words) or 'no values'}")
         return "\n".join([self._status(), *lines])
 

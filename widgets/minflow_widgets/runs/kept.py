@@ -51,8 +51,11 @@ def read(path: Path) -> Kept:
             raise refused(path, f"row {number} is broken: {len(row)} values for {len(header)} columns")
     columns = dict(zip(header, zip(*rows)))
     try:
-        numbers = {name: np.array([float(x) if x else np.nan for x in columns[name]])
-                   for name in ("step", "seconds", *names) if name in columns}
+        numbers = {
+            name: np.array([float(x) if x else np.nan for x in columns[name]])
+            for name in ("step", "seconds", *names)
+            if name in columns
+        }
     except ValueError as error:
         raise refused(path, "a value of this table is no number", because=error) from error
     times = numbers.get("seconds", numbers["step"])
@@ -76,7 +79,7 @@ def about(path: Path) -> tuple[str, dict[str, Any]]:
 
 
 def refused(path: Path, what: str, **values) -> FormatError:
-    hint = "compare(\"runs/\") of a folder that watch(..., log=\"runs/\") has filled, or remove this file from it"
+    hint = 'compare("runs/") of a folder that watch(..., log="runs/") has filled, or remove this file from it'
     return FormatError(what, values={"file": path, **values}, where=here(), hint=hint)
 
 
@@ -90,8 +93,10 @@ def of_curve(curve, number: int) -> list[Kept]:
                 prefix = curve._prefix_of(s)
                 columns.setdefault(prefix, {})[s.name[len(prefix) :]] = s.table[:, : s.count].copy()
         names = {prefix: " ".join(filter(None, [curve.name, prefix.strip()])) for prefix in columns or [""]}
-        return [Kept(name or f"run {number}", curve.configs.get(prefix, {}), columns.get(prefix, {}))
-                for prefix, name in names.items()]
+        return [
+            Kept(name or f"run {number}", curve.configs.get(prefix, {}), columns.get(prefix, {}))
+            for prefix, name in names.items()
+        ]
 
 
 def newest(folder: Path, most: int) -> tuple[list[Kept], int, list[FormatError]]:
@@ -125,8 +130,12 @@ def gather(things: Sequence, most: int, needed: bool = True) -> tuple[list[Kept]
             runs += of_curve(thing, len(runs) + 1)
             continue
         if not isinstance(thing, str | os.PathLike):
-            raise MinflowError("compare: this is no run", values={"got": repr(thing)[:60]}, where=here(),
-                               hint='compare("runs/"), compare("runs/a.csv", "runs/b.csv"), compare(curve_a, curve_b)')
+            raise MinflowError(
+                "compare: this is no run",
+                values={"got": repr(thing)[:60]},
+                where=here(),
+                hint='compare("runs/"), compare("runs/a.csv", "runs/b.csv"), compare(curve_a, curve_b)',
+            )
         path = Path(thing).expanduser()
         if path.is_dir():
             found, more, wrong = newest(path, most)
@@ -138,19 +147,35 @@ def gather(things: Sequence, most: int, needed: bool = True) -> tuple[list[Kept]
         more = f" and {len(skipped) - SAID} more" if len(skipped) > SAID else ""
         warn(f"compare: of {names}{more} nothing is shown: {skipped[0].what}", "a folder that holds runs alone")
     if not runs and needed:
-        raise skipped[0] if len(skipped) == 1 else MinflowError(
-            "compare: there is no run here", values={"looked in": ", ".join(map(str, things))[:80] or "nothing"},
-            where=here(), hint='watch(..., log="runs/") keeps runs; compare("runs/") shows them')
+        raise (
+            skipped[0]
+            if len(skipped) == 1
+            else MinflowError(
+                "compare: there is no run here",
+                values={"looked in": ", ".join(map(str, things))[:80] or "nothing"},
+                where=here(),
+                hint='watch(..., log="runs/") keeps runs; compare("runs/") shows them',
+            )
+        )
     left += max(len(runs) - most, 0)
-    note = (f"{count(left, 'older or further run')} {'is' if left == 1 else 'are'} not shown: "
-            'name some, compare("runs/a.csv", ...)') if left else ""
+    note = (
+        (
+            f"{count(left, 'older or further run')} {'is' if left == 1 else 'are'} not shown: "
+            'name some, compare("runs/a.csv", ...)'
+        )
+        if left
+        else ""
+    )
     return distinct(runs[:most]), note
 
 
 def distinct(runs: list[Kept]) -> list[Kept]:
     """The same with what differed in their names, and no two alike."""
-    keys = [key for key in dict.fromkeys(key for run in runs for key in run.config)
-            if len({repr(run.config[key]) for run in runs if key in run.config}) > 1]
+    keys = [
+        key
+        for key in dict.fromkeys(key for run in runs for key in run.config)
+        if len({repr(run.config[key]) for run in runs if key in run.config}) > 1
+    ]
     named: list[Kept] = []
     for run in runs:
         facts = [f"{key} {brief(run.config[key])}" for key in keys if key in run.config]

@@ -104,8 +104,12 @@ class RunFile:
 
     def __init__(self, folder: Path, name: str, config: dict):
         self.folder, self.name, self.path = folder, name, None
-        self.about = {"name": name, "started": datetime.now().astimezone().isoformat(timespec="seconds"),
-                      "minflow": sys.modules["minflow"].__version__, "config": config}
+        self.about = {
+            "name": name,
+            "started": datetime.now().astimezone().isoformat(timespec="seconds"),
+            "minflow": sys.modules["minflow"].__version__,
+            "config": config,
+        }
         self.columns: list[str] = []
         self.restart()
 
@@ -122,8 +126,12 @@ class RunFile:
             self.columns = columns
             self.restart()
         parts = {name: s.table[:, self.written.get(name, 0) : s.count].copy() for name, s in series.items()}
-        ended = {name: {series[name].steps[one.stop - 1]: one.mean
-                        for one in series[name].epochs[self.averaged.get(name, 0) :]} for name in means}
+        ended = {
+            name: {
+                series[name].steps[one.stop - 1]: one.mean for one in series[name].epochs[self.averaged.get(name, 0) :]
+            }
+            for name in means
+        }
         if not any(part.size for part in parts.values()) and not any(ended.values()):
             return {}
         first = next(iter(series.values()))

@@ -33,8 +33,9 @@ def rates(lr: tuple[float, ...]) -> Numbers:
 def hyperparameters(optimizer) -> dict:
     """What an optimizer was created with, as its first group has it now: its class, and numbers by name."""
     group = optimizer.param_groups[0] if optimizer.param_groups else {}
-    return {"optimizer": type(optimizer).__name__} | {name: as_json(group.get(name, optimizer.defaults[name]))
-                                                      for name in optimizer.defaults if name != "params"}
+    return {"optimizer": type(optimizer).__name__} | {
+        name: as_json(group.get(name, optimizer.defaults[name])) for name in optimizer.defaults if name != "params"
+    }
 
 
 def numbers_of(result, training: bool) -> Numbers:

@@ -33,8 +33,9 @@ class Looks:
         if head is not None:
             heads = len(shares) if shares.ndim == 3 else 1
             if isinstance(head, bool) or not isinstance(head, int | np.integer) or not 0 <= head < heads:
-                raise ShapeError("attention: there is no such head", values={"head": described(head)},
-                                 hint=f"head=0 to {heads - 1}")
+                raise ShapeError(
+                    "attention: there is no such head", values={"head": described(head)}, hint=f"head=0 to {heads - 1}"
+                )
             self.heads, shares = f", head {head}", shares[head] if shares.ndim == 3 else shares
         self.shares = shares = shares.mean(axis=0) if shares.ndim == 3 else shares
         n = len(shares)
@@ -94,14 +95,20 @@ class Looks:
             lines = ruled_table(["", "looks at", *self.words], rows, right=range(2, n + 2))
         else:
             best = np.argsort(-np.nan_to_num(self.shares), axis=1, kind="stable")[:, :3]
-            rows = [[str(i), word, ", ".join(f"{self.at(j)} {cells[i, j]}" for j in best[i] if not self.masked[i, j])]
-                    for i, word in enumerate(self.words)]
+            rows = [
+                [str(i), word, ", ".join(f"{self.at(j)} {cells[i, j]}" for j in best[i] if not self.masked[i, j])]
+                for i, word in enumerate(self.words)
+            ]
             lines = ruled_table(["", "who", "looks most at"], rows)
         return "\n".join([*lines, self.sentence()])
 
 
 def attention(
-    weights: Any, symbols: Sequence[Any] | str | None = None, *, head: int | None = None, mask: Any = None,
+    weights: Any,
+    symbols: Sequence[Any] | str | None = None,
+    *,
+    head: int | None = None,
+    mask: Any = None,
     ax: Any = None,
 ) -> Any:
     """Who looks at whom, the darker the more; returns the Axes.

@@ -102,8 +102,11 @@ class History:
             legend = first.legend(handles=handles, fontsize=9, frameon=False, **place)
             for text in legend.get_texts():
                 text.set_parse_math(False)
-        ends = [f"{name} from {values[0]:.3g} to {values[-1]:.3g} in {values.size} values"
-                for name, (_, values) in self.data.items() if name in (names or self.data) and values.size]
+        ends = [
+            f"{name} from {values[0]:.3g} to {values[-1]:.3g} in {values.size} values"
+            for name, (_, values) in self.data.items()
+            if name in (names or self.data) and values.size
+        ]
         return say(first, clean("; ".join(ends)) or "no values", self.text())
 
     @staticmethod

@@ -41,8 +41,14 @@ class Landscape(Growing):
     size = (6.6, 4.8)
 
     def __init__(
-        self, loss: Callable[[float, float], Any], w: Any, b: Any, path: Any = None, *,
-        names: tuple[str, str] = ("w", "b"), pause: float = 0.0,
+        self,
+        loss: Callable[[float, float], Any],
+        w: Any,
+        b: Any,
+        path: Any = None,
+        *,
+        names: tuple[str, str] = ("w", "b"),
+        pause: float = 0.0,
     ):
         if not callable(loss):
             hint = "a function: loss=lambda w, b: ((w * x + b - y) ** 2).mean()"
@@ -157,8 +163,13 @@ class Landscape(Growing):
 
 
 def landscape(
-    loss: Callable[[float, float], Any], w: Any, b: Any, path: Any = None, *,
-    names: tuple[str, str] = ("w", "b"), ax: Any = None,
+    loss: Callable[[float, float], Any],
+    w: Any,
+    b: Any,
+    path: Any = None,
+    *,
+    names: tuple[str, str] = ("w", "b"),
+    ax: Any = None,
 ) -> Any:
     """The loss over two knobs as filled contours, dark where it is high, and the walk `path` on it; returns the Axes.
 

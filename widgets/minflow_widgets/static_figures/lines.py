@@ -46,7 +46,12 @@ def line_and_points(x: Any, y: Any, w: Any, b: Any, *, ax: Any = None) -> Any:
 
 
 def slope_at(
-    f: Callable[[float], Any], at: Any, h: Any = 0.5, *, span: Any = None, names: tuple[str, str] = ("x", "f(x)"),
+    f: Callable[[float], Any],
+    at: Any,
+    h: Any = 0.5,
+    *,
+    span: Any = None,
+    names: tuple[str, str] = ("x", "f(x)"),
     ax: Any = None,
 ) -> Any:
     """The curve of f, the two places at - h and at + h on it, and the straight line through these; returns the Axes.

@@ -44,8 +44,9 @@ class Plane(Growing):
 
     size = (6.6, 4.8)
 
-    def __init__(self, model: Callable[[Any], Any], x: Any, y: Any, *, names: Sequence[Any] | None = None,
-                 pause: float = 0.0):
+    def __init__(
+        self, model: Callable[[Any], Any], x: Any, y: Any, *, names: Sequence[Any] | None = None, pause: float = 0.0
+    ):
         if not callable(model) or isinstance(model, type):
             values = {"model": described(model)}
             raise DTypeError("plane: this is no model", values=values, hint="plane(model, x, y), an nn.Module")

@@ -5,6 +5,13 @@ is held to its reference by `tests/core/test_ops.py`.
 """
 
 from . import (
-    choose as choose, conv as conv, index as index, norm as norm, pool as pool, reduce as reduce, shape as shape,
-    sort as sort, update as update,
+    choose as choose,
+    conv as conv,
+    index as index,
+    norm as norm,
+    pool as pool,
+    reduce as reduce,
+    shape as shape,
+    sort as sort,
+    update as update,
 )

@@ -47,8 +47,12 @@ def fits(cond, a, b, out) -> bool:
     if cond.__class__ is not np.ndarray or cond.size < LEAST or not arrays or not plain(cond, a, b, out):
         return False
     dtype = arrays[0].dtype
-    return (dtype.kind == "f" and dtype.itemsize in BITS and all([v.shape == cond.shape for v in arrays])
-            and (out is None or out.shape == cond.shape and out.dtype == dtype))
+    return (
+        dtype.kind == "f"
+        and dtype.itemsize in BITS
+        and all([v.shape == cond.shape for v in arrays])
+        and (out is None or out.shape == cond.shape and out.dtype == dtype)
+    )
 
 
 @fast(where, tolerance=0)
@@ -86,8 +90,12 @@ def leak(values, x, slope, out) -> bool:
     be a number, or broadcast."""
     if hasattr(slope, "shape") or not all([v.__class__ is np.ndarray and plain(v) for v in (values, x, out)]):
         return False
-    if x.size < LEAST or x.dtype.char not in "fd" or not values.shape == x.shape == out.shape or (
-            not values.dtype == x.dtype == out.dtype):
+    if (
+        x.size < LEAST
+        or x.dtype.char not in "fd"
+        or not values.shape == x.shape == out.shape
+        or (not values.dtype == x.dtype == out.dtype)
+    ):
         return False
     values, x, out = [v.reshape(-1) for v in (values, x, out)]
     with np.errstate(all="ignore"):

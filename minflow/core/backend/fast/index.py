@@ -86,8 +86,9 @@ def slices(flat) -> list[tuple[slice, slice]] | None:
             return None
         for end in ends:
             low, high = int(part[start]), int(part[end - 1])
-            found.append((slice(low, high + 1, rise),
-                          slice(first + start * every, first + (end - 1) * every + 1, every)))
+            found.append(
+                (slice(low, high + 1, rise), slice(first + start * every, first + (end - 1) * every + 1, every))
+            )
             start = end
     return found
 

@@ -6,7 +6,13 @@ from __future__ import annotations
 from ...ops.checks import check_bounds
 from ...ops.conv import positions, shifted
 from ...ops.pool import (
-    adaptive_avg_pool2d, avg_pool2d, avg_pool2d_grad, bordered, largest_of, max_pool2d, max_pool2d_grad,
+    adaptive_avg_pool2d,
+    avg_pool2d,
+    avg_pool2d_grad,
+    bordered,
+    largest_of,
+    max_pool2d,
+    max_pool2d_grad,
 )
 from ..kernels import KERNELS, fast
 from .reduce import sums
@@ -33,8 +39,9 @@ def _(xp, x, kernel_size, stride, padding, dilation, ceil_mode, out=None):
         chosen = largest(xp, seen, y[tile])
         xp.add(offsets.take(chosen, mode="clip"), top * width + left, out=indices[tile])
         if any(padding):  # of -inf alone the first was chosen, which may be padding: then it is the first pixel
-            xp.copyto(indices[tile], inner(xp, top, dilation[0]) * width + inner(xp, left, dilation[1]),
-                      where=chosen == 0)
+            xp.copyto(
+                indices[tile], inner(xp, top, dilation[0]) * width + inner(xp, left, dilation[1]), where=chosen == 0
+            )
     return out
 
 
@@ -109,8 +116,9 @@ def pixels(dtype, kernel_size, divisor):
 @fast(avg_pool2d, tolerance=8)
 def _(xp, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, out=None):
     if not whole(x.dtype, padding, ceil_mode):
-        return KERNELS[avg_pool2d].reference(x, kernel_size, stride, padding, ceil_mode, count_include_pad,
-                                             divisor_override, out=out)
+        return KERNELS[avg_pool2d].reference(
+            x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, out=out
+        )
     size = positions(x.shape[2:], kernel_size, stride, padding)
     seen = [shifted(x, u, v, size, stride, (1, 1)) for u in range(kernel_size[0]) for v in range(kernel_size[1])]
     found = xp.array(seen[0], order="C") if len(seen) == 1 else xp.add(seen[0], seen[1], out=out)
@@ -122,8 +130,9 @@ def _(xp, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor
 @fast(avg_pool2d_grad, tolerance=8)
 def _(xp, grad, shape, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, out=None):
     if not whole(grad.dtype, padding, ceil_mode) or stride[0] < kernel_size[0] or stride[1] < kernel_size[1]:
-        return KERNELS[avg_pool2d_grad].reference(grad, shape, kernel_size, stride, padding, ceil_mode,
-                                                  count_include_pad, divisor_override, out=out)
+        return KERNELS[avg_pool2d_grad].reference(
+            grad, shape, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, out=out
+        )
     out = xp.empty(shape, grad.dtype) if out is None else out
     covered = [n * k == m and s == k for n, k, s, m in zip(grad.shape[2:], kernel_size, stride, shape[2:])]
     if not all(covered):

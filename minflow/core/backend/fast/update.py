@@ -89,8 +89,24 @@ def _(xp, p, grad, buf, step, lr, momentum, dampening, weight_decay, maximize, o
     return out
 
 
-def moments(xp, p, grad, exp_avg, exp_avg_sq, most, step, lr, beta1, beta2, eps, weight_decay, decoupled, corrected,
-            maximize, out):
+def moments(
+    xp,
+    p,
+    grad,
+    exp_avg,
+    exp_avg_sq,
+    most,
+    step,
+    lr,
+    beta1,
+    beta2,
+    eps,
+    weight_decay,
+    decoupled,
+    corrected,
+    maximize,
+    out,
+):
     """One step of Adam; `most` is AMSGrad's largest second moment so far, or None."""
     now, rate = float(step) + 1, float(lr)
     fix1, fix2 = (1 - beta1**now, 1 - beta2**now) if corrected else (1.0, 1.0)

@@ -100,8 +100,10 @@ def record_plan(compiled: Any, args: tuple, kwargs: dict) -> Recording:
     def watch(node: Node, arrays: list[np.ndarray]) -> None:
         copies = [a.copy() for a in arrays]
         if node.phase == "optimizer":  # nothing has taken the place of the gradient yet
-            read[node.number, node.op] = [before[x] if x in before else part.plan.array_of(x).copy()
-                                          if isinstance(x, Value) else x for x in node.inputs]
+            read[node.number, node.op] = [
+                before[x] if x in before else part.plan.array_of(x).copy() if isinstance(x, Value) else x
+                for x in node.inputs
+            ]
         if node.number is None:
             added.append(step_of(part, node, [], copies))
         else:
@@ -109,8 +111,10 @@ def record_plan(compiled: Any, args: tuple, kwargs: dict) -> Recording:
 
     with LOCK, uninterrupted():
         results = run(part.plan, input_arrays(compiled, args, kwargs), watch=watch)
-    steps = [step_of(part, node, read.get((node.number, node.op), []), ran.get(node.number, []))
-             for node in part.stages[0].graph.nodes]
+    steps = [
+        step_of(part, node, read.get((node.number, node.op), []), ran.get(node.number, []))
+        for node in part.stages[0].graph.nodes
+    ]
     return Recording(steps + added, outputs_as_built(compiled, results))
 
 

@@ -14,8 +14,9 @@ from ..compiled import part_of
 
 
 @contextmanager
-def restored(arrays: Iterable[np.ndarray], generators: Iterable[Generator],
-             links: Iterable[BufferLink] = ()) -> Iterator[Callable[[], None]]:
+def restored(
+    arrays: Iterable[np.ndarray], generators: Iterable[Generator], links: Iterable[BufferLink] = ()
+) -> Iterator[Callable[[], None]]:
     """At the end of the block these arrays hold their elements again, the generators draw the same numbers again, and
     linked buffers are bound to the tensors that they had.
 

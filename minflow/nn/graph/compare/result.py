@@ -92,9 +92,19 @@ class Pairing:
         shapes = [x.shape for x in outputs] == [x.shape for x in others]
         unlike = "" if shapes else f"{specs_text(outputs)} here, {specs_text(others)} in {self.reference}"
         return Comparison(
-            title, tuple(self.rows), same and at is None, at, () if at is None else tuple(self.reasons(at)),
-            output if shapes else None, extra, self.tolerance[:2], self.picture(ir, title), self.reference, unlike,
-            self.only_here, self.tolerance.exact,
+            title,
+            tuple(self.rows),
+            same and at is None,
+            at,
+            () if at is None else tuple(self.reasons(at)),
+            output if shapes else None,
+            extra,
+            self.tolerance[:2],
+            self.picture(ir, title),
+            self.reference,
+            unlike,
+            self.only_here,
+            self.tolerance.exact,
         )
 
     def divergence(self, same: bool, whole: bool) -> int | None:
@@ -210,9 +220,20 @@ class Pairing:
                 if ref:
                     inputs.append(Input(names[k] if k < len(names) and names[k][0] != "*" else "", ref, index))
             scope = common_scope([last.scope, *[scopes[x.ref] for x in inputs if scopes[x.ref]]])
-            ghosts.append(NodeRecord(
-                f"ghost{number}", "op", ghost.op, (specs_text(ghost.arrays),), tuple(inputs), scope=scope,
-                where=ghost.where, needs=False, mark="ghost", notes=(f"only in {self.reference}",)))
+            ghosts.append(
+                NodeRecord(
+                    f"ghost{number}",
+                    "op",
+                    ghost.op,
+                    (specs_text(ghost.arrays),),
+                    tuple(inputs),
+                    scope=scope,
+                    where=ghost.where,
+                    needs=False,
+                    mark="ghost",
+                    notes=(f"only in {self.reference}",),
+                )
+            )
             scopes[ghosts[-1].id] = scope
             sources += [(ghosts[-1].id, k, x) for k, x in enumerate(ghost.arrays)]
         into = []

@@ -97,8 +97,13 @@ def whole_detail(subject: Subject, tree: StepTree) -> dict[str, Any]:
         other = "later ones take less" if subject.timed.endswith("cold step") else "another takes a little more or less"
         rows.append(["times", f"of {which_step(subject)}; {other}"])
     if any(step.ran < k for k, step in enumerate(subject.instructions)):
-        rows.append(["steps", "shown as forward, backward, update. In a call an update may run between operations of "
-                              "backward, as soon as its gradient is there, which saves memory (the pass memory)"])
+        rows.append(
+            [
+                "steps",
+                "shown as forward, backward, update. In a call an update may run between operations of "
+                "backward, as soon as its gradient is there, which saves memory (the pass memory)",
+            ]
+        )
     rows += [["note", record.note]] if record.note else []
     return {"title": "The whole step" if phases > 1 else "The whole graph", "rows": rows, "hists": []}
 

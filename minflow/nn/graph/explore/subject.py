@@ -71,8 +71,16 @@ class Subject:
 
     runs = True
 
-    def __init__(self, title: str, parts: Sequence[CompiledPart], modules: dict[str, str], kinds: dict[str, str],
-                 gradient: Callable[..., np.ndarray | None], note: str = "", by_reader: bool = False):
+    def __init__(
+        self,
+        title: str,
+        parts: Sequence[CompiledPart],
+        modules: dict[str, str],
+        kinds: dict[str, str],
+        gradient: Callable[..., np.ndarray | None],
+        note: str = "",
+        by_reader: bool = False,
+    ):
         self.title, self.parts, self.modules, self.kinds = title, tuple(parts), modules, kinds
         self.gradient, self.note, self.by_reader = gradient, note, by_reader
         self.records: dict[tuple[int, bool], StepRecord] = {}
@@ -150,8 +158,18 @@ class Subject:
             short = short.rpartition("-")[2]
         name = source.name or role
         kind = "input" if role == "input" else "state"
-        return StepNode(id, kind, name, (str(spec),), scope=owner, name=name, role=role, short=short or source.name,
-                        size=spec.size, nbytes=spec.nbytes)
+        return StepNode(
+            id,
+            kind,
+            name,
+            (str(spec),),
+            scope=owner,
+            name=name,
+            role=role,
+            short=short or source.name,
+            size=spec.size,
+            nbytes=spec.nbytes,
+        )
 
     def counts(self, stage: int, arena: bool = True) -> StageCounts:
         """What the pass did. arena: plan its memory too, where it is not known; else it is None."""
@@ -189,8 +207,14 @@ class Subject:
         timed = [part for part in self.parts if part.plan.seconds is not None]
         return {part.names[node]: s for part in timed for node, s in zip(part.plan.nodes, part.plan.seconds)}
 
-    def record_step(self, arrays: list[np.ndarray], generators: Iterable[Any], before: Callable = lambda: None,
-                    after: Callable = lambda: None, warm: bool = False) -> None:
+    def record_step(
+        self,
+        arrays: list[np.ndarray],
+        generators: Iterable[Any],
+        before: Callable = lambda: None,
+        after: Callable = lambda: None,
+        warm: bool = False,
+    ) -> None:
         """Run a step call by call, keep what each gave, and put everything back.
 
         before: called before each run.  after: called after the recorded one.  warm: a call was timed after the first.
@@ -408,15 +432,24 @@ class NodeRecords(dict):
     def __missing__(self, key: tuple[Node, str, int, str, float, str]) -> StepNode:
         node, mark, column, twin, order, by = key
         self[key] = record = StepNode(
-            **op_fields(node, self.ids, {}, limit=24), phase=node.phase, mark=mark, name=self.part.name_of(node),
-            column=column, nbytes=0 if node.op.is_view else sum(s.nbytes for s in node.out_specs),
-            every=", ".join(f"{name}={short(x, 24)}" for name, x in node.attrs.items()), twin=twin, order=order,
-            view=node.op.is_view, by=by)
+            **op_fields(node, self.ids, {}, limit=24),
+            phase=node.phase,
+            mark=mark,
+            name=self.part.name_of(node),
+            column=column,
+            nbytes=0 if node.op.is_view else sum(s.nbytes for s in node.out_specs),
+            every=", ".join(f"{name}={short(x, 24)}" for name, x in node.attrs.items()),
+            twin=twin,
+            order=order,
+            view=node.op.is_view,
+            by=by,
+        )
         return record
 
 
-def step_nodes(records: NodeRecords, listed: list[Node], marks: dict[Node, str], orders: dict[Node, float],
-               later: float) -> list[StepNode]:
+def step_nodes(
+    records: NodeRecords, listed: list[Node], marks: dict[Node, str], orders: dict[Node, float], later: float
+) -> list[StepNode]:
     """later: added to each place in the program."""
     columns = {node: COLUMNS.get(phase, 0) for node, phase in phases_of(listed).items()}
     makers = pass_of(records.part, listed)
@@ -438,8 +471,17 @@ def step_nodes(records: NodeRecords, listed: list[Node], marks: dict[Node, str],
             node = origin
         return "" if columns.get(node, 1) else records.ids[node]
 
-    return [records[node, marks.get(node, ""), columns[node], twin(node) if columns[node] == 1 else "",
-                    orders[node] + later, makers.get(node, "")] for node in listed]
+    return [
+        records[
+            node,
+            marks.get(node, ""),
+            columns[node],
+            twin(node) if columns[node] == 1 else "",
+            orders[node] + later,
+            makers.get(node, ""),
+        ]
+        for node in listed
+    ]
 
 
 def pass_of(part: CompiledPart, listed: list[Node]) -> dict[Node, str]:

@@ -105,8 +105,9 @@ class GraphAccessors:
             messages.not_kept(self, name)
         return tuple([last.kept(key) for key in several])
 
-    def compare(self: Any, reference: Any, /, *args: Any, rtol: float | None = None, atol: float | None = None,
-                **kwargs: Any) -> Comparison:
+    def compare(
+        self: Any, reference: Any, /, *args: Any, rtol: float | None = None, atol: float | None = None, **kwargs: Any
+    ) -> Comparison:
         """Where this graph diverges from `reference` (another graph, a module or a function) on these inputs.
 
         Operations are paired by name and shape in the order of the program, and by their numbers; numbers are equal

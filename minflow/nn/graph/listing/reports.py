@@ -285,6 +285,7 @@ def block_size(rows: list[TreeRow], i: int) -> int:
 def alike(a: list[TreeRow], b: list[TreeRow]) -> bool:
     if len(a) != len(b) or not a:
         return False
+
     def relative(rows: list[TreeRow]) -> list[TreeRow]:
         return [replace(row, path=row.path.rpartition(".")[2] if k else "") for k, row in enumerate(rows)]
 

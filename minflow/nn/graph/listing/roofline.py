@@ -50,8 +50,7 @@ def calls_of(part: CompiledPart) -> list[PlanCall]:
     """Each call of the plan of a part, with the seconds of its last timed run."""
     plan, phases = part.plan, phases_of(part.graph.nodes)
     seconds = plan.seconds or [None] * len(plan.nodes)
-    return [call_of(part, step, node, phases[node], time)
-            for step, (node, time) in enumerate(zip(plan.nodes, seconds))]
+    return [call_of(part, step, node, phases[node], time) for step, (node, time) in enumerate(zip(plan.nodes, seconds))]
 
 
 def call_of(part: CompiledPart, step: int, node: Node, phase: str, seconds: float | None) -> PlanCall:
@@ -63,6 +62,18 @@ def call_of(part: CompiledPart, step: int, node: Node, phase: str, seconds: floa
     lines = ", ".join(dict.fromkeys([where_text(origin.where) for origin in node.parts or (node,)]))
     inputs = tuple([str(x.spec) if x.__class__ is Value else repr(x) for x in node.inputs])
     return PlanCall(
-        step, part.names[node], node.op.name, phase, node.scope, lines, inputs,
-        tuple([str(v.spec) for v in (first, *rest)]), offset, place, sum(v.spec.nbytes for v in (first, *rest)),
-        flops(node), moved(node, lambda value: roots.get(value, value)), seconds)
+        step,
+        part.names[node],
+        node.op.name,
+        phase,
+        node.scope,
+        lines,
+        inputs,
+        tuple([str(v.spec) for v in (first, *rest)]),
+        offset,
+        place,
+        sum(v.spec.nbytes for v in (first, *rest)),
+        flops(node),
+        moved(node, lambda value: roots.get(value, value)),
+        seconds,
+    )

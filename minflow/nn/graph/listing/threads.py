@@ -55,8 +55,9 @@ def recording(compiled: Any) -> Iterator[None]:
         try:
             for part in compiled.parts:
                 phases = phases_of(part.graph.nodes)
-                part.plan.calls = [noted(call, part.names[node], phases[node])
-                                   for call, node in zip(part.plan.calls, part.plan.nodes)]
+                part.plan.calls = [
+                    noted(call, part.names[node], phases[node]) for call, node in zip(part.plan.calls, part.plan.nodes)
+                ]
             yield
             compiled.recorded = threading.get_ident(), notes, sorted(watch.notes, key=lambda note: note[2])
         finally:
@@ -81,8 +82,10 @@ def threads_report(graph: Any) -> Report:
         work = [(number.setdefault(thread, len(number)), first, last) for thread, _, first, last in own]
         work += [(0, first, last) for first, last in gaps(start, end, [note[1:] for note in work])]
         bars.append(ThreadBar(-1, name, phase, start - begun, end - begun))
-        bars += [ThreadBar(thread, name, phase, first - begun, last - begun)
-                 for thread, first, last in sorted(work, key=lambda bar: bar[1])]
+        bars += [
+            ThreadBar(thread, name, phase, first - begun, last - begun)
+            for thread, first, last in sorted(work, key=lambda bar: bar[1])
+        ]
     seconds = calls[-1][3] - begun if calls else 0.0
     title = f"{graph.name}: threads of one step"
     return Report(Threads(title, len(number), min(len(number), machine.number()), seconds, tuple(bars)))

@@ -31,18 +31,44 @@ FLOPS: dict[str, Callable[..., int]] = {
     "blocks_conv2d_weight_grad": lambda out, grad, x, shape, images, **attrs: pixels(images, shape, attrs),
     # of a recurrent layer: the gradient of the sequence and that of the weights, each as much as forward
     **dict.fromkeys(("rnn_grad", "gru_grad"), lambda out, gy, ghn, x, h, *w, **_: 4 * recurrent(x, *w[:2])),
-    **dict.fromkeys(("lstm_grad", "lstm_projected_grad"),
-                    lambda out, gy, ghn, gcn, x, h, c, *w, **_: 4 * recurrent(x, *w[:2], *w[5:])),
-    **dict.fromkeys(("max_pool2d", "avg_pool2d"),
-                    lambda out, x, kernel_size, **_: out.size * math.prod(kernel_size)),
+    **dict.fromkeys(
+        ("lstm_grad", "lstm_projected_grad"),
+        lambda out, gy, ghn, gcn, x, h, c, *w, **_: 4 * recurrent(x, *w[:2], *w[5:]),
+    ),
+    **dict.fromkeys(("max_pool2d", "avg_pool2d"), lambda out, x, kernel_size, **_: out.size * math.prod(kernel_size)),
 }
 # op -> operations for each number of its largest tensor; 1 of those that are elementwise and not named here
 EACH = {
-    **dict.fromkeys(("sum", "mean", "prod", "amax", "amin", "cumsum", "sum_to", "relu_grad", "relu6_grad",
-                     "leaky_relu_grad", "where", "max_pool2d_grad", "avg_pool2d_grad", "dropout", "accumulate",
-                     "index_add", "nll", "nll_grad", "adaptive_avg_pool2d", "adaptive_avg_pool2d_grad",
-                     "blocks_channel_sum", "blocks_average", "blocks_average_grad", "blocks_max_pool2d",
-                     "blocks_max_pool2d_grad"), 1),
+    **dict.fromkeys(
+        (
+            "sum",
+            "mean",
+            "prod",
+            "amax",
+            "amin",
+            "cumsum",
+            "sum_to",
+            "relu_grad",
+            "relu6_grad",
+            "leaky_relu_grad",
+            "where",
+            "max_pool2d_grad",
+            "avg_pool2d_grad",
+            "dropout",
+            "accumulate",
+            "index_add",
+            "nll",
+            "nll_grad",
+            "adaptive_avg_pool2d",
+            "adaptive_avg_pool2d_grad",
+            "blocks_channel_sum",
+            "blocks_average",
+            "blocks_average_grad",
+            "blocks_max_pool2d",
+            "blocks_max_pool2d_grad",
+        ),
+        1,
+    ),
     **dict.fromkeys(("sgd", "softmax_cross_entropy_grad"), 2),
     **dict.fromkeys(("sgd_momentum", "var", "softmax", "log_softmax", "softmax_cross_entropy"), 4),  # p and buf 2 each
     **dict.fromkeys(("batch_norm", "blocks_batch_norm"), 6),  # mean 1, variance 3, scale and shift 2

@@ -28,9 +28,7 @@ STYLES = {
 class ConvLayer(nn.Module):
     """A convolution that sees the image mirrored at its borders; upsample: how much the image is enlarged first."""
 
-    def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: int, stride: int, upsample: int | None = None
-    ):
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: int, stride: int, upsample: int | None = None):
         super().__init__()
         self.interpolate = nn.UpsamplingNearest2d(scale_factor=upsample) if upsample else None
         self.reflection_pad = nn.ReflectionPad2d(kernel_size // 2)
@@ -95,8 +93,11 @@ def neural_style_transfer(
     that name. Raises DataError if it is not there.
     """
     if style_model not in STYLES:
-        fail(OutOfRangeError, f"neural_style_transfer: there is no style_model {style_model!r}",
-             f"one of {', '.join(STYLES)}")
+        fail(
+            OutOfRangeError,
+            f"neural_style_transfer: there is no style_model {style_model!r}",
+            f"one of {', '.join(STYLES)}",
+        )
     if not pretrained:
         return NeuralStyleTransfer()
     path = wanted("neural_style_transfer(pretrained=True)", style_model, STYLES[style_model])

@@ -14,7 +14,7 @@ import warnings as _warnings
 from math import e as e, inf as inf, nan as nan, pi as pi
 from typing import TYPE_CHECKING as _TYPE_CHECKING, Any as _Any
 
-from .core.base import garbage as _garbage  # first: it makes the lines below quicker
+from .core.base import gc_pause as _garbage  # first: it makes the lines below quicker
 from .core.messages import near as _near
 from .core import eager as _eager  # the mode that runs everything until something else is entered
 from .core.backend import fast as _fast  # without this line reference kernels run, and all else stays as it is

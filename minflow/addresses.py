@@ -18,7 +18,7 @@ from typing import Any
 from .core.base.errors import MissingModuleError
 from .core.messages import near
 from .core.messages.refused import reason
-from .core.where import here
+from .core.source_location import here
 
 ROOT = __name__.rpartition(".")[0]
 SAME = {

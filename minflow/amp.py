@@ -16,7 +16,7 @@ from .core.messages.near import name_hints as _name_hints
 from .core.mode import MODE, Mode
 from .core.ops.shape import cast, in_dtype
 from .core.spec import as_dtype, bfloat16, float32
-from .core.where import fail, warn
+from .core.source_location import fail, warn
 
 KEYS = {"scale", "growth_factor", "backoff_factor", "growth_interval", "_growth_tracker"}  # of PyTorch's state
 # Ops, and functions of several ops, that run in the lower dtype: products of matrices, convolutions, LSTM.

@@ -22,7 +22,7 @@ from .core.messages.near import name_hints as _name_hints
 from .core.messages.wrong_arguments import contains_itself as _contains_itself
 from .core.messages.wrong_arguments import own_entry as _own_entry
 from .core.tensor import Tensor
-from .core.where import fail
+from .core.source_location import fail
 
 _depth: ContextVar[int] = ContextVar("depth", default=0)  # how many of these functions we are inside
 

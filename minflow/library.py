@@ -20,7 +20,7 @@ from .core.mode import touch
 from .core.op import OPS, Op, define, kernel
 from .core.ops.rules import same as same_spec
 from .core.spec import Spec as Spec
-from .core.where import fail, here
+from .core.source_location import fail, here
 
 CUSTOM: set[str] = set()  # names that may be defined again: a cell of a notebook is run more than once
 

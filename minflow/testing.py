@@ -15,7 +15,7 @@ from .core.functions.creation import as_tensor as _as_tensor, tensor as _tensor
 from .core.messages.near import missing_names as _missing_names
 from .core.spec import as_dtype as _as_dtype
 from .core.tensor import Tensor as _Tensor
-from .core.where import fail as _fail
+from .core.source_location import fail as _fail
 
 # dtype -> (rtol, atol); of two dtypes the larger ones hold, and all others are compared exactly
 TOLERANCES = {

@@ -42,8 +42,8 @@ def test_a_return_is_seen():
         code = type("Code", (), {"co_filename": str(TOP / "minflow" / file), "co_name": "f"})
         return type("Frame", (), {"f_code": code, "f_back": back})
 
-    down = frame("core/door.py", frame("nn/module.py", frame("core/tensor.py", None)))
-    recorder.event(frame("core/door.py", frame("nn/module.py", None)), "call", None)
+    down = frame("core/dispatch.py", frame("nn/module.py", frame("core/tensor.py", None)))
+    recorder.event(frame("core/dispatch.py", frame("nn/module.py", None)), "call", None)
     assert not recorder.returns
     recorder.event(down, "call", None)
-    assert recorder.returns == {"core.door.f: core < nn < core"}
+    assert recorder.returns == {"core.dispatch.f: core < nn < core"}

@@ -24,7 +24,7 @@ WRAPPERS = {"core/messages/near.py"}
 
 
 def module_of(file: str) -> str | None:
-    """core.door for .../minflow/core/door.py; None for a file that is not ours, or a wrapper's."""
+    """core.door for .../minflow/core/dispatch.py; None for a file that is not ours, or a wrapper's."""
     for home, name in HOMES.items():
         if file.startswith(f"{home}/"):
             inner = Path(file).relative_to(home)

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..core.base.errors import DeviceError
 from ..core.messages.near import name_hints as _name_hints
-from ..core.where import fail
+from ..core.source_location import fail
 
 
 class State:

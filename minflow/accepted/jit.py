@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..core.messages.near import name_hints as _name_hints
-from ..core.where import warn
+from ..core.source_location import warn
 
 GRAPH = "it runs eagerly; nn.Graph compiles a model, and flow.show(graph) draws it"
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..core.base.errors import DeviceError
 from ..core.messages.near import missing_names as _missing_names
-from ..core.where import fail
+from ..core.source_location import fail
 
 STRATEGY = "file_system"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..core.base.errors import OutOfRangeError
 from ..core.base.optional import install_command
-from ..core.where import fail, warn
+from ..core.source_location import fail, warn
 
 MOST = 1024  # threads: more than any machine that minflow runs on
 PRECISIONS = ("highest", "high", "medium")

@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from ..core.base.errors import StateError
-from ..core.where import fail
+from ..core.source_location import fail
 
 # Library -> what its names are here, and those that come with it: theirs only where they are not installed.
 LIBRARIES = {

@@ -18,12 +18,12 @@ from contextvars import ContextVar
 
 import numpy as np
 
-from ..core.backend.silence import QUIET, get_errors, set_errors
+from ..core.backend.float_warnings import QUIET, get_errors, set_errors
 from ..core.base.errors import GraphError, MinflowError, OutOfMemoryError, clean
 from ..core.base.interrupts import Restoring
 from ..core.eager import compute
 from ..core.ir import Node, where_text
-from ..core.where import here
+from ..core.source_location import here
 from .calls import run_straight
 from .room import HINT
 

@@ -15,7 +15,7 @@ from .base.errors import DTypeError, MinflowError, OutOfRangeError, ShapeError
 from .messages.wrong_arguments import contains_itself, own_entry
 from .ops.shape import check_fits
 from .spec import DType, as_dtype, bfloat16, bool_, default_dtype, int64
-from .where import fail
+from .source_location import fail
 
 ARRAYS = (np.ndarray, np.generic)
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from .base import events
 from .base.errors import GradError, NonFiniteError, ShapeError
-from .door import refuse_symbolic
+from .dispatch import refuse_symbolic
 from .grad.hooks import run_after, run_after_node, run_before_node, run_hooks
 from .grad.modes import no_grad
 from .ir import AFTER, INPUTS, NUMBERS, Freed, Node, Value, outputs_of, toposort, where_text
@@ -26,9 +26,9 @@ from .mode import EPOCH, MODE, Mode
 from .ops.complex import conj
 from .ops.elementwise import add
 from .ops.shape import cast, clone, full, sum_to
-from .rebind import carry, in_place
+from .functionalize import carry, in_place
 from .spec import Spec
-from .where import NOTICES, caller, fail
+from .source_location import NOTICES, caller, fail
 
 # ---- the backward pass -------------------------------------------------------------------------------------------
 

@@ -10,17 +10,17 @@ from functools import partial
 
 import numpy as np
 
-from .backend.silence import silent
+from .backend.float_warnings import silent
 from .base.errors import GradError
 from .memory import LITTLE
-from .door import refuse_input, refuse_symbolic
+from .dispatch import refuse_input, refuse_symbolic
 from .functions.creation import as_tensor
 from .infer import INFERRED_LIMIT, check_memory, infer
 from .ir import NUMBERS, Cell, Node, Value, new_value, where_text
 from .mode import DEFAULT, Mode
 from .op import Op
 from .ops.shape import converted, reshape, view_write
-from .rebind import (
+from .functionalize import (
     Alias,
     before_write,
     bump,
@@ -34,7 +34,7 @@ from .rebind import (
 )
 from .spec import spec_of
 from .tensor import Tensor, blank, new_tensor
-from .where import caller
+from .source_location import caller
 
 
 REAL = NUMBERS - {complex}  # beside them a tensor keeps its dtype

@@ -1,7 +1,7 @@
 """The shape rule of an op, run before every kernel; what it said is remembered, in a bounded table.
 
 An error of a rule gets the user's names, values, module and line by `where.explain`.
-Read next: `door.py`, the only way to run an op.
+Read next: `dispatch.py`, the only way to run an op.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .memory import LITTLE, shortage, size
 from .ir import NUMBERS
 from .mode import MODE
 from .spec import DEPENDS_ON_DEFAULT, Spec, bfloat16, default_dtype, promote
-from .where import explain, here
+from .source_location import explain, here
 
 INFERRED: dict = {}  # what infer said, bounded; errors are raised each time anew
 INFERRED_LIMIT = 20_000

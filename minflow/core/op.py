@@ -14,9 +14,9 @@ from typing import Any
 from .base.errors import CallError, DTypeError, InternalError
 from .base.out import run_into, wants_out
 from .base.signatures import argument_names
-from .door import apply
+from .dispatch import apply
 from .infer import INFERRED, data_dependent
-from .where import describe, fail, here
+from .source_location import describe, fail, here
 
 OPS: dict[str, Op] = {}
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from .base.errors import StateError
 from .base.locks import new_lock
-from .where import fail
+from .source_location import fail
 
 CHUNK = 1 << 15  # blocks of four drawn at a time, so that the temporaries stay in cache
 

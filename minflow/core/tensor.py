@@ -14,7 +14,7 @@ from . import autograd
 from . import functions as F
 from .base.display import Display
 from .base.errors import DTypeError, GradError, NonFiniteError, OutOfRangeError, ShapeError, TraceError
-from .door import apply, refuse_symbolic
+from .dispatch import apply, refuse_symbolic
 from .functions.filling import finish
 from .functions.layouts import Layout, lies_as, strided
 from .functions.typed import meant, numbers_or_shape, type_of
@@ -39,9 +39,9 @@ from .messages.no_gradient import note_cut
 from .messages.wrong_arguments import unreadable_or
 from .mode import DEFAULT, MODE, touch
 from .ops import shape as s
-from .rebind import contiguous, is_contiguous, lend, make_view, phantom, read_only, untracked, write
+from .functionalize import contiguous, is_contiguous, lend, make_view, phantom, read_only, untracked, write
 from .spec import Device, DType, Spec, as_dtype, bfloat16, default_dtype, spec_of
-from .where import describe, fail, here
+from .source_location import describe, fail, here
 
 
 INSTEAD = {  # what to try where the numbers of a symbolic tensor are asked for

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .base.errors import TraceError
-from .door import refuse_input
+from .dispatch import refuse_input
 from .functions.creation import as_tensor
 from .grad.hooks import hooks_known
 from .infer import infer
@@ -22,10 +22,10 @@ from .ir import CONSTANT, INPUT, NUMBERS, STATE, Graph, Node, Source, Value, out
 from .mode import MODE, Mode, using
 from .op import Op
 from .ops.shape import clone, converted, derive, detach, unrecorded, view_write
-from .rebind import Alias, carry, cell_of, contiguous, make_view, refresh, refuse_outdated_view, write
+from .functionalize import Alias, carry, cell_of, contiguous, make_view, refresh, refuse_outdated_view, write
 from .spec import Spec, spec_of
 from .tensor import Tensor
-from .where import caller, describe, fail, here, warn
+from .source_location import caller, describe, fail, here, warn
 
 
 class Trace(Mode):

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from ..core.base.errors import OutOfRangeError
-from ..core.where import fail
+from ..core.source_location import fail
 from .files import read_npz
 
 FILE = Path(__file__).with_name("digits.npz")

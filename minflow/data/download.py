@@ -18,7 +18,7 @@ from pathlib import Path
 from ..core.base.errors import DataError
 from ..core.files.atomic import resolved
 from ..core.files.temporary import alive, host, remove_ours
-from ..core.where import here
+from ..core.source_location import here
 from ..diagnosis.notebook import in_notebook
 from ..io.files import status
 

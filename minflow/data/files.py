@@ -16,7 +16,7 @@ from typing import IO
 import numpy as np
 
 from ..core.base.errors import DataError
-from ..core.where import here
+from ..core.source_location import here
 from ..io.files import opened
 from ..io.foreign import npy_header
 

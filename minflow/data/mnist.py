@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from ..core.base.errors import DataError, ShapeError
-from ..core.where import fail, here
+from ..core.source_location import fail, here
 from .cache import cache_dir, first_of, folder
 from .download import fetch, sha256_of
 from .files import check_labels, read_npz

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..core.base.errors import OutOfRangeError
 from ..core.messages.near import near
-from ..core.where import fail
+from ..core.source_location import fail
 
 SLOPE, OFFSET = 3.0, -1.0  # of the line
 TURNS = 1.5  # of each arm of the spiral

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.base.errors import OutOfRangeError, ShapeError
-from ..core.where import fail
+from ..core.source_location import fail
 from .points import whole
 
 ALPHABET = "0123456789+=."

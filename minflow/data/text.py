@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..core.base.errors import OutOfRangeError
 from ..core.messages.near import near
-from ..core.where import fail
+from ..core.source_location import fail
 
 TEXTS = ("alice", "tang")
 

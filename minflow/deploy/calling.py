@@ -14,7 +14,7 @@ from typing import Any
 from ..core.base.errors import GraphError
 from ..core.spec import Spec
 from ..core.tensor import Tensor
-from ..core.where import describe, fail, here
+from ..core.source_location import describe, fail, here
 from ..nn.graph.tree import Leaf, flatten, leaves, unflatten
 from .checks import Malformed
 from .document import Document

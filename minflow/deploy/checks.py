@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection
 from typing import Any, NoReturn, TypeVar
 
 from ..core.base.errors import GraphFormatError
-from ..core.where import here
+from ..core.source_location import here
 from ..io import tree
 
 T = TypeVar("T")

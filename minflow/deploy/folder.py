@@ -24,7 +24,7 @@ import numpy as np
 from ..core.base.errors import CheckpointError, GraphFormatError
 from ..core.files.temporary import moving
 from ..core.memory import free_bytes
-from ..core.where import fail
+from ..core.source_location import fail
 from ..io import atomic, container, files
 from ..io.checkpoint import refuse_unwritten
 from ..io.files import GRAPH, META, SAVED_GRAPH, WEIGHTS

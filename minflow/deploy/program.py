@@ -19,7 +19,7 @@ from ..core.ir import CONSTANT, Graph, Node, Source, Value
 from ..core.random import default_generator
 from ..core.tensor import Tensor
 from ..core.trace import Trace
-from ..core.where import fail
+from ..core.source_location import fail
 from ..job.function import Job
 from ..nn.graph.build import Build
 from ..nn.graph.graph import RunningGraph

@@ -19,7 +19,7 @@ import numpy as np
 
 from ..core.base.errors import GraphError, OutOfMemoryError, ShapeError
 from ..core.memory import LITTLE, free_bytes
-from ..core.door import apply
+from ..core.dispatch import apply
 from ..core.functions.shape import views_as
 from ..core.infer import infer
 from ..core.ir import RECOMPUTE, Node, Value, outputs_of
@@ -28,10 +28,10 @@ from ..core.op import Op
 from ..core.ops.shape import clone, reshape
 from ..core.ops.strided import as_strided
 from ..core.random import Generator, default_generator
-from ..core.rebind import phantom, write
+from ..core.functionalize import phantom, write
 from ..core.spec import Spec, spec_of
 from ..core.tensor import Tensor
-from ..core.where import fail, warn
+from ..core.source_location import fail, warn
 from ..nn.graph import Graph
 from ..nn.graph.messages import check_arguments
 from ..nn.graph.tree import unflatten

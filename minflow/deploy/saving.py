@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core.base.errors import GraphError, GraphFormatError, MinflowError
-from ..core.where import fail, here
+from ..core.source_location import fail, here
 from ..io.files import WEIGHTS
 from ..nn.graph.graph import RunningGraph
 from . import folder

@@ -16,7 +16,7 @@ import numpy as np
 from ..core.base.errors import GraphError
 from ..core.ir import NUMBERS, Node, Value, file_name, line_number, where_text
 from ..core.op import OPS
-from ..core.where import fail
+from ..core.source_location import fail
 from ..io.tree import WRITTEN
 from ..nn.graph.tree import Leaf
 from .attrs import encode, encode_attrs

@@ -18,12 +18,12 @@ from ..compiler.executor import run
 from ..core import functions, methods
 from ..core.autograd import backprop
 from ..core.base.errors import MinflowError
-from ..core.door import apply
+from ..core.dispatch import apply
 from ..core.infer import infer
 from ..core.ir import Graph, Node, Source, Where, file_name, line_number, where_text
 from ..core.op import Op
 from ..core.tensor import Tensor
-from ..core.where import MODULE_CALL, OURS
+from ..core.source_location import MODULE_CALL, OURS
 from .creation_site import ATTRIBUTE
 from .frames import entries
 from .lines import PUBLIC, library

@@ -8,7 +8,7 @@ from ..core.functions.arguments import to
 from ..core.functions.creation import arange
 from ..core.spec import finfo, int64
 from ..core.tensor import Tensor
-from ..core.where import fail
+from ..core.source_location import fail
 from .counts import one_of
 from .distribution import Distribution, met
 

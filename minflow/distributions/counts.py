@@ -9,7 +9,7 @@ from ..core.functions.creation import arange, bernoulli
 from ..core.ops.loss import logit_entropy
 from ..core.spec import finfo
 from ..core.tensor import Tensor
-from ..core.where import fail
+from ..core.source_location import fail
 from .distribution import Distribution, met
 from .waiting import fractions
 

@@ -16,7 +16,7 @@ from ..core.grad.modes import no_grad
 from ..core.mode import MODE
 from ..core.spec import default_dtype, promote
 from ..core.tensor import Size, Tensor
-from ..core.where import fail
+from ..core.source_location import fail
 
 
 def met(*values) -> list[Tensor]:

@@ -9,7 +9,7 @@ from ..core import functions as F
 from ..core.base.errors import ShapeError
 from ..core.functions.matrices import solve_triangular
 from ..core.tensor import Tensor
-from ..core.where import fail
+from ..core.source_location import fail
 from .categories import Categorical, OneHotCategorical
 from .counts import Bernoulli, Binomial, Geometric, Poisson
 from .distribution import Distribution, Independent

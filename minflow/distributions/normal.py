@@ -10,7 +10,7 @@ from ..core.functions.arguments import tensor_of
 from ..core.functions.creation import randn
 from ..core.functions.matrices import eye_of, solve_triangular
 from ..core.tensor import Tensor
-from ..core.where import fail
+from ..core.source_location import fail
 from .distribution import Distribution, met
 
 LOG_ROOT = math.log(math.sqrt(2 * math.pi))

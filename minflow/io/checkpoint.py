@@ -18,7 +18,7 @@ from ..core.files.atomic import advice, left_as
 from ..core.base.errors import CheckpointError
 from ..core.spec import Device, spec_of
 from ..core.tensor import Tensor
-from ..core.where import fail, here
+from ..core.source_location import fail, here
 from . import atomic, container, files, foreign, streams, torch_zip
 from .tree import Malformed, Reader, Writer
 

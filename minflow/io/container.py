@@ -24,7 +24,7 @@ import numpy as np
 
 from ..core.base.dtypes import bfloat16
 from ..core.base.errors import CheckpointError
-from ..core.where import here, need
+from ..core.source_location import here, need
 from .files import opened
 
 LONGEST = 100_000_000  # bytes of a header: the library's own limit

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, NoReturn
 from ..core.files.atomic import KINDS as KINDS
 from ..core.files.atomic import status as status
 from ..core.base.errors import CheckpointError, FormatError
-from ..core.where import here
+from ..core.source_location import here
 
 # The files of a saved graph; a folder that has them all is one. What is computed, its numbers, what it is and hashes.
 SAVED_GRAPH = GRAPH, WEIGHTS, META = "graph.json", "weights.safetensors", "meta.json"

@@ -18,7 +18,7 @@ import numpy as np
 from ..core.base.errors import CheckpointError
 from ..core.memory import shortage, size
 from ..core.spec import DType
-from ..core.where import here
+from ..core.source_location import here
 from . import torch_zip
 from .container import refuse, refuse_repeated
 from .files import opened

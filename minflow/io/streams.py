@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, BinaryIO
 
 from ..core.base.errors import CheckpointError, MinflowError
-from ..core.where import here
+from ..core.source_location import here
 
 
 def write(

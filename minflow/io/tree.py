@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from ..core.base.errors import CheckpointError
-from ..core.rebind import cell_of
+from ..core.functionalize import cell_of
 from ..core.spec import DType, dtype_named, spec_of
 from ..core.tensor import Size, Tensor
-from ..core.where import fail
+from ..core.source_location import fail
 from ..nn.parameter import Parameter
 from .container import WRITTEN, refused_keys
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any
 
-from ..core.base import two_meanings
+from ..core.base import legacy_dispatch
 from ..core.messages import near
 
 
@@ -98,6 +98,6 @@ def other_meaning(name: str, args: tuple, kwargs: Mapping[str, Any]) -> Callable
     return legacy_meaning(name, args, kwargs)
 
 
-two_meanings.CHOICES[:] = [other_meaning]
+legacy_dispatch.CHOICES[:] = [other_meaning]
 near.LATER["flow"], near.LATER["flow.nn"] = Names(FLOW | GROUPS), Names(NN)
 near.REPLACEMENTS[:] = [replacement]

@@ -16,7 +16,7 @@ from ..core.methods.operators import comparable
 from ..core.ops.shape import cast
 from ..core.spec import bool_, int8
 from ..core.tensor import Tensor
-from ..core.where import here
+from ..core.source_location import here
 from .current import current, in_module
 
 INSTEAD = {

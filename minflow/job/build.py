@@ -21,11 +21,11 @@ from ..core.base.errors import JobError, MinflowError
 from ..core.ir import OPTIMIZER, Source, Value, where_text
 from ..core.mode import using
 from ..core.random import Generator
-from ..core.rebind import outside_of, write
+from ..core.functionalize import outside_of, write
 from ..core.spec import DType, Spec, float32
 from ..core.tensor import Tensor
 from ..core.trace import Trace
-from ..core.where import caller, here
+from ..core.source_location import caller, here
 from ..diagnosis.failure import Recorded, builds
 from ..nn.graph.messages import clean, held_symbolic, places
 from ..nn.graph.notices import REGISTRIES, Before, remember

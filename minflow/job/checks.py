@@ -15,7 +15,7 @@ from ..core.base.errors import DTypeError, JobError
 from ..core.random import Generator
 from ..core.spec import DType, as_dtype
 from ..core.tensor import Tensor
-from ..core.where import fail, here
+from ..core.source_location import fail, here
 
 
 class Initializer(Protocol):

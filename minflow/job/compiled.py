@@ -14,9 +14,9 @@ from ..compiler.executor import INSIDE, LOCK, run
 from ..compiler.passes import PASSES
 from ..compiler.traced import Compiled, Part
 from ..core.messages.notices import look_at_results
-from ..core.rebind import outside_of
+from ..core.functionalize import outside_of
 from ..core.spec import spec_of
-from ..core.where import NOTICES
+from ..core.source_location import NOTICES
 from ..machine.demand import level
 from ..nn.graph.notices import warn_of_reads
 from ..nn.graph.python_state import reads_of

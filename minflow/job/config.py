@@ -11,7 +11,7 @@ from typing import Any
 
 from ..core.base.errors import JobError
 from ..core.spec import DType, float32
-from ..core.where import here, warn
+from ..core.source_location import here, warn
 from ..diagnosis.suggest import similar
 from .checks import dtype_of
 from .scope import Place, View, warn_of_gpu

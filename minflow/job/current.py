@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.base.errors import JobError
-from ..core.base.two_meanings import BUILDING
+from ..core.base.legacy_dispatch import BUILDING
 from ..core.mode import MODE
-from ..core.where import here
+from ..core.source_location import here
 
 current = BUILDING.get  # its JobBuild; None outside a job function
 

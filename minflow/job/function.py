@@ -21,7 +21,7 @@ from ..compiler.traced import PlanCache
 from ..core.base.display import Display
 from ..core.base.errors import JobError, clean
 from ..core.spec import default_dtype
-from ..core.where import here, warn
+from ..core.source_location import here, warn
 from ..nn.graph.key import Fingerprint
 from ..nn.graph.python_state import Variables
 from ..views.records.recorders import recorder

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..core.base.errors import JobError, MinflowError, clean
 from ..core.tensor import Tensor
-from ..core.where import here
+from ..core.source_location import here
 from .function import Job
 from .signature import described
 from .queue.records import clock

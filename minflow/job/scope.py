@@ -12,7 +12,7 @@ from typing import Any
 
 from ..core.base.errors import JobError
 from ..core.base.interrupts import Restoring
-from ..core.where import here, warn
+from ..core.source_location import here, warn
 from .current import current
 from ..core.messages.near import missing_names
 from .session import SESSION

@@ -59,7 +59,7 @@ class LocalTensor(np.ndarray):
             return np.asarray(self)
         parts = self.numpy_list()
         if parallel_id not in range(len(parts)):
-            from ..core.where import here
+            from ..core.source_location import here
 
             what = "numpy(parallel_id) of a device that is not there"
             hint = "numpy_list() gives all parts"
@@ -166,7 +166,7 @@ class Signature:
 
     def bound(self, args: tuple, kwargs: dict) -> list[tuple[Argument, Any]]:
         """Each placeholder with what was given for it; raises JobError for a wrong count or name."""
-        from ..core.where import here
+        from ..core.source_location import here
 
         try:
             bound = self.python.bind(*args, **kwargs)
@@ -286,7 +286,7 @@ class Signature:
         return array
 
     def refuse(self, argument: Argument, what: str, values: dict, hint: str) -> typing.NoReturn:
-        from ..core.where import here
+        from ..core.source_location import here
 
         what = f"the argument {argument.path} of job {self.name} {what}"
         raise JobError(what, values=values, where=here(), hint=hint)

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..core.base.errors import JobError
 from ..core.spec import DType, float32
-from ..core.where import here
+from ..core.source_location import here
 from .checks import dtype_of
 
 T = TypeVar("T")

@@ -41,7 +41,7 @@ from ..core.ops import (
     sort,
     update,
 )
-from ..core.where import here
+from ..core.source_location import here
 
 STEPS: dict[Op, str] = {
     op: module

@@ -15,7 +15,7 @@ from ..core.functions import cat, multinomial, topk
 from ..core.functions.creation import arange
 from ..core.grad.modes import no_grad
 from ..core.tensor import Tensor
-from ..core.where import fail
+from ..core.source_location import fail
 from ..nn import functional as F
 
 

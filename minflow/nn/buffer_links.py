@@ -15,11 +15,11 @@ import numpy as np
 from ..compiler.plan import owner_of
 from ..core.ir import Source
 from ..core.mode import MODE, touch
-from ..core.rebind import bump, share_storage
+from ..core.functionalize import bump, share_storage
 from ..core.tensor import Tensor, new_tensor
 from ..core.trace import Trace
 from ..core.base.errors import TraceError
-from ..core.where import fail
+from ..core.source_location import fail
 
 
 class BufferLink:

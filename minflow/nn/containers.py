@@ -12,7 +12,7 @@ from typing import Any
 
 from ..core.base.errors import ModuleError, OutOfRangeError
 from ..core.tensor import Tensor
-from ..core.where import fail
+from ..core.source_location import fail
 from .module import Module
 from .nesting import is_walked, walking
 from .parameter import Parameter

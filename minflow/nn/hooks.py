@@ -18,7 +18,7 @@ from ..core.grad.modes import is_grad_enabled
 from ..core.mode import touch
 from ..core.ops.shape import full
 from ..core.tensor import Tensor
-from ..core.where import describe, warn
+from ..core.source_location import describe, warn
 
 
 RemovableHandle = Handle  # PyTorch's name, in `torch.utils.hooks`

@@ -15,7 +15,7 @@ from ..core.grad.modes import no_grad
 from ..core.base.errors import DTypeError, ShapeError
 from ..core.functions.creation import eye, normal, rand, zeros
 from ..core.tensor import Tensor
-from ..core.where import fail, warn
+from ..core.source_location import fail, warn
 
 GAINS = {
     "linear": 1.0,

@@ -18,9 +18,9 @@ import numpy as np
 from ..compiler.executor import LOCK
 from ..core.base.errors import MinflowError, StateError
 from ..core.base.interrupts import uninterrupted
-from ..core.rebind import before_write
+from ..core.functionalize import before_write
 from ..core.tensor import Tensor
-from ..core.where import describe, here
+from ..core.source_location import describe, here
 
 Writes = list[Callable[[], object]]
 DEEPEST = 20  # levels of containers in a state

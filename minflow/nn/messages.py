@@ -17,7 +17,7 @@ from ..core.messages.refused import reason
 from ..core.messages.near import did_you_mean, misfit, near
 from ..core.mode import EPOCH, MODE
 from ..core.tensor import Tensor
-from ..core.where import NOTICES, fail, here, warn
+from ..core.source_location import NOTICES, fail, here, warn
 from ..diagnosis.suggest import similar
 
 FORWARD_LIKE = (

@@ -24,7 +24,7 @@ from ..core.messages.near import hint_methods, missing_names
 from ..core.mode import MODE, touch
 from ..core.spec import DType
 from ..core.tensor import Tensor
-from ..core.where import MODULE_CALL, caller, fail, warn
+from ..core.source_location import MODULE_CALL, caller, fail, warn
 from ..views.text.trees import outer_lines
 from . import messages
 from .hooks import CALLS, EVERY, Handle, Hooks, call, without_module

@@ -20,7 +20,7 @@ from ..core.base.interrupts import Restoring
 from ..core.base.locks import new_lock
 from ..core.ir import where_text
 from ..core.mode import MODE, using
-from ..core.where import MODULE_CALL, caller
+from ..core.source_location import MODULE_CALL, caller
 
 STEP = 250  # characters of a scope, at least two for each module, between two looks at how deep we are
 ROOM = 2_000  # calls inside each other that are free after a look: 16 for each of the modules that fit into a step

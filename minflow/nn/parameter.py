@@ -9,10 +9,10 @@ from typing import Any
 
 from ..core.functions.creation import as_tensor, empty
 from ..core.base.errors import ModuleError, TraceError
-from ..core.rebind import cell_of
+from ..core.functionalize import cell_of
 from ..core.spec import float16, float32, float64
 from ..core.tensor import Tensor
-from ..core.where import fail
+from ..core.source_location import fail
 
 
 class Parameter(Tensor):

@@ -17,7 +17,7 @@ from ..core.functions.creation import as_tensor
 from ..core.mode import MODE, touch
 from ..core.spec import DType
 from ..core.tensor import Tensor
-from ..core.where import fail, here
+from ..core.source_location import fail, here
 from ..diagnosis.suggest import similar
 from .hooks import must_be_none
 from .loading import Writes, write

@@ -18,7 +18,7 @@ from ..core.mode import MODE, using
 from ..core.random import default_generator
 from ..core.spec import Spec
 from ..core.tensor import Tensor
-from ..core.where import fail
+from ..core.source_location import fail
 from ..views.records.recorders import recorder
 from .module import Module, extra_text
 from .nesting import LEVELS, levels_below

@@ -16,7 +16,7 @@ from typing import Any
 
 from ..core.base.errors import GraphError
 from ..core.files.atomic import advice, left_as
-from ..core.where import describe, fail, here, need, warn
+from ..core.source_location import describe, fail, here, need, warn
 from ..deploy.program import Program, program_of
 from ..deploy.replay import LoadedGraph, saved_axes
 from ..io import atomic, container, streams

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..core.base.errors import GraphError, InternalError
 from ..core.ir import CONSTANT, Node, Source, Value, outputs_of, toposort, where_text
-from ..core.where import here
+from ..core.source_location import here
 from ..deploy.program import Program
 from . import forms as forms
 from .builder import FORMS, OPSET, Builder, Refused, onnx_type

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..core.base.errors import CallError, GraphError
 from ..core.ir import Source
-from ..core.where import fail, warn
+from ..core.source_location import fail, warn
 from .builder import OPSET
 
 Axes = dict[str, dict[int, str]]

@@ -11,7 +11,7 @@ from typing import Any
 from ..core.base.errors import OptimError
 from ..core.op import Op
 from ..core.ops import update_adaptive as ops
-from ..core.where import fail
+from ..core.source_location import fail
 from .groups import as_number, check_pair, check_range
 from .optimizer import Optimizer, hyperparameters
 

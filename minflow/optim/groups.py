@@ -15,7 +15,7 @@ import numpy as np
 from ..core.base.errors import OptimError
 from ..core.mode import touch
 from ..core.tensor import Tensor
-from ..core.where import fail
+from ..core.source_location import fail
 from ..nn.module import Module
 from ..nn.parameter import Uninitialized
 

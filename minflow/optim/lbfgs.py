@@ -13,7 +13,7 @@ import numpy as np
 from ..core.base.errors import OptimError
 from ..core.functions.creation import from_numpy
 from ..core.grad.modes import enable_grad, no_grad
-from ..core.where import fail
+from ..core.source_location import fail
 from ..core.tensor import Tensor
 from ..nn.loading import Refused, array_of, number, refuse, whole
 from .groups import as_number, check_range

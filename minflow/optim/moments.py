@@ -8,7 +8,7 @@ from typing import Any
 from ..core.base.errors import OptimError
 from ..core.op import Op
 from ..core.ops.update_moments import adamax, lamb, nadam, radam
-from ..core.where import fail
+from ..core.source_location import fail
 from .groups import check_betas, check_range
 from .optimizer import Optimizer, hyperparameters
 

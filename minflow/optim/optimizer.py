@@ -28,7 +28,7 @@ from ..core.mode import EPOCH, MODE, touch, using
 from ..core.op import Op
 from ..core.spec import Spec, float32, spec_of
 from ..core.tensor import Tensor
-from ..core.where import NOTICES, describe, fail, warn
+from ..core.source_location import NOTICES, describe, fail, warn
 from ..nn.loading import LARGEST, Refused, Writes, array_of, as_refusal, plain, refuse, write
 from ..nn.utils.clip_grad import clip_grad_norm_
 from .groups import Group, as_number, check_flags, check_kinds, check_range, groups_of, members

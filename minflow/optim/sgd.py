@@ -8,7 +8,7 @@ from typing import Any
 from ..core.base.errors import OptimError
 from ..core.op import Op
 from ..core.ops.update import sgd, sgd_dampened, sgd_momentum
-from ..core.where import fail
+from ..core.source_location import fail
 from .groups import as_number, check_range
 from .optimizer import Optimizer, hyperparameters
 

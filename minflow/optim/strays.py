@@ -11,7 +11,7 @@ from typing import Any
 from ..core.messages.notices import Seen
 from ..core.messages.wrong_arguments import Unquoted
 from ..core.mode import MODE
-from ..core.where import warn
+from ..core.source_location import warn
 from ..nn.module import Module
 
 STEPS = 2  # steps in a row with the same strays, before a warning

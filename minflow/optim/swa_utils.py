@@ -16,7 +16,7 @@ from ..core.functions.creation import tensor
 from ..core.grad.modes import no_grad
 from ..core.messages.near import name_hints as _name_hints
 from ..core.tensor import Tensor
-from ..core.where import fail
+from ..core.source_location import fail
 from ..nn.module import Module
 from .groups import check_range
 from .lr_scheduler.base import LRScheduler, check_count

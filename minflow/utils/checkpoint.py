@@ -17,7 +17,7 @@ from ..core.ir import Value, toposort
 from ..core.mode import MODE
 from ..core.random import get_rng_state, set_rng_state
 from ..core.tensor import Tensor
-from ..core.where import fail
+from ..core.source_location import fail
 
 
 def checkpoint(

@@ -8,7 +8,7 @@ from ..core.base.errors import DTypeError
 from ..core.functions.creation import from_numpy
 from ..core.messages.near import name_hints as _name_hints
 from ..core.tensor import Tensor
-from ..core.where import fail, need
+from ..core.source_location import fail, need
 
 
 def from_torch(torch_tensor: Any) -> Tensor:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.files.atomic import write
 from ..core.base.errors import DTypeError
-from ..core.where import here
+from ..core.source_location import here
 from . import BOXES
 from .draw.boxes import Diagram, diagram_of
 from .draw.dot import dot_text

@@ -9,7 +9,7 @@ from ..core.functions import clamp, maximum, minimum, stack
 from ..core.functions import nms as nms
 from ..core.messages.near import name_hints as _name_hints
 from ..core.tensor import Tensor
-from ..core.where import fail
+from ..core.source_location import fail
 
 
 def check_boxes(name: str, *several: Tensor) -> None:

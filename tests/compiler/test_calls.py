@@ -6,7 +6,7 @@ import pytest
 import minflow as flow
 from minflow import nn
 from minflow.compiler.executor import run
-from minflow.core.backend.silence import silent
+from minflow.core.backend.float_warnings import silent
 from fusion_checks import plan_of
 
 WEIGHT = flow.randn(7, 4)

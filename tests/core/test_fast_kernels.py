@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from minflow.core.backend.fast import choose, index, reduce
+from minflow.core.backend.fast import select, index, reduce
 from minflow.core.backend.kernels import KERNELS
 from minflow.core.ops.activation import leaky_relu, leaky_relu_grad
 from minflow.core.ops.elementwise import clamp, relu, where
@@ -49,7 +49,7 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 @in_cases("dtype", ["f4", "f8"])
-@in_cases("shape", [(3, choose.CHUNK + 7), (5, 13)])
+@in_cases("shape", [(3, select.CHUNK + 7), (5, 13)])
 def test_one_of_two_numbers(name, dtype, shape):
     op, inputs = CASES[name]
     arrays = inputs(numbers(*shape, dtype=dtype), numbers(*shape, dtype=dtype, seed=1))
@@ -60,10 +60,10 @@ def test_one_of_two_numbers(name, dtype, shape):
 
 
 def test_one_of_two_numbers_may_be_written_over_an_input():
-    x, y = numbers(choose.LEAST * 3), numbers(choose.LEAST * 3, seed=1)
+    x, y = numbers(select.LEAST * 3), numbers(select.LEAST * 3, seed=1)
     right = np.where(y > 0, x, y)
     np.testing.assert_array_equal(KERNELS[where].fast(y > 0, x, y, out=x), right)
-    x = numbers(choose.LEAST * 3)
+    x = numbers(select.LEAST * 3)
     right = np.where(x > 0, x, x * np.float32(0.1))
     np.testing.assert_array_equal(KERNELS[leaky_relu].fast(x, 0.1, out=x), right)
 

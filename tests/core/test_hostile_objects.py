@@ -9,7 +9,7 @@ import pytest
 import minflow as flow
 from minflow import nn, optim
 from minflow.core.base.errors import MinflowError, shown
-from minflow.core.where import describe
+from minflow.core.source_location import describe
 from minflow.nn import functional as F
 from tests.graphs import Predict
 

@@ -7,7 +7,7 @@ from programs import Compiled, both, check, f8, param
 import minflow as flow
 import minflow.nn.functional as F
 from minflow.core.base.errors import DTypeError, GradError, MinflowWarning, ShapeError, TraceError
-from minflow.core.rebind import writes_of
+from minflow.core.functionalize import writes_of
 from minflow.core.trace import Trace
 from tests.cases import in_cases
 

@@ -11,7 +11,7 @@ import minflow as flow
 from minflow import amp, autograd, func, nn
 from minflow.compiler import executor
 from minflow.core import autograd as engine, mode as modes
-from minflow.core.backend import silence
+from minflow.core.backend import float_warnings
 from minflow.core.functions import arguments
 from minflow.core.grad import modes as grad_modes
 from minflow.core.random import SAMPLE
@@ -30,7 +30,7 @@ FILES = {
         executor,
         engine,
         modes,
-        silence,
+        float_warnings,
         arguments,
         grad_modes,
         job_scope,
@@ -83,7 +83,7 @@ CALLS = {
     "set_detect_anomaly": around(lambda: autograd.set_detect_anomaly(True)),
     "autocast": around(lambda: flow.autocast("cpu")),
     "using": around(lambda: modes.using(modes.MODE.get().but(scope="inside"))),
-    "silent": around(silence.Silent),
+    "silent": around(float_warnings.Silent),
     "collector_waiting": around(executor.collector_waiting),
     "placement": around(lambda: job_scope.Place("cpu", "0:0")),
     "namespace": around(lambda: job_scope.named("inside")),

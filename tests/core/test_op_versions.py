@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from minflow.core.door import apply
+from minflow.core.dispatch import apply
 from minflow.core.functions.creation import from_numpy
 from minflow.core.op import OPS
 from minflow.core.ops import update_adaptive as update_adaptive  # read at the first optimizer of these

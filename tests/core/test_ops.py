@@ -13,14 +13,14 @@ import pytest
 import minflow  # noqa: F401  (defines the ops; those of optimizers are imported when they are used)
 from minflow.core.infer import consult, data_dependent
 from minflow.core.autograd import grad
-from minflow.core.door import apply
+from minflow.core.dispatch import apply
 from minflow.core.functions.creation import from_numpy
 from minflow.core.base.errors import TraceError
 from minflow.core.ir import NUMBERS
 from minflow.core.op import OPS
 from minflow.core.ops import update, update_adaptive, update_moments  # noqa: F401
 from minflow.core.ops.examples import Maker, cases
-from minflow.core.rebind import contiguous
+from minflow.core.functionalize import contiguous
 from minflow.core.spec import float64, spec_of
 from minflow.core.tensor import Tensor
 from minflow.core.trace import trace

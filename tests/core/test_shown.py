@@ -13,7 +13,7 @@ import minflow as flow
 from minflow import nn
 from minflow.core.base import errors
 from minflow.core.base.errors import LINE, NAME, CheckpointError, MinflowError, MinflowWarning, StateError, clean
-from minflow.core.where import warn
+from minflow.core.source_location import warn
 from minflow.io import container
 from minflow.job.saving.manager import LoadReport
 from minflow.job.saving.folder import FileVariable

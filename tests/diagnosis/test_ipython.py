@@ -16,7 +16,7 @@ import sys
 import warnings
 import minflow as flow
 from minflow import nn
-from minflow.core.where import warn
+from minflow.core.source_location import warn
 from minflow.diagnosis.ipython import error_cards
 class Net(nn.Module):
     def __init__(self):

@@ -12,9 +12,9 @@ from legacy import in_job
 
 import minflow as flow
 from minflow.core import functions as F
-from minflow.core.base import two_meanings
+from minflow.core.base import legacy_dispatch
 from minflow.core.base.errors import DTypeError, MinflowError, MissingNameError
-from minflow.core.base.two_meanings import SHARED
+from minflow.core.base.legacy_dispatch import SHARED
 from minflow.core.messages.near import no_name
 from minflow.job.blob import Blob
 from minflow.job.legacy.meanings import LOSSES, NORMS, ROWS, legacy_function, legacy_meaning
@@ -182,7 +182,7 @@ def test_the_modern_function_is_still_known():
 def test_a_modern_call_looks_at_none_of_its_arguments(monkeypatch):
     """Outside a job nobody asks for the other meaning, but after a call that has failed and has a keyword."""
     asked = []
-    monkeypatch.setattr(two_meanings, "CHOICES", [lambda *call: asked.append(call) or legacy_meaning(*call)])
+    monkeypatch.setattr(legacy_dispatch, "CHOICES", [lambda *call: asked.append(call) or legacy_meaning(*call)])
     flow.transpose(x, 0, 1), flow.squeeze(x, dim=0), flow.concat([x, x], dim=1), flow.zeros(2, 3), flow.eq(x, 3.0)
     with pytest.raises(DTypeError):
         flow.sort(3)

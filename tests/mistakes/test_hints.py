@@ -15,7 +15,7 @@ import minflow.nn.functional as F
 from minflow import nn
 from minflow.core.base.errors import MinflowError
 from minflow.core.tensor import Tensor
-from minflow.core.where import WARNED
+from minflow.core.source_location import WARNED
 from minflow.diagnosis.card_record import card_of
 
 SIZES = (1, 2, 3, 4, 6, 8, 12)

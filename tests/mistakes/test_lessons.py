@@ -7,7 +7,7 @@ from lessons import ERRORS, HEAD, WARNINGS, run, warned
 import minflow as flow
 from minflow.core.base import errors
 from minflow.core.mode import MODE
-from minflow.core.where import WARNED
+from minflow.core.source_location import WARNED
 
 
 def marked(program: str) -> str | None:

@@ -7,7 +7,7 @@ import pytest
 
 import minflow as flow
 from minflow import nn
-from minflow.core.where import WARNED
+from minflow.core.source_location import WARNED
 
 
 @pytest.fixture(autouse=True)

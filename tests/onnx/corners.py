@@ -3,7 +3,7 @@
 import numpy as np
 
 from minflow.core.base.errors import MinflowError
-from minflow.core.door import apply
+from minflow.core.dispatch import apply
 from minflow.core.functions.creation import from_numpy
 from minflow.core.op import OPS
 from minflow.onnx.builder import FORMS

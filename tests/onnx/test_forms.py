@@ -11,7 +11,7 @@ import pytest
 
 import minflow as flow
 from minflow.core.base.errors import GraphError, MinflowError
-from minflow.core.door import apply
+from minflow.core.dispatch import apply
 from minflow.core.functions.creation import from_numpy
 from minflow.core.ir import NUMBERS
 from minflow.core.op import OPS

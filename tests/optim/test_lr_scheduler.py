@@ -6,7 +6,7 @@ import pytest
 
 import minflow as flow
 from minflow.core.base.errors import MinflowWarning, OptimError, StateError
-from minflow.core.where import WARNED
+from minflow.core.source_location import WARNED
 from minflow.optim import lr_scheduler as s
 
 

@@ -11,7 +11,7 @@ from minflow.core.base import events
 from minflow.core.base.errors import MinflowWarning, OptimError, StateError
 from minflow.core.mode import EPOCH, MODE
 from minflow.core.op import OPS
-from minflow.core.where import WARNED
+from minflow.core.source_location import WARNED
 from tests.measuring import peak
 
 RNG = np.random.default_rng(11)

@@ -11,7 +11,7 @@ from tests.widgets.watching import X, header, model_and_optimizer
 
 import minflow as flow
 from minflow.core.base.errors import FormatError, MinflowError, MinflowWarning
-from minflow.core.where import WARNED
+from minflow.core.source_location import WARNED
 from minflow_widgets import LossCurve, compare, watch
 from minflow_widgets.runs.kept import read
 

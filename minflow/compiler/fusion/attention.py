@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from ...core.backend.silence import silent
+from ...core.backend.float_warnings import silent
 from ...core.ir import Graph, Node, Value, outputs_of
 from ...core.ops import elementwise, linalg, reduce, softmax
 from ...core.spec import Spec, bool_, float32

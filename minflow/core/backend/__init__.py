@@ -13,7 +13,7 @@ import numpy
 
 from ..base.errors import DeviceError
 from ..spec import Device
-from ..where import here
+from ..source_location import here
 
 
 class Backend(NamedTuple):

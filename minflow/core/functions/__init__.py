@@ -3,7 +3,7 @@
 They take tensors and know nothing of the Tensor class, whose methods call them. Read next: `arithmetic.py`.
 """
 
-from ..base.two_meanings import two_meanings as _two_meanings
+from ..base.legacy_dispatch import two_meanings as _two_meanings
 from ..ops.compare import bitwise_and as bitwise_and
 from ..ops.compare import bitwise_not as bitwise_not
 from ..ops.compare import bitwise_or as bitwise_or

@@ -11,8 +11,8 @@ from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..messages.wrong_arguments import no_tensor
 from ..ops import elementwise as e
 from ..ops.compare import ge, gt, le, logical_and
-from ..rebind import overwrite
-from ..where import fail
+from ..functionalize import overwrite
+from ..source_location import fail
 from .arguments import composite, fitting, in_float32, is_tensor
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805

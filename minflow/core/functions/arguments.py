@@ -12,14 +12,14 @@ from types import SimpleNamespace
 import numpy as np
 
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
-from ..door import special_method
+from ..dispatch import special_method
 from ..ir import NUMBERS
 from ..mode import MODE
 from ..ops.rules import join
 from ..ops.shape import cast, check_fits
 from ..base.dtypes import HALVES
 from ..spec import DType, as_dtype, bool_, float32
-from ..where import explain, fail
+from ..source_location import explain, fail
 
 
 def is_tensor(x) -> bool:

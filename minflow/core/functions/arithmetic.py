@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from ..base.dtypes import HALVES
 from ..base.errors import DTypeError, OutOfRangeError
-from ..base.two_meanings import two_meanings
+from ..base.legacy_dispatch import two_meanings
 from ..ir import NUMBERS
 from ..ops import compare as c
 from ..ops import elementwise as e
 from ..ops import reduce as r
 from ..ops.shape import expand
 from ..spec import DType, bool_, float32, float64, iinfo, promote, uint8
-from ..where import fail
+from ..source_location import fail
 from .arguments import fitting, integer, is_tensor, joined, one_number, operand, tensor_of, to
 
 

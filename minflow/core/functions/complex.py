@@ -12,9 +12,9 @@ from ..ops import compare as c
 from ..ops import complex as z
 from ..ops import elementwise as e
 from ..ops.shape import full
-from ..rebind import contiguous
+from ..functionalize import contiguous
 from ..spec import bool_, default_dtype
-from ..where import fail
+from ..source_location import fail
 from .arguments import to
 
 complex = z.complex

@@ -17,7 +17,7 @@ from ..ops import index as i
 from ..ops import order as o
 from ..ops import shape as s
 from ..spec import as_dtype, int32, int64, promote
-from ..where import fail
+from ..source_location import fail
 from . import return_types
 from .arguments import axis_of, integer, is_tensor, several, tensor_of, to
 from .quantiles import aminmax

@@ -14,14 +14,14 @@ import numpy as np
 from .. import functions as F
 from ..arrays import copied, storage_of
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
-from ..base.two_meanings import two_meanings
+from ..base.legacy_dispatch import two_meanings
 from ..infer import check_memory
 from ..mode import MODE
 from ..ops import shape as s
-from ..rebind import Alias, cell_of, outside_of
+from ..functionalize import Alias, cell_of, outside_of
 from ..spec import Spec, as_dtype, default_dtype, int64, spec_of
 from ..tensor import Size, Tensor
-from ..where import fail
+from ..source_location import fail
 from .arguments import integer
 from .filling import copy_of, empty_of, finish, full_of, ones_of, size_of, zeros_of
 from .windows import evenly_spaced

@@ -11,7 +11,7 @@ from ..ops import cumulate as u
 from ..ops import elementwise as e
 from ..ops import shape as s
 from ..spec import bool_, default_dtype
-from ..where import fail
+from ..source_location import fail
 from . import return_types
 from .arguments import axis_of, each_axis, integer, is_tensor, maybe_to, need_axes, numpy_names, several, to
 from .reduction import cumsum, sum

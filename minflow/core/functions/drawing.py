@@ -10,7 +10,7 @@ from ..ops import elementwise as e
 from ..ops.shape import detach
 from ..random import Generator
 from ..spec import float32, float64
-from ..where import fail
+from ..source_location import fail
 from .arguments import integer, to
 from .random import draw, normal_of, uniform
 

@@ -8,7 +8,7 @@ import re
 from ..base.errors import ShapeError
 from ..ops import reduce as r
 from ..ops import shape as s
-from ..where import fail
+from ..source_location import fail
 from .linear_algebra import matmul, met
 
 

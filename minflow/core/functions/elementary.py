@@ -14,7 +14,7 @@ from ..ops import pairs
 from ..ops.shape import detach as outside_tape
 from ..ops.shape import full
 from ..spec import bool_, default_dtype, finfo, float64, promote
-from ..where import fail
+from ..source_location import fail
 from . import return_types
 from .arguments import in_float32, is_tensor, operand, tensor_of, to
 from .arithmetic import clamp

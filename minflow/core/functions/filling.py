@@ -13,7 +13,7 @@ from ..infer import check_memory
 from ..mode import MODE
 from ..ops.shape import full
 from ..spec import Spec, as_dtype
-from ..where import fail
+from ..source_location import fail
 from .arguments import integer, is_tensor, several
 
 

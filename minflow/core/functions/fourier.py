@@ -14,7 +14,7 @@ from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..ops import complex as z
 from ..ops.shape import cat, full
 from ..spec import as_dtype, default_dtype
-from ..where import fail
+from ..source_location import fail
 from . import index_select, narrow, roll
 from .arguments import axis_of, each_axis, integer, several, tensor_of, to
 from .complex import conj

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError, TraceError
-from ..base.two_meanings import two_meanings
+from ..base.legacy_dispatch import two_meanings
 from ..ir import NUMBERS
 from ..mode import MODE
 from ..ops import elementwise as e
@@ -11,7 +11,7 @@ from ..ops import index as i
 from ..ops import scatter as sc
 from ..ops import shape as s
 from ..spec import bool_, float32, int64
-from ..where import fail
+from ..source_location import fail
 from .arguments import axis_of, fitting, integer, is_tensor, kept, one_number, operand, to
 from .shape import unbind
 

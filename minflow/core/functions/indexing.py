@@ -15,7 +15,7 @@ from ..ops import index as i
 from ..ops import shape as s
 from ..ops.elementwise import where
 from ..spec import bool_, uint8
-from ..where import fail
+from ..source_location import fail
 from .arguments import fitting, is_tensor, kept, one_number, to
 from .gathering import is_mask, positions
 

@@ -12,7 +12,7 @@ from ..ops.reduce import cumsum
 from ..ops.rules import need_index
 from ..ops.shape import expand
 from ..spec import int64
-from ..where import fail
+from ..source_location import fail
 from .arguments import axis_of, integer
 
 

@@ -10,7 +10,7 @@ from ..ops import elementwise as e
 from ..ops.order import searchsorted
 from ..ops.shape import detach, reshape
 from ..spec import float32, float64, int64
-from ..where import fail
+from ..source_location import fail
 from .arguments import to
 from .ordering import argsort, sort
 from .reduction import sum

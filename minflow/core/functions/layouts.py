@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..base.errors import DTypeError
-from ..where import fail
+from ..source_location import fail
 
 
 class Layout:

@@ -6,14 +6,14 @@ import math
 from collections.abc import Sequence
 
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
-from ..base.two_meanings import two_meanings
-from ..door import apply
+from ..base.legacy_dispatch import two_meanings
+from ..dispatch import apply
 from ..mode import MODE
 from ..ops import elementwise as e
 from ..ops import linalg
 from ..ops import shape as s
 from ..spec import promote
-from ..where import fail
+from ..source_location import fail
 from .arguments import each_axis, integer, several, tensor_of, to
 
 

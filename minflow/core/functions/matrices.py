@@ -11,7 +11,7 @@ from ..ops import factor, solving
 from ..ops import shape as s
 from ..ops.solving import turned
 from ..spec import finfo, int32
-from ..where import fail
+from ..source_location import fail
 from . import return_types
 from .linear_algebra import matmul, met
 

@@ -10,7 +10,7 @@ from ..ops import elementwise as e
 from ..ops import solving
 from ..ops import shape as s
 from ..spec import default_dtype
-from ..where import fail
+from ..source_location import fail
 from .arguments import axis_of, each_axis, integer, joined, maybe_to, to
 from .linear_algebra import bmm, checked, dot, matmul, met, outer, scaled_sum
 from .matrices import eye_of, inverse, solve, svdvals

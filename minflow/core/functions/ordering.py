@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from ..base.errors import OutOfRangeError
-from ..base.two_meanings import two_meanings
+from ..base.legacy_dispatch import two_meanings
 from ..ops import compare as c
 from ..ops import elementwise as e
 from ..ops import reduce as r
 from ..ops import sort as s
 from ..ops.index import gather
 from ..ops.shape import reshape
-from ..where import fail
+from ..source_location import fail
 from . import return_types
 from .arguments import axis_of, integer, numpy_names
 from .shape import select

@@ -13,8 +13,8 @@ from typing import Any
 from ..base import out as base
 from ..base.errors import DTypeError, GradError, ShapeError, TraceError
 from ..mode import MODE, touch
-from ..rebind import write
-from ..where import fail
+from ..functionalize import write
+from ..source_location import fail
 from .arguments import is_tensor
 
 # The functions that PyTorch gives an `out` too; of flow.linalg, special and fft all have one.

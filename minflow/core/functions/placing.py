@@ -18,9 +18,9 @@ from ..ops import index as i
 from ..ops import scatter as sc
 from ..ops import shape as s
 from ..ops import strided as st
-from ..rebind import phantom, root_of
+from ..functionalize import phantom, root_of
 from ..spec import bool_, int64
-from ..where import fail
+from ..source_location import fail
 from .arguments import axis_of, fitting, integer, is_tensor, kept, need_axes, operand, several, sizes, tensor_of, to
 from .gathering import diag, diagonal, gather, listed, places, scatter_add
 from .indexing import assign_indexed

@@ -15,7 +15,7 @@ from ..ops.checks import check_unit
 from ..ops.index import gather
 from ..ops.rules import reduced
 from ..spec import as_dtype, float32, float64, int64
-from ..where import fail
+from ..source_location import fail
 from . import return_types
 from .arguments import axes_of, axis_of, in_float32, integer, is_tensor, maybe_to, numpy_names, to
 from .ordering import sort

@@ -12,7 +12,7 @@ from ..ops.elementwise import log1p
 from ..ops.shape import full
 from ..random import Generator, source
 from ..spec import DType, float32
-from ..where import fail
+from ..source_location import fail
 from .arguments import fitting, integer, to
 
 

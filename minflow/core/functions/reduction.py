@@ -9,8 +9,8 @@ import math
 
 from ..base.dtypes import HALVES
 from ..base.errors import DTypeError
-from ..base.two_meanings import two_meanings
-from ..door import apply
+from ..base.legacy_dispatch import two_meanings
+from ..dispatch import apply
 from ..ops import compare as c
 from ..ops import elementwise as e
 from ..ops import reduce as r
@@ -18,7 +18,7 @@ from ..ops.index import gather
 from ..ops.rules import reduced
 from ..ops.shape import clone, detach, reshape
 from ..spec import as_dtype, default_dtype, float32
-from ..where import fail
+from ..source_location import fail
 from . import return_types
 from .arguments import axes_of, axis_of, in_float32, is_tensor, maybe_to, numpy_names, to
 

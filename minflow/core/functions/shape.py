@@ -11,14 +11,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
-from ..base.two_meanings import two_meanings
-from ..door import apply
+from ..base.legacy_dispatch import two_meanings
+from ..dispatch import apply
 from ..ops import index as i
 from ..ops import shape as s
-from ..rebind import is_contiguous, phantom
+from ..functionalize import is_contiguous, phantom
 from ..spec import promote
 from ..messages.wrong_arguments import no_tensor, spoken
-from ..where import fail
+from ..source_location import fail
 from .arguments import axis_of, each_axis, integer, is_tensor, joined, need_axes, numpy_names, several, sizes
 from .arguments import tensor_of, to
 

@@ -10,7 +10,7 @@ import math
 from ..base.errors import OutOfRangeError
 from ..ops import elementwise as e
 from ..ops import special as s
-from ..where import fail
+from ..source_location import fail
 from .arguments import in_float32, integer
 from .elementary import floats
 

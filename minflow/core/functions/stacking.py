@@ -17,7 +17,7 @@ from ..mode import MODE
 from ..ops import index as i
 from ..ops import shape as s
 from ..spec import Spec, int64, promote
-from ..where import fail
+from ..source_location import fail
 from .arguments import axis_of, integer, is_tensor, need_axes, numpy_names, several, tensor_of, to
 from .shape import cat, chunk, flatten, flip, meshgrid, reshape, split, stack, transpose, unsqueeze, vstack
 

@@ -14,7 +14,7 @@ from ..base.errors import DTypeError, ShapeError
 from ..mode import MODE
 from ..ops.shape import getitem
 from ..spec import Device
-from ..where import fail
+from ..source_location import fail
 from .arguments import is_tensor
 from .filling import empty_of, finish, size_of
 

@@ -16,7 +16,7 @@ from ..infer import check_memory
 from ..ops.rules import counted
 from ..ops.shape import full
 from ..spec import Spec, as_dtype, default_dtype
-from ..where import fail
+from ..source_location import fail
 from .arguments import integer, is_tensor, to
 from .filling import copy_of, finish
 from .shape import stack

@@ -17,7 +17,7 @@ from ..ir import Freed, Node, where_text
 from ..mode import MODE
 from ..op import Op
 from ..ops.shape import full
-from ..where import describe, fail, warn
+from ..source_location import describe, fail, warn
 
 
 class Context:

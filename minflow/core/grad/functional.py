@@ -13,7 +13,7 @@ from ..base.errors import GradError, ShapeError
 from ..functions.creation import ones_like, zeros, zeros_like
 from ..functions.shape import stack
 from ..tensor import Tensor
-from ..where import fail
+from ..source_location import fail
 from .modes import enable_grad
 
 

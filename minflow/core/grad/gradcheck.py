@@ -7,7 +7,7 @@ import numpy as np
 from ..autograd import as_tuple, grad
 from ..base.errors import GradError
 from ..mode import MODE
-from ..where import fail
+from ..source_location import fail
 
 
 def gradcheck(

@@ -6,7 +6,7 @@ from .. import functions as F
 from ..autograd import as_tuple
 from ..autograd import grad as one_pass
 from ..base.errors import GradError
-from ..where import fail
+from ..source_location import fail
 
 
 def grad(

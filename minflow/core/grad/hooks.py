@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from ..base.errors import DTypeError, GradError, MinflowError, ShapeError, with_article
 from ..ir import AFTER, INPUTS, OUTPUTS, RETAIN, Node, Source, Value, file_name, hooks_at
 from ..mode import MODE, touch
-from ..where import describe, fail, here
+from ..source_location import describe, fail, here
 
 
 class Handle:

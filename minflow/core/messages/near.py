@@ -2,7 +2,7 @@
 
 Nothing here runs while a program is right, but for one frame around a public function: the call of a Python function
 whose signature does not fit raises before any line of it runs, so only who calls it can say more.
-Read next: `where.py` for the four parts of an error.
+Read next: `core/source_location.py` for the four parts of an error.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from typing import Any, TypeVar
 from ..base.errors import CallError, MinflowError, MissingNameError
 from ..base.out import run_into, wants_out
 from ..base.signatures import argument_names
-from ..base.two_meanings import BUILDING, SHARED, other_meaning
+from ..base.legacy_dispatch import BUILDING, SHARED, other_meaning
 from .other_words import in_our_words
 from .refused import reason
 from .wrong_arguments import has, spoken as spoken_words
-from ..door import RAW, special_method
-from ..where import here, one_line
+from ..dispatch import RAW, special_method
+from ..source_location import here, one_line
 
 # What other libraries, and other functions of this one, call it.
 OTHERS = {name: tuple(ours.split()) for name, ours in {

@@ -12,7 +12,7 @@ from ..base.display import cell_name
 from ..base.errors import GradError
 from ..ir import Where, where_text
 from ..spec import Spec
-from ..where import caller, describe, name_of
+from ..source_location import caller, describe, name_of
 
 
 class Cut(NamedTuple):

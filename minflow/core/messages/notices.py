@@ -19,7 +19,7 @@ import numpy as np
 
 from ..ir import NUMBERS, Freed, Node, Source, Value, Where, outputs_of, toposort, where_text
 from ..mode import EPOCH
-from ..where import NOTICES, caller, here, warn, warn_at
+from ..source_location import NOTICES, caller, here, warn, warn_at
 from .wrong_arguments import Unquoted
 
 HELD = 64  # losses in a row whose tapes are all held, at which that is reported

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from ..base.errors import DTypeError, MinflowError, ModuleError, shown
-from ..door import LOOKED_AT, raised_by_user, raw_error, special_method
+from ..dispatch import LOOKED_AT, raised_by_user, raw_error, special_method
 from ..spec import DType
-from ..where import describe, here
+from ..source_location import describe, here
 
 UNSAID = {  # what a parameter without annotation takes; one without a default that is not here takes a tensor
     **dict.fromkeys(("dim", "dims", "axis", "source", "destination", "shifts"), "int | Sequence[int] | None"),

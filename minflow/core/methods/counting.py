@@ -5,8 +5,8 @@ from __future__ import annotations
 from .. import functions as F
 from ..base.errors import DTypeError
 from ..messages.near import hint_methods
-from ..rebind import overwrite, store
-from ..where import fail
+from ..functionalize import overwrite, store
+from ..source_location import fail
 
 
 @hint_methods

@@ -1,6 +1,6 @@
 """Methods that write into their own tensor: `x.add_(y)`, `x.zero_()`, `x.scatter_(0, places, y)`.
 
-Each is the function without the underscore, and a rebinding; see `../rebind.py`.
+Each is the function without the underscore, and a rebinding; see `../functionalize.py`.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ import numpy as np
 
 from .. import functions as F
 from ..base.errors import ShapeError, TraceError
-from ..door import apply
+from ..dispatch import apply
 from ..messages.near import hint_methods
 from ..mode import MODE, touch, using
 from ..ops import elementwise as e
 from ..ops import shape as s
-from ..rebind import cell_of, guard, in_place, overwrite, repeated_axes, store, write
+from ..functionalize import cell_of, guard, in_place, overwrite, repeated_axes, store, write
 from ..spec import DType
-from ..where import fail
+from ..source_location import fail
 
 
 @hint_methods

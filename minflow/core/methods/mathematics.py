@@ -10,7 +10,7 @@ from ..messages.near import hint_methods
 from ..ops import elementwise as e
 from ..ops import pairs
 from ..ops import special as s
-from ..rebind import in_place, overwrite, write
+from ..functionalize import in_place, overwrite, write
 
 
 @hint_methods

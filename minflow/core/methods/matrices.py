@@ -5,7 +5,7 @@ from __future__ import annotations
 from .. import functions as F
 from ..functions import matrices as m
 from ..messages.near import hint_methods
-from ..rebind import store
+from ..functionalize import store
 
 
 @hint_methods

@@ -11,8 +11,8 @@ import numpy as np
 from .. import functions as F
 from ..base.errors import GradError
 from ..mode import MODE
-from ..rebind import lend
-from ..where import fail
+from ..functionalize import lend
+from ..source_location import fail
 from .operators import BY_UFUNC
 
 # numpy's functions of one meaning with ours, beside its operators

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from .. import functions as F
 from ..base.errors import ShapeError
-from ..door import apply
+from ..dispatch import apply
 from ..messages.near import hint_methods
 from ..ops import elementwise as e
-from ..where import fail
+from ..source_location import fail
 
 
 @hint_methods

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from .. import functions as F
-from ..door import apply
+from ..dispatch import apply
 from ..messages.wrong_arguments import has
 from ..ir import NUMBERS
 from ..ops import compare as c
 from ..ops import elementwise as e
-from ..rebind import in_place, store
+from ..functionalize import in_place, store
 
 
 class Operators:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .. import functions as F
 from ..messages.near import hint_methods
-from ..rebind import overwrite, write
+from ..functionalize import overwrite, write
 
 
 @hint_methods

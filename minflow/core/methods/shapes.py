@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from .. import functions as F
 from ..base.errors import DTypeError
-from ..door import apply
+from ..dispatch import apply
 from ..messages.near import hint_methods
 from ..ops import shape as s
 from ..spec import DType
-from ..where import fail
+from ..source_location import fail
 from .storage import Storage
 
 

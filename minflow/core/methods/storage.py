@@ -15,8 +15,8 @@ from ..base.errors import DTypeError, GradError, OutOfRangeError, ShapeError, Tr
 from ..functions.filling import empty_of, size_of
 from ..messages.near import hint_methods
 from ..mode import MODE
-from ..rebind import phantom, write
-from ..where import fail
+from ..functionalize import phantom, write
+from ..source_location import fail
 
 
 @hint_methods

@@ -5,7 +5,7 @@ The others are composites in `nn/functional/activation.py`; relu stands in `elem
 
 from __future__ import annotations
 
-from ..backend.silence import silent
+from ..backend.float_warnings import silent
 from .examples import case, floats, strided, unary
 from ..op import define, kernel
 from .rules import SPLIT_1, SPLIT_2, broadcast, settle

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..base.errors import DivisionError, OutOfRangeError
 from ..spec import spec_of
-from ..where import fail, here
+from ..source_location import fail, here
 
 UNSIGNED = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}  # as which negative numbers are huge
 FROM_THE_END = ("indexing", "take", "take_along_dim", "index_fill")  # where -1 is the last one, as in PyTorch

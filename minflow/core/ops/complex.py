@@ -10,7 +10,7 @@ from __future__ import annotations
 from ..base.errors import DTypeError, ShapeError
 from ..op import define, kernel
 from ..spec import Spec, spec_of
-from ..where import fail
+from ..source_location import fail
 from .rules import join, mark, need_axis
 from .shape import cast
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
-from ..backend.silence import silent
+from ..backend.float_warnings import silent
 from ..op import define, kernel
 from ..spec import Spec
-from ..where import fail
+from ..source_location import fail
 from .examples import case, floats, ints
 from .rules import need_floating, need_index, need_spec
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 from ..base.errors import OutOfRangeError, ShapeError
-from ..backend.silence import silent
+from ..backend.float_warnings import silent
 from ..op import define, kernel
 from ..spec import Spec, spec_of
-from ..where import fail
+from ..source_location import fail
 from .checks import first
 from .examples import case, floats, positive, strided
 from .rules import need_floating, need_spec, settle, single

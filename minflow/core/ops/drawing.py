@@ -7,10 +7,10 @@ uniform number of 53 bits, by SciPy. Read next: `functions/drawing.py`.
 from __future__ import annotations
 
 from ..base.errors import OutOfRangeError, ShapeError
-from ..backend.silence import silent
+from ..backend.float_warnings import silent
 from ..op import define, kernel
 from ..spec import Spec, float64, int64, spec_of
-from ..where import fail, need
+from ..source_location import fail, need
 from .checks import check_unit, first
 from .examples import case, floats, positive
 from .random import COUNTER, filled, need_counter, unit

@@ -11,11 +11,11 @@ import functools
 import math
 
 from ..base.errors import DTypeError
-from ..backend.silence import silent
+from ..backend.float_warnings import silent
 from .examples import binary, bools, case, floats, ints, positive, strided, unary
 from ..op import define, kernel
 from ..spec import Spec, promote, spec_of
-from ..where import fail, need
+from ..source_location import fail, need
 from .checks import check_divisor
 from .compare import eq, ge, gt, le, logical_and, logical_or, lt
 from .rules import LINEAR_1, SPLIT_1, SPLIT_2, broadcast, constant, join, same, settle, single

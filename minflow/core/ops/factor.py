@@ -11,10 +11,10 @@ import math
 import numpy as np
 
 from ..base.errors import GradError, LinAlgError, ShapeError
-from ..backend.silence import silent
+from ..backend.float_warnings import silent
 from ..op import define, kernel
 from ..spec import Spec, float32, float64, int32
-from ..where import fail
+from ..source_location import fail
 from .checks import check_bounds
 from .elementwise import div, mul
 from .examples import Maker, case, floats, ints

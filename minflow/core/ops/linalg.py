@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..base.errors import DTypeError, ShapeError
-from ..backend.silence import silent
+from ..backend.float_warnings import silent
 from .examples import case, floats, ints, strided
 from ..op import define, kernel
 from ..spec import Spec, float32, float64

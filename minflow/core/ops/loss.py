@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..backend.silence import silent
+from ..backend.float_warnings import silent
 from .examples import case, floats, strided
 from ..op import define, kernel
 from ..spec import Spec, finfo

@@ -10,7 +10,7 @@ from ..base.errors import OutOfRangeError, ShapeError
 from ..infer import data_dependent
 from ..op import define, kernel
 from ..spec import DType, Spec, bool_, int32, int64, spec_of
-from ..where import fail
+from ..source_location import fail
 from .checks import first
 from .compare import eq, isnan
 from .elementwise import where

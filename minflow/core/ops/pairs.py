@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from ..backend.silence import silent
+from ..backend.float_warnings import silent
 from ..op import define, kernel
 from ..spec import Spec, int32
 from .compare import eq, le, logical_and

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..backend.silence import silent
+from ..backend.float_warnings import silent
 from ..op import kernel
-from ..where import need
+from ..source_location import need
 from .examples import case, floats, ints, strided
 from .pairs import pair
 from .rules import alike, settle, single

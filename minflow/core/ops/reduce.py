@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from ..base.errors import ShapeError
-from ..backend.silence import silent
+from ..backend.float_warnings import silent
 from .examples import bools, case, distinct, floats, ints, positive, strided
 from ..op import define, kernel
 from ..spec import Spec, bool_, float32, float64, int64

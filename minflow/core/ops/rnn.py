@@ -15,7 +15,7 @@ from typing import Any
 from ..base.errors import GradError, ShapeError
 from ..op import Op, define, kernel
 from ..spec import Spec
-from ..where import fail
+from ..source_location import fail
 from .examples import Case, Maker, floats
 from .rules import need_floating, need_spec, single
 from .shape import full

@@ -1,7 +1,7 @@
 """Primitives that move or look at numbers without computing: views, copies, casts, and the write through a view.
 
-A view's kernel gives a numpy view of its input, always (never a scalar): `rebind.py` builds writing in place on that.
-Read next: `rebind.py`.
+A view's kernel gives a numpy view of its input, always (never a scalar): `core/functionalize.py` builds writing in place on that.
+Read next: `core/functionalize.py`.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import operator
 import numpy as np
 
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
-from ..backend.silence import silent
+from ..backend.float_warnings import silent
 from .examples import case, distinct, floats, ints, strided, unary
 from .rules import need_axis, need_spec
-from ..door import apply
+from ..dispatch import apply
 from ..op import define, kernel
 from ..spec import DType, Spec, bfloat16, bool_, finfo, float32, float64, iinfo
 

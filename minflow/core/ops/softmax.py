@@ -10,11 +10,11 @@ import functools
 from collections.abc import Callable
 
 from ..base.errors import OutOfRangeError, ShapeError
-from ..backend.silence import silent
+from ..backend.float_warnings import silent
 from .examples import case, floats, ints, strided
 from ..op import define, kernel
 from ..spec import Spec, float16, float32, spec_of
-from ..where import fail
+from ..source_location import fail
 from .compare import ne
 from .elementwise import exp
 from .reduce import sum as total

@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from ..base.errors import DTypeError, LinAlgError, ShapeError
-from ..backend.silence import silent
+from ..backend.float_warnings import silent
 from ..op import define, kernel
 from ..spec import Spec, float32, float64, spec_of
-from ..where import fail, need
+from ..source_location import fail, need
 from .checks import first
 from .elementwise import mul
 from .examples import Maker, case, floats

@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 
 from ..base.errors import GradError, OutOfRangeError
-from ..backend.silence import silent
+from ..backend.float_warnings import silent
 from ..op import define, kernel
 from ..spec import Spec
-from ..where import fail, need
+from ..source_location import fail, need
 from .compare import eq
 from .elementwise import exp, log, reciprocal, sign, smooth, square, where
 from .examples import case, floats, ints, positive, strided

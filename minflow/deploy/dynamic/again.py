@@ -24,7 +24,7 @@ from ...core.mode import MODE, using
 from ...core.random import default_generator
 from ...core.spec import Spec, default_dtype
 from ...core.tensor import Tensor
-from ...core.where import NOTICES, here
+from ...core.source_location import NOTICES, here
 from ...job.build import JobBuild
 from ...job.function import Job
 from ...nn.graph.build import Build, Observer

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from ...core.base.errors import GraphError, ShapeError
 from ...core.spec import Spec
-from ...core.where import here
+from ...core.source_location import here
 
 AXES = 3  # each one more doubles the number of traces
 Axes = Mapping[str, tuple[tuple[int, int], ...]]  # name of an axis -> (number of an input, axis of that)

@@ -15,7 +15,7 @@ from ...core.base.errors import MinflowError
 from ...core.ir import Graph, Node, Source, Value, where_text
 from ...core.ops.shape import recompute
 from ...core.spec import Spec
-from ...core.where import here
+from ...core.source_location import here
 from .axes import Axes, refuse, resized, sizes_of
 from .follows import Filled, equal
 from .law import Law, Unfollowed

@@ -16,7 +16,7 @@ from ...core.base.errors import GraphError, MinflowError
 from ...core.mode import touch
 from ...core.spec import Spec, float32
 from ...core.tensor import Tensor
-from ...core.where import fail
+from ...core.source_location import fail
 from ...io.files import META
 from ...nn.loading import DEEPEST, LARGEST, array_of
 from ...optim import Optimizer, lr_scheduler

@@ -15,7 +15,7 @@ from ...compiler.passes import name_of as name_of_pass
 from ...core.base.errors import GraphError
 from ...core.mode import touch
 from ...core.random import default_generator
-from ...core.where import fail
+from ...core.source_location import fail
 from ...io.files import META
 from ...nn.graph.config import NO_EFFECT, STYLES
 from ..checks import choice, each, fields, flag, judging, one_of, whole

@@ -6,7 +6,7 @@ readings = [
     Reading(
         "R1.1",
         "r1_door",
-        "core.door.apply",
+        "core.dispatch.apply",
         "Which method of the mode runs an op?",
         "run",
         "return current().run(op, inputs, attrs)",

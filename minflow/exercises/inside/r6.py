@@ -16,7 +16,7 @@ readings = [
     Reading(
         "R6.2",
         "r6_names",
-        "core.where.explain",
+        "core.source_location.explain",
         "Which method of the error puts your names into the gaps?",
         "renamed",
         "error.renamed(names)",
@@ -26,7 +26,7 @@ readings = [
     Reading(
         "R6.3",
         "r6_ours",
-        "core.where.caller",
+        "core.source_location.caller",
         "Which table says whether a file is minflow's own?",
         "OURS",
         "while OURS[(code := frame.f_code)",
@@ -36,7 +36,7 @@ readings = [
     Reading(
         "R6.4",
         "r6_kind",
-        "core.door",
+        "core.dispatch",
         "What does the table make of a ZeroDivisionError?",
         "DivisionError",
         "(ZeroDivisionError, DivisionError),",

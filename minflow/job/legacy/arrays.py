@@ -21,7 +21,7 @@ from ...core.ops import linalg
 from ...core.ops import reduce as r
 from ...core.ops import shape as s
 from ...core.spec import DType, as_dtype, float32, int32, int64
-from ...core.where import fail
+from ...core.source_location import fail
 from ..blob import Blob
 from .op_name import also_called, folded, takes_name
 from .segments import several

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from ...core.base.errors import JobError
 from ...core.messages.near import missing_names
-from ...core.where import here
+from ...core.source_location import here
 
 
 class Distribute:

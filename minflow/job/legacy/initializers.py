@@ -19,7 +19,7 @@ from ...core.base.errors import JobError
 from ...core.ops.random import bell, unit, words
 from ...core.random import Generator
 from ...core.spec import DType, as_dtype, float32, float64
-from ...core.where import fail
+from ...core.source_location import fail
 from ..checks import Initializer
 
 TRUNCATED_STD = 0.87962566103423978  # the standard deviation of N(0, 1) cut off at -2 and 2

@@ -21,7 +21,7 @@ from ...core.ops.norm import batch_norm
 from ...core.functions.creation import full
 from ...core.spec import DType, float16, float32
 from ...core.tensor import Tensor
-from ...core.where import fail
+from ...core.source_location import fail
 from ...nn.functional.arguments import check_tensor
 from ..checks import check_initializer, check_regularizer
 from ..current import building

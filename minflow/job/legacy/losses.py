@@ -21,7 +21,7 @@ from ...core.ops.checks import check_labels
 from ...core.ops.index import checked_labels
 from ...core.ops.softmax import log_softmax, nll, softmax_cross_entropy
 from ...core.tensor import Tensor
-from ...core.where import describe, fail
+from ...core.source_location import describe, fail
 from ...nn.functional import binary_cross_entropy as yes_no
 from ...nn.functional import binary_cross_entropy_with_logits as yes_no_logits
 from ...nn.functional import combined_margin_loss as modern_margin

@@ -2,7 +2,7 @@
 
 The legacy meaning holds where an argument is a Blob (a job function is being built) or a legacy keyword is passed; the
 modern one holds everywhere else, also in the forward of an nn.Module that a job function calls:
-`../../core/base/two_meanings.py` is where public names ask. The legacy functions are named here by module and imported
+`../../core/base/legacy_dispatch.py` is where public names ask. The legacy functions are named here by module and imported
 at their first use, so that `import minflow` loads none of them. Names that only that generation had are in
 `../__init__.py`. Read next: `arrays.py`, `picking.py`, `math.py`.
 """
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from ...core.base.errors import DTypeError
 from ...core.spec import DType
-from ...core.where import fail
+from ...core.source_location import fail
 from ..blob import Blob
 from ..current import current, in_module
 

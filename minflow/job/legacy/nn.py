@@ -21,7 +21,7 @@ from ...core.ops.softmax import log_softmax, softmax as softmax_op
 from ...core.random import Generator
 from ...core.spec import int8
 from ...core.tensor import Tensor
-from ...core.where import fail
+from ...core.source_location import fail
 from ...nn import functional as modern
 from ...nn.functional import leaky_relu as leaky
 from ...nn.functional.arguments import check_tensor

@@ -9,7 +9,7 @@ from __future__ import annotations
 from ...core.base.errors import ShapeError
 from ...core.functions import reshape
 from ...core.tensor import Tensor
-from ...core.where import fail
+from ...core.source_location import fail
 from ...nn import functional as modern
 from ...nn.functional.arguments import check_tensor
 from ..current import building

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from ...core.base.errors import DTypeError
 from ...core.mode import MODE
-from ...core.where import fail
+from ...core.source_location import fail
 
 
 def takes_name(function: Callable, otherwise: str = "") -> Callable:

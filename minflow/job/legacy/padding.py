@@ -11,7 +11,7 @@ from ...core.functions.creation import tensor
 from ...core.base.errors import OutOfRangeError, ShapeError
 from ...core.functions.arguments import integer
 from ...core.ops import index as i
-from ...core.where import fail
+from ...core.source_location import fail
 from ...nn.functional.shape import pad as bordered
 from .op_name import folded, takes_name
 from .windows import FORMATS, is_last, sizes, windows

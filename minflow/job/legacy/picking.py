@@ -17,7 +17,7 @@ from ...core.ops import elementwise as e
 from ...core.ops import index as i
 from ...core.ops import shape as s
 from ...core.spec import as_dtype, bool_, int32, promote
-from ...core.where import fail
+from ...core.source_location import fail
 from .op_name import also_called, folded, takes_name
 from .segments import starts
 

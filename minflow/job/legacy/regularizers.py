@@ -13,7 +13,7 @@ from numbers import Real
 from ...core.base.errors import JobError
 from ...core.ops.elementwise import sign
 from ...core.tensor import Tensor
-from ...core.where import fail
+from ...core.source_location import fail
 from ...core.messages.near import missing_names
 
 

@@ -17,7 +17,7 @@ from ...core.ops import index as i
 from ...core.ops import reduce as r
 from ...core.ops import shape as s
 from ...core.spec import as_dtype, int8, int32
-from ...core.where import fail
+from ...core.source_location import fail
 from .op_name import folded, takes_name
 
 

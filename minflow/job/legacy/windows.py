@@ -23,7 +23,7 @@ from ...core.ops.conv import conv2d_input_grad
 from ...core.ops.pool import avg_pool2d as pool_mean
 from ...core.ops.pool import max_pool2d as pool_max
 from ...core.tensor import Tensor
-from ...core.where import fail
+from ...core.source_location import fail
 from ...nn.functional.arguments import check_tensor, same_dtype
 from ...nn.functional.conv import conv3d as convolve_volumes
 from ...nn.functional.pools import avg_pool3d as pool_mean_of_volumes

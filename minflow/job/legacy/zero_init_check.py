@@ -10,7 +10,7 @@ from typing import Any
 
 from ...core.ir import Value
 from ...core.tensor import Tensor
-from ...core.where import warn
+from ...core.source_location import warn
 
 
 def check_zero_kernel(build: Any, name: str, weight: Tensor, inputs: Tensor) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.base.errors import JobError
-from ...core.where import here
+from ...core.source_location import here
 from ...nn.graph.explore.subject import Subject, fused_note
 from ..function import Job
 from ..queue.stream import STREAM

@@ -16,7 +16,7 @@ from typing import Any
 
 from ...core.files.atomic import write
 from ...core.base.errors import JobError
-from ...core.where import here
+from ...core.source_location import here
 from ...views.html.page import picture_bundle
 from ...views.timeline.record import StepTimes, TimelinePair, TimelineRecord, pair, pair_verdict, trimmed, verdict
 from ...views.timeline.svg import pair_svg, timeline_svg

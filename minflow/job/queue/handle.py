@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ...core.base.errors import JobError
-from ...core.where import here
+from ...core.source_location import here
 
 
 RESULT = ("numpy", "numpy_list", "parallel_num")  # what `.get()` of a job without annotation gives has these

@@ -14,7 +14,7 @@ from typing import Any
 
 from ...core.base.errors import JobError, MinflowError, clean
 from ...core.base.interrupts import uninterrupted
-from ...core.where import here
+from ...core.source_location import here
 from ...diagnosis.frames import message_of, raised_at
 from .handle import Handle
 from .records import Record, clock

@@ -36,7 +36,7 @@ from ...compiler.executor import INSIDE, held
 from ...core.base import events
 from ...core.base.errors import JobError
 from ...core.base.interrupts import uninterrupted
-from ...core.where import here
+from ...core.source_location import here
 from ...diagnosis.notebook import follow_cells, show_traceback
 from .events import JobStepped
 from .records import Callers, Record, clock

@@ -20,7 +20,7 @@ import numpy as np
 
 from ...core.base.errors import CheckpointError, clean
 from ...core.spec import DType, as_dtype
-from ...core.where import here
+from ...core.source_location import here
 from ...io import atomic
 from ...io.files import absolute, place
 

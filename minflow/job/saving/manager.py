@@ -23,7 +23,7 @@ from ...core.base.interrupts import uninterrupted
 from ...core.random import default_generator
 from ...core.spec import DType, spec_of
 from ...core.tensor import Tensor
-from ...core.where import warn
+from ...core.source_location import warn
 from ...diagnosis.suggest import similar
 from . import folder
 from .folder import DONE, NUMBERS, FileVariable, checked, refuse

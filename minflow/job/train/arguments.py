@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from ...core.base.errors import OptimError
 from ...core.messages.near import misfit
-from ...core.where import fail
+from ...core.source_location import fail
 
 
 class Argument(NamedTuple):

@@ -16,7 +16,7 @@ from ...core.ir import where_text
 from ...core.ops.elementwise import where
 from ...core.ops.shape import cast
 from ...core.tensor import Tensor
-from ...core.where import fail
+from ...core.source_location import fail
 from ...diagnosis.suggest import similar
 from .arguments import Argument, Declared, instance, real
 from ..current import building

@@ -17,7 +17,7 @@ from ...core.ops.reduce import mean, sum
 from ...core.ops.shape import cast
 from ...core.ops.update import adam, sgd
 from ...core.tensor import Tensor
-from ...core.where import fail
+from ...core.source_location import fail
 from .arguments import Argument, flag, real
 from .optimizer_base import Decaying, OneRule, Optimizer, Update
 

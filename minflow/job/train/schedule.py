@@ -13,7 +13,7 @@ from typing import Any
 
 from ...core.base.errors import OptimError
 from ...core.tensor import Tensor
-from ...core.where import fail
+from ...core.source_location import fail
 from .arguments import Argument, Declared, flag, instance, integer, number, real, whole
 
 

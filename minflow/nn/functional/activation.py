@@ -27,10 +27,10 @@ from ...core.functions.arguments import maybe_to
 from ...core.ops import activation as a
 from ...core.ops import elementwise as e
 from ...core.ops import softmax as s
-from ...core.rebind import in_place, overwrite
+from ...core.functionalize import in_place, overwrite
 from ...core.spec import DType
 from ...core.tensor import Tensor
-from ...core.where import warn
+from ...core.source_location import warn
 from .arguments import axis_of
 
 

@@ -16,7 +16,7 @@ from ...core.ops import elementwise as e
 from ...core.ops import softmax as s
 from ...core.spec import DType
 from ...core.tensor import Tensor
-from ...core.where import fail, warn
+from ...core.source_location import fail, warn
 from .activation import chosen_axis
 from .arguments import axis_of, composite
 

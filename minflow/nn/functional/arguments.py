@@ -16,7 +16,7 @@ from ...core.messages.wrong_arguments import Unquoted as Unquoted
 from ...core.messages.wrong_arguments import no_tensor
 from ...core.spec import float32, float64, wider
 from ...core.tensor import Tensor
-from ...core.where import fail, warn
+from ...core.source_location import fail, warn
 
 
 def check_tensor(name: str, input: Any, argument: str = "input") -> None:

@@ -15,7 +15,7 @@ from ...core.functions.arguments import in_float32
 from ...core.functions.creation import ones, zeros
 from ...core.spec import bool_
 from ...core.tensor import Tensor
-from ...core.where import fail
+from ...core.source_location import fail
 from .activation import softmax
 from .arguments import check_tensor, composite
 from .dropout import dropout

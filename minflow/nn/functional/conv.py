@@ -11,7 +11,7 @@ from ...core.functions.linear_algebra import beside
 from ...core.ops.columns import im2col
 from ...core.ops.conv import conv2d as convolve
 from ...core.tensor import Tensor
-from ...core.where import fail
+from ...core.source_location import fail
 from .arguments import check_tensor, composite, same_dtype, sizes
 from .conv_shapes import check_shapes, explain_shapes
 from .shape import pad

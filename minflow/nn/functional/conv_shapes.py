@@ -8,7 +8,7 @@ from typing import NoReturn
 from ...core.base.errors import DTypeError, ShapeError
 from ...core.spec import Spec
 from ...core.tensor import Tensor
-from ...core.where import fail, name_of
+from ...core.source_location import fail, name_of
 from .arguments import Unquoted
 
 AXES = {1: "L", 2: "H, W", 3: "D, H, W"}

@@ -14,7 +14,7 @@ from ...core.functions.creation import from_numpy
 from ...core.ops.distance import at_least, pair_distances
 from ...core.spec import wider
 from ...core.tensor import Tensor
-from ...core.where import fail
+from ...core.source_location import fail
 from .arguments import axis_of, check_tensor, composite
 
 

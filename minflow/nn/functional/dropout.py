@@ -7,7 +7,7 @@ from ...core.mode import MODE
 from ...core.ops.random import dropout as drop
 from ...core.random import Generator, default_generator
 from ...core.tensor import Tensor
-from ...core.where import fail
+from ...core.source_location import fail
 from .arguments import check_tensor
 
 

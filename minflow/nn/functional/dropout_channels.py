@@ -8,7 +8,7 @@ from ...core.base.errors import OutOfRangeError, ShapeError
 from ...core.functions.creation import ones
 from ...core.functions.random import bernoulli_like, dropout as drop
 from ...core.tensor import Tensor
-from ...core.where import fail, warn
+from ...core.source_location import fail, warn
 from .arguments import check_tensor, composite
 
 LOWEST = -1.7580993408473766  # of selu, where x goes to -infinity

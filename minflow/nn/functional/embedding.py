@@ -12,7 +12,7 @@ from ...core.grad.function import Function
 from ...core.grad.modes import no_grad
 from ...core.ops.index import take
 from ...core.tensor import Tensor
-from ...core.where import fail, warn
+from ...core.source_location import fail, warn
 from .arguments import check_tensor, composite
 
 

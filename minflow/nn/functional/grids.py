@@ -16,7 +16,7 @@ from ...core.functions.creation import from_numpy
 from ...core.ops.index import gather
 from ...core.spec import int64
 from ...core.tensor import Tensor
-from ...core.where import fail
+from ...core.source_location import fail
 from .arguments import check_tensor, composite
 from .resizing import cubic_weights
 

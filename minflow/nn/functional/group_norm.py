@@ -16,7 +16,7 @@ from ...core.ops import norm, pool
 from ...core.ops.shape import full
 from ...core.spec import finfo, float16, float32
 from ...core.tensor import Tensor
-from ...core.where import fail
+from ...core.source_location import fail
 from .arguments import check_tensor, composite, one_number, same_dtype
 from .norm import by_statistics, normalized, per_channel
 from .shape import pad

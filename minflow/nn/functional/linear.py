@@ -11,7 +11,7 @@ from ...core.functions.linear_algebra import beside
 from ...core.ops.linalg import matmul
 from ...core.spec import float32
 from ...core.tensor import Tensor
-from ...core.where import fail, name_of
+from ...core.source_location import fail, name_of
 from .arguments import check_tensor, same_dtype
 
 

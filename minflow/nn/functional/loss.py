@@ -23,7 +23,7 @@ from ...core.ops.loss import binary_entropy, logit_entropy
 from ...core.ops.softmax import log_softmax, nll, softmax_cross_entropy
 from ...core.spec import Spec
 from ...core.tensor import Tensor
-from ...core.where import describe, fail, name_of, warn
+from ...core.source_location import describe, fail, name_of, warn
 from .arguments import check_reduction, check_tensor, composite, old_reduction, reduced
 
 

@@ -18,7 +18,7 @@ from ...core.ops.index import checked_labels
 from ...core.ops.loss import logit_entropy
 from ...core.ops.softmax import softmax_cross_entropy
 from ...core.tensor import Tensor
-from ...core.where import fail
+from ...core.source_location import fail
 from .arguments import check_tensor, composite, old_reduction, reduced
 from .loss import check_classes, check_labels, check_same
 

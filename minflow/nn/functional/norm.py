@@ -13,7 +13,7 @@ from ...core.ops import norm
 from ...core.ops.shape import full
 from ...core.spec import float32
 from ...core.tensor import Tensor
-from ...core.where import fail
+from ...core.source_location import fail
 from .arguments import check_tensor, composite, one_number, same_dtype
 
 

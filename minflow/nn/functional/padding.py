@@ -8,7 +8,7 @@ from ...core.base.errors import ShapeError
 from ...core.functions.creation import from_numpy
 from ...core.ops.index import take
 from ...core.tensor import Tensor
-from ...core.where import fail
+from ...core.source_location import fail
 
 MODES = {  # name -> where in an axis of n numbers position i stands, which may be before 0 or after n - 1
     "reflect": lambda i, n: np.where(np.abs(i) < n, np.abs(i), 2 * (n - 1) - i),

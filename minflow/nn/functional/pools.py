@@ -13,7 +13,7 @@ from ...core.functions.arguments import integer
 from ...core.ops import pool
 from ...core.spec import float16, float32
 from ...core.tensor import Tensor
-from ...core.where import fail
+from ...core.source_location import fail
 from .arguments import check_tensor, composite, sizes
 from .conv import Size1, Size3
 from .conv_shapes import AXES

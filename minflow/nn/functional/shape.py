@@ -9,7 +9,7 @@ from ...core.functions.arguments import integer
 from ...core.functions.filling import number_of
 from ...core.ops.shape import pad as padded
 from ...core.tensor import Tensor
-from ...core.where import fail
+from ...core.source_location import fail
 from .arguments import check_tensor, composite
 from .padding import repeated
 

@@ -10,7 +10,7 @@ from ...core.functions import masked_fill
 from ...core.functions.creation import zeros
 from ...core.ops.index import scatter
 from ...core.tensor import Tensor
-from ...core.where import fail
+from ...core.source_location import fail
 from .arguments import check_tensor, composite, sizes
 from .conv import Size1, Size2, Size3
 from .pooling import avg_pool2d, max_pool2d

@@ -20,14 +20,14 @@ from ...compiler.names import op_names
 from ...compiler.traced import Part
 from ...core.arrays import storage_size
 from ...core.base.errors import GraphError
-from ...core.door import apply
+from ...core.dispatch import apply
 from ...core.functions.creation import strided_look
 from ...core.ir import CONSTANT, OPTIMIZER, Node, Source, Value
 from ...core.mode import MODE, using
 from ...core.ops.update import accumulate
 from ...core.tensor import Tensor
 from ...core.trace import Trace
-from ...core.where import caller
+from ...core.source_location import caller
 from ..buffer_links import buffer_links, link_assigned
 from ..hooks import EVERY
 from ..module import Module

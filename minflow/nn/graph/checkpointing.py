@@ -15,7 +15,7 @@ from ...core.ir import RECOMPUTE, Value
 from ...core.mode import MODE, using
 from ...core.ops.shape import recompute
 from ...core.tensor import Tensor
-from ...core.where import fail
+from ...core.source_location import fail
 from .tree import Leaf, flatten, unflatten
 
 

@@ -21,10 +21,10 @@ from ...core.base.interrupts import uninterrupted
 from ...core.grad.hooks import functions_on
 from ...core.messages.notices import look_at_results
 from ...core.mode import EPOCH, MODE, Mode
-from ...core.rebind import before_write
+from ...core.functionalize import before_write
 from ...core.spec import default_dtype, spec_of
 from ...core.tensor import Tensor, new_tensor
-from ...core.where import NOTICES
+from ...core.source_location import NOTICES
 from ...machine.demand import level
 from . import messages, notices
 from .build import Build

@@ -11,7 +11,7 @@ from typing import Any
 
 from ...core.base.errors import GraphError
 from ...core.mode import MODE, touch
-from ...core.where import fail, here, warn
+from ...core.source_location import fail, here, warn
 from ...diagnosis.suggest import similar
 
 STYLES = ("seed", "v1")  # of `graph.repr_style`

@@ -23,7 +23,7 @@ from ...core.ir import Node
 from ...core.mode import MODE, touch
 from ...core.spec import default_dtype
 from ...core.tensor import Tensor
-from ...core.where import warn
+from ...core.source_location import warn
 from ..module import Module
 from . import messages, state
 from .build import Build, Observer, strides_of

@@ -10,13 +10,13 @@ import numpy as np
 
 from ...core.base.errors import GradError, GraphError, MinflowError, ShapeError, TraceError, shown
 from ...core.base.errors import with_article as a
-from ...core.door import symbolic
+from ...core.dispatch import symbolic
 from ...core.ir import AFTER, INPUT, Value, where_text
 from ...core.mode import MODE, touch
 from ...core.tensor import Tensor
-from ...core.where import warn as warn_with
-from ...core.where import fail as fail_with
-from ...core.where import OURS, describe, here
+from ...core.source_location import warn as warn_with
+from ...core.source_location import fail as fail_with
+from ...core.source_location import OURS, describe, here
 from ...diagnosis.suggest import similar
 from ..functional.arguments import Unquoted
 from ..module import Module

@@ -21,8 +21,8 @@ import numpy as np
 
 from ...core.ir import Where, where_text
 from ...core.tensor import Tensor
-from ...core.where import warn_at
-from ...core.where import OURS
+from ...core.source_location import warn_at
+from ...core.source_location import OURS
 from .python_state import Read, changes_inside, content, learners, shown
 
 PLAIN = (bool, int, float, str, type(None))

@@ -26,7 +26,7 @@ import numpy as np
 from ...core.grad.hooks import functions_on
 from ...core.ir import Where
 from ...core.tensor import Tensor
-from ...core.where import OURS
+from ...core.source_location import OURS
 from ..hooks import EVERY, hooks_of
 from ..module import Module
 

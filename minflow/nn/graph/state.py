@@ -18,7 +18,7 @@ from ...core.functions.creation import as_tensor
 from ...core.base.errors import StateError
 from ...core.random import default_generator, words_of
 from ...core.tensor import Tensor
-from ...core.where import fail
+from ...core.source_location import fail
 from ..state import EXTRA
 from ..loading import Refused, Writes, array_of, as_refusal, whole, write
 from . import messages

@@ -9,7 +9,7 @@ from typing import Any
 from ...core.base.errors import GraphError
 from ...core.messages.wrong_arguments import contains_itself
 from ...core.tensor import Tensor
-from ...core.where import describe, here
+from ...core.source_location import describe, here
 
 Shape = Any  # what is left of a structure without its tensors: hashable, equal for equal structures
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from ...core.base.errors import ShapeError
 from ...core.tensor import Tensor
-from ...core.where import fail
+from ...core.source_location import fail
 from .. import functional as F
 from ..module import Module
 

@@ -8,7 +8,7 @@ from ...core.functions.activation import ready
 from ...core.functions.creation import full
 from ...core.spec import Device, DType
 from ...core.tensor import Tensor
-from ...core.where import fail
+from ...core.source_location import fail
 from .. import functional as F
 from ..module import Module
 from ..parameter import Parameter

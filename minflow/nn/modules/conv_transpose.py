@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from ...core.base.errors import ShapeError
 from ...core.spec import Device, DType
 from ...core.tensor import Tensor
-from ...core.where import fail
+from ...core.source_location import fail
 from .. import functional as F
 from ..functional.arguments import check_tensor, sizes
 from .conv import Convolution

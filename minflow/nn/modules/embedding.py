@@ -12,7 +12,7 @@ from ...core.base.errors import OutOfRangeError, ShapeError
 from ...core.spec import Device, DType
 from ...core.functions.creation import empty
 from ...core.tensor import Tensor
-from ...core.where import fail
+from ...core.source_location import fail
 from .. import functional as F
 from .. import init
 from .linear import check_size

@@ -9,7 +9,7 @@ from ...core.base.errors import ShapeError
 from ...core.functions.creation import ones, zeros
 from ...core.spec import Device, DType
 from ...core.tensor import Tensor
-from ...core.where import fail
+from ...core.source_location import fail
 from .. import functional as F
 from ..module import Module
 from ..parameter import Parameter

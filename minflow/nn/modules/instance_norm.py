@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...core.base.errors import ShapeError
 from ...core.spec import Device, DType
 from ...core.tensor import Tensor
-from ...core.where import fail, warn
+from ...core.source_location import fail, warn
 from .. import functional as F
 from .norm import SHAPES, BatchNorm
 from .once_a_function import OnceAFunction

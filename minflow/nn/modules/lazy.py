@@ -13,7 +13,7 @@ from ...core.base.errors import GraphError, ShapeError
 from ...core.messages.near import misfit
 from ...core.mode import MODE
 from ...core.tensor import Tensor
-from ...core.where import fail
+from ...core.source_location import fail
 from ..functional.arguments import check_tensor
 from ..module import Module
 from ..parameter import Uninitialized, UninitializedBuffer, UninitializedParameter

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...core.base.errors import ShapeError
 from ...core.tensor import Tensor
-from ...core.where import fail
+from ...core.source_location import fail
 from .. import functional as F
 from ..functional.arguments import old_reduction
 from .loss import Loss

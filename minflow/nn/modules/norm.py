@@ -9,7 +9,7 @@ from ...core.base.errors import ShapeError
 from ...core.spec import Device, DType, int64
 from ...core.functions.creation import ones, tensor, zeros
 from ...core.tensor import Tensor
-from ...core.where import fail
+from ...core.source_location import fail
 from .. import functional as F
 from .. import init
 from .linear import check_size

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...core.base.two_meanings import BUILDING, other_meaning
+from ...core.base.legacy_dispatch import BUILDING, other_meaning
 
 
 class OnceAFunction:

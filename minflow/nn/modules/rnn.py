@@ -12,7 +12,7 @@ from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
 from ...core.functions.creation import empty
 from ...core.spec import Device, DType
 from ...core.tensor import Tensor
-from ...core.where import fail, warn
+from ...core.source_location import fail, warn
 from .. import functional as F
 from .. import init
 from ..functional import rnn

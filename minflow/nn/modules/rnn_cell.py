@@ -12,7 +12,7 @@ from ...core.functions.creation import empty
 from ...core.ops.shape import full
 from ...core.spec import Device, DType
 from ...core.tensor import Tensor
-from ...core.where import fail
+from ...core.source_location import fail
 from .. import functional as F
 from ..functional import rnn
 from ..module import Module

@@ -15,7 +15,7 @@ from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
 from ...core.functions.creation import full
 from ...core.spec import Device, DType
 from ...core.tensor import Tensor
-from ...core.where import fail
+from ...core.source_location import fail
 from .. import functional as F
 from .. import init
 from ..containers import ModuleList

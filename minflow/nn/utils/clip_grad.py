@@ -15,7 +15,7 @@ from ...core.functions.creation import tensor
 from ...core.functions import norm, stack
 from ...core.spec import float32
 from ...core.tensor import Tensor
-from ...core.where import fail, warn
+from ...core.source_location import fail, warn
 
 EPSILON = 1e-6  # keeps the quotient finite where all gradients are zero
 

@@ -8,7 +8,7 @@ from ...core.grad.modes import no_grad
 from ...core.base.errors import ShapeError
 from ...core.functions import cat
 from ...core.tensor import Tensor
-from ...core.where import fail
+from ...core.source_location import fail
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:

@@ -9,7 +9,7 @@ from ...core.base.errors import ModuleError
 from ...core.functions import rsqrt
 from ...core.functions.creation import ones_like, zeros_like
 from ...core.tensor import Tensor
-from ...core.where import fail
+from ...core.source_location import fail
 from ..module import Module
 from ..parameter import Parameter
 

@@ -19,7 +19,7 @@ from ...core.messages.near import name_hints as _name_hints
 from ...core.mode import MODE
 from ...core.spec import float16, float32, float64, int32, int64
 from ...core.tensor import Tensor
-from ...core.where import fail
+from ...core.source_location import fail
 from ..functional.arguments import check_tensor
 from ..functional.rnn import refuse_packed, sizes_of
 

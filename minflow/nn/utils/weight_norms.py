@@ -11,7 +11,7 @@ from ...core.functions.creation import randn
 from ...core.grad.modes import no_grad
 from ...core.mode import touch
 from ...core.tensor import Tensor
-from ...core.where import fail
+from ...core.source_location import fail
 from ..functional import normalize
 from ..module import Module
 from ..parameter import Parameter

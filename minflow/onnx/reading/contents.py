@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ...core.base.errors import GraphFormatError
-from ...core.where import fail, need
+from ...core.source_location import fail, need
 from ...io.files import opened, place
 from .describe import short, size_of, spec_of, stored, tensor_spec
 from .scopes import place_of

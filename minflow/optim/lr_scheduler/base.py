@@ -16,7 +16,7 @@ import numpy as np
 
 from ...core.base.errors import OptimError
 from ...core.mode import MODE
-from ...core.where import fail, warn
+from ...core.source_location import fail, warn
 from ...nn.loading import DEEPEST, LARGEST, Refused, Writes, as_refusal, like, refuse, write
 from ..groups import as_number, check_range
 from ..optimizer import Optimizer

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from ...core.base.errors import OptimError
-from ...core.where import fail
+from ...core.source_location import fail
 from ...nn.loading import LARGEST
 from ..groups import as_number
 from ..optimizer import Optimizer

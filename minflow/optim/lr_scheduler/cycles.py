@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...core.base.errors import OptimError
-from ...core.where import fail
+from ...core.source_location import fail
 from ..groups import as_number
 from ..optimizer import Optimizer
 from .base import LRScheduler, check_count, check_number, check_share, power, schedule

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...core.base.errors import OptimError
-from ...core.where import fail
+from ...core.source_location import fail
 from ...nn.loading import LARGEST, Refused, Writes, like, refuse
 from ..optimizer import Optimizer
 from .base import LRScheduler, check_count, check_number, check_share, power, schedule

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...core.base.errors import OptimError
-from ...core.where import fail
+from ...core.source_location import fail
 from ..groups import as_number, check_range
 from ..optimizer import Optimizer
 from .base import LRScheduler, check_number

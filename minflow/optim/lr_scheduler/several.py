@@ -11,7 +11,7 @@ import numpy as np
 
 from ...core.base.errors import OptimError
 from ...core.mode import MODE
-from ...core.where import fail
+from ...core.source_location import fail
 from ...nn.loading import Writes, refuse
 from ..optimizer import Optimizer
 from .base import LRScheduler, check_count

@@ -17,7 +17,7 @@ import numpy as np
 from ...core.functions.creation import from_numpy
 from ...core.base.errors import LoaderError, OutOfRangeError, ShapeError
 from ...core.tensor import Tensor
-from ...core.where import fail
+from ...core.source_location import fail
 from .sampler import permutation
 
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from ...core.base.errors import LoaderError, MinflowError
 from ...core.base.interrupts import Restoring
 from ...core.random import SAMPLE, derive_key
-from ...core.where import here
+from ...core.source_location import here
 from .collate import default_collate
 from .dataset import IterableDataset, Subset
 from .draw import SampleGenerator

@@ -13,7 +13,7 @@ from ...core.base import events
 from ...core.base.errors import LoaderError
 from ...core.base.interrupts import uninterrupted
 from ...core.random import Generator, source
-from ...core.where import fail
+from ...core.source_location import fail
 from .collate import default_collate, default_convert
 from .dataset import IterableDataset
 from .fetch import END, Recipe, noted

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...core.base.errors import LoaderError
 from ...core.random import Generator
-from ...core.where import fail
+from ...core.source_location import fail
 from .draw import long_words
 
 

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from ...core.base.errors import LoaderError, WorkerError
-from ...core.where import here
+from ...core.source_location import here
 from .channel import SHARES, receive, send
 from .fetch import WORKER, Recipe, WorkerInfo
 

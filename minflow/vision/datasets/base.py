@@ -15,7 +15,7 @@ import numpy as np
 
 from ...core.functions.creation import from_numpy
 from ...core.base.errors import LoaderError
-from ...core.where import fail
+from ...core.source_location import fail
 from ...data.cache import cache_dir, first_of, folder
 from ...data.download import fetch
 from ...utils.data.dataset import Dataset, checked

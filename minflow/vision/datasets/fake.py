@@ -9,7 +9,7 @@ import numpy as np
 
 from ...core.base.errors import OutOfRangeError
 from ...core.random import bits, derive_key
-from ...core.where import fail
+from ...core.source_location import fail
 from ...utils.data.dataset import Dataset
 from ...utils.data.draw import below
 from ..transforms.images import to_pil_image

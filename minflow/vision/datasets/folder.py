@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ...core.base.errors import DataError, LoaderError, OutOfRangeError
-from ...core.where import fail
+from ...core.source_location import fail
 from ...data.cache import folder
 from ...data.files import bad
 from ...utils.data.dataset import Dataset

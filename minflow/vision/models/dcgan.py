@@ -9,7 +9,7 @@ from __future__ import annotations
 from ... import nn
 from ...core.base.errors import OutOfRangeError
 from ...core.tensor import Tensor
-from ...core.where import fail
+from ...core.source_location import fail
 
 
 def halvings(name: str, size: int) -> int:

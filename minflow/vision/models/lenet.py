@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 from ... import nn
 from ...core.base.errors import ShapeError
 from ...core.tensor import Tensor
-from ...core.where import fail
+from ...core.source_location import fail
 from ...nn.functional.arguments import Unquoted
 from .weights import build
 

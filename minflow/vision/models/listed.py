@@ -9,7 +9,7 @@ from typing import Any
 
 from ...core.base.errors import OutOfRangeError
 from ...core.messages.near import did_you_mean, near
-from ...core.where import fail
+from ...core.source_location import fail
 from ...nn import Module
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from ... import nn
 from ...core.base.errors import ShapeError
 from ...core.tensor import Tensor
-from ...core.where import fail
+from ...core.source_location import fail
 from .weights import build
 
 # Of each stage: how much the blocks widen inside (t), channels (c), number of blocks (n), stride of the first one (s).

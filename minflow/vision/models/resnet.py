@@ -13,7 +13,7 @@ from ... import nn
 from ...core.base.errors import ShapeError
 from ...core.functions import flatten
 from ...core.tensor import Tensor
-from ...core.where import fail
+from ...core.source_location import fail
 from .weights import build
 
 Norm = Callable[[int], nn.Module]

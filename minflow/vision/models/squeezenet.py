@@ -11,7 +11,7 @@ from ... import nn
 from ...core.base.errors import OutOfRangeError
 from ...core.functions import cat, flatten
 from ...core.tensor import Tensor
-from ...core.where import fail
+from ...core.source_location import fail
 from .weights import build
 
 # Of each version: the first convolution (channels, size), then fire modules (squeezed, widened) and pools.

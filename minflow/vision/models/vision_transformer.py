@@ -16,7 +16,7 @@ from ...core.base.errors import OutOfRangeError, ShapeError
 from ...core.functions import cat
 from ...core.functions.creation import empty, zeros
 from ...core.tensor import Tensor
-from ...core.where import fail
+from ...core.source_location import fail
 from .weights import build
 
 Norm = Callable[[int], nn.Module]

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from ...core.base.errors import DataError, OutOfRangeError
 from ...core.tensor import Tensor
-from ...core.where import fail, here
+from ...core.source_location import fail, here
 from ...data.cache import cache_dir, first_of
 from ...io import load
 from ...nn import Module

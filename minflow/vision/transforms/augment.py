@@ -9,7 +9,7 @@ from typing import Any
 from ...core.base.errors import DTypeError, OutOfRangeError
 from ...core.functions.creation import randn
 from ...core.tensor import Tensor
-from ...core.where import fail
+from ...core.source_location import fail
 from ...utils.data.draw import below, chance, words
 from . import colours, warps
 from .images import check_image, image_size, mode_number, two

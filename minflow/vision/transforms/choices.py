@@ -8,7 +8,7 @@ from typing import Any
 from ...core.base.errors import OutOfRangeError
 from ...core.spec import DType
 from ...core.tensor import Tensor
-from ...core.where import fail
+from ...core.source_location import fail
 from ...utils.data.draw import below, chance, words
 from . import images, warps
 from .augment import between, probability

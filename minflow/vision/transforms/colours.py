@@ -13,7 +13,7 @@ import numpy as np
 
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
 from ...core.functions.creation import from_numpy
-from ...core.where import fail, need
+from ...core.source_location import fail, need
 from .images import check_image, is_pil, pillow, to_array, to_pil_image
 
 LUMA = np.array([0.2989, 0.587, 0.114], "float32").reshape(3, 1, 1)  # how bright red, green, blue seem: ITU-R 601

@@ -15,7 +15,7 @@ import numpy as np
 from ...core.functions.creation import from_numpy
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
 from ...core.tensor import Tensor
-from ...core.where import fail, need
+from ...core.source_location import fail, need
 
 # pillow's numbers; its nearest is the one that is called exact elsewhere
 MODES = {"nearest": 0, "lanczos": 1, "bilinear": 2, "bicubic": 3, "box": 4, "hamming": 5, "nearest-exact": 0}

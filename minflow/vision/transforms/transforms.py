@@ -14,7 +14,7 @@ import numpy as np
 from ...core.functions.creation import from_numpy
 from ...core.base.errors import DTypeError, LoaderError, OutOfRangeError, ShapeError
 from ...core.tensor import Tensor
-from ...core.where import fail
+from ...core.source_location import fail
 from ...utils.data.draw import below, chance, words
 from . import images as F
 

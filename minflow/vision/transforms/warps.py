@@ -16,7 +16,7 @@ from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
 from ...core.functions.creation import from_numpy
 from ...core.spec import DType, float32
 from ...core.tensor import Tensor
-from ...core.where import fail
+from ...core.source_location import fail
 from ...nn.functional import grid_sample
 from .colours import by_kind
 from .images import (

@@ -6,7 +6,7 @@ import pytest
 import minflow as flow
 import minflow.typing as tp
 from minflow import nn
-from minflow.core.door import apply
+from minflow.core.dispatch import apply
 from minflow.core.infer import data_dependent
 from minflow.core.op import OPS
 from minflow.core.ops.examples import cases

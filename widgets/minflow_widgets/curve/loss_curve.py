@@ -16,7 +16,7 @@ import numpy as np
 
 from minflow.core.base.locks import new_lock
 from minflow.core.files.atomic import write
-from minflow.core.where import here
+from minflow.core.source_location import here
 from minflow.diagnosis import notebook
 from minflow.views.text.listing import clean
 

@@ -19,7 +19,7 @@ from collections import deque
 from typing import Any
 
 from minflow.core.base.errors import GraphError
-from minflow.core.where import OURS, fail, here
+from minflow.core.source_location import OURS, fail, here
 from minflow.diagnosis import notebook
 from minflow.job.look.explore import job_subject
 from minflow.job.function import Job

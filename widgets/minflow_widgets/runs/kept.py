@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minflow.core.base.errors import FormatError, MinflowError
-from minflow.core.where import here, warn
+from minflow.core.source_location import here, warn
 from minflow.views.text.listing import clean, count
 
 from ..curve.series import Series

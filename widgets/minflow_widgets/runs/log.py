@@ -25,7 +25,7 @@ import numpy as np
 from minflow.core.base.locks import new_lock
 from minflow.core.files.atomic import write
 from minflow.core.base.errors import MinflowError
-from minflow.core.where import caller, here, warn_at
+from minflow.core.source_location import caller, here, warn_at
 
 FORBIDDEN = re.compile(r'[<>:"/\\|?*\x00-\x1f\x7f]')  # in the names of files, of any system that people use
 RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)\s*(\.|$)", re.IGNORECASE)  # Windows: whatever the suffix

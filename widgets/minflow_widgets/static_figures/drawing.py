@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from minflow.core.base.errors import DTypeError
-from minflow.core.where import need
+from minflow.core.source_location import need
 from minflow.views.draw import theme
 from minflow.views.html.page import picture_bundle
 from minflow.views.text.listing import clean

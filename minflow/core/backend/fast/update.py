@@ -7,7 +7,7 @@ import math
 
 from ...ops.update import adam, adam_amsgrad, sgd, sgd_dampened, sgd_momentum
 from ..kernels import fast
-from ..silence import silent
+from ..float_warnings import silent
 
 CHUNK = 1 << 17  # bytes of one array that are worked on at a time, so that the four or five of a rule stay in cache
 TOLERANCE = 8  # constants rounded once, factors in another order

@@ -15,9 +15,9 @@ import numpy as np
 from ....core.eager import Eager
 from ....core.ir import Node, Source, where_text
 from ....core.mode import MODE, using
-from ....core.rebind import writes_of
+from ....core.functionalize import writes_of
 from ....core.tensor import Tensor
-from ....core.where import caller
+from ....core.source_location import caller
 from ..tree import leaves
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from ....core.base.errors import GraphError
 from ....core.base.locks import new_lock
-from ....core.where import fail
+from ....core.source_location import fail
 from ....views.explorer.rows import Item, StepTree
 from ....views.explorer.grid import Grid, view_of
 from ....views.explorer.svg import key_of, svg_of, text_of

@@ -23,7 +23,7 @@ from ....core.base.interrupts import uninterrupted
 from ....core.ir import CONSTANT, Node, Source, Value
 from ....core.ir import Graph as IR
 from ....core.random import default_generator
-from ....core.where import fail
+from ....core.source_location import fail
 from ....views.explorer.rows import loss_of
 from ....views.records.graph import op_fields, short
 from ....views.records.step import StepNode, StepRecord

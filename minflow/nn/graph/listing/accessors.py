@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ....core.base.errors import GraphError, clean
 from ....core.mode import touch
 from ....core.tensor import Tensor
-from ....core.where import fail
+from ....core.source_location import fail
 from ....diagnosis.suggest import similar
 from .. import messages
 

@@ -20,7 +20,7 @@ from typing import Any
 from ....compiler.names import Names
 from ....core.base.errors import GraphError
 from ....core.ir import INPUT, OPTIMIZER, Node, Source, Value, file_name, outputs_of
-from ....core.where import OURS, ROOT, fail
+from ....core.source_location import OURS, ROOT, fail
 from ....diagnosis.notebook import LiveDisplay, prints_into_cell
 from ....diagnosis.lines import line_of, source_of
 from . import text as listing

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from ....core.base.errors import MinflowError
 from ....core.ir import file_name
 from ....core.tensor import Tensor
-from ....core.where import OURS
+from ....core.source_location import OURS
 from ....diagnosis.frames import entries, innermost
 from ....diagnosis.ipython import with_cards
 from ....diagnosis.lines import source_of

@@ -15,7 +15,7 @@ from ....core.base.errors import GraphError
 from ....core.ir import CONSTANT, Node, Source, Value, outputs_of, where_text
 from ....core.ir import Graph as IR
 from ....core.tensor import Tensor
-from ....core.where import fail
+from ....core.source_location import fail
 from ...module import Module, extra_text
 from ...nesting import LEVELS, levels_below
 from ..python_state import PLAIN

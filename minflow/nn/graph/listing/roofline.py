@@ -10,7 +10,7 @@ from typing import Any
 from ....compiler.traced import CompiledPart
 from ....core.base.errors import DTypeError
 from ....core.ir import Node, Value, outputs_of, where_text
-from ....core.where import fail
+from ....core.source_location import fail
 from ....machine import ceilings as machine
 from ....views.records.reports import Ceilings, PlanCall, PlanListing, Roofline
 from ....views.text.numbers import ms, nbytes_text

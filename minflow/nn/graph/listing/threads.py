@@ -15,7 +15,7 @@ from typing import Any
 
 from ....compiler.executor import LOCK
 from ....core.base.errors import GraphError
-from ....core.where import fail
+from ....core.source_location import fail
 from ....machine import threads as machine
 from ....views.records.reports import ThreadBar, Threads
 from ....views.text.reports import Report

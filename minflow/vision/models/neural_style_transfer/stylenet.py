@@ -12,7 +12,7 @@ from .... import nn
 from ....core.base.errors import OutOfRangeError
 from ....core.functions import clamp
 from ....core.tensor import Tensor
-from ....core.where import fail
+from ....core.source_location import fail
 from ....io import load
 from ..weights import wanted
 

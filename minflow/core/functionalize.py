@@ -11,15 +11,15 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from .backend.silence import silent
+from .backend.float_warnings import silent
 from .base.errors import DTypeError, GradError, ShapeError
-from .door import apply, does_not_fit, refuse_symbolic
+from .dispatch import apply, does_not_fit, refuse_symbolic
 from .infer import infer
 from .ir import NUMBERS, RETAIN, Cell, Outside, Value, Where, hooks_at
 from .mode import MODE, touch, using
 from .op import Op
 from .ops.shape import cast, clone, derive, detach, expand, full, overwritten
-from .where import caller, explain, fail
+from .source_location import caller, explain, fail
 
 
 class Alias(NamedTuple):

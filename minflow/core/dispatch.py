@@ -23,7 +23,7 @@ from .base.errors import (
 from .ir import NUMBERS
 from .mode import current
 from .spec import iinfo, promote
-from .where import OURS, describe, explain, fail, here, marks_of
+from .source_location import OURS, describe, explain, fail, here, marks_of
 
 
 def apply(op: Any, *inputs, **attrs):

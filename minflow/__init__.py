@@ -15,7 +15,7 @@ from math import e as e, inf as inf, nan as nan, pi as pi
 from typing import TYPE_CHECKING as _TYPE_CHECKING, Any as _Any
 
 from .core.base import gc_pause as _garbage  # first: it makes the lines below quicker
-from .core.messages import near as _near
+from .core.messages import suggestions as _near
 from .core import eager as _eager  # the mode that runs everything until something else is entered
 from .core.backend import fast as _fast  # without this line reference kernels run, and all else stays as it is
 from .core.functions.creation import (
@@ -435,7 +435,7 @@ from .core.grad.modes import (
     set_grad_enabled as set_grad_enabled,
 )
 from .core.messages.docs import inherit_docs as _inherit_docs
-from .core.messages.notices import notices as notices
+from .core.messages.training_warnings import notices as notices
 from .core.messages.printing import set_printoptions as set_printoptions
 from .core.random import (
     Generator as Generator,

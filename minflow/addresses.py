@@ -3,7 +3,7 @@
 SAME names a module of ours a second time, the very object; or, behind a colon, what stands in it. VIEWS are addresses
 under which all names of some of our modules are found, those that come later too. `Addresses` is the first of Python's
 finders: below "compatible.single_client" the path of the package would find each file a second time.
-Read next: `core/messages/refused.py`, the names that are not here on purpose.
+Read next: `core/messages/unsupported.py`, the names that are not here on purpose.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from types import ModuleType
 from typing import Any
 
 from .core.base.errors import MissingModuleError
-from .core.messages import near
-from .core.messages.refused import reason
+from .core.messages import suggestions
+from .core.messages.unsupported import reason
 from .core.source_location import here
 
 ROOT = __name__.rpartition(".")[0]
@@ -143,22 +143,27 @@ def open_to(module: ModuleType, rooms: Sequence[str]) -> None:
         if f"{own}.{name}" in SAME or f"{own}.{name}" in VIEWS:
             return importlib.import_module(f"{module.__name__}.{name}")
         for room in rooms if name not in BEHIND and name[:1] != "_" else ():
-            home, later = importlib.import_module(name_here(room)), near.LATER.get(f"flow{room}", {})
-            if name in vars(home) or name in near.AT_FIRST_USE.get(home.__name__, ()):
+            home, later = importlib.import_module(name_here(room)), suggestions.LATER.get(f"flow{room}", {})
+            if name in vars(home) or name in suggestions.AT_FIRST_USE.get(home.__name__, ()):
                 return getattr(home, name)
             if name in later:
                 return later[name]
         if name not in BEHIND:
-            raise near.no_name(f"flow.{own}", name, __dir__())
+            raise suggestions.no_name(f"flow.{own}", name, __dir__())
         home, _, attribute = BEHIND[name].rpartition(".")
         return getattr(importlib.import_module(name_here(home)), attribute)
 
     def __dir__() -> list[str]:
         homes = [vars(importlib.import_module(name_here(room))) for room in rooms]
-        later = [near.AT_FIRST_USE.get(names["__name__"], {}) for names in homes]
-        found = {n: it for names in homes for n in near.public(names) if not isinstance(it := names.get(n), ModuleType)}
+        later = [suggestions.AT_FIRST_USE.get(names["__name__"], {}) for names in homes]
+        found = {
+            n: it
+            for names in homes
+            for n in suggestions.public(names)
+            if not isinstance(it := names.get(n), ModuleType)
+        }
         classes = [n for names in later for n, path in names.items() if path[-1] != "."]
-        return sorted({*found, *classes, *near.public(vars(module))})
+        return sorted({*found, *classes, *suggestions.public(vars(module))})
 
     module.__getattr__ = __getattr__  # type: ignore[method-assign]
     if module.__spec__ is None or module.__spec__.loader is Addresses:  # a file of ours shows what is in it
@@ -179,7 +184,7 @@ def install() -> None:
     sys.meta_path.insert(0, Addresses)  # type: ignore[arg-type]
     if "einops._backends" in sys.modules:  # imported before us
         importlib.import_module(name_here("compat.einops_backend"))
-    near.OPENED[:] = [opened]
+    suggestions.OPENED[:] = [opened]
     for name in {name_here(name.rpartition(".")[0]) for name in (*SAME, *VIEWS)} & {*sys.modules}:
         vars(sys.modules[name]).setdefault("__path__", [])
     for name in [n for n in sys.modules if n.startswith(f"{ROOT}.nn.modules")]:

@@ -12,7 +12,7 @@ from typing import Any
 from .core.base.dtypes import HALVES
 from .core.base.errors import DeviceError, DTypeError, StateError
 from .core.base.interrupts import Restoring
-from .core.messages.near import name_hints as _name_hints
+from .core.messages.suggestions import name_hints as _name_hints
 from .core.mode import MODE, Mode
 from .core.ops.shape import cast, in_dtype
 from .core.spec import as_dtype, bfloat16, float32

@@ -1,6 +1,6 @@
 """Gradients, by their public names. The engine behind them is `core/autograd.py`."""
 
-from .core.messages.near import name_hints as _name_hints
+from .core.messages.suggestions import name_hints as _name_hints
 from .core.autograd import backward as backward
 from .core.grad.gradients import grad as grad
 from .core.grad import functional as functional

@@ -24,6 +24,6 @@ from .core.functions.fourier import (
     fftshift as fftshift,
     ifftshift as ifftshift,
 )
-from .core.messages.near import name_hints as _name_hints
+from .core.messages.suggestions import name_hints as _name_hints
 
 __getattr__ = _name_hints("flow.fft", globals())

@@ -18,7 +18,7 @@ from .core.functions.creation import zeros_like
 from .core.functions.shape import stack
 from .core.grad import functional as _functional
 from .core.grad.modes import enable_grad
-from .core.messages.near import name_hints as _name_hints
+from .core.messages.suggestions import name_hints as _name_hints
 from .core.messages.wrong_arguments import contains_itself as _contains_itself
 from .core.messages.wrong_arguments import own_entry as _own_entry
 from .core.tensor import Tensor

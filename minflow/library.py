@@ -14,7 +14,7 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .core.messages.near import name_hints as _name_hints
+from .core.messages.suggestions import name_hints as _name_hints
 from .core.base.errors import GradError, OutOfRangeError, ShapeError
 from .core.mode import touch
 from .core.op import OPS, Op, define, kernel

@@ -38,7 +38,7 @@ from .core.functions.matrix_products import (
     tensorsolve as tensorsolve,
     vecdot as vecdot,
 )
-from .core.messages.near import name_hints as _name_hints
+from .core.messages.suggestions import name_hints as _name_hints
 
 inv, svd, norm, cross, lu_solve = _inverse, _svd, _norm, _cross, _lu_solve
 

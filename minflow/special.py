@@ -24,7 +24,7 @@ from .core.functions.special import (
     multigammaln as multigammaln,
     ndtr as ndtr,
 )
-from .core.messages.near import name_hints as _name_hints
+from .core.messages.suggestions import name_hints as _name_hints
 from .core.ops.pairs import xlog1py as xlog1py
 from .core.ops.polynomials import (
     chebyshev_polynomial_t as chebyshev_polynomial_t,

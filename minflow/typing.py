@@ -1,6 +1,6 @@
 """What job functions take and give: `import minflow.typing as tp`. The classes are in `job/typing.py`."""
 
-from .core.messages.near import missing_names as _missing_names
+from .core.messages.suggestions import missing_names as _missing_names
 from .job.typing import Bundle as Bundle
 from .job.typing import Callback as Callback
 from .job.typing import Dict as Dict

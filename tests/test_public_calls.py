@@ -24,7 +24,7 @@ import minflow as flow
 from minflow import nn
 from minflow.core.base import out as base
 from minflow.core.base.errors import InternalError, MinflowError
-from minflow.core.messages.other_words import WORDS
+from minflow.core.messages.renamed import WORDS
 from minflow.core.op import Op
 from tests.cases import Cases
 from tests.fuzz.calls import call_of, called_names

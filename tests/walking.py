@@ -20,7 +20,7 @@ from tests.clocks import LONG
 
 HOMES = {Path(flow.__file__).parent: "", Path(__file__).parents[1] / "widgets/minflow_widgets": "widgets"}
 # A decorator belongs to what it wraps: these frames stand for the public function that they call.
-WRAPPERS = {"core/messages/near.py"}
+WRAPPERS = {"core/messages/suggestions.py"}
 
 
 def module_of(file: str) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.backend import backend_of, is_available as _available
-from ..core.messages.near import name_hints as _name_hints
+from ..core.messages.suggestions import name_hints as _name_hints
 from ..core.spec import Device
 
 

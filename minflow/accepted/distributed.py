@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.base.errors import DeviceError
-from ..core.messages.near import name_hints as _name_hints
+from ..core.messages.suggestions import name_hints as _name_hints
 from ..core.source_location import fail
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.base.errors import DeviceError
-from ..core.messages.near import missing_names as _missing_names
+from ..core.messages.suggestions import missing_names as _missing_names
 from ..core.source_location import fail
 
 STRATEGY = "file_system"

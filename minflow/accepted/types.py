@@ -1,6 +1,6 @@
 """Annotations of arguments that programs import: `Device`, `Number`."""
 
-from ..core.messages.near import missing_names as _missing_names
+from ..core.messages.suggestions import missing_names as _missing_names
 from ..core.spec import Device as _Device
 from ..core.spec import DType as _DType
 

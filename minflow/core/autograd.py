@@ -21,7 +21,7 @@ from .grad.hooks import run_after, run_after_node, run_before_node, run_hooks
 from .grad.modes import no_grad
 from .ir import AFTER, INPUTS, NUMBERS, Freed, Node, Value, outputs_of, toposort, where_text
 from .messages.no_gradient import no_gradient
-from .messages.notices import Seen, look_at_losses
+from .messages.training_warnings import Seen, look_at_losses
 from .mode import EPOCH, MODE, Mode
 from .ops.complex import conj
 from .ops.elementwise import add

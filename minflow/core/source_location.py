@@ -133,7 +133,7 @@ WARNED: set = set()
 
 
 class Notices:
-    """on: are likely mistakes reported? See `messages/notices.py`."""
+    """on: are likely mistakes reported? See `messages/training_warnings.py`."""
 
     on = os.environ.get("MINFLOW_NOTICES", "1") != "0"
 

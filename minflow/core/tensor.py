@@ -34,7 +34,7 @@ from .methods.picking import Picking
 from .methods.reductions import Reductions
 from .methods.shapes import Shapes
 from .messages import printing
-from .messages.near import hint_methods
+from .messages.suggestions import hint_methods
 from .messages.no_gradient import note_cut
 from .messages.wrong_arguments import unreadable_or
 from .mode import DEFAULT, MODE, touch

@@ -5,7 +5,7 @@ Gives plain numpy arrays, batches as OneFlow's job functions take them; no file 
 Knows no tensors and no models. Read next: `digits.py`, then `files.py` (how files are read safely), `download.py`.
 """
 
-from ..core.messages.near import name_hints as _name_hints
+from ..core.messages.suggestions import name_hints as _name_hints
 from .cache import cache_dir
 from .digits import digits
 from .mnist import load_mnist

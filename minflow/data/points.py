@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core.base.errors import OutOfRangeError
-from ..core.messages.near import near
+from ..core.messages.suggestions import near
 from ..core.source_location import fail
 
 SLOPE, OFFSET = 3.0, -1.0  # of the line

@@ -9,7 +9,7 @@ import gzip
 from pathlib import Path
 
 from ..core.base.errors import OutOfRangeError
-from ..core.messages.near import near
+from ..core.messages.suggestions import near
 from ..core.source_location import fail
 
 TEXTS = ("alice", "tang")

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..core.base.errors import MinflowError
 from ..core.ir import INPUT
-from ..core.messages.near import of_object
+from ..core.messages.suggestions import of_object
 from .card import CardRecord
 from .failed_graph import calls_apart, named_once, picture
 from .failure import SHOWN, Failure, name_of, read

@@ -16,7 +16,7 @@ from typing import Any
 from ..core.base.errors import MinflowError
 from ..core.base.display import cell_name
 from ..core.ir import file_name, where_text
-from ..core.messages.near import of_object
+from ..core.messages.suggestions import of_object
 from ..core.source_location import OURS
 from .lines import library, source_line
 from .notebook import SHELL_FRAMES, ipython, offer_every_name

@@ -1,11 +1,11 @@
-"""Names that look like one that is not there. Read next: `../core/messages/near.py`, which knows slips of the
+"""Names that look like one that is not there. Read next: `../core/messages/suggestions.py`, which knows slips of the
 keyboard."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..core.messages.near import LONGEST
+from ..core.messages.suggestions import LONGEST
 
 
 def similar(name: str, known: Iterable[str], count: int = 3, cutoff: float = 0.6) -> list[str]:

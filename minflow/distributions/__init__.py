@@ -3,7 +3,7 @@
 Read next: `distribution.py`, then `normal.py`.
 """
 
-from ..core.messages.near import name_hints as _name_hints
+from ..core.messages.suggestions import name_hints as _name_hints
 from .counts import Bernoulli as Bernoulli
 from .counts import Binomial as Binomial
 from .counts import Geometric as Geometric

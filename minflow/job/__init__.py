@@ -13,10 +13,10 @@ from types import SimpleNamespace
 from typing import Any
 
 from ..core.base import legacy_dispatch
-from ..core.messages import near
+from ..core.messages import suggestions
 
 
-FLOW = near.by_module({
+FLOW = suggestions.by_module({
     "function": "global_function get_variable clear_default_session sync_default_session jobs",
     "run": "start Run",
     "config": "function_config FunctionConfig config",
@@ -45,10 +45,10 @@ FLOW = near.by_module({
     **{name: f"legacy.{name}." for name in ("layers", "math", "regularizers", "distribute", "random", "unittest")},
 }  # fmt: skip
 GROUPS = {
-    "train": near.by_module({"saving.manager": "CheckPoint SimpleCheckPointManager"}),
-    "checkpoint": near.by_module({"saving.manager": "get save"}),
+    "train": suggestions.by_module({"saving.manager": "CheckPoint SimpleCheckPointManager"}),
+    "checkpoint": suggestions.by_module({"saving.manager": "get save"}),
 }
-NN = near.by_module(
+NN = suggestions.by_module(
     {
         "legacy.nn": """batch_normalization bias_add dropout elu hardsigmoid hardswish hardtanh layer_norm leaky_relu
         logsoftmax mish moments random_mask_like relu relu6 softmax swish""",
@@ -99,5 +99,5 @@ def other_meaning(name: str, args: tuple, kwargs: Mapping[str, Any]) -> Callable
 
 
 legacy_dispatch.CHOICES[:] = [other_meaning]
-near.LATER["flow"], near.LATER["flow.nn"] = Names(FLOW | GROUPS), Names(NN)
-near.REPLACEMENTS[:] = [replacement]
+suggestions.LATER["flow"], suggestions.LATER["flow.nn"] = Names(FLOW | GROUPS), Names(NN)
+suggestions.REPLACEMENTS[:] = [replacement]

@@ -13,7 +13,7 @@ import numpy as np
 from ..compiler.executor import INSIDE, LOCK, run
 from ..compiler.passes import PASSES
 from ..compiler.traced import Compiled, Part
-from ..core.messages.notices import look_at_results
+from ..core.messages.training_warnings import look_at_results
 from ..core.functionalize import outside_of
 from ..core.spec import spec_of
 from ..core.source_location import NOTICES

@@ -14,7 +14,7 @@ from ..core.base.errors import JobError
 from ..core.base.interrupts import Restoring
 from ..core.source_location import here, warn
 from .current import current
-from ..core.messages.near import missing_names
+from ..core.messages.suggestions import missing_names
 from .session import SESSION
 
 NAMES: ContextVar[tuple[str, ...]] = ContextVar("namespaces", default=())

@@ -1,6 +1,6 @@
 """Models of other things than images: so far a small GPT, for text. Read next: `gpt.py`."""
 
-from ..core.messages.near import name_hints as _name_hints
+from ..core.messages.suggestions import name_hints as _name_hints
 from .gpt import GPT, GPTConfig
 
 __all__ = ["GPT", "GPTConfig"]

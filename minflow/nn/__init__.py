@@ -5,7 +5,7 @@ Read next: `module.py`, then `modules/linear.py`.
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING, Any as _Any
 
-from ..core.messages.near import name_hints as _name_hints
+from ..core.messages.suggestions import name_hints as _name_hints
 from . import functional as functional
 from . import init as init
 from . import utils as utils

@@ -10,7 +10,7 @@ import functools
 import math
 from collections.abc import Callable
 
-from ..core.messages.near import name_hints as _name_hints
+from ..core.messages.suggestions import name_hints as _name_hints
 from ..core.grad.modes import no_grad
 from ..core.base.errors import DTypeError, ShapeError
 from ..core.functions.creation import eye, normal, rand, zeros

@@ -13,8 +13,8 @@ from weakref import WeakKeyDictionary
 
 from ..core.base.errors import MinflowError, ModuleError, StateError, TraceError
 from ..core.messages.wrong_arguments import Unquoted
-from ..core.messages.refused import reason
-from ..core.messages.near import did_you_mean, misfit, near
+from ..core.messages.unsupported import reason
+from ..core.messages.suggestions import did_you_mean, misfit, near
 from ..core.mode import EPOCH, MODE
 from ..core.tensor import Tensor
 from ..core.source_location import NOTICES, fail, here, warn

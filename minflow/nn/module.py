@@ -20,7 +20,7 @@ from ..core.grad.hooks import check_callable
 from ..core.grad.modes import no_grad
 from ..core.base.display import Display
 from ..core.base.errors import ModuleError, clean, shown
-from ..core.messages.near import hint_methods, missing_names
+from ..core.messages.suggestions import hint_methods, missing_names
 from ..core.mode import MODE, touch
 from ..core.spec import DType
 from ..core.tensor import Tensor

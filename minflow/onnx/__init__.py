@@ -5,7 +5,7 @@ The packages `onnx` and `onnxruntime` are an extra: `pip install "minflow-learn[
 Read next: `file.py`, which writes; `reading/view.py`, which draws.
 """
 
-from ..core.messages.near import name_hints as _name_hints
+from ..core.messages.suggestions import name_hints as _name_hints
 from .file import ONNXProgram, export, is_in_onnx_export
 from .options import OperatorExportTypes, TrainingMode
 from .reading.view import OnnxView, show

@@ -6,7 +6,7 @@ Read next: `optimizer.py`, then `sgd.py`.
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from ..core.messages.near import by_module as _by_module, name_hints as _name_hints
+from ..core.messages.suggestions import by_module as _by_module, name_hints as _name_hints
 from .adam import Adam as Adam
 from .adam import AdamW as AdamW
 from .moments import LAMB as LAMB, Adamax as Adamax, NAdam as NAdam, RAdam as RAdam

@@ -23,7 +23,7 @@ from ..core.base import events
 from ..core.grad.hooks import Handle, check_callable, refuse as refuse_hook
 from ..core.grad.modes import enable_grad, no_grad
 from ..core.base.errors import GraphError, OptimError, StateError, clean, with_article
-from ..core.messages.notices import Seen, look_at_gradients
+from ..core.messages.training_warnings import Seen, look_at_gradients
 from ..core.mode import EPOCH, MODE, touch, using
 from ..core.op import Op
 from ..core.spec import Spec, float32, spec_of

@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 from typing import Any
 
-from ..core.messages.notices import Seen
+from ..core.messages.training_warnings import Seen
 from ..core.messages.wrong_arguments import Unquoted
 from ..core.mode import MODE
 from ..core.source_location import warn

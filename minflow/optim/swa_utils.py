@@ -14,7 +14,7 @@ from typing import Any
 from ..core.base.errors import OptimError
 from ..core.functions.creation import tensor
 from ..core.grad.modes import no_grad
-from ..core.messages.near import name_hints as _name_hints
+from ..core.messages.suggestions import name_hints as _name_hints
 from ..core.tensor import Tensor
 from ..core.source_location import fail
 from ..nn.module import Module

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.functions.creation import from_dlpack as from_dlpack
-from ..core.messages.near import name_hints as _name_hints
+from ..core.messages.suggestions import name_hints as _name_hints
 
 
 def to_dlpack(tensor: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..core.base.errors import DTypeError
 from ..core.functions.creation import from_numpy
-from ..core.messages.near import name_hints as _name_hints
+from ..core.messages.suggestions import name_hints as _name_hints
 from ..core.tensor import Tensor
 from ..core.source_location import fail, need
 

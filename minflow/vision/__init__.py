@@ -4,7 +4,7 @@ Pillow is imported only by what needs it. Read next: `datasets/base.py`, `transf
 `models/mobilenet_v2.py`.
 """
 
-from ..core.messages.near import missing_names as _missing_names
+from ..core.messages.suggestions import missing_names as _missing_names
 from . import datasets as datasets
 from . import models as models
 from . import ops as ops

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ..core.base.errors import OutOfRangeError, ShapeError
 from ..core.functions import clamp, maximum, minimum, stack
 from ..core.functions import nms as nms
-from ..core.messages.near import name_hints as _name_hints
+from ..core.messages.suggestions import name_hints as _name_hints
 from ..core.tensor import Tensor
 from ..core.source_location import fail
 

@@ -11,7 +11,7 @@ import pytest
 import minflow as flow
 from minflow import nn
 from minflow.core.base.errors import CallError, MissingNameError
-from minflow.core.messages.near import SPACES, distance, near, of_object
+from minflow.core.messages.suggestions import SPACES, distance, suggestions, of_object
 
 F, optim = nn.functional, flow.optim
 flow.vision, flow.utils.data, flow.library  # noqa: B018
@@ -107,9 +107,13 @@ def test_what_is_near():
         "BatchNorm2d",
         "_relu",
     ]
-    assert near("sbp", known) == [] and near("relu5", known) == [] and near("rleu", known)[0] == "relu"
-    assert near("batch_norm", known) == ["BatchNorm1d", "BatchNorm2d"]
-    assert near("CrossEntropy", known) == ["cross_entropy"]
+    assert (
+        suggestions("sbp", known) == []
+        and suggestions("relu5", known) == []
+        and suggestions("rleu", known)[0] == "relu"
+    )
+    assert suggestions("batch_norm", known) == ["BatchNorm1d", "BatchNorm2d"]
+    assert suggestions("CrossEntropy", known) == ["cross_entropy"]
 
 
 X = flow.ones(2, 3)
@@ -231,10 +235,12 @@ def test_a_tensors_attributes_are_told_where_the_error_is_shown():
 
 def test_names_without_end_are_not_compared(monkeypatch):
     """The distance of two texts takes their lengths multiplied: a name of a file, of 20,000 letters, took minutes."""
-    from minflow.core.messages import near
+    from minflow.core.messages import suggestions
 
     longest = []
-    monkeypatch.setattr(near, "distance", lambda a, b, real=near.distance: longest.append(len(a)) or real(a, b))
+    monkeypatch.setattr(
+        suggestions, "distance", lambda a, b, real=suggestions.distance: longest.append(len(a)) or real(a, b)
+    )
     model = flow.nn.Sequential()
     model.add_module("a" * 20_000, flow.nn.ReLU())
     assert not longest  # nothing was missing
@@ -242,4 +248,4 @@ def test_names_without_end_are_not_compared(monkeypatch):
         getattr(model, "a" * 19_999)
     with pytest.raises(AttributeError, match="did you mean weight?"):
         flow.nn.Linear(2, 2).wieght  # noqa: B018
-    assert max(longest) <= near.LONGEST
+    assert max(longest) <= suggestions.LONGEST

@@ -9,7 +9,7 @@ import pytest
 import minflow as flow
 from minflow import nn
 from minflow.core.base.errors import CallError
-from minflow.core.messages.other_words import WORDS, in_our_words
+from minflow.core.messages.renamed import WORDS, in_our_words
 
 F = nn.functional
 X, W = flow.tensor([[1.5, -2.0], [0.25, 3.0]]), flow.tensor([0.5])

@@ -5,8 +5,8 @@ import pytest
 import minflow as flow
 from minflow import nn
 from minflow.core.base.errors import MissingNameError
-from minflow.core.messages.near import of_object
-from minflow.core.messages.refused import REFUSED, reason
+from minflow.core.messages.suggestions import of_object
+from minflow.core.messages.unsupported import REFUSED, reason
 
 
 @pytest.mark.parametrize(

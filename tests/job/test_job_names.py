@@ -15,7 +15,7 @@ from minflow.core import functions as F
 from minflow.core.base import legacy_dispatch
 from minflow.core.base.errors import DTypeError, MinflowError, MissingNameError
 from minflow.core.base.legacy_dispatch import SHARED
-from minflow.core.messages.near import no_name
+from minflow.core.messages.suggestions import no_name
 from minflow.job.blob import Blob
 from minflow.job.legacy.meanings import LOSSES, NORMS, ROWS, legacy_function, legacy_meaning
 from minflow.job.legacy.missing import MISSING

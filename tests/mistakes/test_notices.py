@@ -10,7 +10,7 @@ from lessons import warned
 
 import minflow as flow
 from minflow import nn
-from minflow.core.messages.notices import HELD, Seen
+from minflow.core.messages.training_warnings import HELD, Seen
 from minflow.core.source_location import WARNED
 
 PROGRAMS = Path(__file__).parents[1] / "programs"

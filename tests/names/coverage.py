@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import minflow
-from minflow.core.messages import refused
-from minflow.core.messages.near import of_object
+from minflow.core.messages import unsupported
+from minflow.core.messages.suggestions import of_object
 from tests.fuzz import differences
 
 HERE = Path(__file__).parent
@@ -78,7 +78,7 @@ def short_name(name: str) -> str:
 
 def status(page: str, name: str, rows: list[tuple[str, str]]) -> Name:
     if (hint := heard(name)) is not None:
-        return Name(page, name, "refused", hint) if refused.reason(name) else Name(page, name, "missing")
+        return Name(page, name, "refused", hint) if unsupported.reason(name) else Name(page, name, "missing")
     reasons = [reason for pattern, reason in rows if fnmatchcase(short_name(name), pattern)]
     return Name(page, name, "different", "; ".join(dict.fromkeys(reasons))) if reasons else Name(page, name, "there")
 

@@ -3,7 +3,7 @@
 import pytest
 
 import minflow
-from minflow.core.messages import refused
+from minflow.core.messages import unsupported
 from tests.names import coverage
 
 
@@ -32,7 +32,7 @@ def test_what_is_refused_says_what_to_use(names):
     said = {n.name: n.reason for library in names.values() for n in library if n.status == "refused"}
     assert not [name for name, hint in said.items() if not hint or "lists what is there" in hint or "did you" in hint]
     jobs = ("placement", "sbp", "nn.image")
-    assert all(hint == refused.reason(name) or name.startswith(jobs) for name, hint in said.items())
+    assert all(hint == unsupported.reason(name) or name.startswith(jobs) for name, hint in said.items())
     assert "utils.data.Dataset" in said["nn.COCOReader"] and "lie in the memory" in said["Tensor.offload"]
 
 

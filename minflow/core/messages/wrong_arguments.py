@@ -3,7 +3,7 @@
 A public function does not look at its arguments one by one, which every good call would pay for. Where one ends in a
 raw error, `near.with_hints` catches it, and only then are the arguments held against the signature: the annotations,
 and for those without one what stands in `UNSAID`. Where none of them is wrong by itself, the raw text is shown, with
-all values. Read next: `near.py`.
+all values. Read next: `suggestions.py`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import functions as F
-from ..messages.near import hint_methods
+from ..messages.suggestions import hint_methods
 
 
 @hint_methods

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .. import functions as F
 from ..base.errors import DTypeError
-from ..messages.near import hint_methods
+from ..messages.suggestions import hint_methods
 from ..functionalize import overwrite, store
 from ..source_location import fail
 

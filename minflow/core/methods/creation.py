@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..functions.filling import copy_of, empty_of, finish, full_of, ones_of, size_of, zeros_of
-from ..messages.near import hint_methods
+from ..messages.suggestions import hint_methods
 
 
 @hint_methods

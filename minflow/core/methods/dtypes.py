@@ -16,7 +16,7 @@ from ..base.dtypes import (
     int64,
     uint8,
 )
-from ..messages.near import hint_methods
+from ..messages.suggestions import hint_methods
 
 
 @hint_methods

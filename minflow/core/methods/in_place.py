@@ -10,7 +10,7 @@ import numpy as np
 from .. import functions as F
 from ..base.errors import ShapeError, TraceError
 from ..dispatch import apply
-from ..messages.near import hint_methods
+from ..messages.suggestions import hint_methods
 from ..mode import MODE, touch, using
 from ..ops import elementwise as e
 from ..ops import shape as s

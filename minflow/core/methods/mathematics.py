@@ -6,7 +6,7 @@ Read next: `in_place.py`.
 from __future__ import annotations
 
 from .. import functions as F
-from ..messages.near import hint_methods
+from ..messages.suggestions import hint_methods
 from ..ops import elementwise as e
 from ..ops import pairs
 from ..ops import special as s

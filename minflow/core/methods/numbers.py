@@ -5,7 +5,7 @@ from __future__ import annotations
 from .. import functions as F
 from ..base.errors import ShapeError
 from ..dispatch import apply
-from ..messages.near import hint_methods
+from ..messages.suggestions import hint_methods
 from ..ops import elementwise as e
 from ..source_location import fail
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from .. import functions as F
-from ..messages.near import hint_methods
+from ..messages.suggestions import hint_methods
 from .placing import Placing
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .. import functions as F
 from ..base.errors import DTypeError
 from ..dispatch import apply
-from ..messages.near import hint_methods
+from ..messages.suggestions import hint_methods
 from ..ops import shape as s
 from ..spec import DType
 from ..source_location import fail
@@ -19,7 +19,7 @@ REVERSED = [tuple(range(ndim))[::-1] for ndim in range(65)]  # number of axes ->
 class Shapes(Storage):
     """Shapes and views."""
 
-    # By PyTorch's keywords too, which `messages/other_words.py` does for functions that are called less often.
+    # By PyTorch's keywords too, which `core/messages/renamed.py` does for functions that are called less often.
     def reshape(self, *sizes, shape=None):
         return F.reshape(self, *(sizes if shape is None else (*sizes, shape)))
 

@@ -13,7 +13,7 @@ import numpy as np
 from .. import functions as F
 from ..base.errors import DTypeError, GradError, OutOfRangeError, ShapeError, TraceError
 from ..functions.filling import empty_of, size_of
-from ..messages.near import hint_methods
+from ..messages.suggestions import hint_methods
 from ..mode import MODE
 from ..functionalize import phantom, write
 from ..source_location import fail

@@ -4,7 +4,7 @@ same."""
 from __future__ import annotations
 
 from ...core.base.errors import JobError
-from ...core.messages.near import missing_names
+from ...core.messages.suggestions import missing_names
 from ...core.source_location import here
 
 

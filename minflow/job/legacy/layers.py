@@ -26,7 +26,7 @@ from ...nn.functional.arguments import check_tensor
 from ..checks import check_initializer, check_regularizer
 from ..current import building
 from .initializers import constant_initializer, ones_initializer, xavier_uniform_initializer, zeros_initializer
-from ...core.messages.near import missing_names
+from ...core.messages.suggestions import missing_names
 from .nn import along, axis_of, batch_normalization as normalized_by
 from .nn import bias_add
 from .nn import layer_norm as normalized

@@ -17,7 +17,7 @@ from ...core.op import Op
 from ...core.ops import elementwise as e
 from ...core.ops import reduce as r
 from ...core.spec import int8, int32
-from ...core.messages.near import missing_names
+from ...core.messages.suggestions import missing_names
 from .op_name import folded, public, takes_name
 from .segments import add_n as add_n
 from .segments import broadcast_to_compatible_with as broadcast_to_compatible_with

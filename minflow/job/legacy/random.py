@@ -18,7 +18,7 @@ from ...core.random import (
     set_rng_state as set_rng_state,
 )
 from ...core.spec import as_dtype, int32
-from ...core.messages.near import missing_names
+from ...core.messages.suggestions import missing_names
 from .op_name import folded, public, takes_name
 
 

@@ -14,7 +14,7 @@ from ...core.base.errors import JobError
 from ...core.ops.elementwise import sign
 from ...core.tensor import Tensor
 from ...core.source_location import fail
-from ...core.messages.near import missing_names
+from ...core.messages.suggestions import missing_names
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from ...core.messages.near import missing_names
+from ...core.messages.suggestions import missing_names
 from ..function import clear_default_session
 
 

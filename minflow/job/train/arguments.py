@@ -14,7 +14,7 @@ from inspect import Parameter, Signature, signature
 from typing import Any, ClassVar, NamedTuple
 
 from ...core.base.errors import OptimError
-from ...core.messages.near import misfit
+from ...core.messages.suggestions import misfit
 from ...core.source_location import fail
 
 

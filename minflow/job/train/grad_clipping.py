@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...core.messages.near import missing_names
+from ...core.messages.suggestions import missing_names
 from ...core.ops.elementwise import maximum, sqrt, square
 from ...core.ops.reduce import sum
 from ...core.ops.shape import cast

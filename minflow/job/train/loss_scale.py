@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.messages.near import missing_names
+from ...core.messages.suggestions import missing_names
 from ...core.ops.compare import ge, isfinite, logical_and, logical_not
 from ...core.ops.elementwise import maximum, minimum, where
 from ...core.ops.reduce import all

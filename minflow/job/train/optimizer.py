@@ -5,7 +5,7 @@ Read next: `optimizer_base.py` (what an optimizer is asked), `rules.py` (the for
 
 from . import grad_clipping as grad_clipping
 from . import loss_scale as loss_scale
-from ...core.messages.near import missing_names as _missing_names
+from ...core.messages.suggestions import missing_names as _missing_names
 from .optimizer_base import Optimizer as Optimizer
 from .schedule import CosineScheduler as CosineScheduler
 from .schedule import CustomScheduler as CustomScheduler

@@ -3,7 +3,7 @@
 Each file is one family. What they are made of stands in `core/ops`. Read next: `linear.py`.
 """
 
-from ...core.messages.near import name_hints as _name_hints
+from ...core.messages.suggestions import name_hints as _name_hints
 from ...core.functions import one_hot as one_hot
 from ...diagnosis.lines import public_functions as _public_functions
 from . import arguments as arguments

@@ -19,7 +19,7 @@ from ...core.base import events
 from ...core.base.events import LISTENERS
 from ...core.base.interrupts import uninterrupted
 from ...core.grad.hooks import functions_on
-from ...core.messages.notices import look_at_results
+from ...core.messages.training_warnings import look_at_results
 from ...core.mode import EPOCH, MODE, Mode
 from ...core.functionalize import before_write
 from ...core.spec import default_dtype, spec_of

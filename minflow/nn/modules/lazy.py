@@ -10,7 +10,7 @@ import inspect
 from typing import Any
 
 from ...core.base.errors import GraphError, ShapeError
-from ...core.messages.near import misfit
+from ...core.messages.suggestions import misfit
 from ...core.mode import MODE
 from ...core.tensor import Tensor
 from ...core.source_location import fail

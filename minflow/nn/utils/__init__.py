@@ -1,6 +1,6 @@
 """Helpers around parameters: gradients held within bounds, and all parameters as one vector."""
 
-from ...core.messages.near import name_hints as _name_hints
+from ...core.messages.suggestions import name_hints as _name_hints
 from .clip_grad import clip_grad_norm_ as clip_grad_norm_
 from .clip_grad import clip_grad_value_ as clip_grad_value_
 from .clip_grad import get_total_norm as get_total_norm

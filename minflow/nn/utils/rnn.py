@@ -15,7 +15,7 @@ from ...core.base.errors import DTypeError, ShapeError
 from ...core.functions import cat, stack
 from ...core.functions.arguments import integer
 from ...core.functions.creation import from_numpy, full
-from ...core.messages.near import name_hints as _name_hints
+from ...core.messages.suggestions import name_hints as _name_hints
 from ...core.mode import MODE
 from ...core.spec import float16, float32, float64, int32, int64
 from ...core.tensor import Tensor

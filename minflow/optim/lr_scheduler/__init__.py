@@ -3,7 +3,7 @@
 Knows nothing of how an optimizer uses the rate. Read next: `base.py`, then `factors.py`.
 """
 
-from ...core.messages.near import name_hints as _name_hints
+from ...core.messages.suggestions import name_hints as _name_hints
 from .base import LRScheduler as LRScheduler
 from .curves import (
     CosineAnnealingLR as CosineAnnealingLR,

@@ -5,7 +5,7 @@ its random numbers from (seed, "loader", epoch, sample index). Knows tensors, bu
 Read next: `loader.py`, then `fetch.py` (one batch) and `workers.py` (threads and processes).
 """
 
-from ...core.messages.near import name_hints as _name_hints
+from ...core.messages.suggestions import name_hints as _name_hints
 from .collate import default_collate, default_convert
 from .dataset import (
     ChainDataset,

@@ -1,6 +1,6 @@
 """Datasets of images. Read next: `base.py`."""
 
-from ...core.messages.near import name_hints as _name_hints
+from ...core.messages.suggestions import name_hints as _name_hints
 from .base import ImageDataset
 from .cifar import CIFAR10, CIFAR100
 from .digits import Digits

@@ -1,6 +1,6 @@
 """Models for images, with torchvision's parameter names: its weights load by name. Read next: `mobilenet_v2.py`."""
 
-from ...core.messages.near import name_hints as _name_hints
+from ...core.messages.suggestions import name_hints as _name_hints
 from . import resnet as resnet
 from . import vgg as vgg
 from .alexnet import AlexNet, alexnet

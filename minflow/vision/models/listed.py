@@ -8,7 +8,7 @@ from types import FunctionType
 from typing import Any
 
 from ...core.base.errors import OutOfRangeError
-from ...core.messages.near import did_you_mean, near
+from ...core.messages.suggestions import did_you_mean, near
 from ...core.source_location import fail
 from ...nn import Module
 

@@ -1,6 +1,6 @@
 """What is done to one image on its way into a batch. Read next: `transforms.py`."""
 
-from ...core.messages.near import name_hints as _name_hints
+from ...core.messages.suggestions import name_hints as _name_hints
 from . import functional
 from .augment import (
     ColorJitter,

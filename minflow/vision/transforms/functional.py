@@ -1,6 +1,6 @@
 """The work of the transforms, without their random choices. Read next: `images.py`."""
 
-from ...core.messages.near import name_hints as _name_hints
+from ...core.messages.suggestions import name_hints as _name_hints
 from .colours import (
     adjust_brightness,
     adjust_contrast,

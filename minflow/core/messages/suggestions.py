@@ -19,8 +19,8 @@ from ..base.errors import CallError, MinflowError, MissingNameError
 from ..base.out import run_into, wants_out
 from ..base.signatures import argument_names
 from ..base.legacy_dispatch import BUILDING, SHARED, other_meaning
-from .other_words import in_our_words
-from .refused import reason
+from .renamed import in_our_words
+from .unsupported import reason
 from .wrong_arguments import has, spoken as spoken_words
 from ..dispatch import RAW, special_method
 from ..source_location import here, one_line

@@ -1,7 +1,7 @@
 """Names that are not here on purpose: the name below the root -> one sentence, why or what to use.
 
 A `*` stands for any letters. The error of such a name says the sentence, and `docs/coverage.md` reads it. Names of the
-job functions' generation are in `job/legacy/missing.py`. Read next: `near.py`.
+job functions' generation are in `job/legacy/missing.py`. Read next: `suggestions.py`.
 """
 
 from __future__ import annotations

@@ -483,7 +483,7 @@ from .core.functions import (
     view_as_complex as view_as_complex,
     view_as_real as view_as_real,
 )
-from .core.functions.typed import set_default_tensor_type as set_default_tensor_type, typed as _typed
+from .core.functions.tensor_types import set_default_tensor_type as set_default_tensor_type, typed as _typed
 from .core.tensor import Size as Size, Tensor as Tensor
 from . import amp as amp, autograd as autograd, cuda as cuda, env as env, linalg as linalg
 from . import nn as nn, optim as optim
@@ -525,7 +525,7 @@ from .accepted.threads import (
     set_num_threads as set_num_threads,
     use_deterministic_algorithms as use_deterministic_algorithms,
 )
-from .core.functions.layouts import (
+from .core.functions.memory_format import (
     Layout as _Layout,
     channels_last as channels_last,
     channels_last_3d as channels_last_3d,

@@ -1,6 +1,6 @@
 """The array that data stands for: numbers, nested lists, numpy's arrays, tensors in lists; in the dtype they ask for.
 
-Knows no Tensor class: a tensor is what has a `spec`. Read next: `functions/filling.py`.
+Knows no Tensor class: a tensor is what has a `spec`. Read next: `functions/fill.py`.
 """
 
 from __future__ import annotations

@@ -15,9 +15,9 @@ from . import functions as F
 from .base.display import Display
 from .base.errors import DTypeError, GradError, NonFiniteError, OutOfRangeError, ShapeError, TraceError
 from .dispatch import apply, refuse_symbolic
-from .functions.filling import finish
-from .functions.layouts import Layout, lies_as, strided
-from .functions.typed import meant, numbers_or_shape, type_of
+from .functions.fill import finish
+from .functions.memory_format import Layout, lies_as, strided
+from .functions.tensor_types import meant, numbers_or_shape, type_of
 from .grad.hooks import Handle, after_on, hook_on
 from .ir import LEAF, Source, Value
 from .methods.activations import Activations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..core import functions as F
 from ..core.base.errors import OutOfRangeError
-from ..core.functions import drawing
+from ..core.functions import sampling
 from ..core.functions.creation import arange, bernoulli
 from ..core.ops.loss import logit_entropy
 from ..core.spec import finfo
@@ -153,7 +153,7 @@ class Binomial(ByOdds):
 
     def sample(self, sample_shape=()) -> Tensor:
         shape = self.extended(sample_shape)
-        return drawing.binomial(self.total_count.expand(*shape), self.probs.detach().expand(*shape))
+        return sampling.binomial(self.total_count.expand(*shape), self.probs.detach().expand(*shape))
 
     def log_prob(self, value) -> Tensor:
         value, n, logits = self.checked(value), self.total_count, self.logits
@@ -184,7 +184,7 @@ class Poisson(Distribution):
         return F.floor(self.rate)
 
     def sample(self, sample_shape=()) -> Tensor:
-        return drawing.poisson(self.rate.detach().expand(*self.extended(sample_shape)))
+        return sampling.poisson(self.rate.detach().expand(*self.extended(sample_shape)))
 
     def log_prob(self, value) -> Tensor:
         value = self.checked(value)

@@ -1,4 +1,4 @@
-"""What is done with boxes of images: (n, 4), x1, y1, x2, y2 in pixels. `nms` stands in `core/functions/judging.py`."""
+"""What is done with boxes of images: (n, 4), x1, y1, x2, y2 in pixels. `nms` stands in `core/functions/metrics.py`."""
 
 from __future__ import annotations
 

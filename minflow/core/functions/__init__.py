@@ -82,24 +82,24 @@ from .arithmetic import rsub as rsub
 from .arithmetic import sub as sub
 from .arithmetic import where as where
 from .einsum import einsum as einsum
-from .gathering import argwhere as argwhere
-from .gathering import diag as diag
-from .gathering import diagonal as diagonal
-from .gathering import gather as gather
-from .gathering import index_add as index_add
-from .gathering import index_copy as index_copy
-from .gathering import index_fill as index_fill
-from .gathering import index_select as index_select
-from .gathering import masked_select as masked_select
-from .gathering import nonzero as nonzero
-from .gathering import one_hot as one_hot
-from .gathering import scatter as scatter
-from .gathering import scatter_add as scatter_add
-from .gathering import take as take
-from .gathering import take_along_dim as take_along_dim
-from .gathering import trace as trace
-from .gathering import tril as tril
-from .gathering import triu as triu
+from .gather import argwhere as argwhere
+from .gather import diag as diag
+from .gather import diagonal as diagonal
+from .gather import gather as gather
+from .gather import index_add as index_add
+from .gather import index_copy as index_copy
+from .gather import index_fill as index_fill
+from .gather import index_select as index_select
+from .gather import masked_select as masked_select
+from .gather import nonzero as nonzero
+from .gather import one_hot as one_hot
+from .gather import scatter as scatter
+from .gather import scatter_add as scatter_add
+from .gather import take as take
+from .gather import take_along_dim as take_along_dim
+from .gather import trace as trace
+from .gather import tril as tril
+from .gather import triu as triu
 from .indexing import advanced_getitem as advanced_getitem
 from .indexing import advanced_target as advanced_target
 from .indexing import assign_indexed as assign_indexed
@@ -116,12 +116,12 @@ from .linear_algebra import mm as mm
 from .linear_algebra import mv as mv
 from .linear_algebra import outer as outer
 from .linear_algebra import tensordot as tensordot
-from .normalizing import log_softmax as log_softmax
-from .normalizing import softmax as softmax
-from .ordering import argsort as argsort
-from .ordering import median as median
-from .ordering import sort as sort
-from .ordering import topk as topk
+from .softmax import log_softmax as log_softmax
+from .softmax import softmax as softmax
+from .sorting import argsort as argsort
+from .sorting import median as median
+from .sorting import sort as sort
+from .sorting import topk as topk
 from .random import bernoulli as bernoulli
 from .random import bernoulli_like as bernoulli_like
 from .random import dropout as dropout
@@ -274,7 +274,7 @@ from .special import (
     mvlgamma as mvlgamma,
     polygamma as polygamma,
 )
-from .stacking import (
+from .joining import (
     atleast_1d as atleast_1d,
     atleast_2d as atleast_2d,
     atleast_3d as atleast_3d,
@@ -298,7 +298,7 @@ from .stacking import (
     unsafe_split as unsafe_split,
     unsafe_split_with_sizes as unsafe_split_with_sizes,
 )
-from .cumulating import (
+from .cumulative import (
     cummax as cummax,
     cummin as cummin,
     cumprod as cumprod,
@@ -330,7 +330,7 @@ from .counting import (
     unique as unique,
     unique_consecutive as unique_consecutive,
 )
-from .placing import (
+from .scatter import (
     as_strided as as_strided,
     as_strided_scatter as as_strided_scatter,
     batch_gather as batch_gather,
@@ -360,7 +360,7 @@ from .windows import (
     triu_indices as triu_indices,
     vander as vander,
 )
-from .drawing import (
+from .sampling import (
     binomial as binomial,
     cauchy_like as cauchy_like,
     geometric_like as geometric_like,
@@ -368,7 +368,7 @@ from .drawing import (
     multinomial as multinomial,
     poisson as poisson,
 )
-from .judging import in_top_k as in_top_k, nms as nms, roc_auc_score as roc_auc_score
+from .metrics import in_top_k as in_top_k, nms as nms, roc_auc_score as roc_auc_score
 from .matrices import (
     cholesky as cholesky,
     cholesky_inverse as cholesky_inverse,

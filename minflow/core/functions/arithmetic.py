@@ -101,7 +101,7 @@ def clamp(input, min=None, max=None):
 def where(condition, input=None, other=None):
     """input where condition, else other. With the condition alone: its positions, as nonzero(as_tuple=True)."""
     if input is None and other is None:
-        from .gathering import nonzero
+        from .gather import nonzero
 
         return nonzero(condition, as_tuple=True)
     condition, input, other = operand(condition), operand(input), operand(other)

@@ -1,6 +1,6 @@
 """Counting numbers: how often each occurs, how many lie in each bin, which are equal, which are among others.
 
-Read next: `placing.py`.
+Read next: `scatter.py`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Making tensors: from numbers, from a rule, from random bits.
 
 Concrete while eager. While tracing, a rule (`zeros`, `randn`) becomes a node, and a tensor made of numbers is a
-constant. What needs no Tensor class stands in `filling.py`; here are the arguments, and what a caller is promised.
+constant. What needs no Tensor class stands in `fill.py`; here are the arguments, and what a caller is promised.
 layout, pin_memory and memory_format are accepted: every tensor is strided, in the memory of the machine.
 """
 
@@ -23,7 +23,7 @@ from ..spec import Spec, as_dtype, default_dtype, int64, spec_of
 from ..tensor import Size, Tensor
 from ..source_location import fail
 from .arguments import integer
-from .filling import copy_of, empty_of, finish, full_of, ones_of, size_of, zeros_of
+from .fill import copy_of, empty_of, finish, full_of, ones_of, size_of, zeros_of
 from .windows import evenly_spaced
 
 

@@ -18,7 +18,7 @@ from ..source_location import fail
 from . import index_select, narrow, roll
 from .arguments import axis_of, each_axis, integer, several, tensor_of, to
 from .complex import conj
-from .filling import finish
+from .fill import finish
 
 
 def ready(name: str, input, real: bool = False):

@@ -17,7 +17,7 @@ from ..ops.elementwise import where
 from ..spec import bool_, uint8
 from ..source_location import fail
 from .arguments import fitting, is_tensor, kept, one_number, to
-from .gathering import is_mask, positions
+from .gather import is_mask, positions
 
 ALL = (None, None, None)
 

@@ -18,7 +18,7 @@ from ..spec import as_dtype, float32, float64, int64
 from ..source_location import fail
 from . import return_types
 from .arguments import axes_of, axis_of, in_float32, integer, is_tensor, maybe_to, numpy_names, to
-from .ordering import sort
+from .sorting import sort
 from .reduction import amax, amin, sum
 from .shape import flatten, movedim, squeeze
 

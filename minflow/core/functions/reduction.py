@@ -1,6 +1,6 @@
 """Sums, means, extremes and norms, with PyTorch's arguments; `axis` and `keepdims` also mean `dim` and `keepdim`.
 
-Read next: `ordering.py` for sort, topk and median.
+Read next: `sorting.py` for sort, topk and median.
 """
 
 from __future__ import annotations

@@ -301,7 +301,7 @@ def repeat_interleave(input, repeats=None, dim: int | None = None, *, output_siz
     elif dim is None:
         input, dim = flatten(input), 0
     if is_tensor(repeats) and (repeats.spec.ndim or input is None):
-        from .interleaving import interleaved
+        from .repeat import interleaved
 
         return interleaved(input, repeats, dim, output_size)
     axis, repeats = axis_of(dim, input.spec.ndim, input), integer(repeats, "repeats")

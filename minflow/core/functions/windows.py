@@ -18,7 +18,7 @@ from ..ops.shape import full
 from ..spec import Spec, as_dtype, default_dtype
 from ..source_location import fail
 from .arguments import integer, is_tensor, to
-from .filling import copy_of, finish
+from .fill import copy_of, finish
 from .shape import stack
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..functions.filling import copy_of, empty_of, finish, full_of, ones_of, size_of, zeros_of
+from ..functions.fill import copy_of, empty_of, finish, full_of, ones_of, size_of, zeros_of
 from ..messages.suggestions import hint_methods
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import functions as F
 from ..base.errors import DTypeError, GradError, OutOfRangeError, ShapeError, TraceError
-from ..functions.filling import empty_of, size_of
+from ..functions.fill import empty_of, size_of
 from ..messages.suggestions import hint_methods
 from ..mode import MODE
 from ..functionalize import phantom, write

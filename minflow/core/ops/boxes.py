@@ -1,4 +1,4 @@
-"""Boxes of images: which are kept of those that overlap. Read next: `functions/judging.py`."""
+"""Boxes of images: which are kept of those that overlap. Read next: `core/functions/metrics.py`."""
 
 from __future__ import annotations
 

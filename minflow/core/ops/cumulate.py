@@ -1,6 +1,6 @@
 """What runs along an axis: products, extremes, log of sums of exp, and the recurrence that their slopes need.
 
-The running sum stands with the sums, in `reduce.py`. Read next: `functions/cumulating.py`.
+The running sum stands with the sums, in `reduce.py`. Read next: `core/functions/cumulative.py`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Random numbers whose law is given by tensors: places by probabilities, Poisson and binomial numbers.
 
 Each number comes of uniform numbers of its own, as in `random.py`. Counts are the inverse of their distribution at one
-uniform number of 53 bits, by SciPy. Read next: `functions/drawing.py`.
+uniform number of 53 bits, by SciPy. Read next: `core/functions/sampling.py`.
 """
 
 from __future__ import annotations

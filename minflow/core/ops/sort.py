@@ -1,5 +1,5 @@
 """Sorting along an axis, stable, and the first of what that gives. argsort and median are composites of it:
-`functions/ordering.py`."""
+`core/functions/sorting.py`."""
 
 from __future__ import annotations
 

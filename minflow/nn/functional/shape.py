@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ...core.base.errors import DTypeError, ShapeError
 from ...core.functions.arguments import integer
-from ...core.functions.filling import number_of
+from ...core.functions.fill import number_of
 from ...core.ops.shape import pad as padded
 from ...core.tensor import Tensor
 from ...core.source_location import fail

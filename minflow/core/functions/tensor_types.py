@@ -16,7 +16,7 @@ from ..ops.shape import getitem
 from ..spec import Device
 from ..source_location import fail
 from .arguments import is_tensor
-from .filling import empty_of, finish, size_of
+from .fill import empty_of, finish, size_of
 
 NAMES = {
     "bool": "BoolTensor", "uint8": "ByteTensor", "int8": "CharTensor", "int16": "ShortTensor", "int32": "IntTensor",

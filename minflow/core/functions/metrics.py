@@ -12,7 +12,7 @@ from ..ops.shape import detach, reshape
 from ..spec import float32, float64, int64
 from ..source_location import fail
 from .arguments import to
-from .ordering import argsort, sort
+from .sorting import argsort, sort
 from .reduction import sum
 
 

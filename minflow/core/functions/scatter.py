@@ -22,7 +22,7 @@ from ..functionalize import phantom, root_of
 from ..spec import bool_, int64
 from ..source_location import fail
 from .arguments import axis_of, fitting, integer, is_tensor, kept, need_axes, operand, several, sizes, tensor_of, to
-from .gathering import diag, diagonal, gather, listed, places, scatter_add
+from .gather import diag, diagonal, gather, listed, places, scatter_add
 from .indexing import assign_indexed
 from .reduction import cumsum, sum
 from .shape import broadcast_to, flatten, select
@@ -100,7 +100,7 @@ def index_put(input, indices: Sequence, values, accumulate: bool = False):
 
 def positions_of(x, index):
     """Where the elements of x[index] stand in the flattened tensor."""
-    from .gathering import positions
+    from .gather import positions
     from .indexing import advanced_getitem
 
     return advanced_getitem(positions(x.spec.shape), index)

@@ -25,7 +25,7 @@ from .core.functions.special import (
     ndtr as ndtr,
 )
 from .core.messages.suggestions import name_hints as _name_hints
-from .core.ops.pairs import xlog1py as xlog1py
+from .core.ops.binary import xlog1py as xlog1py
 from .core.ops.polynomials import (
     chebyshev_polynomial_t as chebyshev_polynomial_t,
     chebyshev_polynomial_u as chebyshev_polynomial_u,

@@ -27,10 +27,10 @@ from .methods.dtypes import DTypes
 from .methods.in_place import InPlace
 from .methods.mathematics import Mathematics
 from .methods.matrices import Matrices
-from .methods.neighbours import Neighbours
-from .methods.numbers import Numbers
+from .methods.interop import Neighbours
+from .methods.arithmetic import Numbers
 from .methods.operators import Operators, comparable
-from .methods.picking import Picking
+from .methods.gather import Picking
 from .methods.reductions import Reductions
 from .methods.shapes import Shapes
 from .messages import printing

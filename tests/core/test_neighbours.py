@@ -8,7 +8,7 @@ import pytest
 
 import minflow as flow
 from minflow.core.base.errors import CallError, DTypeError, GradError, GraphError, ShapeError
-from minflow.core.methods.neighbours import BY_UFUNC
+from minflow.core.methods.interop import BY_UFUNC
 from tests.cases import in_cases
 
 A = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 7.0]], "float32")

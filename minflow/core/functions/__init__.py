@@ -217,7 +217,7 @@ from ..ops.elementwise import (
     log10 as log10,
     sinh as sinh,
 )
-from ..ops.pairs import (
+from ..ops.binary import (
     bitwise_left_shift as bitwise_left_shift,
     bitwise_right_shift as bitwise_right_shift,
     copysign as copysign,

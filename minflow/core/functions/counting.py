@@ -14,7 +14,7 @@ from ..mode import MODE
 from ..ops import compare as c
 from ..ops import elementwise as e
 from ..ops import index as i
-from ..ops import order as o
+from ..ops import order_statistics as o
 from ..ops import shape as s
 from ..spec import as_dtype, int32, int64, promote
 from ..source_location import fail

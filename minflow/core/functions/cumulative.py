@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..ops import compare as c
-from ..ops import cumulate as u
+from ..ops import cumulative as u
 from ..ops import elementwise as e
 from ..ops import shape as s
 from ..spec import bool_, default_dtype

@@ -10,7 +10,7 @@ import math
 from ..base.errors import DTypeError
 from ..ops import compare as c
 from ..ops import elementwise as e
-from ..ops import pairs
+from ..ops import binary
 from ..ops.shape import detach as outside_tape
 from ..ops.shape import full
 from ..spec import bool_, default_dtype, finfo, float64, promote
@@ -107,7 +107,7 @@ def ldexp(input, other):
 
 def frexp(input):
     """(mantissa, exponent): input = mantissa * 2**exponent with 1/2 <= |mantissa| < 1; exponents are int32."""
-    return return_types.frexp(*pairs.frexp(input))
+    return return_types.frexp(*binary.frexp(input))
 
 
 @in_float32

@@ -1,4 +1,4 @@
-"""Solving, inverting and taking apart matrices, by `ops/solving.py` and `ops/factor.py`.
+"""Solving, inverting and taking apart matrices, by `core/ops/linear_solvers.py` and `core/ops/factorization.py`.
 
 All take stacks of matrices: the last two axes are the matrix. Read next: `matrix_products.py`.
 """
@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from ..base.errors import DTypeError, LinAlgError, OutOfRangeError, ShapeError
 from ..ops import elementwise as e
-from ..ops import factor, solving
+from ..ops import factorization, linear_solvers
 from ..ops import shape as s
-from ..ops.solving import turned
+from ..ops.linear_solvers import turned
 from ..spec import finfo, int32
 from ..source_location import fail
 from . import return_types
@@ -18,7 +18,7 @@ from .linear_algebra import matmul, met
 
 def eye_of(x, n: int):
     """The identity of n rows in the dtype of x."""
-    return factor.diagonal_matrix(s.full(shape=(n,), value=1, dtype=x.spec.dtype))
+    return factorization.diagonal_matrix(s.full(shape=(n,), value=1, dtype=x.spec.dtype))
 
 
 def none_of(x):
@@ -31,19 +31,19 @@ def none_of(x):
 
 def inverse(input):
     """The matrix whose product with `input` is the identity. Raises LinAlgError where a matrix is singular."""
-    return solving.inverse(input)
+    return linear_solvers.inverse(input)
 
 
 def pinv(input, rtol=None, *, atol=None, hermitian: bool = False, rcond=None):
     """The pseudo-inverse of Moore and Penrose: the inverse where there is one, else the smallest that solves least
     squares. Singular values up to max(atol, rtol * the largest) count as 0; rtol is max(m, n) * eps by default."""
-    solving.matrices("pinv", input.spec)
+    linear_solvers.matrices("pinv", input.spec)
     rtol = rcond if rtol is None else rtol
     for name, value in (("rtol", rtol), ("atol", atol)):
         if value is not None and not isinstance(value, int | float):
             fail(DTypeError, f"pinv: {name} is {type(value).__name__}", f"{name} as a number", input=input)
     rtol = (0.0 if atol else smallest(input)) if rtol is None else rtol
-    return solving.pinv(input, rtol=float(rtol), atol=float(atol or 0.0))
+    return linear_solvers.pinv(input, rtol=float(rtol), atol=float(atol or 0.0))
 
 
 def smallest(input) -> float:
@@ -63,16 +63,16 @@ def solve(A, B, *, left: bool = True):
     """
     A, B = met("solve", A, B)
     if B.spec.ndim == 1 or (A.spec.ndim - 1 == B.spec.ndim and B.spec.shape == A.spec.shape[:-1]):
-        return solving.solve(A if left else turned(A), B.unsqueeze(-1)).squeeze(-1)
-    return solving.solve(A, B) if left else turned(solving.solve(turned(A), turned(B)))
+        return linear_solvers.solve(A if left else turned(A), B.unsqueeze(-1)).squeeze(-1)
+    return linear_solvers.solve(A, B) if left else turned(linear_solvers.solve(turned(A), turned(B)))
 
 
 def solve_triangular(A, B, *, upper: bool, left: bool = True, unitriangular: bool = False):
     """X where A @ X = B, reading one triangle of A alone; of a 0 on the diagonal come inf and NaN."""
     A, B = met("solve_triangular", A, B)
     if left:
-        return solving.solve_triangular(A, B, upper=bool(upper), unit=bool(unitriangular))
-    return turned(solving.solve_triangular(turned(A), turned(B), upper=not upper, unit=bool(unitriangular)))
+        return linear_solvers.solve_triangular(A, B, upper=bool(upper), unit=bool(unitriangular))
+    return turned(linear_solvers.solve_triangular(turned(A), turned(B), upper=not upper, unit=bool(unitriangular)))
 
 
 def triangular_solve(input, A, upper: bool = True, transpose: bool = False, unitriangular: bool = False):
@@ -91,7 +91,7 @@ def lstsq(A, B, rcond=None, *, driver=None):
     A, B = met("lstsq", A, B)
     vector = B.spec.ndim == A.spec.ndim - 1
     columns = B.unsqueeze(-1) if vector else B
-    (m, n), rtol = solving.matrices("lstsq", A.spec).shape[-2:], smallest(A) if rcond is None else rcond
+    (m, n), rtol = linear_solvers.matrices("lstsq", A.spec).shape[-2:], smallest(A) if rcond is None else rcond
     if columns.spec.shape[-2] != m:
         fail(ShapeError, f"lstsq: {m} rows of A and {columns.spec.shape[-2]} of B", "as many rows in both", A=A, B=B)
     rank, solution = matrix_rank(A.detach(), rtol=rtol), matmul(pinv(A, rtol), columns)
@@ -120,17 +120,17 @@ def matrix_rank(A, tol=None, hermitian: bool = False, *, rtol=None, atol=None):
 
 def det(input):
     """The determinant of a square matrix."""
-    return solving.det(input)
+    return linear_solvers.det(input)
 
 
 def slogdet(input):
     """(sign, logabsdet) of the determinant; of a singular matrix 0 and -inf."""
-    return return_types.slogdet(*solving.slogdet(input))
+    return return_types.slogdet(*linear_solvers.slogdet(input))
 
 
 def logdet(input):
     """The logarithm of the determinant: NaN where that is negative, -inf where it is 0."""
-    sign, size = solving.slogdet(input)
+    sign, size = linear_solvers.slogdet(input)
     return e.where(sign < 0, float("nan"), size)
 
 
@@ -140,13 +140,13 @@ def logdet(input):
 def cholesky(input, upper: bool = False):
     """The lower triangular L with L @ L.T = input (upper: U with U.T @ U = input). The matrix is symmetric and positive
     definite, else LinAlgError; its lower triangle is read (upper: the upper one)."""
-    return turned(factor.cholesky(turned(input))) if upper else factor.cholesky(input)
+    return turned(factorization.cholesky(turned(input))) if upper else factorization.cholesky(input)
 
 
 def cholesky_inverse(L, upper: bool = False):
     """The inverse of L @ L.T (upper: of L.T @ L)."""
     lower = turned(L) if upper else L
-    inside = solving.solve_triangular(lower, eye_of(L, L.spec.shape[-1]), upper=False, unit=False)
+    inside = linear_solvers.solve_triangular(lower, eye_of(L, L.spec.shape[-1]), upper=False, unit=False)
     return matmul(turned(inside), inside)
 
 
@@ -162,7 +162,7 @@ def qr(A, mode="reduced"):
     mode = {True: "reduced", False: "complete"}[mode] if isinstance(mode, bool) else mode
     if mode not in ("reduced", "complete", "r"):
         fail(OutOfRangeError, f"qr: mode is {mode!r}", 'mode="reduced", "complete" or "r"', A=A)
-    q, r = factor.qr(A, complete=mode == "complete")
+    q, r = factorization.qr(A, complete=mode == "complete")
     return return_types.qr(none_of(A) if mode == "r" else q, r)
 
 
@@ -171,7 +171,7 @@ def eigh(A, UPLO: str = "L"):
     that is read. The gradient through the vectors is 0 / 0 where two values are equal."""
     if UPLO not in ("L", "U", "l", "u"):
         fail(OutOfRangeError, f"eigh: UPLO is {UPLO!r}", '"L" reads the lower triangle, "U" the upper one', A=A)
-    return return_types.eigh(*factor.eigh(A if UPLO in "Ll" else turned(A)))
+    return return_types.eigh(*factorization.eigh(A if UPLO in "Ll" else turned(A)))
 
 
 def eigvalsh(A, UPLO: str = "L"):
@@ -182,7 +182,7 @@ def eigvalsh(A, UPLO: str = "L"):
 def eig(A):
     """(eigenvalues, eigenvectors) of any square matrix, complex and in no order; the vectors are columns. Without
     gradient: `eigh` of a symmetric matrix has one."""
-    return return_types.eig(*factor.eig(A))
+    return return_types.eig(*factorization.eig(A))
 
 
 def eigvals(A):
@@ -195,12 +195,12 @@ def linalg_svd(A, full_matrices: bool = True, *, driver=None):
 
     The gradient through U and Vh is infinite where two singular values are equal; S alone always has one.
     """
-    return return_types.linalg_svd(*factor.svd(A, complete=bool(full_matrices)))
+    return return_types.linalg_svd(*factorization.svd(A, complete=bool(full_matrices)))
 
 
 def svd(input, some: bool = True, compute_uv: bool = True):
     """(U, S, V): V and not its transpose as in linalg.svd; some: U and V are as narrow as S is long."""
-    u, values, v = factor.svd(input, complete=not some)
+    u, values, v = factorization.svd(input, complete=not some)
     if not compute_uv:
         (m, n), batch = input.spec.shape[-2:], input.spec.shape[:-2]
         u, v = (s.full(shape=(*batch, k, k), value=0, dtype=input.spec.dtype) for k in (m, n))
@@ -209,7 +209,7 @@ def svd(input, some: bool = True, compute_uv: bool = True):
 
 def svdvals(A, *, driver=None):
     """The singular values, in falling order."""
-    return factor.svd(A, complete=False)[1]
+    return factorization.svd(A, complete=False)[1]
 
 
 def svd_lowrank(A, q: int = 6, niter: int = 2, M=None):
@@ -228,7 +228,7 @@ def lu_factor(A, *, pivot: bool = True):
     """(LU, pivots): both triangles in one matrix; row i was swapped with row pivots[i] - 1."""
     if pivot is not True:
         fail(LinAlgError, "lu_factor: pivot=False divides by what may be 0", "pivot=True", A=A)
-    return return_types.lu_factor(*factor.lu(A))
+    return return_types.lu_factor(*factorization.lu(A))
 
 
 def lu_unpack(LU_data, LU_pivots, unpack_data: bool = True, unpack_pivots: bool = True):
@@ -239,7 +239,7 @@ def lu_unpack(LU_data, LU_pivots, unpack_data: bool = True, unpack_pivots: bool 
         k = min(m, n)
         L, U = LU_data[..., :k].tril(-1) + eye_of(LU_data, m)[:, :k], LU_data[..., :k, :].triu()
     if unpack_pivots:
-        P = factor.lu_permutation(LU_pivots, size=m, dtype=dtype)
+        P = factorization.lu_permutation(LU_pivots, size=m, dtype=dtype)
     return return_types.lu_unpack(P, L, U)
 
 

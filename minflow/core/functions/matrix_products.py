@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ..base.errors import OutOfRangeError, ShapeError
 from ..ops import elementwise as e
-from ..ops import solving
+from ..ops import linear_solvers
 from ..ops import shape as s
 from ..spec import default_dtype
 from ..source_location import fail
@@ -35,7 +35,7 @@ def matrix_power(A, n: int):
 
 def matrix_exp(A):
     """I + A + A @ A / 2 + A @ A @ A / 6 + ..."""
-    return solving.matrix_exp(A)
+    return linear_solvers.matrix_exp(A)
 
 
 def multi_dot(tensors: Sequence):

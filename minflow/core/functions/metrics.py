@@ -7,7 +7,7 @@ from ..mode import MODE
 from ..ops import boxes as b
 from ..ops import compare as c
 from ..ops import elementwise as e
-from ..ops.order import searchsorted
+from ..ops.order_statistics import searchsorted
 from ..ops.shape import detach, reshape
 from ..spec import float32, float64, int64
 from ..source_location import fail

@@ -8,7 +8,7 @@ from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..mode import MODE
 from ..ops import compare as c
 from ..ops import elementwise as e
-from ..ops import order as o
+from ..ops import order_statistics as o
 from ..ops import reduce as r
 from ..ops import shape as s
 from ..ops.checks import check_unit

@@ -7,7 +7,7 @@ import numpy as np
 from ..base.errors import OutOfRangeError, ShapeError, TraceError
 from ..mode import MODE
 from ..ops import index as i
-from ..ops.order import searchsorted
+from ..ops.order_statistics import searchsorted
 from ..ops.reduce import cumsum
 from ..ops.rules import need_index
 from ..ops.shape import expand

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ..base.errors import DTypeError, OutOfRangeError
-from ..ops import drawing as d
+from ..ops import sampling as d
 from ..ops import elementwise as e
 from ..ops.shape import detach
 from ..random import Generator

@@ -8,7 +8,7 @@ from __future__ import annotations
 from .. import functions as F
 from ..messages.suggestions import hint_methods
 from ..ops import elementwise as e
-from ..ops import pairs
+from ..ops import binary
 from ..ops import special as s
 from ..functionalize import in_place, overwrite, write
 
@@ -227,34 +227,34 @@ class Mathematics:
         return in_place(e.atan2, self, other)
 
     def copysign_(self, other):
-        return in_place(pairs.copysign, self, other)
+        return in_place(binary.copysign, self, other)
 
     def gcd_(self, other):
-        return in_place(pairs.gcd, self, other)
+        return in_place(binary.gcd, self, other)
 
     def heaviside_(self, values):
         return overwrite(F.heaviside, self, values)
 
     def hypot_(self, other):
-        return in_place(pairs.hypot, self, other)
+        return in_place(binary.hypot, self, other)
 
     def lcm_(self, other):
-        return in_place(pairs.lcm, self, other)
+        return in_place(binary.lcm, self, other)
 
     def ldexp_(self, other):
         return overwrite(F.ldexp, self, other)
 
     def nextafter_(self, other):
-        return in_place(pairs.nextafter, self, other)
+        return in_place(binary.nextafter, self, other)
 
     def xlogy_(self, other):
-        return in_place(pairs.xlogy, self, other)
+        return in_place(binary.xlogy, self, other)
 
     def bitwise_left_shift_(self, other):
-        return in_place(pairs.bitwise_left_shift, self, other)
+        return in_place(binary.bitwise_left_shift, self, other)
 
     def bitwise_right_shift_(self, other):
-        return in_place(pairs.bitwise_right_shift, self, other)
+        return in_place(binary.bitwise_right_shift, self, other)
 
     def igamma_(self, other):
         return in_place(s.igamma, self, other)

@@ -1,4 +1,4 @@
-"""What Python's operators mean on a tensor: `x + y`, `x @ w`, `x < 0`, `x += 1`. Read next: `numbers.py`."""
+"""What Python's operators mean on a tensor: `x + y`, `x @ w`, `x < 0`, `x += 1`. Read next: `arithmetic.py`."""
 
 from __future__ import annotations
 

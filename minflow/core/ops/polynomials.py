@@ -11,7 +11,7 @@ from ..backend.float_warnings import silent
 from ..op import kernel
 from ..source_location import need
 from .examples import case, floats, ints, strided
-from .pairs import pair
+from .binary import pair
 from .rules import alike, settle, single
 
 DEGREES = [

@@ -16,7 +16,7 @@ from ..source_location import fail, need
 from .compare import eq
 from .elementwise import exp, log, reciprocal, sign, smooth, square, where
 from .examples import case, floats, ints, positive, strided
-from .pairs import pair
+from .binary import pair
 from .rules import alike, need_floating, settle, single
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from .. import functions as F
 from ..messages.suggestions import hint_methods
-from .placing import Placing
+from .scatter import Placing
 
 
 @hint_methods

@@ -1,7 +1,7 @@
 """Inverses, equations, determinants and the exponential of matrices, and of stacks of them, with their gradients.
 
 Rules follow Giles 2008 ("Collected matrix derivative results"). What factorisations need too, the rules of matrices and
-the errors of LAPACK, stands here. Read next: `factor.py`.
+the errors of LAPACK, stands here. Read next: `factorization.py`.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from .examples import Maker, case, floats, ints
 from .linalg import matmul
 from .rules import need_index
 from .shape import cat, diagonal, full, view_write
-from .solving import dot, factored, matrices, need_finite, regular, solve_triangular, square, turned
+from .linear_solvers import dot, factored, matrices, need_finite, regular, solve_triangular, square, turned
 
 
 def definite(*shape: int, dtype: str = "float64") -> Maker:

@@ -187,7 +187,7 @@ MECHANISM = [
     "core.tensor",
     "core.random",
     "compiler.plan",
-    "compiler.layout",
+    "compiler.buffer_assignment",
     "compiler.uses",
     "compiler.executor",
     "compiler.arena",

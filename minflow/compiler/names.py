@@ -1,4 +1,4 @@
-"""Names of operations: "model.features.0.0-conv2d-0". Read next: `traced.py`."""
+"""Names of operations: "model.features.0.0-conv2d-0". Read next: `plan_cache.py`."""
 
 from __future__ import annotations
 

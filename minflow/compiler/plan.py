@@ -1,6 +1,6 @@
 """The plan of a graph: every value has its place, every step is a prepared call of a kernel.
 
-Places are those of `layout.py`; what is new at each call (large inputs and outputs) has a slot that is filled when the
+Places are those of `buffer_assignment.py`; what is new at each call (large inputs and outputs) has a slot that is filled when the
 plan runs. Views cost nothing: they are made once, here. Read next: `executor.py`, which runs a plan.
 """
 
@@ -14,9 +14,9 @@ import numpy as np
 
 from ..core.ir import INPUT, Cell, Graph, Node, Value, outputs_of
 from .arena import ALIGN
-from .calls import call_of, direct, kernels_of, straight
-from .layout import COPIED, Layout
-from .segments import is_steady, joined, memory_of
+from .numpy_calls import call_of, direct, kernels_of, straight
+from .buffer_assignment import COPIED, Layout
+from .call_merging import is_steady, joined, memory_of
 
 
 class Slots(list):

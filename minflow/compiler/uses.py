@@ -1,6 +1,6 @@
 """Who reads what: the one analysis of uses, for the passes and for the plan.
 
-A view looks into its root; a read of a view is a read of its root. Read next: `plan.py`, `passes/memory.py`.
+A view looks into its root; a read of a view is a read of its root. Read next: `plan.py`, `passes/node_order.py`.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.traced import Part
+from ..compiler.plan_cache import Part
 from ..core.autograd import grad
 from ..core.functions.creation import full, ones, strided_look
 from ..core.arrays import copied

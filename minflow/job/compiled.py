@@ -1,4 +1,4 @@
-"""What a build of a job became, and how a step of it runs, on the worker. Read next: `../compiler/traced.py`,
+"""What a build of a job became, and how a step of it runs, on the worker. Read next: `../compiler/plan_cache.py`,
 `queue/stream.py`."""
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from ..compiler.executor import INSIDE, LOCK, run
 from ..compiler.passes import PASSES
-from ..compiler.traced import Compiled, Part
+from ..compiler.plan_cache import Compiled, Part
 from ..core.messages.training_warnings import look_at_results
 from ..core.functionalize import outside_of
 from ..core.spec import spec_of

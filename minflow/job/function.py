@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..compiler.executor import LOCK
-from ..compiler.traced import PlanCache
+from ..compiler.plan_cache import PlanCache
 from ..core.base.display import Display
 from ..core.base.errors import JobError, clean
 from ..core.spec import default_dtype

@@ -7,8 +7,8 @@ import pytest
 import minflow as flow
 from minflow import nn
 from minflow.compiler.executor import run
-from minflow.compiler.passes.masks import small_masks
-from minflow.compiler.passes.memory import memory
+from minflow.compiler.passes.relu_pool_reorder import small_masks
+from minflow.compiler.passes.node_order import memory
 from minflow.compiler.passes.recompute import SMALL, recomputed
 from minflow.compiler.plan import Plan
 from minflow.compiler.uses import Uses

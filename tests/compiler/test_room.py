@@ -5,7 +5,7 @@ import pytest
 
 import minflow as flow
 from minflow import nn
-from minflow.compiler import room
+from minflow.compiler import memory_limit
 from minflow.compiler.plan import Plan
 from minflow.core import memory
 from minflow.core.trace import trace
@@ -73,9 +73,9 @@ def test_sizes_that_no_machine_has(program, free):
 
 def test_unknown_is_not_refused(free):
     free(None)
-    room.need_room(1 << 60, [], str)
+    memory_limit.need_room(1 << 60, [], str)
     free(1 << 20)
-    room.need_room(1 << 26, [], str)  # little is not asked for
+    memory_limit.need_room(1 << 26, [], str)  # little is not asked for
 
 
 def files(root, **texts):

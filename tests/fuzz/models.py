@@ -670,13 +670,13 @@ def spoil_scratch() -> None:
 
 def checked(case: Case, train: bool) -> list[str]:
     """What goes wrong in one step, operation by operation."""
-    from minflow.compiler import traced
-    from minflow.compiler.layout import Layout
+    from minflow.compiler import plan_cache
+    from minflow.compiler.buffer_assignment import Layout
     from tests.machine.test_machine_checked import Guarded, check_operations, near
 
     case.accumulated, bad = 1, []
-    before, dying = traced.Plan, Layout.dying
-    traced.Plan, Layout.dying = Guarded, lambda *_: None
+    before, dying = plan_cache.Plan, Layout.dying
+    plan_cache.Plan, Layout.dying = Guarded, lambda *_: None
     steps.np = Spoiled()
     spoil_scratch()
     try:
@@ -685,7 +685,7 @@ def checked(case: Case, train: bool) -> list[str]:
         x, y = [t[: max(case.batch, 2)] for t in case.tensors(0)]  # a batch norm that grew with 2 refuses 1
         graph(x, y)
     finally:
-        traced.Plan, Layout.dying = before, dying
+        plan_cache.Plan, Layout.dying = before, dying
         steps.np = np
 
     def close(wanted, got, node, pixels, read, inputs, i):

@@ -10,10 +10,10 @@ pytest.importorskip("numba", reason="the machine is compiled by numba, which is 
 
 import minflow as flow
 from minflow import nn
-from minflow.compiler import traced
+from minflow.compiler import plan_cache
 from minflow.compiler.executor import run
 from minflow.compiler.fusion import blocks
-from minflow.compiler.layout import Layout
+from minflow.compiler.buffer_assignment import Layout
 from minflow.compiler.plan import Plan
 from minflow.core.ir import Value, outputs_of
 from minflow.machine import start
@@ -41,7 +41,7 @@ class Guarded(Plan):
 
 @pytest.fixture
 def guarded(on, monkeypatch):
-    monkeypatch.setattr(traced, "Plan", Guarded)
+    monkeypatch.setattr(plan_cache, "Plan", Guarded)
     monkeypatch.setattr(Layout, "dying", lambda *_: None)  # no value takes the place of another
 
 

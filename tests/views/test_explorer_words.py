@@ -126,7 +126,7 @@ def test_texts_are_cut_to_a_width():
 
 
 def test_exchanged_gradients_say_so(net):
-    """ReLU's gradient is taken on the small side of the pooling (compiler/passes/masks.py)."""
+    """ReLU's gradient is taken on the small side of the pooling (compiler/passes/relu_pool_reorder.py)."""
     _, session = net
     relu = next(row for row in session.layout.rows if row.item.name == "relu")
     assert relu.ahead == "pool1" and "backward 1 op before pool1" in session.text()

@@ -18,7 +18,7 @@ from ...core.op import Op
 from ...core.ops import activation, conv, elementwise, index, norm, pool, shape
 from ...core.spec import Spec, float32
 from ..passes.dead_code import dead_code
-from ..passes.masks import small_masks
+from ..passes.relu_pool_reorder import small_masks
 from . import blocks
 from .taps import Tap, on_images, pair_of, zeros_added
 

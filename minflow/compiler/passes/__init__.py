@@ -1,7 +1,7 @@
 """Passes: functions from a Graph to a Graph, each in a file of its own, pure and exact.
 
 Read in this order: `rewrite.py` (the one helper), `dead_code.py`, `constant_folding.py`, `common_subexpressions.py`,
-`memory.py`. `nn.Graph.passes` starts as a copy of PASSES and may be edited.
+`node_order.py`. `nn.Graph.passes` starts as a copy of PASSES and may be edited.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ...core.ir import Graph
 from .common_subexpressions import common_subexpressions
 from .constant_folding import constant_folding
 from .dead_code import dead_code
-from .memory import memory
+from .node_order import memory
 
 Pass = Callable[[Graph], Graph]
 PASSES: tuple[Pass, ...] = (dead_code, constant_folding, common_subexpressions, dead_code, memory)

@@ -1,4 +1,4 @@
-"""Common subexpressions: what is computed twice from the same inputs is computed once. Read next: `memory.py`."""
+"""Common subexpressions: what is computed twice from the same inputs is computed once. Read next: `node_order.py`."""
 
 from __future__ import annotations
 

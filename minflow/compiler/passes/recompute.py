@@ -1,7 +1,7 @@
 """Recompute: what backward needs and costs one pass over memory is computed again there, and not kept until then.
 
 A part of the memory pass. Only sums and products of what is kept anyway: the same kernel on the same numbers gives the
-same bits, in less time than a read of what has left the cache. Read next: `memory.py`.
+same bits, in less time than a read of what has left the cache. Read next: `node_order.py`.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ...compiler.executor import INSIDE, LOCK, collector_waiting
-from ...compiler.traced import PlanCache
+from ...compiler.plan_cache import PlanCache
 from ...core.base.errors import GraphError
 from ...core.mode import MODE, using
 from ...core.random import default_generator

@@ -17,7 +17,7 @@ import numpy as np
 
 from ...compiler.executor import INSIDE
 from ...compiler.names import op_names
-from ...compiler.traced import Part
+from ...compiler.plan_cache import Part
 from ...core.arrays import storage_size
 from ...core.base.errors import GraphError
 from ...core.dispatch import apply

@@ -1,6 +1,6 @@
 """What a build of a graph became, and how a call of it runs. One for each key that a graph was called with.
 
-Read next: `../../compiler/traced.py`, `../../compiler/executor.py`.
+Read next: `../../compiler/plan_cache.py`, `../../compiler/executor.py`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...compiler.executor import LOCK, run
-from ...compiler.traced import Compiled, Part, PlanCache
+from ...compiler.plan_cache import Compiled, Part, PlanCache
 from ...core.arrays import storage_of
 from ...core.base import events
 from ...core.base.events import LISTENERS

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ...compiler.passes import PASSES, Pass
-from ...compiler.traced import PlanCache
+from ...compiler.plan_cache import PlanCache
 from ...core.base.display import Display
 from ...core.grad.hooks import functions_on
 from ...core.ir import Node

@@ -13,13 +13,13 @@ from interrupting import Interrupting
 
 import minflow as flow
 from minflow import nn
-from minflow.compiler import traced
+from minflow.compiler import plan_cache
 from minflow.compiler.executor import held
 from minflow.core.mode import MODE
 from minflow.nn import graph as room
 from tests.sampling import sampled
 
-FILES = {traced.__file__, *map(str, Path(room.__file__).parent.glob("*.py"))}
+FILES = {plan_cache.__file__, *map(str, Path(room.__file__).parent.glob("*.py"))}
 X, Y = flow.tensor(np.random.default_rng(1).standard_normal((4, 3)).astype("float32")), flow.tensor([0, 1, 1, 0])
 
 

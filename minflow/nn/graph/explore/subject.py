@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ....compiler.executor import LOCK, run
-from ....compiler.traced import CompiledPart
+from ....compiler.plan_cache import CompiledPart
 from ....core.base.errors import GraphError
 from ....core.base.interrupts import uninterrupted
 from ....core.ir import CONSTANT, Node, Source, Value

@@ -11,8 +11,8 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from ....compiler.layout import Layout
-from ....compiler.traced import CompiledPart
+from ....compiler.buffer_assignment import Layout
+from ....compiler.plan_cache import CompiledPart
 from ....core.ir import Graph as IR
 from ....core.ir import Node, Value
 

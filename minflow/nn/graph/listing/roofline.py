@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....compiler.traced import CompiledPart
+from ....compiler.plan_cache import CompiledPart
 from ....core.base.errors import DTypeError
 from ....core.ir import Node, Value, outputs_of, where_text
 from ....core.source_location import fail

@@ -4,14 +4,14 @@ An update runs as soon as all that it reads is there and nobody reads the old nu
 go when it has been used; but no kernel of forward or of a custom op comes behind one: what it refuses must not leave
 half a step. What needs no inputs (a tensor of zeros, a range) is made just before its first reader; the gradient of a
 large weight waits until the end, where it takes more bytes than what it is computed from. All else keeps its order.
-Cheap values are computed again in backward instead of being kept: `masks.py`, `recompute.py`.
+Cheap values are computed again in backward instead of being kept: `relu_pool_reorder.py`, `recompute.py`.
 """
 
 from __future__ import annotations
 
 from ...core.ir import OPTIMIZER, Graph, Node, Value, outputs_of
 from ..uses import Uses
-from .masks import small_masks
+from .relu_pool_reorder import small_masks
 from .recompute import SMALL, recomputed
 
 

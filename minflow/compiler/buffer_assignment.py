@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from ..core.ir import Graph, Node, Source, Value, outputs_of
 from .arena import Need, least, place
-from .room import need_room
+from .memory_limit import need_room
 from .uses import Uses
 
 # bytes: smaller inputs and outputs are copied to and from a fixed place, so that calls can be prepared

@@ -1,4 +1,4 @@
-"""Dense convolutions of images in blocks of 16 channels (`compiler/fusion/blocks.py`), as steps.
+"""Dense convolutions of images in blocks of 16 channels (`compiler/fusion/nchw16c.py`), as steps.
 
 Of 1x1 pixels: one product over the pixels of all images, which are read where they stand; a chunk is so many pixels
 times so many filters, which it packs itself, since a pass over them costs little beside the product. The gradient of
@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from ..compiler.fusion.blocks import blocked, by_groups
+from ..compiler.fusion.nchw16c import blocked, by_groups
 from . import blocks_depthwise
 from .conv import finish, pack_panel, row_in, row_out, zero
 from .kernels import (

@@ -1,7 +1,7 @@
 """Convolutions of one filter per channel, and their gradients, of images in blocks.
 
 The tables and loops of `depthwise.py`, without its turning: a block has its images as these want them, and a group of
-them stays in the first-level cache. What it computes: `../compiler/fusion/blocks.py`.
+them stays in the first-level cache. What it computes: `../compiler/fusion/nchw16c.py`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The result of one image stays in the second-level cache until its windows are compared, and a bias and an activation are
 done to what that leaves: neither changes which number is the largest. Back, the cotangent of one image is made of that
-of its windows just before it is read. What it computes: `../compiler/fusion/blocks.py`.
+of its windows just before it is read. What it computes: `../compiler/fusion/nchw16c.py`.
 """
 
 from __future__ import annotations

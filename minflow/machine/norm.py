@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from ..compiler.fusion.blocks import blocked
+from ..compiler.fusion.nchw16c import blocked
 from . import blocks_norm, column_norms
 from .blocks_conv import in_blocks, out_of_blocks
 from .jit import compiled, float32, float64

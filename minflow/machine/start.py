@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.fusion import FUSION, Setting, attention, blocks, dense, norms
-from ..compiler.fusion.clusters import CLUSTERS
+from ..compiler.fusion import FUSION, Setting, attention, nchw16c, gemm_epilogue, norms
+from ..compiler.fusion.elementwise_fusion import CLUSTERS
 from ..core.base.errors import MinflowWarning, MissingDependencyError
 from ..core.base.locks import alone
 from ..core.base.optional import install_command
@@ -48,25 +48,25 @@ STEPS: dict[Op, str] = {
     for module, ops in {
         "attention": (attention.attend, attention.attend_grad),
         "blocks_conv": (
-            blocks.to_blocks,
-            blocks.from_blocks,
-            blocks.blocks_conv2d,
-            blocks.blocks_conv2d_input_grad,
-            blocks.blocks_conv2d_weight_grad,
-            blocks.blocks_channel_sum,
+            nchw16c.to_blocks,
+            nchw16c.from_blocks,
+            nchw16c.blocks_conv2d,
+            nchw16c.blocks_conv2d_input_grad,
+            nchw16c.blocks_conv2d_weight_grad,
+            nchw16c.blocks_channel_sum,
         ),
-        "gemm": (dense.linear, dense.sgd_linear, dense.sgd_linear_shown),
-        "blocks_norm": (blocks.blocks_batch_norm, blocks.blocks_batch_norm_grad),
+        "gemm": (gemm_epilogue.linear, gemm_epilogue.sgd_linear, gemm_epilogue.sgd_linear_shown),
+        "blocks_norm": (nchw16c.blocks_batch_norm, nchw16c.blocks_batch_norm_grad),
         "blocks_pool": (
-            blocks.blocks_max_pool2d,
-            blocks.blocks_max_pool2d_grad,
-            blocks.blocks_avg_pool2d,
-            blocks.blocks_avg_pool2d_grad,
-            blocks.blocks_average,
-            blocks.blocks_average_grad,
+            nchw16c.blocks_max_pool2d,
+            nchw16c.blocks_max_pool2d_grad,
+            nchw16c.blocks_avg_pool2d,
+            nchw16c.blocks_avg_pool2d_grad,
+            nchw16c.blocks_average,
+            nchw16c.blocks_average_grad,
         ),
-        "blocks_pooled": (blocks.blocks_conv2d_max_pool2d, blocks.blocks_max_pool2d_weight_grad),
-        "blocks_resample": (blocks.blocks_resample, blocks.blocks_resample_grad),
+        "blocks_pooled": (nchw16c.blocks_conv2d_max_pool2d, nchw16c.blocks_max_pool2d_weight_grad),
+        "blocks_resample": (nchw16c.blocks_resample, nchw16c.blocks_resample_grad),
         "convolutions": (conv.conv2d, conv.conv2d_input_grad, conv.conv2d_weight_grad),
         "norm": (norm.batch_norm, norm.batch_norm_grad),
         "row_norms": (norms.layer_norm, norms.layer_norm_grad, norms.group_norm, norms.group_norm_grad),
@@ -258,13 +258,13 @@ def warn_of_numpy() -> None:
 def passes() -> tuple[Callable, ...]:
     """The passes that graphs are built with while the machine is used, in their order."""
     from ..compiler.fusion.attention import attention
-    from ..compiler.fusion.clusters import clusters
-    from ..compiler.fusion.copies import copies
-    from ..compiler.fusion.dense import dense
+    from ..compiler.fusion.elementwise_fusion import clusters
+    from ..compiler.fusion.copy_elision import copies
+    from ..compiler.fusion.gemm_epilogue import gemm_epilogue
     from ..compiler.fusion.layout import layout
     from ..compiler.fusion.norms import norms
 
-    return copies, norms, layout, attention, dense, clusters
+    return copies, norms, layout, attention, gemm_epilogue, clusters
 
 
 def either(compiled: Callable, plain: Callable, pays: Callable[..., bool] | None = None) -> Callable:

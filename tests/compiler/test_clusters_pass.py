@@ -5,7 +5,7 @@ import pytest
 
 import minflow as flow
 from minflow import nn
-from minflow.compiler.fusion.clusters import OUTPUTS, Operand, clusters, read_as
+from minflow.compiler.fusion.elementwise_fusion import OUTPUTS, Operand, clusters, read_as
 from minflow.compiler.passes import PASSES
 from minflow.compiler.plan import Plan
 from fusion_checks import same_bits, traced

@@ -7,7 +7,7 @@ import fusion_checks
 import minflow as flow
 from fusion_checks import names
 from minflow.compiler.executor import run
-from minflow.compiler.fusion.copies import copies
+from minflow.compiler.fusion.copy_elision import copies
 from minflow.compiler.plan import Plan
 from minflow.core.trace import trace
 from tests.reference import execute

@@ -5,8 +5,8 @@ import pytest
 
 import minflow as flow
 from minflow import nn
-from minflow.compiler.fusion import dense as module
-from minflow.compiler.fusion.dense import dense
+from minflow.compiler.fusion import gemm_epilogue as module
+from minflow.compiler.fusion.gemm_epilogue import dense
 from minflow.compiler.passes import PASSES
 from fusion_checks import numbers, same_numbers, traced
 from graph_models import TrainGraph

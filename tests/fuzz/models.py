@@ -817,14 +817,14 @@ def findings(seed: object) -> list[str]:
 
 def thresholds(small: bool) -> None:
     """small: what is too small to gain by it goes into blocks and products, too."""
-    from minflow.compiler.fusion import clusters, dense, layout
+    from minflow.compiler.fusion import elementwise_fusion, gemm_epilogue, layout
     from minflow.machine import gemm
 
     for module, name, usual in (
         (layout, "LEAST", 1 << 20),
-        (dense, "LEAST", 1 << 15),
-        (dense, "NARROW", 16),
-        (clusters, "SMALL", 1 << 12),
+        (gemm_epilogue, "LEAST", 1 << 15),
+        (gemm_epilogue, "NARROW", 16),
+        (elementwise_fusion, "SMALL", 1 << 12),
         (gemm, "LEAST", 1 << 24),
     ):
         setattr(module, name, 1 if small else usual)

@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import assume, settings
 from hypothesis import strategies as st
 
-from minflow.compiler.fusion import blocks
+from minflow.compiler.fusion import nchw16c
 from minflow.core.backend.kernels import KERNELS
 from minflow.core.ops.conv import positions
 from tests import sampling
@@ -83,7 +83,7 @@ def batch(shape, seed, mean):
 
 def in_blocks(x):
     """Images in blocks, with NaN in the rows beyond the pixels, which no kernel may read."""
-    found = blocks.in_blocks(x)
+    found = nchw16c.in_blocks(x)
     found[:, x.size // max(x.shape[1], 1) :] = np.nan if x.dtype.kind == "f" else 255
     return found
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 pytest.importorskip("numba")
 from convolution_cases import DIRECTIONS, ONE, Case, arrays, cases, check, numpys
 from kernel_checks import EPS, examples, in_blocks
-from minflow.compiler.fusion.blocks import ACTS, LANES, blocked, out_of_blocks
+from minflow.compiler.fusion.nchw16c import ACTS, LANES, blocked, out_of_blocks
 from minflow.core.spec import Spec, float32
 from minflow.machine import blocks_conv, kernels, program, steps
 from single_steps import computed, same_bits

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("numba")
 from kernel_checks import EPS, FEW, PAIR, SIZES, batch, close, depthwise_convolutions, exactly, in_blocks, normal
-from minflow.compiler.fusion import blocks
+from minflow.compiler.fusion import nchw16c
 from minflow.core.ops.conv import positions
 from minflow.core.spec import spec_of
 from minflow.machine import blocks_depthwise, blocks_norm, blocks_pool, blocks_resample
@@ -36,13 +36,13 @@ def images(value, shape):
     pixels, left = math.prod(shape) // shape[1], len(value) * 16 - shape[1]
     assert (value[:, pixels:] == FILL).all()
     assert not left or not value[-1, :pixels, 16 - left :].any()
-    return blocks.out_of_blocks(value, shape)
+    return nchw16c.out_of_blocks(value, shape)
 
 
 def compared(op, arrays, attrs, result, counts=(1, 3)):
     """Ours and NumPy's, out of blocks where the result is of images of this shape."""
     ours, right = call(op, arrays, attrs, counts)[0], exactly(op, arrays, attrs)[0]
-    return (ours, right) if result is None else (images(ours, result), blocks.out_of_blocks(right, result))
+    return (ours, right) if result is None else (images(ours, result), nchw16c.out_of_blocks(right, result))
 
 
 # ---- batch norm ------------------------------------------------------------------------------------------------------
@@ -57,21 +57,21 @@ SHAPES = st.tuples(
 def test_batch_norm(shape, seed, mean, act):
     x, _, weight, bias = batch(shape, seed, mean)
     arrays, attrs = (in_blocks(x), weight, bias), dict(shape=shape, eps=1e-5, act=act)
-    y, means, variances = call(blocks.blocks_batch_norm, arrays, attrs)
-    right = exactly(blocks.blocks_batch_norm, arrays, attrs)
+    y, means, variances = call(nchw16c.blocks_batch_norm, arrays, attrs)
+    right = exactly(nchw16c.blocks_batch_norm, arrays, attrs)
     assert np.abs(means - right[1]).max() <= 4 * EPS * (np.abs(x).max())
     assert np.abs(variances / right[2] - 1).max() <= 1e-5
     # with the mean as float32 has it, which a large one moves
     scale = np.abs(weight).max() / math.sqrt(right[2].min() + 1e-5)
     allowed = EPS * (scale * (4 * np.abs(x).max() + 40) + 4)
-    assert np.abs(images(y, shape) - blocks.out_of_blocks(right[0], shape)).max() <= allowed
+    assert np.abs(images(y, shape) - nchw16c.out_of_blocks(right[0], shape)).max() <= allowed
 
 
 def test_a_large_mean_leaves_the_variance():
     """What E[x^2] - mean^2 would lose."""
     x, _, weight, bias = batch((64, 20, 12, 12), 0, 1e4)
     attrs = dict(shape=x.shape, eps=1e-5, act="")
-    _, _, variances = call(blocks.blocks_batch_norm, (in_blocks(x), weight, bias), attrs)
+    _, _, variances = call(nchw16c.blocks_batch_norm, (in_blocks(x), weight, bias), attrs)
     assert np.abs(variances / x.astype("f8").var((0, 2, 3)) - 1).max() < 1e-4
 
 
@@ -81,16 +81,16 @@ def test_gradients_of_batch_norm(shape, seed, mean, act):
     """Where the activation's slope jumps it depends on the last bit of y: such pixels have no cotangent here."""
     x, grad, weight, bias = batch(shape, seed, mean)
     means, variances = x.mean((0, 2, 3), dtype="f8").astype("f4"), x.var((0, 2, 3), dtype="f8").astype("f4")
-    y = (x - blocks.channels(means)) * blocks.channels(weight / np.sqrt(variances + 1e-5)) + blocks.channels(bias)
+    y = (x - nchw16c.channels(means)) * nchw16c.channels(weight / np.sqrt(variances + 1e-5)) + nchw16c.channels(bias)
     grad[(np.abs(y) < 1e-4) | (np.abs(y - 6) < 1e-4)] = 0
     arrays = in_blocks(grad), in_blocks(x), weight, bias, means, variances
-    attrs, op = dict(shape=shape, eps=1e-5, act=act), blocks.blocks_batch_norm_grad
+    attrs, op = dict(shape=shape, eps=1e-5, act=act), nchw16c.blocks_batch_norm_grad
     gx, gweight, gbias = call(op, arrays, attrs)
     right, count = exactly(op, arrays, attrs), x.size // shape[1]
     close(gbias, right[2], count, 3)
     inverse = 1 / np.sqrt(variances.min() + 1e-5)
-    close(gweight, right[1], count, 3 * inverse * np.abs(x - blocks.channels(means)).max())
-    close(images(gx, shape), blocks.out_of_blocks(right[0], shape), 16, 3 * inverse * np.abs(weight).max())
+    close(gweight, right[1], count, 3 * inverse * np.abs(x - nchw16c.channels(means)).max())
+    close(images(gx, shape), nchw16c.out_of_blocks(right[0], shape), 16, 3 * inverse * np.abs(weight).max())
 
 
 @pytest.mark.parametrize("act", ["relu", "relu6"])
@@ -99,11 +99,11 @@ def test_the_gradients_mask_is_that_of_the_result(act):
     x, grad, weight, bias = batch((64, 40, 6, 6), 0, 3.0)
     bias[:8], attrs = [0, 6, *[3] * 6], dict(shape=x.shape, eps=1e-5, act=act)
     arrays = in_blocks(x), weight * 5, bias
-    y, means, variances = call(blocks.blocks_batch_norm, arrays, attrs)
+    y, means, variances = call(nchw16c.blocks_batch_norm, arrays, attrs)
     y = images(y, x.shape)
     grad = (y <= 0) | (y >= 6) if act == "relu6" else y <= 0  # cotangents where none passes
     gx, gweight, gbias = call(
-        blocks.blocks_batch_norm_grad, (in_blocks(grad.astype("f4")), *arrays, means, variances), attrs
+        nchw16c.blocks_batch_norm_grad, (in_blocks(grad.astype("f4")), *arrays, means, variances), attrs
     )
     assert grad.any() and not images(gx, x.shape).any() and not gweight.any() and not gbias.any()
 
@@ -116,7 +116,7 @@ def test_batch_norm_keeps_what_is_not_finite(shape, act, value):
     x, _, weight, bias = batch(shape, 0, 0.0)
     x[1, 3, 2, 2] = value
     arrays, attrs = (in_blocks(x), weight, bias), dict(shape=shape, eps=1e-5, act=act)
-    y, means, variances = call(blocks.blocks_batch_norm, arrays, attrs)
+    y, means, variances = call(nchw16c.blocks_batch_norm, arrays, attrs)
     others = np.arange(shape[1]) != 3
     assert np.isnan(images(y, shape)[:, 3]).all() and np.isfinite(images(y, shape)[:, others]).all()
     assert np.isnan(variances[3]) and np.isfinite(variances[others]).all() and not np.isfinite(means[3])
@@ -132,15 +132,15 @@ def three(shape, kernel, attrs, rng, act=""):
     w, bias, taps = normal(rng, shape[1], 1, *kernel), normal(rng, shape[1]), math.prod(kernel)
     return (
         (
-            blocks.blocks_conv2d,
+            nchw16c.blocks_conv2d,
             (x, w, bias if act else 0),
             attrs | dict(shape=shape, act=act),
             (*shape[:2], *out),
             taps,
         ),
-        (blocks.blocks_conv2d_input_grad, (grad, w), attrs | dict(shape=shape), shape, taps),
+        (nchw16c.blocks_conv2d_input_grad, (grad, w), attrs | dict(shape=shape), shape, taps),
         (
-            blocks.blocks_conv2d_weight_grad,
+            nchw16c.blocks_conv2d_weight_grad,
             (grad, x),
             attrs | dict(shape=w.shape, images=shape),
             None,
@@ -191,10 +191,10 @@ def test_depthwise_keeps_what_is_not_finite(size, stride, value):
 def test_depthwise_leaves_the_rest():
     """Several filters for a channel, and groups of several channels."""
     attrs = dict(shape=(2, 16, 5, 5), stride=(1, 1), padding=(0, 0), dilation=(1, 1), act="")
-    x = blocks.in_blocks(np.ones((2, 16, 5, 5), "f4"))
+    x = nchw16c.in_blocks(np.ones((2, 16, 5, 5), "f4"))
     for shape, groups in (((16, 8, 3, 3), 2), ((32, 1, 3, 3), 16)):
         arrays = x, np.ones(shape, "f4"), 0
-        assert call(blocks.blocks_conv2d, arrays, attrs | dict(groups=groups)) is None
+        assert call(nchw16c.blocks_conv2d, arrays, attrs | dict(groups=groups)) is None
 
 
 # ---- pooling ---------------------------------------------------------------------------------------------------------
@@ -224,17 +224,17 @@ def test_max_pool(case, seed):
     x = rng.integers(-2, 3, shape).astype("f4")
     x[rng.random(shape) < 0.1] = np.nan
     x[rng.random(shape) < seed / 9] = -np.inf
-    size, arrays = blocks.pooled(**attrs), (in_blocks(x),)
-    found = call(blocks.blocks_max_pool2d, arrays, attrs)
+    size, arrays = nchw16c.pooled(**attrs), (in_blocks(x),)
+    found = call(nchw16c.blocks_max_pool2d, arrays, attrs)
     if found is None:
         assert max(attrs["dilation"]) > 1  # a window steps over the image
         return
-    right = exactly(blocks.blocks_max_pool2d, arrays, attrs)
-    assert np.array_equal(images(found[0], size), blocks.out_of_blocks(right[0], size), equal_nan=True)
-    places = blocks.out_of_blocks(found[1], size)  # in channels beyond the last they may be anything
-    assert np.array_equal(places, blocks.out_of_blocks(right[1], size))
+    right = exactly(nchw16c.blocks_max_pool2d, arrays, attrs)
+    assert np.array_equal(images(found[0], size), nchw16c.out_of_blocks(right[0], size), equal_nan=True)
+    places = nchw16c.out_of_blocks(found[1], size)  # in channels beyond the last they may be anything
+    assert np.array_equal(places, nchw16c.out_of_blocks(right[1], size))
     arrays = in_blocks(rng.integers(-9, 9, size).astype("f4")), in_blocks(places)
-    assert np.array_equal(*compared(blocks.blocks_max_pool2d_grad, arrays, attrs, shape))
+    assert np.array_equal(*compared(nchw16c.blocks_max_pool2d_grad, arrays, attrs, shape))
 
 
 @FEW
@@ -244,11 +244,11 @@ def test_avg_pool(case, include, override, seed):
     attrs = {**attrs, "count_include_pad": include, "divisor_override": override}
     del attrs["dilation"]
     rng = np.random.default_rng(seed)
-    size = blocks.pooled(
+    size = nchw16c.pooled(
         shape, *[attrs[name] for name in ("kernel_size", "stride", "padding")], ceil_mode=attrs["ceil_mode"]
     )
     for name, given_size, result in (("", shape, size), ("_grad", size, shape)):
-        op, arrays = blocks.BLOCKED[f"blocks_avg_pool2d{name}"], (in_blocks(normal(rng, *given_size)),)
+        op, arrays = nchw16c.BLOCKED[f"blocks_avg_pool2d{name}"], (in_blocks(normal(rng, *given_size)),)
         close(*compared(op, arrays, attrs, result), 9, 1)
 
 
@@ -268,7 +268,7 @@ def test_avg_pool_keeps_what_is_not_finite(value):
     for place in np.ndindex(5, 4):
         x = normal(np.random.default_rng(0), *shape)
         x[0, 16][place] = value
-        ours, right = compared(blocks.blocks_avg_pool2d, (in_blocks(x),), attrs, (1, 17, 3, 4), counts=(1,))
+        ours, right = compared(nchw16c.blocks_avg_pool2d, (in_blocks(x),), attrs, (1, 17, 3, 4), counts=(1,))
         assert np.allclose(ours, right, 1e-5, 1e-5, equal_nan=True)
 
 
@@ -276,12 +276,12 @@ def test_avg_pool_keeps_what_is_not_finite(value):
 @pytest.mark.parametrize("kernel, padding", [((2, 2), (0, 0)), ((3, 3), (1, 1))])
 def test_pooling_of_many_pixels(shape, kernel, padding):
     attrs = dict(WINDOW, shape=shape, kernel_size=kernel, padding=padding)
-    x, size = in_blocks(normal(np.random.default_rng(0), *shape)), blocks.pooled(**attrs)
-    y, places = call(blocks.blocks_max_pool2d, (x,), attrs, counts=(1, 2, 3, 4))
-    right = exactly(blocks.blocks_max_pool2d, (x,), attrs)
-    assert np.array_equal(images(y, size), blocks.out_of_blocks(right[0], size))
-    arrays = in_blocks(np.rint(images(y, size) * 4)), in_blocks(blocks.out_of_blocks(places, size))
-    assert np.array_equal(*compared(blocks.blocks_max_pool2d_grad, arrays, attrs, shape, counts=(1, 2, 3, 4)))
+    x, size = in_blocks(normal(np.random.default_rng(0), *shape)), nchw16c.pooled(**attrs)
+    y, places = call(nchw16c.blocks_max_pool2d, (x,), attrs, counts=(1, 2, 3, 4))
+    right = exactly(nchw16c.blocks_max_pool2d, (x,), attrs)
+    assert np.array_equal(images(y, size), nchw16c.out_of_blocks(right[0], size))
+    arrays = in_blocks(np.rint(images(y, size) * 4)), in_blocks(nchw16c.out_of_blocks(places, size))
+    assert np.array_equal(*compared(nchw16c.blocks_max_pool2d_grad, arrays, attrs, shape, counts=(1, 2, 3, 4)))
 
 
 @FEW
@@ -289,8 +289,8 @@ def test_pooling_of_many_pixels(shape, kernel, padding):
 def test_average(shape, seed):
     rng, attrs = np.random.default_rng(seed), dict(shape=shape)
     for op, given_size, result, terms in (
-        (blocks.blocks_average, shape, shape[:2], 4),
-        (blocks.blocks_average_grad, shape[:2], shape, 1),
+        (nchw16c.blocks_average, shape, shape[:2], 4),
+        (nchw16c.blocks_average_grad, shape[:2], shape, 1),
     ):
         close(*compared(op, (in_blocks(normal(rng, *given_size)),), attrs, result), terms, 1)
 
@@ -302,7 +302,7 @@ def test_average(shape, seed):
 @given(SHAPES, st.sampled_from([2, 3]), st.integers(1, 20), st.booleans(), st.integers(0, 9))
 def test_resample(shape, axis, many, two, seed):
     """With one tap the bits of the result are NumPy's; pixels that are met nowhere have no gradient."""
-    rng, size = np.random.default_rng(seed), blocks.resized(shape, axis, many)
+    rng, size = np.random.default_rng(seed), nchw16c.resized(shape, axis, many)
     taps = (
         [
             rng.integers(0, shape[axis], many),
@@ -315,10 +315,10 @@ def test_resample(shape, axis, many, two, seed):
     )
     attrs = dict(shape=shape, axis=axis)
     for name, given_size, result in (("", shape, size), ("_grad", size, shape)):
-        op, arrays = blocks.BLOCKED[f"blocks_resample{name}"], (in_blocks(normal(rng, *given_size)), *taps)
+        op, arrays = nchw16c.BLOCKED[f"blocks_resample{name}"], (in_blocks(normal(rng, *given_size)), *taps)
         ours, right = compared(op, arrays, attrs, result)
         close(ours, right, many, 2)
-        assert two or name or np.array_equal(ours, blocks.out_of_blocks(op.kernel(*arrays, **attrs), result))
+        assert two or name or np.array_equal(ours, nchw16c.out_of_blocks(op.kernel(*arrays, **attrs), result))
 
 
 def test_resample_keeps_what_is_not_finite():
@@ -326,11 +326,11 @@ def test_resample_keeps_what_is_not_finite():
     x, zeros = np.zeros((1, 16, 3, 3), "f4"), np.zeros(4, "f4")
     x[0, 5, 1, 1] = np.inf
     for taps in ((np.array([0, 1, 2, 1]), 0, 0, 0), (np.array([0, 1, 2, 1]), zeros + 1, np.array([1, 2, 2, 1]), zeros)):
-        pair = compared(blocks.blocks_resample, (in_blocks(x), *taps), dict(shape=x.shape, axis=3), (1, 16, 3, 4))
+        pair = compared(nchw16c.blocks_resample, (in_blocks(x), *taps), dict(shape=x.shape, axis=3), (1, 16, 3, 4))
         assert np.array_equal(*pair, equal_nan=True)
 
 
 def test_windows_of_more_pixels_than_a_byte_counts():
     attrs = dict(WINDOW, shape=(1, 16, 20, 20), kernel_size=(17, 16))
     arrays = (in_blocks(np.ones(attrs["shape"], "f4")),)
-    assert call(blocks.blocks_max_pool2d, arrays, attrs) is None
+    assert call(nchw16c.blocks_max_pool2d, arrays, attrs) is None

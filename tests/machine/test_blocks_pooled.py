@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("numba")
 from kernel_checks import examples, in_blocks, normal
-from minflow.compiler.fusion import blocks
+from minflow.compiler.fusion import nchw16c
 from minflow.core.spec import Spec, float32, spec_of, uint8
 from minflow.machine import blocks_conv, blocks_pool, blocks_pooled
 from single_steps import computed, same_bits
@@ -26,8 +26,8 @@ def case(n, c, size, f, kernel, window, apart=None, stride=ONE, padding=(0, 0), 
 def pooled_together(made, x, w, b):
     """((y, places), the size of these images); both are in blocks."""
     shape, filters, geometry, windows, _, act = made
-    small = blocks.pooled(blocks.convolved(shape, filters, **geometry), **blocks.simple(**windows))
-    pooled = blocks.images(small)
+    small = nchw16c.pooled(nchw16c.convolved(shape, filters, **geometry), **nchw16c.simple(**windows))
+    pooled = nchw16c.images(small)
     return computed(
         blocks_pooled.blocks_conv2d_max_pool2d,
         [as_given(x), w, b],
@@ -57,18 +57,18 @@ def forward(made, arrays):
     """(one after the other, together): y and places, as images."""
     shape, filters, geometry, windows, bias, act = made
     x, w, b = arrays
-    size = blocks.convolved(shape, filters, **geometry)
+    size = nchw16c.convolved(shape, filters, **geometry)
     together, small = pooled_together(made, *arrays)
     inputs = [as_given(x), w, b]
-    spec, pooled = blocks.images(size), blocks.images(small)
-    window = dict(shape=size, **blocks.simple(**windows))
+    spec, pooled = nchw16c.images(size), nchw16c.images(small)
+    window = dict(shape=size, **nchw16c.simple(**windows))
 
     def both(inputs, act):
         (y,) = computed(blocks_conv.blocks_conv2d, inputs, [spec], shape=shape, act=act, **geometry)
         return computed(blocks_pool.blocks_max_pool2d, [y], [pooled, pooled.but(dtype=uint8)], **window)
 
     apart = both(inputs, act)[0], both([*inputs[:2], 0], "")[1]
-    return [[blocks.out_of_blocks(a, small) for a in found] for found in (apart, together)], size, small
+    return [[nchw16c.out_of_blocks(a, small) for a in found] for found in (apart, together)], size, small
 
 
 def back(made, x, g, places, size):
@@ -76,7 +76,7 @@ def back(made, x, g, places, size):
     shape, filters, geometry, windows, *_ = made
     inputs, spec = as_given(x), Spec(filters, float32)
     (wide,) = computed(
-        blocks_pool.blocks_max_pool2d_grad, [g, places], [blocks.images(size)], shape=size, **blocks.simple(**windows)
+        blocks_pool.blocks_max_pool2d_grad, [g, places], [nchw16c.images(size)], shape=size, **nchw16c.simple(**windows)
     )
     (apart,) = computed(
         blocks_conv.blocks_conv2d_weight_grad, [wide, inputs], [spec], shape=filters, images=shape, **geometry
@@ -92,11 +92,11 @@ def arrays_of(made, seed=0):
 
 def as_given(x):
     """Images of few channels stay as they are."""
-    return x if x.shape[1] < blocks.LANES else in_blocks(x)
+    return x if x.shape[1] < nchw16c.LANES else in_blocks(x)
 
 
 def beyond_are_zeros(x, channels):
-    return channels % blocks.LANES == 0 or not x[-1, :, channels % blocks.LANES :].any()
+    return channels % nchw16c.LANES == 0 or not x[-1, :, channels % nchw16c.LANES :].any()
 
 
 FIRST = case(7, 1, (28, 28), 32, (5, 5), (2, 2), padding=(2, 2))
@@ -128,7 +128,7 @@ def cases(draw):
         padding,
         ONE,
         draw(st.booleans()),
-        draw(st.sampled_from(blocks.ACTS)),
+        draw(st.sampled_from(nchw16c.ACTS)),
     )
 
 
@@ -186,15 +186,15 @@ def test_what_it_means_is_what_numpy_says(made):
     (_, (y, places)), _, small = forward(made, arrays)
     attrs = dict(shape=made[0], act=made[5], **made[2], **made[3])
     x = as_given(arrays[0])
-    right = [blocks.out_of_blocks(a, small) for a in blocks.blocks_conv2d_max_pool2d.kernel(x, *arrays[1:], **attrs)]
+    right = [nchw16c.out_of_blocks(a, small) for a in nchw16c.blocks_conv2d_max_pool2d.kernel(x, *arrays[1:], **attrs)]
     np.testing.assert_allclose(y, right[0], rtol=1e-4, atol=1e-4)
     assert (places != right[1]).mean() < 1e-3
-    specs = blocks.blocks_conv2d_max_pool2d.infer(
+    specs = nchw16c.blocks_conv2d_max_pool2d.infer(
         *[spec_of(a) if isinstance(a, np.ndarray) else a for a in (x, *arrays[1:])], **attrs
     )
-    assert [spec.shape for spec in specs] == [blocks.blocked(small)] * 2
-    g = blocks.in_blocks(np.random.default_rng(2).standard_normal(small).astype("f4"))
+    assert [spec.shape for spec in specs] == [nchw16c.blocked(small)] * 2
+    g = nchw16c.in_blocks(np.random.default_rng(2).standard_normal(small).astype("f4"))
     attrs = dict(shape=made[1], images=made[0], **made[2], **made[3])
-    right = blocks.blocks_max_pool2d_weight_grad.kernel(g, blocks.in_blocks(places), x, **attrs)
-    found = filters_together(made, g, blocks.in_blocks(places), arrays[0])
+    right = nchw16c.blocks_max_pool2d_weight_grad.kernel(g, nchw16c.in_blocks(places), x, **attrs)
+    found = filters_together(made, g, nchw16c.in_blocks(places), arrays[0])
     np.testing.assert_allclose(found, right, rtol=1e-4, atol=1e-4 * abs(right).max())

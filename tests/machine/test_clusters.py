@@ -10,7 +10,7 @@ pytest.importorskip("numba", reason="the machine is compiled by numba, which is 
 from numba import njit
 
 import minflow as flow
-from minflow.compiler.fusion.clusters import clusters, run
+from minflow.compiler.fusion.elementwise_fusion import clusters, run
 from minflow.compiler.passes import PASSES, run_passes
 from minflow.core.spec import bool_
 from minflow.core.trace import trace

@@ -5,7 +5,7 @@ import pytest
 
 import minflow as flow
 from minflow import nn
-from minflow.compiler.fusion import FUSION, Setting, blocks
+from minflow.compiler.fusion import FUSION, Setting, nchw16c
 from minflow.compiler.fusion.layout import layout
 from minflow.compiler.passes import PASSES
 from minflow.compiler.passes.rewrite import rewritten
@@ -156,27 +156,27 @@ def test_images_are_turned_once():
 
 def test_a_convolution_does_what_follows():
     found, nodes = ops("bias, activation, pool")
-    assert activations(nodes, blocks.blocks_conv2d_max_pool2d) == activations(nodes, blocks.blocks_conv2d) == ["relu"]
+    assert activations(nodes, nchw16c.blocks_conv2d_max_pool2d) == activations(nodes, nchw16c.blocks_conv2d) == ["relu"]
     assert "relu" not in found
     found, nodes = ops("norm and activation")
-    assert activations(nodes, blocks.blocks_batch_norm) == ["relu6", "relu"]
-    assert activations(nodes, blocks.blocks_batch_norm_grad) == ["relu", "relu6"]
+    assert activations(nodes, nchw16c.blocks_batch_norm) == ["relu6", "relu"]
+    assert activations(nodes, nchw16c.blocks_batch_norm_grad) == ["relu", "relu6"]
     assert not {"relu6", "relu6_grad", "relu_grad"} & {*found}
     found, nodes = ops("norm and activation", "predict")  # its scale and bias are those of the convolution
     assert "batch_norm" not in found and "relu6" not in found
-    assert activations(nodes, blocks.blocks_conv2d) == ["relu6", "relu", ""]
-    assert all(n.inputs[2] != 0 for n in nodes[:-1] if n.op is blocks.blocks_conv2d and n.attrs["act"])
+    assert activations(nodes, nchw16c.blocks_conv2d) == ["relu6", "relu", ""]
+    assert all(n.inputs[2] != 0 for n in nodes[:-1] if n.op is nchw16c.blocks_conv2d and n.attrs["act"])
 
 
 def test_a_convolution_compares_its_windows():
     """Where nobody else reads its result; the gradient of the filters of the first one then makes its own cotangent."""
     found, nodes = ops("bias, activation, pool")
     assert "blocks_max_pool2d" not in found and "blocks_max_pool2d_grad" not in found
-    (pooled,) = [node for node in nodes if node.op is blocks.blocks_conv2d_max_pool2d]
+    (pooled,) = [node for node in nodes if node.op is nchw16c.blocks_conv2d_max_pool2d]
     assert [part.op.name for part in pooled.parts] == ["conv2d", "add", "relu", "max_pool2d"]
-    (filters,) = [node for node in nodes if node.op is blocks.blocks_max_pool2d_weight_grad]
+    (filters,) = [node for node in nodes if node.op is nchw16c.blocks_max_pool2d_weight_grad]
     assert [part.op.name for part in filters.parts] == ["max_pool2d_grad", "conv2d_weight_grad"]
-    sums = [node for node in nodes if node.op is blocks.blocks_channel_sum]
+    sums = [node for node in nodes if node.op is nchw16c.blocks_channel_sum]
     assert sums[-1].inputs[0].spec is pooled.out_specs[0], "what was spread is summed up before it is"
     found, nodes = ops("pool and pool")
     assert found.count("blocks_conv2d_max_pool2d") == 2 and found.count("blocks_max_pool2d_weight_grad") == 1
@@ -188,18 +188,18 @@ def test_a_convolution_compares_its_windows():
 def test_small_groups_stay_in_blocks():
     found, nodes = ops("small groups")
     assert (found.count("to_blocks"), found.count("from_blocks")) == (1, 1) and "conv2d" not in found
-    assert [n.attrs["groups"] for n in nodes if n.op is blocks.blocks_conv2d] == [1, 5, 1, 5]
+    assert [n.attrs["groups"] for n in nodes if n.op is nchw16c.blocks_conv2d] == [1, 5, 1, 5]
 
 
 def test_images_that_one_convolution_reads_and_copies_are_as_they_are():
     found, nodes = ops("a line", "predict")
-    *_, line = [n for n in nodes if n.op is blocks.blocks_conv2d]
+    *_, line = [n for n in nodes if n.op is nchw16c.blocks_conv2d]
     assert line.inputs[0].spec.ndim == 4 and line.inputs[2] != 0 and "to_blocks" not in found
 
 
 def test_what_is_read_elsewhere_is_not_taken_in():
     _, nodes = ops("read twice")
-    assert activations(nodes, blocks.blocks_conv2d) == ["", ""]
+    assert activations(nodes, nchw16c.blocks_conv2d) == ["", ""]
 
 
 def test_other_graphs_stay_as_they_are():
@@ -215,7 +215,7 @@ def test_small_convolutions_stay_outside():
     graph = Predict(nn.Conv2d(16, 16, 3))
     graph.passes = [*PASSES, layout]
     graph(flow.randn(1, 16, 5, 5))
-    assert not [node for node in graph.nodes if node.op.name in blocks.BLOCKED]
+    assert not [node for node in graph.nodes if node.op.name in nchw16c.BLOCKED]
 
 
 class Alone(nn.Graph):
@@ -249,7 +249,7 @@ def test_an_operation_alone(function, monkeypatch):
         found = graph(x, grad)[0].numpy()
         names = {node.op.name for node in graph.nodes}
         assert not inside or not names & {"take", "index_add", "mul", "add"}
-        assert inside == bool(names & {*blocks.BLOCKED})
+        assert inside == bool(names & {*nchw16c.BLOCKED})
         x.requires_grad_()
         np.testing.assert_allclose(found, flow.autograd.grad(function(x), [x], grad)[0].numpy(), 1e-6, 1e-6)
 
@@ -268,9 +268,9 @@ def test_phases_and_places_stay():
     """Of a fused operation too: its module, its line, whether it is of backward, and whose gradient it is."""
     graph = graph_of("norm and activation")
     for node in graph.nodes:
-        if node.op.name in blocks.BLOCKED:
+        if node.op.name in nchw16c.BLOCKED:
             assert node.scope.startswith("model"), node
-            if node.op not in (blocks.to_blocks, blocks.from_blocks):
+            if node.op not in (nchw16c.to_blocks, nchw16c.from_blocks):
                 assert (node.phase == "backward") == (node.op.name.endswith(("grad", "channel_sum"))), node
             assert node.where is not None or node.phase == "backward"
             assert node.phase != "backward" or node.origin in graph.nodes, node
@@ -279,10 +279,10 @@ def test_phases_and_places_stay():
 @pytest.mark.parametrize("shape", [(2, 20, 5, 3), (1, 16, 4, 8), (3, 1, 1, 1), (0, 4, 2, 2), (5, 33)])
 def test_in_and_out(shape):
     x = np.random.default_rng(0).standard_normal(shape).astype("f4")
-    inside = blocks.to_blocks.kernel(x)
-    assert inside.shape == blocks.blocked(shape) and inside.shape[1] % 32 == 16
+    inside = nchw16c.to_blocks.kernel(x)
+    assert inside.shape == nchw16c.blocked(shape) and inside.shape[1] % 32 == 16
     assert not inside[-1, : x.size // max(shape[1], 1), shape[1] % 16 or 16 :].any()
-    np.testing.assert_array_equal(blocks.from_blocks.kernel(inside, shape=shape), x)
+    np.testing.assert_array_equal(nchw16c.from_blocks.kernel(inside, shape=shape), x)
 
 
 def test_what_a_node_does_is_written():

@@ -12,7 +12,7 @@ import minflow as flow
 from minflow import nn
 from minflow.compiler import plan_cache
 from minflow.compiler.executor import run
-from minflow.compiler.fusion import blocks
+from minflow.compiler.fusion import nchw16c
 from minflow.compiler.buffer_assignment import Layout
 from minflow.compiler.plan import Plan
 from minflow.core.ir import Value, outputs_of
@@ -178,25 +178,25 @@ def check_operations(plan, inputs, close=None):
 
 def pixels_of(node, known):
     """How many rows of a result in blocks are pixels; None where it is not in blocks."""
-    shape = node.attrs.get("images" if node.op is blocks.blocks_conv2d_weight_grad else "shape")
-    if node.op is blocks.to_blocks:
+    shape = node.attrs.get("images" if node.op is nchw16c.blocks_conv2d_weight_grad else "shape")
+    if node.op is nchw16c.to_blocks:
         shape = node.inputs[0].spec.shape
-    elif node.op is blocks.blocks_conv2d:
-        shape = blocks.result_shape(shape, node.inputs[1].spec.shape, *[node.attrs[k] for k in GEOMETRY])
-    elif node.op is blocks.blocks_conv2d_max_pool2d:
-        shape = blocks.result_shape(shape, node.inputs[1].spec.shape, *[node.attrs[k] for k in GEOMETRY])
-        shape = blocks.pooled(shape, node.attrs["kernel_size"], node.attrs["window_stride"], (0, 0))
-    elif node.op is blocks.blocks_max_pool2d:
-        shape = blocks.pooled(**node.attrs)
-    elif node.op is blocks.blocks_avg_pool2d:
-        shape = blocks.pooled(**{name: node.attrs[name] for name in AVERAGED})
-    elif node.op is blocks.blocks_resample:
-        shape = blocks.resized(shape, node.attrs["axis"], len(node.inputs[1].node.array))
-    elif node.op is blocks.blocks_average:
+    elif node.op is nchw16c.blocks_conv2d:
+        shape = nchw16c.result_shape(shape, node.inputs[1].spec.shape, *[node.attrs[k] for k in GEOMETRY])
+    elif node.op is nchw16c.blocks_conv2d_max_pool2d:
+        shape = nchw16c.result_shape(shape, node.inputs[1].spec.shape, *[node.attrs[k] for k in GEOMETRY])
+        shape = nchw16c.pooled(shape, node.attrs["kernel_size"], node.attrs["window_stride"], (0, 0))
+    elif node.op is nchw16c.blocks_max_pool2d:
+        shape = nchw16c.pooled(**node.attrs)
+    elif node.op is nchw16c.blocks_avg_pool2d:
+        shape = nchw16c.pooled(**{name: node.attrs[name] for name in AVERAGED})
+    elif node.op is nchw16c.blocks_resample:
+        shape = nchw16c.resized(shape, node.attrs["axis"], len(node.inputs[1].node.array))
+    elif node.op is nchw16c.blocks_average:
         shape = shape[:2]
-    elif node.op not in blocks.BLOCKED.values():
+    elif node.op not in nchw16c.BLOCKED.values():
         return next((known[v] for v in node.inputs if v.__class__ is Value and known.get(v)), None)
-    if node.out_specs[0].shape[-1:] != (blocks.LANES,) or node.out_specs[0].ndim != 3:
+    if node.out_specs[0].shape[-1:] != (nchw16c.LANES,) or node.out_specs[0].ndim != 3:
         return None
     return shape[0] * math.prod(shape[2:])
 
@@ -205,7 +205,7 @@ def near(wanted, got, node, pixels, read, *_):
     """Within float32's rounding of the largest number, and of the largest that was read: sums may cancel."""
     if pixels and wanted.ndim == 3:
         wanted, got = wanted[:, :pixels], got[:, :pixels]
-    if wanted.dtype.kind != "f" and node.op is blocks.blocks_conv2d_max_pool2d:  # one of two that rounding parts
+    if wanted.dtype.kind != "f" and node.op is nchw16c.blocks_conv2d_max_pool2d:  # one of two that rounding parts
         assert (wanted != got).mean() < 1e-3, node
     elif wanted.dtype.kind != "f":
         np.testing.assert_array_equal(wanted, got, err_msg=str(node))

@@ -16,7 +16,7 @@ pytest.importorskip("numba")
 import convolution_cases
 from convolution_cases import DIRECTIONS, ONE, Case, cases, check, numpys
 from kernel_checks import EPS, examples
-from minflow.compiler.fusion.blocks import LANES
+from minflow.compiler.fusion.nchw16c import LANES
 from minflow.core.ops import conv as ops
 from minflow.machine import convolutions, eager, kernels, program, winograd
 from minflow.machine.eager import by_steps

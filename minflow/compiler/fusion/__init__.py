@@ -1,7 +1,7 @@
 """Passes that make a graph faster: layout and fusion. The machine runs what they make; NumPy can, too.
 
-Read in this order: `blocks.py`, the operations on blocks of channels, then `layout.py`, which brings them in.
-`copies.py`, `norms.py`, `attention.py`, `dense.py` and `clusters.py` are passes each by itself.
+Read in this order: `nchw16c.py`, the operations on blocks of channels, then `layout.py`, which brings them in.
+`copy_elision.py`, `norms.py`, `attention.py`, `gemm_epilogue.py` and `elementwise_fusion.py` are passes each by itself.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ The matrices of scores and of weights, queries times keys, are never written who
 queries at a time, and again for the gradient (`machine/attention.py`). What is read of a softmax elsewhere, or passes a
 dropout, stays as it is. Results are those of before within float32's rounding; where a mask leaves a query some key
 whose score is 104 above what the others get, numbers of keys that it hides are not looked at: a NaN there does not
-spread. Read next: `dense.py`.
+spread. Read next: `gemm_epilogue.py`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ...core.ir import Graph, Node, Value, outputs_of
 from ...core.ops import elementwise, linalg, reduce, softmax
 from ...core.spec import Spec, bool_, float32
 from ..passes.rewrite import rewritten
-from .blocks import internal, run
+from .nchw16c import internal, run
 
 LEAST = 256  # keys, where a mask may leave many of them out; twice as many where there is none. Below, all is in the
 # cache anyway, and the gradient computes scores again

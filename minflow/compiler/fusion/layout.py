@@ -3,7 +3,7 @@
 What follows a convolution and works on blocks stays in them: bias, activation, batch norm, pooling, sums of branches,
 and all their gradients. A bias, the scale of a batch norm that only predicts, and an activation are done by the
 convolution itself; the activation behind a batch norm, and its slope, by that. Sums are taken in another order than
-before, so results are those of NCHW within float32's rounding. Read next: `blocks.py`.
+before, so results are those of NCHW within float32's rounding. Read next: `nchw16c.py`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from ...core.ops import activation, conv, elementwise, index, norm, pool, shape
 from ...core.spec import Spec, float32
 from ..passes.dead_code import dead_code
 from ..passes.relu_pool_reorder import small_masks
-from . import blocks
-from .taps import Tap, on_images, pair_of, zeros_added
+from . import nchw16c
+from .interpolation_pattern import Tap, on_images, pair_of, zeros_added
 
 LEAST = 1 << 16  # multiplications of a convolution; below, turning its images costs more than it gains
 ALONE = 1 << 11  # pixels that an operation meets which makes up for turning its images by itself
@@ -77,19 +77,19 @@ class Change:
     def now(self, v: Value) -> Value:
         """An old value as NCHW."""
         if v not in self.plain and v in self.blocks:
-            self.plain[v] = self.added(blocks.from_blocks, [self.blocks[v]], v.node, shape=v.spec.shape)
+            self.plain[v] = self.added(nchw16c.from_blocks, [self.blocks[v]], v.node, shape=v.spec.shape)
         return self.plain.get(v, v)
 
     def in_blocks(self, v: Value) -> Value:
         """An old value in blocks."""
         if v not in self.blocks:
-            self.blocks[v] = self.added(blocks.to_blocks, [self.now(v)], v.node)
+            self.blocks[v] = self.added(nchw16c.to_blocks, [self.now(v)], v.node)
         return self.blocks[v]
 
     def images(self, v: Value, weight: tuple, groups: int) -> Value:
         """What a convolution reads: blocks; images of few channels, and those that it alone reads and copies anyway, as
         they are. weight: the shape of its filters."""
-        copied = math.prod(weight[2:]) > 1 and self.only_reader(v) and (groups == 1 or weight[1] in blocks.GROUPS)
+        copied = math.prod(weight[2:]) > 1 and self.only_reader(v) and (groups == 1 or weight[1] in nchw16c.GROUPS)
         return self.now(v) if v not in self.blocks and (v.spec.shape[1] < FEW or copied) else self.in_blocks(v)
 
     def only_reader(self, v: Value) -> Node | None:
@@ -148,7 +148,7 @@ class Change:
         what it reads is not in blocks already? out, weight: shapes of its result and its filters."""
         size = math.prod(weight) * out[0] * math.prod(out[2:])
         wanted = size >= LEAST or any(x in self.blocks for x in reads)
-        return wanted and (groups == channels == weight[0] or blocks.by_groups(groups, weight[1], weight[0] // groups))
+        return wanted and (groups == channels == weight[0] or nchw16c.by_groups(groups, weight[1], weight[0] // groups))
 
     def conv2d(self, node: Node) -> bool:
         x, weight = node.inputs
@@ -186,7 +186,7 @@ class Change:
             )
         images = self.images(x, weight.spec.shape, first.attrs["groups"])
         (self.blocks[outputs_of(last)[0]],) = self.put(
-            blocks.blocks_conv2d, [images, filters, bias], chain, shape=x.spec.shape, **first.attrs, act=act
+            nchw16c.blocks_conv2d, [images, filters, bias], chain, shape=x.spec.shape, **first.attrs, act=act
         )
 
     def input_grad(self, node: Node) -> bool:
@@ -194,7 +194,7 @@ class Change:
         if not self.fits([grad], grad.spec.shape, weight.spec.shape, node.attrs["shape"][1], node.attrs["groups"]):
             return False
         (self.blocks[outputs_of(node)[0]],) = self.put(
-            blocks.blocks_conv2d_input_grad, [self.in_blocks(grad), self.now(weight)], [node], **node.attrs
+            nchw16c.blocks_conv2d_input_grad, [self.in_blocks(grad), self.now(weight)], [node], **node.attrs
         )
         return True
 
@@ -206,7 +206,7 @@ class Change:
         if spread in self.waiting:
             small, indices = spread.inputs
             (self.plain[outputs_of(node)[0]],) = self.put(
-                blocks.blocks_max_pool2d_weight_grad,
+                nchw16c.blocks_max_pool2d_weight_grad,
                 [self.blocks[small], self.blocks[indices], images],
                 [spread, node],
                 images=x.spec.shape,
@@ -215,7 +215,7 @@ class Change:
             )
             return True
         (self.plain[outputs_of(node)[0]],) = self.put(
-            blocks.blocks_conv2d_weight_grad, [self.in_blocks(grad), images], [node], images=x.spec.shape, **node.attrs
+            nchw16c.blocks_conv2d_weight_grad, [self.in_blocks(grad), images], [node], images=x.spec.shape, **node.attrs
         )
         return True
 
@@ -226,7 +226,7 @@ class Change:
         if x not in self.blocks or not of_channels(node.attrs["shape"], x.spec):
             return False
         (self.plain[outputs_of(node)[0]],) = self.put(
-            blocks.blocks_channel_sum, [self.blocks[x]], [node], shape=x.spec.shape, to=node.attrs["shape"]
+            nchw16c.blocks_channel_sum, [self.blocks[x]], [node], shape=x.spec.shape, to=node.attrs["shape"]
         )
         return True
 
@@ -238,7 +238,7 @@ class Change:
         after = self.only_reader(y)
         act = ACTS.get(after.op, "") if after else ""
         new = self.put(
-            blocks.blocks_batch_norm,
+            nchw16c.blocks_batch_norm,
             [self.blocks[x], self.now(weight), self.now(bias)],
             [node],
             shape=x.spec.shape,
@@ -262,7 +262,7 @@ class Change:
         bias, act = (forward.inputs[2], SLOPES[slope.op]) if slope else (weight, "")
         grad = slope.inputs[0] if slope else grad
         new = self.put(
-            blocks.blocks_batch_norm_grad,
+            nchw16c.blocks_batch_norm_grad,
             [self.in_blocks(grad), self.blocks[x], *map(self.now, (weight, bias, mean, var))],
             [slope, node] if slope else [node],
             shape=x.spec.shape,
@@ -291,15 +291,15 @@ class Change:
         ):
             return False
         before = self.in_blocks(x).node
-        if before.op is blocks.blocks_conv2d and self.only_reader(x) is node and does_more(before) and is_simple(node):
+        if before.op is nchw16c.blocks_conv2d and self.only_reader(x) is node and does_more(before) and is_simple(node):
             self.nodes.remove(before)
             olds = [*[old for old, new in self.twins.items() if new is before], node]
             self.blocks[y], self.blocks[indices] = self.put(
-                blocks.blocks_conv2d_max_pool2d, before.inputs, olds, **before.attrs, **apart_of(node)
+                nchw16c.blocks_conv2d_max_pool2d, before.inputs, olds, **before.attrs, **apart_of(node)
             )
             return True
         self.blocks[y], self.blocks[indices] = self.put(
-            blocks.blocks_max_pool2d, [self.blocks[x]], [node], shape=x.spec.shape, **node.attrs
+            nchw16c.blocks_max_pool2d, [self.blocks[x]], [node], shape=x.spec.shape, **node.attrs
         )
         return True
 
@@ -314,7 +314,7 @@ class Change:
             self.waiting.add(node)
             return True
         (self.blocks[out],) = self.put(
-            blocks.blocks_max_pool2d_grad, [small, self.blocks[indices]], [node], shape=node.attrs["shape"], **window
+            nchw16c.blocks_max_pool2d_grad, [small, self.blocks[indices]], [node], shape=node.attrs["shape"], **window
         )
         return True
 
@@ -337,7 +337,7 @@ class Change:
         if not self.pays(x, math.prod(node.attrs["kernel_size"])):
             return False
         (self.blocks[outputs_of(node)[0]],) = self.put(
-            blocks.blocks_avg_pool2d, [self.in_blocks(x)], [node], shape=x.spec.shape, **node.attrs
+            nchw16c.blocks_avg_pool2d, [self.in_blocks(x)], [node], shape=x.spec.shape, **node.attrs
         )
         return True
 
@@ -346,7 +346,7 @@ class Change:
         if node.origin not in self.twins and not self.pays(grad, math.prod(node.attrs["kernel_size"])):
             return False
         (self.blocks[outputs_of(node)[0]],) = self.put(
-            blocks.blocks_avg_pool2d_grad, [self.in_blocks(grad)], [node], **node.attrs
+            nchw16c.blocks_avg_pool2d_grad, [self.in_blocks(grad)], [node], **node.attrs
         )
         return True
 
@@ -355,7 +355,7 @@ class Change:
         (out,) = outputs_of(node)
         if x not in self.blocks or out.spec.shape[2:] != (1, 1):
             return False
-        (self.blocks[out],) = self.put(blocks.blocks_average, [self.blocks[x]], [node], shape=x.spec.shape)
+        (self.blocks[out],) = self.put(nchw16c.blocks_average, [self.blocks[x]], [node], shape=x.spec.shape)
         return True
 
     def average_grad(self, node: Node) -> bool:
@@ -363,7 +363,7 @@ class Change:
         if grad.spec.shape[2:] != (1, 1) or node.origin not in self.twins:
             return False
         (self.blocks[outputs_of(node)[0]],) = self.put(
-            blocks.blocks_average_grad, [self.in_blocks(grad)], [node], shape=node.attrs["shape"]
+            nchw16c.blocks_average_grad, [self.in_blocks(grad)], [node], shape=node.attrs["shape"]
         )
         return True
 
@@ -398,7 +398,7 @@ class Change:
         return self.resample(node, True, grad, [self.now(places), 0, 0, 0], base.spec.shape, node.attrs["axis"], [node])
 
     def resample(self, node: Node, back: bool, x: Value, taps: list, shape: tuple, axis: int, olds: list) -> bool:
-        op = blocks.blocks_resample_grad if back else blocks.blocks_resample
+        op = nchw16c.blocks_resample_grad if back else nchw16c.blocks_resample
         (self.blocks[outputs_of(node)[0]],) = self.put(op, [self.in_blocks(x), *taps], olds, shape=shape, axis=axis)
         return True
 
@@ -407,7 +407,7 @@ class Change:
         values = node.inputs
         if node.attrs["dim"] != 1 or not any(x in self.blocks for x in values):
             return False
-        if any(x.spec.dtype is not float32 or x.spec.shape[1] % blocks.LANES for x in values[:-1]):
+        if any(x.spec.dtype is not float32 or x.spec.shape[1] % nchw16c.LANES for x in values[:-1]):
             return False
         (self.blocks[outputs_of(node)[0]],) = self.put(node.op, map(self.in_blocks, values), [node], dim=0)
         return True
@@ -420,9 +420,9 @@ class Change:
             return False
         channels = x.spec.shape[1]
         start, stop, step = slice(*rest[0]).indices(channels)
-        if step != 1 or start >= stop or start % blocks.LANES or (stop % blocks.LANES and stop < channels):
+        if step != 1 or start >= stop or start % nchw16c.LANES or (stop % nchw16c.LANES and stop < channels):
             return False
-        some = (start // blocks.LANES, -(-stop // blocks.LANES), None)
+        some = (start // nchw16c.LANES, -(-stop // nchw16c.LANES), None)
         (self.blocks[outputs_of(node)[0]],) = self.put(node.op, [self.blocks[x]], [node], index=(some,))
         return True
 
@@ -457,7 +457,7 @@ class Change:
 
 def is_simple(node: Node) -> bool:
     """Are the windows of this max pooling within the image, and their pixels side by side?"""
-    return node.attrs == blocks.simple(node.attrs["kernel_size"], node.attrs["stride"])
+    return node.attrs == nchw16c.simple(node.attrs["kernel_size"], node.attrs["stride"])
 
 
 def apart_of(node: Node) -> dict:

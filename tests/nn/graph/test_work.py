@@ -5,7 +5,7 @@ from graph_models import TrainGraph
 
 import minflow as flow
 from minflow import nn
-from minflow.compiler.fusion.blocks import BLOCKED
+from minflow.compiler.fusion.nchw16c import BLOCKED
 from minflow.core.ir import Node, Source, Value, LEAF
 from minflow.core.op import OPS
 from minflow.core.spec import Spec, float32, int64

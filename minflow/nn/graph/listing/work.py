@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ....compiler.fusion.blocks import result_shape
+from ....compiler.fusion.nchw16c import result_shape
 from ....core.ir import Node, Value
 from ....core.spec import Spec
 from ...summary import MACS, recurrent

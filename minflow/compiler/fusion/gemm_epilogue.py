@@ -5,7 +5,7 @@
 A bias and an activation behind a product are done while a block of the result is in the cache; so is plain SGD's update
 of a weight behind its gradient, which then is written only where somebody can read it. Other products become nodes of
 the same kind: the machine has a kernel for all of them, where BLAS would be a call between its own. Results are those
-of before within float32's rounding. Read next: `blocks.py`, how an operation is made.
+of before within float32's rounding. Read next: `nchw16c.py`, how an operation is made.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ...core.ir import Graph, Node, Value, outputs_of
 from ...core.ops import activation, elementwise, linalg, update
 from ...core.spec import float32, float64
 from ..passes.rewrite import rewritten
-from .blocks import activated, internal, run
+from .nchw16c import activated, internal, run
 
 LEAST = 1 << 15  # multiplications; below, NumPy is as fast
 NARROW = 16  # columns; fewer do not fill a vector

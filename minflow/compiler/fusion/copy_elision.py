@@ -3,7 +3,7 @@
     after = copies(graph)
 
 The gradient of a parameter that is looked at in another shape is such a copy: eagerly it must not share its storage
-with what somebody else may hold; in a graph everybody who reads a value is known. Read next: `blocks.py`.
+with what somebody else may hold; in a graph everybody who reads a value is known. Read next: `nchw16c.py`.
 """
 
 from __future__ import annotations

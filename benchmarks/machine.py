@@ -91,9 +91,9 @@ def names(options: argparse.Namespace, kind: str) -> list[str]:
 def switch(contestant: str) -> None:
     """The machine as this contestant wants it; a graph keeps what it was built with."""
     if contestant in OURS:
-        from minflow import machine
+        from minflow.platforms import compiled
 
-        machine.use(contestant.endswith("machine"))
+        compiled.use(contestant.endswith("machine"))
 
 
 def step_of(model: str, kind: str, contestant: str, threads: int) -> Callable[[], Any]:

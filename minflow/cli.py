@@ -372,7 +372,7 @@ def doctor() -> int:
 
 def warmup() -> int:
     """Compile what is compiled once per installation, so that no learner waits for it."""
-    from . import machine
+    from .platforms import compiled
     from .core.base.errors import MissingDependencyError
 
     try:

@@ -101,7 +101,7 @@ def machine() -> Iterator[Line]:
         )
         return
     try:
-        from .machine import kept
+        from .platforms.compiled import kept
     except (ImportError, OSError) as error:
         yield "missing", "machine", f"llvmlite cannot be loaded ({error}); large graphs run by NumPy's kernels"
         return

@@ -158,12 +158,12 @@ def golden(request):
 @pytest.fixture
 def kernels_of_numpy():
     """Also for graphs, where MINFLOW_MACHINE asks for others."""
-    from minflow import machine
+    from minflow.platforms import compiled
 
-    before = machine.used()
-    machine.use(False)
+    before = compiled.used()
+    compiled.use(False)
     yield
-    machine.use(before)
+    compiled.use(before)
 
 
 @pytest.fixture

@@ -113,7 +113,7 @@ def candidates(file: Path, top: Path) -> Iterator[Mutant]:
 
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FunctionDef):
-            yield from inside(node, compiled=name.startswith("minflow/machine/"))
+            yield from inside(node, compiled=name.startswith("minflow/platforms/compiled/"))
 
 
 def droppable(node: Any) -> bool:

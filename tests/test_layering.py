@@ -86,7 +86,7 @@ ROOMS = {
     ],
     "diagnosis": ["core", "compiler", "views"],
     "accepted": ["core"],
-    "machine": [
+    "platforms.compiled": [
         "core.base.errors",
         "core.base.locks",
         "core.base.optional",
@@ -105,10 +105,10 @@ ROOMS = {
         "compiler",
         "views",
         "diagnosis",
-        "machine.ceilings",
-        "machine.demand",
-        "machine.threads",
-        "machine.recorder",
+        "platforms.compiled.ceilings",
+        "platforms.compiled.demand",
+        "platforms.compiled.threads",
+        "platforms.compiled.recorder",
     ],
     "optim": ["core", "nn"],
     "io": ["core", "nn"],
@@ -116,7 +116,19 @@ ROOMS = {
     "utils": ["core"],
     "vision": ["core", "nn", "io", "data", "utils"],
     "models": ["core", "nn"],
-    "job": ["core", "compiler", "views", "diagnosis", "machine.demand", "nn", "optim", "io", "data", "utils", "vision"],
+    "job": [
+        "core",
+        "compiler",
+        "views",
+        "diagnosis",
+        "platforms.compiled.demand",
+        "nn",
+        "optim",
+        "io",
+        "data",
+        "utils",
+        "vision",
+    ],
     "deploy": ["core", "compiler", "nn", "optim", "io", "job"],
     "onnx": ["core", "compiler", "views", "nn", "io", "deploy"],
     "distributions": ["core"],
@@ -158,14 +170,14 @@ ROOMS = {
         "headless",
         "doctor",
         "exercises",
-        "machine",
+        "platforms.compiled",
         "core.base.errors",
         "core.messages.invocation",
         "core.base.optional",
     ],
     "course": ["io.atomic", "io.files"],
     "headless": ["core.messages.invocation"],
-    "doctor": ["course", "machine.kept", "core.messages.invocation", "core.base.optional"],
+    "doctor": ["course", "platforms.compiled.kept", "core.messages.invocation", "core.base.optional"],
     "__main__": ["cli"],
 }
 # These speak of the package as a whole (its version, its notebooks): they may import `minflow` itself.
@@ -230,7 +242,7 @@ CAPS = {
     "onnx.forms": 930,  # a table of ops in another system's words; each is read alone
     "accepted": 500,  # names for other machines: answered for one process and one CPU, or refused
     "compat": 170,  # programs of OneFlow and PyTorch, unchanged
-    "machine": 7820,  # vectors, micro-kernels, products by them, loops over planes, steps and who runs them
+    "platforms.compiled": 7820,  # vectors, micro-kernels, products by them, loops over planes, steps and who runs them
     "exercises": 4060,  # the checker, the teacher's tools, translations
     "exercises.lessons": None,  # an exercise is one file that is read alone
     "face": 2580,  # minflow/__init__.py, the namespaces of one screen each, the command line
@@ -267,7 +279,7 @@ MANY_FILES = {  # folders of more, and why
     "nn": "what modules are made of, one idea a file",
     "nn/functional": "one file for each family of layers",
     "nn/modules": "one file for each family of layers, the same families",
-    "machine": "one family of kernels a file, over the few that write instructions",
+    "platforms.compiled": "one family of kernels a file, over the few that write instructions",
     "job/legacy": "one file for each family of names of that generation",
 }
 
@@ -412,7 +424,7 @@ def test_a_folder_is_a_table_of_contents():
 LATE = {
     "minflow.headless",  # imported by `minflow run` only
     *[
-        f"minflow.machine.{name}"
+        f"minflow.platforms.compiled.{name}"
         for name in (
             "kept",
             "jit",

@@ -249,7 +249,7 @@ def said(tmp_path_factory):
     """What each of CALLS and COMMANDS prints, errors included, in one process with the core alone."""
     program = f"""
 import contextlib, io, json, os
-import minflow as flow, minflow_widgets, minflow.machine, minflow_widgets.figures
+import minflow as flow, minflow_widgets, minflow.platforms.compiled, minflow_widgets.figures
 from minflow.cli import main
 
 os.environ["MINFLOW_COURSE"] = os.curdir + "/course"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from minflow import machine
+from minflow.platforms import compiled
 
 
 @pytest.fixture(params=["NumPy", "machine"])
@@ -10,5 +10,5 @@ def kernels(request, kernels_of_numpy):
     """Whose kernels run what a pass has made."""
     if request.param == "machine":
         pytest.importorskip("numba")
-        machine.use()
+        compiled.use()
     return request.param

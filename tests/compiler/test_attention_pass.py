@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import minflow as flow
-from minflow import machine, nn
+from minflow.platforms import compiled
+from minflow import nn
 from minflow.compiler.fusion import attention as module
 from minflow.compiler.fusion.attention import attention
 from minflow.core.ops import linalg
@@ -131,7 +132,7 @@ def test_a_model_learns_the_same():
     pytest.importorskip("numba")
 
     def trained(without):
-        machine.use(without=without)
+        compiled.use(without=without)
         flow.manual_seed(0)
         layer = nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True)
         step = Step(layer, flow.optim.SGD(layer.parameters(), lr=0.1), lambda x: (layer(x) ** 2).mean())

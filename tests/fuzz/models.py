@@ -21,10 +21,11 @@ from pathlib import Path
 import numpy as np
 
 import minflow as flow
-from minflow import machine, nn
+from minflow.platforms import compiled
+from minflow import nn
 from minflow.accepted.threads import Settings
 from minflow.core.base.errors import MinflowError, MinflowWarning
-from minflow.machine import program, start, steps
+from minflow.platforms.compiled import program, start, steps
 
 from .draw import Draw
 
@@ -680,7 +681,7 @@ def checked(case: Case, train: bool) -> list[str]:
     steps.np = Spoiled()
     spoil_scratch()
     try:
-        machine.use()
+        compiled.use()
         graph = case.graph(train)
         x, y = [t[: max(case.batch, 2)] for t in case.tensors(0)]  # a batch norm that grew with 2 refuses 1
         graph(x, y)
@@ -724,9 +725,9 @@ def checked(case: Case, train: bool) -> list[str]:
 
 def compared(case: Case, train: bool) -> list[str]:
     """What differs with and without the machine, and with other threads."""
-    machine.use(False)
+    compiled.use(False)
     plain = case.results(train)
-    machine.use()
+    compiled.use()
     flow.set_num_threads(1)
     fast = case.results(train)
     Settings.threads = case.d.one(2, 3, 4)  # of the machine: BLAS has other bits with other threads
@@ -771,9 +772,9 @@ def differences(plain: dict, fast: dict, case: Case, results: Callable[[], dict]
         if error <= allowed:
             continue
         if not moved:
-            machine.use(False)
+            compiled.use(False)
             moved = [noisy(case, results) for _ in range(8)]
-            machine.use()
+            compiled.use()
         change = max([np.abs(wanted - one[name]).max(initial=0) for one in moved])
         if not error <= allowed + 10 * change:
             bad.append(f"{name} differs by {error:.3g} of {scale:.3g}, and by {change:.3g} with other last bits")
@@ -781,9 +782,9 @@ def differences(plain: dict, fast: dict, case: Case, results: Callable[[], dict]
 
 
 def eager(case: Case) -> list[str]:
-    machine.use(False)
+    compiled.use(False)
     plain = case.eager()
-    machine.use()
+    compiled.use()
     fast = case.eager()
     return differences(plain, fast, case, case.eager)
 
@@ -791,7 +792,7 @@ def eager(case: Case) -> list[str]:
 def findings(seed: object) -> list[str]:
     """All that is wrong with the models of this seed."""
     thresholds(small=int(str(seed).split()[-1]) % 2 == 0)
-    machine.use(False)
+    compiled.use(False)
     case = Case(seed)
     found = []
     for what, check in (
@@ -804,7 +805,7 @@ def findings(seed: object) -> list[str]:
             try:
                 found += [f"{what}: {line}" for line in check()]
             except MinflowError:
-                machine.use(False)
+                compiled.use(False)
                 try:
                     case.eager() if what == "eager" else case.results(what != "predicting")
                 except MinflowError:
@@ -818,7 +819,7 @@ def findings(seed: object) -> list[str]:
 def thresholds(small: bool) -> None:
     """small: what is too small to gain by it goes into blocks and products, too."""
     from minflow.compiler.fusion import elementwise_fusion, gemm_epilogue, layout
-    from minflow.machine import gemm
+    from minflow.platforms.compiled import gemm
 
     for module, name, usual in (
         (layout, "LEAST", 1 << 20),
@@ -847,7 +848,7 @@ def main(module: str = "tests.fuzz.models", findings: Callable = findings, kind:
             found = findings(seed)
             count += bool(found)
             if found:
-                machine.use(False)
+                compiled.use(False)
                 print(f"FOUND in {kind(seed)}", *found[:6], "", sep="\n", flush=True)
         return 1 if count else 0
     bad, seed, end = 0, options.seed, options.seed + options.models

@@ -18,7 +18,8 @@ import traceback
 import numpy as np
 
 import minflow as flow
-from minflow import machine, nn
+from minflow.platforms import compiled
+from minflow import nn
 from minflow.accepted.threads import Settings
 from minflow.core.base.errors import MinflowError
 
@@ -219,11 +220,11 @@ def unequal(a: dict, b: dict) -> list[str]:
 def findings(seed: object) -> list[str]:
     """All that is wrong with the use of this seed."""
     thresholds(small=int(str(seed)) % 2 == 0)
-    machine.use(False)
+    compiled.use(False)
     Settings.threads = 1
     case, found = Use(seed), []
     plain = case.results()
-    machine.use()
+    compiled.use()
     try:
         fast = case.results()
         found += [f"again: {line}" for line in unequal(fast, case.results())]
@@ -235,7 +236,7 @@ def findings(seed: object) -> list[str]:
     except Exception:
         found.append(traceback.format_exc()[-2500:])
     finally:
-        machine.use(False)
+        compiled.use(False)
     return found
 
 

@@ -7,9 +7,9 @@ import pytest
 def on():
     """Compiled kernels are used by eager and by graphs, whatever the environment asks for."""
     pytest.importorskip("numba", reason="kernels are compiled by numba, which is not installed")
-    from minflow import machine
+    from minflow.platforms import compiled
 
-    before = machine.used()
-    machine.use()
+    before = compiled.used()
+    compiled.use()
     yield
-    machine.use(before)
+    compiled.use(before)

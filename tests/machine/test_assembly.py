@@ -16,7 +16,7 @@ pytest.importorskip("numba")
 from llvmlite import ir
 from numba.core import codegen
 
-from minflow.machine import llvm, micro
+from minflow.platforms.compiled import llvm, micro
 
 X86, ARM, APPLE = "x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "arm64-apple-macosx"
 MACHINES = [  # triple, processor, 32 registers of 16 numbers?, numbers in a register
@@ -113,7 +113,9 @@ def test_the_convolutions_of_avx2_are_proved_too(tmp_path):
         "NUMBA_CPU_FEATURES": features,
         "MINFLOW_KERNELS": str(tmp_path),
     }
-    program = "from minflow.machine import llvm; assert not llvm.WIDE; import pytest, sys; sys.exit(pytest.main())"
+    program = (
+        "from minflow.platforms.compiled import llvm; assert not llvm.WIDE; import pytest, sys; sys.exit(pytest.main())"
+    )
     names = "machine_convolutions", "blocks_convolutions", "loops", "clusters"
     files = [str(Path(__file__).with_name(f"test_{name}.py")) for name in names]
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""minflow.machine.blocks_conv: dense convolutions of images in blocks, against NumPy's in float64.
+"""minflow.platforms.compiled.blocks_conv: dense convolutions of images in blocks, against NumPy's in float64.
 
 What is asked of each direction: rounding as NumPy's float32 has it; lanes beyond the channels stay zeros; what stands
 in rows beyond the pixels does not matter; nothing is written outside of the result; the same bits with any number of
@@ -17,7 +17,7 @@ from convolution_cases import DIRECTIONS, ONE, Case, arrays, cases, check, numpy
 from kernel_checks import EPS, examples, in_blocks
 from minflow.compiler.fusion.nchw16c import ACTS, LANES, blocked, out_of_blocks
 from minflow.core.spec import Spec, float32
-from minflow.machine import blocks_conv, kernels, program, steps
+from minflow.platforms.compiled import blocks_conv, kernels, program, steps
 from single_steps import computed, same_bits
 
 

@@ -16,7 +16,7 @@ from kernel_checks import EPS, FEW, PAIR, SIZES, batch, close, depthwise_convolu
 from minflow.compiler.fusion import nchw16c
 from minflow.core.ops.conv import positions
 from minflow.core.spec import spec_of
-from minflow.machine import blocks_depthwise, blocks_norm, blocks_pool, blocks_resample
+from minflow.platforms.compiled import blocks_depthwise, blocks_norm, blocks_pool, blocks_resample
 from single_steps import FILL, computed, same_bits
 
 ACTS = st.sampled_from(["", "relu", "relu6"])

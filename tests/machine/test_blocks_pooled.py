@@ -12,7 +12,7 @@ pytest.importorskip("numba")
 from kernel_checks import examples, in_blocks, normal
 from minflow.compiler.fusion import nchw16c
 from minflow.core.spec import Spec, float32, spec_of, uint8
-from minflow.machine import blocks_conv, blocks_pool, blocks_pooled
+from minflow.platforms.compiled import blocks_conv, blocks_pool, blocks_pooled
 from single_steps import computed, same_bits
 
 ONE = (1, 1)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from minflow.machine import ceilings
-from minflow.machine.ceilings import SIZES, copy_rate, measured, product_rate
+from minflow.platforms.compiled import ceilings
+from minflow.platforms.compiled.ceilings import SIZES, copy_rate, measured, product_rate
 
 
 def test_they_are_measured_once_for_each_number_of_threads(monkeypatch):

@@ -14,10 +14,10 @@ from minflow.compiler.fusion.elementwise_fusion import clusters, run
 from minflow.compiler.passes import PASSES, run_passes
 from minflow.core.spec import bool_
 from minflow.core.trace import trace
-from minflow.machine import clusters as built
-from minflow.machine import elementary
-from minflow.machine.llvm import function, load, store
-from minflow.machine.memory import at
+from minflow.platforms.compiled import clusters as built
+from minflow.platforms.compiled import elementary
+from minflow.platforms.compiled.llvm import function, load, store
+from minflow.platforms.compiled.memory import at
 from single_steps import computed, run_now, same_bits, steps_of
 from tests import sampling
 from tests.cluster_programs import inputs_of, random_program, training

@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("numba", reason="the machine is compiled by numba, which is not installed")
 
 from kernel_checks import printed
-from minflow.machine import kept, start
+from minflow.platforms.compiled import kept, start
 
 PROGRAM = """
     import sys
@@ -46,7 +46,7 @@ PROGRAM = """
 
 NO_OTHER = """
     import subprocess
-    from minflow.machine import start
+    from minflow.platforms.compiled import start
     start.another = lambda code: print(code) or subprocess.Popen(["true"])
 """
 
@@ -78,7 +78,7 @@ def test_on_other_systems_it_is_not_begun():
     lines, messages = said(
         NO_OTHER
         + """
-    from minflow.machine import kept
+    from minflow.platforms.compiled import kept
     kept.tested = lambda: False
 """
     )

@@ -17,9 +17,9 @@ from kernel_checks import EPS, FEW, batch, close, depthwise_convolutions, exactl
 from minflow.core.backend.kernels import KERNELS
 from minflow.core.base.errors import OutOfRangeError
 from minflow.core.ops import conv, norm, pool
-from minflow.machine import eager
-from minflow.machine.eager import by_steps
-from minflow.machine.start import builder_of
+from minflow.platforms.compiled import eager
+from minflow.platforms.compiled.eager import by_steps
+from minflow.platforms.compiled.start import builder_of
 from single_steps import guarded, same_bits
 
 conv2d, conv2d_input_grad, conv2d_weight_grad, batch_norm, batch_norm_grad, max_pool2d, max_pool2d_grad = [
@@ -224,9 +224,9 @@ def test_other_windows_are_numpys(other):
 
 
 def test_the_same_bits_with_any_number_of_threads(monkeypatch):
-    monkeypatch.setattr("minflow.machine.norm.CHUNK", 1)
-    monkeypatch.setattr("minflow.machine.column_norms.CHUNK", 1)
-    monkeypatch.setattr("minflow.machine.pool.CHUNK", 1)
+    monkeypatch.setattr("minflow.platforms.compiled.norm.CHUNK", 1)
+    monkeypatch.setattr("minflow.platforms.compiled.column_norms.CHUNK", 1)
+    monkeypatch.setattr("minflow.platforms.compiled.pool.CHUNK", 1)
     x, g, weight, bias = batch((35, 40, 8, 8), 0, 3.0)
     filters, attrs = normal(np.random.default_rng(1), 40, 1, 3, 3), dict(padding=(1, 1), dilation=(1, 1), groups=40)
 

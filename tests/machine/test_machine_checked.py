@@ -16,7 +16,7 @@ from minflow.compiler.fusion import nchw16c
 from minflow.compiler.buffer_assignment import Layout
 from minflow.compiler.plan import Plan
 from minflow.core.ir import Value, outputs_of
-from minflow.machine import start
+from minflow.platforms.compiled import start
 from tests.graph_models import TrainGraph
 
 BAND = 1 << 10  # bytes before and behind each value

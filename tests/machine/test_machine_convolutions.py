@@ -1,4 +1,4 @@
-"""minflow.machine.convolutions: convolutions and their gradients by micro-kernels, against NumPy's in float64.
+"""minflow.platforms.compiled.convolutions: convolutions and their gradients by micro-kernels, against NumPy's in float64.
 
 What is asked of all three directions, direct and by Winograd's algorithm: rounding as NumPy's float32 has it; the same
 bits at each call, in any split of the images and beside another thread; nothing written outside of the result; nothing
@@ -18,9 +18,9 @@ from convolution_cases import DIRECTIONS, ONE, Case, cases, check, numpys
 from kernel_checks import EPS, examples
 from minflow.compiler.fusion.nchw16c import LANES
 from minflow.core.ops import conv as ops
-from minflow.machine import convolutions, eager, kernels, program, winograd
-from minflow.machine.eager import by_steps
-from minflow.machine.start import builder_of
+from minflow.platforms.compiled import convolutions, eager, kernels, program, winograd
+from minflow.platforms.compiled.eager import by_steps
+from minflow.platforms.compiled.start import builder_of
 from single_steps import FILL, guarded, same_bits
 from tests.together import together
 

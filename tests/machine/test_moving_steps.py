@@ -9,7 +9,7 @@ import minflow as flow
 from minflow.accepted.threads import Settings
 from minflow.core.base.errors import OutOfRangeError
 from minflow.core.op import OPS
-from minflow.machine import eager, moving
+from minflow.platforms.compiled import eager, moving
 from graph_models import Gives
 from single_steps import run_now, steps_of
 

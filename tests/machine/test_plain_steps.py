@@ -8,10 +8,11 @@ import pytest
 pytest.importorskip("numba", reason="the machine is compiled by numba, which is not installed")
 
 import minflow as flow
-from minflow import machine, nn
+from minflow.platforms import compiled
+from minflow import nn
 from minflow.accepted.threads import Settings
 from minflow.core.op import OPS
-from minflow.machine import cross_entropy, dropout, eager, elementwise, pool
+from minflow.platforms.compiled import cross_entropy, dropout, eager, elementwise, pool
 from graph_models import TrainGraph
 from single_steps import computed, run_now, steps_of
 
@@ -142,7 +143,7 @@ def test_large_arrays_go_by_steps_in_eager_too(on):
         found = flow.erf(flow.from_numpy(x)).numpy()
         assert np.array_equal(found, by_steps("erf", [x], np.empty_like(x)), equal_nan=True) == (size > 4096)
         with np.errstate(invalid="ignore"):
-            wanted = machine.start.PLAIN[OPS["relu6_grad"]](x, y)
+            wanted = compiled.start.PLAIN[OPS["relu6_grad"]](x, y)
             assert np.array_equal(OPS["relu6_grad"].kernel(x, y), wanted, equal_nan=True)
 
 
@@ -219,7 +220,7 @@ def test_a_training_step_is_few_calls(kernels_of_numpy):
     """Beside programs, the labels are looked at, and there may be products."""
     x, y, losses = flow.randn(64, 784), flow.randint(0, 10, (64,)), []
     for used in (False, True):
-        machine.use(used)
+        compiled.use(used)
         flow.manual_seed(1)
         model = nn.Sequential(nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 10))
         graph = TrainGraph(model, nn.CrossEntropyLoss(), flow.optim.SGD(model.parameters(), lr=0.1))

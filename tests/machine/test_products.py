@@ -1,4 +1,4 @@
-"""minflow.machine.gemm: products of matrices against NumPy's in float64.
+"""minflow.platforms.compiled.gemm: products of matrices against NumPy's in float64.
 
 What is asked of all shapes: rounding as of float32 sums; nothing is written outside of the result; NaN and Inf come
 through; the same bits with any number of threads, whatever scratch memory holds.
@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 pytest.importorskip("numba")
 from kernel_checks import EPS, examples
-from minflow import machine
+from minflow.platforms import compiled
 from minflow.core.ops.linalg import matmul
-from minflow.machine import gemm, program
+from minflow.platforms.compiled import gemm, program
 from single_steps import guarded, run_now, same_bits, steps_of
 
 SIZES = st.one_of(st.integers(1, 40), st.sampled_from([48, 63, 64, 65, 100, 128, 200]))
@@ -171,5 +171,5 @@ def test_same_bits_with_any_number_of_threads(left, right):
 
 def test_products_of_eager_stay_with_blas(kernels_of_numpy):
     plain = matmul.kernel
-    machine.use()
+    compiled.use()
     assert matmul.kernel is plain and matmul.steps is None  # measured: preparing takes what is gained

@@ -16,10 +16,10 @@ from minflow.compiler.fusion import Setting
 from minflow.compiler.plan import Plan
 from minflow.core import memory as free_memory
 from minflow.core.ops.elementwise import add, mul, neg
-from minflow.machine import program
-from minflow.machine.llvm import number_at, put
-from minflow.machine.start import InPlans
-from minflow.machine.steps import instruction, real_at, word_at
+from minflow.platforms.compiled import program
+from minflow.platforms.compiled.llvm import number_at, put
+from minflow.platforms.compiled.start import InPlans
+from minflow.platforms.compiled.steps import instruction, real_at, word_at
 from graph_models import Gives
 from kernel_checks import printed
 from single_steps import steps_of
@@ -276,7 +276,7 @@ def test_a_program_is_freed_while_helpers_sleep():
 def test_a_process_ends_while_helpers_spin():
     code = """
         from minflow.accepted.threads import Settings
-        from minflow.machine import program
+        from minflow.platforms.compiled import program
         Settings.threads = 3
         program.TEAM.grow(2, 64)
         program.TEAM.words[program.WANTED // 8] = 3

@@ -6,9 +6,10 @@ import pytest
 pytest.importorskip("numba", reason="the machine is compiled by numba, which is not installed")
 
 import minflow as flow
-from minflow import machine, nn
+from minflow.platforms import compiled
+from minflow import nn
 from minflow.core.ops import gru, lstm, rnn
-from minflow.machine import recurrent
+from minflow.platforms.compiled import recurrent
 from graph_models import Step
 from single_steps import computed, same_bits, steps_of
 
@@ -125,7 +126,7 @@ def test_in_graphs_of_layers_in_both_directions(name, kernels_of_numpy):
         flow.manual_seed(0)
         layer, head = getattr(nn, name)(6, 20, num_layers=2, bidirectional=True, batch_first=True), nn.Linear(40, 3)
         model = nn.ModuleList([layer, head])
-        machine.use(on)
+        compiled.use(on)
         graph = Step(model, flow.optim.SGD(model.parameters(), lr=0.1), lambda x: head(layer(x)[0]).square().mean())
         return [graph(x).item() for _ in range(4)], [p.numpy() for p in model.parameters()]
 

@@ -13,11 +13,12 @@ pytest.importorskip("numba", reason="the machine is compiled by numba, which is 
 from llvmlite import binding
 
 import minflow as flow
-from minflow import cli, machine, nn
+from minflow import cli, nn
+from minflow.platforms import compiled
 from minflow.core.base.errors import MissingDependencyError
 from minflow.core.base.locks import alone
 from minflow.core.ops import conv
-from minflow.machine import kept, start
+from minflow.platforms.compiled import kept, start
 from graph_models import Predict, TrainGraph, eager_step
 from kernel_checks import printed
 from tests import sampling
@@ -47,7 +48,7 @@ def test_a_graph_keeps_what_it_was_built_with(on):
     """Its kernels and its passes, also after the machine is switched off."""
     graph, x = Predict(net()), batch()[0]
     before = graph(x).numpy()
-    machine.use(False)
+    compiled.use(False)
     np.testing.assert_allclose(graph(x).numpy(), before, rtol=1e-3, atol=1e-6)
     assert "blocks_conv2d" in {node.op.name for node in graph.nodes}
 
@@ -74,7 +75,7 @@ def test_training_is_the_same_bits_eager_and_as_an_exact_graph(on):
 @pytest.mark.parametrize("exact", [False, True])
 def test_it_is_numpys_training_within_rounding(on, exact):
     mine = trained(True, exact=exact)
-    machine.use(False)
+    compiled.use(False)
     plain = trained(True)
     assert mine[0] == pytest.approx(plain[0], rel=1e-5)
     assert len(mine[2]) > 3 and not plain[2], "each plan runs the kernels that it was built for"
@@ -83,12 +84,12 @@ def test_it_is_numpys_training_within_rounding(on, exact):
 
 def test_off_again_is_as_if_it_had_never_been():
     before = conv.conv2d.kernel
-    machine.use()
-    assert machine.used() and conv.conv2d.kernel is not before
-    machine.use()  # once more changes nothing
-    machine.use(False)
-    machine.use(False)
-    assert not machine.used() and conv.conv2d.kernel is before
+    compiled.use()
+    assert compiled.used() and conv.conv2d.kernel is not before
+    compiled.use()  # once more changes nothing
+    compiled.use(False)
+    compiled.use(False)
+    assert not compiled.used() and conv.conv2d.kernel is before
 
 
 def test_what_does_not_fit_is_numpys(on):
@@ -110,8 +111,8 @@ def test_without_numba(monkeypatch, capsys):
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "numba" else find(name, *rest))
     with pytest.raises(MissingDependencyError, match="numba is not installed") as error:
-        machine.use()
-    assert "fast" in error.value.hint and not machine.used()
+        compiled.use()
+    assert "fast" in error.value.hint and not compiled.used()
     assert cli.main(["warmup"]) == 1 and "numba" in capsys.readouterr().err
 
 
@@ -124,8 +125,8 @@ def test_the_command_compiles(capsys):
 def test_the_environment_asks_for_it(value, expected):
     """With "0": `test_demand.py`."""
     program = """
-        import minflow, minflow.machine, sys
-        print(minflow.machine.used(), "minflow.machine.jit" in sys.modules)
+        import minflow, minflow.platforms.compiled, sys
+        print(minflow.platforms.compiled.used(), "minflow.platforms.compiled.jit" in sys.modules)
     """
     assert printed(program, MINFLOW_MACHINE=value)[0] == [f"{expected} {expected}"]
 
@@ -214,7 +215,7 @@ def test_one_who_does_not_wait_for_the_others(tmp_path):
 
 FRESH = """
     import subprocess, sys
-    from minflow.machine import start
+    from minflow.platforms.compiled import start
     begun = []
     class Popen(subprocess.Popen):
         def __init__(self, *args, **kwargs):
@@ -223,12 +224,12 @@ FRESH = """
     subprocess.Popen = Popen
     start.warmup()
     import numpy as np
-    from minflow.machine import gemm, jit, kept, steps
+    from minflow.platforms.compiled import gemm, jit, kept, steps
     from minflow.core.ops.elementwise import relu
     x, y = np.float32([-1, 2]), np.zeros(2, "f4")
     relu.kernel(x, out=y)
     print(len(begun), "numba" in sys.modules, len(jit.CODES) == len(kept.ADDRESSES) > 40)
-    from minflow.machine import start
+    from minflow.platforms.compiled import start
     start.use()
     import minflow as flow
     a = flow.ones(70, 80)

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import minflow as flow
-from minflow import machine, nn
+from minflow.platforms import compiled
+from minflow import nn
 from minflow.core.trace import trace
 from minflow.deploy.attrs import check_inputs
 from minflow.nn.summary import tensors_in
@@ -38,9 +39,9 @@ COMPILED = importlib.util.find_spec("numba") is not None
 @pytest.fixture
 def kernels():
     """`kernels(True)` switches compiled kernels on until the end of the test."""
-    before = machine.used()
-    yield machine.use
-    machine.use(before)
+    before = compiled.used()
+    yield compiled.use
+    compiled.use(before)
 
 
 @pytest.mark.filterwarnings("ignore:.*an input of a graph is written in place")
@@ -161,7 +162,7 @@ def check_predicting(model, array, folder, check, exact=False):
     loaded = flow.load_graph(folder)
     with check(f"outputs of a loaded graph, exact={exact}"):
         assert bits(call(loaded, 1)) == bits(call(graph, 1))
-    if not model.training and not machine.used():
+    if not model.training and not compiled.used():
         with check("a loaded graph compared with eager code"):
             assert loaded.compare_eager(flow.tensor(array)).equal
     with check(f"kernels of a loaded graph, exact={exact}"):

@@ -10,7 +10,7 @@ import minflow as flow
 from minflow import nn
 from minflow.compiler.passes.rewrite import rewritten
 from minflow.core.ir import outputs_of
-from minflow.machine.threads import RECORDERS
+from minflow.platforms.compiled.threads import RECORDERS
 from minflow.views.draw.fold import fold
 from minflow.views.records.recorders import record_of
 from minflow.views.show import picture
@@ -228,7 +228,7 @@ def test_the_plan_of_accumulation_has_both_parts():
 def test_a_plan_that_did_not_run_has_no_times(monkeypatch):
     graph = trained()
     graph.compiled_for((X, Y), {})
-    monkeypatch.setattr("minflow.machine.ceilings.ceilings", lambda: pytest.fail("measured for nothing"))
+    monkeypatch.setattr("minflow.platforms.compiled.ceilings.ceilings", lambda: pytest.fail("measured for nothing"))
     assert graph.plan.record.ceilings is None and all(call.seconds is None for call in graph.plan.record.calls)
 
 

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..accepted.threads import Settings
+from ...accepted.threads import Settings
 from . import threads
 from .jit import Code, compiled, intrinsic, ir, types
 from .llvm import WORD

@@ -7,7 +7,7 @@ that 16 filters meet. Nothing is multiplied with zeros, and no group sees what i
 
 from __future__ import annotations
 
-from ..compiler.fusion.nchw16c import GROUPS
+from ...compiler.fusion.nchw16c import GROUPS
 from . import llvm
 from .jit import Code, ir
 from .llvm import INT, LANES, WORD, function, word

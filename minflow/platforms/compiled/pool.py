@@ -1,6 +1,6 @@
 """The largest number of each window of 2 x 2, and gradients back to where it stood; the mean of whole images.
 
-What it computes: `../core/ops/pool.py`.
+What it computes: `../../core/ops/pool.py`.
 """
 
 from __future__ import annotations

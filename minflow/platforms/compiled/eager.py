@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
-from ..core.op import Op
-from ..core.spec import spec_of
+from ...core.op import Op
+from ...core.spec import spec_of
 from .memory import at
 from .program import ALIGN, Program, rounded
 from .steps import Builder, Room, Step

@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from ..core.ops.conv import positions
+from ...core.ops.conv import positions
 from . import llvm
 from .conv import BYTES
 from .jit import compiled

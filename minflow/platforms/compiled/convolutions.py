@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from ..compiler.fusion.nchw16c import blocked, by_groups
+from ...compiler.fusion.nchw16c import blocked, by_groups
 from . import blocks_conv
 from .blocks_conv import in_blocks, is_product, out_of_blocks
 from .kernels import CHUNK, FEW, back, filtered, filters_grad, parts_of, sizes

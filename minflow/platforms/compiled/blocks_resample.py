@@ -1,7 +1,7 @@
 """Images in blocks in another size, one axis at a time: each pixel is one of the old ones, or two with weights, as
 `nn.functional.interpolate` has it; and the gradients.
 
-What it computes: `../compiler/fusion/nchw16c.py`.
+What it computes: `../../compiler/fusion/nchw16c.py`.
 """
 
 from __future__ import annotations

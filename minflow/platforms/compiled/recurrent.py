@@ -3,7 +3,7 @@ the weights' gradients; between them a thread takes some sequences through all s
 
 Its states stay in the cache as blocks of 16 numbers, [block][sequence][16], which is how the micro-kernels read one
 side; the recurrent weight is the other one, packed once. Packed sequences and projections are NumPy's. What they
-compute, within float32's rounding: `../core/ops/rnn.py`, `../core/ops/lstm.py`, `../core/ops/gru.py`.
+compute, within float32's rounding: `../../core/ops/rnn.py`, `../../core/ops/lstm.py`, `../../core/ops/gru.py`.
 """
 
 from __future__ import annotations

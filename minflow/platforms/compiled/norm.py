@@ -1,7 +1,7 @@
 """Batch norm and its gradients: one read for the mean, one for the variance, one to write; no E[x^2] - mean^2.
 
 Large planes go channel by channel, all images of one, which stay in the second-level cache from the first read to the
-last; small ones through blocks, and matrices by rows. What it computes: `../core/ops/norm.py`. Read next:
+last; small ones through blocks, and matrices by rows. What it computes: `../../core/ops/norm.py`. Read next:
 `blocks_norm.py`, `column_norms.py`.
 """
 
@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from ..compiler.fusion.nchw16c import blocked
+from ...compiler.fusion.nchw16c import blocked
 from . import blocks_norm, column_norms
 from .blocks_conv import in_blocks, out_of_blocks
 from .jit import compiled, float32, float64

@@ -184,7 +184,9 @@ class Code:
     def written(self) -> Any:
         """By numba, to be called by C."""
         if not COMPILES:
-            raise RuntimeError(f"{self.name} is not among the compiled kernels: import numba before minflow.machine")
+            raise RuntimeError(
+                f"{self.name} is not among the compiled kernels: import numba before minflow.platforms.compiled"
+            )
         kind = types.void(*[types.int64] * self.function.__code__.co_argcount)
         return numba.cfunc(kind, error_model="numpy", pipeline_class=Writer)(self.function)
 

@@ -13,8 +13,8 @@ from functools import partial
 
 import numpy as np
 
-from ..core.ops.checks import FROM_THE_END
-from ..core.ops.shape import parts_of_padded
+from ...core.ops.checks import FROM_THE_END
+from ...core.ops.shape import parts_of_padded
 from .cluster_loops import put_word
 from .clusters import FULL, MASK, Bytecode
 from .jit import inlined

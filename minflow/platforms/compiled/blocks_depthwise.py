@@ -1,7 +1,7 @@
 """Convolutions of one filter per channel, and their gradients, of images in blocks.
 
 The tables and loops of `depthwise.py`, without its turning: a block has its images as these want them, and a group of
-them stays in the first-level cache. What it computes: `../compiler/fusion/nchw16c.py`.
+them stays in the first-level cache. What it computes: `../../compiler/fusion/nchw16c.py`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from ..core.ops.conv import positions
+from ...core.ops.conv import positions
 from .blocks_norm import fits
 from .blocks_slide import RUN, flush, slide, slide_back, slide_products
 from .depthwise import PAIR, STEP, T0, T1, T2, TAP0, TAP1, TAP2, tables, weigh

@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.fusion import FUSION, Setting, attention, nchw16c, gemm_epilogue, norms
-from ..compiler.fusion.elementwise_fusion import CLUSTERS
-from ..core.base.errors import MinflowWarning, MissingDependencyError
-from ..core.base.locks import alone
-from ..core.base.optional import install_command
-from ..core.op import Op
-from ..core.ops import (
+from ...compiler.fusion import FUSION, Setting, attention, nchw16c, gemm_epilogue, norms
+from ...compiler.fusion.elementwise_fusion import CLUSTERS
+from ...core.base.errors import MinflowWarning, MissingDependencyError
+from ...core.base.locks import alone
+from ...core.base.optional import install_command
+from ...core.op import Op
+from ...core.ops import (
     activation,
     conv,
     elementwise,
@@ -41,7 +41,7 @@ from ..core.ops import (
     sort,
     update,
 )
-from ..core.source_location import here
+from ...core.source_location import here
 
 STEPS: dict[Op, str] = {
     op: module
@@ -140,7 +140,7 @@ def use(on: bool = True, without: Sequence[str] = (), eager: bool = True) -> Non
 
     Until a program calls this, graphs and jobs that are large run them, and nothing else does.
 
-    without: names of passes of `minflow.machine.passes()` that graphs are to be built without.  eager: also outside of
+    without: names of passes of `minflow.platforms.compiled.passes()` that graphs are to be built without.  eager: also outside of
     graphs.
 
     At the first time after an installation it compiles, which takes some seconds. Raises MissingDependencyError without
@@ -226,7 +226,7 @@ def by_default() -> bool:
     elif not known_numba():
         warnings.warn(
             f"numba {metadata.version('numba')} is not one of those that compiled the kernels for large "
-            f"graphs, {SINCE} to {UNTIL}: NumPy's run instead. Install one of those; minflow.machine.use() "
+            f"graphs, {SINCE} to {UNTIL}: NumPy's run instead. Install one of those; minflow.platforms.compiled.use() "
             "tries this one, MINFLOW_MACHINE=0 does without",
             MinflowWarning,
             stacklevel=2,
@@ -257,12 +257,12 @@ def warn_of_numpy() -> None:
 
 def passes() -> tuple[Callable, ...]:
     """The passes that graphs are built with while the machine is used, in their order."""
-    from ..compiler.fusion.attention import attention
-    from ..compiler.fusion.elementwise_fusion import clusters
-    from ..compiler.fusion.copy_elision import copies
-    from ..compiler.fusion.gemm_epilogue import gemm_epilogue
-    from ..compiler.fusion.layout import layout
-    from ..compiler.fusion.norms import norms
+    from ...compiler.fusion.attention import attention
+    from ...compiler.fusion.elementwise_fusion import clusters
+    from ...compiler.fusion.copy_elision import copies
+    from ...compiler.fusion.gemm_epilogue import gemm_epilogue
+    from ...compiler.fusion.layout import layout
+    from ...compiler.fusion.norms import norms
 
     return copies, norms, layout, attention, gemm_epilogue, clusters
 
@@ -340,7 +340,7 @@ def another(code: str) -> subprocess.Popen | None:
             [
                 sys.executable,
                 "-c",
-                f"import sys; sys.path.insert(0, {path!r}); from minflow.machine import start; {code}",
+                f"import sys; sys.path.insert(0, {path!r}); from minflow.platforms.compiled import start; {code}",
             ],
             env={**os.environ, "MINFLOW_MACHINE": "0"},
             stdin=subprocess.DEVNULL,

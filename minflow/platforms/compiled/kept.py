@@ -23,7 +23,7 @@ from pathlib import Path
 import llvmlite
 from llvmlite import binding
 
-from ..core.files import atomic
+from ...core.files import atomic
 
 ROOM = Path(__file__).parent
 PARTS = (0, 1)

@@ -3,7 +3,7 @@
 A chunk takes rows of one item (an example's head), its gradient all of them. Keys and values are packed once; scores
 are written as [16 keys][query][16], which is how the micro-kernels read one side, so that weights meet values without
 being moved. The gradient computes them again. Keys behind the last one that a mask shows to any of these queries are
-left out. What it computes: `../compiler/fusion/attention.py`. Source: Dao et al. 2022 (arXiv:2205.14135), whose sums
+left out. What it computes: `../../compiler/fusion/attention.py`. Source: Dao et al. 2022 (arXiv:2205.14135), whose sums
 while rows are read are not needed where all scores of a row are there. Read next: `gemm.py`.
 """
 

@@ -5,7 +5,7 @@ is computed of them. An operation of the program is a loop over a block, so that
 no code is made for a model. What has one number for each row is computed so, and spread over its row where it is met;
 one number for each column is repeated for each row of a block; sums of columns are kept for each chunk and added in the
 order of chunks. Results are those of NumPy within some units in the last place, for sums: of the sum of magnitudes.
-What a cluster means: `../compiler/fusion/elementwise_fusion.py`. Its operations are in `cluster_loops.py`.
+What a cluster means: `../../compiler/fusion/elementwise_fusion.py`. Its operations are in `cluster_loops.py`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compiler.fusion import elementwise_fusion as fusion
-from ..core.ir import Value, outputs_of
+from ...compiler.fusion import elementwise_fusion as fusion
+from ...core.ir import Value, outputs_of
 from .cluster_loops import (
     AFTER,
     AGAIN,

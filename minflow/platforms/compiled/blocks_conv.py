@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from ..compiler.fusion.nchw16c import blocked, by_groups
+from ...compiler.fusion.nchw16c import blocked, by_groups
 from . import blocks_depthwise
 from .conv import finish, pack_panel, row_in, row_out, zero
 from .kernels import (

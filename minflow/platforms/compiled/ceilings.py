@@ -2,7 +2,7 @@
 
 The two kinds of ceiling of a roofline. Measured once for each number of threads, in about half a second. numba is not
 needed: without it they are those of NumPy's kernels. Source: Williams, Waterman & Patterson 2009, "Roofline: an
-insightful visual performance model for multicore architectures". Read next: `../nn/graph/listing/roofline.py`, which
+insightful visual performance model for multicore architectures". Read next: `../../nn/graph/listing/roofline.py`, which
 places the calls of a graph under them.
 """
 
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.op import OPS
+from ...core.op import OPS
 from .start import used
 from .threads import number
 

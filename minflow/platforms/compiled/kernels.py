@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.ops.conv import positions
+from ...core.ops.conv import positions
 from . import conv, winograd
 from .grouped import group_outer, group_product
 from .llvm import LANES

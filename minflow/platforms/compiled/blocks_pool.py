@@ -2,7 +2,7 @@
 
 Sixteen channels are compared or added at a time, pixel by pixel of a window, of which those beyond the image are left
 out. Windows of 2 x 2 and 3 x 3 that are whole have code of their own, all others share a loop. What it computes:
-`../compiler/fusion/nchw16c.py`.
+`../../compiler/fusion/nchw16c.py`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compiler.fusion.nchw16c import pooled
+from ...compiler.fusion.nchw16c import pooled
 from . import llvm
 from .blocks_norm import STEP, TILE, fits
 from .jit import float32, inlined, ir

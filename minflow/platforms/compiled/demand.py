@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..compiler.fusion import FUSED, KERNELS, PLAIN, Setting
-from ..core.ir import Graph
+from ...compiler.fusion import FUSED, KERNELS, PLAIN, Setting
+from ...core.ir import Graph
 
 LARGE = 1 << 20  # bytes of all values of a graph: a run of a smaller one takes some dozen microseconds
 

@@ -2,7 +2,7 @@
 bits.
 
 Eager keeps NumPy's kernels, which cost less for one call; a plan runs these. What a rule computes:
-`../core/ops/update.py`. Read next: `../core/backend/fast/update.py`, which these follow.
+`../../core/ops/update.py`. Read next: `../../core/backend/fast/update.py`, which these follow.
 """
 
 from __future__ import annotations

@@ -101,11 +101,11 @@ def machine() -> Iterator[Line]:
         )
         return
     try:
-        from .platforms.compiled import kept
+        from .platforms.compiled import compile_cache
     except (ImportError, OSError) as error:
         yield "missing", "machine", f"llvmlite cannot be loaded ({error}); large graphs run by NumPy's kernels"
         return
-    if not kept.tested():
+    if not compile_cache.tested():
         yield (
             "unused",
             "machine",
@@ -114,7 +114,9 @@ def machine() -> Iterator[Line]:
         )
         return
     compiled = [
-        folder for folder in kept.folders() if all([os.path.isfile(folder / kept.name_of(part)) for part in kept.PARTS])
+        folder
+        for folder in compile_cache.folders()
+        if all([os.path.isfile(folder / compile_cache.name_of(part)) for part in compile_cache.PARTS])
     ]
     refused = ", but MINFLOW_MACHINE=0 does without it" * (os.environ.get("MINFLOW_MACHINE") == "0")
     if compiled:

@@ -626,7 +626,7 @@ def test_doctor_where_something_is_missing(capsys, monkeypatch, tmp_path, what, 
 
 @pytest.mark.parametrize("said, refused", [("0", True), ("", False)])
 def test_doctor_on_the_machine(capsys, monkeypatch, tmp_path, said, refused):
-    kept = pytest.importorskip("minflow.platforms.compiled.kept", reason="llvmlite is not installed")
+    kept = pytest.importorskip("minflow.platforms.compiled.compile_cache", reason="llvmlite is not installed")
     pytest.importorskip("numba", reason="numba is not installed")
     monkeypatch.setenv("MINFLOW_KERNELS", str(tmp_path))
     monkeypatch.setenv("MINFLOW_MACHINE", said)

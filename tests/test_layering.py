@@ -105,8 +105,8 @@ ROOMS = {
         "compiler",
         "views",
         "diagnosis",
-        "platforms.compiled.ceilings",
-        "platforms.compiled.demand",
+        "platforms.compiled.roofline_peaks",
+        "platforms.compiled.policy",
         "platforms.compiled.threads",
         "platforms.compiled.recorder",
     ],
@@ -121,7 +121,7 @@ ROOMS = {
         "compiler",
         "views",
         "diagnosis",
-        "platforms.compiled.demand",
+        "platforms.compiled.policy",
         "nn",
         "optim",
         "io",
@@ -177,7 +177,7 @@ ROOMS = {
     ],
     "course": ["io.atomic", "io.files"],
     "headless": ["core.messages.invocation"],
-    "doctor": ["course", "platforms.compiled.kept", "core.messages.invocation", "core.base.optional"],
+    "doctor": ["course", "platforms.compiled.compile_cache", "core.messages.invocation", "core.base.optional"],
     "__main__": ["cli"],
 }
 # These speak of the package as a whole (its version, its notebooks): they may import `minflow` itself.

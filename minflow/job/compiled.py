@@ -17,7 +17,7 @@ from ..core.messages.training_warnings import look_at_results
 from ..core.functionalize import outside_of
 from ..core.spec import spec_of
 from ..core.source_location import NOTICES
-from ..platforms.compiled.demand import level
+from ..platforms.compiled.policy import level
 from ..nn.graph.notices import warn_of_reads
 from ..nn.graph.python_state import reads_of
 from .build import JobBuild

@@ -12,7 +12,7 @@ import minflow.typing as tp
 from minflow.compiler.fusion import FUSED, PLAIN, Setting
 from minflow.exercises import isolation
 from minflow.exercises.judge import judge
-from minflow.platforms.compiled.demand import level
+from minflow.platforms.compiled.policy import level
 from tests.exercises.answers import exercise_of, typed
 
 

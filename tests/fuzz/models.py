@@ -25,7 +25,7 @@ from minflow.platforms import compiled
 from minflow import nn
 from minflow.accepted.threads import Settings
 from minflow.core.base.errors import MinflowError, MinflowWarning
-from minflow.platforms.compiled import program, start, steps
+from minflow.platforms.compiled import program, warmup, steps
 
 from .draw import Draw
 
@@ -640,7 +640,7 @@ class Case:
 
 def plain(node, inputs: list) -> list[np.ndarray]:
     """What NumPy's kernel gives for a node."""
-    found = start.PLAIN.get(node.op, node.op.kernel)(*inputs, **node.attrs)
+    found = warmup.PLAIN.get(node.op, node.op.kernel)(*inputs, **node.attrs)
     return list(found) if node.op.many else [found]
 
 
@@ -741,9 +741,9 @@ def noisy(case: Case, results: Callable[[], dict]) -> dict[str, np.ndarray]:
     """The results where inputs and parameters have other last bits."""
     batches, start = case.batches, case.start
     case.batches = [(rounded(x, case.random), y) for x, y in batches]
-    case.start = {k: rounded(v, case.random) for k, v in start.items()}
+    case.start = {k: rounded(v, case.random) for k, v in warmup.items()}
     found = results()
-    case.batches, case.start = batches, start
+    case.batches, case.start = batches, warmup
     return found
 
 

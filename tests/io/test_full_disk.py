@@ -149,7 +149,7 @@ OTHER_WRITERS = {
     "minflow/exercises/record.py": "appends a line to a log; a torn line is skipped",
     "minflow/course.py": "appends a line to a record; a torn line is skipped",
     "widgets/minflow_widgets/runs/log.py": "appends rows to the log of a run, and writes rows again after an error",
-    "minflow/platforms/compiled/kept.py": "an archive in memory",
+    "minflow/platforms/compiled/compile_cache.py": "an archive in memory",
     "minflow/utils/data/channel.py": "memory that is shared with worker processes",
     "minflow/exercises/teach/worker.py": "the standard output of a worker process",
     "minflow/cli.py": "/dev/null in the place of a closed standard output",

@@ -17,7 +17,7 @@ from convolution_cases import DIRECTIONS, ONE, Case, arrays, cases, check, numpy
 from kernel_checks import EPS, examples, in_blocks
 from minflow.compiler.fusion.nchw16c import ACTS, LANES, blocked, out_of_blocks
 from minflow.core.spec import Spec, float32
-from minflow.platforms.compiled import blocks_conv, kernels, program, steps
+from minflow.platforms.compiled import blocks_conv, conv_geometry, program, steps
 from single_steps import computed, same_bits
 
 
@@ -61,8 +61,8 @@ def tiled(case):
         return tiled(case._replace(c=case.c // case.groups, f=case.f // case.groups, groups=1)) if whole else set()
     x, _, g = case.shapes
     geometry = case.kernel, ONE, case.padding, case.dilation
-    forward = case.stride == ONE and kernels.sizes(x, case.f, *geometry, (1, 1)).tiles is not None
-    back = kernels.back(x, case.f, *geometry[:1], case.stride, *geometry[2:], (1, 1)).tiles is not None
+    forward = case.stride == ONE and conv_geometry.sizes(x, case.f, *geometry, (1, 1)).tiles is not None
+    back = conv_geometry.back(x, case.f, *geometry[:1], case.stride, *geometry[2:], (1, 1)).tiles is not None
     directions = ("results", forward), ("images", back), ("filters", forward and case.c < 192)
     return {name for name, does in directions if does}
 
@@ -112,7 +112,7 @@ def test_every_direction_is_the_machines(case):
 
 def test_large_gradients_of_filters_are_not_tiled():
     for channels, tiled_too in ((128, True), (192, False)):
-        s = kernels.sizes((2, channels, 8, 8), channels, (3, 3), ONE, ONE, ONE, (144, 144))
+        s = conv_geometry.sizes((2, channels, 8, 8), channels, (3, 3), ONE, ONE, ONE, (144, 144))
         assert s.tiles is not None and (s.grad_tiles is not None) == tiled_too
     case = Case(2, 192, (8, 8), 192, (3, 3), padding=ONE)
     check(case, ours, tiled(case))
@@ -121,7 +121,7 @@ def test_large_gradients_of_filters_are_not_tiled():
 def test_the_gradient_of_images_that_filters_skip_multiplies_no_zeros_in_between():
     case = Case(2, 32, (12, 12), 16, (4, 4), (2, 2), (1, 1))
     x, _, g = case.shapes
-    s = kernels.back(x, case.f, case.kernel, case.stride, case.padding, case.dilation)
+    s = conv_geometry.back(x, case.f, case.kernel, case.stride, case.padding, case.dilation)
     done_ = [lines * width * count * LANES for _, count, lines, width, *_ in s.split.tolist()]
     assert len(done_) == 4 and sum(done_) * case.c == s.multiplied == math.prod(g[1:]) * case.c * 16
 

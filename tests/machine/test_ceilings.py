@@ -2,14 +2,14 @@
 
 import pytest
 
-from minflow.platforms.compiled import ceilings
-from minflow.platforms.compiled.ceilings import SIZES, copy_rate, measured, product_rate
+from minflow.platforms.compiled import roofline_peaks
+from minflow.platforms.compiled.roofline_peaks import SIZES, copy_rate, measured, product_rate
 
 
 def test_they_are_measured_once_for_each_number_of_threads(monkeypatch):
     asked = []
-    monkeypatch.setattr(ceilings, "product_rate", lambda *args: asked.append(args) or 1.0)
-    monkeypatch.setattr(ceilings, "copy_rate", lambda *args: asked.append(args) or 2.0)
+    monkeypatch.setattr(roofline_peaks, "product_rate", lambda *args: asked.append(args) or 1.0)
+    monkeypatch.setattr(roofline_peaks, "copy_rate", lambda *args: asked.append(args) or 2.0)
     measured.cache_clear()
     first = measured(1, False)
     assert first == (1.0, tuple((size, 2.0) for size in SIZES), 1, False)
@@ -34,21 +34,21 @@ class Clock:
 
 def test_the_quickest_of_many_counts_but_not_the_first(monkeypatch):
     clock = Clock([0.001, 0.03, 0.02, 0.01, 0.05])
-    monkeypatch.setattr(ceilings.time, "perf_counter", clock.perf_counter)
-    assert ceilings.shortest(clock.work) == pytest.approx(0.01, abs=1e-5)
+    monkeypatch.setattr(roofline_peaks.time, "perf_counter", clock.perf_counter)
+    assert roofline_peaks.shortest(clock.work) == pytest.approx(0.01, abs=1e-5)
     slow = Clock([9.0, 5.0, 4.0, 3.0])
-    monkeypatch.setattr(ceilings.time, "perf_counter", slow.perf_counter)
-    assert ceilings.shortest(slow.work) == pytest.approx(3.0, abs=1e-5), "three, however long they take"
+    monkeypatch.setattr(roofline_peaks.time, "perf_counter", slow.perf_counter)
+    assert roofline_peaks.shortest(slow.work) == pytest.approx(3.0, abs=1e-5), "three, however long they take"
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_rates(threads, monkeypatch):
-    monkeypatch.setattr(ceilings, "SHORT", 0.0)
+    monkeypatch.setattr(roofline_peaks, "SHORT", 0.0)
     assert copy_rate(SIZES[0], threads) > 0 and product_rate(threads, False) > 0
 
 
 def test_work_is_divided_by_the_time_that_it_took(monkeypatch):
-    monkeypatch.setattr(ceilings, "shortest", lambda call, long=1.0: [call(), 0.25][1])
-    monkeypatch.setattr(ceilings, "SHORT", 0.5)
-    assert product_rate(2, False) == 2 * (2 * ceilings.ROWS) * ceilings.SIDE * ceilings.SIDE / 0.25
+    monkeypatch.setattr(roofline_peaks, "shortest", lambda call, long=1.0: [call(), 0.25][1])
+    monkeypatch.setattr(roofline_peaks, "SHORT", 0.5)
+    assert product_rate(2, False) == 2 * (2 * roofline_peaks.ROWS) * roofline_peaks.SIDE * roofline_peaks.SIDE / 0.25
     assert copy_rate(SIZES[0], 2) == SIZES[0] * 2 / 0.25, "half a second is two copies at a time"

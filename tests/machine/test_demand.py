@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("numba", reason="the machine is compiled by numba, which is not installed")
 
 from kernel_checks import printed
-from minflow.platforms.compiled import kept, start
+from minflow.platforms.compiled import compile_cache, warmup
 
 PROGRAM = """
     import sys
@@ -58,9 +58,9 @@ def said(first="", sizes=((400, False),), **environment):
 
 @pytest.fixture(scope="module", autouse=True)
 def compiled():
-    if not kept.tested():
+    if not compile_cache.tested():
         pytest.skip("on this system graphs do not take the machine by themselves")
-    start.warmup()
+    warmup.warmup()
 
 
 def test_large_graphs_run_on_it_and_numba_is_not_imported():
@@ -113,8 +113,8 @@ def test_without_numba_there_is_one_notice(tmp_path, name):
     [("0.61.0", True), ("0.68.1", True), ("0.60.1", False), ("0.69.0rc1", False), ("1.0", False), ("0+unknown", False)],
 )
 def test_versions_of_numba(monkeypatch, version, known):
-    monkeypatch.setattr(start.metadata, "version", lambda name: version)
-    assert start.known_numba() is known
+    monkeypatch.setattr(warmup.metadata, "version", lambda name: version)
+    assert warmup.known_numba() is known
 
 
 def test_another_numba_is_not_begun_with(tmp_path):

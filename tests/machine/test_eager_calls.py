@@ -12,7 +12,7 @@ from minflow.accepted.threads import Settings
 from minflow.core.ops import activation, norm, pool
 from minflow.platforms.compiled import eager
 from minflow.platforms.compiled.eager import by_steps
-from minflow.platforms.compiled.start import builder_of
+from minflow.platforms.compiled.warmup import builder_of
 from minflow.platforms.compiled.steps import instruction, word_at
 from tests.together import together
 

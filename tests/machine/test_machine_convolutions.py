@@ -18,9 +18,9 @@ from convolution_cases import DIRECTIONS, ONE, Case, cases, check, numpys
 from kernel_checks import EPS, examples
 from minflow.compiler.fusion.nchw16c import LANES
 from minflow.core.ops import conv as ops
-from minflow.platforms.compiled import convolutions, eager, kernels, program, winograd
+from minflow.platforms.compiled import convolutions, eager, conv_geometry, program, winograd
 from minflow.platforms.compiled.eager import by_steps
-from minflow.platforms.compiled.start import builder_of
+from minflow.platforms.compiled.warmup import builder_of
 from single_steps import FILL, guarded, same_bits
 from tests.together import together
 
@@ -38,9 +38,9 @@ def tiled(case):
     x, _, g = case.shapes
     border = tuple(d * (k - 1) - p for d, k, p in zip(case.dilation, case.kernel, case.padding))
     found = set()
-    if kernels.sizes(x, case.f, case.kernel, *case.geometry).tiles is not None:
+    if conv_geometry.sizes(x, case.f, case.kernel, *case.geometry).tiles is not None:
         found |= {"results", "filters"}
-    if case.stride == ONE and kernels.sizes(g, case.c, case.kernel, ONE, border, case.dilation).tiles is not None:
+    if case.stride == ONE and conv_geometry.sizes(g, case.c, case.kernel, ONE, border, case.dilation).tiles is not None:
         found.add("images")
     return found
 
@@ -162,7 +162,7 @@ def test_same_bits_with_any_number_of_threads(case):
 def test_same_bits_in_any_split_of_the_images(case, pieces):
     """At multiples of CHUNK: results image by image; gradients of filters as sums of the chunks', in their order."""
     x, w, g = arrays(case)
-    whole, step = ours(case, x, w, g), pieces * kernels.CHUNK
+    whole, step = ours(case, x, w, g), pieces * conv_geometry.CHUNK
     starts = list(range(0, case.n, step))
     parts = {}
     for start in reversed(starts):

@@ -18,7 +18,7 @@ from minflow.platforms import compiled
 from minflow.core.base.errors import MissingDependencyError
 from minflow.core.base.locks import alone
 from minflow.core.ops import conv
-from minflow.platforms.compiled import kept, start
+from minflow.platforms.compiled import compile_cache, warmup
 from graph_models import Predict, TrainGraph, eager_step
 from kernel_checks import printed
 from tests import sampling
@@ -133,13 +133,13 @@ def test_the_environment_asks_for_it(value, expected):
 
 def test_a_change_of_any_file_of_the_room_is_seen(tmp_path, monkeypatch):
     """Of a function that is kept on disk other files may have become a part."""
-    monkeypatch.setattr(kept, "ROOM", tmp_path)
+    monkeypatch.setattr(compile_cache, "ROOM", tmp_path)
     (tmp_path / "one.py").write_text("a = 1")
-    stamps = [kept.stamp.__wrapped__()]
+    stamps = [compile_cache.stamp.__wrapped__()]
     (tmp_path / "other.py").write_text("b = 1")
-    stamps.append(kept.stamp.__wrapped__())
+    stamps.append(compile_cache.stamp.__wrapped__())
     monkeypatch.setenv("NUMBA_CPU_FEATURES", "+avx2")
-    stamps += [kept.stamp.__wrapped__(), kept.stamp.__wrapped__()]
+    stamps += [compile_cache.stamp.__wrapped__(), compile_cache.stamp.__wrapped__()]
     assert len(set(stamps)) == 3 and stamps[-1] == stamps[-2]
 
 
@@ -147,62 +147,71 @@ def test_a_change_of_any_file_of_the_room_is_seen(tmp_path, monkeypatch):
 def archive(monkeypatch, tmp_path):
     """A small one, of a process that has loaded nothing; what would be linked is given back."""
     monkeypatch.setenv("MINFLOW_KERNELS", str(tmp_path))
-    monkeypatch.setattr(kept, "LOADED", set())
-    monkeypatch.setattr(kept, "ADDRESSES", {})
+    monkeypatch.setattr(compile_cache, "LOADED", set())
+    monkeypatch.setattr(compile_cache, "ADDRESSES", {})
     linked = []
     monkeypatch.setattr(
-        kept,
+        compile_cache,
         "linked",
         lambda symbols, code, needed: linked.append(code) or {name: len(symbol) for name, symbol in symbols.items()},
     )
-    kept.save(0, {"one": "symbol", "two": "other symbol"}, b"code of both", ["sched_yield", "numba_do_raise"])
-    return tmp_path / kept.name_of(0), linked
+    compile_cache.save(0, {"one": "symbol", "two": "other symbol"}, b"code of both", ["sched_yield", "numba_do_raise"])
+    return tmp_path / compile_cache.name_of(0), linked
 
 
 def test_a_damaged_archive_is_as_if_it_were_not_there(archive):
     """Whatever byte it is that changed, and wherever it ends."""
     file, linked = archive
-    assert kept.load_part(0) and kept.ADDRESSES == {"one": 6, "two": 12} and linked == [b"code of both"]
+    assert (
+        compile_cache.load_part(0) and compile_cache.ADDRESSES == {"one": 6, "two": 12} and linked == [b"code of both"]
+    )
     whole = file.read_bytes()
     for place in range(len(whole)):
         for change in (1, 0x10, 0x80) if sampling.complete else ((1, 0x10, 0x80)[place % 3],):
             file.write_bytes(whole[:place] + bytes([whole[place] ^ change]) + whole[place + 1 :])
-            kept.LOADED.clear()
-            if kept.load_part(0):
+            compile_cache.LOADED.clear()
+            if compile_cache.load_part(0):
                 assert linked.pop() == b"code of both", "a name, or a number that nobody reads"
     for length in range(0, len(whole) - 1, 7):
         file.write_bytes(whole[:length])
-        kept.LOADED.clear()
-        assert not kept.load_part(0)
+        compile_cache.LOADED.clear()
+        assert not compile_cache.load_part(0)
 
 
 def test_code_that_calls_what_is_not_there_is_not_loaded(monkeypatch, tmp_path):
     """LLVM would end the process."""
     monkeypatch.setenv("MINFLOW_KERNELS", str(tmp_path))
-    monkeypatch.setattr(kept, "LOADED", set())
-    symbols, code = {"one": "f"}, kept.target().emit_object(binding.parse_assembly("define void @f() { ret void }"))
-    assert kept.linked(symbols, code, ["sched_yield", "numba_do_raise", "PyUnicode_FromString"])["one"]
+    monkeypatch.setattr(compile_cache, "LOADED", set())
+    symbols, code = (
+        {"one": "f"},
+        compile_cache.target().emit_object(binding.parse_assembly("define void @f() { ret void }")),
+    )
+    assert compile_cache.linked(symbols, code, ["sched_yield", "numba_do_raise", "PyUnicode_FromString"])["one"]
     with pytest.raises(OSError, match="need a_function_of_another_numba"):
-        kept.linked(symbols, code, ["sched_yield", "a_function_of_another_numba"])
-    kept.save(0, symbols, code, ["a_function_of_another_numba"])
-    assert not kept.load_part(0)
+        compile_cache.linked(symbols, code, ["sched_yield", "a_function_of_another_numba"])
+    compile_cache.save(0, symbols, code, ["a_function_of_another_numba"])
+    assert not compile_cache.load_part(0)
 
 
 def test_compiled_kernels_need_nothing_of_numba():
     """All that they call of each other is with them, nothing is counted, and numba's errors are never raised."""
-    start.warmup()
-    for part in kept.PARTS:
-        [file] = [path for path in [folder / kept.name_of(part) for folder in kept.folders()] if path.exists()][:1]
+    warmup.warmup()
+    for part in compile_cache.PARTS:
+        [file] = [
+            path
+            for path in [folder / compile_cache.name_of(part) for folder in compile_cache.folders()]
+            if path.exists()
+        ][:1]
         with zipfile.ZipFile(file) as archive:
-            needed = json.loads(archive.read(kept.NEEDED))
+            needed = json.loads(archive.read(compile_cache.NEEDED))
         assert not [name for name in needed if name.startswith(("_ZN", "NRT_"))]
-        assert {name for name in needed if name.startswith("numba_")} <= {*kept.UNREACHED}
+        assert {name for name in needed if name.startswith("numba_")} <= {*compile_cache.UNREACHED}
 
 
 def test_a_program_that_does_not_know_its_python(monkeypatch):
     for executable in (None, "", "/no/such/python"):
         monkeypatch.setattr(sys, "executable", executable)
-        assert start.another("pass") is None
+        assert warmup.another("pass") is None
 
 
 @pytest.mark.skipif(os.name != "posix", reason="this system has no such locks")
@@ -290,4 +299,4 @@ def test_a_number_where_an_array_is_expected_is_left_to_numpy(on):
     from minflow.core.ops import activation
 
     given = True, np.linspace(-1, 8, 8)
-    np.testing.assert_array_equal(activation.relu6_grad.kernel(*given), start.PLAIN[activation.relu6_grad](*given))
+    np.testing.assert_array_equal(activation.relu6_grad.kernel(*given), warmup.PLAIN[activation.relu6_grad](*given))

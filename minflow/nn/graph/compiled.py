@@ -25,7 +25,7 @@ from ...core.functionalize import before_write
 from ...core.spec import default_dtype, spec_of
 from ...core.tensor import Tensor, new_tensor
 from ...core.source_location import NOTICES
-from ...platforms.compiled.demand import level
+from ...platforms.compiled.policy import level
 from . import messages, notices
 from .build import Build
 from .key import differences

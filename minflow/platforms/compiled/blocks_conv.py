@@ -15,7 +15,7 @@ import numpy as np
 from ...compiler.fusion.nchw16c import blocked, by_groups
 from . import blocks_depthwise
 from .conv import finish, pack_panel, row_in, row_out, zero
-from .kernels import (
+from .conv_geometry import (
     MOVED,
     NOTHING,
     SPARE,

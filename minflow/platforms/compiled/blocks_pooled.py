@@ -14,7 +14,7 @@ from .blocks_conv import PIXELS_LEAST, at_once, ready, room_of
 from .blocks_norm import STEP
 from .blocks_pool import LARGEST, LARGEST_2, MANY, RETURNED, RETURNED_2, TWO
 from .conv import finish, zero
-from .kernels import filtered, filters_grad, parts_of, sizes
+from .conv_geometry import filtered, filters_grad, parts_of, sizes
 from .llvm import LANES
 from .steps import Room, Step, instruction, real_at, word_at
 from .vectors import BOUNDS, BYTES

@@ -2,7 +2,7 @@
 
 One filter for each channel, and most products over single pixels, go through blocks, which are in the room only
 meanwhile: their vectors are whole at any size of image, and turning costs less than what it saves. What none of this
-makes quicker is NumPy's. Read next: `kernels.py`, for filters of more pixels.
+makes quicker is NumPy's. Read next: `conv_geometry.py`, for filters of more pixels.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from ...compiler.fusion.nchw16c import blocked, by_groups
 from . import blocks_conv
 from .blocks_conv import in_blocks, is_product, out_of_blocks
-from .kernels import CHUNK, FEW, back, filtered, filters_grad, parts_of, sizes
+from .conv_geometry import CHUNK, FEW, back, filtered, filters_grad, parts_of, sizes
 from .llvm import LANES
 from .steps import Room, Step
 

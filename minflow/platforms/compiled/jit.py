@@ -1,6 +1,6 @@
 """What this room compiles, and numba, which compiles it; where everything is kept, neither is needed.
 
-To import numba takes half a second. A process that finds all kernels compiled (`kept.py`) does without: what numba is
+To import numba takes half a second. A process that finds all kernels compiled (`compile_cache.py`) does without: what numba is
 called by in this room's files then stands for nothing.
 
 numba finds types and writes instructions of LLVM (`Writer`); what it has written for many functions LLVM then compiles
@@ -18,7 +18,7 @@ from typing import Any
 
 from llvmlite import binding, ir as ir
 
-from . import kept
+from . import compile_cache
 
 
 class Unneeded:
@@ -39,7 +39,9 @@ class Unneeded:
         return (Unneeded,)
 
 
-COMPILES = not kept.load() or "numba" in sys.modules  # a program that has imported numba may bring code of its own
+COMPILES = (
+    not compile_cache.load() or "numba" in sys.modules
+)  # a program that has imported numba may bring code of its own
 numba: Any
 if COMPILES:
     import numba
@@ -170,7 +172,7 @@ class Code:
 
     @functools.cached_property
     def address(self) -> int:
-        return self in CODES and kept.ADDRESSES.get(self.name) or self.compile()
+        return self in CODES and compile_cache.ADDRESSES.get(self.name) or self.compile()
 
     @functools.cached_property
     def call(self) -> Callable[..., None]:
@@ -179,7 +181,7 @@ class Code:
 
     def compile(self) -> int:
         """Now, for this process."""
-        return kept.linked(*together([self]))[self.name]
+        return compile_cache.linked(*together([self]))[self.name]
 
     def written(self) -> Any:
         """By numba, to be called by C."""
@@ -200,8 +202,8 @@ def compile_part(part: int) -> None:
     finally:
         if collecting:
             gc.enable()
-    kept.ADDRESSES.update(kept.linked(*found))
-    kept.save(part, *found)
+    compile_cache.ADDRESSES.update(compile_cache.linked(*found))
+    compile_cache.save(part, *found)
 
 
 def together(codes: Sequence[Code]) -> tuple[dict[str, str], bytes, list[str]]:
@@ -209,7 +211,7 @@ def together(codes: Sequence[Code]) -> tuple[dict[str, str], bytes, list[str]]:
     numba, and the system."""
     written = {code.name: code.written() for code in codes}
     symbols = {name: one.native_name for name, one in written.items()}
-    machine, module = kept.target(), binding.parse_assembly("")
+    machine, module = compile_cache.target(), binding.parse_assembly("")
     module.triple, module.data_layout = machine.triple, str(machine.target_data)
     for library in reached([one._library for one in written.values()]):
         for text in library.modules if isinstance(library, Written) else [library.get_llvm_str()]:
@@ -246,7 +248,7 @@ def part_of(part: int) -> list[Code]:
     for code in CODES:
         files.setdefault(code.function.__module__, []).append(code)
     all_met = {name: {one for code in codes for one in met(code.function)} for name, codes in files.items()}
-    parts: list[tuple[list[Code], set]] = [([], set()) for _ in kept.PARTS]
+    parts: list[tuple[list[Code], set]] = [([], set()) for _ in compile_cache.PARTS]
     for name in sorted(files, key=lambda name: (-length(all_met[name]), name)):
         codes, known = min(parts, key=lambda one: length(one[1] | all_met[name]))
         codes += files[name]

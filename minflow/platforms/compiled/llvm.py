@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 
 from .jit import intrinsic, ir, types
-from .kept import processor
+from .compile_cache import processor
 
 LANES = 16
 FLOAT, WORD, INT = ir.FloatType(), ir.IntType(64), ir.IntType(32)

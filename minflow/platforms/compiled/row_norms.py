@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from .kernels import sum_of_parts
+from .conv_geometry import sum_of_parts
 from .jit import compiled, float32, float64
 from .llvm import LANES, number_at, put
 from .norm import fits, squares_of, sum_of, sums_of

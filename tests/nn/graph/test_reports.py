@@ -228,7 +228,9 @@ def test_the_plan_of_accumulation_has_both_parts():
 def test_a_plan_that_did_not_run_has_no_times(monkeypatch):
     graph = trained()
     graph.compiled_for((X, Y), {})
-    monkeypatch.setattr("minflow.platforms.compiled.ceilings.ceilings", lambda: pytest.fail("measured for nothing"))
+    monkeypatch.setattr(
+        "minflow.platforms.compiled.roofline_peaks.ceilings", lambda: pytest.fail("measured for nothing")
+    )
     assert graph.plan.record.ceilings is None and all(call.seconds is None for call in graph.plan.record.calls)
 
 

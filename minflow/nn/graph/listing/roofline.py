@@ -1,6 +1,6 @@
 """The calls of a graph's plan, and what the processor can do, to compare them with: `graph.plan`, `flow.roofline`.
 
-Read next: `work.py`, how much a call has to do; `platforms/compiled/ceilings.py`, what is measured.
+Read next: `work.py`, how much a call has to do; `platforms/compiled/roofline_peaks.py`, what is measured.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from ....compiler.plan_cache import CompiledPart
 from ....core.base.errors import DTypeError
 from ....core.ir import Node, Value, outputs_of, where_text
 from ....core.source_location import fail
-from ....platforms.compiled import ceilings as machine
+from ....platforms.compiled import roofline_peaks as machine
 from ....views.records.reports import Ceilings, PlanCall, PlanListing, Roofline
 from ....views.text.numbers import ms, nbytes_text
 from ....views.text.reports import PlanReport, Report

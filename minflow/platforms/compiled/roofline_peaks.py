@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...core.op import OPS
-from .start import used
+from .warmup import used
 from .threads import number
 
 ROWS, SIDE = 256, 512  # rows of a product for each thread; its depth and width

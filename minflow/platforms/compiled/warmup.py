@@ -211,13 +211,13 @@ class InPlans:
 def by_default() -> bool:
     """Have the kernels, for graphs alone, where they are compiled. Where they are not, another process begins to."""
     try:
-        from . import kept
+        from . import compile_cache
     except (ImportError, OSError):  # llvmlite is not there, or its library is for another system
         warn_of_numpy()
         return False
-    if not kept.tested():
+    if not compile_cache.tested():
         return False
-    if kept.load():
+    if compile_cache.load():
         bring_in(eager=False)
         FUSION[:] = passes()
         return True
@@ -231,7 +231,7 @@ def by_default() -> bool:
             MinflowWarning,
             stacklevel=2,
         )
-    elif kept.folder() is not None and (other := another("start.compile_all(patient=True)")) is not None:
+    elif compile_cache.folder() is not None and (other := another("start.compile_all(patient=True)")) is not None:
         other.returncode = 0  # nobody waits for it, or is to be warned that it runs on
         print(LATER, file=sys.stderr, flush=True)
     return False
@@ -293,15 +293,15 @@ def compile_all(patient: bool = False) -> None:
 
     patient: other programs go first, and where one of them does it already nothing is left to do.
     """
-    from . import kept
+    from . import compile_cache
 
-    if kept.load() and not patient:
+    if compile_cache.load() and not patient:
         import_all()
         return
     if patient and hasattr(os, "nice"):
         os.nice(10)
-    with alone(kept.folder(), wait=not patient) if kept.folder() else nullcontext(True) as free:
-        if free and kept.load():  # meanwhile, by another process
+    with alone(compile_cache.folder(), wait=not patient) if compile_cache.folder() else nullcontext(True) as free:
+        if free and compile_cache.load():  # meanwhile, by another process
             import_all()
         elif free:
             compile_halves(quiet=patient)
@@ -319,14 +319,14 @@ def compile_halves(quiet: bool) -> None:
     if not quiet:
         notice.start()
     try:
-        from . import kept
+        from . import compile_cache
 
-        theirs, ours = kept.PARTS
+        theirs, ours = compile_cache.PARTS
         other = another(f"start.compile_part({theirs})")
         compile_part(ours)
         if other is not None:
             other.wait()
-        if not kept.load_part(theirs):  # where nothing can be kept, each process compiles all of it
+        if not compile_cache.load_part(theirs):  # where nothing can be kept, each process compiles all of it
             compile_part(theirs)
     finally:
         notice.cancel()

@@ -16,7 +16,7 @@ pytest.importorskip("numba")
 from llvmlite import ir
 from numba.core import codegen
 
-from minflow.platforms.compiled import llvm, micro
+from minflow.platforms.compiled.codegen import llvm, micro_kernels
 
 X86, ARM, APPLE = "x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "arm64-apple-macosx"
 MACHINES = [  # triple, processor, 32 registers of 16 numbers?, numbers in a register
@@ -40,8 +40,8 @@ def kernels(family):
     vectors = sorted({family.vectors, 1})
     for v in vectors:
         for rows in family.rows:
-            yield rows, v, micro.along_pixels(family)
-        yield family.deep, v, micro.ALONG_CHANNELS
+            yield rows, v, micro_kernels.along_pixels(family)
+        yield family.deep, v, micro_kernels.ALONG_CHANNELS
 
 
 def assembly(triple, processor, body):
@@ -49,7 +49,7 @@ def assembly(triple, processor, body):
     binding.initialize_all_asmprinters()
     module = ir.Module("kernel")
     module.triple = triple
-    llvm.define(module, "kernel", micro.ARGUMENTS, body, inline=False)
+    llvm.define(module, "kernel", micro_kernels.ARGUMENTS, body, inline=False)
     machine = binding.Target.from_triple(triple).create_target_machine(cpu=processor, opt=3)
     parsed = binding.parse_assembly(str(module))
     parsed.verify()
@@ -75,8 +75,8 @@ def inner_loops(text):
 
 @pytest.mark.parametrize(("triple", "processor", "wide", "numbers"), MACHINES)
 def test_inner_loops_multiply_vectors_and_stay_in_registers(triple, processor, wide, numbers):
-    for rows, vectors, distances in kernels(micro.FAMILIES[wide]):
-        text = assembly(triple, processor, micro.instructions(rows, vectors, **distances))
+    for rows, vectors, distances in kernels(micro_kernels.FAMILIES[wide]):
+        text = assembly(triple, processor, micro_kernels.instructions(rows, vectors, **distances))
         what = f"{processor}: {rows} x {vectors}, {distances}\n{text}"
         loops = inner_loops(text)
         each = rows * vectors * (llvm.LANES // numbers) * distances["unroll"]
@@ -90,14 +90,14 @@ def test_inner_loops_multiply_vectors_and_stay_in_registers(triple, processor, w
 
 def test_what_does_not_fit_into_registers_is_seen():
     """The check itself: a tile of twice as many rows spills."""
-    body = micro.instructions(12, 1, **micro.along_pixels(micro.FAMILIES[False]))
+    body = micro_kernels.instructions(12, 1, **micro_kernels.along_pixels(micro_kernels.FAMILIES[False]))
     [lines] = inner_loops(assembly(X86, "haswell", body))
     assert [line for line in lines if STORE.match(line)] and [line for line in lines if STACK.match(line)]
 
 
 def test_this_machine_is_of_a_family():
-    assert micro.HERE is micro.FAMILIES[llvm.WIDE]
-    assert {*micro.PIXELS} == {(p, v) for p in micro.ROWS for v in {micro.VECTORS, 1}}
+    assert micro_kernels.HERE is micro_kernels.FAMILIES[llvm.WIDE]
+    assert {*micro_kernels.PIXELS} == {(p, v) for p in micro_kernels.ROWS for v in {micro_kernels.VECTORS, 1}}
 
 
 @pytest.mark.slow

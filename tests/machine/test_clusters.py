@@ -15,8 +15,8 @@ from minflow.compiler.passes import PASSES, run_passes
 from minflow.core.spec import bool_
 from minflow.core.trace import trace
 from minflow.platforms.compiled import clusters as built
-from minflow.platforms.compiled import elementary
-from minflow.platforms.compiled.llvm import function, load, store
+from minflow.platforms.compiled.codegen import vector_math
+from minflow.platforms.compiled.codegen.llvm import function, load, store
 from minflow.platforms.compiled.memory import at
 from single_steps import computed, run_now, same_bits, steps_of
 from tests import sampling
@@ -58,7 +58,7 @@ def of_vectors(name):
 
     @function(f"test_{name}", 2)
     def one(builder, x, y):
-        store(builder, getattr(elementary, name)(builder, load(builder, x)), y)
+        store(builder, getattr(vector_math, name)(builder, load(builder, x)), y)
 
     @njit(error_model="numpy")
     def every(x, y, count):

@@ -17,7 +17,7 @@ from minflow.compiler.plan import Plan
 from minflow.core import memory as free_memory
 from minflow.core.ops.elementwise import add, mul, neg
 from minflow.platforms.compiled import program
-from minflow.platforms.compiled.llvm import number_at, put
+from minflow.platforms.compiled.codegen.llvm import number_at, put
 from minflow.platforms.compiled.warmup import InPlans
 from minflow.platforms.compiled.steps import instruction, real_at, word_at
 from graph_models import Gives

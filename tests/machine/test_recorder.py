@@ -48,7 +48,7 @@ def within(notes, begun, ended):
 
 def test_chunks_of_steps():
     pytest.importorskip("numba", reason="steps are compiled by numba, which is not installed")
-    from minflow.platforms.compiled.llvm import number_at, put
+    from minflow.platforms.compiled.codegen.llvm import number_at, put
     from minflow.platforms.compiled.program import ALONE
     from minflow.platforms.compiled.recorder import StepRecorder
     from single_steps import run_now

@@ -126,7 +126,7 @@ def test_the_environment_asks_for_it(value, expected):
     """With "0": `test_demand.py`."""
     program = """
         import minflow, minflow.platforms.compiled, sys
-        print(minflow.platforms.compiled.used(), "minflow.platforms.compiled.jit" in sys.modules)
+        print(minflow.platforms.compiled.used(), "minflow.platforms.compiled.codegen.jit" in sys.modules)
     """
     assert printed(program, MINFLOW_MACHINE=value)[0] == [f"{expected} {expected}"]
 

@@ -14,18 +14,29 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from . import llvm
+from .codegen import llvm
 from .cluster_loops import byte_at, masks_in
 from .cross_entropy import exp, larger
 from .elementwise import flat
 from .gemm import TILE, Side, apart_of, pack, side
-from .jit import compiled, intrinsic, ir
-from .llvm import LANES, clear, copy_turned, number_at, put
-from .micro import PANEL, ROWS, VECTORS
+from .codegen.jit import compiled, intrinsic, ir
+from .codegen.llvm import LANES, clear, copy_turned, number_at, put
+from .codegen.micro_kernels import PANEL, ROWS, VECTORS
 from .product import outer as accumulate
 from .product import product as multiply
 from .steps import Room, Step, instruction, real_at, run_routine, word_at
-from .vectors import BYTES, add, below, filled, load, multiply as times, multiply_add, store, store_some, subtract
+from .codegen.vectors import (
+    BYTES,
+    add,
+    below,
+    filled,
+    load,
+    multiply as times,
+    multiply_add,
+    store,
+    store_some,
+    subtract,
+)
 
 STEP = LANES * BYTES
 SCORES = 3 << 14  # numbers of them at a time

@@ -29,11 +29,11 @@ from .conv_geometry import (
     sizes,
     sum_of_parts,
 )
-from .llvm import LANES
-from .micro import DEEP, PANEL, ROWS, VECTORS
+from .codegen.llvm import LANES
+from .codegen.micro_kernels import DEEP, PANEL, ROWS, VECTORS
 from .product import BYTES, outer, product
 from .steps import Room, Step, instruction, real_at, run_routine, word_at
-from .vectors import BOUNDS, add, filled, load, load_some, store, store_some
+from .codegen.vectors import BOUNDS, add, filled, load, load_some, store, store_some
 
 WORK = 1 << 21  # multiplications of a chunk
 PIXELS_MOST = 1024  # pixels that a chunk adds up for the gradient of filters: that rounds less, too

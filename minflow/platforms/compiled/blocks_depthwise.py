@@ -14,11 +14,11 @@ from ...core.ops.conv import positions
 from .blocks_norm import fits
 from .blocks_slide import RUN, flush, slide, slide_back, slide_products
 from .depthwise import PAIR, STEP, T0, T1, T2, TAP0, TAP1, TAP2, tables, weigh
-from .jit import float32
-from .llvm import LANES, number_at, put
+from .codegen.jit import float32
+from .codegen.llvm import LANES, number_at, put
 from .memory import cut
 from .steps import Room, Step, instruction, real_at, word_at
-from .vectors import BOUNDS, BYTES, add, clipped, filled, load, load_some, rounded, store, widened
+from .codegen.vectors import BOUNDS, BYTES, add, clipped, filled, load, load_some, rounded, store, widened
 
 TOGETHER = 128  # pixels of a group of images
 MOST, LEAST = 8192, 4096  # pixels of a chunk

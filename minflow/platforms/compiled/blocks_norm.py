@@ -13,10 +13,10 @@ import math
 import numpy as np
 
 from ...compiler.fusion.nchw16c import LANES
-from .jit import float32, inlined
+from .codegen.jit import float32, inlined
 from .memory import cut
 from .steps import Room, Step, instruction, real_at, word_at
-from .vectors import (
+from .codegen.vectors import (
     BOUNDS,
     BYTES,
     WIDE_BYTES,

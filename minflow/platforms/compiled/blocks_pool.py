@@ -13,13 +13,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ...compiler.fusion.nchw16c import pooled
-from . import llvm
+from .codegen import llvm
 from .blocks_norm import STEP, TILE, fits
-from .jit import float32, inlined, ir
-from .llvm import INT, LANES, function, word
+from .codegen.jit import float32, inlined, ir
+from .codegen.llvm import INT, LANES, function, word
 from .memory import cut
 from .steps import Room, Step, instruction, word_at
-from .vectors import BYTES, add, divide, filled, load, multiply, rounded, store, widened
+from .codegen.vectors import BYTES, add, divide, filled, load, multiply, rounded, store, widened
 
 MOST, LEAST = 8192, 4096  # pixels of a chunk
 NUMBERS, SMALL = ir.VectorType(INT, LANES), ir.VectorType(ir.IntType(8), LANES)

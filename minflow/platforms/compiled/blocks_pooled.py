@@ -15,9 +15,9 @@ from .blocks_norm import STEP
 from .blocks_pool import LARGEST, LARGEST_2, MANY, RETURNED, RETURNED_2, TWO
 from .conv import finish, zero
 from .conv_geometry import filtered, filters_grad, parts_of, sizes
-from .llvm import LANES
+from .codegen.llvm import LANES
 from .steps import Room, Step, instruction, real_at, word_at
-from .vectors import BOUNDS, BYTES
+from .codegen.vectors import BOUNDS, BYTES
 
 
 @instruction

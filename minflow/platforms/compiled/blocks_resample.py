@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 
 from .blocks_norm import STEP, fits
-from .jit import float32, inlined
-from .llvm import number_at
+from .codegen.jit import float32, inlined
+from .codegen.llvm import number_at
 from .memory import cut
 from .steps import Room, Step, instruction, word_at
-from .vectors import add, filled, load, multiply, store
+from .codegen.vectors import add, filled, load, multiply, store
 
 MOST, LEAST = 8192, 4096  # pixels of a chunk
 AT_ONCE = 16  # lines for which a weight is read once

@@ -9,10 +9,10 @@ rows of the filter, which are the same code for two rows; what is beyond the ima
 from __future__ import annotations
 
 
-from . import llvm
-from .jit import float32, inlined
-from .llvm import LANES, function, word
-from .vectors import BYTES, add, clip, filled, load, store
+from .codegen import llvm
+from .codegen.jit import float32, inlined
+from .codegen.llvm import LANES, function, word
+from .codegen.vectors import BYTES, add, clip, filled, load, store
 
 NINE, RUN = 9, 256  # taps of a filter; pixels whose products are added up apart
 ROW = 3 * LANES  # of a filter

@@ -11,11 +11,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from . import elementary, llvm
+from .codegen import vector_math, llvm
 from .conv import BYTES
-from .jit import Code, compiled, float32, intrinsic, ir, types
-from .llvm import FLOAT, LANES, VECTOR, WORD, function, number_at, put
-from .vectors import add, called, filled, load, load_some, multiply, multiply_add, store, store_some, vector
+from .codegen.jit import Code, compiled, float32, intrinsic, ir, types
+from .codegen.llvm import FLOAT, LANES, VECTOR, WORD, function, number_at, put
+from .codegen.vectors import add, called, filled, load, load_some, multiply, multiply_add, store, store_some, vector
 
 STEP = LANES * BYTES
 
@@ -46,7 +46,7 @@ def pair(first: str, second: str) -> Callable:
             return llvm.multiply_add(builder, a, b, c)
         found = getattr(builder, "f" + first)(a, b)
         if second in AFTER:
-            return getattr(elementary, second)(builder, found)
+            return getattr(vector_math, second)(builder, found)
         return builder.fsub(*c, found) if second == "taken" else getattr(builder, "f" + second)(found, *c)
 
     return body
@@ -68,7 +68,7 @@ BODIES: dict[str, tuple[int, Callable]] = {  # (how many operands, vectors to a 
             x, builder.select(builder.fcmp_unordered("!=", y, llvm.filled(0)), llvm.filled(1), llvm.filled(0))
         ),
     ),
-    "relu6": (1, lambda builder, x: elementary.kept(builder, x, 0, 6)),
+    "relu6": (1, lambda builder, x: vector_math.kept(builder, x, 0, 6)),
     "relu6_grad": (2, relu6_grad),
     "where": (3, lambda builder, mask, x, y: builder.select(builder.fcmp_ordered("==", mask, llvm.filled(0)), y, x)),
     **{f"{first}_{second}": (3, pair(first, second)) for first in PAIRED for second in (*PAIRED, "taken")},
@@ -79,13 +79,13 @@ BODIES: dict[str, tuple[int, Callable]] = {  # (how many operands, vectors to a 
             builder.fcmp_ordered(">", x, llvm.filled(0)), grad, builder.fmul(grad, slope)
         ),
     ),
-    "abs": (1, elementary.size_of),
+    "abs": (1, vector_math.size_of),
     "sqrt": (1, lambda builder, x: called(builder, f"llvm.sqrt.v{LANES}f32", VECTOR, x)),
-    "exp": (1, elementary.exp),
-    "sigmoid": (1, elementary.sigmoid),
-    "log": (1, elementary.log),
-    "tanh": (1, elementary.tanh),
-    "erf": (1, elementary.erf),
+    "exp": (1, vector_math.exp),
+    "sigmoid": (1, vector_math.sigmoid),
+    "log": (1, vector_math.log),
+    "tanh": (1, vector_math.tanh),
+    "erf": (1, vector_math.erf),
 }
 CODES = {name: number for number, name in enumerate((*BODIES, "spread", "row_sum", "row_max", "row_dot", "column_sum"))}
 NAMES = [*CODES]

@@ -47,10 +47,10 @@ from .cluster_loops import (
     sum_rows,
 )
 from .conv import BYTES
-from .jit import float32
-from .llvm import LANES, number_at, put
+from .codegen.jit import float32
+from .codegen.llvm import LANES, number_at, put
 from .steps import Room, Step, instruction, run_routine, word_at
-from .vectors import add, filled, load, store, store_some
+from .codegen.vectors import add, filled, load, store, store_some
 
 BLOCK, LONGEST = 1 << 11, 1 << 12  # numbers, where rows are not longer: of a block; of one of odd rows
 BY_ROWS = 1 << 8  # columns, from which on an operation is done row by row where an operand has one for all of a row

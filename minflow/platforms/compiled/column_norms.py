@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from .blocks_norm import FOUND, clear, join
-from .jit import float32
-from .llvm import LANES
+from .codegen.jit import float32
+from .codegen.llvm import LANES
 from .steps import Room, Step, instruction, real_at, word_at
-from .vectors import (
+from .codegen.vectors import (
     BYTES,
     WIDE_BYTES,
     add,

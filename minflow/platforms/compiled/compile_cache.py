@@ -3,7 +3,7 @@
 They are two object files of LLVM, since two processes compile half of them each. A compiled function holds
 code of the room's other files, too, so any change of any of these files makes all of it stale: their hash is part of
 the archives' names, as is the processor that the code is for. Who changes the code of this room compiles anew.
-Read next: `jit.py`, which compiles.
+Read next: `codegen/jit.py`, which compiles.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .jit import compiled
-from .llvm import (
+from .codegen.jit import compiled
+from .codegen.llvm import (
     LANES,
     ask_for,
     clear,
@@ -27,11 +27,11 @@ from .llvm import (
     number_at,
     put,
 )
-from .micro import PANEL, VECTORS
+from .codegen.micro_kernels import PANEL, VECTORS
 from .product import BYTES
 from .program import call
 from .steps import instruction, real_at, run_routine, word_at, words_from
-from .vectors import add, clipped, filled, first_of, load, load_some, store, store_some
+from .codegen.vectors import add, clipped, filled, first_of, load, load_some, store, store_some
 
 AHEAD = 64  # numbers that are asked for before they are read
 FULL, FOUR = 64, 4  # pixels of a row that is long enough to be turned alone; of planes that lie in four vectors

@@ -15,11 +15,11 @@ import numpy as np
 from ...core.ops.conv import positions
 from . import conv, winograd
 from .grouped import group_outer, group_product
-from .llvm import LANES
-from .micro import PANEL
+from .codegen.llvm import LANES
+from .codegen.micro_kernels import PANEL
 from .product import outer, product
 from .steps import Room, Step
-from .vectors import BOUNDS
+from .codegen.vectors import BOUNDS
 
 FEW = 16  # channels; below, what a filter meets at a pixel become its channels
 DEEPEST = 512  # of those

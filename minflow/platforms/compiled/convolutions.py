@@ -15,7 +15,7 @@ from ...compiler.fusion.nchw16c import blocked, by_groups
 from . import blocks_conv
 from .blocks_conv import in_blocks, is_product, out_of_blocks
 from .conv_geometry import CHUNK, FEW, back, filtered, filters_grad, parts_of, sizes
-from .llvm import LANES
+from .codegen.llvm import LANES
 from .steps import Room, Step
 
 LEAST, LEAST_FILTERS = 1 << 16, 8  # multiplications and filters; below, NumPy is as fast

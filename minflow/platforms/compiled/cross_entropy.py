@@ -11,19 +11,19 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from . import elementary, llvm
+from .codegen import vector_math, llvm
 from .elementwise import flat
-from .jit import intrinsic
-from .llvm import LANES, number_at, put
+from .codegen.jit import intrinsic
+from .codegen.llvm import LANES, number_at, put
 from .steps import Room, Step, instruction, word_at
-from .vectors import BYTES, add, called, divide, filled, load_some, multiply, store_some, subtract, total
+from .codegen.vectors import BYTES, add, called, divide, filled, load_some, multiply, store_some, subtract, total
 
 CHUNK = 1 << 13  # numbers that a thread takes
 
 
 @intrinsic
 def exp(context, x):
-    return x(x), lambda context, builder, _, a: elementary.exp(builder, *a)
+    return x(x), lambda context, builder, _, a: vector_math.exp(builder, *a)
 
 
 @intrinsic

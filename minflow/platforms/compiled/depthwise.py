@@ -14,11 +14,11 @@ import math
 import numpy as np
 
 from ...core.ops.conv import positions
-from . import llvm
+from .codegen import llvm
 from .conv import BYTES
-from .jit import compiled
-from .llvm import LANES, WORD, function, word
-from .vectors import clip
+from .codegen.jit import compiled
+from .codegen.llvm import LANES, WORD, function, word
+from .codegen.vectors import clip
 
 ROWS = (8, 4, 1)  # pixels whose sums are kept in registers
 TAPS = (9, 3, 1)  # taps whose sums are

@@ -14,10 +14,10 @@ import numpy as np
 
 from .cluster_loops import CODES, operating
 from .clusters import FULL, ROW, Bytecode
-from .llvm import LANES
-from .shared import publish
+from .codegen.llvm import LANES
+from .codegen.atomics import publish
 from .steps import Room, Step, instruction, run_routine, word_at
-from .vectors import BYTES, add as plus, filled, load, load_some, store, store_some
+from .codegen.vectors import BYTES, add as plus, filled, load, load_some, store, store_some
 
 WIDTH, CHUNK = 1 << 10, 1 << 14  # numbers: of a row where none is given; that a thread takes
 COLUMNS = 64  # that are summed in a chunk

@@ -17,11 +17,11 @@ from ...core.ops.checks import FROM_THE_END
 from ...core.ops.shape import parts_of_padded
 from .cluster_loops import put_word
 from .clusters import FULL, MASK, Bytecode
-from .jit import inlined
-from .llvm import LANES, copy_turned, number_at, put
-from .shared import publish
+from .codegen.jit import inlined
+from .codegen.llvm import LANES, copy_turned, number_at, put
+from .codegen.atomics import publish
 from .steps import Room, Step, instruction, word_at, words_from
-from .vectors import BYTES, add, filled, load, load_some, store, store_some
+from .codegen.vectors import BYTES, add, filled, load, load_some, store, store_some
 
 WORD = 8  # bytes
 CHUNK = 1 << 15  # numbers that a thread takes

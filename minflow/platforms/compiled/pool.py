@@ -9,13 +9,13 @@ import math
 
 import numpy as np
 
-from . import llvm
+from .codegen import llvm
 from .clusters import FULL, LONGEST, ROW, Bytecode
-from .jit import ir
-from .llvm import INT, LANES, function, number_at, put, word
-from .shared import publish
+from .codegen.jit import ir
+from .codegen.llvm import INT, LANES, function, number_at, put, word
+from .codegen.atomics import publish
 from .steps import Step, instruction, put_real, real_at, word_at
-from .vectors import BYTES, below, masked_load, masked_store
+from .codegen.vectors import BYTES, below, masked_load, masked_store
 
 CHUNK = 1 << 17  # pixels of a chunk
 

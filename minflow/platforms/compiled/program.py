@@ -22,10 +22,21 @@ import numpy as np
 
 from ...accepted.threads import Settings
 from . import threads
-from .jit import Code, compiled, intrinsic, ir, types
-from .llvm import WORD
+from .codegen.jit import Code, compiled, intrinsic, ir, types
+from .codegen.llvm import WORD
 from .memory import at
-from .shared import add_to, exchange, fetch, lock, pause, publish, sleep_until_woken, unlock, wake_all, yield_core
+from .codegen.atomics import (
+    add_to,
+    exchange,
+    fetch,
+    lock,
+    pause,
+    publish,
+    sleep_until_woken,
+    unlock,
+    wake_all,
+    yield_core,
+)
 
 LINE = 128  # bytes: two lines of the cache, which the processor fetches together
 # What the threads share. TICKET: number of the step << 32 | chunks of it that nobody took.  DONE: chunks of it that

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .jit import types
+from .codegen.jit import types
 from .program import ALONE, Program, call
-from .shared import publish
+from .codegen.atomics import publish
 from .steps import Step, instruction, word_at
 from .threads import Recorder
 

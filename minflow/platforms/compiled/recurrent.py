@@ -12,16 +12,16 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from . import elementary, llvm
+from .codegen import vector_math, llvm
 from .elementwise import COLUMNS, flat, sum_rows
 from .gemm import packed_rows, packing, product, side
-from .jit import compiled
-from .llvm import LANES, function
-from .micro import PANEL, ROWS, VECTORS
+from .codegen.jit import compiled
+from .codegen.llvm import LANES, function
+from .codegen.micro_kernels import PANEL, ROWS, VECTORS
 from .moving import clone
 from .product import product as multiply
 from .steps import Room, Step, instruction, run_routine, word_at
-from .vectors import BYTES, add, below, filled, load, load_some, masked_load, masked_store, store, store_some
+from .codegen.vectors import BYTES, add, below, filled, load, load_some, masked_load, masked_store, store, store_some
 
 TOGETHER = ROWS[1]  # sequences of a chunk
 TANH, RELU, LSTM, GRU = range(4)
@@ -55,10 +55,10 @@ class Number:
         return self.by("fmul", self, other)
 
     def tanh(self) -> Number:
-        return Number(self.cell, elementary.tanh(self.cell.builder, self.value))
+        return Number(self.cell, vector_math.tanh(self.cell.builder, self.value))
 
     def sigmoid(self) -> Number:
-        grown = Number(self.cell, elementary.exp(self.cell.builder, (self * -1).value)) + 1
+        grown = Number(self.cell, vector_math.exp(self.cell.builder, (self * -1).value)) + 1
         return self.by("fdiv", 1, grown)
 
     def where_above(self, x: Number) -> Number:

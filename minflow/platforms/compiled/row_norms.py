@@ -13,11 +13,11 @@ import math
 import numpy as np
 
 from .conv_geometry import sum_of_parts
-from .jit import compiled, float32, float64
-from .llvm import LANES, number_at, put
+from .codegen.jit import compiled, float32, float64
+from .codegen.llvm import LANES, number_at, put
 from .norm import fits, squares_of, sum_of, sums_of
 from .steps import Room, Step, instruction, real_at, word_at
-from .vectors import (
+from .codegen.vectors import (
     BYTES,
     add,
     filled,

@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .jit import Code, intrinsic, ir, types
-from .llvm import WORD
+from .codegen.jit import Code, intrinsic, ir, types
+from .codegen.llvm import WORD
 from .memory import at
 from .program import ALIGN, Program, rounded
 from .threads import RECORDERS, number

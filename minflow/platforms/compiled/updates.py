@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from .jit import float32
-from .llvm import LANES, number_at, put
+from .codegen.jit import float32
+from .codegen.llvm import LANES, number_at, put
 from .steps import Step, instruction, real_at, word_at
-from .vectors import add, divide, filled, load_some, multiply, root, store_some
+from .codegen.vectors import add, divide, filled, load_some, multiply, root, store_some
 
 BYTES = 4
 CHUNK = 1 << 14  # numbers

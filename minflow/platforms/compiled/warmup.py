@@ -360,7 +360,7 @@ def import_all() -> None:
 
 def compile_part(part: int) -> None:
     """In this process."""
-    from . import jit
+    from .codegen import jit
 
     import_all()
     jit.compile_part(part)

@@ -14,7 +14,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from . import llvm
+from .codegen import llvm
 from .conv import (
     BLOCKS,
     F,
@@ -35,13 +35,13 @@ from .conv import (
     sizes_of,
     zero,
 )
-from .jit import compiled
-from .llvm import LANES, function, number_at, put, word
-from .micro import PANEL, VECTORS
+from .codegen.jit import compiled
+from .codegen.llvm import LANES, function, number_at, put, word
+from .codegen.micro_kernels import PANEL, VECTORS
 from .product import BYTES
 from .program import call
 from .steps import instruction, real_at, run_routine, word_at
-from .vectors import add, load, store
+from .codegen.vectors import add, load, store
 
 RESULTS = {5: 3, 3: 4}  # size of the filter -> size of a tile of results
 M5 = RESULTS[5]

@@ -1,6 +1,6 @@
 """What this room compiles, and numba, which compiles it; where everything is kept, neither is needed.
 
-To import numba takes half a second. A process that finds all kernels compiled (`compile_cache.py`) does without: what numba is
+To import numba takes half a second. A process that finds all kernels compiled (`platforms/compiled/compile_cache.py`) does without: what numba is
 called by in this room's files then stands for nothing.
 
 numba finds types and writes instructions of LLVM (`Writer`); what it has written for many functions LLVM then compiles
@@ -18,7 +18,7 @@ from typing import Any
 
 from llvmlite import binding, ir as ir
 
-from . import compile_cache
+from .. import compile_cache
 
 
 class Unneeded:

@@ -1,7 +1,7 @@
 """Functions written as LLVM instructions on vectors of 16 numbers, called from code that numba compiles.
 
 Addresses are int64, in bytes; distances are counted in float32. A vector is as wide as the widest registers there are:
-LLVM makes two or four instructions of one where they are narrower. Read next: `micro.py`.
+LLVM makes two or four instructions of one where they are narrower. Read next: `micro_kernels.py`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 
 from .jit import intrinsic, ir, types
-from .compile_cache import processor
+from ..compile_cache import processor
 
 LANES = 16
 FLOAT, WORD, INT = ir.FloatType(), ir.IntType(64), ir.IntType(32)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from minflow.accepted.threads import Settings
-from minflow.platforms.compiled.program import ALIGN, Program
-from minflow.platforms.compiled.steps import Step, prepared
-from minflow.platforms.compiled.threads import RECORDERS
+from minflow.platforms.compiled.runtime.task_scheduler import ALIGN, Program
+from minflow.platforms.compiled.runtime.tasks import Step, prepared
+from minflow.platforms.compiled.runtime.threads import RECORDERS
 
 BAND = 4096  # elements of each guard band
 FILL = 77

@@ -38,7 +38,7 @@ class Op:
     shortcut: True, numpy's own result is right where all have one spec; None, a view that `Eager.view` makes.
     ready: None, or a function of specs and attrs -> the kernel for these as a function of the arrays alone, whose own
     result is right; or None.
-    steps: None, or what a plan may run instead of the kernel: see `platforms/compiled/steps.py`.
+    steps: None, or what a plan may run instead of the kernel: see `platforms/compiled/runtime/tasks.py`.
     """
 
     custom = False

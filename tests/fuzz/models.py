@@ -25,7 +25,8 @@ from minflow.platforms import compiled
 from minflow import nn
 from minflow.accepted.threads import Settings
 from minflow.core.base.errors import MinflowError, MinflowWarning
-from minflow.platforms.compiled import program, warmup, steps
+from minflow.platforms.compiled.runtime import task_scheduler, tasks
+from minflow.platforms.compiled import warmup
 
 from .draw import Draw
 
@@ -599,11 +600,11 @@ class Case:
     def tensors(self, k: int):
         return [flow.tensor(a) for a in self.batches[k]]
 
-    def results(self, train: bool = True, steps: int = 2) -> dict[str, np.ndarray]:
+    def results(self, train: bool = True, tasks: int = 2) -> dict[str, np.ndarray]:
         """Of some steps, and what the model is after them."""
         graph = self.graph(train)
         found = {}
-        for k in range(steps):
+        for k in range(tasks):
             out = graph(*self.tensors(k))
             found.update({f"out {k}.{i}": a.numpy().copy() for i, a in enumerate(out if train else [out])})
             if not k and train and self.gradients:
@@ -665,8 +666,8 @@ def spoiled(x: np.ndarray) -> np.ndarray:
 
 def spoil_scratch() -> None:
     """What steps compute in holds NaN, in this thread."""
-    program.OWN.grow(max(program.OWN.bytes, 1 << 22))
-    spoiled(program.OWN.memory)
+    task_scheduler.OWN.grow(max(task_scheduler.OWN.bytes, 1 << 22))
+    spoiled(task_scheduler.OWN.memory)
 
 
 def checked(case: Case, train: bool) -> list[str]:
@@ -678,7 +679,7 @@ def checked(case: Case, train: bool) -> list[str]:
     case.accumulated, bad = 1, []
     before, dying = plan_cache.Plan, Layout.dying
     plan_cache.Plan, Layout.dying = Guarded, lambda *_: None
-    steps.np = Spoiled()
+    tasks.np = Spoiled()
     spoil_scratch()
     try:
         compiled.use()
@@ -687,7 +688,7 @@ def checked(case: Case, train: bool) -> list[str]:
         graph(x, y)
     finally:
         plan_cache.Plan, Layout.dying = before, dying
-        steps.np = np
+        tasks.np = np
 
     def close(wanted, got, node, pixels, read, inputs, i):
         """As `near`, or as close as NumPy comes where inputs have other last bits. An Inf times the zeros of the lanes

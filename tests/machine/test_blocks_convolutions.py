@@ -17,7 +17,8 @@ from convolution_cases import DIRECTIONS, ONE, Case, arrays, cases, check, numpy
 from kernel_checks import EPS, examples, in_blocks
 from minflow.compiler.fusion.nchw16c import ACTS, LANES, blocked, out_of_blocks
 from minflow.core.spec import Spec, float32
-from minflow.platforms.compiled import blocks_conv, conv_geometry, program, steps
+from minflow.platforms.compiled import blocks_conv, conv_geometry
+from minflow.platforms.compiled.runtime import task_scheduler, tasks
 from single_steps import computed, same_bits
 
 
@@ -133,8 +134,8 @@ def test_the_same_bits_with_any_number_of_threads(case, monkeypatch):
 
     def with_other_memory():
         before = next(bytes_)
-        monkeypatch.setattr(steps.np, "empty", lambda shape, dtype=float: np.full(shape, before, dtype))
-        monkeypatch.setattr(program, "OWN", program.Own())
+        monkeypatch.setattr(tasks.np, "empty", lambda shape, dtype=float: np.full(shape, before, dtype))
+        monkeypatch.setattr(task_scheduler, "OWN", task_scheduler.Own())
         return [*ours(case, *given_).values()]
 
     same_bits(with_other_memory, (1, 2, 3, 4))

@@ -17,7 +17,7 @@ from minflow.core.trace import trace
 from minflow.platforms.compiled import clusters as built
 from minflow.platforms.compiled.codegen import vector_math
 from minflow.platforms.compiled.codegen.llvm import function, load, store
-from minflow.platforms.compiled.memory import at
+from minflow.platforms.compiled.runtime.pointers import at
 from single_steps import computed, run_now, same_bits, steps_of
 from tests import sampling
 from tests.cluster_programs import inputs_of, random_program, training

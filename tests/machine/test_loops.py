@@ -17,8 +17,8 @@ from kernel_checks import EPS, FEW, batch, close, depthwise_convolutions, exactl
 from minflow.core.backend.kernels import KERNELS
 from minflow.core.base.errors import OutOfRangeError
 from minflow.core.ops import conv, norm, pool
-from minflow.platforms.compiled import eager
-from minflow.platforms.compiled.eager import by_steps
+from minflow.platforms.compiled.runtime import eager
+from minflow.platforms.compiled.runtime.eager import by_steps
 from minflow.platforms.compiled.warmup import builder_of
 from single_steps import guarded, same_bits
 

@@ -18,8 +18,9 @@ from convolution_cases import DIRECTIONS, ONE, Case, cases, check, numpys
 from kernel_checks import EPS, examples
 from minflow.compiler.fusion.nchw16c import LANES
 from minflow.core.ops import conv as ops
-from minflow.platforms.compiled import convolutions, eager, conv_geometry, program, winograd
-from minflow.platforms.compiled.eager import by_steps
+from minflow.platforms.compiled import convolutions, conv_geometry, winograd
+from minflow.platforms.compiled.runtime import eager, task_scheduler
+from minflow.platforms.compiled.runtime.eager import by_steps
 from minflow.platforms.compiled.warmup import builder_of
 from single_steps import FILL, guarded, same_bits
 from tests.together import together
@@ -147,7 +148,7 @@ def test_same_bits_at_each_call_and_nothing_left_in_scratch_is_read(case):
     first = ours(case, *given_)
     for other in KINDS.args[1]:  # leave their numbers in scratch memory, infinities among them
         ours(other, *[np.full_like(array, np.inf) for array in arrays(other)])
-    eager.KEPT.memory[:] = program.OWN.memory[:] = 0xFF  # NaN
+    eager.KEPT.memory[:] = task_scheduler.OWN.memory[:] = 0xFF  # NaN
     assert bytes_of(ours(case, *given_)) == bytes_of(first)
 
 
@@ -233,7 +234,7 @@ def test_nothing_outside_of_scratch_memory_is_written(case, monkeypatch):
 
     monkeypatch.setattr(np, "empty", within)
     monkeypatch.setattr(eager, "KEPT", eager.Kept())
-    monkeypatch.setattr(program, "OWN", program.Own())
+    monkeypatch.setattr(task_scheduler, "OWN", task_scheduler.Own())
     ours(case, *arrays(case))
     assert held and all(intact() for _, intact in held)
 

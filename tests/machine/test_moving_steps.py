@@ -9,7 +9,8 @@ import minflow as flow
 from minflow.accepted.threads import Settings
 from minflow.core.base.errors import OutOfRangeError
 from minflow.core.op import OPS
-from minflow.platforms.compiled import eager, moving
+from minflow.platforms.compiled.runtime import eager
+from minflow.platforms.compiled import moving
 from graph_models import Gives
 from single_steps import run_now, steps_of
 

@@ -13,7 +13,8 @@ pytest.importorskip("numba")
 from kernel_checks import EPS, examples
 from minflow.platforms import compiled
 from minflow.core.ops.linalg import matmul
-from minflow.platforms.compiled import gemm, program
+from minflow.platforms.compiled import gemm
+from minflow.platforms.compiled.runtime import task_scheduler
 from single_steps import guarded, run_now, same_bits, steps_of
 
 SIZES = st.one_of(st.integers(1, 40), st.sampled_from([48, 63, 64, 65, 100, 128, 200]))
@@ -163,7 +164,10 @@ def test_same_bits_with_any_number_of_threads(left, right):
     a, b = numbers(*left), numbers(*right)
 
     def with_other_memory():
-        program.OWN.grow(1 << 22), program.OWN.memory.fill(255)  # NaN; what others hold is of earlier products
+        (
+            task_scheduler.OWN.grow(1 << 22),
+            task_scheduler.OWN.memory.fill(255),
+        )  # NaN; what others hold is of earlier products
         return [product(a, b)]
 
     same_bits(with_other_memory, (1, 2, 3, 4))

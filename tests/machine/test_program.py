@@ -16,10 +16,10 @@ from minflow.compiler.fusion import Setting
 from minflow.compiler.plan import Plan
 from minflow.core import memory as free_memory
 from minflow.core.ops.elementwise import add, mul, neg
-from minflow.platforms.compiled import program
+from minflow.platforms.compiled.runtime import task_scheduler
 from minflow.platforms.compiled.codegen.llvm import number_at, put
 from minflow.platforms.compiled.warmup import InPlans
-from minflow.platforms.compiled.steps import instruction, real_at, word_at
+from minflow.platforms.compiled.runtime.tasks import instruction, real_at, word_at
 from graph_models import Gives
 from kernel_checks import printed
 from single_steps import steps_of
@@ -129,7 +129,7 @@ def by_python(seed):
 
 def by_steps(seed):
     arrays, steps, _ = random_program(seed)
-    program.Program(steps)()
+    task_scheduler.Program(steps)()
     return bits(arrays)
 
 
@@ -141,26 +141,26 @@ def test_what_python_computes_at_any_number_of_threads(seed):
 
 def test_the_number_of_threads_may_change_between_runs():
     out = np.zeros(64, "f4")
-    run = program.Program([long(64, out, 1000)])
+    run = task_scheduler.Program([long(64, out, 1000)])
     for count in (1, 4, 2, 8, 3, 1):
         Settings.threads = count
         out[:] = 0
         run()
         assert out.all()
-    assert program.TEAM.helpers == 7
+    assert task_scheduler.TEAM.helpers == 7
 
 
 def test_no_steps():
-    program.Program([])()
+    task_scheduler.Program([])()
     Settings.threads = 2
-    program.Program([mix(0, np.zeros(0, "f4"), np.zeros(0, "f4"), np.zeros(0, "f4"))])()
+    task_scheduler.Program([mix(0, np.zeros(0, "f4"), np.zeros(0, "f4"), np.zeros(0, "f4"))])()
 
 
 def test_helpers_take_chunks():
     """Each thread has scratch memory of its own: of some run the chunks have seen that of several."""
     Settings.threads = 2
     out = np.zeros(400, "f4")
-    run = program.Program([long(400, out, 20000, scratch=16)])
+    run = task_scheduler.Program([long(400, out, 20000, scratch=16)])
     for _ in range(200):
         run()
         if len(set(out.tolist())) == 2:
@@ -171,7 +171,7 @@ def test_helpers_take_chunks():
 def repeated(seed, runs, stop=None):
     """A random program time and again, from the same numbers: the same bits each time."""
     arrays, steps, _ = random_program(seed)
-    begin, run, first = [a.copy() for a in arrays], program.Program(steps), None
+    begin, run, first = [a.copy() for a in arrays], task_scheduler.Program(steps), None
     for _ in range(runs):
         for a, b in zip(arrays, begin):
             a[:] = b
@@ -239,7 +239,7 @@ def test_a_fork_in_the_middle():
                 code = 1
                 try:
                     repeated(2, 50)
-                    code = 0 if program.TEAM.helpers == 1 else 2
+                    code = 0 if task_scheduler.TEAM.helpers == 1 else 2
                 finally:
                     os._exit(code)
             repeated(3, 20)
@@ -252,7 +252,7 @@ def test_a_fork_in_the_middle():
 def test_ctrl_c_comes_after_the_program():
     Settings.threads = 2
     out = np.zeros(100, "f4")
-    run = program.Program([long(100, out, 3000)] * 200)
+    run = task_scheduler.Program([long(100, out, 3000)] * 200)
     timer = threading.Timer(0.01, os.kill, [os.getpid(), signal.SIGINT])
     with pytest.raises(KeyboardInterrupt):
         timer.start()
@@ -270,7 +270,7 @@ def test_a_program_is_freed_while_helpers_sleep():
     for seed in range(20):
         repeated(seed, 2)
         time.sleep(0.002)  # long enough to fall asleep
-    assert program.TEAM.words[program.SLEEPING // 8] == program.TEAM.helpers
+    assert task_scheduler.TEAM.words[task_scheduler.SLEEPING // 8] == task_scheduler.TEAM.helpers
 
 
 def test_a_process_ends_while_helpers_spin():
@@ -320,7 +320,7 @@ def test_neighbours_are_one_call(steps_for_add):
     plan = plan_of(graph)
     units, firsts = plan.units
     assert [node.op.name for node in plan.nodes] == ["add", "add", "neg", "add", "add", "add"]
-    assert [isinstance(unit, program.Program) for unit in units] == [True, False, True, False]
+    assert [isinstance(unit, task_scheduler.Program) for unit in units] == [True, False, True, False]
     assert firsts == [plan.nodes[i] for i in (0, 2, 3, 5)]
     assert [len(unit.steps) for unit in units[::2]] == [4, 4]
     graph.profile()
@@ -334,7 +334,7 @@ def test_large_inputs_are_read_where_they_are(steps_for_add):
     x, y = flow.randn(1000, 320), flow.randn(1000, 320)
     graph = Gives(chain)
     assert np.array_equal(graph(x, y).numpy(), chain(x, y).numpy())
-    assert [isinstance(unit, program.Program) for unit in plan_of(graph).units[0]].count(True) == 0
+    assert [isinstance(unit, task_scheduler.Program) for unit in plan_of(graph).units[0]].count(True) == 0
 
 
 def test_watched_one_by_one(steps_for_add):
@@ -402,13 +402,13 @@ def test_a_system_that_gives_no_thread(monkeypatch):
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threading.Thread, "start", refused)
-    monkeypatch.setattr(program, "TEAM", program.Team())
+    monkeypatch.setattr(task_scheduler, "TEAM", task_scheduler.Team())
     Settings.threads = 4
     assert by_steps(3) == by_python(3)
 
 
 def test_memory_that_grows_often_is_held_twice_at_most():
-    team = program.Team()
+    team = task_scheduler.Team()
     for bytes in range(1000, 100_000, 1000):
         if team.bytes < bytes:
             team.grow(0, bytes)
@@ -418,5 +418,5 @@ def test_memory_that_grows_often_is_held_twice_at_most():
 
 def test_steps_of_one_op():
     x, y, out = np.arange(16, dtype="f4"), np.ones(16, "f4"), np.empty(16, "f4")
-    program.Program(steps_of(adding, [x, y], [out]))()
+    task_scheduler.Program(steps_of(adding, [x, y], [out]))()
     assert np.array_equal(out, x + 1) and steps_of(adding, [x, 1.0], [out]) is None and mul.steps is None

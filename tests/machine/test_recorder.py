@@ -12,8 +12,8 @@ import pytest
 import minflow as flow
 from minflow import nn
 from minflow.accepted.threads import Settings
-from minflow.platforms.compiled import threads
-from minflow.platforms.compiled.threads import RECORDERS
+from minflow.platforms.compiled.runtime import threads
+from minflow.platforms.compiled.runtime.threads import RECORDERS
 from graph_models import Predict
 
 
@@ -49,11 +49,11 @@ def within(notes, begun, ended):
 def test_chunks_of_steps():
     pytest.importorskip("numba", reason="steps are compiled by numba, which is not installed")
     from minflow.platforms.compiled.codegen.llvm import number_at, put
-    from minflow.platforms.compiled.program import ALONE
-    from minflow.platforms.compiled.recorder import StepRecorder
+    from minflow.platforms.compiled.runtime.task_scheduler import ALONE
+    from minflow.platforms.compiled.runtime.recorder import StepRecorder
     from single_steps import run_now
 
-    from minflow.platforms.compiled.steps import instruction, word_at
+    from minflow.platforms.compiled.runtime.tasks import instruction, word_at
 
     @instruction
     def doubled(words, chunk, scratch):

@@ -24,7 +24,7 @@ from .codegen.llvm import LANES, clear, copy_turned, number_at, put
 from .codegen.micro_kernels import PANEL, ROWS, VECTORS
 from .product import outer as accumulate
 from .product import product as multiply
-from .steps import Room, Step, instruction, real_at, run_routine, word_at
+from .runtime.tasks import Room, Step, instruction, real_at, run_routine, word_at
 from .codegen.vectors import (
     BYTES,
     add,

@@ -32,7 +32,7 @@ from .conv_geometry import (
 from .codegen.llvm import LANES
 from .codegen.micro_kernels import DEEP, PANEL, ROWS, VECTORS
 from .product import BYTES, outer, product
-from .steps import Room, Step, instruction, real_at, run_routine, word_at
+from .runtime.tasks import Room, Step, instruction, real_at, run_routine, word_at
 from .codegen.vectors import BOUNDS, add, filled, load, load_some, store, store_some
 
 WORK = 1 << 21  # multiplications of a chunk

@@ -16,8 +16,8 @@ from .blocks_slide import RUN, flush, slide, slide_back, slide_products
 from .depthwise import PAIR, STEP, T0, T1, T2, TAP0, TAP1, TAP2, tables, weigh
 from .codegen.jit import float32
 from .codegen.llvm import LANES, number_at, put
-from .memory import cut
-from .steps import Room, Step, instruction, real_at, word_at
+from .runtime.pointers import cut
+from .runtime.tasks import Room, Step, instruction, real_at, word_at
 from .codegen.vectors import BOUNDS, BYTES, add, clipped, filled, load, load_some, rounded, store, widened
 
 TOGETHER = 128  # pixels of a group of images

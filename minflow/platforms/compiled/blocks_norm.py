@@ -14,8 +14,8 @@ import numpy as np
 
 from ...compiler.fusion.nchw16c import LANES
 from .codegen.jit import float32, inlined
-from .memory import cut
-from .steps import Room, Step, instruction, real_at, word_at
+from .runtime.pointers import cut
+from .runtime.tasks import Room, Step, instruction, real_at, word_at
 from .codegen.vectors import (
     BOUNDS,
     BYTES,

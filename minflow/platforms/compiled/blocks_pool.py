@@ -17,8 +17,8 @@ from .codegen import llvm
 from .blocks_norm import STEP, TILE, fits
 from .codegen.jit import float32, inlined, ir
 from .codegen.llvm import INT, LANES, function, word
-from .memory import cut
-from .steps import Room, Step, instruction, word_at
+from .runtime.pointers import cut
+from .runtime.tasks import Room, Step, instruction, word_at
 from .codegen.vectors import BYTES, add, divide, filled, load, multiply, rounded, store, widened
 
 MOST, LEAST = 8192, 4096  # pixels of a chunk

@@ -16,7 +16,7 @@ from .blocks_pool import LARGEST, LARGEST_2, MANY, RETURNED, RETURNED_2, TWO
 from .conv import finish, zero
 from .conv_geometry import filtered, filters_grad, parts_of, sizes
 from .codegen.llvm import LANES
-from .steps import Room, Step, instruction, real_at, word_at
+from .runtime.tasks import Room, Step, instruction, real_at, word_at
 from .codegen.vectors import BOUNDS, BYTES
 
 

@@ -11,8 +11,8 @@ import math
 from .blocks_norm import STEP, fits
 from .codegen.jit import float32, inlined
 from .codegen.llvm import number_at
-from .memory import cut
-from .steps import Room, Step, instruction, word_at
+from .runtime.pointers import cut
+from .runtime.tasks import Room, Step, instruction, word_at
 from .codegen.vectors import add, filled, load, multiply, store
 
 MOST, LEAST = 8192, 4096  # pixels of a chunk

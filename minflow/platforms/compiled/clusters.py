@@ -49,7 +49,7 @@ from .cluster_loops import (
 from .conv import BYTES
 from .codegen.jit import float32
 from .codegen.llvm import LANES, number_at, put
-from .steps import Room, Step, instruction, run_routine, word_at
+from .runtime.tasks import Room, Step, instruction, run_routine, word_at
 from .codegen.vectors import add, filled, load, store, store_some
 
 BLOCK, LONGEST = 1 << 11, 1 << 12  # numbers, where rows are not longer: of a block; of one of odd rows

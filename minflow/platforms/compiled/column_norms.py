@@ -12,7 +12,7 @@ import numpy as np
 from .blocks_norm import FOUND, clear, join
 from .codegen.jit import float32
 from .codegen.llvm import LANES
-from .steps import Room, Step, instruction, real_at, word_at
+from .runtime.tasks import Room, Step, instruction, real_at, word_at
 from .codegen.vectors import (
     BYTES,
     WIDE_BYTES,

@@ -29,8 +29,8 @@ from .codegen.llvm import (
 )
 from .codegen.micro_kernels import PANEL, VECTORS
 from .product import BYTES
-from .program import call
-from .steps import instruction, real_at, run_routine, word_at, words_from
+from .runtime.task_scheduler import call
+from .runtime.tasks import instruction, real_at, run_routine, word_at, words_from
 from .codegen.vectors import add, clipped, filled, first_of, load, load_some, store, store_some
 
 AHEAD = 64  # numbers that are asked for before they are read

@@ -18,7 +18,7 @@ from .grouped import group_outer, group_product
 from .codegen.llvm import LANES
 from .codegen.micro_kernels import PANEL
 from .product import outer, product
-from .steps import Room, Step
+from .runtime.tasks import Room, Step
 from .codegen.vectors import BOUNDS
 
 FEW = 16  # channels; below, what a filter meets at a pixel become its channels

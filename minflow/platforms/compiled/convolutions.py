@@ -16,7 +16,7 @@ from . import blocks_conv
 from .blocks_conv import in_blocks, is_product, out_of_blocks
 from .conv_geometry import CHUNK, FEW, back, filtered, filters_grad, parts_of, sizes
 from .codegen.llvm import LANES
-from .steps import Room, Step
+from .runtime.tasks import Room, Step
 
 LEAST, LEAST_FILTERS = 1 << 16, 8  # multiplications and filters; below, NumPy is as fast
 SMALL = 16  # pixels of images whose products are quicker in blocks; BLAS reads larger ones without a copy

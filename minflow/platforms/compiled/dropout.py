@@ -13,7 +13,7 @@ from .codegen import llvm
 from .elementwise import flat
 from .codegen.jit import intrinsic, ir, types
 from .codegen.llvm import INT, LANES, WORD, function
-from .steps import Room, Step, instruction, real_at, word_at
+from .runtime.tasks import Room, Step, instruction, real_at, word_at
 from .codegen.vectors import BYTES, filled, load_some, multiply, store_some, vector
 
 DRAWN = 8 * LANES  # numbers of 16 bits in 16 blocks of four words

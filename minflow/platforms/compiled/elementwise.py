@@ -16,7 +16,7 @@ from .cluster_loops import CODES, operating
 from .clusters import FULL, ROW, Bytecode
 from .codegen.llvm import LANES
 from .codegen.atomics import publish
-from .steps import Room, Step, instruction, run_routine, word_at
+from .runtime.tasks import Room, Step, instruction, run_routine, word_at
 from .codegen.vectors import BYTES, add as plus, filled, load, load_some, store, store_some
 
 WIDTH, CHUNK = 1 << 10, 1 << 14  # numbers: of a row where none is given; that a thread takes

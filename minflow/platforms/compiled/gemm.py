@@ -19,7 +19,7 @@ from .codegen.jit import compiled
 from .codegen.llvm import LANES, clear, copy_tile, copy_turned
 from .codegen.micro_kernels import PANEL, ROWS, VECTORS
 from .product import product as multiply
-from .steps import Room, Step, instruction, real_at, run_routine, word_at
+from .runtime.tasks import Room, Step, instruction, real_at, run_routine, word_at
 from .codegen.vectors import BOUNDS, BYTES, clipped, filled, load, load_some, multiply_add, store, store_some
 
 TILE = LANES * LANES

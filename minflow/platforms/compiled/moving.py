@@ -20,7 +20,7 @@ from .clusters import FULL, MASK, Bytecode
 from .codegen.jit import inlined
 from .codegen.llvm import LANES, copy_turned, number_at, put
 from .codegen.atomics import publish
-from .steps import Room, Step, instruction, word_at, words_from
+from .runtime.tasks import Room, Step, instruction, word_at, words_from
 from .codegen.vectors import BYTES, add, filled, load, load_some, store, store_some
 
 WORD = 8  # bytes

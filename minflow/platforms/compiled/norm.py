@@ -16,7 +16,7 @@ from . import blocks_norm, column_norms
 from .blocks_conv import in_blocks, out_of_blocks
 from .codegen.jit import compiled, float32, float64
 from .codegen.llvm import LANES, number_at, put
-from .steps import Room, Step, instruction, real_at, word_at
+from .runtime.tasks import Room, Step, instruction, real_at, word_at
 from .codegen.vectors import BYTES, add, filled, load, load_some, multiply_add, store, store_some, subtract, total
 
 SMALL = 16  # numbers per channel of an image; planes above go channel by channel

@@ -14,7 +14,7 @@ from .clusters import FULL, LONGEST, ROW, Bytecode
 from .codegen.jit import ir
 from .codegen.llvm import INT, LANES, function, number_at, put, word
 from .codegen.atomics import publish
-from .steps import Step, instruction, put_real, real_at, word_at
+from .runtime.tasks import Step, instruction, put_real, real_at, word_at
 from .codegen.vectors import BYTES, below, masked_load, masked_store
 
 CHUNK = 1 << 17  # pixels of a chunk

@@ -20,7 +20,7 @@ from .codegen.llvm import LANES, function
 from .codegen.micro_kernels import PANEL, ROWS, VECTORS
 from .moving import clone
 from .product import product as multiply
-from .steps import Room, Step, instruction, run_routine, word_at
+from .runtime.tasks import Room, Step, instruction, run_routine, word_at
 from .codegen.vectors import BYTES, add, below, filled, load, load_some, masked_load, masked_store, store, store_some
 
 TOGETHER = ROWS[1]  # sequences of a chunk

@@ -16,7 +16,7 @@ from .conv_geometry import sum_of_parts
 from .codegen.jit import compiled, float32, float64
 from .codegen.llvm import LANES, number_at, put
 from .norm import fits, squares_of, sum_of, sums_of
-from .steps import Room, Step, instruction, real_at, word_at
+from .runtime.tasks import Room, Step, instruction, real_at, word_at
 from .codegen.vectors import (
     BYTES,
     add,

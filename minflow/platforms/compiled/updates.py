@@ -11,7 +11,7 @@ import numpy as np
 
 from .codegen.jit import float32
 from .codegen.llvm import LANES, number_at, put
-from .steps import Step, instruction, real_at, word_at
+from .runtime.tasks import Step, instruction, real_at, word_at
 from .codegen.vectors import add, divide, filled, load_some, multiply, root, store_some
 
 BYTES = 4

@@ -161,7 +161,7 @@ def use(on: bool = True, without: Sequence[str] = (), eager: bool = True) -> Non
 
 def bring_in(eager: bool) -> None:
     """Put the kernels before NumPy's."""
-    from .eager import by_steps
+    from .runtime.eager import by_steps
 
     for op, module in STEPS.items():
         PLAIN[op] = at_once = op.kernel
@@ -198,7 +198,7 @@ class InPlans:
         self.builder, self.at_once, self.once, self.steady, self.fits = builder, at_once, once, steady, fits
 
     def __call__(self, arrays: Sequence, outs: Sequence[np.ndarray], **attrs: Any) -> Any:
-        from .steps import Checked, prepared
+        from .runtime.tasks import Checked, prepared
 
         if self.fits is not None and not self.fits(*arrays):
             return None

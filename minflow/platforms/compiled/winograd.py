@@ -39,8 +39,8 @@ from .codegen.jit import compiled
 from .codegen.llvm import LANES, function, number_at, put, word
 from .codegen.micro_kernels import PANEL, VECTORS
 from .product import BYTES
-from .program import call
-from .steps import instruction, real_at, run_routine, word_at
+from .runtime.task_scheduler import call
+from .runtime.tasks import instruction, real_at, run_routine, word_at
 from .codegen.vectors import add, load, store
 
 RESULTS = {5: 3, 3: 4}  # size of the filter -> size of a tile of results

@@ -10,7 +10,7 @@ import minflow as flow
 from minflow import nn
 from minflow.compiler.passes.rewrite import rewritten
 from minflow.core.ir import outputs_of
-from minflow.platforms.compiled.threads import RECORDERS
+from minflow.platforms.compiled.runtime.threads import RECORDERS
 from minflow.views.draw.fold import fold
 from minflow.views.records.recorders import record_of
 from minflow.views.show import picture

@@ -1,6 +1,6 @@
 """Which thread did what in a step: the calls of the plan, and the chunks of work that threads took of them.
 
-Read next: `platforms/compiled/threads.py` and `platforms/compiled/recorder.py`, which note the chunks.
+Read next: `platforms/compiled/runtime/threads.py` and `platforms/compiled/runtime/recorder.py`, which note the chunks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from ....compiler.executor import LOCK
 from ....core.base.errors import GraphError
 from ....core.source_location import fail
-from ....platforms.compiled import threads as machine
+from ....platforms.compiled.runtime import threads as machine
 from ....views.records.reports import ThreadBar, Threads
 from ....views.text.reports import Report
 from .reports import called, phases_of
@@ -26,9 +26,9 @@ Note = tuple[str, str, float, float]  # of a call: its name, its phase, when it 
 
 def recorder() -> machine.Recorder:
     """One that notes steps too, where there are some."""
-    if "minflow.platforms.compiled.steps" not in sys.modules:
+    if "minflow.platforms.compiled.runtime.tasks" not in sys.modules:
         return machine.Recorder()
-    from ....platforms.compiled.recorder import StepRecorder
+    from ....platforms.compiled.runtime.recorder import StepRecorder
 
     return StepRecorder()
 

@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .codegen.jit import Code, intrinsic, ir, types
-from .codegen.llvm import WORD
-from .memory import at
-from .program import ALIGN, Program, rounded
+from ..codegen.jit import Code, intrinsic, ir, types
+from ..codegen.llvm import WORD
+from .pointers import at
+from .task_scheduler import ALIGN, Program, rounded
 from .threads import RECORDERS, number
 
 DOUBLE = ir.DoubleType()

@@ -1,4 +1,4 @@
-"""How many threads work, and who notes what they do. Read next: `program.py`, for the threads, and `recorder.py`."""
+"""How many threads work, and who notes what they do. Read next: `task_scheduler.py`, for the threads, and `recorder.py`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
-from ...accepted.threads import Settings
+from ....accepted.threads import Settings
 
 
 class Recorder:

@@ -1,6 +1,6 @@
 """Who did which chunk of a step, and when: each step is done by another one that looks at the clock before and after.
 
-Chunks are cut, taken and done as without it; to note one takes some 50 ns. Read next: `program.py`.
+Chunks are cut, taken and done as without it; to note one takes some 50 ns. Read next: `task_scheduler.py`.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .codegen.jit import types
-from .program import ALONE, Program, call
-from .codegen.atomics import publish
-from .steps import Step, instruction, word_at
+from ..codegen.jit import types
+from .task_scheduler import ALONE, Program, call
+from ..codegen.atomics import publish
+from .tasks import Step, instruction, word_at
 from .threads import Recorder
 
 NOTE = 5  # words of a note: the thread, and seconds and nanoseconds of both times

@@ -1,7 +1,7 @@
 """What eager calls: the steps of one op, which are kept for other arrays of the same shapes.
 
 To make steps takes some 50 us, which is as long as a small operation; to write other addresses into their words takes
-3. Which words those are is seen from the words: an address is no other number. Read next: `convolutions.py`, `norm.py`.
+3. Which words those are is seen from the words: an address is no other number. Read next: `platforms/compiled/convolutions.py`, `platforms/compiled/norm.py`.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
-from ...core.op import Op
-from ...core.spec import spec_of
-from .memory import at
-from .program import ALIGN, Program, rounded
-from .steps import Builder, Room, Step
+from ....core.op import Op
+from ....core.spec import spec_of
+from .pointers import at
+from .task_scheduler import ALIGN, Program, rounded
+from .tasks import Builder, Room, Step
 from .threads import RECORDERS
 
 LITTLE, LARGE = 1 << 16, 32 << 20  # bytes of a room that is had at once, and of one that is kept

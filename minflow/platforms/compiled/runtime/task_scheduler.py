@@ -7,7 +7,7 @@ nobody: a core that others use costs one chunk, and the steps wait for chunks, n
 before they hold a chunk is the team's memory alone; who holds one keeps its program from ending.
 
 Helpers are threads of Python that never come back from compiled code: they need no lock of Python's to be woken.
-Between two programs they spin for some 100 us, then sleep. Read next: `steps.py`.
+Between two programs they spin for some 100 us, then sleep. Read next: `tasks.py`.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...accepted.threads import Settings
+from ....accepted.threads import Settings
 from . import threads
-from .codegen.jit import Code, compiled, intrinsic, ir, types
-from .codegen.llvm import WORD
-from .memory import at
-from .codegen.atomics import (
+from ..codegen.jit import Code, compiled, intrinsic, ir, types
+from ..codegen.llvm import WORD
+from .pointers import at
+from ..codegen.atomics import (
     add_to,
     exchange,
     fetch,

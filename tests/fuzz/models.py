@@ -820,7 +820,7 @@ def findings(seed: object) -> list[str]:
 def thresholds(small: bool) -> None:
     """small: what is too small to gain by it goes into blocks and products, too."""
     from minflow.compiler.fusion import elementwise_fusion, gemm_epilogue, layout
-    from minflow.platforms.compiled import gemm
+    from minflow.platforms.compiled.kernels import gemm
 
     for module, name, usual in (
         (layout, "LEAST", 1 << 20),

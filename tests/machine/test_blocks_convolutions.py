@@ -1,4 +1,4 @@
-"""minflow.platforms.compiled.blocks_conv: dense convolutions of images in blocks, against NumPy's in float64.
+"""minflow.platforms.compiled.kernels.nchw16c_conv: dense convolutions of images in blocks, against NumPy's in float64.
 
 What is asked of each direction: rounding as NumPy's float32 has it; lanes beyond the channels stay zeros; what stands
 in rows beyond the pixels does not matter; nothing is written outside of the result; the same bits with any number of
@@ -17,7 +17,7 @@ from convolution_cases import DIRECTIONS, ONE, Case, arrays, cases, check, numpy
 from kernel_checks import EPS, examples, in_blocks
 from minflow.compiler.fusion.nchw16c import ACTS, LANES, blocked, out_of_blocks
 from minflow.core.spec import Spec, float32
-from minflow.platforms.compiled import blocks_conv, conv_geometry
+from minflow.platforms.compiled.kernels import nchw16c_conv, conv_geometry
 from minflow.platforms.compiled.runtime import task_scheduler, tasks
 from single_steps import computed, same_bits
 
@@ -35,11 +35,16 @@ def ours(case, x, w, g, bias):
     inputs = x if case.c < LANES and case.as_they_are else in_blocks(x)
     found = {
         "results": done(
-            blocks_conv.blocks_conv2d, [inputs, w, bias], grads.shape, shape=x.shape, act=case.act, **case.names
+            nchw16c_conv.blocks_conv2d, [inputs, w, bias], grads.shape, shape=x.shape, act=case.act, **case.names
         ),
-        "images": done(blocks_conv.blocks_conv2d_input_grad, [grads, w], shape, shape=x.shape, **case.names),
+        "images": done(nchw16c_conv.blocks_conv2d_input_grad, [grads, w], shape, shape=x.shape, **case.names),
         "filters": done(
-            blocks_conv.blocks_conv2d_weight_grad, [grads, inputs], w.shape, shape=w.shape, images=x.shape, **case.names
+            nchw16c_conv.blocks_conv2d_weight_grad,
+            [grads, inputs],
+            w.shape,
+            shape=w.shape,
+            images=x.shape,
+            **case.names,
         ),
     }
     for direction, shape in (("results", g.shape), ("images", x.shape)):
@@ -146,10 +151,10 @@ def test_no_images(case):
     case = case._replace(n=0)
     (shape, filters, size), names = case.shapes, case.names
     x, g, w = [np.ones(blocked(s), "f4") for s in (shape, size)] + [np.ones(filters, "f4")]  # rows of no pixel
-    done(blocks_conv.blocks_conv2d, [x, w, 0], g.shape, shape=shape, act="", **names)
-    done(blocks_conv.blocks_conv2d_input_grad, [g, w], x.shape, shape=shape, **names)
-    assert not done(blocks_conv.blocks_conv2d_weight_grad, [g, x], filters, shape=filters, images=shape, **names).any()
-    assert not done(blocks_conv.blocks_channel_sum, [x], shape[1:2], shape=shape, to=shape[1:2]).any()
+    done(nchw16c_conv.blocks_conv2d, [x, w, 0], g.shape, shape=shape, act="", **names)
+    done(nchw16c_conv.blocks_conv2d_input_grad, [g, w], x.shape, shape=shape, **names)
+    assert not done(nchw16c_conv.blocks_conv2d_weight_grad, [g, x], filters, shape=filters, images=shape, **names).any()
+    assert not done(nchw16c_conv.blocks_channel_sum, [x], shape[1:2], shape=shape, to=shape[1:2]).any()
 
 
 @pytest.mark.parametrize("act", ACTS)
@@ -199,14 +204,14 @@ SHAPES = [(3, 20, 5, 7), (70, 33), (2, 16, 4, 4), (40, 3, 2, 2), (1, 1, 1, 1), (
 @pytest.mark.parametrize("shape", SHAPES)
 def test_into_blocks_and_out(shape):
     x = np.random.default_rng(0).standard_normal(shape).astype("f4")
-    blocks = done(blocks_conv.to_blocks, [x], blocked(shape))
+    blocks = done(nchw16c_conv.to_blocks, [x], blocked(shape))
     assert (plain(blocks, shape) == x).all()
-    assert (done(blocks_conv.from_blocks, [in_blocks(x)], shape, shape=shape) == x).all()
+    assert (done(nchw16c_conv.from_blocks, [in_blocks(x)], shape, shape=shape) == x).all()
 
 
 def test_what_is_not_contiguous_is_left_to_numpy():
     x = np.asfortranarray(np.ones((2, 20, 4, 4), "f4"))
-    assert done(blocks_conv.to_blocks, [x], blocked(x.shape)) is None
+    assert done(nchw16c_conv.to_blocks, [x], blocked(x.shape)) is None
 
 
 @pytest.mark.parametrize("shape", [*SHAPES, (50, 20, 13, 14)])
@@ -214,6 +219,6 @@ def test_sums_of_channels(shape):
     x = np.random.default_rng(0).standard_normal(shape).astype("f4")
     x += 3
     axes = (0, *range(2, x.ndim))
-    found = done(blocks_conv.blocks_channel_sum, [in_blocks(x)], shape[1:2], shape=shape, to=shape[1:2])
+    found = done(nchw16c_conv.blocks_channel_sum, [in_blocks(x)], shape[1:2], shape=shape, to=shape[1:2])
     error = abs(found - x.sum(axes, dtype="f8"))
     assert (error <= 16 * EPS * abs(x).sum(axes, dtype="f8")).all(), error.max()

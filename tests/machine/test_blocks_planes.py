@@ -16,7 +16,7 @@ from kernel_checks import EPS, FEW, PAIR, SIZES, batch, close, depthwise_convolu
 from minflow.compiler.fusion import nchw16c
 from minflow.core.ops.conv import positions
 from minflow.core.spec import spec_of
-from minflow.platforms.compiled import blocks_depthwise, blocks_norm, blocks_pool, blocks_resample
+from minflow.platforms.compiled.kernels import nchw16c_depthwise, nchw16c_norm, nchw16c_pool, nchw16c_resample
 from single_steps import FILL, computed, same_bits
 
 ACTS = st.sampled_from(["", "relu", "relu6"])
@@ -25,7 +25,7 @@ CHANNELS = [1, 3, 16, 17, 31, 32, 40]
 
 def call(op, arrays, attrs, counts=(1, 3)):
     """The outputs of an operation's steps, or None: the same bits with other numbers of threads."""
-    module = next(m for m in (blocks_norm, blocks_depthwise, blocks_pool, blocks_resample) if hasattr(m, op.name))
+    module = next(m for m in (nchw16c_norm, nchw16c_depthwise, nchw16c_pool, nchw16c_resample) if hasattr(m, op.name))
     specs = op.infer(*[spec_of(a) if isinstance(a, np.ndarray) else a for a in arrays], **attrs)
     specs = specs if isinstance(specs, tuple) else (specs,)
     return same_bits(lambda: computed(getattr(module, op.name), arrays, specs, **attrs), counts)

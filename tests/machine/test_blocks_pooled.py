@@ -12,7 +12,7 @@ pytest.importorskip("numba")
 from kernel_checks import examples, in_blocks, normal
 from minflow.compiler.fusion import nchw16c
 from minflow.core.spec import Spec, float32, spec_of, uint8
-from minflow.platforms.compiled import blocks_conv, blocks_pool, blocks_pooled
+from minflow.platforms.compiled.kernels import nchw16c_conv, nchw16c_pool, nchw16c_conv_pool
 from single_steps import computed, same_bits
 
 ONE = (1, 1)
@@ -29,7 +29,7 @@ def pooled_together(made, x, w, b):
     small = nchw16c.pooled(nchw16c.convolved(shape, filters, **geometry), **nchw16c.simple(**windows))
     pooled = nchw16c.images(small)
     return computed(
-        blocks_pooled.blocks_conv2d_max_pool2d,
+        nchw16c_conv_pool.blocks_conv2d_max_pool2d,
         [as_given(x), w, b],
         [pooled, pooled.but(dtype=uint8)],
         shape=shape,
@@ -42,7 +42,7 @@ def pooled_together(made, x, w, b):
 def filters_together(made, g, places, x):
     shape, filters, geometry, windows, *_ = made
     (found,) = computed(
-        blocks_pooled.blocks_max_pool2d_weight_grad,
+        nchw16c_conv_pool.blocks_max_pool2d_weight_grad,
         [g, places, as_given(x)],
         [Spec(filters, float32)],
         shape=filters,
@@ -64,8 +64,8 @@ def forward(made, arrays):
     window = dict(shape=size, **nchw16c.simple(**windows))
 
     def both(inputs, act):
-        (y,) = computed(blocks_conv.blocks_conv2d, inputs, [spec], shape=shape, act=act, **geometry)
-        return computed(blocks_pool.blocks_max_pool2d, [y], [pooled, pooled.but(dtype=uint8)], **window)
+        (y,) = computed(nchw16c_conv.blocks_conv2d, inputs, [spec], shape=shape, act=act, **geometry)
+        return computed(nchw16c_pool.blocks_max_pool2d, [y], [pooled, pooled.but(dtype=uint8)], **window)
 
     apart = both(inputs, act)[0], both([*inputs[:2], 0], "")[1]
     return [[nchw16c.out_of_blocks(a, small) for a in found] for found in (apart, together)], size, small
@@ -76,10 +76,14 @@ def back(made, x, g, places, size):
     shape, filters, geometry, windows, *_ = made
     inputs, spec = as_given(x), Spec(filters, float32)
     (wide,) = computed(
-        blocks_pool.blocks_max_pool2d_grad, [g, places], [nchw16c.images(size)], shape=size, **nchw16c.simple(**windows)
+        nchw16c_pool.blocks_max_pool2d_grad,
+        [g, places],
+        [nchw16c.images(size)],
+        shape=size,
+        **nchw16c.simple(**windows),
     )
     (apart,) = computed(
-        blocks_conv.blocks_conv2d_weight_grad, [wide, inputs], [spec], shape=filters, images=shape, **geometry
+        nchw16c_conv.blocks_conv2d_weight_grad, [wide, inputs], [spec], shape=filters, images=shape, **geometry
     )
     return apart, filters_together(made, g, places, x)
 

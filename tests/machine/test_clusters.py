@@ -14,7 +14,7 @@ from minflow.compiler.fusion.elementwise_fusion import clusters, run
 from minflow.compiler.passes import PASSES, run_passes
 from minflow.core.spec import bool_
 from minflow.core.trace import trace
-from minflow.platforms.compiled import clusters as built
+from minflow.platforms.compiled.kernels import elementwise_fusion as built
 from minflow.platforms.compiled.codegen import vector_math
 from minflow.platforms.compiled.codegen.llvm import function, load, store
 from minflow.platforms.compiled.runtime.pointers import at

@@ -224,9 +224,9 @@ def test_other_windows_are_numpys(other):
 
 
 def test_the_same_bits_with_any_number_of_threads(monkeypatch):
-    monkeypatch.setattr("minflow.platforms.compiled.norm.CHUNK", 1)
-    monkeypatch.setattr("minflow.platforms.compiled.column_norms.CHUNK", 1)
-    monkeypatch.setattr("minflow.platforms.compiled.pool.CHUNK", 1)
+    monkeypatch.setattr("minflow.platforms.compiled.kernels.norm.CHUNK", 1)
+    monkeypatch.setattr("minflow.platforms.compiled.kernels.column_norms.CHUNK", 1)
+    monkeypatch.setattr("minflow.platforms.compiled.kernels.pool.CHUNK", 1)
     x, g, weight, bias = batch((35, 40, 8, 8), 0, 3.0)
     filters, attrs = normal(np.random.default_rng(1), 40, 1, 3, 3), dict(padding=(1, 1), dilation=(1, 1), groups=40)
 

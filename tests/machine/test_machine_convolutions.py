@@ -1,4 +1,4 @@
-"""minflow.platforms.compiled.convolutions: convolutions and their gradients by micro-kernels, against NumPy's in float64.
+"""minflow.platforms.compiled.kernels.nchw_conv: convolutions and their gradients by micro-kernels, against NumPy's in float64.
 
 What is asked of all three directions, direct and by Winograd's algorithm: rounding as NumPy's float32 has it; the same
 bits at each call, in any split of the images and beside another thread; nothing written outside of the result; nothing
@@ -18,7 +18,7 @@ from convolution_cases import DIRECTIONS, ONE, Case, cases, check, numpys
 from kernel_checks import EPS, examples
 from minflow.compiler.fusion.nchw16c import LANES
 from minflow.core.ops import conv as ops
-from minflow.platforms.compiled import convolutions, conv_geometry, winograd
+from minflow.platforms.compiled.kernels import nchw_conv, conv_geometry, winograd
 from minflow.platforms.compiled.runtime import eager, task_scheduler
 from minflow.platforms.compiled.runtime.eager import by_steps
 from minflow.platforms.compiled.warmup import builder_of
@@ -53,7 +53,7 @@ def arrays(case, seed=0):
 @pytest.fixture(scope="module", autouse=True)
 def small_ones_fit():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(convolutions, "LEAST", 0)
+        patch.setattr(nchw_conv, "LEAST", 0)
         yield
 
 

@@ -10,7 +10,7 @@ from minflow.accepted.threads import Settings
 from minflow.core.base.errors import OutOfRangeError
 from minflow.core.op import OPS
 from minflow.platforms.compiled.runtime import eager
-from minflow.platforms.compiled import moving
+from minflow.platforms.compiled.kernels import data_movement
 from graph_models import Gives
 from single_steps import run_now, steps_of
 
@@ -40,7 +40,7 @@ def check(name, *arrays, **attrs):
     results = [np.ascontiguousarray(x) for x in (results if OPS[name].many else [results])]
     for Settings.threads in THREADS:
         outs = [np.full_like(x, 7) for x in results]
-        assert done(getattr(moving, name), arrays, *outs, **attrs) is False
+        assert done(getattr(data_movement, name), arrays, *outs, **attrs) is False
         for found, wanted in zip(outs, results):
             odd = np.isnan(wanted) if name in ("cumsum", "scatter_add") else np.zeros(wanted.shape, bool)
             assert np.array_equal(odd, odd & np.isnan(found))  # the sign of a NaN does not matter
@@ -92,7 +92,7 @@ def test_copies(shape, dtype):
         else [x, x[None]]
     )
     for view in views:
-        if done(moving.clone, [view], np.empty(view.shape, dtype)) is None:
+        if done(data_movement.clone, [view], np.empty(view.shape, dtype)) is None:
             assert dtype[1] == "8"  # few of eight bytes side by side
         else:
             check("clone", view)
@@ -101,8 +101,8 @@ def test_copies(shape, dtype):
 def test_copies_that_numpy_does():
     x = numbers(2, 2, 2, 2, 2, 3)
     for view in (x.T, x.astype("f2"), x > 0, np.zeros(5, "f4,i2")["f0"], numbers(4, 6, dtype="f8").T, 3.0):
-        assert done(moving.clone, [view], np.empty(np.shape(view), getattr(view, "dtype", "f4"))) is None
-    assert done(moving.clone, [x], np.empty(x.shape, "i4")) is None
+        assert done(data_movement.clone, [view], np.empty(np.shape(view), getattr(view, "dtype", "f4"))) is None
+    assert done(data_movement.clone, [x], np.empty(x.shape, "i4")) is None
 
 
 @pytest.mark.parametrize("dim", [0, 1, 2])
@@ -117,7 +117,7 @@ def test_cat(dim, sizes):
             parts.append(x.copy("F") if i % 2 else x)
         check("cat", *parts, dim=dim)
     check("cat", numbers(4, 6, 8, dtype="i8"), numbers(4, 6, 8, dtype="i8"), dim=0)
-    assert done(moving.cat, [x > 0, x > 0], np.empty((12, 19, 34), bool), dim=0) is None
+    assert done(data_movement.cat, [x > 0, x > 0], np.empty((12, 19, 34), bool), dim=0) is None
 
 
 @pytest.mark.parametrize(
@@ -171,30 +171,32 @@ def test_what_is_outside_is_refused(place, wrong):
     index = RNG.integers(0, 50, (2000, 100))
     index.flat[place] = wrong
     x, out = numbers(2000, 50), numbers(2000, 100)
-    assert done(moving.gather, [x, index], out.copy(), dim=1, by="gather")
-    assert done(moving.scatter_add, [x, index, out], x.copy(), dim=1, by="scatter_add")
+    assert done(data_movement.gather, [x, index], out.copy(), dim=1, by="gather")
+    assert done(data_movement.scatter_add, [x, index, out], x.copy(), dim=1, by="scatter_add")
     rows = numbers(3, 50)
-    assert done(moving.take, [rows, index.reshape(-1)], np.empty((3, 200_000), "f4"), axis=1, by="embedding")
-    assert done(moving.take, [rows.T.copy(), index], np.empty((2000, 100, 3), "f4"), axis=0, by="embedding")
+    assert done(data_movement.take, [rows, index.reshape(-1)], np.empty((3, 200_000), "f4"), axis=1, by="embedding")
+    assert done(data_movement.take, [rows.T.copy(), index], np.empty((2000, 100, 3), "f4"), axis=0, by="embedding")
 
 
 def test_an_axis_without_numbers():
     index = np.zeros((3, 2), "i8")
-    assert done(moving.take, [np.empty((3, 0), "f4"), index], np.empty((3, 3, 2), "f4"), axis=1)
-    assert done(moving.gather, [np.empty((3, 0), "f4"), index], np.empty((3, 2), "f4"), dim=1)
+    assert done(data_movement.take, [np.empty((3, 0), "f4"), index], np.empty((3, 3, 2), "f4"), axis=1)
+    assert done(data_movement.gather, [np.empty((3, 0), "f4"), index], np.empty((3, 2), "f4"), dim=1)
 
 
 def test_picks_that_numpy_does():
     x, index = numbers(4, 9), np.zeros((4, 3), "i8")
     out = np.empty((4, 3), "f4")
-    assert done(moving.gather, [x, index.astype("i4")], out, dim=1) is None
-    assert done(moving.gather, [x.T.copy().T, index], out, dim=1) is None
-    assert done(moving.gather, [x, index[:2]], out[:2], dim=1) is None
-    assert done(moving.gather, [x > 0, index], out > 0, dim=1) is None
-    assert done(moving.scatter_add, [x, index, 1.0], x.copy(), dim=1) is None
-    assert done(moving.scatter_add, [np.zeros((4, 9), "i8"), index, index], np.zeros((4, 9), "i8"), dim=1) is None
-    assert done(moving.take, [x, index.astype("i4")], np.empty((4, 3, 9), "f4"), axis=0) is None
-    assert done(moving.cumsum, [x.astype("f8")], x.astype("f8"), axis=0) is None
+    assert done(data_movement.gather, [x, index.astype("i4")], out, dim=1) is None
+    assert done(data_movement.gather, [x.T.copy().T, index], out, dim=1) is None
+    assert done(data_movement.gather, [x, index[:2]], out[:2], dim=1) is None
+    assert done(data_movement.gather, [x > 0, index], out > 0, dim=1) is None
+    assert done(data_movement.scatter_add, [x, index, 1.0], x.copy(), dim=1) is None
+    assert (
+        done(data_movement.scatter_add, [np.zeros((4, 9), "i8"), index, index], np.zeros((4, 9), "i8"), dim=1) is None
+    )
+    assert done(data_movement.take, [x, index.astype("i4")], np.empty((4, 3, 9), "f4"), axis=0) is None
+    assert done(data_movement.cumsum, [x.astype("f8")], x.astype("f8"), axis=0) is None
 
 
 @pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape and np.prod(shape)])
@@ -227,7 +229,7 @@ def test_the_first_few_that_numpy_finds():
     outs = [np.empty((40, 20), "f4"), np.empty((40, 20), "i8")]
     for given, k, axis in ((x, 20, 1), (x, 0, 1), (x, 5, 0), (x.astype("f8"), 5, 1), (x.T, 5, 1), (x[:, :0], 0, 1)):
         found = [out[:, :k].copy() for out in outs]
-        assert moving.topk([given], found, None, k=k, axis=axis, descending=True) is None
+        assert data_movement.topk([given], found, None, k=k, axis=axis, descending=True) is None
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (5, 7), (32, 32), (3, 17, 5), (2, 2, 40, 33), (0, 4, 4), (128, 128)])
@@ -235,8 +237,8 @@ def test_small_triangles(shape):
     for diagonal in (-50, -3, 0, 1, 50):
         for name in ("tril", "triu"):
             check(name, numbers(*shape), diagonal=diagonal)
-    assert done(moving.tril, [numbers(300, 300)], np.empty((300, 300), "f4"), diagonal=0) is None
-    assert done(moving.tril, [numbers(0, 3)], np.empty((0, 3), "f4"), diagonal=0) is None
+    assert done(data_movement.tril, [numbers(300, 300)], np.empty((300, 300), "f4"), diagonal=0) is None
+    assert done(data_movement.tril, [numbers(0, 3)], np.empty((0, 3), "f4"), diagonal=0) is None
 
 
 @pytest.mark.parametrize("large", [False, True])

@@ -12,7 +12,7 @@ from minflow.platforms import compiled
 from minflow import nn
 from minflow.accepted.threads import Settings
 from minflow.core.op import OPS
-from minflow.platforms.compiled import cross_entropy, dropout, elementwise, pool
+from minflow.platforms.compiled.kernels import cross_entropy, dropout, elementwise, pool
 from minflow.platforms.compiled.runtime import eager
 from graph_models import TrainGraph
 from single_steps import computed, run_now, steps_of

@@ -1,4 +1,4 @@
-"""minflow.platforms.compiled.gemm: products of matrices against NumPy's in float64.
+"""minflow.platforms.compiled.kernels.gemm: products of matrices against NumPy's in float64.
 
 What is asked of all shapes: rounding as of float32 sums; nothing is written outside of the result; NaN and Inf come
 through; the same bits with any number of threads, whatever scratch memory holds.
@@ -13,7 +13,7 @@ pytest.importorskip("numba")
 from kernel_checks import EPS, examples
 from minflow.platforms import compiled
 from minflow.core.ops.linalg import matmul
-from minflow.platforms.compiled import gemm
+from minflow.platforms.compiled.kernels import gemm
 from minflow.platforms.compiled.runtime import task_scheduler
 from single_steps import guarded, run_now, same_bits, steps_of
 

@@ -9,7 +9,7 @@ import minflow as flow
 from minflow.platforms import compiled
 from minflow import nn
 from minflow.core.ops import gru, lstm, rnn
-from minflow.platforms.compiled import recurrent
+from minflow.platforms.compiled.kernels import recurrent
 from graph_models import Step
 from single_steps import computed, same_bits, steps_of
 

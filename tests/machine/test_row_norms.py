@@ -11,7 +11,7 @@ pytest.importorskip("numba")
 from kernel_checks import EPS, FEW, exactly
 from minflow.compiler.fusion import norms
 from minflow.core.spec import Spec, float32
-from minflow.platforms.compiled import row_norms
+from minflow.platforms.compiled.kernels import row_norms
 from single_steps import computed, same_bits
 
 

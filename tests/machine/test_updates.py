@@ -8,7 +8,7 @@ pytest.importorskip("numba", reason="the machine is compiled by numba, which is 
 import minflow as flow
 from minflow import nn
 from minflow.core.ops import update as ops
-from minflow.platforms.compiled import updates
+from minflow.platforms.compiled.kernels import updates
 from graph_models import Step
 from single_steps import computed, run_now, same_bits, steps_of
 

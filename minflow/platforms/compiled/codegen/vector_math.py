@@ -4,7 +4,7 @@ exp(x) is a power of two times exp(r), where r is small and a polynomial does; e
 of exp(x) - 1, which loses nothing near 0. Polynomials interpolate at Chebyshev's points, of functions from which the
 terms that float32 has exactly are taken out first. NaN, infinities and what lies beyond the range of float32 give what
 NumPy gives. Source: Muller, Elementary Functions, 3rd edition, chapters 3 and 11.
-Read next: `platforms/compiled/clusters.py`.
+Read next: `platforms/compiled/kernels/elementwise_fusion.py`.
 """
 
 from __future__ import annotations

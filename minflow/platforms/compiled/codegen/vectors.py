@@ -1,7 +1,7 @@
 """Vectors of 16 float32 or float64 as values of code that numba compiles: sums stay in registers, and the code reads
 like Python.
 
-Addresses are int64, in bytes. Read next: `platforms/compiled/norm.py`.
+Addresses are int64, in bytes. Read next: `platforms/compiled/kernels/norm.py`.
 """
 
 from __future__ import annotations

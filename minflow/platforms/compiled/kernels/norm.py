@@ -1,8 +1,8 @@
 """Batch norm and its gradients: one read for the mean, one for the variance, one to write; no E[x^2] - mean^2.
 
 Large planes go channel by channel, all images of one, which stay in the second-level cache from the first read to the
-last; small ones through blocks, and matrices by rows. What it computes: `../../core/ops/norm.py`. Read next:
-`blocks_norm.py`, `column_norms.py`.
+last; small ones through blocks, and matrices by rows. What it computes: `core/ops/norm.py`. Read next:
+`nchw16c_norm.py`, `column_norms.py`.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import math
 
 import numpy as np
 
-from ...compiler.fusion.nchw16c import blocked
-from . import blocks_norm, column_norms
-from .blocks_conv import in_blocks, out_of_blocks
-from .codegen.jit import compiled, float32, float64
-from .codegen.llvm import LANES, number_at, put
-from .runtime.tasks import Room, Step, instruction, real_at, word_at
-from .codegen.vectors import BYTES, add, filled, load, load_some, multiply_add, store, store_some, subtract, total
+from ....compiler.fusion.nchw16c import blocked
+from . import nchw16c_norm, column_norms
+from .nchw16c_conv import in_blocks, out_of_blocks
+from ..codegen.jit import compiled, float32, float64
+from ..codegen.llvm import LANES, number_at, put
+from ..runtime.tasks import Room, Step, instruction, real_at, word_at
+from ..codegen.vectors import BYTES, add, filled, load, load_some, multiply_add, store, store_some, subtract, total
 
 SMALL = 16  # numbers per channel of an image; planes above go channel by channel
 STEP = LANES * BYTES
@@ -157,7 +157,7 @@ def batch_norm(arrays, outs, room: Room, eps) -> list[Step] | None:
     (blocks, steps), y = in_blocks(x, room), room.array(blocked(x.shape))
     return [
         *steps,
-        *blocks_norm.blocks_batch_norm([blocks, *vectors], [y, *outs[1:]], room, x.shape, eps, ""),
+        *nchw16c_norm.blocks_batch_norm([blocks, *vectors], [y, *outs[1:]], room, x.shape, eps, ""),
         *out_of_blocks(y, outs[0]),
     ]
 
@@ -175,7 +175,7 @@ def batch_norm_grad(arrays, outs, room: Room, eps) -> list[Step] | None:
     return [
         *first,
         *steps,
-        *blocks_norm.blocks_batch_norm_grad(inner, [gx, *outs[1:]], room, x.shape, eps, ""),
+        *nchw16c_norm.blocks_batch_norm_grad(inner, [gx, *outs[1:]], room, x.shape, eps, ""),
         *out_of_blocks(gx, outs[0]),
     ]
 

@@ -1,6 +1,6 @@
 """What clusters are made of: operations on blocks of numbers, and on the rows of a block.
 
-An operation of a cluster's program is a number in CODES; `operate` does those of vectors. Read next: `clusters.py`,
+An operation of a cluster's program is a number in CODES; `operate` does those of vectors. Read next: `elementwise_fusion.py`,
 which interprets such programs.
 """
 
@@ -11,11 +11,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .codegen import vector_math, llvm
+from ..codegen import vector_math, llvm
 from .conv import BYTES
-from .codegen.jit import Code, compiled, float32, intrinsic, ir, types
-from .codegen.llvm import FLOAT, LANES, VECTOR, WORD, function, number_at, put
-from .codegen.vectors import add, called, filled, load, load_some, multiply, multiply_add, store, store_some, vector
+from ..codegen.jit import Code, compiled, float32, intrinsic, ir, types
+from ..codegen.llvm import FLOAT, LANES, VECTOR, WORD, function, number_at, put
+from ..codegen.vectors import add, called, filled, load, load_some, multiply, multiply_add, store, store_some, vector
 
 STEP = LANES * BYTES
 

@@ -3,16 +3,16 @@
 The filter stays in registers, and each pixel is read once for each of its rows: a column of pixels ends the sum of the
 result to its left, goes on with the next and begins the one to its right. Lines at the top and at the bottom meet two
 rows of the filter, which are the same code for two rows; what is beyond the images is met nowhere. Read next:
-`blocks_depthwise.py`, who calls this.
+`nchw16c_depthwise.py`, who calls this.
 """
 
 from __future__ import annotations
 
 
-from .codegen import llvm
-from .codegen.jit import float32, inlined
-from .codegen.llvm import LANES, function, word
-from .codegen.vectors import BYTES, add, clip, filled, load, store
+from ..codegen import llvm
+from ..codegen.jit import float32, inlined
+from ..codegen.llvm import LANES, function, word
+from ..codegen.vectors import BYTES, add, clip, filled, load, store
 
 NINE, RUN = 9, 256  # taps of a filter; pixels whose products are added up apart
 ROW = 3 * LANES  # of a filter

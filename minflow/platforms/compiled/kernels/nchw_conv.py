@@ -11,12 +11,12 @@ import math
 
 import numpy as np
 
-from ...compiler.fusion.nchw16c import blocked, by_groups
-from . import blocks_conv
-from .blocks_conv import in_blocks, is_product, out_of_blocks
+from ....compiler.fusion.nchw16c import blocked, by_groups
+from . import nchw16c_conv
+from .nchw16c_conv import in_blocks, is_product, out_of_blocks
 from .conv_geometry import CHUNK, FEW, back, filtered, filters_grad, parts_of, sizes
-from .codegen.llvm import LANES
-from .runtime.tasks import Room, Step
+from ..codegen.llvm import LANES
+from ..runtime.tasks import Room, Step
 
 LEAST, LEAST_FILTERS = 1 << 16, 8  # multiplications and filters; below, NumPy is as fast
 SMALL = 16  # pixels of images whose products are quicker in blocks; BLAS reads larger ones without a copy
@@ -28,7 +28,7 @@ def fits(x: np.ndarray, weight: tuple, groups: int, others: tuple, *rest: np.nda
     weight, others: shapes of the filters and of the result, or its gradient.  rest: the other arrays of the call."""
     f, c, kh, kw = weight
     return (
-        groups == 1 and f >= LEAST_FILTERS and math.prod(others) * c * kh * kw >= LEAST and blocks_conv.ready(x, *rest)
+        groups == 1 and f >= LEAST_FILTERS and math.prod(others) * c * kh * kw >= LEAST and nchw16c_conv.ready(x, *rest)
     )
 
 
@@ -38,7 +38,7 @@ def in_groups(x: np.ndarray, weight: tuple, groups: int, *rest: np.ndarray) -> b
         x.size > 0
         and groups > 1
         and min(x.shape[1], weight[0]) >= LANES
-        and blocks_conv.ready(x, *rest)
+        and nchw16c_conv.ready(x, *rest)
         and (groups == weight[0] and weight[1] == 1 or by_groups(groups, weight[1], weight[0] // groups))
     )
 
@@ -61,7 +61,7 @@ def conv2d(arrays, outs, room, stride, padding, dilation, groups) -> list[Step] 
     if in_groups(x, weight.shape, groups, weight, out) or (
         single and math.prod(out.shape[2:]) <= SMALL and fits(x, weight.shape, groups, out.shape, weight, out)
     ):
-        return through_blocks(blocks_conv.blocks_conv2d, x, [weight, 0], out, room, shape=x.shape, act="", **geometry)
+        return through_blocks(nchw16c_conv.blocks_conv2d, x, [weight, 0], out, room, shape=x.shape, act="", **geometry)
     if math.prod(weight.shape[2:]) == 1 or not fits(x, weight.shape, groups, out.shape, weight, out):
         return None
     s = sizes(x.shape, len(weight), weight.shape[2:], stride, padding, dilation)
@@ -75,7 +75,7 @@ def conv2d_input_grad(arrays, outs, room, shape, stride, padding, dilation, grou
     if in_groups(grad, weight.shape, groups, weight, out) or (
         single and math.prod(shape[2:]) <= SMALL and fits(grad, weight.shape, groups, grad.shape, weight, out)
     ):
-        return through_blocks(blocks_conv.blocks_conv2d_input_grad, grad, [weight], out, room, **geometry)
+        return through_blocks(nchw16c_conv.blocks_conv2d_input_grad, grad, [weight], out, room, **geometry)
     if (
         min(weight.shape[:2]) < FEW
         or math.prod(weight.shape[2:]) == 1
@@ -91,7 +91,7 @@ def conv2d_weight_grad(arrays, outs, room, shape, stride, padding, dilation, gro
     single = is_quick_product(shape, stride, padding)
     if in_groups(x, shape, groups, grad, out) or (single and fits(x, shape, groups, grad.shape, grad, out)):
         (grads, first), (blocks, steps) = in_blocks(grad, room), in_blocks(x, room)
-        inner = blocks_conv.blocks_conv2d_weight_grad(
+        inner = nchw16c_conv.blocks_conv2d_weight_grad(
             [grads, blocks], outs, room, shape, x.shape, stride, padding, dilation, groups
         )
         return None if inner is None else [*first, *steps, *inner]

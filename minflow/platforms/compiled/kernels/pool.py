@@ -1,6 +1,6 @@
 """The largest number of each window of 2 x 2, and gradients back to where it stood; the mean of whole images.
 
-What it computes: `../../core/ops/pool.py`.
+What it computes: `core/ops/pool.py`.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ import math
 
 import numpy as np
 
-from .codegen import llvm
-from .clusters import FULL, LONGEST, ROW, Bytecode
-from .codegen.jit import ir
-from .codegen.llvm import INT, LANES, function, number_at, put, word
-from .codegen.atomics import publish
-from .runtime.tasks import Step, instruction, put_real, real_at, word_at
-from .codegen.vectors import BYTES, below, masked_load, masked_store
+from ..codegen import llvm
+from .elementwise_fusion import FULL, LONGEST, ROW, Bytecode
+from ..codegen.jit import ir
+from ..codegen.llvm import INT, LANES, function, number_at, put, word
+from ..codegen.atomics import publish
+from ..runtime.tasks import Step, instruction, put_real, real_at, word_at
+from ..codegen.vectors import BYTES, below, masked_load, masked_store
 
 CHUNK = 1 << 17  # pixels of a chunk
 

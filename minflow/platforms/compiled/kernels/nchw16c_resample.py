@@ -1,19 +1,19 @@
 """Images in blocks in another size, one axis at a time: each pixel is one of the old ones, or two with weights, as
 `nn.functional.interpolate` has it; and the gradients.
 
-What it computes: `../../compiler/fusion/nchw16c.py`.
+What it computes: `compiler/fusion/nchw16c.py`.
 """
 
 from __future__ import annotations
 
 import math
 
-from .blocks_norm import STEP, fits
-from .codegen.jit import float32, inlined
-from .codegen.llvm import number_at
-from .runtime.pointers import cut
-from .runtime.tasks import Room, Step, instruction, word_at
-from .codegen.vectors import add, filled, load, multiply, store
+from .nchw16c_norm import STEP, fits
+from ..codegen.jit import float32, inlined
+from ..codegen.llvm import number_at
+from ..runtime.pointers import cut
+from ..runtime.tasks import Room, Step, instruction, word_at
+from ..codegen.vectors import add, filled, load, multiply, store
 
 MOST, LEAST = 8192, 4096  # pixels of a chunk
 AT_ONCE = 16  # lines for which a weight is read once

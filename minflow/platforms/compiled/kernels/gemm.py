@@ -4,7 +4,7 @@ A chunk is a block of rows by some panels of columns of one product, or several 
 as [16 of the sum][row][16], then panel after panel of b as [sum][PANEL], each of which meets all rows while it is in
 the second-level cache; a transposed side is turned by 16x16 shuffles on the way. Long sums are cut, so that a block
 of rows stays in that cache. What follows a product (bias, activation, an update of weights) is done panel by panel.
-Sums run in an order that shapes alone decide. Source: Goto & van de Geijn 2008. Read next: `codegen/micro_kernels.py`.
+Sums run in an order that shapes alone decide. Source: Goto & van de Geijn 2008. Read next: `platforms/compiled/codegen/micro_kernels.py`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .codegen.jit import compiled
-from .codegen.llvm import LANES, clear, copy_tile, copy_turned
-from .codegen.micro_kernels import PANEL, ROWS, VECTORS
-from .product import product as multiply
-from .runtime.tasks import Room, Step, instruction, real_at, run_routine, word_at
-from .codegen.vectors import BOUNDS, BYTES, clipped, filled, load, load_some, multiply_add, store, store_some
+from ..codegen.jit import compiled
+from ..codegen.llvm import LANES, clear, copy_tile, copy_turned
+from ..codegen.micro_kernels import PANEL, ROWS, VECTORS
+from .gemm_tiles import product as multiply
+from ..runtime.tasks import Room, Step, instruction, real_at, run_routine, word_at
+from ..codegen.vectors import BOUNDS, BYTES, clipped, filled, load, load_some, multiply_add, store, store_some
 
 TILE = LANES * LANES
 QUAD = 4  # numbers of the sum that a micro-kernel takes at a time, or a multiple of those

@@ -1,6 +1,6 @@
 """Dense convolutions as steps: their geometry, the memory that they take, and how many images a chunk has.
 
-Read next: `conv.py` and `winograd.py`, whose instructions these are, then `convolutions.py`, for who calls this.
+Read next: `conv.py` and `winograd.py`, whose instructions these are, then `nchw_conv.py`, for who calls this.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...core.ops.conv import positions
+from ....core.ops.conv import positions
 from . import conv, winograd
-from .grouped import group_outer, group_product
-from .codegen.llvm import LANES
-from .codegen.micro_kernels import PANEL
-from .product import outer, product
-from .runtime.tasks import Room, Step
-from .codegen.vectors import BOUNDS
+from .grouped_conv import group_outer, group_product
+from ..codegen.llvm import LANES
+from ..codegen.micro_kernels import PANEL
+from .gemm_tiles import outer, product
+from ..runtime.tasks import Room, Step
+from ..codegen.vectors import BOUNDS
 
 FEW = 16  # channels; below, what a filter meets at a pixel become its channels
 DEEPEST = 512  # of those

@@ -3,7 +3,7 @@
 A chunk takes rows of one item (an example's head), its gradient all of them. Keys and values are packed once; scores
 are written as [16 keys][query][16], which is how the micro-kernels read one side, so that weights meet values without
 being moved. The gradient computes them again. Keys behind the last one that a mask shows to any of these queries are
-left out. What it computes: `../../compiler/fusion/attention.py`. Source: Dao et al. 2022 (arXiv:2205.14135), whose sums
+left out. What it computes: `compiler/fusion/attention.py`. Source: Dao et al. 2022 (arXiv:2205.14135), whose sums
 while rows are read are not needed where all scores of a row are there. Read next: `gemm.py`.
 """
 
@@ -14,18 +14,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .codegen import llvm
-from .cluster_loops import byte_at, masks_in
+from ..codegen import llvm
+from .elementwise_loops import byte_at, masks_in
 from .cross_entropy import exp, larger
 from .elementwise import flat
 from .gemm import TILE, Side, apart_of, pack, side
-from .codegen.jit import compiled, intrinsic, ir
-from .codegen.llvm import LANES, clear, copy_turned, number_at, put
-from .codegen.micro_kernels import PANEL, ROWS, VECTORS
-from .product import outer as accumulate
-from .product import product as multiply
-from .runtime.tasks import Room, Step, instruction, real_at, run_routine, word_at
-from .codegen.vectors import (
+from ..codegen.jit import compiled, intrinsic, ir
+from ..codegen.llvm import LANES, clear, copy_turned, number_at, put
+from ..codegen.micro_kernels import PANEL, ROWS, VECTORS
+from .gemm_tiles import outer as accumulate
+from .gemm_tiles import product as multiply
+from ..runtime.tasks import Room, Step, instruction, real_at, run_routine, word_at
+from ..codegen.vectors import (
     BYTES,
     add,
     below,

@@ -3,7 +3,7 @@
 A block whose rows stay in the second-level cache is done in one chunk: statistics, then what is written. Of a larger
 one each chunk leaves what it found, and a second step joins that in the order of the chunks. The statistics are exact
 about any mean: of some rows in the first-level cache first the mean, then the squares about it, then joined in float64.
-Source: Chan, Golub & LeVeque 1983, for statistics of parts. What it computes: `../../compiler/fusion/nchw16c.py`.
+Source: Chan, Golub & LeVeque 1983, for statistics of parts. What it computes: `compiler/fusion/nchw16c.py`.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import math
 
 import numpy as np
 
-from ...compiler.fusion.nchw16c import LANES
-from .codegen.jit import float32, inlined
-from .runtime.pointers import cut
-from .runtime.tasks import Room, Step, instruction, real_at, word_at
-from .codegen.vectors import (
+from ....compiler.fusion.nchw16c import LANES
+from ..codegen.jit import float32, inlined
+from ..runtime.pointers import cut
+from ..runtime.tasks import Room, Step, instruction, real_at, word_at
+from ..codegen.vectors import (
     BOUNDS,
     BYTES,
     WIDE_BYTES,

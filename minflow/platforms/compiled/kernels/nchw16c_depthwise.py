@@ -1,7 +1,7 @@
 """Convolutions of one filter per channel, and their gradients, of images in blocks.
 
 The tables and loops of `depthwise.py`, without its turning: a block has its images as these want them, and a group of
-them stays in the first-level cache. What it computes: `../../compiler/fusion/nchw16c.py`.
+them stays in the first-level cache. What it computes: `compiler/fusion/nchw16c.py`.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ import math
 
 import numpy as np
 
-from ...core.ops.conv import positions
-from .blocks_norm import fits
-from .blocks_slide import RUN, flush, slide, slide_back, slide_products
+from ....core.ops.conv import positions
+from .nchw16c_norm import fits
+from .nchw16c_depthwise3x3 import RUN, flush, slide, slide_back, slide_products
 from .depthwise import PAIR, STEP, T0, T1, T2, TAP0, TAP1, TAP2, tables, weigh
-from .codegen.jit import float32
-from .codegen.llvm import LANES, number_at, put
-from .runtime.pointers import cut
-from .runtime.tasks import Room, Step, instruction, real_at, word_at
-from .codegen.vectors import BOUNDS, BYTES, add, clipped, filled, load, load_some, rounded, store, widened
+from ..codegen.jit import float32
+from ..codegen.llvm import LANES, number_at, put
+from ..runtime.pointers import cut
+from ..runtime.tasks import Room, Step, instruction, real_at, word_at
+from ..codegen.vectors import BOUNDS, BYTES, add, clipped, filled, load, load_some, rounded, store, widened
 
 TOGETHER = 128  # pixels of a group of images
 MOST, LEAST = 8192, 4096  # pixels of a chunk

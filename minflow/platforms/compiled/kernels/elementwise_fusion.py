@@ -5,7 +5,7 @@ is computed of them. An operation of the program is a loop over a block, so that
 no code is made for a model. What has one number for each row is computed so, and spread over its row where it is met;
 one number for each column is repeated for each row of a block; sums of columns are kept for each chunk and added in the
 order of chunks. Results are those of NumPy within some units in the last place, for sums: of the sum of magnitudes.
-What a cluster means: `../../compiler/fusion/elementwise_fusion.py`. Its operations are in `cluster_loops.py`.
+What a cluster means: `compiler/fusion/elementwise_fusion.py`. Its operations are in `elementwise_loops.py`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...compiler.fusion import elementwise_fusion as fusion
-from ...core.ir import Value, outputs_of
-from .cluster_loops import (
+from ....compiler.fusion import elementwise_fusion as fusion
+from ....core.ir import Value, outputs_of
+from .elementwise_loops import (
     AFTER,
     AGAIN,
     BODIES,
@@ -47,10 +47,10 @@ from .cluster_loops import (
     sum_rows,
 )
 from .conv import BYTES
-from .codegen.jit import float32
-from .codegen.llvm import LANES, number_at, put
-from .runtime.tasks import Room, Step, instruction, run_routine, word_at
-from .codegen.vectors import add, filled, load, store, store_some
+from ..codegen.jit import float32
+from ..codegen.llvm import LANES, number_at, put
+from ..runtime.tasks import Room, Step, instruction, run_routine, word_at
+from ..codegen.vectors import add, filled, load, store, store_some
 
 BLOCK, LONGEST = 1 << 11, 1 << 12  # numbers, where rows are not longer: of a block; of one of odd rows
 BY_ROWS = 1 << 8  # columns, from which on an operation is done row by row where an operand has one for all of a row

@@ -3,7 +3,7 @@ the weights' gradients; between them a thread takes some sequences through all s
 
 Its states stay in the cache as blocks of 16 numbers, [block][sequence][16], which is how the micro-kernels read one
 side; the recurrent weight is the other one, packed once. Packed sequences and projections are NumPy's. What they
-compute, within float32's rounding: `../../core/ops/rnn.py`, `../../core/ops/lstm.py`, `../../core/ops/gru.py`.
+compute, within float32's rounding: `core/ops/rnn.py`, `core/ops/lstm.py`, `core/ops/gru.py`.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from .codegen import vector_math, llvm
+from ..codegen import vector_math, llvm
 from .elementwise import COLUMNS, flat, sum_rows
 from .gemm import packed_rows, packing, product, side
-from .codegen.jit import compiled
-from .codegen.llvm import LANES, function
-from .codegen.micro_kernels import PANEL, ROWS, VECTORS
-from .moving import clone
-from .product import product as multiply
-from .runtime.tasks import Room, Step, instruction, run_routine, word_at
-from .codegen.vectors import BYTES, add, below, filled, load, load_some, masked_load, masked_store, store, store_some
+from ..codegen.jit import compiled
+from ..codegen.llvm import LANES, function
+from ..codegen.micro_kernels import PANEL, ROWS, VECTORS
+from .data_movement import clone
+from .gemm_tiles import product as multiply
+from ..runtime.tasks import Room, Step, instruction, run_routine, word_at
+from ..codegen.vectors import BYTES, add, below, filled, load, load_some, masked_load, masked_store, store, store_some
 
 TOGETHER = ROWS[1]  # sequences of a chunk
 TANH, RELU, LSTM, GRU = range(4)

@@ -2,18 +2,18 @@
 
 Each chunk of rows leaves its part of the statistics of all columns, a second step joins these in the order of the
 chunks and makes factors of them, a third applies the factors to the rows. Some rows at a time are in the first-level
-cache between their means and the squares about these. Read next: `blocks_norm.py`, which joins.
+cache between their means and the squares about these. Read next: `nchw16c_norm.py`, which joins.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from .blocks_norm import FOUND, clear, join
-from .codegen.jit import float32
-from .codegen.llvm import LANES
-from .runtime.tasks import Room, Step, instruction, real_at, word_at
-from .codegen.vectors import (
+from .nchw16c_norm import FOUND, clear, join
+from ..codegen.jit import float32
+from ..codegen.llvm import LANES
+from ..runtime.tasks import Room, Step, instruction, real_at, word_at
+from ..codegen.vectors import (
     BYTES,
     WIDE_BYTES,
     add,

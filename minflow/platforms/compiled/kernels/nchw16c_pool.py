@@ -2,7 +2,7 @@
 
 Sixteen channels are compared or added at a time, pixel by pixel of a window, of which those beyond the image are left
 out. Windows of 2 x 2 and 3 x 3 that are whole have code of their own, all others share a loop. What it computes:
-`../../compiler/fusion/nchw16c.py`.
+`compiler/fusion/nchw16c.py`.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...compiler.fusion.nchw16c import pooled
-from .codegen import llvm
-from .blocks_norm import STEP, TILE, fits
-from .codegen.jit import float32, inlined, ir
-from .codegen.llvm import INT, LANES, function, word
-from .runtime.pointers import cut
-from .runtime.tasks import Room, Step, instruction, word_at
-from .codegen.vectors import BYTES, add, divide, filled, load, multiply, rounded, store, widened
+from ....compiler.fusion.nchw16c import pooled
+from ..codegen import llvm
+from .nchw16c_norm import STEP, TILE, fits
+from ..codegen.jit import float32, inlined, ir
+from ..codegen.llvm import INT, LANES, function, word
+from ..runtime.pointers import cut
+from ..runtime.tasks import Room, Step, instruction, word_at
+from ..codegen.vectors import BYTES, add, divide, filled, load, multiply, rounded, store, widened
 
 MOST, LEAST = 8192, 4096  # pixels of a chunk
 NUMBERS, SMALL = ir.VectorType(INT, LANES), ir.VectorType(ir.IntType(8), LANES)

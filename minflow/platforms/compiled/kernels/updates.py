@@ -2,17 +2,17 @@
 bits.
 
 Eager keeps NumPy's kernels, which cost less for one call; a plan runs these. What a rule computes:
-`../../core/ops/update.py`. Read next: `../../core/backend/fast/update.py`, which these follow.
+`core/ops/update.py`. Read next: `core/backend/fast/update.py`, which these follow.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from .codegen.jit import float32
-from .codegen.llvm import LANES, number_at, put
-from .runtime.tasks import Step, instruction, real_at, word_at
-from .codegen.vectors import add, divide, filled, load_some, multiply, root, store_some
+from ..codegen.jit import float32
+from ..codegen.llvm import LANES, number_at, put
+from ..runtime.tasks import Step, instruction, real_at, word_at
+from ..codegen.vectors import add, divide, filled, load_some, multiply, root, store_some
 
 BYTES = 4
 CHUNK = 1 << 14  # numbers

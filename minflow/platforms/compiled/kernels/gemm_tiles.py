@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .codegen.jit import Code
-from .codegen.llvm import LANES
-from .codegen.micro_kernels import CHANNELS, DEEP, PANEL, PIXELS, ROWS, VECTORS
+from ..codegen.jit import Code
+from ..codegen.llvm import LANES
+from ..codegen.micro_kernels import CHANNELS, DEEP, PANEL, PIXELS, ROWS, VECTORS
 
 R0, R1, R2, R3 = ROWS
 WIDE0, WIDE1, WIDE2, WIDE3 = [PIXELS[p, VECTORS] for p in ROWS]

@@ -3,7 +3,7 @@
 Images are [image][pixel][16], a few of them together in the first-level cache. Pixels of the result that meet the image
 under the same positions of the filter ("taps") are a class: those inside, those of an edge, a corner; with a stride, in
 the gradient, also those of each phase. Tables say where each pixel and each tap stand, so one loop serves every
-geometry, meets no border of zeros, and multiplies nothing in vain. Read next: `blocks_depthwise.py`, who calls this.
+geometry, meets no border of zeros, and multiplies nothing in vain. Read next: `nchw16c_depthwise.py`, who calls this.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import math
 
 import numpy as np
 
-from ...core.ops.conv import positions
-from .codegen import llvm
+from ....core.ops.conv import positions
+from ..codegen import llvm
 from .conv import BYTES
-from .codegen.jit import compiled
-from .codegen.llvm import LANES, WORD, function, word
-from .codegen.vectors import clip
+from ..codegen.jit import compiled
+from ..codegen.llvm import LANES, WORD, function, word
+from ..codegen.vectors import clip
 
 ROWS = (8, 4, 1)  # pixels whose sums are kept in registers
 TAPS = (9, 3, 1)  # taps whose sums are

@@ -2,7 +2,7 @@
 
 What they compute is what NumPy computes, bit for bit (but for erf): eager keeps NumPy's kernels where these are as
 quick. Nearly all are one instruction, that goes along rows: what repeats (a bias, a literal) is a row that is read
-again. Read next: `clusters.py`, for several operations at once.
+again. Read next: `elementwise_fusion.py`, for several operations at once.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .cluster_loops import CODES, operating
-from .clusters import FULL, ROW, Bytecode
-from .codegen.llvm import LANES
-from .codegen.atomics import publish
-from .runtime.tasks import Room, Step, instruction, run_routine, word_at
-from .codegen.vectors import BYTES, add as plus, filled, load, load_some, store, store_some
+from .elementwise_loops import CODES, operating
+from .elementwise_fusion import FULL, ROW, Bytecode
+from ..codegen.llvm import LANES
+from ..codegen.atomics import publish
+from ..runtime.tasks import Room, Step, instruction, run_routine, word_at
+from ..codegen.vectors import BYTES, add as plus, filled, load, load_some, store, store_some
 
 WIDTH, CHUNK = 1 << 10, 1 << 14  # numbers: of a row where none is given; that a thread takes
 COLUMNS = 64  # that are summed in a chunk

@@ -1,4 +1,4 @@
-"""Products of groups of 4 or 8 channels with as many filters each: as in `codegen/micro_kernels.py`, but each lane has a channel of its
+"""Products of groups of 4 or 8 channels with as many filters each: as in `platforms/compiled/codegen/micro_kernels.py`, but each lane has a channel of its
 own group in place of one number for all lanes.
 
 Blocks of 16 channels hold whole groups, so that the lanes of one vector, moved within their groups, are the channels
@@ -7,11 +7,11 @@ that 16 filters meet. Nothing is multiplied with zeros, and no group sees what i
 
 from __future__ import annotations
 
-from ...compiler.fusion.nchw16c import GROUPS
-from .codegen import llvm
-from .codegen.jit import Code, ir
-from .codegen.llvm import INT, LANES, WORD, function, word
-from .codegen.micro_kernels import ROWS
+from ....compiler.fusion.nchw16c import GROUPS
+from ..codegen import llvm
+from ..codegen.jit import Code, ir
+from ..codegen.llvm import INT, LANES, WORD, function, word
+from ..codegen.micro_kernels import ROWS
 
 SMALL, LARGE = GROUPS
 SEVERAL, BYTES = ROWS[1], 4  # pixels at a time

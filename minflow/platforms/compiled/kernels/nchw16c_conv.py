@@ -12,8 +12,8 @@ import math
 
 import numpy as np
 
-from ...compiler.fusion.nchw16c import blocked, by_groups
-from . import blocks_depthwise
+from ....compiler.fusion.nchw16c import blocked, by_groups
+from . import nchw16c_depthwise
 from .conv import finish, pack_panel, row_in, row_out, zero
 from .conv_geometry import (
     MOVED,
@@ -29,11 +29,11 @@ from .conv_geometry import (
     sizes,
     sum_of_parts,
 )
-from .codegen.llvm import LANES
-from .codegen.micro_kernels import DEEP, PANEL, ROWS, VECTORS
-from .product import BYTES, outer, product
-from .runtime.tasks import Room, Step, instruction, real_at, run_routine, word_at
-from .codegen.vectors import BOUNDS, add, filled, load, load_some, store, store_some
+from ..codegen.llvm import LANES
+from ..codegen.micro_kernels import DEEP, PANEL, ROWS, VECTORS
+from .gemm_tiles import BYTES, outer, product
+from ..runtime.tasks import Room, Step, instruction, real_at, run_routine, word_at
+from ..codegen.vectors import BOUNDS, add, filled, load, load_some, store, store_some
 
 WORK = 1 << 21  # multiplications of a chunk
 PIXELS_MOST = 1024  # pixels that a chunk adds up for the gradient of filters: that rounds less, too
@@ -297,7 +297,7 @@ def of_group(shape: tuple, groups: int) -> tuple:
 def blocks_conv2d(arrays, outs, room, shape, stride, padding, dilation, groups, act):
     channels, filters = arrays[1].shape[1], len(arrays[1]) // groups
     if groups > 1 and channels == 1:
-        return blocks_depthwise.blocks_conv2d(arrays, outs, room, shape, stride, padding, dilation, groups, act)
+        return nchw16c_depthwise.blocks_conv2d(arrays, outs, room, shape, stride, padding, dilation, groups, act)
     (x, weight, bias), (out,) = arrays, outs
     if not ready(x, weight) or not by_groups(groups, channels, filters):
         return None
@@ -327,7 +327,7 @@ def blocks_conv2d_input_grad(arrays, outs, room, shape, stride, padding, dilatio
     (grad, weight), (out,) = arrays, outs
     channels, filters = weight.shape[1], len(weight) // groups
     if groups > 1 and channels == 1:
-        return blocks_depthwise.blocks_conv2d_input_grad(arrays, outs, room, shape, stride, padding, dilation, groups)
+        return nchw16c_depthwise.blocks_conv2d_input_grad(arrays, outs, room, shape, stride, padding, dilation, groups)
     if not ready(grad, weight) or not by_groups(groups, channels, filters):
         return None
     if groups > 1 and not channels % LANES:
@@ -353,7 +353,7 @@ def blocks_conv2d_input_grad(arrays, outs, room, shape, stride, padding, dilatio
 def blocks_conv2d_weight_grad(arrays, outs, room, shape, images, stride, padding, dilation, groups):
     channels, filters = shape[1], shape[0] // groups
     if groups > 1 and channels == 1:
-        return blocks_depthwise.blocks_conv2d_weight_grad(
+        return nchw16c_depthwise.blocks_conv2d_weight_grad(
             arrays, outs, room, shape, images, stride, padding, dilation, groups
         )
     (grad, x), (out,) = arrays, outs

@@ -3,7 +3,7 @@
 A row of layer norm stays in the first-level cache between its mean, its variance and what is written; its gradient
 finds both again rather than keep them. Each chunk of rows leaves its part of the gradients of weight and bias, and a
 second step adds these in the order of the chunks. A group of channels goes the way of a channel of batch norm, with a
-scale for each of its planes. What they compute: `../../compiler/fusion/norms.py`.
+scale for each of its planes. What they compute: `compiler/fusion/norms.py`.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import math
 import numpy as np
 
 from .conv_geometry import sum_of_parts
-from .codegen.jit import compiled, float32, float64
-from .codegen.llvm import LANES, number_at, put
+from ..codegen.jit import compiled, float32, float64
+from ..codegen.llvm import LANES, number_at, put
 from .norm import fits, squares_of, sum_of, sums_of
-from .runtime.tasks import Room, Step, instruction, real_at, word_at
-from .codegen.vectors import (
+from ..runtime.tasks import Room, Step, instruction, real_at, word_at
+from ..codegen.vectors import (
     BYTES,
     add,
     filled,

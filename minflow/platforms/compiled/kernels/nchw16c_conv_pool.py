@@ -2,22 +2,22 @@
 
 The result of one image stays in the second-level cache until its windows are compared, and a bias and an activation are
 done to what that leaves: neither changes which number is the largest. Back, the cotangent of one image is made of that
-of its windows just before it is read. What it computes: `../../compiler/fusion/nchw16c.py`.
+of its windows just before it is read. What it computes: `compiler/fusion/nchw16c.py`.
 """
 
 from __future__ import annotations
 
 import math
 
-from ...core.ops.conv import positions
-from .blocks_conv import PIXELS_LEAST, at_once, ready, room_of
-from .blocks_norm import STEP
-from .blocks_pool import LARGEST, LARGEST_2, MANY, RETURNED, RETURNED_2, TWO
+from ....core.ops.conv import positions
+from .nchw16c_conv import PIXELS_LEAST, at_once, ready, room_of
+from .nchw16c_norm import STEP
+from .nchw16c_pool import LARGEST, LARGEST_2, MANY, RETURNED, RETURNED_2, TWO
 from .conv import finish, zero
 from .conv_geometry import filtered, filters_grad, parts_of, sizes
-from .codegen.llvm import LANES
-from .runtime.tasks import Room, Step, instruction, real_at, word_at
-from .codegen.vectors import BOUNDS, BYTES
+from ..codegen.llvm import LANES
+from ..runtime.tasks import Room, Step, instruction, real_at, word_at
+from ..codegen.vectors import BOUNDS, BYTES
 
 
 @instruction

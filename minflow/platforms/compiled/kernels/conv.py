@@ -5,7 +5,7 @@ zeros. With stride 2 `phase` keeps even rows and columns apart from odd ones, an
 position meets along a row always lie side by side. Where an image has few channels, all that a filter meets at a pixel
 becomes its channels.
 One image at a time, so that what is copied stays in the second-level cache.
-Source: Georganas et al. 2018 (arXiv:1808.05567), for blocks of channels. Read next: `conv_geometry.py` and `blocks_conv.py`,
+Source: Georganas et al. 2018 (arXiv:1808.05567), for blocks of channels. Read next: `conv_geometry.py` and `nchw16c_conv.py`,
 who call this.
 """
 
@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .codegen.jit import compiled
-from .codegen.llvm import (
+from ..codegen.jit import compiled
+from ..codegen.llvm import (
     LANES,
     ask_for,
     clear,
@@ -27,11 +27,11 @@ from .codegen.llvm import (
     number_at,
     put,
 )
-from .codegen.micro_kernels import PANEL, VECTORS
-from .product import BYTES
-from .runtime.task_scheduler import call
-from .runtime.tasks import instruction, real_at, run_routine, word_at, words_from
-from .codegen.vectors import add, clipped, filled, first_of, load, load_some, store, store_some
+from ..codegen.micro_kernels import PANEL, VECTORS
+from .gemm_tiles import BYTES
+from ..runtime.task_scheduler import call
+from ..runtime.tasks import instruction, real_at, run_routine, word_at, words_from
+from ..codegen.vectors import add, clipped, filled, first_of, load, load_some, store, store_some
 
 AHEAD = 64  # numbers that are asked for before they are read
 FULL, FOUR = 64, 4  # pixels of a row that is long enough to be turned alone; of planes that lie in four vectors

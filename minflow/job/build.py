@@ -28,7 +28,7 @@ from ..core.trace import Trace
 from ..core.source_location import caller, here
 from ..diagnosis.failure import Recorded, builds
 from ..nn.graph.messages import clean, held_symbolic, places
-from ..nn.graph.notices import REGISTRIES, Before, remember
+from ..nn.graph.side_effects import REGISTRIES, Before, remember
 from . import scope
 from .blob import Blob
 from .checks import Initializer, Regularizer

@@ -18,7 +18,7 @@ from ..core.functionalize import outside_of
 from ..core.spec import spec_of
 from ..core.source_location import NOTICES
 from ..platforms.compiled.policy import level
-from ..nn.graph.notices import warn_of_reads
+from ..nn.graph.side_effects import warn_of_reads
 from ..nn.graph.python_state import reads_of
 from .build import JobBuild
 from .queue.step import Stopped

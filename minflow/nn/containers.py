@@ -14,7 +14,7 @@ from ..core.base.errors import ModuleError, OutOfRangeError
 from ..core.tensor import Tensor
 from ..core.source_location import fail
 from .module import Module
-from .nesting import is_walked, walking
+from .recursion_limit import is_walked, walking
 from .parameter import Parameter
 
 

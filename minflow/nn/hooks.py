@@ -132,7 +132,7 @@ def call(module: Any, args: tuple, kwargs: dict) -> Any:
         gates = Gates(module, own) if backward else None
         if gates:
             args = gates.enter(args)
-        alone = len(args) == 1 and not kwargs  # a call that stays in Python: see `nesting.py`
+        alone = len(args) == 1 and not kwargs  # a call that stays in Python: see `recursion_limit.py`
         output = module.forward(args[0]) if alone else module.forward(*args, **kwargs)
         for key, (hook, with_kwargs, _) in [*EVERY.after.items(), *own.after.items()]:
             done.add(key)

@@ -34,7 +34,7 @@ from .hooks import register_module_full_backward_hook as register_module_full_ba
 from .hooks import register_module_full_backward_pre_hook as register_module_full_backward_pre_hook
 from .loading import Writes, write
 from ..diagnosis.creation_site import ATTRIBUTE, CreationSite
-from .nesting import LEVELS, call_deeper, is_walked, levels_below, walking
+from .recursion_limit import LEVELS, call_deeper, is_walked, levels_below, walking
 from .parameter import Buffer, Parameter
 from .state import EXTRA, Incompatible, checked, load_by_parts, load_own, loads_by_parts, state_of
 
@@ -108,7 +108,7 @@ class Module(Display):
                 messages.check_eval(self, args)
             if watch is not None:
                 return watch.call(self, scope, args, kwargs)
-            # `f(x)` stays in Python; `f(*args)` is a call through C: see `nesting.py`.
+            # `f(x)` stays in Python; `f(*args)` is a call through C: see `recursion_limit.py`.
             if hooks is None and not EVERY.used and len(args) == 1 and not kwargs:
                 return self.forward(args[0])
             return self._compute(args, kwargs)

@@ -21,7 +21,7 @@ from ..core.source_location import fail, here
 from ..diagnosis.suggest import similar
 from .hooks import must_be_none
 from .loading import Writes, write
-from .nesting import is_walked, walking
+from .recursion_limit import is_walked, walking
 from .parameter import Parameter
 
 SHOWN = 12  # how many entries of one kind an error lists

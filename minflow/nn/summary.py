@@ -21,7 +21,7 @@ from ..core.tensor import Tensor
 from ..core.source_location import fail
 from ..views.records.recorders import recorder
 from .module import Module, extra_text
-from .nesting import LEVELS, levels_below
+from .recursion_limit import LEVELS, levels_below
 
 if TYPE_CHECKING:
     from ..views.records.module import ModuleRecord

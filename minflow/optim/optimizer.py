@@ -32,7 +32,7 @@ from ..core.source_location import NOTICES, describe, fail, warn
 from ..nn.loading import LARGEST, Refused, Writes, array_of, as_refusal, plain, refuse, write
 from ..nn.utils.clip_grad import clip_grad_norm_
 from .groups import Group, as_number, check_flags, check_kinds, check_range, groups_of, members
-from .strays import check_strays
+from .untracked_params import check_strays
 
 # hyperparameters that states of PyTorch, or of its older versions, lack
 ABSENT = ("do_bias_correction", "maximize", "decoupled_weight_decay")

@@ -26,8 +26,8 @@ from ...core.tensor import Tensor
 from ...core.source_location import fail
 from ...nn.functional.arguments import check_tensor, same_dtype
 from ...nn.functional.conv import conv3d as convolve_volumes
-from ...nn.functional.pools import avg_pool3d as pool_mean_of_volumes
-from ...nn.functional.pools import max_pool3d as pool_max_of_volumes
+from ...nn.functional.pooling_1d_3d import avg_pool3d as pool_mean_of_volumes
+from ...nn.functional.pooling_1d_3d import max_pool3d as pool_max_of_volumes
 from .op_name import takes_name
 
 FORMATS = {2: ("NCHW", "NHWC"), 1: ("NCW", "NWC"), 3: ("NCDHW", "NDHWC")}

@@ -95,7 +95,7 @@ from .activation import (
     threshold as threshold,
     threshold_ as threshold_,
 )
-from .activation_pieces import (
+from .piecewise_activation import (
     glu as glu,
     gumbel_softmax as gumbel_softmax,
     hardsigmoid as hardsigmoid,
@@ -112,10 +112,10 @@ from .group_norm import group_norm as group_norm
 from .group_norm import instance_norm as instance_norm
 from .group_norm import local_response_norm as local_response_norm
 from .group_norm import rms_norm as rms_norm
-from .pools import avg_pool1d as avg_pool1d
-from .pools import avg_pool3d as avg_pool3d
-from .pools import max_pool1d as max_pool1d
-from .pools import max_pool3d as max_pool3d
+from .pooling_1d_3d import avg_pool1d as avg_pool1d
+from .pooling_1d_3d import avg_pool3d as avg_pool3d
+from .pooling_1d_3d import max_pool1d as max_pool1d
+from .pooling_1d_3d import max_pool3d as max_pool3d
 from .adaptive_pools import adaptive_avg_pool1d as adaptive_avg_pool1d
 from .adaptive_pools import adaptive_avg_pool3d as adaptive_avg_pool3d
 from .adaptive_pools import adaptive_max_pool1d as adaptive_max_pool1d
@@ -131,17 +131,17 @@ from .attention import (
     multi_head_attention_forward as multi_head_attention_forward,
     scaled_dot_product_attention as scaled_dot_product_attention,
 )
-from .folding import channel_shuffle as channel_shuffle
-from .folding import fold as fold
-from .folding import pixel_shuffle as pixel_shuffle
-from .folding import pixel_unshuffle as pixel_unshuffle
-from .folding import unfold as unfold
-from .resizing import interpolate as interpolate
-from .resizing import upsample as upsample
-from .resizing import upsample_bilinear as upsample_bilinear
-from .resizing import upsample_nearest as upsample_nearest
-from .grids import affine_grid as affine_grid
-from .grids import grid_sample as grid_sample
+from .unfold_fold import channel_shuffle as channel_shuffle
+from .unfold_fold import fold as fold
+from .unfold_fold import pixel_shuffle as pixel_shuffle
+from .unfold_fold import pixel_unshuffle as pixel_unshuffle
+from .unfold_fold import unfold as unfold
+from .interpolation import interpolate as interpolate
+from .interpolation import upsample as upsample
+from .interpolation import upsample_bilinear as upsample_bilinear
+from .interpolation import upsample_nearest as upsample_nearest
+from .grid_sampling import affine_grid as affine_grid
+from .grid_sampling import grid_sample as grid_sample
 
 __getattr__ = _name_hints("flow.nn.functional", globals())
 _public_functions(__path__[0])

@@ -1,7 +1,7 @@
 """Pools that give a size: the means and the largest of as many windows as are wanted.
 
 Window i of m over n numbers goes from floor(i*n/m) to ceil((i+1)*n/m). For the largest, the numbers of all windows are
-laid side by side (a short window repeats its last one), and max_pool2d sees equal windows. Read next: `pools.py`.
+laid side by side (a short window repeats its last one), and max_pool2d sees equal windows. Read next: `pooling_1d_3d.py`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ...core.ops.index import take
 from ...core.spec import float16, float32
 from ...core.tensor import Tensor
 from .arguments import composite, sizes
-from .pools import batched, given, largest, through
+from .pooling_1d_3d import batched, given, largest, through
 
 Sizes = int | None | tuple[int | None, ...]
 

@@ -1,4 +1,4 @@
-"""max_unpool: the largest numbers put back where they stood; and pools of the p-norm. Read next: `pools.py`."""
+"""max_unpool: the largest numbers put back where they stood; and pools of the p-norm. Read next: `pooling_1d_3d.py`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...core.source_location import fail
 from .arguments import check_tensor, composite, sizes
 from .conv import Size1, Size2, Size3
 from .pooling import avg_pool2d, max_pool2d
-from .pools import avg_pool1d, avg_pool3d, batched, max_pool1d, max_pool3d, steps
+from .pooling_1d_3d import avg_pool1d, avg_pool3d, batched, max_pool1d, max_pool3d, steps
 
 
 def unpooled(name: str, n: int, input: Tensor, indices: Tensor, kernel_size, stride, padding, output_size) -> Tensor:

@@ -31,7 +31,7 @@ from ...core.source_location import caller
 from ..buffer_links import buffer_links, link_assigned
 from ..hooks import EVERY
 from ..module import Module
-from . import messages, notices
+from . import messages, side_effects
 from .checkpointing import checkpointed
 from .tree import flatten, unflatten
 
@@ -139,8 +139,8 @@ class Build:
         self.loss: Value | None = None  # the scalar that backward was called on
         self.reached: set[int] = set()  # ids of the parameters that backward gave a gradient
         self.backwards: list = []  # where backward was called
-        self.notices: list[notices.Notice] = []
-        self.before: list[notices.Before] = []  # the attributes of the graph and its modules before build ran
+        self.notices: list[side_effects.Notice] = []
+        self.before: list[side_effects.Before] = []  # the attributes of the graph and its modules before build ran
         # (path, name) of attributes that build itself sets: no part of the key
         self.volatile: set[tuple[str, str]] = set()
         self.accumulators: dict[int, Tensor] = {}
@@ -169,7 +169,7 @@ class Build:
             for inner, child in module.named_modules():
                 self.taken.add(self.paths.setdefault(id(child), f"{path}.{inner}" if inner else path))
                 self.met[id(child)] = child
-                self.before.append(notices.remember(self.paths[id(child)], child))
+                self.before.append(side_effects.remember(self.paths[id(child)], child))
         return path
 
     def call(self, module: Module, path: str, args: tuple, kwargs: dict) -> Any:
@@ -185,7 +185,7 @@ class Build:
             if module.__dict__.get("_checkpointing") and MODE.get().grad:
                 call.output = checkpointed(self, module, args, kwargs)
             elif module.__dict__["_hooks"] is None and not EVERY.used and len(args) == 1 and not kwargs:
-                call.output = module.forward(args[0])  # one call less than `compute`: see `../nesting.py`
+                call.output = module.forward(args[0])  # one call less than `compute`: see `../recursion_limit.py`
             else:
                 call.output = module._compute(args, kwargs)
         except BaseException as error:
@@ -247,7 +247,7 @@ class Build:
                 self.top.args, self.top.kwargs = args, kwargs
                 self.phase = "graph modules"
                 self.observer.modules()
-                with notices.watched(self):
+                with side_effects.watched(self):
                     output = graph.build(*args, **kwargs)
                 self.phase = "graph outputs"
                 self.top.output, self.top.done, self.top.last = output, True, len(self.trace.graph.nodes)

@@ -26,7 +26,7 @@ from ...core.spec import default_dtype, spec_of
 from ...core.tensor import Tensor, new_tensor
 from ...core.source_location import NOTICES
 from ...platforms.compiled.policy import level
-from . import messages, notices
+from . import messages, side_effects
 from .build import Build
 from .key import differences
 from .python_state import Read, reads_of
@@ -265,9 +265,9 @@ def compile_graph(graph: Any, args: tuple, kwargs: dict, inputs: tuple) -> Compi
     compiled.reason = reasons(plans, compiled, own["_volatile"])
     own["_history"].append(compiled.summary())
     plans.add(inputs, compiled)
-    unseen = notices.of_reads(compiled.reads, own["_noticed"], "build", type(graph).build.__code__)
+    unseen = side_effects.of_reads(compiled.reads, own["_noticed"], "build", type(graph).build.__code__)
     for notice in (*build.notices, *unseen):
-        notices.warn_once(graph, notice)
+        side_effects.warn_once(graph, notice)
     if events.GraphCompiled in events.LISTENERS:
         events.emit(events.GraphCompiled(graph, compiled.number, tuple(compiled.reason), dict(compiled.seconds)))
     return compiled

@@ -1,4 +1,4 @@
-"""What errors of nn.Graph say. `notices.py` warns of what will not repeat. Read next: `graph.py`."""
+"""What errors of nn.Graph say. `side_effects.py` warns of what will not repeat. Read next: `graph.py`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ...core.source_location import OURS, describe, here
 from ...diagnosis.suggest import similar
 from ..functional.arguments import Unquoted
 from ..module import Module
-from .notices import REGISTRIES, line_of_write
+from .side_effects import REGISTRIES, line_of_write
 
 SGD = "flow.optim.SGD(model.parameters(), lr=0.1)"
 ELSEWHERE = {  # a name that a graph has not -> where it is

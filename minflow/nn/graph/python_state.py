@@ -5,7 +5,7 @@ by what it holds, and is looked at in every call of a graph that has one; so are
 variable of a function around build, names, the modules that one of these names or that build calls, and the elements
 of a tensor that build read (`item()`). Larger arrays, objects of the learner's, large containers, and other globals and
 variables of a function around build are not: a plan keeps what they were (a job's plan follows the latter, since
-functions that make jobs take settings). Knows nothing of plans. Read next: `key.py`, `notices.py`.
+functions that make jobs take settings). Knows nothing of plans. Read next: `key.py`, `side_effects.py`.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Layers: the activations in pieces, with a gate, with a parameter. Their formulas stand in
-`../functional/activation_pieces.py` and `../../core/functions/activation.py`."""
+`../functional/piecewise_activation.py` and `../../core/functions/activation.py`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Layers that pool: the largest, the mean or the p-norm of windows. They have no parameters.
 
-Read next: `../functional/pooling.py`, `../functional/pools.py`; `adaptive_pooling.py`.
+Read next: `../functional/pooling.py`, `../functional/pooling_1d_3d.py`; `adaptive_pooling.py`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Layers that change the size: Upsample, PixelShuffle, Fold, Unfold and their like. They have no parameters.
 
-Read next: `../functional/resizing.py`, `../functional/folding.py`.
+Read next: `../functional/interpolation.py`, `../functional/unfold_fold.py`.
 """
 
 from __future__ import annotations

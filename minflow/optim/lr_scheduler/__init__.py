@@ -22,7 +22,7 @@ from .factors import (
     StepLR as StepLR,
 )
 from .plateau import ReduceLROnPlateau as ReduceLROnPlateau
-from .several import ChainedScheduler as ChainedScheduler, SequentialLR as SequentialLR, WarmupLR as WarmupLR
+from .composite import ChainedScheduler as ChainedScheduler, SequentialLR as SequentialLR, WarmupLR as WarmupLR
 
 _LRScheduler = LRScheduler  # names of older programs
 WarmUpLR = WarmupLR

@@ -1,4 +1,4 @@
-"""OneCycleLR and CyclicLR: rates that go up and down, and momentum the other way. Read next: `several.py`."""
+"""OneCycleLR and CyclicLR: rates that go up and down, and momentum the other way. Read next: `composite.py`."""
 
 from __future__ import annotations
 

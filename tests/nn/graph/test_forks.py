@@ -96,7 +96,7 @@ def test_every_lock_that_another_thread_holds():
         ran("""
 from minflow.core.base import events, locks
 from minflow.nn.graph.compiled import GraphRan
-import minflow.nn.nesting, minflow.views.draw.engines
+import minflow.nn.recursion_limit, minflow.views.draw.engines
 model = nn.Sequential(*[nn.Sequential(nn.Linear(2, 2)) for _ in range(3)])
 generator = flow.Generator(1)
 held, ended = threading.Event(), threading.Event()

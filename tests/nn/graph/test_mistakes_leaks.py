@@ -2,7 +2,7 @@
 once.
 
 After a leak everything is as before the build; a notice comes once, at the learner's line, and changes nothing.
-Read next: `minflow/nn/graph/notices.py`.
+Read next: `nn/graph/side_effects.py`.
 """
 
 import builtins

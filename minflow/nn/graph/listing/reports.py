@@ -17,7 +17,7 @@ from ....core.ir import Graph as IR
 from ....core.tensor import Tensor
 from ....core.source_location import fail
 from ...module import Module, extra_text
-from ...nesting import LEVELS, levels_below
+from ...recursion_limit import LEVELS, levels_below
 from ..python_state import PLAIN
 from ..tree import leaves
 from .pass_changes import arena_after, changes_of

@@ -16,7 +16,7 @@ from ....core.ir import STATE, Node, Source, Value, outputs_of, where_text
 from ....core.spec import Spec
 from ....core.tensor import Tensor
 from ....views.text.trees import outer_lines
-from ...nesting import LEVELS, levels_below
+from ...recursion_limit import LEVELS, levels_below
 from ..config import STYLES
 
 MOST = 500_000  # bytes of a listing

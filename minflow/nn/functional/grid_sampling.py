@@ -1,4 +1,4 @@
-"""grid_sample and affine_grid: images seen at places that a tensor says. Read next: `resizing.py`.
+"""grid_sample and affine_grid: images seen at places that a tensor says. Read next: `interpolation.py`.
 
 A spatial transformer is grid_sample(x, affine_grid(theta, x.shape)). Jaderberg et al. 2015 (arXiv:1506.02025), 3.
 """
@@ -18,7 +18,7 @@ from ...core.spec import int64
 from ...core.tensor import Tensor
 from ...core.source_location import fail
 from .arguments import check_tensor, composite
-from .resizing import cubic_weights
+from .interpolation import cubic_weights
 
 MODES, PADDINGS = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")
 

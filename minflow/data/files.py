@@ -18,7 +18,7 @@ import numpy as np
 from ..core.base.errors import DataError
 from ..core.source_location import here
 from ..io.files import opened
-from ..io.foreign import npy_header
+from ..io.other_formats import npy_header
 
 
 def damage() -> tuple[type[BaseException], ...]:

@@ -1,7 +1,7 @@
 """Data of a file as a Document: checked whole, before any of it is used.
 
 The data are what `writing.py` makes. Every node is held against the shape rule of its op, so a Document is a graph that
-can run. Read next: `calling.py`, what a call of it takes.
+can run. Read next: `call_arguments.py`, what a call of it takes.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from ..nn.graph.tree import Leaf
 from . import versions
 from .attrs import AXES, SIZES, check_inputs, decode_attrs, number, plausible, resolved, settled
 from .checks import FAR, LARGEST, Check, Malformed, each, fields, flag, items, one_of, table, text, whole
-from .dynamic.axes import AXES as MOST_AXES, sizes_of
-from .dynamic.follows import Filled, Follows, Ratio, equal
+from .dynamic_shapes.axes import AXES as MOST_AXES, sizes_of
+from .dynamic_shapes.follows import Filled, Follows, Ratio, equal
 from .program import CallEntry, ModuleEntry
 
 KINDS = ("parameter", "buffer", "captured", "constant", "generator")

@@ -3,7 +3,7 @@ is, and a sha256 of everything. All three are plain files for people and other p
 
 Written beside its place and put there in one step, so that nobody ever sees half of one. Read with distrust: no link is
 followed, a text is judged before it costs memory, and each damage ends in one GraphFormatError. Knows no graph: what
-the text says is for `document.py`. Read next: `lines.py`, `io/atomic.py`; then `document.py`.
+the text says is for `document.py`. Read next: `strict_json.py`, `io/atomic.py`; then `document.py`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ..io import atomic, container, files
 from ..io.checkpoint import refuse_unwritten
 from ..io.files import GRAPH, META, SAVED_GRAPH, WEIGHTS
 from .checks import Malformed, fields, judging, one_of, refuse, text, whole
-from .lines import Lines, cost, dumps, lines_of, parse
+from .strict_json import Lines, cost, dumps, lines_of, parse
 from .versions import FORMAT, VERSION
 
 LONGEST_META = 1 << 20  # bytes

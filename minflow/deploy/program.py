@@ -2,7 +2,7 @@
 
 A Program is the trace before any pass, without the optimizer's part (the optimizer makes that again), with the tensors
 that it holds, the modules by class name and text alone, and the calls of modules by the nodes that they made.
-Read next: `dynamic/__init__.py`, what differs from call to call; `writing.py`, a Program as data.
+Read next: `dynamic_shapes/__init__.py`, what differs from call to call; `writing.py`, a Program as data.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from ..nn.graph.build import Build
 from ..nn.graph.graph import RunningGraph
 from ..nn.graph.listing.reports import frozen_record, is_container
 from ..nn.graph.tree import Leaf, flatten
-from .dynamic.again import check_unchanged, graph_again, job_again
-from .dynamic.axes import axes_of
-from .dynamic.follows import Filled
-from .dynamic.traces import grown
+from .dynamic_shapes.again import check_unchanged, graph_again, job_again
+from .dynamic_shapes.axes import axes_of
+from .dynamic_shapes.follows import Filled
+from .dynamic_shapes.traces import grown
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +79,7 @@ class Program:
     held: parameters, buffers and whatever else it reads.  members: attribute of the graph -> number of a module.
     met: path -> number of a module that is no member.  gradients: number of a parameter -> its gradient, of a training
     graph.  loss: what backward was called on.  axes: that are dynamic.  follows, fills: what follows those, attrs
-    by name, literals by their place among the inputs, and constants; see `dynamic/follows.py`.
+    by name, literals by their place among the inputs, and constants; see `dynamic_shapes/follows.py`.
     """
 
     name: str

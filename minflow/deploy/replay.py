@@ -38,11 +38,11 @@ from ..nn.graph.tree import unflatten
 from ..nn.module import Module
 from ..nn.parameter import Parameter
 from .attrs import resolved, settled
-from .calling import Arguments
+from .call_arguments import Arguments
 from .checks import Malformed
 from .document import Document, NodeEntry, Ref, State, inferred
-from .dynamic.again import whole_batch, without_memory
-from .dynamic.follows import check_sizes
+from .dynamic_shapes.again import whole_batch, without_memory
+from .dynamic_shapes.follows import check_sizes
 from .program import CallEntry
 
 RUN: ContextVar[Run | None] = ContextVar("replay", default=None)

@@ -19,10 +19,10 @@ from .normal import HalfNormal as HalfNormal
 from .normal import LogNormal as LogNormal
 from .normal import MultivariateNormal as MultivariateNormal
 from .normal import Normal as Normal
-from .waiting import Cauchy as Cauchy
-from .waiting import Exponential as Exponential
-from .waiting import Gumbel as Gumbel
-from .waiting import Laplace as Laplace
-from .waiting import Uniform as Uniform
+from .inverse_cdf import Cauchy as Cauchy
+from .inverse_cdf import Exponential as Exponential
+from .inverse_cdf import Gumbel as Gumbel
+from .inverse_cdf import Laplace as Laplace
+from .inverse_cdf import Uniform as Uniform
 
 __getattr__ = _name_hints("flow.distributions", globals())

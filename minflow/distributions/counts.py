@@ -11,7 +11,7 @@ from ..core.spec import finfo
 from ..core.tensor import Tensor
 from ..core.source_location import fail
 from .distribution import Distribution, met
-from .waiting import fractions
+from .inverse_cdf import fractions
 
 
 def one_of(kind: str, probs, logits) -> None:

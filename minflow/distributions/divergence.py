@@ -14,7 +14,7 @@ from .categories import Categorical, OneHotCategorical
 from .counts import Bernoulli, Binomial, Geometric, Poisson
 from .distribution import Distribution, Independent
 from .normal import HalfNormal, LogNormal, MultivariateNormal, Normal
-from .waiting import EULER, Exponential, Gumbel, Laplace, Uniform
+from .inverse_cdf import EULER, Exponential, Gumbel, Laplace, Uniform
 
 FORMULAS: dict[tuple[type, type], Callable] = {}
 

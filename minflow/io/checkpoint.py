@@ -19,7 +19,7 @@ from ..core.base.errors import CheckpointError
 from ..core.spec import Device, spec_of
 from ..core.tensor import Tensor
 from ..core.source_location import fail, here
-from . import atomic, container, files, foreign, streams, torch_zip
+from . import atomic, container, files, other_formats, file_objects, torch_zip
 from .tree import Malformed, Reader, Writer
 
 INSIDE = "data.safetensors"  # the file in a folder that `save` made
@@ -48,7 +48,7 @@ def save(obj: Any, path: str | os.PathLike | BinaryIO, dynamic: Any = None) -> N
     header = {"version": VERSION, "tree": tree, **({"metadata": writer.metadata} if any(writer.metadata) else {})}
     structure = json.dumps(header, separators=(",", ":"), ensure_ascii=False)
     if stream is not None:
-        return streams.write(stream, lambda out: container.write(out, writer.arrays, structure))
+        return file_objects.write(stream, lambda out: container.write(out, writer.arrays, structure))
     file, created = path, False
     try:
         if not path.suffix:
@@ -101,7 +101,7 @@ def number_objects(tree: Any, numbers: dict[int, int]) -> None:
 def load(path: str | os.PathLike | BinaryIO, map_location: Any) -> Any:
     if hasattr(path, "read"):
         with tempfile.TemporaryDirectory(prefix="minflow.") as folder:
-            return load(streams.copy(path, folder), map_location)
+            return load(file_objects.copy(path, folder), map_location)
     path = file = files.place(path, "load", 'flow.load("model.safetensors")')
     if isinstance(map_location, dict):
         map_location = map_location.get("cpu")
@@ -110,14 +110,14 @@ def load(path: str | os.PathLike | BinaryIO, map_location: Any) -> Any:
         result = files.status(path)
         if result is not None and stat.S_ISDIR(result.st_mode):
             file = inside(path)
-        kind = foreign.kind_of(file)
+        kind = other_formats.kind_of(file)
         if kind == "pickle":
-            foreign.refuse_pickle(file)
+            other_formats.refuse_pickle(file)
         if kind == "torch":
             result = tensors_of(torch_zip.read(file), {})
             return result if map_location is None else moved(result, map_location)
         if kind == "npz":
-            arrays, structure = foreign.read_npz(file), None
+            arrays, structure = other_formats.read_npz(file), None
         else:
             arrays, structure = container.read(file)
     except FileNotFoundError:

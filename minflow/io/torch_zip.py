@@ -3,7 +3,7 @@
 The zip contains a pickle, a program that can call anything. It is not run: this file interprets the few opcodes that
 build such data; a name must be in a table, and nothing is ever called. Sizes are compared with the size of the file
 before memory is allocated. While the pickle is read, nothing is hashed, compared or formatted: an object that contains
-another one twice, 40 times over, would keep the interpreter busy for years. Read next: `foreign.py`.
+another one twice, 40 times over, would keep the interpreter busy for years. Read next: `other_formats.py`.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from ..core.files.atomic import advice, left_as
 from ..core.source_location import describe, fail, here, need, warn
 from ..deploy.program import Program, program_of
 from ..deploy.replay import LoadedGraph, saved_axes
-from ..io import atomic, container, streams
+from ..io import atomic, container, file_objects
 from ..io.files import place
 from ..nn.graph import Graph as StaticGraph
 from ..nn.graph.graph import RunningGraph
@@ -265,7 +265,7 @@ def renamed(what: str, names: list[str], others: Sequence[str] | None) -> list[s
 def write(data: bytes, f: Any) -> None:
     """All or nothing; into an open file where it stands."""
     if hasattr(f, "write"):
-        return streams.write(f, lambda file: container.put(file, data), "onnx.export", GraphError, "model.onnx")
+        return file_objects.write(f, lambda file: container.put(file, data), "onnx.export", GraphError, "model.onnx")
     target = place(f, "onnx.export", 'flow.onnx.export(model, x, "model.onnx")', GraphError)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -13,10 +13,10 @@ from ..core.base.errors import MinflowError
 from ..core.infer import consult
 from ..core.ir import Value, outputs_of
 from ..core.spec import Spec
-from ..deploy.dynamic.axes import resized, sizes_of
-from ..deploy.dynamic.follows import at
-from ..deploy.dynamic.law import Law, Unfollowed
-from ..deploy.dynamic.traces import candidates
+from ..deploy.dynamic_shapes.axes import resized, sizes_of
+from ..deploy.dynamic_shapes.follows import at
+from ..deploy.dynamic_shapes.law import Law, Unfollowed
+from ..deploy.dynamic_shapes.traces import candidates
 from ..deploy.program import Program
 
 

@@ -14,9 +14,9 @@ from minflow import nn
 from minflow import typing as tp
 from minflow.deploy import document
 from minflow.deploy.checks import Malformed
-from minflow.deploy.dynamic.axes import axes_of, sizes_of
-from minflow.deploy.dynamic.follows import Filled, Follows, Ratio, at
-from minflow.deploy.dynamic.law import Law, Unfollowed
+from minflow.deploy.dynamic_shapes.axes import axes_of, sizes_of
+from minflow.deploy.dynamic_shapes.follows import Filled, Follows, Ratio, at
+from minflow.deploy.dynamic_shapes.law import Law, Unfollowed
 from minflow.deploy.program import program_of
 from minflow.deploy.writing import to_data
 from minflow.models import GPT, GPTConfig

@@ -144,7 +144,7 @@ OTHER_WRITERS = {
     "minflow/core/files/temporary.py": "makes the private folder of a new folder",
     "minflow/deploy/folder.py": "new files in the private folder of a new folder",
     "minflow/job/saving/folder.py": "new files in the private folder of a new folder",
-    "minflow/io/streams.py": "a copy for reading, in a temporary folder",
+    "minflow/io/file_objects.py": "a copy for reading, in a temporary folder",
     "minflow/data/download.py": "appends to NAME.part, which is renamed after its sha256 was checked",
     "minflow/exercises/record.py": "appends a line to a log; a torn line is skipped",
     "minflow/course.py": "appends a line to a record; a torn line is skipped",

@@ -16,7 +16,7 @@ from minflow.core.functions.creation import from_numpy
 from minflow.core.ir import NUMBERS
 from minflow.core.op import OPS
 from minflow.core.ops.examples import cases
-from minflow.deploy.dynamic.traces import grown
+from minflow.deploy.dynamic_shapes.traces import grown
 from minflow.onnx.builder import FORMS
 from tests.cases import Cases
 from tests.onnx import corners

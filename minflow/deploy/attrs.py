@@ -21,7 +21,7 @@ from ..core.ops.shape import check_fits
 from ..core.spec import DType, dtype_named, promote
 from . import checks
 from .checks import FAR, Check, Malformed, choice, fields, finite, flag, items, maybe, one_of, text, whole
-from .dynamic_shapes.follows import Follows, Ratio, at
+from .dynamic_shapes.derived_sizes import Follows, Ratio, at
 
 AXES, STEPS, TERMS = 64, 1_000_000, 64  # entries of a shape; of the sizes of a sequence's steps; of a Follows
 DEPTH = 8  # of the tuples of a custom op

@@ -24,7 +24,7 @@ from . import versions
 from .attrs import AXES, SIZES, check_inputs, decode_attrs, number, plausible, resolved, settled
 from .checks import FAR, LARGEST, Check, Malformed, each, fields, flag, items, one_of, table, text, whole
 from .dynamic_shapes.axes import AXES as MOST_AXES, sizes_of
-from .dynamic_shapes.follows import Filled, Follows, Ratio, equal
+from .dynamic_shapes.derived_sizes import Filled, Follows, Ratio, equal
 from .program import CallEntry, ModuleEntry
 
 KINDS = ("parameter", "buffer", "captured", "constant", "generator")

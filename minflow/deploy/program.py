@@ -25,9 +25,9 @@ from ..nn.graph.build import Build
 from ..nn.graph.graph import RunningGraph
 from ..nn.graph.listing.reports import frozen_record, is_container
 from ..nn.graph.tree import Leaf, flatten
-from .dynamic_shapes.again import check_unchanged, graph_again, job_again
+from .dynamic_shapes.retrace import check_unchanged, graph_again, job_again
 from .dynamic_shapes.axes import axes_of
-from .dynamic_shapes.follows import Filled
+from .dynamic_shapes.derived_sizes import Filled
 from .dynamic_shapes.traces import grown
 
 
@@ -79,7 +79,7 @@ class Program:
     held: parameters, buffers and whatever else it reads.  members: attribute of the graph -> number of a module.
     met: path -> number of a module that is no member.  gradients: number of a parameter -> its gradient, of a training
     graph.  loss: what backward was called on.  axes: that are dynamic.  follows, fills: what follows those, attrs
-    by name, literals by their place among the inputs, and constants; see `dynamic_shapes/follows.py`.
+    by name, literals by their place among the inputs, and constants; see `dynamic_shapes/derived_sizes.py`.
     """
 
     name: str

@@ -41,8 +41,8 @@ from .attrs import resolved, settled
 from .call_arguments import Arguments
 from .checks import Malformed
 from .document import Document, NodeEntry, Ref, State, inferred
-from .dynamic_shapes.again import whole_batch, without_memory
-from .dynamic_shapes.follows import check_sizes
+from .dynamic_shapes.retrace import whole_batch, without_memory
+from .dynamic_shapes.derived_sizes import check_sizes
 from .program import CallEntry
 
 RUN: ContextVar[Run | None] = ContextVar("replay", default=None)

@@ -17,7 +17,7 @@ from ..nn.graph.graph import RunningGraph
 from . import folder
 from .checks import Malformed, each, fields, flag, items, judging, text
 from .document import LONG, Document, from_data
-from .dynamic_shapes.again import whole_batch
+from .dynamic_shapes.retrace import whole_batch
 from .program import Program, program_of
 from .replay import LoadedGraph, loaded, saved_axes
 from .training.optimizers import optimizers_as_data, optimizers_from_data, state_names

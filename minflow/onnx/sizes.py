@@ -14,8 +14,8 @@ from ..core.infer import consult
 from ..core.ir import Value, outputs_of
 from ..core.spec import Spec
 from ..deploy.dynamic_shapes.axes import resized, sizes_of
-from ..deploy.dynamic_shapes.follows import at
-from ..deploy.dynamic_shapes.law import Law, Unfollowed
+from ..deploy.dynamic_shapes.derived_sizes import at
+from ..deploy.dynamic_shapes.size_relations import Law, Unfollowed
 from ..deploy.dynamic_shapes.traces import candidates
 from ..deploy.program import Program
 

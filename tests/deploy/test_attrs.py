@@ -35,7 +35,7 @@ from minflow.deploy.attrs import (
     storable,
 )
 from minflow.deploy.checks import Malformed
-from minflow.deploy.dynamic_shapes.follows import Follows, Ratio
+from minflow.deploy.dynamic_shapes.derived_sizes import Follows, Ratio
 
 TOP = Path(__file__).parents[2]
 STORED = [op for op in OPS.values() if storable(op)]

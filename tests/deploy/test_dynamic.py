@@ -15,8 +15,8 @@ from minflow import typing as tp
 from minflow.deploy import document
 from minflow.deploy.checks import Malformed
 from minflow.deploy.dynamic_shapes.axes import axes_of, sizes_of
-from minflow.deploy.dynamic_shapes.follows import Filled, Follows, Ratio, at
-from minflow.deploy.dynamic_shapes.law import Law, Unfollowed
+from minflow.deploy.dynamic_shapes.derived_sizes import Filled, Follows, Ratio, at
+from minflow.deploy.dynamic_shapes.size_relations import Law, Unfollowed
 from minflow.deploy.program import program_of
 from minflow.deploy.writing import to_data
 from minflow.models import GPT, GPTConfig

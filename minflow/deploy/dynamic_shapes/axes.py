@@ -1,6 +1,6 @@
 """Which axes of the inputs have a size of their own at each call, as a user names them, and their sizes in a call.
 
-Read next: `follows.py`.
+Read next: `derived_sizes.py`.
 """
 
 from __future__ import annotations

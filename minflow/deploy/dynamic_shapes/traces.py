@@ -1,6 +1,6 @@
 """A program traced at several sizes of its dynamic axes: what differs between the traces, and how that follows.
 
-Read next: `again.py`, which traces.
+Read next: `retrace.py`, which traces.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from ...core.ops.shape import recompute
 from ...core.spec import Spec
 from ...core.source_location import here
 from .axes import Axes, refuse, resized, sizes_of
-from .follows import Filled, equal
-from .law import Law, Unfollowed
+from .derived_sizes import Filled, equal
+from .size_relations import Law, Unfollowed
 
 SHOWN = 3  # sizes at which a build failed that an error shows with the reason
 

@@ -1,6 +1,6 @@
 """What follows dynamic axes: an int, a float, a constant; each gives its number at the sizes of a call.
 
-Read next: `law.py`, which finds them.
+Read next: `size_relations.py`, which finds them.
 """
 
 from __future__ import annotations

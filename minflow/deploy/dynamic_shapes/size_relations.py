@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
-from .follows import Follows, Ratio
+from .derived_sizes import Follows, Ratio
 
 
 class Unfollowed(Exception):

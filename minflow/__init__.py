@@ -509,8 +509,8 @@ from .nn.functional import (
 )
 from . import job as _job
 from . import addresses as _addresses
-from .accepted.jit import compile as compile
-from .accepted.threads import (
+from .compat.namespaces.jit import compile as compile
+from .compat.namespaces.threads import (
     _assert as _assert,
     are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled,
     get_deterministic_debug_mode as get_deterministic_debug_mode,
@@ -614,7 +614,7 @@ __version__ = "0.1.0"
 if _TYPE_CHECKING:
     from . import data, fft, func, library, models, onnx, special, typing, utils, vision
     from . import testing
-    from .accepted import accelerator, backends, comm, distributed, jit
+    from .compat.namespaces import accelerator, backends, comm, distributed, jit
 
 # rooms that many programs do not need: imported at first use
 _LATER = ("data", "distributions", "fft", "func", "library", "models", "onnx", "special", "typing", "utils", "vision")

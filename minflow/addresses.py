@@ -22,11 +22,11 @@ from .core.source_location import here
 
 ROOT = __name__.rpartition(".")[0]
 SAME = {
-    **{name: f"accepted.{name}" for name in """accelerator backends comm distributed hub jit mps multiprocessing
+    **{name: f"compat.namespaces.{name}" for name in """accelerator backends comm distributed hub jit mps multiprocessing
         types version""".split()},
-    **{f"backends.{name}": f"accepted.backends:{name}"
+    **{f"backends.{name}": f"compat.namespaces.backends:{name}"
        for name in "cuda cudnn mkl mkldnn mps openmp opt_einsum".split()},
-    "__config__": "accepted.config", "xpu": "accepted.mps", "utils.model_zoo": "accepted.hub",
+    "__config__": "compat.namespaces.config", "xpu": "compat.namespaces.mps", "utils.model_zoo": "compat.namespaces.hub",
     "autograd.function": "core.grad.function", "autograd.functional": "core.grad.functional",
     "autograd.grad_mode": "core.grad.modes", "autograd.anomaly_mode": "core.grad.modes",
     "cuda.amp": "amp", "cuda.random": "cuda", "compatible.single_client": "", "_tensor": "core.tensor",

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from minflow.accepted.threads import Settings
+from minflow.compat.namespaces.threads import Settings
 from minflow.platforms.compiled.runtime.task_scheduler import ALIGN, Program
 from minflow.platforms.compiled.runtime.tasks import Step, prepared
 from minflow.platforms.compiled.runtime.threads import RECORDERS

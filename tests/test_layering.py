@@ -85,7 +85,7 @@ ROOMS = {
         "core.source_location",
     ],
     "diagnosis": ["core", "compiler", "views"],
-    "accepted": ["core"],
+    "compat.namespaces": ["core"],
     "platforms.compiled": [
         "core.base.errors",
         "core.base.locks",
@@ -98,7 +98,7 @@ ROOMS = {
         "core.source_location",
         "core.backend.scratch",
         "compiler.fusion",
-        "accepted.threads",
+        "compat.namespaces.threads",
     ],
     "nn": [
         "core",
@@ -240,7 +240,7 @@ CAPS = {
     "onnx": 760,
     "onnx.reading": 760,  # any ONNX file as a picture
     "onnx.forms": 930,  # a table of ops in another system's words; each is read alone
-    "accepted": 500,  # names for other machines: answered for one process and one CPU, or refused
+    "compat.namespaces": 500,  # names for other machines: answered for one process and one CPU, or refused
     "compat": 170,  # programs of OneFlow and PyTorch, unchanged
     "platforms.compiled": 7820,  # vectors, micro-kernels, products by them, loops over planes, steps and who runs them
     "exercises": 4060,  # the checker, the teacher's tools, translations

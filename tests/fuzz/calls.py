@@ -885,7 +885,7 @@ def why_not(name: str) -> str | None:
     value = getattr(getattr(flow, name.rpartition(".")[0], flow), name.rpartition(".")[2], None)
     if isinstance(value, type) and issubclass(value, Exception):
         return CLASS
-    if getattr(inspect.unwrap(value), "__module__", "").startswith("minflow.accepted."):
+    if getattr(inspect.unwrap(value), "__module__", "").startswith("minflow.compat.namespaces."):
         return SETTING
     return None
 

@@ -23,7 +23,7 @@ import numpy as np
 import minflow as flow
 from minflow.platforms import compiled
 from minflow import nn
-from minflow.accepted.threads import Settings
+from minflow.compat.namespaces.threads import Settings
 from minflow.core.base.errors import MinflowError, MinflowWarning
 from minflow.platforms.compiled.runtime import task_scheduler, tasks
 from minflow.platforms.compiled import warmup

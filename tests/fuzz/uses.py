@@ -20,7 +20,7 @@ import numpy as np
 import minflow as flow
 from minflow.platforms import compiled
 from minflow import nn
-from minflow.accepted.threads import Settings
+from minflow.compat.namespaces.threads import Settings
 from minflow.core.base.errors import MinflowError
 
 from .models import CLASSES, Case, differences, graphs_of, main, thresholds

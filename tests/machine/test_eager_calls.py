@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("numba", reason="the machine is compiled by numba, which is not installed")
 
-from minflow.accepted.threads import Settings
+from minflow.compat.namespaces.threads import Settings
 from minflow.core.ops import activation, norm, pool
 from minflow.platforms.compiled.runtime import eager
 from minflow.platforms.compiled.runtime.eager import by_steps

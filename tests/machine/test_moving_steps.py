@@ -6,7 +6,7 @@ import pytest
 pytest.importorskip("numba", reason="the machine is compiled by numba, which is not installed")
 
 import minflow as flow
-from minflow.accepted.threads import Settings
+from minflow.compat.namespaces.threads import Settings
 from minflow.core.base.errors import OutOfRangeError
 from minflow.core.op import OPS
 from minflow.platforms.compiled.runtime import eager

@@ -10,7 +10,7 @@ pytest.importorskip("numba", reason="the machine is compiled by numba, which is 
 import minflow as flow
 from minflow.platforms import compiled
 from minflow import nn
-from minflow.accepted.threads import Settings
+from minflow.compat.namespaces.threads import Settings
 from minflow.core.op import OPS
 from minflow.platforms.compiled.kernels import cross_entropy, dropout, elementwise, pool
 from minflow.platforms.compiled.runtime import eager

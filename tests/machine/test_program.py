@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("numba", reason="the machine is compiled by numba, which is not installed")
 
 import minflow as flow
-from minflow.accepted.threads import Settings
+from minflow.compat.namespaces.threads import Settings
 from minflow.compiler.fusion import Setting
 from minflow.compiler.plan import Plan
 from minflow.core import memory as free_memory
@@ -275,7 +275,7 @@ def test_a_program_is_freed_while_helpers_sleep():
 
 def test_a_process_ends_while_helpers_spin():
     code = """
-        from minflow.accepted.threads import Settings
+        from minflow.compat.namespaces.threads import Settings
         from minflow.platforms.compiled import program
         Settings.threads = 3
         program.TEAM.grow(2, 64)

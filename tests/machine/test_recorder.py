@@ -11,7 +11,7 @@ import pytest
 
 import minflow as flow
 from minflow import nn
-from minflow.accepted.threads import Settings
+from minflow.compat.namespaces.threads import Settings
 from minflow.platforms.compiled.runtime import threads
 from minflow.platforms.compiled.runtime.threads import RECORDERS
 from graph_models import Predict

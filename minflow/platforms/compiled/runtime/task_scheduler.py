@@ -20,7 +20,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ....accepted.threads import Settings
+from ....compat.namespaces.threads import Settings
 from . import threads
 from ..codegen.jit import Code, compiled, intrinsic, ir, types
 from ..codegen.llvm import WORD

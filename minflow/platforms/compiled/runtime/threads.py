@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
-from ....accepted.threads import Settings
+from ....compat.namespaces.threads import Settings
 
 
 class Recorder:

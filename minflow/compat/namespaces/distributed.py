@@ -10,9 +10,9 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from ..core.base.errors import DeviceError
-from ..core.messages.suggestions import name_hints as _name_hints
-from ..core.source_location import fail
+from ...core.base.errors import DeviceError
+from ...core.messages.suggestions import name_hints as _name_hints
+from ...core.source_location import fail
 
 
 class State:

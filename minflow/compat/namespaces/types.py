@@ -1,8 +1,8 @@
 """Annotations of arguments that programs import: `Device`, `Number`."""
 
-from ..core.messages.suggestions import missing_names as _missing_names
-from ..core.spec import Device as _Device
-from ..core.spec import DType as _DType
+from ...core.messages.suggestions import missing_names as _missing_names
+from ...core.spec import Device as _Device
+from ...core.spec import DType as _DType
 
 Number = int | float | bool
 Device = _Device | str | int | None

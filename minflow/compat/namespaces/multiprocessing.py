@@ -9,9 +9,9 @@ import multiprocessing as _python
 from collections.abc import Callable
 from typing import Any
 
-from ..core.base.errors import DeviceError
-from ..core.messages.suggestions import missing_names as _missing_names
-from ..core.source_location import fail
+from ...core.base.errors import DeviceError
+from ...core.messages.suggestions import missing_names as _missing_names
+from ...core.source_location import fail
 
 STRATEGY = "file_system"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.messages.suggestions import name_hints as _name_hints
+from ...core.messages.suggestions import name_hints as _name_hints
 
 
 def is_available() -> bool:

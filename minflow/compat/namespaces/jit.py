@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ..core.messages.suggestions import name_hints as _name_hints
-from ..core.source_location import warn
+from ...core.messages.suggestions import name_hints as _name_hints
+from ...core.source_location import warn
 
 GRAPH = "it runs eagerly; nn.Graph compiles a model, and flow.show(graph) draws it"
 

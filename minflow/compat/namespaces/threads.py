@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from ..core.base.errors import OutOfRangeError
-from ..core.base.optional import install_command
-from ..core.source_location import fail, warn
+from ...core.base.errors import OutOfRangeError
+from ...core.base.optional import install_command
+from ...core.source_location import fail, warn
 
 MOST = 1024  # threads: more than any machine that minflow runs on
 PRECISIONS = ("highest", "high", "medium")

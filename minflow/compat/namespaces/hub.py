@@ -1,6 +1,6 @@
 """`flow.hub` and `utils.model_zoo`: nothing is fetched from a network. Each name says how to load a file."""
 
-from ..core.messages.suggestions import missing_names as _missing_names
+from ...core.messages.suggestions import missing_names as _missing_names
 
 __all__: list[str] = []
 __getattr__ = _missing_names("flow.hub", globals())

@@ -1,6 +1,6 @@
 """`flow.comm`: OneFlow's collectives, for the one process that there is. Read next: `distributed.py`."""
 
-from ..core.messages.suggestions import name_hints as _name_hints
+from ...core.messages.suggestions import name_hints as _name_hints
 from .distributed import all_gather as all_gather
 from .distributed import all_gather_into_tensor as all_gather_into_tensor
 from .distributed import all_reduce as all_reduce

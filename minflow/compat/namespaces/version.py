@@ -1,6 +1,6 @@
 """What minflow was built with: no CUDA, no ROCm."""
 
-from ..core.messages.suggestions import missing_names as _missing_names
+from ...core.messages.suggestions import missing_names as _missing_names
 
 __version__ = "0.1.0"
 cuda = hip = xpu = rocm = None

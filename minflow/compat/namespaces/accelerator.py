@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.backend import backend_of, is_available as _available
-from ..core.messages.suggestions import name_hints as _name_hints
-from ..core.spec import Device
+from ...core.backend import backend_of, is_available as _available
+from ...core.messages.suggestions import name_hints as _name_hints
+from ...core.spec import Device
 
 
 def is_available() -> bool:

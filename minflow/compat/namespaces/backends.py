@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ..core.messages.suggestions import missing_names as _missing_names
+from ...core.messages.suggestions import missing_names as _missing_names
 
 
 class Switches:

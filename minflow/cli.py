@@ -346,7 +346,7 @@ def run(options: argparse.Namespace) -> int:
         have_home(Path(home))
         try:
             with without_grammars():
-                from minflow.headless import execute
+                from minflow.run_notebook import execute
         except ImportError as error:
             print(
                 f"minflow run: nbclient cannot be imported ({error}). Try: {install_command('nbclient')}",

@@ -22,7 +22,7 @@ from minflow import nn
 from minflow.diagnosis.card_record import card_of, warning_record
 from minflow.diagnosis.card import card_bundle
 from minflow.diagnosis.frames import whole
-from minflow.views.kinds.debug_tree import debug_bundle
+from minflow.views.renderers.debug_tree import debug_bundle
 from minflow.views.show import picture
 from minflow.views.text.listing import clean
 

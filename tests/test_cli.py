@@ -463,7 +463,7 @@ def test_run_where_a_kernel_cannot_be_reached(tmp_path, monkeypatch, capsys):
         raise RuntimeError("Kernel didn't respond in 60 seconds")
 
     monkeypatch.setattr(client, "wait_for_ready", never)
-    from minflow.headless import execute
+    from minflow.run_notebook import execute
 
     assert execute(write(tmp_path / "x.ipynb", "1")) == 1
     assert capsys.readouterr().err == (
@@ -502,7 +502,7 @@ def test_run_names_the_notebooks_that_are_there(installed, capsys):
 
 
 def test_run_says_where_a_lesson_is_now(installed, monkeypatch, capsys):
-    monkeypatch.setattr("minflow.headless.execute", lambda path, *settings: 0)
+    monkeypatch.setattr("minflow.run_notebook.execute", lambda path, *settings: 0)
     packaged, folder = installed
     for word, now in (
         ("05", "07_eager_and_static"),

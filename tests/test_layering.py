@@ -167,7 +167,7 @@ ROOMS = {
     ],
     "cli": [
         "course",
-        "headless",
+        "run_notebook",
         "doctor",
         "exercises",
         "platforms.compiled",
@@ -176,12 +176,12 @@ ROOMS = {
         "core.base.optional",
     ],
     "course": ["io.atomic", "io.files"],
-    "headless": ["core.messages.invocation"],
+    "run_notebook": ["core.messages.invocation"],
     "doctor": ["course", "platforms.compiled.compile_cache", "core.messages.invocation", "core.base.optional"],
     "__main__": ["cli"],
 }
 # These speak of the package as a whole (its version, its notebooks): they may import `minflow` itself.
-OUTSIDE = {"exercises", "cli", "headless", "doctor", "__main__"}
+OUTSIDE = {"exercises", "cli", "run_notebook", "doctor", "__main__"}
 FAST = "minflow.core.backend.fast"  # only the package as a whole imports it: nothing depends on a fast kernel
 # What a student reads to follow `2 + 3` from Tensor to kernel, and `graph(x)` to the last call of its plan.
 MECHANISM = [
@@ -264,7 +264,7 @@ FACE = [
     "fft",
     "cli",
     "course",
-    "headless",
+    "run_notebook",
     "doctor",
     "__main__",
 ]
@@ -422,7 +422,7 @@ def test_a_folder_is_a_table_of_contents():
 
 
 LATE = {
-    "minflow.headless",  # imported by `minflow run` only
+    "minflow.run_notebook",  # imported by `minflow run` only
     *[
         f"minflow.platforms.compiled.{name}"
         for name in (

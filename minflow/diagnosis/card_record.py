@@ -15,8 +15,8 @@ from .card import CardRecord
 from .failed_graph import calls_apart, named_once, picture
 from .failure import SHOWN, Failure, name_of, read
 from .frames import chain_of, message_of
-from .lines import source_line
-from .would_fit import expected_of_layer
+from .source_lines import source_line
+from .shape_suggestions import expected_of_layer
 
 Pairs = tuple[tuple[str, str], ...]
 

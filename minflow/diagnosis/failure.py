@@ -1,7 +1,7 @@
 """What was there when an error was raised, read from its traceback: the failing node, its inputs, the graph up to it.
 
 Nothing is kept while a program runs well: the frames of a traceback still hold the op and its inputs, the module and
-the build. Rooms above register what they have: `builds`. Read next: `would_fit.py`.
+the build. Rooms above register what they have: `builds`. Read next: `shape_suggestions.py`.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from ..core.tensor import Tensor
 from ..core.source_location import MODULE_CALL, OURS
 from .creation_site import ATTRIBUTE
 from .frames import entries
-from .lines import PUBLIC, library
-from .would_fit import expected_of_op
+from .source_lines import PUBLIC, library
+from .shape_suggestions import expected_of_op
 
 SHOWN = 4  # tensors that are shown as "got"
 OPS = {apply.__code__, infer.__code__}

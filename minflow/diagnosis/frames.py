@@ -18,7 +18,7 @@ from ..core.base.display import cell_name
 from ..core.ir import file_name, where_text
 from ..core.messages.suggestions import of_object
 from ..core.source_location import OURS
-from .lines import library, source_line
+from .source_lines import library, source_line
 from .notebook import SHELL_FRAMES, ipython, offer_every_name
 
 

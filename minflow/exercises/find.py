@@ -7,7 +7,7 @@ import importlib
 import re
 from pathlib import Path
 
-from ..diagnosis.suggest import similar
+from ..diagnosis.name_suggestions import similar
 from .definition import Exercise
 
 FOLDER = Path(__file__).parent / "lessons"

@@ -17,7 +17,7 @@ import types
 from typing import Any
 
 from ..diagnosis import notebook
-from ..diagnosis.suggest import similar
+from ..diagnosis.name_suggestions import similar
 from .words import odd_characters, say
 
 

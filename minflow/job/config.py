@@ -12,7 +12,7 @@ from typing import Any
 from ..core.base.errors import JobError
 from ..core.spec import DType, float32
 from ..core.source_location import here, warn
-from ..diagnosis.suggest import similar
+from ..diagnosis.name_suggestions import similar
 from .checks import dtype_of
 from .scope import Place, View, warn_of_gpu
 from .session import SESSION

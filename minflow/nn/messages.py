@@ -18,7 +18,7 @@ from ..core.messages.suggestions import did_you_mean, misfit, near
 from ..core.mode import EPOCH, MODE
 from ..core.tensor import Tensor
 from ..core.source_location import NOTICES, fail, here, warn
-from ..diagnosis.suggest import similar
+from ..diagnosis.name_suggestions import similar
 
 FORWARD_LIKE = (
     "Forward",

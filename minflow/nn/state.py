@@ -18,7 +18,7 @@ from ..core.mode import MODE, touch
 from ..core.spec import DType
 from ..core.tensor import Tensor
 from ..core.source_location import fail, here
-from ..diagnosis.suggest import similar
+from ..diagnosis.name_suggestions import similar
 from .hooks import must_be_none
 from .loading import Writes, write
 from .recursion_limit import is_walked, walking

@@ -21,13 +21,13 @@ from .draw.fold import LINES
 from .html.reports import report_html
 from .text.reports import Report
 from .html.page import folded_below, module_html, picture_bundle, picture_card
-from .kinds.images import ImagesRecord, images_html, images_png, images_record, images_text
+from .renderers.images import ImagesRecord, images_html, images_png, images_record, images_text
 from .records.graph import GraphRecord, PartsRecord
 from .records.module import ModuleRecord
 from .records.recorders import record_of
 from .records.tape import TapeRecord, names_in
 from .draw.engines import export, render_svg
-from .kinds.tape_memory import (
+from .renderers.tape_memory import (
     MemoryRecord,
     learner_tensors,
     memory_html,
@@ -36,8 +36,8 @@ from .kinds.tape_memory import (
     memory_text,
     tensors_in,
 )
-from .kinds.tensor import TINY, TensorRecord, tensor_record, tensor_text
-from .kinds.tensor_picture import tensor_html, tensor_svg
+from .renderers.tensor import TINY, TensorRecord, tensor_record, tensor_text
+from .renderers.tensor_picture import tensor_html, tensor_svg
 from .text.listing import graph_text, module_text, parts_text, tape_text
 
 if TYPE_CHECKING:

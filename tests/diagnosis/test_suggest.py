@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import minflow
-from minflow.diagnosis.suggest import similar
+from minflow.diagnosis.name_suggestions import similar
 
 
 def test_similar():
@@ -15,4 +15,4 @@ def test_similar():
 def test_one_place_compares_names():
     top = Path(minflow.__file__).parent
     asking = [f for f in sorted(top.rglob("*.py")) if "get_close_matches" in f.read_text(encoding="utf-8")]
-    assert [f.relative_to(top).as_posix() for f in asking] == ["diagnosis/suggest.py"]
+    assert [f.relative_to(top).as_posix() for f in asking] == ["diagnosis/name_suggestions.py"]

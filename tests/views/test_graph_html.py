@@ -32,9 +32,9 @@ from minflow.views.records.reports import (
 )
 from minflow.views.text.numbers import shares
 from minflow.views.text.reports import Report, at_peak, holders, peak
-from minflow.views.kinds.memory_map import LOOKS, WIDTH, ends_of, hatched, round_step
-from minflow.views.kinds.roofline import LEFT, NAMED, RIGHT, TALL, TOP
-from minflow.views.kinds.roofline import WIDTH as WHOLE
+from minflow.views.renderers.memory_map import LOOKS, WIDTH, ends_of, hatched, round_step
+from minflow.views.renderers.roofline import LEFT, NAMED, RIGHT, TALL, TOP
+from minflow.views.renderers.roofline import WIDTH as WHOLE
 from minflow.vision.models import mobilenet_v2
 from tests.graph_models import Step
 from tests.measuring import calls

@@ -12,7 +12,7 @@ from PIL import Image
 
 import minflow as flow
 from minflow.core.base.errors import DTypeError, ShapeError
-from minflow.views.kinds.images import BYTES, MANY, as_bytes, images_of, images_record
+from minflow.views.renderers.images import BYTES, MANY, as_bytes, images_of, images_record
 from minflow.views.front import show
 from minflow.views.show import picture
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import minflow as flow
-from minflow.views.records import own
+from minflow.views.records import foreign_tape
 from minflow.views.show import picture
 
 
@@ -52,8 +52,8 @@ def test_a_deep_one(monkeypatch):
     for _ in range(5000):
         last = last * 1.0
     assert "tape of a Value: 5000 operations" in picture(last, names={}).text.replace(",", "")
-    monkeypatch.setattr(own, "MOST", 50)
-    record = own.own_record(last)
+    monkeypatch.setattr(foreign_tape, "MOST", 50)
+    record = foreign_tape.own_record(last)
     assert len(record.nodes) == 50 and record.note == "and 4,951 earlier values"
 
 

@@ -13,7 +13,7 @@ from minflow import nn
 from minflow.core.base.errors import DTypeError
 from minflow.views.front import show
 from minflow.views.show import picture
-from minflow.views.kinds.tape_memory import ROWS, headline, memory_record, memory_svg, memory_text, share_of
+from minflow.views.renderers.tape_memory import ROWS, headline, memory_record, memory_svg, memory_text, share_of
 
 
 def without_lines(text: str) -> str:

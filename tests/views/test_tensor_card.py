@@ -17,8 +17,16 @@ from minflow.views.draw.png import png
 from minflow.views.show import picture
 from minflow.views.text.sparkline import curve_line, shaded, sparkline
 from minflow.views.text.tables import ruled_table
-from minflow.views.kinds.tensor import SIDE, TINY, array_record, numbers_line, shown_line, tensor_record, tensor_text
-from minflow.views.kinds.tensor_picture import LEVELS, MINUS, NAN, PLUS, levels, painted, palette, tensor_svg
+from minflow.views.renderers.tensor import (
+    SIDE,
+    TINY,
+    array_record,
+    numbers_line,
+    shown_line,
+    tensor_record,
+    tensor_text,
+)
+from minflow.views.renderers.tensor_picture import LEVELS, MINUS, NAN, PLUS, levels, painted, palette, tensor_svg
 
 LIMIT = 20_000  # bytes of the HTML of one card
 

@@ -46,7 +46,7 @@ readings = [
     Reading(
         "R6.5",
         "r6_first",
-        "diagnosis.would_fit.expected",
+        "diagnosis.shape_suggestions.expected",
         "Which function gives the changes that are tried first?",
         "rearranged",
         "for changes in (rearranged, resized, retyped):",

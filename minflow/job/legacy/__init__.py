@@ -5,6 +5,6 @@ They hold for Blobs, most of them for eager tensors as well. `meanings.py` is th
 has too. Read next: `meanings.py`, `arrays.py`.
 """
 
-from ...diagnosis.lines import public_functions
+from ...diagnosis.source_lines import public_functions
 
 public_functions(__path__[0])

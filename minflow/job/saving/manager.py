@@ -24,7 +24,7 @@ from ...core.random import default_generator
 from ...core.spec import DType, spec_of
 from ...core.tensor import Tensor
 from ...core.source_location import warn
-from ...diagnosis.suggest import similar
+from ...diagnosis.name_suggestions import similar
 from . import folder
 from .folder import DONE, NUMBERS, FileVariable, checked, refuse
 from ..session import Session, Variable, default_session

@@ -17,7 +17,7 @@ from ...core.ops.elementwise import where
 from ...core.ops.shape import cast
 from ...core.tensor import Tensor
 from ...core.source_location import fail
-from ...diagnosis.suggest import similar
+from ...diagnosis.name_suggestions import similar
 from .arguments import Argument, Declared, instance, real
 from ..current import building
 from .grad_clipping import ClipGradientConf

@@ -5,7 +5,7 @@ Each file is one family. What they are made of stands in `core/ops`. Read next: 
 
 from ...core.messages.suggestions import name_hints as _name_hints
 from ...core.functions import one_hot as one_hot
-from ...diagnosis.lines import public_functions as _public_functions
+from ...diagnosis.source_lines import public_functions as _public_functions
 from . import arguments as arguments
 from .activation import gelu as gelu
 from .activation import leaky_relu as leaky_relu

@@ -12,7 +12,7 @@ from typing import Any
 from ...core.base.errors import GraphError
 from ...core.mode import MODE, touch
 from ...core.source_location import fail, here, warn
-from ...diagnosis.suggest import similar
+from ...diagnosis.name_suggestions import similar
 
 STYLES = ("seed", "v1")  # of `graph.repr_style`
 NO_EFFECT = {  # OneFlow's name -> what it would be for

@@ -17,7 +17,7 @@ from ...core.tensor import Tensor
 from ...core.source_location import warn as warn_with
 from ...core.source_location import fail as fail_with
 from ...core.source_location import OURS, describe, here
-from ...diagnosis.suggest import similar
+from ...diagnosis.name_suggestions import similar
 from ..functional.arguments import Unquoted
 from ..module import Module
 from .side_effects import REGISTRIES, line_of_write

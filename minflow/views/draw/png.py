@@ -1,7 +1,7 @@
 """Pictures made of pixels, as PNG: the standard library has all that it takes.
 
 Every cell is drawn as many pixels wide as it will be seen, so that no browser blurs it; equal rows cost nothing.
-Knows nothing of tensors. Read next: `../kinds/tensor.py`.
+Knows nothing of tensors. Read next: `../renderers/tensor.py`.
 """
 
 from __future__ import annotations

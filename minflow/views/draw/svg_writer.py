@@ -1,7 +1,7 @@
 """SVG as text: elements from numbers and words, every attribute and word escaped, all numbers written in one way.
 
 A picture has no page of its own: its lines take the colours `theme.LINES`, its text stands in a light box or is a
-`label`. Read next: `../kinds/memory_map.py`, a picture made of these.
+`label`. Read next: `../renderers/memory_map.py`, a picture made of these.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 the first attention, side by side, with one scale.
 
 A corner of numbers says little of a convolution: it is mostly what the padding gives. Pure functions of arrays.
-Read next: `../kinds/tensor_picture.py`, whose colours these are.
+Read next: `../renderers/tensor_picture.py`, whose colours these are.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from ..draw.png import data_uri, png
 from ..text.sparkline import short_number
 from ..text.listing import count
-from ..kinds.tensor_picture import LEVELS, PAPER, levels, palette
+from ..renderers.tensor_picture import LEVELS, PAPER, levels, palette
 
 MOST, CELLS, LONGEST = 32, 12_544, 32  # maps, cells of them all (16 maps of 28 x 28), and cells of a side, at most
 WIDE, LARGE, SMALL = 272, 64, 32  # pixels: of all, of a map where there are at most eight, and where there are more

@@ -1,7 +1,7 @@
 """The reports of a graph in a notebook: tables with bars, the map of the memory as a picture, on a card.
 
 Pure functions of records, inline styles only, every text escaped; the text form is folded below a picture. Read next:
-`../text/reports.py`, the text forms; `../kinds/memory_map.py`, the picture.
+`../text/reports.py`, the text forms; `../renderers/memory_map.py`, the picture.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from ..text.plan import ROWS, arena, more, note, rates, roofline_text, shapes, s
 from ..text.threads import threads_text, verdict
 from ..text.reports import memory_text, times, views_note
 from .page import CARD, FAINT, NO_MATH, RULE, picture_card
-from ..kinds.memory_map import headline, memory_svg
-from ..kinds.roofline import headline as roofline_headline, roofline_svg
-from ..kinds.threads import threads_svg
+from ..renderers.memory_map import headline, memory_svg
+from ..renderers.roofline import headline as roofline_headline, roofline_svg
+from ..renderers.threads import threads_svg
 from ..text.listing import clean, count, shape_of
 from ..text.trees import outer_rows, sized
 

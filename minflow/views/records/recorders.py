@@ -33,7 +33,7 @@ def record_of(x: Any, **options) -> Record | None:
     """The record of a Tensor, a Graph, a Module, a tape of one's own or a record itself; None for anything else."""
     from .graph import GraphRecord, PartsRecord, graph_record
     from .module import ModuleRecord
-    from .own import is_own, own_record
+    from .foreign_tape import is_own, own_record
     from .tape import TapeRecord, tape_record
 
     if isinstance(x, TapeRecord | GraphRecord | PartsRecord | ModuleRecord):

@@ -1,7 +1,7 @@
 """Numbers in a line of text: curves and histograms for terminals, logs and screen readers.
 
-Knows nothing of tensors or runs, only sequences of numbers. Read next: `../kinds/tensor.py` and
-`../kinds/tape_memory.py`.
+Knows nothing of tensors or runs, only sequences of numbers. Read next: `../renderers/tensor.py` and
+`../renderers/tape_memory.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What each thread did in a step, in words. Read next: `../kinds/threads.py`, the same as a picture."""
+"""What each thread did in a step, in words. Read next: `../renderers/threads.py`, the same as a picture."""
 
 from __future__ import annotations
 

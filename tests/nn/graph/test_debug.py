@@ -470,7 +470,7 @@ def test_notebook_gets_lines_where_a_tree_cannot_be_shown(displayed, capsys, mon
     def wrong(*args):
         raise RuntimeError("no display")
 
-    monkeypatch.setattr("minflow.views.kinds.debug_tree.debug_bundle", wrong)
+    monkeypatch.setattr("minflow.views.renderers.debug_tree.debug_bundle", wrong)
     text = printed(2, capsys)
     assert displayed == [] and "(OPERATOR: model.fc1-matmul-0" in text
     assert text.count("start building graph modules.") == 1

@@ -14,7 +14,7 @@ from minflow.core.ir import outputs_of
 from minflow.nn.graph.compare import closeness
 from minflow.nn.graph.explore.subject import graph_subject
 from minflow.nn.graph.compare.eager_run import Step as Ran
-from minflow.views.kinds.divergence import Comparison
+from minflow.views.renderers.divergence import Comparison
 from minflow.views.draw.fold import NEAR, near_the_end
 from minflow.views.draw.boxes import diagram_of
 from minflow.views.draw.dot import dot_text

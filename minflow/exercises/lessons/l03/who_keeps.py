@@ -37,7 +37,7 @@ def drawn(rng):
 @exercise.solution
 def keeper(loss):
     """The name in the row with the most bytes: "#3 tanh: its result" is of tanh."""
-    from minflow.views.kinds.tape_memory import memory_record
+    from minflow.views.renderers.tape_memory import memory_record
 
     return memory_record(loss).rows[0].keepers[0].split()[1].rstrip(":")
 
@@ -49,7 +49,7 @@ def accept(name, loss):
 
 
 def second(loss):
-    from minflow.views.kinds.tape_memory import memory_record
+    from minflow.views.renderers.tape_memory import memory_record
 
     return memory_record(loss).rows[1].keepers[0].split()[1].rstrip(":")
 

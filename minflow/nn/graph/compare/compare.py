@@ -18,7 +18,7 @@ from ....core.ir import Node, Source, Value, outputs_of, where_text
 from ....core.random import default_generator
 from ....core.tensor import Tensor
 from ....core.source_location import fail
-from ....views.kinds.divergence import Comparison
+from ....views.renderers.divergence import Comparison
 from ....views.records.graph import walk
 from ...module import Module
 from ..compiled import part_of

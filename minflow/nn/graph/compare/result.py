@@ -1,6 +1,6 @@
 """Two recordings held against each other: the rows of the Comparison, the reason of the first difference, the picture.
 
-Read next: `closeness.py`, what is equal; `../../../views/kinds/divergence.py`, how it is shown.
+Read next: `closeness.py`, what is equal; `views/renderers/divergence.py`, how it is shown.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ....core.ir import Graph as IR
 from ....core.op import OPS
 from ....diagnosis.failed_graph import calls_apart
 from ....views.draw.fold import common_scope
-from ....views.kinds.divergence import ComparedOperation, Comparison
+from ....views.renderers.divergence import ComparedOperation, Comparison
 from ....views.records.graph import GraphRecord, Input, NodeRecord, graph_record
 from .closeness import ByNumbers, Tolerance, beyond, close
 from .eager_run import Recording, Step

@@ -12,11 +12,11 @@ from ....core.base.errors import GraphError, clean
 from ....core.mode import touch
 from ....core.tensor import Tensor
 from ....core.source_location import fail
-from ....diagnosis.suggest import similar
+from ....diagnosis.name_suggestions import similar
 from .. import messages
 
 if TYPE_CHECKING:
-    from ....views.kinds.divergence import Comparison
+    from ....views.renderers.divergence import Comparison
 
 
 def last_run(graph: Any, what: str, name: str) -> Any:

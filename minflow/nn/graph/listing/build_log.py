@@ -5,7 +5,7 @@ operation as it is recorded; 3 also the lines of the program that it comes from.
 when something fails; in a notebook, from level 1, they become a tree that grows in one display. What goes wrong in
 printing ends the printing, never the build. Knows nothing of passes.
 Read next: `text.py`, whose lines these are; `partial.py`, the tree so far where a build fails;
-`views/kinds/debug_tree.py`.
+`views/renderers/debug_tree.py`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ....core.base.errors import GraphError
 from ....core.ir import INPUT, OPTIMIZER, Node, Source, Value, file_name, outputs_of
 from ....core.source_location import OURS, ROOT, fail
 from ....diagnosis.notebook import LiveDisplay, prints_into_cell
-from ....diagnosis.lines import line_of, source_of
+from ....diagnosis.source_lines import line_of, source_of
 from . import text as listing
 from ..build import Observer
 from .partial import failed as print_failure
@@ -101,7 +101,7 @@ class BuildLog(Observer):
         self.state = "is being built"
         self.tree = None
         if self.level >= 1 and prints_into_cell():
-            from ....views.kinds.debug_tree import debug_bundle
+            from ....views.renderers.debug_tree import debug_bundle
 
             self.tree = LiveDisplay(lambda: debug_bundle(f"{self.head} {self.state}", self.rows))
 

@@ -18,7 +18,7 @@ from ....core.tensor import Tensor
 from ....core.source_location import OURS
 from ....diagnosis.frames import entries, innermost
 from ....diagnosis.ipython import with_cards
-from ....diagnosis.lines import source_of
+from ....diagnosis.source_lines import source_of
 from ....views.text.trees import cut
 from . import text as listing
 from ..tree import leaves

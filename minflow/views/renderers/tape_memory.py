@@ -19,7 +19,7 @@ from ..draw import theme
 from ..draw.fonts import SIZE, fitted, wide
 from ..html.page import picture_card
 from ..records.graph import input_name
-from ..records.own import is_own
+from ..records.foreign_tape import is_own
 from ..records.tape import leaf_name, names_in
 from ..text.tables import ruled_table
 from ..text.listing import clean, count

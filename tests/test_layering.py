@@ -235,7 +235,7 @@ CAPS = {
     "job.legacy": 2660,
     "job.train": 630,
     "job.saving": 670,
-    "job.look": 230,
+    "job.inspect": 230,
     "deploy": 3350,  # a saved graph as data: written, checked with distrust, run again
     "onnx": 760,
     "onnx.reading": 760,  # any ONNX file as a picture

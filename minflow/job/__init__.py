@@ -1,7 +1,7 @@
 """Job functions: OneFlow's way of before eager code, over the same trace, passes and plans as nn.Graph.
 
 This file says which public name stands where; nothing is imported before its first use. Read next: `function.py`
-(what a job is), `build.py` (how it is traced), `queue/stream.py` (how it runs), `legacy/meanings.py` (names that two
+(what a job is), `build.py` (how it is traced), `queue/stream.py` (how it runs), `legacy/overloads.py` (names that two
 generations share).
 """
 
@@ -93,7 +93,7 @@ def replacement(space: str, name: str) -> str | None:
 
 def other_meaning(name: str, args: tuple, kwargs: Mapping[str, Any]) -> Callable | None:
     """The function of that generation, where a call of a name of two meanings means it."""
-    from .legacy.meanings import legacy_meaning
+    from .legacy.overloads import legacy_meaning
 
     return legacy_meaning(name, args, kwargs)
 

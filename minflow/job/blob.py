@@ -17,7 +17,7 @@ from ..core.ops.shape import cast
 from ..core.spec import bool_, int8
 from ..core.tensor import Tensor
 from ..core.source_location import here
-from .current import current, in_module
+from .build_context import current, in_module
 
 INSTEAD = {
     "bool": (

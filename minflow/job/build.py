@@ -32,7 +32,7 @@ from ..nn.graph.side_effects import REGISTRIES, Before, remember
 from . import scope
 from .blob import Blob
 from .checks import Initializer, Regularizer
-from .current import BUILDING, current
+from .build_context import BUILDING, current
 from .session import Session, Variable
 from .signature import LocalTensor, blobs_of, described, joined
 

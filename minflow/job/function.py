@@ -30,7 +30,7 @@ from .build import whole
 from .checks import check_initializer, check_regularizer, dtype_of
 from .compiled import CompiledJob, compile_job
 from .config import FunctionConfig
-from .current import building
+from .build_context import building
 from .session import SESSION, Session
 from .signature import Signature, described, place
 from .queue.step import Step

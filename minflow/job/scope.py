@@ -13,7 +13,7 @@ from typing import Any
 from ..core.base.errors import JobError
 from ..core.base.interrupts import Restoring
 from ..core.source_location import here, warn
-from .current import current
+from .build_context import current
 from ..core.messages.suggestions import missing_names
 from .session import SESSION
 

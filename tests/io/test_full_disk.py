@@ -23,7 +23,7 @@ from minflow import course, nn
 from minflow.core.files import atomic
 from minflow.exercises import translate, welcome
 from minflow.exercises.teach import build, commands, notebook, slides
-from minflow.job.look.timeline import Shown
+from minflow.job.inspect.timeline import Shown
 from minflow.platforms.compiled import kept
 from minflow.views.show import picture
 from minflow_widgets import LossCurve

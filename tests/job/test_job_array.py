@@ -13,7 +13,7 @@ from minflow.core.base.errors import DTypeError, JobError, OutOfRangeError, Shap
 from minflow.job import FLOW, NN
 from minflow.job.legacy import arrays as a
 from minflow.job.legacy import padding as d
-from minflow.job.legacy import picking as p
+from minflow.job.legacy import gather as p
 
 X = np.arange(24, dtype="float32").reshape(2, 3, 4)
 THIN = X[:, None, :, None]

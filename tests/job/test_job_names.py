@@ -17,7 +17,7 @@ from minflow.core.base.errors import DTypeError, MinflowError, MissingNameError
 from minflow.core.base.legacy_dispatch import SHARED
 from minflow.core.messages.suggestions import no_name
 from minflow.job.blob import Blob
-from minflow.job.legacy.meanings import LOSSES, NORMS, ROWS, legacy_function, legacy_meaning
+from minflow.job.legacy.overloads import LOSSES, NORMS, ROWS, legacy_function, legacy_meaning
 from minflow.job.legacy.missing import MISSING
 
 X = np.float32([[3, 1, 2], [5, 9, 7]])

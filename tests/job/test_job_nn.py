@@ -13,7 +13,7 @@ from minflow.core.base.errors import DTypeError, JobError, OutOfRangeError, Shap
 from minflow.core.grad.gradcheck import gradcheck
 from minflow.job import NN
 from minflow.job.legacy import losses, windows
-from minflow.job.legacy.meanings import LOSSES, legacy_function
+from minflow.job.legacy.overloads import LOSSES, legacy_function
 from minflow.nn import functional as F
 
 RNG = np.random.default_rng(0)

@@ -105,7 +105,7 @@ print(came)
 
 BUILDS = """
 from minflow.core.mode import DEFAULT, MODE
-from minflow.job.current import current
+from minflow.job.build_context import current
 from time import perf_counter
 rng = random.Random(7)
 came, built = 0, 0

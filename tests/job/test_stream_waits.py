@@ -15,7 +15,7 @@ from minflow import nn
 from minflow.core.base import events
 from minflow.core.base.errors import GraphError, JobError
 from minflow.job.queue.events import JobStepped
-from minflow.job.look.explore import job_subject
+from minflow.job.inspect.explore import job_subject
 from minflow.job.session import SESSION
 from minflow.job.queue.stream import STREAM
 from minflow.library import custom_op

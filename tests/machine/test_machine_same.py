@@ -9,7 +9,7 @@ pytest.importorskip("numba", reason="the machine is compiled by numba, which is 
 import minflow as flow
 import minflow.typing as tp
 from minflow import nn
-from minflow.job.look.explore import job_subject
+from minflow.job.inspect.explore import job_subject
 from graph_models import TrainGraph
 from single_steps import same_bits
 

@@ -10,7 +10,7 @@ import minflow as flow
 import minflow.nn as nn
 import minflow.typing as tp
 from minflow.compiler.plan import Plan
-from minflow.job.look.explore import job_subject
+from minflow.job.inspect.explore import job_subject
 from minflow.nn.graph.explore import subject as exploring
 from minflow.nn.graph.explore.session import ExplorerSession
 from minflow.nn.graph.explore.subject import graph_subject

@@ -15,7 +15,7 @@ import minflow as flow
 import minflow.typing as tp
 from minflow.core.base.errors import JobError
 from minflow.job.queue.stream import STREAM
-from minflow.job.look.timeline import Comparison, Timeline
+from minflow.job.inspect.timeline import Comparison, Timeline
 from minflow_widgets.timeline import live_timeline as module
 from minflow_widgets import watch_timeline
 

@@ -1,7 +1,7 @@
 """The array functions of the job-function generation: shapes, joining, constants, and `assign`.
 
 They hold for Blobs, and for eager tensors where no modern function has the name or a legacy keyword says so
-(`meanings.py`). Arguments come in that generation's order, `name` last. Picking and placing by index: `picking.py`;
+(`overloads.py`). Arguments come in that generation's order, `name` last. Picking and placing by index: `gather.py`;
 borders: `padding.py`.
 """
 
@@ -393,7 +393,7 @@ def assign(ref, value, dtype=None, name: str | None = None) -> None:
     if MODE.get().trace is None:
         ref.copy_(value)
     else:
-        from ..current import building
+        from ..build_context import building
 
         building("flow.assign").assign(ref, value)
 

@@ -24,7 +24,7 @@ from ...core.tensor import Tensor
 from ...core.source_location import fail
 from ...nn.functional.arguments import check_tensor
 from ..checks import check_initializer, check_regularizer
-from ..current import building
+from ..build_context import building
 from .initializers import constant_initializer, ones_initializer, xavier_uniform_initializer, zeros_initializer
 from ...core.messages.suggestions import missing_names
 from .nn import along, axis_of, batch_normalization as normalized_by

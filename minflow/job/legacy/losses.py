@@ -29,7 +29,7 @@ from ...nn.functional import ctc_loss as modern_ctc
 from ...nn.functional.arguments import check_reduction, check_tensor
 from ...nn.functional.arguments import reduced as to_one_number
 from ...nn.functional.loss_distance import smooth
-from ..current import current
+from ..build_context import current
 from .op_name import folded, takes_name
 from .windows import pixel_shuffle
 

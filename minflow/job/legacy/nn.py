@@ -25,7 +25,7 @@ from ...core.source_location import fail
 from ...nn import functional as modern
 from ...nn.functional import leaky_relu as leaky
 from ...nn.functional.arguments import check_tensor
-from ..current import current
+from ..build_context import current
 from .op_name import folded, takes_name
 
 

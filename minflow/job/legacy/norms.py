@@ -1,7 +1,7 @@
 """GroupNorm, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d of Blobs: that generation's functions by a class's name.
 
 `flow.nn.InstanceNorm2d(blob)` is the normalised Blob, with variables `<name>_gamma` and `<name>_beta`. Read next:
-`meanings.py`, which decides; `layers.py`, the layers whose names are written small.
+`overloads.py`, which decides; `layers.py`, the layers whose names are written small.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ...core.tensor import Tensor
 from ...core.source_location import fail
 from ...nn import functional as modern
 from ...nn.functional.arguments import check_tensor
-from ..current import building
+from ..build_context import building
 from .initializers import ones_initializer, zeros_initializer
 
 AXES = {"InstanceNorm1d": 3, "InstanceNorm2d": 4, "InstanceNorm3d": 5}

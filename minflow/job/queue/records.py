@@ -1,6 +1,6 @@
 """What is remembered of each step, and of each thread that submits steps: when it came back, and when it only waited.
 
-Knows nothing of queues: `stream.py` fills these in. Read next: `../look/timeline.py`, which makes pictures of them.
+Knows nothing of queues: `stream.py` fills these in. Read next: `../inspect/timeline.py`, which makes pictures of them.
 """
 
 from __future__ import annotations

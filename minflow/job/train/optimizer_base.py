@@ -19,7 +19,7 @@ from ...core.tensor import Tensor
 from ...core.source_location import fail
 from ...diagnosis.name_suggestions import similar
 from .arguments import Argument, Declared, instance, real
-from ..current import building
+from ..build_context import building
 from .grad_clipping import ClipGradientConf
 from .loss_scale import LossScalePolicy, static_loss_scale
 from .schedule import LrScheduler

@@ -1,4 +1,4 @@
-"""Layers by the names of functions of the job-function generation. Read next: `../../job/legacy/meanings.py`."""
+"""Layers by the names of functions of the job-function generation. Read next: `../../job/legacy/overloads.py`."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from typing import Any
 from minflow.core.base.errors import GraphError
 from minflow.core.source_location import OURS, fail, here
 from minflow.diagnosis import notebook
-from minflow.job.look.explore import job_subject
+from minflow.job.inspect.explore import job_subject
 from minflow.job.function import Job
 from minflow.nn.graph.explore.session import ExplorerSession
 from minflow.nn.graph.explore.subject import Subject, graph_subject

@@ -6,7 +6,7 @@
     live = watch_timeline(); live   # shown, it follows all jobs of all cells until live.stop()
 
 It only reads the records of the stream, at most ten times a second: the jobs do not know of it.
-Read next: `../../../minflow/job/look/timeline.py`; `../frontends.py`, the places where it can be shown.
+Read next: `minflow/job/inspect/timeline.py`; `../frontends.py`, the places where it can be shown.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from minflow.diagnosis import notebook
 from minflow.job.function import Job
 from minflow.job.run import Run
 from minflow.job.queue.stream import STREAM
-from minflow.job.look.timeline import Comparison, Timeline, known, loops, record_of
+from minflow.job.inspect.timeline import Comparison, Timeline, known, loops, record_of
 from minflow.views.html.page import picture_bundle
 from minflow.views.text.listing import clean
 from minflow.views.timeline.record import LANES, bars, extent, formula, ms, pair

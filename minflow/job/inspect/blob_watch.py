@@ -14,7 +14,7 @@ import numpy as np
 from ...core.base.errors import JobError
 from ...core.tensor import Tensor
 from ...core.source_location import here
-from ..current import building
+from ..build_context import building
 from ..signature import LocalTensor, described, evaluated
 from ..typing import KINDS, text
 

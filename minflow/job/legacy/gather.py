@@ -1,7 +1,7 @@
 """Picking and placing by index, order and condition: gather, where, one_hot, sort, ... of the job-function generation.
 
 Positions that come out are int32. What depends on numbers (argwhere, nonzero) has no shape in a job, and says so.
-Read next: `meanings.py`, for which of these names a modern function has too.
+Read next: `overloads.py`, for which of these names a modern function has too.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The legacy meaning holds where an argument is a Blob (a job function is being bu
 modern one holds everywhere else, also in the forward of an nn.Module that a job function calls:
 `../../core/base/legacy_dispatch.py` is where public names ask. The legacy functions are named here by module and imported
 at their first use, so that `import minflow` loads none of them. Names that only that generation had are in
-`../__init__.py`. Read next: `arrays.py`, `picking.py`, `math.py`.
+`../__init__.py`. Read next: `arrays.py`, `gather.py`, `math.py`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ...core.base.errors import DTypeError
 from ...core.spec import DType
 from ...core.source_location import fail
 from ..blob import Blob
-from ..current import current, in_module
+from ..build_context import current, in_module
 
 
 class Row(NamedTuple):

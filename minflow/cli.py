@@ -117,7 +117,7 @@ def parser() -> argparse.ArgumentParser:
 
 def language(text: str) -> str:
     """The name of a language that there are translations for, or "en"."""
-    from minflow.exercises.words import languages, short
+    from minflow.exercises.i18n import languages, short
 
     if short(text) not in ("en", *languages()):
         raise argparse.ArgumentTypeError(f"{text!r} is not there; there are en, {', '.join(languages())}")
@@ -217,7 +217,7 @@ def one_blas_thread() -> None:
 def lab(options: argparse.Namespace) -> int:
     """Open JupyterLab in the learner's folder, on the page that lists the lessons."""
     from .exercises import welcome
-    from .exercises import words as texts
+    from .exercises import i18n as texts
     from .exercises.translate import notebook
 
     one_blas_thread()

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from minflow import cli
-from minflow.exercises import checker, find
+from minflow.exercises import checker, registry
 from tests.processes import output
 
 TOP = Path(__file__).parent.parent
@@ -206,7 +206,7 @@ def test_the_next_days_command_is_the_end_of_the_first():
 def test_the_drawn_questions_are_listed():
     section = PAGES["docs/teaching/grading.md"].partition("## Other questions for each class")[2].partition("\n## ")[0]
     numbers = dict(re.findall(r"^\| (\d\d\.\d) \| `(\w+)`", PAGES["docs/exercises.md"], re.MULTILINE))
-    drawn = {one.name for one in find.course() if one.draws}
+    drawn = {one.name for one in registry.course() if one.draws}
     listed = dict(re.findall(r"(\d\d\.\d) `(\w+)`", section))
     assert listed == {no: name for no, name in numbers.items() if name in drawn}
     assert f"`{checker.WORD}`" in section

@@ -18,11 +18,11 @@ import numpy as np
 from ..core.base.errors import MinflowError
 from ..views.draw.theme import AMBER, BLUE, GREEN, RED
 from ..views.html.table import framed, table
-from . import learner
+from . import answer_source
 from .compare import array_of, clue, cut, short, shown
 from .judge import Verdict
-from .words import say
-from .words.width import padded, width, wrapped
+from .i18n import say
+from .i18n.width import padded, width, wrapped
 
 MARKS = {"right": "\u2713", "nearly": "\u2248", "not started": "\u00b7", "changed": "!"}  # any other: a cross
 COLORS = {"right": GREEN, "nearly": AMBER, "not started": BLUE}
@@ -94,8 +94,8 @@ def changed(verdict: Verdict, card: Card) -> None:
 
 
 def stopped(verdict: Verdict, card: Card) -> None:
-    error, own = verdict.result.error, verdict.own or learner.Written("", "", None)
-    line, text = learner.line_of(error, own)
+    error, own = verdict.result.error, verdict.own or answer_source.Written("", "", None)
+    line, text = answer_source.line_of(error, own)
     place = say("before its first line") if verdict.says else say("at what your code gave")
     if line:  # its text is not known where exec has made it
         place = say("in your line {line}:  {text}", line=line, text=cut(text)).rstrip(" :\uff1a")
@@ -106,7 +106,7 @@ def stopped(verdict: Verdict, card: Card) -> None:
     where_it_is(verdict, card)
     if not verdict.result.late:
         card.paragraphs.append(error_text(error))
-    if near := learner.meant(error, own):
+    if near := answer_source.meant(error, own):
         card.paragraphs.append(near)
     if verdict.says:
         card.paragraphs.append(verdict.says)

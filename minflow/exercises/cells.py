@@ -8,8 +8,8 @@ import textwrap
 from typing import Any
 
 from .definition import NOT_GIVEN
-from .find import find
-from .learner import written as written_of
+from .registry import find
+from .answer_source import written as written_of
 
 HERE = "# your code here"
 

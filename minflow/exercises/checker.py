@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from . import cells, isolation, learner, record, welcome
+from . import cells, isolation, answer_source, record, welcome
 from .card import Card, Shown, card_of, text_of
 from .definition import NOT_GIVEN, Exercise
-from .find import course, find, of_lesson
+from .registry import course, find, of_lesson
 from .judge import Result, Verdict, judge
 from .limits import OutOfTime, limited
-from .words import say
+from .i18n import say
 
 WORD = "MINFLOW_WORD"  # a teacher's word: another one gives a class other questions where they are drawn
 OWN = 5  # limits of one case that a check may take for all but the calls of answers
@@ -69,7 +69,7 @@ def checked(exercise: Exercise, answer: Any, given: tuple) -> Any:
         if not verdict.ok:
             raise WrongAnswer(text_of(card_of(verdict)))
         return float(exercise.points)
-    unread = learner.unread(exercise.answer)
+    unread = answer_source.unread(exercise.answer)
     verdict = Verdict(exercise, "refused", says=unread) if unread else judge(exercise, answer, given)
     if unread or verdict.outcome in ("changed", "not started"):
         return Checked(verdict, card_of(verdict))
@@ -78,7 +78,7 @@ def checked(exercise: Exercise, answer: Any, given: tuple) -> Any:
         verdict.outcome,
         verdict.name.name if verdict.name else "",
         verdict.seconds,
-        learner.fingerprint(answer),
+        answer_source.fingerprint(answer),
     )
     if verdict.ok:
         welcome.refresh()

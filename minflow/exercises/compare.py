@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .words import say
+from .i18n import say
 
 KIND = {
     "b": "truth values",

@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from . import cells, isolation, learner
+from . import cells, isolation, answer_source
 from .compare import Difference, array_of, difference, other_type
 from .definition import NOT_GIVEN, Case, Exercise, Wrong
 from .limits import OutOfTime, limited
-from .words import say
+from .i18n import say
 
 CALL = re.compile(r"\(\) (takes|missing|got) ")  # of an error: arguments that do not fit the parameters
 NEARLY = 0.01  # relative error of an answer that is nearly right
@@ -71,7 +71,7 @@ class Verdict:
     largest: float = 0.0
     seconds: float = 0.0
     says: str = ""
-    own: learner.Written | None = None
+    own: answer_source.Written | None = None
 
     @property
     def ok(self) -> bool:
@@ -153,12 +153,12 @@ def is_that(wrong: Wrong, value: Any, given: tuple, exercise: Exercise) -> bool:
 
 
 def of_code(exercise: Exercise, answer: Any, seed: int | None) -> Verdict:
-    own = learner.written(answer) if callable(answer) else None
+    own = answer_source.written(answer) if callable(answer) else None
     if refused := no_answer(exercise, answer, own):
         refused.own = own
         return refused
     if seed is None:
-        seed = zlib.crc32(learner.fingerprint(answer).encode())
+        seed = zlib.crc32(answer_source.fingerprint(answer).encode())
     every = list(exercise.make(np.random.default_rng([seed, zlib.crc32(exercise.name.encode())])))
     shown, held = [[one for one in every if one.held is side] for side in (False, True)]
     verdict = Verdict(exercise, "right", of=len(shown), held=(0, 0), own=own)
@@ -190,9 +190,9 @@ def of_code(exercise: Exercise, answer: Any, seed: int | None) -> Verdict:
     return verdict
 
 
-def no_answer(exercise: Exercise, answer: Any, own: learner.Written | None) -> Verdict | None:
+def no_answer(exercise: Exercise, answer: Any, own: answer_source.Written | None) -> Verdict | None:
     """What is no answer yet, or none that may be run."""
-    if answer is ... or own and learner.only_placeholder(own.node) or learner.empty_class(answer):
+    if answer is ... or own and answer_source.only_placeholder(own.node) or answer_source.empty_class(answer):
         return Verdict(exercise, "not started")
     if exercise.value:
         return None
@@ -218,10 +218,10 @@ def no_answer(exercise: Exercise, answer: Any, own: learner.Written | None) -> V
         and own.text
         and exercise.start is not NOT_GIVEN
         and exercise.kind == "complete"
-        and learner.same_program(own.text, cells.code(exercise.start))
+        and answer_source.same_program(own.text, cells.code(exercise.start))
     ):
         return Verdict(exercise, "not started")
-    if own and (used := learner.forbidden(own.node, exercise.forbidden)):
+    if own and (used := answer_source.forbidden(own.node, exercise.forbidden)):
         name, line = used
         return Verdict(
             exercise,
@@ -315,7 +315,7 @@ def blame(verdict: Verdict, failures: list, passed: list) -> None:
     if (
         result.error
         and verdict.own
-        and learner.gives_nothing(verdict.own.node)
+        and answer_source.gives_nothing(verdict.own.node)
         and not line_of(verdict)
         and not verdict.name
         and not verdict.says
@@ -325,7 +325,7 @@ def blame(verdict: Verdict, failures: list, passed: list) -> None:
 
 def line_of(verdict: Verdict) -> int:
     """Where the learner's code stopped; 0 if that was before its first line or after its last."""
-    return learner.line_of(verdict.result.error, verdict.own or learner.Written("", "", None))[0]
+    return answer_source.line_of(verdict.result.error, verdict.own or answer_source.Written("", "", None))[0]
 
 
 def name_of(exercise: Exercise, failures: list, passed: list) -> Wrong | None:

@@ -9,9 +9,9 @@ from typing import Any
 from ..views.draw.theme import AMBER, GREEN
 from ..views.html.table import PLAIN, framed
 from . import record, welcome
-from .find import course
+from .registry import course
 from .record import MARKS
-from .words import say
+from .i18n import say
 
 COLORS = {"right": GREEN, "tried": AMBER, "": "rgba(125,133,144,.55)"}
 

@@ -16,7 +16,7 @@ from urllib.parse import quote
 from ..io import atomic
 from ..io.files import opened
 from . import record
-from .words import say
+from .i18n import say
 
 FILE = "welcome.md"
 PICTURE, DRAWN = "docs/tape.svg", "((w * x).sum() - 3) ** 2"

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from minflow.exercises import cells
-from minflow.exercises.find import course, find
+from minflow.exercises.registry import course, find
 from minflow.exercises.judge import judge
 from tests.exercises.answers import from_cell, given_to, trials
 

@@ -9,7 +9,7 @@ import pytest
 import minflow as flow
 from minflow.exercises import WrongAnswer, check, draw, hint, progress, record
 from minflow.exercises.card import card_of, html_of, marked, plain, text_of
-from minflow.exercises.find import find
+from minflow.exercises.registry import find
 from minflow.exercises.judge import judge
 from tests.exercises.answers import exercise_of, typed
 

@@ -8,9 +8,9 @@ import gc
 import numpy as np
 import pytest
 
-from minflow.exercises import cells, learner
+from minflow.exercises import cells, answer_source
 from minflow.exercises.definition import NOT_GIVEN, POINTS
-from minflow.exercises.find import course, find, of_lesson
+from minflow.exercises.registry import course, find, of_lesson
 from minflow.exercises.judge import judge
 from tests.cases import Cases
 from tests.exercises.answers import from_cell, given_to, patient, trials
@@ -42,8 +42,8 @@ def test_exercise(name):
                 assert len(list(exercise.make(np.random.default_rng(0)))) >= FEWEST_CASES
         if exercise.make is not None and callable(exercise.right):
             with case("the source of its solution is read as it is written"):
-                own = learner.written(from_cell(exercise, cells.solved_cell(name)))
-                assert own.node is not None and not learner.only_placeholder(own.node)
+                own = answer_source.written(from_cell(exercise, cells.solved_cell(name)))
+                assert own.node is not None and not answer_source.only_placeholder(own.node)
         with case("an empty answer earns nothing"):
             verdict = judge(exercise, from_cell(exercise, cells.answer_cell(name)), given_to(exercise))
             assert not verdict.ok

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from minflow.exercises import cells
-from minflow.exercises.find import course, find, of_lesson
+from minflow.exercises.registry import course, find, of_lesson
 
 FOLDER = Path(__file__).parents[2] / "notebooks"
 LESSONS = sorted(FOLDER.glob("[0-9][0-9]_*.ipynb"))

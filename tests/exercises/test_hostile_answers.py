@@ -15,7 +15,7 @@ import pytest
 
 import minflow as flow
 from minflow.core import mode
-from minflow.exercises import WrongAnswer, check, checker, isolation, judge, learner
+from minflow.exercises import WrongAnswer, check, checker, isolation, judge, answer_source
 from tests.exercises.answers import exercise_of, typed
 
 # What ends an answer may meet it in a collector's callback, where Python only reports it; it comes again.
@@ -232,8 +232,8 @@ def test_each_answer_has_a_fingerprint_of_its_own():
         [0] * 999 + [2],
         SaysYes(),
     ]
-    marks = [learner.fingerprint(one) for one in answers]
-    assert len(set(marks)) == len(marks) and marks == [learner.fingerprint(one) for one in answers]
+    marks = [answer_source.fingerprint(one) for one in answers]
+    assert len(set(marks)) == len(marks) and marks == [answer_source.fingerprint(one) for one in answers]
 
 
 # ---- what is around -------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from minflow.exercises import cells, check
-from minflow.exercises.find import course, find, readings
+from minflow.exercises.registry import course, find, readings
 from minflow.exercises.inside import Source, object_at, source
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks" / "inside"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from minflow.exercises import cells
-from minflow.exercises.find import find
+from minflow.exercises.registry import find
 from minflow.exercises.judge import judge
 from tests.exercises.answers import from_cell
 from tests.exercises.mutants import mutants

@@ -9,7 +9,7 @@ import pytest
 
 from minflow import cli
 from minflow.exercises import welcome
-from minflow.exercises.find import course, lessons
+from minflow.exercises.registry import course, lessons
 
 TOP = Path(__file__).parents[2]
 PAGES = {file.stem: file.read_text(encoding="utf-8") for file in sorted((TOP / "docs/teaching").glob("*.md"))}

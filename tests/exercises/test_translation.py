@@ -7,9 +7,9 @@ import pytest
 
 from minflow import cli, course
 from minflow.core.messages.invocation import command
-from minflow.exercises import find, translate, words
-from minflow.exercises.translate import gates, notebook, pages
-from minflow.exercises.words import po
+from minflow.exercises import registry, translate, i18n
+from minflow.exercises.translate import checks, notebook, pages
+from minflow.exercises.i18n import po
 
 TOP = Path(__file__).parents[2]
 NOTEBOOKS = TOP / "notebooks"
@@ -42,7 +42,7 @@ def test_without_translations_a_lesson_keeps_its_bytes(path):
 
 
 def test_the_glossary_has_one_word_for_one_idea():
-    lines = [line.split("\t") for line in (words.FOLDER / "zh" / "glossary.tsv").read_text("utf-8").splitlines()[1:]]
+    lines = [line.split("\t") for line in (i18n.FOLDER / "zh" / "glossary.tsv").read_text("utf-8").splitlines()[1:]]
     english, chinese = [line[0] for line in lines], [line[1].partition("|")[0] for line in lines]
     assert len(set(english)) == len(english)
     twice = {word for word in chinese if chinese.count(word) > 1}
@@ -55,7 +55,7 @@ def test_every_text_of_the_checker_is_found():
 
 
 def test_every_text_of_an_exercise_is_found():
-    texts = list(pages.of_exercise(find.find("slope")))
+    texts = list(pages.of_exercise(registry.find("slope")))
     assert {
         "How steep is a curve at one place?",
         "one side",
@@ -116,7 +116,7 @@ def test_every_text_of_an_exercise_is_found():
     ],
 )
 def test_what_differs_is_named(english, chinese, found):
-    assert gates.differences(english, chinese, form=True) == found
+    assert checks.differences(english, chinese, form=True) == found
 
 
 # ---- from English to PO files and back ------------------------------------------------------------------------------
@@ -151,10 +151,10 @@ ENGLISH = lesson(
 @pytest.fixture
 def work(tmp_path, monkeypatch):
     """A course of one lesson, no exercises, and a place for translations."""
-    monkeypatch.setattr(words, "FOLDER", tmp_path / "words")
-    monkeypatch.setattr(find, "lessons", dict)
+    monkeypatch.setattr(i18n, "FOLDER", tmp_path / "words")
+    monkeypatch.setattr(registry, "lessons", dict)
     monkeypatch.setattr(pages, "of_checker", dict)
-    for cache in (gates.glossary, gates.terms, words.languages):
+    for cache in (checks.glossary, checks.terms, i18n.languages):
         cache.cache_clear()
     (tmp_path / "words" / "zh").mkdir(parents=True)
     (tmp_path / "words" / "zh" / "not_yet.txt").write_text("# none\n")
@@ -164,7 +164,7 @@ def work(tmp_path, monkeypatch):
     (tmp_path / "course" / "00_a.ipynb").write_text(ENGLISH, encoding="utf-8")
     yield tmp_path
     monkeypatch.undo()
-    for cache in (gates.glossary, gates.terms, words.languages):
+    for cache in (checks.glossary, checks.terms, i18n.languages):
         cache.cache_clear()
 
 

@@ -10,7 +10,7 @@ import nbformat
 import pytest
 
 from minflow import cli, course
-from minflow.exercises import record, welcome, words
+from minflow.exercises import record, welcome, i18n
 
 TOP = Path(__file__).parents[2]
 NOTEBOOKS = TOP / "notebooks"
@@ -201,9 +201,9 @@ def test_the_page_is_written_whole_or_not_at_all(folder, monkeypatch):
 
 
 def test_the_page_in_another_language(folder, monkeypatch):
-    monkeypatch.setattr(words, "language", lambda: "zh")
+    monkeypatch.setattr(i18n, "language", lambda: "zh")
     chinese = {"minutes": "分钟", "{right} of {all}": "{all} 中 {right}"}
-    monkeypatch.setattr(words, "catalogue", lambda language: chinese)
+    monkeypatch.setattr(i18n, "catalogue", lambda language: chinese)
     text = welcome.page(folder)
     assert "| 分钟 |" in text and "2 中 0" in text
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minflow.exercises.card import Card, marked, plain, text_of
-from minflow.exercises.words.width import NOT_FIRST, NOT_LAST, padded, width, wrapped
+from minflow.exercises.i18n.width import NOT_FIRST, NOT_LAST, padded, width, wrapped
 
 
 @pytest.mark.parametrize("text, columns", [("", 0), ("slope", 5), ("斜率", 4), ("（a）", 5), ("é", 1), ("e\u0301", 1)])

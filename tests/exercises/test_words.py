@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minflow.exercises import words
-from minflow.exercises.words import po
+from minflow.exercises import i18n
+from minflow.exercises.i18n import po
 
 
 @pytest.fixture
@@ -20,26 +20,26 @@ def chinese(monkeypatch, tmp_path):
     second = [po.Entry("{n} cases", "{m} 个"), po.Entry("{x}", "{"), po.Entry("a {set}", "集合 {set}")]
     (tmp_path / "zh" / "l02.po").write_text(po.write(first, "zh"), encoding="utf-8")
     (tmp_path / "zh" / "l03.po").write_text(po.write(second, "zh"), encoding="utf-8")
-    monkeypatch.setattr(words, "FOLDER", tmp_path)
+    monkeypatch.setattr(i18n, "FOLDER", tmp_path)
     monkeypatch.setenv("MINFLOW_LANG", "zh_CN.UTF-8")
-    for kept in (words.languages, words.catalogue):
+    for kept in (i18n.languages, i18n.catalogue):
         kept.cache_clear()
     yield
     monkeypatch.undo()
-    for kept in (words.languages, words.catalogue):
+    for kept in (i18n.languages, i18n.catalogue):
         kept.cache_clear()
 
 
 def test_a_text_is_said_in_the_learners_language(chinese):
-    assert words.say("Look {where}.", where="there") == "看there。"
-    assert words.say("a {set}") == "集合 {set}"  # no values: braces stay
+    assert i18n.say("Look {where}.", where="there") == "看there。"
+    assert i18n.say("a {set}") == "集合 {set}"  # no values: braces stay
 
 
 def test_what_is_not_translated_well_stays_english(chinese):
-    assert words.say("Unknown {thing}", thing=3) == "Unknown 3"
-    assert words.say("Wrong.") == "Wrong."  # its translation is of an earlier text
-    assert words.say("{n} cases", n=4) == "4 cases"  # another name in braces
-    assert words.say("{x}", x=5) == "5"  # no format at all
+    assert i18n.say("Unknown {thing}", thing=3) == "Unknown 3"
+    assert i18n.say("Wrong.") == "Wrong."  # its translation is of an earlier text
+    assert i18n.say("{n} cases", n=4) == "4 cases"  # another name in braces
+    assert i18n.say("{x}", x=5) == "5"  # no format at all
 
 
 @pytest.mark.parametrize(
@@ -57,8 +57,8 @@ def test_what_is_not_translated_well_stays_english(chinese):
 )
 def test_the_language_is_read_off_the_environment(chinese, monkeypatch, named, gives):
     monkeypatch.setenv("MINFLOW_LANG", named)
-    words.of_jupyterlab.cache_clear()
-    assert words.language() == gives
+    i18n.of_jupyterlab.cache_clear()
+    assert i18n.language() == gives
 
 
 @pytest.mark.parametrize(
@@ -80,9 +80,9 @@ def test_jupyterlabs_language_is_known_from_its_settings(chinese, monkeypatch, t
     file.parent.mkdir(parents=True)
     if text is not None:
         file.write_text(text, encoding="utf-8")
-    words.of_jupyterlab.cache_clear()
-    assert words.language() == gives
-    words.of_jupyterlab.cache_clear()
+    i18n.of_jupyterlab.cache_clear()
+    assert i18n.language() == gives
+    i18n.of_jupyterlab.cache_clear()
 
 
 def test_translations_are_read_only_when_one_is_asked_for():
@@ -138,9 +138,9 @@ def test_files_of_other_programs_are_read():
     ],
 )
 def test_signs_of_another_keyboard_are_found_in_code(source, found):
-    assert words.odd_characters(source) == found
+    assert i18n.odd_characters(source) == found
 
 
 def test_every_sign_that_is_replaced_is_no_sign_of_python():
-    for sign, plain in words.PLAIN.items():
+    for sign, plain in i18n.PLAIN.items():
         assert not sign.isascii() and plain.isascii() and not sign.isidentifier()

@@ -20,8 +20,8 @@ from ...io import atomic
 from ...io.files import opened
 from .. import cells
 from ..definition import Exercise
-from ..find import course as all_exercises
-from ..find import lessons
+from ..registry import course as all_exercises
+from ..registry import lessons
 
 LARGEST = 50_000_000  # bytes of a notebook that is read
 PARTS = ("task", "answer", "check")

@@ -18,7 +18,7 @@ from typing import Any
 from .. import record
 from ..card import marked
 from ..definition import Exercise
-from ..find import course
+from ..registry import course
 from . import notebook as nb
 
 PAUSE = 30 * 60.0  # seconds between two attempts from which on the learner was away

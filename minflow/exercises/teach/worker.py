@@ -147,7 +147,7 @@ def local(arguments: tuple) -> bool:
 def judged(question: dict[str, Any]) -> dict[str, str]:
     """The verdict on the answer. All that judges is imported, and known as it is, before a cell runs."""
     from .. import card, checker, judge
-    from ..find import find
+    from ..registry import find
     from ..limits import OutOfTime, limited
 
     exercise = find(question["exercise"])

@@ -11,16 +11,16 @@ from pathlib import Path
 
 from ...core.messages import invocation
 from ...io import atomic
-from .. import words
-from ..words import po
-from .gates import differences, glossary
+from .. import i18n
+from ..i18n import po
+from .checks import differences, glossary
 from .notebook import in_language
 from .pages import Page, all_pages, merged
 
 
 def not_yet(language: str) -> list[str]:
     """Names of pages, or patterns of names."""
-    lines = (words.FOLDER / language / "not_yet.txt").read_text(encoding="utf-8").splitlines()
+    lines = (i18n.FOLDER / language / "not_yet.txt").read_text(encoding="utf-8").splitlines()
     return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
 
 
@@ -52,7 +52,7 @@ def check(language: str, notebooks: Path, *names: str) -> list[str]:
     files = {page.file for page in every}
     return result + [
         f"{file}: there is no such page any more; delete it or rename it"
-        for folder in (words.FOLDER / language, notebooks / language)
+        for folder in (i18n.FOLDER / language, notebooks / language)
         for file in sorted(folder.rglob("*.po"))
         if file not in files
     ]
@@ -114,7 +114,7 @@ def build(language: str, notebooks: Path, folder: Path) -> list[Path]:
 
 def command(task: str, language: str, notebooks: Path, rest: list[str]) -> int:
     """The command line's. task: "update", "check" or "build"."""
-    if language not in words.languages():
+    if language not in i18n.languages():
         print(f"There is no language {language!r}; here are: {', '.join(words.languages())}")
         return 1
     if task == "build":

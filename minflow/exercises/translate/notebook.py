@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from ..words import po
+from ..i18n import po
 from . import markdown
 
 

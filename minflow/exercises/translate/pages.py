@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from .. import find, words
+from .. import registry, i18n
 from ..definition import Exercise
-from ..words import po
+from ..i18n import po
 from . import markdown, notebook
 
 PACKAGE = Path(__file__).resolve().parents[2]
@@ -35,11 +35,11 @@ class Page(NamedTuple):
 
 def all_pages(language: str, notebooks: Path) -> list[Page]:
     """All pages. notebooks: the folder of the course."""
-    place = words.FOLDER / language
+    place = i18n.FOLDER / language
     result = [Page("checker", place / "checker.po", of_checker())]
-    for lesson in find.lessons():
+    for lesson in registry.lessons():
         texts = gathered(
-            (text, f"l{lesson}/{one.name}.py") for one in find.of_lesson(lesson) for text in of_exercise(one)
+            (text, f"l{lesson}/{one.name}.py") for one in registry.of_lesson(lesson) for text in of_exercise(one)
         )
         result.append(Page(f"l{lesson}", place / f"l{lesson}.po", texts))
     for path in sorted(notebooks.rglob("*.ipynb")):

@@ -6,7 +6,7 @@ import pytest
 
 from minflow import cli
 from minflow.exercises import cells
-from minflow.exercises.find import course, find
+from minflow.exercises.registry import course, find
 from minflow.exercises.teach import build, nbgrader, otter
 from minflow.exercises.teach import notebook as nb
 from tests.exercises.teach.small_course import EXERCISES, lesson

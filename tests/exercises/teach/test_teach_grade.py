@@ -10,7 +10,7 @@ import pytest
 
 from minflow import cli
 from minflow.exercises import cells
-from minflow.exercises.find import find
+from minflow.exercises.registry import find
 from minflow.exercises.teach import build, grade, worker
 from minflow.exercises.teach import notebook as nb
 from tests.exercises.teach.small_course import EXERCISES, FIRST, RIGHT, WRONG, answered, lesson
@@ -102,7 +102,10 @@ def test_an_answer_may_use_the_learners_own_other_answer():
             + SLOPE,
             "the code of",
         ),
-        ("from minflow.exercises.find import find\nfind('slope').also.append(3)\n" + SLOPE, "slope.also was changed"),
+        (
+            "from minflow.exercises.registry import find\nfind('slope').also.append(3)\n" + SLOPE,
+            "slope.also was changed",
+        ),
         (
             "def slope(f, x, h=1):\n    import minflow.exercises.judge as j\n    j.compared = lambda *a: None",
             "was changed",
@@ -174,7 +177,7 @@ def test_what_an_answer_finds(monkeypatch):
 
 
 def test_what_looks_around_is_worth_a_look():
-    reading = "from minflow.exercises.find import find\nslope = find('slope').right"
+    reading = "from minflow.exercises.registry import find\nslope = find('slope').right"
     mark = grade.mark("x", answered({"slope": reading}), lesson(), find("slope"), LIMITS)
     assert (mark.outcome, mark.remark) == ("right", "look at it: minflow.exercises")
 

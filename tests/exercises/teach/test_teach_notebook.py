@@ -6,7 +6,7 @@ import os
 import pytest
 
 from minflow import cli
-from minflow.exercises.find import find
+from minflow.exercises.registry import find
 from minflow.exercises.teach import notebook as nb
 from tests.exercises.teach.small_course import RIGHT, answered, lesson
 

@@ -99,7 +99,7 @@ def test_the_page_stands_alone_and_can_be_read_aloud(tmp_path):
 
 
 def test_what_is_rare_is_folded(tmp_path):
-    from minflow.exercises.find import find
+    from minflow.exercises.registry import find
 
     every = [(name, one.name) for name in ("slope", "edge", "gradient") for one in find(name).wrongs]
     known = report.read(

@@ -9,7 +9,7 @@ import unicodedata
 from collections import Counter
 from pathlib import Path
 
-from .. import words
+from .. import i18n
 from .markdown import CODE, LINK, MATH, without_code
 
 HAN = r"[\u3400-\u9fff]"
@@ -27,7 +27,7 @@ def differences(text: str, translation: str, language: str = "zh", form: bool = 
         for these, side in ((english - other, "English"), (other - english, language)):
             if these:
                 found.append(f"{name} only in {side}: {', '.join(these)}")
-    if form and words.places(text) != words.places(translation):
+    if form and i18n.places(text) != i18n.places(translation):
         found.append(f"names in braces: {sorted(words.places(text))}, {sorted(words.places(translation))}")
     if not emphasis(text):
         found += emphasis(translation)
@@ -99,7 +99,7 @@ def glossary(language: str) -> dict[str, tuple[str, ...]]:
 
 
 def lines(language: str) -> list[list[str]]:
-    file = Path(words.FOLDER, language, "glossary.tsv")
+    file = Path(i18n.FOLDER, language, "glossary.tsv")
     text = file.read_text(encoding="utf-8") if file.is_file() else ""
     return [line.split("\t") for line in text.splitlines() if "\t" in line and not line.startswith("#")]
 

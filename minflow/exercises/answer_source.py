@@ -18,7 +18,7 @@ from typing import Any
 
 from ..diagnosis import notebook
 from ..diagnosis.name_suggestions import similar
-from .words import odd_characters, say
+from .i18n import odd_characters, say
 
 
 BRIEFLY = reprlib.Repr()  # of a value as large as one can write by hand, all; of a larger one, the beginning

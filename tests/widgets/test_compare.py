@@ -13,7 +13,7 @@ import minflow as flow
 from minflow.core.base.errors import FormatError, MinflowError, MinflowWarning
 from minflow.core.source_location import WARNED
 from minflow_widgets import LossCurve, compare, watch
-from minflow_widgets.runs.kept import read
+from minflow_widgets.runs.saved_runs import read
 
 pytestmark = pytest.mark.usefixtures("front")
 

@@ -19,7 +19,7 @@ from minflow_widgets.curve import live_curve, loss_curve, previous_run, scales
 from minflow_widgets.curve.loss_curve import duration
 from minflow_widgets.curve.panels import encode, rows
 from minflow_widgets.curve.series import POINTS, Series
-from minflow_widgets.curve.thinning import Summed, Thinned
+from minflow_widgets.curve.downsampling import Summed, Thinned
 
 
 def test_ten_updates_a_second_whatever_the_rate(front):

@@ -10,7 +10,7 @@ from tests.widgets.watching import until
 
 import minflow as flow
 import minflow.typing as tp
-from minflow_widgets import LossCurve, pump, watch, watch_timeline
+from minflow_widgets import LossCurve, update_thread, watch, watch_timeline
 
 
 def started(n=200, seconds=0.005):
@@ -35,11 +35,11 @@ def test_what_fails_to_be_shown_ends_all_the_same(front, monkeypatch, made, fail
     monkeypatch.setattr(front, "update", update)
     run = started(100_000)
     live = made(run)
-    until(lambda: len(tried) > 1 if failures == 1 else len(tried) == pump.TRIES)
+    until(lambda: len(tried) > 1 if failures == 1 else len(tried) == update_thread.TRIES)
     run.stop()
     run.result(60)
     until(lambda: front.left)
-    assert failures == 1 or len(tried) == pump.TRIES
+    assert failures == 1 or len(tried) == update_thread.TRIES
     if made is watch:
         assert len(live.data["loss"][0]) == run.steps < 100_000 and live._finished
 
@@ -104,7 +104,7 @@ def test_an_end_by_the_pump_and_one_by_the_loop_do_not_wait_for_each_other(front
             given_up.append(thread)
 
     monkeypatch.setattr(threading.Thread, "join", joined)
-    monkeypatch.setattr(pump, "PATIENCE", 60.0)  # longer than who joins it
+    monkeypatch.setattr(update_thread, "PATIENCE", 60.0)  # longer than who joins it
     run = started(3, 0.0)
     with watch(run) as curve:
         run.result(60)
@@ -123,9 +123,9 @@ def test_an_update_that_was_dear_once_does_not_stop_it_for_long(monkeypatch):
             return True
 
         def _update(self):
-            self.shown.append(pump.clock())
-            end = pump.processor() + (0.15 if len(self.shown) == 1 else 0.0)
-            while pump.processor() < end:
+            self.shown.append(update_thread.clock())
+            end = update_thread.processor() + (0.15 if len(self.shown) == 1 else 0.0)
+            while update_thread.processor() < end:
                 pass
 
         def _share(self):
@@ -138,10 +138,10 @@ def test_an_update_that_was_dear_once_does_not_stop_it_for_long(monkeypatch):
             self.rests.append(timeout)
             return super().wait(timeout)
 
-    monkeypatch.setattr(pump, "LONGEST", 0.3)
-    monkeypatch.setattr(pump, "threading", SimpleNamespace(**{**vars(threading), "Event": Event}))
+    monkeypatch.setattr(update_thread, "LONGEST", 0.3)
+    monkeypatch.setattr(update_thread, "threading", SimpleNamespace(**{**vars(threading), "Event": Event}))
     owner = Owner()
-    thread = pump.Pump(owner, idle=0.0)
+    thread = update_thread.Pump(owner, idle=0.0)
     until(lambda: len(owner.shown) > 1)
     thread.stop()
     assert owner.shown[1] - owner.shown[0] >= 0.3 == max(Event.rests)

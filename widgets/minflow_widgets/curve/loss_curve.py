@@ -23,8 +23,8 @@ from minflow.views.text.listing import clean
 from .. import frontends
 from . import live_curve, previous_run
 from .arguments import as_number, check_name, check_options, words
-from ..pump import Ending, Pump, clock
-from ..runs.kept import gather, series_of
+from ..update_thread import Ending, Pump, clock
+from ..runs.saved_runs import gather, series_of
 from ..runs.log import OPEN, RunLog
 from .epochs import Epochs
 from .feed import Feed

@@ -1,6 +1,6 @@
 """A named history of numbers, what it says in words, and the few points of it that a picture needs.
 
-Knows nothing of notebooks or drawing. Read next: `thinning.py`, then `panels.py`.
+Knows nothing of notebooks or drawing. Read next: `downsampling.py`, then `panels.py`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from minflow.views.text.listing import clean
 
-from .thinning import Summed, Thinned, decimate
+from .downsampling import Summed, Thinned, decimate
 
 POINTS = 800  # of the raw line, at most
 MEANS = 200  # of the smoothed line, at most; together the 1,000 points that a series may send

@@ -1,4 +1,4 @@
 """Runs kept on disk: one table each, and the same runs on one picture later.
 
-Read next: `log.py`, which writes them; `kept.py`, which reads them; `compare.py`.
+Read next: `log.py`, which writes them; `saved_runs.py`, which reads them; `compare.py`.
 """

@@ -4,7 +4,7 @@
     compare("runs/lr 0.1.csv", "runs/lr 0.01.csv")
     compare(curve_a, curve_b)             # curves that are there, also while they move
 
-Read next: `kept.py`, which finds them.
+Read next: `saved_runs.py`, which finds them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from minflow.views.text.listing import clean
 from ..curve.arguments import check_options
 from ..curve.loss_curve import LossCurve
 from ..curve.panels import warnings
-from .kept import gather, series_of
+from .saved_runs import gather, series_of
 
 MOST = 10  # runs that one picture shows
 

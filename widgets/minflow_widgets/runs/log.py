@@ -3,7 +3,7 @@
 `runs/lr 0.1.csv` has a row for each step: step, epoch where it is known, a column for each series, means of epochs, and
 seconds since the first value. `runs/lr 0.1.json` beside it has what is not of a step: name, start, hyper-parameters.
 The last row stays open: what comes later for its step, such as a val_loss, is put into it. Read next:
-`kept.py`.
+`saved_runs.py`.
 """
 
 from __future__ import annotations

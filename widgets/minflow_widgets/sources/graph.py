@@ -6,7 +6,7 @@ from minflow.core.tensor import Tensor
 from minflow.nn.graph.compiled import GraphRan
 from minflow.nn.graph import Graph
 
-from ..pump import clock
+from ..update_thread import clock
 from .gradient_norm import GradientNorm
 from .source import Source
 from .step_values import LOSS, NOTHING, hyperparameters, numbers_of, rates, scheduled

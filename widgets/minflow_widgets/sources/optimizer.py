@@ -7,7 +7,7 @@ from threading import get_ident
 from minflow.core.base import events
 from minflow.nn.graph.compiled import GraphRan
 
-from ..pump import clock
+from ..update_thread import clock
 from .gradient_norm import GradientNorm
 from .source import Source
 from .step_values import LOSS, NOTHING, hyperparameters, numbers_of, rates, scheduled

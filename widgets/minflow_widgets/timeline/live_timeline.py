@@ -29,7 +29,7 @@ from minflow.views.text.listing import clean
 from minflow.views.timeline.record import LANES, bars, extent, formula, ms, pair
 
 from .. import frontends
-from ..pump import Ending, Pump
+from ..update_thread import Ending, Pump
 
 RECENT = 60  # steps that the live numbers are of
 LOOKED = 600  # steps of all jobs, among which they are looked for

@@ -607,7 +607,7 @@ HalfTensor, FloatTensor, DoubleTensor = _typed("HalfTensor"), _typed("FloatTenso
 BFloat16Tensor = _typed("BFloat16Tensor")
 
 # numpy tells of overflow in our lines; inf and nan are results here, as in PyTorch
-_warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"minflow\.(core|machine)\.")
+_warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"minflow\.(core|platforms)\.")
 
 __version__ = "0.1.0"
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import ModuleType
@@ -22,11 +23,13 @@ from .core.source_location import here
 
 ROOT = __name__.rpartition(".")[0]
 SAME = {
-    **{name: f"compat.namespaces.{name}" for name in """accelerator backends comm distributed hub jit mps multiprocessing
+    **{name: f"compat.namespaces.{name}" for name in """accelerator backends comm distributed hub jit mps
+    multiprocessing
         types version""".split()},
     **{f"backends.{name}": f"compat.namespaces.backends:{name}"
        for name in "cuda cudnn mkl mkldnn mps openmp opt_einsum".split()},
-    "__config__": "compat.namespaces.config", "xpu": "compat.namespaces.mps", "utils.model_zoo": "compat.namespaces.hub",
+    "__config__": "compat.namespaces.config", "xpu": "compat.namespaces.mps",
+    "utils.model_zoo": "compat.namespaces.hub",
     "autograd.function": "core.grad.function", "autograd.functional": "core.grad.functional",
     "autograd.grad_mode": "core.grad.modes", "autograd.anomaly_mode": "core.grad.modes",
     "cuda.amp": "amp", "cuda.random": "cuda", "compatible.single_client": "", "_tensor": "core.tensor",
@@ -40,6 +43,12 @@ SAME = {
     "utils.data._utils": "utils.data", "utils.data._utils.collate": "utils.data.collate",
     "utils.data._utils.worker": "utils.data.fetch",
 }  # fmt: skip
+# Modules that had another name in an earlier version, and that lessons and reading tours import.
+RENAMED = {
+    "machine": "platforms.compiled", "core.door": "core.dispatch", "core.where": "core.source_location",
+    "diagnosis.would_fit": "diagnosis.shape_suggestions", "headless": "run_notebook",
+}  # fmt: skip
+SAME.update(RENAMED)
 VIEWS = {
     **{f"nn.modules.{name}": ("nn", "nn.functional") for name in """activation adaptive batchnorm channelshuffle conv
         distance dropout flatten fold instancenorm lazy linear loss normalization padding pixelshuffle pooling rnn
@@ -108,6 +117,8 @@ class Addresses:
     @staticmethod
     def exec_module(module: ModuleType) -> None:
         name = module.__name__.partition(".")[2]
+        if name in RENAMED:
+            warnings.warn(f"{module.__name__} is now {name_here(RENAMED[name])}", DeprecationWarning, stacklevel=2)
         if name not in VIEWS:  # a module may put another in its place while it is imported
             sys.modules[module.__name__] = other = same(name)
             if isinstance(other, ModuleType):

@@ -376,7 +376,7 @@ def warmup() -> int:
     from .core.base.errors import MissingDependencyError
 
     try:
-        print(f"ready after {machine.warmup():.1f} s: large graphs run on it")
+        print(f"ready after {compiled.warmup():.1f} s: large graphs run on it")
     except MissingDependencyError as error:
         print(error, file=sys.stderr)
         return 1

@@ -110,7 +110,7 @@ def machine() -> Iterator[Line]:
             "unused",
             "machine",
             "its kernels have run on Linux with AVX2 alone: large graphs are NumPy's, unless "
-            "a program calls machine.use()",
+            "a program calls compiled.use()",
         )
         return
     compiled = [

@@ -1,7 +1,7 @@
 """The plan of a graph: every value has its place, every step is a prepared call of a kernel.
 
-Places are those of `buffer_assignment.py`; what is new at each call (large inputs and outputs) has a slot that is filled when the
-plan runs. Views cost nothing: they are made once, here. Read next: `executor.py`, which runs a plan.
+Places are those of `buffer_assignment.py`; what is new at each call (large inputs and outputs) has a slot that is
+filled when the plan runs. Views cost nothing: they are made once, here. Read next: `executor.py`, which runs a plan.
 """
 
 from __future__ import annotations

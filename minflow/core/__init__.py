@@ -2,5 +2,6 @@
 
 base/ knows no tensor; ops/ are the primitives, functions/ what users call, methods/ the same on a Tensor; grad/ what is
 public about gradients; messages/ what is said of likely mistakes; backend/ the kernels by name.
-Knows no thread, no file and no notebook. Read next: `spec.py`, `ir.py`, `dispatch.py`, `op.py`, `eager.py`, `tensor.py`.
+Knows no thread, no file and no notebook. Read next: `spec.py`, `ir.py`, `dispatch.py`, `op.py`, `eager.py`,
+`tensor.py`.
 """

@@ -2,7 +2,8 @@
 
 References point only backward (Tensor -> Value -> Node -> Values), so a tape dies with the last tensor that needs it,
 without the cyclic collector. A Node holds what its gradient rules saved and the place it came from, never a frame.
-Knows nothing of arrays or kernels. Read next: `mode.py`, `source_location.py`, `infer.py`, `dispatch.py`, and `op.py`: what an op is.
+Knows nothing of arrays or kernels. Read next: `mode.py`, `source_location.py`, `infer.py`, `dispatch.py`, and `op.py`:
+what an op is.
 """
 
 from __future__ import annotations

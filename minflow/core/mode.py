@@ -1,8 +1,8 @@
 """The current mode: how ops run, whether gradients are recorded, the module that we are in; and the epoch of changes.
 
 A ContextVar holds it: `eager.py` and `trace.py` are its two kinds, and `using` sets one for a block.
-Knows no op. Read next: `source_location.py`, which says at which line of the user's program we are; `dispatch.py`, which asks the
-mode to run an op.
+Knows no op. Read next: `source_location.py`, which says at which line of the user's program we are; `dispatch.py`,
+which asks the mode to run an op.
 """
 
 from __future__ import annotations

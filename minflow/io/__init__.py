@@ -1,8 +1,8 @@
 """Saving and loading: one safetensors file that also holds the structure and a checksum.
 
 `checkpoint.py` does what `save` and `load` promise; `tree.py` turns nested objects into text and tensors,
-`container.py` reads and writes the file, `atomic.py` makes that all or nothing, `other_formats.py` and `torch_zip.py` read
-what other programs wrote. No file is ever unpickled. Read next: `checkpoint.py`.
+`container.py` reads and writes the file, `atomic.py` makes that all or nothing, `other_formats.py` and `torch_zip.py`
+read what other programs wrote. No file is ever unpickled. Read next: `checkpoint.py`.
 """
 
 from __future__ import annotations

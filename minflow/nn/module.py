@@ -119,7 +119,8 @@ class Module(Display):
             MODE.set(mode)
 
     def _input_sizes(self) -> list[int] | None:
-        """The sizes of its tensors, for an error's card (`diagnosis/shape_suggestions.py`); None of a class of the user."""
+        """The sizes of its tensors, for an error's card (`diagnosis/shape_suggestions.py`); None of a class of the
+        user."""
         own = self.__dict__
         if not type(self).__module__.startswith("minflow.nn.") or own["_modules"] or own["_hooks"] is not None:
             return None

@@ -742,9 +742,9 @@ def noisy(case: Case, results: Callable[[], dict]) -> dict[str, np.ndarray]:
     """The results where inputs and parameters have other last bits."""
     batches, start = case.batches, case.start
     case.batches = [(rounded(x, case.random), y) for x, y in batches]
-    case.start = {k: rounded(v, case.random) for k, v in warmup.items()}
+    case.start = {k: rounded(v, case.random) for k, v in start.items()}
     found = results()
-    case.batches, case.start = batches, warmup
+    case.batches, case.start = batches, start
     return found
 
 

@@ -1,4 +1,5 @@
-"""minflow.platforms.compiled.kernels.nchw_conv: convolutions and their gradients by micro-kernels, against NumPy's in float64.
+"""minflow.platforms.compiled.kernels.nchw_conv: convolutions and their gradients by micro-kernels, against NumPy's in
+float64.
 
 What is asked of all three directions, direct and by Winograd's algorithm: rounding as NumPy's float32 has it; the same
 bits at each call, in any split of the images and beside another thread; nothing written outside of the result; nothing

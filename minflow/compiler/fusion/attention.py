@@ -3,10 +3,10 @@
     after = attention(graph)
 
 The matrices of scores and of weights, queries times keys, are never written whole: the machine computes them for a few
-queries at a time, and again for the gradient (`platforms/compiled/kernels/attention.py`). What is read of a softmax elsewhere, or passes a
-dropout, stays as it is. Results are those of before within float32's rounding; where a mask leaves a query some key
-whose score is 104 above what the others get, numbers of keys that it hides are not looked at: a NaN there does not
-spread. Read next: `gemm_epilogue.py`.
+queries at a time, and again for the gradient (`platforms/compiled/kernels/attention.py`). What is read of a softmax
+elsewhere, or passes a dropout, stays as it is. Results are those of before within float32's rounding; where a mask
+leaves a query some key whose score is 104 above what the others get, numbers of keys that it hides are not looked at: a
+NaN there does not spread. Read next: `gemm_epilogue.py`.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ axes or the last. Reshapes that keep rows and columns, and expansions, are looke
 
 A cluster never closes a cycle, keeps to one phase of a training step, and comes before the update of a state that it
 reads. NumPy runs it operation by operation, by the kernels of the ops: the same bits as without the pass. The machine
-(`platforms/compiled/kernels/elementwise_fusion.py`) gives them within some units in the last place: exp, log, tanh and erf within 2 of float64, and
-sums in another order. Read next: `../uses.py`.
+(`platforms/compiled/kernels/elementwise_fusion.py`) gives them within some units in the last place: exp, log, tanh and
+erf within 2 of float64, and sums in another order. Read next: `../uses.py`.
 """
 
 from __future__ import annotations

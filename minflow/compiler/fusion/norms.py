@@ -4,7 +4,8 @@
 
 Programs write layer norm as means, products and a root, of which a gradient is made by rules: what is recognised here
 is just that, and all of it, or nothing changes. Group norm is a batch norm of one image, with a scale behind it.
-Results are those of before within float32's rounding. Read next: `gemm_epilogue.py`, `../../platforms/compiled/kernels/row_norms.py`.
+Results are those of before within float32's rounding. Read next: `gemm_epilogue.py`,
+`../../platforms/compiled/kernels/row_norms.py`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Public names with a second meaning: while a job function is built, `flow.sort(blob)` is that generation's function.
 
 `@two_meanings` stands at the definition, and inside minflow the name always means that definition. Only the public
-name, `flow.sort`, asks for the other meaning (see `../messages/suggestions.py`); outside a job that is one test. The other
-meanings are registered by job/, which nothing here knows.
+name, `flow.sort`, asks for the other meaning (see `../messages/suggestions.py`); outside a job that is one test. The
+other meanings are registered by job/, which nothing here knows.
 """
 
 from __future__ import annotations

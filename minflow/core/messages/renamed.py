@@ -1,7 +1,7 @@
 """Arguments by the names that OneFlow and PyTorch give them, where ours are others.
 
-A call by these names ends in an error first, and only then is this table asked (see `suggestions.py`): calls by our names pay
-nothing. Read next: `wrong_arguments.py`.
+A call by these names ends in an error first, and only then is this table asked (see `suggestions.py`): calls by our
+names pay nothing. Read next: `wrong_arguments.py`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Primitives that move or look at numbers without computing: views, copies, casts, and the write through a view.
 
-A view's kernel gives a numpy view of its input, always (never a scalar): `core/functionalize.py` builds writing in place on that.
-Read next: `core/functionalize.py`.
+A view's kernel gives a numpy view of its input, always (never a scalar): `core/functionalize.py` builds writing in
+place on that. Read next: `core/functionalize.py`.
 """
 
 from __future__ import annotations

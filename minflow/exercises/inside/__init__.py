@@ -19,7 +19,7 @@ TOP = Path(__file__).parents[3]
 class Reading(Exercise):
     """A question whose answer, a name or a number, stands in the source.
 
-    number: "R1.2".  place: "core.dispatch.apply", or "core.eager.Eager.run", where it is found.  proof: the words of the
+    number: "R1.2".  place: "core.dispatch.apply", or "core.eager.Eager.run", where it is found.  proof: the words of
     source that say it: a test looks whether they still stand there.  look: what to look for, the hint.
     """
 

@@ -115,7 +115,7 @@ def build(language: str, notebooks: Path, folder: Path) -> list[Path]:
 def command(task: str, language: str, notebooks: Path, rest: list[str]) -> int:
     """The command line's. task: "update", "check" or "build"."""
     if language not in i18n.languages():
-        print(f"There is no language {language!r}; here are: {', '.join(words.languages())}")
+        print(f"There is no language {language!r}; here are: {', '.join(i18n.languages())}")
         return 1
     if task == "build":
         print(f"{len(build(language, notebooks, Path(rest[0])))} lessons are in {rest[0]}")

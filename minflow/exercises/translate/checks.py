@@ -28,7 +28,7 @@ def differences(text: str, translation: str, language: str = "zh", form: bool = 
             if these:
                 found.append(f"{name} only in {side}: {', '.join(these)}")
     if form and i18n.places(text) != i18n.places(translation):
-        found.append(f"names in braces: {sorted(words.places(text))}, {sorted(words.places(translation))}")
+        found.append(f"names in braces: {sorted(i18n.places(text))}, {sorted(i18n.places(translation))}")
     if not emphasis(text):
         found += emphasis(translation)
     if re.search(r"\n\s*\n", translation) and not re.search(r"\n\s*\n", text):

@@ -1,7 +1,8 @@
 """Names of the job-function generation that are not here, and what takes their place today.
 
 The AttributeError of `flow.X`, `flow.nn.X`, `flow.math.X`, ... has that as its fourth part: see
-`../../core/messages/suggestions.py`, which suggests the nearest names where one is only misspelt. Read next: `overloads.py`.
+`../../core/messages/suggestions.py`, which suggests the nearest names where one is only misspelt. Read next:
+`overloads.py`.
 """
 
 from ...core.messages.invocation import command

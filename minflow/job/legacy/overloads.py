@@ -2,8 +2,8 @@
 
 The legacy meaning holds where an argument is a Blob (a job function is being built) or a legacy keyword is passed; the
 modern one holds everywhere else, also in the forward of an nn.Module that a job function calls:
-`../../core/base/legacy_dispatch.py` is where public names ask. The legacy functions are named here by module and imported
-at their first use, so that `import minflow` loads none of them. Names that only that generation had are in
+`../../core/base/legacy_dispatch.py` is where public names ask. The legacy functions are named here by module and
+imported at their first use, so that `import minflow` loads none of them. Names that only that generation had are in
 `../__init__.py`. Read next: `arrays.py`, `gather.py`, `math.py`.
 """
 

@@ -2,10 +2,10 @@
 
 A step reads a captured tensor when it runs, on the worker, and has to find it as it was when the step was submitted. A
 write by an op waits until the steps that read the storage have ended, their callbacks too (`before_write` in
-`core/functionalize.py` asks here). This costs nothing where nothing is written; a copy for each step would cost as much as the
-tensors are large. Memory that NumPy shares can be written unseen, so of such a tensor each step takes a copy when it is
-submitted (`../build.py: JobTrace.held`). A tensor that gets another storage (`x.data = y`, an attribute that names a
-new tensor) needs nothing: a plan holds the storage it was built for.
+`core/functionalize.py` asks here). This costs nothing where nothing is written; a copy for each step would cost as much
+as the tensors are large. Memory that NumPy shares can be written unseen, so of such a tensor each step takes a copy
+when it is submitted (`../build.py: JobTrace.held`). A tensor that gets another storage (`x.data = y`, an attribute that
+names a new tensor) needs nothing: a plan holds the storage it was built for.
 
 Read next: `stream.py`.
 """

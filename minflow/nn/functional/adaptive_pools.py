@@ -1,7 +1,8 @@
 """Pools that give a size: the means and the largest of as many windows as are wanted.
 
 Window i of m over n numbers goes from floor(i*n/m) to ceil((i+1)*n/m). For the largest, the numbers of all windows are
-laid side by side (a short window repeats its last one), and max_pool2d sees equal windows. Read next: `pooling_1d_3d.py`.
+laid side by side (a short window repeats its last one), and max_pool2d sees equal windows. Read next:
+`pooling_1d_3d.py`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """interpolate: signals, images and volumes in another size. Each axis is a sum of taps: positions and their weights.
 
-The taps are known from sizes alone, so they are constants of a graph. Read next: `grid_sampling.py`, for places that are not.
+The taps are known from sizes alone, so they are constants of a graph. Read next: `grid_sampling.py`, for places that
+are not.
 """
 
 from __future__ import annotations

@@ -140,8 +140,8 @@ def use(on: bool = True, without: Sequence[str] = (), eager: bool = True) -> Non
 
     Until a program calls this, graphs and jobs that are large run them, and nothing else does.
 
-    without: names of passes of `minflow.platforms.compiled.passes()` that graphs are to be built without.  eager: also outside of
-    graphs.
+    without: names of passes of `minflow.platforms.compiled.passes()` that graphs are to be built without.  eager: also
+    outside of graphs.
 
     At the first time after an installation it compiles, which takes some seconds. Raises MissingDependencyError without
     numba.

@@ -1,5 +1,6 @@
 """The calls of a plan as a table: what each does, where its result lies, how long it took, and how near that is to what
-the processor can do. And the ceilings themselves, in words. Read next: `../renderers/roofline.py`, the same as a picture.
+the processor can do. And the ceilings themselves, in words. Read next: `../renderers/roofline.py`, the same as a
+picture.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ is held to its reference by `tests/core/test_ops.py`.
 """
 
 from . import (
-    select as choose,
+    select as select,
     conv as conv,
     index as index,
     norm as norm,

@@ -1,6 +1,7 @@
 """Words that several threads read and write, and what a thread does that waits: for code that numba compiles.
 
-Every access is in one order for all threads. Addresses are int64, in bytes. Read next: `platforms/compiled/runtime/task_scheduler.py`.
+Every access is in one order for all threads. Addresses are int64, in bytes. Read next:
+`platforms/compiled/runtime/task_scheduler.py`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What this room compiles, and numba, which compiles it; where everything is kept, neither is needed.
 
-To import numba takes half a second. A process that finds all kernels compiled (`platforms/compiled/compile_cache.py`) does without: what numba is
-called by in this room's files then stands for nothing.
+To import numba takes half a second. A process that finds all kernels compiled (`platforms/compiled/compile_cache.py`)
+does without: what numba is called by in this room's files then stands for nothing.
 
 numba finds types and writes instructions of LLVM (`Writer`); what it has written for many functions LLVM then compiles
 as one (`together`). By itself numba would compile each function, and again in each that calls it. Read next: `llvm.py`.

@@ -5,8 +5,8 @@ zeros. With stride 2 `phase` keeps even rows and columns apart from odd ones, an
 position meets along a row always lie side by side. Where an image has few channels, all that a filter meets at a pixel
 becomes its channels.
 One image at a time, so that what is copied stays in the second-level cache.
-Source: Georganas et al. 2018 (arXiv:1808.05567), for blocks of channels. Read next: `conv_geometry.py` and `nchw16c_conv.py`,
-who call this.
+Source: Georganas et al. 2018 (arXiv:1808.05567), for blocks of channels. Read next: `conv_geometry.py` and
+`nchw16c_conv.py`, who call this.
 """
 
 from __future__ import annotations

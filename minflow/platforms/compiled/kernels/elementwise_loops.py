@@ -1,7 +1,7 @@
 """What clusters are made of: operations on blocks of numbers, and on the rows of a block.
 
-An operation of a cluster's program is a number in CODES; `operate` does those of vectors. Read next: `elementwise_fusion.py`,
-which interprets such programs.
+An operation of a cluster's program is a number in CODES; `operate` does those of vectors. Read next:
+`elementwise_fusion.py`, which interprets such programs.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ A chunk is a block of rows by some panels of columns of one product, or several 
 as [16 of the sum][row][16], then panel after panel of b as [sum][PANEL], each of which meets all rows while it is in
 the second-level cache; a transposed side is turned by 16x16 shuffles on the way. Long sums are cut, so that a block
 of rows stays in that cache. What follows a product (bias, activation, an update of weights) is done panel by panel.
-Sums run in an order that shapes alone decide. Source: Goto & van de Geijn 2008. Read next: `platforms/compiled/codegen/micro_kernels.py`.
+Sums run in an order that shapes alone decide. Source: Goto & van de Geijn 2008. Read next:
+`platforms/compiled/codegen/micro_kernels.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Products of groups of 4 or 8 channels with as many filters each: as in `platforms/compiled/codegen/micro_kernels.py`, but each lane has a channel of its
+"""Products of groups of 4 or 8 channels with as many filters each: as in `platforms/compiled/codegen/micro_kernels.py`,
+but each lane has a channel of its
 own group in place of one number for all lanes.
 
 Blocks of 16 channels hold whole groups, so that the lanes of one vector, moved within their groups, are the channels

@@ -1,7 +1,8 @@
 """What eager calls: the steps of one op, which are kept for other arrays of the same shapes.
 
 To make steps takes some 50 us, which is as long as a small operation; to write other addresses into their words takes
-3. Which words those are is seen from the words: an address is no other number. Read next: `platforms/compiled/kernels/nchw_conv.py`, `platforms/compiled/kernels/norm.py`.
+3. Which words those are is seen from the words: an address is no other number. Read next:
+`platforms/compiled/kernels/nchw_conv.py`, `platforms/compiled/kernels/norm.py`.
 """
 
 from __future__ import annotations

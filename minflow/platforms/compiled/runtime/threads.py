@@ -1,4 +1,5 @@
-"""How many threads work, and who notes what they do. Read next: `task_scheduler.py`, for the threads, and `recorder.py`."""
+"""How many threads work, and who notes what they do. Read next: `task_scheduler.py`, for the threads, and
+`recorder.py`."""
 
 from __future__ import annotations
 

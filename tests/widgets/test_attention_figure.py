@@ -8,8 +8,8 @@ import pytest
 import minflow as flow
 from minflow.core.base.errors import ShapeError
 from minflow_widgets.figures import attention, attention_text
-from minflow_widgets.static_figures import drawing
-from minflow_widgets.static_figures.attention import Looks
+from minflow_widgets.figures import drawing
+from minflow_widgets.figures.attention import Looks
 from tests.widgets.plotting import HOSTILE, drawn
 
 pytestmark = pytest.mark.usefixtures("agg")

@@ -22,9 +22,9 @@ from minflow_widgets.figures import (
     confusion_text,
     filters,
 )
-from minflow_widgets.static_figures.activations import outputs_of
-from minflow_widgets.static_figures.drawing import mosaic
-from minflow_widgets.static_figures.history import smooth
+from minflow_widgets.figures.activations import outputs_of
+from minflow_widgets.figures.drawing import mosaic
+from minflow_widgets.figures.history import smooth
 from tests.widgets.plotting import drawn
 
 pytestmark = pytest.mark.usefixtures("agg")

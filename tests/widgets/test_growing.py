@@ -2,7 +2,7 @@
 MINFLOW_LIVE=0."""
 
 from minflow_widgets.figures import Landscape
-from minflow_widgets.static_figures import growing
+from minflow_widgets.figures import growing
 
 SETUP = """
 from minflow_widgets.figures import Landscape

@@ -16,7 +16,7 @@ from typing import Any
 
 from .core.messages.suggestions import name_hints as _name_hints
 from .core.base.errors import GradError, OutOfRangeError, ShapeError
-from .core.mode import touch
+from .core.mode import bump
 from .core.op import OPS, Op, define, kernel
 from .core.ops.rules import same as same_spec
 from .core.spec import Spec as Spec
@@ -80,7 +80,7 @@ def custom_op(
             raise
         op.custom = True
         CUSTOM.add(name)
-        touch()
+        bump()
         kernel(op, checked(op, function))
         return op
 

@@ -433,7 +433,10 @@ def test_a_folder_is_a_table_of_contents():
 COMPILED = "minflow.platforms.compiled"
 LATE = {
     "minflow.run_notebook",  # imported by `minflow run` only
-    *[f"{COMPILED}.{name}" for name in ("compile_cache", "runtime.recorder", "runtime.tasks", "runtime.task_scheduler")],
+    *[
+        f"{COMPILED}.{name}"
+        for name in ("compile_cache", "runtime.recorder", "runtime.tasks", "runtime.task_scheduler")
+    ],
     "minflow.compat.einops",  # where a program imports einops
     "minflow.compat.einops_backend",
 }

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from ..core.ir import Cell, Graph, Node
-from ..core.mode import EPOCH
+from ..core.mode import mutation_counter
 from ..core.trace import Trace
 from .executor import LOCK, collector_waiting
 from .fusion import FUSED, FUSION, PLAIN, with_fusion
@@ -131,7 +131,7 @@ class PlanCache(OrderedDict):
     def find(self, inputs: tuple) -> Any:
         """The plan for these inputs, None if there is none yet. Compares the epoch, and looks closer only where that
         moved; and at what containers hold and which tensors variables name, where the fingerprint has some."""
-        if EPOCH.now != self.epoch or (self.fingerprint.contents and self.fingerprint.moved()):
+        if mutation_counter.count != self.epoch or (self.fingerprint.contents and self.fingerprint.moved()):
             self.look()
         fingerprint, known, compiled = self.recent
         if fingerprint is not self.fingerprint or inputs != known:
@@ -152,7 +152,7 @@ class PlanCache(OrderedDict):
 
         The epoch is noted last, so that an interrupt anywhere only means that the next call looks again.
         """
-        epoch, now = EPOCH.now, self.take()
+        epoch, now = mutation_counter.count, self.take()
         known = [self.fingerprint, *[compiled.fingerprint for compiled in self.values()]]
         self.fingerprint = next((f for f in known if f is not None and f.key == now.key), now)
         for key, compiled in list(self.items()):
@@ -176,7 +176,7 @@ class PlanCache(OrderedDict):
     def accept(self, epoch: int) -> None:
         """Mark the changes since `epoch` as seen: a run of one of these plans has made them."""
         if self.epoch == epoch:
-            self.epoch = EPOCH.now
+            self.epoch = mutation_counter.count
 
     def clear(self) -> None:
         super().clear()

@@ -22,7 +22,7 @@ from .grad.modes import no_grad
 from .ir import AFTER, INPUTS, NUMBERS, Freed, Node, Value, outputs_of, toposort, where_text
 from .messages.no_gradient import no_gradient
 from .messages.training_warnings import Seen, look_at_losses
-from .mode import EPOCH, MODE, Mode
+from .mode import mutation_counter, MODE, Mode
 from .ops.complex import conj
 from .ops.elementwise import add
 from .ops.shape import cast, clone, full, sum_to
@@ -338,7 +338,7 @@ def backward(
 
     keep = create_graph if retain_graph is None else retain_graph
     grads = backprop(outputs, seeds, keep, create_graph, wanted, finish)
-    EPOCH.backwards += 1
+    mutation_counter.backwards += 1
     for value, g in grads.items():
         if value not in done:
             finish(value, g)

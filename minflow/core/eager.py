@@ -23,7 +23,7 @@ from .ops.shape import converted, reshape, view_write
 from .functionalize import (
     Alias,
     before_write,
-    bump,
+    bump_version,
     carry,
     cell_of,
     make_view,
@@ -324,7 +324,7 @@ class Eager(Mode):
             refuse_symbolic((new, target))
         before_write(target.cell)
         np.copyto(target.array, new.array)
-        bump(root, caller(3))
+        bump_version(root, caller(3))
         if not self.grad:
             return
         before = root.value
@@ -350,7 +350,7 @@ class Eager(Mode):
                 np.copyto(t.array, new.array)
         where = caller(3)
         for t in targets:
-            bump(t, where)
+            bump_version(t, where)
 
     def scalar(self, read) -> Tensor:
         """A number that changes between calls, as a 0-d float64 tensor."""

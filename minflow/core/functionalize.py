@@ -16,7 +16,7 @@ from .base.errors import DTypeError, GradError, ShapeError
 from .dispatch import apply, does_not_fit, refuse_symbolic
 from .infer import infer
 from .ir import NUMBERS, RETAIN, Cell, Outside, Value, Where, hooks_at
-from .mode import MODE, touch, using
+from .mode import MODE, bump, using
 from .op import Op
 from .ops.shape import cast, clone, derive, detach, expand, full, overwritten
 from .source_location import caller, explain, fail
@@ -90,7 +90,7 @@ def lend(tensor) -> np.ndarray:
             return read_only(tensor.array)
         outside.order.before_write(outside)
         if not outside.lent:
-            touch()  # from now on, jobs that read it take a copy for each step
+            bump()  # from now on, jobs that read it take a copy for each step
     outside.lent = True
     return tensor.array
 
@@ -101,7 +101,7 @@ def read_only(array: np.ndarray) -> np.ndarray:
     return view
 
 
-def bump(tensor, where: Where | None) -> None:
+def bump_version(tensor, where: Where | None) -> None:
     """The storage was written. Without a cell nobody saved or viewed it, and there is nothing to tell."""
     if tensor.cell is not None:
         tensor.cell.version += 1
@@ -321,7 +321,7 @@ def in_place(op: Op, target, *others, **attrs):
     except TypeError:
         refuse_symbolic(inputs)
         raise
-    bump(target, caller(2))
+    bump_version(target, caller(2))
     return target
 
 

@@ -1,4 +1,4 @@
-"""The current mode: how ops run, whether gradients are recorded, the module that we are in; and the epoch of changes.
+"""The current mode: how ops run, whether gradients are recorded, the module that we are in; and the mutation counter.
 
 A ContextVar holds it: `eager.py` and `trace.py` are its two kinds, and `using` sets one for a block.
 Knows no op. Read next: `source_location.py`, which says at which line of the user's program we are; `dispatch.py`,
@@ -86,18 +86,18 @@ class using(Restoring):
         return self.mode
 
 
-class Epoch:
-    """now: moves with every write to a Module, a Parameter's flag or an optimizer's group: plans look closer only then.
+class MutationCounter:
+    """Counts the writes that compiled plans may depend on; a plan checks its fingerprint only after the count changed.
 
-    backwards: how many backward() there were.
+    count: writes to Modules, flags of Parameters and groups of optimizers.  backwards: calls of `backward()`.
     """
 
-    now, backwards = 0, 0
+    count, backwards = 0, 0
 
 
-EPOCH = Epoch()
+mutation_counter = MutationCounter()
 
 
-def touch() -> None:
-    """Something that a plan may depend on was written: every graph and job looks closer at its next call."""
-    EPOCH.now += 1
+def bump() -> None:
+    """Record a write that a plan may depend on: every graph and job checks its fingerprint at its next call."""
+    mutation_counter.count += 1

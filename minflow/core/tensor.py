@@ -37,7 +37,7 @@ from .messages import printing
 from .messages.suggestions import hint_methods
 from .messages.no_gradient import note_cut
 from .messages.wrong_arguments import unreadable_or
-from .mode import DEFAULT, MODE, touch
+from .mode import DEFAULT, MODE, bump
 from .ops import shape as s
 from .functionalize import contiguous, is_contiguous, lend, make_view, phantom, read_only, untracked, write
 from .spec import Device, DType, Spec, as_dtype, bfloat16, default_dtype, spec_of
@@ -285,7 +285,7 @@ class Tensor(
             if self.alias is not None and self.alias.path:
                 self.alias.base.leaf_views = True
         elif bool(requires_grad) is not self.needs:
-            touch()
+            bump()
             self.needs = bool(requires_grad)
             self.value = leaf_value(self) if requires_grad else None
         return self
@@ -375,7 +375,7 @@ class Tensor(
                 x=self,
                 other=other,
             )
-        touch()
+        bump()
         twin = other.data
         self.array, self.cell, self.alias = twin.array, twin.cell, twin.alias
         if self.spec is not other.spec:

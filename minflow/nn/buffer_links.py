@@ -14,8 +14,8 @@ import numpy as np
 
 from ..compiler.plan import owner_of
 from ..core.ir import Source
-from ..core.mode import MODE, touch
-from ..core.functionalize import bump, share_storage
+from ..core.mode import MODE, bump
+from ..core.functionalize import bump_version, share_storage
 from ..core.tensor import Tensor, new_tensor
 from ..core.trace import Trace
 from ..core.base.errors import TraceError
@@ -57,12 +57,12 @@ class BufferLink:
             self.bind(new_tensor(array.copy(order="K"), self.source.out_specs[0]))
         else:
             self.tensor.array[...] = array
-            bump(self.tensor, MODE.get().entered)
+            bump_version(self.tensor, MODE.get().entered)
 
     def bind(self, tensor: Tensor) -> None:
         """Bind the buffer to a tensor; other graphs look closer at their next call."""
         self.buffers[self.name], self.source.array = tensor, tensor.array
-        touch()
+        bump()
 
 
 def link_assigned(graph: Any, trace: Trace, met: list) -> None:

@@ -15,7 +15,7 @@ from ..core.base.errors import ModuleError, StateError, with_article
 from ..core.grad.function import Function
 from ..core.grad.hooks import Handle, check_callable, functions_on, refuse, replaced
 from ..core.grad.modes import is_grad_enabled
-from ..core.mode import touch
+from ..core.mode import bump
 from ..core.ops.shape import full
 from ..core.tensor import Tensor
 from ..core.source_location import describe, warn
@@ -57,7 +57,7 @@ class Hooks:
         hooks[handle.number] = hook, with_kwargs, always_call
         if prepend:
             hooks.move_to_end(handle.number, last=False)
-        touch()
+        bump()
         return handle
 
     def listed(self) -> list[tuple[Callable, Any]]:

@@ -15,7 +15,7 @@ from ..core.base.errors import MinflowError, ModuleError, StateError, TraceError
 from ..core.messages.wrong_arguments import Unquoted
 from ..core.messages.unsupported import reason
 from ..core.messages.suggestions import did_you_mean, misfit, near
-from ..core.mode import EPOCH, MODE
+from ..core.mode import mutation_counter, MODE
 from ..core.tensor import Tensor
 from ..core.source_location import NOTICES, fail, here, warn
 from ..diagnosis.name_suggestions import similar
@@ -132,7 +132,13 @@ def check_eval(model: Any, args: tuple) -> None:
     Reported at the second such call in a row from one line, with other numbers and no backward in between: not where a
     generator makes the examples of a step, nor where one example is repeated to see what dropout does to it.
     """
-    if not NOTICES.on or not EPOCH.backwards or not model._modules or not args or not isinstance(args[0], Tensor):
+    if (
+        not NOTICES.on
+        or not mutation_counter.backwards
+        or not model._modules
+        or not args
+        or not isinstance(args[0], Tensor)
+    ):
         return
     if not any(p.owned for p in model.parameters()):
         return  # nobody trains it
@@ -140,7 +146,7 @@ def check_eval(model: Any, args: tuple) -> None:
     if array is None or not array.size or not isinstance(LAST.get(model, ()), tuple):
         return
     numbers = array.reshape(-1)[:: max(1, array.size // 64)].tobytes()
-    now = (EPOCH.backwards, MODE.get().entered), numbers
+    now = (mutation_counter.backwards, MODE.get().entered), numbers
     before, LAST[model] = LAST.get(model), now
     if before is None or before[0] != now[0]:
         return

@@ -1,7 +1,7 @@
 """Module: a tree of layers, its parameters and buffers, and the call that enters a scope.
 
 Tensors and submodules live in three dicts (`_parameters`, `_buffers`, `_modules`), which `__getattr__` reads, as
-PyTorch users expect. Every write that changes something a compiled plan may depend on moves the global epoch.
+PyTorch users expect. Every write that changes something a compiled plan may depend on bumps the mutation counter.
 Knows nothing of particular layers. Read next: `state.py` (state_dict), `messages.py` (what errors say),
 `modules/linear.py`.
 """
@@ -21,7 +21,7 @@ from ..core.grad.modes import no_grad
 from ..core.base.display import Display
 from ..core.base.errors import ModuleError, clean, shown
 from ..core.messages.suggestions import hint_methods, missing_names
-from ..core.mode import MODE, touch
+from ..core.mode import MODE, bump
 from ..core.spec import DType
 from ..core.tensor import Tensor
 from ..core.source_location import MODULE_CALL, caller, fail, warn
@@ -150,7 +150,7 @@ class Module(Display):
             self.registries(name)
             self.discard(name, keep="_modules")
             self._modules[name] = value
-            touch()
+            bump()
             value.rename(self.child_name(name))
         elif isinstance(value, Buffer):
             self.registries(name)
@@ -164,7 +164,7 @@ class Module(Display):
             if value is not None:
                 messages.not_a_module(self, name, value)
             self._modules[name] = None
-            touch()
+            bump()
         elif name in own.get("_buffers", ()):
             self.bind_buffer(name, value)
         else:
@@ -172,7 +172,7 @@ class Module(Display):
                 self.registries(name)
             old = own.get(name, Module)
             if old is not value and not (type(old) is type(value) and isinstance(value, PLAIN) and old == value):
-                touch()
+                bump()
             object.__setattr__(self, name, value)
 
     def __getattr__(self, name: str) -> Any:
@@ -195,7 +195,7 @@ class Module(Display):
             if name not in self.__dict__ and not hasattr(type(self), name):
                 raise messages.no_attribute(self, name)
             object.__delattr__(self, name)
-        touch()
+        bump()
 
     def __dir__(self) -> list[str]:
         own = self.__dict__
@@ -229,7 +229,7 @@ class Module(Display):
                 messages.buffer_of_another_spec(self, name, old, tensor)
             mode.before_bind(self._buffers, name)
         self._buffers[name] = tensor
-        touch()
+        bump()
 
     def child_name(self, name: str) -> str:
         """The scope part of the submodule in attribute `name`."""
@@ -248,7 +248,7 @@ class Module(Display):
         if param is not None and not isinstance(param, Parameter):
             messages.not_a_parameter(self, name, param)
         if self._parameters.get(name, Module) is not param:
-            touch()
+            bump()
         self._parameters[name] = param
         if param is not None:
             param.label = name
@@ -259,7 +259,7 @@ class Module(Display):
         self.check_name(name, "_buffers", "buffer")
         self.bind_buffer(name, tensor)
         (self._transient.discard if persistent else self._transient.add)(name)
-        touch()
+        bump()
 
     def add_module(self, name: str, module: Module | None) -> None:
         """Add a submodule under `name`, which may be any text without a dot, such as `"0"`."""
@@ -268,7 +268,7 @@ class Module(Display):
         if module is not None and not isinstance(module, Module):
             messages.not_a_module(self, name, module)
         self._modules[name] = module
-        touch()
+        bump()
         if module is not None:
             module.rename(self.child_name(name))
 
@@ -507,7 +507,7 @@ class Module(Display):
                 for name, buffer in module._buffers.items():
                     if buffer is not None and (new := fn(buffer)) is not buffer:
                         module._buffers[name] = new
-        touch()
+        bump()
         return self
 
     def to(self, *args, **kwargs) -> Module:
@@ -644,7 +644,7 @@ class Module(Display):
         if self.__dict__.get("_hooks") is None:
             self.registries("hook")
             self.__dict__["_hooks"] = Hooks()
-            touch()
+            bump()
         return self.__dict__["_hooks"]
 
     def register_forward_pre_hook(self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False) -> Handle:

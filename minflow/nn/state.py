@@ -14,7 +14,7 @@ import numpy as np
 from ..core.grad.modes import no_grad
 from ..core.base.errors import StateError, clean_lines
 from ..core.functions.creation import as_tensor
-from ..core.mode import MODE, touch
+from ..core.mode import MODE, bump
 from ..core.spec import DType
 from ..core.tensor import Tensor
 from ..core.source_location import fail, here
@@ -279,7 +279,7 @@ class Before:
         self.copies = [(t, t.detach().clone()) for t in held]
 
     def restore(self) -> None:
-        touch()
+        bump()
         for part, parameters, buffers in self.held:
             part.__dict__["_parameters"], part.__dict__["_buffers"] = parameters, buffers
         with no_grad():

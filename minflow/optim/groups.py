@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..core.base.errors import OptimError
-from ..core.mode import touch
+from ..core.mode import bump
 from ..core.tensor import Tensor
 from ..core.source_location import fail
 from ..nn.module import Module
@@ -23,15 +23,15 @@ FREE = ("lr", "initial_lr", "max_lr", "min_lr")  # read at each step, never part
 
 
 class Group(dict):
-    """Hyperparameters by name, and `params`. A plan has all but lr built in: changing another moves the epoch."""
+    """Hyperparameters by name, and `params`. A plan contains all but lr: changing another bumps the mutation counter."""
 
     def __setitem__(self, key: str, value: Any) -> None:
         if key not in FREE and not same(self.get(key, Group), value):
-            touch()
+            bump()
         super().__setitem__(key, value)
 
     def __delitem__(self, key: str) -> None:
-        touch()
+        bump()
         super().__delitem__(key)
 
     def update(self, *others: Any, **values: Any) -> None:
@@ -49,15 +49,15 @@ class Group(dict):
 
     def pop(self, key: str, *default: Any) -> Any:
         if key in self:
-            touch()
+            bump()
         return super().pop(key, *default)
 
     def popitem(self) -> tuple[str, Any]:
-        touch()
+        bump()
         return super().popitem()
 
     def clear(self) -> None:
-        touch()
+        bump()
         super().clear()
 
     def fingerprint(self) -> tuple:

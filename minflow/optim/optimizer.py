@@ -24,7 +24,7 @@ from ..core.grad.hooks import Handle, check_callable, refuse as refuse_hook
 from ..core.grad.modes import enable_grad, no_grad
 from ..core.base.errors import GraphError, OptimError, StateError, clean, with_article
 from ..core.messages.training_warnings import Seen, look_at_gradients
-from ..core.mode import EPOCH, MODE, touch, using
+from ..core.mode import mutation_counter, MODE, bump, using
 from ..core.op import Op
 from ..core.spec import Spec, float32, spec_of
 from ..core.tensor import Tensor
@@ -134,7 +134,7 @@ def registered(
     hooks[handle.number] = hook
     if prepend:
         hooks.move_to_end(handle.number, last=False)
-    touch()
+    bump()
     return handle
 
 
@@ -165,7 +165,7 @@ def hooked(step: Callable) -> Callable:
         finally:
             self.within = False
         if not self.traceable and self.steps == before:
-            self.backwards = EPOCH.backwards
+            self.backwards = mutation_counter.backwards
             self.stepped()
         for hook in post_hooks:
             hook(self, args, kwargs)
@@ -319,7 +319,7 @@ class Optimizer:
             self.idle = 0 if has_gradients else self.idle + 1
             if self.idle == IDLE:
                 self.check_idle()
-            self.backwards = EPOCH.backwards
+            self.backwards = mutation_counter.backwards
             if not math.isfinite(total):
                 look_at_gradients(self, [(p, g) for p in self.parameters() if (g := p.grad) is not None])
             if Seen.strays:
@@ -355,7 +355,7 @@ class Optimizer:
         """
         wanted = [p for p in self.parameters() if p.requires_grad]
         scheduled = any("initial_lr" in group for group in self.param_groups)
-        if not wanted or (scheduled and self.backwards == EPOCH.backwards):
+        if not wanted or (scheduled and self.backwards == mutation_counter.backwards):
             return
         name = type(self).__name__
         warn(
@@ -401,7 +401,7 @@ class Optimizer:
             if name not in state:
                 spec = Spec((), float32) if name in self.numbers else p.spec
                 state[name] = Tensor(np.full(spec.shape, self.first(name, group), spec.np), spec)
-                touch()
+                bump()
         return state
 
     def prepare(self) -> None:
@@ -495,7 +495,7 @@ class Optimizer:
         self.param_groups.append(group)
         for p in params:
             p.owned = True
-        touch()
+        bump()
 
     # ---- saving and loading --------------------------------------------------------------------------------------
 
@@ -582,7 +582,7 @@ class Optimizer:
                 state[p][name] = held if copies and copies[-1][0] is held else value
 
         def take() -> None:
-            touch()  # first: were this interrupted, the next call of a graph looks all the same
+            bump()  # first: were this interrupted, the next call of a graph looks all the same
             with no_grad():
                 for held, value in copies:
                     held.copy_(value)

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..base import out as base
 from ..base.errors import DTypeError, GradError, ShapeError, TraceError
-from ..mode import MODE, touch
+from ..mode import MODE, bump
 from ..functionalize import write
 from ..source_location import fail
 from .arguments import is_tensor
@@ -111,7 +111,7 @@ def place(name: str, target, new) -> None:
                 out=target,
                 result=new,
             )
-        touch()
+        bump()
         fresh = MODE.get().own(new).to(target.dtype).clone()
         target.array, target.spec, target.cell = fresh.array, fresh.spec, None
         return

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from ..base.errors import DTypeError, GradError, MinflowError, ShapeError, with_article
 from ..ir import AFTER, INPUTS, OUTPUTS, RETAIN, Node, Source, Value, file_name, hooks_at
-from ..mode import MODE, touch
+from ..mode import MODE, bump
 from ..source_location import describe, fail, here
 
 
@@ -32,7 +32,7 @@ class Handle:
     def remove(self) -> None:
         """Take the hook out; a second time has no effect."""
         if self.hooks.pop(self.number, None) is not None:
-            touch()
+            bump()
 
     def __enter__(self):
         return self
@@ -112,7 +112,7 @@ def at(tensor, own, value: Value, handle: Handle) -> Handle:
     if isinstance(value.node, Source):
         if own.array is not None:
             own.hooks = value.node.hooks
-            touch()
+            bump()
         elif tensor.array is not None:
             MODE.get().trace.hooked.append((handle, tensor))
     return handle

@@ -18,7 +18,7 @@ from weakref import WeakSet, ref
 import numpy as np
 
 from ..ir import NUMBERS, Freed, Node, Source, Value, Where, outputs_of, toposort, where_text
-from ..mode import EPOCH
+from ..mode import mutation_counter
 from ..source_location import NOTICES, caller, here, warn, warn_at
 from .wrong_arguments import Unquoted
 
@@ -70,7 +70,7 @@ def look_at_losses(losses: list) -> None:
                 Seen.searches += 1
                 report_loss(losses[0])
     Seen.roots.append(ref(losses[0].value.node))
-    if not EPOCH.backwards % HELD and len(Seen.roots) == HELD:
+    if not mutation_counter.backwards % HELD and len(Seen.roots) == HELD:
         alive = {id(node) for root in Seen.roots if (node := root()) is not None}
         if len(alive) == HELD:
             warn(

@@ -11,7 +11,7 @@ from .. import functions as F
 from ..base.errors import ShapeError, TraceError
 from ..dispatch import apply
 from ..messages.suggestions import hint_methods
-from ..mode import MODE, touch, using
+from ..mode import MODE, bump, using
 from ..ops import elementwise as e
 from ..ops import shape as s
 from ..functionalize import cell_of, guard, in_place, overwrite, repeated_axes, store, write
@@ -277,7 +277,7 @@ def reshaped(target, view, *args):
             f"x = x.{view.__name__}(...) makes a view",
             tensor=target,
         )
-    touch()
+    bump()
     guard(MODE.get(), target, target)
     leaf = target.needs and target.is_leaf  # only under no_grad: elsewhere the guard refuses a leaf
     base = type(target).__new__(type(target))

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ...core.base.errors import GraphError, MinflowError
-from ...core.mode import touch
+from ...core.mode import bump
 from ...core.spec import Spec, float32
 from ...core.tensor import Tensor
 from ...core.source_location import fail
@@ -344,7 +344,7 @@ def restored(
         p = parameters[name]
         for key in keys:
             optimizer.state[p][key] = state_tensor(f"{name}-{key}", tensors, p, key, key in optimizer.numbers)
-    touch()
+    bump()
     return optimizer, schedulers
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from ...compiler.passes import PASSES
 from ...compiler.passes import name_of as name_of_pass
 from ...core.base.errors import GraphError
-from ...core.mode import touch
+from ...core.mode import bump
 from ...core.random import default_generator
 from ...core.source_location import fail
 from ...io.files import META
@@ -79,4 +79,4 @@ def config_from_data(data: Any, graph: Any) -> None:
     if training:
         graph.__dict__.update(_steps=steps, _accumulation=accumulation)
         default_generator.set_state(np.array(words, "int64"))
-    touch()
+    bump()

@@ -20,7 +20,7 @@ from ...core.base.events import LISTENERS
 from ...core.base.interrupts import uninterrupted
 from ...core.grad.hooks import functions_on
 from ...core.messages.training_warnings import look_at_results
-from ...core.mode import EPOCH, MODE, Mode
+from ...core.mode import mutation_counter, MODE, Mode
 from ...core.functionalize import before_write
 from ...core.spec import default_dtype, spec_of
 from ...core.tensor import Tensor, new_tensor
@@ -169,7 +169,7 @@ class CompiledGraph(Compiled):
     def step(self, graph: Any, arrays: list[np.ndarray], timed: bool, mode: Mode, heard: bool) -> tuple[list, tuple]:
         """Its results, and where it is heard the learning rates of this step. That of a training graph ends with its
         bookkeeping."""
-        epoch = EPOCH.now
+        epoch = mutation_counter.count
         if self.steps == 1:
             results, cells = run(self.plan, arrays, timed), self.plan.cells
         else:
@@ -260,7 +260,7 @@ def compile_graph(graph: Any, args: tuple, kwargs: dict, inputs: tuple) -> Compi
     own["_variables"] = {**own["_variables"], **reads.variables}
     own["_around"] = list({id(row[1]): row for row in (*own["_around"], *reads.modules)}.values())
     own["_numbers"] = {**own["_numbers"], **{id(t): (build.name_of(t.array), t) for t in build.trace.followed()}}
-    plans.look()  # the trace may itself have moved the epoch, or met modules that are no members
+    plans.look()  # the trace may itself have bumped the mutation counter, or met modules that are no members
     compiled.reads = reads.and_attributes(plans.fingerprint.opaque)
     compiled.reason = reasons(plans, compiled, own["_volatile"])
     own["_history"].append(compiled.summary())

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...core.base.errors import GraphError
-from ...core.mode import MODE, touch
+from ...core.mode import MODE, bump
 from ...core.source_location import fail, here, warn
 from ...diagnosis.name_suggestions import similar
 
@@ -84,7 +84,7 @@ class GraphConfig:
             fail(GraphError, what, "in __init__, or between two calls", value=value)
         if getattr(self, name) != value:
             setattr(self, name, value)
-            touch()
+            bump()
 
     def __getattr__(self, name: str) -> Any:
         if name[:2] == "__":
@@ -162,7 +162,7 @@ class GraphModule:
     def activation_checkpointing(self, wanted: bool) -> None:
         if self.activation_checkpointing != bool(wanted):
             self.origin.__dict__["_checkpointing"] = bool(wanted)
-            touch()
+            bump()
 
     @property
     def stage_id(self) -> int | None:

@@ -1,7 +1,7 @@
 """nn.Graph: the user's class with `__init__` and `build`, called like a function.
 
-A call compares one integer (the epoch) and the specs of its inputs; a new key is traced and compiled. The user's
-modules stay the user's: `graph.model` is the Module. Read next: `build.py`, `compiled.py`.
+A call compares one integer (the mutation counter) and the specs of its inputs; a new key is traced and compiled.
+`graph.model` is still the user's Module. Read next: `build.py`, `compiled.py`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ...compiler.plan_cache import PlanCache
 from ...core.base.display import Display
 from ...core.grad.hooks import functions_on
 from ...core.ir import Node
-from ...core.mode import MODE, touch
+from ...core.mode import MODE, bump
 from ...core.spec import default_dtype
 from ...core.tensor import Tensor
 from ...core.source_location import warn
@@ -46,14 +46,14 @@ def reserve(kind: type, *private: str) -> None:
 
 
 class Passes(list):
-    """A list whose changes move the epoch."""
+    """A list whose changes bump the mutation counter."""
 
 
 def moving(name: str):
     original = getattr(list, name)
 
     def method(self, *args, **kwargs):
-        touch()
+        bump()
         return original(self, *args, **kwargs)
 
     return method
@@ -141,7 +141,7 @@ class RunningGraph(Members, Display):
         if old is not value and not (
             type(old) is type(value) and isinstance(value, bool | int | float | str) and old == value
         ):
-            touch()
+            bump()
         object.__setattr__(self, name, value)
 
     def __getattr__(self, name: str) -> Any:
@@ -152,7 +152,7 @@ class RunningGraph(Members, Display):
 
     def __delattr__(self, name: str) -> None:
         self._members.pop(name, None)
-        touch()
+        bump()
         object.__delattr__(self, name)
 
     name = property(lambda self: self._name, doc="The class's name and a number: `TrainGraph_0`.")
@@ -169,7 +169,7 @@ class RunningGraph(Members, Display):
     @passes.setter
     def passes(self, passes: list[Pass]) -> None:
         self._passes[:] = passes
-        touch()
+        bump()
 
     # ---- training ----------------------------------------------------------------------------------------------------
 
@@ -182,7 +182,7 @@ class RunningGraph(Members, Display):
         messages.check_optimizer(self, optim, schedulers)
         self._optimizers.append((optim, schedulers))
         self._config.training = True
-        touch()
+        bump()
 
     def set_grad_scaler(self, grad_scaler: Any = None) -> None:
         """Accepted; gradients in float32 need no scaling, so it has no effect on a CPU."""

@@ -1,6 +1,6 @@
 """What a plan depends on besides its inputs, as identities and plain values, and what differs between two of them.
 
-Looked at again only when the global epoch has moved, or where a container holds something else than before.
+Looked at again only when the mutation counter has changed, or where a container holds something else than before.
 Read next: `python_state.py`, `compiled.py`.
 """
 

@@ -12,7 +12,7 @@ from ...core.base.errors import GradError, GraphError, MinflowError, ShapeError,
 from ...core.base.errors import with_article as a
 from ...core.dispatch import symbolic
 from ...core.ir import AFTER, INPUT, Value, where_text
-from ...core.mode import MODE, touch
+from ...core.mode import MODE, bump
 from ...core.tensor import Tensor
 from ...core.source_location import warn as warn_with
 from ...core.source_location import fail as fail_with
@@ -465,7 +465,7 @@ def clean(build: Any) -> None:
                 continue
             if next(held_symbolic(value), None) is None:
                 continue
-            touch()
+            bump()
             if isinstance(value, list | set | dict):
                 purge(value)
             elif name in old and next(held_symbolic(old[name]), None) is None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ....core.base.errors import GraphError, clean
-from ....core.mode import touch
+from ....core.mode import bump
 from ....core.tensor import Tensor
 from ....core.source_location import fail
 from ....diagnosis.name_suggestions import similar
@@ -84,7 +84,7 @@ class GraphAccessors:
     def keep(self: Any, *names: str) -> None:
         """Keep the values of these modules or operations readable after each call, for `values`."""
         self.kept.update(names)
-        touch()
+        bump()
 
     def values(self: Any, name: str) -> Any:
         """The output of the module at path `name` (its first call), or of the operation of that name, in the last call.

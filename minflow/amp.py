@@ -83,7 +83,7 @@ class autocast(Restoring):
         if self.enabled and not on:
             warn("autocast on a GPU, and there is none: float32 stays float32", 'autocast("cpu")')
         mode = MODE.get()
-        inner = mode.but(low=self.dtype if on else None if self.device_type == "cpu" else mode.low)
+        inner = mode.replace(low=self.dtype if on else None if self.device_type == "cpu" else mode.low)
         if inner.low is not None and not isinstance(mode, Casting):
             inner.__class__ = casting(type(mode))
         return inner

@@ -116,7 +116,7 @@ def checked(op: Op, function: Callable) -> Callable:
                         "shape rule": f"{spec.dtype.name}{list(spec.shape)}",
                         "kernel": f"{array.dtype}{list(array.shape)}",
                     },
-                    hint="infer=lambda x: x.but(shape=(...)); or .astype(x.dtype) in the kernel",
+                    hint="infer=lambda x: x.replace(shape=(...)); or .astype(x.dtype) in the kernel",
                 )
             fixed.append(array)
         return tuple(fixed) if op.many else fixed[0]

@@ -52,7 +52,7 @@ def backprop(
     grads: dict[Value, object] = {}
     before = MODE.get()
     try:
-        MODE.set(mode := before.but(grad=create_graph))
+        MODE.set(mode := before.replace(grad=create_graph))
         for root, seed in zip(roots, seeds):
             accumulate(grads, mode.first(root.value), seed)
         order = toposort([root.value.node for root in roots])

@@ -155,7 +155,7 @@ def refresh(tensor):
         refresh(base)
     if base.value is not alias.bound:
         mode = MODE.get()
-        with using(mode.but(grad=True)):
+        with using(mode.replace(grad=True)):
             fresh = derive(base, alias.path)
         mode.renew(tensor, fresh)
         tensor.alias = new_alias(Alias, (base, alias.path, base.value))

@@ -65,7 +65,7 @@ class Node:
         self.hooks = self.origin = self.number = None
         self.parts = ()
 
-    def but(self, inputs, origin) -> Node:
+    def replace(self, inputs, origin) -> Node:
         """This node reading other values: how a pass makes a node anew."""
         node = Node(self.op, inputs, self.attrs, self.out_specs, self.needs, self.saved, self.scope, self.where)
         node.origin, node.number, node.parts = origin, self.number, self.parts

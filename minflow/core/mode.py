@@ -14,24 +14,25 @@ from .base.interrupts import Restoring
 
 
 class Mode:
-    """How ops run, whether gradients are recorded, and the module we are in. Immutable: `but` makes a changed copy.
+    """How ops run, whether gradients are recorded, and the module we are in. Immutable: `replace` makes a changed copy.
 
     grad: record for backward.  anomaly: check every gradient for NaN.  scope: "LeNet.conv1".
     entered: where the innermost Module was called from.  trace: the Trace that we are in, or None.
     watch: what hears of every call of a Module (nn.Graph, while it builds).  origin: of Nodes, see `ir.Node`.
     seed: the gradient that backward starts from; 1/n where a graph adds up n gradients.
     low: the dtype of autocast, or None.
-    room: how long `scope` may become before a Module makes sure that Python takes more calls inside each other.
+    recursion_check_len: length of `scope` from which a Module checks that Python's recursion limit is high enough.
     """
 
-    grad, anomaly, scope, entered, trace, watch, origin, seed, room = True, False, "", None, None, None, None, 1, 250
-    low = None
+    grad, anomaly, scope, entered = True, False, "", None
+    trace, watch, origin, seed, low = None, None, None, 1, None
+    recursion_check_len = 250
 
     def first(self, value):
         """The Value that the gradient of a leaf is kept under; any other stands for itself."""
         return value
 
-    def but(self, **changes) -> Mode:
+    def replace(self, **changes) -> Mode:
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__, **changes)
         return other
@@ -67,7 +68,7 @@ class Mode:
 
 
 DEFAULT = Mode()  # eager.py makes it an Eager; a ContextVar wants its default now
-# What every op asks for stands in each mode itself (`but` copies it), where Python finds it sooner than in the class.
+# What every op asks for stands in each mode itself (`replace` copies it), where Python finds it sooner than in the class.
 vars(DEFAULT).update(grad=True, scope="", trace=None)
 MODE: ContextVar = ContextVar("mode", default=DEFAULT)
 current = MODE.get  # a name of its own: a method of an imported object is looked up at each call

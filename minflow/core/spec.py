@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import math
 import sys
+import warnings
 
 import numpy as np
 
@@ -142,10 +143,15 @@ class Spec:
         """Size in bytes."""
         return self.size * self.dtype.itemsize
 
-    def but(self, **changes) -> Spec:
+    def replace(self, **changes) -> Spec:
         """This spec with some fields replaced."""
         fields = {name: getattr(self, name) for name in ("shape", "dtype", "device", "placement", "sbp")}
         return Spec(**(fields | changes))
+
+    def but(self, **changes) -> Spec:
+        """The old name of `replace`, which shape rules of custom ops may still use."""
+        warnings.warn("Spec.but is now Spec.replace", DeprecationWarning, stacklevel=2)
+        return self.replace(**changes)
 
     def __reduce__(self):
         return Spec, (self.shape, self.dtype, self.device, self.placement, self.sbp)

@@ -66,7 +66,7 @@ class Trace(Mode):
         self.bound: dict[Source, Value] = {}  # the states of these, with their new Values
 
     def enter_gradient(self, node: Node) -> None:
-        MODE.set(self.but(scope=node.scope, origin=node))
+        MODE.set(self.replace(scope=node.scope, origin=node))
 
     def writes_at_once(self) -> bool:
         return False
@@ -126,7 +126,7 @@ class Trace(Mode):
         alias = tensor.alias
         if alias is not None and alias.path:
             base = self.own(alias.base)
-            with using(MODE.get().but(grad=True)):
+            with using(MODE.get().replace(grad=True)):
                 return derive(base, alias.path)
         symbol = self.own(alias.base) if alias is not None else self.state(tensor.array, tensor)
         if id(tensor) in self.views:
@@ -369,7 +369,7 @@ class Trace(Mode):
             )
         if recorded and changed.needs or self.leaves.get(root.value) is not root:
             if root.needs and not recorded:
-                changed = self.but(grad=True).run(unrecorded, (changed, root), {})
+                changed = self.replace(grad=True).run(unrecorded, (changed, root), {})
             before, root.value, root.needs = root.value, changed.value, changed.needs and (recorded or root.needs)
             self.lines[root.value] = caller()
             if root.retains is not None:

@@ -338,7 +338,7 @@ class Holder:
         inputs = [self.now(x) for x in node.inputs]
         if all(a is b for a, b in zip(inputs, node.inputs)):
             return node
-        fresh = node.but(inputs, node.origin)
+        fresh = node.replace(inputs, node.origin)
         for i, spec in enumerate(node.out_specs):
             self.passed[Value(node, i, spec)] = Value(fresh, i, spec)
         return fresh

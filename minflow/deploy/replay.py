@@ -187,7 +187,7 @@ def part_of_batch(spec: Spec, parts: int) -> Spec:
     """The opposite of `whole_batch`; of an input that cannot be divided itself: the build says so."""
     if parts == 1 or not spec.shape or spec.shape[0] % parts:
         return spec
-    return spec.but(shape=(spec.shape[0] // parts, *spec.shape[1:]))
+    return spec.replace(shape=(spec.shape[0] // parts, *spec.shape[1:]))
 
 
 def loaded(document: Document, frozen: Any = ()) -> LoadedGraph:
@@ -405,7 +405,7 @@ class Run:
                 attrs = {**attrs, "offset": offset}
         _, mark, part = (entry.scope or "").partition("/")  # of a function in several operations: its name
         mode = MODE.get()
-        mode = mode.but(
+        mode = mode.replace(
             grad=False, origin=None if entry.origin is None else "backward", scope=f"{mode.scope}{mark}{part}"
         )
         with using(mode):
@@ -432,7 +432,7 @@ class Run:
             if self.traced:
                 self.mode.trace.own(tensors[number]).value = self.env[value]
             else:
-                with using(self.mode.but(grad=False)):
+                with using(self.mode.replace(grad=False)):
                     write(tensors[number], self.env[value])
         for number, value in document.gradients:
             if tensors[number].requires_grad:  # one that is frozen since then takes no step

@@ -29,26 +29,26 @@ def rearranged(spec: Spec, sizes: Sequence[int]) -> Iterator[Spec]:
     """The same numbers in another shape: channels moved to their place, or images flattened."""
     shape = spec.shape
     if len(shape) == 4:
-        yield spec.but(shape=(shape[0], shape[3], shape[1], shape[2]))
+        yield spec.replace(shape=(shape[0], shape[3], shape[1], shape[2]))
     if len(shape) > 2:
-        yield spec.but(shape=(shape[0], math.prod(shape[1:])))
+        yield spec.replace(shape=(shape[0], math.prod(shape[1:])))
 
 
 def resized(spec: Spec, sizes: Sequence[int]) -> Iterator[Spec]:
     """An axis of size 1 more or less, or one other size."""
     shape = spec.shape
     if shape:
-        yield spec.but(shape=(1, *shape))
+        yield spec.replace(shape=(1, *shape))
     for axis in reversed(range(len(shape))):
         for size in sizes:
             if size != shape[axis]:
-                yield spec.but(shape=(*shape[:axis], size, *shape[axis + 1 :]))
+                yield spec.replace(shape=(*shape[:axis], size, *shape[axis + 1 :]))
         if shape[axis] == 1:
-            yield spec.but(shape=(*shape[:axis], *shape[axis + 1 :]))
+            yield spec.replace(shape=(*shape[:axis], *shape[axis + 1 :]))
 
 
 def retyped(spec: Spec, sizes: Sequence[int]) -> Iterator[Spec]:
-    yield from [spec.but(dtype=dtype) for dtype in (float32, int64) if dtype is not spec.dtype]
+    yield from [spec.replace(dtype=dtype) for dtype in (float32, int64) if dtype is not spec.dtype]
 
 
 def expected(
@@ -83,7 +83,7 @@ def op_fits(op: Op, attrs: Any) -> Callable[[list], bool]:
         try:
             dtype, out = consult(op, tuple(specs), attrs)
             if dtype is not None:  # the inputs would be cast; that says nothing of their shapes
-                out = op.infer(*[s.but(dtype=dtype) if isinstance(s, Spec) else s for s in specs], **attrs)
+                out = op.infer(*[s.replace(dtype=dtype) if isinstance(s, Spec) else s for s in specs], **attrs)
             return out is not None
         except (MinflowError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError):
             return False
@@ -108,7 +108,7 @@ def layer_fits(module: Any) -> Callable[[list], bool]:
     def fits(specs: list) -> bool:
         trace = Trace()
         try:
-            with warnings.catch_warnings(), using(trace.but(grad=False)):
+            with warnings.catch_warnings(), using(trace.replace(grad=False)):
                 warnings.simplefilter("ignore")
                 module.forward(*[trace.symbol_of_input(spec, f"input {i}") for i, spec in enumerate(specs)])
             return True

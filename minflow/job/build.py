@@ -321,7 +321,7 @@ class JobBuild:
 
     def run(self) -> Part:
         """The graph of one step. Leaves the session as it was if it fails."""
-        mode = self.trace.but(grad=self.training)
+        mode = self.trace.replace(grad=self.training)
         token = BUILDING.set(self)
         try:
             with using(mode):
@@ -416,7 +416,7 @@ class JobBuild:
         elif self.watched_gradients:
             what = f"flow.watch_diff in job {self.job.name}, which computes no gradients"
             raise JobError(what, where=self.job.signature.where, hint='type="train" with an optimizer')
-        with using(mode.but(grad=False)):
+        with using(mode.replace(grad=False)):
             for blob, new in self.assigned:
                 write(blob, new)
         ir = self.trace.graph
@@ -457,7 +457,7 @@ class JobBuild:
                 ones(blob.spec.shape) * 0 if g is None else g * count if scale is None else g * count / scale
                 for blob, g in zip(watched, gradients[len(used) :])
             ]
-        with using(mode.but(origin=OPTIMIZER, scope="", grad=False)):
+        with using(mode.replace(origin=OPTIMIZER, scope="", grad=False)):
             ready = []
             for variable, symbol, g in pairs:
                 if scale is not None:

@@ -100,10 +100,10 @@ class Module(Display):
             scope = f"{mode.scope}.{name or type(self).__name__}" if mode.scope else name or type(self).__name__
         else:
             scope = watch.scope_of(self, mode.scope)
-        if len(scope) > mode.room:
+        if len(scope) > mode.recursion_check_len:
             return call_deeper(self, scope, args, kwargs)
         try:
-            MODE.set(mode.but(scope=scope, entered=caller()))
+            MODE.set(mode.replace(scope=scope, entered=caller()))
             if not mode.grad and own["training"] and not mode.scope and watch is None:
                 messages.check_eval(self, args)
             if watch is not None:

@@ -45,7 +45,7 @@ def call_deeper(module: Any, scope: str, args: tuple, kwargs: dict) -> Any:
     limit = 3 * depth + ROOM  # a call through C counts as well
     change(RAISED.append, limit)
     try:
-        with using(MODE.get().but(room=len(scope) + STEP, entered=where)):
+        with using(MODE.get().replace(recursion_check_len=len(scope) + STEP, entered=where)):
             return module(*args, **kwargs)
     except RecursionError as error:
         levels = 0 if isinstance(error, NestingError) else ended_in_c(error)

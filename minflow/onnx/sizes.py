@@ -81,7 +81,7 @@ def shapes_at(program: Program, sizes: Mapping[str, int]) -> dict[Value, tuple[i
     specs: dict[Value, Spec] = {outputs_of(s)[0]: s.out_specs[0] for s in graph.states}
     for source, filled in program.fills.items():
         value = outputs_of(source)[0]
-        specs[value] = value.spec.but(shape=at(filled.shape, sizes))
+        specs[value] = value.spec.replace(shape=at(filled.shape, sizes))
     given = resized(program.axes, [source.out_specs[0] for source in graph.inputs], sizes)
     specs |= {outputs_of(source)[0]: spec for source, spec in zip(graph.inputs, given)}
     for node in graph.nodes:

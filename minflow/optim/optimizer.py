@@ -295,7 +295,7 @@ class Optimizer:
         if closure is not None:
             with enable_grad():
                 loss = closure()
-        mode = MODE.get().but(grad=False)
+        mode = MODE.get().replace(grad=False)
         mode.before_step(self)
         has_gradients, total, looked = False, 0.0, NOTICES.on and mode.trace is None
         with using(mode):

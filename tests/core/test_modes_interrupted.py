@@ -82,7 +82,7 @@ CALLS = {
     "detect_anomaly": around(autograd.detect_anomaly),
     "set_detect_anomaly": around(lambda: autograd.set_detect_anomaly(True)),
     "autocast": around(lambda: flow.autocast("cpu")),
-    "using": around(lambda: modes.using(modes.MODE.get().but(scope="inside"))),
+    "using": around(lambda: modes.using(modes.MODE.get().replace(scope="inside"))),
     "silent": around(float_warnings.Silent),
     "collector_waiting": around(executor.collector_waiting),
     "placement": around(lambda: job_scope.Place("cpu", "0:0")),

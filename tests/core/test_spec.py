@@ -14,9 +14,9 @@ from minflow.core.spec import Spec, as_dtype, cpu, float32, float64, int32, int6
 
 def test_interning():
     a = Spec((2, 3), float32)
-    assert a is Spec((2, 3), float32, cpu) is spec_of(np.zeros((2, 3), "float32")) is a.but(shape=(2, 3))
+    assert a is Spec((2, 3), float32, cpu) is spec_of(np.zeros((2, 3), "float32")) is a.replace(shape=(2, 3))
     assert copy.deepcopy(a) is a and pickle.loads(pickle.dumps(a)) is a
-    assert a.but(dtype=float64) is not a
+    assert a.replace(dtype=float64) is not a
     assert (a.size, a.nbytes, a.ndim, str(a)) == (6, 24, 2, "float32[2, 3]")
     assert Spec((), int64).size == 1
 

@@ -31,7 +31,7 @@ def pooled_together(made, x, w, b):
     return computed(
         nchw16c_conv_pool.blocks_conv2d_max_pool2d,
         [as_given(x), w, b],
-        [pooled, pooled.but(dtype=uint8)],
+        [pooled, pooled.replace(dtype=uint8)],
         shape=shape,
         act=act,
         **geometry,
@@ -65,7 +65,7 @@ def forward(made, arrays):
 
     def both(inputs, act):
         (y,) = computed(nchw16c_conv.blocks_conv2d, inputs, [spec], shape=shape, act=act, **geometry)
-        return computed(nchw16c_pool.blocks_max_pool2d, [y], [pooled, pooled.but(dtype=uint8)], **window)
+        return computed(nchw16c_pool.blocks_max_pool2d, [y], [pooled, pooled.replace(dtype=uint8)], **window)
 
     apart = both(inputs, act)[0], both([*inputs[:2], 0], "")[1]
     return [[nchw16c.out_of_blocks(a, small) for a in found] for found in (apart, together)], size, small

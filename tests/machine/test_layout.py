@@ -355,14 +355,14 @@ def of_bias(change):
 
 
 def other_rate(graph, node):
-    return [node.but([*node.inputs[:-1], 0.0102], node.origin)]
+    return [node.replace([*node.inputs[:-1], 0.0102], node.origin)]
 
 
 def other_gradient(graph, node):
     grad = node.inputs[1]
     more = Node(elementwise.add, [grad, 1e-3], {}, (grad.spec,), scope=node.scope, where=node.where)
     more.origin = node.origin
-    return [more, node.but([node.inputs[0], outputs_of(more)[0], *node.inputs[2:]], node.origin)]
+    return [more, node.replace([node.inputs[0], outputs_of(more)[0], *node.inputs[2:]], node.origin)]
 
 
 ADAPTIVE = {

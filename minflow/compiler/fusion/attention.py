@@ -30,7 +30,7 @@ WIDEST = 256  # numbers of a query or a value
 
 
 def results(q: Spec, k: Spec, v: Spec, mask, **attrs) -> tuple[Spec, Spec]:
-    return q.but(shape=(*q.shape[:-1], v.shape[-1])), q.but(shape=(*q.shape[:-1], 2))
+    return q.replace(shape=(*q.shape[:-1], v.shape[-1])), q.replace(shape=(*q.shape[:-1], 2))
 
 
 def scores(xp, q, k, mask, tb, factor, fill, hides):

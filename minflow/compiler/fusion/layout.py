@@ -103,7 +103,7 @@ class Change:
         inputs = [self.now(x) if x.__class__ is Value else x for x in node.inputs]
         origin = self.twins.get(node.origin, node.origin)
         if origin is not node.origin or any(a is not b for a, b in zip(inputs, node.inputs)):
-            old, node = node, node.but(inputs, origin)
+            old, node = node, node.replace(inputs, origin)
             self.twins[old] = node
             self.plain.update(zip(outputs_of(old), outputs_of(node)))
         self.nodes.append(node)

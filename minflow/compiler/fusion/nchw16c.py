@@ -223,7 +223,7 @@ def pooled(
 
 @internal(
     "blocks_max_pool2d(x; shape, kernel_size, stride, padding, dilation, ceil_mode) -> y, places",
-    lambda x, shape, **window: (lambda y: (y, y.but(dtype=uint8)))(images(pooled(shape, **window))),
+    lambda x, shape, **window: (lambda y: (y, y.replace(dtype=uint8)))(images(pooled(shape, **window))),
 )
 def blocks_max_pool2d(xp, x, shape, kernel_size, stride, padding, dilation, ceil_mode):
     """max_pool2d of images of this shape in blocks; places: which pixel of its window it was, row by row;

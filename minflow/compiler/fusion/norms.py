@@ -37,7 +37,10 @@ def layer_norm(xp, x, weight, bias, columns, eps):
 
 @internal(
     "layer_norm_grad(grad, x, weight; columns, eps) -> gx, gweight, gbias",
-    lambda grad, x, weight, columns, eps: (x, *[weight if weight.__class__ is Spec else x.but(shape=(columns,))] * 2),
+    lambda grad, x, weight, columns, eps: (
+        x,
+        *[weight if weight.__class__ is Spec else x.replace(shape=(columns,))] * 2,
+    ),
 )
 def layer_norm_grad(xp, grad, x, weight, columns, eps):
     """The gradients of layer_norm with respect to x, weight and bias."""
@@ -50,7 +53,7 @@ def layer_norm_grad(xp, grad, x, weight, columns, eps):
 
 @internal(
     "group_norm(x, weight, bias; groups, eps) -> y, mean, var",
-    lambda x, weight, bias, groups, eps: (x, *[weight.but(shape=(x.shape[0] * groups,))] * 2),
+    lambda x, weight, bias, groups, eps: (x, *[weight.replace(shape=(x.shape[0] * groups,))] * 2),
 )
 def group_norm(xp, x, weight, bias, groups, eps):
     """Groups of the channels of each image brought to mean 0 and variance 1, then times weight, plus bias."""
@@ -341,7 +344,7 @@ def is_scale(x: object, spec: Spec, shape: tuple) -> bool:
     """Is this a number for each column, or, made from a vector, for each channel?"""
     return (
         x.__class__ is Value
-        and x.spec == spec.but(shape=shape)
+        and x.spec == spec.replace(shape=shape)
         and (x.spec.shape[:1] != (1,) or x.node.op is shapes.reshape and x.node.inputs[0].spec.ndim == 1)
     )
 

@@ -67,7 +67,7 @@ def with_twins(graph: Graph, turn: int, again: dict[Value, tuple[int, Node]]) ->
         inputs = [moved.get(x, x) if x.__class__ is Value else x for x in node.inputs]
         origin = twins.get(node.origin, node.origin) if isinstance(node.origin, Node) else node.origin
         if origin is not node.origin or any(a is not b for a, b in zip(inputs, node.inputs)):
-            twins[node] = now = node.but(inputs, origin)
+            twins[node] = now = node.replace(inputs, origin)
             moved.update(zip(outputs_of(node), outputs_of(now)))
             node = now
         nodes.append(node)

@@ -40,7 +40,7 @@ def small_masks(graph: Graph) -> Graph:
             continue
         small = Node(relu_grad, [g, outputs_of(pool)[0]], node.attrs, g.spec.alone, 0, (), node.scope, node.where)
         small.origin = node.origin
-        last = spread.but([outputs_of(small)[0], indices], spread.origin)
+        last = spread.replace([outputs_of(small)[0], indices], spread.origin)
         last.number = node.number  # its result is what `node` gave
         first[spread] = [small, last]
         instead[outputs_of(node)[0]] = outputs_of(last)[0]

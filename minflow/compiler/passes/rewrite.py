@@ -32,7 +32,7 @@ def rewritten(
             origin = now(outputs_of(origin)[0]).node if origin not in twins else twins[origin]
             origin = node.origin if isinstance(origin, Source) else origin
         if origin is not node.origin or any(a is not b for a, b in zip(inputs, node.inputs)):
-            twins[node] = twin = node.but(inputs, origin)
+            twins[node] = twin = node.replace(inputs, origin)
             moved.update(zip(outputs_of(node), outputs_of(twin)))
             node = twin
         result.append(node)

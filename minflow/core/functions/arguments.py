@@ -229,7 +229,7 @@ def composite(name: str) -> Callable[[Callable], Callable]:
         def scoped(*args, **kwargs):
             mode = MODE.get()
             try:
-                MODE.set(mode.but(scope=mode.scope + part))
+                MODE.set(mode.replace(scope=mode.scope + part))
                 return function(*args, **kwargs)
             finally:
                 MODE.set(mode)

@@ -92,7 +92,7 @@ def constant_or_lent(result: Tensor, base: Tensor, trace) -> Tensor:
 
 strided_look = s.define(
     "strided_look(x; shape, strides)",
-    infer=lambda x, shape, strides: x.but(shape=shape),
+    infer=lambda x, shape, strides: x.replace(shape=shape),
     is_view=True,
     examples=[],
     doc="A foreign numpy array that is not contiguous: looked at from its first element by its strides (bytes).",

@@ -20,7 +20,7 @@ from .arguments import each_axis, integer, several, tensor_of, to
 def met(op: str, *tensors):
     """Tensors of the same kind of number in their common dtype. Raises DTypeError where integers meet floats."""
     tensors = [tensor_of(x) for x in tensors]
-    dtype = promote(*[x.spec.but(shape=(1,)) for x in tensors])
+    dtype = promote(*[x.spec.replace(shape=(1,)) for x in tensors])
     for k, x in enumerate(tensors):
         if (x.spec.dtype.rank > 1) is not (dtype.rank > 1):
             fail(

@@ -19,7 +19,7 @@ class GradMode(Restoring):
     variable, wanted = MODE, True
 
     def value(self) -> Mode:
-        return MODE.get().but(grad=self.wanted)
+        return MODE.get().replace(grad=self.wanted)
 
     def __call__(self, function: F) -> F:
         if inspect.isgeneratorfunction(function):
@@ -131,7 +131,7 @@ class set_detect_anomaly(GradMode):
         super().__enter__()
 
     def value(self) -> Mode:
-        return MODE.get().but(anomaly=self.check)
+        return MODE.get().replace(anomaly=self.check)
 
     def __enter__(self) -> set_detect_anomaly:
         return self
@@ -145,7 +145,7 @@ class detect_anomaly(GradMode):
         self.check = check_nan
 
     def value(self) -> Mode:
-        return MODE.get().but(anomaly=self.check)
+        return MODE.get().replace(anomaly=self.check)
 
     def clone(self):
         """Another that does the same, as a decorator needs for each call."""

@@ -283,7 +283,7 @@ def reshaped(target, view, *args):
     base = type(target).__new__(type(target))
     base.__dict__.update(target.__dict__)
     base.cell = cell_of(target)
-    with using(MODE.get().but(grad=True)):  # no number is written: the history stays, under no_grad too
+    with using(MODE.get().replace(grad=True)):  # no number is written: the history stays, under no_grad too
         fresh = view(base, *args)
     target.array, target.spec, target.alias, target.cell = fresh.array, fresh.spec, fresh.alias, fresh.cell
     if leaf:

@@ -147,7 +147,7 @@ nextafter.shortcut = False  # integers must meet the rule, which refuses them
 def split(x):
     """The shape rule of frexp."""
     need_floating("frexp", x)
-    return x, x.but(dtype=int32)
+    return x, x.replace(dtype=int32)
 
 
 frexp = define(

@@ -36,7 +36,7 @@ def columns_spec(x: Spec, kernel_size, stride, padding, dilation) -> Spec:
     if x.ndim != 4:
         raise ShapeError("im2col: {x} needs four axes, (N, C, H, W)", hint="x.unsqueeze(0) for one image")
     count = places("im2col", x.shape[2:], kernel_size, stride, padding, dilation)
-    return x.but(shape=(x.shape[0], x.shape[1] * kernel_size[0] * kernel_size[1], count))
+    return x.replace(shape=(x.shape[0], x.shape[1] * kernel_size[0] * kernel_size[1], count))
 
 
 def image_spec(columns: Spec, shape, kernel_size, stride, padding, dilation) -> Spec:
@@ -50,7 +50,7 @@ def image_spec(columns: Spec, shape, kernel_size, stride, padding, dilation) -> 
             f"col2im: {{columns}} has shape {columns.shape}, where {want} is wanted for images {shape}",
             hint="the columns that im2col gives with the same options",
         )
-    return columns.but(shape=tuple(shape))
+    return columns.replace(shape=tuple(shape))
 
 
 WINDOW = dict(stride=(1, 1), padding=(0, 0), dilation=(1, 1))

@@ -33,7 +33,7 @@ def paired(real: Spec, imag: Spec) -> Spec:
             f"complex: dtypes differ, {real.dtype.name} of {{real}} and {imag.dtype.name} of {{imag}}",
             hint="{imag}.to({real}.dtype)",
         )
-    return real.but(shape=join("complex", {"real": real.shape, "imag": imag.shape}), dtype=real.dtype.to_complex())
+    return real.replace(shape=join("complex", {"real": real.shape, "imag": imag.shape}), dtype=real.dtype.to_complex())
 
 
 complex = define(
@@ -65,7 +65,7 @@ kernel(conj, ufunc="conjugate")
 
 real = define(
     "real(x)",
-    lambda x: need_complex("real", x).but(dtype=x.dtype.to_real()),
+    lambda x: need_complex("real", x).replace(dtype=x.dtype.to_real()),
     lambda g, x_spec: cast(g, dtype=x_spec.dtype),
     is_view=True,
     numbers="complex",
@@ -75,7 +75,7 @@ kernel(real, lambda xp, x: x.real)
 
 imag = define(
     "imag(x)",
-    lambda x: need_complex("imag", x).but(dtype=x.dtype.to_real()),
+    lambda x: need_complex("imag", x).replace(dtype=x.dtype.to_real()),
     lambda g: g * 1j,
     is_view=True,
     numbers="complex",
@@ -85,7 +85,7 @@ kernel(imag, lambda xp, x: x.imag)
 
 view_as_real = define(
     "view_as_real(x)",
-    lambda x: need_complex("view_as_real", x).but(shape=(*x.shape, 2), dtype=x.dtype.to_real()),
+    lambda x: need_complex("view_as_real", x).replace(shape=(*x.shape, 2), dtype=x.dtype.to_real()),
     lambda g: view_as_complex(g.contiguous()),
     is_view=True,
     numbers="complex",
@@ -109,7 +109,7 @@ def of_pairs(x: Spec) -> Spec:
             f"not {x.shape[-1] if x.ndim else 'none'}",
             hint="flow.complex(real, imag)",
         )
-    return x.but(shape=x.shape[:-1], dtype=x.dtype.to_complex())
+    return x.replace(shape=x.shape[:-1], dtype=x.dtype.to_complex())
 
 
 view_as_complex = define(

@@ -96,17 +96,17 @@ def conv_spec(x: Spec, weight: Spec, stride: Pair, padding: Pair, dilation: Pair
             hint="larger images, more padding, or fewer poolings before this layer",
         )
     check_border("conv2d", x.shape, out, padding, x.dtype.itemsize)
-    return x.but(shape=(x.shape[0], weight.shape[0], *out))
+    return x.replace(shape=(x.shape[0], weight.shape[0], *out))
 
 
 def input_grad_spec(grad: Spec, weight: Spec, shape, **geometry) -> Spec:
-    x = grad.but(shape=shape)
+    x = grad.replace(shape=shape)
     need_spec("conv2d_input_grad", conv_spec(x, weight, **geometry), grad=grad)
     return x
 
 
 def weight_grad_spec(grad: Spec, x: Spec, shape, **geometry) -> Spec:
-    weight = grad.but(shape=shape)
+    weight = grad.replace(shape=shape)
     need_spec("conv2d_weight_grad", conv_spec(x, weight, **geometry), grad=grad)
     return weight
 

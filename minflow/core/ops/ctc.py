@@ -31,7 +31,7 @@ def one_each(log_probs: Spec, targets: Spec, input_lengths: Spec, target_lengths
         )
     if not 0 <= blank < log_probs.shape[2]:
         raise OutOfRangeError(f"ctc_loss: the blank is {blank}, of {log_probs.shape[2]} classes", hint="blank=0")
-    return log_probs.but(shape=log_probs.shape[1:2])
+    return log_probs.replace(shape=log_probs.shape[1:2])
 
 
 FRAMES = dict(low=-3.0, high=-0.1)

@@ -91,7 +91,7 @@ kernel(
 def extreme(name: str, ufunc: str, doc: str):
     def infer(x: Spec, axis: int):
         need_axis(name, x, axis)
-        return x, x.but(dtype=int64)
+        return x, x.replace(dtype=int64)
 
     op = define(
         f"{name}(x; axis) -> values, indices",

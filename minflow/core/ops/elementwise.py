@@ -340,7 +340,7 @@ def chosen(cond, a, b):
                 f"where: {{{name}}} is {arrays[name].dtype.name}, the result would be {dtype.name}",
                 hint=f"{{{name}}}.to(flow.{dtype.name})",
             )
-    return cond.but(shape=join("where", {name: s.shape for name, s in arrays.items()}), dtype=dtype)
+    return cond.replace(shape=join("where", {name: s.shape for name, s in arrays.items()}), dtype=dtype)
 
 
 where = define(
@@ -398,7 +398,7 @@ def _(xp, x, out=None):
 
 abs = define(
     "abs(x)",
-    lambda x: same(x).but(dtype=x.dtype.to_real()) if isinstance(x, Spec) else same(x),
+    lambda x: same(x).replace(dtype=x.dtype.to_real()) if isinstance(x, Spec) else same(x),
     lambda g, x: g * (sign(x) if x.spec.floating else direction(x, abs(x))),
     elementwise="same",
     scalar="abs(x)",

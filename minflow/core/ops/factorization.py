@@ -73,7 +73,7 @@ def factors(op: str, a: Spec, complete: bool) -> tuple[Spec, Spec]:
     matrices(op, a)
     m, n = a.shape[-2:]
     k = m if complete else min(m, n)
-    return a.but(shape=(*a.shape[:-2], m, k)), a.but(shape=(*a.shape[:-2], k, n))
+    return a.replace(shape=(*a.shape[:-2], m, k)), a.replace(shape=(*a.shape[:-2], k, n))
 
 
 def _qr_gradient(g, out0, out1, complete):
@@ -148,7 +148,7 @@ def _eigh_gradient(g, out0, out1):
 
 eigh = define(
     "eigh(a) -> values, vectors",
-    lambda a: (square("eigh", a).but(shape=a.shape[:-1]), a),
+    lambda a: (square("eigh", a).replace(shape=a.shape[:-1]), a),
     _eigh_gradient,
     examples=DEFINITE,
     doc="The eigenvalues in rising order, and the eigenvectors as columns, of a symmetric a (its lower triangle).",
@@ -166,7 +166,7 @@ def _(xp, a):
 
 eig = define(
     "eig(a) -> values, vectors",
-    lambda a: tuple(s.but(dtype=a.dtype.to_complex()) for s in (square("eig", a).but(shape=a.shape[:-1]), a)),
+    lambda a: tuple(s.replace(dtype=a.dtype.to_complex()) for s in (square("eig", a).replace(shape=a.shape[:-1]), a)),
     examples=[regular(3, 3), floats(2, 4, 4), regular(2, 2, dtype="float32"), floats(0, 0)],
     doc="The complex eigenvalues, in no order, and the eigenvectors as columns, of any square a. It has no gradient.",
 )
@@ -187,7 +187,7 @@ def decomposed(a: Spec, complete: bool) -> tuple[Spec, Spec, Spec]:
     *batch, m, n = a.shape
     k = min(m, n)
     u, v = (*batch, m, m if complete else k), (*batch, n if complete else k, n)
-    return a.but(shape=u), a.but(shape=(*batch, k)), a.but(shape=v)
+    return a.replace(shape=u), a.replace(shape=(*batch, k)), a.replace(shape=v)
 
 
 def _svd_gradient(g, out0, out1, out2):
@@ -261,7 +261,7 @@ def _lu_gradient(g, out0, out1):
 
 lu = define(
     "lu(a) -> packed, pivots",
-    lambda a: (matrices("lu", a), a.but(shape=(*a.shape[:-2], min(a.shape[-2:])), dtype=int32)),
+    lambda a: (matrices("lu", a), a.replace(shape=(*a.shape[:-2], min(a.shape[-2:])), dtype=int32)),
     {"a": _lu_gradient},
     examples=[
         regular(3, 3),
@@ -296,7 +296,7 @@ def permuted(pivots: Spec, size: int, dtype) -> Spec:
     need_index("lu_permutation", pivots, "pivots")
     if not pivots.ndim or pivots.shape[-1] > size:
         raise ShapeError(f"lu_permutation: {{pivots}} is {list(pivots.shape)}, of {size} rows", hint="what lu gives")
-    return pivots.but(shape=(*pivots.shape[:-1], size, size), dtype=dtype)
+    return pivots.replace(shape=(*pivots.shape[:-1], size, size), dtype=dtype)
 
 
 lu_permutation = define(

@@ -27,7 +27,7 @@ from .rules import single
 
 def gru_spec(x, h0, w_ih, w_hh, b_ih, b_hh, sizes, reverse):
     y = layer_spec("gru", 3, h0.shape[-1], sizes, x, h0, w_ih, w_hh, b_ih, b_hh)
-    return y, h0, y.but(shape=(math.prod(x.shape[:-1]), 4 * h0.shape[1]))
+    return y, h0, y.replace(shape=(math.prod(x.shape[:-1]), 4 * h0.shape[1]))
 
 
 def gru_rule(g, x, h0, w_ih, w_hh, out0, out2, sizes, reverse):

@@ -38,7 +38,7 @@ def copied(xp, x, out):
 def taken(x: Spec, index: Spec, axis: int, by: str = "indexing") -> Spec:
     need_axis(by, x, axis)
     need_index(by, index)
-    return x.but(shape=x.shape[:axis] + index.shape + x.shape[axis + 1 :])
+    return x.replace(shape=x.shape[:axis] + index.shape + x.shape[axis + 1 :])
 
 
 take = define(
@@ -141,7 +141,9 @@ def unravelled(*index, shape: tuple[int, ...], by: str = "indexing") -> Spec:
         need_index(by, s, name)
     if len(index) != len(shape) or math.prod(shape) >= 1 << 62 or any(s in (float, complex) for s in index):
         raise ShapeError(f"{by}: {len(index)} indices into the shape {shape}", hint="an integer index for each axis")
-    return next(iter(arrays.values())).but(shape=join(by, {name: s.shape for name, s in arrays.items()}), dtype=int64)
+    return next(iter(arrays.values())).replace(
+        shape=join(by, {name: s.shape for name, s in arrays.items()}), dtype=int64
+    )
 
 
 ravel_index = define(
@@ -183,7 +185,7 @@ def gathered(x: Spec, index: Spec, *src, dim: int, by: str = "indexing") -> Spec
             hint=f"as many axes as {{x}}, and no axis longer, but for axis {dim}",
         )
     if not src:
-        return x.but(shape=index.shape)
+        return x.replace(shape=index.shape)
     if isinstance(src[0], Spec) and src[0].shape != index.shape:
         raise ShapeError(
             f"{by}: {{src}} has shape {src[0].shape}, {{index}} has {index.shape}", hint="the two must be alike"
@@ -358,7 +360,7 @@ triu = triangle("triu", "The upper triangle: 0 below the diagonal.")
 
 def classes(index: Spec, num_classes: int) -> Spec:
     need_index("one_hot", index)
-    return index.but(shape=(*index.shape, num_classes), dtype=int64)
+    return index.replace(shape=(*index.shape, num_classes), dtype=int64)
 
 
 checked_labels = define(

@@ -34,7 +34,7 @@ def product(a: Spec, b: Spec, ta: bool, tb: bool) -> Spec:
             hint=transposed(k, m, n, p, ".T" if a.ndim == b.ndim == 2 else ".mT"),
         )
     batch = a.shape[:-2] if a.shape[:-2] == b.shape[:-2] else join("matmul", {"a": a.shape[:-2], "b": b.shape[:-2]})
-    return a.but(shape=(*batch, n, p))
+    return a.replace(shape=(*batch, n, p))
 
 
 def transposed(k: int, m: int, n: int, p: int, turned: str) -> str:

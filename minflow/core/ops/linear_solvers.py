@@ -66,7 +66,7 @@ def fitting(op: str, a: Spec, b: Spec) -> Spec:
             f"{op}: {a.shape[-1]} unknowns (columns of {mark('a')}) and {b.shape[-2]} rows of {mark('b')}",
             hint="a has one row and one column for each row of b",
         )
-    return b.but(shape=(*join(op, {"a": a.shape[:-2], "b": b.shape[:-2]}), *b.shape[-2:]))
+    return b.replace(shape=(*join(op, {"a": a.shape[:-2], "b": b.shape[:-2]}), *b.shape[-2:]))
 
 
 def factored(xp, op: str, what: str, hint: str, function, a, *others):
@@ -200,7 +200,7 @@ def _pinv_gradient(g, a, out):
 
 pinv = define(
     "pinv(a; rtol, atol)",
-    lambda a, rtol, atol: matrices("pinv", a).but(shape=(*a.shape[:-2], a.shape[-1], a.shape[-2])),
+    lambda a, rtol, atol: matrices("pinv", a).replace(shape=(*a.shape[:-2], a.shape[-1], a.shape[-2])),
     _pinv_gradient,
     examples=[
         case(regular(3, 3), rtol=1e-12, atol=0.0),
@@ -237,7 +237,7 @@ def _(xp, a, rtol, atol):
 
 
 def per_matrix(op: str, a: Spec) -> Spec:
-    return square(op, a).but(shape=a.shape[:-2])
+    return square(op, a).replace(shape=a.shape[:-2])
 
 
 det = define(

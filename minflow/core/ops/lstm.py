@@ -27,12 +27,12 @@ from .rules import need_spec, single
 
 def lstm_spec(x, h0, c0, w_ih, w_hh, b_ih, b_hh, w_hr=None, *, sizes, reverse):
     y = layer_spec("lstm", 4, c0.shape[-1], sizes, x, h0, w_ih, w_hh, b_ih, b_hh)
-    gates, cells = (y.but(shape=(math.prod(x.shape[:-1]), n * c0.shape[1])) for n in (4, 1))
-    need_spec("lstm", c0.but(shape=(h0.shape[0], c0.shape[1])), c0=c0)
+    gates, cells = (y.replace(shape=(math.prod(x.shape[:-1]), n * c0.shape[1])) for n in (4, 1))
+    need_spec("lstm", c0.replace(shape=(h0.shape[0], c0.shape[1])), c0=c0)
     if w_hr is None:
         need_spec("lstm", h0, h0=c0)
     else:
-        need_spec("lstm", c0.but(shape=(h0.shape[1], c0.shape[1])), w_hr=w_hr)
+        need_spec("lstm", c0.replace(shape=(h0.shape[1], c0.shape[1])), w_hr=w_hr)
     return y, h0, c0, gates, cells
 
 

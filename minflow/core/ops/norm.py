@@ -40,7 +40,7 @@ def batch_spec(x: Spec, weight: Spec, bias: Spec, eps: float):
             "batch_norm: {x} has one number per channel, and one number has no variance",
             hint="batches of two or more; model.eval() uses the running statistics",
         )
-    need_spec("batch_norm", x.but(shape=weight.shape), weight=weight, bias=bias)
+    need_spec("batch_norm", x.replace(shape=weight.shape), weight=weight, bias=bias)
     return x, weight, weight
 
 

@@ -21,7 +21,7 @@ from .shape import cast, reshape
 
 nanmedian = define(
     "nanmedian(x)",
-    lambda x: x.but(shape=()),
+    lambda x: x.replace(shape=()),
     lambda g, x, out: shared(g, x, out),
     examples=[distinct(5), distinct(3, 4), floats(()), strided(4, 5), floats(5, dtype="float32"), ints(7)],
     doc="The middle one of what is not NaN, of an even number the lower of the two; equal ones share the gradient.",
@@ -50,7 +50,7 @@ def nothing(xp, dtype):
 
 def one_place(x: Spec, axis: int) -> Spec:
     need_axis("mode", x, axis)
-    return x.but(shape=kept_shape(some_element("mode", x, (axis,)).shape, (axis,)), dtype=int64)
+    return x.replace(shape=kept_shape(some_element("mode", x, (axis,)).shape, (axis,)), dtype=int64)
 
 
 mode_place = define(
@@ -90,7 +90,7 @@ def sought(edges: Spec, x: Spec, right: bool, dtype: DType) -> Spec:
             f"searchsorted: {{edges}} has shape {edges.shape}, {{x}} has {x.shape}",
             hint="a vector of edges for all, or a row of edges for each row: alike but for the last axis",
         )
-    return x.but(dtype=dtype)
+    return x.replace(dtype=dtype)
 
 
 searchsorted = define(
@@ -119,7 +119,7 @@ def _(xp, edges, x, right, dtype, out=None):
 
 isin = define(
     "isin(x, among; invert)",
-    lambda x, among, invert: x.but(dtype=bool_),
+    lambda x, among, invert: x.replace(dtype=bool_),
     examples=[
         case(ints(3, 4), ints(2), invert=False),
         case(ints(5), ints(0), invert=True),
@@ -135,9 +135,9 @@ kernel(isin, lambda xp, x, among, invert, out=None: settle(xp, xp.asarray(xp.isi
 
 def numbered(x: Spec, axis: int | None, runs: bool) -> Spec:
     if axis is None:
-        return x.but(dtype=int64)
+        return x.replace(dtype=int64)
     need_axis("unique", x, axis)
-    return x.but(shape=(x.shape[axis],), dtype=int64)
+    return x.replace(shape=(x.shape[axis],), dtype=int64)
 
 
 groups = define(
@@ -219,7 +219,7 @@ def binned(x: Spec, bins: int, low: float, high: float) -> Spec:
     need_floating("histc", x)
     if bins < 1:
         raise OutOfRangeError(f"histc: {bins} bins", hint="at least 1")
-    return x.but(shape=(bins,))
+    return x.replace(shape=(bins,))
 
 
 histc = define(

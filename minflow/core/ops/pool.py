@@ -42,7 +42,7 @@ def pooled(op: str, x: Spec, kernel_size: Pair, stride: Pair, padding: Pair, dil
             hint="a smaller window, or fewer poolings before this layer",
         )
     check_border(op, x.shape, out, padding, x.dtype.itemsize)
-    return x.but(shape=(*x.shape[:2], *out))
+    return x.replace(shape=(*x.shape[:2], *out))
 
 
 def bordered(xp, x, size: Pair, kernel_size: Pair, stride: Pair, padding: Pair, dilation: Pair, value):
@@ -70,7 +70,7 @@ MAX_CASES = [
 
 max_pool2d = define(
     "max_pool2d(x; kernel_size, stride, padding, dilation, ceil_mode) -> y, indices",
-    lambda x, **options: (lambda y: (y, y.but(dtype=int64)))(pooled("max_pool2d", x, **options)),
+    lambda x, **options: (lambda y: (y, y.replace(dtype=int64)))(pooled("max_pool2d", x, **options)),
     dict(
         x=lambda g, out1, x_spec, kernel_size, stride, dilation: max_pool2d_grad(
             g[0], out1, shape=x_spec.shape, apart=all(s > d * (k - 1) for s, k, d in zip(stride, kernel_size, dilation))
@@ -114,7 +114,7 @@ def at_places(op: str, x: Spec, indices: Spec, picked: Spec) -> Spec:
 
 max_pool2d_grad = define(
     "max_pool2d_grad(grad, indices; shape, apart)",
-    lambda grad, indices, shape, apart: at_places("max_pool2d_grad", grad.but(shape=shape), indices, grad),
+    lambda grad, indices, shape, apart: at_places("max_pool2d_grad", grad.replace(shape=shape), indices, grad),
     dict(grad=lambda g, indices: picked(g, indices)),
     examples=[],
     doc="Each number of the cotangent added to where its window had the largest number; apart: no two windows share a "
@@ -132,7 +132,7 @@ def _(xp, grad, indices, shape, apart):
 
 picked = define(
     "max_pool2d_pick(x, indices)",
-    lambda x, indices: at_places("max_pool2d_pick", x, indices, x.but(shape=indices.shape)),
+    lambda x, indices: at_places("max_pool2d_pick", x, indices, x.replace(shape=indices.shape)),
     dict(x=lambda g, indices, x_spec: max_pool2d_grad(g, indices, shape=x_spec.shape, apart=False)),
     examples=[],
     doc="The numbers of an image at given places in H * W.",
@@ -193,7 +193,7 @@ avg_pool2d = define(
 
 def sent_back(op: str, grad: Spec, shape, rule) -> Spec:
     """The images of this shape, for which the rule of the pooling must give the spec of the cotangent."""
-    x = grad.but(shape=shape)
+    x = grad.replace(shape=shape)
     need_spec(op, rule(x), grad=grad)
     return x
 
@@ -288,7 +288,7 @@ def adaptive_spec(x: Spec, output_size: Pair) -> Spec:
     (h, w), (m, n) = x.shape[2:], output_size
     if max(m * w, n * h) > 256 * (h * w + m * n) + (1 << 16):
         raise ShapeError(f"adaptive_avg_pool2d: from {h}x{w} to {m}x{n} pixels", hint="one axis after the other")
-    return x.but(shape=(*x.shape[:2], *output_size))
+    return x.replace(shape=(*x.shape[:2], *output_size))
 
 
 adaptive_avg_pool2d = define(

@@ -202,7 +202,7 @@ amin = extreme("amin", "minimum", "The smallest; NaN wins; equal ones share the 
 
 median = define(
     "median(x)",
-    lambda x: some_element("median", x, None).but(shape=()),
+    lambda x: some_element("median", x, None).replace(shape=()),
     lambda g, x, out: spread_evenly(g, x, out, None),
     examples=[distinct(5), distinct(3, 4), floats(()), strided(4, 5), floats(5, dtype="float32"), ints(7)],
     doc="The middle one, of an even number the lower of the two; NaN wins; equal ones share the gradient.",
@@ -225,7 +225,7 @@ def position(name: str, doc: str):
         axes = None if axis is None else (axis,)
         if not count(x.shape, axes):
             raise ShapeError(f"{name}: {{x}} has no elements to choose from", hint="check x.numel() first")
-        return reduced(x, axes, keepdims).but(dtype=int64)
+        return reduced(x, axes, keepdims).replace(dtype=int64)
 
     op = define(
         f"{name}(x; axis, keepdims)",
@@ -251,7 +251,7 @@ argmin = position("argmin", "Where the smallest stands: the first one, in the fl
 def quantifier(name: str, ufunc: str, doc: str):
     op = define(
         f"{name}(x; axis, keepdims)",
-        lambda x, axis, keepdims: reduced(x, axis, keepdims).but(dtype=bool_),
+        lambda x, axis, keepdims: reduced(x, axis, keepdims).replace(dtype=bool_),
         numbers="complex",
         examples=[*EXAMPLES, *EMPTY, *INTEGERS],
         doc=doc,

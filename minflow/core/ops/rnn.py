@@ -50,7 +50,7 @@ def layer_spec(
             f"{op}: sizes add up to {sum(sizes)}, {{x}} has {x.shape[0]} rows",
             hint="the batch_sizes that belong to this data",
         )
-    return x.but(shape=(*x.shape[:-1], h0.shape[1]))
+    return x.replace(shape=(*x.shape[:-1], h0.shape[1]))
 
 
 def rnn_spec(x, h0, w_ih, w_hh, b_ih, b_hh, relu, sizes, reverse):
@@ -206,7 +206,7 @@ def _(xp, x, h0, w_ih, w_hh, b_ih, b_hh, relu, sizes, reverse):
 
 
 def bias_of(w_ih: Spec) -> Spec:
-    return w_ih.but(shape=w_ih.shape[:1])
+    return w_ih.replace(shape=w_ih.shape[:1])
 
 
 def need_states(op: str, wanted: tuple[Spec, ...], *found: Spec) -> None:

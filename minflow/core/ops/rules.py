@@ -73,8 +73,8 @@ def broadcast(
                 f"{op}: bits of floats are not defined, {first.dtype.name} was given", hint="x.int(), or x > 0"
             )
         if any(s is not first for s in arrays.values()):
-            first = first.but(shape=join(op, {name: s.shape for name, s in arrays.items()}))
-        return first if out is None else first.but(dtype=out)
+            first = first.replace(shape=join(op, {name: s.shape for name, s in arrays.items()}))
+        return first if out is None else first.replace(dtype=out)
 
     return rule
 
@@ -132,8 +132,8 @@ def reduced(x: Spec, axis: tuple[int, ...] | None, keepdims: bool) -> Spec:
     if axis is not None and [*axis] != sorted({i for i in axis if 0 <= i < x.ndim}):
         raise OutOfRangeError(f"axes {axis} of {{x}}, which has {x.ndim} axes", hint="each axis once, in rising order")
     if keepdims:
-        return x.but(shape=kept_shape(x.shape, axis))
-    return x.but(shape=() if axis is None else tuple(n for i, n in enumerate(x.shape) if i not in axis))
+        return x.replace(shape=kept_shape(x.shape, axis))
+    return x.replace(shape=() if axis is None else tuple(n for i, n in enumerate(x.shape) if i not in axis))
 
 
 def count(shape: tuple[int, ...], axis: tuple[int, ...] | None) -> int:
@@ -143,7 +143,7 @@ def count(shape: tuple[int, ...], axis: tuple[int, ...] | None) -> int:
 
 def counted(x: Spec) -> Spec:
     """Sums and products of integers are int64, as in PyTorch."""
-    return x if x.dtype.rank > 1 else x.but(dtype=int64)
+    return x if x.dtype.rank > 1 else x.replace(dtype=int64)
 
 
 def running(op: str):

@@ -31,7 +31,7 @@ def chosen(p: Spec, counter, num_samples: int, replacement: bool, offset: int) -
             f"multinomial: {num_samples} places of {p.shape[-1]}, each at most once",
             hint="replacement=True, where a place may be drawn again",
         )
-    return p.but(shape=(*p.shape[:-1], num_samples), dtype=int64)
+    return p.replace(shape=(*p.shape[:-1], num_samples), dtype=int64)
 
 
 multinomial = define(
@@ -126,7 +126,7 @@ def trials(count: Spec, prob: Spec, counter, offset: int) -> Spec:
     need_floating("binomial", count, "count")
     need_spec("binomial", None, prob=prob)
     need_counter("binomial", counter)
-    return count.but(shape=join("binomial", {"count": count.shape, "prob": prob.shape}))
+    return count.replace(shape=join("binomial", {"count": count.shape, "prob": prob.shape}))
 
 
 binomial = define(

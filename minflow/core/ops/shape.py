@@ -57,7 +57,7 @@ def _(xp, x, out=None):
 
 cast = define(
     "cast(x; dtype)",
-    infer=lambda x, dtype: x.but(dtype=dtype),
+    infer=lambda x, dtype: x.replace(dtype=dtype),
     vjp=lambda g, x_spec: cast(g, dtype=x_spec.dtype),
     numbers="complex",
     moves=True,
@@ -91,7 +91,7 @@ def converted(mode, op, inputs, attrs, dtype: DType, specs):
     if specs is None:
         return mode.run(op, tuple([in_dtype(x, dtype) for x in inputs]), attrs)
     wide = [in_dtype(x, float32) if hasattr(x, "spec") and x.spec.dtype is bfloat16 else x for x in inputs]
-    mode = mode if mode.low is None else mode.but(low=None)  # autocast has had its say
+    mode = mode if mode.low is None else mode.replace(low=None)  # autocast has had its say
     results = mode.run(op, tuple(wide), attrs)
     rounded = [
         x if s is not None and x.spec.dtype is s.dtype or x.spec.dtype is not float32 else in_dtype(x, bfloat16)
@@ -168,7 +168,7 @@ def indexed(x: Spec, index: tuple) -> Spec:
                 hint = f"an index from {-n} to {n - 1}" if n else "an axis of size 0 has no element"
                 raise OutOfRangeError(f"indexing: {i} is outside axis {axis} of {{x}}, which has size {n}", hint=hint)
             axis += 1
-    return x.but(shape=tuple(shape) + x.shape[axis:])
+    return x.replace(shape=tuple(shape) + x.shape[axis:])
 
 
 getitem = define(
@@ -202,7 +202,7 @@ def reshaped(x: Spec, shape: tuple[int, ...]) -> Spec:
             f"reshape: {{x}} has {x.size} elements, the shape {shape} has {math.prod(shape)}",
             hint="-1 for one axis lets minflow work it out: x.reshape(x.shape[0], -1)",
         )
-    return x.but(shape=shape)
+    return x.replace(shape=shape)
 
 
 reshape = define(
@@ -222,7 +222,7 @@ def permuted(x: Spec, dims: tuple[int, ...]) -> Spec:
             f"permute: {dims} does not name each of the {x.ndim} axes of {{x}} once",
             hint=f"for example {tuple(range(x.ndim))[::-1]}",
         )
-    return x.but(shape=tuple([x.shape[d] for d in dims]))
+    return x.replace(shape=tuple([x.shape[d] for d in dims]))
 
 
 permute = define(
@@ -243,7 +243,7 @@ def expanded(x: Spec, shape: tuple[int, ...]) -> Spec:
             f"expand: {{x}} of shape {x.shape} cannot be repeated to shape {tuple(shape)}",
             hint="only axes of size 1, and new ones in front, can be repeated",
         )
-    return x.but(shape=tuple(shape))
+    return x.replace(shape=tuple(shape))
 
 
 expand = define(
@@ -299,7 +299,9 @@ def diagonal_of(array, offset: int, dim1: int, dim2: int):
 
 diagonal = define(
     "diagonal(x; offset, dim1, dim2)",
-    infer=lambda x, *places, **dims: x.but(shape=diagonal_of(np.broadcast_to(False, x.shape), *places, **dims).shape),
+    infer=lambda x, *places, **dims: x.replace(
+        shape=diagonal_of(np.broadcast_to(False, x.shape), *places, **dims).shape
+    ),
     is_view=True,
     vjp=lambda g, x_spec, offset, dim1, dim2: view_write(
         zeros_of(x_spec), g, path=((diagonal, {"offset": offset, "dim1": dim1, "dim2": dim2}),)
@@ -394,7 +396,7 @@ kernel(overwritten, lambda xp, new, old: new)
 
 
 def summed(x: Spec, shape: tuple[int, ...]) -> Spec:
-    return expanded(x.but(shape=shape), x.shape).but(shape=shape)
+    return expanded(x.replace(shape=shape), x.shape).replace(shape=shape)
 
 
 sum_to = define(
@@ -436,7 +438,7 @@ def joined(*specs: Spec, dim: int) -> Spec:
                 f"cat along axis {dim}: {{tensors[{i}]}} has shape {s.shape}, {{tensors[0]}} has {first.shape}",
                 hint=f"all axes but {dim} must be equal; stack() joins along a new axis",
             )
-    return first.but(shape=(*first.shape[:dim], sum(s.shape[dim] for s in specs), *first.shape[dim + 1 :]))
+    return first.replace(shape=(*first.shape[:dim], sum(s.shape[dim] for s in specs), *first.shape[dim + 1 :]))
 
 
 def part(g, position, specs, dim):
@@ -466,7 +468,7 @@ def padded(x: Spec, widths: tuple, value) -> Spec:
     check_fits(value, x.dtype)
     if len(widths) != x.ndim or any([width < 0 for both in widths for width in both]):
         raise ShapeError(f"pad: widths {widths} for the {x.ndim} axes of {{x}}", hint="(before, behind) for each axis")
-    return x.but(shape=tuple([before + n + after for n, (before, after) in zip(x.shape, widths)]))
+    return x.replace(shape=tuple([before + n + after for n, (before, after) in zip(x.shape, widths)]))
 
 
 pad = define(

@@ -163,7 +163,7 @@ def loss_spec(x: Spec, labels: Spec, reduction: str) -> Spec:
             f"cross_entropy: {{labels}} is {list(labels.shape)}, {{x}} {list(x.shape)}",
             hint="scores (N, C, ...) and labels (N, ...)",
         )
-    return x.but(shape=labels.shape if reduction == "none" else ())
+    return x.replace(shape=labels.shape if reduction == "none" else ())
 
 
 def scores_spec(x: Spec, labels: Spec, grad: Spec, reduction: str) -> Spec:
@@ -215,7 +215,9 @@ def _(xp, x, labels, ignore_index, reduction, out=None):
 
 nll_grad = define(
     "nll_grad(grad, labels; shape, ignore_index, reduction)",
-    lambda grad, labels, shape, ignore_index, reduction: scores_spec(grad.but(shape=shape), labels, grad, reduction),
+    lambda grad, labels, shape, ignore_index, reduction: scores_spec(
+        grad.replace(shape=shape), labels, grad, reduction
+    ),
     dict(
         grad=lambda g, labels, ignore_index, reduction: nll(g, labels, ignore_index=ignore_index, reduction=reduction)
     ),

@@ -16,7 +16,7 @@ LITTLE = 1 << 10  # numbers
 
 def ordered(x: Spec, axis: int, descending: bool):
     need_axis("sort", x, axis)
-    return x, x.but(dtype=int64)
+    return x, x.replace(dtype=int64)
 
 
 sort = define(
@@ -56,8 +56,8 @@ def first_ones(x: Spec, k: int, axis: int, descending: bool):
     need_axis("topk", x, axis)
     if not 0 <= k <= x.shape[axis]:
         raise OutOfRangeError(f"topk: k is {k}, but axis {axis} of {{x}} has size {x.shape[axis]}")
-    found = x.but(shape=(*x.shape[:axis], k, *x.shape[axis + 1 :]))
-    return found, found.but(dtype=int64)
+    found = x.replace(shape=(*x.shape[:axis], k, *x.shape[axis + 1 :]))
+    return found, found.replace(dtype=int64)
 
 
 # A primitive, since a sort of everything costs ten times as much as to find where few of many are.

@@ -27,7 +27,7 @@ def reached(x: Spec, size: tuple[int, ...], stride: tuple[int, ...], offset: int
             f"as_strided: sizes {size} with strides {stride} from {offset} on reach element {last}, there are {x.size}",
             hint="(size - 1) * stride, added up, plus the offset: below that",
         )
-    return x.but(shape=size)
+    return x.replace(shape=size)
 
 
 as_strided = define(
@@ -71,7 +71,7 @@ def windowed(x: Spec, dim: int, size: int, step: int) -> Spec:
             f"unfold: windows of {size} every {step} along axis {dim} of {{x}}, which has size {n}",
             hint=f"a size from 0 to {n}, and a step of at least 1",
         )
-    return x.but(shape=(*x.shape[:dim], (n - size) // step + 1, *x.shape[dim + 1 :], size))
+    return x.replace(shape=(*x.shape[:dim], (n - size) // step + 1, *x.shape[dim + 1 :], size))
 
 
 windows = define(
@@ -100,4 +100,4 @@ def unwindowed(g, x: Spec, dim: int, size: int, step: int):
     count, axes = g.spec.shape[dim], list(range(x.ndim))
     places = (np.arange(count) * step)[:, None] + np.arange(size)
     g = permute(g, dims=(*axes[: dim + 1], x.ndim, *axes[dim + 1 :]))
-    return index_add(zeros_of(x.but(dtype=g.spec.dtype)), MODE.get().tensor_of(places), g.contiguous(), axis=dim)
+    return index_add(zeros_of(x.replace(dtype=g.spec.dtype)), MODE.get().tensor_of(places), g.contiguous(), axis=dim)

@@ -117,4 +117,4 @@ def resized(axes: Axes, specs: Sequence[Spec], sizes: Mapping[str, int]) -> list
     for name, places in axes.items():
         for i, axis in places:
             shapes[i][axis] = sizes[name]
-    return [spec.but(shape=tuple(shape)) for spec, shape in zip(specs, shapes)]
+    return [spec.replace(shape=tuple(shape)) for spec, shape in zip(specs, shapes)]

@@ -59,7 +59,7 @@ def graph_again(graph: Any, compiled: CompiledGraph, specs: Sequence[Spec]) -> B
         build = Build(graph, compiled.build.tree, inputs)
         build.observer = Observer()
         with unseen([graph, *[module for _, module in graph.all_modules()]]):
-            copy_context().run(traced, build.run, MODE.get().but(grad=compiled.mode[0]))
+            copy_context().run(traced, build.run, MODE.get().replace(grad=compiled.mode[0]))
         return build
 
 
@@ -81,7 +81,7 @@ def traced(run: Callable[[], Any], mode: Any, inside: str = "") -> Any:
 
 def whole_batch(spec: Spec, parts: int) -> Spec:
     """That of an input of which a call takes so many parts, one after the other."""
-    return spec if parts == 1 else spec.but(shape=(spec.shape[0] * parts, *spec.shape[1:]))
+    return spec if parts == 1 else spec.replace(shape=(spec.shape[0] * parts, *spec.shape[1:]))
 
 
 def without_memory(spec: Spec) -> Tensor:

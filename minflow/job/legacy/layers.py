@@ -68,7 +68,7 @@ class Layer:
     def scope(self):
         """The ops of the layer stand under its name in views and errors."""
         mode = MODE.get()
-        return using(mode.but(scope=f"{mode.scope}.{self.label}" if mode.scope else self.label))
+        return using(mode.replace(scope=f"{mode.scope}.{self.label}" if mode.scope else self.label))
 
     def activated(self, activation: Callable | None, out: Tensor) -> Tensor:
         """activation(out, name="activation"), as that generation calls it; without the name where it takes none."""

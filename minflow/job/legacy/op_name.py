@@ -32,7 +32,7 @@ def takes_name(function: Callable, otherwise: str = "") -> Callable:
             fail(DTypeError, what, hint, name=name)
         mode = MODE.get()
         try:
-            MODE.set(mode.but(scope=f"{mode.scope}/{name or otherwise}" if mode.scope else name or otherwise))
+            MODE.set(mode.replace(scope=f"{mode.scope}/{name or otherwise}" if mode.scope else name or otherwise))
             return function(*args, **options)
         finally:
             MODE.set(mode)

@@ -95,7 +95,7 @@ def explain_shapes(input: Tensor, weight: Tensor, groups: int) -> NoReturn:
 
 def expecting(x: Spec, shape: tuple[int, ...] | None, hint: str) -> dict[str, Unquoted]:
     """The value of the error that says what the hint would give; none where the hint asks which of several is meant."""
-    return {} if shape is None or " if " in hint else {"expected": Unquoted(f"input {x.but(shape=shape)}")}
+    return {} if shape is None or " if " in hint else {"expected": Unquoted(f"input {x.replace(shape=shape)}")}
 
 
 def side(pixels: int) -> int:

@@ -238,7 +238,7 @@ class Build:
         start = time.perf_counter()
         for optimizer, _ in graph.optimizers:
             optimizer.prepare()
-        mode = self.trace.but(grad=MODE.get().grad, watch=self, seed=1 / steps if steps > 1 else 1)
+        mode = self.trace.replace(grad=MODE.get().grad, watch=self, seed=1 / steps if steps > 1 else 1)
         try:
             with using(mode):
                 self.observer.inputs()
@@ -284,13 +284,13 @@ class Build:
             if steps > 1:
                 if not spec.shape or spec.shape[0] % steps:
                     messages.not_divisible(self.graph, name, tensor, steps)
-                spec = spec.but(shape=(spec.shape[0] // steps, *spec.shape[1:]))
+                spec = spec.replace(shape=(spec.shape[0] // steps, *spec.shape[1:]))
             strides = self.layouts[i]
             if strides is None:
                 symbols.append(self.trace.symbol_of_input(spec, name))
             else:  # a view of its storage, as in eager: kernels get arrays with the same strides
                 size = storage_size(tensor.array[: spec.shape[0]] if steps > 1 else tensor.array)
-                storage = self.trace.symbol_of_input(spec.but(shape=(size,)), name)
+                storage = self.trace.symbol_of_input(spec.replace(shape=(size,)), name)
                 symbols.append(apply(strided_look, storage, shape=tuple(spec.shape), strides=strides))
         return symbols
 
@@ -308,14 +308,14 @@ class Build:
             return [self.part("step", trace, outputs, {**wanted, **self.gradients(mode)})]
         parameters = [p for optimizer, _ in graph.optimizers for p in optimizer.parameters() if p.grad is not None]
         count = mode.scalar(lambda: float(self.micro))
-        adding = mode.but(origin=OPTIMIZER, scope="", grad=False)
+        adding = mode.replace(origin=OPTIMIZER, scope="", grad=False)
         with using(adding):
             for p in parameters:
                 total = self.accumulators[id(p)] = Tensor(np.zeros(p.spec.shape, p.spec.np), p.spec)
                 adding.update(accumulate, [total], [total, p.grad, count], {})
         first = self.part("micro-step", trace, outputs, wanted)
         second = Trace()
-        inner = second.but(grad=False, watch=self)
+        inner = second.replace(grad=False, watch=self)
         with using(inner):
             for p in parameters:
                 p.grad = inner.own(self.accumulators[id(p)])
@@ -325,7 +325,7 @@ class Build:
 
     def optimizer_part(self, mode: Trace) -> None:
         """Clip and step, as `clip_grad` and `step` do in eager."""
-        with using(mode.but(origin=OPTIMIZER, scope="", grad=False)):
+        with using(mode.replace(origin=OPTIMIZER, scope="", grad=False)):
             for optimizer, _ in self.graph.optimizers:
                 optimizer.clip_grad()
                 optimizer.step()

@@ -66,7 +66,7 @@ class Checkpoint(Function):
         trace = build.trace
         after = next(g for g in grads if g is not None)
         inputs, leaves = list(ctx.tensors), {}
-        with using(mode.but(grad=False, origin=RECOMPUTE)):
+        with using(mode.replace(grad=False, origin=RECOMPUTE)):
             for i, t in enumerate(inputs[: run.arity]):
                 again = recompute(t.detach(), after, call=run.number)
                 inputs[i] = leaves[i] = Tensor(None, t.spec, again.value, t.requires_grad)
@@ -74,7 +74,7 @@ class Checkpoint(Function):
         restore(trace, run.before)
         build.recomputing += 1
         try:
-            with using(mode.but(grad=True, origin=RECOMPUTE)):
+            with using(mode.replace(grad=True, origin=RECOMPUTE)):
                 outputs = run.compute(inputs[: run.arity])
         finally:
             build.recomputing -= 1

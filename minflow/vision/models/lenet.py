@@ -48,7 +48,7 @@ def refuse_size(x: Tensor) -> NoReturn:
     hint = "transforms.Resize((28, 28)) for the images; or a model of your own for this size"
     if len(shape) == 3:
         what, hint = "and this is a single one", "x.unsqueeze(0) makes a batch of one image"
-    expected = x.spec.but(shape=(shape[0] if len(shape) == 4 else 1, shape[-3], 28, 28))
+    expected = x.spec.replace(shape=(shape[0] if len(shape) == 4 else 1, shape[-3], 28, 28))
     fail(ShapeError, f"LeNet takes batches of images of 28x28, {what}", hint, x=x, expected=Unquoted(f"x {expected}"))
 
 

@@ -101,7 +101,7 @@ class Fake:
     needs = True
 
     def __init__(self, shape, dtype=flow.float32, device="cuda"):
-        self.spec = flow.ones(1).spec.but(shape=shape, dtype=dtype, device=flow.device(device))
+        self.spec = flow.ones(1).spec.replace(shape=shape, dtype=dtype, device=flow.device(device))
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])

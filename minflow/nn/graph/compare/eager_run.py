@@ -151,7 +151,7 @@ class EagerRecorder(Eager):
         return known.array if same else x.array.copy()
 
     def enter_gradient(self, node) -> None:
-        MODE.set(self.but(scope=node.scope, origin=node))
+        MODE.set(self.replace(scope=node.scope, origin=node))
 
     def writes_at_once(self) -> bool:
         return False

@@ -26,7 +26,7 @@ from .mode import mutation_counter, MODE, Mode
 from .ops.complex import conj
 from .ops.elementwise import add
 from .ops.shape import cast, clone, full, sum_to
-from .functionalize import carry, in_place
+from .functionalize import move_retain_hook, in_place
 from .spec import Spec
 from .source_location import NOTICES, caller, fail
 
@@ -424,4 +424,4 @@ def retain(tensor) -> None:
                 tensor.gradient = clone(g.detach()) if tensor.gradient is None else tensor.gradient + g
 
         tensor.retains = keep
-        carry(tensor, None)
+        move_retain_hook(tensor, None)

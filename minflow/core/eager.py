@@ -24,7 +24,7 @@ from .functionalize import (
     Alias,
     before_write,
     bump_version,
-    carry,
+    move_retain_hook,
     cell_of,
     make_view,
     new_alias,
@@ -316,7 +316,7 @@ class Eager(Mode):
         """A view takes its Value again."""
         before, tensor.value, tensor.needs = tensor.value, fresh.value, fresh.needs
         if tensor.retains is not None:
-            carry(tensor, before)
+            move_retain_hook(tensor, before)
 
     def write(self, target, root, path, new) -> None:
         """Write the storage of `target`, and rebind the Value of its base."""
@@ -336,7 +336,7 @@ class Eager(Mode):
                 view_write, (), values, {"path": path}, root.spec.alone, root.needs | new.needs << 1, (root,), 4
             )
         if root.retains is not None:
-            carry(root, before)
+            move_retain_hook(root, before)
 
     def update(self, op: Op, targets, inputs, attrs) -> None:
         """Run an update rule (an optimizer's) into the storage of its targets: no new arrays."""

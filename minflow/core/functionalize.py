@@ -162,7 +162,7 @@ def refresh(tensor):
     return tensor
 
 
-def phantom(tensor) -> np.ndarray:
+def stride_probe(tensor) -> np.ndarray:
     """An array of the strides that this tensor has or will have, without its numbers (a symbolic one has none)."""
     if tensor.array is not None:
         return tensor.array
@@ -172,7 +172,7 @@ def phantom(tensor) -> np.ndarray:
         return np.lib.stride_tricks.as_strided(
             array, tensor.spec.shape, strides[len(strides) - tensor.spec.ndim :], writeable=False
         )
-    array = phantom(base_of(tensor.alias))
+    array = stride_probe(base_of(tensor.alias))
     for op, attrs in tensor.alias.path or ():
         array = array if op.checks else op.kernel(array, **attrs)  # what checks numbers gives them as they are
     return array
@@ -180,7 +180,7 @@ def phantom(tensor) -> np.ndarray:
 
 def is_contiguous(tensor) -> bool:
     """Are the elements in C order without gaps?"""
-    return tensor.alias is None or phantom(tensor).flags.c_contiguous
+    return tensor.alias is None or stride_probe(tensor).flags.c_contiguous
 
 
 def refuse_outdated_view(view) -> NoReturn:
@@ -194,13 +194,13 @@ def refuse_outdated_view(view) -> NoReturn:
 
 def repeated_axes(tensor) -> list[int]:
     """The axes along which all elements lie in one place (`expand`)."""
-    array = phantom(tensor) if tensor.alias is not None else tensor.array
+    array = stride_probe(tensor) if tensor.alias is not None else tensor.array
     if array is None or not array.size or 0 not in array.strides:
         return []
     return [d for d, (n, stride) in enumerate(zip(array.shape, array.strides)) if n > 1 and not stride]
 
 
-def carry(tensor, before: Value | None) -> None:
+def move_retain_hook(tensor, before: Value | None) -> None:
     """`retain_grad` is about what a tensor is now: after the other hooks, and with it when it is rebound."""
     number = RETAIN + id(tensor.retains)
     if before is not None:
@@ -218,7 +218,7 @@ def write(target, new, *, unread: bool = False):
     mode, handle = MODE.get(), target
     target = mode.own(target)
     root, path = root_of(target)
-    guard(mode, handle, target)
+    check_inplace(mode, handle, target)
     if repeated_axes(target) or target.array is not None and not target.array.flags.writeable:
         fail(
             ShapeError,
@@ -260,7 +260,7 @@ def write(target, new, *, unread: bool = False):
     return handle
 
 
-def guard(mode, handle, target) -> None:
+def check_inplace(mode, handle, target) -> None:
     for t in (target, root := root_of(target)[0]) if mode.grad else ():
         if t.needs and (mode.leaf(t.value) is not None or not root.needs):  # the last: a view of a view made a leaf
             fail(
@@ -311,7 +311,7 @@ def in_place(op: Op, target, *others, **attrs):
         # a rule that asks for the old numbers gets a copy of them
         kept = op.saves[wanted & op.differentiable] if wanted else ()
         return write(target, op(*[clone(x) if i in kept and shares[i] else x for i, x in enumerate(inputs)], **attrs))
-    guard(mode, target, target)
+    check_inplace(mode, target, target)
     before_write(target.cell)
     try:
         with silent():  # inf and NaN are results, also where warnings are errors

@@ -39,7 +39,7 @@ from .messages.no_gradient import note_cut
 from .messages.wrong_arguments import unreadable_or
 from .mode import DEFAULT, MODE, bump
 from .ops import shape as s
-from .functionalize import contiguous, is_contiguous, lend, make_view, phantom, read_only, untracked, write
+from .functionalize import contiguous, is_contiguous, lend, make_view, stride_probe, read_only, untracked, write
 from .spec import Device, DType, Spec, as_dtype, bfloat16, default_dtype, spec_of
 from .source_location import describe, fail, here
 
@@ -201,7 +201,7 @@ class Tensor(
 
     def stride(self, dim: int | None = None):
         """Elements (not bytes) between neighbours along each axis."""
-        array = phantom(self)
+        array = stride_probe(self)
         strides = tuple(n // max(array.itemsize, 1) for n in array.strides)
         if dim is None:
             return strides
@@ -211,7 +211,7 @@ class Tensor(
     def storage_offset(self) -> int:
         """Elements between the first of its storage and its first."""
         base = self.alias.base if self.alias else self
-        mine, first = (phantom(x).__array_interface__["data"][0] for x in (self, base))
+        mine, first = (stride_probe(x).__array_interface__["data"][0] for x in (self, base))
         return (mine - first) // self.itemsize
 
     def data_ptr(self) -> int:

@@ -22,7 +22,7 @@ from .ir import CONSTANT, INPUT, NUMBERS, STATE, Graph, Node, Source, Value, out
 from .mode import MODE, Mode, using
 from .op import Op
 from .ops.shape import clone, converted, derive, detach, unrecorded, view_write
-from .functionalize import Alias, carry, cell_of, contiguous, make_view, refresh, refuse_outdated_view, write
+from .functionalize import Alias, move_retain_hook, cell_of, contiguous, make_view, refresh, refuse_outdated_view, write
 from .spec import Spec, spec_of
 from .tensor import Tensor
 from .source_location import caller, describe, fail, here, warn
@@ -331,7 +331,7 @@ class Trace(Mode):
                 )
             before, tensor.value, tensor.needs = tensor.value, fresh.value, fresh.needs
             if tensor.retains is not None:
-                carry(tensor, before)
+                move_retain_hook(tensor, before)
 
     def write(self, target, root, path, new) -> None:
         """Rebind the root, and the storage that it looks into with a history of its own."""
@@ -373,7 +373,7 @@ class Trace(Mode):
             before, root.value, root.needs = root.value, changed.value, changed.needs and (recorded or root.needs)
             self.lines[root.value] = caller()
             if root.retains is not None:
-                carry(root, before)
+                move_retain_hook(root, before)
             return
         # a leaf's Value is its own, and the way back ends there
         if changed.value in self.leaves or changed.value.node.needs:

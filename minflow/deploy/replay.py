@@ -28,7 +28,7 @@ from ..core.op import Op
 from ..core.ops.shape import clone, reshape
 from ..core.ops.strided import as_strided
 from ..core.random import Generator, default_generator
-from ..core.functionalize import phantom, write
+from ..core.functionalize import stride_probe, write
 from ..core.spec import Spec, spec_of
 from ..core.tensor import Tensor
 from ..core.source_location import fail, warn
@@ -282,7 +282,7 @@ class Run:
         for number, x in enumerate(inputs):
             self.env[number] = x.value if self.traced else x
         # what an exact graph takes as it is in memory: inputs that are not contiguous, and views of them
-        self.strided = {x.value: phantom(x) for x in inputs if self.traced and x.alias is not None}
+        self.strided = {x.value: stride_probe(x) for x in inputs if self.traced and x.alias is not None}
         for number, (state, tensor) in enumerate(zip(document.states, graph._tensors), len(inputs)):
             self.add_state(number, state, tensor)
 

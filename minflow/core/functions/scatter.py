@@ -18,7 +18,7 @@ from ..ops import index as i
 from ..ops import scatter as sc
 from ..ops import shape as s
 from ..ops import strided as st
-from ..functionalize import phantom, root_of
+from ..functionalize import stride_probe, root_of
 from ..spec import bool_, int64
 from ..source_location import fail
 from .arguments import axis_of, fitting, integer, is_tensor, kept, need_axes, operand, several, sizes, tensor_of, to
@@ -273,7 +273,7 @@ def as_strided(input, size, stride, storage_offset: int | None = None):
 
 def start_of(x, base) -> int:
     """At which element of its base a view begins; while tracing neither has numbers, and one place stands for both."""
-    first = last = phantom(base)
+    first = last = stride_probe(base)
     for op, attrs in root_of(x)[1]:
         last = last if op.checks else op.kernel(last, **attrs)
     begin, place = [array.__array_interface__["data"][0] for array in (first, last)]

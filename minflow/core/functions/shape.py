@@ -15,7 +15,7 @@ from ..base.legacy_dispatch import two_meanings
 from ..dispatch import apply
 from ..ops import index as i
 from ..ops import shape as s
-from ..functionalize import is_contiguous, phantom
+from ..functionalize import is_contiguous, stride_probe
 from ..spec import promote
 from ..messages.wrong_arguments import no_tensor, spoken
 from ..source_location import fail
@@ -84,7 +84,7 @@ def in_shape(input, shape: tuple[int, ...]):
 def viewable(input, shape: tuple[int, ...]) -> bool:
     """Can the elements be looked at in this shape where they lie? So where each new axis stays within old ones without
     gaps."""
-    return is_contiguous(input) or views_as(phantom(input), shape)
+    return is_contiguous(input) or views_as(stride_probe(input), shape)
 
 
 def views_as(array: np.ndarray, shape: tuple[int, ...]) -> bool:

@@ -14,7 +14,7 @@ from ..messages.suggestions import hint_methods
 from ..mode import MODE, bump, using
 from ..ops import elementwise as e
 from ..ops import shape as s
-from ..functionalize import cell_of, guard, in_place, overwrite, repeated_axes, store, write
+from ..functionalize import cell_of, check_inplace, in_place, overwrite, repeated_axes, store, write
 from ..spec import DType
 from ..source_location import fail
 
@@ -278,7 +278,7 @@ def reshaped(target, view, *args):
             tensor=target,
         )
     bump()
-    guard(MODE.get(), target, target)
+    check_inplace(MODE.get(), target, target)
     leaf = target.needs and target.is_leaf  # only under no_grad: elsewhere the guard refuses a leaf
     base = type(target).__new__(type(target))
     base.__dict__.update(target.__dict__)

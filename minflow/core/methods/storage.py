@@ -15,7 +15,7 @@ from ..base.errors import DTypeError, GradError, OutOfRangeError, ShapeError, Tr
 from ..functions.fill import empty_of, size_of
 from ..messages.suggestions import hint_methods
 from ..mode import MODE
-from ..functionalize import phantom, write
+from ..functionalize import stride_probe, write
 from ..source_location import fail
 
 
@@ -43,7 +43,7 @@ class Storage:
 
     def is_set_to(self, tensor):
         """Do both look at the same elements of the same memory?"""
-        mine, its = [phantom(x).__array_interface__ for x in (self, tensor)]
+        mine, its = [stride_probe(x).__array_interface__ for x in (self, tensor)]
         return (mine["data"][0], self.shape, self.stride()) == (its["data"][0], tensor.shape, tensor.stride())
 
     def const_data_ptr(self):

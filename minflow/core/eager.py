@@ -120,7 +120,7 @@ class Eager(Mode):
         if plain and first is not None and first.plain:  # one spec, floating, not 0-d: infer would say the same
             spec, ready = first, None if strided else op.kernel
             if strided and first.nbytes > LITTLE:  # it may be expanded: larger than its storage
-                check_memory(op.name, first.alone)
+                check_memory(op.name, first.as_tuple)
         else:
             dtype, specs, ready = infer(op, inputs, attrs, specs)
             if dtype is not None:
@@ -130,9 +130,9 @@ class Eager(Mode):
                     refuse_symbolic(inputs)
             spec = specs[0]
         try:
-            array = compute(op, arrays, attrs, specs or spec.alone) if ready is None else ready(*arrays)
+            array = compute(op, arrays, attrs, specs or spec.as_tuple) if ready is None else ready(*arrays)
         except RuntimeWarning:  # a program that makes errors of warnings; inf and NaN are results here
-            array = quietly(compute, op, arrays, attrs, specs or spec.alone)
+            array = quietly(compute, op, arrays, attrs, specs or spec.as_tuple)
         if op.many:
             results = list(map(new_tensor, array, specs))
             if needs and self.grad:
@@ -156,8 +156,8 @@ class Eager(Mode):
                     saved.append((x.array, cell, cell.version))
                 else:
                     saved.append(None)
-            node = Node(op, values, attrs, spec.alone, needs, saved, self.scope, caller(4))
-            if spec.slope:
+            node = Node(op, values, attrs, spec.as_tuple, needs, saved, self.scope, caller(4))
+            if spec.differentiable:
                 result.value, result.needs = new_value(Value, (node, 0, spec)), True
         return result
 
@@ -173,7 +173,7 @@ class Eager(Mode):
             known = spec, ready, (op, attrs)
             if op is reshape and spec.nbytes > LITTLE:  # checked at each call: it copies an expanded tensor
                 if root.spec.nbytes < spec.nbytes:
-                    check_memory(op.name, spec.alone)
+                    check_memory(op.name, spec.as_tuple)
             else:
                 if len(VIEWS) >= INFERRED_LIMIT:
                     VIEWS.clear()
@@ -188,7 +188,7 @@ class Eager(Mode):
         result.cell = x.cell or cell_of(x)
         result.needs = False
         if x.needs and self.grad:
-            node = Node(op, [x.value], attrs, spec.alone, 1, (), self.scope, caller(5))
+            node = Node(op, [x.value], attrs, spec.as_tuple, 1, (), self.scope, caller(5))
             result.value, result.needs = new_value(Value, (node, 0, spec)), True
         return result
 
@@ -210,7 +210,7 @@ class Eager(Mode):
         saved = slots and [save(inputs[s] if s >= 0 else results[~s]) for s in slots]
         node = Node(op, values, attrs, specs, needs, saved, self.scope, caller(depth))
         for i, t in enumerate(results):
-            if t.spec.slope:
+            if t.spec.differentiable:
                 t.value, t.needs = new_value(Value, (node, i, t.spec)), True
 
     # ---- what autograd and rebind ask of a mode ------------------------------------------------------------------
@@ -281,7 +281,7 @@ class Eager(Mode):
                 op, values, {"ctx": ctx}, tuple([t.spec for t in results]), needs, ("ctx",), self.scope, caller(3)
             )
             for i, t in enumerate(results):
-                if t.spec.slope and flags[i]:
+                if t.spec.differentiable and flags[i]:
                     t.value, t.needs = new_value(Value, (node, i, t.spec)), True
         for i, target in written.items():
             results[i] = write(target, results[i])
@@ -333,7 +333,7 @@ class Eager(Mode):
         elif root.needs or new.needs:
             values = [t.value if t.needs else t.spec for t in (root, new)]
             self.record(
-                view_write, (), values, {"path": path}, root.spec.alone, root.needs | new.needs << 1, (root,), 4
+                view_write, (), values, {"path": path}, root.spec.as_tuple, root.needs | new.needs << 1, (root,), 4
             )
         if root.retains is not None:
             move_retain_hook(root, before)

@@ -142,7 +142,7 @@ class Source(Node):
     __slots__ = ("tensor", "array", "read", "name", "link")
 
     def __init__(self, op: SourceKind, spec: Spec, tensor=None, array=None, read=None, name=""):
-        super().__init__(op, (), {}, spec.alone)
+        super().__init__(op, (), {}, spec.as_tuple)
         self.tensor = (lambda: None) if tensor is None else weakref.ref(tensor)
         self.array, self.read, self.name, self.link = array, read, name, None
 

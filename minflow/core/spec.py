@@ -80,7 +80,7 @@ cpu = Device("cpu")
 class Spec:
     """Shape, dtype, device and, on many ranks, placement and sbp of a tensor. Interned: equal specs are one object.
 
-    size: number of elements.  floating: the dtype is floating.  slope: that or complex, so there may be a gradient.
+    size: number of elements.  floating: the dtype is floating.  differentiable: it is floating or complex.
     plain: numpy computes in it, it is floating and not 0-d, so numpy's own result is right without `out=`.
     """
 
@@ -94,9 +94,9 @@ class Spec:
         "ndim",
         "size",
         "floating",
-        "slope",
+        "differentiable",
         "plain",
-        "alone",
+        "as_tuple",
         "__weakref__",
     )
     table: dict[tuple, Spec] = {}
@@ -121,9 +121,9 @@ class Spec:
                 raise ShapeError(f"no tensor has the shape {shape}", hint="64 axes, sizes from 0, below 2**59 numbers")
             spec.dtype, spec.device, spec.placement, spec.sbp = dtype, device, placement, sbp
             spec.np, spec.ndim, spec.floating = dtype.np, len(shape), dtype.floating
-            spec.slope = dtype.rank > 1
+            spec.differentiable = dtype.rank > 1
             spec.plain = dtype.floating and shape != () and dtype is not bfloat16
-            spec.alone = (spec,)
+            spec.as_tuple = (spec,)
             spec = cls.table.setdefault((shape, dtype, device, placement, sbp), spec)
         return spec
 
@@ -131,11 +131,11 @@ class Spec:
     def sweep(cls) -> None:
         """Forget the specs that nobody uses; the others stay, so identity keeps meaning equality."""
         promote.cache_clear()
-        alone = 4  # the table, the spec's own `alone`, the loop variable, and the argument of getrefcount
+        alone = 4  # the table, the spec's own `as_tuple`, the loop variable, and the argument of getrefcount
         for key, spec in list(cls.table.items()):
             if sys.getrefcount(spec) <= alone + 1:  # and the list being walked
                 del cls.table[key]
-                spec.alone = ()
+                spec.as_tuple = ()
         cls.limit = max(cls.limit, 2 * len(cls.table))
 
     @property

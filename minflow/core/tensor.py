@@ -265,7 +265,7 @@ class Tensor(
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Say that gradients of this leaf are wanted, or no more."""
-        if requires_grad and not self.spec.slope:
+        if requires_grad and not self.spec.differentiable:
             fail(
                 GradError,
                 f"only floating tensors can require grad, not {self.dtype.name}",

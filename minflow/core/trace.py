@@ -88,7 +88,7 @@ class Trace(Mode):
         self.graph.nodes.append(node)
         if self.watch is not None:
             self.watch.added(node)
-        results = [self.symbol(None, v.spec, v, bool(node.needs) and v.spec.slope) for v in outputs_of(node)]
+        results = [self.symbol(None, v.spec, v, bool(node.needs) and v.spec.differentiable) for v in outputs_of(node)]
         if op.is_view:
             make_view(self, results[0], inputs[0], op, attrs)
         return results if op.many else results[0]
@@ -275,7 +275,7 @@ class Trace(Mode):
         if self.watch is not None:
             self.watch.added(node)
         results = [
-            self.symbol(None, v.spec, v, bool(needs) and v.spec.slope and flag)
+            self.symbol(None, v.spec, v, bool(needs) and v.spec.differentiable and flag)
             for v, flag in zip(outputs_of(node), flags)
         ]
         for i, target in written.items():

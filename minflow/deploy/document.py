@@ -235,7 +235,7 @@ class Reading:
             raise Malformed(f"the name of weights, of {there}", name, place)
         if array.shape != wanted.shape or spec_of(array) is not wanted:
             raise Malformed(f"weights of {wanted}", f"{array.dtype}{list(array.shape)}", f"{place}, {name}")
-        if requires and not wanted.slope:
+        if requires and not wanted.differentiable:
             raise Malformed("a floating dtype, which can require a gradient", str(wanted), place)
         filled = None if "filled" not in x else self.filled(x["filled"], f"{place}.filled", wanted)
         if filled is not None and (kind != "constant" or not self.gives(filled, wanted, array)):

@@ -239,7 +239,7 @@ class Reader:
         if known is not None:
             return known
         x = Tensor(array, spec_of(array))
-        if options.get("requires_grad") and not x.spec.slope:
+        if options.get("requires_grad") and not x.spec.differentiable:
             raise Malformed("a floating tensor that requires grad", array.dtype)
         if name in self.first:
             x.cell = cell_of(self.first[name])

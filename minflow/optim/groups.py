@@ -23,7 +23,7 @@ FREE = ("lr", "initial_lr", "max_lr", "min_lr")  # read at each step, never part
 
 
 class Group(dict):
-    """Hyperparameters by name, and `params`. A plan contains all but lr: changing another bumps the mutation counter."""
+    """Hyperparameters by name, and `params`. A plan contains all but lr: setting another bumps the mutation counter."""
 
     def __setitem__(self, key: str, value: Any) -> None:
         if key not in FREE and not same(self.get(key, Group), value):

@@ -38,7 +38,7 @@ def small_masks(graph: Graph) -> Graph:
             or g.spec is not pool.out_specs[0]
         ):
             continue
-        small = Node(relu_grad, [g, outputs_of(pool)[0]], node.attrs, g.spec.alone, 0, (), node.scope, node.where)
+        small = Node(relu_grad, [g, outputs_of(pool)[0]], node.attrs, g.spec.as_tuple, 0, (), node.scope, node.where)
         small.origin = node.origin
         last = spread.replace([outputs_of(small)[0], indices], spread.origin)
         last.number = node.number  # its result is what `node` gave

@@ -31,7 +31,7 @@ def kernels_of(op: Op, machine: bool, lone: bool) -> tuple[Any, Callable]:
 
 def call_of(op: Op, kernel: Callable, args: Sequence, places: Sequence[np.ndarray]) -> functools.partial:
     """The kernel with what it reads and where it writes."""
-    if op.shortcut and places[0].ndim and places[0].dtype.kind == "f":
+    if op.fast_path and places[0].ndim and places[0].dtype.kind == "f":
         with np.errstate(all="ignore"):  # numpy would make arrays of the numbers at each call: half of its time
             args = [
                 np.asarray(x, places[0].dtype) if x.__class__ is float or x.__class__ is int and abs(x) < 1 << 53 else x
@@ -51,7 +51,7 @@ def direct(node: Node, call: functools.partial, inputs: Sequence[np.ndarray], ou
     if [id(args[i]) for i in taken] != names or taken and taken[-1] - taken[0] >= len(names):
         return None
     specs = [x.spec if x.__class__ is Value else x.__class__ for x in node.inputs]
-    own = node.op.ready and len(specs) == len(names) and node.op.ready(*specs, **node.attrs)
+    own = node.op.specialize and len(specs) == len(names) and node.op.specialize(*specs, **node.attrs)
     if own:
         return lambda arrays: [own(*arrays)]
     first = taken[0] if taken else 0

@@ -101,7 +101,7 @@ def backprop(
             # a trace refuses it too
             if not retain_graph and (node.saved or (mode.trace and node.op.saves[node.needs])):
                 node.saved = Freed(where)
-                if node.op.joint is not None:
+                if node.op.custom_backward is not None:
                     node.attrs["ctx"].kept = ()
             if arrivals.hooked:
                 arrivals.of(node, grads)
@@ -116,8 +116,8 @@ def accumulate(grads: dict, value: Value, g) -> None:
 
 def input_gradients(mode: Mode, node: Node, gs: list) -> Iterable:
     """(input number, gradient) for each input of a node that wants one."""
-    if node.op.joint is not None:
-        return node.op.joint(node, gs)
+    if node.op.custom_backward is not None:
+        return node.op.custom_backward(node, gs)
     if node.out_specs[0].dtype.rank < 3 or node.op.numbers == "complex":
         return rule_gradients(mode, node, gs)
     turned = rule_gradients(mode, node, [g if g is None else conj(g) for g in gs])

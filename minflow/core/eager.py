@@ -70,7 +70,7 @@ class Eager(Mode):
     """The mode of every program that is not being traced."""
 
     def run(self, op: Op, inputs, attrs):
-        plain = op.shortcut
+        plain = op.fast_path
         if plain is None and isinstance(inputs[0], Tensor):
             return self.view(op, inputs[0], attrs)
         if (

@@ -1,6 +1,6 @@
-"""The shape rule of an op, run before every kernel; what it said is remembered, in a bounded table.
+"""The shape rule of an op, run before every kernel; its results are cached in a bounded table.
 
-An error of a rule gets the user's names, values, module and line by `where.explain`.
+`source_location.explain` adds the user's names, values, module and line to an error of a rule.
 Read next: `dispatch.py`, the only way to run an op.
 """
 
@@ -16,15 +16,16 @@ from .mode import MODE
 from .spec import DEPENDS_ON_DEFAULT, Spec, bfloat16, default_dtype, promote
 from .source_location import explain, here
 
-INFERRED: dict = {}  # what infer said, bounded; errors are raised each time anew
+INFERRED: dict = {}  # results of `infer`, bounded; errors are not cached
 INFERRED_LIMIT = 20_000
 DEPENDS_ON_DEFAULT.append(INFERRED.clear)
 
 
 def infer(op: Any, inputs: Sequence, attrs: Mapping, specs: tuple = ()):
-    """The shape rule, or what it said before: (None, output specs, `Op.ready`'s answer); or (dtype that the inputs must
-    be cast to, None, None); or (bfloat16, output specs, ...) where the op must be computed in float32. What the last
-    two ask for does `converted`. specs: of the inputs, where all are tensors and the caller knows them."""
+    """The result of the shape rule, cached: (None, output specs, result of `Op.specialize`), or
+    (dtype that the inputs must be cast to, None, None), or (bfloat16, output specs, ...) if the op must be computed in
+    float32. `converted` does the casts of the last two. specs: those of the inputs, if all are tensors and the caller
+    has them."""
     specs = specs or tuple([x.__class__ if x.__class__ in NUMBERS else x.spec for x in inputs])
     key = (op, specs, tuple(attrs.items())) if attrs else (op, specs)
     try:
@@ -40,8 +41,8 @@ def infer(op: Any, inputs: Sequence, attrs: Mapping, specs: tuple = ()):
             check_memory(op.name, outs)
     except MinflowError as error:
         raise explain(error, op, inputs) from None
-    result = dtype, outs, op.ready(*specs, **attrs) if op.ready is not None and dtype is None else None
-    if key is not None and outs != (None,) and not large:  # these are asked each time
+    result = dtype, outs, op.specialize(*specs, **attrs) if op.specialize is not None and dtype is None else None
+    if key is not None and outs != (None,) and not large:  # large results are checked at each call
         if len(INFERRED) >= INFERRED_LIMIT:
             INFERRED.clear()
         INFERRED[key] = result
@@ -49,7 +50,8 @@ def infer(op: Any, inputs: Sequence, attrs: Mapping, specs: tuple = ()):
 
 
 def check_memory(name: str, outs: Sequence[Spec]) -> None:
-    """Refuse results for which there is no memory, before it is allocated. A plan is checked as a whole."""
+    """Raise OutOfMemoryError if there is no memory for these results, before it is allocated. A plan is checked as a
+    whole."""
     needed = sum([spec.nbytes for spec in outs])
     if (free := shortage(needed)) is not None:
         raise OutOfMemoryError(
@@ -63,7 +65,7 @@ def check_memory(name: str, outs: Sequence[Spec]) -> None:
 
 def consult(op: Any, specs: tuple, attrs: Mapping):
     if len(specs) == 1 and not isinstance(specs[0], Spec):
-        what = f"{op.name}: of {specs[0].__name__}, where a tensor is wanted"
+        what = f"{op.name}: the input must be a tensor, got {specs[0].__name__}"
         raise DTypeError(what, hint="flow.tensor(...) around a number")
     if op.elementwise:
         dtype = promote(*specs)
@@ -75,14 +77,14 @@ def consult(op: Any, specs: tuple, attrs: Mapping):
     if op.numbers == "real" and any(d.rank == 3 for d in dtypes):
         raise DTypeError(f"{op.name}: not defined for complex numbers", hint="x.real, x.imag, x.abs() or x.angle()")
     out = op.infer(*specs, **attrs)
-    return bfloat16 if bfloat16 in dtypes and not op.moves else None, out if op.many else (out,)
+    return bfloat16 if bfloat16 in dtypes and not op.dtype_agnostic else None, out if op.many else (out,)
 
 
 def data_dependent(*specs, **attrs) -> None:
-    """The shape rule of an op whose result's shape depends on numbers: eager only, where the result says it."""
+    """The shape rule of an op whose output shape depends on the elements: eager only, where the result has a shape."""
     if MODE.get().trace is not None:
         raise TraceError(
-            "the shape of the result would depend on numbers, and while a graph is built there are none",
+            "the shape of the result would depend on elements, and while a graph is built there are none",
             hint="flow.where(mask, x, 0) keeps the shape; (x * mask).sum() leaves out the rest; "
             "or do it before the call",
         )

@@ -68,7 +68,7 @@ class Mode:
 
 
 DEFAULT = Mode()  # eager.py makes it an Eager; a ContextVar wants its default now
-# What every op asks for stands in each mode itself (`replace` copies it), where Python finds it sooner than in the class.
+# Instance attributes, which `replace` copies: every op reads these, and Python finds them sooner than in the class.
 vars(DEFAULT).update(grad=True, scope="", trace=None)
 MODE: ContextVar = ContextVar("mode", default=DEFAULT)
 current = MODE.get  # a name of its own: a method of an imported object is looked up at each call

@@ -1,6 +1,6 @@
-"""What an op is: `define` makes an Op from a signature, a shape rule and gradient rules; `kernel` gives it its code.
+"""Definitions of ops: `define` makes an Op from a signature, a shape rule and gradient rules; `kernel` adds its code.
 
-Knows no arrays and no Tensor class. Read next: `ops/elementwise.py` for what definitions look like, then `eager.py`.
+Knows neither arrays nor the Tensor class. Read next: `ops/elementwise.py` for examples of definitions, then `eager.py`.
 """
 
 from __future__ import annotations
@@ -22,22 +22,24 @@ OPS: dict[str, Op] = {}
 
 
 class Op:
-    """A definition: names of inputs, attrs and outputs, the shape rule, the gradient rules, and the kernel.
+    """The definition of an op: names of inputs, attrs and outputs, the shape rule, the gradient rules, and the kernel.
 
-    inputs, attrs, outputs: names.  infer(*specs, **attrs): Spec or tuple of Specs; a literal is given by its type.
-    rules: input number -> (gradient rule, what its arguments ask for).  elementwise: None, "same" (the result has the
-    promoted dtype), "float" (integers become the default dtype first) or "bool" (a comparison).
-    is_view: the result looks into input 0.  alias_safe: the result may overwrite an input of its own.
-    checks: a view whose kernel looks at the numbers and may refuse them.
-    numbers: "real" (complex ones are refused), "holomorphic" (they have one complex derivative, or none: autograd
-    conjugates around the rules) or "complex" (the rules themselves say what their gradients are); views take them all.
-    moves: it only moves numbers, and so runs in bfloat16 itself; so does a view.
-    version: of its meaning: a saved graph says which it uses, see `deploy/versions.py`.
-    variadic: any number of inputs, all with the one rule (which may ask for `position` and `specs`).
-    custom: of a learner's own: its kernel may raise.
-    shortcut: True, numpy's own result is right where all have one spec; None, a view that `Eager.view` makes.
-    ready: None, or a function of specs and attrs -> the kernel for these as a function of the arrays alone, whose own
-    result is right; or None.
+    inputs, attrs, outputs: names.  infer(*specs, **attrs): Spec or tuple of Specs; a Python number is passed as its
+    type.  rules: input index -> (gradient rule, sources of its arguments).
+    elementwise: None, "same" (the result has the promoted dtype), "float" (integers are converted to the default dtype
+    first) or "bool" (a comparison).
+    is_view: the result shares the storage of input 0.  alias_safe: the result may overwrite an input of the op.
+    checks: a view whose kernel reads the elements and may refuse them.
+    numbers: "real" (complex tensors are refused), "holomorphic" (the op has a complex derivative, or none: autograd
+    conjugates around the rules) or "complex" (the rules give complex gradients themselves); views take all dtypes.
+    dtype_agnostic: the op only moves elements, so it runs in bfloat16 without a cast; so does a view.
+    version: version of its meaning, which a saved graph records; see `deploy/versions.py`.
+    variadic: takes any number of inputs; all share one rule, which may ask for `position` and `specs`.
+    custom: defined by a user, so its kernel may raise.
+    fast_path: True if numpy's own result is right when all inputs have one spec; None for a view that `Eager.view`
+    makes.
+    specialize: None, or a function (*specs, **attrs) that returns a kernel of the arrays alone, whose result needs no
+    copy; it returns None if there is no such kernel.
     steps: None, or what a plan may run instead of the kernel: see `platforms/compiled/runtime/tasks.py`.
     """
 
@@ -62,19 +64,22 @@ class Op:
         doc,
         checks=False,
         numbers="real",
-        moves=False,
+        dtype_agnostic=False,
         version=1,
     ):
         self.name, self.inputs, self.attrs, self.outputs, self.infer = name, inputs, attrs, outputs, infer
         self.elementwise, self.is_view, self.alias_safe, self.checks = elementwise, is_view, alias_safe, checks
         self.second_order, self.scalar, self.sbp, self.examples, self.doc = second_order, scalar, sbp, examples, doc
-        self.__name__ = self.__qualname__ = name  # as of a function: for help(flow.exp), flow.exp? and whoever asks
+        self.__name__ = self.__qualname__ = name  # like a function, for help(flow.exp) and flow.exp?
         self.__doc__ = doc
-        self.numbers, self.moves = "holomorphic" if is_view and numbers == "real" else numbers, moves or is_view
+        self.numbers, self.dtype_agnostic = (
+            "holomorphic" if is_view and numbers == "real" else numbers,
+            dtype_agnostic or is_view,
+        )
         self.version, self.many = version, len(outputs) > 1
         self.variadic = inputs[:1] != [] and inputs[0][0] == "*"
-        self.shortcut = elementwise in ("same", "float") and not self.many
-        self.rules, self.groups = {}, []  # one rule per input; or one for several inputs that share their work
+        self.fast_path = elementwise in ("same", "float") and not self.many
+        self.rules, self.groups = {}, []  # a rule for one input; a rule for several inputs, which shares work
         for names, rule in rules.items():
             asks = tuple(self.asks(name) for name in argument_names(rule))
             places = tuple(inputs.index(name.strip()) for name in names.split(","))
@@ -86,19 +91,19 @@ class Op:
         self.differentiable = -1 if self.variadic and rules else sum(masks)
         self.saves = SavedSlots(self)
         self.kernel: Callable | None = None
-        self.ready: Callable | None = None
+        self.specialize: Callable | None = None
         self.takes_out = False
-        self.joint: Callable | None = None  # one rule for all inputs at once: autograd.Function
+        self.custom_backward: Callable | None = None  # gradients of all inputs at once: autograd.Function
 
     @property
     def __signature__(self) -> inspect.Signature:
-        """Inputs by place or name, attrs by name."""
+        """Inputs by position or name, attrs by name."""
         p = inspect.Parameter
         places = [p(x.lstrip("*"), p.VAR_POSITIONAL if x[0] == "*" else p.POSITIONAL_OR_KEYWORD) for x in self.inputs]
         return inspect.Signature(places + [p(x, p.KEYWORD_ONLY) for x in self.attrs])
 
     def asks(self, name: str) -> tuple[str, Any]:
-        """What a rule's argument name asks for: (kind, number or attr). Outputs count as ~0, ~1, ..."""
+        """The source of a rule's argument, by its name: (kind, index or attr). Outputs have the indices ~0, ~1, ..."""
         if name == "g":
             return "g", None
         if name in self.inputs:
@@ -114,7 +119,7 @@ class Op:
         if self.variadic and name in ("position", "specs"):
             return name, None
         raise InternalError(
-            f"{self.name}: a gradient rule asks for {name!r}, which is no input, output or attr",
+            f"{self.name}: a gradient rule asks for {name!r}, which is not an input, output or attr",
             values={"inputs": self.inputs, "attrs": self.attrs},
         )
 
@@ -128,7 +133,7 @@ class Op:
         return apply(self, *inputs, **attrs)
 
     def unknown(self, attrs: Mapping) -> None:
-        """Refuse an attr that the op does not have."""
+        """Raise CallError for an attr that the op does not have."""
         for name in attrs.keys() - set(self.attrs):
             wanted = ", ".join((*self.inputs, *[f"{a}=..." for a in self.attrs]))
             raise CallError(
@@ -139,7 +144,7 @@ class Op:
             )
 
     def named(self, inputs: tuple, attrs: dict) -> list:
-        """The inputs, those missing found among the keywords: by our name, or by PyTorch's `input` and `other`."""
+        """All inputs: missing ones are taken from the keywords, by our name or by PyTorch's `input` and `other`."""
         result = list(inputs)
         for ours, theirs in zip(self.inputs[len(result) :], ("input", "other", "")[len(result) :]):
             name = ours if ours in attrs else theirs
@@ -149,7 +154,7 @@ class Op:
             wanted = ", ".join(self.inputs)
             fail(
                 DTypeError,
-                f"{self.name}: {len(result)} inputs given, {len(self.inputs)} wanted",
+                f"{self.name}: takes {len(self.inputs)} input{'s' * (len(self.inputs) != 1)}, got {len(result)}",
                 f"{self.name}({wanted})",
             )
         return result
@@ -158,21 +163,21 @@ class Op:
         return self.name
 
     def __get__(self, instance, owner=None):
-        """Not bound as an attribute of a class; and an object that has this is a routine to `help` and `inspect`."""
+        """Stay unbound as an attribute of a class. `help` and `inspect` take an object with `__get__` for a routine."""
         return self
 
     def __reduce__(self):
-        """Copied and pickled as what it is called, like a function."""
+        """Copy and pickle by name, like a function."""
         return (op_named, (self.name,)) if OPS.get(self.name) is self else self.__qualname__
 
 
 def op_named(name: str) -> Op:
-    """For pickle."""
+    """The op of this name; pickle calls it."""
     return OPS[name]
 
 
 class SavedSlots(dict):
-    """needs -> what to save: i for input i, ~k for output k. Each combination is worked out once."""
+    """Cache: needs -> slots to save, i for input i and ~k for output k."""
 
     def __init__(self, op: Op):
         self.op = op
@@ -197,22 +202,22 @@ def define(
     checks: bool = False,
     second_order: bool = True,
     numbers: str = "real",
-    moves: bool = False,
+    dtype_agnostic: bool = False,
     version: int = 1,
     scalar: str = "",
     sbp: Sequence = (),
     examples: Sequence = (),
     doc: str = "",
 ) -> Op:
-    """Define an op and list it in OPS.
+    """Define an op and add it to OPS.
 
-    signature: `"name(input, input; attr, attr) -> out, out"`; one output, named after the op, if none is said;
+    signature: `"name(input, input; attr, attr) -> out, out"`; without an arrow the op has one output, named after it.
     `"cat(*tensors; dim)"` takes any number of inputs.
-    vjp: a rule per differentiable input, or a bare rule for the first; a rule's argument names say what it gets: `g`
-    (a tuple where there are several outputs), an input's array by name, `x_spec`, `out` or `out0`, an attr, `x_or_out`
-    if the rule is right with either (the tape saves x, a graph the result). What PyTorch saves is what a rule names: a
-    program may write into everything else. A key
-    "x, weight" stands for one rule that gives both gradients, where they share their work.
+    vjp: a rule per differentiable input, or a bare rule for the first. The names of a rule's arguments choose their
+    values: `g` (a tuple if there are several outputs), an input by name, `x_spec`, `out` or `out0`, an attr, or
+    `x_or_out` if the rule is right with either (the tape saves x, a graph the result). A rule names exactly what
+    PyTorch saves, so that a program may write into everything else. A key "x, weight" is one rule for both gradients,
+    which shares work.
     """
     head, _, tail = signature.partition(" -> ")
     name, _, names = head.rstrip(")").partition("(")
@@ -239,7 +244,7 @@ def define(
         doc,
         checks,
         numbers,
-        moves,
+        dtype_agnostic,
         version,
     )
     if name in OPS:
@@ -249,22 +254,22 @@ def define(
     return op
 
 
-def kernel(op: Op, function: Callable | None = None, *, ufunc: str | None = None, ready: Callable | None = None):
+def kernel(op: Op, function: Callable | None = None, *, ufunc: str | None = None, specialize: Callable | None = None):
     """Give an op its array code: a function `(xp, *arrays, **attrs, out=None)`, or a ufunc of numpy by name.
 
-    What a function without `out` returns is copied to where the result is wanted; a view stays a view. ready: see
-    `Op`; of a view that has one attr and whose gradient needs no numbers.
+    The result of a function without `out` is copied into `out`; a view stays a view. specialize: see `Op`; for a view
+    it requires that the view has one attr and that its gradient needs no elements.
     """
     import numpy as xp
 
-    INFERRED.clear()  # what is ready in there may be of another kernel
-    op.ready = ready
-    if op.is_view and ready is not None:
-        op.shortcut = None
+    INFERRED.clear()  # it may contain specialized kernels of the previous kernel
+    op.specialize = specialize
+    if op.is_view and specialize is not None:
+        op.fast_path = None
     if ufunc is not None:
         op.kernel, op.takes_out = getattr(xp, ufunc), True
     elif function is None:
-        return functools.partial(kernel, op, ready=ready)
+        return functools.partial(kernel, op, specialize=specialize)
     else:
         op.takes_out = not op.is_view and op.infer is not data_dependent
         if op.takes_out and "out" not in argument_names(function):
@@ -274,7 +279,7 @@ def kernel(op: Op, function: Callable | None = None, *, ufunc: str | None = None
 
 
 def copied_out(function: Callable) -> Callable:
-    """A kernel with `out=`, of one that gives new arrays."""
+    """Add `out=` to a kernel that returns new arrays."""
 
     @functools.wraps(function)
     def written(xp, *arrays, out=None, **attrs):

@@ -282,7 +282,7 @@ class Reading:
         if x["value"] != f"%{first}":
             raise Malformed(f'"%{first}"', x["value"], f"{place}.value")
         op = OPS[one_of(x["op"], f"{place}.op", self.known)]
-        if op.joint is not None or op.kernel is None or op.infer is data_dependent:
+        if op.custom_backward is not None or op.kernel is None or op.infer is data_dependent:
             raise Malformed("an operation that a graph can hold", op.name, f"{place}.op")
         least = 0 if op.variadic else len(op.inputs)
         inputs = tuple(each(x["in"], f"{place}.in", self.given, MOST_INPUTS if op.variadic else least, least))

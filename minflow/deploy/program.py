@@ -318,7 +318,7 @@ class Holder:
         and backward did are nodes of their own."""
         nodes = []
         for node in self.trace.graph.nodes[:count]:
-            if node.op.joint is not None:
+            if node.op.custom_backward is not None:
                 for i, spec in enumerate(node.out_specs):
                     self.passed[Value(node, i, spec)] = self.now(node.inputs[i])
             else:
@@ -381,7 +381,7 @@ class Holder:
     def place(self, number: int) -> int:
         """A place among the trace's nodes as one among those that stay."""
         return (
-            number - sum(node.op.joint is not None for node in self.trace.graph.nodes[:number])
+            number - sum(node.op.custom_backward is not None for node in self.trace.graph.nodes[:number])
             if self.passed
             else (number)
         )

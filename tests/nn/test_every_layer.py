@@ -107,7 +107,7 @@ def check_traced(model, inputs, check):
         assert all(p.grad is None for p in traced.parameters())
     with check("attributes as data and back"):
         for node in graph.nodes:
-            if not node.op.joint:
+            if not node.op.custom_backward:
                 assert written(again(node.op, node.attrs)) == written(node.attrs), node.op.name
                 check_inputs(node.op, [getattr(x, "spec", x) for x in node.inputs])
 

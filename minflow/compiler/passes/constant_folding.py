@@ -15,7 +15,11 @@ def constant_folding(graph: Graph) -> Graph:
     kept, instead, constants = [], {}, []
     for node in graph.nodes:
         values = [x for x in node.inputs if x.__class__ is Value]
-        if any(x not in known for x in values) or node.op.joint or sum(s.nbytes for s in node.out_specs) > LARGEST:
+        if (
+            any(x not in known for x in values)
+            or node.op.custom_backward
+            or sum(s.nbytes for s in node.out_specs) > LARGEST
+        ):
             kept.append(node)
             continue
         arrays = run_node(node, [known[x] if x.__class__ is Value else x for x in node.inputs])

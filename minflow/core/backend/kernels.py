@@ -30,7 +30,7 @@ def fast(op: Op, tolerance: float):
 
     def register(function):
         reference = op.kernel
-        kernel(op, function, ready=op.ready)
+        kernel(op, function, specialize=op.specialize)
         KERNELS[op] = Kernels(reference, op.kernel, tolerance)
         return function
 

@@ -157,7 +157,7 @@ def distinct(name: str, input, runs: bool, return_inverse: bool, return_counts: 
     if MODE.get().trace is not None:
         fail(
             TraceError,
-            f"{name}: the shape of the result would depend on numbers, and while a graph is built there are none",
+            f"{name}: the shape of the result would depend on elements, and while a graph is built there are none",
             "do it before the call; flow.sort and flow.one_hot(x, n).sum(0) have fixed shapes",
             input=input,
         )

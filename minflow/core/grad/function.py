@@ -1,6 +1,6 @@
 """Operations with a gradient of one's own: `Function.forward` and `Function.backward`, eager and traced.
 
-Read next: `autograd.py`, whose backward asks such a node for all its gradients at once (`Op.joint`).
+Read next: `autograd.py`, whose backward asks such a node for all its gradients at once (`Op.custom_backward`).
 """
 
 from __future__ import annotations
@@ -220,7 +220,7 @@ def joint_op(cls: type[Function], count: int, places: list[int], arity: int) -> 
             np.copyto(place, a)
         return out
 
-    def joint(node: Node, gs: list):
+    def custom_backward(node: Node, gs: list):
         ctx = node.attrs["ctx"]
         ctx.node = node
         try:
@@ -266,5 +266,5 @@ def joint_op(cls: type[Function], count: int, places: list[int], arity: int) -> 
     op = Op(
         cls.__name__, ["*tensors"], ["ctx"], outputs, None, {}, None, False, False, True, "", (), (), cls.__doc__ or ""
     )
-    op.kernel, op.takes_out, op.joint, op.differentiable = kernel, True, joint, -1 << count
+    op.kernel, op.takes_out, op.custom_backward, op.differentiable = kernel, True, custom_backward, -1 << count
     return op

@@ -182,7 +182,7 @@ def run_before_node(node: Node, gs: list) -> list:
 
 def run_after_node(node: Node, gs: list, gradients: list) -> list:
     """(input index, gradient) of a node, once its hooks have seen (grad_inputs, grad_outputs)."""
-    first = len(node.out_specs) if node.op.joint is not None else 0  # the results of forward come first
+    first = len(node.out_specs) if node.op.custom_backward is not None else 0  # the results of forward come first
     places = [i for i, x in enumerate(node.inputs) if hasattr(x, "spec") or hasattr(x, "dtype")][first:]
     known = dict(gradients)
     for _, hook in sorted(node.hooks.get(INPUTS, {}).items()):

@@ -140,7 +140,7 @@ def first_of(root: Value) -> tuple[Node, str, list] | None:
                 if not finite(tensor.array):
                     return node, "leaf", [tensor.array]
             continue
-        if node.saved.__class__ is Freed or node.op.joint is not None:
+        if node.saved.__class__ is Freed or node.op.custom_backward is not None:
             continue
         saved = zip(node.op.saves[node.needs], node.saved or ())
         kept = {slot: s[0] for slot, s in saved if s and s[1].version == s[2]}

@@ -141,7 +141,7 @@ nextafter = define(
     doc="The number that a float of this dtype can hold next to a, on the way to b.",
 )
 kernel(nextafter, ufunc="nextafter")
-nextafter.shortcut = False  # integers must meet the rule, which refuses them
+nextafter.fast_path = False  # integers must meet the rule, which refuses them
 
 
 def split(x):
@@ -195,7 +195,7 @@ def whole(name: str, ufunc: str, doc: str, examples: list):
         doc=doc,
     )
     kernel(op, ufunc=ufunc)
-    op.shortcut = False  # floats must meet the rule, which refuses them
+    op.fast_path = False  # floats must meet the rule, which refuses them
     return op
 
 

@@ -109,7 +109,7 @@ def bitwise(name: str, symbol: str, doc: str):
         doc=doc,
     )
     kernel(op, ufunc=name)
-    op.shortcut = False  # floats must meet the rule, which refuses them
+    op.fast_path = False  # floats must meet the rule, which refuses them
     return op
 
 
@@ -127,4 +127,4 @@ bitwise_not = define(
     doc="~x: of bools not, of integers every bit turned.",
 )
 kernel(bitwise_not, ufunc="invert")
-bitwise_not.shortcut = False
+bitwise_not.fast_path = False

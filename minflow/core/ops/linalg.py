@@ -90,7 +90,7 @@ def dot_of(a: Spec, b: Spec, ta: bool, tb: bool):
     return DOTS[bool(ta), bool(tb)] if fits else None
 
 
-@kernel(matmul, ready=dot_of)
+@kernel(matmul, specialize=dot_of)
 def _(xp, a, b, ta, tb, out=None):
     if ta:
         a = a.T if a.ndim == 2 else a.swapaxes(-1, -2)

@@ -65,7 +65,7 @@ def own_sum(x: Spec, axis, keepdims: bool):
     return partial(np.add.reduce, axis=axis) if ndim else lambda array: np.asarray(np.add.reduce(array, axis))
 
 
-@kernel(sum, ready=own_sum)
+@kernel(sum, specialize=own_sum)
 def _(xp, x, axis, keepdims, out=None):
     return xp.add.reduce(x, axis, dtype=wide(x), keepdims=keepdims, out=out)
 

@@ -41,7 +41,7 @@ clone = define(
     elementwise="same",
     scalar="x",
     numbers="holomorphic",
-    moves=True,
+    dtype_agnostic=True,
     examples=unary(),
     doc="A copy, with gradient.",
 )
@@ -60,7 +60,7 @@ cast = define(
     infer=lambda x, dtype: x.replace(dtype=dtype),
     vjp=lambda g, x_spec: cast(g, dtype=x_spec.dtype),
     numbers="complex",
-    moves=True,
+    dtype_agnostic=True,
     examples=[
         case(floats(3, 4), dtype=float64),
         case(ints(3), dtype=float32),
@@ -130,13 +130,13 @@ full = define(
     "full(; shape, value, dtype)",
     infer=full_spec,
     numbers="holomorphic",
-    moves=True,
+    dtype_agnostic=True,
     examples=[case(shape=(2, 3), value=1.5, dtype=float32), case(shape=(), value=2, dtype=float64)],
     doc="A tensor of one number.",
 )
 
 
-@kernel(full, ready=lambda shape, value, dtype: None if shape else np.array(value, dtype.np).copy)
+@kernel(full, specialize=lambda shape, value, dtype: None if shape else np.array(value, dtype.np).copy)
 def _(xp, shape, value, dtype, out=None):
     out = xp.empty(shape, dtype.np) if out is None else out
     out.fill(value)
@@ -193,7 +193,7 @@ def look_at(index: tuple):
     return operator.itemgetter(index if Ellipsis in index else (*index, ...))
 
 
-kernel(getitem, lambda xp, x, index: look_at(index)(x), ready=lambda x, index: look_at(index))
+kernel(getitem, lambda xp, x, index: look_at(index)(x), specialize=lambda x, index: look_at(index))
 
 
 def reshaped(x: Spec, shape: tuple[int, ...]) -> Spec:
@@ -213,7 +213,9 @@ reshape = define(
     examples=[case(floats(3, 4), shape=(2, 6)), case(floats(()), shape=(1, 1)), case(floats(0, 3), shape=(3, 0))],
     doc="The same elements in another shape (of a contiguous tensor).",
 )
-kernel(reshape, lambda xp, x, shape: x.reshape(shape), ready=lambda x, shape: operator.methodcaller("reshape", shape))
+kernel(
+    reshape, lambda xp, x, shape: x.reshape(shape), specialize=lambda x, shape: operator.methodcaller("reshape", shape)
+)
 
 
 def permuted(x: Spec, dims: tuple[int, ...]) -> Spec:
@@ -233,7 +235,9 @@ permute = define(
     examples=[case(floats(2, 3, 4), dims=(2, 0, 1)), case(floats(3, 4), dims=(1, 0)), case(floats(()), dims=())],
     doc="The axes in another order.",
 )
-kernel(permute, lambda xp, x, dims: x.transpose(dims), ready=lambda x, dims: operator.methodcaller("transpose", dims))
+kernel(
+    permute, lambda xp, x, dims: x.transpose(dims), specialize=lambda x, dims: operator.methodcaller("transpose", dims)
+)
 
 
 def expanded(x: Spec, shape: tuple[int, ...]) -> Spec:
@@ -261,7 +265,7 @@ expand = define(
 )
 
 
-@kernel(expand, ready=lambda x, shape: functools.partial(expand.kernel, shape=shape))
+@kernel(expand, specialize=lambda x, shape: functools.partial(expand.kernel, shape=shape))
 def _(xp, x, shape):
     return written_too(xp.broadcast_to(x, shape), x)
 
@@ -342,7 +346,7 @@ view_write = define(
         value=lambda g, path: derive(g, path),
     ),
     numbers="complex",  # they move numbers, also between a complex base and its real view
-    moves=True,
+    dtype_agnostic=True,
     examples=[
         case(floats(3, 4), floats(4), path=((getitem, {"index": (1,)}),)),
         case(
@@ -453,7 +457,7 @@ cat = define(
     vjp={"*tensors": part},
     elementwise=None,
     numbers="holomorphic",
-    moves=True,
+    dtype_agnostic=True,
     examples=[
         case(floats(2, 3), floats(4, 3), dim=0),
         case(floats(2, 1), strided(2, 3), floats(2, 0), dim=1),
@@ -478,7 +482,7 @@ pad = define(
         g, index=tuple([(before, before + n, None) for n, (before, _) in zip(x_spec.shape, widths)])
     ),
     numbers="holomorphic",
-    moves=True,
+    dtype_agnostic=True,
     examples=[
         case(floats(3, 4), widths=((0, 0), (1, 2)), value=0),
         case(strided(2, 3), widths=((2, 0), (0, 1)), value=1.5),

@@ -1,4 +1,4 @@
-"""Views whose elements overlap: by strides of one's own, and sliding windows. Read next: `core/functions/scatter.py`."""
+"""Views whose elements overlap: user-given strides, and sliding windows. Read next: `core/functions/scatter.py`."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def flops(node: Node) -> int | None:
     op, specs = node.op, [x.spec if x.__class__ is Value else Spec((), node.out_specs[0].dtype) for x in node.inputs]
     if op.name in FLOPS:
         return FLOPS[op.name](node.out_specs[0], *specs, **node.attrs)
-    if op.moves or op.name in MOVES:
+    if op.dtype_agnostic or op.name in MOVES:
         return 0
     each = EACH.get(op.name, 1 if op.elementwise else None)
     return None if each is None else each * max(spec.size for spec in (*specs, *node.out_specs))

@@ -29,7 +29,7 @@ def array_of(data, dtype: DType | None) -> np.ndarray:
         wanted = as_dtype(data.dtype.newbyteorder("=")) if dtype is None else dtype
         return np.array(fitting(data, wanted), wanted.np, order="C")
     try:
-        array = np.array(untensored(data, depth_of(data)), order="C")
+        array = np.array(to_numpy(data, depth_of(data)), order="C")
     except MinflowError:
         raise
     except ValueError as error:
@@ -109,16 +109,16 @@ def depth_of(data) -> int:
     return 0 if hasattr(data, "spec") else np.ndim(data)
 
 
-def untensored(data, depth: int):
+def to_numpy(data, depth: int):
     """The lists with arrays of `depth` axes in place of tensors, as in PyTorch: numbers, where a list begins with a
     tensor, else rows."""
     if isinstance(data, list | tuple):
-        return [untensored(x, depth - 1) for x in data]
+        return [to_numpy(x, depth - 1) for x in data]
     if isinstance(data, ARRAYS):
         return np.asarray(data, "float32") if data.dtype.name == "bfloat16" else data
     if not hasattr(data, "spec"):
         return data
-    array, depth = untensored(data.numbers("tensor"), 0), max(depth, 0)
+    array, depth = to_numpy(data.numbers("tensor"), 0), max(depth, 0)
     if array.ndim < depth or array.size != math.prod(array.shape[:depth]):
         one = ("one element", "one axis")[depth] if depth < 2 else f"{depth} axes"
         fail(

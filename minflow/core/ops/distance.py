@@ -11,7 +11,7 @@ from ..spec import Spec, spec_of
 from ..source_location import fail
 from .checks import first
 from .examples import case, floats, positive, strided
-from .rules import need_floating, need_spec, settle, single
+from .rules import need_floating, need_spec, write_out, single
 from .shape import permute
 
 MANY = 625  # pairs, from which on a product of matrices is worth it: 25 rows and 25 rows
@@ -110,7 +110,7 @@ def _(xp, a, b, p, out=None):
         if by_product(xp, a, b, p):
             x, y = a.astype("float64"), b.astype("float64")
             squares = xp.square(x).sum(-1)[..., None] + xp.square(y).sum(-1)[..., None, :] - 2 * (x @ y.mT)
-            return settle(xp, xp.sqrt(xp.maximum(squares, 0)).astype("float32"), out)
+            return write_out(xp, xp.sqrt(xp.maximum(squares, 0)).astype("float32"), out)
         out = xp.empty((*a.shape[:-1], b.shape[-2]), a.dtype) if out is None else out
         if not a.size or not b.size:
             out.fill(0)
@@ -133,7 +133,9 @@ def _(xp, grad, a, b, distance, p, out=None):
         share = grad if p in (0, 1, math.inf) else xp.where(distance == 0, 0, grad / distance ** (p - 1))
         if by_product(xp, a, b, p):
             weights = share.astype("float64")
-            return settle(xp, (weights.sum(-1)[..., None] * a - weights @ b.astype("float64")).astype("float32"), out)
+            return write_out(
+                xp, (weights.sum(-1)[..., None] * a - weights @ b.astype("float64")).astype("float32"), out
+            )
         out = xp.empty(a.shape, a.dtype) if out is None else out
         if not a.size or not b.size:
             out.fill(0)

@@ -18,7 +18,7 @@ from ..spec import Spec, promote, spec_of
 from ..source_location import fail, need
 from .checks import check_divisor
 from .compare import eq, ge, gt, le, logical_and, logical_or, lt
-from .rules import LINEAR_1, SPLIT_1, SPLIT_2, broadcast, constant, join, same, settle, single
+from .rules import LINEAR_1, SPLIT_1, SPLIT_2, broadcast, constant, join, same, write_out, single
 from .shape import cast, zeros_of
 
 
@@ -241,7 +241,7 @@ lerp = define(
 def _(xp, a, b, weight, out=None):
     with silent():
         way = b - a
-        return settle(xp, xp.where(xp.abs(weight) < 0.5, a + weight * way, b - way * (1 - weight)), out)
+        return write_out(xp, xp.where(xp.abs(weight) < 0.5, a + weight * way, b - way * (1 - weight)), out)
 
 
 atan2 = define(

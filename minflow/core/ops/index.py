@@ -16,12 +16,12 @@ from ..infer import data_dependent
 from ..op import define, kernel
 from ..spec import Spec, int64
 from .checks import FROM_THE_END, check_bounds, check_labels
-from .rules import join, need_axes, need_axis, need_index, settle
+from .rules import join, need_axes, need_axis, need_index, write_out
 from .shape import zeros_of
 
 
 def fresh(xp, like, out):
-    """An array to write into, C-contiguous; `settle` brings it to `out` if it is not `out` itself."""
+    """An array to write into, C-contiguous; `write_out` brings it to `out` if it is not `out` itself."""
     return out if out is not None and out.flags.c_contiguous else xp.empty(like.shape, like.dtype)
 
 
@@ -105,7 +105,7 @@ def _(xp, x, index, src, axis, by="indexing", out=None):
     check_bounds(xp, by, index, x.shape[axis], axis)
     result = copied(xp, x, out)
     xp.add.at(result, (slice(None),) * axis + (index,), src)
-    return settle(xp, result, out)
+    return write_out(xp, result, out)
 
 
 index_put = define(
@@ -132,7 +132,7 @@ def _(xp, x, index, src, axis, by="indexing", out=None):
     check_bounds(xp, by, index, x.shape[axis], axis)
     result = copied(xp, x, out)
     result[(slice(None),) * axis + (index,)] = src
-    return settle(xp, result, out)
+    return write_out(xp, result, out)
 
 
 def unravelled(*index, shape: tuple[int, ...], by: str = "indexing") -> Spec:
@@ -237,7 +237,7 @@ gather = define(
 @kernel(gather)
 def _(xp, x, index, dim, by="indexing", out=None):
     if not x.flags.c_contiguous:
-        return settle(xp, x[everywhere(xp, by, x, index, dim)], out)
+        return write_out(xp, x[everywhere(xp, by, x, index, dim)], out)
     place = in_row(xp, by, x, index, dim)
     return x.reshape(-1).take(place, out=out, mode="clip")  # "raise" would buffer
 
@@ -263,7 +263,7 @@ scatter = define(
 def _(xp, x, index, src, dim, by="indexing", out=None):
     result = copied(xp, x, out)
     result[everywhere(xp, by, x, index, dim)] = src
-    return settle(xp, result, out)
+    return write_out(xp, result, out)
 
 
 scatter_add = define(
@@ -349,7 +349,7 @@ def triangle(name: str, doc: str):
                     False,
                     where=beyond(xp, last - first, end - start, first + diagonal - start, lower),
                 )
-        return settle(xp, result, out)
+        return write_out(xp, result, out)
 
     return op
 
@@ -407,7 +407,7 @@ def _(xp, index, num_classes, out=None):
     if result.size:
         result.fill(0)
         result.reshape(-1)[xp.arange(0, result.size, num_classes) + index.reshape(-1)] = 1
-    return settle(xp, result, out)
+    return write_out(xp, result, out)
 
 
 def flipped(x: Spec, axes: tuple[int, ...], shifts: tuple[int, ...] | None = None) -> Spec:
@@ -435,7 +435,7 @@ flip = define(
 @kernel(flip)
 def _(xp, x, axes, out=None):
     turned = x[tuple([slice(None, None, -1 if d in axes else None) for d in range(x.ndim)])]
-    return settle(xp, xp.array(turned, order="C") if out is None or xp.may_share_memory(x, out) else turned, out)
+    return write_out(xp, xp.array(turned, order="C") if out is None or xp.may_share_memory(x, out) else turned, out)
 
 
 roll = define(
@@ -450,4 +450,4 @@ roll = define(
     ],
     doc="Elements moved along some axes; what leaves at the end comes in at the start.",
 )
-kernel(roll, lambda xp, x, shifts, axes, out=None: settle(xp, xp.ascontiguousarray(xp.roll(x, shifts, axes)), out))
+kernel(roll, lambda xp, x, shifts, axes, out=None: write_out(xp, xp.ascontiguousarray(xp.roll(x, shifts, axes)), out))

@@ -16,7 +16,7 @@ from .compare import eq, isnan
 from .elementwise import where
 from .examples import bools, case, distinct, floats, ints, strided
 from .reduce import some_element, spread, sum
-from .rules import kept_shape, need_axis, need_floating, settle
+from .rules import kept_shape, need_axis, need_floating, write_out
 from .shape import cast, reshape
 
 nanmedian = define(
@@ -40,7 +40,7 @@ def _(xp, x, out=None):
     kept = x[x == x]
     place = (kept.size - 1) // 2
     result = xp.partition(kept, place)[place] if kept.size else nothing(xp, x.dtype)
-    return settle(xp, xp.asarray(result, x.dtype), out)
+    return write_out(xp, xp.asarray(result, x.dtype), out)
 
 
 def nothing(xp, dtype):
@@ -71,7 +71,7 @@ def _(xp, x, axis, out=None):
     rows = xp.moveaxis(x, axis, -1)
     order = xp.argsort(rows, -1, kind="stable")
     longest = xp.argmax(before(xp, xp.take_along_axis(rows, order, -1)), -1)[..., None]
-    return settle(xp, xp.ascontiguousarray(xp.moveaxis(xp.take_along_axis(order, longest, -1), -1, axis)), out)
+    return write_out(xp, xp.ascontiguousarray(xp.moveaxis(xp.take_along_axis(order, longest, -1), -1, axis)), out)
 
 
 def before(xp, ranked):
@@ -114,7 +114,7 @@ def _(xp, edges, x, right, dtype, out=None):
         if edges.ndim == 1
         else [xp.searchsorted(edges[row], x[row], side) for row in xp.ndindex(x.shape[:-1])]
     )
-    return settle(xp, xp.asarray(found, dtype.np).reshape(x.shape), out)
+    return write_out(xp, xp.asarray(found, dtype.np).reshape(x.shape), out)
 
 
 isin = define(
@@ -127,7 +127,7 @@ isin = define(
     ],
     doc="Is it one of the others? invert: is it none of them?",
 )
-kernel(isin, lambda xp, x, among, invert, out=None: settle(xp, xp.asarray(xp.isin(x, among, invert=invert)), out))
+kernel(isin, lambda xp, x, among, invert, out=None: write_out(xp, xp.asarray(xp.isin(x, among, invert=invert)), out))
 
 
 # ---- groups of equal ones ------------------------------------------------------------------------------------------
@@ -159,7 +159,7 @@ def _(xp, x, axis, runs, out=None):
     n = x.size if axis is None else x.shape[axis]
     rows = x.reshape(n, 1) if axis is None else xp.moveaxis(x, axis, 0).reshape(n, -1 if x.size else 0)
     numbers = numbered_rows(xp, rows, runs)
-    return settle(xp, numbers.reshape(x.shape) if axis is None else numbers, out)
+    return write_out(xp, numbers.reshape(x.shape) if axis is None else numbers, out)
 
 
 def numbered_rows(xp, rows, runs: bool):
@@ -239,4 +239,4 @@ def _(xp, x, bins, low, high, out=None):
     low, high = ends(xp, x, low, high)
     inside = x[(x >= low) & (x <= high)]
     place = xp.clip(xp.nan_to_num((inside - low) / (high - low) * bins), 0, bins - 1).astype("int64")
-    return settle(xp, xp.bincount(place, minlength=bins).astype(x.dtype), out)
+    return write_out(xp, xp.bincount(place, minlength=bins).astype(x.dtype), out)

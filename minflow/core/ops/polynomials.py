@@ -12,7 +12,7 @@ from ..op import kernel
 from ..source_location import need
 from .examples import case, floats, ints, strided
 from .binary import pair
-from .rules import alike, settle, single
+from .rules import alike, write_out, single
 
 DEGREES = [
     case(floats(3, 4), ints(4)),
@@ -41,7 +41,7 @@ def polynomial(name: str, evaluate: Callable, doc: str):
             degree = xp.where(right, xp.minimum(n, LARGEST + 1), 0).astype("int64")
             value = evaluate(special, xp.minimum(degree, LARGEST), x.astype("float64"))
             value = xp.where(degree > LARGEST, xp.nan, xp.where(right, value, 0))
-            return settle(xp, value.astype(x.dtype), out)
+            return write_out(xp, value.astype(x.dtype), out)
 
     return op
 

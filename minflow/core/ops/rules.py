@@ -159,7 +159,7 @@ def running(op: str):
 # ---- kernels -----------------------------------------------------------------------------------------------------
 
 
-def settle(xp, found, out):
+def write_out(xp, found, out):
     """A result that a kernel has already: as it is, or copied into `out`."""
     if out is None or out is found:
         return found
@@ -196,7 +196,7 @@ def single(function: Callable) -> Callable:
         with xp.errstate(over="ignore"):
             result = [f.astype("float16") for f in (result if many else (result,))]
         if many:
-            return tuple([settle(xp, f, o) for f, o in zip(result, out or (None,) * len(result))])
-        return settle(xp, result[0], out)
+            return tuple([write_out(xp, f, o) for f, o in zip(result, out or (None,) * len(result))])
+        return write_out(xp, result[0], out)
 
     return wider

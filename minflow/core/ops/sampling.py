@@ -14,7 +14,7 @@ from ..source_location import fail, need
 from .checks import check_unit, first
 from .examples import case, floats, positive
 from .random import COUNTER, filled, need_counter, unit
-from .rules import join, need_floating, need_spec, settle
+from .rules import join, need_floating, need_spec, write_out
 
 
 def chosen(p: Spec, counter, num_samples: int, replacement: bool, offset: int) -> Spec:
@@ -58,7 +58,7 @@ def _(xp, p, counter, num_samples, replacement, offset, out=None):
         u = unit(xp, counter, offset, rows.size, float64).reshape(rows.shape)
         with silent():  # never, where the probability is 0
             places = xp.argsort(-xp.log1p(-u) / rows, 1, kind="stable")[:, :num_samples]
-    return settle(xp, xp.asarray(places, "int64").reshape((*p.shape[:-1], num_samples)), out)
+    return write_out(xp, xp.asarray(places, "int64").reshape((*p.shape[:-1], num_samples)), out)
 
 
 def check_weights(xp, p, rows) -> None:

@@ -8,7 +8,7 @@ from ..base.errors import OutOfRangeError
 from ..op import define, kernel
 from ..spec import Spec, int64
 from .index import scatter
-from .rules import need_axis, settle
+from .rules import need_axis, write_out
 from .shape import zeros_of
 
 LITTLE = 1 << 10  # numbers
@@ -46,7 +46,7 @@ def _(xp, x, axis, descending, out=None):
     values = xp.sort(x, axis, kind="stable") if again else xp.take_along_axis(x, indices, axis)
     if out is None:
         return values, xp.ascontiguousarray(indices)
-    return settle(xp, values, out[0]), settle(xp, indices, out[1])
+    return write_out(xp, values, out[0]), write_out(xp, indices, out[1])
 
 
 GROUP = 16  # numbers of which a search for the first few looks at one
@@ -88,7 +88,7 @@ def _(xp, x, k, axis, descending, out=None):
         values = xp.take_along_axis(x, indices, axis)
     if out is None:
         return xp.ascontiguousarray(values), xp.ascontiguousarray(indices)
-    return settle(xp, values, out[0]), settle(xp, indices, out[1])
+    return write_out(xp, values, out[0]), write_out(xp, indices, out[1])
 
 
 def places_of_few(xp, x, k, descending):

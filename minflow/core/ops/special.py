@@ -17,7 +17,7 @@ from .compare import eq
 from .elementwise import exp, log, reciprocal, sign, smooth, square, where
 from .examples import case, floats, ints, positive, strided
 from .binary import pair
-from .rules import alike, need_floating, settle, single
+from .rules import alike, need_floating, write_out, single
 
 
 def by_scipy(op, name: str):
@@ -214,11 +214,11 @@ spherical_bessel_j0 = special("spherical_bessel_j0", None, "sin(x) / x; 1 at 0."
 @single
 def _(xp, x, out=None):
     special = need("scipy.special", "airy_ai")
-    return settle(xp, special.airy(x)[0], out)
+    return write_out(xp, special.airy(x)[0], out)
 
 
 @kernel(spherical_bessel_j0)
 @single
 def _(xp, x, out=None):
     special = need("scipy.special", "spherical_bessel_j0")
-    return settle(xp, special.spherical_jn(0, x).astype(x.dtype), out)
+    return write_out(xp, special.spherical_jn(0, x).astype(x.dtype), out)

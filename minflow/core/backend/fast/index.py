@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...ops.checks import check_bounds
-from ...ops.index import copied, everywhere, gather, index_add, scatter_add, settle
+from ...ops.index import copied, everywhere, gather, index_add, scatter_add, write_out
 from ..kernels import KERNELS, fast
 
 MOST = 12  # slices; with more, sorting is as quick
@@ -28,7 +28,7 @@ def _(xp, x, index, src, axis, by="indexing", out=None):
         flat = index.reshape(-1) % n
         rows = src.reshape(x.shape[:axis] + (flat.size,) + x.shape[axis + 1 :])
         add_rows(xp, xp.moveaxis(result, axis, 0), flat, xp.moveaxis(rows, axis, 0))
-    return settle(xp, result, out)
+    return write_out(xp, result, out)
 
 
 def add_rows(xp, target, flat, rows) -> None:
@@ -106,7 +106,7 @@ def _(xp, x, index, dim, by="indexing", out=None):
     for axis, (n, step) in enumerate(zip(index.shape, steps)):
         if axis != dim:
             flat += (np.arange(n) * step).reshape((-1,) + (1,) * (x.ndim - 1 - axis))
-    return settle(xp, x.reshape(-1).take(flat, mode="clip"), out)  # "raise" would look at each once more
+    return write_out(xp, x.reshape(-1).take(flat, mode="clip"), out)  # "raise" would look at each once more
 
 
 @fast(scatter_add, tolerance=0)
@@ -118,4 +118,4 @@ def _(xp, x, index, src, dim, by="indexing", out=None):
             -1
         )  # one index: numpy's fast case
         xp.add.at(result.reshape(-1), flat, xp.broadcast_to(src, index.shape).reshape(-1))
-    return settle(xp, result, out)
+    return write_out(xp, result, out)

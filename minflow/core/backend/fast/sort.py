@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...ops.rules import settle
+from ...ops.rules import write_out
 from ...ops.sort import sort
 from ..kernels import KERNELS, fast
 
@@ -41,4 +41,4 @@ def _(xp, x, axis, descending, out=None):
     found = [np.moveaxis(a, -1, axis) for a in (values, places)]
     if out is None:
         return tuple([np.ascontiguousarray(a) for a in found])
-    return tuple([settle(xp, a, place) for a, place in zip(found, out)])
+    return tuple([write_out(xp, a, place) for a, place in zip(found, out)])

@@ -20,8 +20,8 @@ FLOW = suggestions.by_module({
     "function": "global_function get_variable clear_default_session sync_default_session jobs",
     "run": "start Run",
     "config": "function_config FunctionConfig config",
-    "look.timeline": "timeline",
-    "look.blob_watch": "watch watch_diff",
+    "inspect.timeline": "timeline",
+    "inspect.blob_watch": "watch watch_diff",
     "saving.manager": "get_all_variables load_variables",
     "legacy.initializers": """constant_initializer zeros_initializer ones_initializer random_uniform_initializer
         random_normal_initializer truncated_normal_initializer truncated_normal variance_scaling_initializer
@@ -31,7 +31,7 @@ FLOW = suggestions.by_module({
         constant constant_scalar constant_like elem_cnt cast identity identity_n cast_to_static_shape
         amp_white_identity cast_to_current_logical_view parallel_cast count_not_finite multi_count_not_finite assign
         convert_oneflow_dtype_to_numpy_dtype""",
-    "legacy.picking": "dim_gather gather_nd scatter_nd tensor_scatter_nd_update tensor_scatter_nd_add",
+    "legacy.gather": "dim_gather gather_nd scatter_nd tensor_scatter_nd_update tensor_scatter_nd_add",
     "legacy.padding": "pad same_padding constant_pad2d zero_pad2d replication_pad2d reflection_pad2d",
     "legacy.losses": "smooth_l1_loss combined_margin_loss",
     "legacy.math": """broadcast_to_compatible_with clip_by_value in_top_k unsorted_segment_sum

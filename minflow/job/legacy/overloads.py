@@ -50,22 +50,22 @@ ROWS = (
         "has inputs and axis where the modern one has tensors and dim"),
     row("stack", "arrays.stack", "inputs", "has inputs and axis where the modern one has tensors and dim"),
     # by index
-    row("gather", "picking.gather", "params indices validate_indices batch_dims",
+    row("gather", "gather.gather", "params indices validate_indices batch_dims",
         "takes whole slices along axis, and the index may have any shape; "
         "the modern one takes element by element along dim"),
-    row("one_hot", "picking.one_hot", "indices depth axis dtype",
+    row("one_hot", "gather.one_hot", "indices depth axis dtype",
         "takes the number of classes as depth, the two values and their dtype (int32); "
         "the modern one counts the classes and gives int64"),
     row("diag", "arrays.diag", "x", "is the modern one, and takes x and a name"),
     # by condition
-    row("where", "picking.where", "x y", "takes a condition of any dtype; the modern one takes bool"),
-    row("masked_fill", "picking.masked_fill", "x", "takes a mask of any dtype; the modern one takes bool"),
-    row("argwhere", "picking.argwhere", "condition dtype", "gives int32, the modern one int64"),
-    row("nonzero", "picking.nonzero", "a",
+    row("where", "gather.where", "x y", "takes a condition of any dtype; the modern one takes bool"),
+    row("masked_fill", "gather.masked_fill", "x", "takes a mask of any dtype; the modern one takes bool"),
+    row("argwhere", "gather.argwhere", "condition dtype", "gives int32, the modern one int64"),
+    row("nonzero", "gather.nonzero", "a",
         "gives int32 with one column per element, the modern one int64 with one row"),
     # by order
-    row("sort", "picking.sort", "direction", "gives only the numbers; the modern one gives (values, indices)"),
-    row("argsort", "picking.argsort", "direction",
+    row("sort", "gather.sort", "direction", "gives only the numbers; the modern one gives (values, indices)"),
+    row("argsort", "gather.argsort", "direction",
         "has direction and gives int32; the modern one has descending and gives int64"),
     row("argmax", "math.argmax", "",
         "goes along the last axis and gives int32; the modern one goes through all elements and gives int64"),

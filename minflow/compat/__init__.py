@@ -1,7 +1,7 @@
-"""Programs of OneFlow and PyTorch, unchanged: their `import oneflow`, `import torch` gives minflow, the very modules.
+"""Run OneFlow and PyTorch programs unchanged: `import oneflow` and `import torch` return minflow's own modules.
 
-    python -m minflow.compat script.py arguments ...      # runs a program so
+    python -m minflow.compat script.py arguments ...      # run one program
     import minflow.compat.oneflow                         # or: from here on in this process
 
-`../../docs/compat.md` says what is not the same. Read next: `names.py`.
+`../../docs/compat.md` lists the differences. Read next: `names.py`.
 """

@@ -1,6 +1,6 @@
-"""`python -m minflow.compat script.py arguments ...`: a program of OneFlow or PyTorch, run with minflow.
+"""`python -m minflow.compat script.py arguments ...`: run a OneFlow or PyTorch program with minflow.
 
-`--torch` says that `import torch` is minflow although the real one is installed. `-m package.module` runs a module.
+`--torch` makes `import torch` return minflow even if PyTorch is installed. `-m package.module` runs a module.
 The program is `__main__`, has its own sys.argv, and its tracebacks begin at its own lines.
 """
 
@@ -16,7 +16,7 @@ USAGE = "usage: python -m minflow.compat [--torch] script.py | -m module  [argum
 
 
 def main(words: list[str]) -> int:
-    """Run a program. words: what stands behind `minflow.compat`. Returns the exit code."""
+    """Run a program and return its exit code. words: the arguments after `minflow.compat`."""
     wanted = words[:1] == ["--torch"]
     words = words[wanted:]
     by_name = words[:1] == ["-m"]

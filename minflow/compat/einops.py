@@ -1,6 +1,6 @@
-"""The layers of einops for our models: `from einops.layers.minflow import Rearrange, Reduce, EinMix`.
+"""einops layers as minflow modules: `from einops.layers.minflow import Rearrange, Reduce, EinMix`.
 
-They are einops's own but for the class that they extend. Read next: `einops_backend.py`, its functions.
+They are einops's own, with `nn.Module` as base class. Read next: `einops_backend.py`, the functions.
 """
 
 from __future__ import annotations

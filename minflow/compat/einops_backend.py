@@ -1,7 +1,7 @@
-"""What einops asks of a library: `rearrange(x, "b c h w -> b (h w) c")` of our tensors, eager and in graphs.
+"""einops backend: `rearrange(x, "b c h w -> b (h w) c")` works on minflow tensors, eagerly and in graphs.
 
-einops asks each subclass of its AbstractBackend whose `framework_name` is imported; this file is imported right after
-einops is (`../addresses.py`). Read next: `einops.py`, its layers.
+einops tries each subclass of its AbstractBackend whose `framework_name` is imported. `../addresses.py` imports this
+file right after einops. Read next: `einops.py`, the layers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..core.tensor import Tensor
 
 
 class MinflowBackend(AbstractBackend):
-    """Sizes are ints, in a graph too, so einops computes shapes once and calls these few functions."""
+    """Tensor functions that einops needs. Sizes are ints, also in a graph, so einops computes all shapes itself."""
 
     framework_name = "minflow"
 
@@ -35,7 +35,7 @@ class MinflowBackend(AbstractBackend):
         return x.permute(axes)
 
     def reduce(self, x, operation, axes):
-        names = {"min": "amin", "max": "amax"}  # a tie shares the gradient
+        names = {"min": "amin", "max": "amax"}  # amin and amax split the gradient among ties
         if operation in ("min", "max", "sum", "mean"):
             return getattr(x, names.get(operation, operation))(dim=tuple(axes))
         for axis in sorted(axes, reverse=True):  # prod, any, all

@@ -1,4 +1,4 @@
-"""The finder behind `import oneflow`: a module of another library's name is ours, the same object."""
+"""Import finder that serves minflow's modules, the same objects, under the names of another library."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from ..core.base.errors import StateError
 from ..core.source_location import fail
 
-# Library -> what its names are here, and those that come with it: theirs only where they are not installed.
+# Library -> its modules and their companions -> our modules. An installed companion is left alone, except torchvision.
 LIBRARIES = {
     "oneflow": {"oneflow": "minflow", "flowvision": "minflow.vision"},
     "torch": {"torch": "minflow", "torchvision": "minflow.vision"},
@@ -20,7 +20,7 @@ LIBRARIES = {
 
 
 class Borrowed:
-    """Finds `torch.nn` as `minflow.nn` for the library names in `borrowed`."""
+    """Meta path finder: `torch.nn` is `minflow.nn` for the library names in `borrowed`."""
 
     borrowed: dict[str, str] = {}
 
@@ -38,20 +38,22 @@ class Borrowed:
         room, dot, inner = module.__name__.partition(".")
         name = f"{cls.borrowed[room]}{dot}{inner}"
         importlib.import_module(name)
-        sys.modules[module.__name__] = sys.modules[name]  # a module may put another in its place while it is imported
+        sys.modules[module.__name__] = sys.modules[
+            name
+        ]  # the import system returns what is in sys.modules after exec_module
 
 
 def installed(library: str) -> bool:
-    """Is the real one there? Our own finder is not asked."""
+    """True if the real library is installed, whatever our own finder serves."""
     if library in Borrowed.borrowed:
         return False
     return importlib.util.find_spec(library) is not None
 
 
 def borrow(library: str) -> None:
-    """From here on `import oneflow` or `import torch` is minflow, also where the real library is installed.
+    """Make `import oneflow` or `import torch` return minflow from now on, even if the real library is installed.
 
-    Raises StateError if the program has imported the real one already: two libraries would share one name.
+    Raises StateError if the program has already imported the real library: two libraries would share one name.
     """
     for name, ours in LIBRARIES[library].items():
         if name in Borrowed.borrowed:
@@ -59,7 +61,7 @@ def borrow(library: str) -> None:
         if name == library and name in sys.modules:
             fail(
                 StateError,
-                f"compat: the real {name} is imported already",
+                f"compat: the real {name} is already imported",
                 f"import minflow.compat.{name} before it",
                 file=getattr(sys.modules[name], "__file__", name),
             )

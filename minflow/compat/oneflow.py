@@ -1,4 +1,4 @@
-"""`import minflow.compat.oneflow`: from here on `import oneflow` is minflow, and so is flowvision if it is not here."""
+"""On import: `import oneflow` is minflow from now on, and `import flowvision` too unless it is installed."""
 
 from .names import borrow
 

@@ -1,4 +1,4 @@
-"""`import minflow.compat.torch`: from here on `import torch` is minflow, and `import torchvision` is minflow.vision."""
+"""On import: `import torch` is minflow and `import torchvision` is minflow.vision from now on."""
 
 from .names import borrow
 

@@ -120,7 +120,7 @@ def test_an_explicit_import_is_asking(run):
 
 def test_a_real_torch_that_is_imported_is_not_replaced(run):
     out, err, code = run("import torch\nimport minflow.compat.torch", site=[("torch", "")])
-    assert code == 1 and "StateError: compat: the real torch is imported already" in err
+    assert code == 1 and "StateError: compat: the real torch is already imported" in err
     assert "\n  file  '" in err and "at script.py:2" in err and "Try: import minflow.compat.torch before it" in err
 
 

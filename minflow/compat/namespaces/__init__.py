@@ -1,5 +1,5 @@
-"""Names for other machines that programs say too: accepted, answered for one process and one CPU, or refused.
+"""Namespaces for GPUs and clusters that programs use, such as `minflow.backends` and `minflow.distributed`.
 
-Each file is a namespace, found at the address that its programs import: `minflow.backends`, `minflow.distributed`.
-`../../addresses.py` has the table. Read next: `backends.py`.
+Calls are accepted without effect, answered for one process on one CPU, or refused. Each file is one namespace;
+`../../addresses.py` maps the paths that programs import to it. Read next: `backends.py`.
 """

@@ -1,4 +1,4 @@
-"""`flow.accelerator`: the GPU or other device of this machine, whichever it is. There is none."""
+"""`flow.accelerator`: the GPU or other accelerator of this machine, of whatever kind. minflow has none."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ from ...core.spec import Device
 
 
 def is_available() -> bool:
-    """Can tensors live on something else than the CPU?"""
+    """True if tensors can be on a device other than the CPU."""
     return _available("cuda")
 
 
 def current_accelerator(check_available: bool = False) -> Device | None:
-    """The device, or None."""
+    """Return the accelerator, or None."""
     return Device("cuda") if is_available() else None
 
 
 def device_count() -> int:
-    """How many there are."""
+    """Return the number of accelerators."""
     return int(is_available())
 
 
 def current_device_index() -> int:
-    """The number of the one in use. Raises DeviceError where there is none."""
+    """Return the index of the current accelerator. Raises DeviceError if there is none."""
     backend_of(Device("cuda"))
     return 0
 
 
 def set_device_index(device: Any) -> None:
-    """Use that device. Raises DeviceError where there is none."""
+    """Make an accelerator current. Raises DeviceError if there is none."""
     backend_of(Device("cuda"))
 
 
 def synchronize(device: Any = None) -> None:
-    """Wait until the device has done its work; without one there is nothing to wait for."""
+    """Wait until the accelerator is idle; without one, return at once."""
 
 
 current_device_idx, set_device_idx = current_device_index, set_device_index

@@ -1,7 +1,7 @@
-"""Switches of the libraries behind PyTorch's kernels: `backends.cudnn.benchmark = True` is accepted and kept.
+"""Switches of the libraries behind PyTorch's kernels: `backends.cudnn.benchmark = True` is stored and ignored.
 
-Nothing here depends on them: a kernel of numpy gives the same bits at each run. Asked whether it is there, each of
-those libraries says no.
+minflow does not use these libraries, so each of them reports that it is not available. NumPy's kernels give the same
+bits on each run.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from ...core.messages.suggestions import missing_names as _missing_names
 
 
 class Switches:
-    """The attributes of one library: what is set is kept, and has no effect."""
+    """Attributes of one library: stored, without effect."""
 
     def __init__(self, name: str, version: Any = None, **values: Any):
         self.name, self.number, self.initial = name, version, values
         vars(self).update(values)
 
     def is_available(self) -> bool:
-        """There is no such library in minflow: False."""
+        """Return False: minflow does not use this library."""
         return False
 
     is_built = is_available
 
     def version(self) -> Any:
-        """The number of the library's version."""
+        """Return the version that the switches were made with."""
         return self.number
 
     @contextmanager
     def flags(self, **values: Any) -> Iterator[None]:
-        """The switches within a `with` block."""
+        """Set switches for a `with` block."""
         before = {name: getattr(self, name, None) for name in values}
         vars(self).update(values)
         try:
@@ -41,7 +41,7 @@ class Switches:
             vars(self).update(before)
 
     def set_flags(self, **values: Any) -> None:
-        """Set several."""
+        """Set several switches."""
         vars(self).update(values)
 
     def __repr__(self) -> str:
@@ -64,7 +64,7 @@ openmp, opt_einsum = Switches("openmp"), Switches("opt_einsum", enabled=False, s
 
 
 class Attention(Switches):
-    """backends.cuda: switches of matrix products and of attention."""
+    """Switches of matrix products and attention (`backends.cuda`)."""
 
     def flash_sdp_enabled(self) -> bool:
         return False
@@ -72,7 +72,7 @@ class Attention(Switches):
     mem_efficient_sdp_enabled = cudnn_sdp_enabled = flash_sdp_enabled
 
     def math_sdp_enabled(self) -> bool:
-        """Attention is made of products and a softmax: True."""
+        """Return True: attention is computed as products and a softmax."""
         return True
 
     def enable_flash_sdp(self, enabled: bool) -> None:
@@ -87,7 +87,7 @@ class Attention(Switches):
         enable_mem_efficient: bool = True,
         enable_cudnn: bool = True,
     ) -> Any:
-        """Accepted as a context."""
+        """Context manager without effect."""
         return self.flags()
 
 

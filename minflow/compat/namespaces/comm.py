@@ -1,4 +1,4 @@
-"""`flow.comm`: OneFlow's collectives, for the one process that there is. Read next: `distributed.py`."""
+"""`flow.comm`: OneFlow's collectives, for a single process. Read next: `distributed.py`."""
 
 from ...core.messages.suggestions import name_hints as _name_hints
 from .distributed import all_gather as all_gather

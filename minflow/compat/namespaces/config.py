@@ -1,4 +1,4 @@
-"""`flow.__config__`: what the numbers are computed with."""
+"""`flow.__config__`: the libraries and threads that minflow computes with."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from .threads import get_num_threads
 
 
 def show() -> str:
-    """The array library and its version, as a text."""
+    """Return the array library and its version as text."""
     return f"minflow on NumPy {np.__version__}: see numpy.show_config() for its BLAS"
 
 
 def parallel_info() -> str:
-    """How many threads a matrix product uses."""
+    """Return the number of threads of a matrix product as text."""
     return f"threads of matrix products: {get_num_threads()}"

@@ -1,7 +1,7 @@
-"""`flow.distributed`, for the one process that there is: rank 0 of 1.
+"""`flow.distributed` for a single process, rank 0 of 1.
 
-A sum or a mean over one rank is what it was, so each collective leaves its tensor, or copies it to where it belongs.
-More ranks than one are refused. OneFlow's names, without the out-tensors, are in `comm.py`.
+The sum over one rank is its own tensor, so a collective leaves its tensor unchanged or copies it to the output. More
+than one rank is refused. OneFlow's names are in `comm.py`.
 """
 
 from __future__ import annotations
@@ -16,43 +16,43 @@ from ...core.source_location import fail
 
 
 class State:
-    """started: was init_process_group called?"""
+    """Process-wide state. started: True after init_process_group."""
 
     started = False
     backend = "gloo"
 
 
 class ReduceOp:
-    """How numbers of several ranks become one; one rank's stay."""
+    """Reductions over ranks; over one rank each of them is the identity."""
 
     SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR, BXOR, PREMUL_SUM = "SUM AVG PRODUCT MIN MAX BAND BOR BXOR PREMUL".split()
 
 
 class Work:
-    """What an asynchronous collective gives back: it is done."""
+    """Handle of an asynchronous collective, which is already complete."""
 
     def wait(self, timeout: Any = None) -> bool:
-        """True: nothing is waited for."""
+        """Return True: the collective is complete."""
         return True
 
     def is_completed(self) -> bool:
-        """True: nothing is waited for."""
+        """Return True: the collective is complete."""
         return True
 
     is_success = is_completed
 
 
 class Group:
-    """The group of all ranks: this one."""
+    """Group of all ranks: this process only."""
 
     WORLD: Any = None
 
     def rank(self) -> int:
-        """The number of this process: 0."""
+        """Return the rank of this process, 0."""
         return 0
 
     def size(self) -> int:
-        """How many processes there are: 1."""
+        """Return the number of processes, 1."""
         return 1
 
 
@@ -62,7 +62,7 @@ ProcessGroup = Group
 
 
 def one(name: str, what: str, value: Any) -> None:
-    """Refuse a rank or number of ranks that there is not."""
+    """Raise DeviceError for a rank other than 0 or a world size other than 1."""
     if value not in (None, -1, int(what == "world_size")):
         fail(
             DeviceError,
@@ -73,17 +73,17 @@ def one(name: str, what: str, value: Any) -> None:
 
 
 def is_available() -> bool:
-    """True: for one process."""
+    """Return True: a single process is supported."""
     return True
 
 
 def is_initialized() -> bool:
-    """Was init_process_group called?"""
+    """True after init_process_group."""
     return State.started
 
 
 def is_torchelastic_launched() -> bool:
-    """False"""
+    """Return False: minflow has none of the launchers and backends for several processes."""
     return False
 
 
@@ -91,7 +91,7 @@ is_nccl_available = is_mpi_available = is_ucc_available = is_torchelastic_launch
 
 
 def is_gloo_available() -> bool:
-    """True: one process needs no network."""
+    """Return True: a single process needs no network."""
     return True
 
 
@@ -106,7 +106,7 @@ def init_process_group(
     pg_options: Any = None,
     device_id: Any = None,
 ) -> None:
-    """Begin, as the one process. Raises DeviceError where a world of more, by argument or WORLD_SIZE, is asked for."""
+    """Start the group of one process. Raises DeviceError if an argument or WORLD_SIZE asks for more."""
     one("init_process_group", "world_size", world_size)
     one("init_process_group", "rank", rank)
     if world_size == -1:
@@ -115,27 +115,27 @@ def init_process_group(
 
 
 def destroy_process_group(group: Any = None) -> None:
-    """End."""
+    """Reset the state of init_process_group."""
     State.started = False
 
 
 def get_rank(group: Any = None) -> int:
-    """0"""
+    """Return the rank of this process, 0."""
     return 0
 
 
 def get_world_size(group: Any = None) -> int:
-    """1"""
+    """Return the number of processes, 1."""
     return 1
 
 
 def get_backend(group: Any = None) -> str:
-    """What init_process_group was given."""
+    """Return the backend given to init_process_group."""
     return State.backend
 
 
 def get_global_rank(group: Any, group_rank: int) -> int:
-    """The rank itself: 0."""
+    """Return the rank itself, 0."""
     one("get_global_rank", "rank", group_rank)
     return 0
 
@@ -144,7 +144,7 @@ get_group_rank = get_global_rank
 
 
 def new_group(ranks: Any = None, timeout: Any = None, backend: Any = None, pg_options: Any = None) -> Group:
-    """The group of this rank."""
+    """Return the group of this process. Raises DeviceError for other ranks."""
     for rank in ranks or ():
         one("new_group", "rank", rank)
     return Group.WORLD
@@ -155,29 +155,29 @@ def done(async_op: bool) -> Work | None:
 
 
 def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None) -> Work | None:
-    """Wait for all ranks: there is this one."""
+    """Return at once: there is only this rank."""
     return done(async_op)
 
 
 def all_reduce(tensor: Any, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False) -> Work | None:
-    """The sum over all ranks, in `tensor`: what it was."""
+    """Leave `tensor` unchanged: the sum over one rank."""
     return done(async_op)
 
 
 def reduce(tensor: Any, dst: int = 0, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False) -> Work | None:
-    """The same, at rank `dst`, 0."""
+    """Leave `tensor` unchanged: the sum over one rank. dst: must be 0."""
     one("reduce", "dst", dst)
     return done(async_op)
 
 
 def broadcast(tensor: Any, src: int = 0, group: Any = None, async_op: bool = False) -> Work | None:
-    """What rank `src`, 0, has in `tensor`: what it was."""
+    """Leave `tensor` unchanged. src: must be 0."""
     one("broadcast", "src", src)
     return done(async_op)
 
 
 def all_gather(tensor_list: list, tensor: Any, group: Any = None, async_op: bool = False) -> Work | None:
-    """tensor_list[0] becomes `tensor`."""
+    """Copy `tensor` to tensor_list[0]."""
     tensor_list[0].copy_(tensor)
     return done(async_op)
 
@@ -185,7 +185,7 @@ def all_gather(tensor_list: list, tensor: Any, group: Any = None, async_op: bool
 def gather(
     tensor: Any, gather_list: list | None = None, dst: int = 0, group: Any = None, async_op: bool = False
 ) -> Work | None:
-    """gather_list[0] becomes `tensor`."""
+    """Copy `tensor` to gather_list[0]. dst: must be 0."""
     one("gather", "dst", dst)
     return all_gather(gather_list, tensor, async_op=async_op) if gather_list else done(async_op)
 
@@ -193,7 +193,7 @@ def gather(
 def scatter(
     tensor: Any, scatter_list: list | None = None, src: int = 0, group: Any = None, async_op: bool = False
 ) -> Work | None:
-    """`tensor` becomes scatter_list[0]."""
+    """Copy scatter_list[0] to `tensor`. src: must be 0."""
     one("scatter", "src", src)
     if scatter_list:
         tensor.copy_(scatter_list[0])
@@ -203,7 +203,7 @@ def scatter(
 def all_gather_into_tensor(
     output_tensor: Any, input_tensor: Any, group: Any = None, async_op: bool = False
 ) -> Work | None:
-    """output_tensor becomes input_tensor."""
+    """Copy input_tensor to output_tensor."""
     output_tensor.copy_(input_tensor.reshape(output_tensor.shape))
     return done(async_op)
 
@@ -211,7 +211,7 @@ def all_gather_into_tensor(
 def reduce_scatter(
     output: Any, input_list: list, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False
 ) -> Work | None:
-    """output becomes input_list[0]."""
+    """Copy input_list[0] to output."""
     output.copy_(input_list[0])
     return done(async_op)
 
@@ -219,14 +219,14 @@ def reduce_scatter(
 def reduce_scatter_tensor(
     output: Any, input: Any, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False
 ) -> Work | None:
-    """output becomes input."""
+    """Copy input to output."""
     return all_gather_into_tensor(output, input, async_op=async_op)
 
 
 def all_to_all(
     output_tensor_list: list, input_tensor_list: list, group: Any = None, async_op: bool = False
 ) -> Work | None:
-    """output_tensor_list[0] becomes input_tensor_list[0]."""
+    """Copy input_tensor_list[0] to output_tensor_list[0]."""
     return all_gather(output_tensor_list, input_tensor_list[0], async_op=async_op)
 
 
@@ -238,29 +238,29 @@ def all_to_all_single(
     group: Any = None,
     async_op: bool = False,
 ) -> Work | None:
-    """output becomes input."""
+    """Copy input to output."""
     return all_gather_into_tensor(output, input, async_op=async_op)
 
 
 def all_gather_object(object_list: list, obj: Any, group: Any = None) -> None:
-    """object_list[0] becomes `obj`."""
+    """Set object_list[0] to `obj`."""
     object_list[0] = obj
 
 
 def broadcast_object_list(object_list: list, src: int = 0, group: Any = None, device: Any = None) -> None:
-    """What rank `src`, 0, has: what it was."""
+    """Leave object_list unchanged. src: must be 0."""
     one("broadcast_object_list", "src", src)
 
 
 def gather_object(obj: Any, object_gather_list: list | None = None, dst: int = 0, group: Any = None) -> None:
-    """object_gather_list[0] becomes `obj`."""
+    """Set object_gather_list[0] to `obj`. dst: must be 0."""
     one("gather_object", "dst", dst)
     if object_gather_list:
         object_gather_list[0] = obj
 
 
 def monitored_barrier(group: Any = None, timeout: Any = None, wait_all_ranks: bool = False) -> None:
-    """Wait for all ranks: there is this one."""
+    """Return at once: there is only this rank."""
 
 
 __all__ = sorted(

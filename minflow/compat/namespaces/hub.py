@@ -1,4 +1,4 @@
-"""`flow.hub` and `utils.model_zoo`: nothing is fetched from a network. Each name says how to load a file."""
+"""`flow.hub` and `utils.model_zoo`: minflow downloads nothing; the error for each name says how to load a file."""
 
 from ...core.messages.suggestions import missing_names as _missing_names
 

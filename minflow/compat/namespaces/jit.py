@@ -1,6 +1,7 @@
-"""`flow.compile` and `flow.jit`: the function or model is given back as it is, and that is said once.
+"""`flow.compile` and `flow.jit`: return the function or model unchanged, with one warning.
 
-nn.Graph is what compiles here; it is shown, listed and debugged. What saves a compiled program is refused.
+In minflow, nn.Graph compiles, and its graphs can be shown, listed and debugged. Functions that save a compiled program
+are refused.
 """
 
 from __future__ import annotations
@@ -25,38 +26,38 @@ def compile(
     options: Any = None,
     disable: bool = False,
 ) -> Any:
-    """`model` itself, or a decorator that gives back its function. All options are accepted."""
+    """Return `model` unchanged, or a decorator that returns its function. All options are accepted."""
     if model is None:
         return lambda function: compile(function, disable=disable)
     if not disable:
-        warn("compile: the model is given back as it is", GRAPH)
+        warn("compile: the model is returned unchanged", GRAPH)
     return model
 
 
 def script(obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None) -> Any:
-    """`obj` itself: a function, a module or a class."""
-    warn("jit.script: it is given back as it is", GRAPH)
+    """Return `obj`, a function, module or class, unchanged."""
+    warn("jit.script: the object is returned unchanged", GRAPH)
     return obj
 
 
 def trace(func: Any, example_inputs: Any = None, optimize: Any = None, check_trace: bool = True, **options: Any) -> Any:
-    """`func` itself, a function or a module."""
-    warn("jit.trace: it is given back as it is", GRAPH)
+    """Return `func`, a function or module, unchanged."""
+    warn("jit.trace: the function is returned unchanged", GRAPH)
     return func
 
 
 def trace_module(mod: Any, inputs: Any, **options: Any) -> Any:
-    """`mod` itself."""
+    """Return `mod` unchanged."""
     return trace(mod)
 
 
 def ignore(drop: Any = False, **options: Any) -> Any:
-    """A decorator without effect, with or without options."""
+    """Decorator without effect, with or without options."""
     return drop if callable(drop) else lambda function: function
 
 
 def unused(fn: Any) -> Any:
-    """A decorator without effect."""
+    """Decorator without effect."""
     return fn
 
 
@@ -64,38 +65,38 @@ export = script_if_tracing = _script_if_tracing = interface = unused
 
 
 def is_scripting() -> bool:
-    """False"""
+    """Return False."""
     return False
 
 
 def is_tracing() -> bool:
-    """False"""
+    """Return False."""
     return False
 
 
 def annotate(the_type: Any, the_value: Any) -> Any:
-    """the_value"""
+    """Return the_value."""
     return the_value
 
 
 @contextmanager
 def optimized_execution(should_optimize: bool) -> Iterator[None]:
-    """Accepted."""
+    """Context manager without effect."""
     yield
 
 
 def fork(func: Callable, *args: Any, **kwargs: Any) -> Any:
-    """The result, computed at once; `wait` gives it."""
+    """Call `func` at once and return its result; `wait` returns it again."""
     return func(*args, **kwargs)
 
 
 def wait(future: Any) -> Any:
-    """What `fork` gave."""
+    """Return the result of `fork`."""
     return future
 
 
 class Attribute(tuple):
-    """Attribute(value, type): a pair."""
+    """Pair of a value and its type."""
 
     def __new__(cls, value: Any, type: Any = None):
         return super().__new__(cls, (value, type))

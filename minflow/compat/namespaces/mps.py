@@ -1,4 +1,4 @@
-"""`flow.mps` and `flow.xpu`: GPUs of other makers. minflow has no backend for them, and says so instead of failing."""
+"""`flow.mps` and `flow.xpu`: Apple and Intel GPUs. minflow has no backend for them; queries report no device."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from ...core.messages.suggestions import name_hints as _name_hints
 
 
 def is_available() -> bool:
-    """False."""
+    """Return False."""
     return False
 
 
 def device_count() -> int:
-    """0"""
+    """Return 0."""
     return 0
 
 
 def synchronize(device: Any = None) -> None:
-    """There is nothing to wait for."""
+    """Return at once: there is no device."""
 
 
 def empty_cache() -> None:
-    """There is no memory to give back."""
+    """Do nothing: there is no device memory."""
 
 
 def manual_seed(seed: int) -> None:
-    """The generators are the same on all devices: see `flow.manual_seed`."""
+    """Ignored: all devices share the generator of `flow.manual_seed`."""
 
 
 manual_seed_all = manual_seed

@@ -1,6 +1,6 @@
-"""`flow.multiprocessing`: Python's own, for programs that set a start method. `spawn` runs one process: this one.
+"""`flow.multiprocessing`: Python's module, for programs that set a start method. `spawn` runs in this process.
 
-Tensors go between processes by pickle, with their numbers. A DataLoader starts its workers by itself.
+Tensors are pickled with their data between processes, not shared. A DataLoader starts its own workers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def spawn(
     daemon: bool = False,
     start_method: str = "spawn",
 ) -> None:
-    """fn(0, *args), here. Raises DeviceError for more processes than one."""
+    """Call fn(0, *args) in this process. Raises DeviceError unless nprocs is 1."""
     if nprocs != 1:
         fail(
             DeviceError,
@@ -36,7 +36,7 @@ def spawn(
 
 
 def get_all_sharing_strategies() -> set[str]:
-    """Tensors are copied between processes."""
+    """Return the one strategy; tensors are copied between processes in any case."""
     return {STRATEGY}
 
 

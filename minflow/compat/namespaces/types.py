@@ -1,4 +1,4 @@
-"""Annotations of arguments that programs import: `Device`, `Number`."""
+"""Type annotations that programs import (`flow.types`): `Device`, `Number`."""
 
 from ...core.messages.suggestions import missing_names as _missing_names
 from ...core.spec import Device as _Device

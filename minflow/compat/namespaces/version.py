@@ -1,4 +1,4 @@
-"""What minflow was built with: no CUDA, no ROCm."""
+"""Version of minflow and of its GPU libraries (`flow.version`): no CUDA, no ROCm."""
 
 from ...core.messages.suggestions import missing_names as _missing_names
 
